@@ -51,16 +51,32 @@ export type { FileOperation, FilesystemPermission, PermissionMode } from "./agen
 export type { AnswerSchema, JsonSchemaFormat, ResponseFormat } from "./agent/models/structured-answer.ts";
 export type { SystemPrompt, SystemPromptParts, TypedDeepAgent } from "./agent/build/params.ts";
 export type {
+  AgentMiddleware,
+  AgentRuntime,
   AgentTool,
+  Budget,
+  CallHandler,
   CallResult,
   CallScope,
+  Gate,
+  Hook,
+  HookName,
+  LangChainMiddleware,
+  LayerChannel,
+  Middleware,
+  ModelHandler,
+  ModelRequest,
+  OwnEvent,
   ProviderTool,
   RunnableTool,
+  Step,
+  ToolCallRequest,
   ToolFunction,
+  ToolGate,
+  ToolHandler,
   ToolInput,
   ValidatedArgs,
-} from "./agent/contracts/call.ts";
-export type { Budget, OwnEvent, Step } from "./agent/contracts/step.ts";
+} from "./agent/contracts/middleware.ts";
 export type { ModelTrace } from "./agent/contracts/trace.ts";
 export type {
   ActionRequest,
@@ -94,22 +110,6 @@ export type {
   InterruptOnConfig,
   ToolCallView,
 } from "./agent/layers/human-in-the-loop.ts";
-export type {
-  AgentMiddleware,
-  CallHandler,
-  LayerChannel,
-  AgentRuntime,
-  Gate,
-  Hook,
-  HookName,
-  LangChainMiddleware,
-  Middleware,
-  ModelHandler,
-  ModelRequest,
-  ToolCallRequest,
-  ToolGate,
-  ToolHandler,
-} from "./agent/contracts/middleware.ts";
 export type { BackgroundJobs, JobInfo, JobResult } from "./backends/executor.ts";
 export type {
   Backend,

@@ -1,9 +1,11 @@
 /** The only door between runs and the agent: its functions, and the types they speak. */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { AIMessage, BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
+import { AIMessage, BaseMessage, HumanMessage } from "@langchain/core/messages";
+import { defined } from "../core/defined.ts";
 import { oneLine } from "../core/text.ts";
 import type { Agent } from "./contracts/agent.ts";
 import { isEvicted } from "./messages/kept-texts.ts";
+import { callsOf, isResult } from "./messages/messages.ts";
 import { assembleDeepAgent } from "./build/create-deep-agent.ts";
 import type { DeepAgentParams } from "./build/params.ts";
 import { ThreadAgent } from "./langgraph/thread-agent.ts";
@@ -24,14 +26,13 @@ export type {
   SameCalls,
 } from "./contracts/question.ts";
 export type { AgentPath, Inbox, InboxMessage, TokenUsage } from "./contracts/state.ts";
-export type { CallIdentity, EffectLog, StoredOutcome } from "./contracts/call.ts";
+export type { CallIdentity, EffectLog, StoredOutcome } from "./contracts/middleware.ts";
 export type { Agent, AgentInput, AgentSnapshot, EarlierEnd, WorkOptions } from "./contracts/agent.ts";
 export type { ChildRun, ChildRuns, NewChild } from "./contracts/children.ts";
 export type { Spent } from "./contracts/limits.ts";
 export type { TracePlace } from "./contracts/trace.ts";
 export type { AgentEvent } from "./contracts/events.ts";
 
-/** The model that `options` and the environment choose. */
 export async function buildLlm(options: ResolveOptions): Promise<BaseChatModel> {
   return (await resolveModel(options)).model;
 }
@@ -42,7 +43,6 @@ export { findCall } from "./messages/find-call.ts";
 /** Builds an agent from its parameters, which include everything from outside. */
 export const buildAgent = (params: DeepAgentParams): Agent => new ThreadAgent(assembleDeepAgent(params));
 
-/** A step of a thread, as it is kept. */
 interface StepRecord {
   number: number;
   checkpointId: string;
@@ -53,17 +53,11 @@ interface StepRecord {
 }
 
 /** A moment of a thread that another thread can begin from. */
-interface ThreadPoint {
-  number: number;
-  checkpointId: string;
-  time: number;
+interface ThreadPoint extends Omit<StepRecord, "messages"> {
   /** The newest message of a person until then. */
   messageId?: string;
-  /** One line: what happened there. */
   summary: string;
 }
-
-const LINE = 160;
 
 /** The steps of a thread that changed its conversation, oldest first. */
 export function pointsOf(steps: readonly StepRecord[]): ThreadPoint[] {
@@ -76,23 +70,19 @@ export function pointsOf(steps: readonly StepRecord[]): ThreadPoint[] {
       .filter((message) => !isEvicted(message));
     if (added.length === 0) return [];
     messageId = added.findLast((message) => HumanMessage.isInstance(message))?.id ?? messageId;
-    const { number, checkpointId, time } = step;
-    const summary = oneLine(summaryOf(added), LINE);
-    return [{ number, checkpointId, time, summary, ...(messageId === undefined ? {} : { messageId }) }];
+    return [{ ...step, summary: oneLine(summaryOf(added), 160), ...defined({ messageId }) }];
   });
 }
 
 function summaryOf(messages: readonly BaseMessage[]): string {
-  const results = messages.flatMap((message) =>
-    ToolMessage.isInstance(message) ? [message.name ?? ""] : [],
-  );
-  const said = messages.filter((message) => !ToolMessage.isInstance(message)).map(lineOf);
+  const results = messages.filter(isResult).map(({ name = "" }) => name);
+  const said = messages.filter((message) => !isResult(message)).map(lineOf);
   return [...(results.length === 0 ? [] : [`results of ${results.join(", ")}`]), ...said].join("; ");
 }
 
 function lineOf(message: BaseMessage): string {
   if (!AIMessage.isInstance(message))
     return `${message.type === "human" ? "told" : message.type}: ${message.text}`;
-  const calls = (message.tool_calls ?? []).map(({ name }) => name);
+  const calls = callsOf(message).map(({ name }) => name);
   return calls.length === 0 ? `answered: ${message.text}` : `called ${calls.join(", ")}`;
 }

@@ -8,7 +8,7 @@ import {
   backgroundTasksMiddleware,
   buildAgent,
 } from "../agent/agent.ts";
-import type { AgentTool } from "../agent/contracts/call.ts";
+import type { AgentTool } from "../agent/contracts/middleware.ts";
 import {
   AGENT_FOLDERS,
   type AgentFile,

@@ -104,6 +104,26 @@ export function coalesced(work: () => Promise<void>): () => Promise<void> {
   };
 }
 
+/** The result of `work`, which continues alone when `signal` aborts first: its reason is thrown then. */
+export function untilAborted<Result>(
+  work: Promise<Result>,
+  signal: AbortSignal | undefined,
+): Promise<Result> {
+  if (!signal) return work;
+  return new Promise((resolve, reject) => {
+    const stop = (): void => reject(signal.reason as Error); // an abort error, or the caller's own
+    signal.addEventListener("abort", stop, { once: true });
+    const settled =
+      <Given>(settle: (given: Given) => void) =>
+      (given: Given): void => {
+        signal.removeEventListener("abort", stop);
+        settle(given);
+      };
+    work.then(settled(resolve), settled(reject));
+    if (signal.aborted) stop();
+  });
+}
+
 /** Gives what `work` makes of each item, with at most `limit` of them at work. After a failure it begins no other. */
 export async function mapAtMost<Item, Result>(
   limit: number,

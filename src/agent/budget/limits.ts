@@ -1,28 +1,14 @@
 /** Limits of one run, and its end when one is reached. */
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
+import { defined } from "../../core/defined.ts";
 import { RunFailure } from "../../core/errors.ts";
 import type { AgentLimits, Spent } from "../contracts/limits.ts";
-import type { LimitReason, StopReason } from "../contracts/state.ts";
-import { isReply, isTask } from "../messages/messages.ts";
+import { type LimitReason, STOP_REASONS, type StopReason } from "../contracts/state.ts";
+import { callsOf, isTask, lastAnswer } from "../messages/messages.ts";
 import { costOf, reportedModel } from "./prices.ts";
 
 /** Default number of tool calls, and of subagents, that one agent runs at a time. */
 export const DEFAULT_PARALLEL = 8;
-
-const STOP_REASONS: Readonly<Record<StopReason, true>> = {
-  max_iterations: true,
-  max_tool_calls: true,
-  max_tokens: true,
-  max_cost: true,
-  max_wall_time: true,
-  max_steps: true,
-  repeated_calls: true,
-  max_output_tokens: true,
-  goal_not_met: true,
-};
-
-const isStopReason = (value: unknown): value is StopReason =>
-  typeof value === "string" && Object.hasOwn(STOP_REASONS, value);
 
 /** A limit that is reached. */
 export interface Reached {
@@ -39,7 +25,6 @@ export function currentRun(messages: readonly BaseMessage[]): { id: string; mess
   return { id: messages[at]?.id ?? "", messages: messages.slice(at + 1) };
 }
 
-/** Tokens and money of one reply. */
 export function spentBy(reply: BaseMessage, limits: AgentLimits): Spent {
   if (!AIMessage.isInstance(reply) || !reply.usage_metadata) return { tokens: 0, costUsd: 0 };
   const { input_tokens: input, output_tokens: output } = reply.usage_metadata;
@@ -61,35 +46,35 @@ export function isBeyondLimit(
   inner = 0,
 ): boolean {
   if (toolCalls === undefined) return false;
-  const made = currentRun(messages).messages.flatMap((message) =>
-    isReply(message) ? (message.tool_calls ?? []).map(({ id }) => id) : [],
-  );
-  return made.lastIndexOf(callId) + inner >= toolCalls;
+  const made = currentRun(messages).messages.flatMap(callsOf);
+  return made.findLastIndex(({ id }) => id === callId) + inner >= toolCalls;
 }
 
 /** Instruction to report, for an agent that must stop. */
 export const reportRequest = (reached: Reached): string =>
   `You must stop: ${describeLimit(reached)} is reached, and no more tools can be called. Report now what is done and where the results are, what is not done, what is not verified, and what should come next.`;
 
-interface LastWords {
-  id: string;
-  /** It works for another agent, and gets no messages from people. */
-  isNested: boolean;
-  /** The reply to `reportRequest`, if there was one. */
-  report: AIMessage | undefined;
-  /** Said before; stands in for a report. */
-  said: string;
-}
+/** The last answer of the run, besides messages that ended it. */
+export const saidIn = (messages: readonly BaseMessage[]): string =>
+  lastAnswer(currentRun(messages).messages.filter((message) => stopReasonOf(message) === undefined));
 
-/** The last message of an agent that a limit ended. It carries what its report has used. */
-export function stopMessage(reached: Reached, { id, isNested, report, said }: LastWords): AIMessage {
+/**
+ * The last message of an agent that a limit ended. It carries what its `report`, the reply to `reportRequest`, has used.
+ * `isNested`: the agent gets no messages from people.
+ */
+export function stopMessage(
+  reached: Reached,
+  messages: readonly BaseMessage[],
+  { id, isNested, report }: { id: string; isNested: boolean; report?: AIMessage | undefined },
+): AIMessage {
   const advice = isNested ? "" : " Send a follow-up message to continue.";
+  const said = saidIn(messages);
   const reported = report?.text.trim() ?? "";
   const words = reported === "" ? said && `What it said before:\n${said}` : `Report:\n${reported}`;
   return new AIMessage({
     id,
     content: `Stopped: ${describeLimit(reached)} is reached.${advice}${words && `\n\n${words}`}`,
-    ...(report?.usage_metadata ? { usage_metadata: report.usage_metadata } : {}),
+    ...defined({ usage_metadata: report?.usage_metadata }),
     response_metadata: {
       ...(report ? { model_name: reportedModel(report) } : {}),
       stop_reason: reached.reason,
@@ -114,8 +99,6 @@ export function describeLimit({ reason, limits, whose }: Reached): string {
 
 /** Why a run ended early, read from its last message; `undefined` if it did not. */
 export function stopReasonOf(message: BaseMessage | undefined): StopReason | undefined {
-  const stated: unknown = AIMessage.isInstance(message)
-    ? message.response_metadata["stop_reason"]
-    : undefined;
-  return isStopReason(stated) ? stated : undefined;
+  if (!AIMessage.isInstance(message)) return undefined;
+  return STOP_REASONS.find((reason) => reason === message.response_metadata["stop_reason"]);
 }

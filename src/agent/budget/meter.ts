@@ -1,8 +1,9 @@
 /** Counts the usage of a run, and ends its work when its time is used up. */
-import { AIMessage, type BaseMessage } from "@langchain/core/messages";
+import type { AIMessage, BaseMessage } from "@langchain/core/messages";
 import { type Clock, LONGEST_TIMER_MS, monotonicClock } from "../../core/clock.ts";
-import type { AgentState, LimitReason } from "../contracts/state.ts";
-import { isReply } from "../messages/messages.ts";
+import { untilAborted } from "../../core/concurrency.ts";
+import type { AgentState, LimitReason, StateUpdate } from "../contracts/state.ts";
+import { callsOf, isReply } from "../messages/messages.ts";
 import { repeatedTurns } from "../messages/repeated-calls.ts";
 import { type Reached, currentRun, describeLimit, spentBy } from "./limits.ts";
 import { type Used, passedMark, toldMark, withMark } from "./told-marks.ts";
@@ -30,12 +31,17 @@ export function countCalls(reply: AIMessage, calls: number): void {
 const FEW_CALLS = 10;
 
 /** Calls of the model in a part of a thread. */
-function modelCalls(messages: readonly BaseMessage[]): number {
-  const replies = messages.filter(isReply);
-  return replies.reduce((sum, { response_metadata: { [MODEL_CALLS]: calls = 1 } }) => {
+const modelCalls = (messages: readonly BaseMessage[]): number =>
+  messages.filter(isReply).reduce((sum, { response_metadata: { [MODEL_CALLS]: calls } }) => {
     return sum + (typeof calls === "number" ? calls : 1);
   }, 0);
-}
+
+const NOTHING: Spent = { tokens: 0, costUsd: 0 };
+
+const sumOf = (one: Spent, other: Spent): Spent => ({
+  tokens: one.tokens + other.tokens,
+  costUsd: one.costUsd + other.costUsd,
+});
 
 /** Graph steps of one turn, and of the end of a run. */
 export interface TurnSteps {
@@ -65,20 +71,31 @@ export function addSpent(
   return sum;
 }
 
-/**
- * Counts what one agent and its subagents use while a process works on them. What ended with an earlier
- * process is taken from the state, once.
- */
+/** Several updates as one: messages in order, files by path, use added up, else the last one counts. */
+export function mergeUpdates(updates: readonly StateUpdate[]): StateUpdate {
+  const messages = updates.flatMap((update) => update.messages ?? []);
+  const files: StateUpdate["files"] = Object.assign({}, ...updates.map((update) => update.files ?? {}));
+  const merged: StateUpdate = Object.assign({}, ...updates);
+  const spent = updates.flatMap((update) => (update[SPENT] ? [update[SPENT] as Partial<Carried>] : [])); // our channel
+  return {
+    ...merged,
+    ...(spent.length > 1 ? { [SPENT]: addSpent({}, spent) } : {}),
+    ...(messages.length > 0 ? { messages } : {}),
+    ...(Object.keys(files ?? {}).length > 0 ? { files } : {}),
+  };
+}
+
+/** Counts what an agent and its subagents use in this process. Earlier use is taken from the state, once. */
 export class Meter {
   readonly limits: AgentLimits;
   readonly #parent: Meter | undefined;
   readonly #startedAt: number;
   readonly #clock: Clock;
-  #spent: Spent = { tokens: 0, costUsd: 0 };
+  spent: Spent = NOTHING;
   /** Use of other runs that count against the limits of this one. */
-  #elsewhere: Spent = { tokens: 0, costUsd: 0 };
+  #elsewhere: Spent = NOTHING;
   #workedBefore = 0;
-  #isLoaded = false;
+  isLoaded = false;
   #firstStep: number | undefined;
   /** Estimated tokens of each model call at work, of this agent and those below it. */
   readonly #atWork: number[] = [];
@@ -95,20 +112,13 @@ export class Meter {
     this.#startedAt = clock();
   }
 
-  get isLoaded(): boolean {
-    return this.#isLoaded;
-  }
-
-  /**
-   * Takes over what `state` knows of the current run, and what finished calls of its last step wrote that the
-   * state does not have yet; only the first call does.
-   */
+  /** Takes over what `state` and finished calls of its last step (`unsaved`) know of the run, once. */
   load(
     state: Pick<AgentState, "messages"> & { readonly [SPENT]?: unknown },
     unsaved: ReadonlyArray<Partial<Carried>> = [],
   ): void {
-    if (this.#isLoaded) return;
-    this.#isLoaded = true;
+    if (this.isLoaded) return;
+    this.isLoaded = true;
     const run = currentRun(state.messages);
     const carried = addSpent((state[SPENT] as Partial<Carried> | undefined) ?? {}, unsaved); // our channel
     if (carried.run === run.id) {
@@ -120,15 +130,11 @@ export class Meter {
     this.#toldMark = toldMark(run.messages);
   }
 
-  /**
-   * The newest result of a tool with the note that the model is near a limit, if it has passed a mark since it was last
-   * told.
-   */
+  /** The newest result with the note that a limit is near, if another mark of one has been passed. */
   nearLimit(messages: readonly BaseMessage[]): BaseMessage | undefined {
     const [most] = this.#used(messages).toSorted((one, other) => other.share - one.share);
     const mark = most ? passedMark(most) : 0;
-    if (!most || mark <= this.#toldMark) return undefined;
-    const told = withMark(messages, most, mark);
+    const told = most && mark > this.#toldMark ? withMark(messages, most, mark) : undefined;
     if (told) this.#toldMark = mark;
     return told;
   }
@@ -141,19 +147,29 @@ export class Meter {
       ["max_tool_calls", toolCalls < FEW_CALLS ? 0 : toolCallsOf(messages) / toolCalls],
     ];
     const own = ofCalls.map(([reason, share]) => ({ limit: this.#reached(reason), share }));
-    const totals = [this, ...this.#above].flatMap((meter) => meter.#usedTotals());
+    const totals = [this, ...this.#above].flatMap((meter) =>
+      meter.#totals().map(({ reason, used, most }) => ({
+        limit: meter.#reached(reason),
+        share: used / most,
+      })),
+    );
     return [...own, ...totals].filter(({ share }) => share > 0 && share <= 1);
   }
 
-  #usedTotals(): Used[] {
+  /** The use of the limits that include subagents, and `more`. */
+  #totals(more: Spent = NOTHING): Array<{ reason: LimitReason; used: number; most: number }> {
     const { tokens = Infinity, costUsd = Infinity, wallTimeMs = Infinity } = this.limits;
     const total = this.#total;
-    const totals: Array<[LimitReason, number]> = [
-      ["max_tokens", total.tokens / tokens],
-      ["max_cost", total.costUsd / costUsd],
-      ["max_wall_time", this.workedMs / wallTimeMs],
+    return [
+      { reason: "max_tokens", used: total.tokens + more.tokens, most: tokens },
+      { reason: "max_cost", used: total.costUsd + more.costUsd, most: costUsd },
+      { reason: "max_wall_time", used: this.workedMs, most: wallTimeMs },
     ];
-    return totals.map(([reason, share]) => ({ limit: this.#reached(reason), share }));
+  }
+
+  /** The first of these limits that is reached, by itself or with `more`. */
+  #firstReached(more?: Spent): LimitReason | undefined {
+    return this.#totals(more).find(({ used, most }) => used >= most)?.reason;
   }
 
   /** The meters of the agents that delegated, the nearest first. */
@@ -168,15 +184,11 @@ export class Meter {
 
   /** Counts a reply, here and for the agents that delegated. */
   count(reply: BaseMessage): void {
-    if (AIMessage.isInstance(reply)) this.add(spentBy(reply, this.limits));
+    this.add(spentBy(reply, this.limits));
   }
 
-  /** Counts use, here and for the agents that delegated. */
   add(spent: Spent): void {
-    this.#spent = {
-      tokens: this.#spent.tokens + spent.tokens,
-      costUsd: this.#spent.costUsd + spent.costUsd,
-    };
+    this.spent = sumOf(this.spent, spent);
     this.#parent?.add(spent);
   }
 
@@ -188,15 +200,12 @@ export class Meter {
 
   /** Everything that counts against the limits. */
   get #total(): Spent {
-    const { tokens, costUsd } = this.#elsewhere;
-    return { tokens: this.#spent.tokens + tokens, costUsd: this.#spent.costUsd + costUsd };
+    return sumOf(this.spent, this.#elsewhere);
   }
 
   /**
-   * Reserves the estimated tokens of a model call, here and for the agents that delegated. Waits while calls at work
-   * may use up the rest of a limit. Returns a function that ends the reservation, once the reply is counted.
-   *
-   * @throws the reason of `signal`, when it aborts first.
+   * Reserves the tokens of a model call, here and for the agents that delegated, until the returned function is called.
+   * Waits while calls at work may use up the rest of a limit. @throws the reason of `signal`, when it aborts first.
    */
   async reserve(estimate: () => number, signal: AbortSignal | undefined): Promise<() => void> {
     const limited = [this, ...this.#above].filter((meter) => meter.countsSubagents);
@@ -204,7 +213,9 @@ export class Meter {
     if (!top) return () => undefined;
     const tokens = estimate();
     const waiting = top.#waiting;
-    while (limited.some((meter) => !meter.#hasRoom(tokens))) await nextRelease(waiting, signal);
+    while (limited.some((meter) => !meter.#hasRoom(tokens))) {
+      await untilAborted(new Promise<void>((resolve) => waiting.push(resolve)), signal);
+    }
     for (const meter of limited) meter.#atWork.push(tokens);
     return () => {
       for (const meter of limited) meter.#atWork.splice(meter.#atWork.indexOf(tokens), 1);
@@ -237,10 +248,6 @@ export class Meter {
     return this.countsSubagents || this.limits.wallTimeMs !== undefined;
   }
 
-  get spent(): Spent {
-    return this.#spent;
-  }
-
   get workedMs(): number {
     return this.#workedBefore + this.#clock() - this.#startedAt;
   }
@@ -251,18 +258,9 @@ export class Meter {
     return maxIterations === undefined ? Infinity : maxIterations - modelCalls(currentRun(messages).messages);
   }
 
-  /** True if the first graph step of the run is known. */
-  get hasBegun(): boolean {
-    return this.#firstStep !== undefined;
-  }
-
-  begin(firstStep: number): void {
-    this.#firstStep ??= firstStep;
-  }
-
-  /** Graph steps of the run before this one. */
-  stepsBefore(step: number): number {
-    return step - (this.#firstStep ?? step);
+  /** Takes the step with which the run began, once. */
+  begin(firstStep: () => number): void {
+    this.#firstStep ??= firstStep();
   }
 
   /** The first limit reached, of this agent or of those that delegated to it. This agent must stop then. */
@@ -282,42 +280,28 @@ export class Meter {
 
   /** The first limit that is reached of those that include subagents, the run's before all others. */
   #reachedTotals(): Reached | undefined {
-    const { tokens = Infinity, costUsd = Infinity } = this.limits;
     const above = this.#parent && this.#parent.#reachedTotals();
-    if (above) return above;
-    const total = this.#total;
-    if (total.tokens >= tokens) return (this.#stop = this.#reached("max_tokens"));
-    if (total.costUsd >= costUsd) return (this.#stop = this.#reached("max_cost"));
-    return this.#ownMs <= 0 ? this.#timeOver() : undefined;
+    const reason = above ? undefined : this.#firstReached();
+    if (reason) this.#stop = this.#reached(reason);
+    return reason ? this.#stop : above;
   }
 
   /** True if a limit is reached with a reply that is not counted yet and took this many model calls. */
   wouldReach(messages: readonly BaseMessage[], reply: BaseMessage, calls: number): boolean {
-    return this.callsLeft(messages) <= calls || this.#wouldReach(spentBy(reply, this.limits));
-  }
-
-  #wouldReach(more: Spent): boolean {
-    const { tokens = Infinity, costUsd = Infinity } = this.limits;
-    const total = this.#total;
-    if (total.tokens + more.tokens >= tokens || total.costUsd + more.costUsd >= costUsd) return true;
-    return this.#ownMs <= 0 || (this.#parent ? this.#parent.#wouldReach(more) : false);
+    if (this.callsLeft(messages) <= calls) return true;
+    const more = spentBy(reply, this.limits);
+    return [this, ...this.#above].some((meter) => meter.#firstReached(more) !== undefined);
   }
 
   /** The time limit of this agent or of one that delegated, whichever has the least time left, as reached. */
   timeOver(): Reached {
-    const least = this.#above.reduce<Meter>(
-      (found, meter) => (meter.#ownMs <= found.#ownMs ? meter : found),
-      this,
-    );
-    return least.#timeOver();
+    const meters: Meter[] = [this, ...this.#above];
+    return meters.reduce((least, meter) => (meter.#ownMs <= least.#ownMs ? meter : least)).#timeOver();
   }
 
-  /**
-   * The limit of graph steps, if LangGraph would allow no whole turn any more with an end in order. It throws at its
-   * limit, and what the run has would be lost. The first turn is always tried.
-   */
+  /** The limit of graph steps, if no turn and end fit: LangGraph would throw. The first turn is always tried. */
   outOfSteps(step: number, { turn, end }: TurnSteps, recursionLimit: number): Reached | undefined {
-    const made = this.stepsBefore(step);
+    const made = step - (this.#firstStep ?? step);
     // LangGraph counts its own first step too, and asks for one more after the last.
     const isOut = made >= turn && made + turn + end + 2 > recursionLimit;
     return isOut ? this.#reached("max_steps") : undefined;
@@ -336,7 +320,6 @@ export class Meter {
     return this.#stop ?? (this.#ownMs <= 0 ? this.#timeOver() : undefined);
   }
 
-  /** Time left by its own limit. */
   get #ownMs(): number {
     const { wallTimeMs } = this.limits;
     return wallTimeMs === undefined ? Infinity : wallTimeMs - this.workedMs;
@@ -348,35 +331,22 @@ export class Meter {
     return least === Infinity ? undefined : Math.max(0, least);
   }
 
-  /** The values that the state keeps after a reply, if a limit needs them. */
+  /** The time at work, for the state; `undefined` if no limit needs it. */
   carried(messages: readonly BaseMessage[]): Partial<Carried> | undefined {
     if (this.remainingMs === undefined) return undefined;
     const aboveMs = this.#above.map(({ workedMs }) => workedMs);
-    return {
-      run: currentRun(messages).id,
-      workedMs: this.workedMs,
-      ...(aboveMs.length > 0 ? { aboveMs } : {}),
-    };
+    return { run: currentRun(messages).id, workedMs: this.workedMs, ...(aboveMs.length > 0 && { aboveMs }) };
+  }
+
+  /** The same beside what `update` says was used. */
+  spentUpdate(messages: readonly BaseMessage[], update: StateUpdate = {}): StateUpdate {
+    const time = this.carried(messages);
+    return time ? { [SPENT]: { ...time, ...(update[SPENT] as object | undefined) } } : {}; // our channel
   }
 }
 
-function toolCallsOf(messages: readonly BaseMessage[]): number {
-  const replies = currentRun(messages).messages.filter(isReply);
-  return replies.reduce((sum, reply) => sum + (reply.tool_calls ?? []).length, 0);
-}
-
-/** Waits for the end of a model call; rejects when `signal` aborts. */
-function nextRelease(waiting: Array<() => void>, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = (): void => reject(signal?.reason as Error); // an abort error, or the caller's own
-    if (signal?.aborted) return stop();
-    signal?.addEventListener("abort", stop, { once: true });
-    waiting.push(() => {
-      signal?.removeEventListener("abort", stop);
-      resolve();
-    });
-  });
-}
+const toolCallsOf = (messages: readonly BaseMessage[]): number =>
+  currentRun(messages).messages.flatMap(callsOf).length;
 
 /** A signal that also ends with the time. */
 export interface Deadline {
@@ -386,10 +356,7 @@ export interface Deadline {
   race<T>(work: Promise<T>): Promise<T>;
 }
 
-/**
- * `signal`, aborted when the remaining time is used up; `isOver` distinguishes this from other aborts. Timers do not
- * span weeks: longer times set no deadline.
- */
+/** `signal`, aborted at the end of the time, which `isOver` tells. Times of weeks, beyond timers, set no deadline. */
 export function withDeadline(signal: AbortSignal | undefined, ms: number | undefined): Deadline {
   if (ms === undefined || ms > LONGEST_TIMER_MS) return { signal, isOver: () => false, race: (work) => work };
   const deadline = AbortSignal.timeout(Math.max(1, Math.ceil(ms)));

@@ -3,9 +3,7 @@ import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import { copyMessage, textOf, withEnd } from "../messages/messages.ts";
 import { type Reached, describeLimit } from "./limits.ts";
 
-/** The used part of a limit. */
 export interface Used {
-  /** The limit, as it will be reached. */
   limit: Reached;
   /** From 0 to 1. */
   share: number;
@@ -22,14 +20,10 @@ const NOTE = /\n\n\[(\d+) % of the limit of [^\]\n]* used\./g;
 
 /** The highest mark that a thread tells of; 0: none. */
 export const toldMark = (messages: readonly BaseMessage[]): number =>
-  Math.max(
-    0,
-    ...messages.flatMap((message) =>
-      ToolMessage.isInstance(message)
-        ? [...textOf(message).matchAll(NOTE)].map(([, percent]) => Number(percent))
-        : [],
-    ),
-  );
+  messages
+    .filter((message) => ToolMessage.isInstance(message))
+    .flatMap((message) => [...textOf(message).matchAll(NOTE)].map(([, percent]) => Number(percent)))
+    .reduce((highest, percent) => Math.max(highest, percent), 0);
 
 /** The highest mark that is passed; 0: none. */
 export const passedMark = ({ share }: Used): number =>

@@ -9,7 +9,7 @@ import { plainProblem } from "../../core/plain-problem.ts";
 import { headOf } from "../../core/text.ts";
 import { FILE_TOOL_NAMES } from "../../tools/index.ts";
 import { type FileToolName, WEB_TOOL_NAMES, type WebToolName } from "../../tools/options.ts";
-import type { AgentTool, ToolInput } from "../contracts/call.ts";
+import type { AgentTool, ToolInput } from "../contracts/middleware.ts";
 import { offeredName } from "../mcp-tools/server-config.ts";
 import { frontMatterOf } from "../messages/front-matter.ts";
 import type { SubAgent } from "./params.ts";
@@ -28,7 +28,6 @@ export interface AgentFile {
   modelAlias?: string;
   /** The only tools it is to have, by whatever names the file gives. Absent: all. */
   tools?: string[];
-  /** Tools it is not to have. */
   disallowedTools?: string[];
 }
 
@@ -67,11 +66,7 @@ function toolList(field: string) {
     });
 }
 
-/**
- * Reads a subagent: name, description, model and tools from the front matter, the text below as its prompt.
- * Names of models without a provider belong to other programs and are kept apart; which tools there are is
- * not known here.
- */
+/** Reads the fields and prompt of a subagent. Names of models of other programs are kept apart. */
 export function parseAgentFile(path: string, text: string): ParsedAgentFile {
   const found = frontMatterOf(text);
   if (!found) return { ok: false, problem: `${path} does not start with front matter between '---' lines` };
@@ -104,10 +99,7 @@ export function parseAgentFile(path: string, text: string): ParsedAgentFile {
   };
 }
 
-/**
- * The subagents described in the Markdown files of `folders`; of two with one name the later folder's
- * counts. Unreadable files are left out with a warning.
- */
+/** The subagents of `folders`; of two with one name the later counts. Unreadable files are left out with a warning. */
 export async function loadAgentFiles(
   backend: Backend,
   folders: readonly string[],
@@ -156,7 +148,6 @@ export interface ToolWishes {
   isFile?: boolean;
 }
 
-/** The tools to choose from. */
 export interface ToolOffer {
   /** All but the built-in ones: of other MCP servers, or the caller's. */
   tools: readonly AgentTool[];
@@ -164,7 +155,6 @@ export interface ToolOffer {
   servers: readonly string[];
   /** Servers that are not available, so that the names of their tools are unknown. */
   missing: readonly string[];
-  /** The tools for the web that the agent has. */
   web: readonly WebToolName[];
 }
 
@@ -175,12 +165,10 @@ interface ToolNote {
   isMistake: boolean;
 }
 
+/** A list that is absent stands for all tools. */
 export interface ChosenTools {
-  /** The chosen ones of the offered tools. Absent: all. */
   tools?: AgentTool[];
-  /** Absent: all. */
   fileTools?: FileToolName[];
-  /** Absent: all. */
   webTools?: WebToolName[];
   notes: ToolNote[];
 }
@@ -243,9 +231,8 @@ export function chooseTools(wishes: ToolWishes, offer: ToolOffer): ChosenTools {
   const others = new Set(unwanted.flatMap(({ foreign }) => foreign));
   const tools = others.size > 0 || chosen ? offer.tools.filter((tool) => !others.has(tool)) : undefined;
   return {
-    ...(tools ? { tools: tools.filter((tool) => chosen?.includes(tool) ?? true) } : {}),
-    ...(fileTools ? { fileTools: fileTools as FileToolName[] } : {}), // of the list of their names
-    ...(webTools ? { webTools } : {}),
+    ...(tools && { tools: tools.filter((tool) => chosen?.includes(tool) ?? true) }),
+    ...defined({ fileTools: fileTools as FileToolName[] | undefined, webTools }), // of the list of their names
     notes,
   };
 }

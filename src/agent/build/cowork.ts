@@ -9,15 +9,13 @@ import { defined } from "../../core/defined.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
-import type { AgentMiddleware } from "../contracts/middleware.ts";
+import type { AgentMiddleware, ToolInput } from "../contracts/middleware.ts";
 import type { Decision, HitlResponse, PendingInterrupt } from "../contracts/question.ts";
-import type { ToolInput } from "../contracts/call.ts";
 import type { AgentEvent } from "../contracts/events.ts";
 import type { AgentSnapshot } from "../contracts/agent.ts";
 import { createDeepAgent } from "./create-deep-agent.ts";
 import type { CompiledSubAgent, SubAgent, TypedDeepAgent } from "./params.ts";
-import { Command, MemorySaver } from "../langgraph/internals.ts";
-import { graphFailure } from "../langgraph/graph-failure.ts";
+import { Command, MemorySaver, graphFailure } from "../langgraph/internals.ts";
 import { openInterrupts } from "../langgraph/open-interrupts.ts";
 import { AGENT_NAME, eventOf, withEvents } from "../langgraph/step-of-task.ts";
 import { finishedEvent, snapshotOf, valuesOf, whatWaits } from "../langgraph/thread-agent.ts";
@@ -243,12 +241,10 @@ async function openIn({ graph: { checkpointer }, threadId }: WorkspaceAgent) {
 export function resumeAgentInput(
   decisions: readonly Decision[] | Readonly<Record<string, Decision | HitlResponse>>,
 ): ResumeInput {
-  if (isList(decisions)) return { resume: { decisions: [...decisions] } };
+  if (Array.isArray(decisions)) return { resume: { decisions: [...(decisions as readonly Decision[])] } };
   const answers = Object.entries(decisions).map(([id, answer]): [string, HitlResponse] => [
     id,
     "decisions" in answer ? answer : { decisions: [answer] },
   ]);
   return { resume: Object.fromEntries(answers) };
 }
-
-const isList = (value: object): value is readonly Decision[] => Array.isArray(value);

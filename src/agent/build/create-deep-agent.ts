@@ -9,14 +9,13 @@ import { ConfigurationError } from "../../core/errors.ts";
 import { silentLogger } from "../../core/logger.ts";
 import { isProviderTool, toAgentTool } from "../langgraph/foreign-tool.ts";
 import { Permissions } from "../calls/permissions.ts";
-import type { AgentMiddleware, Middleware } from "../contracts/middleware.ts";
-import type { AgentTool } from "../contracts/call.ts";
+import type { AgentMiddleware, AgentTool, Middleware } from "../contracts/middleware.ts";
 import { RESULTS_FOLDER } from "../messages/kept-texts.ts";
 import { type ResponseFormat, strategiesFor } from "../models/structured-answer.ts";
 import { DeepAgentGraph } from "../langgraph/deep-agent-graph.ts";
 import { buildGraph } from "../langgraph/loop.ts";
 import { MemorySaver } from "../langgraph/internals.ts";
-import { builtInChannels, channelsOf, goalChannels, layerChannels, foldingChannels, visibleChannels } from "../langgraph/channels.ts";
+import { builtInChannels, channelsOf, layerChannels, foldingChannels, visibleChannels } from "../langgraph/channels.ts";
 import { AGENT_NAME, AGENT_TYPE } from "../langgraph/step-of-task.ts";
 import { editForms } from "../layers/human-in-the-loop.ts";
 import { asksForPages } from "../layers/web.ts";
@@ -25,9 +24,9 @@ import { joinSystem } from "../messages/system-prompt.ts";
 import { DEFAULT_PARALLEL } from "../budget/limits.ts";
 import { ReplyCache } from "../models/reply-cache.ts";
 import { LazyModel } from "../models/resolve.ts";
-import { type BuiltSubagent, SubagentRunner } from "../langgraph/nested-children.ts";
-import type { AgentDefinition, EndCheck, Goal } from "../langgraph/definition.ts";
-import { JUDGE } from "../langgraph/judge.ts";
+import { SubagentRunner } from "../langgraph/nested-children.ts";
+import type { AgentDefinition, BuiltSubagent, EndCheck, Goal } from "../langgraph/definition.ts";
+import { JUDGE } from "../langgraph/goal-nodes.ts";
 import { JUDGE_PROMPT } from "../messages/goal-texts.ts";
 import { findingsFormat } from "../models/verdicts.ts";
 import { forkStack, gatesAnything, historyFolder, mainStack, subagentStack, webOptions } from "./middleware-order.ts";
@@ -79,7 +78,6 @@ export function createDeepAgent<
   return assembleDeepAgent(params) as unknown as TypedDeepAgent<Format, Schema, Context, Name, Layers>;
 }
 
-/** Builds the graph of a deep agent, with its own type. */
 export function assembleDeepAgent(given: DeepAgentParams): DeepAgentGraph {
   const params = readParams(given);
   const runner = subagentRunner(subagentSpecs(params), params, params.limits?.subagentDepth ?? 1);
@@ -94,7 +92,7 @@ export function assembleDeepAgent(given: DeepAgentParams): DeepAgentGraph {
     permissions,
     ...defined({ goal: params.goal && goalOf(params.goal, params) }),
   });
-  warnOfGates(params, agent.facts.tools.keys(), (name) => runner?.graphOf(name)?.facts.tools.keys() ?? []);
+  warnOfGates(params, agent.facts.tools.keys(), (name) => runner?.find(name)?.graph?.facts.tools.keys() ?? []);
   return agent;
 }
 
@@ -202,19 +200,15 @@ function checkpointerFor(params: DeepAgentParams): BaseCheckpointSaver | boolean
   return new MemorySaver();
 }
 
-const isGated = (params: DeepAgentParams): boolean =>
-  gatesAnything(params.interruptOn) || asksForPaths(params) || asksForWeb(params);
-
-function asksForWeb({ web }: DeepAgentParams): boolean {
-  const options = webOptions(web);
-  return options !== undefined && asksForPages(options);
+function isGated(params: DeepAgentParams): boolean {
+  const web = webOptions(params.web);
+  return gatesAnything(params.interruptOn) || asksForPaths(params) || (web !== undefined && asksForPages(web));
 }
 
-const asksForPaths = ({ permissions, subagents }: DeepAgentParams): boolean =>
-  [
-    permissions,
-    ...(subagents ?? []).map((spec) => ("permissions" in spec ? spec.permissions : undefined)),
-  ].some((list) => list?.some(({ mode }) => mode === "interrupt"));
+const asksForPaths = ({ permissions, subagents = [] }: DeepAgentParams): boolean =>
+  [{ permissions }, ...subagents].some(
+    (owner) => "permissions" in owner && owner.permissions?.some(({ mode }) => mode === "interrupt"),
+  );
 
 function collectTools(middleware: readonly Middleware[], params: DeepAgentParams): Map<string, AgentTool> {
   const tools = new Map<string, AgentTool>();
@@ -245,7 +239,7 @@ function collectChannels(
 ): Record<string, BaseChannel> {
   const added = middleware.map(layerChannels);
   const own = params.stateSchema ? [channelsOf(params.stateSchema, "the agent")] : [];
-  const builtIn = { ...builtInChannels(nested), ...(goal ? goalChannels() : {}) };
+  const builtIn = builtInChannels(nested, goal !== undefined);
   return Object.assign({}, ...added, ...own, builtIn) as Record<string, BaseChannel>;
 }
 
@@ -254,10 +248,8 @@ function subagentSpecs(params: DeepAgentParams): Array<SubAgent | CompiledSubAge
   const names = specs.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined) {
-    throw new ConfigurationError(
-      "SUBAGENT_NAME_COLLISION",
-      `Two subagents are named '${twice}'; names must differ.`,
-    );
+    const problem = `Two subagents are named '${twice}'; names must differ.`;
+    throw new ConfigurationError("SUBAGENT_NAME_COLLISION", problem);
   }
   const { generalPurpose = true } = params;
   if (generalPurpose === false || names.includes(GENERAL_PURPOSE)) return specs;
@@ -288,23 +280,19 @@ function buildSubagent(
     return { name, description, runnable, isFork, accountsForCalls: keepsPlace || isRepeatable };
   }
   const build = () => buildGraphOf(spec, params, below, siblings);
-  if (spec.buildOnUse !== true) {
-    const graph = build();
-    return { name, description, runnable: graph, graph, isFork, accountsForCalls: true };
-  }
-  let built: DeepAgentGraph | undefined;
+  let built = spec.buildOnUse === true ? undefined : build();
   const graphOf = (): DeepAgentGraph => (built ??= build());
   return {
     name,
     description,
+    isFork,
+    accountsForCalls: true,
     get runnable() {
       return graphOf();
     },
     get graph() {
       return graphOf();
     },
-    isFork,
-    accountsForCalls: true,
   };
 }
 
@@ -326,11 +314,9 @@ function buildGraphOf(
     ? joinSystem(systemMessage(params.systemPrompt, BASE_PROMPT), spec.systemPrompt ?? "")
     : systemMessage(spec.systemPrompt, SHARED_RULES);
   // A fork is offered the same tools, so that its requests begin with the bytes of the agent's.
-  const runner = isFork ? new SubagentRunner([], 1, FORK_CANNOT_DELEGATE) : below;
+  const runner = isFork ? new SubagentRunner([], 1, "a forked subagent cannot delegate; complete the task directly.") : below;
   return assemble(visible, stack, runner, { nested: true, model, prompt, permissions });
 }
-
-const FORK_CANNOT_DELEGATE = "a forked subagent cannot delegate; complete the task directly.";
 
 const DEFAULT_ROUNDS = 5;
 /** Bounds of one judged round, which the agent's limits contain too. */
@@ -348,10 +334,7 @@ function goalOf({ criteria, rounds = DEFAULT_ROUNDS, model }: GoalOptions, param
     interruptOn: false,
     ...defined({ model }),
     responseFormat: findingsFormat(criteria),
-    limits: {
-      maxIterations: Math.min(maxIterations, JUDGE_CALLS),
-      tokens: Math.min(tokens, JUDGE_TOKENS),
-    },
+    limits: { maxIterations: Math.min(maxIterations, JUDGE_CALLS), tokens: Math.min(tokens, JUDGE_TOKENS) },
   };
   const { fallbackModels, backend, store, cache, filesystem, summarization, promptCaching, log, debug } = params;
   // Nobody is asked for what a judge reads: files that need a person's approval do not exist for it.
@@ -363,10 +346,7 @@ function goalOf({ criteria, rounds = DEFAULT_ROUNDS, model }: GoalOptions, param
     // Only what is named here: a parameter that brings other tools must not reach the judge.
     ...defined({ fallbackModels, backend, store, cache, summarization, promptCaching, log, debug, permissions }),
     ...defined({ model: params.model, limits: params.limits, recursionLimit: params.recursionLimit }),
-    filesystem: {
-      ...sizes,
-      tools: ["ls", "read_file", "glob", "grep"],
-    },
+    filesystem: { ...sizes, tools: ["ls", "read_file", "glob", "grep"] },
     todos: false,
   };
   return { criteria, rounds, judge: buildGraphOf(spec, reading, undefined, []), asks: params.askUser === true };
@@ -388,20 +368,14 @@ function inheritedParams(spec: SubAgent, params: DeepAgentParams): DeepAgentPara
   };
 }
 
-/**
- * The system prompt of an agent without what its layers add: the caller's, and `builtIn` behind it.
- *
- * @throws ConfigurationError `INVALID_SYSTEM_PROMPT`.
- */
+/** The caller's system prompt with `builtIn` behind it. @throws ConfigurationError `INVALID_SYSTEM_PROMPT`. */
 function systemMessage(prompt: SystemPrompt | undefined, builtIn: string): SystemMessage {
   const { prefix, base = builtIn, suffix } = partsOf(prompt ?? "");
   return [base, suffix].reduce<SystemMessage>(
-    (message, part) => (isEmpty(part) ? message : joinSystem(message, messageOf(part))),
+    (message, part) => ((part ?? "") === "" ? message : joinSystem(message, messageOf(part))),
     messageOf(prefix ?? ""),
   );
 }
-
-const isEmpty = (part: unknown): part is null | undefined | "" => (part ?? "") === "";
 
 function partsOf(prompt: SystemPrompt): SystemPromptParts {
   if (typeof prompt !== "object" || SystemMessage.isInstance(prompt)) return { prefix: prompt };

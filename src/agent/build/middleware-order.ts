@@ -1,3 +1,4 @@
+/** Says which layers an agent has, and in which order. */
 import { StateBackend } from "../../backends/stores/state.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import { createLogger, silentLogger } from "../../core/logger.ts";
@@ -5,15 +6,18 @@ import type { Middleware } from "../contracts/middleware.ts";
 import { HISTORY_FOLDER } from "../messages/kept-texts.ts";
 import { adaptMiddleware } from "../langgraph/foreign-middleware.ts";
 import { isProviderTool, toAgentTool } from "../langgraph/foreign-tool.ts";
-import { askingMiddleware } from "../layers/asking.ts";
 import { debugMiddleware } from "../layers/debug.ts";
 import { filesystemMiddleware } from "../layers/filesystem.ts";
-import { goalMiddleware } from "../layers/goal.ts";
 import { GATE, type InterruptOn, humanInTheLoopMiddleware } from "../layers/human-in-the-loop.ts";
 import { memoryMiddleware } from "../layers/memory.ts";
 import { patchToolCallsMiddleware } from "../layers/patch-tool-calls.ts";
-import { subagentMiddleware, todoListMiddleware } from "../layers/planning.ts";
-import { programsMiddleware } from "../layers/programs.ts";
+import {
+  askingMiddleware,
+  goalMiddleware,
+  programsMiddleware,
+  subagentMiddleware,
+  todoListMiddleware,
+} from "../layers/planning.ts";
 import { promptCachingMiddleware } from "../layers/prompt-caching.ts";
 import { skillsMiddleware } from "../layers/skills.ts";
 import { summarizationMiddleware } from "../layers/summarization.ts";
@@ -25,26 +29,16 @@ import type { DeepAgentParams, SubAgent } from "./params.ts";
 import { checkSkillSources } from "./read-params.ts";
 import { listRooms } from "../layers/skill-files.ts";
 
-/** Says which layers an agent has, and in which order. */
-
 /** The layers of a main agent, outermost first: planning, memory, skills, files, delegation, context. */
-export function mainStack(
-  params: DeepAgentParams,
-  subagents: ReadonlyArray<{ name: string; description: string }>,
-): Middleware[] {
+export function mainStack(params: DeepAgentParams, subagents: Described): Middleware[] {
   const { memory = [], backend = StateBackend, log = silentLogger } = params;
   const room = listRooms(params.limits, params.skills, subagents);
   const defaults = [
-    ...planning(params),
-    ...asking(params),
-    ...web(params),
-    ...onDemand(params),
-    ...programs(params),
+    ...ownTools(params),
     ...(memory.length > 0 ? [memoryMiddleware({ backend, sources: memory, log })] : []),
     ...listing(params),
     ...skills(params, params.skills, room.skills),
-    filesystemMiddleware(backend, params.filesystem, { historyFolder: historyFolder(params), log }),
-    ...delegation(params, subagents, room.subagents),
+    ...filesAndDelegation(params, subagents, room.subagents),
     ...(params.goal ? [goalMiddleware(params.goal.criteria)] : []),
     ...context(params),
   ];
@@ -52,23 +46,11 @@ export function mainStack(
 }
 
 /** The layers of a subagent; it has skills of its own, and `subagents` only where delegation goes deeper. */
-export function subagentStack(
-  spec: SubAgent,
-  params: DeepAgentParams,
-  subagents: ReadonlyArray<{ name: string; description: string }>,
-): Middleware[] {
+export function subagentStack(spec: SubAgent, params: DeepAgentParams, subagents: Described): Middleware[] {
   const room = listRooms(params.limits, spec.skills, subagents);
   const defaults = [
-    ...planning(params),
-    ...asking(params),
-    ...web(params, spec.webTools),
-    ...onDemand(params),
-    ...programs(params),
-    filesystemMiddleware(params.backend ?? StateBackend, params.filesystem, {
-      historyFolder: historyFolder(params),
-      log: params.log ?? silentLogger,
-    }),
-    ...delegation(params, subagents, room.subagents),
+    ...ownTools(params, spec.webTools),
+    ...filesAndDelegation(params, subagents, room.subagents),
     ...context(params),
     ...skills(params, spec.skills, room.skills),
   ];
@@ -79,7 +61,7 @@ export function subagentStack(
 export function forkStack(
   { name, skills: own, middleware = [] }: SubAgent,
   params: DeepAgentParams,
-  subagents: ReadonlyArray<{ name: string; description: string }>,
+  subagents: Described,
 ): Middleware[] {
   if (own) {
     throw new ConfigurationError(
@@ -103,27 +85,19 @@ function listing({ hints = {}, backend = StateBackend, log = silentLogger }: Dee
   return path !== undefined && isOn ? [workspaceMiddleware({ backend, path, log })] : [];
 }
 
-const planning = ({ todos }: DeepAgentParams): Middleware[] =>
-  todos === false ? [] : [todoListMiddleware()];
-
-const asking = ({ askUser }: DeepAgentParams): Middleware[] => (askUser === true ? [askingMiddleware()] : []);
-
-const programs = ({ programs: isOn }: DeepAgentParams): Middleware[] =>
-  isOn === true ? [programsMiddleware()] : [];
-
-function web({ web: given, filesystem }: DeepAgentParams, only?: SubAgent["webTools"]): Middleware[] {
-  const options = webOptions(given);
-  const keepsTexts = filesystem?.evictTokens !== null;
-  return options === undefined ? [] : [webMiddleware(options, { only, keepsTexts })];
+/** The layers that bring tools by themselves. `webTools`: those for the web, if not all. */
+function ownTools(params: DeepAgentParams, webTools?: SubAgent["webTools"]): Middleware[] {
+  const { tools = [], toolsOnDemand, filesystem } = params;
+  const web = webOptions(params.web);
+  const given = () => tools.flatMap((tool) => (isProviderTool(tool) ? [] : toAgentTool(tool)));
+  return [
+    ...(params.todos === false ? [] : [todoListMiddleware()]),
+    ...(params.askUser === true ? [askingMiddleware()] : []),
+    ...(web ? [webMiddleware(web, { only: webTools, keepsTexts: filesystem?.evictTokens !== null })] : []),
+    ...(toolsOnDemand ? toolsOnDemandMiddleware(toolsOnDemand, given()) : []),
+    ...(params.programs === true ? [programsMiddleware()] : []),
+  ];
 }
-
-const onDemand = ({ toolsOnDemand, tools = [] }: DeepAgentParams): Middleware[] =>
-  toolsOnDemand === undefined
-    ? []
-    : toolsOnDemandMiddleware(
-        toolsOnDemand,
-        tools.flatMap((tool) => (isProviderTool(tool) ? [] : toAgentTool(tool))),
-      );
 
 /** Access to the web in its long form; `undefined`: there is none. */
 export const webOptions = (given: DeepAgentParams["web"]): WebOptions | undefined =>
@@ -140,8 +114,17 @@ function skills(
 
 type Described = ReadonlyArray<{ name: string; description: string }>;
 
-const delegation = (params: DeepAgentParams, subagents: Described, room: number | undefined): Middleware[] =>
-  subagents.length > 0 ? [subagentMiddleware(subagents, params.delegation, room)] : [];
+function filesAndDelegation(
+  params: DeepAgentParams,
+  subagents: Described,
+  room: number | undefined,
+): Middleware[] {
+  const { backend = StateBackend, log = silentLogger } = params;
+  return [
+    filesystemMiddleware(backend, params.filesystem, { historyFolder: historyFolder(params), log }),
+    ...(subagents.length > 0 ? [subagentMiddleware(subagents, params.delegation, room)] : []),
+  ];
+}
 
 /** The layers that shape the conversation on its way to the model. */
 function context(params: DeepAgentParams): Middleware[] {
@@ -154,12 +137,6 @@ function context(params: DeepAgentParams): Middleware[] {
   ];
 }
 
-/** True if two layers do the same: LangChain and deepagents write some names with a small first letter. */
-const isNamed =
-  ({ name }: Middleware) =>
-  (other: Middleware): boolean =>
-    name.toLowerCase() === other.name.toLowerCase();
-
 /** Default layers, the caller's after them or in the place of one with the same name, the gate last. */
 function arrange(
   defaults: readonly Middleware[],
@@ -168,7 +145,9 @@ function arrange(
 ): Middleware[] {
   const { log = silentLogger } = params;
   const given = (own ?? []).map((middleware) => adaptMiddleware(middleware, log));
-  const replaced = defaults.map((layer) => given.find(isNamed(layer)) ?? layer);
+  // LangChain and deepagents write some names with a small first letter.
+  const keyOf = ({ name }: Middleware): string => name.toLowerCase();
+  const replaced = defaults.map((layer) => given.find((one) => keyOf(one) === keyOf(layer)) ?? layer);
   const added = given.filter((layer) => !replaced.includes(layer));
   const gates = gatesAnything(params.interruptOn) ? [humanInTheLoopMiddleware(params.interruptOn, log)] : [];
   const watching = params.debug ? [debugMiddleware(params.log ?? createLogger("debug"))] : [];
@@ -176,19 +155,15 @@ function arrange(
 }
 
 function uniqueNames(layers: Middleware[]): Middleware[] {
-  const seen = new Set<string>();
-  for (const { name } of layers) {
-    if (seen.has(name)) {
-      const hint =
-        name === GATE
-          ? " `interruptOn` is one of them: leave it out, or set it to `false` for a subagent, or leave yours out."
-          : "";
-      throw new ConfigurationError(
-        "MIDDLEWARE_NAME_COLLISION",
-        `Two middleware are named '${name}'; names must differ.${hint}`,
-      );
-    }
-    seen.add(name);
-  }
-  return layers;
+  const names = layers.map(({ name }) => name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice === undefined) return layers;
+  const hint =
+    twice === GATE
+      ? " `interruptOn` is one of them: leave it out, or set it to `false` for a subagent, or leave yours out."
+      : "";
+  throw new ConfigurationError(
+    "MIDDLEWARE_NAME_COLLISION",
+    `Two middleware are named '${twice}'; names must differ.${hint}`,
+  );
 }

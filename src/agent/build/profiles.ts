@@ -53,10 +53,7 @@ export const PROFILES = {
 
 export type ProfileName = keyof typeof PROFILES;
 
-/**
- * The workplace of an agent: its files, its own name for the folder, its skills, and a function that stops its
- * programs.
- */
+/** The workplace of an agent. `folder`: its own name for it; `close` stops its programs. */
 export interface Place {
   readonly backend: BackendSource;
   readonly folder: string;
@@ -67,10 +64,7 @@ export interface Place {
 const GLOBAL_SKILLS = "/skills/";
 const WORKSPACE = "/workspace/";
 
-/**
- * The place that a profile describes. Skills of `globalSkills` can be read and not changed; of two skills with
- * one name that of the workspace counts.
- */
+/** The place of a profile. Skills of `globalSkills` are read-only; those of the workspace count before them. */
 export function openPlace(
   { shell, maxFileSizeMb = 10 }: AgentProfile,
   workspaceDir: string,

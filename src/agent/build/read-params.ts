@@ -4,6 +4,7 @@ import { ConfigurationError } from "../../core/errors.ts";
 import { type Logger, createLogger } from "../../core/logger.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
 import { trimEndOf } from "../../core/text.ts";
+import { isObject } from "../../core/unknown.ts";
 import { FILE_TOOL_NAMES } from "../../tools/index.ts";
 import { WEB_TOOL_NAMES } from "../../tools/options.ts";
 import { type ResponseFormat, answerToolNames } from "../models/structured-answer.ts";
@@ -46,7 +47,6 @@ export function readParams(given: DeepAgentParams | null | undefined): DeepAgent
   };
 }
 
-/** In its long form. */
 function readWeb(given: NonNullable<DeepAgentParams["web"]>): WebOptions {
   const options = readOptions("web", typeof given === "object" ? given : { mode: given }, WEB);
   const { mode = "ask", search } = options;
@@ -65,67 +65,50 @@ function readWeb(given: NonNullable<DeepAgentParams["web"]>): WebOptions {
 
 const MOST_ROUNDS = 20;
 
-/**
- * Checks a goal.
- *
- * @throws ConfigurationError `INVALID_GOAL` for no criteria, too many, too long or equal ones, and for other numbers of rounds.
- */
+/** @throws ConfigurationError `INVALID_GOAL` for no criteria, too many, too long or equal ones, and for other rounds. */
 function readGoal(given: GoalOptions): GoalOptions {
   const goal = readOptions("goal", given, GOAL);
   const { criteria = [], rounds = 1 } = goal as Partial<GoalOptions>; // callers without types may leave them out
-  const problem = criteriaProblem(criteria) ?? roundsProblem(rounds);
+  const isCount = Number.isInteger(rounds) && rounds >= 1 && rounds <= MOST_ROUNDS;
+  const roundsProblem = `goal.rounds is ${rounds}; it must be a whole number from 1 to ${MOST_ROUNDS}.`;
+  const problem = criteriaProblem(criteria) ?? (isCount ? undefined : roundsProblem);
   if (problem !== undefined) throw new ConfigurationError("INVALID_GOAL", problem);
   return { ...goal, criteria: criteria.map((criterion) => criterion.trim()) };
 }
 
-const roundsProblem = (rounds: number): string | undefined =>
-  Number.isInteger(rounds) && rounds >= 1 && rounds <= MOST_ROUNDS
-    ? undefined
-    : `goal.rounds is ${rounds}; it must be a whole number from 1 to ${MOST_ROUNDS}.`;
-
 function readSubagent(given: SubAgent | CompiledSubAgent, index: number): SubAgent | CompiledSubAgent {
   const owner = `subagents[${index}]`;
-  const untyped: unknown = given;
-  if (typeof untyped !== "object" || untyped === null || !isText(given.name) || !isText(given.description)) {
-    throw new ConfigurationError(
-      "INVALID_SUBAGENT",
-      `${owner} needs a name and a description of its purpose.`,
-    );
-  }
+  if (!isObject(given) || !isText(given.name) || !isText(given.description))
+    throw invalidSubagent(`${owner} needs a name and a description of its purpose.`);
+  const subject = `The subagent '${given.name}'`;
   if ("graphId" in given) {
-    throw new ConfigurationError(
-      "INVALID_SUBAGENT",
-      `The subagent '${given.name}' is an assistant of a LangGraph server (graphId), which cannot be called from here; pass a \`runnable\` whose \`invoke\` calls it.`,
+    throw invalidSubagent(
+      `${subject} is an assistant of a LangGraph server (graphId), which cannot be called from here; pass a \`runnable\` whose \`invoke\` calls it.`,
     );
   }
   const spec = "runnable" in given ? readCompiled(owner, given) : readOptions(owner, given, SUBAGENT);
   if (!["isolated", "handoff", "fork", undefined].includes(spec.mode)) {
-    throw new ConfigurationError(
-      "INVALID_SUBAGENT",
-      `The subagent '${given.name}' has the mode '${String(spec.mode)}'; modes are isolated (or handoff, which means the same) and fork.`,
+    throw invalidSubagent(
+      `${subject} has the mode '${String(spec.mode)}'; modes are isolated (or handoff, which means the same) and fork.`,
     );
   }
   if ("runnable" in spec) return spec;
+  const { limits, filesystem } = spec;
   return {
     ...spec,
-    ...(spec.limits && { limits: readOptions(`${owner}.limits`, spec.limits, SUBAGENT_LIMITS) }),
-    ...(spec.filesystem && {
-      filesystem: readOptions(`${owner}.filesystem`, spec.filesystem, FILESYSTEM),
-    }),
+    ...(limits && { limits: readOptions(`${owner}.limits`, limits, SUBAGENT_LIMITS) }),
+    ...(filesystem && { filesystem: readOptions(`${owner}.filesystem`, filesystem, FILESYSTEM) }),
   };
 }
 
+const invalidSubagent = (problem: string): ConfigurationError =>
+  new ConfigurationError("INVALID_SUBAGENT", problem);
+
 function readCompiled(owner: string, given: CompiledSubAgent): CompiledSubAgent {
   const spec = readOptions(owner, given, COMPILED);
-  const runnable: unknown = spec.runnable;
-  const canInvoke =
-    runnable !== null &&
-    (typeof runnable === "object" || typeof runnable === "function") &&
-    "invoke" in runnable &&
-    typeof runnable.invoke === "function";
-  if (canInvoke) return spec;
-  throw new ConfigurationError(
-    "INVALID_SUBAGENT",
+  const { runnable } = spec as { runnable?: { invoke?: unknown } | null }; // what callers without types pass
+  if (typeof runnable?.invoke === "function") return spec;
+  throw invalidSubagent(
     `The runnable of the subagent '${spec.name}' has no \`invoke\`; pass a graph, an agent or another runnable.`,
   );
 }
@@ -305,7 +288,9 @@ export function warnOfGates(
       gate === false || tools.includes(name) || BUILT_IN.has(name) ? [] : [name],
     );
     if (unknown.length === 0) return;
-    log.warn("unknown_tools_gated", { tools: unknown, owner, advice: ADVICE });
+    const advice =
+      "interruptOn names tools that do not exist: nobody will be asked, unless middleware adds them. Correct the names or leave them out.";
+    log.warn("unknown_tools_gated", { tools: unknown, owner, advice });
   };
   warn(params.interruptOn, known, "the agent and its subagents");
   for (const spec of specs) {
@@ -313,9 +298,6 @@ export function warnOfGates(
     warn(spec.interruptOn, [...toolsOfSubagent(spec.name)], `the subagent '${spec.name}'`);
   }
 }
-
-const ADVICE =
-  "interruptOn names tools that do not exist: nobody will be asked, unless middleware adds them. Correct the names or leave them out.";
 
 let isSaverTold = false;
 

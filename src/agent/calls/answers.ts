@@ -1,6 +1,6 @@
 /** The answers that people give to requests for approval, checked. */
-import type { Decision, DecisionType, HitlRequest, HitlResponse } from "../contracts/question.ts";
-import { isRecord } from "../../core/unknown.ts";
+import type { Decision, DecisionType, HitlRequest } from "../contracts/question.ts";
+import { isObject, isRecord, memberOf } from "../../core/unknown.ts";
 
 export const ALL_DECISIONS: readonly DecisionType[] = ["approve", "edit", "reject"];
 
@@ -9,8 +9,10 @@ export const MAX_DESCRIPTION = 20_000;
 
 /** The problem of an answer to a request, in words for its author; `undefined` if there is none. */
 export function responseProblem(request: HitlRequest, response: unknown): string | undefined {
-  const decisions = decisionsOf(response);
-  if (!decisions) return "An answer must be an object with a list of decisions.";
+  const given = memberOf(response, "decisions");
+  if (!Array.isArray(given) || !given.every(isObject))
+    return "An answer must be an object with a list of decisions.";
+  const decisions = given as Decision[]; // whose fields are checked now
   if (decisions.length !== request.actionRequests.length) {
     return `${request.actionRequests.length} decision(s) expected, got ${decisions.length}.`;
   }
@@ -19,12 +21,10 @@ export function responseProblem(request: HitlRequest, response: unknown): string
     if (!allowed.includes(decision.type) && !isExpiry(decision)) {
       return `Decision '${decision.type}' is not allowed here; allowed: ${allowed.join(", ")}.`;
     }
-    if (decision.type === "edit" && !isAction(decision.editedAction)) {
+    if (decision.type === "edit" && !isAction(decision.editedAction))
       return "An edit needs editedAction with the name and the arguments to run instead.";
-    }
-    if (decision.type === "reject" && !["string", "undefined"].includes(typeof decision.message)) {
+    if (decision.type === "reject" && !["string", "undefined"].includes(typeof decision.message))
       return "The message of a reject must be a text.";
-    }
   }
   return undefined;
 }
@@ -34,12 +34,3 @@ const isAction = (given: unknown): boolean =>
 
 /** A deadline denies whatever a person may do. */
 const isExpiry = (decision: Decision): boolean => decision.type === "reject" && decision.expired === true;
-
-function decisionsOf(response: unknown): Decision[] | undefined {
-  if (typeof response !== "object" || response === null) return undefined;
-  const { decisions } = response as Partial<HitlResponse>; // checked field by field below
-  if (!Array.isArray(decisions)) return undefined;
-  return decisions.every((decision) => typeof decision === "object" && decision !== null)
-    ? decisions
-    : undefined;
-}

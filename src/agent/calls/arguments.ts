@@ -7,10 +7,7 @@ import type { ArgumentIssue } from "../../tools/call.ts";
 /** Returns the problems of a call's arguments; empty if none can be found before the tool runs. */
 export type ArgumentsCheck = (args: unknown) => readonly ArgumentIssue[];
 
-/**
- * Checks by any schema that a LangChain tool can have: zod 4 or 3, Standard Schema, JSON Schema. The check is made on
- * first use. An invalid or asynchronous schema reports nothing: the tool itself validates when it runs.
- */
+/** Checks by zod, Standard or JSON Schema. An invalid or asynchronous one is left to the tool itself. */
 export function argumentsCheck(schema: unknown): ArgumentsCheck {
   let check: ArgumentsCheck | undefined;
   return (args) => {

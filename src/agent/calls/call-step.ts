@@ -4,9 +4,8 @@ import type { StructuredToolInterface } from "@langchain/core/tools";
 import type { ThreadFiles } from "../../backends/backend.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Meter } from "../budget/meter.ts";
-import type { AgentTool, CallScope } from "../contracts/call.ts";
+import type { AgentRuntime, AgentTool, CallScope, Middleware } from "../contracts/middleware.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
-import type { AgentRuntime, Middleware } from "../contracts/middleware.ts";
 import type { InnerCall, ProgramScope } from "../contracts/program.ts";
 import type { HitlRequest } from "../contracts/question.ts";
 import type { EditRules } from "./check.ts";
@@ -45,10 +44,6 @@ export interface CallingAgent extends EditRules {
 export interface Questions {
   /** Digests of the call as earlier questions about it showed it, from before the run paused or the process ended. */
   shown(): Promise<readonly string[]>;
-  /**
-   * Returns the answer.
-   *
-   * @throws a pause (`isPause`), as long as there is no answer.
-   */
+  /** @throws a pause (`isPause`), as long as there is no answer. */
   ask(question: HitlRequest): Promise<unknown>;
 }

@@ -4,9 +4,9 @@ import type { Backend } from "../../backends/backend.ts";
 import * as errors from "../../backends/errors.ts";
 import { invalidArguments } from "../../tools/call.ts";
 import { type ToolResult, toolError } from "../../tools/tool.ts";
-import type { AgentTool, ValidatedArgs } from "../contracts/call.ts";
-import type { Gate } from "../contracts/middleware.ts";
+import type { AgentTool, Gate, ValidatedArgs } from "../contracts/middleware.ts";
 import type { ArgumentsCheck } from "./arguments.ts";
+import { writtenPath } from "./effects.ts";
 import type { Permissions } from "./permissions.ts";
 
 /** The rules by which calls, and a person's edits of them, are checked. */
@@ -31,10 +31,7 @@ interface CheckOptions {
   begun?: boolean;
 }
 
-/**
- * Gives the call with its arguments as the tool takes them, so that gates and people see what will run, and the gate
- * of the rules for paths.
- */
+/** The call with its arguments as the tool takes them, so that people see what will run, and the gate of its path. */
 export async function checkCall(
   rules: EditRules,
   toolCall: ToolCall,
@@ -60,7 +57,7 @@ async function refusal(
   args: Record<string, unknown>,
   backend: Backend,
 ): Promise<string | undefined> {
-  const path = tool.kind === "write" ? tool.pathOf(args) : undefined;
+  const path = writtenPath(tool, args);
   if (path === undefined || !(await backend.isReadOnly?.(path))) return undefined;
   return errors.writesNotAllowed(path).error;
 }
@@ -69,10 +66,7 @@ export function unknownTool({ tools }: EditRules, { name }: ToolCall): ToolResul
   return toolError(`${name} is not a valid tool, try one of [${[...tools.keys()].join(", ")}].`);
 }
 
-/**
- * Checks a person's edit of a call. Returns its arguments, if the agent has the tool, it takes them, they are of the form
- * that edits of it have, and no rule forbids it.
- */
+/** Checks a person's edit by tool, form and rules. Returns the arguments as they will run. */
 export function checkEdit(
   { tools, permissions, editForms }: EditRules,
   name: string,

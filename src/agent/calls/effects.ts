@@ -1,10 +1,9 @@
+/** Keeps calls with outside effects from taking effect twice when a run continues after a crash. */
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { Backend, MaybePromise, ThreadFiles } from "../../backends/backend.ts";
 import { lifetimeAt } from "../../backends/runtime.ts";
 import { toolError } from "../../tools/tool.ts";
-import type { AgentTool, CallResult } from "../contracts/call.ts";
-
-/** Keeps calls with outside effects from taking effect twice when a run continues after a crash. */
+import type { AgentTool, CallResult } from "../contracts/middleware.ts";
 
 /** The record of one call, as `EffectLog` keeps it for a run. */
 export interface Effects {
@@ -26,10 +25,9 @@ export const noEffects: Effects = {
   withdraw: () => undefined,
 };
 
-/** Keeps one call from taking effect a second time. */
 export class EffectGuard {
   readonly #effects: Effects;
-  #known: ReturnType<Effects["find"]> | undefined;
+  #found: ReturnType<Effects["find"]> | undefined;
   #begun = false;
 
   constructor(effects: Effects) {
@@ -55,7 +53,7 @@ export class EffectGuard {
   }
 
   #before(): ReturnType<Effects["find"]> {
-    return (this.#known ??= this.#effects.find());
+    return (this.#found ??= this.#effects.find());
   }
 
   /** Call this before each run of the tool that a wrapper allows. */
@@ -108,14 +106,20 @@ async function hasOutsideEffect(
     case "execute":
       return true;
     case "write": {
-      const path = tool.pathOf(args);
+      const path = writtenPath(tool, args);
       return path === undefined || (await lifetimeAt(backend, path)) === "persistent";
     }
   }
 }
 
+/** The file that a call changes, if it names one. */
+export const writtenPath = (
+  tool: AgentTool | undefined,
+  args: Record<string, unknown>,
+): string | undefined => (tool?.kind === "write" ? tool.pathOf(args) : undefined);
+
 function unknownOutcome(tool: AgentTool | undefined, { name, args }: ToolCall): string {
-  const path = tool?.kind === "write" ? tool.pathOf(args) : undefined;
+  const path = writtenPath(tool, args);
   if (path !== undefined) {
     return `The server stopped while ${name} was at work on '${path}', so it is unknown whether it took effect. It was not repeated. Read '${path}' to check its current content, then continue from that.`;
   }

@@ -51,13 +51,12 @@ export class Approval {
   }
 
   /**
-   * Asks when a gate demands it, and waits for whoever was asked before, though no gate may demand it any more.
-   * About a call that was `begun` nobody is asked: it is not made again. `gate`: that of the rules for paths, which
-   * comes first.
+   * Asks when a gate demands it, and waits for whoever was asked before, but not about a call that was `begun`. `gate`: that
+   * of the rules for paths, which comes first.
    *
-   * The call stops here until there is an answer and starts again from its top then, so nothing with an
-   * effect may come before. An answer that does not fit leaves the request open under the same id. An answer counts
-   * for what was shown: when the call would do something else by now, it is asked again under a new id.
+   * The call starts again from its top when there is an answer, so nothing with an effect may come before. An answer that
+   * does not fit leaves the request open. It counts for what was shown: a call that would do something else is asked about
+   * under a new id.
    */
   async of(
     request: ToolCallRequest,
@@ -67,12 +66,14 @@ export class Approval {
     const gate = own ?? (await firstGate(this.#step.agent.middleware, request)) ?? NO_GATE;
     const known = (await (this.#before ??= this.#step.questions.shown()))[this.#shown.length];
     const isFree = gate.isWaived || begun;
-    if (isFree && known === undefined) return { ...UNASKED, toolCall };
     const isKnown = known !== undefined && callOf(known) === sealOf(toolCall);
     if (isFree && !isKnown) return { ...UNASKED, toolCall };
-    if (this.#hasBegun) return { run: false, result: toolError(changedTooLate(toolCall)) };
+    const { name } = toolCall;
+    const tooLate = `${name} was changed after it had run, and needs approval again. The changed call was not run.`;
+    const changed = `${name} is no longer the call that the person saw, so it was not run. Middleware must change a call in the same way each time.`;
+    if (this.#hasBegun) return { run: false, result: toolError(tooLate) };
     // This answer, or the one that comes, is for another call.
-    if (known !== undefined && !isKnown) return { run: false, result: toolError(changedAgain(toolCall)) };
+    if (known !== undefined && !isKnown) return { run: false, result: toolError(changed) };
     return this.#review({ toolCall, gate, begun });
   }
 
@@ -149,12 +150,6 @@ interface Answered {
   go: Go;
 }
 
-const changedTooLate = ({ name }: ToolCall): string =>
-  `${name} was changed after it had run, and needs approval again. The changed call was not run.`;
-
-const changedAgain = ({ name }: ToolCall): string =>
-  `${name} is no longer the call that the person saw, so it was not run. Middleware must change a call in the same way each time.`;
-
 /** The first gate that asks, else the first that would. */
 async function firstGate(layers: readonly Middleware[], request: ToolCallRequest): Promise<Gate | undefined> {
   let waived: Gate | undefined;
@@ -169,19 +164,13 @@ async function firstGate(layers: readonly Middleware[], request: ToolCallRequest
 /** Leaves room for the words around it. */
 const MAX_SHOWN_DIFF = MAX_DESCRIPTION - 1000;
 
-interface Showing {
-  preview: BoundPreview | undefined;
-  /** The person has approved something else before. */
-  again: boolean;
-}
-
+/** `again`: the person has approved something else before. */
 function reviewRequest(
-  toolCall: ToolCall,
+  { id = "", name, args }: ToolCall,
   gate: Gate,
   { agent, scope }: CallStep,
-  { preview: bound, again }: Showing,
+  { preview: bound, again }: { preview: BoundPreview | undefined; again: boolean },
 ): HitlRequest {
-  const { id = "", name, args } = toolCall;
   const tool = agent.tools.get(name);
   const same = tool && bound ? { same: sameCalls(tool, args, bound) } : {};
   const preview = bound && shownOf(bound, again);
@@ -190,10 +179,10 @@ function reviewRequest(
   const description =
     gate.description ??
     cutMiddle(`Tool execution requires approval\n\nTool: ${name}\n\n${shown}`, MAX_DESCRIPTION);
-  const argsSchema = gate.argsSchema ? { argsSchema: gate.argsSchema } : {};
+  const { allowedDecisions, argsSchema } = gate;
   return {
-    actionRequests: [{ name, args, description, toolCallId: id, ...(preview ? { preview } : {}), ...same }],
-    reviewConfigs: [{ actionName: name, allowedDecisions: gate.allowedDecisions, ...argsSchema }],
+    actionRequests: [{ name, args, description, toolCallId: id, ...defined({ preview }), ...same }],
+    reviewConfigs: [{ actionName: name, allowedDecisions, ...defined({ argsSchema }) }],
     agent: scope.step.agent,
   };
 }
@@ -228,11 +217,9 @@ function apply(decision: Decision, toolCall: ToolCall, { agent }: CallStep): Ver
   if (decision.type === "approve") return { run: true, toolCall, edited: false, approved: true };
   if (decision.type === "reject") {
     const { message = "" } = decision;
-    const text =
-      message.trim() === ""
-        ? `User rejected the tool call for ${toolCall.name} with id ${toolCall.id}`
-        : message;
-    return { run: false, result: { content: text, status: "error" }, rejected: true };
+    const standard = `User rejected the tool call for ${toolCall.name} with id ${toolCall.id}`;
+    const content = message.trim() === "" ? standard : message;
+    return { run: false, result: { content, status: "error" }, rejected: true };
   }
   const { name, args } = decision.editedAction;
   const checked = checkEdit(agent, name, args);

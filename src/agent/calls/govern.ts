@@ -2,11 +2,11 @@
 import type { ToolCall } from "@langchain/core/messages/tool";
 import { defined } from "../../core/defined.ts";
 import { errorMessage, isAbortError, isTransient } from "../../core/errors.ts";
+import { memberOf } from "../../core/unknown.ts";
 import { toolError } from "../../tools/tool.ts";
 import { describeLimit, isBeyondLimit } from "../budget/limits.ts";
 import { type CallTime, type Deadline, callTime } from "../budget/meter.ts";
-import type { AgentTool, CallResult, CallScope } from "../contracts/call.ts";
-import type { ToolCallRequest } from "../contracts/middleware.ts";
+import type { AgentTool, CallResult, CallScope, ToolCallRequest } from "../contracts/middleware.ts";
 import { earlierCalls } from "../step/files.ts";
 import type { CallStep } from "./call-step.ts";
 import { checkCall, unknownTool } from "./check.ts";
@@ -21,11 +21,7 @@ export type Governed =
   /** A person is asked. Nothing with an effect has happened since the last answer. */
   | { kind: "waits"; pause: unknown };
 
-/**
- * Carries out the call that a reply made.
- *
- * @throws only what nobody may answer: an aborted signal, a lost lease, storage that may work again.
- */
+/** @throws only what nobody may answer: an aborted signal, a lost lease, storage that may work again. */
 export async function govern(made: ToolCall, step: CallStep): Promise<Governed> {
   try {
     const ended = await carryOut(made, step);
@@ -39,9 +35,8 @@ export async function govern(made: ToolCall, step: CallStep): Promise<Governed> 
 }
 
 /**
- * The order matters. Unknown tools and bad arguments are answered without asking anybody. A gated call is asked about
- * before anything with an effect. The layers come next, and the call that they pass on is checked once more against
- * the approved one.
+ * The order matters: unknown tools and bad arguments are answered unasked, then people are asked, then the layers begin.
+ * The call that they pass on is checked once more against the approved one.
  */
 async function carryOut(made: ToolCall, step: CallStep): Promise<EndedCall> {
   const { agent, scope, meter, runtime } = step;
@@ -134,7 +129,10 @@ async function runThroughLayers(
     if (scope.isPause(error) || isAborted()) throw error;
     // A subagent whose steps could not be stored has not failed: it continues from its last checkpoint.
     if (isTransient(error) && tool?.kind === "delegate") throw error;
-    if (error instanceof MiddlewareFailure) return toolError(middlewareText(toolCall), { code: error.code });
+    if (error instanceof MiddlewareFailure) {
+      const text = `A middleware failed around this call. It is unknown whether ${toolCall.name} ran: check before you call it again.`;
+      return toolError(text, { code: error.code });
+    }
     agent.log.warn("tool_failed", { tool: toolCall.name, callId: toolCall.id, error });
     return toolError(failureText(toolCall, error, time));
   }
@@ -154,7 +152,10 @@ async function runApproved(
 ): Promise<CallResult> {
   const { agent, accountsForCalls } = step;
   const { backend } = scope.context;
-  const given = broughtTool(request, step);
+  // The tool that a layer put in the place of the agent's own, or brought for a call that it offered itself.
+  const { tool: brought } = request;
+  const isOwn = !brought || agent.tools.get(brought.name)?.offered === brought;
+  const given = isOwn ? undefined : step.adopt(brought);
   const checked = await checkCall(agent, request.toolCall, { given, backend });
   if ("invalid" in checked) return checked.invalid;
   if (!checked.tool) return unknownTool(agent, request.toolCall);
@@ -180,24 +181,20 @@ async function runApproved(
   for (let { expectedVersion, evenReadOnly } = go, attempt = 1; ; attempt += 1) {
     const context = { ...scope.context, approved, expectedVersion, evenReadOnly, ...kept };
     const result = await tool.run(call, { ...scope, context });
-    if (expectedVersion === undefined || !isConflict(result) || attempt === MAX_ATTEMPTS) return result;
+    if (
+      expectedVersion === undefined ||
+      memberOf(result.artifact, "code") !== "conflict" ||
+      attempt === MAX_ATTEMPTS
+    )
+      return result;
     const verdict = await approval.again();
     if (!verdict.run) return verdict.result;
     ({ expectedVersion, evenReadOnly } = verdict);
   }
 }
 
-/** The tool that a layer put in the place of the agent's own, or brought for a call that it offered itself. */
-const broughtTool = ({ tool }: ToolCallRequest, { agent, adopt }: CallStep): AgentTool | undefined =>
-  !tool || agent.tools.get(tool.name)?.offered === tool ? undefined : adopt(tool);
-
 /** Maximum number of attempts for a call whose file others change at the same time, in other places. */
 const MAX_ATTEMPTS = 5;
-
-/** True if the call did nothing because its file is not the version shown to the person. */
-function isConflict({ artifact }: CallResult): boolean {
-  return (artifact as { code?: unknown } | null | undefined)?.code === "conflict"; // ours, or anything
-}
 
 const signature = ({ name, args }: ToolCall): string => JSON.stringify([name, args]);
 
@@ -205,9 +202,6 @@ function timed(scope: CallScope, { signal }: Deadline): CallScope {
   if (!signal) return scope;
   return { ...scope, context: { ...scope.context, signal }, config: { ...scope.config, signal } };
 }
-
-const middlewareText = ({ name }: ToolCall): string =>
-  `A middleware failed around this call. It is unknown whether ${name} ran: check before you call it again.`;
 
 function failureText({ name }: ToolCall, error: unknown, time: CallTime): string {
   if (time.isOver()) return `${name} ${time.why()}.`;

@@ -1,11 +1,10 @@
 /** Gives a call that a program makes everything that governs it, from the call of the program. */
 import type { ToolCall } from "@langchain/core/messages/tool";
+import { defined } from "../../core/defined.ts";
 import { checkAnswer } from "../../tools/check-answer.ts";
 import type { AskPerson } from "../../tools/tool.ts";
-import type { HitlRequest } from "../contracts/question.ts";
 import type { InnerCall, ProgramQuestions, WaitingCall } from "../contracts/program.ts";
 import type { CallStep, Questions } from "./call-step.ts";
-import type { Effects } from "./effects.ts";
 
 /** Stops a call of a program that waits for a person. */
 export class Suspended extends Error {
@@ -18,47 +17,35 @@ export class Suspended extends Error {
 }
 
 /** Questions of one call of a program: answered if there is an answer, else the call stops. */
-export class InnerAsk implements Questions {
-  readonly #number: number;
-  readonly #questions: ProgramQuestions;
-
-  constructor(number: number, questions: ProgramQuestions) {
-    this.#number = number;
-    this.#questions = questions;
-  }
-
-  async shown(): Promise<readonly string[]> {
-    return this.#questions.shown(this.#number);
-  }
-
-  async ask(approval: HitlRequest): Promise<unknown> {
-    return this.#next({ approval });
-  }
-
-  readonly askPerson: AskPerson = async (question) => {
-    for (;;) {
-      const checked = checkAnswer(question, this.#next({ question }));
-      if (checked.ok) return checked.answer;
-    }
-  };
-
-  #next(asked: WaitingCall["asked"]): never {
-    const answer = this.#questions.next(this.#number, asked);
-    if (answer === undefined) throw new Suspended({ number: this.#number, asked });
+function innerAsk(number: number, questions: ProgramQuestions): Questions & { askPerson: AskPerson } {
+  const next = (asked: WaitingCall["asked"]): never => {
+    const answer = questions.next(number, asked);
+    if (answer === undefined) throw new Suspended({ number, asked });
     return answer as never; // checked by those who ask
-  }
+  };
+  return {
+    shown: async () => questions.shown(number),
+    ask: async (approval) => next({ approval }),
+    askPerson: async (question) => {
+      for (;;) {
+        const checked = checkAnswer(question, next({ question }));
+        if (checked.ok) return checked.answer;
+      }
+    },
+  };
 }
 
 interface InnerOptions {
   inner: InnerCall;
-  ask: InnerAsk;
+  asked: ProgramQuestions;
   /** Records that the call begins. */
   begun: () => Promise<void>;
 }
 
 /** Everything that governs a call of a program. It reads and changes the files of the program's own call. */
-export function innerStep(outer: CallStep, call: ToolCall, { inner, ask, begun }: InnerOptions): CallStep {
+export function innerStep(outer: CallStep, call: ToolCall, { inner, asked, begun }: InnerOptions): CallStep {
   const { scope, program } = outer;
+  const ask = innerAsk(inner.number, asked);
   const { context } = scope;
   const effects = program.effectsFor(inner);
   const background = program.backgroundFor(inner);
@@ -67,7 +54,7 @@ export function innerStep(outer: CallStep, call: ToolCall, { inner, ask, begun }
     inner,
     reply: [call],
     questions: ask,
-    effects: { ...effects, begin: (tool) => begunThen(begun, effects, tool) },
+    effects: { ...effects, begin: (tool) => begun().then(() => effects.begin(tool)) },
     scope: {
       ...scope,
       config: program.config,
@@ -78,15 +65,8 @@ export function innerStep(outer: CallStep, call: ToolCall, { inner, ask, begun }
         backend: context.backend,
         isProgram: true,
         versionSeen: (path) => context.versionSeen?.(path),
-        ...(background ? { background } : {}),
-        ...(context.hold ? { hold: context.hold } : {}),
-        ...(context.ask ? { ask: ask.askPerson } : {}),
+        ...defined({ background, hold: context.hold, ask: context.ask && ask.askPerson }),
       },
     },
   };
-}
-
-async function begunThen(begun: () => Promise<void>, effects: Effects, tool: string): Promise<void> {
-  await begun();
-  await effects.begin(tool);
 }

@@ -1,13 +1,17 @@
 /** Nests the layers of an agent around one of its calls. */
 import { RunFailure } from "../../core/errors.ts";
-import type { CallResult, CallScope } from "../contracts/call.ts";
-import type { CallHandler, Middleware, ToolCallRequest } from "../contracts/middleware.ts";
+import type {
+  CallHandler,
+  CallResult,
+  CallScope,
+  Middleware,
+  ToolCallRequest,
+} from "../contracts/middleware.ts";
 import type { Deadline } from "../budget/meter.ts";
 
 /**
- * Nests the `wrapCall` of a stack around `call`, for one call. `call` says when it begins to work and asks nobody any
- * more. Once it has stopped to ask a person, so does the whole stack, even if a wrapper takes the pause for an
- * error, as those that retry do, or does not wait for it. `race` bounds its time.
+ * Nests the `wrapCall` of a stack around `call`, which says when it begins to work and asks nobody any more. Once it has
+ * stopped to ask, so does the whole stack, even if a wrapper takes the pause for an error or does not wait for it.
  */
 export function nestLayers(
   stack: readonly Middleware[],

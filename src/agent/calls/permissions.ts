@@ -8,8 +8,7 @@ import { ConfigurationError } from "../../core/errors.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
 import { trimEndOf } from "../../core/text.ts";
 import type { ToolKind } from "../../tools/tool.ts";
-import type { AgentTool } from "../contracts/call.ts";
-import type { Gate } from "../contracts/middleware.ts";
+import type { AgentTool, Gate } from "../contracts/middleware.ts";
 import { ALL_DECISIONS } from "./answers.ts";
 
 export type FileOperation = "read" | "write";
@@ -25,12 +24,10 @@ export interface FilesystemPermission {
 
 export type PermissionMode = "allow" | "deny" | "interrupt";
 
-interface Rule {
-  operations: readonly FileOperation[];
+interface Rule extends Pick<FilesystemPermission, "operations" | "mode"> {
   globs: readonly Glob[];
   /** The same for other spellings of a path that some file systems take for the same file. */
   folded: readonly Glob[];
-  mode: PermissionMode;
 }
 
 const OPERATIONS: Partial<Record<ToolKind, FileOperation>> = { read: "read", write: "write" };
@@ -39,23 +36,25 @@ const OPERATIONS: Partial<Record<ToolKind, FileOperation>> = { read: "read", wri
 export class Permissions {
   readonly #lists: ReadonlyArray<readonly Rule[]>;
 
-  private constructor(lists: ReadonlyArray<readonly Rule[]>) {
-    this.#lists = lists;
+  private constructor(lists: ReadonlyArray<readonly FilesystemPermission[]>) {
+    this.#lists = lists.map((list) => list.map(toRule));
   }
 
   /** `undefined` when no list has a rule: then nothing needs to be checked. */
   static of(lists: ReadonlyArray<readonly FilesystemPermission[] | undefined>): Permissions | undefined {
-    const given = lists.filter((list) => list !== undefined && list.length > 0);
-    return given.length === 0 ? undefined : new Permissions(given.map((list) => (list ?? []).map(toRule)));
+    const given = lists.flatMap((list) => (list === undefined || list.length === 0 ? [] : [list]));
+    return given.length === 0 ? undefined : new Permissions(given);
   }
 
   /** The strictest answer of all lists, for the path as it is written and for other spellings of it. */
   decide(operation: FileOperation, path: string): PermissionMode {
     const relative = trimEndOf(path.replace(/^\/+/, ""), "/");
     const folded = fold(relative);
+    const firstOf = (rules: readonly Rule[], fits: (rule: Rule) => boolean): PermissionMode =>
+      rules.find((rule) => rule.operations.includes(operation) && fits(rule))?.mode ?? "allow";
     const answers = this.#lists.flatMap((rules) => [
-      firstMatch(rules, operation, ({ globs }) => globs.some((glob) => glob.matches(relative))),
-      firstMatch(rules, operation, (rule) => rule.folded.some((glob) => glob.matches(folded))),
+      firstOf(rules, ({ globs }) => globs.some((glob) => glob.matches(relative))),
+      firstOf(rules, (rule) => rule.folded.some((glob) => glob.matches(folded))),
     ]);
     if (answers.includes("deny")) return "deny";
     return answers.includes("interrupt") ? "interrupt" : "allow";
@@ -92,10 +91,7 @@ export class Permissions {
     return access && this.decide(access.operation, access.path) === "deny" ? denialOf(access) : undefined;
   }
 
-  /**
-   * Judges a call by its path and the target of that path: the call is denied, or a person is asked. For places that
-   * may not be read, the backend of `over` answers as if they did not exist.
-   */
+  /** Judges a call by its path and the target of that. Hidden places do not exist for it: `over` answers so. */
   async judge(
     tool: AgentTool,
     args: Record<string, unknown>,
@@ -111,10 +107,10 @@ export class Permissions {
       places.namesOf(place).map((name) => this.decide(use, name));
     const isUnknown = modesAt(entry, "read").includes("deny");
     if (modesAt(entry).includes("deny") && !isUnknown) return { denial: denialOf(access) };
-    const asked = [path, entry, target].flatMap((place) => [
-      place,
-      ...(operation === "read" ? [fileIn(place)] : []),
-    ]);
+    // A file in a folder stands for those that a search in it reads.
+    const asked = [path, entry, target].flatMap((place) =>
+      operation === "read" ? [place, joinPath(place, "file")] : [place],
+    );
     const asks = asked.flatMap((place) => modesAt(place)).includes("interrupt");
     return asks ? { gate: { allowedDecisions: [...ALL_DECISIONS] } } : {};
   }
@@ -165,9 +161,6 @@ class PermissionRules extends PolicyRules {
   }
 }
 
-/** Stands for the files that a search in a folder reads. */
-const fileIn = (folder: string): string => joinPath(folder, "file");
-
 const denialOf = ({ operation, path }: Access): string => `permission denied for ${operation} on ${path}`;
 
 interface Access {
@@ -181,15 +174,6 @@ function accessOf(tool: AgentTool, args: Record<string, unknown>): Access | unde
   return path === undefined ? undefined : { operation: operation ?? "write", path };
 }
 
-function firstMatch(
-  rules: readonly Rule[],
-  operation: FileOperation,
-  fits: (rule: Rule) => boolean,
-): PermissionMode {
-  const rule = rules.find((each) => each.operations.includes(operation) && fits(each));
-  return rule?.mode ?? "allow";
-}
-
 const PERMISSION: OptionTable<FilesystemPermission> = {
   operations: "a list of non-empty texts",
   paths: "a list of non-empty texts",
@@ -199,15 +183,9 @@ const PERMISSION: OptionTable<FilesystemPermission> = {
 function toRule(given: FilesystemPermission): Rule {
   const rule: Partial<FilesystemPermission> = readOptions("A permission", given, PERMISSION);
   const { operations = [], paths = [], mode } = rule;
-  if (mode === undefined) {
-    throw new ConfigurationError(
-      "INVALID_PERMISSION",
-      "A permission needs a `mode`: allow, deny or interrupt.",
-    );
-  }
+  if (mode === undefined) throw invalid("A permission needs a `mode`: allow, deny or interrupt.");
   if (operations.length === 0 || paths.length === 0) {
-    throw new ConfigurationError(
-      "INVALID_PERMISSION",
+    throw invalid(
       'A permission needs operations (read, write) and paths, for example { operations: ["write"], paths: ["/etc/**"] }.',
     );
   }
@@ -216,20 +194,19 @@ function toRule(given: FilesystemPermission): Rule {
     ...(["allow", "deny", "interrupt"].includes(mode) ? [] : [mode]),
   ];
   if (unknown.length > 0) {
-    throw new ConfigurationError(
-      "INVALID_PERMISSION",
+    throw invalid(
       `A permission has ${unknown.map((word) => `'${word}'`).join(" and ")}; operations are read and write, modes are allow, deny and interrupt.`,
     );
   }
   return { operations, mode, globs: paths.map(toGlob), folded: paths.map((path) => toGlob(fold(path))) };
 }
 
+const invalid = (problem: string): ConfigurationError =>
+  new ConfigurationError("INVALID_PERMISSION", problem);
+
 function toGlob(pattern: string): Glob {
   const compiled = compileGlob(pattern, { fromRoot: true });
   if (pattern.startsWith("/") && compiled.ok) return compiled.glob;
   const reason = compiled.ok ? "it must be absolute" : compiled.error;
-  throw new ConfigurationError(
-    "INVALID_PERMISSION",
-    `The permission path '${pattern}' is not usable: ${reason}`,
-  );
+  throw invalid(`The permission path '${pattern}' is not usable: ${reason}`);
 }

@@ -1,8 +1,7 @@
 /** Runs a program whose functions are the agent's tools: each call is governed, recorded, and made once. */
 import { createHash } from "node:crypto";
 import type { ToolCall } from "@langchain/core/messages/tool";
-import { Semaphore } from "../../core/concurrency.ts";
-import { canonicalJson } from "../../core/json.ts";
+import { Semaphore, untilAborted } from "../../core/concurrency.ts";
 import { systemClock } from "../../core/clock.ts";
 import { oneLine } from "../../core/text.ts";
 import {
@@ -15,7 +14,8 @@ import {
 } from "../../programs/program.ts";
 import { type ToolResult, toolError } from "../../tools/tool.ts";
 import { DEFAULT_PARALLEL } from "../budget/limits.ts";
-import type { CallResult } from "../contracts/call.ts";
+import { mergeUpdates } from "../budget/meter.ts";
+import type { CallResult } from "../contracts/middleware.ts";
 import type {
   EndedInnerCall,
   InnerCall,
@@ -27,16 +27,15 @@ import type {
 import type { StateUpdate } from "../contracts/state.ts";
 import { textIn } from "../messages/messages.ts";
 import type { CallStep } from "./call-step.ts";
-import { InnerAsk, Suspended, innerStep } from "./inner-step.ts";
-import { joinUpdates } from "./inner-updates.ts";
+import { Suspended, innerStep } from "./inner-step.ts";
+import { digest } from "./seal.ts";
 import type { Governed } from "./govern.ts";
 
 export type GovernCall = (call: ToolCall, step: CallStep) => Promise<Governed>;
 
 /**
- * Runs a program for the call of `step`. When a call of it waits for a person, the program works on until it can do
- * nothing else. Then it is given up, and all that it asks is asked at once. With the answers it starts from its top, and
- * the calls that had ended answer from their records.
+ * Runs a program for the call of `step`. When nothing but calls that wait for people is left, it is given up, and all that
+ * they ask is asked at once. With the answers it starts from its top; ended calls answer from their records.
  *
  * @throws a pause, and what nobody may answer, as `govern` does.
  */
@@ -66,11 +65,7 @@ export async function runProgram(source: string, step: CallStep, govern: GovernC
 const seedOf = (callId: string): number =>
   createHash("sha256").update(callId).digest().readUInt32BE(0) % 1_000_000;
 
-const digestOf = (name: string, args: unknown): string =>
-  createHash("sha256")
-    .update(canonicalJson([name, args]))
-    .digest("base64url")
-    .slice(0, 22);
+const digestOf = (name: string, args: unknown): string => digest([name, args]);
 
 interface Known {
   questions: ProgramQuestions;
@@ -99,6 +94,8 @@ class Pass {
   #order: number;
   #atWork = 0;
   #isWaiting = false;
+  #hasFailed = false;
+  #isOver: ProgramEnd | undefined;
   /** Records and answers, one after the other. */
   readonly #ends = new Semaphore(1);
   #settle: (end: PassEnd) => void = () => undefined;
@@ -114,22 +111,14 @@ class Pass {
   }
 
   /** Returns how the program ended, once no call of it is at work any more. */
-  async drive(program: RunningProgram): Promise<PassEnd> {
+  drive(program: RunningProgram): Promise<PassEnd> {
     this.#program = program;
     const end = new Promise<PassEnd>((resolve, reject) => {
       this.#settle = resolve;
       this.#fail = reject;
     });
-    const { signal } = this.#step.scope.context;
-    const stop = (): void => this.#fail(signal.reason);
-    signal.addEventListener("abort", stop, { once: true });
-    if (signal.aborted) stop();
-    void program.end.then((ended) => this.#over(ended));
-    try {
-      return await end;
-    } finally {
-      signal.removeEventListener("abort", stop);
-    }
+    void program.end.then((ended) => this.#giveUpIfStuck(ended));
+    return untilAborted(end, this.#step.scope.context.signal);
   }
 
   called(call: ProgramCall): void {
@@ -170,25 +159,17 @@ class Pass {
     if (update) this.updates.push(update);
   }
 
-  #hasFailed = false;
-
   /** Never rejects. */
   async #begin({ number, name, args }: ProgramCall): Promise<void> {
     this.#atWork += 1;
     const outer = this.#step.scope.context.callId;
     const inner: InnerCall = { outer, number };
     try {
-      const given: unknown = JSON.parse(args);
-      const call: ToolCall = {
-        type: "tool_call",
-        id: `${outer}:${number}`,
-        name,
-        args: given as ToolCall["args"],
-      };
+      const given = JSON.parse(args) as ToolCall["args"]; // which the tool checks
+      const call: ToolCall = { type: "tool_call", id: `${outer}:${number}`, name, args: given };
       const record = { name, call: digestOf(name, given) };
-      const ask = new InnerAsk(number, this.#known.questions);
       const begun = (): Promise<void> => this.#step.program.records.put(number, record);
-      const step = innerStep(this.#step, call, { inner, ask, begun });
+      const step = innerStep(this.#step, call, { inner, asked: this.#known.questions, begun });
       const governed = await this.#turns.run(async () => {
         if (this.#hasFailed) throw new Error("the program was stopped");
         return this.#govern(call, step);
@@ -223,15 +204,9 @@ class Pass {
     });
   }
 
-  #over(end: ProgramEnd): void {
-    this.#isOver = end;
-    this.#giveUpIfStuck();
-  }
-
-  #isOver: ProgramEnd | undefined;
-
   /** Ends the pass when no call is at work, and the program has ended or waits for calls that wait for people. */
-  #giveUpIfStuck(): void {
+  #giveUpIfStuck(over?: ProgramEnd): void {
+    this.#isOver ??= over;
     if (this.#atWork > 0 || (!this.#isWaiting && !this.#isOver)) return;
     if (this.#waiting.length > 0) this.#settle({ waiting: this.#waiting });
     else if (this.#isOver) this.#settle(this.#isOver);
@@ -266,8 +241,8 @@ function answerOf({ content, whole, plain, status }: CallResult): string {
 
 function resultOf({ outcome, log }: ProgramEnd, { made, updates }: Pass): ToolResult {
   const printed = log === "" ? [] : [`Printed:\n${log}`];
-  const update = joinUpdates(updates);
-  const changes = update ? { update: update as NonNullable<ToolResult["update"]> } : {}; // and channels of layers
+  const update = mergeUpdates(updates) as NonNullable<ToolResult["update"]>; // and channels of layers
+  const changes = updates.length > 0 ? { update } : {};
   if ("error" in outcome) {
     const calls =
       made.length === 0 ? [] : [`Calls that were made, in the order of their ends: ${summaryOf(made)}.`];

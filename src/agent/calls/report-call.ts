@@ -1,13 +1,13 @@
 /** Reports calls to those who watch the run, and adds notes for the model to their results. */
-import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import { ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import { defined } from "../../core/defined.ts";
-import type { AgentTool, CallResult } from "../contracts/call.ts";
-import type { Step } from "../contracts/step.ts";
-import { isReply, textIn } from "../messages/messages.ts";
+import type { AgentTool, CallResult, Step } from "../contracts/middleware.ts";
+import { beforeReply, textIn } from "../messages/messages.ts";
 import { FAILURES_NOTE, REPEATED_NOTE, failsAlike, isRepeated } from "../messages/repeated-calls.ts";
 import { agentSegment, tellReport } from "../step/child-events.ts";
 import type { CallStep } from "./call-step.ts";
+import { writtenPath } from "./effects.ts";
 import { callSummary, resultSummary } from "./summaries.ts";
 
 /** Reports that a call begins; `recalled`: that it began before a crash and is not run again. */
@@ -16,14 +16,13 @@ export function reportStart(
   { scope: { step }, inner }: CallStep,
   recalled: boolean,
 ): void {
-  step.tell({
-    kind: "tool_started",
+  const facts = {
     callId: id,
     tool: name,
     summary: callSummary(name, args),
-    ...(inner ? { within: inner.outer } : {}),
-    ...(recalled ? { recalled: true } : {}),
-  });
+    ...defined({ within: inner?.outer }),
+  };
+  step.tell({ kind: "tool_started", ...facts, ...(recalled && { recalled }) });
 }
 
 /** Reports the end of a subagent that an earlier process had started: it does not work any more. */
@@ -61,7 +60,7 @@ export function reportEnd(
   step.tell({ kind: "tool_finished", callId, tool: name, status, summary, ...defined({ rejected }) });
   if (status === "success") {
     const tool = agent.tools.get(name);
-    const path = tool?.kind === "write" ? tool.pathOf(args) : undefined;
+    const path = writtenPath(tool, args);
     if (path) step.tell({ kind: "file_changed", callId, path, ...tool?.changeOf?.(args, result.artifact) });
     const { todos } = result.update ?? {};
     if (Array.isArray(todos)) step.tell({ kind: "todos", todos });
@@ -69,20 +68,10 @@ export function reportEnd(
   if (inner) return result;
   const message = new ToolMessage({ content, tool_call_id: callId, status });
   if (isRepeated(state.messages, message)) return withNote(result, REPEATED_NOTE);
-  const isTold =
-    agent.tellsFailures && !rejected && failsAlike(before(state.messages, callId), call, message);
-  return isTold ? withNote(result, FAILURES_NOTE) : result;
+  if (!agent.tellsFailures || rejected) return result;
+  const before = beforeReply(state.messages, callId);
+  return failsAlike(before, call, message) ? withNote(result, FAILURES_NOTE) : result;
 }
-
-/** The messages before the reply that made a call. */
-const before = (messages: readonly BaseMessage[], callId: string): readonly BaseMessage[] =>
-  messages.slice(
-    0,
-    Math.max(
-      0,
-      messages.findLastIndex((one) => isReply(one) && one.tool_calls?.some(({ id }) => id === callId)),
-    ),
-  );
 
 /** Tells the model that the result is older than its writes in the same reply, which still wait. */
 export function noteOpenWrites(result: CallResult, open: readonly ToolCall[]): CallResult {

@@ -4,7 +4,7 @@ import type { ToolCall } from "@langchain/core/messages/tool";
 import { canonicalJson } from "../../core/json.ts";
 import { displayName, oneLine } from "../../core/text.ts";
 import type { BoundPreview } from "../../tools/tool.ts";
-import type { AgentTool } from "../contracts/call.ts";
+import type { AgentTool } from "../contracts/middleware.ts";
 import type { SameCalls } from "../contracts/question.ts";
 
 /** Binds an approval to the call and, if its tool can say it, to the effect of the call. */
@@ -15,7 +15,8 @@ export function sealOf({ name, args }: ToolCall, preview?: BoundPreview): string
     : `${call}.${digest([preview.summary, preview.place, preview.effect])}`;
 }
 
-const digest = (facts: unknown): string =>
+/** A short name for facts, equal for equal ones. */
+export const digest = (facts: unknown): string =>
   createHash("sha256").update(canonicalJson(facts)).digest("base64url").slice(0, 22);
 
 export const callOf = (seal: string): string => seal.split(".", 1)[0] ?? "";
@@ -24,9 +25,8 @@ export const callOf = (seal: string): string => seal.split(".", 1)[0] ?? "";
 export const isSame = (shown: string, now: string): boolean => shown === now || shown === callOf(now);
 
 /**
- * Defines which later calls count as the same as this one when a person approves "the same" for the run. These are
- * those that its tool names, changes of the same file by the same tool, and otherwise only calls with the same
- * arguments and the same effect. For a command, the effect includes whether a sandbox confines it.
+ * The later calls that are approved with this one: those that its tool names, changes of the same file by the same tool,
+ * else only equal ones with the same effect, which includes whether a sandbox confines a command.
  */
 export function sameCalls(tool: AgentTool, args: Record<string, unknown>, preview: BoundPreview): SameCalls {
   const name = oneLine(displayName(tool.name), 64);

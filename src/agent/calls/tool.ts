@@ -4,9 +4,8 @@ import { isAbortError, isTransient } from "../../core/errors.ts";
 import { parametersOf, parseArguments } from "../../tools/call.ts";
 import { argumentsPreview, destinationOf } from "../../tools/call-preview.ts";
 import type { BoundPreview, ToolContext, ToolResult, ToolSpec } from "../../tools/tool.ts";
-import type { AgentTool, CallScope } from "../contracts/call.ts";
+import type { AgentTool, CallScope } from "../contracts/middleware.ts";
 
-/** A tool of this project as an agent runs it. */
 export function specTool(spec: ToolSpec): AgentTool {
   const offered = new DynamicStructuredTool({
     name: spec.name,
@@ -36,15 +35,11 @@ async function plainPreview(
   const path = spec.pathOf?.(args);
   if (path === undefined) return argumentsPreview(spec.name, args);
   const to = await destinationOf(path, backend);
-  return to.place === path
-    ? argumentsPreview(spec.name, args)
-    : argumentsPreview(`${spec.name} of ${to.name}`, args, to);
+  if (to.place === path) return argumentsPreview(spec.name, args);
+  return argumentsPreview(`${spec.name} of ${to.name}`, args, to);
 }
 
-/**
- * Runs a tool of this project. It returns its failures; what else it throws is a bug, whose text is not shown, unless
- * steps of a subagent could not be stored.
- */
+/** Tools return failures. Another error is a bug, whose text is not shown, or a subagent that was not stored. */
 async function handled(
   spec: ToolSpec,
   args: Record<string, unknown>,

@@ -9,7 +9,7 @@ import type { Logger } from "../../core/logger.ts";
 import { headOf } from "../../core/text.ts";
 import type { ModelRequest } from "../contracts/middleware.ts";
 import { type Block, isMedia, keyOf, mediaLeftOut, mediaName } from "../models/media.ts";
-import { copyMessage, textOf } from "../messages/messages.ts";
+import { callsOf, copyMessage, textOf } from "../messages/messages.ts";
 import { toolText } from "../messages/tool-text.ts";
 import {
   HISTORY_FOLDER,
@@ -43,23 +43,29 @@ export function defaultLimits(maxInputTokens: number | undefined): ContextLimits
 }
 
 /** True if a request of this size is to be compacted. A fraction of an unknown window never triggers. */
-export function isOver(limits: ContextLimits, tokens: number, messages: number): boolean {
-  return limits.trigger.some((size) => {
-    if ("messages" in size) return messages >= size.messages;
-    return tokens >= inTokens(size, limits.maxInputTokens);
+export const isOver = (
+  { trigger, maxInputTokens }: ContextLimits,
+  tokens: number,
+  messages: number,
+): boolean =>
+  trigger.some((size) => {
+    const most = boundsOf(size, maxInputTokens);
+    return tokens >= most.tokens || messages >= most.messages;
   });
-}
 
 /** The fewest tokens that trigger; infinite where only messages do. */
 export const triggerTokens = ({ trigger, maxInputTokens }: ContextLimits): number =>
-  Math.min(
-    Infinity,
-    ...trigger.map((size) => ("messages" in size ? Infinity : inTokens(size, maxInputTokens))),
-  );
+  Math.min(Infinity, ...trigger.map((size) => boundsOf(size, maxInputTokens).tokens));
+
+/** A size in tokens and in messages, one of which has no bound. */
+function boundsOf(size: ContextSize, window: number | undefined): { tokens: number; messages: number } {
+  if ("messages" in size) return { tokens: Infinity, messages: size.messages };
+  const tokens = "tokens" in size ? size.tokens : window === undefined ? Infinity : window * size.fraction;
+  return { tokens, messages: Infinity };
+}
 
 /**
- * Finds the cut: the index of the first message that stays. A reply and its results are never separated. 0: there is
- * nothing to cut off.
+ * The index of the first message that stays; 0: nothing is cut off. A reply and its results are never separated.
  *
  * @param atMost tokens that may stay, whatever `limits` say; the last message stays in any case.
  */
@@ -69,33 +75,17 @@ export function cutIndex(
   counter: TokenCounter = ESTIMATE,
   atMost: number = Infinity,
 ): number {
-  let index = messages.length - keptMessages(messages, limits, counter, atMost);
+  const most = boundsOf(limits.keep, limits.maxInputTokens);
+  let left = Math.min(atMost, most.tokens);
+  let index = messages.length;
+  for (const message of messages.toReversed()) {
+    left -= counter.of(message);
+    if (left < 0 || messages.length - index >= most.messages) break;
+    index -= 1;
+  }
+  index = Math.min(index, messages.length - 1);
   while (index > 0 && ToolMessage.isInstance(messages[index])) index -= 1;
   return index;
-}
-
-function keptMessages(
-  messages: readonly BaseMessage[],
-  { keep, maxInputTokens }: ContextLimits,
-  counter: TokenCounter,
-  atMost: number,
-): number {
-  const most = "messages" in keep ? keep.messages : Infinity;
-  const budget = Math.min(atMost, "messages" in keep ? Infinity : inTokens(keep, maxInputTokens));
-  let tokens = 0;
-  let kept = 0;
-  for (let i = messages.length - 1; i >= 0 && kept < most; i -= 1) {
-    const message = messages[i];
-    tokens += message ? counter.of(message) : 0;
-    if (tokens > budget) break;
-    kept += 1;
-  }
-  return Math.max(kept, 1);
-}
-
-function inTokens(size: { fraction: number } | { tokens: number }, window: number | undefined): number {
-  if ("tokens" in size) return size.tokens;
-  return window === undefined ? Number.POSITIVE_INFINITY : window * size.fraction;
 }
 
 /** The messages whose texts are to leave the conversation for it to lose `excess` tokens, largest first. */
@@ -154,7 +144,7 @@ export class TokenCounter {
 
   #ofMessage(message: BaseMessage): number {
     const { content } = message;
-    const calls = AIMessage.isInstance(message) ? (message.tool_calls ?? []) : [];
+    const calls = callsOf(message);
     const said =
       typeof content === "string"
         ? this.#count(content)
@@ -215,7 +205,8 @@ export function compactedView(messages: BaseMessage[], compaction: Compaction): 
     ? texts.map((message) => (bare.has(keyOf(message) ?? "") ? withoutMediaOf(message) : message))
     : texts;
   if (compaction.summary === undefined || kept === messages) return shown;
-  return [summaryMessage(compaction.summary, compaction.verbatim), ...shown];
+  const content = [compaction.summary, compaction.verbatim ?? []].flat().join("\n\n");
+  return [new HumanMessage({ content, additional_kwargs: { lc_source: "summarization" } }), ...shown];
 }
 
 /** `messages` from the one with this id on; all of them if it is missing. */
@@ -224,7 +215,6 @@ export function sinceId(messages: BaseMessage[], id: string | undefined): BaseMe
   return index <= 0 ? messages : messages.slice(index);
 }
 
-/** A message as it is shown when its text is in a file. */
 function movedText(message: BaseMessage, path: string): string {
   const text = textOf(message);
   return ToolMessage.isInstance(message)
@@ -252,7 +242,7 @@ const withoutMediaOf = byIdentity((message: BaseMessage) =>
 /** A reply whose long file contents in tool arguments are cut; ids and everything else stay. */
 const shortenArguments = byIdentity((message: BaseMessage): BaseMessage => {
   if (!AIMessage.isInstance(message)) return message;
-  const calls = message.tool_calls ?? [];
+  const calls = callsOf(message);
   const shorter = calls.map((call) => ({ ...call, args: shortArgs(call.args) }));
   const changed = shorter.some((call, i) => call.args !== calls[i]?.args);
   return changed ? replaceCalls(message, shorter) : message;
@@ -285,12 +275,6 @@ function replaceCalls(message: AIMessage, calls: NonNullable<AIMessage["tool_cal
   return copyMessage(message, { content, tool_calls: calls });
 }
 
-function summaryMessage(summary: string, verbatim: string | undefined): HumanMessage {
-  const content = verbatim === undefined ? summary : `${summary}\n\n${verbatim}`;
-  return new HumanMessage({ content, additional_kwargs: { lc_source: "summarization" } });
-}
-
-/** Place and form of the texts that leave the conversation. */
 export interface KeepOptions {
   backend: BackendSource;
   counter: TokenCounter;
@@ -330,9 +314,7 @@ export async function moveTexts(
   return moved.size === 0 ? short : { ...short, moved: Object.fromEntries(moved) };
 }
 
-/**
- * The tokens of a document or an image cannot be estimated: the thread keeps them, the model continues without them.
- */
+/** The tokens of documents and images cannot be estimated: the model continues without them, the thread keeps them. */
 export function leaveOutMedia(request: ModelRequest, known: Compaction): Compaction {
   const keys = sinceId(request.messages, known.keptFrom)
     .filter(({ content }) => typeof content !== "string" && content.some(isMedia))
@@ -340,14 +322,12 @@ export function leaveOutMedia(request: ModelRequest, known: Compaction): Compact
   return keys.length === 0 ? known : { ...known, withoutMedia: keys };
 }
 
-function pathFor(message: BaseMessage, options: KeepOptions): string {
+function pathFor(message: BaseMessage, { historyPathPrefix = HISTORY_FOLDER }: KeepOptions): string {
   const name = sanitizeToolCallId(keyOf(message) ?? "");
   return ToolMessage.isInstance(message)
     ? `${RESULTS_FOLDER}/${name}`
-    : `${folderOf(options)}/message-${name}.md`;
+    : `${historyPathPrefix}/message-${name}.md`;
 }
-
-const folderOf = ({ historyPathPrefix = HISTORY_FOLDER }: KeepOptions): string => historyPathPrefix;
 
 async function placeOf(
   { runtime, state }: ModelRequest,
@@ -358,15 +338,15 @@ async function placeOf(
 }
 
 /** The file for messages that leave an agent's conversation. Each subagent has a file of its own. */
-export function historyPath({ runtime }: ModelRequest, options: KeepOptions): string {
+export function historyPath(
+  { runtime }: ModelRequest,
+  { historyPathPrefix = HISTORY_FOLDER }: KeepOptions,
+): string {
   const owner = [runtime.threadId ?? "thread", ...runtime.step.agent.map(({ callId }) => callId)].join("-");
-  return `${folderOf(options)}/${sanitizeToolCallId(owner)}.md`;
+  return `${historyPathPrefix}/${sanitizeToolCallId(owner)}.md`;
 }
 
-/**
- * Adds what is not there yet to the thread's history file; gives its path, or `undefined` when it could not be
- * written.
- */
+/** Adds new messages to the thread's history file; gives its path, or `undefined` if it could not be written. */
 export async function saveHistory(
   request: ModelRequest,
   messages: readonly BaseMessage[],
@@ -389,10 +369,8 @@ export function transcript(messages: readonly BaseMessage[]): string {
 }
 
 /**
- * Messages of a thread as they are kept in a file: each with a mark that is its own, and the same whenever it is
- * kept again.
- *
- * @param thread all messages: results have no id of their own, but come after the reply that made their call
+ * Messages as a file keeps them, each with a mark of its own, always the same. `thread` has the replies whose calls the
+ * results belong to.
  */
 function markedTranscript(thread: readonly BaseMessage[], messages: readonly BaseMessage[]): MarkedPart[] {
   const wanted = new Set(messages);
@@ -434,8 +412,9 @@ function titleOf(message: BaseMessage): string {
 }
 
 function bodyOf(message: BaseMessage): string {
-  const calls = AIMessage.isInstance(message) ? (message.tool_calls ?? []) : [];
-  const lines = calls.map(({ id, name, args }) => `Call ${name} (${id ?? ""}): ${JSON.stringify(args)}`);
+  const lines = callsOf(message).map(
+    ({ id, name, args }) => `Call ${name} (${id ?? ""}): ${JSON.stringify(args)}`,
+  );
   return [message.text, ...mediaOf(message), ...lines].filter((part) => part !== "").join("\n\n");
 }
 

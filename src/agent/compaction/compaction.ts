@@ -1,4 +1,4 @@
-import { COMPACTION } from "./compacted-view.ts";
+/** Makes a long conversation shorter: old arguments, then a summary, then the largest texts. */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { type AIMessage, type BaseMessage, HumanMessage, SystemMessage } from "@langchain/core/messages";
 import { defined } from "../../core/defined.ts";
@@ -15,6 +15,7 @@ import { ModelAwaited } from "../models/client-model.ts";
 import { modelFailure } from "../models/failure.ts";
 import { answeredBy, tellModelCalled } from "../models/reply.ts";
 import {
+  COMPACTION,
   type Compaction,
   type ContextLimits,
   ESTIMATE,
@@ -35,8 +36,6 @@ import {
 import { keyOf } from "../models/media.ts";
 import { isPerson, isReply, textOf, withStartNote } from "../messages/messages.ts";
 
-/** Makes a long conversation shorter: old arguments, then a summary, then the largest texts. */
-
 export interface CompactOptions extends Summarizer, KeepOptions {
   limits: ContextLimits;
   /** The provider found the request too long, whatever the limits say. */
@@ -55,7 +54,6 @@ const AFTER_REFUSAL = 1 / 2;
 /** Part of a known window that is left free, because the estimate is not equally good for all texts. */
 const MARGIN = 0.8;
 
-/** Tokens of a request that shows these messages. */
 export const requestTokens = (
   { systemPrompt, closingPrompt = "", tools }: ModelRequest,
   messages: readonly BaseMessage[],
@@ -77,11 +75,8 @@ export function expectedTokens(request: Omit<ModelRequest, "updateState">): numb
 }
 
 /**
- * Makes what the model sees shorter, by as little as is enough: old arguments, then a summary, then the
- * largest texts of what is left, then images and documents if the provider refused it. The state takes it
- * with the reply.
- *
- * @returns `before` itself when nothing could be done.
+ * Makes what the model sees shorter, by as little as is enough: old arguments, a summary, the largest texts, and media if
+ * the provider refused it. The state takes it with the reply. Returns `before` itself when nothing could be done.
  */
 export async function compact(
   request: ModelRequest,
@@ -115,7 +110,6 @@ export async function compact(
   return after;
 }
 
-/** Messages that the model no longer sees in full. */
 function tellCompacted(
   request: ModelRequest,
   before: Compaction,
@@ -185,7 +179,6 @@ async function withSummary(
 const WORDS_PART = 0.2;
 const MOST_WORDS = 20_000;
 
-/** Characters for messages of people. */
 function roomForWords({ limits, refused }: CompactOptions): number {
   const tokens = Math.min(triggerTokens(limits), limits.maxInputTokens ?? Infinity, roomAfter(refused));
   return Math.min(MOST_WORDS, Math.floor(tokens * WORDS_PART * CHARS_PER_TOKEN));
@@ -242,12 +235,11 @@ export function fittingMessages(texts: readonly string[], { path, room }: Words)
 }
 
 function notSummarized({ runtime }: ModelRequest, known: Compaction): Compaction {
-  runtime.step.tell({ kind: "warning", message: NOT_SUMMARIZED });
+  const message =
+    "The conversation is long, and its beginning could not be summarized, so it is kept. The server's log has the reason.";
+  runtime.step.tell({ kind: "warning", message });
   return known;
 }
-
-const NOT_SUMMARIZED =
-  "The conversation is long, and its beginning could not be summarized, so it is kept. The server's log has the reason.";
 
 function stillShown(
   moved: NonNullable<Compaction["moved"]>,
@@ -274,12 +266,7 @@ const PIECE_TOKENS = 80_000;
 /** A piece that is too long for the model even at this many characters is not cut further. */
 const SMALLEST_PIECE = 4000;
 
-/**
- * A summary of a transcript and of what was summarized before. What does not fit into one request is
- * summarized piece by piece, each with the summary so far.
- *
- * @returns `undefined` when the model gave none.
- */
+/** Summarizes a transcript and the summary before it, if need be piece by piece; `undefined`: there is none. */
 async function summarize(
   text: string,
   earlier: string | undefined,
@@ -292,10 +279,8 @@ async function summarize(
   let summary = earlier;
   for (let piece = pieces.shift(); piece !== undefined; piece = pieces.shift()) {
     const before = summary ? `Summary of what came before:\n\n${summary}\n\n` : "";
-    const answer = await ask([new SystemMessage(prompt), new HumanMessage(before + piece)], request, {
-      model,
-      log,
-    });
+    const messages = [new SystemMessage(prompt), new HumanMessage(before + piece)];
+    const answer = await ask(messages, request, { model, log });
     if (answer === "too long" && piece.length > SMALLEST_PIECE) {
       pieces.unshift(...piecesOf(piece, Math.ceil(piece.length / 2)));
       continue;
@@ -309,7 +294,7 @@ async function summarize(
 type Answer = { text: string } | "none" | "too long";
 
 async function ask(
-  messages: [SystemMessage, HumanMessage],
+  messages: BaseMessage[],
   request: ModelRequest,
   { model, log }: { model: BaseChatModel; log: Logger },
 ): Promise<Answer> {
@@ -318,7 +303,7 @@ async function ask(
     try {
       const reply = await callModel(
         { ...request, model },
-        (oneTry) => joined(model).invoke(messages, { ...oneTry, ...(signal ? { signal } : {}) }),
+        (oneTry) => joined(model).invoke(messages, { ...oneTry, ...defined({ signal }) }),
         { step: request.runtime.step, signal, log },
       );
       count(reply, request, model);

@@ -1,7 +1,7 @@
 /** An agent as runs see it: its input, what it needs from a run, its traces. */
 import type { FileData, MaybePromise } from "../../backends/backend.ts";
 import type { Answer, Todo } from "../../tools/tool.ts";
-import type { EffectLog, ValidatedArgs } from "./call.ts";
+import type { EffectLog, ValidatedArgs } from "./middleware.ts";
 import type { TracePlace } from "./trace.ts";
 import type { AgentEvent } from "./events.ts";
 import type { PendingQuestion, QuestionReply } from "./question.ts";
@@ -53,18 +53,12 @@ export interface WorkOptions {
   spentElsewhere?: () => Promise<Spent>;
   /** Messages that arrive while the agent works. It does not finish before it has read all of them. */
   inbox?: Inbox;
-  /**
-   * Asks a person while a call is at work, which cannot begin again. `undefined`: nobody answered, or nobody can be
-   * asked.
-   */
+  /** Asks a person while a call is at work. `undefined`: nobody answered, or nobody can be asked. */
   hold?: (
     asked: Pick<PendingQuestion, "agent" | "question">,
     signal: AbortSignal,
   ) => Promise<Answer | undefined>;
-  /**
-   * Takes the text of the agent's model call so far, whenever a part of it arrives, and an empty one when a call begins
-   * or is tried again. Texts of subagents are not passed. It must be quick and must not throw.
-   */
+  /** Takes the model's text so far, empty when a call begins or is tried again. It must be quick and not throw. */
   say?: (text: string) => void;
   /** True if answers are waiting that the agent was not resumed with. A limit then leaves the other requests open. */
   hasAnswers?: () => MaybePromise<boolean>;

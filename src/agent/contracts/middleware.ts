@@ -1,14 +1,150 @@
-/** Layers around the agent's loop, and the requests that pass through them. */
+/** Tools and their calls, the step that they belong to, and the layers around the agent's loop. */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { AIMessage, BaseMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
-import type { StructuredToolInterface } from "@langchain/core/tools";
+import type { RunnableConfig, RunnableToolLike } from "@langchain/core/runnables";
+import type { DynamicStructuredTool, StructuredToolInterface } from "@langchain/core/tools";
 import type { BaseStore, Command } from "@langchain/langgraph";
-import type { MaybePromise } from "../../backends/backend.ts";
-import type { AgentTool, CallResult } from "./call.ts";
+import type { z } from "zod";
+import type { Backend, BackendSource, MaybePromise, ThreadFiles } from "../../backends/backend.ts";
+import type { Logger } from "../../core/logger.ts";
+import type {
+  BoundPreview,
+  FileDiff,
+  ToolContext,
+  ToolKind,
+  ToolResult,
+  ToolSpec,
+} from "../../tools/tool.ts";
+import type { AgentEvent } from "./events.ts";
+import type { AgentLimits, Spent } from "./limits.ts";
 import type { DecisionType } from "./question.ts";
-import type { Step } from "./step.ts";
-import type { AgentState, StateUpdate } from "./state.ts";
+import type { AgentPath, AgentPathSegment, AgentState, StateUpdate } from "./state.ts";
+import type { ModelTrace } from "./trace.ts";
+
+/** A plain function with the facts a model needs to call it. */
+export interface ToolFunction {
+  name: string;
+  description: string;
+  schema: z.ZodObject;
+  /** Default `execute`: unknown effects. */
+  kind?: ToolKind;
+  invoke(args: Record<string, unknown>, config: RunnableConfig): unknown;
+}
+
+/** A tool that the model's provider runs, in the provider's own form, such as `{ type: "web_search" }`. */
+export interface ProviderTool {
+  readonly invoke?: never;
+  readonly handle?: never;
+  readonly [field: string]: unknown;
+}
+
+/** A runnable of LangChain as a tool, by its `asTool`. */
+export type RunnableTool = Pick<RunnableToolLike, "lc_namespace" | "name" | "description" | "schema">;
+
+/** Tools that run here. */
+export type ToolInput = StructuredToolInterface | RunnableTool | ToolSpec | ToolFunction | AgentTool;
+
+export type ValidatedArgs = { ok: true; args: Record<string, unknown> } | { ok: false; message: string };
+
+/** Everything one call may use: the tool layer's context and the graph's configuration. */
+export interface CallScope {
+  readonly context: ToolContext;
+  readonly config: RunnableConfig;
+  readonly step: Step;
+  /** The state the call's step began with. */
+  readonly state: AgentState;
+  /** Does the work of a call and tells LangChain's callbacks of its beginning and end. */
+  readonly observe: (
+    call: ToolCall,
+    offered: DynamicStructuredTool,
+    work: () => Promise<CallResult>,
+  ) => Promise<CallResult>;
+  /** True if the graph stops with this error to ask a person. Such an error has to be thrown on. */
+  readonly isPause: (error: unknown) => boolean;
+}
+
+/** The result of a call. It never changes: layers make new ones. */
+export interface CallResult extends Readonly<Omit<ToolResult, "whole" | "update">> {
+  /**
+   * A text too large for `content`: it goes into a file. `start` and `end` stand around what is shown of it. A layer
+   * that redacts `content` has to redact this as well.
+   */
+  readonly whole?: NonNullable<ToolResult["whole"]> & { readonly start?: string };
+  readonly update?: StateUpdate;
+  /** Further tool messages of a LangChain command. */
+  readonly further?: readonly CallResult[];
+  /** The message or command of a LangChain tool, for all else that it says. */
+  readonly native?: unknown;
+}
+
+/** A tool as the graph runs it, whatever it was made from. */
+export interface AgentTool {
+  readonly name: string;
+  readonly kind: ToolKind;
+  /** The tool as the model and LangChain's middleware see it. */
+  readonly offered: StructuredToolInterface;
+  validate(args: unknown): ValidatedArgs;
+  /** Runs the call with the given arguments; throws only for bugs of the tool. */
+  run(call: ToolCall, scope: CallScope): Promise<CallResult>;
+  preview(args: Record<string, unknown>, context: ToolContext): Promise<BoundPreview>;
+  pathOf(args: Record<string, unknown>): string | undefined;
+  /** The change that a successful call made; `undefined` if arguments and answer do not show it. */
+  changeOf?(args: Record<string, unknown>, artifact: unknown): FileDiff | undefined;
+}
+
+/** Identifies one tool call of a run by facts in its checkpoint: the same after a crash, never used twice. */
+export interface CallIdentity {
+  agent: AgentPath;
+  /** Id of the assistant message that made the call. */
+  messageId: string;
+  callId: string;
+  /** A call of the program that this call runs, by its number. */
+  inner?: number;
+}
+
+/** The result of a call in the encoding of checkpoints. */
+export interface StoredOutcome {
+  type: string;
+  data: Uint8Array;
+}
+
+/** Remembers calls with outside effects, so that none is made twice. Each method returns once its fact is stored. */
+export interface EffectLog {
+  /** The record of a call, if it began. Without `outcome`, it ended in an unknown way, or continues by its `handle`. */
+  find(call: CallIdentity): MaybePromise<{ outcome?: StoredOutcome; handle?: Uint8Array } | undefined>;
+  /** The call is about to run. @throws when it must not, because it could not be stored or the work is lost. */
+  begin(call: CallIdentity, tool: string): MaybePromise<void>;
+  finish(call: CallIdentity, outcome: StoredOutcome): MaybePromise<void>;
+  /** The call continues elsewhere, and can be continued by this. */
+  keep(call: CallIdentity, handle: Uint8Array): MaybePromise<void>;
+  /** The call stopped to ask a person, without an effect, and will start over. */
+  withdraw(call: CallIdentity): MaybePromise<void>;
+}
+
+/** An event without the agent that it is about. */
+export type OwnEvent<Event> = Event extends { agent: AgentPath } ? Omit<Event, "agent"> : never;
+
+/** The step of an agent, as its layers, models and calls see it. They do not know the graph that it is a task of. */
+export interface Step {
+  /** The agent whose step it is. */
+  readonly agent: AgentPath;
+  readonly budget: Budget;
+  /** Files of the thread, with the changes of this step. */
+  readonly files: ThreadFiles;
+  /** Makes the backend of this step. */
+  backend(source: BackendSource, state: AgentState, log?: Logger): Promise<Backend>;
+  /** Reports an event of this agent, or of its subagent `child`, to those who watch the run. */
+  tell(event: OwnEvent<AgentEvent>, child?: AgentPathSegment): void;
+  /** Begins the trace of a model call; `undefined` if nobody traces the run. */
+  traceModel(model: BaseChatModel): ModelTrace | undefined;
+}
+
+/** Counts what an agent uses, and knows its limits. */
+export interface Budget {
+  readonly limits: AgentLimits;
+  add(spent: Spent): void;
+}
 
 /** The run as hooks and wrappers see it. */
 export interface AgentRuntime {
@@ -41,10 +177,7 @@ export interface ModelRequest {
   modelSettings?: Record<string, unknown>;
   readonly state: AgentState;
   readonly runtime: AgentRuntime;
-  /**
-   * Told what the model threw, or `undefined` when it answered, each time it is asked: a layer further in may
-   * make an answer of a failure.
-   */
+  /** Told what each try of the model threw, if it did: a layer further in may make an answer of a failure. */
   readonly attempted?: (failure: unknown) => void;
   /** Another model takes over when this one fails: the call is given up sooner. */
   readonly hasSpare?: true;

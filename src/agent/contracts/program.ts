@@ -51,11 +51,7 @@ export interface ProgramQuestions {
   shown(number: number): readonly string[];
   /** The answer to the next question of a call, which is this one; `undefined`: none yet. */
   next(number: number, asked: WaitingCall["asked"]): unknown;
-  /**
-   * Asks all that calls wait for. Returns when there are answers.
-   *
-   * @throws a pause, as long as there are none.
-   */
+  /** Asks all that calls wait for. @throws a pause, as long as there are no answers. */
   ask(waiting: readonly WaitingCall[]): Promise<void>;
 }
 

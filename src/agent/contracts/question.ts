@@ -57,10 +57,7 @@ export type Decision =
   | {
       type: "reject";
       message?: string;
-      /**
-       * The time to decide has passed, or the decision cannot be carried out. Denies the call even if a person may not
-       * reject it.
-       */
+      /** The time has passed, or the decision cannot be carried out: it denies even what may not be rejected. */
       expired?: true;
     };
 

@@ -72,16 +72,19 @@ export interface TokenUsage {
  * Why a run ended early, with what it had. `max_output_tokens`: its answer is as long as the model may answer.
  * `goal_not_met`: its judge did not find every criterion met.
  */
-export type StopReason =
-  | "max_iterations"
-  | "max_tool_calls"
-  | "max_tokens"
-  | "max_cost"
-  | "max_wall_time"
-  | "max_steps"
-  | "repeated_calls"
-  | "max_output_tokens"
-  | "goal_not_met";
+export type StopReason = (typeof STOP_REASONS)[number];
+
+export const STOP_REASONS = [
+  "max_iterations",
+  "max_tool_calls",
+  "max_tokens",
+  "max_cost",
+  "max_wall_time",
+  "max_steps",
+  "repeated_calls",
+  "max_output_tokens",
+  "goal_not_met",
+] as const;
 
 /** Limits of a run. */
 export type LimitReason = Exclude<StopReason, "max_output_tokens" | "goal_not_met">;

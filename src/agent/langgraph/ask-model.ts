@@ -20,14 +20,11 @@ import { type Meter, countCalls } from "../budget/meter.ts";
 import { contextOf } from "./step-of-task.ts";
 
 export interface Asking {
-  /** The method that asks for the structured answer, if one is wanted. */
   strategy: Strategy | undefined;
   binder: ToolBinder;
-  /** Replies to earlier requests. */
   cache: ReplyCache | undefined;
   /** The last change of the request. */
   finish: (request: ModelRequest) => ModelRequest;
-  /** The agent's use so far, and its limits. */
   meter: Meter;
   /** Instruction for the last call, which has no tools; absent in all others. */
   report?: string | undefined;
@@ -35,13 +32,7 @@ export interface Asking {
   log: Logger;
 }
 
-/** Keeps a call out of LangGraph's stream mode `messages`. */
-const NO_STREAM = "langsmith:nostream";
-
-/**
- * Anthropic refuses a history with calls where no tools are defined. OpenAI's package leaves out the choice
- * `none`, and OpenAI needs no tools.
- */
+/** Anthropic refuses calls in a history without tools. OpenAI's package leaves out the choice `none`. */
 const withoutCalls = (model: BaseChatModel, tools: ModelRequest["tools"]): Omit<ToolBinding, "model"> =>
   isOpenAi(model) ? { tools: [] } : { tools, toolChoice: "none" };
 
@@ -53,10 +44,7 @@ const withoutName = byIdentity((message: BaseMessage): BaseMessage => {
   return new AIMessage({ ...fields, ...defined({ usage_metadata, id }) });
 });
 
-/**
- * One turn of the model: its reply to the request. A reply that was cut is continued, and an empty one or one
- * without the structured answer is asked for again. Tokens and calls of all of them are counted.
- */
+/** The reply to a request. It is asked for again if it was cut, is empty, or lacks the structured answer. */
 export async function askModel(given: ModelRequest, asking: Asking): Promise<AIMessage> {
   try {
     const reply = await completeReply(given, asking);
@@ -68,7 +56,6 @@ export async function askModel(given: ModelRequest, asking: Asking): Promise<AIM
   }
 }
 
-/** The request as it is sent: its messages, and the model with its tools. */
 function sentRequest(given: ModelRequest, { strategy, finish, report }: Asking) {
   const { tools = [], toolChoice, options, notice } = strategy ? bindingOf(strategy, given.model) : {};
   const request = finish(notice ? appendSystemPrompt(given, notice) : given);
@@ -92,8 +79,9 @@ async function completeReply(given: ModelRequest, asking: Asking): Promise<AIMes
   const { strategy, binder, cache, meter, report, config, log } = asking;
   const { request, input, binding } = sentRequest(given, asking);
   const settings = request.modelSettings ?? {};
-  // A report is shown with the message that it becomes part of.
-  const shown = report === undefined ? config : { ...config, tags: [...(config.tags ?? []), NO_STREAM] };
+  // A report is shown with the message that it becomes part of, and not by stream mode `messages`.
+  const unshown = { ...config, tags: [...(config.tags ?? []), "langsmith:nostream"] };
+  const shown = report === undefined ? config : unshown;
   const say = report === undefined ? contextOf(config).say : undefined;
   const askNow = async (input: BaseMessage[], before: string): Promise<AIMessage> => {
     const reply = await callModel(

@@ -6,7 +6,7 @@ import { checkAnswer } from "../../tools/check-answer.ts";
 import type { AskPerson, HoldQuestion } from "../../tools/tool.ts";
 import type { Questions } from "../calls/call-step.ts";
 import type { AskedQuestion, HitlRequest } from "../contracts/question.ts";
-import type { Step } from "../contracts/step.ts";
+import type { Step } from "../contracts/middleware.ts";
 import { CHECKPOINTER_KEY, interruptsIn } from "./internals.ts";
 import {
   type BoundAnswer,
@@ -20,7 +20,6 @@ import {
 import { lastQuestion } from "./resume.ts";
 import { contextOf } from "./step-of-task.ts";
 
-/** Questions about the call of a task. */
 export const questionsOf = (config: RunnableConfig, step: Step): Questions => ({
   shown: async () => {
     const asked = await lastQuestion(config);
@@ -31,17 +30,25 @@ export const questionsOf = (config: RunnableConfig, step: Step): Questions => ({
   ask: (request) => askTask(request, config, step),
 });
 
-/** Asks by the next interrupt of the task. @throws a pause, as long as there is no answer. */
-export const askTask = (
+/** Asks by the next interrupt of the task, and tells watchers. @throws a pause, as long as there is no answer. */
+export async function askTask(
   asked: HitlRequest | AskedQuestion,
   config: RunnableConfig,
   step: Step,
-): Promise<unknown> =>
-  ask(asked, config, (id) => {
-    const interruptId = questionId(id, asked);
-    if (isRequest(asked)) step.tell({ kind: "approval_requested", interruptId, request: asked });
-    else step.tell({ kind: "question_asked", interruptId, question: asked.question });
-  });
+): Promise<unknown> {
+  await refuseBroadcastAnswer(config);
+  try {
+    return interrupt(asked);
+  } catch (error) {
+    for (const { id } of isGraphInterrupt(error) ? error.interrupts : []) {
+      if (!id) continue;
+      const interruptId = questionId(id, asked);
+      if (isRequest(asked)) step.tell({ kind: "approval_requested", interruptId, request: asked });
+      else step.tell({ kind: "question_asked", interruptId, question: asked.question });
+    }
+    throw error;
+  }
+}
 
 /** `undefined` where no run keeps the question while the call is at work. */
 export function holdQuestion(config: RunnableConfig, signal: AbortSignal): HoldQuestion | undefined {
@@ -70,16 +77,5 @@ export function tellQuestions(pause: unknown, step: Step): void {
     if (!id || isRequest(value)) continue;
     const { question } = questionOf({ id, interruptId: id, value, ...defined({ schema }) });
     step.tell({ kind: "question_asked", interruptId: id, question });
-  }
-}
-
-/** LangGraph's `interrupt`, telling watchers about a question that is new. */
-async function ask(question: unknown, config: RunnableConfig, tell: (id: string) => void): Promise<unknown> {
-  await refuseBroadcastAnswer(config);
-  try {
-    return interrupt(question);
-  } catch (error) {
-    if (isGraphInterrupt(error)) for (const { id } of error.interrupts) if (id) tell(id);
-    throw error;
   }
 }

@@ -19,7 +19,6 @@ export const CHILD_AWAITED = "child_awaited";
 export const waitsForChildren = async (config: RunnableConfig): Promise<boolean> =>
   (await contextOf(config).children?.hasOpen()) ?? false;
 
-/** The place of the call that uses them. */
 interface Caller {
   messageId: string;
   callId: string;
@@ -59,15 +58,15 @@ export function backgroundTasks(
 /** The graph of a subagent that can work by itself, or why there is none. */
 function graphFor({ subagents }: Pick<AgentDefinition, "subagents">, name: string): AgentGraph | string {
   const known = subagents?.subagents ?? [];
-  const found = known.find((subagent) => subagent.name === name);
+  const found = subagents?.find(name);
   if (found === undefined) {
     return `the subagent type ${JSON.stringify(name)} is unknown; the types are ${namesText(known.map((one) => one.name))}`;
   }
-  if (subagents?.isFork(name)) {
-    return `the subagent '${name}' continues this conversation and cannot work in the background; start it with task`;
-  }
+  const { isFork } = found;
+  const why = isFork ? " continues this conversation and" : "";
   return (
-    subagents?.graphOf(name) ?? `the subagent '${name}' cannot work in the background; start it with task`
+    (isFork ? undefined : found.graph) ??
+    `the subagent '${name}'${why} cannot work in the background; start it with task`
   );
 }
 

@@ -1,24 +1,43 @@
-import { AIMessage, type BaseMessage } from "@langchain/core/messages";
+/** Carries out one call in a graph task of its own, with everything that governs it. */
+import type { BaseMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { Command, isCommand } from "@langchain/langgraph";
+import { Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
+import { resolveBackend, withRuntime } from "../../backends/runtime.ts";
 import { ownTurn } from "../../core/concurrency.ts";
-import { type Meter, SPENT } from "../budget/meter.ts";
+import { defined } from "../../core/defined.ts";
+import type { Meter } from "../budget/meter.ts";
+import type { CallStep } from "../calls/call-step.ts";
+import { noEffects } from "../calls/effects.ts";
 import { type Governed, govern } from "../calls/govern.ts";
-import { asSibling } from "../step/files.ts";
-import { callStep } from "./call-step-of-task.ts";
+import type { AgentState } from "../contracts/state.ts";
+import { withKeptFiles } from "../messages/kept-texts.ts";
+import { replyWith } from "../messages/messages.ts";
+import { asSibling, versionSeen } from "../step/files.ts";
+import { askPerson, holdQuestion, questionsOf } from "./ask-person.ts";
+import { backgroundTasks } from "./background-tasks.ts";
+import { withToolCallbacks } from "./callbacks.ts";
 import { EDITED_CALLS } from "./channels.ts";
 import type { AgentDefinition } from "./definition.ts";
+import { toAgentTool } from "./foreign-tool.ts";
 import { showMessages, toOutcome } from "./outcome.ts";
-import { restoreStepFiles } from "./resume.ts";
-import { isResuming, readState } from "./step-of-task.ts";
+import { programScope } from "./program-of-task.ts";
+import { loadedMeter, restoreStepFiles } from "./resume.ts";
+import {
+  agentRuntime,
+  backendRuntime,
+  contextOf,
+  isResuming,
+  readState,
+  threadFiles,
+} from "./step-of-task.ts";
+import { storedEffects } from "./stored-result.ts";
 
 /** The input of one tool task. The call itself is looked up in the reply, so that a checkpoint holds it once. */
 export interface ToolTask {
   callId: string;
 }
 
-/** The node that carries out one call as a graph task of its own. */
 export function createToolNode(
   definition: AgentDefinition,
 ): (task: ToolTask, config: RunnableConfig) => Promise<Command> {
@@ -39,25 +58,13 @@ async function runCall(
   config.signal?.throwIfAborted();
   if (isResuming(config)) await restoreStepFiles(config);
   const state = readState(config, definition.channels);
-  const { made, messageId, reply } = findCall(state.messages, callId);
+  const made = replyWith(state.messages, callId);
+  if (!made) throw new Error(`tool call ${callId} is not in the thread`);
+  const { id: messageId = "", tool_calls: reply = [] } = made.reply;
   const step = await callStep(definition, { messageId, callId, reply }, state, config);
-  const governed = await govern(made, step);
+  const governed = await govern(made.call, step);
   if (governed.kind === "waits") throw governed.pause;
   return updateOf(governed, step.meter, state.messages);
-}
-
-/** The call as its reply made it, and all calls of that reply. */
-function findCall(
-  messages: readonly BaseMessage[],
-  callId: string,
-): { made: ToolCall; messageId: string; reply: readonly ToolCall[] } {
-  for (let i = messages.length - 1; i >= 0; i -= 1) {
-    const message = messages[i];
-    if (!AIMessage.isInstance(message)) continue;
-    const made = message.tool_calls?.find((call) => call.id === callId);
-    if (made) return { made, messageId: message.id ?? "", reply: message.tool_calls ?? [] };
-  }
-  throw new Error(`tool call ${callId} is not in the thread`);
 }
 
 /** The graph's update. The state keeps the time at work where a limit needs it, beside what a subagent used. */
@@ -67,10 +74,66 @@ function updateOf(
   messages: readonly BaseMessage[],
 ): Command {
   const { id = "", name, args } = call;
-  const carried = meter.carried(messages);
-  const spent = carried && { [SPENT]: { ...carried, ...(update?.[SPENT] as object | undefined) } }; // our channel
-  const ran = edited ? { [EDITED_CALLS]: { [id]: { name, args } } } : undefined;
-  const changed = update || spent || ran ? { update: { ...update, ...spent, ...ran } } : {};
-  const outcome = toOutcome(call, { ...result, ...changed });
+  const ran = edited && { [EDITED_CALLS]: { [id]: { name, args } } };
+  const changed = { ...update, ...meter.spentUpdate(messages, update), ...ran };
+  const isChanged = update !== undefined || Object.keys(changed).length > 0;
+  const outcome = toOutcome(call, { ...result, ...(isChanged && { update: changed }) });
   return showMessages(isCommand(outcome) ? outcome : new Command({ update: { messages: [outcome] } }));
+}
+
+/** Gives a call everything that governs it, from the task that carries it out. */
+async function callStep(
+  agent: AgentDefinition,
+  { messageId, callId, reply }: { messageId: string; callId: string; reply: readonly ToolCall[] },
+  state: AgentState,
+  config: RunnableConfig,
+): Promise<CallStep> {
+  const { subagents, folding, log } = agent;
+  const { effects } = contextOf(config);
+  const files = threadFiles(config, callId);
+  const runtime = agentRuntime(config);
+  const signal = config.signal ?? new AbortController().signal;
+  const { step } = runtime;
+  const spawn = subagents && {
+    spawn: (task: { subagentType: string; description: string }) =>
+      subagents.spawn(task, { callId, config, files, folding, state }),
+  };
+  const ofBackend = backendRuntime(config, files, state, log);
+  const backend = withKeptFiles(await resolveBackend(agent.backend, ofBackend), files, agent.keptFolders);
+  const own = { ...config, configurable: withRuntime(ofBackend, config.configurable) };
+  const identity = { agent: step.agent, messageId, callId };
+  const background = (id: string) => backgroundTasks(agent, { messageId, callId: id, state, config });
+  const made: CallStep = {
+    agent,
+    reply,
+    runtime,
+    files,
+    meter: await loadedMeter(config, state, agent.limits),
+    questions: questionsOf(config, step),
+    effects: effects ? storedEffects(effects, identity) : noEffects,
+    program: programScope(config, own, step, identity, background),
+    accountsForCalls: (name) => subagents?.find(name)?.accountsForCalls ?? true,
+    adopt: toAgentTool,
+    scope: {
+      context: {
+        callId,
+        signal,
+        backend,
+        versionSeen: (path) => versionSeen(state.messages, path),
+        ...spawn,
+        runProgram: async (source) => {
+          const { runProgram } = await import("../calls/program.ts");
+          return runProgram(source, made, govern);
+        },
+        ...defined({ background: background(callId) }),
+        ...defined({ ask: askPerson(config, step, callId), hold: holdQuestion(config, signal) }),
+      },
+      config: own,
+      step,
+      state,
+      observe: (call, offered, work) => withToolCallbacks(call, offered, own, work),
+      isPause: isGraphBubbleUp,
+    },
+  };
+  return made;
 }

@@ -3,7 +3,7 @@ import { CallbackManager } from "@langchain/core/callbacks/manager";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { DynamicStructuredTool } from "@langchain/core/tools";
-import type { CallResult } from "../contracts/call.ts";
+import type { CallResult } from "../contracts/middleware.ts";
 import { toOutcome } from "./outcome.ts";
 
 /**
@@ -16,10 +16,7 @@ export function isObserved({ callbacks }: RunnableConfig): boolean {
   return manager !== undefined && manager.handlers.length > 0;
 }
 
-/**
- * Runs a call and tells whoever observes the graph through callbacks (tracers, `streamEvents`, stream mode
- * `tools`) of its beginning and end, as LangChain's own tools do.
- */
+/** Tells observers (tracers, `streamEvents`, stream mode `tools`) of a call, as LangChain's own tools do. */
 export function withToolCallbacks(
   call: ToolCall,
   offered: DynamicStructuredTool,
@@ -41,16 +38,8 @@ async function reportToCallbacks(
   const tool = offered.toJSON();
   // Tracers take arguments as they are, though LangChain's type says text: its own tools give them so.
   const input = args as unknown as string;
-  const told = await manager.handleToolStart(
-    tool,
-    input,
-    undefined,
-    undefined,
-    undefined,
-    undefined,
-    name,
-    id,
-  );
+  const unused = [undefined, undefined, undefined, undefined] as const;
+  const told = await manager.handleToolStart(tool, input, ...unused, name, id);
   try {
     const result = await work();
     await told.handleToolEnd(toOutcome(call, result));

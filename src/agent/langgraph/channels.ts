@@ -1,38 +1,36 @@
 /** The channels of an agent's state: the built-in ones, and those of state schemas. */
-import { COMPACTION } from "../compaction/compacted-view.ts";
-import { REFUSED_MEDIA } from "../layers/patch-tool-calls.ts";
-import { LOADED_TOOLS } from "../layers/tools-on-demand.ts";
-import type { Middleware } from "../contracts/middleware.ts";
-import type { TextsByName } from "../contracts/state.ts";
 import { isDeepStrictEqual } from "node:util";
-import { AIMessage, ToolMessage } from "@langchain/core/messages";
+import { type AIMessage, ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import { isZodSchemaV3 } from "@langchain/core/utils/types";
 import { BaseChannel, DeltaChannel, DeltaValue, EmptyChannelError, StateSchema } from "@langchain/langgraph";
 import { schemaMetaRegistry } from "@langchain/langgraph/zod";
 import { z } from "zod";
 import type { FilesUpdate } from "../../backends/backend.ts";
+import { defined } from "../../core/defined.ts";
 import { ConfigurationError } from "../../core/errors.ts";
+import { isObject } from "../../core/unknown.ts";
 import type { Todo } from "../../tools/tool.ts";
-import type { AgentState, FilesState } from "../contracts/state.ts";
-import { foldMessages } from "../messages/messages.ts";
+import { COMPACTION } from "../compaction/compacted-view.ts";
+import type { Middleware } from "../contracts/middleware.ts";
+import type { AgentState, FilesState, TextsByName } from "../contracts/state.ts";
+import { REFUSED_MEDIA } from "../layers/patch-tool-calls.ts";
+import { LOADED_TOOLS } from "../layers/tools-on-demand.ts";
+import { callsOf, foldMessages, isReply, isResult } from "../messages/messages.ts";
 import { withCalls } from "../models/reply.ts";
 import { type Carried, SPENT, addSpent } from "../budget/meter.ts";
 import { isOlder } from "../step/files.ts";
+import { type MergedFiles, fileNotesOf } from "../step/merge-files.ts";
 
-/** Name of the graph node that runs tool calls, one task each. */
 export const TOOLS = "tools";
 
 /** Channel of notes for reports of earlier calls, by tool call id. Calls that ended later write them. */
-export const FILE_NOTES = "_fileNotes";
+const FILE_NOTES = "_fileNotes";
 
 /** Channel of calls that a person changed before they ran, by the id of the call. */
 export const EDITED_CALLS = "_editedCalls";
 
-/**
- * Channel of tasks whose subagent lost its model, by subagent and description, with the namespace of its
- * checkpoints; empty once the task has been done.
- */
+/** Channel of the checkpoint namespace of each task whose subagent lost its model; empty once it is done. */
 export const LEFT_OFF = "_leftOff";
 
 /** Channel of the goal as judged so far. Only agents with a goal have it. */
@@ -53,12 +51,18 @@ const INTERNAL: ReadonlySet<unknown> = new Set([
   LOADED_TOOLS,
 ]);
 
+/** Changes of the state by merged files and the notes about them: nothing for what is empty. */
+export const mergedUpdate = ({ update: files, conflicts }: MergedFiles): Partial<AgentState> => {
+  const notes = fileNotesOf(conflicts);
+  return {
+    ...(Object.keys(files).length > 0 && { files }),
+    ...(Object.keys(notes).length > 0 && { [FILE_NOTES]: notes }),
+  };
+};
+
 export const isInternal = (channel: unknown): boolean => INTERNAL.has(channel);
 
-/**
- * The channels that callers of a main agent see. As with agents of LangChain, private ones (`_name`) of middleware
- * are in streams and snapshots, but not in results.
- */
+/** Channels that callers see. As in LangChain, private ones (`_name`) of middleware are not in results. */
 export function visibleChannels(names: readonly string[]): { results: string[]; snapshots: string[] } {
   return {
     results: names.filter((name) => !name.startsWith("_")),
@@ -67,10 +71,8 @@ export function visibleChannels(names: readonly string[]): { results: string[]; 
 }
 
 /**
- * Folds changes of files, in the order of the calls that made them, where numbered content says itself
- * which is newer; `null` deletes, or stays as a mark where deletions are kept.
- *
- * Folding batch by batch equals folding all at once, which delta channels rely on when they replay.
+ * Folds changes of files in the order of calls; numbered content says itself which is newer. `null` deletes, or stays
+ * where deletions are kept. Delta channels rely on it: folding batch by batch equals folding all at once.
  */
 export const filesReducer =
   (keepDeletions: boolean) =>
@@ -86,10 +88,7 @@ export const filesReducer =
     return Object.fromEntries(next);
   };
 
-/**
- * A channel that holds the newest value (after `null`, the initial one again), and whose checkpoints hold it
- * only where it changed: a plain channel would be written whole at every step.
- */
+/** A channel of the newest value (after `null`, the initial one), which checkpoints hold only where it changed. */
 function latest<Value extends object>(initial: Value): DeltaValue<Value, Value> {
   const schema = z.custom<Value>(); // zod cannot type the default of a custom schema
   return new DeltaValue<Value, Value>(schema.default(initial as never), {
@@ -103,7 +102,6 @@ function latest<Value extends object>(initial: Value): DeltaValue<Value, Value> 
 
 type ByName<Value> = Readonly<Record<string, Value>>;
 
-/** A channel of values by name, the newest of each name. */
 const byName = <Value>(): DeltaValue<ByName<Value>, ByName<Value>> =>
   new DeltaValue(
     z.custom<ByName<Value>>().default(() => ({})),
@@ -119,9 +117,8 @@ type RanCall = Pick<ToolCall, "name" | "args">;
 export function editedReplies(state: AgentState): AIMessage[] {
   const edited = (state[EDITED_CALLS] as ByName<RanCall> | undefined) ?? {}; // our channel
   if (Object.keys(edited).length === 0) return [];
-  return state.messages.flatMap((message) => {
-    if (!AIMessage.isInstance(message)) return [];
-    const made = message.tool_calls ?? [];
+  return state.messages.filter(isReply).flatMap((message) => {
+    const made = callsOf(message);
     if (!made.some(({ id = "" }) => Object.hasOwn(edited, id))) return [];
     const ran = made.map((call) => ({ ...call, ...edited[call.id ?? ""] }));
     return isDeepStrictEqual(made, ran) ? [] : [withCalls(message, ran)];
@@ -132,26 +129,19 @@ export function editedReplies(state: AgentState): AIMessage[] {
 export function annotatedReports(state: AgentState): ToolMessage[] {
   const notes = Object.entries((state[FILE_NOTES] as TextsByName | undefined) ?? {}); // our channel
   return notes.flatMap(([callId, note]) => {
-    const report = state.messages.findLast(
-      (message) => ToolMessage.isInstance(message) && message.tool_call_id === callId,
-    );
-    if (!ToolMessage.isInstance(report) || report.text.includes(note)) return [];
+    const report = state.messages.findLast((message) => isResult(message) && message.tool_call_id === callId);
+    if (!report || !isResult(report) || report.text.includes(note)) return [];
     const { id, name = "", status = "success" } = report;
     const content = `${report.text}\n\n${note}`;
     return [new ToolMessage({ ...(id ? { id } : {}), name, status, tool_call_id: callId, content })];
   });
 }
 
-/** Updates between two snapshots of the conversation: as many as LangGraph allows steps. */
-const MESSAGES_PER_SNAPSHOT = 5000;
-
 /**
- * The built-in channels of a main agent, or of a subagent (`nested`).
- *
- * `messages` and `files` are delta channels: a checkpoint stores what was added, not the whole value, so
- * that the cost of a step does not grow with the length of the thread.
+ * The built-in channels of a main agent, or of a subagent (`nested`). Checkpoints hold only what was added to messages
+ * and files, so that the cost of a step does not grow with the thread.
  */
-export function builtInChannels(nested: boolean): Record<string, BaseChannel> {
+export function builtInChannels(nested: boolean, hasGoal: boolean): Record<string, BaseChannel> {
   const channels = new StateSchema({
     todos: latest<Todo[]>([]),
     [SPENT]: new DeltaValue(
@@ -162,6 +152,7 @@ export function builtInChannels(nested: boolean): Record<string, BaseChannel> {
     [EDITED_CALLS]: byName<RanCall>(),
     [LEFT_OFF]: byName<string>(),
     ...(nested ? { [GIVEN_FILES]: latest<FilesState>({}) } : {}),
+    ...(hasGoal ? { [GOAL]: z.custom<unknown>((state) => state !== undefined) } : {}),
     // A schema that takes `undefined` would put it into every result.
     structuredResponse: z.custom<unknown>((answer) => answer !== undefined),
   }).getChannels();
@@ -169,17 +160,12 @@ export function builtInChannels(nested: boolean): Record<string, BaseChannel> {
   const files = new DeltaChannel<FilesState, FilesUpdate>(filesReducer(nested), {
     initialValueFactory: () => ({}),
   });
-  // Messages are hardly ever taken back: a snapshot is as long as the history it stands for.
-  const messages = new DeltaChannel(foldMessages, {
-    snapshotFrequency: MESSAGES_PER_SNAPSHOT,
-  });
+  // Messages are hardly ever taken back: a snapshot is as long as its history. LangGraph allows no more steps.
+  const messages = new DeltaChannel(foldMessages, { snapshotFrequency: 5000 });
   return { messages, ...channels, files };
 }
 
-/**
- * State keys that do not cross between an agent and its subagents; neither do keys starting with `_`. The last
- * ones are what LangChain's limits count by.
- */
+/** State keys that subagents neither get nor bring back. The last ones are what LangChain's limits count by. */
 const ISOLATED = new Set([
   "messages",
   "todos",
@@ -196,10 +182,8 @@ const ISOLATED = new Set([
 
 /** The state that decides how an agent sees its conversation. A fork gets it with the conversation. */
 export function contextState(state: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  const keys = ["skillsMetadata", "memoryContents", COMPACTION, REFUSED_MEDIA, LOADED_TOOLS].filter(
-    (key) => state[key] !== undefined,
-  );
-  return Object.fromEntries(keys.map((key) => [key, state[key]]));
+  const keys = ["skillsMetadata", "memoryContents", COMPACTION, REFUSED_MEDIA, LOADED_TOOLS];
+  return defined(Object.fromEntries(keys.map((key) => [key, state[key]])));
 }
 
 /** The part of `state` that a subagent starts from, and that its result brings back (files aside). */
@@ -209,10 +193,7 @@ export function sharedState(state: Readonly<Record<string, unknown>>): Record<st
   );
 }
 
-/**
- * The values that a subagent changed since `before`, without files. A list in a channel that folds (`folding`) contains
- * only the added items: the agent already has the rest.
- */
+/** The values that a subagent changed, without files. Lists of folding channels contain only the added items. */
 export function changedState(
   after: Readonly<Record<string, unknown>>,
   before: Readonly<Record<string, unknown>>,
@@ -232,10 +213,6 @@ function addedTo(before: unknown, after: unknown): unknown {
   return isLonger ? (after.slice(before.length) as unknown[]) : after;
 }
 
-/** The channel of an agent with a goal. */
-export const goalChannels = (): Record<string, BaseChannel> =>
-  new StateSchema({ [GOAL]: z.custom<unknown>((state) => state !== undefined) }).getChannels();
-
 /** The channels of a layer: those of its schema, and those that it states as data. */
 export function layerChannels({ name, stateSchema, channels = {} }: Middleware): Record<string, BaseChannel> {
   const own = Object.entries(channels).map(([key, channel]) => [
@@ -246,9 +223,9 @@ export function layerChannels({ name, stateSchema, channels = {} }: Middleware):
   return { ...(stateSchema ? channelsOf(stateSchema, name) : {}), ...added };
 }
 
-/** The channels of a state schema in any of LangGraph's forms. */
 export function channelsOf(schema: unknown, owner: string): Record<string, BaseChannel> {
   const channels = Object.entries(definedChannels(schema, owner));
+  const isPlain = ({ lc_graph_name: name }: BaseChannel): boolean => name === "LastValue";
   return Object.fromEntries(
     channels.map(([name, channel]) => [name, isPlain(channel) ? new LastWritten(channel) : channel]),
   );
@@ -260,12 +237,7 @@ export const foldingChannels = (channels: Readonly<Record<string, BaseChannel>>)
 
 const FOLDING: ReadonlySet<string> = new Set(["BinaryOperatorAggregate", "DeltaChannel"]);
 
-const isPlain = ({ lc_graph_name: name }: BaseChannel): boolean => name === "LastValue";
-
-/**
- * A value that several calls of one reply may write: the last in the order of the calls counts. LangGraph's own
- * channel would end the run, with everything that the calls and their siblings have done.
- */
+/** A value that several calls of a reply may write: the last one counts. LangGraph's own channel would end the run. */
 class LastWritten extends BaseChannel {
   override lc_graph_name: string = "LastValue";
   readonly #unwritten: BaseChannel;
@@ -307,9 +279,15 @@ class LastWritten extends BaseChannel {
 function definedChannels(schema: unknown, owner: string): Record<string, BaseChannel> {
   if (StateSchema.isInstance(schema)) return schema.getChannels();
   if (schema instanceof z.ZodObject) return fromZod(schema);
-  // Middleware of LangChain still states some schemas with zod 3.
-  if (isZodSchemaV3(schema) && "shape" in schema) return fromZodV3(schema.shape);
-  if (isAnnotation(schema)) return fromDefinition(schema.spec);
+  // Middleware of LangChain still states some schemas with zod 3, whose fields StateSchema reads like those of zod 4.
+  if (isZodSchemaV3(schema) && "shape" in schema)
+    return new StateSchema(schema.shape as ConstructorParameters<typeof StateSchema>[0]).getChannels();
+  if (isAnnotation(schema)) {
+    const channels = Object.entries(schema.spec);
+    return Object.fromEntries(
+      channels.map(([name, made]) => [name, typeof made === "function" ? made() : made]),
+    );
+  }
   throw new ConfigurationError(
     "INVALID_STATE_SCHEMA",
     `The state schema of ${owner} must be a StateSchema, a zod object or an Annotation.Root.`,
@@ -323,23 +301,8 @@ function fromZod(schema: z.ZodObject): Record<string, BaseChannel> {
   return { ...new StateSchema(schema.shape).getChannels(), ...Object.fromEntries(reduced) };
 }
 
-function fromZodV3(shape: unknown): Record<string, BaseChannel> {
-  // Fields of zod 3 follow the same standard interface as those of zod 4, which is what StateSchema reads.
-  return new StateSchema(shape as ConstructorParameters<typeof StateSchema>[0]).getChannels();
-}
-
 /** True if it is an `Annotation.Root(…)`, whose class LangGraph does not export. */
-function isAnnotation(schema: unknown): schema is { spec: ChannelDefinition } {
-  return typeof schema === "object" && schema !== null && "spec" in schema && "lc_graph_name" in schema;
-}
-
-type ChannelDefinition = Record<string, BaseChannel | (() => BaseChannel)>;
-
-function fromDefinition(definition: ChannelDefinition): Record<string, BaseChannel> {
-  return Object.fromEntries(
-    Object.entries(definition).map(([name, channel]) => [
-      name,
-      typeof channel === "function" ? channel() : channel,
-    ]),
-  );
-}
+const isAnnotation = (
+  schema: unknown,
+): schema is { spec: Record<string, BaseChannel | (() => BaseChannel)> } =>
+  isObject(schema) && "spec" in schema && "lc_graph_name" in schema;

@@ -1,32 +1,35 @@
-import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
+/** Gives results to calls that will not be finished, because their thread continues with something new. */
+import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import type { BaseCheckpointSaver, CheckpointTuple, Send } from "@langchain/langgraph";
+import type { BaseCheckpointSaver } from "@langchain/langgraph";
 import type { FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
 import type { AgentState } from "../contracts/state.ts";
 import type { EarlierEnd } from "../contracts/agent.ts";
-import { isReply, lastAnswer } from "../messages/messages.ts";
+import { callsOf, lastAnswer, replyWith } from "../messages/messages.ts";
 import type { AgentGraph } from "./definition.ts";
-import { CHECKPOINTER_KEY, INTERRUPT, RESUME, TASKS_CHANNEL, branchTo, interruptsIn } from "./internals.ts";
+import { CHECKPOINTER_KEY, INTERRUPT, RESUME, branchTo, interruptsIn } from "./internals.ts";
 import { type Reached, describeLimit } from "../budget/limits.ts";
-import { finishedTasks, isRequest, openInterrupts } from "./open-interrupts.ts";
+import {
+  type Address,
+  type Writes,
+  below,
+  finishedTasks,
+  isRequest,
+  openInterrupts,
+  sendsIn,
+} from "./open-interrupts.ts";
 import { callOf } from "./resume.ts";
-import { FILE_NOTES, TOOLS, filesReducer } from "./channels.ts";
+import { TOOLS, filesReducer, mergedUpdate } from "./channels.ts";
 import { StepFiles } from "../step/files.ts";
 import { contextOf } from "./step-of-task.ts";
-import { type MergedFiles, describeConflict, fileNotesOf, mergeFiles } from "../step/merge-files.ts";
+import { type MergedFiles, describeConflict, mergeFiles } from "../step/merge-files.ts";
 import { FILES_NOT_KNOWN, keptFiles, stateReached, statefulRunnable } from "./nested-children.ts";
 import { defined } from "../../core/defined.ts";
 
-/** Gives results to calls that will not be finished, because their thread continues with something new. */
-
-type Writes = NonNullable<CheckpointTuple["pendingWrites"]>;
-
 /**
- * Closes the calls of a step that will not be finished, because the thread continues with something new. Each gets a
- * result that states its progress. Files that a subagent had changed by then are merged and named.
- *
- * The results are stored like those of the calls, each in one write: after a crash, missing ones are made again.
+ * Closes the open calls of a step with results that state their progress, and merges the files of subagents. Results
+ * are stored like those of the calls, each in one write: after a crash, missing ones are made again.
  */
 export async function closeAbandonedCalls(
   graph: AgentGraph,
@@ -40,19 +43,14 @@ export async function closeAbandonedCalls(
   await closeCalls(graph, { checkpointer, address }, ending);
 }
 
-/**
- * The same for calls that wait for a person when a limit stops the agent. The graph may then run to its end. False if
- * no call waits.
- */
+/** The same for calls that wait for a person when a limit stops the agent. False if no call waits. */
 export async function closeCallsAtLimit(
   graph: AgentGraph,
   configurable: Readonly<Record<string, unknown>>,
   limit: Reached,
 ): Promise<boolean> {
-  // A graph inside another one keeps its thread with the outer graph's checkpointer.
-  const checkpointer =
-    (configurable[CHECKPOINTER_KEY] as BaseCheckpointSaver | undefined) ?? graph.checkpointer;
-  if (typeof checkpointer !== "object") return false;
+  const checkpointer = checkpointerOf(configurable, graph);
+  if (checkpointer === undefined) return false;
   if ((await openInterrupts(checkpointer, configurable)).length === 0) return false;
   const { thread_id, checkpoint_ns = "" } = configurable;
   const address = { thread_id, checkpoint_ns: checkpoint_ns as string }; // LangGraph's
@@ -73,31 +71,37 @@ export function resultsOfUnbegun(
     isWaiting: false,
     hasEffect: false,
   };
-  const reply = messages.at(-1);
-  const calls = reply !== undefined && isReply(reply) ? (reply.tool_calls ?? []) : [];
-  return calls.map((call) => {
+  return callsOf(messages.at(-1)).map((call) => {
     const { id = "", name } = call;
     return new ToolMessage({ content: resultOf(call, fate), name, tool_call_id: id, status: "error" });
   });
 }
 
-interface Thread {
-  checkpointer: BaseCheckpointSaver;
-  address: Address;
-  /** Files of the agent that delegated. */
-  parent?: ThreadFiles;
+/** The checkpointer of a graph. One inside another keeps its thread with that of the outer graph. */
+export function checkpointerOf(
+  configurable: Readonly<Record<string, unknown>>,
+  graph: Pick<AgentGraph, "checkpointer">,
+): BaseCheckpointSaver | undefined {
+  const inherited = configurable[CHECKPOINTER_KEY] as BaseCheckpointSaver | undefined; // LangGraph's key
+  const checkpointer = inherited ?? graph.checkpointer;
+  return typeof checkpointer === "object" ? checkpointer : undefined;
 }
 
-/** Why calls are given up. */
 interface Ending {
   why: string;
   isFailure?: boolean;
-  /** The node that follows. */
   next?: string;
 }
 
-async function closeCalls(graph: AgentGraph, thread: Thread, ending: Ending): Promise<void> {
-  const { checkpointer, address, parent } = thread;
+async function closeCalls(
+  graph: AgentGraph,
+  {
+    checkpointer,
+    address,
+    parent,
+  }: { checkpointer: BaseCheckpointSaver; address: Address; parent?: ThreadFiles },
+  ending: Ending,
+): Promise<void> {
   const step = await openStep(graph, checkpointer, address, parent);
   // In a step that was broken off, it is unknown which calls of subagents had been answered and had begun.
   const waitingIn = async (at: Address) =>
@@ -114,13 +118,8 @@ async function closeCalls(graph: AgentGraph, thread: Thread, ending: Ending): Pr
     });
     const { id = "", name } = call;
     const message = new ToolMessage({ content: text, name, tool_call_id: id, status: "error" });
-    const notes = fileNotesOf(files.conflicts);
-    const writes: Array<[string, unknown]> = [
-      ["messages", [message]],
-      ...(Object.keys(files.update).length > 0 ? [["files", files.update] satisfies [string, unknown]] : []),
-      ...(Object.keys(notes).length > 0 ? [[FILE_NOTES, notes] satisfies [string, unknown]] : []),
-      ...(ending.next === undefined ? [] : [[branchTo(ending.next), null] satisfies [string, unknown]]),
-    ];
+    const next = ending.next === undefined ? {} : { [branchTo(ending.next)]: null };
+    const writes = Object.entries({ messages: [message], ...mergedUpdate(files), ...next });
     await checkpointer.putWrites(step?.config ?? {}, writes, task);
   }
 }
@@ -130,7 +129,6 @@ interface LeftCall {
   call: ToolCall;
   /** The files that its subagent had changed, merged with those of its siblings. */
   files: MergedFiles;
-  /** Progress of that agent. */
   reached: Progress;
 }
 
@@ -143,12 +141,7 @@ interface OpenStep {
   changed: FilesUpdate;
 }
 
-type Address = Readonly<{ thread_id: unknown; checkpoint_ns: string }>;
-
-/**
- * An agent's last checkpoint, what its finished calls brought since, and the calls that are left. An agent
- * of its own (without `parent`) matters in the middle of a step only.
- */
+/** The open step of an agent. One of its own (without `parent`) matters in the middle of a step only. */
 async function openStep(
   graph: AgentGraph,
   checkpointer: BaseCheckpointSaver,
@@ -156,8 +149,7 @@ async function openStep(
   parent?: ThreadFiles,
 ): Promise<OpenStep | undefined> {
   const tuple = await checkpointer.getTuple({ configurable: address });
-  const sent: unknown = tuple?.checkpoint.channel_values[TASKS_CHANNEL];
-  const sends = Array.isArray(sent) ? (sent as Send[]) : [];
+  const sends = sendsIn(tuple);
   if (!tuple || (!parent && sends.length === 0)) return undefined;
   const { pendingWrites: writes = [], config } = tuple;
   const { values, tasks } = await graph.keptBy(checkpointer).getState({
@@ -176,14 +168,15 @@ async function openStep(
     if (channel !== "files" || !finished.has(task)) continue;
     const update = value as FilesUpdate; // our channel's own updates
     updates.push(update);
-    StepFiles.of(base, parent, callOf(writes, task)).restore(update);
+    new StepFiles(base, parent, callOf(writes, task)).restore(update);
   }
-  const started = StepFiles.of(base, parent).atStart();
+  const started = new StepFiles(base, parent).atStart();
   const left: LeftCall[] = [];
   for (const { id: task, name, path } of tasks) {
-    const call = callSent(sends[Number(path?.[1])], state.messages ?? []);
+    const { callId } = (sends[Number(path?.[1])]?.args ?? {}) as { callId?: string }; // what our model node sends
+    const call = replyWith(state.messages ?? [], callId)?.call;
     if (name !== TOOLS || finished.has(task) || !call) continue;
-    const own = StepFiles.of(base, parent, call.id);
+    const own = new StepFiles(base, parent, call.id);
     const inner = await subagentStep(graph, checkpointer, below(address, task), { call, started });
     const files = mergeFiles(inner?.changed ?? {}, started, own, call.id ?? "");
     own.apply(files.update);
@@ -193,7 +186,6 @@ async function openStep(
   return { config, writes, state, left, changed: filesReducer(true)(base, updates) };
 }
 
-/** Progress of a call's subagent. */
 interface Progress {
   state: Partial<AgentState>;
   changed: FilesUpdate;
@@ -210,26 +202,12 @@ async function subagentStep(
 ): Promise<Progress | undefined> {
   if (facts.tools.get(call.name)?.kind !== "delegate") return undefined;
   const name = String(call.args["subagent_type"]);
-  const graph = facts.subagents?.graphOf(name);
+  const { graph, runnable } = facts.subagents?.find(name) ?? {};
   if (graph) return openStep(graph, checkpointer, address, started);
-  const runnable = facts.subagents?.runnableOf(name);
   if (!runnable) return undefined;
   if (!statefulRunnable(runnable)) return { state: {}, changed: {}, isUnknown: true };
   const state = await stateReached(runnable, checkpointer, address);
   return state && { state, changed: { ...state.files } };
-}
-
-const below = ({ thread_id, checkpoint_ns }: Address, task: string): Address => ({
-  thread_id,
-  checkpoint_ns: [checkpoint_ns, `${TOOLS}:${task}`].filter((part) => part !== "").join("|"),
-});
-
-function callSent(send: Send | undefined, messages: readonly BaseMessage[]): ToolCall | undefined {
-  const { callId } = (send?.args ?? {}) as { callId?: string }; // what our model node sends
-  const reply = messages.findLast(
-    (message) => AIMessage.isInstance(message) && message.tool_calls?.some(({ id }) => id === callId),
-  );
-  return AIMessage.isInstance(reply) ? reply.tool_calls?.find(({ id }) => id === callId) : undefined;
 }
 
 /** True if a call was waiting for approval, so it had not begun. */
@@ -264,7 +242,9 @@ function resultOf({ name, args }: ToolCall, fate: Fate): string {
       `${began}: ${why} before the subagent '${String(args["subagent_type"])}' had finished.`,
       ...(reached.isUnknown && !isWaiting ? [FILES_NOT_KNOWN] : keptFiles(files.update)),
       ...files.conflicts.map(describeConflict),
-      ...notRun(waiting),
+      ...(waiting.length > 0
+        ? [`Calls that waited there for a person's approval were not run: ${waiting.join(", ")}.`]
+        : []),
       ...(said === "" ? [] : [`What it said before:\n${said}`]),
     ].join("\n\n");
   }
@@ -281,15 +261,7 @@ async function toolsAskedAbout(checkpointer: BaseCheckpointSaver, address: Addre
   return open.flatMap(({ value }) => (isRequest(value) ? value.actionRequests.map(({ name }) => name) : []));
 }
 
-const notRun = (tools: readonly string[]): string[] =>
-  tools.length > 0
-    ? [`Calls that waited there for a person's approval were not run: ${tools.join(", ")}.`]
-    : [];
-
-/**
- * The results of the finished calls of an unfinished step. LangGraph drops them when a thread continues with a new
- * message, and calls that took effect would be reported as cancelled.
- */
+/** Results of finished calls of an unfinished step, which LangGraph drops when a thread gets a new message. */
 export async function finishedCalls(
   checkpointer: BaseCheckpointSaver,
   { thread_id, checkpoint_id }: NonNullable<RunnableConfig["configurable"]>,

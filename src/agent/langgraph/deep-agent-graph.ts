@@ -12,19 +12,27 @@ import {
 } from "@langchain/langgraph";
 import { defined } from "../../core/defined.ts";
 import { ConfigurationError } from "../../core/errors.ts";
+import { isObject } from "../../core/unknown.ts";
 import { checkEdit } from "../calls/check.ts";
 import type { AgentPath, AgentState } from "../contracts/state.ts";
-import type { ValidatedArgs } from "../contracts/call.ts";
+import type { ValidatedArgs } from "../contracts/middleware.ts";
 import type { AgentFacts, AgentGraph } from "./definition.ts";
 import {
+  checkpointerOf,
   closeAbandonedCalls,
   closeCallsAtLimit,
   finishedCalls,
   resultsOfUnbegun,
 } from "./close-open-calls.ts";
 import { isTracing, startTrace } from "./tracing.ts";
-import { CHECKPOINTER_KEY, RESUMING_KEY, SCRATCHPAD_KEY, SIGNALS_KEY, type Scratchpad } from "./internals.ts";
-import { graphFailure } from "./graph-failure.ts";
+import {
+  CHECKPOINTER_KEY,
+  RESUMING_KEY,
+  SCRATCHPAD_KEY,
+  SIGNALS_KEY,
+  type Scratchpad,
+  graphFailure,
+} from "./internals.ts";
 import { Meter } from "../budget/meter.ts";
 import {
   type EditCheck,
@@ -52,15 +60,9 @@ type Fields = ConstructorParameters<
   facts: AgentFacts;
 };
 
-/**
- * Refuses to start a graph whose checkpoints have no thread. LangGraph would notice when they are written, in
- * the background, where each write is a rejection that nobody can catch.
- *
- * @throws ConfigurationError `THREAD_ID_REQUIRED`
- */
-function requireThread(own: unknown, configurable: Readonly<Record<string, unknown>>): void {
-  const checkpointer = configurable[CHECKPOINTER_KEY] ?? own; // that of the graph above counts first
-  if (typeof checkpointer !== "object" || checkpointer === null || configurable["thread_id"]) return;
+/** Refuses checkpoints without a thread: LangGraph's rejected writes in the background cannot be caught. */
+function requireThread(graph: AgentGraph, configurable: Readonly<Record<string, unknown>>): void {
+  if (!checkpointerOf(configurable, graph) || configurable["thread_id"]) return;
   throw new ConfigurationError(
     "THREAD_ID_REQUIRED",
     'This agent keeps its threads, because it has a checkpointer or gates; name the thread to work on: `agent.invoke(input, { configurable: { thread_id: "1" } })`.',
@@ -88,14 +90,11 @@ export class DeepAgentGraph
     return this.facts.subagents?.subagents.map(({ name }) => name) ?? [];
   }
 
-  /**
-   * Checks a call that a person changed against the tools and rules of the agent that is to make it;
-   * `undefined`: that agent was not built here.
-   */
+  /** Checks a call that a person changed by the rules of its agent; `undefined`: that was not built here. */
   checkCall(agent: AgentPath, name: string, args: unknown): ValidatedArgs | undefined {
     const [first, ...rest] = agent;
     if (!first) return checkEdit(this.facts, name, args);
-    const runnable = this.facts.subagents?.runnableOf(first.name);
+    const runnable = this.facts.subagents?.find(first.name)?.runnable;
     return runnable instanceof DeepAgentGraph ? runnable.checkCall(rest, name, args) : undefined;
   }
 
@@ -103,7 +102,6 @@ export class DeepAgentGraph
   readonly #checkEdit: EditCheck = ({ agent }, name, args) =>
     agent === undefined ? undefined : this.checkCall(agent, name, args);
 
-  /** The same graph, with checked answers. */
   static from(graph: Pick<Base, "builder">, facts: AgentFacts): DeepAgentGraph {
     // LangGraph copies its graphs in this way itself; the fields are those its constructor takes.
     return new DeepAgentGraph({ ...graph, facts } as unknown as Fields);
@@ -136,27 +134,24 @@ export class DeepAgentGraph
       ...given,
       configurable: withVisibleStream(withoutOuterCheckpoint(given.configurable)),
     };
-    requireThread(this.checkpointer, { ...this.config?.configurable, ...options?.configurable });
+    requireThread(this, this.#configurable(options));
     const checked =
       isCommand(input) && input.resume !== undefined
         ? await this.#checked(input, options)
         : await this.#withFinishedCalls(withMessageIds(input), options);
-    yield* this.#traced(checked, {
-      ...options,
-      configurable: this.#withMeter(options?.configurable),
-    });
+    // Counts what this graph uses against its own limits and those of the graphs above it.
+    const { configurable = {} } = options ?? {};
+    const meter = new Meter(this.facts.limits, contextOf({ configurable }).meter);
+    yield* this.#traced(checked, { ...options, configurable: withContext(configurable, { meter }) });
   }
 
-  /** Counts what this graph uses against its own limits and those of the graphs above it. */
-  #withMeter(configurable: Record<string, unknown> = {}): Record<string, unknown> {
-    return withContext(configurable, {
-      meter: new Meter(this.facts.limits, contextOf({ configurable }).meter),
-    });
+  #configurable(options: Options): Record<string, unknown> {
+    return { ...this.config?.configurable, ...options?.configurable };
   }
 
   /** Reports to the tracer of the process, if it has one. A graph below another one belongs to its trace. */
   async *#traced(input: Parameters<Base["_streamIterator"]>[0], options: NonNullable<Options>): Chunks {
-    const configurable = { ...this.config?.configurable, ...options.configurable };
+    const configurable = this.#configurable(options);
     const { trace: above, tracePlace: place } = contextOf({ configurable });
     if (above) return yield* this.#endingAtLimits(input, options);
     const { threadId, runId } = agentRuntime({ configurable });
@@ -180,10 +175,7 @@ export class DeepAgentGraph
     }
   }
 
-  /**
-   * Ends a graph in order when a limit stops the agent, or a subagent, while calls wait for a person. Those calls wait
-   * in vain, so they are given up.
-   */
+  /** Ends a graph in order when a limit stops an agent while calls wait for a person: they are given up. */
   async *#endingAtLimits(
     input: Parameters<Base["_streamIterator"]>[0],
     options: NonNullable<Options>,
@@ -206,7 +198,7 @@ export class DeepAgentGraph
       pause = error; // of a graph inside another one
     }
     const limit = (await contextOf({ configurable }).hasAnswers?.()) ? undefined : meter.stop;
-    if (limit && (await closeCallsAtLimit(this, { ...this.config?.configurable, ...configurable }, limit))) {
+    if (limit && (await closeCallsAtLimit(this, this.#configurable(options), limit))) {
       const resuming = {
         ...configurable,
         [RESUMING_KEY]: true,
@@ -218,16 +210,14 @@ export class DeepAgentGraph
     if (pause !== undefined) throw pause;
   }
 
-  /** The node that begins a turn of the agent. */
   get loopStart(): string {
     const edges: Iterable<readonly [string, string]> = this.builder.edges;
     return [...edges].find(([from]) => from === TOOLS)?.[1] ?? "";
   }
 
   /**
-   * Works inside a task of another graph and passes its state to `reached`: after each step if it is watched, else when
-   * it ends or fails. LangGraph's `stream` does the same through more streams, which take a good part of the
-   * time of a step.
+   * Works inside a task of another graph, and passes its state to `reached` after each step if it is watched, else at its
+   * end. LangGraph's `stream` does the same through more streams, which take a good part of the time of a step.
    */
   async workInside(
     config: RunnableConfig,
@@ -251,9 +241,8 @@ export class DeepAgentGraph
   }
 
   /**
-   * The answers whose interrupts are open and that have the form asked for. The others were taken
-   * before, by a process that ended since, or leave their interrupts open. An edit was checked when it was
-   * given: to a call that cannot be made any more, because a tool has changed or gone, it denies the call.
+   * The answers that fit open interrupts. The others were taken before, or leave their interrupts open. An edit to a call
+   * that cannot be made any more, because a tool has changed or gone, denies the call.
    */
   async fittingAnswers(
     configurable: Record<string, unknown>,
@@ -272,12 +261,11 @@ export class DeepAgentGraph
 
   /** A new message for a thread that stopped in the middle of a step. */
   async #withFinishedCalls<Input>(input: Input, options: Options): Promise<Input> {
-    const configurable = { ...this.config?.configurable, ...options?.configurable };
+    const configurable = this.#configurable(options);
     const isNested = configurable[CHECKPOINTER_KEY] !== undefined;
     if (typeof this.checkpointer !== "object" || isNested || configurable["thread_id"] === undefined)
       return input;
-    if (typeof input !== "object" || input === null || isCommand(input) || !("messages" in input))
-      return input;
+    if (!hasMessages(input)) return input;
     if (configurable["checkpoint_id"] === undefined) await closeAbandonedCalls(this, configurable, undefined);
     const { messages = [], ...rest } = await finishedCalls(this.checkpointer, configurable);
     const closed = [...messages, ...resultsOfUnbegun(messages, undefined)];
@@ -285,11 +273,9 @@ export class DeepAgentGraph
   }
 
   async #checked(command: Command, options: Options): Promise<Command> {
-    const configurable = { ...this.config?.configurable, ...options?.configurable };
-    // A graph inside another one keeps its thread with the outer graph's checkpointer.
-    const inherited = configurable[CHECKPOINTER_KEY] as BaseCheckpointSaver | undefined; // LangGraph's key
-    const checkpointer = inherited ?? this.checkpointer;
-    if (typeof checkpointer !== "object") return command;
+    const configurable = this.#configurable(options);
+    const checkpointer = checkpointerOf(configurable, this);
+    if (checkpointer === undefined) return command;
     const open = await openInterrupts(checkpointer, configurable);
     const { update, goto } = command;
     return new Command({
@@ -299,9 +285,12 @@ export class DeepAgentGraph
   }
 }
 
+const hasMessages = (input: unknown): input is { messages: unknown } =>
+  isObject(input) && !isCommand(input) && "messages" in input;
+
 /** Gives each message of an input an id, by which it can be moved into a file or cut off. */
 function withMessageIds<Input>(input: Input): Input {
-  if (typeof input !== "object" || input === null || isCommand(input) || !("messages" in input)) return input;
+  if (!hasMessages(input)) return input;
   const messages = [input.messages].flat().map((given) => {
     const message = coerceMessageLikeToMessage(given as BaseMessageLike); // LangGraph refuses what is none
     // A message is stored by the fields that it was made from.
@@ -312,9 +301,8 @@ function withMessageIds<Input>(input: Input): Input {
 }
 
 /**
- * Does `work` for a graph inside the task of `config` with a signal of its own in the place of the one that all
- * graphs of a run share: each step of each graph listens on it, and whoever begins or ends to listen looks
- * through all who do.
+ * Does `work` with a signal of its own: each step of each graph of a run listens on the shared one, and whoever begins
+ * or ends to listen looks through all who do.
  */
 async function withOwnSignal(
   config: RunnableConfig,

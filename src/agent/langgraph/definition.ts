@@ -1,6 +1,4 @@
-/**
- * An agent after it was built: everything that the nodes of its graph share, and the subagents it can start.
- */
+/** An agent after it was built: everything that the nodes of its graph share, and the subagents it can start. */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { AIMessage, BaseMessage, SystemMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
@@ -11,12 +9,11 @@ import type { CallingAgent } from "../calls/call-step.ts";
 import type { EditRules } from "../calls/check.ts";
 import type { GoalRules } from "../contracts/goal.ts";
 import type { AgentState } from "../contracts/state.ts";
-import type { ProviderTool } from "../contracts/call.ts";
+import type { ProviderTool } from "../contracts/middleware.ts";
 import type { strategiesFor } from "../models/structured-answer.ts";
 import type { StepFiles } from "../step/files.ts";
 import type { ReplyCache } from "../models/reply-cache.ts";
 
-/** Everything the nodes of one agent's graph share; put together by `createDeepAgent`. */
 export interface AgentDefinition extends CallingAgent {
   readonly name: string;
   /** The name of its messages, if it was given one. */
@@ -31,31 +28,25 @@ export interface AgentDefinition extends CallingAgent {
   readonly subagents: Subagents | undefined;
   /** Criteria that each answer is judged by. */
   readonly goal: Goal | undefined;
-  /** The form of the final answer, where one is asked for. */
   readonly structured: ReturnType<typeof strategiesFor> | undefined;
-  /** Replies to earlier requests, where they are to be used again. */
   readonly cache: ReplyCache | undefined;
   /** Checks once whether the work is done, before the run ends. */
   readonly endCheck: EndCheck | undefined;
   /** Graph steps per run, unless the program gives LangGraph another limit. */
   readonly recursionLimit: number;
-  /** Names of all state channels. */
   readonly channels: string[];
-  /** Names of channels that fold new values into their current one. */
   readonly folding: ReadonlySet<string>;
 }
 
 /** Gives the message to an agent that is about to end; `undefined`: it may end. */
 export type EndCheck = (state: Pick<AgentState, "messages" | "todos">) => BaseMessage | undefined;
 
-/** The goal of an agent, and its judge. */
 export interface Goal extends GoalRules {
   readonly judge: AgentGraph;
   /** A person is asked about criteria that the judge cannot settle. */
   readonly asks: boolean;
 }
 
-/** Facts about an agent that its graph has besides LangGraph's own fields. */
 export interface AgentFacts extends EditRules, Pick<AgentDefinition, "subagents" | "limits"> {
   /** Some calls wait for a person before they run. */
   isGated: boolean;
@@ -66,7 +57,6 @@ export interface SubagentRunnable {
   invoke(input: Record<string, unknown>, config?: RunnableConfig): Promise<unknown>;
 }
 
-/** The compiled graph of an agent, as the agent that delegates to it sees it. */
 export interface AgentGraph extends SubagentRunnable {
   readonly facts: AgentFacts;
   readonly checkpointer?: BaseCheckpointSaver | boolean;
@@ -85,28 +75,30 @@ export interface AgentGraph extends SubagentRunnable {
   ): Promise<void>;
 }
 
-/** The part of a call that starting a subagent needs. */
 export interface SpawnScope {
   readonly callId: string;
   readonly config: RunnableConfig;
   readonly files: StepFiles;
-  /** Channels of the delegating agent that fold new values into their current one. */
   readonly folding: ReadonlySet<string>;
-  readState(): AgentState;
+  readonly state: AgentState;
 }
 
-/** The subagents that an agent can start. */
+export interface BuiltSubagent {
+  readonly name: string;
+  readonly description: string;
+  readonly runnable: SubagentRunnable;
+  /** Its runnable, when it was built here: its state holds only the files it changed. A foreign one gets and returns all. */
+  readonly graph?: AgentGraph;
+  /** It continues from the conversation of the agent that delegates. */
+  readonly isFork: boolean;
+  /** After a crash it continues from its checkpoint. The whole task of a foreign subagent is one call. */
+  readonly accountsForCalls: boolean;
+}
+
 export interface Subagents {
-  /** The subagents it can start, in the order in which they are offered. */
-  readonly subagents: ReadonlyArray<{ readonly name: string; readonly description: string }>;
-  /** The graph of a subagent that was built here. */
-  graphOf(name: string): AgentGraph | undefined;
-  /** The runnable that runs the tasks of a subagent. */
-  runnableOf(name: string): SubagentRunnable | undefined;
-  /** True if a subagent continues from the conversation of the agent that delegates. */
-  isFork(name: string): boolean;
-  /** True if no call of a subagent is made twice after it is started again; also true for unknown names. */
-  accountsForCalls(name: string): boolean;
+  /** In the order in which they are offered. */
+  readonly subagents: readonly BuiltSubagent[];
+  find(name: string): BuiltSubagent | undefined;
   /** Tells which subagents of a reply wait: LangGraph begins no more of its calls than may work at a time. */
   tellQueued(reply: AIMessage, agent: AgentDefinition, config: RunnableConfig): void;
   /** Never throws for a subagent that fails: its caller gets an error result and its siblings continue. */

@@ -1,5 +1,4 @@
 import { AIMessage, ToolMessage } from "@langchain/core/messages";
-import type { StructuredToolInterface } from "@langchain/core/tools";
 import {
   getInteropZodObjectShape,
   interopSafeParse,
@@ -10,16 +9,17 @@ import { type Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
 import { ConfigurationError, DeepAgentError, errorMessage } from "../../core/errors.ts";
 import { type Logger, silentLogger } from "../../core/logger.ts";
 import { checkSpelling } from "../../core/options.ts";
+import { isObject } from "../../core/unknown.ts";
 import { MiddlewareFailure } from "../calls/layers.ts";
 import type {
   AgentMiddleware,
   AgentRuntime,
+  CallResult,
   HookName,
   Middleware,
   ModelRequest,
   ToolCallRequest,
 } from "../contracts/middleware.ts";
-import type { AgentTool, CallResult } from "../contracts/call.ts";
 import type { JumpTarget, StateUpdate } from "../contracts/state.ts";
 import { textIn } from "../messages/messages.ts";
 import { toAgentTool } from "./foreign-tool.ts";
@@ -34,10 +34,7 @@ const HOOKS: readonly HookName[] = ["beforeAgent", "beforeModel", "afterModel", 
 const WRAPPERS = ["wrapModelCall", "wrapCall", "wrapToolCall", "gate", "finishRequest"] as const;
 const FIELDS: readonly string[] = [...HOOKS, ...WRAPPERS, "stateSchema", "contextSchema", "tools"];
 
-/**
- * Middleware in our form: LangChain's may wrap hooks in objects, carries LangChain tools, states what it
- * needs of the run's context, and may answer a model call with a command.
- */
+/** Middleware in our form. LangChain's may wrap hooks in objects, and answer a model call with a command. */
 export function adaptMiddleware(input: AgentMiddleware, log: Logger = silentLogger): Middleware {
   // Both forms agree on names and calling conventions; what differs is handled field by field here.
   const source = input as Source;
@@ -66,38 +63,29 @@ export function adaptMiddleware(input: AgentMiddleware, log: Logger = silentLogg
   return {
     name: source.name,
     ...(source.stateSchema ? { stateSchema: source.stateSchema } : {}),
-    ...(source.tools ? { tools: source.tools.map(adaptTool) } : {}),
+    ...(source.tools ? { tools: source.tools.map((tool) => toAgentTool(tool)) } : {}),
     ...adaptGate(source, log),
-    ...adaptFinish(source, log),
     ...hooks,
     ...adaptWrappers(source, log),
   };
 }
 
-function adaptTool(tool: AgentTool | StructuredToolInterface): AgentTool {
-  return "offered" in tool ? tool : toAgentTool(tool);
-}
-
-function adaptGate(source: Source, log: Logger): Pick<Middleware, "gate"> {
-  const { name: middleware, gate } = source;
-  if (gate === undefined) return {};
+function adaptGate(source: Source, log: Logger): Pick<Middleware, "gate" | "finishRequest"> {
+  const { name: middleware, gate, finishRequest } = source;
   return {
-    gate: (request) =>
-      hooked({ middleware, hook: "gate", runtime: request.runtime, log }, () => gate.call(source, request)),
-  };
-}
-
-function adaptFinish(source: Source, log: Logger): Pick<Middleware, "finishRequest"> {
-  const { name: middleware, finishRequest } = source;
-  if (finishRequest === undefined) return {};
-  return {
-    finishRequest: (request) => {
-      try {
-        return finishRequest.call(source, request);
-      } catch (error) {
-        throw failureOf(error, { middleware, hook: "finishRequest", log });
-      }
-    },
+    ...(gate && {
+      gate: (request: ToolCallRequest) =>
+        hooked({ middleware, hook: "gate", runtime: request.runtime, log }, () => gate.call(source, request)),
+    }),
+    ...(finishRequest && {
+      finishRequest: (request: ModelRequest) => {
+        try {
+          return finishRequest.call(source, request);
+        } catch (error) {
+          throw failureOf(error, { middleware, hook: "finishRequest", log });
+        }
+      },
+    }),
   };
 }
 
@@ -127,8 +115,7 @@ function adaptWrappers(source: Source, log: Logger): Pick<Middleware, "wrapModel
   };
 }
 
-const isResult = (answer: unknown): answer is CallResult =>
-  typeof answer === "object" && answer !== null && "content" in answer;
+const isResult = (answer: unknown): answer is CallResult => isObject(answer) && "content" in answer;
 
 /** Shows results to a wrapper of LangChain as messages or commands, and reads its answer. */
 function byMessages(
@@ -184,15 +171,21 @@ function adaptWrapper<Request extends { readonly runtime: AgentRuntime }, Result
 ): Wrapper<Request, Result> {
   return (request, next) => {
     const { runtime } = request;
-    const inner = noting(next);
+    const thrown = new Set<unknown>();
     let last: Result | undefined;
-    const noted = (changed: Request): Promise<Result> =>
-      handled(inner.next(changed).then((result) => (last = result)));
+    const noted = async (changed: Request): Promise<Result> => {
+      try {
+        return (last = await next(changed));
+      } catch (error) {
+        thrown.add(error);
+        throw error;
+      }
+    };
     const work = async (): Promise<Result> => {
       const own = { ...request, runtime: withOwnContext(source, runtime) };
-      return accept(await wrap.call(source, own, noted), request, last);
+      return accept(await wrap.call(source, own, (changed) => handled(noted(changed))), request, last);
     };
-    return hooked({ middleware: source.name, hook, runtime, log }, work, inner.thrown);
+    return hooked({ middleware: source.name, hook, runtime, log }, work, thrown);
   };
 }
 
@@ -238,24 +231,16 @@ function applyCommand(
   request: ModelRequest,
   answered: AIMessage | undefined,
 ): AIMessage {
-  const { messages = [], ...rest } = updateOf(update);
+  const changes: StateUpdate = Array.isArray(update) ? Object.fromEntries(update) : (update ?? {});
+  const { messages = [], ...rest } = changes;
   const reply = answered ?? messages.findLast((message) => AIMessage.isInstance(message));
-  if (!AIMessage.isInstance(reply)) {
+  if (!AIMessage.isInstance(reply))
     throw new MiddlewareFailure(
       `Middleware ${name} must call the model or answer with an assistant message.`,
     );
-  }
   const others = messages.filter((message) => message !== reply);
-  request.updateState({
-    ...rest,
-    ...(others.length > 0 ? { messages: others } : {}),
-    ...jump(name, goto),
-  });
+  request.updateState({ ...rest, ...(others.length > 0 && { messages: others }), ...jump(name, goto) });
   return reply;
-}
-
-function updateOf(update: Command["update"]): StateUpdate {
-  return Array.isArray(update) ? Object.fromEntries(update) : (update ?? {});
 }
 
 function jump(name: string, goto: Command["goto"]): { jumpTo?: JumpTarget } {
@@ -266,7 +251,6 @@ function jump(name: string, goto: Command["goto"]): { jumpTo?: JumpTarget } {
   throw new MiddlewareFailure(`Middleware ${name} may go to the model, the tools or the end only.`);
 }
 
-/** The place where middleware runs. */
 interface MiddlewareCall {
   middleware: string;
   hook: string;
@@ -274,10 +258,7 @@ interface MiddlewareCall {
   log: Logger;
 }
 
-/**
- * Runs a hook. What it throws itself becomes a failure of the middleware, and the log has cause and stack. Pauses,
- * aborts, expected errors and those in `passed` (failures from further in) are thrown on unchanged.
- */
+/** Runs a hook, whose own errors become failures of the middleware. `passed`: failures from further in. */
 async function hooked<Result>(
   { middleware, hook, runtime, log }: MiddlewareCall,
   run: () => Result | Promise<Result>,
@@ -300,22 +281,4 @@ function failureOf(
   log.error("middleware_error", { middleware, hook, error });
   if (error instanceof MiddlewareFailure) return error;
   return new MiddlewareFailure(errorMessage(error), { cause: error });
-}
-
-/** Wraps `next` and collects the errors that it throws. */
-function noting<Request, Result>(
-  next: (request: Request) => Promise<Result>,
-): { next: (request: Request) => Promise<Result>; thrown: Set<unknown> } {
-  const thrown = new Set<unknown>();
-  return {
-    thrown,
-    next: async (request) => {
-      try {
-        return await next(request);
-      } catch (error) {
-        thrown.add(error);
-        throw error;
-      }
-    },
-  };
 }

@@ -4,43 +4,34 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import { type StructuredToolInterface, tool as langChainTool } from "@langchain/core/tools";
 import { isCommand } from "@langchain/langgraph";
 import { ConfigurationError } from "../../core/errors.ts";
+import { isRecord } from "../../core/unknown.ts";
 import { invalidArguments } from "../../tools/call.ts";
 import { argumentsPreview } from "../../tools/call-preview.ts";
 import type { ToolKind } from "../../tools/tool.ts";
 import { type ArgumentsCheck, argumentsCheck } from "../calls/arguments.ts";
 import { specTool } from "../calls/tool.ts";
-import type { AgentTool, ProviderTool, ToolInput, ValidatedArgs } from "../contracts/call.ts";
+import type { AgentTool, ProviderTool, ToolInput, ValidatedArgs } from "../contracts/middleware.ts";
 import { tellQuestions } from "./ask-person.ts";
 import { fromOutcome } from "./outcome.ts";
 
-/** Makes an `AgentTool` of any accepted form. */
 export function toAgentTool(input: ToolInput): AgentTool {
   const given: unknown = input; // what callers without types pass
   if (typeof given !== "object" && typeof given !== "function") {
-    throw new ConfigurationError(
-      "INVALID_TOOL",
+    throw invalid(
       `${JSON.stringify(given)} is not a tool. \`tools\` takes tools themselves, not their names.`,
     );
   }
   if ("offered" in input) return input;
   if ("handle" in input) return specTool(input);
   if ("lc_namespace" in input) return fromStructuredTool(input as StructuredToolInterface, "execute"); // a runnable is called alike
-  if (typeof input.invoke !== "function" || !input.name) {
-    throw new ConfigurationError(
-      "INVALID_TOOL",
-      "A tool needs a name, a description, a schema and a function.",
-    );
-  }
-  const made = langChainTool(
-    (args: Record<string, unknown>, config: RunnableConfig) => input.invoke(args, config),
-    {
-      name: input.name,
-      description: input.description,
-      schema: input.schema,
-    },
-  );
-  return fromStructuredTool(made, input.kind ?? "execute");
+  if (typeof input.invoke !== "function" || !input.name)
+    throw invalid("A tool needs a name, a description, a schema and a function.");
+  const { name, description, schema } = input;
+  const invoke = (args: Record<string, unknown>, config: RunnableConfig) => input.invoke(args, config);
+  return fromStructuredTool(langChainTool(invoke, { name, description, schema }), input.kind ?? "execute");
 }
+
+const invalid = (problem: string): ConfigurationError => new ConfigurationError("INVALID_TOOL", problem);
 
 /** True for a tool that runs at the model's provider: it has a type, or one field named after it, and nothing to call. */
 export const isProviderTool = (input: ToolInput | ProviderTool): input is ProviderTool =>
@@ -74,8 +65,7 @@ function fromStructuredTool(offered: StructuredToolInterface, kind: ToolKind): A
 function validateBy(check: ArgumentsCheck, name: string, args: unknown): ValidatedArgs {
   const issues = check(args);
   if (issues.length > 0) return { ok: false, message: invalidArguments(name, issues) };
-  if (typeof args !== "object" || args === null || Array.isArray(args)) {
-    return { ok: false, message: `Invalid arguments for ${name}: expected an object` };
-  }
-  return { ok: true, args: { ...args } };
+  return isRecord(args)
+    ? { ok: true, args: { ...args } }
+    : { ok: false, message: `Invalid arguments for ${name}: expected an object` };
 }

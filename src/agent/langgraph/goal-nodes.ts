@@ -1,43 +1,48 @@
 /** The nodes of an agent with a goal: a judge looks at each answer, and a person decides what it cannot settle. */
 import { randomUUID } from "node:crypto";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import { Command } from "@langchain/langgraph";
+import { Command, isGraphBubbleUp } from "@langchain/langgraph";
+import { defined } from "../../core/defined.ts";
+import { errorMessage, isTransient } from "../../core/errors.ts";
 import type { Answer } from "../../tools/tool.ts";
-import type { GoalState } from "../contracts/goal.ts";
+import type { CriterionVerdict, GoalState } from "../contracts/goal.ts";
 import type { AgentState, StateUpdate } from "../contracts/state.ts";
 import { afterRound, roundsUsed, settled } from "../budget/goal-rounds.ts";
-import { currentRun, stopMessage, stopReasonOf } from "../budget/limits.ts";
-import { type Meter, SPENT } from "../budget/meter.ts";
-import { findingsText, goOnText, goalQuestion, notMetMessage } from "../messages/goal-texts.ts";
-import { goalMessage, lastAnswer } from "../messages/messages.ts";
+import { currentRun, saidIn, stopMessage, stopReasonOf } from "../budget/limits.ts";
+import type { Meter } from "../budget/meter.ts";
+import { findingsText, goOnText, goalQuestion, judgeTask, notMetMessage } from "../messages/goal-texts.ts";
+import { goalMessage, isTask, lastAnswer, taskMessage, textOf } from "../messages/messages.ts";
+import { directAnswer } from "../models/answers.ts";
+import { criterionName, readFindings } from "../models/verdicts.ts";
+import { tellChild, tellReport } from "../step/child-events.ts";
 import { askPerson } from "./ask-person.ts";
 import { waitsForChildren } from "./background-tasks.ts";
 import { GOAL } from "./channels.ts";
-import type { AgentDefinition, Goal } from "./definition.ts";
+import type { AgentDefinition, AgentGraph, Goal } from "./definition.ts";
 import type { GraphNodes } from "./graph.ts";
-import { JUDGE, judgeRound } from "./judge.ts";
+import { graphFailure } from "./internals.ts";
+import { spentUpdate } from "./nested-children.ts";
 import { showMessages } from "./outcome.ts";
 import { loadedMeter } from "./resume.ts";
-import { taskStep } from "./step-of-task.ts";
+import { contextOf, meterOf, subagentConfig, taskStep, threadFiles } from "./step-of-task.ts";
+
+/** Name of the judge in events and traces, and of the node that follows an answer. */
+export const JUDGE = "judge";
 
 const PERSON = "goal_decision";
 
-/** The node that follows an answer of an agent with a goal. */
-export const GOAL_CHECK = JUDGE;
-
 /** Graph steps from an answer to the end of the run, at most. */
 export const GOAL_STEPS = 2;
-
-interface Routes {
-  again: string;
-  end: string;
-}
 
 /**
  * The nodes between an answer and the end. The verdicts of a round are in the thread before anything follows from them,
  * so that a round is judged once, and its question asked once, whenever the process ends.
  */
-export function goalNodes(definition: AgentDefinition, goal: Goal, routes: Routes): GraphNodes {
+export function goalNodes(
+  definition: AgentDefinition,
+  goal: Goal,
+  routes: { again: string; end: string },
+): GraphNodes {
   const places: Readonly<Record<GoalState["status"], string>> = {
     open: routes.again,
     asked: PERSON,
@@ -48,7 +53,7 @@ export function goalNodes(definition: AgentDefinition, goal: Goal, routes: Route
   const onward = (update: StateUpdate, state: GoalState): Command =>
     showMessages(new Command({ update: { ...update, [GOAL]: state }, goto: places[state.status] }));
   return {
-    [GOAL_CHECK]: {
+    [JUDGE]: {
       work: async (state: AgentState, config: RunnableConfig) => {
         // The agent has not answered yet, but waits.
         if (await waitsForChildren(config)) return showMessages(new Command({ goto: routes.end }));
@@ -62,7 +67,7 @@ export function goalNodes(definition: AgentDefinition, goal: Goal, routes: Route
         if (reached) return new Command({ update: reached, goto: routes.end });
         const round = (before?.round ?? 0) + 1;
         const { verdicts, update } = await judgeRound({ goal, round }, definition, state, config);
-        const spent = { ...update, ...carried(meter, state, update) };
+        const spent = { ...update, ...meter.spentUpdate(state.messages, update) };
         // A limit of the run that ended the judge does not count as a finding.
         const stopped = verdicts.every(({ verdict }) => verdict === "uncertain") && overLimit(meter, state);
         if (stopped) return new Command({ update: { ...spent, ...stopped }, goto: routes.end });
@@ -87,6 +92,57 @@ export function goalNodes(definition: AgentDefinition, goal: Goal, routes: Route
   };
 }
 
+/** Judges a round. If the judge fails, every criterion is uncertain; throws only if the run itself stops or waits. */
+async function judgeRound(
+  { goal, round }: { goal: Goal; round: number },
+  definition: AgentDefinition,
+  state: AgentState,
+  config: RunnableConfig,
+): Promise<{ verdicts: CriterionVerdict[]; update: Record<string, unknown> }> {
+  const step = taskStep(config);
+  const description = `Judges the goal (round ${round} of ${goal.rounds})`;
+  const segment = tellChild("subagent_started", `${JUDGE}-${round}`, JUDGE, description, step);
+  const nested = subagentConfig(config, segment, threadFiles(config).atStart());
+  const material = judgeTask(
+    goal.criteria.map((criterion, index) => [criterionName(index), criterion]),
+    judgedIn(state, definition),
+  );
+  const input = taskMessage(material, { startNote: contextOf(config).startNote });
+  const { reached, failure } = await work(goal.judge, { messages: [input] }, nested);
+  const verdicts = readFindings(reached.structuredResponse, goal.criteria, failure);
+  const text = verdicts.map(({ criterion, verdict }) => `${verdict}: ${criterion}`).join("; ");
+  const isDone = reached.structuredResponse !== undefined;
+  tellReport(segment, isDone ? { text } : { text: failure, status: "error" }, step);
+  const update = spentUpdate(reached, { config, state }, meterOf(nested, {}));
+  return { verdicts, update };
+}
+
+/** Works until the judge ends. `failure`: why it gave no findings, if it gave none. */
+async function work(
+  judge: AgentGraph,
+  input: Partial<AgentState>,
+  config: RunnableConfig,
+): Promise<{ reached: Partial<AgentState>; failure: string }> {
+  let reached: Partial<AgentState> = {};
+  try {
+    await judge.workInside(config, input, (state) => (reached = state as Partial<AgentState>)); // of a graph of ours
+    const { messages = [] } = reached;
+    const why = stopReasonOf(messages.at(-1)) === undefined ? "it gave no findings" : lastAnswer(messages);
+    return { reached, failure: `The judge failed: ${why}` };
+  } catch (error) {
+    if (isGraphBubbleUp(error) || isTransient(error) || config.signal?.aborted) throw error;
+    return { reached, failure: `The judge failed: ${errorMessage(graphFailure(error))}` };
+  }
+}
+
+const judgedIn = ({ messages, todos }: AgentState, { tools }: AgentDefinition) => ({
+  task: textOf(messages.findLast(isTask) ?? messages[0] ?? taskMessage("", { startNote: undefined })),
+  answer: lastAnswer(currentRun(messages).messages) || directAnswer(currentRun(messages).messages),
+  todos,
+  messages: currentRun(messages).messages,
+  isCommand: (name: string) => tools.get(name)?.kind === "execute",
+});
+
 type Onward = (update: StateUpdate, state: GoalState) => Command;
 
 /** Carries out a person's decision. Without an answer, the goal is given up. */
@@ -107,7 +163,6 @@ function decided(
   return ended(settled(asked, "not_met", `${asked.reason}, and ${why}`), state, config, onward);
 }
 
-/** Goes on to the end, or to the person, and tells of the end. */
 function ended(
   next: GoalState,
   { messages }: AgentState,
@@ -117,12 +172,7 @@ function ended(
 ): Command {
   const { round, status, reason } = next;
   if (status === "met" || status === "accepted" || status === "not_met") {
-    taskStep(config).tell({
-      kind: "goal_ended",
-      round,
-      outcome: status,
-      ...(reason === undefined ? {} : { reason }),
-    });
+    taskStep(config).tell({ kind: "goal_ended", round, outcome: status, ...defined({ reason }) });
   }
   if (status !== "not_met") return onward(update, next);
   const message = notMetMessage(next, { id: randomUUID(), said: saidIn(messages) });
@@ -139,17 +189,7 @@ function goalOf(state: AgentState): GoalState | undefined {
 function overLimit(meter: Meter, { messages }: AgentState): StateUpdate | undefined {
   if (!meter.isUsedUp) return undefined;
   const reached = meter.reached(messages) ?? meter.timeOver();
-  const words = { id: randomUUID(), isNested: false, report: undefined, said: saidIn(messages) };
-  return { messages: [stopMessage(reached, words)] };
-}
-
-const saidIn = (messages: AgentState["messages"]): string =>
-  lastAnswer(currentRun(messages).messages.filter((message) => stopReasonOf(message) === undefined));
-
-/** The time at work, beside what the judge used. */
-function carried(meter: Meter, { messages }: AgentState, update: StateUpdate): StateUpdate {
-  const time = meter.carried(messages);
-  return time ? { [SPENT]: { ...time, ...(update[SPENT] as object | undefined) } } : {}; // our channel
+  return { messages: [stopMessage(reached, messages, { id: randomUUID(), isNested: false })] };
 }
 
 const callOf = (round: number): string => `goal-${round}`;

@@ -1,28 +1,34 @@
+/** LangGraph's graph of an agent, and nodes that need no room of their own. */
+import type { BaseMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import {
   Annotation,
   type BaseChannel,
   type BaseCheckpointSaver,
   type BaseStore,
-  type Command,
+  Command,
   START,
+  type Send,
   StateGraph,
 } from "@langchain/langgraph";
 import type { z } from "zod";
 import { defined } from "../../core/defined.ts";
 import type { TurnSteps } from "../budget/meter.ts";
-import type { AgentState } from "../contracts/state.ts";
+import type { HookName } from "../contracts/middleware.ts";
+import type { AgentState, JumpTarget } from "../contracts/state.ts";
+import { runHooks } from "../layers/compose.ts";
+import { isReply, isResult } from "../messages/messages.ts";
 import type { AgentDefinition } from "./definition.ts";
+import { showMessages } from "./outcome.ts";
 import { noteFirstStep } from "./resume.ts";
+import { agentRuntime } from "./step-of-task.ts";
 import { type GraphNode, type NodeFunction, noticeTask, runUntraced } from "./untraced-node.ts";
 
 /** Named as in agents of LangChain: programs that stream tell a model's words from a tool's by these names. */
 export const MODEL = "model_request";
 
-/** A node that works on the whole state. */
 export type AgentNode = (state: AgentState, config: RunnableConfig) => Promise<Command>;
 
-/** Options of a graph besides its definition. */
 export interface CompileOptions {
   channels: Record<string, BaseChannel>;
   /** Channels in results, and those in streams and snapshots. Default: all. */
@@ -33,7 +39,6 @@ export interface CompileOptions {
   contextSchema?: z.ZodObject;
 }
 
-/** The nodes of a graph, by name. */
 export type GraphNodes = Record<string, { work: NodeFunction; ends?: string[]; edge?: string }>;
 
 /** Notes the beginning of each task, whichever node it is of. */
@@ -45,7 +50,6 @@ const noticing =
     return work(input, config);
   };
 
-/** Makes LangGraph's graph of these nodes. */
 export function compileGraph(
   { nodes: given, start, steps }: { nodes: GraphNodes; start: string; steps: TurnSteps },
   definition: AgentDefinition,
@@ -74,7 +78,6 @@ export function compileGraph(
   return compiled;
 }
 
-/** The compiled graph of an agent. */
 export type CompiledAgentGraph = ReturnType<GraphBuilder["compile"]>;
 
 type GraphBuilder = Omit<StateGraph<AgentState>, "addNode" | "addEdge" | "compile"> & {
@@ -82,3 +85,45 @@ type GraphBuilder = Omit<StateGraph<AgentState>, "addNode" | "addEdge" | "compil
   addEdge(from: string, to: string): void;
   compile: StateGraph<AgentState>["compile"];
 };
+
+/** The node for all hooks of one kind. */
+export function hookNode(
+  definition: AgentDefinition,
+  hook: HookName,
+  next: (messages: readonly BaseMessage[]) => Send[] | string,
+  jump: (target: JumpTarget, messages: readonly BaseMessage[]) => Send[] | string,
+): AgentNode {
+  const layers = definition.middleware.filter((layer) => layer[hook]);
+  return async (before, config) => {
+    const { update, state, jumpTo } = await runHooks(layers, hook, before, agentRuntime(config));
+    const goto = jumpTo ? jump(jumpTo, state.messages) : next(state.messages);
+    return showMessages(new Command({ update, goto }));
+  };
+}
+
+/** Begins the next turn, unless results of tools marked `returnDirect` are the answer of the run. */
+export function returnDirect(
+  { tools, structured }: AgentDefinition,
+  end: string,
+): (node: AgentNode) => AgentNode {
+  const direct = new Set(
+    [...tools.values()].flatMap(({ name, offered }) => (offered.returnDirect ? [name] : [])),
+  );
+  if (direct.size === 0 || structured) return (node) => node;
+  return (node) => async (state, config) =>
+    isAnsweredBy(direct, state.messages) ? new Command({ goto: end }) : node(state, config);
+}
+
+/** True if the thread ends in a reply that called only such tools, and all of them succeeded. */
+function isAnsweredBy(direct: ReadonlySet<string>, messages: readonly BaseMessage[]): boolean {
+  const at = messages.findLastIndex((message) => !isResult(message));
+  const reply = messages[at];
+  const results = messages.slice(at + 1).filter(isResult);
+  return (
+    reply !== undefined &&
+    isReply(reply) &&
+    results.length > 0 &&
+    results.length === reply.tool_calls?.length &&
+    results.every(({ name = "", status }) => direct.has(name) && status !== "error")
+  );
+}

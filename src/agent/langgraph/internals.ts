@@ -1,9 +1,21 @@
 /**
- * LangGraph for other rooms, and names inside LangGraph and LangChain that are not part of their public interface. The
- * names were read in @langchain/langgraph 1.7.3 and @langchain/core
- * 1.4.0; compare each new version of either with this file.
+ * LangGraph for other rooms, and private names of LangGraph and LangChain, read in @langchain/langgraph 1.7.3 and
+ * @langchain/core 1.4.0; compare each new version of either with this file.
  */
+import { GraphRecursionError } from "@langchain/langgraph";
+import { RunFailure } from "../../core/errors.ts";
+
 export { Command, MemorySaver } from "@langchain/langgraph";
+
+/** Errors of the graph engine that mean something to a person; everything else is passed on as it is. */
+export function graphFailure(error: unknown): unknown {
+  if (!(error instanceof GraphRecursionError)) return error;
+  return new RunFailure(
+    "recursion_limit",
+    "The run took more steps than its limit allows. Send a follow-up message to continue, or raise the limit.",
+    { cause: error },
+  );
+}
 
 /** Keys in `configurable` of a running task: its checkpointer, and whether the run continues from a checkpoint. */
 export const CHECKPOINTER_KEY = "__pregel_checkpointer";

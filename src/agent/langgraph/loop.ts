@@ -1,8 +1,9 @@
 /** The loop of an agent: a turn of the model, a task for each of its calls, then the next turn. */
-import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import type { BaseMessage } from "@langchain/core/messages";
 import { Command, END, Send } from "@langchain/langgraph";
 import type { HookName } from "../contracts/middleware.ts";
 import type { JumpTarget } from "../contracts/state.ts";
+import { callsOf, isReply, isResult } from "../messages/messages.ts";
 import { createToolNode } from "./call-task.ts";
 import { TOOLS } from "./channels.ts";
 import type { AgentDefinition } from "./definition.ts";
@@ -13,11 +14,11 @@ import {
   type GraphNodes,
   MODEL,
   compileGraph,
+  hookNode,
+  returnDirect,
 } from "./graph.ts";
-import { GOAL_CHECK, GOAL_STEPS, goalNodes } from "./goal-nodes.ts";
-import { hookNode } from "./hooks.ts";
+import { GOAL_STEPS, JUDGE, goalNodes } from "./goal-nodes.ts";
 import { showMessages } from "./outcome.ts";
-import { returnDirect } from "./return-direct.ts";
 import { type TakeTurn, turnsOf } from "./turn.ts";
 
 const BEFORE_AGENT = "before_agent";
@@ -32,25 +33,20 @@ type Goto = Send[] | string;
 interface Routes {
   /** Hooks that see the reply first, where a layer has such. */
   hooks?: string;
-  /** The next turn. */
   again: string;
   /** The place after a final answer: the judge of the goal, or the end. */
   answered: string;
-  /** The end of the run. */
   end: string;
 }
 
-/**
- * The agent's loop as a LangGraph graph. All hooks of one kind share one node, and a node exists only where a layer has
- * such hooks: every node is a step, and every step a checkpoint.
- */
+/** The loop as a graph. Hooks of one kind share a node, which only exists if needed: every node is a checkpoint. */
 export function buildGraph(definition: AgentDefinition, options: CompileOptions): CompiledAgentGraph {
   const has = (hook: HookName): boolean => definition.middleware.some((layer) => layer[hook]);
   const { goal } = definition;
   const end = has("afterAgent") ? AFTER_AGENT : END;
   const routes: Routes = {
     again: has("beforeModel") ? BEFORE_MODEL : MODEL,
-    answered: goal ? GOAL_CHECK : end,
+    answered: goal ? JUDGE : end,
     end,
     ...(has("afterModel") ? { hooks: AFTER_MODEL } : {}),
   };
@@ -85,7 +81,6 @@ export function buildGraph(definition: AgentDefinition, options: CompileOptions)
   return compileGraph({ nodes, start, steps }, definition, options);
 }
 
-/** One turn of the model. */
 const modelNode =
   (takeTurn: TakeTurn, routes: Routes): AgentNode =>
   async (state, config) => {
@@ -95,18 +90,13 @@ const modelNode =
     return showMessages(new Command({ update, goto: next ? routes[next] : onward() }), streamed);
   };
 
-/**
- * After the newest reply: one task for each of its calls that has no result yet; the next turn when all have one; the
- * judge or the end when it made none.
- */
+/** A task for each open call of the newest reply; the next turn if all have ended; else judge or end. */
 function nextTasks(messages: readonly BaseMessage[], { again, answered }: Routes): Goto {
-  const at = messages.findLastIndex((message) => AIMessage.isInstance(message));
-  const reply = messages[at];
-  const calls = AIMessage.isInstance(reply) ? (reply.tool_calls ?? []) : [];
+  const at = messages.findLastIndex(isReply);
+  const calls = callsOf(messages[at]);
   if (calls.length === 0) return answered;
-  const done = new Set(
-    messages.slice(at).map((message) => (ToolMessage.isInstance(message) ? message.tool_call_id : undefined)),
-  );
+  const results = messages.slice(at).filter(isResult);
+  const done = new Set<unknown>(results.map(({ tool_call_id: id }) => id));
   const open = calls.filter(({ id }) => !done.has(id));
   return open.length === 0 ? again : open.map(({ id }) => new Send(TOOLS, { callId: id }));
 }

@@ -10,24 +10,30 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import { type BaseCheckpointSaver, isGraphBubbleUp } from "@langchain/langgraph";
 import type { FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
 import { Semaphore } from "../../core/concurrency.ts";
+import { defined } from "../../core/defined.ts";
 import { ConfigurationError, errorMessage, isTransient } from "../../core/errors.ts";
 import { namesText } from "../../core/listing.ts";
-import { isRecord } from "../../core/unknown.ts";
+import { isRecord, memberOf, recordOf } from "../../core/unknown.ts";
 import { type ToolResult, toolError } from "../../tools/tool.ts";
-import type { AgentState, FilesState, TextsByName } from "../contracts/state.ts";
+import type { AgentState, TextsByName } from "../contracts/state.ts";
 import { directAnswer } from "../models/answers.ts";
-import { lastAnswer, taskMessage } from "../messages/messages.ts";
+import { beforeReply, lastAnswer, taskMessage } from "../messages/messages.ts";
 import { NoStructuredResponse } from "../models/structured-answer.ts";
-import type { AgentDefinition, AgentGraph, SpawnScope, SubagentRunnable, Subagents } from "./definition.ts";
-import { graphFailure } from "./graph-failure.ts";
-import { CHECKPOINTER_KEY } from "./internals.ts";
+import type {
+  AgentDefinition,
+  BuiltSubagent,
+  SpawnScope,
+  SubagentRunnable,
+  Subagents,
+} from "./definition.ts";
+import { CHECKPOINTER_KEY, graphFailure } from "./internals.ts";
 import { DEFAULT_PARALLEL, currentRun, stopReasonOf } from "../budget/limits.ts";
 import { type Meter, SPENT } from "../budget/meter.ts";
-import { FILE_NOTES, LEFT_OFF, changedState, contextState, sharedState } from "./channels.ts";
+import { LEFT_OFF, changedState, contextState, mergedUpdate, sharedState } from "./channels.ts";
 import { contextOf, meterOf, subagentConfig, taskStep } from "./step-of-task.ts";
 import { failureFacts } from "../models/failure.ts";
 import { tellChild, tellReport } from "../step/child-events.ts";
-import { describeConflict, fileNotesOf, mergeFiles } from "../step/merge-files.ts";
+import { describeConflict, mergeFiles } from "../step/merge-files.ts";
 
 /** The line about files in the report of a foreign subagent that shows no state before its end. */
 export const FILES_NOT_KNOWN =
@@ -64,10 +70,7 @@ export async function stateReached(
   return foreignState(values);
 }
 
-/**
- * The result of a foreign subagent as the state of an agent. Its messages may be plain objects, as those of a
- * graph on a server are; a text or a message alone is its answer.
- */
+/** The result of a foreign subagent as a state. A graph on a server gives messages as plain objects. */
 function foreignState(output: unknown): Partial<AgentState> {
   if (typeof output === "string") return { messages: [new AIMessage(output)] };
   if (!isRecord(output)) return {};
@@ -90,17 +93,15 @@ const isMessageFields = (value: Record<string, unknown>): boolean =>
 /** Names of types as LangChain's classes have them, such as `AIMessageChunk`, mean the same as `ai`. */
 function toMessage(given: unknown): BaseMessage {
   if (BaseMessage.isInstance(given)) return given;
-  const fields: Record<string, unknown> = isRecord(given) ? given : {};
+  const fields = recordOf(given);
   const { type, role, content } = fields;
   const kind = typeof type === "string" ? type.replace(/Message(Chunk)?$/, "").toLowerCase() : undefined;
-  const like = Array.isArray(given) ? given : { ...fields, ...(kind === undefined ? {} : { type: kind }) };
+  const like = Array.isArray(given) ? given : { ...fields, ...defined({ type: kind }) };
+  const text = typeof content === "string" ? content : "";
   try {
     return coerceMessageLikeToMessage(like as BaseMessageLike); // anything else throws
   } catch {
-    return new ChatMessage(
-      typeof content === "string" ? content : "",
-      typeof role === "string" ? role : "other",
-    );
+    return new ChatMessage(text, typeof role === "string" ? role : "other");
   }
 }
 
@@ -111,40 +112,15 @@ function configFor(runnable: SubagentRunnable, config: RunnableConfig): Runnable
   return { ...config, configurable: Object.fromEntries(shared) };
 }
 
-function graphIn(runnable: unknown): Graph | undefined {
-  if (isGraph(runnable)) return runnable;
-  const inner: unknown =
-    typeof runnable === "object" && runnable !== null && "graph" in runnable ? runnable.graph : undefined;
-  return isGraph(inner) ? inner : undefined;
-}
+const graphIn = (runnable: unknown): Graph | undefined =>
+  [runnable, memberOf(runnable, "graph")].find(isGraph);
 
 /** LangGraph marks its graphs: several versions of its package may be installed. */
-const isGraph = (value: unknown): value is Graph =>
-  typeof value === "object" && value !== null && "lg_is_pregel" in value && value.lg_is_pregel === true;
-
-/** A subagent ready to be started. */
-export interface BuiltSubagent {
-  readonly name: string;
-  readonly description: string;
-  readonly runnable: SubagentRunnable;
-  /** Its runnable, when it was built here: its state holds only the files it changed. A foreign one gets and returns all. */
-  readonly graph?: AgentGraph;
-  /** Continues from the conversation of the agent that delegates. */
-  readonly isFork: boolean;
-  /**
-   * After a crash it continues from its own checkpoint, and its calls are checked one by one. The calls of a foreign
-   * subagent are unknown: its whole task is one call.
-   */
-  readonly accountsForCalls: boolean;
-}
-
-/** Last line of the report of a subagent that lost its model. */
-const GOES_ON = "Start it again with the same description, and it continues from where it was.";
+const isGraph = (value: unknown): value is Graph => memberOf(value, "lg_is_pregel") === true;
 
 /** Starts subagents, each on its own copy of the state, and brings back one report each. */
 export class SubagentRunner implements Subagents {
   readonly subagents: readonly BuiltSubagent[];
-  readonly #subagents: ReadonlyMap<string, BuiltSubagent>;
   readonly #slots: Semaphore;
   readonly #refusal: string | undefined;
 
@@ -152,24 +128,11 @@ export class SubagentRunner implements Subagents {
   constructor(subagents: readonly BuiltSubagent[], parallel: number, refusal?: string) {
     this.#refusal = refusal;
     this.subagents = subagents;
-    this.#subagents = new Map(subagents.map((subagent) => [subagent.name, subagent]));
     this.#slots = new Semaphore(parallel);
   }
 
-  graphOf(name: string): AgentGraph | undefined {
-    return this.#subagents.get(name)?.graph;
-  }
-
-  isFork(name: string): boolean {
-    return this.#subagents.get(name)?.isFork ?? false;
-  }
-
-  accountsForCalls(name: string): boolean {
-    return this.#subagents.get(name)?.accountsForCalls ?? true;
-  }
-
-  runnableOf(name: string): SubagentRunnable | undefined {
-    return this.#subagents.get(name)?.runnable;
+  find(name: string): BuiltSubagent | undefined {
+    return this.subagents.find((subagent) => subagent.name === name);
   }
 
   tellQueued(
@@ -182,15 +145,15 @@ export class SubagentRunner implements Subagents {
       const { subagent_type: name, description } = args;
       if (tools.get(tool)?.kind !== "delegate") continue;
       if (typeof name !== "string" || typeof description !== "string") continue;
-      if (this.#subagents.has(name)) tellChild("subagent_queued", id, name, description, taskStep(config));
+      if (this.find(name)) tellChild("subagent_queued", id, name, description, taskStep(config));
     }
   }
 
   async spawn(task: { subagentType: string; description: string }, scope: SpawnScope): Promise<ToolResult> {
     if (this.#refusal !== undefined) return toolError(this.#refusal);
-    const subagent = this.#subagents.get(task.subagentType);
+    const subagent = this.find(task.subagentType);
     if (!subagent) {
-      const names = namesText([...this.#subagents.keys()]);
+      const names = namesText(this.subagents.map(({ name }) => name));
       return toolError(`invoked agent of type ${task.subagentType}, the only allowed types are ${names}`);
     }
     const problem = buildProblem(subagent);
@@ -219,7 +182,7 @@ export class SubagentRunner implements Subagents {
     started: ThreadFiles,
     config: RunnableConfig,
   ): Promise<ToolResult> {
-    const state = scope.readState();
+    const { state } = scope;
     const task = JSON.stringify([subagent.name, description]);
     const left = await stateLeft(subagent, task, scope);
     const input = {
@@ -227,7 +190,7 @@ export class SubagentRunner implements Subagents {
       ...(subagent.isFork ? contextState(state) : {}),
       ...(left && { ...contextState(left), todos: left.todos }),
       messages: [
-        ...(left?.messages ?? (subagent.isFork ? conversationBefore(scope.callId, state.messages) : [])),
+        ...(left?.messages ?? (subagent.isFork ? beforeReply(state.messages, scope.callId) : [])),
         taskMessage(description, { startNote: subagent.graph && contextOf(config).startNote }),
       ],
       ...(subagent.graph ? {} : { files: Object.fromEntries(started.entries()) }),
@@ -260,7 +223,6 @@ function buildProblem(subagent: BuiltSubagent): string | undefined {
   }
 }
 
-/** The states that a foreign subagent streams, in order. */
 async function* statesOf(
   runnable: SubagentRunnable,
   input: Record<string, unknown>,
@@ -286,21 +248,13 @@ async function stateLeft(
   scope: SpawnScope,
 ): Promise<Partial<AgentState> | undefined> {
   const { configurable } = scope.config;
-  const checkpoint_ns = leftOffIn(scope.readState())[task];
+  const checkpoint_ns = leftOffIn(scope.state)[task];
   if (!graph || !checkpoint_ns) return undefined;
   const checkpointer = configurable?.[CHECKPOINTER_KEY] as BaseCheckpointSaver; // where the place is known, it is
   return stateReached(graph, checkpointer, { thread_id: configurable?.["thread_id"], checkpoint_ns });
 }
 
 const leftOffIn = (state: AgentState): TextsByName => (state[LEFT_OFF] as TextsByName | undefined) ?? {}; // our channel
-
-/** The conversation before the reply that made this call. */
-function conversationBefore(callId: string, messages: readonly BaseMessage[]): BaseMessage[] {
-  const reply = messages.findLastIndex(
-    (message) => AIMessage.isInstance(message) && message.tool_calls?.some(({ id }) => id === callId),
-  );
-  return messages.slice(0, reply);
-}
 
 interface Account {
   /** Equal for the same task of the same subagent. */
@@ -322,24 +276,25 @@ function report(
   { task, started, account, failure, said, place = "" }: Account,
 ): ToolResult {
   const state = subagent.graph ? (output as Partial<AgentState>) : foreignState(output); // of ours it is that
-  const changed = changedFiles(state.files ?? {}, subagent, started);
-  const { update: files, conflicts } = mergeFiles(changed, started, scope.files, scope.callId);
-  scope.files.apply(files);
-  const notes = conflicts.map(describeConflict);
-  const fileNotes = fileNotesOf(conflicts);
+  const changed = Object.entries(state.files ?? {}).filter(
+    ([path, data]) => subagent.graph !== undefined || started.get(path) !== data,
+  );
+  const merged = mergeFiles(Object.fromEntries(changed), started, scope.files, scope.callId);
+  scope.files.apply(merged.update);
+  const notes = merged.conflicts.map(describeConflict);
   const answer = answerOf(state) || (subagent.graph ? "Task completed" : "");
   const failed = failureOf(state, failure ?? (answer === "" ? NO_ANSWER : undefined), said);
-  const text = failed === undefined ? answer : failedReport(subagent, failed, files);
-  if (place !== "") notes.push(GOES_ON);
-  const wasLeft = leftOffIn(scope.readState())[task] ?? "";
+  const text = failed === undefined ? answer : failedReport(subagent, failed, merged.update);
+  if (place !== "")
+    notes.push("Start it again with the same description, and it continues from where it was.");
+  const wasLeft = leftOffIn(scope.state)[task] ?? "";
   return {
     content: [text, ...notes].join("\n\n"),
     ...(failed === undefined ? {} : { status: "error" }),
     update: {
       ...spentUpdate(state, scope, account),
-      ...changedState(state, scope.readState(), scope.folding),
-      ...(Object.keys(files).length > 0 ? { files } : {}),
-      ...(Object.keys(fileNotes).length > 0 ? { [FILE_NOTES]: fileNotes } : {}),
+      ...changedState(state, scope.state, scope.folding),
+      ...mergedUpdate(merged),
       ...(place === wasLeft ? {} : { [LEFT_OFF]: { [task]: place } }),
     },
   };
@@ -348,18 +303,17 @@ function report(
 /** The subagent's use, for the delegating agent's state, if a limit needs it. */
 export function spentUpdate(
   { messages = [], ...state }: Partial<AgentState>,
-  scope: Pick<SpawnScope, "config" | "readState">,
+  scope: Pick<SpawnScope, "config" | "state">,
   account: Meter,
 ): Record<string, unknown> {
   if (!meterOf(scope.config, {}).countsSubagents) return {};
   // A subagent that ended in an earlier process, or is not ours, was not counted while it worked.
   if (account.spent.tokens === 0) account.load({ ...state, messages });
-  return { [SPENT]: { run: currentRun(scope.readState().messages).id, ...account.spent } };
+  return { [SPENT]: { run: currentRun(scope.state.messages).id, ...account.spent } };
 }
 
 interface Failed {
   reason: string;
-  /** Its words so far. */
   soFar: string;
 }
 
@@ -404,9 +358,4 @@ function answerOf(state: Partial<AgentState>): string {
   if (state.structuredResponse !== undefined) return JSON.stringify(state.structuredResponse);
   const { messages } = currentRun(state.messages ?? []);
   return directAnswer(messages) || lastAnswer(messages) || (messages.at(-1)?.text ?? "");
-}
-
-function changedFiles(files: FilesState, subagent: BuiltSubagent, started: ThreadFiles): FilesState {
-  if (subagent.graph) return files;
-  return Object.fromEntries(Object.entries(files).filter(([path, data]) => started.get(path) !== data));
 }

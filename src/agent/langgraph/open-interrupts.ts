@@ -1,11 +1,10 @@
 /** Finds the questions that a thread waits on, and gives each answer to the question it was meant for. */
-import { createHash } from "node:crypto";
+import { isDeepStrictEqual } from "node:util";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BaseCheckpointSaver, CheckpointTuple, Send } from "@langchain/langgraph";
-import { canonicalJson } from "../../core/json.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import { defined } from "../../core/defined.ts";
-import { isRecord } from "../../core/unknown.ts";
+import { isObject, isRecord, memberOf } from "../../core/unknown.ts";
 import { checkAnswer } from "../../tools/check-answer.ts";
 import type { Answer, Question, Value } from "../../tools/tool.ts";
 import type {
@@ -15,8 +14,9 @@ import type {
   HitlResponse,
   PendingQuestion,
 } from "../contracts/question.ts";
-import type { ValidatedArgs } from "../contracts/call.ts";
+import type { ValidatedArgs } from "../contracts/middleware.ts";
 import { responseProblem } from "../calls/answers.ts";
+import { digest } from "../calls/seal.ts";
 import {
   CHECKPOINTER_KEY,
   ERROR,
@@ -46,10 +46,7 @@ export interface OpenInterrupt {
   readonly schema?: Record<string, unknown>;
 }
 
-/**
- * The id that answers a question: LangGraph's id, which is that of the task, and from the task's second question
- * on the number too, so that an answer that is stored somewhere never counts for another question.
- */
+/** LangGraph's id of a question, with the number from a task's second one on: stored answers never fit another. */
 export function questionId(interruptId: string, value: unknown): string {
   const number = isRequest(value) ? value.question : isAsked(value) ? value.number : undefined;
   return number === undefined || number === 1 ? interruptId : `${interruptId}-${number}`;
@@ -59,27 +56,20 @@ export function questionId(interruptId: string, value: unknown): string {
 export const askedByProgram = (value: unknown): AskedByProgram | undefined =>
   isRequest(value) || isAsked(value) ? value.program : undefined;
 
-/**
- * The open interrupts of a thread, subagents included. They are read from the checkpoints, because LangGraph's
- * `getState` still lists answered interrupts while others of the same step are open.
- */
+/** The open interrupts of a thread, subagents included. LangGraph's `getState` also lists answered ones. */
 export async function openInterrupts(
   checkpointer: BaseCheckpointSaver,
-  configurable: RunnableConfig["configurable"],
+  { thread_id, checkpoint_id, checkpoint_ns = "" }: NonNullable<RunnableConfig["configurable"]>,
 ): Promise<OpenInterrupt[]> {
-  const { checkpoint_ns = "" } = configurable ?? {};
-  const tuple = await checkpointer.getTuple({ configurable: address(configurable) });
+  const at: Address = { thread_id, checkpoint_ns: checkpoint_ns as string }; // LangGraph's
+  const tuple = await checkpointer.getTuple({ configurable: { ...at, ...defined({ checkpoint_id }) } });
   const writes = tuple?.pendingWrites ?? [];
   const finished = finishedTasks(writes);
   const open = writes.filter(([task, channel]) => channel === INTERRUPT && !finished.has(task));
   const found = await Promise.all(
     open.map(async ([task, , written]) => {
       // A task keeps only the last interrupt of the subagent it runs; the subagent's checkpoint has all.
-      const inner = [checkpoint_ns, `${TOOLS}:${task}`].filter((part) => part !== "").join("|");
-      const nested = await openInterrupts(checkpointer, {
-        thread_id: configurable?.["thread_id"],
-        checkpoint_ns: inner,
-      });
+      const nested = await openInterrupts(checkpointer, below(at, task));
       if (nested.length > 0) return nested;
       return interruptsIn(written).flatMap(({ id, value, response_schema: schema }) =>
         id ? [{ id: questionId(id, value), interruptId: id, value, ...defined({ schema }) }] : [],
@@ -92,10 +82,7 @@ export async function openInterrupts(
 
 /** The place of a question's call among the calls of the reply that a step runs; those without one come last. */
 function callOrder(tuple: CheckpointTuple | undefined): (interrupt: OpenInterrupt) => number {
-  const sent: unknown = tuple?.checkpoint.channel_values[TASKS_CHANNEL];
-  const calls = Array.isArray(sent)
-    ? (sent as Send[]).map(({ args }: { args?: unknown }) => Object(args).callId)
-    : [];
+  const calls = sendsIn(tuple).map(({ args }: { args?: unknown }) => Object(args).callId);
   return ({ value }) => {
     if (!isRequest(value)) return calls.length;
     const ids = [value.actionRequests[0]?.toolCallId, ...(value.agent ?? []).map(({ callId }) => callId)];
@@ -104,25 +91,35 @@ function callOrder(tuple: CheckpointTuple | undefined): (interrupt: OpenInterrup
   };
 }
 
+/** The tasks that a step runs for calls. */
+export function sendsIn(tuple: CheckpointTuple | undefined): Send[] {
+  const sent: unknown = tuple?.checkpoint.channel_values[TASKS_CHANNEL];
+  return Array.isArray(sent) ? (sent as Send[]) : []; // LangGraph's channel
+}
+
+export type Writes = NonNullable<CheckpointTuple["pendingWrites"]>;
+
 /** The tasks of a step that have finished, by what they wrote. */
-export const finishedTasks = (writes: NonNullable<CheckpointTuple["pendingWrites"]>): ReadonlySet<string> =>
+export const finishedTasks = (writes: Writes): ReadonlySet<string> =>
   new Set(writes.filter(([, channel]) => !UNFINISHED.has(channel)).map(([task]) => task));
 
-function address(configurable: RunnableConfig["configurable"]): Record<string, unknown> {
-  const { thread_id, checkpoint_id, checkpoint_ns = "" } = configurable ?? {};
-  return { thread_id, checkpoint_ns, ...(checkpoint_id === undefined ? {} : { checkpoint_id }) };
-}
+/** The place of a graph's checkpoints. */
+export type Address = Readonly<{ thread_id: unknown; checkpoint_ns: string }>;
+
+/** The place of the graph that a call's task runs. */
+export const below = ({ thread_id, checkpoint_ns }: Address, task: string): Address => ({
+  thread_id,
+  checkpoint_ns: [checkpoint_ns, `${TOOLS}:${task}`].filter((part) => part !== "").join("|"),
+});
 
 /** Checks the arguments of an edited call; `undefined` where the tools of the asking agent are not known. */
 export type EditCheck = (request: HitlRequest, tool: string, args: unknown) => ValidatedArgs | undefined;
 
 /**
- * Answers by LangGraph's interrupt id, from what a caller resumes with: a record by that id or the
- * question's, a bare answer when exactly one interrupt is open, or one list of decisions for all open calls of one
- * agent, in the order of the calls. LangGraph alone would hand a bare answer to every open interrupt.
+ * Answers by LangGraph's interrupt id, from a record by that id or the question's, a bare answer when exactly one is
+ * open, or one list of decisions in the order of the calls. LangGraph would hand a bare answer to every open interrupt.
  *
- * @throws ConfigurationError for an answer that fits no open interrupt; nothing was run then, and every
- *   interrupt stays open.
+ * @throws ConfigurationError for an answer that fits no open interrupt; nothing was run, and all stay open.
  */
 export function answersById(
   resume: unknown,
@@ -136,37 +133,30 @@ export function answersById(
   for (const [id, written] of Object.entries(given)) {
     const answer = withEditedAction(written);
     const interrupt = open.find((candidate) => isCalled(candidate, id));
-    if (id === "decisions") {
-      throw new ConfigurationError(
-        "INVALID_ANSWER",
+    if (id === "decisions")
+      throw invalid(
         "Answer either with `decisions` for all calls in their order, or by interrupt id, not both.",
       );
-    }
     if (!interrupt) throw new ConfigurationError("INTERRUPT_NOT_PENDING", `Interrupt ${id} is not pending.`);
     const problem = answerProblem(interrupt, answer, checkEdit);
-    if (problem !== undefined) {
-      throw new ConfigurationError(
-        "INVALID_ANSWER",
-        `${problem} Interrupt ${id} stays open; answer it again.`,
-      );
-    }
+    if (problem !== undefined) throw invalid(`${problem} Interrupt ${id} stays open; answer it again.`);
     answers[interrupt.interruptId] = isAsked(interrupt.value) ? bound(answer, interrupt.value) : answer;
   }
   return answers;
 }
 
+const invalid = (problem: string): ConfigurationError => new ConfigurationError("INVALID_ANSWER", problem);
+
 /** Reads `edited_action` as `editedAction`: forms that also serve agents in Python send the former. */
 function withEditedAction(answer: unknown): unknown {
-  if (typeof answer !== "object" || answer === null || !("decisions" in answer)) return answer;
-  const { decisions } = answer;
+  const decisions = memberOf(answer, "decisions");
   if (!Array.isArray(decisions)) return answer;
-  return { ...answer, decisions: decisions.map(withCamelCase) };
-}
-
-function withCamelCase(decision: unknown): unknown {
-  if (typeof decision !== "object" || decision === null || !("edited_action" in decision)) return decision;
-  const { edited_action: editedAction, ...others } = decision;
-  return { editedAction, ...others };
+  const read = decisions.map((decision: unknown) => {
+    if (!isRecord(decision) || !("edited_action" in decision)) return decision;
+    const { edited_action: editedAction, ...others } = decision;
+    return { editedAction, ...others };
+  });
+  return { ...(answer as object), decisions: read }; // which has that member
 }
 
 const isCalled = ({ id, interruptId }: OpenInterrupt, name: string): boolean =>
@@ -194,17 +184,11 @@ export function answerProblem(
 }
 
 /** The decision in place of an edit that cannot run. It denies the call even if a person may not reject it. */
-export const denialOfEdit = (problem: string): HitlResponse => ({
-  decisions: [
-    {
-      type: "reject",
-      message: `Error: A person changed this call to one that cannot run. ${problem}`,
-      expired: true,
-    },
-  ],
-});
+export const denialOfEdit = (problem: string): HitlResponse => {
+  const message = `Error: A person changed this call to one that cannot run. ${problem}`;
+  return { decisions: [{ type: "reject", message, expired: true }] };
+};
 
-/** True if an interrupt is a question of the agent. */
 const isAsked = (value: unknown): value is AskedQuestion =>
   isRecord(value) && isRecord(value["question"]) && typeof value["toolCallId"] === "string";
 
@@ -217,7 +201,6 @@ function asAnswer(given: unknown): Answer {
 
 const ANSWERS: ReadonlySet<unknown> = new Set(["fields", "value", "opened", "decline", "expired"]);
 
-/** The question of an open interrupt that asks no approval. */
 export function questionOf({ id, value, schema }: OpenInterrupt): PendingQuestion {
   return isAsked(value)
     ? { id, question: value.question, agent: value.agent }
@@ -231,8 +214,7 @@ export interface BoundAnswer {
 }
 
 /** The same for the same question alone: when a call begins again, others may ask something else. */
-export const sealOfQuestion = (question: Question): string =>
-  createHash("sha256").update(canonicalJson(question)).digest("base64url").slice(0, 22);
+export const sealOfQuestion = (question: Question): string => digest(question);
 
 const bound = (answer: unknown, { question }: AskedQuestion): BoundAnswer => ({
   answer: asAnswer(answer),
@@ -248,20 +230,15 @@ export function resumeValue({ value }: OpenInterrupt, answer: unknown): unknown 
 }
 
 /** True if an interrupt asks for an approval. */
-export function isRequest(value: unknown): value is HitlRequest {
-  return typeof value === "object" && value !== null && "actionRequests" in value;
-}
+export const isRequest = (value: unknown): value is HitlRequest =>
+  isObject(value) && "actionRequests" in value;
 
 function isRecordOfAnswers(
   resume: unknown,
   open: readonly OpenInterrupt[],
 ): resume is Record<string, unknown> {
-  if (typeof resume !== "object" || resume === null || Array.isArray(resume)) return false;
-  const keys = Object.keys(resume);
-  return (
-    keys.some((key) => open.some((interrupt) => isCalled(interrupt, key))) ||
-    keys.some((key) => INTERRUPT_ID.test(key))
-  );
+  const keys = isRecord(resume) ? Object.keys(resume) : [];
+  return keys.some((key) => INTERRUPT_ID.test(key) || open.some((interrupt) => isCalled(interrupt, key)));
 }
 
 /** One list of decisions for several calls of one agent, as answers by id. */
@@ -277,9 +254,7 @@ function inCallOrder(resume: unknown, open: readonly OpenInterrupt[]): Record<st
 
 function theOnly(open: readonly OpenInterrupt[]): string {
   const [first, ...others] = open;
-  if (!first) {
-    throw new ConfigurationError("NOTHING_PENDING", "Nothing waits for an answer in this thread.");
-  }
+  if (!first) throw new ConfigurationError("NOTHING_PENDING", "Nothing waits for an answer in this thread.");
   if (others.length > 0) {
     throw new ConfigurationError(
       "SEVERAL_APPROVALS_PENDING",
@@ -293,36 +268,25 @@ function theOnly(open: readonly OpenInterrupt[]): string {
 const REFUSED = { deepagent: "refused answer" };
 
 /**
- * Takes away an answer without an id that may have been given to another question. Where a run begins with a
- * graph of ours, its answers have ids; below someone else's graph LangGraph offers such an answer to every open
- * question, though it has shown one. So it counts only where no other is open; else the questions stay open.
+ * Takes away an answer without an id, which LangGraph, below someone else's graph, offers to every open question though
+ * it has shown one. It counts only if no other question is open; else all stay open.
  */
 export async function refuseBroadcastAnswer({ configurable = {} }: RunnableConfig): Promise<void> {
   const scratchpad = configurable[SCRATCHPAD_KEY] as Scratchpad | undefined; // LangGraph's
   if (scratchpad?.nullResume === undefined) return;
   const hasOwn = scratchpad.resume.length > scratchpad.interruptCounter + 1;
   if (hasOwn) return;
-  const isStale = Boolean(configurable[RESUME_MAP_KEY]) || isRefused(scratchpad.nullResume);
+  const isStale = Boolean(configurable[RESUME_MAP_KEY]) || isDeepStrictEqual(scratchpad.nullResume, REFUSED);
   if (!isStale && (await isOnlyQuestion(configurable))) return;
   delete scratchpad.nullResume;
 }
 
-/**
- * The `configurable` of a graph that a task of another graph runs, as a node or by a call: without the
- * checkpoint of that one, with which LangGraph would run finished calls again at every resume. The key must be
- * absent.
- */
+/** `configurable` without the checkpoint of the graph around it, with which LangGraph would repeat finished calls. */
 export function withoutOuterCheckpoint(configurable: Record<string, unknown> = {}): Record<string, unknown> {
   if (configurable[CHECKPOINTER_KEY] === undefined) return configurable;
   const { checkpoint_id: _outer, ...own } = configurable;
   return own;
 }
-
-const isRefused = (answer: unknown): boolean =>
-  typeof answer === "object" &&
-  answer !== null &&
-  "deepagent" in answer &&
-  answer.deepagent === REFUSED.deepagent;
 
 /** True if only the running task has asked, in its graph and the graphs around it; otherwise the answer is removed. */
 async function isOnlyQuestion(configurable: Record<string, unknown>): Promise<boolean> {
@@ -337,17 +301,17 @@ async function isOnlyQuestion(configurable: Record<string, unknown>): Promise<bo
       }),
     ),
   );
-  if (around.every((tuple) => tuple === undefined || askingTasks(tuple).size <= 1)) return true;
-  const stored = around.flatMap((tuple) => (tuple && hasAnswer(tuple) ? [tuple] : []));
+  const tuples = around.filter((tuple) => tuple !== undefined);
+  if (tuples.every(({ pendingWrites = [] }) => askingTasks(pendingWrites).size <= 1)) return true;
+  const stored = tuples.filter(({ pendingWrites = [] }) =>
+    pendingWrites.some(([task, channel]) => task === NO_TASK && channel === RESUME),
+  );
   await Promise.all(stored.map(({ config }) => checkpointer.putWrites(config, [[RESUME, REFUSED]], NO_TASK)));
   return false;
 }
 
-function askingTasks({ pendingWrites = [] }: CheckpointTuple): ReadonlySet<string> {
-  const finished = finishedTasks(pendingWrites);
-  const asking = pendingWrites.filter(([task, channel]) => channel === INTERRUPT && !finished.has(task));
+function askingTasks(writes: Writes): ReadonlySet<string> {
+  const finished = finishedTasks(writes);
+  const asking = writes.filter(([task, channel]) => channel === INTERRUPT && !finished.has(task));
   return new Set(asking.map(([task]) => task));
 }
-
-const hasAnswer = ({ pendingWrites = [] }: CheckpointTuple): boolean =>
-  pendingWrites.some(([task, channel]) => task === NO_TASK && channel === RESUME);

@@ -3,7 +3,7 @@ import { BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import { Command, isCommand } from "@langchain/langgraph";
 import { defined } from "../../core/defined.ts";
-import type { CallResult } from "../contracts/call.ts";
+import type { CallResult } from "../contracts/middleware.ts";
 
 /** The result of a call as LangChain has it: a message, or a change of the state with any number of messages. */
 export type Outcome = ToolMessage | Command;
@@ -45,7 +45,6 @@ function toCommand(call: ToolCall, result: CallResult, native: Command): Command
   return new Command({ ...others, update: { ...defined({ messages }), ...added } });
 }
 
-/** Reads the answer of a tool or layer of LangChain. */
 export function fromOutcome(outcome: Outcome): CallResult {
   if (!isCommand(outcome)) return fromMessage(outcome);
   const [first = { content: "" }, ...further] = (messagesIn(outcome) ?? []).flatMap((message) =>
@@ -71,10 +70,7 @@ function messagesIn({ update }: Command): unknown[] | undefined {
   return Array.isArray(messages) ? messages : undefined;
 }
 
-/**
- * Shows the messages of a node's answer to LangGraph's stream mode `messages`, which looks at the fields of an
- * answer and not into the update of a command. `streamed`: those that the model has streamed itself.
- */
+/** Shows messages to stream mode `messages`, which does not look into commands; `streamed` ones were shown before. */
 export function showMessages(answer: Command, streamed: readonly BaseMessage[] = []): Command {
   const { update } = answer;
   const given: unknown = Array.isArray(update)

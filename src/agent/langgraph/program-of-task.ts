@@ -1,14 +1,13 @@
 /**
- * Keeps the calls of a program beside the checkpoint of its step, and asks their questions by the interrupts of its task.
- *
- * Records are writes of the step under ids that no task has: LangGraph ignores them, every saver stores them, a server
- * that lost the thread cannot add any, and they go when the next checkpoint has the result of the program.
+ * Keeps the calls of a program beside the checkpoint of its step, and asks their questions by interrupts. Records are
+ * writes under ids that no task has: LangGraph ignores them, every saver stores them, a server that lost the thread
+ * cannot add any, and they go when the next checkpoint has the result of the program.
  */
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BackgroundTasks } from "../../tools/tool.ts";
 import type { CallStep } from "../calls/call-step.ts";
 import { noEffects } from "../calls/effects.ts";
-import type { CallIdentity } from "../contracts/call.ts";
+import type { CallIdentity, Step } from "../contracts/middleware.ts";
 import type {
   InnerRecord,
   ProgramQuestions,
@@ -17,7 +16,6 @@ import type {
   WaitingCall,
 } from "../contracts/program.ts";
 import type { AskedByProgram, AskedQuestion, HitlRequest } from "../contracts/question.ts";
-import type { Step } from "../contracts/step.ts";
 import { PASSING as PROGRAM } from "../../storage/checkpoints/passing-writes.ts";
 import { askTask } from "./ask-person.ts";
 import { CHECKPOINTER_KEY } from "./internals.ts";
@@ -26,7 +24,6 @@ import { lastQuestion, stepOfTask } from "./resume.ts";
 import { contextOf } from "./step-of-task.ts";
 import { storedEffects } from "./stored-result.ts";
 
-/** Everything that the calls of a program in this task share. */
 export function programScope(
   config: RunnableConfig,
   own: RunnableConfig,
@@ -103,10 +100,7 @@ async function questionsSoFar(config: RunnableConfig, step: Step, callId: string
   }
   const taken = new Map<number, number>();
   return {
-    shown: (number) =>
-      batches
-        .findLast((batch) => batch.some((one) => one.number === number))
-        ?.find((one) => one.number === number)?.shown ?? [],
+    shown: (number) => batches.flat().findLast((one) => one.number === number)?.shown ?? [],
     next: (number, asked) => {
       for (;;) {
         const index = taken.get(number) ?? 0;
@@ -131,15 +125,10 @@ function partOf(answer: unknown, index: number): unknown {
   return Array.isArray(decisions) ? { decisions: decisions.slice(index, index + 1) } : (answer ?? null);
 }
 
-interface Before extends AskedByProgram {
-  agent: Step["agent"];
-  callId: string;
-}
-
 /** All approvals that calls wait for, or else the first other question. */
 function questionFor(
   waiting: readonly WaitingCall[],
-  { outer, batches, agent, callId }: Before,
+  { outer, batches, agent, callId }: AskedByProgram & { agent: Step["agent"]; callId: string },
 ): HitlRequest | AskedQuestion {
   const byNumber = waiting.toSorted((one, other) => one.number - other.number);
   const number = outer.length + batches.length + 1;

@@ -1,15 +1,14 @@
 /** Messages to an agent while it works: of people, and reports of subagents that worked in the background. */
 import type { BaseMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import type { FilesUpdate } from "../../backends/backend.ts";
 import { byIdentity } from "../../core/by-identity.ts";
 import type { ReadChild } from "../contracts/children.ts";
 import type { AgentState, FilesState, Inbox, InboxMessage, StateUpdate } from "../contracts/state.ts";
 import { agentPath, contextOf } from "./step-of-task.ts";
 import { foldMessages, inboxMessage } from "../messages/messages.ts";
-import { describeConflict, fileNotesOf, mergeFiles } from "../step/merge-files.ts";
+import { type MergedFiles, describeConflict, mergeFiles } from "../step/merge-files.ts";
 import { StepFiles } from "../step/files.ts";
-import { FILE_NOTES, GIVEN_FILES } from "./channels.ts";
+import { GIVEN_FILES, mergedUpdate } from "./channels.ts";
 
 /** The inbox of the agent that a run works with. Subagents in it have none, because they have a task of their own. */
 function inboxOf(config: RunnableConfig): Inbox | undefined {
@@ -33,7 +32,6 @@ export async function newMessages(
   return missing;
 }
 
-/** The messages that are not yet part of `thread`. */
 export function unread(told: readonly InboxMessage[], thread: readonly BaseMessage[]): InboxMessage[] {
   if (told.length === 0) return [];
   const known = new Set(thread.map(({ id }) => id));
@@ -50,9 +48,8 @@ export async function received(
   { files: before = {} }: Partial<Pick<AgentState, "files">>,
   readChild: ReadChild | undefined,
 ): Promise<Pick<StateUpdate, "messages"> & StateUpdate> {
-  const now = StepFiles.of(before);
-  const files: Record<string, FilesUpdate[string]> = {};
-  const notes: Record<string, string> = {};
+  const now = new StepFiles(before);
+  const merged: MergedFiles = { update: {}, conflicts: [] };
   const messages: BaseMessage[] = [];
   for (const message of told) {
     const { from } = message;
@@ -61,19 +58,15 @@ export async function received(
       messages.push(inboxMessage(message));
       continue;
     }
-    const started = StepFiles.of((state[GIVEN_FILES] as FilesState | undefined) ?? {}).atStart(); // our channel
+    const started = new StepFiles((state[GIVEN_FILES] as FilesState | undefined) ?? {}).atStart(); // our channel
     const { update, conflicts } = mergeFiles(state.files ?? {}, started, now, message.id);
     now.apply(update);
-    Object.assign(files, update);
-    Object.assign(notes, fileNotesOf(conflicts));
+    Object.assign(merged.update, update);
+    merged.conflicts.push(...conflicts);
     const text = [message.text, ...conflicts.map(describeConflict)].join("\n\n");
     messages.push(inboxMessage({ ...message, text }));
   }
-  return {
-    messages,
-    ...(Object.keys(files).length > 0 ? { files } : {}),
-    ...(Object.keys(notes).length > 0 ? { [FILE_NOTES]: notes } : {}),
-  };
+  return { messages, ...mergedUpdate(merged) };
 }
 
 /** Takes a turn on a thread that ends in the new messages of the inbox, if there are any. */

@@ -1,7 +1,7 @@
 /** Restores the last process's knowledge of an unfinished step, when a graph continues from its checkpoint. */
 import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import type { BaseCheckpointSaver, CheckpointTuple } from "@langchain/langgraph";
+import type { BaseCheckpointSaver } from "@langchain/langgraph";
 import type { FilesUpdate } from "../../backends/backend.ts";
 import type { AgentState } from "../contracts/state.ts";
 import { isReply } from "../messages/messages.ts";
@@ -10,14 +10,10 @@ import { currentRun } from "../budget/limits.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
 import { type Carried, type Meter, SPENT } from "../budget/meter.ts";
 import { StepFiles } from "../step/files.ts";
+import type { Writes } from "./open-interrupts.ts";
 import { isResuming, meterOf, readState, stepOf, threadFiles } from "./step-of-task.ts";
 
-type Writes = NonNullable<CheckpointTuple["pendingWrites"]>;
-
-/**
- * Restores the files that finished calls of this step changed before the process ended or the run paused. The state
- * gets them only at the end of the step. Each call of a step calls this before it reads files.
- */
+/** Restores files that finished calls of this step changed before a pause or crash; the state lacks them yet. */
 export async function restoreStepFiles(config: RunnableConfig): Promise<void> {
   const { files: base } = readState(config, ["files"]);
   if (!isResuming(config) || StepFiles.knows(base)) return;
@@ -29,10 +25,7 @@ export async function restoreStepFiles(config: RunnableConfig): Promise<void> {
   }
 }
 
-/**
- * The meter of the calls of a step, with all that the run used before. After a pause, the state lacks what finished
- * calls of the same step used; it is read from their writes.
- */
+/** The meter with all that the run used before. After a pause, writes of finished calls have what the state lacks. */
 export async function loadedMeter(
   config: RunnableConfig,
   state: AgentState,
@@ -46,7 +39,6 @@ export async function loadedMeter(
   return meter;
 }
 
-/** The writes of the finished tasks of the running step. */
 const stepWrites = async (config: RunnableConfig): Promise<Writes> => (await stepOfTask(config)).writes;
 
 /** The running step as it is kept, and the id of the running task. */
@@ -89,15 +81,12 @@ export function callOf(writes: Writes, task: string): string | undefined {
   return undefined;
 }
 
-/**
- * Records the step with which the run began, once. LangGraph counts from zero each time a run continues; earlier steps
- * are counted from the messages of the run. `turn`: graph steps of one turn.
- */
+/** Records the first step of the run, once: LangGraph counts from zero when it continues. `turn`: steps of a turn. */
 export function noteFirstStep(config: RunnableConfig, turn: number): void {
-  const meter = meterOf(config, {});
-  if (meter.hasBegun) return;
-  const before = isResuming(config) ? stepsOf(readState(config, ["messages"]).messages, turn) : 0;
-  meter.begin(stepOf(config) - before);
+  meterOf(config, {}).begin(() => {
+    const before = isResuming(config) ? stepsOf(readState(config, ["messages"]).messages, turn) : 0;
+    return stepOf(config) - before;
+  });
 }
 
 /** Each reply took one turn. The step of its calls is left out if it made none, or none has finished. */

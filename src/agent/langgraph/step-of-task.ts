@@ -2,17 +2,16 @@
 import { setMaxListeners } from "node:events";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { LangGraphRunnableConfig } from "@langchain/langgraph";
-import type { MaybePromise, BackendRuntime, ThreadFiles } from "../../backends/backend.ts";
+import type { BackendRuntime, ThreadFiles } from "../../backends/backend.ts";
 import { resolveBackend, runtimeOf } from "../../backends/runtime.ts";
 import { defined } from "../../core/defined.ts";
 import type { Logger } from "../../core/logger.ts";
-import type { AgentPath, AgentPathSegment, AgentState, FilesState, Inbox } from "../contracts/state.ts";
-import type { AgentRuntime } from "../contracts/middleware.ts";
-import type { EffectLog } from "../contracts/call.ts";
-import type { ChildRuns, ReadChild } from "../contracts/children.ts";
+import { memberOf } from "../../core/unknown.ts";
+import type { AgentPath, AgentPathSegment, AgentState, FilesState } from "../contracts/state.ts";
+import type { AgentRuntime, Step } from "../contracts/middleware.ts";
+import type { ReadChild } from "../contracts/children.ts";
 import type { WorkOptions } from "../contracts/agent.ts";
 import type { AgentEvent } from "../contracts/events.ts";
-import type { Step } from "../contracts/step.ts";
 import type { RunTrace, TracePlace } from "../contracts/trace.ts";
 import { READ_KEY, RESUMING_KEY, STEP_KEY, STREAM_KEY } from "./internals.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
@@ -23,29 +22,16 @@ import { StepFiles } from "../step/files.ts";
 const CONTEXT_KEY = "__deepagent";
 
 /** The run that a graph of ours, and those below it, work for. */
-export interface TaskContext {
+export interface TaskContext extends Pick<
+  Partial<WorkOptions>,
+  "startNote" | "effects" | "inbox" | "children" | "spentElsewhere" | "hold" | "say" | "hasAnswers"
+> {
   /** The id of the run. */
   run?: string | undefined;
-  /** Told to each agent with its task. */
-  startNote?: string | undefined;
-  /** Remembers calls with outside effects beyond the end of the process. */
-  effects?: EffectLog | undefined;
   /** Length of the path of the agent that the run works with. Default 0. */
   top?: number;
-  /** Messages to that agent. */
-  inbox?: Inbox | undefined;
-  /** Its subagents that work in the background. */
-  children?: ChildRuns | undefined;
-  /** Reads the state of one that has ended. */
+  /** Reads the state of a background subagent that has ended. */
   readChild?: ReadChild;
-  /** Use of other runs that count against the same limits. */
-  spentElsewhere?: WorkOptions["spentElsewhere"] | undefined;
-  /** Asks a person while a call is at work. */
-  hold?: WorkOptions["hold"] | undefined;
-  /** Takes the text of the model call under way, of the agent that the run works with. */
-  say?: WorkOptions["say"] | undefined;
-  /** True if answers are waiting that the graph gets only when it is resumed. */
-  hasAnswers?: (() => MaybePromise<boolean>) | undefined;
   tracePlace?: TracePlace | undefined;
   trace?: RunTrace | undefined;
   /** Counts what the agent of this graph uses. */
@@ -57,7 +43,7 @@ export interface TaskContext {
   /** The stream mode `custom` carries events too. */
   hasEvents?: true;
   /** Notices each task of the graph that begins, and interrupts. */
-  progress?: { notice(task: RunnableConfig): void; noticeInterrupt(): void };
+  progress?: { notice(task: RunnableConfig): void; isInterrupted: boolean };
 }
 
 /** Key of metadata by which traces tell agents apart. */
@@ -82,7 +68,6 @@ export const withContext = (
   [CONTEXT_KEY]: { ...contextOf({ configurable: { ...configurable } }), ...changes },
 });
 
-/** Place of the task of `config` in the tree of agents. */
 export const agentPath = (config: Scope): AgentPath => contextOf(config).path ?? [];
 
 /** LangGraph's count of steps over the whole thread. */
@@ -104,17 +89,14 @@ export function readState(config: Scope, channels: string[]): AgentState {
 /** The files as the running task sees them; `callId`: the call that changes them. */
 export function threadFiles(config: Scope, callId?: string): StepFiles {
   const base: FilesState = readState(config, ["files"]).files ?? {};
-  return StepFiles.of(base, contextOf(config).files, callId);
+  return new StepFiles(base, contextOf(config).files, callId);
 }
 
-/** True if the graph of this task continues from a checkpoint. */
 export const isResuming = (config: RunnableConfig): boolean => config.configurable?.[RESUMING_KEY] === true;
 
 /**
- * The configuration to run a subagent's graph with, inside the task of `config`.
- *
- * The key `checkpoint_id` must be absent, not undefined: with it, the nested graph would run its finished
- * calls again at every resume.
+ * The configuration of a subagent's graph. The key `checkpoint_id` must be absent, not undefined: with it, the nested
+ * graph would run its finished calls again at every resume.
  */
 export function subagentConfig(
   config: RunnableConfig,
@@ -158,12 +140,9 @@ function emit(config: Scope, event: AgentEvent): void {
 }
 
 /** The event inside a chunk of stream mode `custom`, if it is one of ours. */
-export function eventOf(chunk: unknown): AgentEvent | undefined {
-  if (typeof chunk !== "object" || chunk === null || !("deepagent" in chunk)) return undefined;
-  return chunk.deepagent as AgentEvent; // the key is written by `emit` only
-}
+export const eventOf = (chunk: unknown): AgentEvent | undefined =>
+  memberOf(chunk, "deepagent") as AgentEvent | undefined; // the key is written by `emit` only
 
-/** The step of the task of `config`. */
 export function taskStep(config: Scope): Step {
   const { path: agent = [], trace } = contextOf(config);
   return {
@@ -181,7 +160,6 @@ export function taskStep(config: Scope): Step {
   };
 }
 
-/** The runtime that hooks and wrappers get. */
 export function agentRuntime(config: Scope): AgentRuntime {
   const { context, store, signal, writer, configurable = {}, metadata = {} } = config as Config;
   const { run: runId } = contextOf(config);
@@ -195,7 +173,6 @@ export function agentRuntime(config: Scope): AgentRuntime {
   };
 }
 
-/** The runtime that a backend factory gets. */
 export const backendRuntime = (
   config: Scope,
   files: ThreadFiles,

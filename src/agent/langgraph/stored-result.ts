@@ -2,13 +2,12 @@
 import type { ToolMessage } from "@langchain/core/messages";
 import { Command, MemorySaver, Send, isCommand } from "@langchain/langgraph";
 import type { Effects } from "../calls/effects.ts";
-import type { CallIdentity, EffectLog, StoredOutcome } from "../contracts/call.ts";
+import type { CallIdentity, EffectLog, StoredOutcome } from "../contracts/middleware.ts";
 import { type Outcome, fromOutcome, toOutcome } from "./outcome.ts";
 
 /** LangGraph exports its encoding through its savers only. */
 const { serde } = new MemorySaver();
 
-/** The record of a call in the log of its run. */
 export const storedEffects = (log: EffectLog, at: CallIdentity): Effects => ({
   find: async () => {
     const known = await log.find(at);
@@ -36,7 +35,8 @@ async function revive({ type, data }: StoredOutcome): Promise<Outcome> {
   const plain = (await serde.loadsTyped(type, data)) as { message: ToolMessage } | { command: StoredCommand };
   if ("message" in plain) return plain.message;
   const { goto, ...rest } = plain.command;
-  return new Command({ ...rest, ...(goto === undefined ? {} : { goto: [goto].flat().map(toTarget) }) });
+  const targets = [goto ?? []].flat().map((to) => (typeof to === "string" ? to : new Send(to.node, to.args)));
+  return new Command({ ...rest, ...(goto === undefined ? {} : { goto: targets }) });
 }
 
 type Target = string | { node: string; args: unknown };
@@ -47,6 +47,3 @@ interface StoredCommand {
   graph?: string;
   resume?: unknown;
 }
-
-const toTarget = (target: Target): string | Send =>
-  typeof target === "string" ? target : new Send(target.node, target.args);

@@ -4,10 +4,11 @@ import { Command, END, type StateSnapshot } from "@langchain/langgraph";
 import type { FileData } from "../../backends/backend.ts";
 import { defined } from "../../core/defined.ts";
 import { RunFailure } from "../../core/errors.ts";
+import { memberOf } from "../../core/unknown.ts";
 import type { ReadChild } from "../contracts/children.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
 import type { AgentPath, AgentState, FilesState } from "../contracts/state.ts";
-import type { ValidatedArgs } from "../contracts/call.ts";
+import type { ValidatedArgs } from "../contracts/middleware.ts";
 import type { Agent, AgentInput, AgentSnapshot, WorkOptions } from "../contracts/agent.ts";
 import type { AgentEvent } from "../contracts/events.ts";
 import { directAnswer } from "../models/answers.ts";
@@ -21,12 +22,11 @@ import { DeepAgentGraph } from "./deep-agent-graph.ts";
 import { stopReasonOf } from "../budget/limits.ts";
 import { Meter } from "../budget/meter.ts";
 import { StepFiles } from "../step/files.ts";
-import { graphFailure } from "./graph-failure.ts";
+import { graphFailure } from "./internals.ts";
 import { type OpenInterrupt, isRequest, openInterrupts, questionOf } from "./open-interrupts.ts";
 import { type TaskContext, eventOf, withContext } from "./step-of-task.ts";
 import { Progress } from "./untraced-node.ts";
 
-/** An agent as runs see it, over its graph. */
 export class ThreadAgent implements Agent {
   readonly graph: DeepAgentGraph;
   readonly #limits: AgentLimits | undefined;
@@ -39,7 +39,7 @@ export class ThreadAgent implements Agent {
 
   subagent(name: string): ThreadAgent | undefined {
     const { checkpointer, facts } = this.graph;
-    const found = facts.subagents?.runnableOf(name);
+    const found = facts.subagents?.find(name)?.runnable;
     if (!(found instanceof DeepAgentGraph) || typeof checkpointer !== "object") return undefined;
     return new ThreadAgent(found.keptBy(checkpointer, this.graph.store), facts.limits);
   }
@@ -97,7 +97,7 @@ export class ThreadAgent implements Agent {
       ...context,
       path: agent,
       top: agent.length,
-      files: StepFiles.of(files ?? {}).atStart(),
+      files: new StepFiles(files ?? {}).atStart(),
       meter: new Meter(this.#limits),
     };
   }
@@ -109,7 +109,6 @@ export class ThreadAgent implements Agent {
     return openInterrupts(checkpointer, { thread_id: threadId });
   }
 
-  /** Lets the graph work until it stops. */
   async *#stream(
     threadId: string,
     input: GraphInput,
@@ -174,21 +173,17 @@ export class ThreadAgent implements Agent {
     return { ...update, messages: [...before, task] };
   }
 
-  /** True if the thread's newest state belongs to this run. The first version of this program did not record that. */
+  /** True if the thread's newest state belongs to this run. Not every saver keeps the run in the metadata. */
   async #hasRun(threadId: string, runId: string): Promise<boolean> {
     const thread = { configurable: { thread_id: threadId } };
     const { checkpointer } = this.graph;
     const newest = typeof checkpointer === "object" ? await checkpointer.getTuple(thread) : undefined;
-    // LangGraph's type of metadata has no key of ours.
-    const metadata = newest?.metadata as { run?: unknown } | undefined;
-    if (metadata?.run === runId) return true;
-    const { values } = await this.graph.getState(thread);
-    const messages: readonly BaseMessage[] = values["messages"] ?? [];
+    if (memberOf(newest?.metadata, "run") === runId) return true;
+    const { messages = [] } = valuesOf(await this.graph.getState(thread));
     return messages.some(({ id }) => id === runId);
   }
 }
 
-/** The end of a stretch of work of a graph. */
 interface Stopped {
   /** After interrupts: the ids of approvals in the order of their requests. */
   asked?: string[];
@@ -205,14 +200,12 @@ const lostThread = (): RunFailure =>
       "See in its events what it did, and start a new run for the rest.",
   );
 
-/** The parts of a thread that runs and clients care about. */
 export function snapshotOf(state: StateSnapshot): AgentSnapshot {
   const { todos = [], files = {}, messages = [] } = valuesOf(state);
   const present = Object.entries(files).filter((entry): entry is [string, FileData] => entry[1] !== null);
   return { todos, files: Object.fromEntries(present), answer: finalText(messages) };
 }
 
-/** The last event of a run that ended in order. */
 export function finishedEvent({ messages = [], structuredResponse }: Partial<AgentState>): AgentEvent {
   const stopReason = stopReasonOf(messages.at(-1));
   return {
@@ -227,16 +220,13 @@ export function whatWaits(
   open: readonly OpenInterrupt[],
   asked: readonly string[],
 ): Omit<Extract<AgentEvent, { kind: "paused" }>, "kind"> | undefined {
-  const [modelAwaited, childAwaited] = [MODEL_AWAITED, CHILD_AWAITED].map((awaited) =>
-    open.some(({ value }) => value === awaited),
-  ) as [boolean, boolean]; // one for each
+  const modelAwaited = open.some(({ value }) => value === MODEL_AWAITED);
+  const childAwaited = open.some(({ value }) => value === CHILD_AWAITED);
   const waiting = open
     .filter(({ value }) => value !== MODEL_AWAITED && value !== CHILD_AWAITED)
     .toSorted((a, b) => asked.indexOf(a.id) - asked.indexOf(b.id));
   const interrupts = waiting.flatMap(({ id, value }) => (isRequest(value) ? [{ id, request: value }] : []));
-  const questions = waiting.flatMap((interrupt) =>
-    isRequest(interrupt.value) ? [] : [questionOf(interrupt)],
-  );
+  const questions = waiting.filter(({ value }) => !isRequest(value)).map(questionOf);
   if (waiting.length === 0 && !modelAwaited && !childAwaited) return undefined;
   return { interrupts, questions, modelAwaited, childAwaited };
 }

@@ -3,7 +3,8 @@ import type { BaseChatModel } from "@langchain/core/language_models/chat_models"
 import type { AIMessage } from "@langchain/core/messages";
 import type { Attributes, Context, Span, SpanContext, SpanOptions, Tracer } from "@opentelemetry/api";
 import { type Clock, steadyClock } from "../../core/clock.ts";
-import { isAbortError, isParked } from "../../core/errors.ts";
+import { defined } from "../../core/defined.ts";
+import { codeOf, isAbortError, isParked } from "../../core/errors.ts";
 import type { AgentPath } from "../contracts/state.ts";
 import type { AgentEvent } from "../contracts/events.ts";
 import type { ModelTrace, RunTrace } from "../contracts/trace.ts";
@@ -21,24 +22,14 @@ export interface TracedRun {
   begunIn?: string | undefined;
 }
 
-export interface StartedTrace {
-  /** Absent when nobody listens. */
-  trace?: RunSpans;
-  /** The `traceparent` with which a later part of the run begins, in any process. */
-  traceparent?: string;
-}
-
 let known: Promise<OpenTelemetry | undefined> | undefined;
 
 /**
- * OpenTelemetry spans of one graph at work, if the process has registered a tracer: the run, its model calls, tool
- * calls and subagents, named by the conventions for generative AI. Spans hold names, tokens and outcomes, but no
- * arguments, results or texts.
- *
- * A run that continues after a pause or in another process stays in its trace, below its first span. A caller that
- * resumes it within its own span has it there, with a link to that first span.
+ * OpenTelemetry spans of a graph, its model calls, tool calls and subagents, by the conventions for generative AI. They
+ * hold names, tokens and outcomes, but no texts. A run that continues, in any process, stays in its trace, below its
+ * first span; within the span of its caller it has a link to that. `traceparent` begins a later part of the run.
  */
-export async function startTrace(run: TracedRun): Promise<StartedTrace> {
+export async function startTrace(run: TracedRun): Promise<{ trace?: RunSpans; traceparent?: string }> {
   if (!isTracing()) return {};
   const api = await (known ??= import("@opentelemetry/api").catch(() => undefined));
   if (api === undefined) return {};
@@ -55,8 +46,7 @@ export async function startTrace(run: TracedRun): Promise<StartedTrace> {
         ...operation("invoke_agent"),
         "gen_ai.agent.name": run.agent,
         ...conversation(run),
-        ...(run.runId === undefined ? {} : { "deepagent.run.id": run.runId }),
-        ...(before === undefined ? {} : { "deepagent.run.resumed": true }),
+        ...defined({ "deepagent.run.id": run.runId, "deepagent.run.resumed": before && true }),
       },
       ...(before !== undefined && isOwn ? { links: [{ context: before }] } : {}),
     },
@@ -65,16 +55,15 @@ export async function startTrace(run: TracedRun): Promise<StartedTrace> {
   const own = root.spanContext();
   const traceparent = run.begunIn ?? (api.isSpanContextValid(own) ? traceparentOf(own) : undefined);
   return {
-    ...(root.isRecording() ? { trace: new RunSpans(api, tracer, root, { run, clock }) } : {}),
-    ...(traceparent === undefined ? {} : { traceparent }),
+    ...(root.isRecording() && { trace: new RunSpans(api, tracer, root, run, clock) }),
+    ...defined({ traceparent }),
   };
 }
 
 /** True if the process may have a tracer. Loads nothing. */
 export const isTracing = (): boolean => Symbol.for("opentelemetry.js.api.1") in globalThis;
 
-const conversation = ({ threadId }: TracedRun): Attributes =>
-  threadId === undefined ? {} : { "gen_ai.conversation.id": threadId };
+const conversation = ({ threadId }: TracedRun): Attributes => defined({ "gen_ai.conversation.id": threadId });
 
 interface AgentSpan {
   span: Span;
@@ -92,18 +81,13 @@ class RunSpans implements RunTrace {
   readonly #models = new Set<Span>();
   readonly #conversation: Attributes;
 
-  constructor(
-    api: OpenTelemetry,
-    tracer: Tracer,
-    root: Span,
-    { run, clock }: { run: TracedRun; clock: Clock },
-  ) {
+  constructor(api: OpenTelemetry, tracer: Tracer, root: Span, run: TracedRun, clock: Clock) {
     this.#api = api;
     this.#tracer = tracer;
     this.#root = root;
     this.#clock = clock;
     this.#conversation = conversation(run);
-    this.#agents.set(keyOf([]), this.#agentSpan(root));
+    this.#agents.set(keyOf([]), { span: root, context: this.#contextOf(root) });
   }
 
   tell(event: AgentEvent): void {
@@ -114,8 +98,7 @@ class RunSpans implements RunTrace {
       case "tool_finished":
         return this.#toolFinished(event);
       case "subagent_started":
-        this.#agent(event.agent);
-        return;
+        return void this.#agent(event.agent);
       case "subagent_finished":
         return this.#subagentFinished(event);
       case "approval_requested":
@@ -131,7 +114,6 @@ class RunSpans implements RunTrace {
     }
   }
 
-  /** A model is called now. */
   modelCall(agent: AgentPath, model: BaseChatModel): ModelTrace {
     if (!this.#agents.has(keyOf([]))) return { answered: () => undefined, failed: () => undefined };
     const name = modelName(model);
@@ -145,34 +127,29 @@ class RunSpans implements RunTrace {
       },
     });
     this.#models.add(span);
-    const close = (): void => {
-      if (this.#models.delete(span)) span.end(this.#clock());
+    const close = (describe: () => void): void => {
+      if (!this.#models.delete(span)) return;
+      describe();
+      span.end(this.#clock());
     };
     return {
-      answered: (reply) => {
-        if (!this.#models.has(span)) return;
-        span.setAttributes(answerAttributes(reply));
-        close();
-      },
-      failed: (error) => {
-        if (!this.#models.has(span)) return;
-        if (isAbortError(error)) this.#mark(span, "cancelled");
-        else if (error instanceof Error && error.name !== "ModelAwaited")
-          this.#mark(span, modelFailure(error).code);
-        close();
-      },
+      answered: (reply) => close(() => span.setAttributes(answerAttributes(reply))),
+      failed: (error) =>
+        close(() => {
+          if (isAbortError(error)) this.#mark(span, "cancelled");
+          else if (error instanceof Error && error.name !== "ModelAwaited")
+            this.#mark(span, modelFailure(error).code);
+        }),
     };
   }
 
-  /**
-   * Ends the open spans, once: their work has stopped, or failed with `error`. `signal` belongs to a run that may have
-   * been stopped; a parked run continues elsewhere.
-   */
+  /** Ends the open spans, once. `signal`: that of a run that may have been stopped, or parked to continue elsewhere. */
   end(error?: unknown, signal?: AbortSignal): void {
     if (!this.#agents.has(keyOf([]))) return;
     const isCancelled = (signal?.aborted ?? isAbortError(error)) && !isParked(signal);
     if (isParked(signal)) this.#root.setAttribute("deepagent.run.parked", true);
-    else if (error !== undefined) this.#mark(this.#root, isCancelled ? "cancelled" : codeOf(error));
+    else if (error !== undefined)
+      this.#mark(this.#root, isCancelled ? "cancelled" : (codeOf(error) ?? "_OTHER"));
     const now = this.#clock();
     const [root, ...below] = [...this.#agents.values()].map(({ span }) => span);
     const open = [...this.#models, ...this.#tools.values(), ...below.toReversed()];
@@ -191,7 +168,7 @@ class RunSpans implements RunTrace {
       "gen_ai.tool.name": tool,
       "gen_ai.tool.call.id": callId,
       "gen_ai.tool.type": "function",
-      ...(recalled === true ? { "deepagent.tool.recalled": true } : {}),
+      ...defined({ "deepagent.tool.recalled": recalled }),
     };
     this.#tools.set(key, this.#child(this.#agent(agent).context, `execute_tool ${tool}`, { attributes }));
   }
@@ -216,13 +193,10 @@ class RunSpans implements RunTrace {
     const call = this.#tools.get(callKey(above, callId));
     const parent = call === undefined ? this.#agent(above).context : this.#contextOf(call);
     const attributes = { ...operation("invoke_agent"), ...this.#conversation, "gen_ai.agent.name": name };
-    const made = this.#agentSpan(this.#child(parent, `invoke_agent ${name}`, { attributes }));
+    const span = this.#child(parent, `invoke_agent ${name}`, { attributes });
+    const made = { span, context: this.#contextOf(span) };
     this.#agents.set(keyOf(path), made);
     return made;
-  }
-
-  #agentSpan(span: Span): AgentSpan {
-    return { span, context: this.#contextOf(span) };
   }
 
   #contextOf(span: Span): Context {
@@ -250,19 +224,15 @@ function answerAttributes(reply: AIMessage): Attributes {
   const { cache_read, cache_creation } = usage?.input_token_details ?? {};
   const model = reportedModel(reply);
   const id: unknown = told["id"];
-  return {
-    ...(model === "" ? {} : { "gen_ai.response.model": model }),
-    ...(typeof id === "string" ? { "gen_ai.response.id": id } : {}),
-    ...(reason !== undefined ? { "gen_ai.response.finish_reasons": [reason] } : {}),
-    ...(usage
-      ? {
-          "gen_ai.usage.input_tokens": usage.input_tokens,
-          "gen_ai.usage.output_tokens": usage.output_tokens,
-        }
-      : {}),
-    ...(cache_read === undefined ? {} : { "gen_ai.usage.cache_read.input_tokens": cache_read }),
-    ...(cache_creation === undefined ? {} : { "gen_ai.usage.cache_creation.input_tokens": cache_creation }),
-  };
+  return defined({
+    "gen_ai.response.model": model === "" ? undefined : model,
+    "gen_ai.response.id": typeof id === "string" ? id : undefined,
+    "gen_ai.response.finish_reasons": reason === undefined ? undefined : [reason],
+    "gen_ai.usage.input_tokens": usage?.input_tokens,
+    "gen_ai.usage.output_tokens": usage?.output_tokens,
+    "gen_ai.usage.cache_read.input_tokens": cache_read,
+    "gen_ai.usage.cache_creation.input_tokens": cache_creation,
+  });
 }
 
 /** Providers that the conventions name differently from LangChain. */
@@ -280,12 +250,6 @@ function providerOf(model: BaseChatModel): string {
   return PROVIDERS[named] ?? named;
 }
 
-/** A stable word for the failure of a run. */
-function codeOf(error: unknown): string {
-  const code: unknown = error instanceof Error ? Reflect.get(error, "code") : undefined;
-  return typeof code === "string" ? code : "_OTHER";
-}
-
 const operation = (name: string): Attributes => ({ "gen_ai.operation.name": name });
 const keyOf = (path: AgentPath): string => JSON.stringify(path.map(({ callId }) => callId));
 const callKey = (path: AgentPath, callId: string): string => JSON.stringify([keyOf(path), callId]);
@@ -293,7 +257,6 @@ const callKey = (path: AgentPath, callId: string): string => JSON.stringify([key
 /** The W3C's form: version, trace, span, flags. */
 const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 
-/** A span as a later process can name it. */
 const traceparentOf = ({ traceId, spanId, traceFlags }: SpanContext): string =>
   `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, "0")}`;
 

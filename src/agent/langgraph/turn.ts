@@ -9,26 +9,23 @@ import type { AgentState, JumpTarget, StateUpdate } from "../contracts/state.ts"
 import type { ModelRequest } from "../contracts/middleware.ts";
 import { isEmpty, noAnswer } from "../models/answers.ts";
 import { expectedTokens } from "../compaction/compaction.ts";
-import { foldMessages, lastAnswer, textOf } from "../messages/messages.ts";
+import { foldMessages, textOf } from "../messages/messages.ts";
 import { type Strategy, missingAnswer, settle } from "../models/structured-answer.ts";
 import type { AgentDefinition } from "./definition.ts";
-import { composeModelCall, finishRequest, mergeUpdates } from "../layers/compose.ts";
+import { composeModelCall, finishRequest } from "../layers/compose.ts";
 import { MODEL_AWAITED, ModelAwaited } from "../models/client-model.ts";
 import { modelFailure } from "../models/failure.ts";
 import { tellModelCalled, safeReply, withoutRequest } from "../models/reply.ts";
 import { ToolBinder } from "../models/tool-binder.ts";
 import { askModel } from "./ask-model.ts";
-import { type Reached, currentRun, reportRequest, stopMessage, stopReasonOf } from "../budget/limits.ts";
-import { type Deadline, type Meter, SPENT, type TurnSteps, withDeadline } from "../budget/meter.ts";
+import { type Reached, reportRequest, stopMessage } from "../budget/limits.ts";
+import { type Deadline, type Meter, type TurnSteps, mergeUpdates, withDeadline } from "../budget/meter.ts";
 import { annotatedReports, editedReplies } from "./channels.ts";
 import { readingInbox } from "./reading-inbox.ts";
 import { agentPath, agentRuntime, contextOf, meterOf, stepOf, taskStep } from "./step-of-task.ts";
 
-/** The end of one turn of the agent. */
 interface Turned {
-  /** Changes of the thread. */
   update: StateUpdate;
-  /** The messages that are new in the thread. */
   added: readonly BaseMessage[];
   /** Messages of the update that were streamed before. */
   streamed: readonly BaseMessage[];
@@ -38,13 +35,9 @@ interface Turned {
   jumpTo?: JumpTarget | undefined;
 }
 
-/** The function that takes one turn. */
 export type TakeTurn = (state: AgentState, config: RunnableConfig) => Promise<Turned>;
 
-/**
- * One turn of the agent, which begins with what people sent it. At a limit it asks for a last report instead and ends the run; else it asks the model through
- * all layers and mends the reply.
- */
+/** One turn: reads the inbox, asks the model through all layers, mends the reply. At a limit it ends with a report. */
 export function turnsOf(definition: AgentDefinition, steps: TurnSteps): TakeTurn {
   const binder = new ToolBinder();
   return readingInbox(async (before, config) => {
@@ -67,9 +60,7 @@ export function turnsOf(definition: AgentDefinition, steps: TurnSteps): TakeTurn
     if (answer === undefined) return stoppedAt(meter.reached(messages) ?? meter.timeOver(), turn);
     const { updates, strategy } = answer;
     const { reply, refused } = safeReply(answer.reply, messages, definition.author);
-    const carried = meter.carried(messages);
-    if (carried) updates.push({ [SPENT]: carried });
-    updates.push({ messages: refused });
+    updates.push(meter.spentUpdate(messages), { messages: refused });
     const settled = strategy && (await settle(reply, strategy, messages, refused));
     if (settled && settled !== "missing") updates.push(settled);
     const { jumpTo, messages: others = [], ...update } = mergeUpdates(updates);
@@ -111,15 +102,13 @@ function limitReached({ definition, state, meter, config }: Turn, steps: TurnSte
   );
 }
 
-/** Ends the run with what it has, and why. */
 function stoppedAt(
   reached: Reached,
   { state, config }: Turn,
   { reply: report, updates = [] }: Partial<Answer> = {},
 ): Turned {
   const isNested = agentPath(config).length > 0;
-  const said = lastAnswer(currentRun(state.messages).messages.filter((message) => !stopReasonOf(message)));
-  const stop = stopMessage(reached, { id: randomUUID(), isNested, report, said });
+  const stop = stopMessage(reached, state.messages, { id: randomUUID(), isNested, report });
   return {
     update: mergeUpdates([...updates, { messages: [stop] }]),
     added: [stop],
@@ -128,7 +117,6 @@ function stoppedAt(
   };
 }
 
-/** The input of one model call. */
 interface Turn {
   definition: AgentDefinition;
   binder: ToolBinder;
@@ -141,7 +129,6 @@ interface Answer {
   reply: AIMessage;
   /** Changes of the thread that layers make together with the reply. */
   updates: StateUpdate[];
-  /** The method that asked for the structured answer. */
   strategy: Strategy | undefined;
 }
 
@@ -178,10 +165,7 @@ async function askAllLayers(
   }
 }
 
-/**
- * Asks once more at a limit, without tools, for what is done and what is not. `undefined` where no tokens, money
- * or time are left for it, or the model does not answer.
- */
+/** Asks for a report at a limit, without tools. `undefined`: nothing is left for it, or the model does not answer. */
 async function lastReport(turn: Turn, reached: Reached): Promise<Answer | undefined> {
   if (turn.meter.isUsedUp) return undefined;
   try {

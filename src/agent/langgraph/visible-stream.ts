@@ -8,10 +8,9 @@ interface GraphStream {
   push(chunk: Chunk): void;
 }
 type Chunk = [namespace: string[], mode: string, payload: unknown, ...others: unknown[]];
-type Fields = Readonly<Record<string, unknown>>;
 
 /** `configurable` of a graph whose steps reach the stream of the graph around it, if that has one, without them. */
-export function withVisibleStream(configurable: Fields = {}): Record<string, unknown> {
+export function withVisibleStream(configurable: Record<string, unknown> = {}): Record<string, unknown> {
   const stream = configurable[STREAM_KEY] as GraphStream | undefined; // LangGraph's
   if (!stream) return { ...configurable };
   const { modes } = stream;

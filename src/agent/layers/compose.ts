@@ -10,9 +10,8 @@ import type {
 import type { AgentState, JumpTarget, StateUpdate } from "../contracts/state.ts";
 import { foldMessages, textOf } from "../messages/messages.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
-import { type Carried, SPENT, addSpent } from "../budget/meter.ts";
+import { mergeUpdates } from "../budget/meter.ts";
 
-/** Nests the `wrapModelCall` of a stack around `call`. */
 export function composeModelCall(stack: readonly Middleware[], call: ModelHandler): ModelHandler {
   return stack.reduceRight<ModelHandler>((inner, layer) => {
     const wrap = layer.wrapModelCall?.bind(layer);
@@ -30,10 +29,7 @@ export function finishRequest(stack: readonly Middleware[], request: ModelReques
   return closingPrompt === undefined ? finished : appendSystemPrompt(finished, closingPrompt);
 }
 
-/**
- * Runs all hooks of one kind: `before*` first to last, `after*` last to first. Each sees the changes of those before
- * it. The first one that jumps ends the round.
- */
+/** Runs hooks: `before*` first to last, `after*` last to first, each on the changes before it, until one jumps. */
 export async function runHooks(
   stack: readonly Middleware[],
   hook: HookName,
@@ -81,25 +77,8 @@ export function warnOnce(): (request: ModelRequest, message: string) => void {
 
 /** LangChain keeps the prompt twice, as text and as message; whichever a wrapper changed wins. */
 function withOneSystemPrompt(before: ModelRequest, after: ModelRequest): ModelRequest {
-  if (after.systemMessage !== before.systemMessage) {
-    return { ...after, systemPrompt: textOf(after.systemMessage) };
-  }
-  if (after.systemPrompt !== before.systemPrompt) {
-    return { ...after, systemMessage: new SystemMessage(after.systemPrompt) };
-  }
-  return after;
-}
-
-/** Several updates of the state as one: messages in order, files by path, what was spent added up, else the last one counts. */
-export function mergeUpdates(updates: readonly StateUpdate[]): StateUpdate {
-  const messages = updates.flatMap((update) => update.messages ?? []);
-  const files: StateUpdate["files"] = Object.assign({}, ...updates.map((update) => update.files ?? {}));
-  const merged: StateUpdate = Object.assign({}, ...updates);
-  const spent = updates.flatMap((update) => (update[SPENT] ? [update[SPENT] as Partial<Carried>] : [])); // our channel
-  return {
-    ...merged,
-    ...(spent.length > 1 ? { [SPENT]: addSpent({}, spent) } : {}),
-    ...(messages.length > 0 ? { messages } : {}),
-    ...(Object.keys(files ?? {}).length > 0 ? { files } : {}),
-  };
+  const { systemMessage, systemPrompt } = after;
+  if (systemMessage !== before.systemMessage) return { ...after, systemPrompt: textOf(systemMessage) };
+  if (systemPrompt === before.systemPrompt) return after;
+  return { ...after, systemMessage: new SystemMessage(systemPrompt) };
 }

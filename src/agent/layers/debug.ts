@@ -21,12 +21,9 @@ export function debugMiddleware(log: Logger): Middleware {
     wrapCall: async (request, next) => {
       const { name, args, id } = request.toolCall;
       const result = await next(request);
-      log.debug("tool_call", {
-        agent: agentOf(request.runtime),
-        callId: id,
-        call: callSummary(name, args),
-        status: result.status ?? "success",
-      });
+      const { status = "success" } = result;
+      const agent = agentOf(request.runtime);
+      log.debug("tool_call", { agent, callId: id, call: callSummary(name, args), status });
       return result;
     },
   };

@@ -6,8 +6,7 @@ import { canExecute, jobsOf } from "../../tools/execute.ts";
 import { fileTools } from "../../tools/index.ts";
 import type { FileToolOptions } from "../../tools/options.ts";
 import { specTool } from "../calls/tool.ts";
-import type { CallResult } from "../contracts/call.ts";
-import type { Middleware, ModelRequest } from "../contracts/middleware.ts";
+import type { CallResult, Middleware, ModelRequest } from "../contracts/middleware.ts";
 import { foldMessages } from "../messages/messages.ts";
 import {
   HISTORY_FOLDER,
@@ -33,27 +32,18 @@ export interface FilesystemOptions extends FileToolOptions {
   systemPrompt?: string | null;
 }
 
-const DEFAULT_EVICT_TOKENS = 20_000;
-const DEFAULT_HUMAN_EVICT_TOKENS = 50_000;
-
-type Running = Pick<ModelRequest, "runtime" | "state">;
-
-/**
- * Files: the tools, how to use them, and large results and messages moved out of the conversation.
- *
- * `historyFolder` is where messages of persons are moved to.
- */
+/** Files: tools, their use, and large results and messages in files, those of persons in `historyFolder`. */
 export function filesystemMiddleware(
   backend: BackendSource,
   options: FilesystemOptions = {},
   { historyFolder = HISTORY_FOLDER, log = silentLogger }: { historyFolder?: string; log?: Logger } = {},
 ): Middleware {
   const tools = fileTools(options).map((spec) => specTool(spec));
-  const { evictTokens = DEFAULT_EVICT_TOKENS, humanEvictTokens = DEFAULT_HUMAN_EVICT_TOKENS } = options;
-  const placeOf = async ({ runtime: { step }, state }: Running): Promise<KeepingPlace> => ({
-    backend: await step.backend(backend, state, log),
-    files: step.files,
-  });
+  const { evictTokens = 20_000, humanEvictTokens = 50_000 } = options;
+  const placeOf = async (request: Pick<ModelRequest, "runtime" | "state">): Promise<KeepingPlace> => {
+    const { step } = request.runtime;
+    return { backend: await step.backend(backend, request.state, log), files: step.files };
+  };
   return {
     name: "FilesystemMiddleware",
     tools,
@@ -89,7 +79,8 @@ export function filesystemMiddleware(
       const own = await shorten(result);
       const further: CallResult[] = [];
       for (const one of result.further ?? []) further.push(await shorten(one));
-      return withFiles({ ...own, further }, files);
+      const update = { ...own.update, files: { ...own.update?.files, ...files } };
+      return { ...own, further, ...(Object.keys(files).length > 0 && { update }) };
     },
   };
 }
@@ -112,8 +103,3 @@ async function withoutLargeMessages(
   const messages = foldMessages(request.messages, [short]);
   return { ...request, messages, state: { ...request.state, messages } };
 }
-
-const withFiles = (result: CallResult, files: FilesUpdate): CallResult =>
-  Object.keys(files).length === 0
-    ? result
-    : { ...result, update: { ...result.update, files: { ...result.update?.files, ...files } } };

@@ -5,9 +5,9 @@ import { ConfigurationError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
 import { cutMiddle } from "../../core/text.ts";
-import { isRecord } from "../../core/unknown.ts";
+import { isRecord, memberOf } from "../../core/unknown.ts";
 import { type ArgumentsCheck, argumentsCheck } from "../calls/arguments.ts";
-import type { AgentRuntime, Gate, Middleware } from "../contracts/middleware.ts";
+import type { AgentRuntime, Middleware } from "../contracts/middleware.ts";
 import type { AgentState } from "../contracts/state.ts";
 import type { DecisionType } from "../contracts/question.ts";
 
@@ -73,11 +73,7 @@ export interface InterruptOnAlias {
  */
 export type InterruptOn = Record<string, boolean | InterruptOnConfig | InterruptOnAlias>;
 
-/**
- * Asks a person before gated calls run. Each gated call is a request of its own.
- *
- * @throws ConfigurationError `INVALID_GATE` for decisions that do not exist, or none at all.
- */
+/** Asks a person before gated calls run, each by itself. @throws ConfigurationError `INVALID_GATE`. */
 export function humanInTheLoopMiddleware(interruptOn: InterruptOn, log: Logger): Middleware {
   const gates = new Map<string, InterruptOnConfig>();
   for (const [tool, value] of Object.entries(interruptOn)) {
@@ -94,37 +90,39 @@ export function humanInTheLoopMiddleware(interruptOn: InterruptOn, log: Logger):
       const { id = "", name, args } = toolCall;
       const known = state as GateState; // a structured response is an object by its schema
       const call: GatedCall = { call: { type: "tool_call", id, name, args }, state: known, runtime, log };
-      const isWaived = !(await asks(config, call));
-      return { ...(await toGate(config, call)), ...(isWaived ? { isWaived } : {}) };
+      const isWaived = !(await asks(config, call)) || undefined;
+      const description = (await describe(config, call)) || undefined;
+      const { allowedDecisions = [...ALL_DECISIONS], argsSchema } = config;
+      return { allowedDecisions, ...defined({ description, argsSchema, isWaived }) };
     },
   };
 }
 
 /** Checks for edited arguments, by tool, for gates that give a schema of the arguments. */
 export function editForms(interruptOn: InterruptOn): ReadonlyMap<string, ArgumentsCheck> {
-  const forms = Object.entries(interruptOn).flatMap(([tool, gate]): Array<[string, ArgumentsCheck]> =>
-    typeof gate === "object" && "argsSchema" in gate && gate.argsSchema
-      ? [[tool, argumentsCheck(gate.argsSchema)]]
-      : [],
-  );
-  return new Map(forms);
+  const forms = new Map<string, ArgumentsCheck>();
+  for (const [tool, gate] of Object.entries(interruptOn)) {
+    const schema = memberOf(gate, "argsSchema");
+    if (schema) forms.set(tool, argumentsCheck(schema));
+  }
+  return forms;
 }
 
 function normalizeGate(tool: string, value: InterruptOnConfig | InterruptOnAlias): InterruptOnConfig {
   if (!isRecord(value)) {
-    throw new ConfigurationError(
-      "INVALID_GATE",
+    throw invalidGate(
       `interruptOn has ${JSON.stringify(value)} for '${tool}'; true asks, false does not, and an object sets the details.`,
     );
   }
   const config = fromAlias(readOptions(`interruptOn.${tool}`, value, GATE_OPTIONS));
   const { allowedDecisions: allowed = ALL_DECISIONS } = config;
   if (allowed.length > 0 && allowed.every((decision) => ALL_DECISIONS.includes(decision))) return config;
-  throw new ConfigurationError(
-    "INVALID_GATE",
+  throw invalidGate(
     `interruptOn lets a person answer about '${tool}' with ${JSON.stringify(allowed)}; name one or more of ${ALL_DECISIONS.join(", ")}, or leave allowedDecisions out.`,
   );
 }
+
+const invalidGate = (problem: string): ConfigurationError => new ConfigurationError("INVALID_GATE", problem);
 
 function fromAlias(value: InterruptOnConfig | InterruptOnAlias): InterruptOnConfig {
   if (!("action_description" in value) && !("requires_approval" in value)) {
@@ -137,7 +135,6 @@ function fromAlias(value: InterruptOnConfig | InterruptOnAlias): InterruptOnConf
   };
 }
 
-/** A call with its state, runtime and log. */
 interface GatedCall {
   call: ToolCallView;
   state: GateState;
@@ -158,14 +155,6 @@ async function asks({ when }: InterruptOnConfig, { call, state, runtime, log }: 
     log.warn("gate_predicate_failed", { tool: call.name, error });
     return true;
   }
-}
-
-async function toGate(config: InterruptOnConfig, gated: GatedCall): Promise<Gate> {
-  const description = await describe(config, gated);
-  return {
-    allowedDecisions: config.allowedDecisions ?? [...ALL_DECISIONS],
-    ...defined({ description: description || undefined, argsSchema: config.argsSchema }),
-  };
 }
 
 async function describe(

@@ -22,9 +22,8 @@ const MAX_CHARS = 40_000;
 const MAX_BYTES = 10 * 1024 * 1024;
 
 /**
- * Long-term memory at the end of the system prompt: files read at the start of each run. A thread keeps what
- * it read until a file changes, so that the prompt has the same bytes over its runs; texts that the agent saves
- * itself it knows from its conversation, and reads in the next run.
+ * Long-term memory at the end of the system prompt: files read at the start of each run. A thread keeps what it read
+ * until a file changes, so that the prompt has the same bytes over its runs.
  */
 export function memoryMiddleware({ backend, sources, log }: MemoryOptions): Middleware {
   return {

@@ -18,10 +18,7 @@ export function patchToolCallsMiddleware(): Middleware {
   };
 }
 
-/**
- * Asks the model; if its provider refuses the request for its media, removes those and asks again. The state records
- * the removed media with the reply, so the thread continues without them.
- */
+/** Asks again without media that the provider refuses. The state records them with the reply. */
 async function withoutRefusedMedia(request: ModelRequest, next: ModelHandler): Promise<AIMessage> {
   const { model, runtime, state } = request;
   const history = repairHistory(request.messages);

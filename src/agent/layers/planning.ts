@@ -1,17 +1,18 @@
-/** Layers that bring the tools of planning and of delegation, and tell the model how to use them. */
-import { AIMessage } from "@langchain/core/messages";
+/** Small layers: tools of planning, delegation, questions and programs with the texts about them, and the goal. */
+import { defined } from "../../core/defined.ts";
+import { askUserTool } from "../../tools/ask-user.ts";
 import { backgroundTaskTools } from "../../tools/background-tasks.ts";
+import { runProgramTool } from "../../tools/run-program.ts";
 import { listedTypes, taskTool } from "../../tools/task.ts";
 import { toolError } from "../../tools/tool.ts";
 import { writeTodosTool } from "../../tools/write-todos.ts";
 import { specTool } from "../calls/tool.ts";
-import type { AgentState } from "../contracts/state.ts";
 import type { Middleware } from "../contracts/middleware.ts";
+import { goalPrompt } from "../messages/goal-texts.ts";
+import { callsOf, isReply } from "../messages/messages.ts";
 import { SUBAGENT_PROMPT, TODO_PROMPT } from "../messages/prompts.ts";
 import { warnOnce } from "./compose.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
-
-const PARALLEL = "The write_todos tool must be called at most once per reply; the list was not changed.";
 
 /** Planning: the `write_todos` tool and how to use it. */
 export function todoListMiddleware(): Middleware {
@@ -21,17 +22,13 @@ export function todoListMiddleware(): Middleware {
     tools: [tool],
     wrapModelCall: (request, next) => next(appendSystemPrompt(request, TODO_PROMPT)),
     wrapCall: async (request, next) => {
-      const isParallel = request.toolCall.name === tool.name && callsInReply(request.state, tool.name) > 1;
-      return isParallel ? toolError(PARALLEL) : next(request);
+      if (request.toolCall.name !== tool.name) return next(request);
+      const calls = callsOf(request.state.messages.findLast(isReply));
+      return calls.filter(({ name }) => name === tool.name).length > 1
+        ? toolError("The write_todos tool must be called at most once per reply; the list was not changed.")
+        : next(request);
     },
   };
-}
-
-function callsInReply(state: AgentState, name: string): number {
-  const reply = state.messages.findLast((message) => AIMessage.isInstance(message));
-  return AIMessage.isInstance(reply)
-    ? (reply.tool_calls ?? []).filter((call) => call.name === name).length
-    : 0;
 }
 
 /** The warning about entries that the prompt has no room for. */
@@ -54,12 +51,11 @@ export function subagentMiddleware(
   { systemPrompt = SUBAGENT_PROMPT, taskDescription, folders }: DelegationOptions = {},
   room?: number,
 ): Middleware {
-  const description = taskDescription === undefined ? {} : { description: taskDescription };
   const listed = listedTypes({ subagents, room }).shown.length;
   const warn = warnOnce();
   return {
     name: "SubAgentMiddleware",
-    tools: [specTool(taskTool({ subagents, room, folders, ...description }))],
+    tools: [specTool(taskTool({ subagents, room, folders, ...defined({ description: taskDescription }) }))],
     wrapModelCall: (request, next) => {
       if (listed < subagents.length) warn(request, unlisted("subagents", listed));
       return next(systemPrompt === null ? request : appendSystemPrompt(request, systemPrompt));
@@ -71,4 +67,25 @@ export function subagentMiddleware(
 export const backgroundTasksMiddleware = (): Middleware => ({
   name: "BackgroundTasksMiddleware",
   tools: backgroundTaskTools.map((tool) => specTool(tool)),
+});
+
+/** Questions to the person whom the agent works for: the tool `ask_user`. */
+export const askingMiddleware = (): Middleware => ({
+  name: "AskUserMiddleware",
+  tools: [specTool(askUserTool)],
+});
+
+/** Programs that call the agent's tools: the tool `run_program`. */
+export const programsMiddleware = (): Middleware => ({
+  name: "ProgramsMiddleware",
+  tools: [specTool(runProgramTool)],
+});
+
+/** Tells the agent the criteria that its work is judged by. */
+export const goalMiddleware = (criteria: readonly string[]): Middleware => ({
+  name: "GoalMiddleware",
+  wrapModelCall: (request, next) => {
+    const closing = request.closingPrompt === undefined ? "" : `${request.closingPrompt}\n\n`;
+    return next({ ...request, closingPrompt: closing + goalPrompt(criteria) });
+  },
 });

@@ -1,4 +1,5 @@
 import { type BaseMessage, SystemMessage } from "@langchain/core/messages";
+import { isObject, memberOf } from "../../core/unknown.ts";
 import type { Middleware, ModelRequest } from "../contracts/middleware.ts";
 import { copyMessage, textOf } from "../messages/messages.ts";
 import { modelName } from "../models/reply.ts";
@@ -9,9 +10,8 @@ const LONG_CACHE = { ...CACHE, ttl: "1h" } as const;
 const MAX_MARKS = 4;
 
 /**
- * Marks the beginning that later requests share, for the prompt cache of Anthropic's models: tools and the part of the
- * system prompt that is the same in all threads, the whole system prompt, and the newest turn. Marks of the
- * caller stay, and count. Other providers cache by themselves or not at all; their requests stay as they are.
+ * Marks tools with the system prompt of all threads, the whole system prompt, and the newest turn for Anthropic's cache.
+ * Marks of the caller stay, and count. Requests to other providers stay as they are.
  */
 export function promptCachingMiddleware(): Middleware {
   return {
@@ -49,10 +49,7 @@ function marked(request: ModelRequest): ModelRequest {
   return { ...rest, systemMessage, systemPrompt: textOf(systemMessage) };
 }
 
-/**
- * Leaves out the oldest marks in the messages of the caller above the four that Anthropic takes, and the longer
- * lifetime of a mark behind a shorter one: the order is tools, system prompt, messages. Copies what it changes.
- */
+/** Drops marks of the caller above the most, oldest first, and the longer lifetime of one behind a shorter. */
 function acceptable(request: ModelRequest): ModelRequest {
   const { systemMessage, messages, tools } = request;
   let excess = ownMarks(request) - MAX_MARKS;
@@ -85,11 +82,11 @@ function acceptable(request: ModelRequest): ModelRequest {
 }
 
 const hasLongMark = (messages: readonly BaseMessage[]): boolean =>
-  messages.some((message) => blocksOf(message).some((block) => isMarked(block) && !isShortLived(block)));
+  messages.flatMap(blocksOf).some((block) => isMarked(block) && !isShortLived(block));
 
 /** True for a mark of five minutes, the default. */
 const isShortLived = (item: unknown): boolean =>
-  isMarked(item) && Reflect.get(Object(Reflect.get(Object(item), "cache_control")), "ttl") !== "1h";
+  isMarked(item) && memberOf(memberOf(item, "cache_control"), "ttl") !== "1h";
 
 type Blocks = Exclude<BaseMessage["content"], string>;
 
@@ -106,12 +103,9 @@ function markEnd(blocks: Blocks, mark: unknown, isFree: boolean): Blocks {
 
 /** Marks that the caller, or middleware, has set. */
 function ownMarks({ systemMessage, messages, tools, modelSettings = {} }: ModelRequest): number {
-  const inMessages = [systemMessage, ...messages].flatMap(({ content }) =>
-    typeof content === "string" ? [] : content.filter((block) => "cache_control" in block),
-  );
+  const inMessages = [systemMessage, ...messages].flatMap(blocksOf).filter(isMarked);
   const inTools = tools.filter((tool) => isMarked(tool) || isMarked(Reflect.get(tool, "extras")));
   return inMessages.length + inTools.length + ("cache_control" in modelSettings ? 1 : 0);
 }
 
-const isMarked = (item: unknown): boolean =>
-  typeof item === "object" && item !== null && "cache_control" in item;
+const isMarked = (item: unknown): boolean => isObject(item) && "cache_control" in item;

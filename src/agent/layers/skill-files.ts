@@ -5,6 +5,7 @@ import { joinPath, withSlash, withoutSlash } from "../../backends/paths.ts";
 import { withinRoom } from "../../core/listing.ts";
 import type { LogFields, Logger } from "../../core/logger.ts";
 import { headOf, oneLine } from "../../core/text.ts";
+import { isRecord } from "../../core/unknown.ts";
 import { type TaskToolOptions, listedTypes } from "../../tools/task.ts";
 import { frontMatterOf } from "../messages/front-matter.ts";
 import { asMaterial } from "../messages/prompts.ts";
@@ -16,27 +17,18 @@ export type SkillsMetadata = Readonly<Record<string, SkillMetadata>>;
 /** Skills that are read where their list has limited room; more than the prompt ever lists. */
 export const MOST_READ = 300;
 
-/** Characters for the lists of a prompt; none: as many as the lists need. */
-interface ListRooms {
-  subagents?: number;
-  skills?: number;
-}
-
-/** Shares the room for lists: half of it is kept for skills, whose number is not known while an agent is built. */
+/** Shares the characters for lists: half of them for skills, whose number is not known while an agent is built. */
 export function listRooms(
   { listedCharacters: all }: { listedCharacters?: number } = {},
   sources: readonly string[] = [],
   subagents: TaskToolOptions["subagents"],
-): ListRooms {
+): { subagents?: number; skills?: number } {
   if (all === undefined) return {};
   const room = sources.length > 0 ? Math.floor(all / 2) : all;
   return { subagents: room, skills: all - listedTypes({ subagents, room }).characters };
 }
 
-/**
- * The skills that a prompt lists in so many characters, in the order given; those of earlier sources, which are the
- * operator's, have precedence. `undefined`: all have room.
- */
+/** The skills that have `room`, in the order given; those of earlier sources, the operator's, have precedence. */
 export function listedSkills(
   skills: readonly SkillMetadata[],
   sources: readonly string[],
@@ -49,7 +41,6 @@ export function listedSkills(
   return skills.filter((skill) => shown.has(skill));
 }
 
-/** The line of a skill in the prompt. */
 export const skillLine = ({ name, description, path, compatibility }: SkillMetadata): string => {
   const needs = compatibility ? ` (${oneLine(compatibility, 200)})` : "";
   return asMaterial(
@@ -61,9 +52,8 @@ const FILE = "SKILL.md";
 const MAX_BYTES = 1024 * 1024;
 
 /**
- * The skills of all sources. A source is a folder of skill folders, or one skill folder; of skills with
- * the same name the one from the later source counts. Unreadable skills are left out with a warning. `most`: files that
- * are read, those of earlier sources first.
+ * The skills of all sources, which are folders of skill folders or one such; of two with one name the later counts.
+ * Unreadable ones are left out with a warning. `most`: files that are read, those of earlier sources first.
  */
 export async function loadSkills(
   backend: Backend,
@@ -147,31 +137,28 @@ export type ParsedSkill =
 const LIMITS = { name: 64, description: 1024, compatibility: 500 } as const;
 const NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/;
 
+/** A tool of `Bash(git add:*) Read`: text in brackets belongs to it. */
+const TOOL = /[^\s,(]+(?:\([^)]*\))?/g;
+
 /** Takes numbers and dates of YAML as the texts they were meant to be. */
 const Text = z.union([z.string(), z.number(), z.boolean(), z.date()]).transform(String);
 
-const Required = z.looseObject({
-  name: Text.pipe(z.string().trim().min(1)),
-  description: Text.pipe(z.string().trim().min(1)),
-});
+const Words = Text.pipe(z.string().trim().min(1));
 
+const Required = z.looseObject({ name: Words, description: Words });
+
+/** Fields that may be missing, with the words for what they take. */
 const OPTIONAL = {
-  license: Text.pipe(z.string().trim().min(1)),
-  compatibility: Text.pipe(z.string().trim().min(1)),
-  metadata: z.record(z.string(), z.unknown()),
-  "allowed-tools": z.union([z.string(), z.array(z.string())]),
+  license: [Words, "a text"],
+  compatibility: [Words, "a text"],
+  metadata: [z.record(z.string(), z.unknown()), "a map of texts"],
+  "allowed-tools": [
+    z.union([z.string(), z.array(z.string())]),
+    "names of tools, separated by spaces or as a list",
+  ],
 } as const;
-const EXPECTED: Readonly<Record<keyof typeof OPTIONAL, string>> = {
-  license: "a text",
-  compatibility: "a text",
-  metadata: "a map of texts",
-  "allowed-tools": "names of tools, separated by spaces or as a list",
-};
 
-/**
- * Reads the front matter of a `SKILL.md` (Agent Skills format). A skill without name or description is
- * refused with the reason; what can be mended is mended with a warning.
- */
+/** Reads a `SKILL.md` (Agent Skills format). Without name or description it is refused; else it is mended. */
 export function parseSkill(path: string, text: string): ParsedSkill {
   const found = frontMatterOf(text);
   if (found === undefined)
@@ -185,12 +172,13 @@ export function parseSkill(path: string, text: string): ParsedSkill {
   const warn = (warning: string): void => void warnings.push(`${path}: ${warning}`);
   const option = <Field extends keyof typeof OPTIONAL>(
     field: Field,
-  ): z.output<(typeof OPTIONAL)[Field]> | undefined => {
+  ): z.output<(typeof OPTIONAL)[Field][0]> | undefined => {
     const value = parsed.data[field];
     if (value === undefined || value === null) return undefined;
-    const read = OPTIONAL[field].safeParse(value);
-    if (!read.success) warn(`${field} must be ${EXPECTED[field]} and was left out`);
-    return read.data as z.output<(typeof OPTIONAL)[Field]> | undefined; // of the schema of this field
+    const [schema, expected] = OPTIONAL[field];
+    const read = schema.safeParse(value);
+    if (!read.success) warn(`${field} must be ${expected} and was left out`);
+    return read.data as z.output<(typeof OPTIONAL)[Field][0]> | undefined; // of the schema of this field
   };
   const [license, compatibility, metadata] = [option("license"), option("compatibility"), option("metadata")];
   const tools = option("allowed-tools");
@@ -201,7 +189,7 @@ export function parseSkill(path: string, text: string): ParsedSkill {
     ...(license ? { license } : {}),
     ...(compatibility ? { compatibility: cut("compatibility", compatibility, warn) } : {}),
     ...(metadata ? { metadata: asTexts(metadata) } : {}),
-    ...(tools ? { allowedTools: toolNames(tools) } : {}),
+    ...(tools ? { allowedTools: typeof tools === "string" ? (tools.match(TOOL) ?? []) : tools } : {}),
   };
   const folder = path.split("/").at(-2);
   if (!NAME.test(skill.name)) {
@@ -214,12 +202,11 @@ export function parseSkill(path: string, text: string): ParsedSkill {
 
 /** Why a skill cannot be used, field by field. */
 function missing(fields: unknown): string {
-  if (typeof fields !== "object" || fields === null || Array.isArray(fields)) {
+  if (!isRecord(fields))
     return "the front matter must be lines of `field: value`, with a name and a description";
-  }
   const purpose = { name: "what the skill is called", description: "what it does and when to use it" };
   const problems = Object.entries(purpose).flatMap(([field, meaning]) => {
-    const value: unknown = Reflect.get(fields, field);
+    const { [field]: value } = fields;
     if (value === undefined || value === null || value === "") return [`${field} is missing: ${meaning}`];
     return Text.safeParse(value).success ? [] : [`${field} must be a text: ${meaning}`];
   });
@@ -233,12 +220,6 @@ const asTexts = (metadata: Readonly<Record<string, unknown>>): Record<string, st
       typeof value === "string" ? value : (JSON.stringify(value) ?? ""),
     ]),
   );
-
-/** Splits `Bash(git add:*) Read` into tools; text in brackets belongs to its tool. */
-function toolNames(tools: string | readonly string[]): string[] {
-  if (typeof tools !== "string") return [...tools];
-  return tools.match(/[^\s,(]+(?:\([^)]*\))?/g) ?? [];
-}
 
 function cut(field: keyof typeof LIMITS, value: string, warn: (warning: string) => void): string {
   const limit = LIMITS[field];

@@ -5,7 +5,6 @@ import type { Middleware } from "../contracts/middleware.ts";
 import { SKILLS_PROMPT } from "../messages/prompts.ts";
 import {
   MOST_READ,
-  type SkillMetadata,
   type SkillsMetadata,
   listedSkills,
   loadSkills,
@@ -29,10 +28,7 @@ export interface SkillsOptions {
   room?: number | undefined;
 }
 
-/**
- * Skills by progressive disclosure: names and descriptions in the prompt, instructions read on use. Read
- * once per thread, so that the prompt keeps its bytes; `null` or an empty record in the channel reads them again.
- */
+/** Names and descriptions of skills in the prompt, read once per thread; `null` in the channel reads them again. */
 export function skillsMiddleware({ backend, sources, log, room }: SkillsOptions): Middleware {
   const most = room === undefined ? Infinity : MOST_READ;
   const warn = warnOnce();
@@ -46,9 +42,8 @@ export function skillsMiddleware({ backend, sources, log, room }: SkillsOptions)
       const skipped: string[] = [];
       const noting = notingFiles(log, (text, isLeftOut) => isLeftOut && skipped.push(`Skill: ${text}`));
       const skillsMetadata = await loadSkills(resolved, sources, noting, most);
-      if (step.agent.length === 0) {
-        for (const message of shortened(skipped)) step.tell({ kind: "warning", message });
-      }
+      const notices = step.agent.length === 0 ? shortened(skipped) : [];
+      for (const message of notices) step.tell({ kind: "warning", message });
       return Object.keys(skillsMetadata).length === 0 ? undefined : { skillsMetadata };
     },
     wrapModelCall: (request, next) => {
@@ -57,8 +52,8 @@ export function skillsMiddleware({ backend, sources, log, room }: SkillsOptions)
       const shown = listedSkills(skills, sources, room);
       const isCut = shown.length < skills.length;
       if (isCut) warn(request, unlisted("skills", shown.length));
-      const list = skillList(shown);
-      return next(appendSystemPrompt(request, isCut ? `${list}\n${moreIn(sources)}` : list));
+      const lines = [...shown.map(skillLine), ...(isCut ? [moreIn(sources)] : [])];
+      return next(appendSystemPrompt(request, `${SKILLS_PROMPT}\n\n${lines.join("\n")}`));
     },
   };
 }
@@ -74,9 +69,6 @@ const MOST_NOTICES = 20;
 
 const skillsOf = (state: Readonly<Record<string, unknown>>): SkillsMetadata =>
   (state["skillsMetadata"] as SkillsMetadata | undefined) ?? {}; // our channel
-
-const skillList = (skills: readonly SkillMetadata[]): string =>
-  `${SKILLS_PROMPT}\n\n${skills.map(skillLine).join("\n")}`;
 
 const moreIn = (sources: readonly string[]): string =>
   `More skills exist than are listed here: if none of these fits the task, list ${sources.map((source) => `\`${oneLine(source, 1024)}\``).join(", ")}.`;

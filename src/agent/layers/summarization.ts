@@ -1,10 +1,10 @@
-import { COMPACTION } from "../compaction/compacted-view.ts";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { AIMessage } from "@langchain/core/messages";
 import type { BackendSource } from "../../backends/backend.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Middleware, ModelHandler, ModelRequest } from "../contracts/middleware.ts";
 import {
+  COMPACTION,
   type Compaction,
   type ContextLimits,
   type ContextSize,
@@ -35,21 +35,14 @@ export interface SummarizationOptions {
   countTokens?: (text: string) => number;
 }
 
-interface Setup extends SummarizationOptions {
-  backend: BackendSource;
-  log: Logger;
-}
-
 /**
- * Keeps a conversation within the model's window. When it grows over the limit, old tool arguments are
- * shortened first; if that is not enough, everything before the newest part is saved to a file and
- * replaced by a summary; if that is not enough either, the largest texts of the newest part are moved into
- * files. A request that the provider finds too long is compacted in the same way and sent once more.
- *
- * The model's view changes at these moments only, so that in between each request begins with the bytes
- * of the one before. The thread's own messages are never changed.
+ * Keeps a conversation within the model's window: old tool arguments are shortened, then all before the newest part is
+ * saved and summarized, then the largest texts move into files. So is a request that the provider finds too long, once.
+ * In between, each request begins with the bytes of the one before. The thread's own messages are never changed.
  */
-export function summarizationMiddleware(setup: Setup): Middleware {
+export function summarizationMiddleware(
+  setup: SummarizationOptions & { backend: BackendSource; log: Logger },
+): Middleware {
   const counter = setup.countTokens ? new TokenCounter(setup.countTokens) : ESTIMATE;
   return {
     name: "SummarizationMiddleware",

@@ -1,10 +1,8 @@
 /** Tools that the model finds when it needs them: their names are in the prompt, and their schemas come later. */
 import { type HiddenTool, findToolsTool, toolLine } from "../../tools/find-tools.ts";
-import type { ToolResult } from "../../tools/tool.ts";
 import { specTool } from "../calls/tool.ts";
 import { ESTIMATE } from "../compaction/compacted-view.ts";
-import type { AgentTool } from "../contracts/call.ts";
-import type { Middleware, ModelRequest } from "../contracts/middleware.ts";
+import type { AgentTool, Middleware, ModelRequest } from "../contracts/middleware.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
 import { recordOf } from "../../core/unknown.ts";
 
@@ -20,10 +18,7 @@ export const LOADED_TOOLS = "_loadedTools";
 /** Characters for the lines about tools in the prompt. */
 const ROOM = 8000;
 
-/**
- * Shows the model the names of tools, and the tools themselves once it has looked for them or called one. Its list of
- * tools only grows, so that the provider's cache of a thread counts again after each addition.
- */
+/** Shows names of tools, and tools once the model has found or called them. The list only grows, for the cache. */
 export function toolsOnDemandMiddleware(
   { names, tokens = 0 }: ToolsOnDemand,
   tools: readonly AgentTool[],
@@ -46,7 +41,9 @@ export function toolsOnDemandMiddleware(
         const result = await next(request);
         if (request.isInner) return result;
         const { name } = request.toolCall;
-        const found = name === finder.name ? foundIn(result) : isHidden.has(name) ? [name] : [];
+        const listed = recordOf(result.artifact)["tools"];
+        const own = name === finder.name && Array.isArray(listed) ? listed.map(String) : [];
+        const found = isHidden.has(name) ? [name] : own;
         const known = recordOf(request.state[LOADED_TOOLS]);
         const added = found.filter((one) => !(one in known));
         if (added.length === 0) return result;
@@ -66,11 +63,6 @@ function shownTools({ tools, state }: ModelRequest, isHidden: ReadonlySet<string
     ...loaded.flatMap((name) => (isHidden.has(name) ? (byName.get(name) ?? []) : [])),
   ];
 }
-
-const foundIn = ({ artifact }: Pick<ToolResult, "artifact">): string[] => {
-  const { tools } = recordOf(artifact);
-  return Array.isArray(tools) ? tools.map(String) : [];
-};
 
 function describe({ name, offered }: AgentTool): HiddenTool {
   const { properties, shape } = recordOf(offered.schema);

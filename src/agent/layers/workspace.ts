@@ -11,7 +11,6 @@ import { type WorkspaceFacts, workspaceNote } from "../messages/workspace-note.t
 
 export interface WorkspaceOptions {
   backend: BackendSource;
-  /** Path of the folder. */
   path: string;
   log: Logger;
 }
@@ -35,15 +34,14 @@ export const workspaceMiddleware = ({ backend, path, log }: WorkspaceOptions): M
 async function lookAt(backend: Backend, path: string): Promise<WorkspaceFacts | undefined> {
   const { files, error } = await backend.ls(path);
   if (files === undefined || error !== undefined) return undefined;
-  const entries = files.map((file) => ({
-    name: baseName(file.path),
-    isFolder: file.is_dir === true,
-  }));
+  const entries = files.map((file) => ({ name: baseName(file.path), isFolder: file.is_dir === true }));
   const all = new Set(entries.map(({ name }) => name));
   const textAt = async (name: string): Promise<string> =>
     all.has(name) ? ((await readText(backend, joinPath(path, name), MAX_BYTES)).text ?? "") : "";
   const ignored = new GitignoreRules(await textAt(".gitignore"), "", undefined);
-  const shown = entries.filter(({ name, isFolder }) => !isHidden(name) && !ignored.exclude(name, isFolder));
+  const shown = entries.filter(
+    ({ name, isFolder }) => !/^(\.|node_modules$)/.test(name) && !ignored.exclude(name, isFolder),
+  );
   return {
     path,
     names: shown.sort(foldersFirst).map(({ name, isFolder }) => (isFolder ? `${name}/` : name)),
@@ -53,12 +51,7 @@ async function lookAt(backend: Backend, path: string): Promise<WorkspaceFacts | 
   };
 }
 
-const isHidden = (name: string): boolean => name.startsWith(".") || name === "node_modules";
-
-interface Entry {
-  name: string;
-  isFolder: boolean;
-}
+type Entry = { name: string; isFolder: boolean };
 
 const foldersFirst = (one: Entry, other: Entry): number =>
   Number(other.isFolder) - Number(one.isFolder) || (one.name < other.name ? -1 : 1);
@@ -89,15 +82,16 @@ function languagesOf(names: readonly string[]): string[] {
 /** Scripts and targets that check or build a project, the most useful first. */
 const TASKS = ["test", "check", "lint", "typecheck", "build"] as const;
 
-type Names = { has(name: string): boolean };
-
-async function commandsOf(all: Names, textAt: (name: string) => Promise<string>): Promise<string[]> {
-  const scripts = scriptsIn(await textAt("package.json"));
+async function commandsOf(
+  all: ReadonlySet<string>,
+  textAt: (name: string) => Promise<string>,
+): Promise<string[]> {
+  const scripts = recordOf(memberOf(parsedJson(await textAt("package.json")), "scripts"));
   const runner = all.has("pnpm-lock.yaml") ? "pnpm" : all.has("yarn.lock") ? "yarn" : "npm";
   const targets = await textAt("Makefile");
   const python = `${await textAt("pyproject.toml")}\n${(await textAt("pytest.ini")) && "[pytest]"}`;
   return [
-    ...TASKS.filter((task) => scripts.has(task)).map((task) =>
+    ...TASKS.filter((task) => Object.hasOwn(scripts, task)).map((task) =>
       task === "test" ? `${runner} test` : `${runner} run ${task}`,
     ),
     ...TASKS.filter((task) => `\n${targets}`.includes(`\n${task}:`)).map((task) => `make ${task}`),
@@ -105,10 +99,6 @@ async function commandsOf(all: Names, textAt: (name: string) => Promise<string>)
     ...(all.has("go.mod") ? ["go test ./..."] : []),
     ...(/\bpytest\b/.test(python) ? ["pytest"] : []),
   ];
-}
-
-function scriptsIn(manifest: string): Names {
-  return new Set(Object.keys(recordOf(memberOf(parsedJson(manifest), "scripts"))));
 }
 
 /** Entries of `.git` while something is under way. */

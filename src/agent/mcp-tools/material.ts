@@ -4,7 +4,7 @@ import { defined } from "../../core/defined.ts";
 import { cutMiddle, firstSentence, oneLine } from "../../core/text.ts";
 import { recordOf } from "../../core/unknown.ts";
 import { type ToolResult, toolError } from "../../tools/tool.ts";
-import type { AgentTool } from "../contracts/call.ts";
+import type { AgentTool } from "../contracts/middleware.ts";
 import { resultIn } from "./answers.ts";
 import type { McpConnection } from "./connection.ts";
 import { resultOf, serverTool } from "./tool.ts";

@@ -1,5 +1,5 @@
 import type { Tool } from "@modelcontextprotocol/client";
-import type { AgentTool } from "../contracts/call.ts";
+import type { AgentTool } from "../contracts/middleware.ts";
 import { systemClock } from "../../core/clock.ts";
 import type { LeftOutTool } from "./answers.ts";
 import { type ConnectionOptions, McpConnection } from "./connection.ts";

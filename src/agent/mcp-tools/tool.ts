@@ -5,7 +5,7 @@ import { cutMiddle, oneLine } from "../../core/text.ts";
 import { isRecord } from "../../core/unknown.ts";
 import { argumentsPreview } from "../../tools/call-preview.ts";
 import { type ContentBlock, type ToolContext, type ToolResult, toolError } from "../../tools/tool.ts";
-import type { AgentTool, CallScope } from "../contracts/call.ts";
+import type { AgentTool, CallScope } from "../contracts/middleware.ts";
 import { NO_LIMITS, shownBlock } from "../models/media.ts";
 import type { ReadResult, TheirTask } from "./answers.ts";
 import type { McpConnection } from "./connection.ts";

@@ -2,9 +2,9 @@
 import type { BaseMessage, HumanMessage } from "@langchain/core/messages";
 import { isAtOrBelow } from "../../backends/paths.ts";
 import { displayName, oneLine } from "../../core/text.ts";
-import type { AgentTool } from "../contracts/call.ts";
+import type { AgentTool } from "../contracts/middleware.ts";
 import type { AgentState } from "../contracts/state.ts";
-import { endCheckMessage, isEndCheck, isReply, isResult, isTask } from "./messages.ts";
+import { callsOf, endCheckMessage, isEndCheck, isResult, isTask } from "./messages.ts";
 
 /** Todos and files that are named. */
 const MOST_NAMED = 3;
@@ -15,10 +15,7 @@ interface EndChecked {
   below?: string | undefined;
 }
 
-/**
- * The message to an agent whose last reply is about to end its run; `undefined` if nothing is open, or if it was told
- * in this run before.
- */
+/** The message to an agent about to end its run; `undefined`: nothing is open, or it was told before. */
 export function endCheck(
   { messages, todos }: Pick<AgentState, "messages" | "todos">,
   checked: EndChecked,
@@ -48,11 +45,7 @@ function uncheckedFiles(run: readonly BaseMessage[], checked: EndChecked): strin
 
 /** Paths that were changed, and neither read nor followed by a command or a subagent. */
 function changedUnchecked(run: readonly BaseMessage[], { tools, below = "/" }: EndChecked): Set<string> {
-  const calls = new Map(
-    run.flatMap((message) =>
-      isReply(message) ? (message.tool_calls ?? []).map((call) => [call.id, call]) : [],
-    ),
-  );
+  const calls = new Map(run.flatMap(callsOf).map((call) => [call.id, call]));
   const changed = new Set<string>();
   for (const message of run) {
     const call =

@@ -1,9 +1,8 @@
 /** Finds a call and its result among the messages of a thread. */
 import { BaseMessage } from "@langchain/core/messages";
-import { isReply, isResult, textOf } from "./messages.ts";
+import { callsOf, isResult, textOf } from "./messages.ts";
 import { keptPathOf } from "./kept-texts.ts";
 
-/** Messages of one graph in a thread. */
 interface Written {
   /** Empty: the main agent's. */
   namespace: string;
@@ -43,7 +42,7 @@ export function findCall(
   { callId, tool, time, since, depth }: WantedCall,
 ): FoundCall | "ambiguous" | undefined {
   const messages = written
-    .filter(({ namespace }) => depthOf(namespace) === depth)
+    .filter(({ namespace }) => namespace.split("|").filter(Boolean).length === depth)
     .flatMap(({ messages: given, ...place }) =>
       [given]
         .flat()
@@ -51,9 +50,7 @@ export function findCall(
         .map((message) => ({ ...place, message })),
     );
   const made = messages.flatMap(({ message, ...place }) => {
-    const own = isReply(message)
-      ? message.tool_calls?.find(({ id, name }) => id === callId && name === tool)
-      : undefined;
+    const own = callsOf(message).find(({ id, name }) => id === callId && name === tool);
     return own === undefined ? [] : [{ ...place, args: own.args }];
   });
   // Subagents of earlier runs in the thread may have used the id too.
@@ -76,8 +73,6 @@ export function findCall(
 
 const graphsOf = (calls: readonly { namespace: string }[]): number =>
   new Set(calls.map(({ namespace }) => namespace)).size;
-
-const depthOf = (namespace: string): number => (namespace === "" ? 0 : namespace.split("|").length);
 
 function resultOf(message: BaseMessage & { status?: string }): NonNullable<FoundCall["result"]> {
   const text = textOf(message);

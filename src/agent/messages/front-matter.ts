@@ -11,7 +11,6 @@ export interface FrontMatter {
   problem?: string;
   /** Why the fields were read line by line, if they were. */
   notice?: string;
-  /** The text after it. */
   body: string;
 }
 
@@ -73,17 +72,9 @@ const FIELD = /^\t*([a-z][\w-]*)[ \t]*:(?:[ \t]+(.*))?$/i;
 /** Capitals begin a sentence (`Context: …`), and these two are the speakers of example dialogues. */
 const IN_TEXTS = /^([A-Z]|(user|assistant)$)/;
 
-interface Field {
-  name: string;
-  lines: string[];
-}
-
-/**
- * Takes each line `name: value` as a field, and the lines up to the next one as its continuation. Of two fields with one
- * name the later counts. Gives `undefined` if no line begins a field.
- */
+/** Each line `name: value` begins a field; of two with one name the later counts. `undefined`: there is none. */
 function looseFields(block: string): Record<string, unknown> | undefined {
-  const fields: Field[] = [];
+  const fields: Array<{ name: string; lines: string[] }> = [];
   for (const line of block.split(/\r?\n/)) {
     const [, name, value = ""] = FIELD.exec(line) ?? [];
     if (name !== undefined && (fields.length === 0 || !IN_TEXTS.test(name)))

@@ -1,9 +1,10 @@
 /** Texts about a goal: for the agent, for its judge, and for the person who decides. */
-import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { VERDICT_WORDS } from "../../core/criteria.ts";
 import { cutMiddle, tailOf } from "../../core/text.ts";
 import type { Question, Todo } from "../../tools/tool.ts";
 import type { CriterionVerdict, GoalRules, GoalState } from "../contracts/goal.ts";
+import { callsOf, isResult } from "./messages.ts";
 
 /** Ends the system prompt of an agent with a goal. Criteria come from a caller: they are quoted. */
 export const goalPrompt = (criteria: readonly string[]): string =>
@@ -30,14 +31,12 @@ const RESULT = 800;
 /** Commands whose results are shown, the newest. */
 const COMMANDS = 20;
 
-/** Everything that is judged. */
 export interface Judged {
   task: string;
   answer: string;
   todos: readonly Todo[];
   /** The conversation of the run, with the results of its calls. */
   messages: readonly BaseMessage[];
-  /** True for tools that run commands. */
   isCommand: (tool: string) => boolean;
 }
 
@@ -58,13 +57,9 @@ export function judgeTask(
 }
 
 function commandsIn(messages: readonly BaseMessage[], isCommand: (tool: string) => boolean): object[] {
-  const results = new Map(
-    messages.flatMap((message) => (ToolMessage.isInstance(message) ? [[message.tool_call_id, message]] : [])),
-  );
-  const calls = messages.flatMap((message) =>
-    AIMessage.isInstance(message) ? (message.tool_calls ?? []) : [],
-  );
-  return calls
+  const results = new Map(messages.filter(isResult).map((message) => [message.tool_call_id, message]));
+  return messages
+    .flatMap(callsOf)
     .filter(({ name }) => isCommand(name))
     .slice(-COMMANDS)
     .map(({ id = "", name, args }) => ({
@@ -123,21 +118,14 @@ export function goalQuestion(
 ): Question {
   const options = canGoOn ? ["accept", "go_on", "stop"] : ["accept", "stop"];
   const labels = canGoOn ? ["Accept the result", "Continue", "Stop"] : ["Accept the result", "Stop"];
+  const description = "Used when it continues.";
+  const hint = { name: "hint", title: "Hint for the agent", description, type: "text" } as const;
   return {
     kind: "ask",
     text: `The goal needs your decision after round ${round} of ${rounds}: ${reason}.\n${openLines(verdicts)}`,
     fields: [
       { name: "decision", title: "Decision", type: "choice", options, labels, required: true },
-      ...(canGoOn
-        ? [
-            {
-              name: "hint",
-              title: "Hint for the agent",
-              description: "Used when it continues.",
-              type: "text" as const,
-            },
-          ]
-        : []),
+      ...(canGoOn ? [hint] : []),
     ],
   };
 }

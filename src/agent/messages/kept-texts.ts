@@ -7,9 +7,7 @@ import type {
   Failure,
   FileInfo,
   FilesUpdate,
-  GlobResult,
   GrepResult,
-  LsResult,
   ThreadFiles,
 } from "../../backends/backend.ts";
 import { contentOf } from "../../backends/file-data.ts";
@@ -18,7 +16,7 @@ import { sortByPath } from "../../backends/search.ts";
 import { wrapBackend } from "../../backends/checked-backend.ts";
 import { StateBackend } from "../../backends/stores/state.ts";
 import { headOf, tailOf, wellFormed } from "../../core/text.ts";
-import type { CallResult } from "../contracts/call.ts";
+import type { CallResult } from "../contracts/middleware.ts";
 import { copyMessage, isHuman, textIn, textOf } from "./messages.ts";
 
 /** Folder for results that are too large for the conversation. */
@@ -39,12 +37,8 @@ export interface Kept {
 }
 
 /**
- * Writes a text that leaves the conversation. If the agent's backend rejects it (read-only, ruled out, no such path),
- * it stays with the thread under the same path, and `withKeptFiles` shows it there.
- *
- * Keeping the same text again changes nothing; another text never takes its place.
- *
- * @returns `undefined` if the text could not be written anywhere.
+ * Writes a text that leaves the conversation; another one never takes its place. If the agent's backend rejects it, it
+ * stays with the thread under the same path, where `withKeptFiles` shows it. `undefined`: it could not be written.
  */
 export async function keepText(
   wanted: string,
@@ -67,10 +61,7 @@ export interface MarkedPart {
   mark: string;
 }
 
-/**
- * Like `keepText`, but appends to a growing file the parts that are not in it yet. A crash loses the thread's record of
- * the file, but not the file.
- */
+/** Like `keepText`, but appends missing parts to a file, which may exist though a crash lost its record. */
 export async function appendParts(
   path: string,
   parts: readonly MarkedPart[],
@@ -109,20 +100,16 @@ function anotherPath(path: string, text: string): string {
   return path.endsWith(".md") ? `${path.slice(0, -3)}-${mark}.md` : `${path}-${mark}`;
 }
 
-/**
- * `backend` with the texts that its thread had to keep, under the paths by which the conversation names
- * them. The same object where there are none.
- *
- * @param folders the folders such texts are in; everywhere else the backend alone answers.
- */
+/** `backend` with texts that its thread had to keep in `folders`, under their paths; itself if there are none. */
 export function withKeptFiles(backend: Backend, files: ThreadFiles, folders: readonly string[]): Backend {
-  const kept = keptIn(files, folders);
+  const isIn = (path: string): boolean => folders.some((folder) => isAtOrBelow(path, folder));
+  const kept: string[] = [];
+  for (const [path] of files.entries()) if (isIn(path)) kept.push(path);
   if (kept.length === 0) return backend;
   const own = ownFiles(files);
   const keeps = (path: string): boolean => kept.includes(normal(path));
-  const hasBelow = (path: string): boolean => kept.some((known) => isAtOrBelow(known, normal(path)));
   const isInside = (path: string): boolean =>
-    folders.some((folder) => isAtOrBelow(normal(path), folder)) && hasBelow(path);
+    isIn(normal(path)) && kept.some((known) => isAtOrBelow(known, normal(path)));
   const shown: Partial<Backend> = {
     read: (path, ...rest) => (keeps(path) ? own : backend).read(path, ...rest),
     readRaw: (path, ...rest) => (keeps(path) ? own : backend).readRaw(path, ...rest),
@@ -130,11 +117,11 @@ export function withKeptFiles(backend: Backend, files: ThreadFiles, folders: rea
     write: (path, ...rest) => (keeps(path) ? own : backend).write(path, ...rest),
     ls: async (path, ...rest) => {
       const lower = await backend.ls(path, ...rest);
-      return isInside(path) ? mergedFiles<LsResult>(lower, await own.ls(path)) : lower;
+      return isInside(path) ? mergedFiles(lower, await own.ls(path)) : lower;
     },
     glob: async (pattern, path = "/", ...rest) => {
       const lower = await backend.glob(pattern, path, ...rest);
-      return isInside(path) ? mergedFiles<GlobResult>(lower, await own.glob(pattern, path)) : lower;
+      return isInside(path) ? mergedFiles(lower, await own.glob(pattern, path)) : lower;
     },
     grep: async (pattern, path, ...rest) => {
       if (typeof path !== "string" || !isInside(path)) return backend.grep(pattern, path, ...rest);
@@ -143,14 +130,6 @@ export function withKeptFiles(backend: Backend, files: ThreadFiles, folders: rea
     },
   };
   return wrapBackend(backend, shown);
-}
-
-function keptIn(files: ThreadFiles, folders: readonly string[]): string[] {
-  const kept: string[] = [];
-  for (const [path] of files.entries()) {
-    if (folders.some((folder) => isAtOrBelow(path, folder))) kept.push(path);
-  }
-  return kept;
 }
 
 function normal(path: string): string {
@@ -178,9 +157,8 @@ const PREVIEW_LINE_CHARS = 1000;
 const CHARS_PER_TOKEN = 4;
 
 /**
- * Moves the text of a result that exceeds `tokens` (about four characters each), or the longer text that it stands
- * for, into a file, and leaves a preview and the file's path in its place. Blocks other than text stay in the result.
- * If the text cannot be kept, as much of it stays as fits.
+ * Moves the text of a result that exceeds `tokens`, or the longer text that it stands for, into a file, and leaves a
+ * preview with its path. Other blocks stay. If the text cannot be kept, as much of it stays as fits.
  */
 export async function evictLargeResult(
   { id = "", name }: ToolCall,
@@ -190,11 +168,11 @@ export async function evictLargeResult(
 ): Promise<{ short: CallResult; kept: Kept | undefined }> {
   const own = textIn(result.content);
   const {
-    text,
+    text = own,
     start = "",
-    end,
+    end = "",
     shown: part,
-  }: NonNullable<CallResult["whole"]> = whole ?? { text: own, end: "" };
+  }: Partial<NonNullable<CallResult["whole"]>> = whole ?? {};
   const kept = await keepText(`${RESULTS_FOLDER}/${sanitizeToolCallId(id)}`, text, place);
   const below = end === "" ? "" : `\n\n${end}`;
   const shown = kept
@@ -206,10 +184,6 @@ export async function evictLargeResult(
 /** True if the text of a result belongs in a file. */
 export const isTooLarge = ({ whole, content }: CallResult, tokens: number): boolean =>
   whole !== undefined || textIn(content).length > tokens * CHARS_PER_TOKEN;
-
-/** True if a message exceeds `tokens`, of about four characters each. */
-const isLarge = (message: BaseMessage, tokens: number): boolean =>
-  textOf(message).length > tokens * CHARS_PER_TOKEN;
 
 /** The placeholder of a result that is in a file: how it begins, and how to read the rest. */
 export function resultPreview(
@@ -278,17 +252,15 @@ export const isEvicted = ({ additional_kwargs: marks }: BaseMessage): boolean =>
 
 /** Messages of persons that exceed `tokens` (about four characters each) and were not moved yet. */
 export function largeMessages(messages: readonly BaseMessage[], tokens: number): HumanMessage[] {
-  return messages.filter(
-    (message): message is HumanMessage =>
-      isHuman(message) && message.id !== undefined && isLarge(message, tokens) && !isEvicted(message),
-  );
+  const isLarge = (message: BaseMessage): boolean => textOf(message).length > tokens * CHARS_PER_TOKEN;
+  return messages
+    .filter(isHuman)
+    .filter((message) => message.id !== undefined && isLarge(message) && !isEvicted(message));
 }
 
 /**
- * Moves the text of a person's message into a file below `folder`: what it gives back has the same id, stands
- * for the message from now on, and always has the same bytes. Blocks other than text stay in it.
- *
- * @returns `undefined` when the text could not be kept, or is no longer than what would stand for it.
+ * Moves the text of a person's message into a file below `folder`. The short message has the same id, stands for it from
+ * now on, and always has the same bytes. `undefined`: it could not be kept, or is no longer than what would stand for it.
  */
 export async function evictLargeMessage(
   message: HumanMessage,
@@ -305,7 +277,6 @@ export async function evictLargeMessage(
   return { message: copyMessage(message, { content, additional_kwargs }), kept };
 }
 
-/** Content with `text` instead of all its text. */
 export function withText<Block extends { type: string }>(
   content: string | Block[],
   text: string,

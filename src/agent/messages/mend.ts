@@ -5,56 +5,27 @@ import { byIdentity } from "../../core/by-identity.ts";
 import { wellFormed } from "../../core/text.ts";
 import { copyMessage, isReply, isResult } from "./messages.ts";
 
-const UNFINISHED = "Tool call was cancelled or did not complete.";
-
 /**
- * The history as a model may see it: every tool call is followed by exactly one result, results come in
- * call order right after their reply, and results without a call are left out. Linear in the number of
- * messages; a history that is correct already is returned as the same object.
+ * The history with exactly one result for each call, in call order behind their reply, and no others. Linear in the
+ * number of messages; a history that is correct already is returned as the same object.
  */
 export function repairHistory(messages: BaseMessage[]): BaseMessage[] {
-  if (isWhole(messages)) return messages;
   const results = new Map<string, ToolMessage>();
   for (const message of messages) {
-    if (isResult(message) && !results.has(message.tool_call_id)) {
-      results.set(message.tool_call_id, message);
-    }
+    if (isResult(message) && !results.has(message.tool_call_id)) results.set(message.tool_call_id, message);
   }
   const repaired: BaseMessage[] = [];
   const answered = new Set<string>();
   for (const message of messages) {
     if (isResult(message)) continue;
     repaired.push(message);
-    for (const call of callsOf(message)) {
+    for (const call of allCallsOf(message)) {
       if (answered.has(call.id)) continue;
       answered.add(call.id);
       repaired.push(results.get(call.id) ?? unfinished(call));
     }
   }
-  return repaired;
-}
-
-/** True if every reply is followed by the results of its calls in their order, and by no other results. */
-function isWhole(messages: readonly BaseMessage[]): boolean {
-  const made = new Set<string>();
-  let due: ReadonlyArray<{ id?: string }> = [];
-  let given = 0;
-  for (const message of messages) {
-    if (isResult(message)) {
-      if (message.tool_call_id !== due[given]?.id) return false;
-      given += 1;
-      continue;
-    }
-    if (given < due.length) return false;
-    given = 0;
-    due = isReply(message) ? (message.tool_calls ?? []) : [];
-    if (isReply(message) && (message.invalid_tool_calls ?? []).length > 0) return false;
-    for (const { id } of due) {
-      if (!id || made.has(id)) return false;
-      made.add(id);
-    }
-  }
-  return given === due.length;
+  return isSame(repaired, messages) ? messages : repaired;
 }
 
 interface CallRef {
@@ -63,7 +34,7 @@ interface CallRef {
 }
 
 /** All calls of a reply, those with arguments that could not be parsed included. */
-function callsOf(message: BaseMessage): CallRef[] {
+function allCallsOf(message: BaseMessage): CallRef[] {
   if (!isReply(message)) return [];
   const { tool_calls: valid = [], invalid_tool_calls: invalid = [] } = message;
   const calls = [...valid, ...invalid];
@@ -71,15 +42,14 @@ function callsOf(message: BaseMessage): CallRef[] {
 }
 
 function unfinished({ id, name }: CallRef): ToolMessage {
-  return new ToolMessage({ content: UNFINISHED, name, tool_call_id: id, status: "error" });
+  const content = "Tool call was cancelled or did not complete.";
+  return new ToolMessage({ content, name, tool_call_id: id, status: "error" });
 }
 
-type Content = BaseMessage["content"];
+type Blocks = Exclude<BaseMessage["content"], string>;
+type Block = Blocks[number];
 
-/**
- * Messages without what providers refuse: blank texts, replies that say nothing, half characters. A history
- * that is fine is returned as the same object, and each message is looked at once.
- */
+/** Messages without blank texts, empty replies and half characters. A fine history is returned as the same object. */
 export function cleanMessages(messages: BaseMessage[]): BaseMessage[] {
   if (messages.every((message) => mendedOf(message) === message)) return messages;
   return messages.flatMap((message) => mendedOf(message) ?? []);
@@ -99,7 +69,7 @@ function mend(message: BaseMessage): BaseMessage | null {
 
 const mendText = (text: string): string => (text.trim() === "" ? "" : wellFormed(text));
 
-function mendBlocks(blocks: Exclude<Content, string>): Exclude<Content, string> {
+function mendBlocks(blocks: Blocks): Blocks {
   const mended = blocks.flatMap((given) => {
     // Pieces of streams were joined by it; other providers refuse it.
     const { index: _index, ...plain } = given;
@@ -109,12 +79,11 @@ function mendBlocks(blocks: Exclude<Content, string>): Exclude<Content, string> 
     if (text === "") return [];
     return [text === block["text"] ? block : { ...block, text }];
   });
-  const isSame = mended.length === blocks.length && mended.every((block, i) => block === blocks[i]);
-  return isSame ? blocks : mended;
+  return isSame(mended, blocks) ? blocks : mended;
 }
 
-type Blocks = Exclude<BaseMessage["content"], string>;
-type Block = Blocks[number];
+const isSame = (one: readonly unknown[], other: readonly unknown[]): boolean =>
+  one.length === other.length && one.every((item, at) => item === other[at]);
 
 /** Blocks of Anthropic's replies that OpenAI's package would pass on and OpenAI would refuse. */
 const ANTHROPIC_ONLY: ReadonlySet<string> = new Set([
@@ -128,9 +97,8 @@ const ANTHROPIC_ONLY: ReadonlySet<string> = new Set([
 export const isOpenAi = (model: BaseChatModel): boolean => model._llmType().includes("openai");
 
 /**
- * Messages as OpenAI takes them, whoever made them: replies without another provider's blocks, and tool
- * results as text, each group of them followed by the media that were in it. A message that needs no change
- * stays the same object.
+ * Messages for OpenAI: replies without other providers' blocks, results as text, each group followed by its media. A
+ * message that needs no change stays the same object.
  */
 export function openAiHistory(messages: BaseMessage[]): BaseMessage[] {
   const history: BaseMessage[] = [];
@@ -167,7 +135,7 @@ function withoutMedia(message: ToolMessage, content: Blocks): BaseMessage {
 /** The media of a caller's message, in the form of OpenAI's package. */
 function ownForm(message: BaseMessage, content: Blocks): BaseMessage {
   const own = content.map((block) => (isMedia(block) ? toOpenAi(block) : block));
-  return own.every((block, i) => block === content[i]) ? message : copyMessage(message, { content: own });
+  return isSame(own, content) ? message : copyMessage(message, { content: own });
 }
 
 function withoutForeign(message: AIMessage, content: Blocks): BaseMessage {

@@ -13,6 +13,7 @@ import {
   coerceMessageLikeToMessage,
   isBaseMessageChunk,
 } from "@langchain/core/messages";
+import type { ToolCall } from "@langchain/core/messages/tool";
 import type { ContentBlock } from "../../tools/tool.ts";
 import type { InboxMessage } from "../contracts/state.ts";
 import { byIdentity } from "../../core/by-identity.ts";
@@ -26,38 +27,44 @@ export const isReply = (message: BaseMessage): message is AIMessage => message.t
 export const isResult = (message: BaseMessage): message is ToolMessage => message.type === "tool";
 
 export const isPerson = (message: BaseMessage): message is HumanMessage =>
-  isHuman(message) && message.additional_kwargs["lc_source"] !== REPORT;
+  isHuman(message) && sourceOf(message) !== "report";
 
 /** True for words of a person, and for what came in that form. */
 export const isHuman = (message: BaseMessage): message is HumanMessage => message.type === "human";
 
-/** The mark of the report of a subagent that worked in the background. */
-const REPORT = "report";
+/** The calls of a reply; none of other messages. */
+export const callsOf = (message: BaseMessage | undefined): ToolCall[] =>
+  message && isReply(message) ? (message.tool_calls ?? []) : [];
+
+/** The newest reply that made a call, its place in the thread, and the call. */
+export function replyWith(
+  messages: readonly BaseMessage[],
+  callId: string | undefined,
+): { at: number; reply: AIMessage; call: ToolCall } | undefined {
+  const at = messages.findLastIndex((message) => callsOf(message).some(({ id }) => id === callId));
+  const reply = messages[at];
+  const call = callsOf(reply).find(({ id }) => id === callId);
+  return reply && isReply(reply) && call ? { at, reply, call } : undefined;
+}
+
+/** The messages before the newest reply that made a call. */
+export const beforeReply = (messages: BaseMessage[], callId: string): BaseMessage[] =>
+  messages.slice(0, replyWith(messages, callId)?.at ?? 0);
 
 /** The text of a message: LangChain's `text`, which takes a string through all its content formats each time. */
 export const textOf = (message: BaseMessage): string =>
   typeof message.content === "string" ? message.content : message.text;
 
-/** The text in the content of a result. */
 export const textIn = (content: string | readonly ContentBlock[]): string =>
   typeof content === "string"
     ? content
     : content.map(({ type, text }) => (type === "text" ? String(text) : "")).join("");
 
 /** Text of the newest assistant message that has any; empty when there is none. */
-export function lastAnswer(messages: readonly BaseMessage[]): string {
-  for (let i = messages.length - 1; i >= 0; i -= 1) {
-    const message = messages[i];
-    if (AIMessage.isInstance(message) && message.text.trim() !== "") return message.text;
-  }
-  return "";
-}
+export const lastAnswer = (messages: readonly BaseMessage[]): string =>
+  messages.findLast((message) => AIMessage.isInstance(message) && message.text.trim() !== "")?.text ?? "";
 
-interface Change {
-  content: BaseMessage["content"];
-  tool_calls?: NonNullable<AIMessage["tool_calls"]>;
-  additional_kwargs?: BaseMessage["additional_kwargs"];
-}
+type Change = Pick<BaseMessage, "content"> & Partial<Pick<AIMessage, "tool_calls" | "additional_kwargs">>;
 
 /** The same message with another content, other marks and, of a reply, other calls. */
 export function copyMessage(message: BaseMessage, change: Change): BaseMessage {
@@ -84,7 +91,8 @@ const FEW = 32;
  */
 export function foldMessages(state: BaseMessage[], writes: Writes): BaseMessage[] {
   const added = (writes.flat() as BaseMessageLike[]).map(toMessage); // TypeScript also flattens contents
-  const messages: Array<BaseMessage | undefined> = isMessage(state[0]) ? [...state] : state.map(toMessage);
+  const isRead = BaseMessage.isInstance(state[0]);
+  const messages: Array<BaseMessage | undefined> = isRead ? [...state] : state.map(toMessage);
   const places = added.length > FEW && new Map(messages.map((message, at) => [message?.id, at]));
   const placeOf = (id: string): number =>
     places ? (places.get(id) ?? -1) : messages.findLastIndex((known) => known?.id === id);
@@ -151,13 +159,26 @@ function inCallOrder(messages: BaseMessage[], start: number): BaseMessage[] {
   return messages;
 }
 
-const isMessage = (value: unknown): value is BaseMessage => BaseMessage.isInstance(value);
-
-/** The mark of a message from the inbox in a thread, as LangChain's own middleware marks what it adds. */
-const SOURCE = "inbox";
-
 export const inboxMessage = ({ id, text, from }: InboxMessage): HumanMessage =>
-  new HumanMessage({ id, content: text, additional_kwargs: { lc_source: from ? REPORT : SOURCE } });
+  messageFrom(from ? "report" : "inbox", id, text);
+
+/** A message about the goal of a run, from its judge or from a person who decided about it. */
+export const goalMessage = (id: string, content: string): HumanMessage => messageFrom("goal", id, content);
+
+/** The message that an agent gets before it ends. */
+export const endCheckMessage = (id: string, content: string): HumanMessage =>
+  messageFrom("end_check", id, content);
+
+/** Marks a message as LangChain's own middleware marks what it adds. */
+const messageFrom = (source: (typeof SOURCES)[number], id: string, content: string): HumanMessage =>
+  new HumanMessage({ id, content, additional_kwargs: { lc_source: source } });
+
+/** The origins of messages that are not tasks: a report is that of a subagent in the background. */
+const SOURCES = ["report", "inbox", "goal", "end_check"] as const;
+
+const sourceOf = ({ additional_kwargs: { lc_source: source } }: BaseMessage): unknown => source;
+
+export const isEndCheck = (message: BaseMessage): boolean => sourceOf(message) === "end_check";
 
 /** The mark of a task with the note that only the model reads. */
 const START_NOTE = "start_note";
@@ -196,23 +217,6 @@ export const withStartNote = byIdentity((message: BaseMessage): BaseMessage => {
   return copyMessage(message, { content: notes.reduce(withEnd, message.content), additional_kwargs: {} });
 });
 
-/** The mark of a message about the goal of a run, from its judge or from a person who decided about it. */
-const GOAL_SOURCE = "goal";
-
-export const goalMessage = (id: string, content: string): HumanMessage =>
-  new HumanMessage({ id, content, additional_kwargs: { lc_source: GOAL_SOURCE } });
-
-/** The mark of the message that an agent gets before it ends. */
-const END_CHECK_SOURCE = "end_check";
-
-export const endCheckMessage = (id: string, content: string): HumanMessage =>
-  new HumanMessage({ id, content, additional_kwargs: { lc_source: END_CHECK_SOURCE } });
-
-export const isEndCheck = ({ additional_kwargs: { lc_source: source } }: BaseMessage): boolean =>
-  source === END_CHECK_SOURCE;
-
-const DURING_WORK: ReadonlySet<unknown> = new Set([SOURCE, GOAL_SOURCE, END_CHECK_SOURCE]);
-
 /** True if a message is a task, not one that arrived during the work on a task. */
 export const isTask = (message: BaseMessage): message is HumanMessage =>
-  isPerson(message) && !DURING_WORK.has(message.additional_kwargs["lc_source"]);
+  isHuman(message) && !SOURCES.some((source) => source === sourceOf(message));

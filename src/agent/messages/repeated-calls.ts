@@ -27,10 +27,7 @@ interface Turn {
   results: ToolMessage[];
 }
 
-/**
- * Counts the newest turns of a run in which every call, with its result, stands in an earlier turn too. Looks back
- * at `most` turns and one cycle, so that the cost does not grow with the run.
- */
+/** Counts the newest turns that only repeat earlier ones. Looks back at `most` turns and one cycle. */
 export function repeatedTurns(messages: readonly BaseMessage[], most: number): number {
   const turns = newestTurns(messages, most + LONGEST_CYCLE).map(exchanges);
   let repeated = 0;
@@ -52,10 +49,7 @@ export function isRepeated(messages: readonly BaseMessage[], result: ToolMessage
   return exchanges({ reply, results: [result] }).every((exchange) => earlier.includes(exchange));
 }
 
-/**
- * True if a call failed, and the calls of the same tool before it in this run failed alike, at least two of them, each
- * with other arguments. Calls of one reply count as one.
- */
+/** True if at least two earlier calls of the same tool failed like this one, each with other arguments. */
 export function failsAlike(messages: readonly BaseMessage[], call: ToolCall, result: ToolMessage): boolean {
   const failure = failureOf(call, result);
   if (failure === undefined) return false;

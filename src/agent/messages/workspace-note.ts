@@ -2,7 +2,6 @@
 import { displayName } from "../../core/text.ts";
 
 export interface WorkspaceFacts {
-  /** Path of the folder in the tree. */
   path: string;
   /** Names at its top, folders with a slash at their end. */
   names: readonly string[];

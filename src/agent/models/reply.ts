@@ -15,7 +15,7 @@ import { headOf, oneLine, wellFormed } from "../../core/text.ts";
 import { isRecord, memberOf, parsedJson } from "../../core/unknown.ts";
 import { isReply, textOf } from "../messages/messages.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
-import type { Step } from "../contracts/step.ts";
+import type { Step } from "../contracts/middleware.ts";
 import { costOf, reportedModel } from "../budget/prices.ts";
 
 /** Facts and mending of a model's reply: its name, why it ended, its size, and calls that cannot be read. */

@@ -1,7 +1,7 @@
 /** The events of the subagents of a step. */
 import { firstSentence, oneLine } from "../../core/text.ts";
 import type { AgentPathSegment } from "../contracts/state.ts";
-import type { Step } from "../contracts/step.ts";
+import type { Step } from "../contracts/middleware.ts";
 
 /** The place of a subagent below the agent that calls it. */
 export const agentSegment = (callId: string, name: string, description: string): AgentPathSegment => ({

@@ -1,13 +1,11 @@
-/**
- * Files while a step works: calls of one reply see each other's changes, and reads and writes of a file keep their order.
- */
+/** Files while a step works: calls of one reply see each other's changes, and reads and writes keep their order. */
 import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import { byIdentity } from "../../core/by-identity.ts";
 import type { FileData, FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
 import { isAtOrBelow } from "../../backends/paths.ts";
 import type { ToolKind } from "../../tools/tool.ts";
-import type { AgentTool } from "../contracts/call.ts";
+import type { AgentTool } from "../contracts/middleware.ts";
 import type { FilesState } from "../contracts/state.ts";
 
 interface Change {
@@ -19,12 +17,16 @@ interface Change {
 type Changes = Map<string, Change>;
 
 /**
- * Changes that calls of one step made, by the state value the step started from.
- *
- * All tasks of a step read the same value of the `files` channel, so it identifies the step; when the
- * step ends the channel gets a new value and the changes, by then part of it, are forgotten with the old.
+ * Changes that calls of one step made, by the value of the `files` channel that all of them read. At the end of the step
+ * the channel gets a new value, with the changes, and they are forgotten with the old one.
  */
 const stepChanges = new WeakMap<FilesState, Changes>();
+
+function changesOf(base: FilesState): Changes {
+  const known = stepChanges.get(base) ?? new Map();
+  stepChanges.set(base, known);
+  return known;
+}
 
 /** Thread files as one step sees them: state, then what finished calls of this step changed. */
 export class StepFiles implements ThreadFiles {
@@ -33,23 +35,12 @@ export class StepFiles implements ThreadFiles {
   readonly #parent: ThreadFiles | undefined;
   readonly #callId: string | undefined;
 
-  private constructor(
-    base: FilesState,
-    changes: Changes,
-    parent: ThreadFiles | undefined,
-    callId: string | undefined,
-  ) {
+  /** `parent`: files of the agent that delegated, below everything this agent changed. */
+  constructor(base: FilesState, parent?: ThreadFiles, callId?: string, changes = changesOf(base)) {
     this.#base = base;
     this.#changes = changes;
     this.#parent = parent;
     this.#callId = callId;
-  }
-
-  /** `parent`: files of the agent that delegated, below everything this agent changed. */
-  static of(base: FilesState, parent?: ThreadFiles, callId?: string): StepFiles {
-    let changes = stepChanges.get(base);
-    if (!changes) stepChanges.set(base, (changes = new Map()));
-    return new StepFiles(base, changes, parent, callId);
   }
 
   /** True if this process knows the step that started from `base`. */
@@ -74,10 +65,7 @@ export class StepFiles implements ThreadFiles {
     for (const [path, { data }] of this.#changes) if (data) yield [path, data];
   }
 
-  /**
-   * Numbers each new content in place: the state takes the changes of a step in the order of its calls,
-   * which is not the order they were made in.
-   */
+  /** Numbers new content: the state takes changes in the order of calls, not in that of the changes. */
   apply(update: FilesUpdate): void {
     for (const [path, data] of Object.entries(update)) {
       if (data) data.revision = (this.get(path)?.revision ?? 0) + 1;
@@ -88,9 +76,8 @@ export class StepFiles implements ThreadFiles {
   /** Takes over what a call of this step changed before the process ended. */
   restore(update: FilesUpdate): void {
     for (const [path, data] of Object.entries(update)) {
-      const known = this.#changes.get(path)?.data;
-      if (isOlder(data, known)) continue;
-      this.#changes.set(path, { data, callId: this.#callId });
+      if (!isOlder(data, this.#changes.get(path)?.data))
+        this.#changes.set(path, { data, callId: this.#callId });
     }
   }
 
@@ -101,7 +88,7 @@ export class StepFiles implements ThreadFiles {
 
   /** The files as they were when the step started: the same at every restart of one of its calls. */
   atStart(): ThreadFiles {
-    return new StepFiles(this.#base, new Map(), this.#parent, undefined);
+    return new StepFiles(this.#base, this.#parent, undefined, new Map());
   }
 }
 
@@ -116,41 +103,31 @@ type End = "answered" | "open";
 /** Ends of the calls of a step, by the state value the step started from, which identifies it; see `StepFiles`. */
 const endsIn = byIdentity((_step: FilesState) => new Map<string, Promise<End>>());
 
-/**
- * Does the work of a call so that other calls of its step can wait for the end of it. `oneByOne`: begins when the
- * calls before it have ended.
- */
-export async function asSibling<Result>(
+/** Does the work of a call; others of its step can wait for its end. `oneByOne`: it begins after those before it. */
+export function asSibling<Result>(
   step: FilesState,
   { callId, oneByOne }: { callId: string; oneByOne: boolean },
   work: () => Promise<Result>,
 ): Promise<Result> {
   const known = endsIn(step);
   const before = oneByOne ? [...known.values()].at(-1) : undefined;
-  let tell: (end: End) => void = () => undefined;
-  known.set(callId, new Promise((resolve) => (tell = resolve)));
-  try {
-    await before;
-    const result = await work();
-    tell("answered");
-    return result;
-  } catch (error) {
-    tell("open");
-    throw error;
-  }
+  const done = Promise.resolve(before).then(work);
+  const end = done.then<End, End>(
+    () => "answered",
+    () => "open",
+  );
+  known.set(callId, end);
+  return done;
 }
 
-/** The calls of a reply, and the tools they are made of. */
 export interface Reply {
   readonly calls: readonly ToolCall[];
   readonly tools: ReadonlyMap<string, AgentTool>;
 }
 
 /**
- * Waits for the calls that stand before `callId` in its reply and do the opposite, reading or writing, at, above or
- * below its `path`. Calls of a reply run at once, but a read shows what was written before it, and nothing from after it.
- *
- * @returns writes that were not made yet, because a person is asked about them.
+ * Waits for calls before `callId` in its reply that do the opposite, reading or writing, at, above or below its `path`: a
+ * read shows what was written before it. Returns writes that were not made yet, because a person is asked about them.
  */
 export async function earlierCalls(
   step: FilesState,

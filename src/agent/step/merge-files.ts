@@ -19,9 +19,8 @@ export interface MergedFiles {
 }
 
 /**
- * Brings a subagent's files back without losing anything. A path that others changed at the same time is merged line by
- * line. If both changed the same lines, the path keeps the earlier content and the subagent's content is written next
- * to it.
+ * Brings a subagent's files back. A path that others changed too is merged line by line; where both changed the same
+ * lines, the path keeps the earlier content and the subagent's is written next to it.
  */
 export function mergeFiles(
   changed: FilesState,

@@ -5,7 +5,7 @@ import * as mini from "zod/mini";
 import { z as z3 } from "zod/v3";
 import { toAgentTool } from "../../../src/agent/langgraph/foreign-tool.ts";
 import { argumentsCheck } from "../../../src/agent/calls/arguments.ts";
-import type { ToolInput } from "../../../src/agent/contracts/call.ts";
+import type { ToolInput } from "../../../src/agent/contracts/middleware.ts";
 
 const NOTE = {
   type: "object",

@@ -15,7 +15,7 @@ import {
   type StoredOutcome,
   buildAgent,
 } from "../../../src/agent/agent.ts";
-import type { ToolFunction } from "../../../src/agent/contracts/call.ts";
+import type { ToolFunction } from "../../../src/agent/contracts/middleware.ts";
 import { attempts } from "../../support/effort.ts";
 import { type End, MortalProcess } from "../../support/mortal-process.ts";
 import { resumeAgentInput, toolMessages } from "../../support/run-agent.ts";

@@ -5,7 +5,7 @@ import { beforeEach, expect, test } from "vitest";
 import { z } from "zod";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import type { DeepAgentParams } from "../../../src/agent/build/params.ts";
-import type { ToolFunction } from "../../../src/agent/contracts/call.ts";
+import type { ToolFunction } from "../../../src/agent/contracts/middleware.ts";
 import { type ScriptedReply, scriptedModel } from "../../support/scripted-model.ts";
 
 /** Calls of tools, in the order in which they were made. */

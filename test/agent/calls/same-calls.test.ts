@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { AgentTool } from "../../../src/agent/contracts/call.ts";
+import type { AgentTool } from "../../../src/agent/contracts/middleware.ts";
 import { toAgentTool } from "../../../src/agent/langgraph/foreign-tool.ts";
 import { sameCalls } from "../../../src/agent/calls/seal.ts";
 import { editFileTool } from "../../../src/tools/edit-file.ts";

@@ -1,6 +1,6 @@
 import { Command } from "@langchain/langgraph";
 import { expect, it } from "vitest";
-import type { StoredOutcome } from "../../../src/agent/contracts/call.ts";
+import type { StoredOutcome } from "../../../src/agent/contracts/middleware.ts";
 import { fromOutcome, toOutcome } from "../../../src/agent/langgraph/outcome.ts";
 import { storedEffects } from "../../../src/agent/langgraph/stored-result.ts";
 

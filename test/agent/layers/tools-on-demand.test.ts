@@ -4,7 +4,7 @@ import { expect, it } from "vitest";
 import { z } from "zod";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import type { DeepAgentParams } from "../../../src/agent/build/params.ts";
-import type { ToolFunction } from "../../../src/agent/contracts/call.ts";
+import type { ToolFunction } from "../../../src/agent/contracts/middleware.ts";
 import { findTools } from "../../../src/tools/find-tools.ts";
 import { type ScriptedReply, scriptedModel } from "../../support/scripted-model.ts";
 
