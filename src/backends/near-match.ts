@@ -29,7 +29,8 @@ export function nearestLines(text: string, missing: string): string | undefined 
   const wanted = missing.replace(/^\n+|\n+$/g, "").split(/\r?\n/);
   if (wanted.every((line) => line.trim() === "")) return undefined;
   for (const [difference, fold] of FOLDS) {
-    const at = indexOfLines(lines.map(fold), wanted.map(fold));
+    const [folded, part] = [lines.map(fold), wanted.map(fold)];
+    const at = folded.findIndex((_, start) => part.every((line, index) => folded[start + index] === line));
     if (at !== -1)
       return shown(lines, at, wanted.length, `differ${wanted.length === 1 ? "s" : ""} in ${difference}`);
   }
@@ -45,10 +46,6 @@ export function nearestLines(text: string, missing: string): string | undefined 
 const MAX_WANTED = 50;
 /** A shorter line stands in many places. */
 const MIN_LINE = 8;
-
-function indexOfLines(lines: readonly string[], wanted: readonly string[]): number {
-  return lines.findIndex((_, at) => wanted.every((line, index) => lines[at + index] === line));
-}
 
 function shown(lines: readonly string[], at: number, count: number, difference: string): string {
   const end = Math.min(at + count, lines.length);

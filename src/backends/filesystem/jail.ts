@@ -220,17 +220,12 @@ export class Jail {
   }
 
   /** Calls `use` with the directory at `segments`, which is closed afterwards. */
-  async inDirectory<Result>(
+  inDirectory<Result>(
     segments: readonly string[],
     options: WalkOptions,
     use: (directory: DirectoryHandle, segments: readonly string[]) => Result | Promise<Result>,
   ): Promise<Result> {
-    const walk = this.#walk([...segments, "."], options);
-    try {
-      return await use(walk.directory, walk.segments);
-    } finally {
-      walk.directory.close();
-    }
+    return this.atEntry([...segments, "."], options, (found) => use(found.directory, found.segments));
   }
 
   /** Calls `use` with the entry at `segments`, whose directory is closed afterwards. The root has no entry. */

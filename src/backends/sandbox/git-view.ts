@@ -75,13 +75,11 @@ function commonFolder(worktree: string, at: string): SandboxMount | undefined {
 /** The name and the address that Git writes into commits in this folder, as environment of commands. */
 export async function gitIdentity(folder: string): Promise<Record<string, string>> {
   const env: Record<string, string> = {};
-  for (const [key, name] of [
-    ["user.name", "NAME"],
-    ["user.email", "EMAIL"],
-  ] as const) {
-    const answer = await runGit(folder, ["config", "--get", key], { timeout: 5000 }).catch(() => "");
-    const value = answer.trim();
-    if (value !== "") Object.assign(env, { [`GIT_AUTHOR_${name}`]: value, [`GIT_COMMITTER_${name}`]: value });
+  for (const name of ["name", "email"]) {
+    const asked = runGit(folder, ["config", "--get", `user.${name}`], { timeout: 5000 });
+    const value = (await asked.catch(() => "")).trim();
+    if (value === "") continue;
+    for (const role of ["AUTHOR", "COMMITTER"]) env[`GIT_${role}_${name.toUpperCase()}`] = value;
   }
   return env;
 }

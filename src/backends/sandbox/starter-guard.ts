@@ -44,16 +44,11 @@ export class StarterGuards {
     const guarded = isApproved ? this.#repositories : [this.#workspace, ...this.#repositories];
     if (guarded.length === 0) return undefined;
     const places = guarded.map(({ find }) => find());
-    const problem = linkProblem(
-      this.#root,
-      places.flatMap(({ links }) => links),
-    );
+    const all = (kind: keyof ProtectedPlaces): string[] => places.flatMap((found) => found[kind]);
+    const problem = linkProblem(this.#root, all("links"));
     if (problem !== undefined) return { code: "unsupported", error: `The command was not run: ${problem}` };
     try {
-      const held = Placeholders.hold(
-        places.flatMap(({ missing }) => missing),
-        places.flatMap(({ withoutCommonFolder }) => withoutCommonFolder),
-      );
+      const held = Placeholders.hold(all("missing"), all("withoutCommonFolder"));
       this.#will ??= new LastWill({
         file: "/bin/sh",
         args: ["-c", REMOVE_HOLDERS, ownHolders(), ...held.folders],

@@ -89,14 +89,6 @@ export type StoreNamespace = readonly string[] | ((runtime: Partial<BackendRunti
 
 const COMPONENT = /^[A-Za-z0-9_.@+:~-]+$/;
 
-/** The namespace of a call. Throws `ConfigurationError` if it is invalid. */
-function namespaceOf(configured: StoreNamespace | undefined, runtime: BackendRuntime | undefined): string[] {
-  const assistant = runtime?.assistantId;
-  const fallback = assistant === undefined ? ["filesystem"] : [assistant, "filesystem"];
-  const chosen = typeof configured === "function" ? configured(runtime ?? {}) : configured;
-  return checkNamespace(chosen ?? fallback);
-}
-
 /** @throws ConfigurationError for an invalid namespace, and for parts for which a run has no value. */
 function checkNamespace(given: readonly string[]): string[] {
   const parts: readonly unknown[] = Array.isArray(given) ? given : [];
@@ -280,8 +272,13 @@ export class StoreBackend extends FileStoreBackend {
   }
 }
 
+/** Throws `ConfigurationError` for an invalid namespace. */
 function openFiles(runtime: BackendRuntime | undefined, options: StoreBackendOptions) {
   const store = options.store ?? runtime?.store;
   if (store === undefined) return storeMissing();
-  return new StoreFiles(unbatched(store), namespaceOf(options.namespace, runtime));
+  const { namespace } = options;
+  const chosen = typeof namespace === "function" ? namespace(runtime ?? {}) : namespace;
+  const assistant = runtime?.assistantId;
+  const usual = assistant === undefined ? ["filesystem"] : [assistant, "filesystem"];
+  return new StoreFiles(unbatched(store), checkNamespace(chosen ?? usual));
 }
