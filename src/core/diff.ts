@@ -44,6 +44,17 @@ export function diffCounts(diff: string): DiffCounts {
   return { added: countOf("add"), removed: countOf("del") };
 }
 
+/** The counts of several changes together; `undefined` as soon as those of one are not known. */
+export function sumOfCounts(all: readonly Partial<DiffCounts>[]): DiffCounts | undefined {
+  const sum = { added: 0, removed: 0 };
+  for (const { added, removed } of all) {
+    if (added === undefined || removed === undefined) return undefined;
+    sum.added += added;
+    sum.removed += removed;
+  }
+  return sum;
+}
+
 /** The first lines of a diff, in about `limit` UTF-16 units, and how many lines more it has. */
 export function cutDiff(diff: string, limit: number): string {
   if (diff.length <= limit) return diff;

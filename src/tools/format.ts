@@ -49,6 +49,10 @@ export function splitLines(content: string, count?: number): string[] {
 export const counted = (count: number, one: string, many = `${one}s`): string =>
   `${count} ${count === 1 ? one : many}`;
 
+/** Offers to apply some of the files of a change. */
+export const applyFilesText = (some: number, all: number): string =>
+  some === all ? `Apply ${all === 1 ? "the file" : `all ${all} files`}` : `Apply ${some} of ${all} files`;
+
 /** `text`, and below it the notices there are, after a blank line. */
 export function withNotices(text: string, notices: readonly string[]): string {
   return notices.length === 0 ? text : `${text}\n\n${notices.join("\n")}`;

@@ -1,6 +1,6 @@
 /** The question of a run that works on a copy: what of its changes is applied. */
 import { oneLine } from "../core/text.ts";
-import { counted } from "./format.ts";
+import { applyFilesText, counted } from "./format.ts";
 import type { Answer, Field, Question, ReviewChoice, ReviewedFile, Value } from "./tool.ts";
 
 type ReviewQuestion = Extract<Question, { kind: "review" }>;
@@ -56,7 +56,7 @@ export function reviewFields(question: ReviewQuestion): Field[] {
   const [plain, listed] = [plainFiles(question), listedFiles(question)];
   const isListed = listed.length > 1 && listed.length <= MOST_LISTED;
   const decisions = [
-    { option: "all", label: applyText(plain.length, question.files.length), isOffered: plain.length > 0 },
+    { option: "all", label: applyFilesText(plain.length, question.files.length), isOffered: plain.length > 0 },
     { option: "chosen", label: "Apply the chosen files", isOffered: isListed },
     { option: "branch", label: BRANCH, isOffered: hasBranches && plain.length > 0 },
     { option: "none", label: NOTHING_NOW, isOffered: true },
@@ -93,9 +93,6 @@ export function reviewFields(question: ReviewQuestion): Field[] {
 
 const BRANCH = "Make a branch of it, and leave the folder as it is";
 const NOTHING_NOW = "Apply nothing now: it stays with the run and can be applied later";
-
-const applyText = (plain: number, all: number): string =>
-  plain === all ? `Apply ${all === 1 ? "the file" : `all ${all} files`}` : `Apply ${plain} of ${all} files`;
 
 /** Reads the answer of a form. */
 export function readReview(question: ReviewQuestion, values: Readonly<Record<string, Value>>): Checked {

@@ -21,7 +21,7 @@ export class HttpPage {
   constructor(options: HttpPageOptions, { tokens }: Pick<TokenSignInOptions, "tokens">) {
     const base = options.publicUrl?.pathname.replace(/(?<!\/)\/+$/, "") ?? "";
     this.#publicUrl = options.publicUrl;
-    const own = new TokenSignIn({ ...options, base, tokens });
+    const own = new TokenSignIn({ ...options, tokens });
     const { key, sharedRuns: runs, logger } = options;
     const sharing = runs && new SharedLinks({ key, runs });
     const signIn = sharing === undefined ? own : new SharingSignIn(own, sharing, logger);

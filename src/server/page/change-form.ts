@@ -6,15 +6,12 @@ import type { ReviewChoice } from "../../tools/tool.ts";
 import { type ChosenOfFile, boxesOf } from "../views/room/proposed-file.ts";
 import { filesText } from "../views/room/proposed-words.ts";
 import { PROPOSED } from "../views/room/review.ts";
-import {
-  type ProposedContext,
-  type StampedChange,
-  chosenIn,
-  plainFiles,
-  stamped,
-  textOf,
-} from "./proposed.ts";
+import { type StampedChange, chosenIn, plainFiles, stamped } from "./proposed.ts";
+import { textOf } from "./responses.ts";
+import type { ScreenContext } from "./screen.ts";
 
+/** The part of a choice that is about single files. */
+type OfFiles = Required<Pick<ReviewChoice, "apply" | "over" | "fit" | "refused">>;
 type ReadChange = { ok: true; choice: ReviewChoice } | { ok: false; problem: string };
 
 const MAX_MESSAGE = 4000;
@@ -26,12 +23,7 @@ function readChange(read: StampedChange, form: URLSearchParams): ReadChange {
   const stale = staleIn(read, form);
   if (stale > 0) return { ok: false, problem: `${filesText(stale)} that you chose ${STALE}` };
   const chosen = chosenIn(read, form);
-  const choice: Required<Pick<ReviewChoice, "apply" | "over" | "fit" | "refused">> = {
-    apply: {},
-    over: [],
-    fit: [],
-    refused: {},
-  };
+  const choice: OfFiles = { apply: {}, over: [], fit: [], refused: {} };
   for (const { file, stamp } of read.files) {
     const own = chosen.files.get(stamp);
     if (own !== undefined) choose(file, own, choice);
@@ -44,14 +36,8 @@ function readChange(read: StampedChange, form: URLSearchParams): ReadChange {
   const branch = textOf(form, "branch");
   if (act === "branch" && branch === "") return { ok: false, problem: "Write a name for the branch." };
   const message = textOf(form, "message") || undefined;
-  return {
-    ok: true,
-    choice: {
-      ...choice,
-      ...defined({ message }),
-      ...(act === "branch" ? { branch, ...(form.get("worktree") === null ? {} : { worktree: true }) } : {}),
-    },
-  };
+  const into = act === "branch" ? { branch, ...(form.has("worktree") ? { worktree: true } : {}) } : {};
+  return { ok: true, choice: { ...choice, ...defined({ message }), ...into } };
 }
 
 /** Files that something was chosen for, and that are not as they were shown any more. */
@@ -68,7 +54,7 @@ function staleIn({ files, listed }: StampedChange, form: URLSearchParams): numbe
 function choose(
   file: ProposedFile,
   { places, conflict, refused }: ChosenOfFile,
-  { apply, over, fit, refused: reasons }: Required<Pick<ReviewChoice, "apply" | "over" | "fit" | "refused">>,
+  { apply, over, fit, refused: reasons }: OfFiles,
 ): void {
   const { path } = file;
   if (refused !== undefined) reasons[path] = refused.slice(0, MAX_MESSAGE);
@@ -84,13 +70,10 @@ function choose(
   else if (places.length > 0) apply[path] = places.length === file.places.length ? "all" : [...places];
 }
 
-function refuseRest(
-  { files }: StampedChange,
-  why: string,
-  { apply, fit, refused }: Required<Pick<ReviewChoice, "apply" | "over" | "fit" | "refused">>,
-): void {
-  for (const { file } of files) {
-    const { path } = file;
+function refuseRest({ files }: StampedChange, why: string, { apply, fit, refused }: OfFiles): void {
+  for (const {
+    file: { path },
+  } of files) {
     if (!Object.hasOwn(apply, path) && !Object.hasOwn(refused, path) && !fit.includes(path))
       refused[path] = why.slice(0, MAX_MESSAGE);
   }
@@ -104,7 +87,7 @@ export type SentChange =
 
 /** Answers the question about a change, or applies what was left of it. `undefined`: there is no such run. */
 export async function sendChange(
-  { runs, session: { principal } }: ProposedContext,
+  { runs, session: { principal } }: ScreenContext,
   runId: string,
   form: URLSearchParams,
 ): Promise<SentChange | undefined> {

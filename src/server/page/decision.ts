@@ -1,10 +1,10 @@
 import { type ParseError, parseTree, printParseErrorCode } from "jsonc-parser";
-import { z } from "zod";
 import { canonicalJson } from "../../core/json.ts";
 import { parsedJson } from "../../core/unknown.ts";
-import type { Approval, PersonDecision, Principal } from "../../runs/run.ts";
-import type { PrincipalRuns } from "../../runs/service.ts";
+import type { Approval, PersonDecision } from "../../runs/run.ts";
+import { Arguments } from "../views/approval-form.ts";
 import { editableArguments, unmarked } from "../views/room/editable-arguments.ts";
+import type { ScreenContext } from "./screen.ts";
 
 /** The decision that a person sent, or the reason why it is none. */
 export type PageDecision = { ok: true; decision: PersonDecision } | ({ ok: false } & Problem);
@@ -26,16 +26,9 @@ export function pageDecision(approval: Approval, form: URLSearchParams): PageDec
   const decision = form.get("decision");
   const edited = editedArguments(approval, form);
   if (decision === "approve" || decision === "approve_same") {
-    if (
-      edited === "none" ||
-      (typeof edited === "object" && canonicalJson(edited) === canonicalJson(approval.args))
-    ) {
-      return { ok: true, decision: { type: decision } };
-    }
-    return {
-      ok: false,
-      problem: "You changed the arguments. Choose “Approve with changes”, or undo the changes.",
-    };
+    const isSame =
+      edited === "none" || (edited !== "broken" && canonicalJson(edited) === canonicalJson(approval.args));
+    return isSame ? { ok: true, decision: { type: decision } } : { ok: false, problem: CHANGED };
   }
   if (decision === "reject") {
     const message = (form.get("message") ?? "").trim().slice(0, MAX_MESSAGE_CHARACTERS);
@@ -50,10 +43,11 @@ export function pageDecision(approval: Approval, form: URLSearchParams): PageDec
   return { ok: true, decision: { type: "edit", editedAction: { name: approval.tool, args: edited } } };
 }
 
+const CHANGED = "You changed the arguments. Choose “Approve with changes”, or undo the changes.";
+
 /** Checks arguments that a person is still editing, as if they were sent now. */
 export async function editProblem(
-  runs: PrincipalRuns,
-  principal: Principal,
+  { runs, session: { principal } }: ScreenContext,
   runId: string,
   form: URLSearchParams,
 ): Promise<Problem | undefined> {
@@ -71,21 +65,17 @@ export async function editProblem(
   return problem === undefined ? undefined : { problem };
 }
 
-const Arguments = z.record(z.string(), z.unknown());
-
 function editedArguments(
   approval: Approval,
   form: URLSearchParams,
 ): Record<string, unknown> | "none" | "broken" {
   const json = form.get("edited_args");
   if (json === null) return "none";
-  const others = Arguments.safeParse(parsedJson(json));
-  if (!others.success) return "broken";
+  const { data: others } = Arguments.safeParse(parsedJson(json));
+  if (others === undefined) return "broken";
   const { text } = editableArguments(approval);
   const typed = form.get("edited_text");
-  return text === undefined || typed === null
-    ? others.data
-    : { ...others.data, [text.name]: unmarked(typed) };
+  return text === undefined || typed === null ? others : { ...others, [text.name]: unmarked(typed) };
 }
 
 const NO_OBJECT = "The changed arguments are not a JSON object";

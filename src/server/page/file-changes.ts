@@ -1,18 +1,23 @@
 /** Reads which runs changed which files, and who approved it, from the journals of the runs. */
-import type { Approval, Principal, RunHead } from "../../runs/run.ts";
+import { defined } from "../../core/defined.ts";
+import { sumOfCounts } from "../../core/diff.ts";
+import { groupBy } from "../../core/group-by.ts";
+import type { Approval, RunHead } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { type CombinedDiff, combinedDiff } from "../views/content/combined-diff.ts";
+import type { ChangedFile } from "../views/room/answer.ts";
 import type { FileChange } from "../views/room/changes.ts";
 import { MEMORIES, WORKSPACE } from "../views/room/file-tree.ts";
 import { keyOf } from "../views/room/timeline.ts";
+import { renderedDiff } from "./whole-text.ts";
+import type { ScreenContext } from "./screen.ts";
 
 const MAX = { perPage: 500, ofRun: 2000, runs: 30, ofOneOfMany: 200 };
 
+type ChangingRun = Pick<RunHead, "id" | "task" | "name" | "principal">;
+
 /** The changes of one run, the newest first. */
-export async function changesOfRun(
-  runs: PrincipalRuns,
-  run: Pick<RunHead, "id" | "task" | "name" | "principal">,
-): Promise<RunChanges> {
+export async function changesOfRun(runs: PrincipalRuns, run: ChangingRun): Promise<RunChanges> {
   const changes: FileChange[] = [];
   for (let before: number | undefined; changes.length < MAX.ofRun;) {
     const page = await readPage(runs, run, MAX.perPage, before);
@@ -38,11 +43,11 @@ export function joinedChange({ changes, isAll }: RunChanges, path: string): Comb
 
 async function readPage(
   runs: PrincipalRuns,
-  run: Pick<RunHead, "id" | "task" | "name" | "principal">,
+  run: ChangingRun,
   limit: number,
   before?: number,
 ): Promise<FileChange[]> {
-  const wanted = { kinds: ["file_changed" as const], limit, ...(before === undefined ? {} : { before }) };
+  const wanted = { kinds: ["file_changed" as const], limit, ...defined({ before }) };
   const events = (await runs.recentEvents(run.principal, run.id, wanted)) ?? [];
   return events.flatMap((event) => (event.kind === "file_changed" ? [{ ...event, run }] : []));
 }
@@ -51,12 +56,9 @@ async function readPage(
  * Changes by the newest runs of files that all runs share, the newest first. The workspace of a run is another folder
  * unless `isHere` says that it is the one of this server; memories are the same in all folders.
  */
-export async function changesOfMany(
-  runs: PrincipalRuns,
-  principal: Principal,
-  isHere: (run: Pick<RunHead, "environment">) => boolean,
-): Promise<FileChange[]> {
-  const newest = await runs.list(principal, { limit: MAX.runs });
+export async function changesOfMany(context: ScreenContext): Promise<FileChange[]> {
+  const { runs, session, isHere = () => true } = context;
+  const newest = await runs.list(session.principal, { limit: MAX.runs });
   const found = await Promise.all(
     newest.map(async (run) => {
       const roots = isHere(run) ? [MEMORIES, WORKSPACE] : [MEMORIES];
@@ -98,4 +100,30 @@ export function approvalsOfChanges(
 function pathOf({ args, decision }: Approval): unknown {
   const ran = decision?.type === "edit" ? decision.editedAction.args : args;
   return ran["file_path"] ?? ran["path"];
+}
+
+/** So many characters of diffs are rendered in one page; the others are a link away. */
+const MAX_DIFFS = 60_000;
+
+/** The files that a run changed, each with what it did to them against the file before the run. */
+export async function changedFiles(known: RunChanges): Promise<ChangedFile[]> {
+  const files: ChangedFile[] = [];
+  let left = MAX_DIFFS;
+  for (const [path, own] of groupBy(known.changes, ({ data }) => data.path)) {
+    const joined = joinedChange({ ...known, changes: own }, path);
+    const diffs = joined === undefined ? own.toReversed().map(({ data }) => data.diff ?? "") : [joined.diff];
+    left -= diffs.reduce((sum, { length }) => sum + length, 0);
+    const counts = sumOfCounts(joined === undefined ? own.map(({ data }) => data) : [joined]);
+    const isShown = left >= 0 && diffs.every((diff) => diff !== "");
+    files.push({
+      path,
+      time: own[0]?.time ?? 0,
+      changes: own.length,
+      counts,
+      diffs: isShown
+        ? await Promise.all(diffs.map((diff) => renderedDiff(path, diff, joined && { counts })))
+        : undefined,
+    });
+  }
+  return files;
 }

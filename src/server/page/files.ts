@@ -6,26 +6,17 @@ import type { RunView } from "../../runs/run.ts";
 import type { FileChange, ShownChange } from "../views/room/changes.ts";
 import { type FileTree, MEMORIES, type Mark, folderOf } from "../views/room/file-tree.ts";
 import { type FilesFound, type FilesScreen, LINES_OF_PAGE, renderFiles } from "../views/room/files.ts";
-import { renderRunHead } from "../views/room/run-head.ts";
 import type { Screen } from "../views/room/shell.ts";
 import type { CombinedDiff } from "../views/content/combined-diff.ts";
 import type { Html } from "../views/html.ts";
 import { approvalsOfChanges, changesOfMany, changesOfRun, joinedChange } from "./file-changes.ts";
-import { renderedDiff } from "./rendered-diff.ts";
-import { type ScreenContext, waitingFor } from "./screens.ts";
+import { renderedDiff } from "./whole-text.ts";
+import { decoded } from "./responses.ts";
+import { type ScreenContext, headOf, waitingFor } from "./screen.ts";
 import { filesPath, isShared, linesPath } from "../contracts/viewer.ts";
-import { sharingOf } from "./shared-links.ts";
 import { isAsItIs } from "./unchanged.ts";
 
-const MAX = {
-  roots: 20,
-  hits: 20,
-  names: 50,
-  matches: 100,
-  perFile: 5,
-  changes: 50,
-  looked: 50,
-};
+const MAX = { roots: 20, hits: 20, names: 50, matches: 100, perFile: 5, changes: 50, looked: 50 };
 /** Time limit of a search, in milliseconds. */
 const SEARCH_MS = 10_000;
 
@@ -41,13 +32,7 @@ export interface FilesRequest {
 }
 
 /** The path of a file in an address below that of files; a folder ends in a slash. */
-function pathIn(address: string, base: string): string {
-  try {
-    return decodeURIComponent(address.slice(base.length)) || "/";
-  } catch {
-    return "/";
-  }
-}
+const pathIn = (address: string, base: string): string => decoded(address.slice(base.length)) || "/";
 
 /** The files of one request, with the run that they belong to. `undefined`: no such run. */
 async function treeOf({ context: { runs, session }, runId }: FilesRequest) {
@@ -60,7 +45,7 @@ async function treeOf({ context: { runs, session }, runId }: FilesRequest) {
 /** `undefined`: there is no such run. */
 export async function filesScreen(request: FilesRequest): Promise<Screen | undefined> {
   const { context, runId, query, now, complaint } = request;
-  const { runs, session, isHere = () => true } = context;
+  const { runs, session } = context;
   const found = await treeOf(request);
   if (found === undefined) return undefined;
   const { backend, view } = found;
@@ -73,7 +58,7 @@ export async function filesScreen(request: FilesRequest): Promise<Screen | undef
     sees?.listings ?? listingsFor(backend, path, view === undefined),
     isFile && sees === undefined ? backend.read(path, lineOf(query.get("from")), LINES_OF_PAGE) : undefined,
     view === undefined
-      ? changesOfMany(runs, session.principal, isHere).then((changes) => ({ changes, isAll: false }))
+      ? changesOfMany(context).then((changes) => ({ changes, isAll: false }))
       : changesOfRun(runs, view.run),
     asked === "" ? undefined : search(backend, asked, view === undefined ? context : undefined),
   ]);
@@ -104,21 +89,15 @@ export async function filesScreen(request: FilesRequest): Promise<Screen | undef
     found: results,
     complaint,
   };
-  const head = view && (await headOf(context, view, now));
+  const head = view && (await headOf(context, view, "files"));
   return {
     title: path === "/" ? "Files" : oneLine(path, 80),
     place: view === undefined ? "files" : "runs",
     waiting: await waitingFor(context, view),
     isLive: false,
     session,
-    main: renderFiles(screen, head),
+    main: renderFiles(screen, head?.(now)),
   };
-}
-
-async function headOf(context: ScreenContext, view: RunView, now: number): Promise<Html> {
-  const sharing = await sharingOf(context, view);
-  const folder = context.folderOf?.(view.run);
-  return renderRunHead(view, context.session, { tab: "files", now, folder, sharing });
 }
 
 /** Those who follow a shared link see the changes of the run, and no file as it is. */
@@ -129,12 +108,11 @@ const lookOf = (view: string | null, isShared: boolean): FilesScreen["look"] =>
 
 /** All changes of a file by the run of the request, as one. */
 async function shownJoined(
-  { context: { runs, session }, runId = "" }: FilesRequest,
+  { context, runId = "" }: FilesRequest,
   path: string,
   { diff, added, removed }: CombinedDiff,
 ): Promise<Html> {
-  const isKnown =
-    !isShared(session) && (await isAsItIs(runs, session.principal, runId, { path, diff, side: "newLine" }));
+  const isKnown = await isAsItIs(context, runId, { path, diff, side: "newLine" });
   const lines = isKnown ? linesPath(runId, { file: path }) : undefined;
   return renderedDiff(path, diff, { lines, counts: { added, removed }, remark: AGAINST });
 }
@@ -205,13 +183,13 @@ async function marksOf(changes: readonly FileChange[], backend: Backend): Promis
 /** `changes`: those of one file, the newest first. */
 async function shownChanges(
   changes: readonly FileChange[],
-  { context: { runs, session } }: FilesRequest,
+  { context }: FilesRequest,
   { view, isShown }: { view: RunView | undefined; isShown: boolean },
 ): Promise<ShownChange[]> {
   const approvals = new Map<FileChange, ShownChange["approval"]>();
   for (const id of new Set(changes.map(({ run }) => run.id))) {
     const own = changes.filter(({ run }) => run.id === id);
-    const decided = (view ?? (await runs.view(session.principal, id)))?.approvals ?? [];
+    const decided = (view ?? (await context.runs.view(context.session.principal, id)))?.approvals ?? [];
     const found = approvalsOfChanges(own, decided);
     for (const change of own) approvals.set(change, found.get(change.seq));
   }
@@ -224,8 +202,7 @@ async function shownChanges(
         isShown &&
         index === 0 &&
         diff !== undefined &&
-        !isShared(session) &&
-        (await isAsItIs(runs, session.principal, run.id, { path, diff, side: "newLine" }));
+        (await isAsItIs(context, run.id, { path, diff, side: "newLine" }));
       const lines = isKnown ? linesPath(run.id, { change: String(seq) }) : undefined;
       const counts = added === undefined || removed === undefined ? undefined : { added, removed };
       const shown =

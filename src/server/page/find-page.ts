@@ -4,10 +4,12 @@ import { readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";
 import type { Clock } from "../../core/clock.ts";
+import { defined } from "../../core/defined.ts";
+import { parsedJson } from "../../core/unknown.ts";
 
 const FILE = "page.json";
 /** Addresses of the page: of the newest server, then of earlier ones that may still run. */
-const Note = z.object({ address: z.url(), earlier: z.array(z.url()).default([]) });
+const Note = z.array(z.url());
 const MAX_NOTED = 10;
 const Answer = z.object({ link: z.url(), proof: z.string() });
 const PATIENCE_MS = 2000;
@@ -16,32 +18,26 @@ const FRESH_MS = 60_000;
 
 /** Notes where a page is: each server has a port of its own. */
 export async function notePage(dataDir: string, address: string): Promise<void> {
-  await writeNote(dataDir, [address, ...(await notedPages(dataDir)).filter((other) => other !== address)]);
+  await writeNote(dataDir, [address, ...(await othersThan(dataDir, address))]);
 }
 
 /** Takes the note of one server back. */
 export async function forgetPage(dataDir: string, address: string): Promise<void> {
-  await writeNote(
-    dataDir,
-    (await notedPages(dataDir)).filter((other) => other !== address),
-  );
+  await writeNote(dataDir, await othersThan(dataDir, address));
 }
 
-async function writeNote(dataDir: string, [address, ...earlier]: readonly string[]): Promise<void> {
+const othersThan = async (dataDir: string, address: string): Promise<string[]> =>
+  (await notedPages(dataDir)).filter((other) => other !== address);
+
+async function writeNote(dataDir: string, addresses: readonly string[]): Promise<void> {
   const file = join(dataDir, FILE);
-  if (address === undefined) return rm(file, { force: true });
-  const note = { address, earlier: earlier.slice(0, MAX_NOTED - 1) };
-  return writeFile(file, JSON.stringify(note), { mode: 0o600 });
+  if (addresses.length === 0) return rm(file, { force: true });
+  return writeFile(file, JSON.stringify(addresses.slice(0, MAX_NOTED)), { mode: 0o600 });
 }
 
 async function notedPages(dataDir: string): Promise<string[]> {
-  const text = await readFile(join(dataDir, FILE), "utf8").catch(() => "null");
-  try {
-    const { address, earlier } = Note.parse(JSON.parse(text));
-    return [address, ...earlier];
-  } catch {
-    return [];
-  }
+  const text = await readFile(join(dataDir, FILE), "utf8").catch(() => "");
+  return Note.safeParse(parsedJson(text)).data ?? [];
 }
 
 /**
@@ -116,18 +112,13 @@ export async function findPage(
   return undefined;
 }
 
-async function askFor(
-  url: URL,
-  key: Uint8Array,
-  now: number,
-  first: string | undefined,
-): Promise<string | undefined> {
+async function askFor(url: URL, key: Uint8Array, now: number, first?: string): Promise<string | undefined> {
   if (url.hostname !== "127.0.0.1") return undefined;
   const asked = linkProof(key, url.host, now);
   const response = await fetch(url, {
     method: "POST",
     headers: { origin: url.origin, authorization: `Proof ${asked}` },
-    body: new URLSearchParams(first === undefined ? {} : { first }),
+    body: new URLSearchParams(defined({ first })),
     redirect: "error",
     signal: AbortSignal.timeout(PATIENCE_MS),
   });

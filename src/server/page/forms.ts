@@ -8,6 +8,7 @@ import { keyOf } from "../views/room/timeline.ts";
 import type { Refused } from "../views/room/pieces.ts";
 import { isWholeOnPage } from "../views/room/approval.ts";
 import type { Complaint } from "../views/room/request.ts";
+import type { Tab } from "../views/room/run-head.ts";
 import { LIFETIMES } from "../views/room/share.ts";
 import { type Follow, type Screen, renderNotice } from "../views/room/shell.ts";
 import { isAsItStands } from "../views/shown-call.ts";
@@ -16,17 +17,11 @@ import { editProblem, pageDecision } from "./decision.ts";
 import { deleteMemory, filesScreen, saveMemory } from "./files.ts";
 import { shownAt } from "./live.ts";
 import { pageAnswer } from "./question-form.ts";
-import type { Reply } from "./responses.ts";
-import {
-  type Picture,
-  type ScreenContext,
-  type Wrong,
-  homeScreen,
-  reviewScreen,
-  runScreen,
-} from "./screens.ts";
+import { type Reply, textOf, typedIn } from "./responses.ts";
+import type { Picture, ScreenContext } from "./screen.ts";
+import { type Wrong, homeScreen, reviewScreen, runScreen } from "./screens.ts";
 import { CHANGES, type WrongSchedule, changeFrom, saveFrom, schedulesScreen } from "./schedules.ts";
-import { askServers, beginAt, serversScreen } from "./servers.ts";
+import { beginAt, serversScreen } from "./servers.ts";
 import { filePath, filesPath, runPath, schedulePath, serversPath } from "../contracts/viewer.ts";
 import { choicesOf, readChoices } from "./start-form.ts";
 import { hasProof } from "./whole-call.ts";
@@ -46,14 +41,16 @@ export interface SentForm {
 interface FormWork {
   /** Scope that a session needs to send it. */
   scope: Scope;
-  work: (sent: SentForm) => Promise<void>;
+  work: Work;
 }
+
+type Work = (sent: SentForm) => Promise<void>;
 
 /** Finds the handler for a form. `action`: the path after the run's address; `undefined` for forms of no run. */
 export const workOf = (path: string, action: string | undefined): FormWork | undefined =>
   action === undefined ? OF_ALL.get(path) : OF_RUN.get(action);
 
-const start: FormWork["work"] = async (sent) => {
+const start: Work = async (sent) => {
   const { runs, session } = sent.context;
   const task = textOf(sent.form, "task");
   const read = readChoices(sent.form);
@@ -62,8 +59,7 @@ const start: FormWork["work"] = async (sent) => {
   if (started.ok) return sent.reply.redirect(runPath(started.run.id));
   const { code, message: problem } = started;
   const refused = { field: "task", text: task, problem, fault: FAULTS[code], chosen: sent.form };
-  const show = (again?: Refused) => homeScreen(sent.context, new URLSearchParams(), again);
-  return showAgain(sent, "/", show, refused);
+  return showAgain(sent, "/", (again) => homeScreen(sent.context, new URLSearchParams(), again), refused);
 };
 
 const NO_TASK = { ok: false, code: "no_task", message: "Write what an agent should do." } as const;
@@ -94,36 +90,36 @@ async function showAgain<Complained>(
   show(status, picture(now), { mark: shownAt(plain, now).mark, address });
 }
 
-/** Shows the outcome of a run with a text that was not taken. */
-function refuseOn(sent: SentForm, refused: Refused): Promise<void> {
+/** Shows a screen of the run in the same way. */
+function showRun(sent: SentForm, tab: Tab | undefined, wrong: Wrong, status?: number): Promise<void> {
   const { context, runId } = sent;
-  const read = async (again?: Refused): Promise<Picture | undefined> => {
-    const wrong = again === undefined ? {} : { refused: again };
-    return (await runScreen(context, runId, "answer", new URLSearchParams(), wrong))?.picture;
-  };
-  return showAgain(sent, `${runPath(runId)}/answer`, read, refused);
+  const read = async (again?: Wrong): Promise<Picture | undefined> =>
+    (await runScreen(context, runId, tab, new URLSearchParams(), again))?.picture;
+  return showAgain(sent, `${runPath(runId)}${tab === undefined ? "" : `/${tab}`}`, read, wrong, status);
 }
 
-const save: FormWork["work"] = async ({ context, form, reply, now, show }) => {
+/** Shows the outcome of a run with a text that was not taken. */
+const refuseOn = (sent: SentForm, refused: Refused): Promise<void> => showRun(sent, "answer", { refused });
+
+const save: Work = async ({ context, form, reply, now, show }) => {
   const { runs, session } = context;
   const [path = "", version = ""] = ["path", "version"].map((name) => form.get(name) ?? "");
-  const content = (form.get("content") ?? "").replaceAll("\r\n", "\n");
+  const content = typedIn(form, "content");
   const problem = await saveMemory(await runs.files(session.principal), { path, content, version });
   const address = filePath(filesPath(), path);
   if (problem === undefined) return reply.redirect(address);
-  const complaint = { problem, content };
-  const query = new URLSearchParams();
-  return show(422, await filesScreen({ context, runId: undefined, address, query, now, complaint }));
+  const request = { context, runId: undefined, address, query: new URLSearchParams(), now };
+  return show(422, await filesScreen({ ...request, complaint: { problem, content } }));
 };
 
-const forget: FormWork["work"] = async ({ context: { runs, session }, form, reply }) => {
+const forget: Work = async ({ context: { runs, session }, form, reply }) => {
   const path = form.get("path") ?? "";
   const problem = await deleteMemory(await runs.files(session.principal), path);
   if (problem !== undefined) return reply.html(422, failure(problem));
   return reply.redirect(filePath(filesPath(), MEMORIES));
 };
 
-const tell: FormWork["work"] = async (sent) => {
+const tell: Work = async (sent) => {
   const { context, runId, form, reply, show } = sent;
   const text = textOf(form, "text");
   const whom = await meantBy(sent);
@@ -150,7 +146,7 @@ async function meantBy({ context: { runs, session }, runId, form }: SentForm) {
   return { runId: child.id, path: `${runPath(runId)}/work?agent=${key}` };
 }
 
-const cancel: FormWork["work"] = async (sent) => {
+const cancel: Work = async (sent) => {
   const { context, runId, reply, show } = sent;
   const { runs, session } = context;
   const whom = await meantBy(sent);
@@ -160,12 +156,12 @@ const cancel: FormWork["work"] = async (sent) => {
   return reply.redirect(whom.runId === runId ? runPath(runId) : whom.path);
 };
 
-const rename: FormWork["work"] = async ({ context: { runs, session }, runId, form, reply, show }) => {
+const rename: Work = async ({ context: { runs, session }, runId, form, reply, show }) => {
   const isFound = await runs.rename(session.principal, runId, form.get("name") ?? "");
   return isFound ? reply.redirect(runPath(runId)) : show(404, undefined);
 };
 
-const remove: FormWork["work"] = async ({ context: { runs, session }, runId, reply, show }) => {
+const remove: Work = async ({ context: { runs, session }, runId, reply, show }) => {
   const deleted = await runs.delete(session.principal, runId);
   if (!deleted.ok)
     return deleted.code === "open" ? reply.html(422, failure(deleted.message)) : show(404, undefined);
@@ -174,7 +170,7 @@ const remove: FormWork["work"] = async ({ context: { runs, session }, runId, rep
 
 const DELETED = renderNotice("The run is deleted", "You can close this tab.");
 
-const share: FormWork["work"] = async (sent) => {
+const share: Work = async (sent) => {
   const { context, runId, form } = sent;
   const { runs, session, sharing, logger } = context;
   const [, , milliseconds] = LIFETIMES.find(([name]) => name === form.get("for")) ?? [];
@@ -187,7 +183,7 @@ const share: FormWork["work"] = async (sent) => {
   return showLinks(sent);
 };
 
-const unshare: FormWork["work"] = async (sent) => {
+const unshare: Work = async (sent) => {
   const { context, runId, form } = sent;
   const shareId = form.get("share") ?? "";
   if (await context.runs.unshare(context.session.principal, runId, shareId))
@@ -195,23 +191,18 @@ const unshare: FormWork["work"] = async (sent) => {
   return showLinks(sent);
 };
 
-/** Shows the run with the dialog of its links. The page then follows the plain screen. */
-async function showLinks({ context, runId, now, show }: SentForm, problem?: string): Promise<void> {
-  const read = (wrong?: Wrong) => runScreen(context, runId, undefined, new URLSearchParams(), wrong);
-  const [opened, plain] = [await read({ dialog: { isOpen: true, problem } }), await read()];
-  if (opened === undefined || plain === undefined) return show(404, undefined);
-  const { mark } = shownAt(plain.picture, now);
-  show(problem === undefined ? 200 : 422, opened.picture(now), { mark, address: runPath(runId) });
-}
+/** Shows the run with the dialog of its links. */
+const showLinks = (sent: SentForm, problem?: string): Promise<void> =>
+  showRun(sent, undefined, { dialog: { isOpen: true, problem } }, problem === undefined ? 200 : 422);
 
-const goOnAtEnd: FormWork["work"] = async (sent) => {
+const goOnAtEnd: Work = async (sent) => {
   const run = await runOf(sent);
   if (run === undefined) return sent.show(404, undefined);
   return goOn(sent, { field: "more", run, threadId: run.threadId, task: textOf(sent.form, "task") });
 };
 
 /** Gives the conversation the same task again. */
-const again: FormWork["work"] = async (sent) => {
+const again: Work = async (sent) => {
   const run = await runOf(sent);
   if (run === undefined) return sent.show(404, undefined);
   const { threadId, task, goal } = run;
@@ -221,7 +212,7 @@ const again: FormWork["work"] = async (sent) => {
 const runOf = async ({ context: { runs, session }, runId }: SentForm) =>
   (await runs.view(session.principal, runId))?.run;
 
-const fork: FormWork["work"] = async (sent) => {
+const fork: Work = async (sent) => {
   const { runs, session } = sent.context;
   const run = await runOf(sent);
   if (run === undefined) return sent.show(404, undefined);
@@ -254,15 +245,12 @@ async function goOn(sent: SentForm, { field, run, threadId, task, goal }: Furthe
 }
 
 /** Shows a request again with what was sent and why it was not taken. */
-function complainOf(sent: SentForm, complaint: Omit<Complaint, "form">): Promise<void> {
-  const { context, runId, form } = sent;
-  const read = async (again?: Complaint): Promise<Picture | undefined> => {
-    if (isOfAll(sent)) return reviewScreen(context, again);
-    const wrong = again === undefined ? {} : { complaint: again };
-    return (await runScreen(context, runId, "review", new URLSearchParams(), wrong))?.picture;
-  };
-  const address = isOfAll(sent) ? "/review" : `${runPath(runId)}/review`;
-  return showAgain(sent, address, read, { ...complaint, form }, complaint.isDone ? 200 : 422);
+function complainOf(sent: SentForm, problem: Omit<Complaint, "form">): Promise<void> {
+  const complaint: Complaint = { ...problem, form: sent.form };
+  const status = problem.isDone ? 200 : 422;
+  return isOfAll(sent)
+    ? showAgain(sent, "/review", (again) => reviewScreen(sent.context, again), complaint, status)
+    : showRun(sent, "review", { complaint }, status);
 }
 
 /** True if it was sent from the requests of all runs. */
@@ -272,7 +260,7 @@ const isOfAll = ({ context: { session }, form }: SentForm): boolean =>
 /** Leads to what waits next. */
 const goNext = (sent: SentForm): void => sent.reply.redirect(isOfAll(sent) ? "/review" : runPath(sent.runId));
 
-async function decide(sent: SentForm): Promise<void> {
+const decide: Work = async (sent) => {
   const { context, runId, form } = sent;
   const { runs, session } = context;
   const approvalId = form.get("approval") ?? "";
@@ -289,9 +277,9 @@ async function decide(sent: SentForm): Promise<void> {
   if (!outcome.ok) return complain(outcome.message);
   if (outcome.repeated) return complain(alreadyDecided(outcome.approval));
   return goNext(sent);
-}
+};
 
-async function answer(sent: SentForm): Promise<void> {
+const answer: Work = async (sent) => {
   const { context, runId, form } = sent;
   const { runs, session } = context;
   const requestId = form.get("question") ?? "";
@@ -308,11 +296,11 @@ async function answer(sent: SentForm): Promise<void> {
   if (outcome.how === "told") return complain({ problem: TOO_LATE, isTold: true });
   if (outcome.how === "repeated") return complain({ problem: alreadyAnswered(outcome.question) });
   return goNext(sent);
-}
+};
 
 const TOO_LATE = "The agent had continued without an answer. It reads yours as a message at its next step.";
 
-const applyChange: FormWork["work"] = async (sent) => {
+const applyChange: Work = async (sent) => {
   const { context, runId, form, show } = sent;
   const outcome = await sendChange(context, runId, form);
   if (outcome === undefined) return show(404, undefined);
@@ -324,19 +312,17 @@ const applyChange: FormWork["work"] = async (sent) => {
 const NOT_WHOLE =
   "This page showed only a part of the call, so nothing was approved. Choose “Show the whole call”, and decide below it.";
 
-const check: FormWork["work"] = async ({ context: { runs, session }, runId, form, reply }) => {
-  const problem = await editProblem(runs, session.principal, runId, form);
-  reply.json(problem ?? {});
-};
+const check: Work = async ({ context, runId, form, reply }) =>
+  reply.json((await editProblem(context, runId, form)) ?? {});
 
-const saveSchedule: FormWork["work"] = async (sent) => {
+const saveSchedule: Work = async (sent) => {
   const refused = await saveFrom(sent.context, sent.form);
   const edited = sent.form.get("edit") ?? undefined;
   return refused === undefined ? sent.reply.redirect(schedulePath(edited)) : refuseSchedule(sent, refused);
 };
 
 const changeSchedule =
-  (change: (typeof CHANGES)[number]): FormWork["work"] =>
+  (change: (typeof CHANGES)[number]): Work =>
   async (sent) => {
     const changed = await changeFrom(sent.context, sent.form, change);
     return typeof changed === "string" ? sent.reply.redirect(changed) : refuseSchedule(sent, changed);
@@ -346,30 +332,29 @@ const refuseSchedule = (sent: SentForm, refused: WrongSchedule): Promise<void> =
   showAgain(
     sent,
     schedulePath(),
-    (again?: WrongSchedule) => schedulesScreen(sent.context, new URLSearchParams(), again),
+    (again) => schedulesScreen(sent.context, new URLSearchParams(), again),
     refused,
   );
 
-const ask: FormWork["work"] = async ({ context, reply }) => {
-  await askServers(context);
+const ask: Work = async ({ context, reply }) => {
+  await (await context.runs.otherServers()).ask();
   reply.redirect(serversPath());
 };
 
-const logIn: FormWork["work"] = async ({ context, form, now, show }) => {
+const logIn: Work = async (sent) => {
+  const { context, form } = sent;
   const notice = await beginAt(context, form.get("server") ?? "");
-  const [picture, plain] = [await serversScreen(context, notice), await serversScreen(context)];
-  show(notice.problem === undefined ? 200 : 422, picture(now), {
-    mark: shownAt(plain, now).mark,
-    address: serversPath(),
-  });
+  const status = notice.problem === undefined ? 200 : 422;
+  return showAgain(sent, serversPath(), (again) => serversScreen(context, again), notice, status);
 };
 
 const OF_ALL: ReadonlyMap<string, FormWork> = new Map([
   ["/schedules/add", { scope: "run", work: saveSchedule }],
   ["/schedules/edit", { scope: "run", work: saveSchedule }],
-  ...CHANGES.map(
-    (change) => [`/schedules/${change}`, { scope: "run" as const, work: changeSchedule(change) }] as const,
-  ),
+  ...CHANGES.map((change): [string, FormWork] => [
+    `/schedules/${change}`,
+    { scope: "run", work: changeSchedule(change) },
+  ]),
   [`${serversPath()}/ask`, { scope: "run", work: ask }],
   [`${serversPath()}/login`, { scope: "run", work: logIn }],
   ["/start", { scope: "run", work: start }],
@@ -392,9 +377,6 @@ const OF_RUN: ReadonlyMap<string, FormWork> = new Map([
   ["/again", { scope: "run", work: again }],
   ["/fork", { scope: "run", work: fork }],
 ]);
-
-const textOf = (form: URLSearchParams, name: string): string =>
-  (form.get(name) ?? "").replaceAll("\r\n", "\n").trim();
 
 const failure = (message: string): Html =>
   renderNotice("That did not work", `${message} Go back and try again.`);

@@ -2,6 +2,7 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Clock } from "../../core/clock.ts";
+import { defined } from "../../core/defined.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Principal } from "../../runs/run.ts";
 import { html } from "../views/html.ts";
@@ -105,7 +106,7 @@ export class LinkSignIn implements SignIn {
       return reply.html(403, SPENT);
     }
     const { run, first = run, purpose } = link;
-    this.#options.logger.info("page.opened", { ...(run === undefined ? {} : { runId: run }), purpose });
+    this.#options.logger.info("page.opened", { ...defined({ runId: run }), purpose });
     const at = first === undefined ? "/" : runPath(first);
     return reply.enter({ at, session: this.#secrets.open(link) });
   }
@@ -118,11 +119,7 @@ export class LinkSignIn implements SignIn {
     const answer = local === undefined ? undefined : this.#proofs.answer(proof);
     if (local === undefined || answer === undefined) return reply.text(403, "text/plain", "Forbidden");
     const first = (await readForm(request))?.get("first") ?? undefined;
-    const link = this.link({
-      principal: local,
-      purpose: "decide",
-      ...(first === undefined ? {} : { first }),
-    });
+    const link = this.link({ principal: local, purpose: "decide", ...defined({ first }) });
     return reply.json({ link, proof: answer });
   }
 }

@@ -3,9 +3,9 @@ import { createHash } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import { type Clock, pause } from "../../core/clock.ts";
 import { whenStalled } from "../../core/when-stalled.ts";
-import { ICONS, type Screen, renderScreen, titleOf } from "../views/room/shell.ts";
+import { type Screen, faviconOf, renderScreen, titleOf } from "../views/room/shell.ts";
 import { type Reply, SECURITY_HEADERS } from "./responses.ts";
-import type { Picture } from "./screens.ts";
+import type { Picture } from "./screen.ts";
 
 /** Changes within this time become one update. */
 const GATHER_MS = 250;
@@ -43,7 +43,7 @@ function isUpToDate(picture: Picture, mark: string): boolean {
 const isTime = (number: number): boolean => Number.isSafeInteger(number) && Math.abs(number) <= 8.64e15;
 
 const updateOf = (screen: Screen, reply?: Reply): string => {
-  const [icon, shown] = [screen.waiting > 0 ? ICONS.asking : ICONS.calm, renderScreen(screen)];
+  const [icon, shown] = [faviconOf(screen), renderScreen(screen)];
   return JSON.stringify({
     title: titleOf(screen),
     icon: reply?.at(icon) ?? icon,
@@ -57,7 +57,7 @@ export interface Following {
   /** Mark of what the page shows; empty: it shows nothing yet. */
   mark: string;
   /** True if the stream ends after the current news. */
-  once: boolean;
+  isOnce: boolean;
   signal: AbortSignal;
 }
 
@@ -65,7 +65,7 @@ export interface Following {
 export async function sendLive(
   reply: Reply,
   { read, changed }: LiveScreen,
-  { clock, mark: first, once, signal }: Following,
+  { clock, mark: first, isOnce, signal }: Following,
 ): Promise<void> {
   const { response } = reply;
   const stop = new AbortController();
@@ -82,7 +82,7 @@ export async function sendLive(
   whenStalled(response, () => response.destroy());
   try {
     let mark = first;
-    for (let mayChange = !once; !stop.signal.aborted;) {
+    for (let mayChange = !isOnce; !stop.signal.aborted;) {
       const picture = await read();
       if (picture === undefined) return;
       if (!isUpToDate(picture, mark)) {

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { type Server, createServer } from "node:http";
 import type { PageServer } from "../contracts/deps.ts";
 import { LinkSignIn, type LinkSignInOptions } from "./link-sign-in.ts";
@@ -54,14 +55,9 @@ export async function openPageServer(options: PageServerOptions): Promise<PageSe
   };
 }
 
-function listen(server: Server): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.once("error", reject);
-    server.listen(0, HOST, () => {
-      server.off("error", reject);
-      const address = server.address();
-      if (address !== null && typeof address === "object") resolve(address.port);
-      else reject(new Error("the page server has no port"));
-    });
-  });
+async function listen(server: Server): Promise<number> {
+  await once(server.listen(0, HOST), "listening");
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("the page server has no port");
+  return address.port;
 }

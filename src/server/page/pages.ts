@@ -3,43 +3,32 @@ import { randomUUID } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type Clock, pause } from "../../core/clock.ts";
 import { StorageError } from "../../core/errors.ts";
-import type { Logger } from "../../core/logger.ts";
 import type { RunEvent } from "../../runs/events.ts";
-import { type Principal, type Run, isFinal } from "../../runs/run.ts";
+import { type Principal, isFinal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { scopedRuns } from "../auth/scopes.ts";
-import type { StartSettings } from "../views/room/start-choices.ts";
 import { TABS, type Tab } from "../views/room/run-head.ts";
 import { type Follow, type Screen, renderDocument, renderNotice } from "../views/room/shell.ts";
 import { assetAt } from "./assets.ts";
 import { fileText, filesScreen } from "./files.ts";
 import { type SentForm, workOf } from "./forms.ts";
 import { type LiveScreen, sendLive, shownAt } from "./live.ts";
-import { Reply, readForm } from "./responses.ts";
-import {
-  type Picture,
-  type RunScreen,
-  type ScreenContext,
-  homeScreen,
-  reviewScreen,
-  runScreen,
-  waitingFor,
-} from "./screens.ts";
+import { Reply, decoded, readForm } from "./responses.ts";
+import { type PartScreen, type Picture, type ScreenContext, type ScreenFacts, waitingFor } from "./screen.ts";
+import { type RunScreen, homeScreen, reviewScreen, runScreen } from "./screens.ts";
 import { type PageSession, isShared, may, mayRun, schedulePath, serversPath } from "../contracts/viewer.ts";
-import { ChangeReader } from "./proposed.ts";
-import { placeScreen } from "./proposed-place.ts";
+import { ChangeReader, placeScreen } from "./proposed.ts";
 import { schedulesScreen } from "./schedules.ts";
 import { searchScreen } from "./search.ts";
 import { afterLogin, isCallback, serversScreen } from "./servers.ts";
 import { exportText } from "./updates.ts";
-import type { SharedLinks } from "./shared-links.ts";
 import type { SignIn } from "./sign-in.ts";
 import { stepScreen } from "./steps.ts";
 import { secretOf } from "./tab-secrets.ts";
 import { linesScreen } from "./unchanged.ts";
 import { callScreen } from "./whole-call.ts";
 
-export interface PagesOptions {
+export interface PagesOptions extends ScreenFacts {
   runs: () => Promise<PrincipalRuns>;
   clock: Clock;
   signIn: SignIn;
@@ -47,19 +36,6 @@ export interface PagesOptions {
   base?: string;
   /** Takes one request of a principal; the seconds to wait when there were too many, else 0. Default: no limit. */
   take?: (principal: Principal) => number;
-  /** Returns the command with which a person opens a page that decides. */
-  openCommand: (run: Run) => string | undefined;
-  /** Settings that count for every new run. */
-  settings: StartSettings;
-  /** The name of the folder that a run works in. Default: it is not told. */
-  folderOf?: (run: Pick<Run, "environment">) => string | undefined;
-  /** True if a run works in the workspace of this server. Default: always. */
-  isHere?: (run: Pick<Run, "environment">) => boolean;
-  /** Makes addresses of links to one run. Default: none are made. */
-  sharing?: SharedLinks | undefined;
-  /** Gives the origin of this page, if whoever sees it operates the server. */
-  ownAddress?: () => string;
-  logger: Logger;
 }
 
 /** Browsers that may follow at one time, and those of one principal. */
@@ -143,18 +119,12 @@ export class Pages {
   }
 
   async #context(session: PageSession): Promise<ScreenContext> {
-    const { openCommand, settings, runs, folderOf, isHere, sharing, ownAddress } = this.#options;
     return {
-      runs: scopedRuns(await runs(), session),
+      ...this.#options,
+      runs: scopedRuns(await this.#options.runs(), session),
       session,
-      openCommand: isShared(session) ? () => undefined : openCommand,
-      settings,
-      folderOf,
-      isHere,
-      changes: this.#changes,
-      sharing,
-      ownAddress: isShared(session) ? undefined : ownAddress,
-      logger: this.#options.logger,
+      changeOf: (runs, run) => this.#changes.read(runs, run),
+      ...(isShared(session) ? { openCommand: () => undefined, ownAddress: undefined } : {}),
     };
   }
 
@@ -162,12 +132,13 @@ export class Pages {
   #screenAt(asked: Asked): LiveScreen | undefined {
     const { session, url, runId, action } = asked;
     if (runId === undefined) {
-      const readSchedules = async () => schedulesScreen(await this.#context(session), url.searchParams);
-      const several: Readonly<Record<string, () => Promise<Picture>>> = {
-        "/": async () => homeScreen(await this.#context(session), url.searchParams),
-        "/review": async () => reviewScreen(await this.#context(session)),
-        ...(mayRun(session) ? { [schedulePath()]: readSchedules } : {}),
-        [serversPath()]: async () => serversScreen(await this.#context(session)),
+      const several: Readonly<Record<string, (context: ScreenContext) => Promise<Picture>>> = {
+        "/": (context) => homeScreen(context, url.searchParams),
+        "/review": (context) => reviewScreen(context),
+        ...(mayRun(session) && {
+          [schedulePath()]: (context: ScreenContext) => schedulesScreen(context, url.searchParams),
+        }),
+        [serversPath()]: (context) => serversScreen(context),
       };
       const read = several[url.pathname];
       const changed = (signal: AbortSignal): Promise<boolean> =>
@@ -175,9 +146,9 @@ export class Pages {
           () => true,
           () => false,
         );
-      return read && { read, changed };
+      return read && { read: async () => read(await this.#context(session)), changed };
     }
-    const tab = action === "" ? undefined : TABS.find((name) => `/${name}` === action);
+    const tab = TABS.find((name) => `/${name}` === action);
     if (action !== "" && tab === undefined) return undefined;
     return this.#runScreen(session, runId, tab, url.searchParams);
   }
@@ -215,30 +186,19 @@ export class Pages {
   /** Files, results of a search and parts of a run stand still: a reload shows what is new. */
   async #answerStill(reply: Reply, asked: Asked): Promise<void> {
     const { session, url, runId, action } = asked;
-    if (url.pathname === "/search") {
-      const context = await this.#context(session);
-      const [query, now] = [url.searchParams, this.#options.clock()];
-      return this.#show(reply, 200, await searchScreen({ context, query, now, signal: reply.left() }));
-    }
+    const [context, query, now] = [await this.#context(session), url.searchParams, this.#options.clock()];
+    if (url.pathname === "/search")
+      return this.#show(reply, 200, await searchScreen(context, query, now, reply.left()));
     if (isCallback(url.pathname) && mayRun(session)) {
-      const context = await this.#context(session);
-      const [after, plain] = [await afterLogin(context, url.searchParams), await serversScreen(context)];
-      const now = this.#options.clock();
+      const [after, plain] = [await afterLogin(context, query), await serversScreen(context)];
       return this.#show(reply, 200, after(now), { mark: shownAt(plain, now).mark, address: serversPath() });
     }
     if (runId !== undefined && action === "/export")
-      return this.#sendText(reply, await exportText(await this.#context(session), runId, url.searchParams));
+      return this.#sendText(reply, await exportText(context, runId, query));
     if (!/^\/files(?:\/|$)/.test(runId === undefined ? url.pathname : action))
-      return this.#show(reply, 200, await this.#part(asked));
-    const context = await this.#context(session);
-    const request = {
-      context,
-      runId,
-      address: url.pathname,
-      query: url.searchParams,
-      now: this.#options.clock(),
-    };
-    if (url.searchParams.get("as") !== "text") return this.#show(reply, 200, await filesScreen(request));
+      return this.#show(reply, 200, await this.#part(asked, context));
+    const request = { context, runId, address: url.pathname, query, now };
+    if (query.get("as") !== "text") return this.#show(reply, 200, await filesScreen(request));
     return this.#sendText(reply, await fileText(request));
   }
 
@@ -248,16 +208,15 @@ export class Pages {
   }
 
   /** `undefined`: there is no such part. */
-  async #part({ session, url, runId, action }: Asked): Promise<Screen | undefined> {
-    const context = await this.#context(session);
-    const query = url.searchParams;
+  async #part(
+    { session, url: { searchParams: query }, runId, action }: Asked,
+    context: ScreenContext,
+  ): Promise<Screen | undefined> {
     if (runId === undefined) return undefined;
     // Results of calls and unchanged lines are of files that the run may only have read.
     if (isShared(session) && action !== "/call") return undefined;
     if (action.startsWith("/steps/")) return stepScreen(context, runId, Number(action.slice(7)));
-    if (action === "/change") return placeScreen(context, runId, query);
-    if (action === "/lines") return linesScreen(context, runId, query);
-    return action === "/call" ? callScreen(context, runId, query) : undefined;
+    return PARTS.get(action)?.(context, runId, query);
   }
 
   async #follow(reply: Reply, { url, session, runId }: Asked, live: LiveScreen): Promise<void> {
@@ -272,8 +231,8 @@ export class Pages {
     const read = async (): Promise<Picture | undefined> => ((await isSignedIn()) ? live.read() : undefined);
     try {
       const { clock } = this.#options;
-      const once = url.searchParams.has("once");
-      const following = { clock, mark: url.searchParams.get("mark") ?? "", once, signal: this.stop.signal };
+      const [isOnce, mark] = [url.searchParams.has("once"), url.searchParams.get("mark") ?? ""];
+      const following = { clock, mark, isOnce, signal: this.stop.signal };
       await sendLive(reply, { ...live, read }, following);
     } finally {
       const left = (this.#live.get(principal) ?? 1) - 1;
@@ -298,6 +257,12 @@ export class Pages {
     return found.work({ context, runId: runId ?? "", form, reply, now, show });
   }
 }
+
+const PARTS: ReadonlyMap<string, PartScreen> = new Map([
+  ["/change", placeScreen],
+  ["/lines", linesScreen],
+  ["/call", callScreen],
+]);
 
 /** Those who follow a shared link have a share of the server of their own, and take nothing of the principal's. */
 const whoseShare = ({ principal, sharedUntil, id }: PageSession): Principal =>
@@ -340,11 +305,3 @@ const MAY_NOT = renderNotice(
   "This page may not do that",
   "Nothing was changed. Go back to the page, which says where decisions are made.",
 );
-
-function decoded(segment: string): string {
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    return "";
-  }
-}

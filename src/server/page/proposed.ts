@@ -1,12 +1,12 @@
 /** Reads the change that a run proposes, for its screen and its form. */
 import { createHash } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
-import type { Logger } from "../../core/logger.ts";
+import { displayName, oneLine } from "../../core/text.ts";
 import { type ProposedChange, type ProposedFile, hasConflict } from "../../runs/proposals.ts";
 import { type AgentPath, type Run, isFinal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
-import { type PageSession, isShared } from "../contracts/viewer.ts";
-import type { Html } from "../views/html.ts";
+import { isShared } from "../contracts/viewer.ts";
+import { type Html, html } from "../views/html.ts";
 import { WORKSPACE } from "../views/room/file-tree.ts";
 import type { ChosenOfChange, ProposedScreen, ShownChange } from "../views/room/proposed.ts";
 import {
@@ -14,10 +14,13 @@ import {
   type ShownFile,
   boxesOf,
   hasOneBox,
+  linesOf,
   plainChoice,
 } from "../views/room/proposed-file.ts";
 import { changesOfRun } from "./file-changes.ts";
-import { renderedDiff } from "./rendered-diff.ts";
+import { renderedDiff } from "./whole-text.ts";
+import { textOf } from "./responses.ts";
+import { type PartScreen, type ScreenContext, partScreen } from "./screen.ts";
 
 /** Files with a place of their own on the screen, and the lines and characters of diffs that stand there at once. */
 const MAX = { files: 300, lines: 3000, chars: 400_000, reads: 100 };
@@ -78,25 +81,17 @@ export class ChangeReader {
   }
 }
 
-export interface ProposedContext {
-  runs: PrincipalRuns;
-  session: PageSession;
-  folderOf?: ((run: Pick<Run, "environment">) => string | undefined) | undefined;
-  changes: ChangeReader;
-  logger: Logger;
-}
-
 /** `form`: one that was not taken. `undefined`: the run makes its changes itself, or its change is not for this page. */
 export async function proposedScreen(
-  context: ProposedContext,
+  context: ScreenContext,
   run: Run,
   form?: URLSearchParams,
 ): Promise<ProposedScreen | undefined> {
-  const { runs, session, folderOf, changes, logger } = context;
+  const { runs, session, folderOf, changeOf, logger } = context;
   if (run.changes !== "propose" || isShared(session)) return undefined;
   const about = { run, folder: folderOf?.(run), other: await otherAtWork(runs, run) };
   try {
-    const change = await changes.read(runs, run);
+    const change = await changeOf(runs, run);
     if (change === undefined) return { ...about, change };
     const read = stamped(change);
     const chosen = form && chosenIn(read, form);
@@ -127,10 +122,6 @@ function chosenOf(file: ProposedFile, stamp: string, form: URLSearchParams): Cho
   };
 }
 
-/** A text of a form. Forms send every line break as CRLF. */
-export const textOf = (form: URLSearchParams, name: string): string =>
-  (form.get(name) ?? "").replaceAll("\r\n", "\n").trim();
-
 /** The run that works in the copy of one that has ended: a later one of the same conversation. */
 async function otherAtWork(runs: PrincipalRuns, run: Run): Promise<string | undefined> {
   if (!isFinal(run.status)) return undefined;
@@ -160,7 +151,7 @@ async function shown(read: StampedChange, agents: ReadonlyMap<string, AgentPath>
     for (const place of file.places) {
       const [lines, chars] = [place.diff.split("\n").length, place.diff.length];
       const fits = lines <= left.lines && chars <= left.chars;
-      diffs.push(fits ? await placeDiff(file, place) : undefined);
+      diffs.push(fits ? await renderedDiff(file.path, place.diff, { isPlace: true }) : undefined);
       if (!fits) continue;
       left.lines -= lines;
       left.chars -= chars;
@@ -175,5 +166,20 @@ async function shown(read: StampedChange, agents: ReadonlyMap<string, AgentPath>
   return { files: own, listed, more, copiedAt, isRepository, reviews };
 }
 
-const placeDiff = (file: ProposedFile, place: ProposedFile["places"][number]): Promise<Html> =>
-  renderedDiff(file.path, place.diff, { isPlace: true });
+/**
+ * The screen of one place, for a place that is too long for the screen of them all. `undefined`: it is not as it was
+ * any more.
+ */
+export const placeScreen: PartScreen = async (context, runId, query) => {
+  const { runs, session, changeOf } = context;
+  const run = (await runs.view(session.principal, runId))?.run;
+  const change = run?.changes === "propose" ? await changeOf(runs, run) : undefined;
+  const found = change && stamped(change).files.find(({ stamp }) => stamp === query.get("file"))?.file;
+  const place = found?.places[Number(query.get("place"))];
+  if (found === undefined || place === undefined) return undefined;
+  const diff = await renderedDiff(found.path, place.diff);
+  const title = oneLine(displayName(found.path), 200);
+  const body = html`<h2 class="part-name">${linesOf(place)}</h2>
+    <div class="panel" data-part>${diff}</div>`;
+  return partScreen(context, runId, { title, heading: title, body });
+};

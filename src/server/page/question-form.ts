@@ -6,6 +6,7 @@ import { fieldProblem, fieldsOf } from "../../tools/check-answer.ts";
 import type { Answer, Field } from "../../tools/tool.ts";
 import { OTHER, otherName } from "../views/room/question-fields.ts";
 import { jsonProblem } from "./decision.ts";
+import { textOf, typedIn } from "./responses.ts";
 
 const MAX_MESSAGE_CHARACTERS = 2000;
 
@@ -19,7 +20,7 @@ export function pageAnswer({ question }: OpenQuestion, form: URLSearchParams): P
   const act = form.get("act");
   if (act === "opened") return { ok: true, answer: { type: "opened" } };
   if (act === "decline") {
-    const message = textOf(form, "message").trim().slice(0, MAX_MESSAGE_CHARACTERS) || undefined;
+    const message = textOf(form, "message").slice(0, MAX_MESSAGE_CHARACTERS) || undefined;
     return { ok: true, answer: { type: "decline", ...defined({ message }) } };
   }
   if (act !== "answer") return { ok: false, problem: "No answer was sent. Press one of the buttons." };
@@ -28,7 +29,7 @@ export function pageAnswer({ question }: OpenQuestion, form: URLSearchParams): P
 }
 
 function freeAnswer(form: URLSearchParams): PageAnswer {
-  const text = textOf(form, "v0");
+  const text = typedIn(form, "v0");
   if (text.trim() === "") return { ok: false, problem: "Write an answer, or decline." };
   if (form.get("as") !== "json") return { ok: true, answer: { type: "value", value: text } };
   const value = parsedJson(text);
@@ -55,18 +56,12 @@ function fieldAnswer(fields: readonly Field[], form: URLSearchParams): PageAnswe
 
 /** The options stand in the form by their number. */
 function valueOf(field: Field, name: string, form: URLSearchParams): string | string[] {
-  if (field.type !== "choice") {
-    const text = textOf(form, name);
-    return field.type === "text" && field.format === undefined ? text : text.trim();
-  }
-  const other = (form.get(otherName(name)) ?? "").trim();
+  if (field.type !== "choice")
+    return (field.type === "text" && field.format === undefined ? typedIn : textOf)(form, name);
+  const other = textOf(form, otherName(name));
   const boxes = form.getAll(name).filter((value) => value !== "");
   const chosen = boxes.length === 0 && other !== "" ? [OTHER] : boxes;
   const said = chosen.map((value) => (value === OTHER ? other : (field.options[Number(value)] ?? "")));
   if (field.many) return said.filter((text) => text !== "");
   return said[0] ?? "";
 }
-
-/** Forms send every line break as CRLF. */
-const textOf = (form: URLSearchParams, name: string): string =>
-  (form.get(name) ?? "").replaceAll("\r\n", "\n");

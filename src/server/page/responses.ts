@@ -100,6 +100,22 @@ export class Reply {
   }
 }
 
+/** A text of a form as it was typed. Forms send every line break as CRLF. */
+export const typedIn = (form: URLSearchParams, name: string): string =>
+  (form.get(name) ?? "").replaceAll("\r\n", "\n");
+
+/** The same without blanks around it. */
+export const textOf = (form: URLSearchParams, name: string): string => typedIn(form, name).trim();
+
+/** A part of an address as text; empty if it is not well formed. */
+export function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return "";
+  }
+}
+
 const MAX_FORM_BYTES = 1024 * 1024;
 
 /** The fields of a posted form; `undefined` when it is none, or too large. */

@@ -11,7 +11,7 @@ import {
 } from "../views/room/schedules.ts";
 import { expressionWords } from "../views/schedule-words.ts";
 import { fieldsOf, readChoices } from "./start-form.ts";
-import { type Picture, type ScreenContext, waitingFor } from "./screens.ts";
+import { type Picture, type ScreenContext, livePicture, waitingFor } from "./screen.ts";
 
 /** Characters of a field that an address brings. */
 const MAX_GIVEN = 200;
@@ -34,29 +34,16 @@ export async function schedulesScreen(
     runs.readiness(session.principal),
     waitingFor(context),
   ]);
-  const edited = found.find(({ id }) => id === (refused?.edited ?? query.get("edit")));
-  const draft = refused?.draft ?? draftOf(query, MAX_GIVEN, edited && draftFrom(edited));
   const folders = found.map((one) => folderOf?.(one));
   const isOfMany = new Set(folders).size > 1;
   const schedules = found.map((one, at) => ({ ...one, folder: isOfMany ? folders[at] : undefined }));
-  return (now) => ({
-    title: "Schedules",
-    place: "schedules",
-    waiting,
-    isLive: true,
-    session,
-    main: renderSchedules({
-      session,
-      schedules,
-      edited: schedules.find(({ id }) => id === edited?.id),
-      draft,
-      preview: previewOf(draft, now),
-      folder: settings.folder,
-      readiness,
-      refused,
-      now,
-    }),
-  });
+  const edited = schedules.find(({ id }) => id === (refused?.edited ?? query.get("edit")));
+  const draft = refused?.draft ?? draftOf(query, MAX_GIVEN, edited && draftFrom(edited));
+  const screen = { session, schedules, edited, draft, folder: settings.folder, readiness, refused };
+  const about = { title: "Schedules", place: "schedules", waiting } as const;
+  return livePicture(context, about, (now) =>
+    renderSchedules({ ...screen, preview: previewOf(draft, now), now }),
+  );
 }
 
 function previewOf({ expression, timeZone }: ScheduleDraft, now: number): Preview {

@@ -18,43 +18,22 @@ import {
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { renderAnswer } from "../views/room/answer.ts";
 import { type ListedRun, renderHome } from "../views/room/home.ts";
-import { icon } from "../views/room/icons.ts";
-import { type Refused, mainOf } from "../views/room/pieces.ts";
+import type { Refused } from "../views/room/pieces.ts";
 import type { Complaint, Request } from "../views/room/request.ts";
 import { isReview } from "../views/room/question.ts";
 import { renderReview, requestsIn } from "../views/room/review.ts";
-import { type Tab, renderRunHead, tabOf } from "../views/room/run-head.ts";
-import type { News, Screen } from "../views/room/shell.ts";
+import { type Tab, tabOf } from "../views/room/run-head.ts";
+import type { News } from "../views/room/shell.ts";
 import type { Sharing } from "../views/room/share.ts";
-import type { StartSettings } from "../views/room/start-choices.ts";
 import { type Standing, WORKING, standingInList, standingOf } from "../views/room/states.ts";
 import { keyOf } from "../views/room/timeline.ts";
 import { renderWork } from "../views/room/work.ts";
 import { type Html, html } from "../views/html.ts";
 import { oneLine } from "../../core/text.ts";
-import type { Logger } from "../../core/logger.ts";
-import { changedFiles } from "./changed-files.ts";
-import { changesOfRun } from "./file-changes.ts";
-import { type ChangeReader, proposedScreen } from "./proposed.ts";
-import { type SharedLinks, sharingOf } from "./shared-links.ts";
-import { type PageSession, type Viewer, mayRun, runPath } from "../contracts/viewer.ts";
-
-export interface ScreenContext {
-  runs: PrincipalRuns;
-  session: PageSession;
-  /** Returns the command with which a person opens a page that decides. */
-  openCommand: (run: Run) => string | undefined;
-  /** Settings that count for every new run. */
-  settings: StartSettings;
-  folderOf?: ((run: Pick<Run, "environment">) => string | undefined) | undefined;
-  /** True if a run works in the workspace of this server. Default: always. */
-  isHere?: ((run: Pick<Run, "environment">) => boolean) | undefined;
-  changes: ChangeReader;
-  sharing?: SharedLinks | undefined;
-  /** Gives the origin of this page, if whoever sees it operates the server. */
-  ownAddress?: (() => string) | undefined;
-  logger: Logger;
-}
+import { changedFiles, changesOfRun } from "./file-changes.ts";
+import { proposedScreen } from "./proposed.ts";
+import { type Picture, type ScreenContext, headOf, livePicture } from "./screen.ts";
+import { type Viewer, mayRun, runPath } from "../contracts/viewer.ts";
 
 const LISTED = 50;
 const MAX_PENDING = 50;
@@ -64,9 +43,6 @@ const MAX_VIEWS = 20;
 const MAX_GIVEN = 200;
 /** Runs of one status that are looked through. */
 const MAX_OPEN = 50;
-
-/** Renders what was read for a screen as it looks at a given time. */
-export type Picture = (now: number) => Screen;
 
 export async function homeScreen(
   context: ScreenContext,
@@ -99,30 +75,11 @@ export async function homeScreen(
       const { activity } = views.get(run.id) ?? { activity: undefined };
       return Object.assign(run, { standing: standing(run), activity, folder: folderOf?.(run) });
     });
-  const screen = {
-    session,
-    settings,
-    readiness,
-    refused,
-    given: query.get("task")?.slice(0, MAX_GIVEN),
-    counts,
-    waiting,
-    pending,
-    filter,
-    runs: shown,
-    hasOlder: found.length > LISTED,
-    both: both.length,
-    inLine: open.inLine,
-  };
-  return (now) => ({
-    title: "Runs",
-    place: "runs",
-    waiting,
-    isLive: true,
-    session,
-    news,
-    main: renderHome({ ...screen, now }),
-  });
+  const stand = { counts, both: both.length, inLine: open.inLine, waiting, pending };
+  const list = { runs: shown, filter, hasOlder: found.length > LISTED };
+  const form = { settings, readiness, refused, given: query.get("task")?.slice(0, MAX_GIVEN) };
+  const about = { title: "Runs", place: "runs", waiting, news } as const;
+  return livePicture(context, about, (now) => renderHome({ session, ...stand, ...list, ...form, now }));
 }
 
 /** The open runs, as far as the numbers above the list follow from them. */
@@ -145,30 +102,24 @@ async function viewsOf(runs: PrincipalRuns, some: readonly RunSummary[]): Promis
   return new Map(found.flatMap((view) => (view === undefined ? [] : [[view.run.id, view] as const])));
 }
 
-const STATUSES: readonly string[] = ["working", "input_required", "completed", "failed", "cancelled"];
-
 function filterOf(query: URLSearchParams): RunFilter {
   const [status, text] = [query.get("status") ?? "", (query.get("q") ?? "").trim().slice(0, 200)];
-  return {
-    ...(isStatus(status) ? { status } : {}),
-    ...(text === "" ? {} : { text }),
-  };
+  return { ...(isStatus(status) ? { status } : {}), ...(text === "" ? {} : { text }) };
 }
 
-const isStatus = (text: string): text is NonNullable<RunFilter["status"]> => STATUSES.includes(text);
+const isStatus = (text: string): text is RunStatus => Object.hasOwn(STATUS_WORDS, text);
 
 type Pending = PendingApproval | PendingQuestion;
 
 /** The oldest requests that wait in all runs, and how many wait. */
-async function pendingOf({
-  runs,
-  session: { principal },
-}: Pick<ScreenContext, "runs" | "session">): Promise<{ pending: Pending[]; waiting: number }> {
+async function pendingOf({ runs, session: { principal } }: ScreenContext) {
   const [approvals, questions] = await Promise.all([
     runs.pending(principal, MAX_PENDING),
     runs.pendingQuestions(principal, MAX_PENDING),
   ]);
-  const all = [...approvals, ...questions].sort((one, other) => one.requestedAt - other.requestedAt);
+  const all: Pending[] = [...approvals, ...questions].sort(
+    (one, other) => one.requestedAt - other.requestedAt,
+  );
   const waiting = all.length < MAX_PENDING ? all.length : await runs.countPending(principal);
   return { pending: all.slice(0, MAX_PENDING), waiting };
 }
@@ -179,28 +130,20 @@ const MAX_ENDS = 20;
 const LONG_RUN_MS = 30_000;
 
 /** Open requests, and the newest runs that have ended. A session of one run is told the end of `own` alone. */
-async function newsOf(
-  { runs, session }: ScreenContext,
-  pending: readonly Pending[],
-  own?: Run,
-): Promise<News[]> {
-  const seen =
-    session.run === undefined ? await runs.summaries(session.principal, {}, { limit: MAX_ENDS }) : [own];
-  const ends = seen.flatMap((run): News[] => {
-    if (run?.endedAt === undefined || run.endedAt - run.createdAt < LONG_RUN_MS) return [];
-    const { id, status } = run;
-    return [
-      {
-        key: `end ${id}`,
-        kind: "ends",
-        name: oneLine(nameOf(run), 80),
-        text: `Run ${STATUS_WORDS[status]}`,
-        address: runPath(id),
-      },
-    ];
-  });
-  return [...pending.map(askOf), ...ends];
+async function newsOf({ runs, session }: ScreenContext, pending: readonly Pending[], own?: Run) {
+  const isOfAll = session.run === undefined;
+  const seen = isOfAll ? await runs.summaries(session.principal, {}, { limit: MAX_ENDS }) : own ? [own] : [];
+  const ends = seen.filter(({ createdAt, endedAt = 0 }) => endedAt - createdAt >= LONG_RUN_MS);
+  return [...pending.map(askOf), ...ends.map(endOf)];
 }
+
+const endOf = (run: Pick<Run, "id" | "status" | "name" | "task">): News => ({
+  key: `end ${run.id}`,
+  kind: "ends",
+  name: oneLine(nameOf(run), 80),
+  text: `Run ${STATUS_WORDS[run.status]}`,
+  address: runPath(run.id),
+});
 
 const askOf = (asked: Pending): News => ({
   key: `ask ${asked.id}`,
@@ -215,31 +158,19 @@ const askOf = (asked: Pending): News => ({
 });
 
 /** Open requests of all runs. */
-export async function reviewScreen(
-  { runs, session }: ScreenContext,
-  complaint?: Complaint,
-): Promise<Picture> {
-  const { pending, waiting } = await pendingOf({ runs, session });
-  const why = await reasons(runs, session.principal, pending);
+export async function reviewScreen(context: ScreenContext, complaint?: Complaint): Promise<Picture> {
+  const { session } = context;
+  const { pending, waiting } = await pendingOf(context);
+  const why = await reasons(context, pending);
   const requests: Request[] = pending.map((asked) => ({ asked, why: why.get(asked.id), task: asked.task }));
   const viewer = { session, openCommand: undefined };
-  return (now) => ({
-    title: "Needs you",
-    place: "review",
-    waiting,
-    isLive: true,
-    session,
-    news: pending.map(askOf),
-    main: renderReview({ requests, rest: waiting - pending.length, viewer, now, complaint }),
-  });
+  const about = { title: "Needs you", place: "review", waiting, news: pending.map(askOf) } as const;
+  const rest = waiting - pending.length;
+  return livePicture(context, about, (now) => renderReview({ requests, rest, viewer, now, complaint }));
 }
 
 /** The last text of each agent before it asked, by the id of the request. */
-async function reasons(
-  runs: PrincipalRuns,
-  principal: string,
-  pending: readonly Waiting[],
-): Promise<Map<string, string>> {
+async function reasons({ runs, session: { principal } }: ScreenContext, pending: readonly Waiting[]) {
   const found = await Promise.all(
     pending.map(async ({ id, runId, agent }) => {
       const wanted = { agent, kinds: ["model_called" as const], limit: 1 };
@@ -281,53 +212,9 @@ export async function runScreen(
   const { pending, waiting } =
     session.run === undefined ? await pendingOf(context) : { pending: own, waiting: own.length };
   const news = await newsOf(context, pending, view.run);
-  const shared = await sharingOf(context, view);
-  const sharing = shared && { ...shared, ...wrong.dialog };
-  const folder = context.folderOf?.(view.run);
-  return {
-    view,
-    waiting,
-    picture: (now) => ({
-      title: oneLine(nameOf(view.run), 80),
-      place: "runs",
-      waiting,
-      isLive: true,
-      session,
-      news,
-      main: html`${renderRunHead(view, session, { tab, now, folder, sharing })} ${body(now)}`,
-    }),
-  };
-}
-
-/** Number of open requests that a session can see; `view`: of the run that it shows. */
-export async function waitingFor(
-  { runs, session }: Pick<ScreenContext, "runs" | "session">,
-  view?: RunView,
-): Promise<number> {
-  if (session.run === undefined) return runs.countPending(session.principal);
-  return view === undefined ? 0 : waitingIn(view).length;
-}
-
-/** One part of a run, which its page links to. */
-interface RunPart {
-  title: string;
-  heading: string;
-  body: Html;
-}
-
-/** A screen that stands still. */
-export async function partScreen(
-  { runs, session }: Pick<ScreenContext, "runs" | "session">,
-  runId: string,
-  { title, heading, body }: RunPart,
-): Promise<Screen> {
-  const main = html`<p class="crumbs top-space">
-      <a href="${runPath(runId)}/work">Back to the run</a>${icon("chev")}<code>${runId}</code>
-    </p>
-    <h1 class="anywhere">${heading}</h1>
-    ${body}`;
-  const waiting = await waitingFor({ runs, session });
-  return { title, place: "runs", waiting, isLive: false, session, main: mainOf(session, "", main) };
+  const head = await headOf(context, view, tab, wrong.dialog);
+  const about = { title: oneLine(nameOf(view.run), 80), place: "runs", waiting, news } as const;
+  return { view, waiting, picture: livePicture(context, about, (now) => html`${head(now)} ${body(now)}`) };
 }
 
 type Body = (
@@ -340,16 +227,12 @@ type Body = (
 const BODIES: Readonly<Record<Tab, Body>> = {
   work: async ({ runs, session }, view, query) => workBody(runs, view, session, query),
   review: async (context, view, _query, { complaint }) => {
-    const { runs, session, openCommand } = context;
-    const why = await reasons(runs, session.principal, waitingIn(view));
-    const viewer = { session, openCommand: openCommand(view.run) };
+    const requests = requestsIn(view, await reasons(context, waitingIn(view)));
+    const viewer = { session: context.session, openCommand: context.openCommand(view.run) };
     // The choices of a form that was carried out are gone.
     const form = complaint?.isDone ? undefined : complaint?.form;
-    const shown = {
-      requests: requestsIn(view, why),
-      proposed: await proposedScreen(context, view.run, form),
-    };
-    return (now) => renderReview({ ...shown, viewer, now, complaint, view });
+    const proposed = await proposedScreen(context, view.run, form);
+    return (now) => renderReview({ requests, proposed, viewer, now, complaint, view });
   },
   answer: async ({ runs, session }, view, _query, { refused }) => {
     const { principal, id } = view.run;
@@ -368,18 +251,8 @@ const MAX_ACTIVITY = 100;
 const KEY_EVENTS: readonly RunEventKind[] = [
   ...(["run_started", "run_resumed", "run_parked", "run_completed", "run_failed", "run_cancelled"] as const),
   ...(["subagent_started", "subagent_finished", "approval_requested", "approval_decided"] as const),
-  ...(["question_asked", "question_answered"] as const),
-  ...([
-    "answer_refused",
-    "model_awaited",
-    "model_retry",
-    "compacted",
-    "goal_judged",
-    "goal_ended",
-    "changes_reviewed",
-    "warning",
-    "message_received",
-  ] as const),
+  ...(["question_asked", "question_answered", "answer_refused", "model_awaited", "model_retry"] as const),
+  ...(["compacted", "goal_judged", "goal_ended", "changes_reviewed", "warning", "message_received"] as const),
 ];
 
 export async function workBody(

@@ -1,5 +1,6 @@
 /** Searches everything that the page shows: runs, files, memories and commands. */
 import type { Backend, GrepMatch } from "../../backends/backend.ts";
+import { groupBy } from "../../core/group-by.ts";
 import type { RunStatus } from "../../runs/run.ts";
 import type { MemorySearch } from "../../runs/service.ts";
 import { MEMORIES } from "../views/room/file-tree.ts";
@@ -7,27 +8,24 @@ import { TABS } from "../views/room/run-head.ts";
 import { type Command, KINDS, type Kind, has, renderSearch, startAddress } from "../views/room/search.ts";
 import type { Screen } from "../views/room/shell.ts";
 import { searchFiles } from "./files.ts";
-import { type ScreenContext, waitingFor } from "./screens.ts";
-import { filesPath, mayRun, runPath, schedulePath } from "../contracts/viewer.ts";
+import { type ScreenContext, waitingFor } from "./screen.ts";
+import { mayRun, runPath, schedulePath } from "../contracts/viewer.ts";
 
 const MAX = { query: 200, each: 50, roots: 20 };
 /** Time limits of a search, in milliseconds. */
 const PATIENCE_MS = { names: 2000, all: 10_000 };
 
-interface SearchRequest {
-  context: ScreenContext;
-  query: URLSearchParams;
-  now: number;
-  /** Aborts when nobody waits for the results. */
-  signal: AbortSignal;
-}
-
-export async function searchScreen(request: SearchRequest): Promise<Screen> {
-  const { context, query, now } = request;
+/** `signal`: aborts when nobody waits for the results. */
+export async function searchScreen(
+  context: ScreenContext,
+  query: URLSearchParams,
+  now: number,
+  signal: AbortSignal,
+): Promise<Screen> {
   const { session } = context;
   const text = (query.get("q") ?? "").trim().slice(0, MAX.query).toWellFormed();
   const isPart = query.get("part") === "names" && text !== "";
-  const { all, waiting, counts, files, memories } = await read(request, text, isPart);
+  const { all, waiting, counts, files, memories } = await read(context, text, isPart, signal);
   const commands = commandsOf(text, query.get("run") ?? "", waiting, counts);
   if (mayRun(session) && has(SCHEDULES.name, text)) commands.push(SCHEDULES);
   const isFound = Object.values(all).some(({ length }) => length > 0) || commands.length > 0;
@@ -55,7 +53,7 @@ export async function searchScreen(request: SearchRequest): Promise<Screen> {
   return { title, place: "search", waiting, isLive: false, session, main };
 }
 
-async function read({ context, signal }: SearchRequest, text: string, namesOnly: boolean) {
+async function read(context: ScreenContext, text: string, namesOnly: boolean, signal: AbortSignal) {
   const { runs, session, folderOf } = context;
   const { principal } = session;
   const patience = AbortSignal.timeout(namesOnly ? PATIENCE_MS.names : PATIENCE_MS.all);
@@ -102,16 +100,13 @@ async function filesWith(
   const searched = roots.slice(0, MAX.roots);
   const found = await Promise.all(searched.map((under) => searchFiles(backend, text, { ...options, under })));
   const names = found.flatMap((one) => one.names);
-  const lines = new Map(
-    found
-      .flatMap((one) => one.lines)
-      .toReversed()
-      .map((line) => [line.path, line]),
+  const byPath = groupBy(
+    found.flatMap((one) => one.lines),
+    ({ path }) => path,
   );
-  for (const name of names) lines.delete(name);
   return {
     names: names.toSorted((one, other) => one.length - other.length),
-    lines: [...lines.values()].toReversed(),
+    lines: [...byPath].flatMap(([path, lines]) => (names.includes(path) ? [] : lines.slice(0, 1))),
     notes: [...new Set(found.flatMap((one) => one.notes))],
     isCut: found.some((one) => one.isCut),
     places: `the files in ${searched.map((path) => path.slice(1, -1)).join(", ")}`,
@@ -134,23 +129,17 @@ function commandsOf(
   counts: Readonly<Record<RunStatus, number>>,
 ): Command[] {
   const ofRun = run === "" ? [] : ([...TABS, "files"] as const);
-  const commands: readonly Command[] = [
-    ...(waiting > 0
-      ? [{ name: "Review what waits for you", address: "/review", icon: "ask" as const, key: "R" }]
-      : []),
+  const commands: readonly (Command & { isOff?: boolean })[] = [
+    { name: "Review what waits for you", address: "/review", icon: "ask", key: "R", isOff: waiting === 0 },
     ...ofRun.map((tab) => ({
       name: `Show ${tab} of this run`,
-      address: tab === "files" ? filesPath(run) : `${runPath(run)}/${tab}`,
+      address: `${runPath(run)}/${tab}`,
       icon: "list" as const,
     })),
-    ...(counts.working > 0
-      ? [{ name: "Show runs at work", address: "/?status=working", icon: "work" as const }]
-      : []),
-    ...(counts.failed > 0
-      ? [{ name: "Show failed runs", address: "/?status=failed", icon: "fail" as const }]
-      : []),
+    { name: "Show runs at work", address: "/?status=working", icon: "work", isOff: counts.working === 0 },
+    { name: "Show failed runs", address: "/?status=failed", icon: "fail", isOff: counts.failed === 0 },
     { name: "Show all runs", address: "/", icon: "list" },
     { name: "Browse files and memories", address: "/files", icon: "folder" },
   ];
-  return commands.filter(({ name }) => has(name, text));
+  return commands.filter(({ name, isOff }) => isOff !== true && has(name, text));
 }

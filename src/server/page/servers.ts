@@ -1,7 +1,7 @@
 /** Reads what the screen of other MCP servers shows, and carries out its forms. */
 import { serversPath } from "../contracts/viewer.ts";
 import { type ServerNotice, renderServers } from "../views/room/servers.ts";
-import { type Picture, type ScreenContext, waitingFor } from "./screens.ts";
+import { type Picture, type ScreenContext, livePicture, waitingFor } from "./screen.ts";
 
 /** The part of its address to which a browser comes back from a log-in. */
 const CALLBACK = "/callback";
@@ -9,19 +9,9 @@ const CALLBACK = "/callback";
 export async function serversScreen(context: ScreenContext, notice?: ServerNotice): Promise<Picture> {
   const { runs, session, ownAddress } = context;
   const [servers, waiting] = await Promise.all([runs.otherServers(), waitingFor(context)]);
-  return () => ({
-    title: "MCP servers",
-    place: "servers",
-    waiting,
-    isLive: true,
-    session,
-    main: renderServers({
-      session,
-      servers: servers.states(),
-      mayLogIn: ownAddress !== undefined,
-      notice,
-    }),
-  });
+  const screen = { session, servers: servers.states(), mayLogIn: ownAddress !== undefined, notice };
+  const about = { title: "MCP servers", place: "servers", waiting } as const;
+  return livePicture(context, about, () => renderServers(screen));
 }
 
 /** True for the address to which a browser comes back. */
@@ -33,10 +23,6 @@ export async function afterLogin(context: ScreenContext, answer: URLSearchParams
   const ended = await servers.finishLogin(answer);
   const done = { done: "You are logged in. Runs that begin now use its tools." };
   return serversScreen(context, { server: ended.server, ...(ended.ok ? done : { problem: ended.problem }) });
-}
-
-export async function askServers({ runs }: ScreenContext): Promise<void> {
-  await (await runs.otherServers()).ask();
 }
 
 /** Begins a log-in, and gives the address to continue at, or why there is none. */

@@ -74,22 +74,17 @@ export class SharedLinks {
 
 /** Knows browsers that followed a shared link, and asks `own` about all others. */
 export class SharingSignIn implements SignIn {
+  readonly shell: SignIn["shell"];
+  readonly nothing: SignIn["nothing"];
   readonly #own: SignIn;
   readonly #links: SharedLinks;
   readonly #logger: Logger;
 
   constructor(own: SignIn, links: SharedLinks, logger: Logger) {
+    ({ shell: this.shell, nothing: this.nothing } = own);
     this.#own = own;
     this.#links = links;
     this.#logger = logger;
-  }
-
-  get shell(): SignIn["shell"] {
-    return this.#own.shell;
-  }
-
-  get nothing(): SignIn["nothing"] {
-    return this.#own.nothing;
   }
 
   async answer(reply: Reply, url: URL): Promise<boolean> {

@@ -3,6 +3,7 @@ import { defined } from "../../core/defined.ts";
 import { type RunChoices, type RunLimits, loweredLimits } from "../../runs/choices.ts";
 import type { Run } from "../../runs/run.ts";
 import type { Readiness } from "../../runs/service.ts";
+import { textOf } from "./responses.ts";
 
 export type ReadChoices =
   | { ok: true; choices: RunChoices }
@@ -19,15 +20,15 @@ const COUNTS = [
 const AMOUNT = /^\d{1,9}(?:\.\d{1,6}|,\d{1,2})?$/;
 
 export function readChoices(form: URLSearchParams): ReadChoices {
-  const model = text(form, "model");
-  const changes = text(form, "changes");
-  const goal = text(form, "goal")
+  const model = textOf(form, "model");
+  const changes = textOf(form, "changes");
+  const goal = textOf(form, "goal")
     .split("\n")
     .map((line) => line.trim())
     .filter((line) => line !== "");
   const limits: RunLimits = {};
-  const wanted = text(form, "cost");
-  const cost = wanted === "other" ? text(form, "costOther").replace(/^\$\s*/, "") : wanted;
+  const wanted = textOf(form, "cost");
+  const cost = wanted === "other" ? textOf(form, "costOther").replace(/^\$\s*/, "") : wanted;
   if (wanted === "other" && cost === "") return wrong("Write the cost at which the run stops, such as 2.50.");
   if (cost !== "") {
     const usd = AMOUNT.test(cost) ? Number(cost.replace(",", ".")) : 0;
@@ -35,13 +36,13 @@ export function readChoices(form: URLSearchParams): ReadChoices {
     limits.costUsd = usd;
   }
   for (const [name, word] of COUNTS) {
-    const count = text(form, name).replaceAll(/[\s,]/g, "");
+    const count = textOf(form, name).replaceAll(/[\s,]/g, "");
     if (count === "") continue;
     if (!/^\d{1,12}$/.test(count) || Number(count) === 0)
       return wrong(`The limit of ${word} has to be a whole number above zero.`);
     limits[name] = Number(count);
   }
-  const minutes = text(form, "minutes").replaceAll(/[\s,]/g, "");
+  const minutes = textOf(form, "minutes").replaceAll(/[\s,]/g, "");
   const seconds = /^\d{1,9}(?:\.\d{1,6})?$/.test(minutes) ? Math.round(Number(minutes) * 60) : 0;
   if (seconds > 0) limits.workTime = seconds;
   else if (minutes !== "") return wrong("The limit of minutes of work has to be a number above zero.");
@@ -67,8 +68,6 @@ export function fieldsOf({ model, limits = {}, goal, changes }: RunChoices): URL
   for (const [name, value] of Object.entries(defined(given))) fields.set(name, String(value));
   return fields;
 }
-
-const text = (form: URLSearchParams, name: string): string => (form.get(name) ?? "").trim();
 
 const wrong = (message: string): ReadChoices => ({ ok: false, code: "limit_not_allowed", message });
 

@@ -7,7 +7,8 @@ import { agentLabel } from "../views/approval-form.ts";
 import { type Html, html } from "../views/html.ts";
 import { dayAndTime } from "../views/room/figures.ts";
 import type { Screen } from "../views/room/shell.ts";
-import { type ScreenContext, partScreen } from "./screens.ts";
+import { keyOf } from "../views/room/timeline.ts";
+import { type ScreenContext, partScreen } from "./screen.ts";
 import { type TextLook, renderedText } from "./whole-text.ts";
 
 /** The call that began with event `seq`. `undefined`: no such run, or no call began there. */
@@ -30,15 +31,14 @@ export async function stepScreen(
 
 /** The arguments with which a person let the call run instead. */
 function editOf(call: CallTexts, approvals: readonly Approval[]): Record<string, unknown> | undefined {
+  const asked = Object.entries(call.args ?? {});
   const ran = approvals.findLast(
     ({ tool, agent, args, decidedAt = Infinity }) =>
       tool === call.tool &&
       decidedAt <= call.time &&
-      agent.map(({ callId }) => callId).join("\n") === call.agent.map(({ callId }) => callId).join("\n") &&
+      keyOf(agent) === keyOf(call.agent) &&
       // The approval has the defaults too.
-      Object.entries(call.args ?? {}).every(
-        ([name, value]) => canonicalJson(value) === canonicalJson(args[name]),
-      ),
+      asked.every(([name, value]) => canonicalJson(value) === canonicalJson(args[name])),
   )?.decision;
   return ran?.type === "edit" ? ran.editedAction.args : undefined;
 }
@@ -53,17 +53,16 @@ async function renderedCall(
     const name = edit === undefined ? "Arguments" : "Arguments as the agent wrote them";
     parts.push(html`<h3>${name}</h3>`, ...(await renderedArguments(args)));
   }
-  if (edit !== undefined) {
+  if (edit !== undefined)
     parts.push(html`<h3>Arguments that ran, changed by a person</h3>`, ...(await renderedArguments(edit)));
-  }
   if (result !== undefined) {
     const look = { ...lookOf(tool, args ?? {}, result.text), label: "Result" };
-    parts.push(html`<h3>${result.isError ? "Result: failed" : "Result"}</h3>`);
-    parts.push(await renderedText(result.text, look));
+    const title = html`<h3>${result.isError ? "Result: failed" : "Result"}</h3>`;
+    parts.push(title, await renderedText(result.text, look));
   }
   if (missing !== undefined) parts.push(html`<p class="note pad">${missing}</p>`);
   const isOpen = args !== undefined && result === undefined;
-  return html`<div class="whole" data-part="${isOpen ? "open" : ""}">${parts}</div>`;
+  return html`<div class="whole" data-part="${isOpen && "open"}">${parts}</div>`;
 }
 
 /** Arguments that are shown by themselves, and how long a text of one line is that is. */

@@ -7,6 +7,7 @@ import type { IncomingMessage } from "node:http";
 import { z } from "zod";
 import { SCOPES, type Scope } from "../../config/sections.ts";
 import type { Clock } from "../../core/clock.ts";
+import { defined } from "../../core/defined.ts";
 import { isSame } from "./find-page.ts";
 import { LIFETIME_MS, type PageGrant, type PagePurpose, type PageSession } from "../contracts/viewer.ts";
 
@@ -20,7 +21,7 @@ export const SECRET_HEADER = "page-session";
 export const PROOF_HEADER = "page-proof";
 
 /** A secret, and the proof that answers to it carry. */
-interface TabSecret {
+export interface TabSecret {
   secret: string;
   proof: string;
 }
@@ -66,7 +67,7 @@ export class TabSecrets {
 
   /** Opens a session for the tab that followed a link. */
   open({ principal, purpose, run }: PageGrant): LinkedTab {
-    const shown = run === undefined ? {} : { run };
+    const shown = defined({ run });
     const id = randomBytes(16).toString("base64url");
     const ticket = { principal, purpose, expires: this.#clock() + LIFETIME_MS, id, ...shown };
     const text = Buffer.from(JSON.stringify(ticket)).toString("base64url");
@@ -82,7 +83,7 @@ export class TabSecrets {
       JSON.parse(Buffer.from(text, "base64url").toString("utf8")),
     );
     if (expires <= this.#clock()) return undefined;
-    return { id, principal, scopes: SCOPES_OF[purpose], ...(run === undefined ? {} : { run }) };
+    return { id, principal, scopes: SCOPES_OF[purpose], ...defined({ run }) };
   }
 
   /** Goes from server to tab only, so nobody who was sent the secret can know it. */

@@ -5,6 +5,7 @@ import { EncryptJWT, errors, jwtDecrypt } from "jose";
 import { z } from "zod";
 import { SCOPES } from "../../config/sections.ts";
 import type { Clock } from "../../core/clock.ts";
+import { defined } from "../../core/defined.ts";
 import type { Logger } from "../../core/logger.ts";
 import { type AuthFailure, type Checked, type Tokens, principalOf } from "../auth/auth.ts";
 import { allows } from "../auth/scopes.ts";
@@ -13,14 +14,12 @@ import { SHELL, renderNotice } from "../views/room/shell.ts";
 import { type Reply, readForm } from "./responses.ts";
 import { LIFETIME_MS } from "../contracts/viewer.ts";
 import type { SignIn, SignedIn } from "./sign-in.ts";
-import { type Entrance, TabSecrets, secretOf } from "./tab-secrets.ts";
+import { type TabSecret, TabSecrets, secretOf } from "./tab-secrets.ts";
 
 export interface TokenSignInOptions {
   /** Seals tokens in cookies: at least 32 bytes, the same at all servers of one address. */
   key: () => Promise<Uint8Array>;
   tokens: Tokens;
-  /** Path below which browsers reach the page, without a slash at its end. */
-  base: string;
   clock: Clock;
   logger: Logger;
 }
@@ -107,32 +106,27 @@ export class TokenSignIn implements SignIn {
     const until = (checked.auth.expiresAt ?? Infinity) * 1000;
     const expires = Math.min(this.#options.clock() + LIFETIME_MS, until);
     const granted = { principal, token, expires };
-    const entered = keepsCookies(request)
-      ? await this.#enterWithCookie(request, next, granted)
-      : await this.#enterWithSecret(next, granted);
-    if (entered === undefined) return refuse(TOO_LONG);
+    const session = keepsCookies(request) ? undefined : await this.#secretFor(granted);
+    const cookie = session === undefined ? await this.#cookieFor(request, granted) : {};
+    if (cookie === undefined) return refuse(TOO_LONG);
     logger.info("page.logged_in", { principal });
-    return reply.enter(...entered);
+    return reply.enter({ at: next, ...defined({ session }) }, cookie);
   }
 
-  /** `undefined`: no browser keeps so long a cookie. */
-  async #enterWithCookie(
-    request: IncomingMessage,
-    at: string,
-    granted: Granted,
-  ): Promise<Entered | undefined> {
+  /** The header for a cookie. `undefined`: no browser keeps so long a cookie. */
+  async #cookieFor(request: IncomingMessage, granted: Granted): Promise<Record<string, string> | undefined> {
     const seconds = Math.floor((granted.expires - this.#options.clock()) / 1000);
     const cookie = await this.#cookie(await seal(await this.#sharedKey(), granted), seconds);
     if (cookie.length > MAX_COOKIE) return undefined;
     // The earlier session of the browser would stay valid for anyone with a copy of its cookie.
     const { session } = await this.#read(request);
     if (session !== undefined) this.#end(session);
-    return [{ at }, { "set-cookie": cookie }];
+    return { "set-cookie": cookie };
   }
 
-  async #enterWithSecret(at: string, granted: Granted): Promise<Entered> {
+  async #secretFor(granted: Granted): Promise<TabSecret> {
     const secret = await seal(this.#ownKey, granted);
-    return [{ at, session: { secret, proof: this.#secrets.proofOf(secret) } }];
+    return { secret, proof: this.#secrets.proofOf(secret) };
   }
 
   async #logOut(reply: Reply): Promise<void> {
@@ -208,8 +202,6 @@ interface Granted {
   /** When the session ends. */
   expires: number;
 }
-
-type Entered = readonly [entrance: Entrance, headers?: Readonly<Record<string, string>>];
 
 const seal = (key: Uint8Array, { principal, token, expires }: Granted): Promise<string> =>
   new EncryptJWT({ token })

@@ -2,13 +2,11 @@
 import { ownTurn } from "../../core/concurrency.ts";
 import { type DiffLine, diffLines, displayDiff } from "../../core/diff.ts";
 import { displayMarked, displayText, oneLine } from "../../core/text.ts";
-import type { PrincipalRuns } from "../../runs/service.ts";
 import { renderGap } from "../views/content/diff.ts";
 import { html } from "../views/html.ts";
-import type { Screen } from "../views/room/shell.ts";
 import { changesOfRun, joinedChange } from "./file-changes.ts";
-import { type ScreenContext, partScreen } from "./screens.ts";
-import { linesPath } from "../contracts/viewer.ts";
+import { type PartScreen, type ScreenContext, partScreen } from "./screen.ts";
+import { isShared, linesPath } from "../contracts/viewer.ts";
 
 /** Lines given at once, and of a file that is looked at at all. */
 const MAX = { given: 1000, lines: 50_000, characters: 2_000_000 };
@@ -21,19 +19,15 @@ interface Change {
 }
 
 /** The lines that a diff of the run leaves out. `undefined`: no such run, or no such change. */
-export async function linesScreen(
-  { runs, session }: ScreenContext,
-  runId: string,
-  query: URLSearchParams,
-): Promise<Screen | undefined> {
+export const linesScreen: PartScreen = async (context, runId, query) => {
   const [old, now, count] = ["old", "new", "count"].map((name) => numberOf(query.get(name)));
-  const change = await changeOf({ runs, session }, runId, query);
-  if (change === undefined || old === undefined || now === undefined || count === undefined) return undefined;
+  const found = await changeOf(context, runId, query);
+  if (found === undefined || old === undefined || now === undefined || count === undefined) return undefined;
+  const { subject, ...change } = found;
   const { path, side } = change;
-  const lines = await linesBehind(runs, session.principal, runId, change);
+  const lines = await linesBehind(context, runId, change);
   const first = (side === "oldLine" ? old : now) - 1;
-  const address = linesPath(runId, subjectOf(query));
-  const view = { label: `Unchanged lines of ${path}`, path, lines: address };
+  const view = { label: `Unchanged lines of ${path}`, path, lines: linesPath(runId, subject) };
   const rest = Math.max((lines?.length ?? 0) - first, 0);
   const left = count === 0 ? rest : Math.min(count, rest);
   const shown =
@@ -44,70 +38,60 @@ export async function linesScreen(
           lines.slice(first, first + Math.min(left, MAX.given)),
           view,
         );
-  return partScreen({ runs, session }, runId, {
+  return partScreen(context, runId, {
     title: `Unchanged lines of ${oneLine(path, 80)}`,
     heading: displayText(path),
     body: html`<div class="panel top-gap">${shown}</div>`,
   });
-}
+};
 
 const CHANGED = html`<p class="note pad" data-part>
   The file has changed since then, so its unchanged lines are not known any more.
 </p>`;
 
 /** True if a diff that was made in this run is the newest state of its file, so that lines around it are known. */
-export async function isAsItIs(
-  runs: PrincipalRuns,
-  principal: string,
-  runId: string,
-  change: Change,
-): Promise<boolean> {
-  return (await linesBehind(runs, principal, runId, change)) !== undefined;
-}
-
-const subjectOf = (query: URLSearchParams): Readonly<Record<string, string>> => {
-  const [approval, file] = [query.get("approval"), query.get("file")];
-  if (file !== null) return { file };
-  return approval === null ? { change: query.get("change") ?? "" } : { approval };
-};
+export const isAsItIs = async (context: ScreenContext, runId: string, change: Change): Promise<boolean> =>
+  !isShared(context.session) && (await linesBehind(context, runId, change)) !== undefined;
 
 const numberOf = (text: string | null): number | undefined =>
   text !== null && /^\d{1,9}$/.test(text) ? Number(text) : undefined;
 
-/** A change that waits for approval is not made yet; one in the journal is, and so are all of one file. */
+/**
+ * The change that an address means, and the part of the address that names it. A change that waits for approval is not
+ * made yet; one in the journal is, and so are all of one file.
+ */
 async function changeOf(
-  { runs, session: { principal } }: Pick<ScreenContext, "runs" | "session">,
+  { runs, session: { principal } }: ScreenContext,
   runId: string,
   query: URLSearchParams,
-): Promise<Change | undefined> {
-  const [approvalId, file] = [query.get("approval"), query.get("file")];
-  if (file !== null) {
-    const view = await runs.view(principal, runId);
+): Promise<(Change & { subject: Record<string, string> }) | undefined> {
+  const [approval, file, change] = ["approval", "file", "change"].map((name) => query.get(name));
+  const view = await runs.view(principal, runId);
+  if (typeof file === "string") {
     const joined = view && joinedChange(await changesOfRun(runs, view.run), file);
-    return joined && { path: file, diff: joined.diff, side: "newLine" };
+    return joined && { subject: { file }, path: file, diff: joined.diff, side: "newLine" };
   }
-  if (approvalId !== null) {
-    const view = await runs.view(principal, runId);
-    const approval = view?.approvals.find(({ id }) => id === approvalId);
-    const path = approval?.args["file_path"];
-    return approval?.status === "pending" && approval.preview.kind === "diff" && typeof path === "string"
-      ? { path, diff: approval.preview.detail, side: "oldLine" }
+  if (typeof approval === "string") {
+    const { status, preview, args } = view?.approvals.find(({ id }) => id === approval) ?? {};
+    const path = args?.["file_path"];
+    return status === "pending" && preview?.kind === "diff" && typeof path === "string"
+      ? { subject: { approval }, path, diff: preview.detail, side: "oldLine" }
       : undefined;
   }
-  const seq = numberOf(query.get("change")) ?? 0;
+  const seq = numberOf(change ?? null) ?? 0;
   const [event] = (await runs.events(principal, runId, { after: seq - 1, limit: 1 })) ?? [];
   if (event?.kind !== "file_changed" || event.seq !== seq || event.data.diff === undefined) return undefined;
-  return { path: event.data.path, diff: event.data.diff, side: "newLine" };
+  const { path, diff } = event.data;
+  return { subject: { change: String(seq) }, path, diff, side: "newLine" };
 }
 
 /** The lines of the file, if those that the diff shows are where it says. */
 async function linesBehind(
-  runs: PrincipalRuns,
-  principal: string,
+  { runs, session }: ScreenContext,
   runId: string,
   { path, diff, side }: Change,
 ): Promise<string[] | undefined> {
-  const files = await runs.runFiles(principal, runId);
+  const files = await runs.runFiles(session.principal, runId);
   const file = await files?.read(path, 0, MAX.lines);
   const text = file?.content;
   if (typeof text !== "string" || file?.nextOffset !== undefined || text.length > MAX.characters)

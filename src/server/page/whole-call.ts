@@ -5,26 +5,20 @@ import type { Approval } from "../../runs/run.ts";
 import { type Html, html } from "../views/html.ts";
 import { pendingApprovals } from "../views/run-report.ts";
 import { renderWholeCall } from "../views/room/approval.ts";
-import type { Screen } from "../views/room/shell.ts";
 import { callParts } from "../views/shown-call.ts";
-import { type ScreenContext, partScreen } from "./screens.ts";
+import { type PartScreen, partScreen } from "./screen.ts";
 import type { PageSession } from "../contracts/viewer.ts";
-import { plainText } from "./whole-text.ts";
+import { EMPTY, plainText } from "./whole-text.ts";
 
 /** Every argument in full, then the decision. `undefined`: no such run, or nothing that waits by this id. */
-export async function callScreen(
-  context: ScreenContext,
-  runId: string,
-  query: URLSearchParams,
-): Promise<Screen | undefined> {
+export const callScreen: PartScreen = async (context, runId, query) => {
   const { runs, session, openCommand } = context;
   const view = await runs.view(session.principal, runId);
   const approval = view && pendingApprovals(view).find(({ id }) => id === query.get("approval"));
   if (view === undefined || approval === undefined) return undefined;
   const parts: Html[] = [];
   for (const { name, text } of callParts(approval)) {
-    const shown =
-      text === "" ? html`<p class="note pad">Empty.</p>` : await plainText(text, name, displayBlock);
+    const shown = text === "" ? EMPTY : await plainText(text, name, displayBlock);
     parts.push(
       html`<section>
         <h2 class="part-name">${name}</h2>
@@ -33,10 +27,10 @@ export async function callScreen(
     );
   }
   const viewer = { session, openCommand: openCommand(view.run) };
-  const body = renderWholeCall({ approval, parts, viewer, proof: proofOf(session, approval) });
+  const body = renderWholeCall(approval, viewer, parts, proofOf(session, approval));
   const title = `The whole call of ${oneLine(approval.tool, 64)}`;
   return partScreen(context, runId, { title, heading: title, body });
-}
+};
 
 /** A field of the form below the whole call: a form without it did not show all. It grants nothing to a session. */
 const proofOf = (session: PageSession, approval: Approval): string =>

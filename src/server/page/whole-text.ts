@@ -1,11 +1,11 @@
-/** Renders long texts of tools, in turns with everything else. */
+/** Renders long texts and diffs, in turns with everything else: one of many lines takes most of a turn. */
 import { ownTurn } from "../../core/concurrency.ts";
 import { displayDiff } from "../../core/diff.ts";
 import { displayText, headOf } from "../../core/text.ts";
+import { type DiffView, renderDiff } from "../views/content/diff.ts";
 import { codeText, languageOf, markdownText } from "../views/content/texts.ts";
 import { type Html, html } from "../views/html.ts";
 import { grouped } from "../views/room/figures.ts";
-import { renderedDiff } from "./rendered-diff.ts";
 
 export interface TextLook {
   kind: "plain" | "code" | "diff" | "markdown";
@@ -20,27 +20,35 @@ const MAX = { shown: 1_000_000, diff: 15_000 };
 /** Characters made into HTML in one turn. */
 const PER_TURN = 50_000;
 
+export async function renderedDiff(
+  path: string,
+  diff: string,
+  view: Pick<DiffView, "lines" | "counts" | "remark" | "isPlace"> = {},
+): Promise<Html> {
+  await ownTurn();
+  return renderDiff(diff, { label: `Change of ${path}`, path, ...view });
+}
+
 export async function renderedText(text: string, look: TextLook): Promise<Html> {
   const shown = headOf(text, MAX.shown);
   const missing = text.length - shown.length;
-  const note =
-    missing === 0
-      ? undefined
-      : html`<p class="note pad">
-          ${grouped(missing)} more characters are not shown: a text is shown up to ${grouped(MAX.shown)}.
-        </p>`;
-  return html`${await bodyOf(shown, look)}${note}`;
+  const note = html`<p class="note pad">
+    ${grouped(missing)} more characters are not shown: a text is shown up to ${grouped(MAX.shown)}.
+  </p>`;
+  return html`${await bodyOf(shown, look)}${missing > 0 && note}`;
 }
 
 async function bodyOf(text: string, { kind, label, path }: TextLook): Promise<Html> {
   await ownTurn();
-  if (text === "") return html`<p class="note pad">Empty.</p>`;
+  if (text === "") return EMPTY;
   if (kind === "plain") return plainText(text, label);
   if (kind === "markdown") return html`<div class="pad">${markdownText(text)}</div>`;
   if (kind === "code") return block(label, codeText(await shownText(text, displayText), languageOf(path)));
   if (text.length <= MAX.diff) return renderedDiff(path, text);
   return block(label, codeText(await shownText(text, displayDiff), "diff"));
 }
+
+export const EMPTY = html`<p class="note pad">Empty.</p>`;
 
 type Display = (text: string) => string;
 

@@ -73,7 +73,7 @@ export function approvalForm(approval: Approval, place: FormPlace): ElicitReques
   };
   return {
     mode: "form",
-    message: formMessage(approval, place, { call, decisions }),
+    message: formMessage(approval, place, call, decisions),
     requestedSchema: { type: "object", required: decisions.length > 0 ? ["decision"] : [], properties },
   };
 }
@@ -146,12 +146,12 @@ function formDecisions(approval: Approval, call: ShownCall): PersonDecision["typ
   return decisionsFor(approval, call).filter((decision) => decision !== "edit" || isEditable);
 }
 
-interface FormContent {
-  call: ShownCall;
-  decisions: readonly string[];
-}
-
-function formMessage(approval: Approval, place: FormPlace, { call, decisions }: FormContent): string {
+function formMessage(
+  approval: Approval,
+  place: FormPlace,
+  call: ShownCall,
+  decisions: readonly string[],
+): string {
   const tooLongToEdit = approval.allowedDecisions.includes("edit") && !decisions.includes("edit");
   return [
     ...(place.problem === undefined ? [] : [asText(place.problem, MAX_PROBLEM_CHARACTERS), ""]),
@@ -184,20 +184,17 @@ function editOf(approval: Approval, edited: string): FormAnswer {
   if (edited.trim() === "") {
     return { ok: false, problem: "To edit, write the changed arguments as a JSON object." };
   }
-  let value: unknown;
-  try {
-    value = JSON.parse(edited);
-  } catch {
+  const args = parsedJson(edited);
+  if (args === undefined)
     return { ok: false, problem: "The changed arguments are not valid JSON; nothing was run." };
-  }
-  const args = Arguments.safeParse(value);
-  if (!args.success) {
+  const read = Arguments.safeParse(args);
+  if (!read.success)
     return { ok: false, problem: "The changed arguments must be a JSON object; nothing was run." };
-  }
-  return { ok: true, decision: { type: "edit", editedAction: { name: approval.tool, args: args.data } } };
+  return { ok: true, decision: { type: "edit", editedAction: { name: approval.tool, args: read.data } } };
 }
 
-const Arguments = z.record(z.string(), z.unknown());
+/** Arguments as a person wrote them. */
+export const Arguments = z.record(z.string(), z.unknown());
 
 /**
  * The arguments on one line, if they fit into the form; characters that it could hide are escaped, which leaves

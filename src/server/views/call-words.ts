@@ -6,46 +6,37 @@ interface Words {
   /** Several calls in a row. */
   many: (count: number) => string;
   /** True if a successful result says nothing that the call does not say. */
-  isPlain?: true;
+  isPlain: boolean;
 }
 
 const times = (verb: string) => (count: number) => `${verb} ${count} times`;
 
+const words = (does: string, did: string, many: Words["many"] = times(did), isPlain = false): Words => ({
+  does,
+  did,
+  many,
+  isPlain,
+});
+
 const WORDS: ReadonlyMap<string, Words> = new Map([
-  ["read_file", { does: "Reading", did: "Read", many: (count) => `Read ${count} files` }],
-  ["write_file", { does: "Writing", did: "Wrote", many: (count) => `Wrote ${count} files`, isPlain: true }],
-  ["edit_file", { does: "Changing", did: "Changed", many: times("Changed files"), isPlain: true }],
-  ["delete", { does: "Deleting", did: "Deleted", many: times("Deleted files"), isPlain: true }],
-  ["ls", { does: "Listing", did: "Listed", many: (count) => `Listed ${count} folders` }],
-  ["glob", { does: "Looking for files like", did: "Looked for files like", many: times("Looked for files") }],
-  ["grep", { does: "Searching for", did: "Searched for", many: times("Searched files") }],
-  ["execute", { does: "Running", did: "Ran", many: (count) => `Ran ${count} commands` }],
-  [
-    "run_program",
-    { does: "Running a program", did: "Ran a program", many: (count) => `Ran ${count} programs` },
-  ],
-  ["task", { does: "Subagent at work:", did: "Subagent:", many: (count) => `${count} subagents started` }],
-  [
-    "write_todos",
-    { does: "Updating the plan", did: "Updated the plan", many: times("Updated the plan"), isPlain: true },
-  ],
-  ["web_fetch", { does: "Reading", did: "Read", many: (count) => `Read ${count} pages of the web` }],
-  [
-    "web_search",
-    { does: "Searching the web for", did: "Searched the web for", many: times("Searched the web") },
-  ],
-  [
-    "find_tools",
-    { does: "Looking for tools for", did: "Looked for tools for", many: times("Looked for tools") },
-  ],
-  [
-    "search_memories",
-    { does: "Searching memories for", did: "Searched memories for", many: times("Searched memories") },
-  ],
+  ["read_file", words("Reading", "Read", (count) => `Read ${count} files`)],
+  ["write_file", words("Writing", "Wrote", (count) => `Wrote ${count} files`, true)],
+  ["edit_file", words("Changing", "Changed", times("Changed files"), true)],
+  ["delete", words("Deleting", "Deleted", times("Deleted files"), true)],
+  ["ls", words("Listing", "Listed", (count) => `Listed ${count} folders`)],
+  ["glob", words("Looking for files like", "Looked for files like", times("Looked for files"))],
+  ["grep", words("Searching for", "Searched for", times("Searched files"))],
+  ["execute", words("Running", "Ran", (count) => `Ran ${count} commands`)],
+  ["run_program", words("Running a program", "Ran a program", (count) => `Ran ${count} programs`)],
+  ["task", words("Subagent at work:", "Subagent:", (count) => `${count} subagents started`)],
+  ["write_todos", words("Updating the plan", "Updated the plan", undefined, true)],
+  ["web_fetch", words("Reading", "Read", (count) => `Read ${count} pages of the web`)],
+  ["web_search", words("Searching the web for", "Searched the web for", times("Searched the web"))],
+  ["find_tools", words("Looking for tools for", "Looked for tools for", times("Looked for tools"))],
+  ["search_memories", words("Searching memories for", "Searched memories for", times("Searched memories"))],
 ]);
 
-const wordsOf = (tool: string): Words =>
-  WORDS.get(tool) ?? { does: `Calling ${tool}`, did: `Called ${tool}`, many: times(`Called ${tool}`) };
+const wordsOf = (tool: string): Words => WORDS.get(tool) ?? words(`Calling ${tool}`, `Called ${tool}`);
 
 /** A call as the journal tells it. */
 export interface ToldCall {
@@ -67,4 +58,4 @@ const quoted = (about: string): string => about.replace(/^"((?:[^"\\]|\\.)*)"(?=
 export const manyCalls = (tool: string, count: number): string => wordsOf(tool).many(count);
 
 /** True if the result of a successful call only repeats the call. */
-export const isPlainResult = (tool: string): boolean => wordsOf(tool).isPlain === true;
+export const isPlainResult = (tool: string): boolean => wordsOf(tool).isPlain;

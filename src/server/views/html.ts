@@ -10,7 +10,8 @@ export class Html {
   }
 }
 
-type Part = Html | string | number | undefined | readonly Part[];
+/** Nothing is shown of `undefined` and `false`. */
+type Part = Html | string | number | undefined | false | readonly Part[];
 
 /** HTML with every interpolated text escaped, for element content and double-quoted attributes. */
 export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
@@ -25,7 +26,7 @@ export const textArea = (attributes: Html, text: string): Html =>
   new Html(`<textarea ${attributes.text}>\n${escapeHtml(text)}</textarea>`);
 
 function textOf(part: Part): string {
-  if (part === undefined) return "";
+  if (part === undefined || part === false) return "";
   if (part instanceof Html) return part.text;
   if (typeof part === "object") return part.map(textOf).join("");
   return escapeHtml(String(part));

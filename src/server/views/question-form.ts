@@ -2,6 +2,7 @@
 import type { ElicitRequestFormParams } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { shortTime } from "../../core/clock.ts";
+import { defined } from "../../core/defined.ts";
 import { cutMiddle, displayBlock, displayName, oneLine } from "../../core/text.ts";
 import type { OpenQuestion } from "../../runs/run.ts";
 import { fieldsOf, questionText } from "../../tools/check-answer.ts";
@@ -68,18 +69,20 @@ const isAddress = (question: Question): boolean => question.kind === "elicitatio
 
 /** The web address that a person is asked to open; `undefined` for any other address or question. */
 export function addressOf(question: Question): URL | undefined {
-  if (question.kind !== "elicitation" || question.mode !== "url") return undefined;
-  const url = URL.canParse(question.url) ? new URL(question.url) : undefined;
-  return url?.protocol === "https:" || url?.protocol === "http:" ? url : undefined;
+  return question.kind === "elicitation" && question.mode === "url" ? webAddress(question.url) : undefined;
+}
+
+/** `undefined`: a browser is not to open it. */
+export function webAddress(text: string): URL | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  return url !== undefined && /^https?:$/.test(url.protocol) ? url : undefined;
 }
 
 /** An address in full, the host first. */
 export const addressLines = (url: URL): string[] => [`Host: ${url.host}`, `Address: ${url.href}`];
 
 /** True if a form of ours has room for all of the text. */
-export const isWholeInQuestionForm = ({ question }: OpenQuestion): boolean => isWholeText(question);
-
-const isWholeText = (question: Question): boolean =>
+export const isWholeInQuestionForm = ({ question }: Pick<OpenQuestion, "question">): boolean =>
   shownText(question).length <= MAX_SHOWN_CHARACTERS &&
   (question.kind !== "review" || question.diff !== undefined);
 
@@ -113,7 +116,7 @@ export function formFields(question: Question): readonly Field[] {
 /** A form that does not show all lines of a change does not offer to apply it. */
 function shownFields(question: Question): readonly Field[] | undefined {
   const fields = fieldsOf(question);
-  if (question.kind !== "review" || isWholeText(question)) return fields;
+  if (question.kind !== "review" || isWholeInQuestionForm({ question })) return fields;
   return fields?.flatMap((field): Field[] => {
     if (field.name === "message") return [field];
     if (field.type !== "choice" || field.name !== "decision") return [];
@@ -122,7 +125,7 @@ function shownFields(question: Question): readonly Field[] | undefined {
 }
 
 const orOther = ({ description }: Field): string =>
-  [...(description === undefined ? [] : [description]), "Choose, or write another answer below."].join(" ");
+  `${description === undefined ? "" : `${description} `}Choose, or write another answer below.`;
 
 /** Reads the content of an answered form, made from the fields of `formFields`. */
 export function answerIn(question: Question, content: unknown): ReadAnswer {
@@ -206,16 +209,15 @@ type Property = ElicitRequestFormParams["requestedSchema"]["properties"][string]
 function propertiesOf(field: Field, fields: readonly Field[], { lists }: Abilities): [string, Property][] {
   if (field.type !== "choice") return [[field.name, { ...labelsOf(field), ...plainProperty(field) }]];
   if (!field.many || lists) return [[field.name, { ...labelsOf(field), ...choiceProperty(field, lists) }]];
-  const { title } = labelsOf(field);
   return field.options.map((option, index) => [
     optionName(field, index, fields),
-    { type: "boolean", title: `${title}: ${labelOf(field, option)}` },
+    { type: "boolean", title: `${labelsOf(field).title}: ${labelOf(field, option)}` },
   ]);
 }
 
 const labelsOf = ({ title, name, description }: Field) => ({
   title: oneLine(displayName(title ?? name), MAX_TITLE),
-  ...(description === undefined ? {} : { description: oneLine(displayName(description), MAX_DESCRIPTION) }),
+  ...defined({ description: description && oneLine(displayName(description), MAX_DESCRIPTION) }),
 });
 
 const labelOf = ({ options, labels }: Choice, option: string): string =>
@@ -224,19 +226,11 @@ const labelOf = ({ options, labels }: Choice, option: string): string =>
 function plainProperty(field: Exclude<Field, Choice>): Property {
   if (field.type === "yes_no") return { type: "boolean" };
   if (field.type === "number") {
-    const { integer, min, max } = field;
-    return {
-      type: integer ? "integer" : "number",
-      ...(min === undefined ? {} : { minimum: min }),
-      ...(max === undefined ? {} : { maximum: max }),
-    };
+    const { integer, min: minimum, max: maximum } = field;
+    return { type: integer ? "integer" : "number", ...defined({ minimum, maximum }) };
   }
   const { maxLength, format } = field;
-  return {
-    type: "string",
-    ...(maxLength === undefined ? {} : { maxLength }),
-    ...(format === undefined ? {} : { format }),
-  };
+  return { type: "string", ...defined({ maxLength, format }) };
 }
 
 function choiceProperty(field: Choice, lists: boolean): Property {

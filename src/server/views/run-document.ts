@@ -27,6 +27,7 @@ import { agentLabel, agentTypes } from "./approval-form.ts";
 import { goalReport } from "./goal-report.ts";
 import { limitWords, limitsDocument } from "./limit-words.ts";
 import { asText, code, fenced, quote } from "./quoting.ts";
+import { usageReport } from "./run-report.ts";
 
 /**
  * The JSON a client reads of a run: the names of the tools' reports, but all approvals and questions, and nothing cut
@@ -69,10 +70,7 @@ export function runDocument(view: RunView) {
     })),
     files_changed: filesChanged,
     usage: {
-      input_tokens: run.usage.inputTokens,
-      output_tokens: run.usage.outputTokens,
-      cached_input_tokens: run.usage.cachedInputTokens,
-      cost_usd: totalCost(models) ?? "unknown",
+      ...usageReport(run.usage, totalCost(models)),
       models: models.map(modelDocument),
     },
     last_seq: run.lastSeq,
@@ -86,18 +84,12 @@ const scheduleDocument = ({ id, name, dueAt }: RunSchedule): object => ({
   due_at: dueAt === undefined ? undefined : isoTime(dueAt),
 });
 
-/** A price that is not known is "unknown", never 0. */
-function modelDocument(usage: ModelUsage): object {
-  return {
-    model: usage.model,
-    role: usage.role,
-    calls: usage.calls,
-    input_tokens: usage.inputTokens,
-    output_tokens: usage.outputTokens,
-    cached_input_tokens: usage.cachedInputTokens,
-    cost_usd: usage.costUsd ?? "unknown",
-  };
-}
+const modelDocument = (usage: ModelUsage): object => ({
+  model: usage.model,
+  role: usage.role,
+  calls: usage.calls,
+  ...usageReport(usage, usage.costUsd),
+});
 
 export function eventDocument({ seq, time, agent, kind, data }: RunEvent): object {
   return { seq, time: isoTime(time), agent: agentLabel(agent), kind, data };
@@ -286,14 +278,8 @@ const REPORTED = "The subagent reported.";
 const calledLine = ({ tool, summary, within }: Extract<RunEvent, { kind: "tool_started" }>["data"]): string =>
   `called ${code(tool)}${within === undefined ? "" : " in its program"}: ${code(summary)}`;
 
-function compactedLine({
-  how,
-  messages,
-  path = "",
-}: Extract<RunEvent, { kind: "compacted" }>["data"]): string {
-  const kept = path === "" ? "." : `; they are kept in ${code(path)}.`;
-  return `${how} ${messages} older messages${kept}`;
-}
+const compactedLine = ({ how, messages, path }: Extract<RunEvent, { kind: "compacted" }>["data"]): string =>
+  `${how} ${messages} older messages${path ? `; they are kept in ${code(path)}` : ""}.`;
 
 /** `undefined`: an older version asked. */
 const asked = (call: AskedCall | undefined): string | undefined =>

@@ -68,14 +68,8 @@ async function summaryOf(run: RunHead, service: PrincipalRuns): Promise<RunList[
   };
 }
 
-function runText({
-  run_id: id,
-  status,
-  task,
-  started_at: began,
-  schedule,
-  activity,
-}: RunList["runs"][number]): string {
+function runText({ schedule, activity, ...run }: RunList["runs"][number]): string {
   const by = schedule === undefined ? "" : ` by schedule ${asText(schedule)}`;
-  return `${id} · ${status} · started ${began}${by}\nTask: ${asText(task)}${activity === undefined ? "" : `\n${asText(activity)}`}`;
+  const now = activity === undefined ? "" : `\n${asText(activity)}`;
+  return `${run.run_id} · ${run.status} · started ${run.started_at}${by}\nTask: ${asText(run.task)}${now}`;
 }

@@ -12,6 +12,7 @@ import {
   type Run,
   type RunView,
   type SubagentView,
+  type TokenUsage,
   isFinal,
   isQuestion,
   startedBy,
@@ -19,6 +20,7 @@ import {
   waitingIn,
 } from "../../runs/run.ts";
 import { dollars, totalCost } from "../../runs/view.ts";
+import { counted } from "../../tools/format.ts";
 import { runUri } from "../contracts/uris.ts";
 import { agentLabel, agentTypes } from "./approval-form.ts";
 import { addressLines, addressOf, askedBy, shownText } from "./question-form.ts";
@@ -133,7 +135,7 @@ export interface AnswerWays {
 export function runReport(view: RunView, ways: AnswerWays, note?: string): RunReport {
   const { run } = view;
   const truncated: string[] = [];
-  const capped = <Item>(name: string, items: readonly Item[], limit: number): readonly Item[] => {
+  const capped: Capped = (name, items, limit) => {
     if (items.length > limit) truncated.push(name);
     return items.slice(0, limit);
   };
@@ -151,10 +153,7 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
     status: run.status,
     activity: line(view.activity),
     last_event: run.lastSeq,
-    ...(answer === undefined ? {} : { answer }),
-    ...(structured === undefined ? {} : { structured }),
-    ...(run.stopReason === undefined ? {} : { stop_reason: run.stopReason }),
-    ...(run.failure === undefined ? {} : { failure_reason: run.failure.reason }),
+    ...defined({ answer, structured, stop_reason: run.stopReason, failure_reason: run.failure?.reason }),
     todos: capped("todos", run.todos, MAX.todos).map(({ content, status }) => ({
       content: line(content),
       status,
@@ -164,13 +163,8 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
     questions: capped("questions", view.questions.toSorted(pendingFirst), MAX.questions).map(questionReport),
     ...(goal && { goal }),
     files_changed: [...capped("files_changed", view.filesChanged, MAX.files)],
-    usage: {
-      input_tokens: run.usage.inputTokens,
-      output_tokens: run.usage.outputTokens,
-      cached_input_tokens: run.usage.cachedInputTokens,
-      cost_usd: totalCost(view.models) ?? "unknown",
-    },
-    ...(ways.page === undefined ? {} : { page: ways.page }),
+    usage: usageReport(run.usage, totalCost(view.models)),
+    ...defined({ page: ways.page }),
     ...nextStep(view, ways),
   };
   const message = [
@@ -185,6 +179,14 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
   return { ...report, message, ...(truncated.length === 0 ? {} : { truncated }) };
 }
 
+/** Tokens and cost. A price that is not known is "unknown", never 0. */
+export const usageReport = (usage: TokenUsage, costUsd: number | undefined): RunReport["usage"] => ({
+  input_tokens: usage.inputTokens,
+  output_tokens: usage.outputTokens,
+  cached_input_tokens: usage.cachedInputTokens,
+  cost_usd: costUsd ?? "unknown",
+});
+
 /** Says of a run that works on a copy how much of its changes the folder has. */
 function proposedText({ run: { changes, status, unapplied } }: RunView): string[] {
   if (changes !== "propose") return [];
@@ -194,7 +196,7 @@ function proposedText({ run: { changes, status, unapplied } }: RunView): string[
   const files =
     unapplied === undefined
       ? "The folder has only what a person applied of its changes."
-      : `Changes of ${unapplied} ${unapplied === 1 ? "file" : "files"} are proposed and not applied.`;
+      : `Changes of ${counted(unapplied, "file")} are proposed and not applied.`;
   return [`${files} A person can still apply them on the page or with "runs apply" in a terminal.`];
 }
 
@@ -258,10 +260,9 @@ export const isWholeInReport = (view: RunView, approvalId: string): boolean =>
     .slice(0, MAX.approvals)
     .some((approval) => approval.id === approvalId && inReport(approval).isWhole);
 
-function agentsOf(
-  { run, subagents }: RunView,
-  capped: <Item>(name: string, items: readonly Item[], limit: number) => readonly Item[],
-): RunReport["agents"] {
+type Capped = <Item>(name: string, items: readonly Item[], limit: number) => readonly Item[];
+
+function agentsOf({ run, subagents }: RunView, capped: Capped): RunReport["agents"] {
   const ended = isFinal(run.status);
   const max = ended ? MAX_ENDED : MAX;
   return capped("agents", ended ? subagents.toSorted(failedFirst) : subagents, max.agents).map(
@@ -293,39 +294,30 @@ function cutToBytes(text: string, limit: number): string {
  */
 export function reportText(report: RunReport): string {
   const { answer = "", todos, agents, goal, approvals, questions, files_changed: files, usage } = report;
+  const isWhole = report.status === "completed" && report.stop_reason === undefined;
+  const todoLines = todos.map(({ status, content }) => `${TODO_MARKS[status] ?? "[ ]"} ${asText(content)}`);
+  const fileLines = files.map((file) => `- ${asText(file)}`);
   const sections = [
-    ...(report.status === "completed" && report.stop_reason === undefined
-      ? [answer, report.message]
-      : [report.message, answer]),
-    section(
-      "Todos",
-      todos.map(({ status, content }) => `${TODO_MARKS[status] ?? "[ ]"} ${asText(content)}`),
-    ),
-    section(
-      "Agents",
-      agents.map(({ agent, description, status, step }) => {
-        const type = agent.endsWith(GENERAL_PURPOSE) ? "" : `${asText(agent)}, `;
-        const task = asText(firstSentence(description, MAX_ENDED.line));
-        return `- ${type}"${task}" (${status}): ${asText(step)}`;
-      }),
-    ),
-    goal === undefined ? "" : section(goal.outcome, goalLines(goal)),
+    ...(isWhole ? [answer, report.message] : [report.message, answer]),
+    section("Todos", todoLines),
+    section("Agents", agents.map(agentLine)),
+    goal && section(goal.outcome, goalLines(goal)),
     ...approvals.map(approvalText),
     ...questions.filter(({ status }) => status === "pending").map(questionText),
-    section(
-      "Files changed",
-      files.map((file) => `- ${asText(file)}`),
-    ),
-    report.structured === undefined
-      ? ""
-      : `Structured answer:\n\n${indented(JSON.stringify(report.structured))}`,
+    section("Files changed", fileLines),
+    report.structured !== undefined && `Structured answer:\n\n${indented(JSON.stringify(report.structured))}`,
     // A message that tells the user to decide there has the link already.
-    report.page === undefined || report.message.includes(report.page)
-      ? ""
-      : `For the user, to see the run in a browser: ${report.page}`,
+    report.page !== undefined &&
+      !report.message.includes(report.page) &&
+      `For the user, to see the run in a browser: ${report.page}`,
     `run_id ${report.run_id} · thread_id ${report.thread_id} · tokens ${usage.input_tokens} in, ${usage.output_tokens} out${costText(usage.cost_usd)}`,
   ];
-  return sections.filter((text) => text !== "").join("\n\n");
+  return sections.filter(Boolean).join("\n\n");
+}
+
+function agentLine({ agent, description, status, step }: RunReport["agents"][number]): string {
+  const type = agent.endsWith(GENERAL_PURPOSE) ? "" : `${asText(agent)}, `;
+  return `- ${type}"${asText(firstSentence(description, MAX_ENDED.line))}" (${status}): ${asText(step)}`;
 }
 
 const costText = (cost: RunReport["usage"]["cost_usd"]): string =>
@@ -336,9 +328,8 @@ export const pendingApprovals = (view: RunView): Approval[] =>
 
 const TODO_MARKS: Record<string, string> = { pending: "[ ]", in_progress: "[>]", completed: "[x]" };
 
-function section(title: string, lines: readonly string[]): string {
-  return lines.length === 0 ? "" : [`${title}:`, ...lines].join("\n");
-}
+const section = (title: string, lines: readonly string[]): string =>
+  lines.length === 0 ? "" : [`${title}:`, ...lines].join("\n");
 
 function approvalText(approval: RunReport["approvals"][number]): string {
   const { destination } = approval;
@@ -384,9 +375,11 @@ function statusMessage(view: RunView, ways: AnswerWays): string {
 function wanted(view: RunView): string {
   const waiting = waitingIn(view);
   return [
-    ...(waiting.every(isQuestion) ? [] : ["decide on what is listed under approvals"]),
-    ...(waiting.some(isQuestion) ? ["answer what is listed under questions"] : []),
-  ].join(" and to ");
+    !waiting.every(isQuestion) && "decide on what is listed under approvals",
+    waiting.some(isQuestion) && "answer what is listed under questions",
+  ]
+    .filter(Boolean)
+    .join(" and to ");
 }
 
 const CONTINUE = "To continue its conversation, call run_deep_agent with its thread_id.";
@@ -456,11 +449,9 @@ function nextStep(view: RunView, ways: AnswerWays): Pick<RunReport, "next"> {
 }
 
 /** `value` when its JSON fits. */
-function boundedJson(value: unknown, limit: number): unknown {
-  return (JSON.stringify(value)?.length ?? 0) <= limit ? value : undefined;
-}
+const boundedJson = (value: unknown, limit: number): unknown =>
+  (JSON.stringify(value)?.length ?? 0) <= limit ? value : undefined;
 
 /** A text of others on one line. */
-export function line(text: string, limit = MAX.line): string {
-  return oneLine(displayName(beginningOf(text)), limit);
-}
+export const line = (text: string, limit = MAX.line): string =>
+  oneLine(displayName(beginningOf(text)), limit);

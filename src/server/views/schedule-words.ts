@@ -41,7 +41,7 @@ export function skipText(timeZone: string, { from, to, reason }: Skip): string {
 }
 
 /** A due time that is so long past waits for a server. */
-const LATE_MS = 60_000;
+export const LATE_MS = 60_000;
 
 /** The next time of a schedule, or the reason why it has none. */
 export function nextText({ timeZone, dueAt, pausedAt }: Schedule, now: number): string {
@@ -155,11 +155,8 @@ function every(field: string, unit: string, size: number): string | undefined {
 /** Either kind of day counts if both are given, unless a `+` asks for both. */
 function dayWords(day: string, weekday: string): string {
   const isBoth = weekday.startsWith("+");
-  const days = [
-    ...(day === "*" ? [] : [dayOfMonth(day)]),
-    ...(weekday === "*" ? [] : [weekdays(weekday.replace(/^\+/, ""))]),
-  ];
-  return days.join(isBoth ? " if it is also " : " or ");
+  const days = [day !== "*" && dayOfMonth(day), weekday !== "*" && weekdays(weekday.replace(/^\+/, ""))];
+  return days.filter(Boolean).join(isBoth ? " if it is also " : " or ");
 }
 
 function dayOfMonth(field: string): string {
@@ -180,14 +177,15 @@ function weekdays(field: string): string {
   return listed(field, dayName) ?? `on weekdays ${field}`;
 }
 
-const dayName = (value: string): string | undefined =>
-  /^[0-7]$/.test(value)
-    ? DAYS[Number(value)]
-    : DAYS.find((day) => day.slice(0, 3).toLowerCase() === value.toLowerCase());
-const monthName = (value: string): string | undefined =>
+const dayName = (value: string): string | undefined => named(DAYS, value, 0);
+const monthName = (value: string): string | undefined => named(MONTHS, value, 1);
+
+/** A name by its number, counted from `first`, or by its three first letters. */
+const named = (names: readonly string[], value: string, first: number): string | undefined =>
   /^\d+$/.test(value)
-    ? MONTHS[Number(value) - 1]
-    : MONTHS.find((month) => month.slice(0, 3).toLowerCase() === value.toLowerCase());
+    ? names[Number(value) - first]
+    : names.find((name) => name.slice(0, 3).toLowerCase() === value.toLowerCase());
+
 const pad = (value: string): string => value.padStart(2, "0");
 
 /** Values and ranges by name: `Monday to Friday`, `07:00 and 19:00`; `undefined`: the field has another form. */

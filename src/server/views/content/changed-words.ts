@@ -1,5 +1,5 @@
 /** Finds the new parts of changed lines; lines that were replaced have none. */
-import { diffWordsWithSpace } from "diff";
+import { type Change, diffWordsWithSpace } from "diff";
 
 /** A part of a line, as UTF-16 offsets. */
 export interface Range {
@@ -20,14 +20,16 @@ export function changedWords(removed: readonly string[], added: readonly string[
     return undefined;
   const parts = diffWordsWithSpace(before, after, { maxEditLength: MAX_EDITS });
   if (parts === undefined) return undefined;
-  const [old, now] = [new Side(removed), new Side(added)];
-  for (const { value, added: isAdded, removed: isRemoved } of parts) {
-    if (!isAdded) old.read(value, isRemoved);
-    if (!isRemoved) now.read(value, isAdded);
-  }
+  const [old, now] = [sideOf(removed, parts, "removed"), sideOf(added, parts, "added")];
   // Lines can be paired only if both sides have the same number of lines.
   const isPaired = removed.length === added.length;
-  return { removed: old.ranges(isPaired ? now : undefined), added: now.ranges(isPaired ? old : undefined) };
+  const rangesOf = (side: Side, other: Side): Range[][] =>
+    side.map((line, index) => {
+      const pair = isPaired ? other[index] : undefined;
+      const [all, equal] = [line.all + (pair?.all ?? 0), line.equal + (pair?.equal ?? 0)];
+      return all > 0 && equal / all >= LEAST_EQUAL ? joined(line.changed, line.text) : [];
+    });
+  return { removed: rangesOf(old, now), added: rangesOf(now, old) };
 }
 
 /** Compared for each run of changed lines. With the limit of edits this takes a few milliseconds. */
@@ -36,45 +38,24 @@ const MAX_EDITS = 100;
 /** Share of a line that must be unchanged; below it the line counts as replaced, without marked words. */
 const LEAST_EQUAL = 0.4;
 
-/** The lines of one side, and what of them was read. */
-class Side {
-  readonly #lines: readonly string[];
-  readonly #changed: Range[][];
-  #line = 0;
-  #at = 0;
+/** Lines with their changed parts, the number of their non-blank characters, and of the unchanged ones among them. */
+type Side = readonly { text: string; changed: Range[]; all: number; equal: number }[];
 
-  constructor(lines: readonly string[]) {
-    this.#lines = lines;
-    this.#changed = lines.map(() => []);
-  }
-
-  read(text: string, isChanged: boolean): void {
-    for (const [index, part] of text.split("\n").entries()) {
-      if (index > 0) [this.#line, this.#at] = [this.#line + 1, 0];
-      if (isChanged && part !== "")
-        this.#changed[this.#line]?.push({ start: this.#at, end: this.#at + part.length });
-      this.#at += part.length;
+function sideOf(lines: readonly string[], parts: readonly Change[], own: "removed" | "added"): Side {
+  const changed: Range[][] = lines.map(() => []);
+  let [line, at] = [0, 0];
+  for (const part of parts.filter((each) => each[own] || !(each.added || each.removed)))
+    for (const [index, text] of part.value.split("\n").entries()) {
+      if (index > 0) [line, at] = [line + 1, 0];
+      if (part[own] && text !== "") changed[line]?.push({ start: at, end: at + text.length });
+      at += text.length;
     }
-  }
-
-  /** The changed parts of lines that are the same for the most part, together with those of `other` if there is one. */
-  ranges(other?: Side): Range[][] {
-    return this.#changed.map((ranges, index) => {
-      const sides = other === undefined ? [this] : [this, other];
-      const inks = sides.map((side) => side.#inkOf(index));
-      const all = inks.reduce((sum, ink) => sum + ink.all, 0);
-      const equal = inks.reduce((sum, ink) => sum + ink.equal, 0);
-      return all > 0 && equal / all >= LEAST_EQUAL ? joined(ranges, this.#lines[index] ?? "") : [];
-    });
-  }
-
-  /** Counts the non-blank characters of a line, and the unchanged ones among them. */
-  #inkOf(index: number): { all: number; equal: number } {
-    const line = this.#lines[index] ?? "";
-    const changed = (this.#changed[index] ?? []).map(({ start, end }) => inkOf(line.slice(start, end)));
-    const all = inkOf(line);
-    return { all, equal: all - changed.reduce((sum, each) => sum + each, 0) };
-  }
+  return lines.map((text, index) => {
+    const ranges = changed[index] ?? [];
+    const all = inkOf(text);
+    const equal = ranges.reduce((left, { start, end }) => left - inkOf(text.slice(start, end)), all);
+    return { text, changed: ranges, all, equal };
+  });
 }
 
 /** Counts the non-blank characters of a text. */

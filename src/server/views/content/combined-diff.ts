@@ -92,7 +92,7 @@ class JoinedFile {
     { oldLine, text, stays }: { oldLine: number; text: string; stays: boolean },
   ): boolean {
     reader.copyTo(oldLine);
-    const piece = reader.take();
+    const piece = reader.next(1);
     if (piece === undefined) return false;
     if ("text" in piece) {
       if (stays) reader.put(piece);
@@ -106,15 +106,17 @@ class JoinedFile {
     return true;
   }
 
-  /** Changed lines, each with the known lines around it. */
+  /** Changed lines, and the known lines between them. */
   changes(): Line[] {
     const lines: Line[] = [];
-    let [oldLine, newLine] = [1, 1];
+    let oldLine = 1;
+    /** Number of the next line in the new file, less that in the old one. */
+    let shift = 0;
     let added: string[] = [];
     const put = (sign: Line["sign"], text: string): void => {
-      lines.push({ sign, text, oldLine, newLine });
+      lines.push({ sign, text, oldLine, newLine: oldLine + shift });
       if (sign !== "+") oldLine += 1;
-      if (sign !== "-") newLine += 1;
+      if (sign !== " ") shift += sign === "+" ? 1 : -1;
     };
     /** Writes what was removed before a line of the first file, and what stands in its place. */
     const flush = (until: number): void => {
@@ -124,8 +126,8 @@ class JoinedFile {
       for (const [sign, text] of compared(removed, added)) put(sign, text);
       added = [];
     };
-    // The pieces stand in the order of the lines that they are of.
-    const known = [...this.#known.keys()].toSorted((a, b) => a - b);
+    // The pieces stand in the order of the lines that they are of. Lines that nobody saw are passed over.
+    const kept = [...this.#known.keys()].filter((line) => !this.#gone.has(line)).toSorted((a, b) => a - b);
     let at = 0;
     for (const piece of this.#pieces) {
       if ("text" in piece) {
@@ -133,22 +135,16 @@ class JoinedFile {
         continue;
       }
       flush(piece.old);
-      // Lines that nobody saw are passed over.
-      const skipped = piece.old - oldLine;
-      [oldLine, newLine] = [oldLine + skipped, newLine + skipped];
-      for (; at < known.length; at += 1) {
-        const line = known[at] ?? Infinity;
-        if (line >= piece.old + piece.count) break;
-        if (line < piece.old) continue;
-        const gap = line - oldLine;
-        [oldLine, newLine] = [oldLine + gap, newLine + gap];
+      const end = piece.old + piece.count;
+      for (let line = kept[at]; line !== undefined && line < end; line = kept[at]) {
+        oldLine = line;
         put(" ", this.#known.get(line) ?? "");
+        at += 1;
       }
-      const left = piece.count === Infinity ? 0 : piece.old + piece.count - oldLine;
-      [oldLine, newLine] = [oldLine + left, newLine + left];
+      oldLine = end;
     }
     flush(Infinity);
-    return aroundChanges(lines);
+    return lines;
   }
 }
 
@@ -166,15 +162,10 @@ class PieceReader {
   /** Lines before this number stay. */
   copyTo(line: number): void {
     while (this.#line < line) {
-      const piece = this.#next(line - this.#line);
+      const piece = this.next(line - this.#line);
       if (piece === undefined) return;
       this.put(piece);
     }
-  }
-
-  /** The next line, which the caller puts back if it stays. `undefined`: the file ends before it. */
-  take(): Piece | undefined {
-    return this.#next(1);
   }
 
   put(piece: Piece): void {
@@ -189,8 +180,8 @@ class PieceReader {
     return this.#made;
   }
 
-  /** At most so many lines of one piece. */
-  #next(most: number): Piece | undefined {
+  /** At most so many lines of one piece, which the caller puts back if they stay. `undefined`: the file ends. */
+  next(most: number): Piece | undefined {
     const piece = this.#left.pop();
     if (piece === undefined) return undefined;
     if ("text" in piece) {
@@ -227,40 +218,29 @@ const signed =
   (sign: Line["sign"]) =>
   (text: string): [Line["sign"], string] => [sign, text];
 
-/** Leaves out unchanged lines that are too far from a change, or not next to it. */
-function aroundChanges(lines: readonly Line[]): Line[] {
-  const isNear = lines.map(({ sign }) => sign !== " ");
-  for (const step of [1, -1]) {
-    for (const [index, line] of lines.entries()) {
-      if (line.sign === " ") continue;
-      for (let distance = 1; distance <= CONTEXT; distance += 1) {
-        const at = index + step * distance;
-        const [one, other] = [lines[at - step], lines[at]];
-        if (one === undefined || other === undefined || !areNeighbours(one, other, step)) break;
-        isNear[at] = true;
-      }
-    }
-  }
-  return lines.filter((_, index) => isNear[index]);
-}
-
-/** True if nothing is between two lines; `step`: 1 if `other` comes after `one`. */
-function areNeighbours(one: Line, other: Line, step: number): boolean {
-  const [before, after] = step > 0 ? [one, other] : [other, one];
-  return (
-    after.oldLine === before.oldLine + (before.sign === "+" ? 0 : 1) &&
-    after.newLine === before.newLine + (before.sign === "-" ? 0 : 1)
-  );
-}
-
-function hunksOf(lines: readonly Line[]): string[] {
-  const hunks: Line[][] = [];
+/** Lines that follow each other in both files, in lists of their own. */
+function contiguous(lines: readonly Line[]): Line[][] {
+  const runs: Line[][] = [];
   for (const line of lines) {
-    const last = hunks.at(-1)?.at(-1);
-    if (last !== undefined && areNeighbours(last, line, 1)) hunks.at(-1)?.push(line);
-    else hunks.push([line]);
+    const last = runs.at(-1)?.at(-1);
+    const follows =
+      last !== undefined &&
+      line.oldLine === last.oldLine + (last.sign === "+" ? 0 : 1) &&
+      line.newLine === last.newLine + (last.sign === "-" ? 0 : 1);
+    if (follows) runs.at(-1)?.push(line);
+    else runs.push([line]);
   }
-  return hunks.flatMap((hunk) => [
+  return runs;
+}
+
+/** Unchanged lines are in a hunk only near a change. */
+function hunksOf(lines: readonly Line[]): string[] {
+  const near = contiguous(lines).flatMap((run) =>
+    run.filter((_line, at) =>
+      run.slice(Math.max(0, at - CONTEXT), at + CONTEXT + 1).some(({ sign }) => sign !== " "),
+    ),
+  );
+  return contiguous(near).flatMap((hunk) => [
     `@@ -${range(hunk, "oldLine", "+")} +${range(hunk, "newLine", "-")} @@`,
     ...hunk.flatMap(({ sign, text }) => `${sign}${text}`.split("\n")),
   ]);

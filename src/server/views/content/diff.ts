@@ -48,26 +48,21 @@ export function renderDiff(diff: string, view: DiffView): Html {
   if (address !== undefined) groups.push(...endOf(groups));
   markChangedWords(groups);
   const isFolded = isUnfolded !== true && lines.length > FOLD_ABOVE;
-  const shown = headOfGroups(groups, isFolded ? FOLDED_TO : MAX_LINES);
-  const rest = groups.slice(shown);
-  const more =
-    rest.length === 0
-      ? undefined
-      : html`<details class="rest">
-          <summary>Show ${rowsOf(rest)} more lines</summary>
-          ${table(rest, address)}
-        </details>`;
-  return html`${bar(diff, view)}${element(html`${table(groups.slice(0, shown), address)}${more}`, view)}`;
+  const [shown, rest] = divided(groups, isFolded ? FOLDED_TO : MAX_LINES);
+  const more = html`<details class="rest">
+    <summary>Show ${rest.reduce((sum, group) => sum + sizeOf(group), 0)} more lines</summary>
+    ${table(rest, address)}
+  </details>`;
+  return html`${bar(diff, view)}${element(html`${table(shown, address)}${rest.length > 0 && more}`, view)}`;
 }
 
 /** Stands above a diff: how much changes, and a button that copies it. */
-function bar(diff: string, { counts = countsOf(diff), remark, isPlace }: DiffView): Html | undefined {
-  if (isPlace) return undefined;
-  return html`<p class="diff-bar">
+const bar = (diff: string, { counts = countsOf(diff), remark, isPlace }: DiffView): Html | false =>
+  !isPlace &&
+  html`<p class="diff-bar">
     ${counts && renderDiffCounts(counts)} ${remark && html`<span class="small dim">${remark}</span>`}
     ${copyButton("Copy diff", { text: diff })}
   </p>`;
-}
 
 const countsOf = (diff: string): DiffCounts | undefined =>
   /^\[diff cut: /m.test(diff) ? undefined : diffCounts(diff);
@@ -75,9 +70,8 @@ const countsOf = (diff: string): DiffCounts | undefined =>
 /** Unchanged lines to put in the place of a gap, `lines` of them; with another gap for those that are left. */
 export function renderGap({ old, new: now, count }: Gap, lines: readonly string[], view: DiffView): Html {
   const rows = lines.map((line, index): Row => {
-    const code = displayText(line);
     const numbers = { oldLine: old + index, newLine: now + index };
-    return { kind: "context", ...numbers, code, changed: [], isUnended: false };
+    return { kind: "context", ...numbers, code: displayText(line), changed: [] };
   });
   const groups: Group[] = rows.length === 0 ? [] : [{ isChange: false, rows }];
   const left = count - lines.length;
@@ -117,12 +111,12 @@ const asText = (diff: string, lines: number, label: string): Html =>
 /** One line of code. */
 interface Row {
   kind: "add" | "del" | "context";
-  oldLine: number | undefined;
-  newLine: number | undefined;
+  oldLine?: number | undefined;
+  newLine?: number | undefined;
   code: string;
   changed: readonly Range[];
   /** The file ends here without a line break. */
-  isUnended: boolean;
+  isUnended?: true;
 }
 
 /** Rows that belong together: unchanged ones, a run of changed ones, or a remark between rows. */
@@ -133,13 +127,12 @@ type Group =
 function groupsOf(lines: readonly DiffLine[]): Group[] {
   const groups: Group[] = [];
   let nextOld = 1;
-  for (const [index, line] of lines.entries()) {
-    const { kind, text } = line;
+  for (const [index, { kind, text, oldLine, newLine }] of lines.entries()) {
     const last = groups.at(-1);
     if (kind === "add" || kind === "del" || kind === "context") {
-      if (line.oldLine !== undefined) nextOld = line.oldLine + 1;
+      if (oldLine !== undefined) nextOld = oldLine + 1;
       const isChange = kind !== "context";
-      const row = rowOf(kind, line);
+      const row: Row = { kind, oldLine, newLine, code: text.slice(1), changed: [] };
       // Added lines end a run: removed ones behind them begin the next.
       const isNext = kind === "del" && last?.remark === undefined && last?.rows.at(-1)?.kind === "add";
       if (last?.remark === undefined && last?.isChange === isChange && !isNext) last.rows.push(row);
@@ -155,11 +148,6 @@ function groupsOf(lines: readonly DiffLine[]): Group[] {
   }
   return groups;
 }
-
-const rowOf = (kind: Row["kind"], { text, oldLine, newLine }: DiffLine): Row => {
-  const code = text.slice(1);
-  return { kind, oldLine, newLine, code, changed: [], isUnended: false };
-};
 
 /** The unchanged lines between the previous hunk and this one. */
 function hunkGroup(header: string, from: number, next: DiffLine | undefined): Group | undefined {
@@ -188,7 +176,10 @@ function endOf(groups: readonly Group[]): Group[] {
   const last = groups.at(-1);
   if (last === undefined || last.remark !== undefined || last.rows.some(({ isUnended }) => isUnended))
     return [];
-  const rows = runsOf(groups).at(-1)?.rows ?? [];
+  // The rows behind the last remark follow each other in the file.
+  const rows = groups
+    .slice(groups.findLastIndex(({ remark }) => remark !== undefined) + 1)
+    .flatMap((group) => (group.remark === undefined ? group.rows : []));
   const old = rows.findLast(({ oldLine }) => oldLine !== undefined)?.oldLine;
   const now = rows.findLast(({ newLine }) => newLine !== undefined)?.newLine;
   if (old === undefined || now === undefined) return [];
@@ -205,7 +196,8 @@ function markChangedWords(groups: readonly Group[]): void {
   let left = MAX_COMPARED;
   for (const group of groups) {
     if (group.remark !== undefined || !group.isChange || left < 0) continue;
-    const [removed, added] = [rowsOfKind(group.rows, "del"), rowsOfKind(group.rows, "add")];
+    const removed = group.rows.filter(({ kind }) => kind === "del");
+    const added = group.rows.filter(({ kind }) => kind === "add");
     const changed = changedWords(codeOf(removed), codeOf(added));
     for (const [index, row] of removed.entries()) row.changed = changed?.removed[index] ?? [];
     for (const [index, row] of added.entries()) row.changed = changed?.added[index] ?? [];
@@ -216,41 +208,24 @@ function markChangedWords(groups: readonly Group[]): void {
 /** Characters whose words are compared in one diff. */
 const MAX_COMPARED = 20_000;
 
-const rowsOfKind = (rows: readonly Row[], kind: Row["kind"]): Row[] =>
-  rows.filter((row) => row.kind === kind);
 const codeOf = (rows: readonly Row[]): string[] => rows.map(({ code }) => code);
 
-/** The rows between remarks: lines that follow each other in the file. */
-function runsOf(groups: readonly Group[]): { rows: Row[] }[] {
-  const runs: { rows: Row[] }[] = [{ rows: [] }];
-  for (const group of groups) {
-    if (group.remark === undefined) runs.at(-1)?.rows.push(...group.rows);
-    else runs.push({ rows: [] });
-  }
-  return runs;
-}
-
 const sizeOf = (group: Group): number => (group.remark === undefined ? group.rows.length : 1);
-const rowsOf = (groups: readonly Group[]): number => groups.reduce((sum, group) => sum + sizeOf(group), 0);
 
-/** Counts the groups that hold the first `most` rows. Splits the group that passes this number, in place. */
-function headOfGroups(groups: Group[], most: number): number {
-  let rows = 0;
-  for (const [index, group] of groups.entries()) {
-    const free = most - rows;
-    rows += sizeOf(group);
-    if (rows < most) continue;
-    if (group.remark === undefined && group.rows.length > free) {
-      const { isChange } = group;
-      groups.splice(
-        index,
-        1,
-        ...[group.rows.slice(0, free), group.rows.slice(free)].map((rows) => ({ isChange, rows })),
-      );
+/** The first groups, with `most` rows together, and the others. A group may have a part in both. */
+function divided(groups: readonly Group[], most: number): [Group[], Group[]] {
+  const [first, others]: [Group[], Group[]] = [[], []];
+  let free = most;
+  for (const group of groups) {
+    if (free <= 0) others.push(group);
+    else if (group.remark !== undefined || group.rows.length <= free) first.push(group);
+    else {
+      first.push({ ...group, rows: group.rows.slice(0, free) });
+      others.push({ ...group, rows: group.rows.slice(free) });
     }
-    return index + 1;
+    free -= sizeOf(group);
   }
-  return groups.length;
+  return [first, others];
 }
 
 const table = (groups: readonly Group[], address: string | undefined): Html =>
@@ -265,12 +240,11 @@ const table = (groups: readonly Group[], address: string | undefined): Html =>
   </table>`;
 
 function renderGroup(group: Group, address: string | undefined): Html {
-  if (group.remark === undefined) {
+  if (group.remark === undefined)
     return html`<tbody>
       ${group.rows.map(renderRow)}
     </tbody>`;
-  }
-  const said = (address === undefined ? undefined : gapLink(group.gap, address)) ?? group.remark;
+  const said = group.gap && address !== undefined ? gapLink(group.gap, address) : group.remark;
   return html`<tbody>
     <tr class="gap">
       <td class="ln"></td>
@@ -281,27 +255,23 @@ function renderGroup(group: Group, address: string | undefined): Html {
   </tbody>`;
 }
 
-function gapLink(gap: Gap | undefined, address: string): Html | undefined {
-  if (gap === undefined) return undefined;
-  const { old, new: now, count } = gap;
+function gapLink({ old, new: now, count }: Gap, address: string): Html {
   const name = count === 0 ? "what follows" : count === 1 ? "1 unchanged line" : `${count} unchanged lines`;
   const to = `${address}&old=${old}&new=${now}&count=${count}`;
   return html`<a class="link" data-lines href="${to}">Show ${name}</a>`;
 }
 
-const SIGNS = { add: "+", del: "−", context: "" } as const;
+const LOOKS = { add: ["a", "+"], del: ["d", "−"], context: ["c", ""] } as const;
 
 function renderRow(row: Row): Html {
-  const { kind, oldLine, newLine } = row;
-  return html`<tr class="${ROW_CLASSES[kind]}">
-    <td class="ln">${oldLine}</td>
-    <td class="ln">${newLine}</td>
-    <td class="sg">${SIGNS[kind]}</td>
+  const [look, sign] = LOOKS[row.kind];
+  return html`<tr class="${look}">
+    <td class="ln">${row.oldLine}</td>
+    <td class="ln">${row.newLine}</td>
+    <td class="sg">${sign}</td>
     ${codeCell(row)}
   </tr>`;
 }
-
-const ROW_CLASSES = { add: "a", del: "d", context: "c" } as const;
 
 function codeCell(row: Row): Html {
   const parts: (Html | string)[] = [];

@@ -1,7 +1,7 @@
 /** The screen of a run that has ended: its answer or outcome, its changes, and ways to continue. */
 import { oneLine } from "../../../core/text.ts";
-import type { DiffCounts } from "../../../core/diff.ts";
-import { type RunView, requestsOf } from "../../../runs/run.ts";
+import { type DiffCounts, sumOfCounts } from "../../../core/diff.ts";
+import { type RunView, type Waiting, requestsOf } from "../../../runs/run.ts";
 import { totalCost } from "../../../runs/view.ts";
 import type { RunPoint } from "../../../runs/service.ts";
 import { type Viewer, changesPath, mayRun, runPath } from "../../contracts/viewer.ts";
@@ -14,9 +14,20 @@ import { dayAndTime, grouped, money, timeOf, tokens } from "./figures.ts";
 import { goalSection } from "./goal.ts";
 import { icon } from "./icons.ts";
 import { renderOutcome } from "./outcome.ts";
-import { type Fact, type Refused, composeBox, copyButton, diffLooks, mainOf } from "./pieces.ts";
+import { counted } from "./states.ts";
+import {
+  type Fact,
+  type Refused,
+  composeBox,
+  copyButton,
+  cutPath,
+  diffLooks,
+  listSection,
+  mainOf,
+  share,
+  terms,
+} from "./pieces.ts";
 import { agentRows, waitsOf } from "./timeline.ts";
-import { cutPath, share } from "./work.ts";
 
 const MAX = { files: 100, points: 30, agents: 6 };
 
@@ -45,17 +56,16 @@ export interface AnswerScreen {
 
 export function renderAnswer({ view, viewer, files, points, refused }: AnswerScreen): Html {
   const content = html`<div>
-      ${renderOutcome(view, viewer)}${view.run.status === "completed" ? paper("Answer", view.run.answer ?? "") : undefined}
+      ${renderOutcome(view, viewer)}${view.run.status === "completed" && paper(view.run.answer ?? "")}
       ${goalSection(view)} ${changedFiles(view, viewer, files)}
-      ${mayRun(viewer) ? continuing(view, refused) : undefined}
-      ${mayRun(viewer) ? forking(view, points, refused) : undefined}
+      ${mayRun(viewer) && [continuing(view, refused), forking(view, points, refused)]}
     </div>
     <aside class="side" aria-label="Summary">${sums(view)} ${costs(view)} ${decisions(view)}</aside>`;
   return mainOf(viewer, "done", content);
 }
 
-const paper = (label: string, text: string): Html =>
-  html`<article class="panel paper" id="answer" aria-label="${label}">
+const paper = (text: string): Html =>
+  html`<article class="panel paper" id="answer" aria-label="Answer">
     ${text === "" ? html`<p class="note">It said nothing.</p>` : html`${copyButton("Copy answer", { of: "answer" })}${markdownText(text)}`}
   </article>`;
 
@@ -68,15 +78,13 @@ function changedFiles({ run }: RunView, viewer: Viewer, all: readonly ChangedFil
           ${icon("chev", "faint")}<code class="cut" title="${path}">${cutPath(path, 80)}</code
           ><span class="end small faint"
             >${counts && renderDiffCounts(counts)}
-            ${changes === 1 ? undefined : `${changes} changes, `}${timeOf(time)}</span
+            ${changes > 1 && `${changes} changes, `}${timeOf(time)}</span
           >
         </summary>
         ${diffs ?? html`<p class="note pad"><a href="${changesPath(run.id, path)}">Show this change</a></p>`}
       </details>`,
   );
-  const known = all.flatMap(({ counts }) => counts ?? []);
-  const sum = (key: keyof DiffCounts): number => known.reduce((total, counts) => total + counts[key], 0);
-  const total = known.length === all.length ? { added: sum("added"), removed: sum("removed") } : undefined;
+  const total = sumOfCounts(all.map(({ counts = {} }) => counts));
   return html`<section class="section" aria-labelledby="fc-h">
     <h2 id="fc-h">
       Files changed <span class="count">${all.length}</span> ${total && renderDiffCounts(total)}
@@ -112,11 +120,7 @@ function chosenFor({ model, limits, changes }: RunView["run"]): Fact[] {
   ];
 }
 
-function forking(
-  { run }: RunView,
-  points: readonly RunPoint[],
-  refused: Refused | undefined,
-): Html | undefined {
+function forking({ run }: RunView, points: readonly RunPoint[], refused?: Refused): Html | undefined {
   if (points.length === 0) return undefined;
   const items = points.slice(0, MAX.points).map(
     ({ id, time, summary }) =>
@@ -128,7 +132,7 @@ function forking(
       </li>`,
   );
   const isOpen = refused?.field === "fork-task";
-  return html`<details class="section" id="fork" data-fold="fork" ${isOpen ? html` open` : undefined}>
+  return html`<details class="section" id="fork" data-fold="fork" ${isOpen && html` open`}>
     <summary class="btn">${icon("fork")}Try another way</summary>
     <form method="post" action="${runPath(run.id)}/fork" autocomplete="off">
       <p class="note pad">Start a new conversation from an earlier step. This one is not changed.</p>
@@ -148,7 +152,7 @@ function sums(view: RunView): Html {
   const calls = models.reduce((sum, used) => sum + used.calls, 0);
   const toolCalls = subagents.reduce((sum, one) => sum + one.toolCalls, mainAgent.toolCalls);
   const cached = inputTokens === 0 ? 0 : Math.round((100 * cachedInputTokens) / inputTokens);
-  const rows: readonly (readonly [string, string])[] = [
+  const rows: readonly [string, Html | string][] = [
     ["Time", duration((run.endedAt ?? run.updatedAt) - run.createdAt)],
     ["Waited for you", duration(waitedMs(view))],
     ["Model calls", grouped(calls)],
@@ -156,18 +160,11 @@ function sums(view: RunView): Html {
     ["Tokens in", tokens(inputTokens)],
     ["of those cached", `${cached}%`],
     ["Tokens out", tokens(outputTokens)],
+    ["Started", dayAndTime(run.createdAt)],
   ];
   return html`<section>
     <h2>Summary</h2>
-    <dl class="sum">
-      ${rows.map(
-        ([name, value]) =>
-          html`<dt>${name}</dt>
-            <dd>${value}</dd>`,
-      )}
-      <dt>Started</dt>
-      <dd>${dayAndTime(run.createdAt)}</dd>
-    </dl>
+    ${terms("sum", rows)}
   </section>`;
 }
 
@@ -186,31 +183,24 @@ function costs(view: RunView): Html | undefined {
     .filter(({ cost }) => cost > 0)
     .toSorted((one, other) => other.cost - one.cost);
   const others = rows.slice(MAX.agents).reduce((sum, { cost }) => sum + cost, 0);
-  return html`<section>
-    <h2>Cost by agent<span class="end num">${money(total)}</span></h2>
-    <ul class="cost">
-      ${rows.slice(0, MAX.agents).map(({ name, cost }) => share(name, cost, total))}
-      ${others > 0 ? share(`${rows.length - MAX.agents} more`, others, total) : undefined}
-    </ul>
-  </section>`;
+  const items = rows.slice(0, MAX.agents).map(({ name, cost }) => share(name, cost, total));
+  const rest = others > 0 && share(`${rows.length - MAX.agents} more`, others, total);
+  return listSection("Cost by agent", money(total), [...items, rest], { list: "cost" });
 }
 
 function decisions(view: RunView): Html | undefined {
   const asked = requestsOf(view);
-  const count = (status: string): number => asked.filter((one) => one.status === status).length;
-  const counts = (words: Readonly<Record<string, string>>): string[] =>
-    Object.entries(words).flatMap(([status, word]) =>
-      count(status) > 0 ? [`${count(status)} ${word}`] : [],
-    );
-  const yes = counts({ approved: "approved", edited: "with changes", answered: "answered" });
-  const no = counts({ rejected: "rejected", declined: "without an answer" });
+  const count = (of: Waiting["status"]): number => asked.filter(({ status }) => status === of).length;
+  const yes = counted({
+    approved: count("approved"),
+    "with changes": count("edited"),
+    answered: count("answered"),
+  });
+  const no = counted({ rejected: count("rejected"), "without an answer": count("declined") });
   const all = asked.filter(({ status }) => status !== "pending" && status !== "withdrawn").length;
   if (all === 0) return undefined;
-  return html`<section>
-    <h2>Decisions<span class="end">${all}</span></h2>
-    <ul class="rows">
-      ${yes.length === 0 ? undefined : html`<li>${icon("done", "green")}<span>${yes.join(", ")}</span></li>`}
-      ${no.length === 0 ? undefined : html`<li>${icon("fail", "red")}<span>${no.join(", ")}</span></li>`}
-    </ul>
-  </section>`;
+  return listSection("Decisions", all, [
+    yes.length > 0 && html`<li>${icon("done", "green")}<span>${yes.join(", ")}</span></li>`,
+    no.length > 0 && html`<li>${icon("fail", "red")}<span>${no.join(", ")}</span></li>`,
+  ]);
 }

@@ -16,16 +16,15 @@ import { renderDiff } from "../content/diff.ts";
 import { languageOf } from "../content/texts.ts";
 import { type Html, html, textArea } from "../html.ts";
 import { type ShownCall, decisionsFor, shownCall } from "../shown-call.ts";
-import { diffLooks, shownPath } from "./pieces.ts";
+import { diffLooks, labelled, shownPath, terms } from "./pieces.ts";
 import {
   type Complaint,
-  type HeadLook,
   NO_DEFAULT,
   type Request,
-  anchorOf,
+  type RequestLook,
   fold,
   onlyLooks,
-  requestHead,
+  requestPanel,
 } from "./request.ts";
 import { approvalIcon } from "./states.ts";
 
@@ -43,39 +42,22 @@ const onPage = (approval: Pick<Approval, "preview">): ShownCall => shownCall(app
 /** True if a review shows all of the call; else its own screen does. */
 export const isWholeOnPage = (approval: Approval): boolean => onPage(approval).isWhole;
 
-export interface RequestLook {
-  viewer: ApprovalViewer;
-  place: HeadLook["place"];
-  /** The problem with a form that was refused. */
-  complaint?: Complaint | undefined;
-}
-
-export function renderApproval(
-  approval: Approval,
-  { why, task }: Omit<Request, "asked">,
-  { viewer, place, complaint }: RequestLook,
-): Html {
-  const anchor = anchorOf(approval);
+export function renderApproval(approval: Approval, about: Omit<Request, "asked">, look: RequestLook): Html {
+  const { viewer, complaint } = look;
   const call = onPage(approval);
   const head = {
     sign: approvalIcon(approval),
     tag: displayName(approval.tool),
-    place,
     title: approval.preview.kind === "command" ? html`Run a command` : callHeadline(approval),
-    more: html`${call.destination.map((line) => html`<p class="ask-to">${line}</p>`)}`,
+    more: destinationOf(call),
   };
-  return html`<article
-    class="panel ask"
-    id="${anchor}"
-    data-approval="${approval.id}"
-    aria-labelledby="${anchor}-h"
-    tabindex="-1"
-  >
-    ${requestHead({ asked: approval, why, task }, head)} ${detail(approval, call, viewer.session)}
-    ${facts(approval, call)} ${END}
-    ${foot(approval, viewer, { complaint, isOfAll: task !== undefined, isWhole: call.isWhole })}
-  </article>`;
+  const content = html`${detail(approval, call, viewer.session)} ${facts(approval, call)} ${END}
+  ${foot(approval, viewer, { complaint, isOfAll: about.task !== undefined, isWhole: call.isWhole })}`;
+  return requestPanel({ asked: approval, ...about }, look, head, content);
 }
+
+const destinationOf = ({ destination }: ShownCall): Html =>
+  html`${destination.map((line) => html`<p class="ask-to">${line}</p>`)}`;
 
 const pathOf = (args: Approval["args"]): string =>
   typeof args["file_path"] === "string" ? args["file_path"] : "";
@@ -116,43 +98,34 @@ const partOnly = (address: string, viewer: Viewer): Html =>
     }
   </p>`;
 
-interface WholeCall {
-  approval: Approval;
-  /** All arguments. */
-  parts: readonly Html[];
-  viewer: ApprovalViewer;
-  /** Says that the form stands below the whole call. */
-  proof: string;
-}
-
-/** All of a call that waits, with its decision. */
-export function renderWholeCall({ approval, parts, viewer, proof }: WholeCall): Html {
+/**
+ * All of a call that waits, with its decision. `parts`: all arguments. `proof`: says that the form stands below the
+ * whole call.
+ */
+export function renderWholeCall(
+  approval: Approval,
+  viewer: ApprovalViewer,
+  parts: readonly Html[],
+  proof: string,
+): Html {
   const call = onPage(approval);
   return html`<article class="panel ask whole-call" data-approval="${approval.id}" tabindex="-1">
     <div class="ask-head">
       <h2>${call.summary}</h2>
-      ${call.destination.map((line) => html`<p class="ask-to">${line}</p>`)}
+      ${destinationOf(call)}
     </div>
     ${parts} ${END} ${foot(approval, viewer, { isOfAll: false, isWhole: true, proof })}
   </article>`;
 }
 
-function facts(approval: Approval, { summary }: ShownCall): Html | undefined {
+function facts(approval: Approval, { summary }: ShownCall): Html | false {
   const { preview, agent, tool } = approval;
   const isSaid = preview.kind === "diff" || summary === displayName(tool);
-  const rows = [
-    ...(isSaid ? [] : [["What", html`${summary}`] as const]),
-    ...(agent.length > 1 ? [["Agent", html`${agentTypes(agent)}`] as const] : []),
-    ...deadlineText(approval).map((line) => ["Deadline", html`${line}`] as const),
-  ];
-  if (rows.length === 0) return undefined;
-  return html`<dl class="kv">
-    ${rows.map(
-      ([name, text]) =>
-        html`<dt>${name}</dt>
-          <dd>${text}</dd>`,
-    )}
-  </dl>`;
+  return terms("kv", [
+    ...(isSaid ? [] : [["What", summary] as const]),
+    ...(agent.length > 1 ? [["Agent", agentTypes(agent)] as const] : []),
+    ...deadlineText(approval).map((line) => ["Deadline", line] as const),
+  ]);
 }
 
 /** The form of one request. */
@@ -165,10 +138,8 @@ interface FormLook {
   proof?: string;
 }
 
-function foot(approval: Approval, viewer: ApprovalViewer, look: FormLook): Html {
-  const { session } = viewer;
-  return session !== "app" && mayDecide(session) ? decisionForm(approval, look) : onlyLooks(viewer);
-}
+const foot = (approval: Approval, viewer: ApprovalViewer, look: FormLook): Html =>
+  mayDecide(viewer.session) ? decisionForm(approval, look) : onlyLooks(viewer);
 
 function decisionForm(approval: Approval, { complaint, isOfAll, isWhole, proof }: FormLook): Html {
   const offered = decisionsFor(approval, { isWhole });
@@ -184,57 +155,48 @@ function decisionForm(approval: Approval, { complaint, isOfAll, isWhole, proof }
     <input type="hidden" name="back" value="${isOfAll ? "all" : "run"}" />
     ${proof && html`<input type="hidden" name="whole" value="${proof}" />`} ${NO_DEFAULT} ${text}
     <div class="decide">
-      ${may("approve") ? button("approve", "ok", html`Approve<kbd aria-hidden="true">A</kbd>`) : undefined}
-      ${may("approve_same") ? button("approve_same", "wide", html`Approve the same for this run`) : undefined}
-      ${may("edit") ? editor(approval, complaint) : undefined}
-      ${may("reject") ? rejection(approval, complaint) : undefined}
-      ${may("approve_same") ? html`<span class="note">The same: every further ${displayName(approval.same?.text ?? "")}, until the run ends.</span>` : undefined}
+      ${may("approve") && button("approve", "ok", html`Approve<kbd aria-hidden="true">A</kbd>`)}
+      ${may("approve_same") && button("approve_same", "wide", "Approve the same for this run")}
+      ${may("edit") && editor(approval, complaint)} ${may("reject") && rejection(approval, complaint)}
+      ${may("approve_same") && html`<span class="note">The same: every further ${displayName(approval.same?.text ?? "")}, until the run ends.</span>`}
     </div>
   </form>`;
 }
 
-const button = (decision: string, look: string, label: Html): Html =>
+const button = (decision: string, look: string, label: Html | string): Html =>
   html`<button name="decision" value="${decision}" class="btn ${look}">${label}</button>`;
 
 function editor(approval: Approval, complaint: Complaint | undefined): Html {
   const { text, json } = editableArguments(approval);
-  const typed = complaint?.form.get("edited_args") ?? undefined;
-  const typedText = complaint?.form.get("edited_text") ?? undefined;
+  const typed = (name: string): string | undefined => complaint?.form.get(name) ?? undefined;
   const isBare = text !== undefined && json === "{}";
+  const jsonLabel = text === undefined ? "Arguments (JSON)" : "Other arguments (JSON)";
   const language = text?.name === "command" ? "shell" : languageOf(pathOf(approval.args));
-  const fields = html`${text && area("edited_text", text.name, typedText ?? text.value, { rows: 14, language })}
-    ${isBare ? html`<input type="hidden" name="edited_args" value="{}" />` : area("edited_args", text === undefined ? "Arguments (JSON)" : "Other arguments (JSON)", typed ?? json, { rows: 6, language: "json" })}
-    ${text?.hasMarks === true ? html`<p class="note">A mark such as ⟨U+200D⟩ is one character that is not visible. Delete it like any other.</p>` : undefined}
+  const fields = html`${text && area("edited_text", text.name, typed("edited_text") ?? text.value, 14, language)}
+    ${isBare ? html`<input type="hidden" name="edited_args" value="{}" />` : area("edited_args", jsonLabel, typed("edited_args") ?? json, 6, "json")}
+    ${text?.hasMarks && html`<p class="note">A mark such as ⟨U+200D⟩ is one character that is not visible. Delete it like any other.</p>`}
     <p>
-      ${button("edit", "ok", html`Approve with changes`)}
+      ${button("edit", "ok", "Approve with changes")}
       <span class="note">The agent is told what ran instead.</span>
     </p>`;
-  return fold("edit", approval, typed !== undefined, html`Edit<kbd aria-hidden="true">E</kbd>`, fields);
-}
-
-interface AreaLook {
-  rows: number;
-  language: string | undefined;
+  const isOpen = typed("edited_args") !== undefined;
+  return fold("edit", approval, isOpen, html`Edit<kbd aria-hidden="true">E</kbd>`, fields);
 }
 
 /**
  * A field that the script puts an editor over. Parsers drop a line break right after the tag: this one, and not the
  * first of the text.
  */
-const area = (name: string, label: string, text: string, { rows, language = "" }: AreaLook): Html =>
+const area = (name: string, label: string, text: string, rows: number, language: string): Html =>
   html`<div data-code data-language="${language}">
-    <label
-      ><span class="label">${label}</span>
-      ${textArea(html`class="field mono" name="${name}" rows="${rows}" spellcheck="false"`, text)}
-    </label>
+    ${labelled(label, textArea(html`class="field mono" name="${name}" rows="${rows}" spellcheck="false"`, text))}
   </div>`;
 
 function rejection(approval: Approval, complaint: Complaint | undefined): Html {
   const typed = complaint?.form.get("message") ?? "";
-  const fields = html`<label
-      ><span class="label">Message to the agent, which reads it and goes on without the call</span>
-      ${textArea(html`class="field" name="message" rows="2" maxlength="2000"`, typed)}
-    </label>
-    <p>${button("reject", "no", html`Reject`)}</p>`;
+  const label = html`Message to the agent, which reads it and goes on without the call`;
+  const field = textArea(html`class="field" name="message" rows="2" maxlength="2000"`, typed);
+  const fields = html`${labelled(label, field)}
+    <p>${button("reject", "no", "Reject")}</p>`;
   return fold("reject", approval, typed !== "", html`Reject<kbd aria-hidden="true">X</kbd>`, fields);
 }

@@ -28,6 +28,7 @@ export interface ShownChange extends FileChange {
 
 /** The agent, time and approval of a change, and its size unless its diff shows it. */
 export function changeFacts({ run, agent, time, data, approval, isOfMany, shown }: ShownChange): Html {
+  const { added, removed } = data;
   const last = agent.at(-1);
   const name = last === undefined ? "Main agent" : agentName(last);
   const key = keyOf(agent);
@@ -37,8 +38,8 @@ export function changeFacts({ run, agent, time, data, approval, isOfMany, shown 
       >Changed by <a class="link" href="${address}">${displayName(oneLine(by, 80))}</a>,
       ${isOfMany ? dayAndTime(time) : timeOf(time)}</span
     >
-    ${approval === undefined ? undefined : html`<span class="approved">${icon("done", "green")}${approvedText(approval)}</span>`}
-    ${shown !== undefined || data.added === undefined || data.removed === undefined ? undefined : renderDiffCounts({ added: data.added, removed: data.removed })}`;
+    ${approval && html`<span class="approved">${icon("done", "green")}${approvedText(approval)}</span>`}
+    ${shown === undefined && added !== undefined && removed !== undefined && renderDiffCounts({ added, removed })}`;
 }
 
 const PLACES: Readonly<Record<string, string>> = {

@@ -41,6 +41,12 @@ export function timeOf(milliseconds: number): Html {
   return html`<time datetime="${iso}" data-clock>${iso.slice(11, 16)}</time>`;
 }
 
+/** The same, with the day unless it is half a day away at most. */
+export const nearTime = (milliseconds: number, now: number): Html =>
+  Math.abs(milliseconds - now) > HALF_DAY_MS ? dayAndTime(milliseconds) : timeOf(milliseconds);
+
+const HALF_DAY_MS = 43_200_000;
+
 /** The same with the day. */
 export function dayAndTime(milliseconds: number): Html {
   const iso = isoTime(milliseconds);

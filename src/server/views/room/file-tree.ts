@@ -1,5 +1,6 @@
 /** The tree of files beside the one that is shown. Folders on the way to that file are open; a script opens others. */
 import type { FileInfo } from "../../../backends/backend.ts";
+import { groupBy } from "../../../core/group-by.ts";
 import { displayText } from "../../../core/text.ts";
 import { filePath } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
@@ -45,13 +46,7 @@ export const nameOf = (path: string): string => path.slice(folderOf(path).length
 
 export const renderTree = (tree: FileTree): Html =>
   html`<nav class="tree" aria-label="Files" id="tree">
-    ${
-      tree.isOnlyChanged
-        ? undefined
-        : html`<form method="get" action="${tree.base}" role="search">
-            ${searchField("Search files", "Search names and contents", 200, tree.query)}
-          </form>`
-    }
+    ${!tree.isOnlyChanged && html`<form method="get" action="${tree.base}" role="search">${searchField("Search files", "Search names and contents", 200, tree.query)}</form>`}
     ${tree.changed === undefined ? sharedSections(tree) : runSections(tree, tree.changed)}
   </nav>`;
 
@@ -62,7 +57,7 @@ function sharedSections(tree: FileTree): Html {
   const files = listed.filter(({ path }) => !path.endsWith("/"));
   const roots = byRank(listed).filter(({ path }) => path.endsWith("/"));
   return html`${roots.map(({ path }) => section(ROOTS.get(path)?.title ?? nameOf(path), path, tree))}
-  ${files.length === 0 ? undefined : section("Files", "/", withRoot(tree, files))}`;
+  ${files.length > 0 && section("Files", "/", withRoot(tree, files))}`;
 }
 
 /** First what the run did, then everything else, folded unless it has the shown file alone. */
@@ -75,8 +70,8 @@ function runSections(tree: FileTree, changed: readonly string[]): Html {
   return html`${changedSection("Changed by this run", WORKSPACE, within(WORKSPACE), tree)}
   ${changedSection("Notes of this conversation", "/", notes, tree)}
   ${changedSection("Remembered by this run", MEMORIES, within(MEMORIES), tree)}
-  ${changed.length === 0 ? html`<p class="note pad">This run has not changed any files.</p>` : undefined}
-  ${tree.isOnlyChanged ? undefined : section("All files", "/", typeof listed === "string" ? all : withRoot(all, byRank(listed)))}`;
+  ${changed.length === 0 && html`<p class="note pad">This run has not changed any files.</p>`}
+  ${!tree.isOnlyChanged && section("All files", "/", typeof listed === "string" ? all : withRoot(all, byRank(listed)))}`;
 }
 
 const withRoot = (tree: FileTree, entries: readonly FileInfo[]): FileTree => ({
@@ -92,37 +87,25 @@ function byRank(entries: readonly FileInfo[]): FileInfo[] {
 }
 
 /** Folders and files of these paths alone, all of them open. */
-function changedSection(
-  title: string,
-  root: string,
-  paths: readonly string[],
-  tree: FileTree,
-): Html | undefined {
-  if (paths.length === 0) return undefined;
+function changedSection(title: string, root: string, paths: readonly string[], tree: FileTree): Html | false {
+  if (paths.length === 0) return false;
   const listings = listingsOf(paths.slice(0, MAX_CHANGED), root);
   const rest = paths.length - MAX_CHANGED;
   // A folder that is shown has its part in the section with all of its entries.
   const path = tree.path.endsWith("/") ? "" : tree.path;
   return html`${section(title, root, { ...tree, path, listings }, paths.length)}
-  ${rest > 0 ? html`<p class="note pad">${rest} more are not shown.</p>` : undefined}`;
+  ${rest > 0 && html`<p class="note pad">${rest} more are not shown.</p>`}`;
 }
 
 function listingsOf(paths: readonly string[], root: string): Map<string, FileInfo[]> {
-  const listings = new Map<string, FileInfo[]>();
-  for (const file of paths) {
-    for (let path = file; path !== root; path = folderOf(path)) {
-      const folder = folderOf(path);
-      const entries = listings.get(folder);
-      if (entries === undefined) listings.set(folder, [{ path }]);
-      else if (!entries.some((entry) => entry.path === path)) entries.push({ path });
-    }
-  }
-  return listings;
+  const way = (path: string): string[] => (path === root ? [] : [path, ...way(folderOf(path))]);
+  const all = [...new Set(paths.flatMap(way))].map((path) => ({ path }));
+  return groupBy(all, ({ path }) => folderOf(path));
 }
 
 const section = (title: string, root: string, tree: FileTree, count?: number): Html =>
   html`<section>
-    <h2>${title}${count === undefined ? undefined : html`<span class="end">${count}</span>`}</h2>
+    <h2>${title}${count !== undefined && html`<span class="end">${count}</span>`}</h2>
     ${branch(root, tree)}
   </section>`;
 
@@ -135,35 +118,37 @@ function branch(folder: string, tree: FileTree): Html | undefined {
   const rest = listed.length - MAX_ENTRIES;
   return html`<ul ${part(folder, tree)}>
     ${listed.slice(0, MAX_ENTRIES).map((entry) => row(entry, tree))}
-    ${rest > 0 ? html`<li class="note pad">${rest} more are not shown.</li>` : undefined}
+    ${rest > 0 && html`<li class="note pad">${rest} more are not shown.</li>`}
   </ul>`;
 }
 
 /** Marks what the script takes into its place when it opens this folder. */
-const part = (folder: string, { path }: FileTree): Html | undefined =>
-  folder === path ? html` data-part` : undefined;
+const part = (folder: string, { path }: FileTree): Html | false => folder === path && html` data-part`;
 
 function row({ path }: FileInfo, tree: FileTree): Html {
   const name = displayText(ROOTS.get(path)?.row ?? nameOf(path).replace(/\/$/, ""));
   const address = filePath(tree.base, path);
-  if (path.endsWith("/")) {
-    const isOpen = tree.listings.has(path);
+  if (path.endsWith("/"))
     return html`<li>
-      <a data-row data-folder href="${address}" aria-expanded="${String(isOpen)}" title="${name}"
+      <a
+        data-row
+        data-folder
+        href="${address}"
+        aria-expanded="${String(tree.listings.has(path))}"
+        title="${name}"
         >${icon("chev")}${icon("folder")}<span class="cut">${name}</span></a
       >${branch(path, tree)}
     </li>`;
-  }
   const mark = tree.marks.get(path);
   return html`<li>
     <a
       data-row
-      class="${mark === "D" ? "gone" : ""}"
+      class="${mark === "D" && "gone"}"
       href="${address}"
       title="${name}"
       ${current(path === tree.path)}
       >${icon(path.startsWith(MEMORIES) ? "mind" : "file")}<span class="cut">${name}</span
-      >${mark === undefined ? undefined : markOf(mark)}</a
+      >${mark && markOf(mark)}</a
     >
   </li>`;
 }

@@ -1,4 +1,5 @@
 /** Folders and files to browse, search and read; memories also to change and delete. */
+import { groupBy } from "../../../core/group-by.ts";
 import { displayText, oneLine } from "../../../core/text.ts";
 import type { GrepMatch, ReadResult } from "../../../backends/backend.ts";
 import type { MemorySearch } from "../../../runs/service.ts";
@@ -80,8 +81,8 @@ function content(screen: FilesScreen): Html {
   const isWhole = file.nextOffset === undefined && (file.startLine ?? 0) === 0;
   return html`${head(screen, text)}
   ${isMarkdown ? html`<article class="paper">${markdownText(text)}</article>` : source(text, screen)}
-  ${file.nextOffset === undefined ? undefined : html`<p class="more pad"><a class="link" href="${filePath(base, path, { from: String(file.nextOffset) })}">Show more lines</a></p>`}
-  ${isWhole ? editor(screen, text) : undefined}`;
+  ${file.nextOffset !== undefined && html`<p class="more pad"><a class="link" href="${filePath(base, path, { from: String(file.nextOffset) })}">Show more lines</a></p>`}
+  ${isWhole && editor(screen, text)}`;
 }
 
 const CHOOSE = html`<div class="empty">
@@ -103,7 +104,7 @@ function changesOf({ tree, session, changes, look, joined }: FilesScreen): Html 
         <div class="panel">${joined}</div>
       </div>`;
   const isApart = tree.changed !== undefined && look === "changes" && changes.length > 1;
-  return html`<div class="pad">${isApart ? APART : undefined}${renderChanges(session, changes)}</div>`;
+  return html`<div class="pad">${isApart && APART}${renderChanges(session, changes)}</div>`;
 }
 
 const APART = html`<p class="note">
@@ -121,39 +122,32 @@ function head(screen: FilesScreen, text?: string): Html {
   const to = (name: string, view?: FilesScreen["look"]): Html =>
     choice(name, filePath(base, path, view === undefined ? {} : { view }), look === (view ?? "file"));
   const isOfRun = tree.changed !== undefined;
-  const looks =
-    changes.length === 0
-      ? undefined
-      : html`<span class="seg"
-          >${isOnlyChanged ? undefined : to("File")}${to(isOfRun ? "Changes" : `Changes ${changes.length}`, "changes")}${isOfRun ? to(`History ${changes.length}`, "history") : undefined}</span
-        >`;
-  const copy =
-    text === undefined
-      ? undefined
-      : copyButton("Copy content", { address: filePath(base, path, { as: "text" }) });
+  const looks = html`<span class="seg"
+    >${!isOnlyChanged && to("File")}${to(isOfRun ? "Changes" : `Changes ${changes.length}`, "changes")}${isOfRun && to(`History ${changes.length}`, "history")}</span
+  >`;
+  const copy = copyButton("Copy content", { address: filePath(base, path, { as: "text" }) });
   return html`<div class="view-head">
       ${TO_TREE}
       <h1 class="file-title anywhere">
         <span class="faint">${displayText(folderOf(path))}</span>${displayText(nameOf(path))}
       </h1>
       ${copyButton("Copy path", { text: path }, "sign")}
-      <span class="end">${looks} ${copy}</span>
+      <span class="end">${changes.length > 0 && looks} ${text !== undefined && copy}</span>
     </div>
-    ${look === "file" ? facts(screen, text) : undefined}`;
+    ${look === "file" && facts(screen, text)}`;
 }
 
 function facts({ file, size, changes }: FilesScreen, text: string | undefined): Html | undefined {
   const lines = file?.totalLines;
-  const told = [
-    ...(text === undefined || lines === undefined
-      ? []
-      : [`${grouped(lines)} ${lines === 1 ? "line" : "lines"}`]),
-    ...(text === undefined || size === undefined ? [] : [sizeText(size)]),
-  ].join(", ");
+  const known = [
+    lines !== undefined && `${grouped(lines)} ${lines === 1 ? "line" : "lines"}`,
+    size !== undefined && sizeText(size),
+  ];
+  const told = text === undefined ? "" : known.filter(Boolean).join(", ");
   const [newest] = changes;
   if (told === "" && newest === undefined) return undefined;
   return html`<div class="view-meta">
-    ${told === "" ? undefined : html`<span>${told}</span>`} ${newest && changeFacts(newest)}
+    ${told && html`<span>${told}</span>`} ${newest && changeFacts(newest)}
   </div>`;
 }
 
@@ -187,7 +181,7 @@ function editor({ session, tree, file, complaint }: FilesScreen, text: string): 
   const { base, path } = tree;
   if (!mayRun(session) || !path.startsWith(MEMORIES) || base !== filesPath()) return undefined;
   const problem = complaint && html`<p class="notice red" role="alert">${complaint.problem}</p>`;
-  return html`<details class="pad" data-fold="change" ${complaint === undefined ? undefined : html` open`}>
+  return html`<details class="pad" data-fold="change" ${complaint && html` open`}>
     <summary class="btn small">Change this memory</summary>
     <form method="post" action="/files/save" autocomplete="off" class="stack">
       ${problem}
@@ -223,15 +217,14 @@ export function lineAddress(base: string, { path, line }: GrepMatch): string {
 function results({ names, lines, memories, notes }: FilesFound, { base, query }: FileTree): Html {
   const link = (path: string): Html =>
     html`<a class="link anywhere" data-row href="${filePath(base, path)}">${displayText(path)}</a>`;
-  const group = (title: string, items: readonly Html[]): Html | undefined =>
-    items.length === 0
-      ? undefined
-      : html`<section>
-          <h2 class="group">${title} <span class="count">${items.length}</span></h2>
-          <ul class="found">
-            ${items}
-          </ul>
-        </section>`;
+  const group = (title: string, items: readonly Html[]): Html | false =>
+    items.length > 0 &&
+    html`<section>
+      <h2 class="group">${title} <span class="count">${items.length}</span></h2>
+      <ul class="found">
+        ${items}
+      </ul>
+    </section>`;
   const hits = (memories?.hits ?? []).map(
     ({ path, snippet }) =>
       html`<li>
@@ -239,21 +232,12 @@ function results({ names, lines, memories, notes }: FilesFound, { base, query }:
         <pre class="json">${displayText(snippet)}</pre>
       </li>`,
   );
-  const inside = [...new Set(lines.map(({ path }) => path))].map(
-    (path) =>
-      html`<li>
-        ${link(path)}
-        ${lines
-          .filter((match) => match.path === path)
-          .map(
-            (match) =>
-              html`<a class="line" data-row href="${lineAddress(base, match)}"
-                ><span class="num faint">${match.line}</span
-                ><code class="cut">${marked(displayText(oneLine(match.text, 300)), query)}</code></a
-              >`,
-          )}
-      </li>`,
-  );
+  const found = (match: GrepMatch): Html =>
+    html`<a class="line" data-row href="${lineAddress(base, match)}"
+      ><span class="num faint">${match.line}</span
+      ><code class="cut">${marked(displayText(oneLine(match.text, 300)), query)}</code></a
+    >`;
+  const inside = groupBy(lines, ({ path }) => path);
   const all = [...notes, ...(memories?.note === undefined ? [] : [memories.note])];
   return html`<div class="view-head">
       ${TO_TREE}
@@ -264,6 +248,10 @@ function results({ names, lines, memories, notes }: FilesFound, { base, query }:
       "Names",
       names.map((path) => html`<li>${link(path)}</li>`),
     )}
-    ${group("Contents", inside)} ${group("Memories", hits)}
-    ${names.length + lines.length + hits.length === 0 ? html`<p class="note pad">No files match your search.</p>` : undefined}`;
+    ${group(
+      "Contents",
+      [...inside].map(([path, matches]) => html`<li>${link(path)} ${matches.map(found)}</li>`),
+    )}
+    ${group("Memories", hits)}
+    ${names.length + lines.length + hits.length === 0 && html`<p class="note pad">No files match your search.</p>`}`;
 }

@@ -5,6 +5,7 @@ import { type CriterionFinding, type GoalView, goalHeading } from "../../../runs
 import { type RunView, isFinal } from "../../../runs/run.ts";
 import { type Html, html } from "../html.ts";
 import { type IconName, type Tone, icon } from "./icons.ts";
+import { capital } from "./pieces.ts";
 
 /** Characters that a person reads of a criterion and of a finding. */
 const MAX = 1000;
@@ -22,7 +23,7 @@ export function goalRail({ run, goal }: RunView): Html | undefined {
   return html`<section>
     <h2>Goal<span class="end">${counts(goal)}</span></h2>
     ${criteria(goal)}
-    ${goal.judged === undefined && !isFinal(run.status) ? html`<p class="note">A judge checks the answer.</p>` : undefined}
+    ${goal.judged === undefined && !isFinal(run.status) && html`<p class="note">A judge checks the answer.</p>`}
   </section>`;
 }
 
@@ -54,13 +55,9 @@ const open = (criterion: string): Html =>
 function found({ criterion, verdict, evidence, missing }: CriterionFinding): Html {
   return html`<li>
     ${icon(...LOOKS[verdict])}<span
-      ><span class="${verdict === "met" || verdict === "not_met" ? "hide" : "word"}">${word(verdict)}: </span
-      >${oneLine(criterion, MAX)}<small>${oneLine(evidence, MAX)}</small>${missing === undefined ? undefined : html`<small><b>Missing:</b> ${oneLine(missing, MAX)}</small>`}</span
+      ><span class="${verdict === "met" || verdict === "not_met" ? "hide" : "word"}"
+        >${capital(VERDICT_WORDS[verdict])}: </span
+      >${oneLine(criterion, MAX)}<small>${oneLine(evidence, MAX)}</small>${missing !== undefined && html`<small><b>Missing:</b> ${oneLine(missing, MAX)}</small>`}</span
     >
   </li>`;
 }
-
-const word = (verdict: CriterionFinding["verdict"]): string => {
-  const text = VERDICT_WORDS[verdict];
-  return text.charAt(0).toUpperCase() + text.slice(1);
-};

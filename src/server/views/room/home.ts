@@ -1,5 +1,6 @@
 /** The first screen: what needs the person, a task to start, and all runs. */
 import { isoTime } from "../../../core/clock.ts";
+import { defined } from "../../../core/defined.ts";
 import { displayText, oneLine } from "../../../core/text.ts";
 import {
   type PendingApproval,
@@ -65,9 +66,9 @@ export function renderHome(screen: HomeScreen): Html {
       <h1>Runs</h1>
       <span class="dim">${stand(screen)}</span>
     </div>
-    ${needs(screen)} ${mayRun(session) ? startForm(screen) : undefined} ${tools(screen)}
+    ${needs(screen)} ${mayRun(session) && startForm(screen)} ${tools(screen)}
     ${runs.length === 0 ? empty(screen) : list(screen)}
-    ${hasOlder ? html`<p class="more"><a class="link" href="${address(filter, runs.at(-1)?.id)}">Show older runs</a></p>` : undefined}`;
+    ${hasOlder && html`<p class="more"><a class="link" href="${address(filter, runs.at(-1)?.id)}">Show older runs</a></p>`}`;
   return mainOf(session, "home", content);
 }
 
@@ -98,7 +99,7 @@ function needs({ waiting, pending, now }: HomeScreen): Html | undefined {
     <ul class="needs-list">
       ${items}
     </ul>
-    ${rest > 0 ? html`<p class="more pad"><a class="link" href="/review">${rest} more</a></p>` : undefined}
+    ${rest > 0 && html`<p class="more pad"><a class="link" href="/review">${rest} more</a></p>`}
   </section>`;
 }
 
@@ -113,7 +114,7 @@ function leading(asked: PendingApproval | PendingQuestion): Html {
 function startForm({ settings, readiness, refused, given }: HomeScreen): Html {
   const { refusal } = readiness;
   const isOff = refusal !== undefined && refused === undefined;
-  return html`${isOff ? obstacle(refusal) : undefined}
+  return html`${isOff && obstacle(refusal)}
     <form class="compose start" method="post" action="/start" autocomplete="off">
       ${composeBox({
         id: "task",
@@ -148,15 +149,14 @@ function obstacle({ code, message, remedy }: Refusal): Html {
   return html`<section class="panel needs obstacle" aria-labelledby="obstacle-h">
     <div class="panel-head">
       <h2 id="obstacle-h">${OBSTACLES[code] ?? NOT_NOW}</h2>
-      ${AT_ONCE.has(code) ? undefined : html`<span class="end small dim desk">Takes effect when the server starts again.</span>`}
+      ${!AT_ONCE.has(code) && html`<span class="end small dim desk">Takes effect when the server starts again.</span>`}
     </div>
     <p class="pad lines">${text}</p>
     ${
-      ways.length === 0
-        ? undefined
-        : html`<ol class="ways">
-            ${ways.map((way) => html`<li>${way}</li>`)}
-          </ol>`
+      ways.length > 0 &&
+      html`<ol class="ways">
+        ${ways.map((way) => html`<li>${way}</li>`)}
+      </ol>`
     }
     ${remedy && html`<p class="pad">To keep the key in the keychain: <code>${remedy}</code></p>`}
   </section>`;
@@ -172,11 +172,7 @@ const FILTERS: readonly (readonly [RunStatus | undefined, string])[] = [
 ];
 
 function address({ status, text }: RunFilter, before?: string): string {
-  const query = new URLSearchParams({
-    ...(status === undefined ? {} : { status }),
-    ...(text === undefined ? {} : { q: text }),
-    ...(before === undefined ? {} : { before }),
-  }).toString();
+  const query = new URLSearchParams(defined({ status, q: text, before })).toString();
   return query === "" ? "/" : `/?${query}`;
 }
 
@@ -184,16 +180,13 @@ function tools({ counts, both, filter }: HomeScreen): Html {
   const all = Object.values(counts).reduce((sum, count) => sum + count, 0);
   const choices = FILTERS.map(([status, name]) => {
     const count = status === undefined ? all : counts[status] + (status === "working" ? both : 0);
-    const target = address({
-      ...(filter.text === undefined ? {} : { text: filter.text }),
-      ...(status === undefined ? {} : { status }),
-    });
+    const target = address(defined({ text: filter.text, status }));
     return choice(`${name} ${grouped(count)}`, target, filter.status === status);
   });
   return html`<div class="list-tools">
     <nav class="seg" aria-label="Filter">${choices}</nav>
     <form class="search" method="get" action="/" role="search" data-live>
-      ${filter.status === undefined ? undefined : html`<input type="hidden" name="status" value="${filter.status}" />`}
+      ${filter.status && html`<input type="hidden" name="status" value="${filter.status}" />`}
       ${searchField("Search runs", "Search tasks and answers", 200, filter.text)}
     </form>
   </div>`;
@@ -232,14 +225,11 @@ function dayName(time: number, now: number): string {
 function list({ runs, now }: HomeScreen): Html {
   const isOfMany = new Set(runs.map(({ folder }) => folder)).size > 1;
   let day = "";
-  const rows = runs.flatMap((run) => {
-    const own = dayName(run.createdAt, now);
-    const head =
-      own === day
-        ? []
-        : [html`<h3 class="group" id="day-${isoTime(run.createdAt).slice(0, 10)}">${own}</h3>`];
-    day = own;
-    return [...head, row(isOfMany ? run : { ...run, folder: undefined }, now)];
+  const rows = runs.map((run) => {
+    const before = day;
+    day = dayName(run.createdAt, now);
+    const head = html`<h3 class="group" id="day-${isoTime(run.createdAt).slice(0, 10)}">${day}</h3>`;
+    return [day !== before && head, row(isOfMany ? run : { ...run, folder: undefined }, now)];
   });
   return html`<section class="panel" aria-label="Runs, newest first">
     <div class="run-row head desk" aria-hidden="true">
@@ -258,7 +248,7 @@ function row(run: ListedRun, now: number): Html {
     ><span class="cut"
       ><span class="t cut block">${oneLine(displayText(nameOf(run).slice(0, 2000)), MAX.line)}</span
       ><span class="s cut block"
-        >${folder === undefined ? undefined : html`<span class="tag">${oneLine(folder, 40)}</span> `}${timeOf(createdAt)}
+        >${folder !== undefined && html`<span class="tag">${oneLine(folder, 40)}</span> `}${timeOf(createdAt)}
         ${schedule && `by schedule ${oneLine(displayText(schedule.name), 40)}`} · ${secondLine(run)}</span
       ></span
     ><span class="agents-mini">${agentsBar(run)}</span
@@ -282,23 +272,23 @@ function secondLine({ status, standing, activity, outcome, failure }: ListedRun)
   const text = failure === undefined ? (activity ?? outcome ?? "") : causeOf(failure.reason);
   const line = oneLine(displayText(text).replace(/^#+ |[`*]/gm, ""), MAX.line);
   const parts = [
-    ...(waiting === 0 ? [] : [requestsWait(waiting)]),
+    waiting > 0 && requestsWait(waiting),
     ...(states.length > 1 ? [`${agents.working} at work`, ...counted({ queued: agents.queued })] : []),
-    ...(line === "" ? [] : [status === "completed" ? `“${line}”` : line]),
+    line && (status === "completed" ? `“${line}”` : line),
   ];
-  return parts.length === 0 ? word : parts.join(" · ");
+  return parts.filter(Boolean).join(" · ") || word;
 }
 
 function agentsBar({ standing: { agents } }: ListedRun): Html | undefined {
   const { all, done, failed, cancelled, asking, queued } = agents;
   if (all === 0) return undefined;
   let at = 0;
-  const piece = (name: string, count: number): Html | undefined => {
+  const piece = (name: string, count: number): Html | false => {
     const [x, width] = [at, (100 * count) / all];
     at += width;
-    return count === 0
-      ? undefined
-      : html`<rect class="${name}" x="${x.toFixed(1)}%" width="${width.toFixed(1)}%" height="6" />`;
+    return (
+      count > 0 && html`<rect class="${name}" x="${x.toFixed(1)}%" width="${width.toFixed(1)}%" height="6" />`
+    );
   };
   const working = all - done - failed - cancelled - asking - queued;
   return html`<svg aria-hidden="true">

@@ -56,9 +56,9 @@ function failed(
     ${icon("fail")}
     <h2>${causeOf(reason)}</h2>
     <p>${oneLine(advice, MAX.text)}</p>
-    ${kept(view)} ${mayRun(viewer) ? actions(view, "Try again", "Continue with a message") : undefined}
-    ${quoted.length === 0 ? undefined : said("What the provider said", quoted.join(QUOTED))}
-    ${answer === "" ? undefined : said("The agent’s last message, unfinished", answer)}
+    ${kept(view)} ${mayRun(viewer) && actions(view, "Try again", "Continue with a message")}
+    ${quoted.length > 0 && said("What the provider said", quoted.join(QUOTED))}
+    ${answer && said("The agent’s last message, unfinished", answer)}
   </section>`;
 }
 
@@ -67,10 +67,10 @@ function cancelled(view: RunView, viewer: Viewer): Html {
   const words = oneLine(cancelReason, MAX.text);
   return html`<section class="banner calm">
     ${icon("stop")}
-    <h2>The run was cancelled${endedAt === undefined ? undefined : html` at ${timeOf(endedAt)}`}</h2>
-    <p>${words === "" ? undefined : html`“${words}”. `}Nothing runs any more.</p>
-    ${kept(view)} ${mayRun(viewer) ? actions(view, "Start again", "Continue from here") : undefined}
-    ${answer === "" ? undefined : said("The agent’s last message, unfinished", answer)}
+    <h2>The run was cancelled${endedAt !== undefined && html` at ${timeOf(endedAt)}`}</h2>
+    <p>${words && `“${words}”. `}Nothing runs any more.</p>
+    ${kept(view)} ${mayRun(viewer) && actions(view, "Start again", "Continue from here")}
+    ${answer && said("The agent’s last message, unfinished", answer)}
   </section>`;
 }
 

@@ -1,7 +1,8 @@
 /** Pieces that several screens are made of. */
 import type { Viewer } from "../../contracts/viewer.ts";
-import { displayName, tailOf } from "../../../core/text.ts";
+import { displayName, displayText, tailOf } from "../../../core/text.ts";
 import { type Html, html, textArea } from "../html.ts";
+import { money } from "./figures.ts";
 import { icon } from "./icons.ts";
 
 /** The main part of a screen. In the app it is one part of its host's page. */
@@ -11,23 +12,87 @@ export const mainOf = (viewer: Viewer, look: string, content: Html): Html =>
     : html`<main id="main" class="wrap ${look}">${content}</main>`;
 
 /** Marks the one of several links that is shown. */
-export const current = (isCurrent: boolean): Html | undefined =>
-  isCurrent ? html` aria-current="true"` : undefined;
+export const current = (isCurrent: boolean): Html | false => isCurrent && html` aria-current="true"`;
 
 /** Both sides of diffs below or beside each other: shown where there is room for that, and a script. */
-export const diffLooks = (viewer: Viewer): Html | undefined =>
-  viewer === "app"
-    ? undefined
-    : html`<p class="diff-looks">
-        <span class="seg"
-          ><button type="button" data-diffs="unified" aria-pressed="true">Unified</button
-          ><button type="button" data-diffs="split" aria-pressed="false">Split</button></span
-        >
-      </p>`;
+export const diffLooks = (viewer: Viewer): Html | false =>
+  viewer !== "app" &&
+  html`<p class="diff-looks">
+    <span class="seg"
+      ><button type="button" data-diffs="unified" aria-pressed="true">Unified</button
+      ><button type="button" data-diffs="split" aria-pressed="false">Split</button></span
+    >
+  </p>`;
+
+/** A list below a heading, with a number or a sum at its end. */
+export const listSection = (
+  title: string,
+  end: Html | string | number,
+  items: readonly (Html | undefined | false)[],
+  { list = "rows", look = "" }: { list?: "rows" | "cost"; look?: string } = {},
+): Html =>
+  html`<section class="${look}">
+    <h2>${title}<span class="end${list === "cost" ? " num" : ""}">${end}</span></h2>
+    <ul class="${list}">
+      ${items}
+    </ul>
+  </section>`;
+
+/** A meter with the share of one in a cost. */
+export const share = (name: string, own: number, total: number): Html =>
+  html`<li>
+    <div><span class="cut">${name}</span><span class="num">${money(own)}</span></div>
+    <svg class="meter quiet" aria-hidden="true">
+      <rect width="${Math.round((100 * own) / total)}%" height="4" />
+    </svg>
+  </li>`;
+
+/** Names with their values. False: there are none. */
+export const terms = (look: string, rows: readonly (readonly [string, Html | string])[]): Html | false =>
+  rows.length > 0 &&
+  html`<dl class="${look}">
+    ${rows.map(
+      ([name, value]) =>
+        html`<dt>${name}</dt>
+          <dd>${value}</dd>`,
+    )}
+  </dl>`;
+
+export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** One of several views of the same. */
 export const choice = (name: string, address: string, isCurrent: boolean): Html =>
   html`<a href="${address}" ${current(isCurrent)}>${name}</a>`;
+
+/** Looks of an option of several. */
+export interface ChoiceLook {
+  type?: "radio" | "checkbox";
+  /** Class of the label. */
+  look?: string;
+  /** Further attributes of the input. */
+  attributes?: Html;
+  /** Behind the label. */
+  more?: Html;
+}
+
+/** One of several options. */
+export const choiceInput = (
+  name: string,
+  value: string,
+  label: string,
+  isChosen: boolean,
+  { type = "radio", look, attributes, more }: ChoiceLook = {},
+): Html =>
+  html`<label class="choice"
+    ><input type="${type}" name="${name}" value="${value}" ${attributes} ${isChosen && html` checked`} /><span
+      ${look && html`class="${look}"`}
+      >${displayText(label)}</span
+    >${more}</label
+  >`;
+
+/** A field below its label. */
+export const labelled = (label: Html | string, field: Html): Html =>
+  html`<label><span class="label">${label}</span> ${field}</label>`;
 
 /** A fact about what a form starts. */
 export interface Fact {
@@ -68,16 +133,11 @@ export function copyButton(name: string, copied: Copied, look: "words" | "sign" 
         : html`data-copy-address="${copied.address}"`;
   return look === "words"
     ? html`<button type="button" class="btn small copy" ${source}>${icon("copy")}${name}</button>`
-    : html`<button
-        type="button"
-        class="btn small bare icon copy"
-        ${source}
-        aria-label="${name}"
-        title="${name}"
-      >
-        ${icon("copy")}
-      </button>`;
+    : copySign(name, html`${source} class="btn small bare icon copy"`);
 }
+
+export const copySign = (name: string, attributes: Html): Html =>
+  html`<button type="button" ${attributes} aria-label="${name}" title="${name}">${icon("copy")}</button>`;
 
 export interface ComposeBox {
   id: string;
@@ -121,6 +181,14 @@ export function composeBox(box: ComposeBox): Html {
         </button></span
       >
     </div>`;
+}
+
+/** A long path without its middle: where it begins and what it is called say most. */
+export function cutPath(path: string, limit = 44): string {
+  if (path.length <= limit) return path;
+  const name = path.slice(path.lastIndexOf("/"));
+  const kept = name.length < limit - 8 ? name : name.slice(-(limit - 8));
+  return `${path.slice(0, limit - kept.length - 1)}…${kept}`;
 }
 
 /**

@@ -1,12 +1,14 @@
 /** One file of a proposed change: its places with their boxes, what is in the way of it, and its refusal. */
 import { cutMiddle, displayBlock, displayName, displayText, oneLine } from "../../../core/text.ts";
 import { type ProposedFile, type ProposedPlace, hasConflict } from "../../../runs/proposals.ts";
-import { type AgentPath, agentName } from "../../../runs/run.ts";
+import type { AgentPath } from "../../../runs/run.ts";
+import { counted } from "../../../tools/format.ts";
 import type { DiffCounts } from "../../../core/diff.ts";
 import { type Html, html, textArea } from "../html.ts";
 import { grouped } from "./figures.ts";
 import { type IconName, icon } from "./icons.ts";
-import { copyButton, shownPath } from "./pieces.ts";
+import { capital, choiceInput, copyButton, labelled, shownPath } from "./pieces.ts";
+import { who } from "./request.ts";
 
 /** A file as the page shows it. */
 export interface ShownFile {
@@ -68,8 +70,8 @@ export function placesChosen(file: ProposedFile, { places, conflict, refused }: 
 /** Counts of lines, without those that are none. */
 export const changeCounts = ({ added, removed }: DiffCounts): Html =>
   html`<span class="num small"
-    >${added === 0 ? undefined : html`<span class="plus">+${grouped(added)}</span>`}
-    ${removed === 0 ? undefined : html`<span class="minus">−${grouped(removed)}</span>`}</span
+    >${added > 0 && html`<span class="plus">+${grouped(added)}</span>`}
+    ${removed > 0 && html`<span class="minus">−${grouped(removed)}</span>`}</span
   >`;
 
 export const fileAnchor = (stamp: string): string => `f-${stamp}`;
@@ -87,16 +89,16 @@ export function renderFile(shown: ShownFile, look: FileLook): Html {
     class="panel ask proposed"
     id="${anchor}"
     data-file="${stamp}"
-    ${file.ignored || hasConflict(file) || file.decided?.how === "refused" ? html` data-apart` : undefined}
-    ${isForm && boxesOf(file).length + Number(hasOneBox(file)) > 0 ? undefined : html` data-row`}
+    ${(file.ignored || hasConflict(file) || file.decided?.how === "refused") && html` data-apart`}
+    ${!(isForm && boxesOf(file).length + Number(hasOneBox(file)) > 0) && html` data-row`}
     aria-labelledby="${anchor}-h"
     tabindex="-1"
   >
-    ${head(shown, look)} ${isForm ? refusal(stamp, look) : undefined} ${decidedBefore(file)}
+    ${head(shown, look)} ${isForm && refusal(stamp, look)} ${decidedBefore(file)}
     <div class="proposed-body">
       ${notesOf(file)} ${inTheWay(file)}
       ${file.places.map((_place, index) => renderPlace(shown, index, look))}
-      ${isForm && hasConflict(file) ? conflictChoice(shown, look) : undefined}
+      ${isForm && hasConflict(file) && conflictChoice(shown, look)}
     </div>
   </article>`;
 }
@@ -104,42 +106,35 @@ export function renderFile(shown: ShownFile, look: FileLook): Html {
 const CHANGES = { added: "new", deleted: "deleted" } as const;
 
 function head({ file, stamp, agent }: ShownFile, look: FileLook): Html {
-  const { path, change, added, removed, ignored, decided } = file;
-  const last = agent?.at(-1);
-  const who =
-    agent && displayName(oneLine(last === undefined ? "Main agent" : (last.task ?? agentName(last)), 60));
+  const { path, change, ignored, decided } = file;
+  const refusing = html`<label class="btn small refuse-word"
+    ><input
+      type="checkbox"
+      class="hide"
+      name="x.${stamp}"
+      value="1"
+      id="x-${stamp}"
+      data-refuse
+      ${checked(look.chosen?.refused !== undefined)}
+    /><span class="on">Take back</span><span class="off">Refuse…</span></label
+  >`;
   return html`<div class="view-head">
     ${headBox(file, stamp, look)}
     <span class="file-name"
       ><h2 id="${fileAnchor(stamp)}-h" class="file-title">${shownPath(path)}</h2>
       ${copyButton("Copy the path", { text: path }, "sign")}</span
     >
-    ${change === "edited" ? undefined : html`<span class="tag">${CHANGES[change]}</span>`}
-    ${ignored ? html`<span class="tag">ignored by Git</span>` : undefined}
-    ${decided?.how === "left" ? html`<span class="tag">left out before</span>` : undefined}
-    ${changeCounts({ added, removed })}
+    ${change !== "edited" && html`<span class="tag">${CHANGES[change]}</span>`}
+    ${ignored && html`<span class="tag">ignored by Git</span>`}
+    ${decided?.how === "left" && html`<span class="tag">left out before</span>`} ${changeCounts(file)}
     <span class="end"
-      >${who && html`<span class="small dim desk cut">${who}</span>`}
-      ${
-        look.chosen === undefined
-          ? undefined
-          : html`<label class="btn small refuse-word"
-              ><input
-                type="checkbox"
-                class="hide"
-                name="x.${stamp}"
-                value="1"
-                id="x-${stamp}"
-                data-refuse
-                ${checked(look.chosen.refused !== undefined)}
-              /><span class="on">Take back</span><span class="off">Refuse…</span></label
-            >`
-      }</span
+      >${agent && html`<span class="small dim desk cut">${who({ agent }, 60)}</span>`}
+      ${look.chosen && refusing}</span
     >
   </div>`;
 }
 
-const checked = (isChecked: boolean): Html | undefined => (isChecked ? html` checked` : undefined);
+const checked = (isChecked: boolean): Html | false => isChecked && html` checked`;
 
 /** A box for the whole file. Where it has several, only a script can keep them and this one alike. */
 function headBox(file: ProposedFile, stamp: string, { chosen }: FileLook): Html | undefined {
@@ -167,19 +162,16 @@ function headBox(file: ProposedFile, stamp: string, { chosen }: FileLook): Html 
 }
 
 /** Seen while its box in the head is ticked. */
-const refusal = (stamp: string, { chosen, hasAgent }: FileLook): Html =>
-  html`<div class="refusal">
-    ${icon("stop", "faint")}
-    <label
-      ><span class="label"
-        >${hasAgent ? "Refused. Why? The agent is told, and does not propose it again in this run." : "Refused. Why? Whoever continues this conversation is told."}</span
-      >
-      ${textArea(
-        html`class="field" name="m.${stamp}" id="m-${stamp}" rows="1" maxlength="${MAX.message}" data-draft`,
-        chosen?.refused ?? "",
-      )}</label
-    >
+function refusal(stamp: string, { chosen, hasAgent }: FileLook): Html {
+  const label = hasAgent
+    ? "Refused. Why? The agent is told, and does not propose it again in this run."
+    : "Refused. Why? Whoever continues this conversation is told.";
+  const field = html`class="field" name="m.${stamp}" id="m-${stamp}" rows="1" maxlength="${MAX.message}"
+  data-draft`;
+  return html`<div class="refusal">
+    ${icon("stop", "faint")} ${labelled(label, textArea(field, chosen?.refused ?? ""))}
   </div>`;
+}
 
 function decidedBefore({ decided }: ProposedFile): Html | undefined {
   if (decided?.how !== "refused") return undefined;
@@ -193,7 +185,7 @@ function notesOf({ notes, places, change, conflict }: ProposedFile): Html | unde
   const texts = notes.slice(0, MAX.notes).map((note) => oneLine(displayText(note), MAX.note));
   if (texts.length > 0)
     return html`<ul class="proposed-notes">
-      ${texts.map((text) => html`<li>${text[0]?.toUpperCase()}${text.slice(1)}</li>`)}
+      ${texts.map((text) => html`<li>${capital(text)}</li>`)}
     </ul>`;
   if (places.length > 0 || conflict !== undefined) return undefined;
   return html`<p class="proposed-notes">
@@ -216,7 +208,7 @@ function inTheWay(file: ProposedFile): Html | undefined {
         >Changed in the folder since it was copied:
         ${named.join(", ")}${more > 0 ? ` and ${more} more places` : ""}.</b
       >
-      ${opposed.length < places.length ? "The rest of the file fits." : undefined}</span
+      ${opposed.length < places.length && "The rest of the file fits."}</span
     >
   </p>`;
 }
@@ -239,7 +231,6 @@ function renderPlace(shown: ShownFile, index: number, look: FileLook): Html | un
   const diff = diffs[index] ?? longPlace(place, look.placeAt(stamp, index));
   if (place.conflict !== undefined) return opposedSides(place.conflict, diff);
   if (file.places.length < 2) return html`<div class="place">${diff}</div>`;
-  const { added, removed } = place;
   const title = linesOf(place);
   const box =
     look.chosen === undefined || !boxesOf(file).includes(index)
@@ -257,9 +248,7 @@ function renderPlace(shown: ShownFile, index: number, look: FileLook): Html | un
         >`;
   return html`<section class="place">
     <div class="place-head">
-      ${box}<span class="end"
-        ><span class="left-out faint">left out</span>${changeCounts({ added, removed })}</span
-      >
+      ${box}<span class="end"><span class="left-out faint">left out</span>${changeCounts(place)}</span>
     </div>
     ${diff}
   </section>`;
@@ -267,9 +256,7 @@ function renderPlace(shown: ShownFile, index: number, look: FileLook): Html | un
 
 const longPlace = ({ added, removed }: ProposedPlace, address: string): Html =>
   html`<div class="long-place">
-    <a class="link" data-inline href="${address}"
-      >Show ${added + removed} changed ${added + removed === 1 ? "line" : "lines"}</a
-    >
+    <a class="link" data-inline href="${address}">Show ${counted(added + removed, "changed line")}</a>
   </div>`;
 
 /** Lines of the folder beside the change that would replace them. */
@@ -295,23 +282,16 @@ const opposedSides = (folder: string, diff: Html): Html =>
 
 /** Nothing is chosen for the person here. */
 function conflictChoice({ file, stamp }: ShownFile, { chosen, hasAgent }: FileLook): Html {
-  const radio = (value: ChosenOfFile["conflict"], label: string): Html =>
-    html`<label class="choice"
-      ><input
-        type="radio"
-        name="c.${stamp}"
-        value="${value}"
-        id="c-${stamp}-${value}"
-        data-conflict
-        ${checked(chosen?.conflict === value)}
-      /><span>${label}</span></label
-    >`;
+  const radio = (value: ChosenOfFile["conflict"], label: string): Html => {
+    const attributes = html`id="c-${stamp}-${value}" data-conflict`;
+    return choiceInput(`c.${stamp}`, value, label, chosen?.conflict === value, { attributes });
+  };
   return html`<div
     class="choices inline conflict-choice"
     role="radiogroup"
     aria-label="What becomes of ${displayName(file.path)}"
   >
     ${radio("keep", "Keep the folder’s")} ${radio("take", "Take the proposed")}
-    ${hasAgent ? radio("fit", "Let the agent fit it to the new file") : undefined}
+    ${hasAgent && radio("fit", "Let the agent fit it to the new file")}
   </div>`;
 }

@@ -1,5 +1,7 @@
 /** Words of the review of a proposed change, which the script of the page says again when somebody chooses. */
 
+import { applyFilesText, counted } from "../../../tools/format.ts";
+
 /** Numbers of what is chosen. */
 export interface ChosenCounts {
   /** Files of which something is applied. */
@@ -10,15 +12,11 @@ export interface ChosenCounts {
   places: number;
 }
 
-export const filesText = (count: number): string => `${count} ${count === 1 ? "file" : "files"}`;
+export const filesText = (count: number): string => counted(count, "file");
 
 /** `mayWait`: the person may decide later. */
-export function applyText({ files, all }: ChosenCounts, mayWait: boolean): string {
-  if (files === 0 && mayWait) return "Apply nothing now";
-  return files === all
-    ? `Apply ${all === 1 ? "the file" : `all ${all} files`}`
-    : `Apply ${files} of ${all} files`;
-}
+export const applyText = ({ files, all }: ChosenCounts, mayWait: boolean): string =>
+  files === 0 && mayWait ? "Apply nothing now" : applyFilesText(files, all);
 
 export const branchText = ({ files }: ChosenCounts): string => `Make a branch of ${filesText(files)}`;
 

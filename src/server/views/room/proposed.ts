@@ -2,11 +2,12 @@
 import { displayName, displayText, oneLine } from "../../../core/text.ts";
 import { type ReviewRecord, hasConflict } from "../../../runs/proposals.ts";
 import { type OpenQuestion, type Run, isFinal } from "../../../runs/run.ts";
+import { counted } from "../../../tools/format.ts";
 import { type ApprovalViewer, mayDecide, runPath } from "../../contracts/viewer.ts";
 import { type Html, html, textArea } from "../html.ts";
-import { dayAndTime, timeOf } from "./figures.ts";
+import { nearTime, timeOf } from "./figures.ts";
 import { icon } from "./icons.ts";
-import { diffLooks, shownPath } from "./pieces.ts";
+import { choiceInput, diffLooks, labelled, shownPath } from "./pieces.ts";
 import {
   type ChosenOfFile,
   type FileLook,
@@ -28,7 +29,7 @@ import {
   placesText,
   refuseText,
 } from "./proposed-words.ts";
-import { type Complaint, NO_DEFAULT, onlyLooks } from "./request.ts";
+import { type Complaint, NO_DEFAULT, fold, onlyLooks } from "./request.ts";
 
 /** A change as the page shows it. */
 export interface ShownChange {
@@ -60,7 +61,6 @@ export interface ProposedScreen {
 }
 
 const MAX = { branch: 200, message: 4000, listed: 2000, reviews: 20, name: 60 };
-const DAY_MS = 86_400_000;
 
 /** One change with its viewer, and the question about it. */
 interface Place {
@@ -78,17 +78,14 @@ interface Place {
 const isOpen = ({ screen: { run, other }, question }: Place): boolean =>
   other === undefined && (question !== undefined || isFinal(run.status));
 
-const hasForm = (place: Place): boolean => {
-  const { session } = place.viewer;
-  return isOpen(place) && session !== "app" && mayDecide(session);
-};
+const hasForm = (place: Place): boolean => isOpen(place) && mayDecide(place.viewer.session);
 
 const chosenOf = (place: Place, { file, stamp }: ShownFile): ChosenOfFile =>
   place.screen.chosen?.files.get(stamp) ?? plainChoice(file);
 
 export interface RenderedProposal {
   /** Sections for the list beside the requests. */
-  lists: Html;
+  lists?: Html;
   content: Html;
 }
 
@@ -97,11 +94,9 @@ type About = Omit<Place, "screen" | "change">;
 /** `undefined`: there is nothing to show. */
 export function renderProposal(screen: ProposedScreen, about: About): RenderedProposal | undefined {
   const { change, run } = screen;
-  if (change === "unread") return { lists: html``, content: UNREAD };
-  if (change === undefined) {
-    const isMissing = isFinal(run.status) && (run.unapplied ?? 0) > 0;
-    return isMissing ? { lists: html``, content: NOT_HERE } : undefined;
-  }
+  if (change === "unread") return { content: UNREAD };
+  if (change === undefined)
+    return isFinal(run.status) && (run.unapplied ?? 0) > 0 ? { content: NOT_HERE } : undefined;
   const place = { ...about, screen, change };
   return { lists: lists(place), content: content(place) };
 }
@@ -120,18 +115,16 @@ function lists(place: Place): Html {
   const { files, listed, more, reviews } = place.change;
   const count = files.length + listed.paths.length + more;
   const isForm = hasForm(place);
-  const all = isForm
-    ? html`<label class="end by-script all-files"
-        ><input type="checkbox" class="tick-box" data-all />All</label
-      >`
-    : undefined;
+  const all = html`<label class="end by-script all-files"
+    ><input type="checkbox" class="tick-box" data-all />All</label
+  >`;
   return html`<section>
-      <h2>Proposed change<span class="count">${count}</span>${all}</h2>
+      <h2>Proposed change<span class="count">${count}</span>${isForm && all}</h2>
       <ol class="list proposed-list">
         ${files.map((file) => listItem(file, isForm ? chosenOf(place, file) : undefined))}
       </ol>
     </section>
-    ${reviews.length === 0 ? undefined : earlier(reviews, place.wayOf)} ${isForm ? KEYS : undefined}`;
+    ${reviews.length > 0 && earlier(reviews, place.wayOf)} ${isForm && KEYS}`;
 }
 
 function listItem(shown: ShownFile, chosen: ChosenOfFile | undefined): Html {
@@ -171,35 +164,35 @@ function noteOf(file: ShownFile["file"], chosen: ChosenOfFile | undefined): stri
 }
 
 function earlier(reviews: readonly ReviewRecord[], wayOf: Place["wayOf"]): Html {
-  const items = reviews
-    .slice(-MAX.reviews)
-    .toReversed()
-    .map((record) => {
-      const { applied, partly, branch, worktree, unapplied, at, by, message, refused } = record;
-      const count = applied.length + partly.length;
-      const into = branch === undefined ? "" : ` as branch ${displayName(oneLine(branch, MAX.name))}`;
-      const words = count === 0 ? "Nothing applied" : `${filesText(count)} applied${into}`;
-      const refusals = Object.keys(refused).length;
-      const more = [
-        ...(unapplied === 0 ? [] : [`${unapplied} left`]),
-        ...(refusals === 0 ? [] : [`${refusals} refused`]),
-        ...(worktree === undefined ? [] : [`in ${displayName(oneLine(worktree, 200))}`]),
-        ...(message === undefined ? [] : [`“${oneLine(displayText(message), 200)}”`]),
-      ];
-      return html`<li>
-        <span class="past"
-          >${icon(count === 0 ? "stop" : "done", count === 0 ? "faint" : "green")}<span class="anywhere"
-            >${words}</span
-          ><small class="anywhere">${wayOf(by)}, ${timeOf(at)}${more.map((text) => `, ${text}`)}</small></span
-        >
-      </li>`;
-    });
   return html`<section class="past-box">
     <h2>Earlier reviews<span class="count">${reviews.length}</span></h2>
     <ul>
-      ${items}
+      ${reviews
+        .slice(-MAX.reviews)
+        .toReversed()
+        .map((record) => pastReview(record, wayOf))}
     </ul>
   </section>`;
+}
+
+function pastReview(record: ReviewRecord, wayOf: Place["wayOf"]): Html {
+  const { applied, partly, branch, worktree, unapplied, at, by, message, refused } = record;
+  const count = applied.length + partly.length;
+  const into = branch === undefined ? "" : ` as branch ${displayName(oneLine(branch, MAX.name))}`;
+  const refusals = Object.keys(refused).length;
+  const more = [
+    unapplied > 0 && `, ${unapplied} left`,
+    refusals > 0 && `, ${refusals} refused`,
+    worktree !== undefined && `, in ${displayName(oneLine(worktree, 200))}`,
+    message !== undefined && `, “${oneLine(displayText(message), 200)}”`,
+  ];
+  return html`<li>
+    <span class="past"
+      >${icon(count === 0 ? "stop" : "done", count === 0 ? "faint" : "green")}<span class="anywhere"
+        >${count === 0 ? "Nothing applied" : `${filesText(count)} applied${into}`}</span
+      ><small class="anywhere">${wayOf(by)}, ${timeOf(at)}${more}</small></span
+    >
+  </li>`;
 }
 
 const KEYS = html`<section class="keys-box by-script">
@@ -224,7 +217,7 @@ function content(place: Place): Html {
   const files = html`${change.files.map((file) => renderFile(file, look(file)))} ${listedFiles(place, isForm)}`;
   if (!isForm)
     return html`${complaintOf(place)} ${intro(place)} ${files}
-    ${isOpen(place) ? html`<div class="panel">${onlyLooks(viewer)}</div>` : undefined}`;
+    ${isOpen(place) && html`<div class="panel">${onlyLooks(viewer)}</div>`}`;
   // The buttons stick to the end of the window for as long as the form is in it.
   return html`<form
     class="review-form"
@@ -251,27 +244,25 @@ function intro(place: Place): Html {
     screen.folder === undefined
       ? "the folder"
       : html`<code>${displayName(oneLine(screen.folder, MAX.name))}</code>`;
-  const time = now - copiedAt > DAY_MS / 2 ? dayAndTime(copiedAt) : timeOf(copiedAt);
   const note = question?.question.kind === "review" ? question.question.note : undefined;
-  return html`${
-      note === undefined
-        ? undefined
-        : html`<p class="notice amber intro" role="status">
-            ${icon("ask", "amber")}<span
-              ><b>Nothing was applied:</b> ${oneLine(displayText(note), 600)}. Look at the change again.</span
-            >
-          </p>`
-    }
+  return html`${note !== undefined && failure(note)}
     <div class="notice intro">
       ${icon("folder", "faint")}<span
         >${isUntouched ? "Nothing in the folder has changed yet." : "Nothing of this is in the folder yet."}
         The agent worked on a copy of ${folder} as it was at
-        ${time}${isRepository ? ", with your uncommitted work" : undefined}. ${standing(place)}
-        ${more === 0 ? undefined : `${filesText(more)} more come with the next review.`}</span
+        ${nearTime(copiedAt, now)}${isRepository && ", with your uncommitted work"}. ${standing(place)}
+        ${more > 0 && `${filesText(more)} more come with the next review.`}</span
       >
       ${diffLooks(viewer.session)}
     </div>`;
 }
+
+const failure = (note: string): Html =>
+  html`<p class="notice amber intro" role="status">
+    ${icon("ask", "amber")}<span
+      ><b>Nothing was applied:</b> ${oneLine(displayText(note), 600)}. Look at the change again.</span
+    >
+  </p>`;
 
 /** Says why nothing can be decided now. */
 function standing(place: Place): Html | string | undefined {
@@ -288,19 +279,12 @@ function standing(place: Place): Html | string | undefined {
 function listedFiles(place: Place, isForm: boolean): Html | undefined {
   const { paths, plain, stamp } = place.change.listed;
   if (paths.length === 0) return undefined;
-  const box = html`<label class="choice"
-    ><input
-      type="checkbox"
-      name="listed"
-      value="${stamp}"
-      id="listed"
-      data-listed="${plain}"
-      ${place.screen.chosen?.hasListed ? html` checked` : undefined}
-    /><span>Apply ${plain === paths.length ? "them" : `${plain} of them`}, too</span></label
-  >`;
+  const label = `Apply ${plain === paths.length ? "them" : `${plain} of them`}, too`;
+  const look = { type: "checkbox", attributes: html`id="listed" data-listed="${plain}"` } as const;
+  const box = choiceInput("listed", stamp, label, place.screen.chosen?.hasListed === true, look);
   return html`<section class="panel ask listed-files" tabindex="-1" aria-labelledby="listed-h">
     <div class="view-head">
-      <h2 class="file-title" id="listed-h">${paths.length} more ${paths.length === 1 ? "file" : "files"}</h2>
+      <h2 class="file-title" id="listed-h">${counted(paths.length, "more file")}</h2>
     </div>
     <details class="rest">
       <summary>Show their names</summary>
@@ -308,7 +292,7 @@ function listedFiles(place: Place, isForm: boolean): Html | undefined {
         ${paths.slice(0, MAX.listed).map((path) => html`<li>${shownPath(path)}</li>`)}
       </ul>
     </details>
-    ${isForm && plain > 0 ? html`<div class="conflict-choice">${box}</div>` : undefined}
+    ${isForm && plain > 0 && html`<div class="conflict-choice">${box}</div>`}
   </section>`;
 }
 
@@ -325,12 +309,19 @@ function countsOf(place: Place): ChosenCounts {
 }
 
 function bar(place: Place): Html {
-  const { change, question, complaint, screen } = place;
+  const { change, question, screen } = place;
   const counts = countsOf(place);
   const hasAgent = question !== undefined;
-  const typed = (name: string): string => complaint?.form.get(name) ?? "";
   const press = (act: string, look: string, text: string): Html =>
     html`<button class="btn ${look}" name="act" value="${act}" data-act="${act}">${text}</button>`;
+  /** `field`: the one that is open again with what was typed. */
+  const more = (name: string, field: string, title: Html | string, body: (typed: string) => Html): Html => {
+    const typed = place.complaint?.form.get(field) ?? "";
+    return fold(name, { id: "change" }, typed !== "", title, body(typed));
+  };
+  const branch = press("branch", "ink", branchText(counts));
+  const rest = press("refuse", "no", refuseText(counts));
+  const refuse = html`Refuse the rest…<kbd aria-hidden="true">X</kbd>`;
   return html`<section class="apply-bar ask" tabindex="-1" aria-label="Decision">
     <div class="ask-foot" data-all-files="${counts.all}">
       <p class="notice amber" role="status" data-moved hidden>
@@ -339,9 +330,9 @@ function bar(place: Place): Html {
       ${complaintOf(place)} ${NO_DEFAULT}
       <div class="decide proposed-decide">
         ${press("apply", "ok", applyText(counts, hasAgent))}
-        ${change.isRepository ? fold("branch", typed("branch") !== "", "As a branch…", branchFields(screen.run, typed("branch"), press("branch", "ink", branchText(counts)))) : undefined}
-        ${hasAgent ? fold("message", typed("message") !== "", "Message…", messageField(typed("message"))) : undefined}
-        ${fold("reject", typed("restMessage") !== "", html`Refuse the rest…<kbd aria-hidden="true">X</kbd>`, restFields(hasAgent, typed("restMessage"), press("refuse", "no", refuseText(counts))))}
+        ${change.isRepository && more("branch", "branch", "As a branch…", (typed) => branchFields(screen.run, typed, branch))}
+        ${hasAgent && more("message", "message", "Message…", messageField)}
+        ${more("reject", "restMessage", refuse, (typed) => restFields(hasAgent, typed, rest))}
         <span class="note"
           ><span data-bound>${boundText(counts)}</span>
           <span class="desk">What is left out stays in the run and can be applied later.</span></span
@@ -354,13 +345,6 @@ function bar(place: Place): Html {
 const complaintOf = ({ complaint }: Place): Html | undefined =>
   complaint &&
   html`<p class="notice red" role="alert">${icon("fail", "red")}<span>${complaint.problem}</span></p>`;
-
-/** One of them is open at a time. */
-const fold = (name: string, isOpenNow: boolean, title: Html | string, body: Html): Html =>
-  html`<details class="fold" name="proposed" data-fold="${name}" ${isOpenNow ? html` open` : undefined}>
-    <summary class="btn">${title}</summary>
-    <div class="more-form">${body}</div>
-  </details>`;
 
 function branchFields({ id }: Run, typed: string, press: Html): Html {
   return html`<label
@@ -382,16 +366,21 @@ function branchFields({ id }: Run, typed: string, press: Html): Html {
 }
 
 const messageField = (typed: string): Html =>
-  html`<label
-    ><span class="label">For the agent, which then continues with your words, and asks again</span>
-    ${textArea(html`class="field" name="message" id="change-message" rows="3" maxlength="${MAX.message}" data-draft data-says`, typed)}</label
-  >`;
+  labelled(
+    "For the agent, which then continues with your words, and asks again",
+    textArea(
+      html`class="field" name="message" id="change-message" rows="3" maxlength="${MAX.message}" data-draft
+      data-says`,
+      typed,
+    ),
+  );
 
-const restFields = (hasAgent: boolean, typed: string, press: Html): Html =>
-  html`<label
-      ><span class="label"
-        >${hasAgent ? "Why? The agent reads it for each file that is not chosen, and does not propose it again" : "Why? Whoever continues this conversation is told of each file that is not chosen"}</span
-      >
-      ${textArea(html`class="field" name="restMessage" id="rest-message" rows="2" maxlength="${MAX.message}" data-draft`, typed)}</label
-    >
+function restFields(hasAgent: boolean, typed: string, press: Html): Html {
+  const label = hasAgent
+    ? "Why? The agent reads it for each file that is not chosen, and does not propose it again"
+    : "Why? Whoever continues this conversation is told of each file that is not chosen";
+  const field = html`class="field" name="restMessage" id="rest-message" rows="2" maxlength="${MAX.message}"
+  data-draft`;
+  return html`${labelled(label, textArea(field, typed))}
     <p>${press}</p>`;
+}

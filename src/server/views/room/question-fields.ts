@@ -2,6 +2,7 @@
 import { displayText } from "../../../core/text.ts";
 import type { Field } from "../../../tools/tool.ts";
 import { type Html, html, textArea } from "../html.ts";
+import { type ChoiceLook, choiceInput } from "./pieces.ts";
 
 export interface FieldLook {
   /** Its name in the form. */
@@ -21,11 +22,11 @@ export const otherName = (name: string): string => `${name}-other`;
 export function fieldInput(field: Field, look: FieldLook): Html {
   if (field.type === "choice") return choices(field, look);
   if (field.type === "yes_no")
-    return choiceSet(field, look, [option(look, "radio", "yes", "Yes"), option(look, "radio", "no", "No")]);
+    return choiceSet(field, look, [option(look, "yes", "Yes"), option(look, "no", "No")]);
   const { name, id, typed, problem } = look;
   const value = typed?.get(name) ?? "";
   const attributes = html`id="${id}" name="${name}" class="field${problem === undefined ? "" : " bad"}"
-  ${field.required && html` required`} ${problem === undefined ? undefined : html`aria-invalid="true"`}
+  ${field.required && html` required`} ${problem !== undefined && html`aria-invalid="true"`}
   ${describedBy(field, look)}`;
   return html`<div>
     <label class="label" for="${id}">${look.label}${optional(field)}</label>
@@ -33,7 +34,7 @@ export function fieldInput(field: Field, look: FieldLook): Html {
       field.type === "text" && field.format === undefined
         ? textArea(
             html`${attributes} rows="3"
-            ${field.maxLength !== undefined && field.maxLength > 0 ? html`maxlength="${field.maxLength}"` : undefined}`,
+            ${field.maxLength !== undefined && field.maxLength > 0 && html`maxlength="${field.maxLength}"`}`,
             value,
           )
         : html`<input ${attributes} ${kindOf(field)} value="${value}" />`
@@ -51,64 +52,51 @@ function kindOf(field: Extract<Field, { type: "text" | "number" }>): Html {
   ${hint}`;
 }
 
-const optional = ({ required }: Field): Html | undefined =>
-  required ? undefined : html` <span class="need">· may be left empty</span>`;
+const optional = ({ required }: Field): Html | false =>
+  !required && html` <span class="need">· may be left empty</span>`;
 
 const hasNotes = ({ description = "" }: Field, { problem }: FieldLook): boolean =>
   description !== "" || problem !== undefined;
 
-const describedBy = (field: Field, look: FieldLook): Html | undefined =>
-  hasNotes(field, look)
-    ? html`aria-describedby="${look.id}-n" ${look.problem === undefined ? undefined : html`data-wrong`}`
-    : undefined;
+const describedBy = (field: Field, look: FieldLook): Html | false =>
+  hasNotes(field, look) &&
+  html`aria-describedby="${look.id}-n" ${look.problem !== undefined && html`data-wrong`}`;
 
 /** Describes the field, and says why its value was refused. */
-function notes(field: Field, look: FieldLook): Html | undefined {
-  if (!hasNotes(field, look)) return undefined;
-  const { description = "" } = field;
-  return html`<div class="note hint" id="${look.id}-n">
-    ${description === "" ? undefined : html`<p class="lines">${displayText(description)}</p>`}
-    ${look.problem === undefined ? undefined : html`<p class="minus anywhere">${displayText(look.problem)}</p>`}
+const notes = (field: Field, look: FieldLook): Html | false =>
+  hasNotes(field, look) &&
+  html`<div class="note hint" id="${look.id}-n">
+    ${field.description && html`<p class="lines">${displayText(field.description)}</p>`}
+    ${look.problem !== undefined && html`<p class="minus anywhere">${displayText(look.problem)}</p>`}
   </div>`;
-}
 
-function option(
-  { name, typed }: FieldLook,
-  type: "radio" | "checkbox",
-  value: string,
-  label: string,
-  more?: Html,
-): Html {
+function option({ name, typed }: FieldLook, value: string, label: string, more: ChoiceLook = {}): Html {
   const isChosen = typed?.getAll(name).includes(value) ?? false;
-  return html`<label class="choice"
-    ><input type="${type}" name="${name}" value="${value}" ${isChosen ? html` checked` : undefined} /><span
-      class="anywhere"
-      >${displayText(label)}</span
-    >${more}</label
-  >`;
+  return choiceInput(name, value, label, isChosen, { ...more, look: "anywhere" });
 }
 
 function choices(field: Extract<Field, { type: "choice" }>, look: FieldLook): Html {
   const type = field.many ? "checkbox" : "radio";
   const options = field.options.map((text, index) =>
-    option(look, type, String(index), field.labels?.[index] ?? text),
+    option(look, String(index), field.labels?.[index] ?? text, { type }),
   );
   if (!field.other) return choiceSet(field, look, options);
   const own = otherName(look.name);
-  const text = html`<input
+  const more = html`<input
     class="field"
     name="${own}"
     aria-label="Something else"
     data-other
     value="${look.typed?.get(own) ?? ""}"
   />`;
-  return choiceSet(field, look, [...options, option(look, type, OTHER, "Something else", text)]);
+  return choiceSet(field, look, [...options, option(look, OTHER, "Something else", { type, more })]);
 }
 
 /** One choice that is optional can be taken back. */
 function choiceSet(field: Field, look: FieldLook, options: readonly Html[]): Html {
   const isOne = field.type === "yes_no" || (field.type === "choice" && !field.many);
-  const none = isOne && !field.required ? noChoice(look) : undefined;
+  const isEmpty = (look.typed?.get(look.name) ?? "") === "";
+  const none = isOne && !field.required && choiceInput(look.name, "", "No answer", isEmpty, { look: "dim" });
   return html`<fieldset
     class="choices${field.type === "yes_no" ? " inline" : ""}"
     ${describedBy(field, look)}
@@ -116,13 +104,4 @@ function choiceSet(field: Field, look: FieldLook, options: readonly Html[]): Htm
     <legend class="label">${look.label}${optional(field)}</legend>
     ${options}${none} ${notes(field, look)}
   </fieldset>`;
-}
-
-function noChoice({ name, typed }: FieldLook): Html {
-  const isChosen = (typed?.get(name) ?? "") === "";
-  return html`<label class="choice"
-    ><input type="radio" name="${name}" value="" ${isChosen ? html` checked` : undefined} /><span class="dim"
-      >No answer</span
-    ></label
-  >`;
 }

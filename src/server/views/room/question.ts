@@ -1,25 +1,27 @@
 /** One question in a review: its words, and the form that answers it. Texts of others are plain text. */
 import { domainToUnicode } from "node:url";
+import { sumOfCounts } from "../../../core/diff.ts";
 import { cutMiddle, displayBlock, displayName, displayText, oneLine } from "../../../core/text.ts";
 import { type OpenQuestion, type Waiting, isQuestion } from "../../../runs/run.ts";
 import { fieldsOf, questionText, wanted } from "../../../tools/check-answer.ts";
 import type { Field, Question } from "../../../tools/tool.ts";
 import { isShared, mayDecide, runPath } from "../../contracts/viewer.ts";
 import { type Html, html, textArea } from "../html.ts";
-import type { RequestLook } from "./approval.ts";
-import { dayAndTime, grouped, timeOf } from "./figures.ts";
+import { addressOf, isJsonWanted, webAddress } from "../question-form.ts";
+import { grouped, nearTime } from "./figures.ts";
 import { type IconName, icon } from "./icons.ts";
-import { copyButton } from "./pieces.ts";
+import { choiceInput, copyButton, labelled, terms } from "./pieces.ts";
 import { filesText } from "./proposed-words.ts";
 import { fieldInput } from "./question-fields.ts";
 import {
   type Complaint,
   NO_DEFAULT,
   type Request,
+  type RequestLook,
   anchorOf,
   fold,
   onlyLooks,
-  requestHead,
+  requestPanel,
 } from "./request.ts";
 
 const MAX = { line: 200, title: 160, value: 60_000, server: 80 };
@@ -43,66 +45,43 @@ export function questionLine({ question }: OpenQuestion): string {
   if (question.kind === "review") return reviewLine(question);
   const text = oneLine(displayText(questionText(question)), MAX.line);
   if (question.kind !== "elicitation") return text;
-  return `${serverName(question)} ${question.mode === "url" ? `asks to open ${hostOf(question.url)}` : `asks: ${text}`}`;
+  const host = addressOf(question)?.host ?? "an address";
+  return `${serverName(question)} ${question.mode === "url" ? `asks to open ${host}` : `asks: ${text}`}`;
 }
 
 function reviewLine({ files, more }: Extract<Question, { kind: "review" }>): string {
-  const sum = (of: "added" | "removed"): number => files.reduce((total, file) => total + file[of], 0);
-  return `Review the change of ${filesText(files.length + more)}, +${grouped(sum("added"))} −${grouped(sum("removed"))}`;
+  const { added = 0, removed = 0 } = sumOfCounts(files) ?? {};
+  return `Review the change of ${filesText(files.length + more)}, +${grouped(added)} −${grouped(removed)}`;
 }
 
 /** Leads to the screen that shows the whole change; nothing is decided here. */
-function renderReviewLink(
-  asked: OpenQuestion,
-  about: Omit<Request, "asked">,
-  { viewer, place }: RequestLook,
-): Html {
-  const anchor = anchorOf(asked);
-  const title = html`${questionLine(asked)}`;
-  const { session } = viewer;
-  return html`<article
-    class="panel ask"
-    id="${anchor}"
-    data-approval="${asked.id}"
-    aria-labelledby="${anchor}-h"
-    tabindex="-1"
-  >
-    ${requestHead({ asked, ...about }, { sign: "diff", tag: "proposed change", place, title })}
-    ${
-      session === "app" || isShared(session)
-        ? onlyLooks(viewer)
-        : html`<div class="ask-foot">
-            <div class="decide">
-              <a class="btn ink" href="${runPath(asked.runId)}/review">Review the change</a
-              ><span class="note">Nothing in the folder has changed yet.</span>
-            </div>
-          </div>`
-    }
-  </article>`;
-}
+const reviewLink = ({ runId }: OpenQuestion): Html =>
+  html`<div class="ask-foot">
+    <div class="decide">
+      <a class="btn ink" href="${runPath(runId)}/review">Review the change</a
+      ><span class="note">Nothing in the folder has changed yet.</span>
+    </div>
+  </div>`;
 
-export function renderQuestion(
-  asked: OpenQuestion,
-  about: Omit<Request, "asked">,
-  { viewer, place, complaint, now }: RequestLook & { now: number },
-): Html {
+type QuestionLook = RequestLook & { now: number };
+
+export function renderQuestion(asked: OpenQuestion, about: Omit<Request, "asked">, look: QuestionLook): Html {
   const { question } = asked;
-  if (question.kind === "review") return renderReviewLink(asked, about, { viewer, place });
-  const anchor = anchorOf(asked);
-  const tag = question.kind === "elicitation" ? "MCP server" : "question";
-  const head = { sign: questionIcon(asked), tag, place, ...wordsOf(question) };
+  const { viewer, now } = look;
   const { session } = viewer;
-  const isForm = session !== "app" && mayDecide(session);
-  return html`<article
-    class="panel ask"
-    id="${anchor}"
-    data-approval="${asked.id}"
-    aria-labelledby="${anchor}-h"
-    tabindex="-1"
-  >
-    ${requestHead({ asked, ...about }, head)} ${valueOf(question)} ${addressOf(question)}
-    ${isForm ? answerForm(asked, { complaint, now, isOfAll: about.task !== undefined }) : html`${asking(question)}${due(asked, now)}${onlyLooks(viewer)}`}
-  </article>`;
+  const request = { asked, ...about };
+  const sign = questionIcon(asked);
+  if (question.kind === "review") {
+    const head = { sign, tag: "proposed change", title: html`${questionLine(asked)}` };
+    const isLink = session !== "app" && !isShared(session);
+    return requestPanel(request, look, head, isLink ? reviewLink(asked) : onlyLooks(viewer));
+  }
+  const tag = question.kind === "elicitation" ? "MCP server" : "question";
+  const form = mayDecide(session)
+    ? answerForm(asked, look, about.task !== undefined)
+    : html`${asking(question)}${due(asked, now)}${onlyLooks(viewer)}`;
+  const content = html`${valueOf(question)} ${addressPart(question)} ${form}`;
+  return requestPanel(request, look, { sign, tag, ...wordsOf(question) }, content);
 }
 
 /** The title in words of the page, unless the agent's own are short, and what others say as a quotation. */
@@ -134,18 +113,10 @@ function valueOf(question: Question): Html | undefined {
 ${displayText(cutMiddle(json, MAX.value))}</pre>`;
 }
 
-/** The address as a browser would open it; `undefined`: a browser is not to open it. */
-function opened(url: string): URL | undefined {
-  const read = URL.canParse(url) ? new URL(url) : undefined;
-  return read !== undefined && /^https?:$/.test(read.protocol) ? read : undefined;
-}
-
-const hostOf = (url: string): string => opened(url)?.host ?? "an address";
-
 /** The host, then the whole address as a text, and the other hosts that it names. */
-function addressOf(question: Question): Html | undefined {
+function addressPart(question: Question): Html | undefined {
   if (question.kind !== "elicitation" || question.mode !== "url") return undefined;
-  const url = opened(question.url);
+  const url = addressOf(question);
   if (url === undefined) {
     return html`<p class="notice red">
         ${icon("fail", "red")}This is not an address of the web, so the page does not offer to open it.
@@ -157,63 +128,35 @@ function addressOf(question: Question): Html | undefined {
   const start = href.indexOf(host, protocol.length);
   const others = new Set(
     [...url.searchParams.values()]
-      .flatMap((value) => opened(value)?.host ?? [])
+      .flatMap((value) => webAddress(value)?.host ?? [])
       .filter((one) => one !== host),
   );
-  return html`<dl class="kv">
-      <dt>Host</dt>
-      <dd>
-        <b>${host}</b>
-        <span class="dim"
-          >${reading === hostname || reading === "" ? undefined : `· reads as ${displayName(reading)} `}·
-          ${protocol === "https:" ? "https" : "http, which is not encrypted"}</span
-        >
-      </dd>
-      ${
-        others.size === 0
-          ? undefined
-          : html`<dt>Names</dt>
-              <dd>
-                ${[...others].join(", ")}, which ${others.size === 1 ? "is another host" : "are other hosts"}
-              </dd>`
-      }
-    </dl>
+  const isReading = reading !== hostname && reading !== "";
+  const security = protocol === "https:" ? "https" : "http, which is not encrypted";
+  const shown = html`<b>${host}</b>
+    <span class="dim">${isReading && `· reads as ${displayName(reading)} `}· ${security}</span>`;
+  const named = `${[...others].join(", ")}, which ${others.size === 1 ? "is another host" : "are other hosts"}`;
+  return html`${terms("kv", [["Host", shown], ...(others.size === 0 ? [] : [["Names", named] as const])])}
     <code class="address">${href.slice(0, start)}<b>${host}</b>${href.slice(start + host.length)}</code>`;
 }
 
-const DAY_MS = 86_400_000;
-
-function due({ expiresAt }: OpenQuestion, now: number): Html | undefined {
-  if (expiresAt === undefined) return undefined;
-  const time = expiresAt - now > DAY_MS / 2 ? dayAndTime(expiresAt) : timeOf(expiresAt);
-  return html`<p class="due">
-    ${icon("clock")}<span>The agent continues without an answer at ${time}.</span>
+const due = ({ expiresAt }: OpenQuestion, now: number): Html | false =>
+  expiresAt !== undefined &&
+  html`<p class="due">
+    ${icon("clock")}<span>The agent continues without an answer at ${nearTime(expiresAt, now)}.</span>
   </p>`;
-}
 
 /** The fields, for those who only look. */
-function asking(question: Question): Html | undefined {
-  const fields = fieldsOf(question) ?? [];
-  if (fields.length === 0) return undefined;
-  return html`<dl class="kv">
-    ${fields.map(
-      (field) =>
-        html`<dt>${labelOf(field)}</dt>
-          <dd>${displayText(wanted(field))}</dd>`,
-    )}
-  </dl>`;
-}
+const asking = (question: Question): Html | false =>
+  terms(
+    "kv",
+    (fieldsOf(question) ?? []).map((field) => [labelOf(field), displayText(wanted(field))]),
+  );
 
 const labelOf = ({ name, title }: Field): string => displayName(oneLine(title ?? name, MAX.line));
 
-interface FormLook {
-  complaint: Complaint | undefined;
-  now: number;
-  /** Answered among the requests of all runs. */
-  isOfAll: boolean;
-}
-
-function answerForm(asked: OpenQuestion, { complaint, now, isOfAll }: FormLook): Html {
+/** `isOfAll`: answered among the requests of all runs. */
+function answerForm(asked: OpenQuestion, { complaint, now }: QuestionLook, isOfAll: boolean): Html {
   const { question } = asked;
   const isUrl = question.kind === "elicitation" && question.mode === "url";
   return html`<form class="answer" method="post" action="${runPath(asked.runId)}/reply" autocomplete="off">
@@ -221,7 +164,7 @@ function answerForm(asked: OpenQuestion, { complaint, now, isOfAll }: FormLook):
     <input type="hidden" name="back" value="${isOfAll ? "all" : "run"}" />
     ${NO_DEFAULT}
     ${complaint && html`<p class="notice red" role="alert">${icon("fail", "red")}${complaint.problem}</p>`}
-    ${isUrl ? undefined : inputs(asked, complaint)} ${due(asked, now)} ${warning(question)}
+    ${!isUrl && inputs(asked, complaint)} ${due(asked, now)} ${warning(question)}
     <div class="ask-foot">
       <div class="decide two">
         ${isUrl ? openButtons(question.url) : sendButton(question)} ${declining(asked, complaint)}
@@ -230,15 +173,14 @@ function answerForm(asked: OpenQuestion, { complaint, now, isOfAll }: FormLook):
   </form>`;
 }
 
-const warning = (question: Question): Html | undefined =>
-  question.kind === "elicitation" && question.mode === "form"
-    ? html`<p class="due">
-        ${icon("eye")}<span
-          >These words and fields are the server’s. Enter no password or key here: it reads what you
-          send.</span
-        >
-      </p>`
-    : undefined;
+const warning = (question: Question): Html | false =>
+  question.kind === "elicitation" &&
+  question.mode === "form" &&
+  html`<p class="due">
+    ${icon("eye")}<span
+      >These words and fields are the server’s. Enter no password or key here: it reads what you send.</span
+    >
+  </p>`;
 
 function inputs(asked: OpenQuestion, complaint: Complaint | undefined): Html {
   const fields = fieldsOf(asked.question);
@@ -263,16 +205,7 @@ function inputs(asked: OpenQuestion, complaint: Complaint | undefined): Html {
 /** A text or JSON, for a tool that says nothing of the form of its answer. */
 function freeAnswer({ question }: OpenQuestion, id: string, complaint: Complaint | undefined): Html {
   const schema = question.kind === "interrupt" ? question.schema : undefined;
-  const isJson =
-    complaint === undefined
-      ? schema !== undefined && schema["type"] !== "string"
-      : complaint.form.get("as") === "json";
-  const kind = (value: string, label: string, isChosen: boolean): Html =>
-    html`<label class="choice"
-      ><input type="radio" name="as" value="${value}" ${isChosen ? html` checked` : undefined} /><span
-        >${label}</span
-      ></label
-    >`;
+  const isJson = complaint === undefined ? isJsonWanted(question) : complaint.form.get("as") === "json";
   return html`<div class="fields">
     ${
       schema &&
@@ -287,7 +220,7 @@ function freeAnswer({ question }: OpenQuestion, id: string, complaint: Complaint
     </div>
     <fieldset class="choices inline">
       <legend class="label">The tool gets it</legend>
-      ${kind("text", "as text", !isJson)} ${kind("json", "as JSON", isJson)}
+      ${choiceInput("as", "text", "as text", !isJson)} ${choiceInput("as", "json", "as JSON", isJson)}
     </fieldset>
   </div>`;
 }
@@ -298,7 +231,7 @@ const sendButton = (question: Question): Html =>
   </button>`;
 
 function openButtons(url: string): Html | undefined {
-  const safe = opened(url);
+  const safe = webAddress(url);
   if (safe === undefined) return undefined;
   return html`<button class="btn ink" name="act" value="opened">I have opened it</button>
     <a class="btn" href="${safe.href}" target="_blank" rel="noopener noreferrer"
@@ -314,10 +247,9 @@ function declining(asked: OpenQuestion, complaint: Complaint | undefined): Html 
   </button>`;
   if (asked.question.kind !== "ask") return press;
   const typed = complaint?.form.get("message") ?? "";
-  const body = html`<label
-      ><span class="label">Message to the agent, which continues without an answer</span>
-      ${textArea(html`class="field" name="message" rows="2" maxlength="2000"`, typed)}
-    </label>
+  const field = textArea(html`class="field" name="message" rows="2" maxlength="2000"`, typed);
+  const label = "Message to the agent, which continues without an answer";
+  const body = html`${labelled(label, field)}
     <p>${press}</p>`;
   return fold("reject", asked, typed !== "", html`Decline to answer<kbd aria-hidden="true">X</kbd>`, body);
 }

@@ -31,43 +31,60 @@ export interface Complaint {
 /** Names a request in the page's addresses. */
 export const anchorOf = ({ id }: Pick<Waiting, "id">): string => `a-${Buffer.from(id).toString("base64url")}`;
 
-export const who = ({ agent }: Pick<Waiting, "agent">): string => {
+export const who = ({ agent }: Pick<Waiting, "agent">, limit = 80): string => {
   const last = agent.at(-1);
-  return last === undefined ? "Main agent" : displayName(oneLine(last.task ?? agentName(last), 80));
+  return last === undefined ? "Main agent" : displayName(oneLine(last.task ?? agentName(last), limit));
 };
 
 const MAX_WHY = 600;
 
-export interface HeadLook {
+/** A request among those that are shown, and who sees it. */
+export interface RequestLook {
+  viewer: ApprovalViewer;
+  /** Its place among them. */
+  place: { index: number; count: number };
+  /** The problem with a form that was refused. */
+  complaint?: Complaint | undefined;
+}
+
+interface Head {
   sign: IconName;
   /** Its kind, in a word or two. */
   tag: string;
-  /** Its place among those that are shown. */
-  place: { index: number; count: number };
   title: Html;
   /** Below the title, in full. */
   more?: Html | undefined;
 }
 
-/** Names who asks, what and why. */
-export function requestHead(
+/** Names who asks, what and why, above the content of one request. */
+export function requestPanel(
   { asked, why, task }: Request,
-  { sign, tag, place, title, more }: HeadLook,
+  { place: { index, count } }: RequestLook,
+  { sign, tag, title, more }: Head,
+  content: Html,
 ): Html {
-  return html`<div class="ask-head">
-    <div class="ask-kicker">
-      ${icon(sign, "amber")}<span class="cut">${who(asked)}</span><span class="tag">${tag}</span
-      ><span class="end num"
-        >${place.index + 1} of ${place.count}<span class="desk">
-          · asked ${timeOf(asked.requestedAt)}</span
-        ></span
-      >
+  const anchor = anchorOf(asked);
+  return html`<article
+    class="panel ask"
+    id="${anchor}"
+    data-approval="${asked.id}"
+    aria-labelledby="${anchor}-h"
+    tabindex="-1"
+  >
+    <div class="ask-head">
+      <div class="ask-kicker">
+        ${icon(sign, "amber")}<span class="cut">${who(asked)}</span><span class="tag">${tag}</span
+        ><span class="end num"
+          >${index + 1} of ${count}<span class="desk"> · asked ${timeOf(asked.requestedAt)}</span></span
+        >
+      </div>
+      <h2 id="${anchor}-h">${title}</h2>
+      ${more}
+      ${task !== undefined && html`<p class="note">In <a class="link" href="${runPath(asked.runId)}">${oneLine(task, 160)}</a></p>`}
+      ${why !== undefined && html`<blockquote class="ask-why" aria-label="What the agent said before">${oneLine(why, MAX_WHY)}</blockquote>`}
     </div>
-    <h2 id="${anchorOf(asked)}-h">${title}</h2>
-    ${more}
-    ${task === undefined ? undefined : html`<p class="note">In <a class="link" href="${runPath(asked.runId)}">${oneLine(task, 160)}</a></p>`}
-    ${why === undefined ? undefined : html`<blockquote class="ask-why" aria-label="What the agent said before">${oneLine(why, MAX_WHY)}</blockquote>`}
-  </div>`;
+    ${content}
+  </article>`;
 }
 
 /** Stands in place of the form for those who may not send one. */
@@ -102,10 +119,10 @@ export const fold = (
   name: string,
   { id }: Pick<Waiting, "id">,
   isOpen: boolean,
-  title: Html,
+  title: Html | string,
   body: Html,
 ): Html =>
-  html`<details class="fold" name="decide ${id}" data-fold="${name}" ${isOpen ? html` open` : undefined}>
+  html`<details class="fold" name="decide ${id}" data-fold="${name}" ${isOpen && html` open`}>
     <summary class="btn">${title}</summary>
     <div class="more-form">${body}</div>
   </details>`;

@@ -78,24 +78,19 @@ export function renderReview(screen: ReviewScreen): Html {
   const waiting = requests.length + rest;
   const isShown = proposal !== undefined || requests.length > 0;
   const content = html`<aside class="queue" aria-label="Requests">
-      ${proposal === undefined || waiting > 0 ? queue({ ...screen, requests }, waiting) : undefined}
-      ${proposal?.lists} ${view === undefined ? undefined : decided(view, proposal !== undefined)}
+      ${(proposal === undefined || waiting > 0) && queue({ ...screen, requests }, waiting)} ${proposal?.lists}
+      ${view && decided(view, proposal !== undefined)}
     </aside>
     <div id="requests">
-      ${complaint && !isOfRequest(complaint, screen) ? told(complaint) : undefined}
-      ${renderRequests({ ...screen, requests })} ${proposal?.content} ${isShown ? undefined : NOTHING_WAITS}
-      ${rest === 0 ? undefined : html`<p class="note pad">${rest} more come when these are decided.</p>`}
+      ${complaint && !isOfRequest(complaint, screen) && told(complaint)}
+      ${renderRequests({ ...screen, requests })} ${proposal?.content} ${!isShown && NOTHING_WAITS}
+      ${rest > 0 && html`<p class="note pad">${rest} more come when these are decided.</p>`}
     </div>`;
   return mainOf(viewer.session, "review", content);
 }
 
-function proposalOf({
-  proposed,
-  requests,
-  viewer,
-  now,
-  complaint,
-}: ReviewScreen): RenderedProposal | undefined {
+function proposalOf(screen: ReviewScreen): RenderedProposal | undefined {
+  const { proposed, requests, viewer, now, complaint } = screen;
   if (proposed === undefined) return undefined;
   const question = requests.map(({ asked }) => asked).find(isReview);
   const isOwn = complaint !== undefined && [question?.id, PROPOSED].includes(complaint.requestId);
@@ -123,7 +118,7 @@ function queue({ requests, now }: ReviewScreen, waiting: number): Html {
         <a href="#${anchorOf(asked)}" data-row
           >${icon(requestIcon(asked), "amber")}${headline(asked)}<small class="cut"
             >${who(asked)} ·
-            ${elapsed(asked.requestedAt, undefined, now)}${task === undefined ? undefined : html` · ${oneLine(task, 80)}`}</small
+            ${elapsed(asked.requestedAt, undefined, now)}${task !== undefined && ` · ${oneLine(task, 80)}`}</small
           ></a
         >
       </li>`,
@@ -142,7 +137,8 @@ const NOTHING_WAITS = html`<div class="panel empty">
   <p>What an agent asks you, or may not do by itself, comes here.</p>
 </div>`;
 
-const DECISIONS: Readonly<Record<Exclude<Waiting["status"], "pending">, State>> = {
+const DECISIONS: Readonly<Record<Waiting["status"], State>> = {
+  pending: RUN_STATES.input_required,
   approved: { ...RUN_STATES.completed, word: "Approved" },
   edited: { ...RUN_STATES.completed, word: "Approved with changes" },
   rejected: { ...RUN_STATES.failed, word: "Rejected" },
@@ -164,16 +160,13 @@ const CHANNELS: Readonly<Record<string, string>> = {
 
 const EXPIRED: State = { icon: "clock", tone: "faint", word: "Nobody answered in time" };
 
-function stateOf(asked: Waiting): State {
-  if (isQuestion(asked) && asked.decidedBy === DEADLINE) return EXPIRED;
-  return asked.status === "pending" ? RUN_STATES.input_required : DECISIONS[asked.status];
-}
+const stateOf = (asked: Waiting): State =>
+  isQuestion(asked) && asked.decidedBy === DEADLINE ? EXPIRED : DECISIONS[asked.status];
 
-function decisionText({ status, decidedBy }: Waiting, state: State): string {
-  const { word } = state;
-  if (decidedBy === undefined || status === "withdrawn" || state === EXPIRED) return word;
-  return `${word} ${wayOf(decidedBy)}`;
-}
+const decisionText = ({ status, decidedBy }: Waiting, state: State): string =>
+  decidedBy === undefined || status === "withdrawn" || state === EXPIRED
+    ? state.word
+    : `${state.word} ${wayOf(decidedBy)}`;
 
 const wayOf = (by: string): string => CHANNELS[by] ?? `(${oneLine(by.replaceAll("_", " "), 40)})`;
 
@@ -191,7 +184,7 @@ function decided(view: RunView, isListed: boolean): Html | undefined {
   if (past.length === 0) return undefined;
   const items = past.slice(0, MAX.decided).map((asked) => {
     const state = stateOf(asked);
-    const at = asked.decidedAt === undefined ? undefined : html`, ${timeOf(asked.decidedAt)}`;
+    const at = asked.decidedAt !== undefined && html`, ${timeOf(asked.decidedAt)}`;
     return html`<li>
       <span class="past"
         >${icon(state.icon, state.tone)}${headline(asked)}<small class="anywhere"

@@ -17,6 +17,7 @@ import { costOf, dayAndTime, elapsed, grouped, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
 import { filesText } from "./proposed-words.ts";
 import { headlineText } from "./review.ts";
+import { capital } from "./pieces.ts";
 import { renderRunDialogs, renderRunMenu } from "./run-menu.ts";
 import type { Sharing } from "./share.ts";
 import { WORKING, agentsText, pill, standingOf } from "./states.ts";
@@ -24,8 +25,6 @@ import { requestsWaitForYou } from "./waiting.ts";
 
 export const TABS = ["work", "review", "answer"] as const;
 export type Tab = (typeof TABS)[number];
-
-const NAMES: Readonly<Record<Tab, string>> = { work: "Work", review: "Review", answer: "Answer" };
 
 /** Chooses the tab that answers the person's question at this moment. */
 export function tabOf(view: RunView): Tab {
@@ -49,7 +48,7 @@ export function renderRunHead(view: RunView, viewer: Viewer, { tab, now, folder,
   return html`<div class="run-head">
       <div class="wrap">
         <p class="crumbs">
-          ${isAll(viewer) ? html`<a href="/">Runs</a>${icon("chev")}` : undefined}${folder === undefined ? undefined : html`<span class="cut">${oneLine(folder, 60)}</span>${icon("chev")}`}<code
+          ${isAll(viewer) && html`<a href="/">Runs</a>${icon("chev")}`}${folder !== undefined && html`<span class="cut">${oneLine(folder, 60)}</span>${icon("chev")}`}<code
             >${run.id}</code
           >
         </p>
@@ -57,12 +56,12 @@ export function renderRunHead(view: RunView, viewer: Viewer, { tab, now, folder,
           <h1 title="${oneLine(nameOf(run), 2000)}">${oneLine(nameOf(run), 300)}</h1>
           ${actions(view, viewer, sharing !== undefined)}
         </div>
-        ${facts(view, viewer, now)} ${viewer === "app" ? undefined : tabs(view, tab, waiting)}
+        ${facts(view, viewer, now)} ${viewer !== "app" && tabs(view, tab, waiting)}
       </div>
     </div>
-    ${viewer !== "app" && tab !== "review" && waiting > 0 ? reviewBar(view) : undefined}
-    ${tab !== "review" && unappliedOf(run) > 0 ? unappliedBar(run, viewer) : undefined}
-    ${mayRun(viewer) ? html`${thumbMenu(view)} ${renderRunDialogs(view, sharing)}` : undefined}`;
+    ${viewer !== "app" && tab !== "review" && waiting > 0 && reviewBar(view)}
+    ${tab !== "review" && unappliedOf(run) > 0 && unappliedBar(run, viewer)}
+    ${mayRun(viewer) && html`${thumbMenu(view)} ${renderRunDialogs(view, sharing)}`}`;
 }
 
 function facts(view: RunView, viewer: Viewer, now: number): Html {
@@ -80,29 +79,20 @@ function facts(view: RunView, viewer: Viewer, now: number): Html {
     </div>
     ${place && fact("In line", `${place.number} of ${place.waiting}`)}
     ${fact("Time", elapsed(run.createdAt, run.endedAt, now))}
-    <div title="${tokensTip}">
-      <dt>Tokens</dt>
-      <dd>${tokens(inputTokens + outputTokens)}</dd>
-    </div>
-    ${
-      cost &&
-      html`<div title="${costGap(models) ?? ""}">
-        <dt>Cost</dt>
-        <dd>${cost}</dd>
-      </div>`
-    }
-    ${agents.all === 0 ? undefined : fact("Agents", agentsText(agents), "opt")}
-    ${run.endedAt === undefined ? undefined : fact("Ended", dayAndTime(run.endedAt), "opt")}
-    ${used === "" ? undefined : fact("Model", html`<span class="tag">${oneLine(used, 60)}</span>`, "opt")}
+    ${fact("Tokens", tokens(inputTokens + outputTokens), "", tokensTip)}
+    ${cost && fact("Cost", cost, "", costGap(models))}
+    ${agents.all > 0 && fact("Agents", agentsText(agents), "opt")}
+    ${run.endedAt !== undefined && fact("Ended", dayAndTime(run.endedAt), "opt")}
+    ${used !== "" && fact("Model", html`<span class="tag">${oneLine(used, 60)}</span>`, "opt")}
     ${run.schedule && fact("Started by", starter(run.schedule, viewer))}
-    ${run.changes === "propose" ? fact("Changes", "proposed for review", "opt") : undefined}
-    ${limits.length === 0 ? undefined : fact("Limit", limits.join(", "), "opt")}
+    ${run.changes === "propose" && fact("Changes", "proposed for review", "opt")}
+    ${limits.length > 0 && fact("Limit", limits.join(", "), "opt")}
   </dl>`;
 }
 
 /** `look`: how it is shown; `opt` where there is room. */
-const fact = (name: string, value: Html | string, look = ""): Html =>
-  html`<div class="${look}">
+const fact = (name: string, value: Html | string, look = "", tip = ""): Html =>
+  html`<div class="${look}" ${tip && html`title="${tip}"`}>
     <dt>${name}</dt>
     <dd>${value}</dd>
   </div>`;
@@ -121,29 +111,28 @@ function tabs(view: RunView, current: Tab | "files", waiting: number): Html {
   const { run } = view;
   const shown = TABS.filter((tab) => tab !== "answer" || isFinal(run.status));
   const items = shown.map((tab) => {
-    const count = tab === "review" ? reviewCount(waiting, unappliedOf(run)) : undefined;
-    const own = page(tab === current);
-    const name = tab === "answer" && run.status !== "completed" ? "Outcome" : NAMES[tab];
-    return html`<a href="${runPath(run.id)}/${tab}" ${own}>${name}${count}</a>`;
+    const count = tab === "review" && reviewCount(waiting, unappliedOf(run));
+    const name = tab === "answer" && run.status !== "completed" ? "Outcome" : capital(tab);
+    return html`<a href="${runPath(run.id)}/${tab}" ${page(tab === current)}>${name}${count}</a>`;
   });
   const changed = view.filesChanged.length;
   return html`<nav class="tabs" aria-label="Run">
     ${items}<a href="${filesPath(run.id)}" ${page(current === "files")}
-      >Files${changed === 0 ? undefined : html`<span class="count">${changed}</span>`}</a
+      >Files${changed > 0 && html`<span class="count">${changed}</span>`}</a
     >
   </nav>`;
 }
 
 /** Counts what waits, else the files that were proposed and not applied. */
-function reviewCount(waiting: number, unapplied: number): Html | undefined {
-  if (waiting > 0) return html`<span class="count amber">${waiting}</span>`;
-  return unapplied > 0 ? html`<span class="count">${unapplied}</span>` : undefined;
-}
+const reviewCount = (waiting: number, unapplied: number): Html | false =>
+  waiting > 0
+    ? html`<span class="count amber">${waiting}</span>`
+    : unapplied > 0 && html`<span class="count">${unapplied}</span>`;
 
 /** Number of files that a run left which has ended. */
 const unappliedOf = ({ status, unapplied = 0 }: Run): number => (isFinal(status) ? unapplied : 0);
 
-const page = (isCurrent: boolean): Html | undefined => (isCurrent ? html` aria-current="page"` : undefined);
+const page = (isCurrent: boolean): Html | false => isCurrent && html` aria-current="page"`;
 
 function actions(view: RunView, viewer: Viewer, canShare: boolean): Html | undefined {
   if (viewer === "app") return undefined;
@@ -153,7 +142,7 @@ function actions(view: RunView, viewer: Viewer, canShare: boolean): Html | undef
     >
     ${cancelling(run)}`;
   return html`<div class="actions">
-    ${mayRun(viewer) && !isFinal(run.status) ? atWork : undefined} ${renderRunMenu(view, viewer, canShare)}
+    ${mayRun(viewer) && !isFinal(run.status) && atWork} ${renderRunMenu(view, viewer, canShare)}
   </div>`;
 }
 
@@ -208,7 +197,7 @@ function unappliedBar({ id, unapplied = 0 }: Run, viewer: Viewer): Html {
       ${icon("diff", "faint")}
       <strong>${filesText(unapplied)} ${isOne ? "is" : "are"} proposed and not applied</strong>
       <span class="dim cut desk">${isOne ? "It is" : "They are"} in a copy of the folder.</span>
-      ${viewer === "app" || isShared(viewer) ? undefined : link}
+      ${viewer !== "app" && !isShared(viewer) && link}
     </div>
   </aside>`;
 }

@@ -1,6 +1,7 @@
 /** The menu of a run. */
 import { oneLine } from "../../../core/text.ts";
 import { MAX_NAME, type RunView, isFinal, nameOf } from "../../../runs/run.ts";
+import { counted } from "../../../tools/format.ts";
 import { type PageSession, isShared, mayRun, runPath } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
 import { type IconName, icon } from "./icons.ts";
@@ -10,28 +11,22 @@ import { type Sharing, renderShareDialog } from "./share.ts";
 /** `canShare`: links to the run can be made. */
 export function renderRunMenu(view: RunView, session: PageSession, canShare: boolean): Html {
   const { run } = view;
-  const path = runPath(run.id);
   return html`<details class="drop" name="menu" id="run-menu">
     <summary class="btn icon bare" aria-label="More about this run" title="More">${icon("dots")}</summary>
     <div class="menu right">
-      ${
-        isShared(session)
-          ? undefined
-          : html`<button type="button" class="menu-item copy" data-link-address="${path}">
-              ${icon("copy")}<span>Copy link</span>
-            </button>`
-      }
-      <button type="button" class="menu-item copy" data-copy="${run.id}">
-        ${icon("copy")}<span>Copy run id</span>
-      </button>
-      ${canShare ? opener("share-run", "link", "Share a read-only link…") : undefined}
+      ${!isShared(session) && copyItem("Copy link", html`data-link-address="${runPath(run.id)}"`)}
+      ${copyItem("Copy run id", html`data-copy="${run.id}"`)}
+      ${canShare && opener("share-run", "link", "Share a read-only link…")}
       <hr />
       ${exportItem(run.id, "markdown", "md", "Export as Markdown", "What happened, decisions, changes, and the answer")}
       ${exportItem(run.id, "json", "json", "Export as JSON", "The whole report, as clients get it")}
-      ${mayRun(session) ? changing(view) : undefined}
+      ${mayRun(session) && changing(view)}
     </div>
   </details>`;
 }
+
+const copyItem = (name: string, source: Html): Html =>
+  html`<button type="button" class="menu-item copy" ${source}>${icon("copy")}<span>${name}</span></button>`;
 
 const exportItem = (id: string, form: string, ending: string, name: string, note: string): Html =>
   html`<a
@@ -48,7 +43,7 @@ function changing({ run }: RunView): Html {
     >${icon("fork")}<span>Fork…</span></a
   >`;
   return html`<hr />
-    ${opener("rename-run", "pen", "Rename…")} ${hasEnded ? fork : undefined}
+    ${opener("rename-run", "pen", "Rename…")} ${hasEnded && fork}
     ${
       hasEnded
         ? opener("delete-run", "bin", "Delete run…", "danger")
@@ -66,7 +61,7 @@ const opener = (dialog: string, picture: IconName, name: string, look = ""): Htm
 /** The dialogs that the menu opens. */
 export const renderRunDialogs = (view: RunView, sharing: Sharing | undefined): Html =>
   html`${sharing && renderShareDialog(view, sharing)} ${renaming(view)}
-  ${isFinal(view.run.status) ? deleting(view) : undefined}`;
+  ${isFinal(view.run.status) && deleting(view)}`;
 
 const renaming = ({ run }: RunView): Html =>
   html`<dialog id="rename-run" aria-labelledby="rename-h">
@@ -89,28 +84,25 @@ function deleting({ run, filesChanged }: RunView): Html {
   const of = (folder: string): number => filesChanged.filter((path) => path.startsWith(folder)).length;
   const [files, memories] = [of("/workspace/"), of("/memories/")];
   const kept = [
-    ...(files === 0 ? [] : [`${files} changed ${files === 1 ? "file" : "files"} in the workspace`]),
-    ...(memories === 0 ? [] : [`${memories} ${memories === 1 ? "memory" : "memories"}`]),
+    ...(files === 0 ? [] : [`${counted(files, "changed file")} in the workspace`]),
+    ...(memories === 0 ? [] : [counted(memories, "memory", "memories")]),
   ];
   const { unapplied = 0 } = run;
-  const goes = unapplied === 0 ? "messages and files" : `messages, files and copy of the folder`;
-  const stays = kept.length === 0 ? "files in the workspace, and memories" : kept.join(", ");
+  const goes = unapplied === 0 ? "messages and files" : "messages, files and copy of the folder";
+  const stays = kept.join(", ") || "files in the workspace, and memories";
+  const lost = html`<p class="notice amber">
+    ${icon("ask", "amber")}<span
+      >${filesText(unapplied)} that it proposed and nobody applied ${unapplied === 1 ? "is" : "are"} in that
+      copy.</span
+    >
+  </p>`;
   return html`<dialog id="delete-run" aria-labelledby="delete-h">
     <h2 id="delete-h">Delete this run?</h2>
     <p class="small dim">
       Its answer, steps and decisions are deleted for everyone, and cannot be brought back. If no other run
       continues the conversation, its ${goes} are deleted too. Not deleted: ${stays}.
     </p>
-    ${
-      unapplied === 0
-        ? undefined
-        : html`<p class="notice amber">
-            ${icon("ask", "amber")}<span
-              >${filesText(unapplied)} that it proposed and nobody applied ${unapplied === 1 ? "is" : "are"}
-              in that copy.</span
-            >
-          </p>`
-    }
+    ${unapplied > 0 && lost}
     <form method="post" action="${runPath(run.id)}/delete" id="delete-form"></form>
     ${ends("Keep it", html`<button class="btn no" form="delete-form">Delete run</button>`)}
   </dialog>`;

@@ -3,12 +3,13 @@ import { displayText, oneLine } from "../../../core/text.ts";
 import { MAX_NAME, type RunSummary } from "../../../runs/run.ts";
 import { CATCH_UP, type CatchUp, type ScheduleField, type ScheduleView } from "../../../runs/schedule.ts";
 import type { Readiness } from "../../../runs/service.ts";
+import { counted } from "../../../tools/format.ts";
 import { type PageSession, runPath, schedulePath } from "../../contracts/viewer.ts";
 import { type Html, html, textArea } from "../html.ts";
-import { choiceWords, expressionWords, skipText, timeIn } from "../schedule-words.ts";
+import { LATE_MS, choiceWords, expressionWords, skipText, timeIn } from "../schedule-words.ts";
 import { dayAndTime } from "./figures.ts";
 import { icon } from "./icons.ts";
-import { type Fact, mainOf } from "./pieces.ts";
+import { type Fact, capital, mainOf } from "./pieces.ts";
 import { startChips } from "./start-choices.ts";
 import { standingInList, stateIcon } from "./states.ts";
 
@@ -59,10 +60,9 @@ export interface SchedulesScreen {
 export function renderSchedules(screen: SchedulesScreen): Html {
   const { session, schedules } = screen;
   const paused = schedules.filter(({ pausedAt }) => pausedAt !== undefined).length;
-  const count = `${schedules.length} ${schedules.length === 1 ? "schedule" : "schedules"}`;
   const content = html`<div class="home-head">
       <h1>Schedules</h1>
-      <span class="dim">${count}${paused > 0 ? `, ${paused} paused` : ""}</span>
+      <span class="dim">${counted(schedules.length, "schedule")}${paused > 0 && `, ${paused} paused`}</span>
     </div>
     ${schedules.length === 0 ? EMPTY : html`<section class="panel sched-list" aria-label="Schedules">${schedules.map((one) => row(one, screen))}</section>`}
     ${scheduleForm(screen)}`;
@@ -79,7 +79,7 @@ function row(schedule: ListedSchedule, { refused, now }: SchedulesScreen): Html 
   const { id, name, task, expression, timeZone, folder, pausedAt, skips } = schedule;
   const [skip] = skips;
   const criteria = (schedule.goal ?? []).length;
-  const goal = criteria === 0 ? "" : `goal of ${criteria} ${criteria === 1 ? "criterion" : "criteria"}`;
+  const goal = criteria === 0 ? "" : `goal of ${counted(criteria, "criterion", "criteria")}`;
   const chosen = [choiceWords(schedule), goal].filter((text) => text !== "").join(", ");
   const problem = refused?.id === id ? refused.problem : undefined;
   const isNewest = skip !== undefined && skip.to > (schedule.runs[0]?.schedule?.dueAt ?? 0);
@@ -87,14 +87,14 @@ function row(schedule: ListedSchedule, { refused, now }: SchedulesScreen): Html 
     <div class="sched-what">
       <h3 class="cut" title="${oneLine(name, MAX_NAME)}">${oneLine(displayText(name), MAX_NAME)}</h3>
       <p class="small dim anywhere">
-        ${folder === undefined ? undefined : html`<span class="tag">${oneLine(folder, 40)}</span> `}${capital(expressionWords(expression))}
+        ${folder !== undefined && html`<span class="tag">${oneLine(folder, 40)}</span> `}${capital(expressionWords(expression))}
         (${timeZone})
       </p>
       <p class="small cut" title="${oneLine(task, 2000)}">
         ${oneLine(displayText(task.slice(0, 2000)), 300)}
       </p>
-      ${chosen === "" ? undefined : html`<p class="small dim anywhere">${capital(oneLine(displayText(chosen), 300))}</p>`}
-      ${isNewest ? html`<p class="small sched-skip anywhere">${icon("stop", "amber")}Skipped ${skipText(timeZone, skip)}</p>` : undefined}
+      ${chosen !== "" && html`<p class="small dim anywhere">${capital(oneLine(displayText(chosen), 300))}</p>`}
+      ${isNewest && html`<p class="small sched-skip anywhere">${icon("stop", "amber")}Skipped ${skipText(timeZone, skip)}</p>`}
       ${problem && html`<p class="notice red" role="alert" data-wrong>${problem}</p>`}
     </div>
     <dl class="facts sched-when">
@@ -116,11 +116,7 @@ function row(schedule: ListedSchedule, { refused, now }: SchedulesScreen): Html 
   </article>`;
 }
 
-const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
-
 /** A due time that is so long past waits for a server, or for an earlier run. */
-const LATE_MS = 60_000;
-
 const nextTime = ({ dueAt }: ScheduleView, now: number): Html =>
   dueAt < now - LATE_MS
     ? html`<span class="i-amber">due since ${dayAndTime(dueAt)}</span>`
@@ -161,8 +157,7 @@ const editPath = (id: string): string => `${schedulePath()}?edit=${encodeURIComp
 
 function scheduleForm({ draft, preview, folder, readiness, refused, edited }: SchedulesScreen): Html {
   const own = refused?.isOfForm ? refused : undefined;
-  const wrong = (field: ScheduleField): Html | undefined =>
-    own?.field === field ? html` data-wrong` : undefined;
+  const wrong = (field: ScheduleField): Html | false => own?.field === field && html` data-wrong`;
   const input = (
     field: "expression" | "timeZone" | "name" | "catchUpLimit",
     limit: number,
@@ -230,24 +225,24 @@ const catchingUp = (draft: ScheduleDraft, limit: Html): Html =>
   html`<label
       ><span class="label">Runs missed while no server worked</span>
       <select class="field" name="catchUp">
-        ${CATCH_UP.map((value) => html`<option value="${value}" ${value === draft.catchUp ? html` selected` : undefined}>${CATCH_UP_CHOICES[value]}</option>`)}
+        ${CATCH_UP.map((value) => html`<option value="${value}" ${value === draft.catchUp && html` selected`}>${CATCH_UP_CHOICES[value]}</option>`)}
       </select></label
     >
     <label><span class="label">At most, if all are started</span>${limit}</label>
     <label class="sched-check"
-      ><input type="checkbox" name="overlap" ${draft.overlap ? html` checked` : undefined} />Start even if an
-      earlier run has not ended</label
+      ><input type="checkbox" name="overlap" ${draft.overlap && html` checked`} />Start even if an earlier run
+      has not ended</label
     >`;
 
 /** The script asks for it again while somebody types. */
-function renderPreview(preview: Preview): Html {
-  if ("problem" in preview)
-    return html`<p class="sched-wide sched-preview small" data-part role="status">
-      <span class="i-red">${preview.problem}</span>
-    </p>`;
-  const { words, timeZone, times } = preview;
-  return html`<p class="sched-wide sched-preview small" data-part role="status">
-    <strong>${capital(words)}</strong>
-    <span class="dim">Next: ${times.map((time) => timeIn(timeZone, time)).join(" · ")}</span>
+const renderPreview = (preview: Preview): Html =>
+  html`<p class="sched-wide sched-preview small" data-part role="status">
+    ${
+      "problem" in preview
+        ? html`<span class="i-red">${preview.problem}</span>`
+        : html`<strong>${capital(preview.words)}</strong>
+            <span class="dim"
+              >Next: ${preview.times.map((time) => timeIn(preview.timeZone, time)).join(" · ")}</span
+            >`
+    }
   </p>`;
-}

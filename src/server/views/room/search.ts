@@ -1,5 +1,6 @@
 /** One search over runs, files, memories and commands: a box over every screen, and a screen of its own. */
 import type { GrepMatch } from "../../../backends/backend.ts";
+import { defined } from "../../../core/defined.ts";
 import { displayText, oneLine } from "../../../core/text.ts";
 import type { RunSummary } from "../../../runs/run.ts";
 import type { MemoryHit } from "../../../runs/service.ts";
@@ -8,17 +9,11 @@ import { type Html, html } from "../html.ts";
 import { dayAndTime, elapsed, grouped } from "./figures.ts";
 import { lineAddress } from "./files.ts";
 import { type IconName, type Tone, icon } from "./icons.ts";
-import { choice, mainOf, marked } from "./pieces.ts";
+import { capital, choice, mainOf, marked } from "./pieces.ts";
 import { standingInList } from "./states.ts";
 
 export const KINDS = ["runs", "files", "memories", "commands"] as const;
 export type Kind = (typeof KINDS)[number];
-const TITLES: Readonly<Record<Kind, string>> = {
-  runs: "Runs",
-  files: "Files",
-  memories: "Memories",
-  commands: "Commands",
-};
 
 /** Results of one kind in the list of all. */
 const SHOWN = 5;
@@ -84,7 +79,7 @@ const form = (query: string, hasHits: boolean, close?: Html): Html =>
         value="${query}"
         autocomplete="off"
         spellcheck="false"
-        ${close === undefined ? html`autofocus` : undefined}
+        ${close === undefined && html`autofocus`}
       />
       ${close}
     </form>
@@ -119,9 +114,9 @@ function results(screen: SearchScreen): Html {
   const { query, kind, found, cut, isPart, notes } = screen;
   const count = hitCount(screen);
   const address = (only?: Kind): string =>
-    `/search?${new URLSearchParams({ q: query, ...(only === undefined ? {} : { kind: only }) }).toString()}`;
+    `/search?${new URLSearchParams({ q: query, ...defined({ kind: only }) }).toString()}`;
   const kinds = KINDS.map((one) =>
-    choice(`${TITLES[one]} ${numberOf(found[one].length, cut.has(one))}`, address(one), kind === one),
+    choice(`${capital(one)} ${numberOf(found[one].length, cut.has(one))}`, address(one), kind === one),
   );
   const all = choice(`All ${numberOf(count, cut.size > 0)}`, address(), kind === undefined);
   const shown = KINDS.filter((one) => found[one].length > 0 && (kind ?? one) === one);
@@ -136,9 +131,9 @@ function results(screen: SearchScreen): Html {
       href="${address(one)}"
       >${icon("down", "faint")}<span>Show all ${numberOf(hits.length, cut.has(one))}</span></a
     >`;
-    return html`<section role="group" aria-label="${TITLES[one]}">
-      <h2 role="presentation" aria-hidden="true">${TITLES[one]}</h2>
-      ${isMore ? hits.slice(0, SHOWN) : hits}${isMore ? more : undefined}
+    return html`<section role="group" aria-label="${capital(one)}">
+      <h2 role="presentation" aria-hidden="true">${capital(one)}</h2>
+      ${isMore ? [...hits.slice(0, SHOWN), more] : hits}
     </section>`;
   });
   const told = count === 0 ? "No results" : `${numberOf(count, cut.size > 0)} results`;
@@ -155,18 +150,12 @@ function none({ session, query, kind, found, isPart, places }: SearchScreen): Ht
   if (isPart) return html`<p class="note pad">Searching contents …</p>`;
   const isElsewhere = kind !== undefined && hitCount({ found }) > 0;
   const shown = oneLine(displayText(query), MAX.query);
-  const subject = kind === undefined ? "Nothing" : `No ${TITLES[kind].toLowerCase()}`;
+  const subject = kind === undefined ? "Nothing" : `No ${kind}`;
   return html`<div class="empty">
     ${icon("find")}
     <h3 class="anywhere">${subject} found for “${shown}”</h3>
     <p>${isElsewhere ? "There are results of other kinds." : places}</p>
-    ${
-      mayRun(session) && query !== ""
-        ? html`<p class="start">
-            <a class="btn small" href="${startAddress(query)}">${icon("up")}Start a run with these words</a>
-          </p>`
-        : undefined
-    }
+    ${mayRun(session) && query && html`<p class="start"><a class="btn small" href="${startAddress(query)}">${icon("up")}Start a run with these words</a></p>`}
   </div>`;
 }
 
@@ -183,7 +172,7 @@ interface Hit {
   word?: string;
   name: string;
   end?: Html | string | undefined;
-  line?: Html | undefined;
+  line?: Html | false;
 }
 
 function hitsOf({ query, found, now }: SearchScreen, kind: Kind): Html[] {
@@ -192,11 +181,9 @@ function hitsOf({ query, found, now }: SearchScreen, kind: Kind): Html[] {
     files: () => found.files.map((file, at) => fileHit(file, at, query)),
     memories: () => found.memories.map((memory, at) => memoryHit(memory, at, query)),
     commands: () =>
-      found.commands.map(({ name, address, icon: sign, key }, at) => ({
+      found.commands.map(({ key, ...command }, at) => ({
+        ...command,
         id: `command-${at}`,
-        address,
-        icon: sign,
-        name,
         end: key && html`<kbd>${key}</kbd>`,
       })),
   };
@@ -205,7 +192,7 @@ function hitsOf({ query, found, now }: SearchScreen, kind: Kind): Html[] {
 
 const render = ({ id, address, icon: sign, tone, word, name, end, line }: Hit, query: string): Html =>
   html`<a class="hit" id="hit-${id}" role="option" aria-selected="false" href="${address}"
-    >${icon(sign, tone ?? "faint")}${word === undefined ? undefined : html`<span class="hide">${word}: </span>`}<span
+    >${icon(sign, tone ?? "faint")}${word !== undefined && html`<span class="hide">${word}: </span>`}<span
       class="cut"
       title="${name}"
       >${marked(name, query)}</span
@@ -226,8 +213,7 @@ function runHit(run: FoundRun, query: string, now: number): Hit {
   const { id, task, outcome = "", folder, createdAt, endedAt } = run;
   const [state] = standingInList(run).states;
   const { icon: sign, tone, word } = state ?? { icon: "list", tone: "faint", word: "Run" };
-  const facts = html`${word} ·
-  ${folder === undefined ? undefined : `${oneLine(folder, 40)} · `}${dayAndTime(createdAt)}`;
+  const facts = html`${word} · ${folder !== undefined && `${oneLine(folder, 40)} · `}${dayAndTime(createdAt)}`;
   const isLate = has(task.slice(MAX.around), query) && !has(task.slice(0, MAX.around + query.length), query);
   const inside = has(outcome, query) ? html`In its answer: ${around(outcome, query)}` : html`In its answer`;
   return {
@@ -246,30 +232,15 @@ const shownPath = (path: string): string => oneLine(displayText(path), MAX.title
 
 function fileHit(file: FoundFile, at: number, query: string): Hit {
   const { path } = file;
-  const hit = {
-    id: `file-${at}`,
-    icon: "file" as const,
-    name: shownPath(path).replace(/^\/workspace\//, ""),
-  };
+  const name = shownPath(path).replace(/^\/workspace\//, "");
+  const hit = { id: `file-${at}`, icon: "file" as const, name };
   if (!("line" in file)) return { ...hit, address: filePath(filesPath(), path) };
-  return {
-    ...hit,
-    address: lineAddress(filesPath(), file),
-    end: `line ${grouped(file.line)}`,
-    line: around(file.text, query),
-  };
+  const address = lineAddress(filesPath(), file);
+  return { ...hit, address, end: `line ${grouped(file.line)}`, line: around(file.text, query) };
 }
 
 function memoryHit({ path, snippet }: MemoryHit, at: number, query: string): Hit {
-  const line = has(path, query)
-    ? undefined
-    : html`“${marked(oneLine(displayText(snippet), MAX.line), query)}”`;
-  const address = filePath(filesPath(), path);
-  return {
-    id: `memory-${at}`,
-    icon: "mind",
-    address,
-    name: shownPath(path).replace(/^\/memories\//, ""),
-    line,
-  };
+  const name = shownPath(path).replace(/^\/memories\//, "");
+  const line = !has(path, query) && html`“${marked(oneLine(displayText(snippet), MAX.line), query)}”`;
+  return { id: `memory-${at}`, icon: "mind", address: filePath(filesPath(), path), name, line };
 }

@@ -1,6 +1,7 @@
 /** The screen of other MCP servers: the state of each, its tools, its last error, and logging in. */
 import { displayText, oneLine } from "../../../core/text.ts";
 import type { ServerState } from "../../../runs/other-servers.ts";
+import { counted } from "../../../tools/format.ts";
 import { type PageSession, serversPath } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
 import { dayAndTime } from "./figures.ts";
@@ -30,9 +31,9 @@ export function renderServers(screen: ServersScreen): Html {
   const content = html`<div class="home-head">
       <h1>MCP servers</h1>
       <span class="dim">${countOf(servers)}</span>
-      ${servers.length === 0 ? undefined : html`<form method="post" action="${serversPath()}/ask"><button class="btn small">Check now</button></form>`}
+      ${servers.length > 0 && html`<form method="post" action="${serversPath()}/ask"><button class="btn small">Check now</button></form>`}
     </div>
-    ${notice?.server === undefined && notice?.problem !== undefined ? html`<p class="notice red" role="alert">${notice.problem}</p>` : undefined}
+    ${notice?.server === undefined && notice?.problem && html`<p class="notice red" role="alert">${notice.problem}</p>`}
     ${servers.length === 0 ? EMPTY : html`<section class="panel" aria-label="MCP servers">${servers.map((one) => row(one, screen))}</section>`}`;
   return mainOf(session, "home", content);
 }
@@ -45,7 +46,7 @@ const EMPTY = html`<div class="panel empty">
 
 function countOf(servers: readonly ServerState[]): string {
   const missing = servers.filter(({ problem }) => problem !== undefined).length;
-  const all = `${servers.length} ${servers.length === 1 ? "server" : "servers"}`;
+  const all = counted(servers.length, "server");
   return missing === 0 ? all : `${all}, ${missing} not available`;
 }
 
@@ -59,15 +60,15 @@ function row(server: ServerState, { mayLogIn, notice }: ServersScreen): Html {
       </h3>
       <p class="small anywhere">${stateWords(server)}</p>
       ${notes.map((note) => html`<p class="small dim anywhere">${oneLine(displayText(note), 400)}</p>`)}
-      ${tools.length === 0 ? undefined : toolList(tools)}
-      ${own?.problem === undefined ? undefined : html`<p class="notice red anywhere" role="alert" data-wrong>${own.problem}</p>`}
-      ${own?.done === undefined ? undefined : html`<p class="notice" role="status">${own.done}</p>`}
-      ${own?.address === undefined ? undefined : openAddress(own.address)}
+      ${tools.length > 0 && toolList(tools)}
+      ${own?.problem && html`<p class="notice red anywhere" role="alert" data-wrong>${own.problem}</p>`}
+      ${own?.done && html`<p class="notice" role="status">${own.done}</p>`}
+      ${own?.address && openAddress(own.address)}
     </div>
     <div class="server-acts">
-      ${askedAt === undefined ? undefined : html`<span class="small dim">${dayAndTime(askedAt)}</span>`}
-      ${needsLogin && mayLogIn && own?.address === undefined ? logInForm(name) : undefined}
-      ${needsLogin && !mayLogIn && problem !== undefined ? html`<span class="small">Whoever runs this server logs in: <code>deepagent-mcp login ${name}</code></span>` : undefined}
+      ${askedAt !== undefined && html`<span class="small dim">${dayAndTime(askedAt)}</span>`}
+      ${needsLogin && mayLogIn && own?.address === undefined && logInForm(name)}
+      ${needsLogin && !mayLogIn && problem !== undefined && html`<span class="small">Whoever runs this server logs in: <code>deepagent-mcp login ${name}</code></span>`}
     </div>
   </article>`;
 }
@@ -78,15 +79,14 @@ function stateWords({ askedAt, tools, problem, needsLogin }: ServerState): Html 
   if (problem !== undefined)
     return html`${icon("fail", "red")} Not available: ${oneLine(displayText(problem), 400)}.`;
   const asked = tools.filter(({ isGated }) => isGated).length;
-  return html`${icon("done", "green")} ${tools.length} ${tools.length === 1 ? "tool" : "tools"}, ${asked} with
-  approval.`;
+  return html`${icon("done", "green")} ${counted(tools.length, "tool")}, ${asked} with approval.`;
 }
 
 const toolList = (tools: ServerState["tools"]): Html =>
   html`<details class="server-tools">
     <summary class="small">Show tools</summary>
     <ul class="small">
-      ${tools.map(({ name, isGated }) => html`<li class="anywhere"><code>${oneLine(displayText(name), 120)}</code>${isGated ? html` <span class="tag">approval</span>` : undefined}</li>`)}
+      ${tools.map(({ name, isGated }) => html`<li class="anywhere"><code>${oneLine(displayText(name), 120)}</code>${isGated && html` <span class="tag">approval</span>`}</li>`)}
     </ul>
   </details>`;
 

@@ -41,10 +41,9 @@ export const settingsMenu = (seesAll: boolean): Html =>
         ${icon("help")}<span>Show all keys</span>
       </button>
       ${
-        seesAll
-          ? html`<hr />
-              <a class="menu-item" href="${serversPath()}">${icon("plug")}<span>Other MCP servers</span></a>`
-          : undefined
+        seesAll &&
+        html`<hr />
+          <a class="menu-item" href="${serversPath()}">${icon("plug")}<span>Other MCP servers</span></a>`
       }
     </div>
   </details>`;

@@ -5,6 +5,7 @@ import { type PageSession, runPath } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
 import { dayAndTime } from "./figures.ts";
 import { icon } from "./icons.ts";
+import { copySign } from "./pieces.ts";
 
 /** A link that works, with its address on this server. */
 interface ShownLink extends RunShare {
@@ -32,27 +33,26 @@ const DEFAULT_LIFETIME = "day";
 
 export function renderShareDialog({ run }: RunView, { links, isLocal, isOpen, problem }: Sharing): Html {
   const path = runPath(run.id);
-  return html`<dialog id="share-run" aria-labelledby="share-h" ${isOpen ? html` data-opened` : undefined}>
+  return html`<dialog id="share-run" aria-labelledby="share-h" ${isOpen && html` data-opened`}>
     <h2 id="share-h">Share a read-only link</h2>
     <p class="small dim">
       Anyone with the link sees this run: its task, answer, plan, steps in a line each, decisions, and the
       changes to files. They cannot decide, write, cancel, or see other runs and files.
-      ${isLocal ? "The page of this server is on this machine only, so the link works in its browsers, until the server ends." : undefined}
+      ${isLocal && "The page of this server is on this machine only, so the link works in its browsers, until the server ends."}
     </p>
     ${problem && html`<p class="notice red" role="alert">${problem}</p>`}
     <form method="post" action="${path}/share" class="share-new" autocomplete="off">
       <label class="small dim" for="share-for">Ends after</label>
       <select id="share-for" name="for" class="field">
-        ${LIFETIMES.map(([name, words]) => html`<option value="${name}" ${name === DEFAULT_LIFETIME ? html` selected` : undefined}>${words}</option>`)}
+        ${LIFETIMES.map(([name, words]) => html`<option value="${name}" ${name === DEFAULT_LIFETIME && html` selected`}>${words}</option>`)}
       </select>
       <button class="btn ink">Make a link</button>
     </form>
     ${
-      links.length === 0
-        ? undefined
-        : html`<ul class="share-links" aria-label="Links that work">
-            ${links.map((link) => row(path, link))}
-          </ul>`
+      links.length > 0 &&
+      html`<ul class="share-links" aria-label="Links that work">
+        ${links.map((link) => row(path, link))}
+      </ul>`
     }
     <form method="dialog" class="row-end"><button class="btn">Done</button></form>
   </dialog>`;
@@ -62,15 +62,7 @@ const row = (path: string, { id, address, expiresAt, opened }: ShownLink): Html 
   html`<li id="share-${id}">
     <div class="copy-line">
       <input class="field mono" readonly aria-label="Link" data-absolute data-address="${address}" />
-      <button
-        type="button"
-        class="btn bare icon copy"
-        data-link-address="${address}"
-        aria-label="Copy the link"
-        title="Copy the link"
-      >
-        ${icon("copy")}
-      </button>
+      ${copySign("Copy the link", html`class="btn bare icon copy" data-link-address="${address}"`)}
     </div>
     <form method="post" action="${path}/unshare" class="share-end">
       <input type="hidden" name="share" value="${id}" />
@@ -85,9 +77,8 @@ function openedText(times: number): string {
 }
 
 /** Says at the top of the page that it is a shared one; nothing on others. */
-export const sharedNote = ({ sharedUntil }: PageSession): Html | undefined =>
-  sharedUntil === undefined
-    ? undefined
-    : html`<span class="shared-note"
-        >${icon("eye")}<span>Read-only, shared until ${dayAndTime(sharedUntil)}</span></span
-      >`;
+export const sharedNote = ({ sharedUntil }: PageSession): Html | false =>
+  sharedUntil !== undefined &&
+  html`<span class="shared-note"
+    >${icon("eye")}<span>Read-only, shared until ${dayAndTime(sharedUntil)}</span></span
+  >`;

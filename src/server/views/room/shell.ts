@@ -56,10 +56,10 @@ export function renderScreen({ place, waiting, isLive, session, news = [], main 
   const hasNavigation = session.run === undefined;
   return html`<header class="top">
       ${hasNavigation ? html`<a class="brand" href="/">${MARK}deepagent</a>` : html`<span class="brand">${MARK}deepagent</span>`}
-      ${hasNavigation ? html`<nav class="top-nav" aria-label="Main">${links(session, place, waiting, false)}</nav>` : undefined}
+      ${hasNavigation && html`<nav class="top-nav" aria-label="Main">${links(session, place, waiting, false)}</nav>`}
       <div class="top-side">
-        ${sharedNote(session)} ${hasNavigation ? SEARCH_LINK : undefined} ${isLive ? LIVE : undefined}
-        ${session.isLoggedIn ? LOG_OUT : undefined} ${settingsMenu(hasNavigation)}
+        ${sharedNote(session)} ${hasNavigation && SEARCH_LINK} ${isLive && LIVE}
+        ${session.isLoggedIn && LOG_OUT} ${settingsMenu(hasNavigation)}
         <button class="btn bare icon help" type="button" data-keys aria-label="Keyboard shortcuts">
           ${icon("help")}
         </button>
@@ -67,7 +67,7 @@ export function renderScreen({ place, waiting, isLive, session, news = [], main 
       ${news.map(renderNews)}
     </header>
     ${main}
-    ${hasNavigation ? html`<nav class="tabbar" aria-label="Main, phone">${links(session, place, waiting, true)}</nav>` : undefined}`;
+    ${hasNavigation && html`<nav class="tabbar" aria-label="Main, phone">${links(session, place, waiting, true)}</nav>`}`;
 }
 
 /** Only attributes, because it is for the script. */
@@ -96,10 +96,9 @@ const MARK = new Html(
 const links = (session: PageSession, current: Place, waiting: number, withIcons: boolean): Html[] =>
   PLACES.filter(({ place }) => place !== "schedules" || mayRun(session)).map(
     ({ place, href, name, icon: picture }) => {
-      const count =
-        place === "review" && waiting > 0 ? html`<span class="count amber">${waiting}</span>` : undefined;
-      const own = place === current ? html` aria-current="page"` : undefined;
-      return html`<a href="${href}" ${own}>${withIcons ? icon(picture) : undefined}${name}${count}</a>`;
+      const count = place === "review" && waiting > 0 && html`<span class="count amber">${waiting}</span>`;
+      const own = place === current && html` aria-current="page"`;
+      return html`<a href="${href}" ${own}>${withIcons && icon(picture)}${name}${count}</a>`;
     },
   );
 
@@ -119,10 +118,11 @@ export function renderDocument(screen: Screen, { mark = "", address }: Partial<F
       ${renderScreen(screen)}
     </div>
     <div id="spoken" class="hide" aria-live="polite"></div>
-    ${screen.place === "search" || screen.session.run !== undefined ? undefined : FINDER} ${KEYS}`;
-  const favicon = screen.waiting > 0 ? ICONS.asking : ICONS.calm;
-  return documentOf({ title: titleOf(screen), favicon, body });
+    ${screen.place !== "search" && screen.session.run === undefined && FINDER} ${KEYS}`;
+  return documentOf({ title: titleOf(screen), favicon: faviconOf(screen), body });
 }
+
+export const faviconOf = ({ waiting }: Screen): string => (waiting > 0 ? ICONS.asking : ICONS.calm);
 
 interface Parts {
   title: string;

@@ -36,7 +36,7 @@ export function startChips(
   const isMissing = model === undefined && refusal !== undefined;
   return html`${folder && show({ kind: "folder", plain: folder, lead: "", menu: folderMenu(folder, folderSetBy) })}
   ${model && show({ kind: "model", plain: model, lead: "", menu: modelMenu(models, chosen, whose) })}
-  ${isMissing ? NO_MODEL : undefined}${readiness.changes ? show(changesChip(readiness, chosen)) : undefined}${show(goalChip(chosen))}${show(limitChip(limits, models, chosen))}`;
+  ${isMissing && NO_MODEL}${readiness.changes && show(changesChip(readiness, chosen))}${show(goalChip(chosen))}${show(limitChip(limits, models, chosen))}`;
 }
 
 const NO_MODEL = html`<span class="chip still">${icon(FACT_ICONS.model)}No model yet</span>`;
@@ -73,15 +73,15 @@ interface Option {
 }
 
 const option = ({ name, value, title, end, note, word, isChosen, isOff = false }: Option): Html =>
-  html`<label class="menu-item pick${isOff ? " off" : ""}" ${isOff ? undefined : html` data-closes`}>
+  html`<label class="menu-item pick${isOff && " off"}" ${!isOff && html` data-closes`}>
     <input
       type="radio"
       class="hide"
       name="${name}"
       value="${value}"
-      ${word === undefined ? undefined : html` data-word="${word}"`}
-      ${isChosen ? html` checked` : undefined}
-      ${isOff ? html` disabled` : undefined}
+      ${word !== undefined && html` data-word="${word}"`}
+      ${isChosen && html` checked`}
+      ${isOff && html` disabled`}
     />${icon("tick")}<span class="cut" title="${title}">${title}</span
     >${end && html`<span class="end num">${end}</span>`} ${note && html`<small>${note}</small>`}
   </label>`;
@@ -91,9 +91,8 @@ function modelMenu(models: readonly OfferedModel[], chosen: URLSearchParams, who
   const isListed = models.some(({ spec }, index) => index > 0 && spec === wanted);
   const [main] = models;
   const options = models.map(({ spec, problem, price: cost }, index) => {
-    const [provider, name] = nameOf(spec);
-    const own = index === 0 ? "Default of this server" : "";
-    const note = [provider, own].filter((text) => text !== "").join(". ");
+    const [, provider = "", name = ""] = /^(?:([^:]*):)?([^]*)$/.exec(spec) ?? [];
+    const note = [provider, index === 0 && "Default of this server"].filter(Boolean).join(". ");
     return option({
       name: "model",
       value: index === 0 ? "" : spec,
@@ -116,7 +115,7 @@ function modelMenu(models: readonly OfferedModel[], chosen: URLSearchParams, who
   const more = models.length > 1 ? "" : " More of them can be chosen here once allowedModels lists them.";
   return html`<h2>Model of ${whose}</h2>
     <div role="radiogroup" aria-label="Model of ${whose}">
-      ${options}${wanted === "" || isListed ? undefined : option(other)}
+      ${options}${wanted !== "" && !isListed && option(other)}
     </div>
     <hr />
     <p class="note menu-text">
@@ -125,46 +124,38 @@ function modelMenu(models: readonly OfferedModel[], chosen: URLSearchParams, who
     </p>`;
 }
 
-/** A provider and a model, such as `anthropic` and `claude-sonnet-4-5`. */
-function nameOf(spec: string): [provider: string, name: string] {
-  const colon = spec.indexOf(":");
-  return colon === -1 ? ["", spec] : [spec.slice(0, colon), spec.slice(colon + 1)];
-}
-
 const priceText = (price: OfferedModel["price"]): string =>
   price === undefined ? "no price" : `$${price.input} · $${price.output}`;
 
-const CHANGES = {
-  direct: ["Direct changes", "It changes the folder while it works"],
-  propose: [
+const CHANGES = [
+  ["direct", "Direct changes", "It changes the folder while it works"],
+  [
+    "propose",
     "Propose changes",
     "It works on a copy, and you apply all, some or nothing of its change at the end",
   ],
-} as const;
+] as const;
 
 function changesChip({ changes: own = "direct", noProposals }: Readiness, chosen: URLSearchParams): Chip {
-  const wanted = chosen.get("changes") ?? "";
-  const options = (["direct", "propose"] as const).map((way) => {
-    const [title, note] = CHANGES[way];
-    const isOff = way === "propose" && noProposals !== undefined;
+  const isWanted = CHANGES.some(([way]) => way !== own && way === chosen.get("changes"));
+  const options = CHANGES.map(([way, title, note]) => {
+    const off = way === "propose" ? noProposals : undefined;
+    const look = way === own ? { value: "", end: "default" } : { value: way, word: title };
     return option({
       name: "changes",
-      value: way === own ? "" : way,
       title,
-      end: way === own ? "default" : undefined,
-      note: isOff ? oneLine(noProposals ?? "", 300) : note,
-      word: way === own ? undefined : title,
-      isChosen: way === own ? wanted !== other(own) : wanted === way,
-      isOff,
+      ...look,
+      note: off === undefined ? note : oneLine(off, 300),
+      isChosen: (way === own) !== isWanted,
+      isOff: off !== undefined,
     });
   });
   const title = "Changes of files";
   const menu = html`<h2>${title}</h2>
     <div role="radiogroup" aria-label="${title}">${options}</div>`;
-  return { kind: "changes", plain: CHANGES[own][0], lead: "", menu };
+  const plain = CHANGES.find(([way]) => way === own)?.[1] ?? "";
+  return { kind: "changes", plain, lead: "", menu };
 }
-
-const other = (way: keyof typeof CHANGES): keyof typeof CHANGES => (way === "direct" ? "propose" : "direct");
 
 function goalChip(chosen: URLSearchParams): Chip {
   const menu = html`<h2><label for="goal">Criteria that a judge checks, one a line</label></h2>
@@ -186,14 +177,14 @@ const OFFERED = 3;
 function limitChip(limits: RunLimits, models: readonly OfferedModel[], chosen: URLSearchParams): Chip {
   const words = limitWords(limits);
   const plain = words.length === 0 ? "No limit" : `Limit ${words.join(", ")}`;
-  const cost = costOptions(limits, models, chosen);
-  const menu = html`${cost}
+  const minutes = limits.workTime && limits.workTime / 60;
+  const menu = html`${costOptions(limits, models, chosen)}
     <h2>Stop it also at</h2>
     <div class="limits">
       ${amount("tokens", "Tokens", "tokens", limits.tokens, chosen)}
       ${amount("modelCalls", "Model calls", "model calls", limits.modelCalls, chosen)}
       ${amount("toolCalls", "Tool calls", "tool calls", limits.toolCalls, chosen)}
-      ${amount("minutes", "Minutes of work", "min of work", minutesOf(limits), chosen)}
+      ${amount("minutes", "Minutes of work", "min of work", minutes && Math.floor(minutes), chosen)}
     </div>
     <hr />
     <p class="note menu-text">
@@ -202,9 +193,6 @@ function limitChip(limits: RunLimits, models: readonly OfferedModel[], chosen: U
     </p>`;
   return { kind: "limit", plain, lead: "Limit ", menu };
 }
-
-const minutesOf = ({ workTime }: RunLimits): number | undefined =>
-  workTime === undefined ? undefined : Math.floor(workTime / 60);
 
 function costOptions(
   { costUsd }: RunLimits,
@@ -243,7 +231,7 @@ function costOptions(
             class="hide"
             name="cost"
             value="other"
-            ${wanted === "other" ? html` checked` : undefined}
+            ${wanted === "other" && html` checked`}
           />${icon("tick")}<span>Other</span>
         </label>
         <input

@@ -26,41 +26,25 @@ export const WORKING: State = { icon: "work", tone: "blue", word: "At work" };
 export const ASKING: State = { icon: "ask", tone: "amber", word: "Needs you" };
 const QUEUED: State = { icon: "queue", tone: "faint", word: "Waits for its turn" };
 export const RETRYING: State = { icon: "again", tone: "blue", word: "Tries again" };
-const COMPLETED: State = { icon: "done", tone: "green", word: "Completed" };
 /** A run that completed with what it had. */
 const STOPPED: State = { icon: "stop", tone: "amber", word: "Stopped at a limit" };
 const GOAL_MISSED: State = { ...STOPPED, word: "Goal not met" };
-const FAILED: State = { icon: "fail", tone: "red", word: "Failed" };
-const CANCELLED: State = { icon: "stop", tone: "faint", word: "Cancelled" };
 /** A run whose model is one that a client lends, and no client answers. */
 const UNLENT: State = { icon: "queue", tone: "faint", word: "Waits for a client" };
 
-export const RUN_STATES: Readonly<Record<RunStatus, State>> = {
+const STATES = {
   working: WORKING,
-  input_required: ASKING,
-  completed: COMPLETED,
-  failed: FAILED,
-  cancelled: CANCELLED,
-};
+  completed: { icon: "done", tone: "green", word: "Completed" },
+  failed: { icon: "fail", tone: "red", word: "Failed" },
+  cancelled: { icon: "stop", tone: "faint", word: "Cancelled" },
+} as const;
 
-export const AGENT_STATES: Readonly<Record<SubagentView["status"], State>> = {
-  queued: QUEUED,
-  working: WORKING,
-  completed: COMPLETED,
-  failed: FAILED,
-  cancelled: CANCELLED,
-};
+export const RUN_STATES: Readonly<Record<RunStatus, State>> = { ...STATES, input_required: ASKING };
+
+export const AGENT_STATES: Readonly<Record<SubagentView["status"], State>> = { ...STATES, queued: QUEUED };
 
 /** Numbers of a run's subagents by what they do; the same on every screen. */
-export interface AgentCounts {
-  all: number;
-  done: number;
-  failed: number;
-  cancelled: number;
-  queued: number;
-  asking: number;
-  working: number;
-}
+type AgentCounts = Record<"all" | "done" | "failed" | "cancelled" | "queued" | "asking" | "working", number>;
 
 /** The state of a run, for lists and its own screens alike. */
 export interface Standing {

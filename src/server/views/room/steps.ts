@@ -9,6 +9,7 @@ import { type Html, html } from "../html.ts";
 import { duration } from "./duration.ts";
 import { timeOf } from "./figures.ts";
 import { type IconName, icon } from "./icons.ts";
+import { counted } from "./states.ts";
 
 export interface ShownSteps {
   view: RunView;
@@ -122,18 +123,14 @@ function callRow({ event, end }: Call, { view, viewer }: ShownSteps): Html {
   const took = end === undefined ? [] : [shortTook(end.time - event.time)];
   const result = end === undefined ? [isOver ? "did not finish" : "at work"] : resultOf(end.data, isBad);
   const isInner = event.data.within !== undefined;
-  const marks = [...(isBad ? ["bad"] : []), ...(isInner ? ["inner"] : [])].join(" ");
+  const marks = [isBad && "bad", isInner && "inner"].filter(Boolean).join(" ");
   // The thread has the messages of the program only, not those of its calls.
   const hasTexts = !isInner && viewer !== "app" && !isShared(viewer);
-  return html`<li
-    id="step-${event.seq}"
-    ${marks === "" ? undefined : html` class="${marks}"`}
-    ${isOver ? html` data-ended` : undefined}
-  >
+  return html`<li id="step-${event.seq}" class="${marks}" ${isOver && html` data-ended`}>
     ${icon(toolIcon(tool))}<span class="anywhere">${callLine(event.data, isOver)}</span
     ><span class="num">${timeOf(event.time)}</span>
-    <span class="result anywhere">${isBad ? "Failed: " : undefined}${[...result, ...took].join(" · ")}</span>
-    ${hasTexts ? showAll(stepPath(view.run.id, event.seq), event.data) : undefined}
+    <span class="result anywhere">${isBad && "Failed: "}${[...result, ...took].join(" · ")}</span>
+    ${hasTexts && showAll(stepPath(view.run.id, event.seq), event.data)}
   </li>`;
 }
 
@@ -151,17 +148,14 @@ function manyRow(calls: readonly Call[], shown: ShownSteps): Html {
   const failed = calls.filter(({ end }) => end?.data.status === "error").length;
   const open = calls.filter(({ end }) => end === undefined).length;
   const isOver = isFinal(shown.view.run.status);
-  const facts = [
-    ...(open > 0 ? [`${open} ${isOver ? "did not finish" : "at work"}`] : []),
-    ...(failed > 0 ? [`${failed} failed`] : []),
-  ].join(", ");
+  const facts = counted({ [isOver ? "did not finish" : "at work"]: open, failed }).join(", ");
   const id = `steps-${oldest.event.seq}`;
   return html`<li class="${newest.event.data.within === undefined ? "many" : "many inner"}" id="${id}">
     <details id="${id}-fold" data-kept>
-      <summary${failed > 0 ? html` class="bad"` : undefined}>
+      <summary class="${failed > 0 && "bad"}">
         ${icon(toolIcon(tool))}<span>${manyCalls(tool, calls.length)}${icon("chev")}</span
         ><span class="num">${timeOf(newest.event.time)}</span>
-        ${facts === "" ? undefined : html`<span class="result">${facts}</span>`}
+        ${facts !== "" && html`<span class="result">${facts}</span>`}
       </summary>
       <ol>
         ${calls.map((call) => callRow(call, shown))}

@@ -1,7 +1,10 @@
 /** The agents of a run over time: one row for each, with a bar of what it did when. */
+import { groupBy } from "../../../core/group-by.ts";
 import { firstSentence, oneLine } from "../../../core/text.ts";
 import {
+  type AgentPath,
   type AgentWork,
+  GENERAL_PURPOSE,
   type Waiting,
   type RunView,
   type Span,
@@ -43,22 +46,15 @@ export interface AgentRow {
 }
 
 const MAX_NAME = 120;
-const GENERAL = "general-purpose";
 
-export const keyOf = (agent: SubagentView["agent"]): string =>
+export const keyOf = (agent: AgentPath): string =>
   agent.length === 0
     ? ""
     : Buffer.from(JSON.stringify(agent.map(({ callId }) => callId))).toString("base64url");
 
 /** The main agent, then the others, each before those that it started. */
 export function agentRows(view: RunView): AgentRow[] {
-  const asked = new Map<string, Waiting[]>();
-  for (const request of requestsOf(view)) {
-    const key = keyOf(request.agent);
-    const others = asked.get(key);
-    if (others === undefined) asked.set(key, [request]);
-    else others.push(request);
-  }
+  const asked = groupBy(requestsOf(view), ({ agent }) => keyOf(agent));
   const own = asked.get("") ?? [];
   const main: AgentRow = {
     key: "",
@@ -70,7 +66,7 @@ export function agentRows(view: RunView): AgentRow[] {
     asked: own,
     subagent: undefined,
   };
-  const branches = (parent: SubagentView["agent"]): AgentRow[] =>
+  const branches = (parent: AgentPath): AgentRow[] =>
     view.subagents
       .filter(({ agent }) => agent.length === parent.length + 1 && isWithin(parent, agent))
       .flatMap((subagent) => [
@@ -86,7 +82,7 @@ function rowOf(subagent: SubagentView, asked: readonly Waiting[]): AgentRow {
     key: keyOf(agent),
     depth: agent.length,
     name: firstSentence(description, MAX_NAME).replace(/\.$/, "") || oneLine(name, MAX_NAME),
-    type: name === GENERAL ? undefined : oneLine(name, 40),
+    type: name === GENERAL_PURPOSE ? undefined : oneLine(name, 40),
     state: subagentState(subagent, asked),
     work: subagent,
     asked,
@@ -115,24 +111,19 @@ interface OrderedRows {
 
 /** Keeps each agent below the one that started it. The `selected` one is never folded. */
 export function inOrder(rows: readonly AgentRow[], selected: string): OrderedRows {
-  if (rows.length <= FEW + 1) return { shown: rows, folded: [] };
   const [main, ...others] = rows;
+  if (main === undefined || others.length <= FEW) return { shown: rows, folded: [] };
   const branches: AgentRow[][] = [];
   for (const row of others) {
     if (row.depth === 1) branches.push([row]);
     else branches.at(-1)?.push(row);
   }
-  const ranked = branches
-    .map((branch) => ({ branch, rank: rankOf(branch) }))
-    .toSorted((one, other) => one.rank - other.rank);
-  const isFolded = ({ branch, rank }: (typeof ranked)[number]): boolean =>
-    rank === ORDER.length && branch.every(({ key }) => key !== selected);
-  const folded = ranked.filter(isFolded).flatMap(({ branch }) => branch);
-  const open = folded.length < MIN_FOLDED ? ranked : ranked.filter((one) => !isFolded(one));
-  return {
-    shown: [...(main === undefined ? [] : [main]), ...open.flatMap(({ branch }) => branch)],
-    folded: folded.length < MIN_FOLDED ? [] : folded,
-  };
+  const ranked = branches.toSorted((one, other) => rankOf(one) - rankOf(other));
+  const isFolded = (branch: readonly AgentRow[]): boolean =>
+    rankOf(branch) === ORDER.length && branch.every(({ key }) => key !== selected);
+  const folded = ranked.filter(isFolded).flat();
+  if (folded.length < MIN_FOLDED) return { shown: [main, ...ranked.flat()], folded: [] };
+  return { shown: [main, ...ranked.filter((branch) => !isFolded(branch)).flat()], folded };
 }
 
 /** By what any agent in it needs; when its first has finished, it needs nothing any more. */
@@ -161,20 +152,19 @@ const FUTURE = 1.1;
 function axisOf({ run }: RunView, now: number): Axis {
   const end = run.endedAt ?? now;
   const length = Math.max(1000, end - run.createdAt) * (run.endedAt === undefined ? FUTURE : 1);
-  const step = (STEPS.find((minutes) => length / (minutes * MINUTE) <= MAX_MARKS) ?? 43_200) * MINUTE;
+  const minutes = STEPS.find((step) => length / (step * MINUTE) <= MAX_MARKS) ?? 43_200;
   return {
     start: run.createdAt,
     end: run.createdAt + length,
     now: run.endedAt === undefined ? now : undefined,
-    step,
+    step: minutes * MINUTE,
   };
 }
 
 const percent = (share: number): string => `${(100 * Math.min(1, Math.max(0, share))).toFixed(2)}%`;
 
-function markTimes({ start, end, step }: Axis): number[] {
-  return Array.from({ length: Math.floor((end - start) / step) }, (_, index) => start + (index + 1) * step);
-}
+const markTimes = ({ start, end, step }: Axis): number[] =>
+  Array.from({ length: Math.floor((end - start) / step) }, (_, index) => start + (index + 1) * step);
 
 const markText = (milliseconds: number): string =>
   milliseconds < MINUTE ? `${milliseconds / 1000}s` : duration(milliseconds).replace(/ 0+[ms]$/, "");
@@ -197,7 +187,7 @@ interface Drawing {
 
 interface AgentsLook extends Pick<Drawing, "now" | "selected" | "link"> {
   /** Lets a person choose between times and a list. */
-  looks: Html | undefined;
+  looks: Html | false;
   isList: boolean;
 }
 
@@ -209,10 +199,10 @@ export function renderAgents(view: RunView, rows: readonly AgentRow[], look: Age
     <div class="panel-head">
       <h2 id="tl-h">Agents</h2>
       <span class="count">${rows.length - 1}</span>
-      <span class="end">${look.isList ? undefined : LEGEND} ${look.looks}</span>
+      <span class="end">${!look.isList && LEGEND} ${look.looks}</span>
     </div>
     ${look.isList ? renderList(rows, order, look) : renderTimes(view, rows, order, look)}
-    ${rows.length > MAX_ROWS ? html`<p class="note pad">${rows.length - MAX_ROWS} more agents are not shown.</p>` : undefined}
+    ${rows.length > MAX_ROWS && html`<p class="note pad">${rows.length - MAX_ROWS} more agents are not shown.</p>`}
   </section>`;
 }
 
@@ -263,14 +253,14 @@ function renderTimes(
   const marks = markTimes(axis);
   const line = (time: number, look = ""): Html =>
     html`<line class="${look}" x1="${at(time)}" x2="${at(time)}" y1="0" y2="32" />`;
-  const grid = html`${marks.map((time) => line(time))}${axis.now === undefined ? undefined : line(axis.now, "nowline")}`;
+  const grid = html`${marks.map((time) => line(time))}${axis.now && line(axis.now, "nowline")}`;
   const drawing: Drawing = { axis, at, grid, now, withCalls: rows.length <= MAX_WITH_CALLS, selected, link };
   const { shown, folded } = inOrder(rows, selected);
   const rest = Math.max(0, MAX_ROWS - shown.length);
   return html`${axisRow(axis, marks, at)}
     <ol class="tl-body" tabindex="0" aria-label="Agents${order}">
       ${shown.slice(0, MAX_ROWS).map((row) => agentRow(row, drawing))}
-      ${folded.length === 0 ? undefined : foldedRows(folded, folded.slice(0, rest), drawing, isFinal(view.run.status))}
+      ${folded.length > 0 && foldedRows(folded, folded.slice(0, rest), drawing, isFinal(view.run.status))}
     </ol>
     <p class="tl-more" hidden><button type="button" class="btn bare small"></button></p>`;
 }
@@ -286,7 +276,7 @@ function axisRow(axis: Axis, marks: readonly number[], at: (time: number) => str
       ><svg class="lane">
         <text x="0%" y="20" text-anchor="start">0m</text>
         ${marks.filter(isFree).map((time) => text(time, markText(time - axis.start)))}
-        ${axis.now === undefined ? undefined : text(axis.now, "now")}
+        ${axis.now && text(axis.now, "now")}
       </svg></span
     >
     <span class="num">Time</span><span class="num">Cost</span>
@@ -298,12 +288,13 @@ const lane = (content: Html): Html =>
     ><svg class="lane" aria-hidden="true"><g>${content}</g></svg></span
   >`;
 
-function agentRow(row: AgentRow, { axis, at, grid, now, withCalls, selected, link }: Drawing): Html {
+function agentRow(row: AgentRow, drawing: Drawing): Html {
+  const { grid, now, selected, link } = drawing;
   const address = link(row.key);
   const cells = html`<span class="tl-name d${Math.min(row.depth, 4)}"
       >${stateIcon(row.state)}<span class="cut" title="${row.name}">${row.name}</span
-      >${row.type === undefined ? undefined : html`<span class="tag">${row.type}</span>`}</span
-    >${lane(html`${grid}${bar(row, axis, at, withCalls)}`)}<span class="num">${timeText(row, now)}</span
+      >${row.type !== undefined && html`<span class="tag">${row.type}</span>`}</span
+    >${lane(html`${grid}${bar(row, drawing)}`)}<span class="num">${timeText(row, now)}</span
     ><span class="num">${row.work.model === "" ? "–" : money(row.work.costUsd)}</span>`;
   return address === undefined
     ? html`<li class="tl-row" id="agent-${row.key}">${cells}</li>`
@@ -323,7 +314,7 @@ function foldedRows(
   const costs = all.map(({ work }) => work.costUsd);
   const cost = costs.includes(undefined) ? undefined : costs.reduce<number>((sum, one = 0) => sum + one, 0);
   return html`<li id="finished">
-    <details class="tl-fold" id="finished-fold" data-kept ${isOpen ? html` open` : undefined}>
+    <details class="tl-fold" id="finished-fold" data-kept ${isOpen && html` open`}>
       <summary class="tl-row" data-row>
         <span class="tl-name d1"
           >${icon("done", "green")}<span class="cut">${all.length} finished</span
@@ -353,12 +344,13 @@ function timeText({ work, state }: AgentRow, now: number): Html | string {
   return elapsed(work.startedAt, work.endedAt, now);
 }
 
-/** When at least one of the requests waited for a person, oldest first; those that still wait do so `until` then. */
+/**
+ * When at least one of the requests, which stand in the order of their times, waited for a person; those that still
+ * wait do so `until` then.
+ */
 export function waitsOf(asked: readonly Waiting[], until: number): Span[] {
   const waits: [number, number][] = [];
-  for (const { requestedAt, decidedAt = until } of asked.toSorted(
-    (one, other) => one.requestedAt - other.requestedAt,
-  )) {
+  for (const { requestedAt, decidedAt = until } of asked) {
     const last = waits.at(-1);
     if (last !== undefined && requestedAt <= last[1]) last[1] = Math.max(last[1], decidedAt);
     else waits.push([requestedAt, decidedAt]);
@@ -366,50 +358,40 @@ export function waitsOf(asked: readonly Waiting[], until: number): Span[] {
   return waits;
 }
 
-function bar(
-  { work, state, asked, depth }: AgentRow,
-  axis: Axis,
-  at: (time: number) => string,
-  withCalls: boolean,
-): Html | undefined {
-  const share = (start: number, end: number): number => (end - start) / (axis.end - axis.start);
+function bar({ work, state, asked, depth }: AgentRow, { axis, at, withCalls }: Drawing): Html | undefined {
+  const length = axis.end - axis.start;
+  const share = (start: number, end: number): number => (end - start) / length;
   const width = (start: number, end: number): string => percent(Math.max(LEAST, share(start, end)));
-  const piece = (name: string, start: number, end: number): Html =>
-    html`<rect class="${name}" x="${at(start)}" width="${width(start, end)}" y="11" height="10" rx="3" />`;
-  if (work.startedAt === undefined) {
-    const from = axis.now;
-    return from === undefined || state !== AGENT_STATES.queued
+  const piece = (name: string, start: number, end: number, round = 3): Html =>
+    html`<rect
+      class="${name}"
+      x="${at(start)}"
+      width="${width(start, end)}"
+      y="11"
+      height="10"
+      rx="${round}"
+    />`;
+  if (work.startedAt === undefined)
+    return axis.now === undefined || state !== AGENT_STATES.queued
       ? undefined
-      : piece("waits", from + (axis.end - axis.start) * 0.005, axis.end - (axis.end - axis.start) * 0.003);
-  }
+      : piece("waits", axis.now + length * 0.005, axis.end - length * 0.003);
   const until = work.endedAt ?? axis.now ?? axis.end;
   if (state === AGENT_STATES.failed) return piece("broke", work.startedAt, until);
   const isOpen = work.endedAt === undefined && axis.now !== undefined;
   const busy: readonly Span[] =
     isOpen && work.busySince !== undefined ? [...work.busy, [work.busySince, until]] : work.busy;
   const calls =
-    withCalls || depth === 0
-      ? busy.map(
-          ([start, end]) =>
-            html`<rect
-              class="${isOpen ? "at-work-tick" : "tick"}"
-              x="${at(start)}"
-              width="${width(start, end)}"
-              y="11"
-              height="10"
-              rx="1"
-            />`,
-        )
-      : [];
-  const waits = waitsOf(asked, until).filter(([start, end]) => end === until || share(start, end) >= LEAST);
-  return html`${piece(isOpen ? "at-work" : "whole", work.startedAt, until)}${calls}${waits.map(
-    ([start, end]) => piece(isOpen && end === until ? "asks" : "asks past", start, end),
-  )}${isOpen && state !== ASKING ? html`<rect class="edge" x="${at(until)}" width="3" y="8" height="16" rx="1.5" />` : undefined}`;
+    (withCalls || depth === 0) && busy.map((span) => piece(isOpen ? "at-work-tick" : "tick", ...span, 1));
+  const waits = waitsOf(asked, until)
+    .filter(([start, end]) => end === until || share(start, end) >= LEAST)
+    .map(([start, end]) => piece(isOpen && end === until ? "asks" : "asks past", start, end));
+  const edge = html`<rect class="edge" x="${at(until)}" width="3" y="8" height="16" rx="1.5" />`;
+  return html`${piece(isOpen ? "at-work" : "whole", work.startedAt, until)}${calls}${waits}${isOpen && state !== ASKING && edge}`;
 }
 
-const key = (name: string, text: string, className?: string): Html =>
+const key = (name: string, text: string, className = ""): Html =>
   html`<span
-    ><svg aria-hidden="true" ${className === undefined ? undefined : html` class="${className}"`}>
+    ><svg aria-hidden="true" class="${className}">
       <rect class="${name}" x=".5" y=".5" width="17" height="9" rx="2.5" /></svg
     >${text}</span
   >`;

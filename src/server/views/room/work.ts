@@ -3,12 +3,13 @@ import { firstSentence, oneLine } from "../../../core/text.ts";
 import { type RunEvent, activityOf, stepOf } from "../../../runs/events.ts";
 import { type ModelUsage, type RunView, type SubagentView, isFinal } from "../../../runs/run.ts";
 import { totalCost } from "../../../runs/view.ts";
+import { counted } from "../../../tools/format.ts";
 import { changesPath, mayRun, runPath, type Viewer } from "../../contracts/viewer.ts";
 import { type Html, html, textArea } from "../html.ts";
 import { elapsed, grouped, money, timeOf, tokens } from "./figures.ts";
 import { goalRail } from "./goal.ts";
-import { type IconName, icon } from "./icons.ts";
-import { choice, mainOf } from "./pieces.ts";
+import { type IconName, type Tone, icon } from "./icons.ts";
+import { choice, cutPath, listSection, mainOf, share } from "./pieces.ts";
 import { stateIcon } from "./states.ts";
 import { MIN_FOLDED, callLine, inRuns, shownLine, stepRows } from "./steps.ts";
 import { type AgentRow, agentRows, renderAgents } from "./timeline.ts";
@@ -37,47 +38,41 @@ export function renderWork(screen: WorkScreen): Html {
   const rows = agentRows(view);
   const row = rows.find(({ key }) => key === selected) ?? rows[0];
   const own = row?.key ?? "";
-  const link = (key: string, isTable = isList): string | undefined => {
-    if (viewer === "app") return undefined;
+  const address = (key: string, isTable = isList): string => {
     const query = new URLSearchParams({
       ...(key === "" ? {} : { agent: key }),
       ...(isTable ? { view: "list" } : {}),
     });
     return `${runPath(view.run.id)}/work${query.size === 0 ? "" : `?${query.toString()}`}`;
   };
+  const isApp = viewer === "app";
+  const link = isApp ? () => undefined : address;
   const looks =
-    viewer === "app"
-      ? undefined
-      : html`<span class="seg"
-          >${choice("Time", link(own, false) ?? "", !isList)}${choice("List", link(own, true) ?? "", isList)}</span
-        >`;
-  const timeline =
-    rows.length > 1 ? renderAgents(view, rows, { now, selected: own, link, looks, isList }) : undefined;
+    !isApp &&
+    html`<span class="seg"
+      >${choice("Time", address(own, false), !isList)}${choice("List", address(own, true), isList)}</span
+    >`;
+  const timeline = rows.length > 1 && renderAgents(view, rows, { now, selected: own, link, looks, isList });
   const content = html`<aside class="rail" aria-label="Plan and summary">
       ${plan(view)} ${goalRail(view)} ${files(view, viewer)} ${grants(view)} ${cost(view)}
     </aside>
     <div class="main">
       ${timeline}
-      <div class="split">
-        ${row === undefined ? undefined : agentPanel(row, screen)} ${activityPanel(screen)}
-      </div>
+      <div class="split">${row && agentPanel(row, screen)} ${activityPanel(screen)}</div>
     </div>`;
   return mainOf(viewer, "work", content);
 }
 
-const PLAN: Readonly<
-  Record<string, { name: string; icon: IconName; tone: "green" | "blue" | "faint"; word: string }>
-> = {
+const TO_DO = { name: "next", icon: "todo", tone: "faint", word: "To do" } as const;
+const PLAN: Readonly<Record<string, { name: string; icon: IconName; tone: Tone; word: string }>> = {
   completed: { name: "done", icon: "done", tone: "green", word: "Done" },
   in_progress: { name: "now", icon: "now", tone: "blue", word: "In progress" },
-  pending: { name: "next", icon: "todo", tone: "faint", word: "To do" },
 };
 
 function plan({ run }: RunView): Html {
   const done = run.todos.filter(({ status }) => status === "completed").length;
   const items = run.todos.slice(0, MAX.todos).map(({ content, status }) => {
-    const look = PLAN[status] ?? PLAN["pending"];
-    if (look === undefined) return undefined;
+    const look = PLAN[status] ?? TO_DO;
     return html`<li class="${look.name}">
       ${icon(look.icon, look.tone)}<span
         ><span class="hide">${look.word}: </span>${oneLine(content, MAX.line)}</span
@@ -85,9 +80,7 @@ function plan({ run }: RunView): Html {
     </li>`;
   });
   return html`<section>
-    <h2>
-      Plan${items.length === 0 ? undefined : html`<span class="end">${done} of ${run.todos.length}</span>`}
-    </h2>
+    <h2>Plan${items.length > 0 && html`<span class="end">${done} of ${run.todos.length}</span>`}</h2>
     ${
       items.length === 0
         ? html`<p class="note">The agent has made no plan${isFinal(run.status) ? "" : " so far"}.</p>`
@@ -106,20 +99,7 @@ function files({ run, filesChanged }: RunView, viewer: Viewer): Html | undefined
       ${icon("file", "faint")}${viewer === "app" ? name : html`<a class="cut" href="${changesPath(run.id, path)}">${name}</a>`}
     </li>`;
   });
-  return html`<section class="later">
-    <h2>Files changed<span class="end">${filesChanged.length}</span></h2>
-    <ul class="rows">
-      ${items}
-    </ul>
-  </section>`;
-}
-
-/** A long path without its middle: where it begins and what it is called say most. */
-export function cutPath(path: string, limit = 44): string {
-  if (path.length <= limit) return path;
-  const name = path.slice(path.lastIndexOf("/"));
-  const kept = name.length < limit - 8 ? name : name.slice(-(limit - 8));
-  return `${path.slice(0, limit - kept.length - 1)}…${kept}`;
+  return listSection("Files changed", filesChanged.length, items, { look: "later" });
 }
 
 function grants({ grants: all }: RunView): Html | undefined {
@@ -134,59 +114,42 @@ function grants({ grants: all }: RunView): Html | undefined {
         >
       </li>`,
   );
-  return html`<section class="later">
-    <h2>Approved for this run<span class="end">${all.length}</span></h2>
-    <ul class="rows">
-      ${items}
-    </ul>
-  </section>`;
+  return listSection("Approved for this run", all.length, items, { look: "later" });
 }
 
 function cost({ models }: RunView): Html | undefined {
   const total = totalCost(models);
   if (total === undefined || total === 0) return undefined;
-  const roles: readonly [ModelUsage["role"], string][] = [
-    ["main", "Main agent"],
-    ["subagents", "Subagents"],
-    ["summary", "Summaries"],
-  ];
-  const items = roles.flatMap(([role, name]) => {
+  const items = Object.entries(ROLES).map(([role, name]) => {
     const own = totalCost(models.filter((used) => used.role === role)) ?? 0;
-    return own === 0 ? [] : [share(name, own, total)];
+    return own > 0 && share(name, own, total);
   });
-  return html`<section class="later">
-    <h2>Cost<span class="end num">${money(total)}</span></h2>
-    <ul class="cost">
-      ${items}
-    </ul>
-  </section>`;
+  return listSection("Cost", money(total), items, { list: "cost", look: "later" });
 }
 
-export const share = (name: string, own: number, total: number): Html =>
-  html`<li>
-    <div><span class="cut">${name}</span><span class="num">${money(own)}</span></div>
-    <svg class="meter quiet" aria-hidden="true">
-      <rect width="${Math.round((100 * own) / total)}%" height="4" />
-    </svg>
-  </li>`;
+const ROLES: Readonly<Record<ModelUsage["role"], string>> = {
+  main: "Main agent",
+  subagents: "Subagents",
+  summary: "Summaries",
+};
 
 function agentPanel(row: AgentRow, screen: WorkScreen): Html {
   const { view, steps, now } = screen;
   const { work, subagent, state, name, type } = row;
   const facts = [
-    ...(type === undefined ? [] : [html`<span>${type}</span>`]),
-    ...(work.startedAt === undefined ? [] : [elapsed(work.startedAt, work.endedAt, now)]),
-    html`<span>${work.toolCalls} ${work.toolCalls === 1 ? "tool call" : "tool calls"}</span>`,
+    type !== undefined && html`<span>${type}</span>`,
+    work.startedAt !== undefined && elapsed(work.startedAt, work.endedAt, now),
+    html`<span>${counted(work.toolCalls, "tool call")}</span>`,
     html`<span>${tokens(work.usage.inputTokens + work.usage.outputTokens)} tokens</span>`,
-    ...(work.costUsd === undefined || work.costUsd === 0 ? [] : [html`<span>${money(work.costUsd)}</span>`]),
-    ...(work.model === "" ? [] : [html`<span>${oneLine(work.model, 60)}</span>`]),
+    work.costUsd !== undefined && work.costUsd > 0 && html`<span>${money(work.costUsd)}</span>`,
+    work.model !== "" && html`<span>${oneLine(work.model, 60)}</span>`,
   ];
   const told = subagent === undefined ? view.run.task : subagent.description;
   return html`<section class="panel" id="agent" aria-labelledby="ag-h">
     <div class="panel-head">
       ${stateIcon(state)}
       <h2 id="ag-h" class="cut">${name}</h2>
-      ${subagent !== undefined && isSteerable(subagent, screen) ? steering(view, subagent) : undefined}
+      ${subagent && isSteerable(subagent, screen) && steering(view, subagent)}
     </div>
     <div class="agent-told">
       <details class="told">
@@ -198,7 +161,7 @@ function agentPanel(row: AgentRow, screen: WorkScreen): Html {
     <ol class="steps" aria-label="Steps, newest first">
       ${stepRows(screen)}
     </ol>
-    ${steps.length === 0 ? html`<p class="note pad">Nothing so far.</p>` : undefined}
+    ${steps.length === 0 && html`<p class="note pad">Nothing so far.</p>`}
   </section>`;
 }
 
@@ -241,45 +204,37 @@ function told(event: RunEvent): Html | string | undefined {
 }
 
 /** Agents that were started one after the other are one row. */
-function feedRow(events: readonly RunEvent[]): Html | undefined {
-  const [newest] = events;
-  const lines = events.map(told).filter((line) => line !== undefined);
-  if (newest === undefined || lines.length === 0) return undefined;
-  const time = timeOf(newest.time);
-  if (lines.length < MIN_FOLDED)
-    return html`${events.map((event) => {
-      const line = told(event);
-      return line === undefined ? undefined : feedLine(event, line);
-    })}`;
+function feedRows(events: readonly RunEvent[]): Html | readonly Html[] {
+  const lines = events.flatMap((event) => {
+    const line = told(event);
+    return line === undefined ? [] : [{ ...event, text: html`<p>${line}</p>` }];
+  });
+  const [newest] = lines;
+  if (newest === undefined || lines.length < MIN_FOLDED)
+    return lines.map(({ seq, time, text }) => html`<li id="event-${seq}">${timeOf(time)} ${text}</li>`);
   const id = `events-${events.at(-1)?.seq}`;
   return html`<li id="${id}">
-    ${time}
+    ${timeOf(newest.time)}
     <details id="${id}-fold" data-kept>
       <summary>${lines.length} subagents started</summary>
-      ${lines.map((line) => html`<p>${line}</p>`)}
+      ${lines.map(({ text }) => text)}
     </details>
   </li>`;
 }
 
-const feedLine = ({ seq, time }: RunEvent, line: Html | string): Html =>
-  html`<li id="event-${seq}">
-    ${timeOf(time)}
-    <p>${line}</p>
-  </li>`;
-
 function activityPanel({ view, viewer, activity, isAll, older }: WorkScreen): Html {
-  const rows = inRuns(activity, ({ kind }) => (kind === "subagent_started" ? kind : undefined)).map(feedRow);
+  const rows = inRuns(activity, ({ kind }) => (kind === "subagent_started" ? kind : undefined)).map(feedRows);
   const base = `${runPath(view.run.id)}/work`;
   return html`<section class="panel" aria-labelledby="act-h">
     <div class="panel-head">
       <h2 id="act-h">Activity</h2>
-      ${viewer === "app" ? undefined : html`<span class="end seg">${choice("Key", base, !isAll)}${choice(`All ${grouped(view.run.lastSeq)}`, `${base}?events=all`, isAll)}</span>`}
+      ${viewer !== "app" && html`<span class="end seg">${choice("Key", base, !isAll)}${choice(`All ${grouped(view.run.lastSeq)}`, `${base}?events=all`, isAll)}</span>`}
     </div>
     <ol class="feed" aria-label="Activity, newest first">
       ${rows}
     </ol>
-    ${older === undefined || viewer === "app" ? undefined : html`<p class="more"><a class="link" href="${base}?events=${isAll ? "all" : "key"}&amp;before=${older}">Show older</a></p>`}
-    ${mayRun(viewer) && !isFinal(view.run.status) ? tellForm(view) : undefined}
+    ${older !== undefined && viewer !== "app" && html`<p class="more"><a class="link" href="${base}?events=${isAll ? "all" : "key"}&amp;before=${older}">Show older</a></p>`}
+    ${mayRun(viewer) && !isFinal(view.run.status) && tellForm(view)}
   </section>`;
 }
 

@@ -1,0 +1,93 @@
+/** The context in which screens are read, and the frames that they share. */
+import type { Logger } from "../../core/logger.ts";
+import type { ProposedChange } from "../../runs/proposals.ts";
+import { type Run, type RunView, waitingIn } from "../../runs/run.ts";
+import type { PrincipalRuns } from "../../runs/service.ts";
+import { type PageSession, runPath } from "../contracts/viewer.ts";
+import { type Html, html } from "../views/html.ts";
+import { icon } from "../views/room/icons.ts";
+import { mainOf } from "../views/room/pieces.ts";
+import { type HeadLook, renderRunHead } from "../views/room/run-head.ts";
+import type { Sharing } from "../views/room/share.ts";
+import type { Screen } from "../views/room/shell.ts";
+import type { StartSettings } from "../views/room/start-choices.ts";
+import { type SharedLinks, sharingOf } from "./shared-links.ts";
+
+/** Facts about a server and its runs that screens show. */
+export interface ScreenFacts {
+  /** Returns the command with which a person opens a page that decides. */
+  openCommand: (run: Run) => string | undefined;
+  /** Settings that count for every new run. */
+  settings: StartSettings;
+  /** The name of the folder that a run works in. Default: it is not told. */
+  folderOf?: ((run: Pick<Run, "environment">) => string | undefined) | undefined;
+  /** True if a run works in the workspace of this server. Default: always. */
+  isHere?: ((run: Pick<Run, "environment">) => boolean) | undefined;
+  /** Makes addresses of links to one run. Default: none are made. */
+  sharing?: SharedLinks | undefined;
+  /** Gives the origin of this page, if whoever sees it operates the server. */
+  ownAddress?: (() => string) | undefined;
+  logger: Logger;
+}
+
+export interface ScreenContext extends ScreenFacts {
+  runs: PrincipalRuns;
+  session: PageSession;
+  /** Reads the change that a run proposes. */
+  changeOf: (runs: PrincipalRuns, run: Run) => Promise<ProposedChange | undefined>;
+}
+
+/** Reads one part of a run, which its page links to. `undefined`: there is none. */
+export type PartScreen = (
+  context: ScreenContext,
+  runId: string,
+  query: URLSearchParams,
+) => Promise<Screen | undefined>;
+
+/** Renders what was read for a screen as it looks at a given time. */
+export type Picture = (now: number) => Screen;
+
+/** A screen that is kept up to date. */
+export const livePicture =
+  (
+    { session }: ScreenContext,
+    about: Pick<Screen, "title" | "place" | "waiting" | "news">,
+    main: (now: number) => Html,
+  ): Picture =>
+  (now) => ({ ...about, isLive: true, session, main: main(now) });
+
+/** Reads what the head of a run's screens shows. `dialog`: the one with links, as it was after one of its forms. */
+export async function headOf(
+  context: ScreenContext,
+  view: RunView,
+  tab: HeadLook["tab"],
+  dialog?: Pick<Sharing, "isOpen" | "problem">,
+): Promise<(now: number) => Html> {
+  const shared = await sharingOf(context, view);
+  const look = { tab, folder: context.folderOf?.(view.run), sharing: shared && { ...shared, ...dialog } };
+  return (now) => renderRunHead(view, context.session, { ...look, now });
+}
+
+/** Number of open requests that a session can see; `view`: of the run that it shows. */
+export async function waitingFor(
+  { runs, session }: Pick<ScreenContext, "runs" | "session">,
+  view?: RunView,
+): Promise<number> {
+  if (session.run === undefined) return runs.countPending(session.principal);
+  return view === undefined ? 0 : waitingIn(view).length;
+}
+
+/** A screen that stands still. */
+export async function partScreen(
+  { runs, session }: Pick<ScreenContext, "runs" | "session">,
+  runId: string,
+  { title, heading, body }: { title: string; heading: string; body: Html },
+): Promise<Screen> {
+  const main = html`<p class="crumbs top-space">
+      <a href="${runPath(runId)}/work">Back to the run</a>${icon("chev")}<code>${runId}</code>
+    </p>
+    <h1 class="anywhere">${heading}</h1>
+    ${body}`;
+  const waiting = await waitingFor({ runs, session });
+  return { title, place: "runs", waiting, isLive: false, session, main: mainOf(session, "", main) };
+}
