@@ -3,6 +3,7 @@ import { type CreateMessageRequestParams, ProtocolError } from "@modelcontextpro
 import { z } from "zod";
 import { errorMessage } from "../../core/errors.ts";
 import type { ModelCall, SamplingReply, SamplingRequest } from "../../runs/run.ts";
+import type { Decider } from "./answers.ts";
 import type { DeliverySession } from "./session.ts";
 
 /**
@@ -35,7 +36,8 @@ async function lend(session: DeliverySession, patienceMs: number, done: AbortSig
       if (pushed.has(key) || open.models.has(key) || stop.aborted) continue;
       pushed.add(key);
       open.models.add(key);
-      void serve(session, call, patienceMs)
+      void sample(session, call, patienceMs)
+        .then((reply) => storeReply(session, call.id, reply))
         .catch((error: unknown) => logger.warn("model.not_lent", { runId, error }))
         .finally(() => open.models.delete(key));
     }
@@ -52,12 +54,14 @@ async function lend(session: DeliverySession, patienceMs: number, done: AbortSig
   }
 }
 
-async function serve(session: DeliverySession, call: ModelCall, patienceMs: number): Promise<void> {
-  const { runs, principal, runId, logger } = session;
-  const reply = await sample(session, call, patienceMs);
-  if (reply === undefined) return;
-  const outcome = await runs.replyToModel(principal, runId, call.id, reply);
-  if (outcome.ok && outcome.repeated) logger.info("model.replied_before", { runId });
+/** Stores what the client's model replied, if it did; the first reply to a call counts. */
+export async function storeReply(
+  { runs, principal, runId, logger }: Decider,
+  callId: string,
+  reply: SamplingReply | undefined,
+): Promise<void> {
+  const outcome = reply && (await runs.replyToModel(principal, runId, callId, reply));
+  if (outcome?.ok && outcome.repeated) logger.info("model.replied_before", { runId });
 }
 
 /** Returns `undefined` if no answer came, for any reason; the call is then made again. */
@@ -106,10 +110,9 @@ const Reply = z.looseObject({
   ),
 });
 
-export function samplingParams(request: SamplingRequest): CreateMessageRequestParams {
+export const samplingParams = (request: SamplingRequest): CreateMessageRequestParams =>
   // The same shape; the SDK's type only has more members that may be left out.
-  return request as CreateMessageRequestParams;
-}
+  request as CreateMessageRequestParams;
 
 /**
  * A refusal in the place of a reply. The protocol defines none for requests that are answered in a map, so

@@ -23,28 +23,22 @@ import {
  * Waits until the run ends or needs a person, for clients that cannot show a form. Returns the current state
  * when the window closes; the run continues, and `check_deep_agent` finds it.
  */
-const handleDelivery: Delivery = {
-  deliver: async (session) => {
-    const view = await follow(session, hasNews(session));
-    return { kind: "run", view: await gathered(session, view, waitingIn(view)) };
-  },
+const handleDelivery: Delivery = async (session) => {
+  const view = await follow(session, hasNews(session));
+  return { kind: "run", view: await gathered(session, view, waitingIn(view)) };
 };
 
 /**
  * For clients with the Tasks extension: the call answers at once with the run as a task, and the
  * client polls it with `tasks/get`. The run is on disk already.
  */
-const taskDelivery: Delivery = {
-  deliver: async ({ runs, principal, runId }) => {
-    const view = await runs.view(principal, runId);
-    if (view === undefined) throw new Error(`run ${runId} disappeared after it was started`);
-    return { kind: "task", view };
-  },
+const taskDelivery: Delivery = async ({ runs, principal, runId }) => {
+  const view = await runs.view(principal, runId);
+  if (view === undefined) throw new Error(`run ${runId} disappeared after it was started`);
+  return { kind: "task", view };
 };
 
-export type DeliveryName = "task" | "input_required" | "elicit" | "elicit_page" | "handle";
-
-const DELIVERIES: Readonly<Record<DeliveryName, Delivery>> = {
+const DELIVERIES = {
   task: taskDelivery,
   input_required: inputRequiredDelivery,
   elicit: elicitDelivery,
@@ -58,8 +52,8 @@ const DELIVERIES: Readonly<Record<DeliveryName, Delivery>> = {
  */
 export function chooseDelivery(
   client: Pick<ClientFacts, "revision" | "forms" | "page" | "tasks" | "models">,
-  { asTask, lends }: DeliveryWishes,
-): DeliveryName {
+  { asTask, lends }: { asTask: boolean; lends: boolean },
+): keyof typeof DELIVERIES {
   const { revision, forms, page, tasks, models } = client;
   const serves = lends && models;
   if (asTask && tasks && revision.tasks) return "task";
@@ -68,12 +62,7 @@ export function chooseDelivery(
   return page ? "elicit_page" : "handle";
 }
 
-export interface DeliveryWishes {
-  asTask: boolean;
-  lends: boolean;
-}
-
-export interface DeliverOptions {
+interface DeliverOptions {
   /** Seconds that the caller asked for; the configured window is the limit. */
   waitSeconds?: number | undefined;
   untilChange: boolean;
@@ -89,48 +78,41 @@ export interface DeliverOptions {
 
 /** Lets a call wait for a run in the way that suits its client. */
 export async function deliver(call: ToolCall, view: RunView, options: DeliverOptions): Promise<Outcome> {
-  const { runs, principal, context, codec, deps } = call;
-  const { clock: now, monotonic: clock, logger, config } = deps;
-  const progress = progressOf(call, view.run.id);
-  const hasToken = progress !== noProgress;
-  const window = windowFor(call.client.name, hasToken, config.delivery);
+  const { principal, context, deps, client } = call;
+  const { logger, config } = deps;
+  const { answers, untilChange, note, after } = options;
+  const { id: runId, lastSeq } = view.run;
+  const progress = progressOf(call, runId);
+  const { pausesForForms, ...window } = windowFor(client.name, progress !== noProgress, config.delivery);
   const seconds = Math.min(options.waitSeconds ?? window.seconds, window.seconds);
   // Whoever knows the newest event was told what waits, if by another server.
-  if ((options.after ?? -1) >= view.run.lastSeq) rememberReported(call, view);
+  if ((after ?? -1) >= lastSeq) rememberReported(call, view);
   progress.started(view);
   try {
-    const wishes = { asTask: options.asTask === true, lends: asksForClientModel(config) };
     const session: DeliverySession = {
-      runs,
-      principal,
-      runId: view.run.id,
-      digest: call.digest,
-      context,
-      codec,
-      pageLink: async () => deps.page?.decide(principal, view.run.id, originOf(context)),
+      ...call,
+      runId,
+      logger,
+      pageLink: async () => deps.page?.decide(principal, runId, originOf(context)),
       openCommand: deps.openCommand(view.run),
       progress,
-      now,
-      clock,
-      logger,
-      deadline: clock() + seconds * 1000,
-      pausesForForms: window.pausesForForms,
-      untilChange: options.untilChange,
-      answers: options.answers,
-      seen: Math.min(options.after ?? Infinity, view.run.lastSeq),
-      client: call.client,
-      open: call.open,
-      notes: [...(options.note === undefined ? [] : [options.note]), ...(options.answers?.notes ?? [])],
+      deadline: deps.monotonic() + seconds * 1000,
+      pausesForForms,
+      untilChange,
+      answers,
+      seen: Math.min(after ?? Infinity, lastSeq),
+      notes: [...(note === undefined ? [] : [note]), ...(answers?.notes ?? [])],
     };
-    const delivery = DELIVERIES[chooseDelivery(call.client, wishes)];
-    const lends = wishes.lends && call.client.models && call.client.revision.asks === "pushed";
+    const lends = asksForClientModel(config);
+    const delivery = DELIVERIES[chooseDelivery(client, { asTask: options.asTask === true, lends })];
     // No call may take longer than this.
     const patienceMs = config.delivery.windowWithProgress * 1000;
-    const outcome = lends
-      ? await whileLending(session, patienceMs, () => delivery.deliver(session))
-      : await delivery.deliver(session);
-    if (outcome.kind === "run" && !call.context.mcpReq.signal.aborted) rememberReported(call, outcome.view);
-    await stopWithCall(call, view.run.id);
+    const outcome =
+      lends && client.models && client.revision.asks === "pushed"
+        ? await whileLending(session, patienceMs, () => delivery(session))
+        : await delivery(session);
+    if (outcome.kind === "run" && !context.mcpReq.signal.aborted) rememberReported(call, outcome.view);
+    await stopWithCall(call, runId);
     return withNotes(outcome, session.notes);
   } finally {
     progress.stop();

@@ -21,16 +21,14 @@ const MAX_ATTEMPTS = 5;
  * closes stays with the person, and its answer counts. For a client that does not count the time while a form is
  * open, the window closes that much later.
  */
-export const elicitDelivery: Delivery = {
-  deliver: async (session) => {
-    const left = new Set<string>();
-    for (;;) {
-      const view = await follow(session, hasNews(session));
-      const [first] = askable(view, left, session);
-      if (first === undefined || isOver(session)) return { kind: "run", view };
-      if (!(await askUntilAnswered(session, first, view))) left.add(first.id);
-    }
-  },
+export const elicitDelivery: Delivery = async (session) => {
+  const left = new Set<string>();
+  for (;;) {
+    const view = await follow(session, hasNews(session));
+    const [first] = askable(view, left, session);
+    if (first === undefined || isOver(session)) return { kind: "run", view };
+    if (!(await askUntilAnswered(session, first, view))) left.add(first.id);
+  }
 };
 
 /** Asks until there is an answer. Resolves to false if it is still pending at the end of the attempts. */
@@ -56,8 +54,8 @@ async function ask(
   total: number,
   problem: string | undefined,
 ): Promise<Taken | undefined> {
-  const { context, runId, pausesForForms, clock } = session;
-  const opened = clock();
+  const { context, runId, pausesForForms, deps } = session;
+  const opened = deps.monotonic();
   const place = { runId, position: 1, total, ...(problem === undefined ? {} : { problem }) };
   const form = openForm(session, waiting, place);
   const answered = new AbortController();
@@ -67,7 +65,7 @@ async function ask(
     signal: answered.signal,
   });
   if (context.mcpReq.signal.aborted) form.close();
-  if (pausesForForms) session.deadline += clock() - opened;
+  if (pausesForForms) session.deadline += deps.monotonic() - opened;
   return answered.signal.aborted ? taken : undefined;
 }
 
@@ -80,24 +78,22 @@ async function isPending({ runs, principal, runId }: DeliverySession, waiting: W
  * Keeps the call open while the person answers on the local page, for clients that open addresses and show no
  * forms. Opening the page decides nothing.
  */
-export const elicitPageDelivery: Delivery = {
-  deliver: async (session) => {
-    const left = new Set<string>();
-    for (;;) {
-      const news = await follow(session, hasNews(session));
-      const view = await gathered(session, news, askable(news, left, session));
-      const open = askable(view, left, session);
-      if (open.length === 0 || isOver(session)) return { kind: "run", view };
-      const link = await session.pageLink();
-      if (link === undefined) return { kind: "run", view };
-      if (!(await decidedOnPage(session, open, link))) for (const { id } of open) left.add(id);
-    }
-  },
+export const elicitPageDelivery: Delivery = async (session) => {
+  const left = new Set<string>();
+  for (;;) {
+    const news = await follow(session, hasNews(session));
+    const view = await gathered(session, news, askable(news, left, session));
+    const open = askable(view, left, session);
+    const link = open.length === 0 || isOver(session) ? undefined : await session.pageLink();
+    if (link === undefined) return { kind: "run", view };
+    if (!(await decidedOnPage(session, open, link))) for (const { id } of open) left.add(id);
+  }
 };
 
 /** Resolves to true if all of `open` were answered while the call waited. */
 async function decidedOnPage(session: DeliverySession, open: Waiting[], link: string): Promise<boolean> {
-  const { context, runId, deadline, clock, logger } = session;
+  const { context, runId, deadline, logger } = session;
+  const clock = session.deps.monotonic;
   const elicitationId = randomUUID();
   const prompt = new AbortController();
   const refused = new AbortController();

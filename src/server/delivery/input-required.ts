@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { type CreateMessageRequestParams, inputResponse } from "@modelcontextprotocol/server";
+import { inputResponse } from "@modelcontextprotocol/server";
 import { defined } from "../../core/defined.ts";
 import { type ModelCall, type RunView, type Waiting, isFinal, isQuestion } from "../../runs/run.ts";
 import { callDigest } from "../calls/call.ts";
@@ -17,26 +17,25 @@ const MAX_ROUNDS = 8;
  * Ends the call with the questions; the client repeats it with the answers, which `carriedAnswers` has carried
  * out by then. The signed state names the run, so the repeated call continues it.
  */
-export const inputRequiredDelivery: Delivery = {
-  deliver: async (session) => {
-    const { state, problems = new Map<string, string>() } = session.answers ?? {};
-    const left = new Set(session.answers?.left);
-    if (state?.page !== undefined) await whilePageIsOpen(session, { ...state, page: state.page }, left);
-    const round = (state?.round ?? 0) + 1;
-    const { forms, page, models } = session.client;
-    const mayAsk = (view: RunView): Waiting[] => (forms || page ? askable(view, left, session) : []);
-    const isNews = hasNews(session);
-    const news = await follow(
-      session,
-      (view, changed) => isNews(view, changed) || (models && view.modelCalls.length > 0),
-    );
-    const view = await gathered(session, news, mayAsk(news));
-    const waiting = mayAsk(view);
-    const calls = models && !isFinal(view.run.status) ? await openCalls(session) : [];
-    const isNothing = waiting.length === 0 && calls.length === 0;
-    if (isNothing || round > MAX_ROUNDS || isOver(session)) return { kind: "run", view };
-    return (await ask(session, waiting, calls, { left, problems, round })) ?? { kind: "run", view };
-  },
+export const inputRequiredDelivery: Delivery = async (session) => {
+  const { state, problems = new Map<string, string>() } = session.answers ?? {};
+  const left = new Set(session.answers?.left);
+  if (state?.page !== undefined) await whilePageIsOpen(session, { ...state, page: state.page }, left);
+  const round = (state?.round ?? 0) + 1;
+  const { forms, page, models } = session.client;
+  const mayAsk = (view: RunView): Waiting[] => (forms || page ? askable(view, left, session) : []);
+  const isNews = hasNews(session);
+  const news = await follow(
+    session,
+    (view, changed) => isNews(view, changed) || (models && view.modelCalls.length > 0),
+  );
+  const view = await gathered(session, news, mayAsk(news));
+  const waiting = mayAsk(view);
+  const { runs, principal, runId } = session;
+  const calls = models && !isFinal(view.run.status) ? await runs.modelCalls(principal, runId) : [];
+  const isNothing = waiting.length === 0 && calls.length === 0;
+  if (isNothing || round > MAX_ROUNDS || isOver(session)) return { kind: "run", view };
+  return (await ask(session, waiting, calls, { left, problems, round })) ?? { kind: "run", view };
 };
 
 /** Waits only for answers on the page, if the client has opened it. */
@@ -49,9 +48,8 @@ async function whilePageIsOpen(
   if (response.kind !== "elicit" || response.action !== "accept") {
     for (const { approval: id } of asked) {
       left.add(id);
-      if (response.kind === "elicit" && isUnread(response, session.now() - at)) {
+      if (response.kind === "elicit" && isUnread(response, session.deps.clock() - at))
         session.open.refusedUnread({ runId: session.runId, id });
-      }
     }
     return;
   }
@@ -59,9 +57,6 @@ async function whilePageIsOpen(
   const { models } = session.client;
   await follow(session, (view) => decided(view) || (models && view.modelCalls.length > 0));
 }
-
-const openCalls = ({ runs, principal, runId }: DeliverySession): Promise<ModelCall[]> =>
-  runs.modelCalls(principal, runId);
 
 interface Round {
   left: ReadonlySet<string>;
@@ -117,33 +112,25 @@ async function ask(
   calls: readonly ModelCall[],
   asking: Round,
 ): Promise<Outcome | undefined> {
-  const { runId, digest, codec, context, now, client } = session;
-  const at = now();
-  const open = client.page
+  const { runId, digest, codec, context, deps, client } = session;
+  const at = deps.clock();
+  const { requests, ...facts } = client.page
     ? await openPage(session, waiting, at)
     : await formsFor(session, waiting, asking, at);
-  const { requests: forms, ...facts } = open;
-  const id = randomBytes(12).toString("base64url");
-  const models = calls.map((call) => ({ key: `model-${call.id}@${at.toString(36)}`, call: call.id }));
-  const requests = calls.map(({ request }, index) => [models[index]?.key, samplingParams(request)]);
-  if (requests.length === 0 && Object.keys(forms).length === 0) return undefined;
-  const left = [...asking.left];
+  const lent = calls.map((call) => ({ key: `model-${call.id}@${at.toString(36)}`, call }));
+  if (lent.length === 0 && Object.keys(requests).length === 0) return undefined;
   const state = {
-    id,
+    id: randomBytes(12).toString("base64url"),
     run: runId,
     call: digest,
     round: asking.round,
     at,
-    left,
+    left: [...asking.left],
     ...facts,
-    ...(models.length > 0 ? { models } : {}),
+    ...(lent.length > 0 ? { models: lent.map(({ key, call }) => ({ key, call: call.id })) } : {}),
   };
-  return {
-    kind: "ask",
-    requests: forms,
-    models: Object.fromEntries(requests) as Record<string, CreateMessageRequestParams>, // pairs of the two
-    state: await codec.mint(state, context),
-  };
+  const models = Object.fromEntries(lent.map(({ key, call }) => [key, samplingParams(call.request)]));
+  return { kind: "ask", requests, models, state: await codec.mint(state, context) };
 }
 
 /** Ties an answer to the call or the question that was shown. */

@@ -1,15 +1,14 @@
 /** Lets a call wait for a run, and keeps the forms that are open with its client. */
 import { randomUUID } from "node:crypto";
-import type { ServerContext } from "@modelcontextprotocol/server";
-import { type Clock, LONGEST_TIMER_MS } from "../../core/clock.ts";
+import { LONGEST_TIMER_MS } from "../../core/clock.ts";
 import { relevanceOf } from "../../runs/events.ts";
 import { type RunView, type Waiting, isFinal, waitingIn } from "../../runs/run.ts";
-import type { ClientFacts } from "../calls/client.ts";
+import type { ToolCall } from "../calls/call.ts";
 import type { Outcome } from "../calls/outcome.ts";
-import type { ApprovalState, StateCodec } from "../calls/state.ts";
+import type { ApprovalState } from "../calls/state.ts";
 import type { FormPlace } from "../views/approval-form.ts";
 import type { Progress } from "../views/progress.ts";
-import { type OpenForm, type OpenRequests, type Taken, keyOf } from "../calls/open-requests.ts";
+import { type OpenForm, type Taken, keyOf } from "../calls/open-requests.ts";
 import { type Asking, type Decider, formFor, refuseAnswer, takeAnswer } from "./answers.ts";
 import type { PersonRequest } from "../views/question-form.ts";
 
@@ -25,20 +24,10 @@ export interface CarriedAnswers {
 }
 
 /** One call that waits for a run. */
-export interface DeliverySession extends Decider, Asking {
-  /** Digest of the tool and its arguments. */
-  readonly digest: string;
-  readonly context: ServerContext;
-  readonly codec: StateCodec;
+export interface DeliverySession extends ToolCall, Decider, Asking {
+  readonly client: ToolCall["client"];
   readonly progress: Progress;
-  /** System time, for values that other processes read. */
-  readonly now: Clock;
-  /** Monotonic time, for durations. */
-  readonly clock: Clock;
-  readonly client: ClientFacts;
-  /** Questions of this call and of others that the client has not answered yet. */
-  readonly open: OpenRequests;
-  /** When the window of this call closes, by `clock`. */
+  /** When the window of this call closes, by the monotonic clock. */
   deadline: number;
   /** The client does not count the time while a form of the call is open. */
   readonly pausesForForms: boolean;
@@ -52,12 +41,10 @@ export interface DeliverySession extends Decider, Asking {
 }
 
 /** One way in which the outcome of a run reaches a client call. It never ends or changes the run itself. */
-export interface Delivery {
-  deliver(session: DeliverySession): Promise<Outcome>;
-}
+export type Delivery = (session: DeliverySession) => Promise<Outcome>;
 
-export interface WaitOptions {
-  /** Ends the wait before the window closes; by `clock`. */
+interface WaitOptions {
+  /** Ends the wait before the window closes; by the monotonic clock. */
   until?: number;
   signal?: AbortSignal;
 }
@@ -75,7 +62,7 @@ export async function follow(
   const stop = new AbortController();
   const end = (): void => stop.abort();
   const signals = [session.context.mcpReq.signal, ...(signal === undefined ? [] : [signal])];
-  const left = until - session.clock();
+  const left = until - session.deps.monotonic();
   if (left <= 0 || signals.some((source) => source.aborted)) end();
   // Timers fire up to a millisecond early, and the window would seem to be open yet.
   const timer = setTimeout(end, Math.min(left + 1, LONGEST_TIMER_MS));
@@ -98,12 +85,13 @@ export async function gathered(
   [first]: readonly Waiting[],
 ): Promise<RunView> {
   if (first === undefined) return view;
-  const age = Math.max(0, session.now() - first.requestedAt);
-  const end = Math.min(session.clock() + Math.max(0, GATHER_MS - age), session.deadline);
+  const { clock, monotonic } = session.deps;
+  const age = Math.max(0, clock() - first.requestedAt);
+  const end = Math.min(monotonic() + Math.max(0, GATHER_MS - age), session.deadline);
   let newest = view;
   const mayGrow = ({ run }: RunView): boolean => run.leasedUntil !== undefined && !isFinal(run.status);
-  while (mayGrow(newest) && session.clock() < end && !isOver(session)) {
-    const until = Math.min(session.clock() + LOOK_MS, end);
+  while (mayGrow(newest) && monotonic() < end && !isOver(session)) {
+    const until = Math.min(monotonic() + LOOK_MS, end);
     newest = await follow(session, () => false, { until });
   }
   return newest;
@@ -131,9 +119,8 @@ export function hasNews({ untilChange, client, open }: DeliverySession) {
 }
 
 /** True if this call must return now: its request was aborted or its window has closed. */
-export function isOver(session: DeliverySession): boolean {
-  return session.context.mcpReq.signal.aborted || session.clock() >= session.deadline;
-}
+export const isOver = ({ context, deps, deadline }: DeliverySession): boolean =>
+  context.mcpReq.signal.aborted || deps.monotonic() >= deadline;
 
 async function nextView(
   session: DeliverySession,
@@ -151,9 +138,7 @@ async function nextView(
   }
 }
 
-/**
- * Resolves after an event that the call may be waiting for, or that asks for its client's model; or at the end.
- */
+/** Resolves after an event that the call may be waiting for, or that asks for its client's model; or at the end. */
 async function nextChange(
   session: DeliverySession,
   signal: AbortSignal,
@@ -186,9 +171,9 @@ async function showForm(
   place: FormPlace,
   form: AbortController,
 ): Promise<Taken | undefined> {
-  const { context, runId, clock, logger, client } = session;
+  const { context, runId, deps, logger, client } = session;
   const request = await formFor(waiting, place, session);
-  const asked = clock();
+  const asked = deps.monotonic();
   const answered = context.mcpReq
     .elicitInput(pushed(request), {
       timeout: LONGEST_TIMER_MS,
@@ -203,7 +188,7 @@ async function showForm(
   const decided = whilePending(session, waiting, form.signal);
   const response = await Promise.race([answered, decided]).finally(() => form.abort());
   if (response === undefined) return undefined;
-  const elapsed = clock() - asked;
+  const elapsed = deps.monotonic() - asked;
   const taken = await takeAnswer(session, waiting, response, { elapsed, client, by: BY });
   if (taken.kind === "left" && taken.isUnread) session.open.refusedUnread(waiting);
   // The call that would show the form again has ended.

@@ -1,5 +1,6 @@
 import { inputResponse } from "@modelcontextprotocol/server";
-import { type RunView, type SamplingReply, type Waiting } from "../../runs/run.ts";
+import { defined } from "../../core/defined.ts";
+import type { RunView, Waiting } from "../../runs/run.ts";
 import type { ToolCall } from "../calls/call.ts";
 import { type Outcome, refused, unknownRun } from "../calls/outcome.ts";
 import type { ApprovalState } from "../calls/state.ts";
@@ -12,8 +13,9 @@ import type { CarriedAnswers } from "./session.ts";
 export type Carried = { ok: true; answers: CarriedAnswers | undefined } | { ok: false; outcome: Outcome };
 
 /**
- * Carries out the answers that a client brought back with a signed state, where its revision has such states. Signature, principal and expiry were checked before the call got here. The state counts once, and only
- * for the call that asked; it is used up together with what follows from the answers, or not at all.
+ * Carries out the answers that a client brought back with a signed state, where its revision has such states. Signature,
+ * principal and expiry were checked before. The state counts once, and only for the call that asked; it is used up
+ * together with what follows from the answers, or not at all.
  */
 export async function carriedAnswers(call: ToolCall): Promise<Carried> {
   const { context, client, runs, principal, digest, deps } = call;
@@ -29,10 +31,14 @@ export async function carriedAnswers(call: ToolCall): Promise<Carried> {
   const answers = said.flatMap((one) => ("answer" in one.said ? [{ ...one, said: one.said }] : []));
   const used = await runs.useAnswer(principal, runId, {
     id,
-    ...(problem === undefined ? {} : { problem }),
+    ...defined({ problem }),
     decisions: decisions.map((one) => one.said),
     answers: answers.map((one) => one.said),
-    replies: repliesIn(call, state),
+    // Calls of the client's model without a reply are asked again.
+    replies: (state.models ?? []).flatMap(({ key, call: callId }) => {
+      const reply = samplingReply(context.mcpReq.inputResponses?.[key]);
+      return reply === undefined ? [] : [{ callId, reply }];
+    }),
     by: "input_required",
   });
   if (used === undefined) {
@@ -85,17 +91,6 @@ function readForms(
     if (answer.kind === "said") read.said.push({ waiting, response, said: answer.said });
   }
   return read;
-}
-
-/** Returns the replies of the client's model. Calls without a reply are asked again. */
-function repliesIn(
-  { context }: ToolCall,
-  { models = [] }: ApprovalState,
-): { callId: string; reply: SamplingReply }[] {
-  return models.flatMap(({ key, call: callId }) => {
-    const reply = samplingReply(context.mcpReq.inputResponses?.[key]);
-    return reply === undefined ? [] : [{ callId, reply }];
-  });
 }
 
 const replayed = (runId: string): string =>

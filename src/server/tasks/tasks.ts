@@ -23,7 +23,7 @@ import {
 import type { PrincipalRuns } from "../../runs/service.ts";
 import type { Taken } from "../calls/open-requests.ts";
 import { formFor, pageMessage, placeOf, takeAnswer } from "../delivery/answers.ts";
-import { samplingParams, samplingReply } from "../delivery/client-model.ts";
+import { samplingParams, samplingReply, storeReply } from "../delivery/client-model.ts";
 import { type ClientFacts, clientFacts } from "../calls/client.ts";
 import { type ServerDeps, originOf } from "../contracts/deps.ts";
 import {
@@ -175,17 +175,20 @@ async function finalResult(
 async function updateTask(request: TaskRequest, { deps, questions, pages }: TasksScope): Promise<object> {
   const { runs, principal, view, context, client } = request;
   const { monotonic, logger } = deps;
+  const { inputResponses = {} } = context.mcpReq;
+  const runId = view.run.id;
+  const session = { runs, principal, runId, logger };
+  for (const call of client.models ? await runs.modelCalls(principal, runId) : [])
+    await storeReply(session, call.id, samplingReply(inputResponses[modelKey(call)]));
   const pending = waitingIn(view);
-  await takeModelReplies(request, deps);
-  for (const key of Object.keys(context.mcpReq.inputResponses ?? {})) {
-    const response = inputResponse(context.mcpReq.inputResponses, key);
-    pages.answered(view.run.id, key, response.kind === "elicit" && response.action === "accept");
+  for (const key of Object.keys(inputResponses)) {
+    const response = inputResponse(inputResponses, key);
+    pages.answered(runId, key, response.kind === "elicit" && response.action === "accept");
     const found = questions.find(key, pending);
     if (found === undefined) continue;
     const { waiting, question } = found;
     // An earlier process showed the questions that this one has not shown, long enough ago.
     const elapsed = question.shownAt === undefined ? Infinity : monotonic() - question.shownAt;
-    const session = { runs, principal, runId: view.run.id, logger };
     const taken: Taken =
       response.kind === "elicit"
         ? await takeAnswer(session, waiting, response, { elapsed, client, by: "tasks/update" })
@@ -198,21 +201,6 @@ async function updateTask(request: TaskRequest, { deps, questions, pages }: Task
 }
 
 const NOT_DECIDED = "the form came back without an answer, so it is still open.";
-
-/** Stores what the client's model replied; the first reply to a call counts. */
-async function takeModelReplies(
-  { runs, principal, view, client, context }: TaskRequest,
-  { logger }: ServerDeps,
-): Promise<void> {
-  if (!client.models) return;
-  const runId = view.run.id;
-  for (const call of await runs.modelCalls(principal, runId)) {
-    const reply = samplingReply(context.mcpReq.inputResponses?.[modelKey(call)]);
-    if (reply === undefined) continue;
-    const outcome = await runs.replyToModel(principal, runId, call.id, reply);
-    if (outcome.ok && outcome.repeated) logger.info("model.replied_before", { runId });
-  }
-}
 
 const notDeclared = (): ProtocolError =>
   new ProtocolError(ProtocolErrorCode.MissingRequiredClientCapability, "Missing required client capability", {
