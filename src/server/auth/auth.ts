@@ -109,13 +109,10 @@ function refusal(
   reason: AuthFailure,
   challenge: Parameters<typeof bearerAuthChallengeResponse>[1],
 ): Response {
-  if (reason === "issuer_unavailable") {
-    const headers = { "retry-after": String(RETRY_SECONDS) };
-    return Response.json(error.toResponseObject(), { status: 503, headers });
-  }
-  if (reason === "too_many_failures") {
-    return Response.json(error.toResponseObject(), { status: 429 });
-  }
+  const body = error.toResponseObject();
+  if (reason === "issuer_unavailable")
+    return Response.json(body, { status: 503, headers: { "retry-after": String(RETRY_SECONDS) } });
+  if (reason === "too_many_failures") return Response.json(body, { status: 429 });
   return bearerAuthChallengeResponse(error, challenge);
 }
 

@@ -7,6 +7,7 @@ import { type OAuthConfig, SCOPES } from "../../config/sections.ts";
 import type { Clock } from "../../core/clock.ts";
 import { ConfigurationError, errorMessage } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
+import { NewestOf } from "../../core/newest-of.ts";
 import {
   CLOCK_TOLERANCE_SECONDS,
   type TokenVerifier,
@@ -105,47 +106,36 @@ const TIMEOUT_MS = 5000;
 /** Characters of an answer that are read. */
 const MAX_ANSWER = 65_536;
 
-interface Kept {
-  auth: AuthInfo;
-  /** Milliseconds since the epoch. */
-  since: number;
-  until: number;
-}
-
 /**
  * Verifies access tokens, opaque ones too, by asking the authorization server about them (RFC 7662). Only
  * good answers are kept, briefly and never past the expiry of the token, under the token's hash.
  */
 export function introspectionVerifier(options: IntrospectionOptions): TokenVerifier {
   const { clock } = options;
-  const kept = new Map<string, Kept>();
+  /** Times in milliseconds since the epoch. */
+  const kept = new NewestOf<{ auth: AuthInfo; since: number; until: number }>(KEPT_TOKENS);
   const asked = new Map<string, Promise<AuthInfo>>();
-
-  const keep = (key: string, auth: AuthInfo): void => {
-    const since = clock();
-    const until = Math.min(since + KEPT_MS, (auth.expiresAt ?? Infinity) * 1000);
-    kept.set(key, { auth, since, until });
-    for (const oldest of kept.keys()) {
-      if (kept.size <= KEPT_TOKENS) break;
-      kept.delete(oldest);
-    }
-  };
   const askAndKeep = async (token: string, key: string): Promise<AuthInfo> => {
-    const auth = holderOfActive(await introspect(token, options), options);
-    keep(key, auth);
+    const answer = await ask(token, options).catch((error: unknown) => {
+      options.logger.warn("auth.introspection_failed", { reason: reasonOf(error) });
+      throw issuerUnavailable();
+    });
+    const auth = holderOfActive(answer, options);
+    const since = clock();
+    kept.keep(key, { auth, since, until: Math.min(since + KEPT_MS, (auth.expiresAt ?? Infinity) * 1000) });
     return auth;
   };
 
   return async (token, { mayAsk }) => {
     const key = createHash("sha256").update(token).digest("base64");
     const known = kept.get(key);
-    kept.delete(key);
     const now = clock();
     // The system's clock could be set back, and the answer would be used for longer.
     if (known !== undefined && known.since <= now && now < known.until) {
-      kept.set(key, known);
+      kept.keep(key, known);
       return known.auth;
     }
+    kept.delete(key);
     let answer = asked.get(key);
     if (answer === undefined) {
       if (!mayAsk) throw tooManyFailures();
@@ -158,16 +148,6 @@ export function introspectionVerifier(options: IntrospectionOptions): TokenVerif
 
 const Answer = z.looseObject({ active: z.boolean() });
 type Answer = z.output<typeof Answer>;
-
-/** Asks the authorization server about a token. */
-async function introspect(token: string, options: IntrospectionOptions): Promise<Answer> {
-  try {
-    return await ask(token, options);
-  } catch (error) {
-    options.logger.warn("auth.introspection_failed", { reason: reasonOf(error) });
-    throw issuerUnavailable();
-  }
-}
 
 type Endpoint = Pick<IntrospectionOptions, "url" | "clientId" | "clientSecret">;
 

@@ -5,6 +5,7 @@ import { hostHeaderValidation } from "@modelcontextprotocol/node";
 import { localhostAllowedHostnames } from "@modelcontextprotocol/server";
 import type { Clock } from "../../core/clock.ts";
 import { ConfigurationError } from "../../core/errors.ts";
+import { NewestOf } from "../../core/newest-of.ts";
 import { originMatcher } from "../../config/origins.ts";
 import type { SharedState } from "../../runs/server-ports.ts";
 import { sendError } from "./request.ts";
@@ -137,19 +138,17 @@ interface Bucket {
 }
 
 const MINUTE_MS = 60_000;
-/** Keys after which full buckets, which are as good as none, are dropped. */
-const SWEEP_SIZE = 1000;
 
 /** A token bucket for each key. */
 export class RateLimit {
   readonly #options: RateLimitOptions;
-  /** In the order of last use. */
-  readonly #buckets = new Map<string, Bucket>();
+  readonly #buckets: NewestOf<Bucket>;
   /** Requests that other servers have not been told of. */
   #untold = new Map<string, number>();
 
   constructor(options: RateLimitOptions) {
     this.#options = options;
+    this.#buckets = new NewestOf(options.keys ?? 10_000);
   }
 
   /** Keys that are remembered. */
@@ -160,7 +159,7 @@ export class RateLimit {
   /** Takes one request; 0 when there was room, else the whole seconds until there is. */
   take(key: string): number {
     const bucket = this.#filled(key);
-    this.#remember(key, bucket);
+    this.#buckets.keep(key, bucket);
     if (bucket.tokens < 1) return this.#secondsUntilRoom(bucket);
     bucket.tokens -= 1;
     if (this.#options.shared !== undefined) this.#untold.set(key, (this.#untold.get(key) ?? 0) + 1);
@@ -176,7 +175,7 @@ export class RateLimit {
     const { rates } = await shared.open();
     for (const [name, tokens] of await rates.spend(new Map(told), perMinute)) {
       const key = name.slice(shared.name.length + 1);
-      this.#remember(key, { tokens: tokens - (this.#untold.get(key) ?? 0), filledAt: clock() });
+      this.#buckets.keep(key, { tokens: tokens - (this.#untold.get(key) ?? 0), filledAt: clock() });
     }
   }
 
@@ -197,23 +196,5 @@ export class RateLimit {
     if (known === undefined) return { tokens: perMinute, filledAt: now };
     const gained = (Math.max(0, now - known.filledAt) * perMinute) / MINUTE_MS;
     return { tokens: Math.min(perMinute, known.tokens + gained), filledAt: now };
-  }
-
-  #remember(key: string, bucket: Bucket): void {
-    if (!this.#buckets.delete(key) && this.#buckets.size >= SWEEP_SIZE) this.#sweep(bucket.filledAt);
-    this.#buckets.set(key, bucket);
-    const { keys = 10_000 } = this.#options;
-    for (const oldest of this.#buckets.keys()) {
-      if (this.#buckets.size <= keys) return;
-      this.#buckets.delete(oldest);
-    }
-  }
-
-  /** After a minute without requests every bucket is full. */
-  #sweep(now: number): void {
-    for (const [key, { filledAt }] of this.#buckets) {
-      if (now - filledAt < MINUTE_MS) return;
-      this.#buckets.delete(key);
-    }
   }
 }

@@ -34,12 +34,12 @@ import type { HttpPage, HttpPageOptions } from "./http-page.ts";
 import { SessionEvents } from "./event-store.ts";
 import { METRICS_PATH, Operations } from "./operations.ts";
 import {
-  type JsonBody,
   answerCors,
+  hasMethod,
   hasSingleHeaders,
   isPlain,
+  messagesIn,
   pathOf,
-  readBody,
   readJsonBody,
   sendError,
   sendJson,
@@ -48,7 +48,7 @@ import {
 } from "./request.ts";
 import { Sessions } from "./sessions.ts";
 import { SharedSessions } from "./shared-sessions.ts";
-import { SlowReaders } from "./slow-readers.ts";
+import { slowReaderGuard } from "./slow-readers.ts";
 import { TokenCheck } from "./token-check.ts";
 import { type AuthenticatedRequest, OpenResponses, StatelessHandlers } from "./stateless.ts";
 
@@ -56,48 +56,34 @@ import { type AuthenticatedRequest, OpenResponses, StatelessHandlers } from "./s
 const MCP_PATH = "/mcp";
 /** Path of the endpoint for programs that speak AG-UI. */
 const AG_UI_PATH = "/ag-ui";
-const METHODS = ["GET", "POST", "DELETE"];
-
-interface Route {
-  stateless: StatelessHandlers;
-  sessions: Sessions;
-  /** Absent: nobody is authenticated. */
-  tokens: TokenCheck | undefined;
-  documents: ReadonlyMap<string, unknown>;
-  operations: Operations;
-  /** Limits requests, by principal. */
-  rateLimit: RateLimit;
-  /** Absent as `tokens` is. */
-  open: OpenResponses | undefined;
-  takesRequests: boolean;
-  agUi: AgUiEndpoint | undefined;
-}
 
 type RequestListener = (request: AuthenticatedRequest, response: ServerResponse) => Promise<void>;
 
-/** Creates the route. Except for public documents, it identifies the client before it reads anything else. */
-function createRoute(route: Route): RequestListener {
-  return async (request, response) => {
-    const path = pathOf(request);
-    if (route.documents.has(path)) return sendDocument(request, response, route.documents.get(path));
-    // Clients look for metadata before they have a token, and take 404 for "none".
-    if (path.includes("/.well-known/")) return sendJson(response, 404, { error: "not_found" });
-    if (!(await identify(route, request, response))) return;
-    const wait = route.rateLimit.take(principalOf(request.auth));
-    if (wait > 0) return sendTooMany(response, "requests", wait);
-    if (path === METRICS_PATH) return route.operations.metrics(request, response);
-    if (!route.takesRequests)
-      return sendError(response, 404, -32000, "This process works, and serves no MCP");
-    if (path === AG_UI_PATH && route.agUi !== undefined)
-      return serveAgUi(route.agUi, route, request, response);
-    if (path !== MCP_PATH) return sendError(response, 404, -32000, `Not found: the endpoint is ${MCP_PATH}`);
-    return serveMcp(route, request, response);
-  };
+/** Routes a request by its path. Except for public documents, identifies the client before it reads anything else. */
+async function route(
+  endpoint: Endpoint,
+  request: AuthenticatedRequest,
+  response: ServerResponse,
+): Promise<void> {
+  const { rateLimit, operations } = endpoint;
+  const { documents, takesRequests = true, agUi } = endpoint.options;
+  const path = pathOf(request);
+  if (documents?.has(path)) return sendDocument(request, response, documents.get(path));
+  // Clients look for metadata before they have a token, and take 404 for "none".
+  if (path.includes("/.well-known/")) return sendJson(response, 404, { error: "not_found" });
+  if (!(await identify(endpoint, request, response))) return;
+  const wait = rateLimit.take(principalOf(request.auth));
+  if (wait > 0) return sendTooMany(response, "requests", wait);
+  if (path === METRICS_PATH) return operations.metrics(request, response);
+  if (!takesRequests) return sendError(response, 404, -32000, "This process works, and serves no MCP");
+  if (path === AG_UI_PATH && agUi !== undefined) return serveAgUi(agUi, endpoint, request, response);
+  if (path !== MCP_PATH) return sendError(response, 404, -32000, `Not found: the endpoint is ${MCP_PATH}`);
+  return serveMcp(endpoint, request, response);
 }
 
 /** Identifies the client of a request, or refuses it and returns false. */
 async function identify(
-  { tokens }: Route,
+  { tokens }: Endpoint,
   request: AuthenticatedRequest,
   response: ServerResponse,
 ): Promise<boolean> {
@@ -115,36 +101,29 @@ function sendTooMany(response: ServerResponse, what: string, seconds: number): v
 }
 
 function sendDocument(request: AuthenticatedRequest, response: ServerResponse, document: unknown): void {
-  if (request.method !== "GET" && request.method !== "HEAD") {
-    response.setHeader("allow", "GET, HEAD");
-    return sendError(response, 405, -32000, "Method not allowed");
-  }
+  if (!hasMethod(request, response, "GET", "HEAD")) return;
   response.setHeader("cache-control", "max-age=300");
   sendJson(response, 200, document);
 }
 
 async function serveAgUi(
   agUi: AgUiEndpoint,
-  { open }: Route,
+  { open }: Endpoint,
   request: AuthenticatedRequest,
   response: ServerResponse,
 ): Promise<void> {
-  if (request.method !== "POST") {
-    response.setHeader("allow", "POST");
-    return sendError(response, 405, -32000, "Method not allowed");
-  }
-  const read = await taken(request, response, readJsonBody);
+  if (!hasMethod(request, response, "POST")) return;
+  const read = await taken(request, response);
   if (read === undefined) return;
   open?.add(request, response, false);
   await agUi(read.value, request.auth, response);
 }
 
 /** Reads a body of JSON; `undefined`: it was refused. */
-async function taken<Read extends JsonBody>(
+async function taken(
   request: AuthenticatedRequest,
   response: ServerResponse,
-  reader: (request: AuthenticatedRequest) => Promise<Read>,
-): Promise<Extract<Read, { ok: true }> | undefined> {
+): Promise<{ value: unknown } | undefined> {
   if (!isJsonContentType(request.headers["content-type"] ?? null)) {
     sendError(response, 415, -32000, "Unsupported media type: send application/json");
     return undefined;
@@ -154,27 +133,25 @@ async function taken<Read extends JsonBody>(
     sendError(response, 415, -32000, "Unsupported content encoding: send the body uncompressed");
     return undefined;
   }
-  const read = await reader(request);
-  // `ok` tells the members of the union apart.
-  if (read.ok) return read as Extract<Read, { ok: true }>;
+  const read = await readJsonBody(request);
+  if (read.ok) return read;
   sendJson(response, read.status, read.answer);
   return undefined;
 }
 
 async function serveMcp(
-  { stateless, sessions, operations, open }: Route,
+  { stateless, sessions, operations, open }: Endpoint,
   request: AuthenticatedRequest,
   response: ServerResponse,
 ): Promise<void> {
-  if (!METHODS.includes(request.method ?? "")) {
-    response.setHeader("allow", METHODS.join(", "));
-    return sendError(response, 405, -32000, "Method not allowed");
-  }
+  if (!hasMethod(request, response, "GET", "POST", "DELETE")) return;
   let body: unknown;
   let errors: readonly ErrorAnswer[] = [];
   if (request.method === "POST") {
-    const read = await taken(request, response, readBody);
-    if (read === undefined) return;
+    const json = await taken(request, response);
+    if (json === undefined) return;
+    const read = messagesIn(json.value);
+    if (!read.ok) return sendJson(response, read.status, read.answer);
     ({ value: body, errors } = read);
     const challenge = scopeChallenge(body, request.auth);
     if (challenge !== undefined) {
@@ -291,7 +268,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   const handle = createHandler(options, endpoint, page);
   const server = createServer(limitsOf(options), (request, response) => {
     response.once("close", () => endpoint.operations.requests.count(String(response.statusCode)));
-    endpoint.readers.guard(response);
+    endpoint.guard(response);
     response.setHeader("x-content-type-options", "nosniff");
     handle(request, response).catch((error: unknown) => {
       if (response.destroyed) return;
@@ -308,17 +285,24 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
     throw error;
   });
   const recheck = async (): Promise<void> => endpoint.open?.recheck();
-  const timers = startTimers(logger, [...choresOf(endpoint), [RECHECK_MS, recheck]]);
+  const stopTimers = startTimers(logger, [
+    [EXPIRY_INTERVAL_MS, () => endpoint.sessions.expire()],
+    [USE_INTERVAL_MS, () => endpoint.sessions.tellUse()],
+    [RATES_INTERVAL_MS, () => endpoint.rateLimit.tell()],
+    [RATES_INTERVAL_MS, () => endpoint.refusalLimit.tell()],
+    [TOKEN_EXPIRY_INTERVAL_MS, () => endpoint.open?.expire()],
+    [RECHECK_MS, recheck],
+  ]);
 
   const origin = `http://${inUrl(options.host)}:${port}`;
   return {
     url: origin + MCP_PATH,
     ...(page === undefined ? {} : { pageUrl: options.page?.publicUrl?.href ?? `${origin}/` }),
     recheck,
-    leave: () => endpoint.operations.leaving(),
+    leave: () => void (endpoint.operations.isLeaving = true),
     close: async () => {
-      timers.stop();
-      endpoint.operations.closing();
+      stopTimers();
+      endpoint.operations.isClosing = true;
       page?.close();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       await Promise.all([endpoint.stateless.close(), endpoint.sessions.close()]);
@@ -334,11 +318,8 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
 }
 
 /** Answers requests: probes, then what is refused by its headers, then the page and the route. */
-function createHandler(
-  options: HttpOptions,
-  { operations, route }: Endpoint,
-  page?: HttpPage,
-): RequestListener {
+function createHandler(options: HttpOptions, endpoint: Endpoint, page?: HttpPage): RequestListener {
+  const { operations } = endpoint;
   const guard = createRequestGuard(options);
   const hostGuard = createHostGuard(options);
   const allows = originMatcher(options.allowedOrigins);
@@ -353,7 +334,7 @@ function createHandler(
     }
     if (pageOfRequest !== undefined) return pageOfRequest.serve(request, response);
     if (answerCors(request, response, allows)) return;
-    await route(request, response);
+    await route(endpoint, request, response);
   };
 }
 
@@ -381,21 +362,14 @@ function limitsOf({ receiveMs = 30_000 }: HttpOptions): ServerOptions {
 
 type Chore = readonly [everyMs: number, work: () => void | Promise<void>];
 
-const choresOf = ({ sessions, open, rateLimits }: Endpoint): Chore[] => [
-  [EXPIRY_INTERVAL_MS, async () => sessions.expire()],
-  [USE_INTERVAL_MS, async () => sessions.tellUse()],
-  ...rateLimits.map((limit): Chore => [RATES_INTERVAL_MS, async () => limit.tell()]),
-  [TOKEN_EXPIRY_INTERVAL_MS, () => open?.expire()],
-];
-
-/** Starts the periodic chores of a server. They do not keep the process alive. */
-function startTimers(logger: Logger, chores: readonly Chore[]): { stop(): void } {
+/** Starts the periodic chores of a server, which do not keep the process alive; gives what stops them. */
+function startTimers(logger: Logger, chores: readonly Chore[]): () => void {
   const timers = chores.map(([everyMs, work]) =>
     setInterval(() => {
       Promise.resolve(work()).catch((error: unknown) => logger.warn("http.chore_failed", { error }));
     }, everyMs).unref(),
   );
-  return { stop: () => timers.forEach((timer) => clearInterval(timer)) };
+  return () => timers.forEach((timer) => clearInterval(timer));
 }
 
 type Endpoint = ReturnType<typeof createEndpoint>;
@@ -426,7 +400,7 @@ function createEndpoint(options: HttpOptions) {
     logger,
     sessions: () => sessions.size,
   });
-  const readers = new SlowReaders({ logger, patienceMs: readMs, cut: operations.readersCut });
+  const guard = slowReaderGuard({ logger, patienceMs: readMs, cut: operations.readersCut });
   const open = authenticator && new OpenResponses({ authenticator, clock, logger });
   const limitOf = (name: string, perMinute: number): RateLimit =>
     new RateLimit({ perMinute, clock: elapsed, shared: openShared && { name, open: openShared } });
@@ -435,19 +409,7 @@ function createEndpoint(options: HttpOptions) {
   const addressOf = clientAddress(options.trustedProxies ?? []);
   const { refusals } = operations;
   const tokens = authenticator && new TokenCheck({ authenticator, refusalLimit, refusals, addressOf });
-  const route = createRoute({
-    open,
-    stateless,
-    sessions,
-    tokens,
-    documents: options.documents ?? new Map(),
-    operations,
-    rateLimit,
-    takesRequests: options.takesRequests ?? true,
-    agUi: options.agUi,
-  });
-  const rateLimits = [rateLimit, refusalLimit];
-  return { stateless, events, sessions, operations, readers, open, route, rateLimit, rateLimits, tokens };
+  return { options, stateless, events, sessions, operations, guard, open, rateLimit, refusalLimit, tokens };
 }
 
 /** Resolves with the port once `server` listens; without authentication it does so on loopback only. */

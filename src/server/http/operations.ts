@@ -5,7 +5,7 @@ import type { Logger } from "../../core/logger.ts";
 import type { RunStatistics } from "../../runs/ports.ts";
 import { allows } from "../auth/scopes.ts";
 import type { AuthenticatedRequest } from "./stateless.ts";
-import { sendError } from "./request.ts";
+import { hasMethod, sendError } from "./request.ts";
 
 /** Lifetime of an answer of `/readyz`, in ms. */
 const READY_MS = 1000;
@@ -40,26 +40,14 @@ export class Operations {
     label: "reason",
   });
   readonly #options: OperationsOptions;
-  #closing = false;
-  #isLeaving = false;
   #asked: { at: number; ready: Promise<boolean> } | undefined;
+  /** True: reports the server as not ready, so that load balancers send nothing more, and answers what still comes. */
+  isLeaving = false;
+  /** True: reports the server as not ready. */
+  isClosing = false;
 
   constructor(options: OperationsOptions) {
     this.#options = options;
-  }
-
-  /** Reports the server as not ready from now on, and answers what still comes. */
-  leaving(): void {
-    this.#isLeaving = true;
-  }
-
-  /** Reports the server as not ready from now on, so that load balancers send nothing more. */
-  closing(): void {
-    this.#closing = true;
-  }
-
-  get isClosing(): boolean {
-    return this.#closing;
   }
 
   /**
@@ -68,7 +56,7 @@ export class Operations {
    */
   async probe(request: AuthenticatedRequest, response: ServerResponse, path: string): Promise<boolean> {
     if (path !== "/healthz" && path !== "/readyz") return false;
-    if (!isRead(request, response)) return true;
+    if (!hasMethod(request, response, "GET", "HEAD")) return true;
     const fine = path === "/healthz" || (await this.#ready());
     sendText(response, fine ? 200 : 503, fine ? "ok\n" : "not ready\n", "text/plain; charset=utf-8");
     return true;
@@ -76,10 +64,9 @@ export class Operations {
 
   /** Answers `/metrics`, to whoever may read. */
   async metrics(request: AuthenticatedRequest, response: ServerResponse): Promise<void> {
-    if (!isRead(request, response)) return;
-    if (!allows(request.auth, "read")) {
+    if (!hasMethod(request, response, "GET", "HEAD")) return;
+    if (!allows(request.auth, "read"))
       return sendError(response, 403, -32000, "Metrics need a token with the scope read");
-    }
     const { statistics, sessions } = this.#options;
     const metrics = [
       ...(statistics === undefined ? [] : runMetrics(await statistics(), Date.now())),
@@ -91,7 +78,7 @@ export class Operations {
   }
 
   async #ready(): Promise<boolean> {
-    if (this.#closing || this.#isLeaving) return false;
+    if (this.isClosing || this.isLeaving) return false;
     const now = this.#options.clock();
     // Caches the answer briefly, because anyone may ask as often as they like.
     if (this.#asked === undefined || now - this.#asked.at >= READY_MS) {
@@ -111,13 +98,6 @@ export class Operations {
   }
 }
 
-function isRead({ method }: AuthenticatedRequest, response: ServerResponse): boolean {
-  if (method === "GET" || method === "HEAD") return true;
-  response.setHeader("allow", "GET, HEAD");
-  sendError(response, 405, -32000, "Method not allowed");
-  return false;
-}
-
 function sendText(response: ServerResponse, status: number, text: string, type: string): void {
   response.writeHead(status, { "content-type": type, "cache-control": "no-store" });
   response.end(text);
@@ -133,10 +113,10 @@ interface Metric {
 
 /** Counts by the values of one label. */
 export class Counter {
-  readonly #about: { name: string; help: string; label: string };
+  readonly #about: Pick<Metric, "name" | "help"> & { label: string };
   readonly #counts = new Map<string, number>();
 
-  constructor(about: { name: string; help: string; label: string }) {
+  constructor(about: Pick<Metric, "name" | "help"> & { label: string }) {
     this.#about = about;
   }
 
@@ -183,9 +163,12 @@ function processMetrics(): Metric[] {
   ];
 }
 
-function gauge(name: string, help: string, value: number): Metric {
-  return { name, help, type: "gauge", values: [{ value }] };
-}
+const gauge = (name: string, help: string, value: number): Metric => ({
+  name,
+  help,
+  type: "gauge",
+  values: [{ value }],
+});
 
 const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -193,7 +176,7 @@ const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 export function metricsText(metrics: readonly Metric[]): string {
   return metrics
     .flatMap(({ name, help, type, values }) => [
-      `# HELP ${name} ${help.replaceAll("\\", String.raw`\\`).replaceAll("\n", String.raw`\n`)}`,
+      `# HELP ${name} ${escaped(help)}`,
       `# TYPE ${name} ${type}`,
       ...values.map(({ labels = {}, value }) => `${name}${labelText(labels)} ${value}`),
     ])
@@ -202,12 +185,11 @@ export function metricsText(metrics: readonly Metric[]): string {
 }
 
 function labelText(labels: Readonly<Record<string, string>>): string {
-  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escaped(value)}"`);
+  const pairs = Object.entries(labels).map(
+    ([name, value]) => `${name}="${escaped(value).replaceAll('"', String.raw`\"`)}"`,
+  );
   return pairs.length === 0 ? "" : `{${pairs.join(",")}}`;
 }
 
-const escaped = (value: string): string =>
-  value
-    .replaceAll("\\", String.raw`\\`)
-    .replaceAll('"', String.raw`\"`)
-    .replaceAll("\n", String.raw`\n`);
+const escaped = (text: string): string =>
+  text.replaceAll("\\", String.raw`\\`).replaceAll("\n", String.raw`\n`);

@@ -5,12 +5,7 @@ import { type ErrorAnswer, errorAnswer, readMessages } from "../contracts/envelo
 
 /** A body that was not taken, with its answer. */
 type RefusedBody = { ok: false; status: number; answer: object };
-
-/** The value of a body. */
-export type JsonBody = { ok: true; value: unknown } | RefusedBody;
-
-/** The messages of a body with the errors about the rest of a batch, or the answer to a body without messages. */
-export type Body = { ok: true; value: unknown; errors: readonly ErrorAnswer[] } | RefusedBody;
+type JsonBody = { ok: true; value: unknown } | RefusedBody;
 
 /** Reads a request body as JSON. Stops reading it at the limit. */
 export async function readJsonBody(request: IncomingMessage): Promise<JsonBody> {
@@ -35,11 +30,10 @@ export async function readJsonBody(request: IncomingMessage): Promise<JsonBody> 
   }
 }
 
-/** Reads a request body as messages of the protocol. */
-export async function readBody(request: IncomingMessage): Promise<Body> {
-  const read = await readJsonBody(request);
-  if (!read.ok) return read;
-  const { value } = read;
+/** The messages of a body with the errors about the rest of a batch, or the answer to a body without messages. */
+export function messagesIn(
+  value: unknown,
+): { ok: true; value: unknown; errors: readonly ErrorAnswer[] } | RefusedBody {
   const { messages, errors } = readMessages(value, true);
   if (messages.length > 0) return { ok: true, value: Array.isArray(value) ? messages : messages[0], errors };
   const [error = invalid("Invalid request: the body is not a message of the protocol"), ...others] = errors;
@@ -70,6 +64,18 @@ export function sendError(response: ServerResponse, status: number, code: number
     return;
   }
   sendJson(response, status, errorAnswer(null, code, message));
+}
+
+/** True if a request has one of these methods. Otherwise this answers it with 405. */
+export function hasMethod(
+  { method = "" }: IncomingMessage,
+  response: ServerResponse,
+  ...allowed: readonly string[]
+): boolean {
+  if (allowed.includes(method)) return true;
+  response.setHeader("allow", allowed.join(", "));
+  sendError(response, 405, -32_000, "Method not allowed");
+  return false;
 }
 
 /** The path of a request. A slash at its end does not count. */

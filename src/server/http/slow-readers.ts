@@ -5,7 +5,7 @@ import { whenStalled } from "../../core/when-stalled.ts";
 import { BEHIND_BYTES, LatestOnly, MOST_BYTES, supersededBy } from "../stdio/output-bounds.ts";
 import type { Counter } from "./operations.ts";
 
-export interface SlowReadersOptions {
+interface SlowReadersOptions {
   logger: Logger;
   /** Default 60 seconds. */
   patienceMs?: number | undefined;
@@ -19,26 +19,22 @@ type Write = (chunk: Uint8Array | string) => boolean;
  * Bounds the output that waits for clients that do not read. Of messages that replace each other a slow client gets
  * only the newest, after the rest. A client that reads nothing for a minute loses its connection, and can ask
  * for the rest on the next. Runs and other clients are not affected.
+ *
+ * Call the guard before anything is written. The SDK's adapters would buffer unseen for a slow reader, so they never
+ * learn of one: everything that waits is counted in one place.
  */
-export class SlowReaders {
-  readonly #logger: Logger;
-  readonly #patienceMs: number | undefined;
-  readonly #cut: Counter;
-  constructor({ logger, patienceMs, cut }: SlowReadersOptions) {
-    this.#logger = logger;
-    this.#patienceMs = patienceMs;
-    this.#cut = cut;
-  }
-
-  /**
-   * Guards a response before anything is written. The SDK's adapters would buffer unseen for a slow reader, so
-   * they never learn of one: everything that waits is counted in one place.
-   */
-  guard(response: ServerResponse): void {
+export const slowReaderGuard =
+  ({ logger, patienceMs, cut }: SlowReadersOptions) =>
+  (response: ServerResponse): void => {
     const write: Write = response.write.bind(response);
     const latest = new LatestOnly<Uint8Array>();
     const sendLatest = (): void => {
       for (const frame of latest.take()) write(frame);
+    };
+    const end = (reason: "too_much" | "stalled"): void => {
+      cut.count(reason);
+      logger.warn("http.reader_cut", { reason, waiting: response.writableLength });
+      response.destroy();
     };
     const guarded: Write = (chunk) => {
       const key = response.writableLength > BEHIND_BYTES ? frameKey(chunk) : undefined;
@@ -48,7 +44,7 @@ export class SlowReaders {
         return true;
       }
       if (response.writableLength > MOST_BYTES) {
-        this.#end(response, "too_much");
+        end("too_much");
         return false;
       }
       // Keeps the order, because the client resumes after the last id it has read.
@@ -58,15 +54,8 @@ export class SlowReaders {
     };
     response.write = guarded as ServerResponse["write"]; // nobody here gives an encoding or a callback
     response.on("drain", sendLatest);
-    whenStalled(response, () => this.#end(response, "stalled"), this.#patienceMs);
-  }
-
-  #end(response: ServerResponse, reason: "too_much" | "stalled"): void {
-    this.#cut.count(reason);
-    this.#logger.warn("http.reader_cut", { reason, waiting: response.writableLength });
-    response.destroy();
-  }
-}
+    whenStalled(response, () => end("stalled"), patienceMs);
+  };
 
 const KEEP_ALIVE = "keep-alive";
 const COLON = 0x3a;

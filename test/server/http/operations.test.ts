@@ -220,13 +220,4 @@ describe("rate limit", () => {
       ),
     );
   });
-
-  test("forgets who has been quiet", () => {
-    let now = 0;
-    const limit = new RateLimit({ perMinute: 10, clock: () => now });
-    for (let key = 0; key < 1000; key += 1) limit.take(String(key));
-    now = 60_000;
-    limit.take("new");
-    expect(limit.size).toBe(1);
-  });
 });

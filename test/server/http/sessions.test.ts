@@ -6,7 +6,7 @@ import { McpServer } from "@modelcontextprotocol/server";
 import { afterEach, expect, test } from "vitest";
 import { silentLogger } from "../../../src/core/logger.ts";
 import { SessionEvents } from "../../../src/server/http/event-store.ts";
-import { readBody } from "../../../src/server/http/request.ts";
+import { readJsonBody } from "../../../src/server/http/request.ts";
 import { Sessions } from "../../../src/server/http/sessions.ts";
 import { openStreams } from "../../../src/storage/sqlite/streams.ts";
 
@@ -38,7 +38,7 @@ test("a session expires when it was idle for long enough, not while a stream is 
     const id = request.headers["mcp-session-id"];
     if (request.method === "GET") streams.push(once(response, "close"));
     const serve = async (): Promise<void> => {
-      const body = request.method === "POST" ? await readBody(request) : undefined;
+      const body = request.method === "POST" ? await readJsonBody(request) : undefined;
       const value = body?.ok ? body.value : undefined;
       await (typeof id === "string"
         ? sessions.serve(id, request, response, value)
