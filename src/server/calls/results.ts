@@ -6,8 +6,9 @@ import {
   inputRequired,
 } from "@modelcontextprotocol/server";
 import { isoTime } from "../../core/clock.ts";
+import { defined } from "../../core/defined.ts";
 import { oneLine, stripControl } from "../../core/text.ts";
-import { type RunView, isFinal } from "../../runs/run.ts";
+import type { RunView } from "../../runs/run.ts";
 import { APP_VIEW_META } from "../contracts/extensions.ts";
 import { fileUri, runUri } from "../contracts/uris.ts";
 import { runListText } from "../views/run-list.ts";
@@ -100,64 +101,33 @@ function mediaBlock({ type, mimeType, data }: Media, path: string): CallToolResu
 }
 
 function memories({ query, hits, note }: Extract<Outcome, { kind: "memories" }>): CallToolResult {
-  const found = hits.map(({ path, snippet, score }) => ({
-    path,
-    snippet: snippet.slice(0, MAX_SNIPPET),
-    score,
-  }));
-  const text =
-    found.length === 0
-      ? `No memory matches ${JSON.stringify(oneLine(query, 200))}. Try fewer or other words.`
-      : found.map(({ path, snippet }) => `${path}\n${stripControl(snippet)}`).join("\n\n");
+  const found = hits.map(({ path, snippet, score }) => ({ path, snippet: snippet.slice(0, 2000), score }));
+  const texts = found.map(({ path, snippet }) => `${path}\n${stripControl(snippet)}`);
+  if (texts.length === 0)
+    texts.push(`No memory matches ${JSON.stringify(oneLine(query, 200))}. Try fewer or other words.`);
   return {
-    content: [{ type: "text", text: note === undefined ? text : `${text}\n\n${note}` }],
-    structuredContent: { memories: found, ...(note === undefined ? {} : { note }) },
+    content: [{ type: "text", text: [...texts, ...(note === undefined ? [] : [note])].join("\n\n") }],
+    structuredContent: { memories: found, ...defined({ note }) },
   };
 }
-
-const MAX_SNIPPET = 2000;
 
 const POLL_INTERVAL_MS = 2000;
 /** Interval for clients that lend their model, because each model call waits for the next poll. */
 const LENDING_POLL_INTERVAL_MS = 500;
 const MAX_STATUS_CHARACTERS = 300;
 
-/** Members of every task shape. The task of a run is the run: it has its id. */
-export interface TaskFields {
-  taskId: string;
-  status: RunView["run"]["status"];
-  statusMessage: string;
-  createdAt: string;
-  lastUpdatedAt: string;
-  /** Minimum time that the task is kept after `createdAt`; `null`: it is not deleted. */
-  ttlMs: number | null;
-  pollIntervalMs: number;
-  [member: string]: unknown;
-}
-
-/** Input request of the protocol, as it would be pushed to a 2025-era client. */
-export interface ElicitationRequest {
-  method: "elicitation/create";
-  params: PersonRequest;
-}
-
-/** The same, for a client that lends its model. */
-interface SamplingInputRequest {
-  method: "sampling/createMessage";
-  params: CreateMessageRequestParams;
-}
-
-export type InputRequests = Record<string, ElicitationRequest | SamplingInputRequest>;
+/** Input requests of the protocol by key, as they would be pushed to a 2025-era client. */
+export type InputRequests = Record<
+  string,
+  | { method: "elicitation/create"; params: PersonRequest }
+  | { method: "sampling/createMessage"; params: CreateMessageRequestParams }
+>;
 
 /**
- * A task as `tools/call` answers with it. A run that failed is a completed task whose result is an error:
- * the protocol keeps `failed` for calls that could not be carried out.
+ * A task as `tools/call` answers with it; the task of a run has the run's id. A run that failed is a completed task
+ * whose result is an error: the protocol keeps `failed` for calls that could not be carried out.
  */
-export function taskFields(
-  { run, activity }: RunView,
-  ttlMs: number | null,
-  { lends = false } = {},
-): TaskFields {
+export function taskFields({ run, activity }: RunView, ttlMs: number | null, { lends = false } = {}) {
   const end = run.cancelReason ?? run.failure?.message ?? activity;
   return {
     taskId: run.id,
@@ -180,16 +150,3 @@ export function decidedElsewhere(view: RunView, openCommand: string | undefined)
 /** Returns the status message with a note for the person. */
 export const withNote = ({ activity }: RunView, note: string): string =>
   `${asText(activity, MAX_STATUS_CHARACTERS)}. ${oneLine(note, MAX_STATUS_CHARACTERS)}`;
-
-/** Returns what `tasks/get` adds for the status: the open questions, or the result the call would have had. */
-export async function taskDetails(
-  { run }: RunView,
-  questions: InputRequests,
-  result: () => Promise<CallToolResult>,
-): Promise<{ status?: "input_required"; inputRequests?: InputRequests; result?: CallToolResult }> {
-  // A run stays `working` while its client's model is asked, and the client has to learn of the question.
-  const isAsking = run.status === "input_required" || Object.keys(questions).length > 0;
-  if (!isFinal(run.status)) return isAsking ? { status: "input_required", inputRequests: questions } : {};
-  if (run.status === "completed" || run.status === "failed") return { result: await result() };
-  return {};
-}

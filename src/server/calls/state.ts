@@ -1,10 +1,6 @@
 /** The signed state that a client carries from a question to its answer, and the keys that sign it. */
 import { join } from "node:path";
-import {
-  type RequestStateCodec,
-  type ServerContext,
-  createRequestStateCodec,
-} from "@modelcontextprotocol/server";
+import { type ServerContext, createRequestStateCodec } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { errorMessage } from "../../core/errors.ts";
 import { keyIn, readKey } from "../../core/key-file.ts";
@@ -58,8 +54,9 @@ type CodecDeps = Pick<ServerDeps, "stateKey" | "previousStateKey" | "principalOf
  * any process may have replaced them. Refused states are logged: clients do not send them.
  */
 export function createStateCodec(deps: CodecDeps): StateCodec {
-  const bind = bindingOf(deps);
-  const codecOf = (key: Uint8Array): RequestStateCodec<ApprovalState> =>
+  const bind = ({ mcpReq, http, sessionId = "" }: ServerContext): string =>
+    [mcpReq.method, deps.principalOf(http?.authInfo), sessionId].join("\0");
+  const codecOf = (key: Uint8Array) =>
     createRequestStateCodec<ApprovalState>({ key, ttlSeconds: TTL_SECONDS, bind });
 
   const verify = async (state: string, context: ServerContext): Promise<ApprovalState> => {
@@ -86,11 +83,6 @@ export function createStateCodec(deps: CodecDeps): StateCodec {
 
 /** Message of the SDK's codec for a signature by another key. */
 const WRONG_SIGNATURE = "mac";
-
-function bindingOf({ principalOf }: Pick<ServerDeps, "principalOf">) {
-  return (context: ServerContext): string =>
-    [context.mcpReq.method, principalOf(context.http?.authInfo), context.sessionId ?? ""].join("\0");
-}
 
 const FILE = "state.key";
 

@@ -1,5 +1,4 @@
 /** Defines the server's tools, and lists and calls them. */
-import { randomUUID } from "node:crypto";
 import {
   type McpServer,
   type RequestId,
@@ -11,9 +10,9 @@ import {
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import type { Scope } from "../../config/sections.ts";
+import { byIdentity } from "../../core/by-identity.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import { defined } from "../../core/defined.ts";
-import { DeepAgentError } from "../../core/errors.ts";
 import { wellFormed } from "../../core/text.ts";
 import { MAX_TASK, type Run, type Waiting, isFinal, waitingIn } from "../../runs/run.ts";
 import { allows } from "../auth/scopes.ts";
@@ -22,6 +21,7 @@ import type { AnswerWays, RunReport } from "../views/run-report.ts";
 import { type ToolCall, callDigest } from "./call.ts";
 import { type ClientFacts, clientFacts } from "./client.ts";
 import { type ServerDeps, originOf } from "../contracts/deps.ts";
+import { failureText } from "../contracts/failures.ts";
 import { type Outcome, refused } from "./outcome.ts";
 import { toResult } from "./results.ts";
 import type { Revision } from "../contracts/revisions.ts";
@@ -79,14 +79,17 @@ export function registerTool(mcp: McpServer, tool: ServerTool, registration: Reg
     const begunAt = deps.clock();
     const whenSent = sent.of(context);
     const client = clientFacts(mcp, context, { revision: revision(), deps });
-    const outcome = await guarded(tool.name, deps, async () => {
+    const handled = async (): Promise<Outcome> => {
       const principal = deps.principalOf(context.http?.authInfo);
       const digest = callDigest(tool.name, args);
       // Parsing long arguments has taken a turn of the event loop.
       await ownTurn();
       const runs = await deps.runs();
       return tool.handle(args, { deps, codec, context, client, principal, digest, begunAt, open, runs });
-    });
+    };
+    const outcome = await handled().catch((error: unknown) =>
+      refused(failureText(error, { kind: "tool", name: tool.name }, deps)),
+    );
     if (outcome.kind === "run" || outcome.kind === "task") {
       whenSent(() => markAnswered(outcome.view.run, begunAt, deps));
     }
@@ -141,48 +144,14 @@ async function pictureOf(
   return renderAppView(outcome.view, await runs(), openCommand(outcome.view.run), clock());
 }
 
-/** Turns every error into a text for the client; only our own errors are written for it. */
-async function guarded(tool: string, { logger }: ServerDeps, work: () => Promise<Outcome>): Promise<Outcome> {
-  try {
-    return await work();
-  } catch (error) {
-    if (error instanceof DeepAgentError) {
-      logger.warn("tool.refused", { tool, code: error.code, error });
-      return refused(error.message);
-    }
-    const reference = randomUUID();
-    logger.error("tool.failed", { tool, reference, error });
-    return refused(
-      `${tool} failed unexpectedly. Try again; if it fails again, look for ${reference} in the server's log.`,
-    );
-  }
-}
-
-interface Listing {
-  title: string;
-  description: string;
-  inputSchema: StandardSchemaWithJSON<unknown, Record<string, unknown>>;
-  outputSchema: StandardSchemaWithJSON;
-  annotations: ToolAnnotations;
-  _meta?: Record<string, unknown>;
-}
-
-const listings = new WeakMap<ServerTool, Listing>();
-
-function listingOf(tool: ServerTool): Listing {
-  const known = listings.get(tool);
-  if (known !== undefined) return known;
-  const listing = {
-    title: tool.title,
-    description: tool.description,
-    inputSchema: inputSchema(tool),
-    outputSchema: outputSchema(tool.output),
-    annotations: ANNOTATIONS[tool.kind],
-    ...metaOf(tool),
-  };
-  listings.set(tool, listing);
-  return listing;
-}
+const listingOf = byIdentity((tool: ServerTool) => ({
+  title: tool.title,
+  description: tool.description,
+  inputSchema: inputSchema(tool),
+  outputSchema: outputSchema(tool.output),
+  annotations: ANNOTATIONS[tool.kind],
+  ...metaOf(tool),
+}));
 
 /** Schema that `tools/list` shows; its messages explain wrong arguments. */
 function inputSchema(tool: ServerTool): StandardSchemaWithJSON<unknown, Record<string, unknown>> {
@@ -310,13 +279,9 @@ export class SentResults {
   }
 }
 
-function metaOf({ app, alwaysLoaded }: ServerTool): Pick<Listing, "_meta"> {
+function metaOf({ app, alwaysLoaded }: ServerTool): { _meta?: Record<string, unknown> } {
   if (app === undefined && alwaysLoaded === undefined) return {};
-  return {
-    _meta: {
-      ...(app === undefined ? {} : { ui: { resourceUri: app } }),
-      // Tried with Claude Code 2.1.330: other tools are only names to its model until it searches for them.
-      ...(alwaysLoaded === undefined ? {} : { "anthropic/alwaysLoad": true }),
-    },
-  };
+  const ui = app === undefined ? undefined : { resourceUri: app };
+  // Tried with Claude Code 2.1.330: other tools are only names to its model until it searches for them.
+  return { _meta: defined({ ui, "anthropic/alwaysLoad": alwaysLoaded }) };
 }

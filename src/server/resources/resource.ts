@@ -1,5 +1,4 @@
 /** Defines the server's resources, and registers and lists them. */
-import { randomUUID } from "node:crypto";
 import {
   type McpServer,
   ProtocolError,
@@ -10,9 +9,9 @@ import {
   type Variables,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import { DeepAgentError } from "../../core/errors.ts";
 import type { Principal } from "../../runs/run.ts";
 import type { ServerDeps } from "../contracts/deps.ts";
+import { failureText } from "../contracts/failures.ts";
 import { type Revision, cacheFor } from "../contracts/revisions.ts";
 import { decodeOnce } from "../contracts/uris.ts";
 
@@ -201,15 +200,7 @@ export async function guarded<Value>(
     return await work();
   } catch (error) {
     if (error instanceof ProtocolError) throw error;
-    if (error instanceof DeepAgentError) {
-      logger.warn("resource.refused", { request, code: error.code, error });
-      throw new ProtocolError(ProtocolErrorCode.InternalError, error.message);
-    }
-    const reference = randomUUID();
-    logger.error("resource.failed", { request, reference, error });
-    throw new ProtocolError(
-      ProtocolErrorCode.InternalError,
-      `${request} failed unexpectedly. Try again; if it fails again, look for ${reference} in the server's log.`,
-    );
+    const text = failureText(error, { kind: "resource", name: request }, { logger });
+    throw new ProtocolError(ProtocolErrorCode.InternalError, text);
   }
 }

@@ -26,15 +26,7 @@ import { formFor, pageMessage, placeOf, takeAnswer } from "../delivery/answers.t
 import { samplingParams, samplingReply, storeReply } from "../delivery/client-model.ts";
 import { type ClientFacts, clientFacts } from "../calls/client.ts";
 import { type ServerDeps, originOf } from "../contracts/deps.ts";
-import {
-  type ElicitationRequest,
-  type InputRequests,
-  decidedElsewhere,
-  runResult,
-  taskDetails,
-  taskFields,
-  withNote,
-} from "../calls/results.ts";
+import { type InputRequests, decidedElsewhere, runResult, taskFields, withNote } from "../calls/results.ts";
 import { TASKS_EXTENSION } from "../contracts/extensions.ts";
 import type { Revision } from "../contracts/revisions.ts";
 import { answerWays } from "../calls/tool.ts";
@@ -95,12 +87,15 @@ async function getTask(request: TaskRequest, scope: TasksScope): Promise<object>
     return { ...fields, ...waits, status: "completed", result: await finalResult(request, deps) };
   }
   const people = await (client.forms ? openQuestions(request, scope) : pageQuestion(request, scope));
-  const asked = { ...people.requests, ...(await modelRequests(request)) };
-  return {
-    ...fields,
-    ...(people.note === undefined ? {} : { statusMessage: withNote(view, people.note) }),
-    ...(await taskDetails(view, asked, () => finalResult(request, deps))),
-  };
+  const inputRequests = { ...people.requests, ...(await modelRequests(request)) };
+  const statusMessage = people.note === undefined ? fields.statusMessage : withNote(view, people.note);
+  const { status } = view.run;
+  if (status === "completed" || status === "failed")
+    return { ...fields, statusMessage, result: await finalResult(request, deps) };
+  // A run stays `working` while its client's model is asked, and the client has to learn of the question.
+  const isAsking = status === "input_required" || Object.keys(inputRequests).length > 0;
+  if (isFinal(status) || !isAsking) return { ...fields, statusMessage };
+  return { ...fields, statusMessage, status: "input_required", inputRequests };
 }
 
 /**
@@ -114,11 +109,11 @@ function isHandedOver({ run, approvals, questions }: RunView, { forms, page, mod
 
 /** The questions people are asked now, and the status message for them. */
 interface Asked {
-  requests: Record<string, ElicitationRequest>;
+  requests: InputRequests;
   note?: string | undefined;
 }
 
-const elicitation = (params: PersonRequest): ElicitationRequest => ({ method: "elicitation/create", params });
+const elicitation = (params: PersonRequest) => ({ method: "elicitation/create" as const, params });
 
 /** Returns the questions to the model of a client that lends it. */
 async function modelRequests({ runs, principal, view, client }: TaskRequest): Promise<InputRequests> {
