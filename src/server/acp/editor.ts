@@ -1,21 +1,6 @@
 /** Serves an editor over the Agent Client Protocol: a session is a thread, a prompt is a run or a message to it. */
 import { randomUUID } from "node:crypto";
-import {
-  type AgentConnection,
-  type ClientCapabilities,
-  type InitializeResponse,
-  type ListSessionsRequest,
-  type ListSessionsResponse,
-  type LoadSessionRequest,
-  type McpServer,
-  type NewSessionRequest,
-  PROTOCOL_VERSION,
-  RequestError,
-  type SessionUpdate,
-  type Stream,
-  agent,
-  methods,
-} from "@agentclientprotocol/sdk";
+import * as acp from "@agentclientprotocol/sdk";
 import { isoTime, monotonicClock } from "../../core/clock.ts";
 import { DeepAgentError } from "../../core/errors.ts";
 import { type IdSource, randomId } from "../../core/ids.ts";
@@ -24,10 +9,10 @@ import { displayText, oneLine } from "../../core/text.ts";
 import { type Principal, type Run, type RunSummary, nameOf } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { GOAL_COMMAND, goalOf } from "./goal.ts";
-import type { Desk, Editor } from "./people.ts";
+import type { Editor } from "./people.ts";
 import { taskOf } from "./prompt.ts";
 import { strictRequests } from "./requests.ts";
-import { MAX_REPLAYED, Session, type SessionDesk } from "./session.ts";
+import { MAX_REPLAYED, Session } from "./session.ts";
 import { messageOf } from "./updates.ts";
 
 /** Sessions in one answer. */
@@ -39,7 +24,7 @@ export interface EditorDeps {
   principal: Principal;
   logger: Logger;
   /** Opens the runs of a folder, whose agents also get these MCP servers. */
-  open: (folder: string, servers: readonly McpServer[]) => Promise<OpenedFolder>;
+  open: (folder: string, servers: readonly acp.McpServer[]) => Promise<OpenedFolder>;
   /** The runs of all folders, to look at. */
   runs: () => Promise<PrincipalRuns>;
   /** The folder that a run works in. */
@@ -63,7 +48,7 @@ export type OpenedFolder =
   | { ok: false; problem: string };
 
 /** Serves until the editor leaves; then nothing is shown any more, and the runs are kept. */
-export async function serveEditor(deps: EditorDeps, stream: Stream): Promise<void> {
+export async function serveEditor(deps: EditorDeps, stream: acp.Stream): Promise<void> {
   const served = new EditorServer(deps);
   const connection = served.connect(strictRequests(stream));
   await connection.closed.catch((error: unknown) => deps.logger.info("acp.closed", { error }));
@@ -73,21 +58,22 @@ export async function serveEditor(deps: EditorDeps, stream: Stream): Promise<voi
 class EditorServer {
   readonly #deps: EditorDeps;
   readonly #sessions = new Map<string, Session>();
-  #capabilities: ClientCapabilities = {};
-  #connection: AgentConnection | undefined;
+  #capabilities: acp.ClientCapabilities = {};
+  #connection: acp.AgentConnection | undefined;
 
   constructor(deps: EditorDeps) {
     this.#deps = deps;
   }
 
-  connect(stream: Stream): AgentConnection {
-    const { session } = methods.agent;
-    const app = agent({ name: "deepagent-mcp" })
-      .onRequest(methods.agent.initialize, ({ params }) => {
+  connect(stream: acp.Stream): acp.AgentConnection {
+    const { session, initialize, authenticate } = acp.methods.agent;
+    const app = acp
+      .agent({ name: "deepagent-mcp" })
+      .onRequest(initialize, ({ params }) => {
         this.#capabilities = params.clientCapabilities ?? {};
         return this.#abilities();
       })
-      .onRequest(methods.agent.authenticate, () => {
+      .onRequest(authenticate, () => {
         throw refusal("This agent needs no log-in. Keys of models are set with: deepagent-mcp keys set NAME");
       })
       .onRequest(session.new, ({ params }) => this.#guarded(() => this.#new(params)))
@@ -115,9 +101,9 @@ class EditorServer {
     this.#sessions.clear();
   }
 
-  #abilities(): InitializeResponse {
+  #abilities(): acp.InitializeResponse {
     return {
-      protocolVersion: PROTOCOL_VERSION,
+      protocolVersion: acp.PROTOCOL_VERSION,
       agentInfo: { name: "deepagent-mcp", title: "Deep Agent", version: this.#deps.version },
       agentCapabilities: {
         loadSession: true,
@@ -129,7 +115,7 @@ class EditorServer {
     };
   }
 
-  async #new({ cwd, mcpServers }: NewSessionRequest): Promise<{ sessionId: string }> {
+  async #new({ cwd, mcpServers }: acp.NewSessionRequest): Promise<{ sessionId: string }> {
     const opened = await this.#open(cwd, mcpServers);
     const sessionId = (this.#deps.newId ?? randomId)("thr");
     this.#add(sessionId, opened, false);
@@ -138,7 +124,7 @@ class EditorServer {
     return { sessionId };
   }
 
-  async #load({ sessionId, cwd, mcpServers }: LoadSessionRequest): Promise<Record<string, never>> {
+  async #load({ sessionId, cwd, mcpServers }: acp.LoadSessionRequest): Promise<Record<string, never>> {
     const opened = await this.#open(cwd, mcpServers);
     const { principal, folderOf } = this.#deps;
     const found = await opened.runs.summaries(principal, { threadId: sessionId }, { limit: MAX_REPLAYED });
@@ -167,7 +153,7 @@ class EditorServer {
     return this.#update(sessionId, { sessionUpdate: "available_commands_update", availableCommands });
   }
 
-  async #list({ cwd, cursor }: ListSessionsRequest): Promise<ListSessionsResponse> {
+  async #list({ cwd, cursor }: acp.ListSessionsRequest): Promise<acp.ListSessionsResponse> {
     const { principal, folderOf } = this.#deps;
     const runs = await this.#deps.runs();
     const page = { limit: LISTED + 1, ...(typeof cursor === "string" ? { before: cursor } : {}) };
@@ -188,7 +174,7 @@ class EditorServer {
     return { sessions, ...(last === undefined ? {} : { nextCursor: last }) };
   }
 
-  async #open(cwd: string, servers: readonly McpServer[]): Promise<Extract<OpenedFolder, { ok: true }>> {
+  async #open(cwd: string, servers: readonly acp.McpServer[]): Promise<Extract<OpenedFolder, { ok: true }>> {
     const opened = await this.#deps.open(cwd, servers);
     if (!opened.ok) throw refusal(opened.problem);
     return opened;
@@ -196,7 +182,7 @@ class EditorServer {
 
   #add(sessionId: string, opened: Extract<OpenedFolder, { ok: true }>, hasThread: boolean): Session {
     const { principal, logger, openCommand } = this.#deps;
-    const desk: Desk = {
+    const desk = {
       sessionId,
       cwd: opened.folder,
       runs: opened.runs,
@@ -205,38 +191,34 @@ class EditorServer {
       logger,
       clock: monotonicClock,
       openCommand,
-      say: (text) => this.#say(sessionId, text),
+      say: (text: string) => this.#say(sessionId, text),
+      update: (change: acp.SessionUpdate) => this.#update(sessionId, change),
     };
-    const update: SessionDesk["update"] = (change) => this.#update(sessionId, change);
-    const session = new Session({ ...desk, update }, { hasThread, note: opened.note });
+    const session = new Session(desk, { hasThread, note: opened.note });
     this.#sessions.set(sessionId, session);
     return session;
   }
 
   #editor(): Editor {
-    const { session, elicitation } = methods.client;
+    const { session, elicitation } = acp.methods.client;
     const { client } = this.#connected();
-    return {
-      permission: (request, cancellationSignal) =>
-        client.request(session.requestPermission, request, { cancellationSignal, stopWaitingOnCancel: true }),
-      ...(this.#capabilities.elicitation?.form
-        ? {
-            form: (request, cancellationSignal) =>
-              client.request(elicitation.create, request, { cancellationSignal, stopWaitingOnCancel: true }),
-          }
-        : {}),
-    };
+    const until = (cancellationSignal: AbortSignal) => ({ cancellationSignal, stopWaitingOnCancel: true });
+    const permission: Editor["permission"] = (request, signal) =>
+      client.request(session.requestPermission, request, until(signal));
+    const form: Editor["form"] = (request, signal) =>
+      client.request(elicitation.create, request, until(signal));
+    return this.#capabilities.elicitation?.form ? { permission, form } : { permission };
   }
 
   #say(sessionId: string, text: string): Promise<void> {
     return this.#update(sessionId, messageOf("agent_message_chunk", `\n\n${text}\n\n`, randomUUID()));
   }
 
-  async #update(sessionId: string, update: SessionUpdate): Promise<void> {
-    await this.#connected().client.notify(methods.client.session.update, { sessionId, update });
+  async #update(sessionId: string, update: acp.SessionUpdate): Promise<void> {
+    await this.#connected().client.notify(acp.methods.client.session.update, { sessionId, update });
   }
 
-  #connected(): AgentConnection {
+  #connected(): acp.AgentConnection {
     if (this.#connection === undefined) throw new Error("The editor is not connected yet.");
     return this.#connection;
   }
@@ -246,19 +228,19 @@ class EditorServer {
     try {
       return await work();
     } catch (error) {
-      if (error instanceof RequestError) throw error;
+      if (error instanceof acp.RequestError) throw error;
       this.#deps.logger.warn("acp.request_failed", { error });
       if (error instanceof DeepAgentError)
-        throw new RequestError(INTERNAL_ERROR, error.message, { reason: error.code });
-      throw new RequestError(INTERNAL_ERROR, "The request failed. The log of the agent says why.");
+        throw new acp.RequestError(INTERNAL_ERROR, error.message, { reason: error.code });
+      throw new acp.RequestError(INTERNAL_ERROR, "The request failed. The log of the agent says why.");
     }
   }
 }
 
 const [INVALID_PARAMS, INTERNAL_ERROR] = [-32_602, -32_603];
 
-const refusal = (message: string): RequestError => new RequestError(INVALID_PARAMS, message);
-const unknownSession = (sessionId: string): RequestError =>
-  Object.assign(RequestError.sessionNotFound(sessionId), {
+const refusal = (message: string): acp.RequestError => new acp.RequestError(INVALID_PARAMS, message);
+const unknownSession = (sessionId: string): acp.RequestError =>
+  Object.assign(acp.RequestError.sessionNotFound(sessionId), {
     message: "There is no such session. session/list names those of the folder; session/new begins one.",
   });

@@ -1,14 +1,7 @@
 /** Asks the person at an editor for approvals and answers, and stores what they say. */
-import type {
-  CreateElicitationRequest,
-  CreateElicitationResponse,
-  PermissionOption,
-  PermissionOptionKind,
-  RequestPermissionRequest,
-  RequestPermissionResponse,
-  ToolCallContent,
-} from "@agentclientprotocol/sdk";
+import type * as acp from "@agentclientprotocol/sdk";
 import type { Clock } from "../../core/clock.ts";
+import { defined } from "../../core/defined.ts";
 import type { Logger } from "../../core/logger.ts";
 import { displayBlock } from "../../core/text.ts";
 import type { Approval, OpenQuestion, PersonDecision, Principal } from "../../runs/run.ts";
@@ -31,9 +24,15 @@ const BY = "acp";
 
 /** The dialogs of an editor. */
 export interface Editor {
-  permission(request: RequestPermissionRequest, signal: AbortSignal): Promise<RequestPermissionResponse>;
+  permission(
+    request: acp.RequestPermissionRequest,
+    signal: AbortSignal,
+  ): Promise<acp.RequestPermissionResponse>;
   /** Absent: it has no forms. */
-  form?: (request: CreateElicitationRequest, signal: AbortSignal) => Promise<CreateElicitationResponse>;
+  form?: (
+    request: acp.CreateElicitationRequest,
+    signal: AbortSignal,
+  ) => Promise<acp.CreateElicitationResponse>;
 }
 
 export interface Desk {
@@ -49,10 +48,11 @@ export interface Desk {
   readonly openCommand: (runId: string) => string;
   /** Tells the person something in the conversation. */
   say(text: string): Promise<void>;
+  update(update: acp.SessionUpdate): Promise<void>;
 }
 
 const OPTIONS: Readonly<
-  Record<PersonDecision["type"], { kind: PermissionOptionKind; name: string } | undefined>
+  Record<PersonDecision["type"], { kind: acp.PermissionOptionKind; name: string } | undefined>
 > = {
   approve: { kind: "allow_once", name: "Allow" },
   approve_same: { kind: "allow_always", name: "Always allow in this run" },
@@ -74,7 +74,7 @@ export async function askPermission(
   const elsewhere = call.isWhole ? [] : [textContent(notWhole(desk.openCommand(runId)))];
   const content = [...contentOf(approval, call, desk.cwd), ...elsewhere];
   const toolCall = updates.asked(approval, call.summary, content);
-  let response: RequestPermissionResponse;
+  let response: acp.RequestPermissionResponse;
   try {
     response = await desk.editor.permission({ sessionId: desk.sessionId, toolCall, options }, signal);
   } catch (error) {
@@ -97,21 +97,20 @@ export async function askPermission(
   if (!decided.ok) await desk.say(decided.message);
 }
 
-type Option = PermissionOption & { optionId: "approve" | "approve_same" | "reject" };
+type Option = acp.PermissionOption & { optionId: "approve" | "approve_same" | "reject" };
 
 function optionFor(decision: PersonDecision["type"], { same }: Approval): Option[] {
   const option = OPTIONS[decision];
   if (option === undefined || decision === "edit") return [];
-  const name =
-    decision === "approve_same" && same !== undefined ? `${option.name}: ${same.text}` : option.name;
-  return [{ optionId: decision, kind: option.kind, name: displayBlock(name) }];
+  const what = decision === "approve_same" && same !== undefined ? `: ${same.text}` : "";
+  return [{ optionId: decision, kind: option.kind, name: displayBlock(option.name + what) }];
 }
 
 function contentOf(
   approval: Approval,
   { destination, detail }: ReturnType<typeof shownCall>,
   cwd: string,
-): ToolCallContent[] {
+): acp.ToolCallContent[] {
   const { agent, preview, args } = approval;
   const who = agent.length === 0 ? [] : [`${whoAsks(agent)} asks.`];
   const above = [...who, ...destination].map((line) => textContent(line));
@@ -135,18 +134,16 @@ export async function askQuestion(question: OpenQuestion, desk: Desk, signal: Ab
   let problem: string | undefined;
   if (form === undefined) return false;
   for (let attempt = 0; attempt < MAX_ATTEMPTS && !signal.aborted; attempt += 1) {
-    const place = { runId, position: 1, total: 1, ...(problem === undefined ? {} : { problem }) };
+    const place = { runId, position: 1, total: 1, ...defined({ problem }) };
     const request = questionForm(question, place, { urls: false, lists: true });
     if (request.mode === "url") return false;
     const asked = clock();
-    const { sessionId } = desk;
     const { message, requestedSchema } = request;
-    const response = await form({ mode: "form", sessionId, message, requestedSchema }, signal).catch(
-      (error: unknown) => {
-        logger.debug("acp.form_not_answered", { runId, questionId: question.id, error });
-        return undefined;
-      },
-    );
+    const shown = form({ mode: "form", sessionId: desk.sessionId, message, requestedSchema }, signal);
+    const response = await shown.catch((error: unknown) => {
+      logger.debug("acp.form_not_answered", { runId, questionId: question.id, error });
+      return undefined;
+    });
     if (response === undefined) return signal.aborted;
     if (response.action !== "accept" && response.action !== "decline") return false;
     const content = "content" in response ? response.content : undefined;
@@ -178,12 +175,8 @@ export function questionText(question: OpenQuestion, { openCommand }: Desk): str
 }
 
 /** True if one text can answer the question. */
-export const canReply = ({ question }: OpenQuestion): boolean => {
-  const fields = fieldsOf(question);
-  return question.kind !== "elicitation" || question.mode !== "url"
-    ? fields === undefined || fields.length === 1
-    : false;
-};
+export const canReply = ({ question }: OpenQuestion): boolean =>
+  !(question.kind === "elicitation" && question.mode === "url") && (fieldsOf(question)?.length ?? 1) === 1;
 
 /** Stores a message as the answer to a question. `undefined`: it was; otherwise the problem with it. */
 export async function replyTo(

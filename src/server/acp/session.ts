@@ -4,9 +4,10 @@ import { defined } from "../../core/defined.ts";
 import { DeepAgentError } from "../../core/errors.ts";
 import type { RunEvent } from "../../runs/events.ts";
 import { GOAL_NOT_USED } from "../../runs/goal.ts";
-import { type OpenQuestion, type Run, type RunView, isFinal } from "../../runs/run.ts";
+import { type OpenQuestion, type Run, type RunView, isFinal, isQuestion, waitingIn } from "../../runs/run.ts";
 import { goalCommand, goalReply } from "./goal.ts";
 import { type Desk, askPermission, askQuestion, canReply, questionText, replyTo } from "./people.ts";
+import { withAnswer } from "../views/spoken.ts";
 import { RunUpdates, messageOf } from "./updates.ts";
 
 /** A shorter text of an event is whole. */
@@ -20,8 +21,6 @@ interface Message {
   goal: readonly string[] | undefined;
 }
 
-export type SessionDesk = Desk & { update(update: SessionUpdate): Promise<void> };
-
 interface Following {
   runId: string;
   /** Resolves with the run once it has ended; `undefined`: the session was closed before. */
@@ -31,7 +30,7 @@ interface Following {
 }
 
 export class Session {
-  readonly #desk: SessionDesk;
+  readonly #desk: Desk;
   readonly #closing = new AbortController();
   #following: Following | undefined;
   /** True if a run has made the thread. */
@@ -50,7 +49,7 @@ export class Session {
   /** Sentence to be said once, with the first prompt. */
   #note: string | undefined;
 
-  constructor(desk: SessionDesk, { hasThread, note }: { hasThread: boolean; note?: string | undefined }) {
+  constructor(desk: Desk, { hasThread, note }: { hasThread: boolean; note?: string | undefined }) {
     this.#desk = desk;
     this.#hasThread = hasThread;
     this.#note = note;
@@ -189,16 +188,7 @@ export class Session {
       if (own >= 0 && event.seq > until) this.#own.splice(own, 1);
       else return [messageOf("user_message_chunk", text, messageId)];
     }
-    return updates.of(await this.#whole(event));
-  }
-
-  /** The journal has the beginning of a long answer. */
-  async #whole(event: RunEvent): Promise<RunEvent> {
-    if (event.kind !== "run_completed") return event;
-    const { runs, principal } = this.#desk;
-    const view = await runs.view(principal, event.runId);
-    const { answer = event.data.answer } = view?.run ?? {};
-    return { ...event, data: { ...event.data, answer } };
+    return updates.of(await withAnswer(event, this.#desk.principal, this.#desk.runs));
   }
 
   /** Asks for what waits, and closes the dialog of what was decided elsewhere. */
@@ -210,23 +200,17 @@ export class Session {
       return dialogs.get(event.data.questionId)?.abort();
     }
     if (event.kind !== "approval_requested" && event.kind !== "question_asked") return;
-    const view = await runs.view(principal, event.runId);
+    const { runId, data } = event;
+    const id = "approvalId" in data ? data.approvalId : data.questionId;
+    const view = await runs.view(principal, runId);
+    const waiting = view && waitingIn(view).find((one) => one.id === id);
+    if (waiting === undefined) return;
     const dialog = new AbortController();
-    const asks = (id: string, work: (signal: AbortSignal) => Promise<unknown>): void => {
-      dialogs.set(id, dialog);
-      work(dialog.signal).catch((error: unknown) =>
-        this.#desk.logger.warn("acp.not_asked", { runId: event.runId, id, error }),
-      );
-    };
-    const isPending = ({ status }: { status: string }): boolean => status === "pending";
-    if (event.kind === "approval_requested") {
-      const approval = view?.approvals.filter(isPending).find(({ id }) => id === event.data.approvalId);
-      if (approval !== undefined)
-        asks(approval.id, (signal) => askPermission(approval, updates, this.#desk, signal));
-      return;
-    }
-    const question = view?.questions.filter(isPending).find(({ id }) => id === event.data.questionId);
-    if (question !== undefined) asks(question.id, (signal) => this.#ask(question, signal));
+    dialogs.set(id, dialog);
+    const asking = isQuestion(waiting)
+      ? this.#ask(waiting, dialog.signal)
+      : askPermission(waiting, updates, this.#desk, dialog.signal);
+    asking.catch((error: unknown) => this.#desk.logger.warn("acp.not_asked", { runId, id, error }));
   }
 
   /** Ends the turn with the question if the editor has no form, and the next message answers it. */

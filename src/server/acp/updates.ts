@@ -1,12 +1,7 @@
 /** Turns the journal of a run into the updates of an editor's session. */
 import { join } from "node:path";
-import type {
-  PlanEntry,
-  SessionUpdate,
-  ToolCallContent,
-  ToolCallLocation,
-  ToolKind,
-} from "@agentclientprotocol/sdk";
+import type * as acp from "@agentclientprotocol/sdk";
+import { defined } from "../../core/defined.ts";
 import { displayText } from "../../core/text.ts";
 import { type RunEvent, type RunEventKind, stepOf } from "../../runs/events.ts";
 import { findingText } from "../../runs/goal.ts";
@@ -15,7 +10,7 @@ import { type AgentPath, type Approval, agentName, endedEarly } from "../../runs
 import { type Said, Spoken } from "../views/spoken.ts";
 import { diffContent, textContent } from "./diffs.ts";
 
-const KINDS: Readonly<Record<string, ToolKind>> = {
+const KINDS: Readonly<Record<string, acp.ToolKind>> = {
   ls: "read",
   read_file: "read",
   glob: "search",
@@ -33,13 +28,13 @@ const KINDS: Readonly<Record<string, ToolKind>> = {
 const SHOWN_OTHERWISE: ReadonlySet<string> = new Set(["write_todos", "ask_user"]);
 const WORKSPACE = "/workspace/";
 
-const kindOf = (tool: string): ToolKind => KINDS[tool] ?? "other";
+const kindOf = (tool: string): acp.ToolKind => KINDS[tool] ?? "other";
 
 /** Path of a file of the workspace on this machine; other files keep their virtual path. */
 export const pathIn = (cwd: string, path: string): string =>
   path.startsWith(WORKSPACE) ? join(cwd, path.slice(WORKSPACE.length)) : path;
 
-const locationsOf = (cwd: string, path: unknown): { locations?: ToolCallLocation[] } =>
+const locationsOf = (cwd: string, path: unknown): { locations?: acp.ToolCallLocation[] } =>
   typeof path === "string" && path.startsWith(WORKSPACE) ? { locations: [{ path: pathIn(cwd, path) }] } : {};
 
 type EventOf<K extends RunEventKind> = Extract<RunEvent, { kind: K }>;
@@ -57,20 +52,18 @@ export class RunUpdates {
     this.#cwd = cwd;
   }
 
-  of(event: RunEvent): SessionUpdate[] {
-    if (event.kind === "run_completed")
-      return [...this.#spoken.answered(event).flatMap((part) => said(part, "")), ...endOf(event)];
-    if (event.kind === "model_called" && event.agent.length === 0 && event.data.purpose === undefined)
-      return this.#spoken.told(event).flatMap((part) => said(part));
-    return [...this.#spoken.next().flatMap((part) => said(part)), ...this.#updatesOf(event)];
+  of(event: RunEvent): acp.SessionUpdate[] {
+    // Others follow any message but the answer.
+    const end = event.kind === "run_completed" ? "" : BETWEEN;
+    return [...this.#spoken.of(event).flatMap((part) => said(part, end)), ...this.#updatesOf(event)];
   }
 
   /** A text of the agent that is being written. */
-  live(text: LiveText): SessionUpdate[] {
-    return this.#spoken.live(text).flatMap((part) => said(part));
+  live(text: LiveText): acp.SessionUpdate[] {
+    return this.#spoken.live(text).flatMap((part) => said(part, BETWEEN));
   }
 
-  #updatesOf(event: RunEvent): SessionUpdate[] {
+  #updatesOf(event: RunEvent): acp.SessionUpdate[] {
     switch (event.kind) {
       case "todos":
         return event.agent.length > 0 ? [] : [{ sessionUpdate: "plan", entries: planOf(event) }];
@@ -83,7 +76,7 @@ export class RunUpdates {
       case "approval_decided":
         return this.#settled(event);
       case "subagent_started":
-        return this.#update(callerOf(event), { title: shown(agentName(lastOf(event))) });
+        return this.#update(callerOf(event), { title: displayText(agentName(lastOf(event))) });
       case "subagent_finished":
         return this.#update(callerOf(event), { content: [textContent(event.data.report)] });
       case "goal_judged":
@@ -93,13 +86,15 @@ export class RunUpdates {
       case "model_retry":
       case "compacted":
         return thought(stepOf(event) ?? "", event);
+      case "run_completed":
+        return endOf(event);
       default:
         return [];
     }
   }
 
   /** The entry of a call that a person is asked about. */
-  asked(approval: Approval, title: string, content: ToolCallContent[]) {
+  asked(approval: Approval, title: string, content: acp.ToolCallContent[]) {
     return {
       toolCallId: entryOf(approval.runId, approval.id),
       title,
@@ -113,7 +108,7 @@ export class RunUpdates {
   }
 
   /** The call of a decided approval begins next, or has ended unless it was approved. */
-  #settled({ runId, agent, data }: EventOf<"approval_decided">): SessionUpdate[] {
+  #settled({ runId, agent, data }: EventOf<"approval_decided">): acp.SessionUpdate[] {
     const toolCallId = entryOf(runId, data.approvalId);
     if (data.decision === "withdrawn")
       return [{ sessionUpdate: "tool_call_update", toolCallId, status: "failed" }];
@@ -122,7 +117,7 @@ export class RunUpdates {
     return [];
   }
 
-  #started({ runId, seq, agent, data }: EventOf<"tool_started">): SessionUpdate[] {
+  #started({ runId, seq, agent, data }: EventOf<"tool_started">): acp.SessionUpdate[] {
     const { tool, summary, callId } = data;
     if (SHOWN_OTHERWISE.has(tool)) return [];
     const asked = this.#decided.get(keyOf(agent, tool))?.shift();
@@ -130,18 +125,16 @@ export class RunUpdates {
     this.#calls.set(keyOf(agent, callId), toolCallId);
     const call = {
       toolCallId,
-      title: shown([...agent.slice(-1).map(agentName), summary].join(": ")),
+      title: displayText([...agent.slice(-1).map(agentName), summary].join(": ")),
       name: tool,
       kind: kindOf(tool),
       status: "in_progress" as const,
       ...locationsOf(this.#cwd, PATH.exec(summary)?.[1]),
     };
-    return asked === undefined
-      ? [{ sessionUpdate: "tool_call", ...call }]
-      : [{ sessionUpdate: "tool_call_update", ...call }];
+    return [{ sessionUpdate: asked === undefined ? "tool_call" : "tool_call_update", ...call }];
   }
 
-  #finished({ agent, data }: EventOf<"tool_finished">): SessionUpdate[] {
+  #finished({ agent, data }: EventOf<"tool_finished">): acp.SessionUpdate[] {
     const { callId, tool, summary } = data;
     const key = keyOf(agent, callId);
     if (!this.#calls.has(key)) {
@@ -152,27 +145,28 @@ export class RunUpdates {
     return this.#update(key, {
       status: data.status === "success" ? "completed" : "failed",
       // A subagent has told its report.
-      ...(tool === "task" && data.status === "success" ? {} : { content: [textContent(shown(summary))] }),
+      ...(tool === "task" && data.status === "success"
+        ? {}
+        : { content: [textContent(displayText(summary))] }),
     });
   }
 
-  #changed({ agent, data: { callId, path, diff } }: EventOf<"file_changed">): SessionUpdate[] {
-    const content = diff === undefined ? {} : { content: diffContent(diff, pathIn(this.#cwd, path)) };
-    return this.#update(keyOf(agent, callId), { ...content, ...locationsOf(this.#cwd, path) });
+  #changed({ agent, data: { callId, path, diff } }: EventOf<"file_changed">): acp.SessionUpdate[] {
+    const content = diff === undefined ? undefined : diffContent(diff, pathIn(this.#cwd, path));
+    return this.#update(keyOf(agent, callId), { ...defined({ content }), ...locationsOf(this.#cwd, path) });
   }
 
-  #update(key: string, changed: Omit<ToolCallChange, "toolCallId" | "sessionUpdate">): SessionUpdate[] {
+  #update(key: string, changed: Omit<ToolCallChange, "toolCallId" | "sessionUpdate">): acp.SessionUpdate[] {
     const toolCallId = this.#calls.get(key);
     return toolCallId === undefined ? [] : [{ sessionUpdate: "tool_call_update", toolCallId, ...changed }];
   }
 }
 
-type ToolCallChange = Extract<SessionUpdate, { sessionUpdate: "tool_call_update" }>;
+type ToolCallChange = Extract<acp.SessionUpdate, { sessionUpdate: "tool_call_update" }>;
 
 /** The path of a file in the line about a call. */
 const PATH = /^\S+ (\/workspace\/.*)$/;
 
-const shown = (text: string): string => displayText(text);
 const entryOf = (runId: string, name: string): string => `${runId}:${name}`;
 const keyOf = (agent: AgentPath, name: string): string =>
   JSON.stringify([...agent.map(({ callId }) => callId), name]);
@@ -183,30 +177,27 @@ const callerOf = ({ agent, data }: EventOf<"subagent_started" | "subagent_finish
 const lastOf = ({ agent, data }: EventOf<"subagent_started">): AgentPath[number] =>
   agent.at(-1) ?? { callId: data.callId, name: data.name, task: data.description };
 
-/** `end`: stands behind a message that others follow. */
-function said({ id, text, isLast }: Said, end = "\n\n"): SessionUpdate[] {
-  const shown = isLast ? `${text}${end}` : text;
-  return shown === "" ? [] : [messageOf("agent_message_chunk", shown, id)];
+/** Stands between messages. */
+const BETWEEN = "\n\n";
+
+function said({ id, text, isLast }: Said, end: string): acp.SessionUpdate[] {
+  const whole = isLast ? text + end : text;
+  return whole === "" ? [] : [messageOf("agent_message_chunk", whole, id)];
 }
-const thought = (text: string, { runId, seq }: RunEvent): SessionUpdate[] =>
+const thought = (text: string, { runId, seq }: RunEvent): acp.SessionUpdate[] =>
   text === "" ? [] : [messageOf("agent_thought_chunk", `${displayText(text)}\n`, `${runId}:${seq}`)];
 
 export const messageOf = (
   sessionUpdate: "user_message_chunk" | "agent_message_chunk" | "agent_thought_chunk",
   text: string,
   messageId: string,
-): SessionUpdate => ({ sessionUpdate, content: { type: "text", text }, messageId });
+): acp.SessionUpdate => ({ sessionUpdate, content: { type: "text", text }, messageId });
 
-const endOf = (event: EventOf<"run_completed">): SessionUpdate[] =>
-  event.data.stopReason === undefined
-    ? []
-    : [
-        messageOf(
-          "agent_message_chunk",
-          `\n\n_This run ${endedEarly(event.data.stopReason)}._`,
-          `${event.runId}:${event.seq}`,
-        ),
-      ];
+function endOf({ runId, seq, data: { stopReason } }: EventOf<"run_completed">): acp.SessionUpdate[] {
+  if (stopReason === undefined) return [];
+  const text = `\n\n_This run ${endedEarly(stopReason)}._`;
+  return [messageOf("agent_message_chunk", text, `${runId}:${seq}`)];
+}
 
-const planOf = ({ data }: EventOf<"todos">): PlanEntry[] =>
-  data.todos.map(({ content, status }) => ({ content: shown(content), status, priority: "medium" }));
+const planOf = ({ data }: EventOf<"todos">): acp.PlanEntry[] =>
+  data.todos.map(({ content, status }) => ({ content: displayText(content), status, priority: "medium" }));

@@ -27,7 +27,7 @@ import type { ServerDeps } from "../contracts/deps.ts";
 import { takeAnswer } from "../delivery/answers.ts";
 import { approvalForm } from "../views/approval-form.ts";
 import { questionForm } from "../views/question-form.ts";
-import { type Sent, Spoken } from "../views/spoken.ts";
+import { type Sent, Spoken, withAnswer } from "../views/spoken.ts";
 import { RunEvents, type SentEvent } from "./events.ts";
 
 /** Longest id of a program. */
@@ -126,10 +126,11 @@ interface Begun extends Seen {
 async function begin(request: Request, send: Send): Promise<Begun> {
   const { input, runs, principal, seen } = request;
   if (input.threadId.length > MAX_ID || input.runId.length > MAX_ID)
-    throw new DeepAgentError("invalid_input", `threadId and runId have at most ${MAX_ID} characters.`);
+    throw invalid(`threadId and runId have at most ${MAX_ID} characters.`);
   const thread = threadOf(principal, input.threadId);
   // Looking at a run that is named needs no more than starting it.
-  const existing = await newestIn({ runs, principal }, thread);
+  const [newest] = await runs.summaries(principal, { threadId: thread }, { limit: 1 });
+  const existing = newest && (await runs.view(principal, newest.id));
   if (input.resume !== undefined && input.resume.length > 0) {
     if (existing === undefined || isFinal(existing.run.status))
       throw new DeepAgentError(
@@ -165,32 +166,23 @@ const threadOf = (principal: Principal, id: string): string =>
     .digest("base64url")
     .slice(0, 24)}`;
 
-async function newestIn(
-  { runs, principal }: Pick<Request, "runs" | "principal">,
-  threadId: string,
-): Promise<RunView | undefined> {
-  const [newest] = await runs.summaries(principal, { threadId }, { limit: 1 });
-  return newest && runs.view(principal, newest.id);
-}
-
 /** The newest message of the person; the thread has those before it. */
 function taskOf({ messages }: RunAgentInput): string {
   const last = messages.at(-1);
   const content = last?.role === "user" ? last.content : undefined;
   const parts = typeof content === "string" ? [{ type: "text" as const, text: content }] : (content ?? []);
   const other = parts.find(({ type }) => type !== "text");
-  if (other !== undefined)
-    throw new DeepAgentError("invalid_input", `Parts of type "${other.type}" are not read. Send text.`);
+  if (other !== undefined) throw invalid(`Parts of type "${other.type}" are not read. Send text.`);
   const text = parts
     .map((part) => (part.type === "text" ? part.text : ""))
     .join("\n")
     .trim();
-  if (text === "")
-    throw new DeepAgentError("invalid_input", "The last message must be one of the user with a text.");
-  if (text.length > MAX_TASK)
-    throw new DeepAgentError("invalid_input", `The message has more than ${MAX_TASK} characters.`);
+  if (text === "") throw invalid("The last message must be one of the user with a text.");
+  if (text.length > MAX_TASK) throw invalid(`The message has more than ${MAX_TASK} characters.`);
   return text;
 }
+
+const invalid = (problem: string): DeepAgentError => new DeepAgentError("invalid_input", problem);
 
 const Goal = z.looseObject({ goal: z.array(z.string()).optional() });
 
@@ -239,8 +231,7 @@ async function follow(request: Request, begun: Begun, send: Send): Promise<SentE
         continue;
       }
       after = event.seq;
-      const whole = event.kind === "run_completed" ? await withAnswer(event, request) : event;
-      for (const one of events.of(whole)) await send(one);
+      for (const one of events.of(await withAnswer(event, principal, runs))) await send(one);
       request.seen.set(begun.runId, { after, sent: spoken.sent });
       isAsked = event.kind === "approval_requested" || event.kind === "question_asked";
       if (isAsked) break;
@@ -274,25 +265,11 @@ class Patience {
   }
 }
 
-type Completed = Extract<Parameters<RunEvents["of"]>[0], { kind: "run_completed" }>;
-
-/** The journal has the beginning of a long answer. */
-async function withAnswer(
-  event: Completed,
-  { runs, principal }: Pick<Request, "runs" | "principal">,
-): Promise<Completed> {
-  const { answer: text = event.data.answer } = (await runs.view(principal, event.runId))?.run ?? {};
-  return { ...event, data: { ...event.data, answer: text } };
-}
-
 function endOf({ run }: RunView): Pick<Extract<SentEvent, { type: "RUN_FINISHED" }>, "outcome" | "result"> {
   if (run.failure !== undefined) throw new DeepAgentError(run.failure.reason, run.failure.message);
-  const result = {
-    runId: run.id,
-    status: run.status,
-    ...(run.stopReason ? { stopReason: run.stopReason } : {}),
-  };
-  return { result, outcome: { type: run.status === "cancelled" ? "cancelled" : "success" } };
+  const { id: runId, status, stopReason } = run;
+  const outcome = { type: status === "cancelled" ? ("cancelled" as const) : ("success" as const) };
+  return { result: { runId, status, ...defined({ stopReason }) }, outcome };
 }
 
 /** A request as an interrupt, with the form that every other surface shows: the answer is for what its message shows. */

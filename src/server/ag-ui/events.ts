@@ -27,10 +27,7 @@ export class RunEvents {
   }
 
   of(event: RunEvent): SentEvent[] {
-    if (event.kind === "run_completed") return this.#said(this.#spoken.answered(event));
-    if (event.kind === "model_called" && event.agent.length === 0 && event.data.purpose === undefined)
-      return this.#said(this.#spoken.told(event));
-    return [...this.#said(this.#spoken.next()), ...this.#eventsOf(event)];
+    return [...this.#said(this.#spoken.of(event)), ...this.#eventsOf(event)];
   }
 
   /** A text of the agent that is being written. */
@@ -60,27 +57,16 @@ export class RunEvents {
   #eventsOf(event: RunEvent): SentEvent[] {
     switch (event.kind) {
       case "model_called":
-        return event.data.purpose === undefined ? said(event.data.text, event) : [];
+        return event.agent.length > 0 && event.data.purpose === undefined ? said(event.data.text, event) : [];
       case "todos":
-        return event.agent.length > 0
-          ? []
-          : [{ type: "STATE_SNAPSHOT", snapshot: { runId: event.runId, todos: event.data.todos } }];
+        if (event.agent.length > 0) return [];
+        return [{ type: "STATE_SNAPSHOT", snapshot: { runId: event.runId, todos: event.data.todos } }];
       case "tool_started":
         return this.#started(event);
       case "tool_finished":
         return this.#finished(event);
       case "subagent_started":
-        return [
-          {
-            type: "SUBAGENT_STARTED",
-            subagentRunId: subagentOf(event, event.agent),
-            name: event.data.name,
-            description: event.data.description,
-            ...(event.agent.length > 1
-              ? { parentSubagentRunId: subagentOf(event, event.agent.slice(0, -1)) }
-              : {}),
-          },
-        ];
+        return [begun(event)];
       case "subagent_finished":
         return ended(event);
       case "file_changed":
@@ -136,6 +122,14 @@ function said(text: string, event: RunEvent): SentEvent[] {
     { type: "TEXT_MESSAGE_END", messageId, ...by(event) },
   ];
 }
+
+const begun = (event: EventOf<"subagent_started">): SentEvent => ({
+  type: "SUBAGENT_STARTED",
+  subagentRunId: subagentOf(event, event.agent),
+  name: event.data.name,
+  description: event.data.description,
+  ...(event.agent.length > 1 ? { parentSubagentRunId: subagentOf(event, event.agent.slice(0, -1)) } : {}),
+});
 
 function ended(event: EventOf<"subagent_finished">): SentEvent[] {
   const subagentRunId = subagentOf(event, event.agent);

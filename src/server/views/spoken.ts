@@ -2,6 +2,8 @@
 import { headOf, wellFormed } from "../../core/text.ts";
 import type { RunEvent } from "../../runs/events.ts";
 import { type LiveText, isBeginning } from "../../runs/live-texts.ts";
+import type { Principal } from "../../runs/run.ts";
+import type { PrincipalRuns } from "../../runs/service.ts";
 
 /** A part of a message. */
 export interface Said {
@@ -32,6 +34,17 @@ export interface Sent {
 type ModelCalled = Extract<RunEvent, { kind: "model_called" }>;
 type Completed = Extract<RunEvent, { kind: "run_completed" }>;
 
+/** Gives an event the whole answer: the journal has the beginning of a long one. */
+export async function withAnswer(
+  event: RunEvent,
+  principal: Principal,
+  runs: Pick<PrincipalRuns, "view">,
+): Promise<RunEvent> {
+  if (event.kind !== "run_completed") return event;
+  const { answer = event.data.answer } = (await runs.view(principal, event.runId))?.run ?? {};
+  return { ...event, data: { ...event.data, answer } };
+}
+
 /** Ended messages that are remembered. */
 const KEPT = 4;
 
@@ -56,6 +69,14 @@ export class Spoken {
   /** Id of the newest text whose beginning was sent. */
   get newest(): string | undefined {
     return this.#open?.id ?? this.#ended.at(-1)?.id;
+  }
+
+  /** An event of the journal. One that is not a text of the main agent completes those before it. */
+  of(event: RunEvent): Said[] {
+    if (event.kind === "run_completed") return this.answered(event);
+    const isTold =
+      event.kind === "model_called" && event.agent.length === 0 && event.data.purpose === undefined;
+    return isTold ? this.told(event) : this.next();
   }
 
   /** A text of the agent that is being written. */
