@@ -1,11 +1,12 @@
 /** Channels of the operator: each kind is a form of the message and a way to send it. */
 import { basename } from "node:path";
-import type { News, Send, SendResult } from "../runs/news.ts";
+import { defined } from "../core/defined.ts";
+import type { News, Send } from "../runs/news.ts";
 import { notifyDesktop } from "./desktop.ts";
 import { type Message, messageOf, payloadOf } from "./message.ts";
 import { isSecureUrl } from "../web/url.ts";
-import { post } from "./post.ts";
-import { type Program, sendToProgram } from "./program.ts";
+import { type Post, post } from "./post.ts";
+import { sendToProgram } from "./program.ts";
 import { secretProblem, signedHeaders } from "./webhook.ts";
 
 /** An address, or the name of an environment variable that has it. */
@@ -33,34 +34,32 @@ export interface ChannelContext {
 /** The operator's own addresses may be of an internal network. */
 const NETWORK = { isNamed: (): boolean => true };
 
-export function senderOf(options: ChannelOptions, context: ChannelContext): Send {
-  return async (news, signal) => {
-    const url = context.pageOf(news.runId);
-    const problem = channelProblem(options, context.env);
+export const senderOf =
+  (options: ChannelOptions, { env, pageOf, openCommand }: ChannelContext): Send =>
+  async (news, signal) => {
+    const problem = channelProblem(options, env);
     if (problem !== undefined) return { ok: false, problem };
+    const page = pageOf(news.runId);
     switch (options.kind) {
-      case "command":
-        return sendToProgram(programOf(options.command, payloadOf(news, url)), signal);
+      case "command": {
+        const [file = "", ...args] = options.command;
+        const input = `${JSON.stringify(payloadOf(news, page))}\n`;
+        return sendToProgram({ name: "the command", file, args, input }, signal);
+      }
       case "desktop":
-        return notifyDesktop(messageOf(news, url), { command: context.openCommand(news.runId), signal });
+        return notifyDesktop(messageOf(news, page), { command: openCommand(news.runId), signal });
       default:
-        return sendOver(options, { news, url, signal, env: context.env });
+        return post({ network: NETWORK, signal, ...(await requestOf(options, { news, page, env })) });
     }
   };
-}
-
-const programOf = ([file = "", ...args]: readonly string[], payload: object): Program => ({
-  name: "the command",
-  file,
-  args,
-  input: `${JSON.stringify(payload)}\n`,
-});
 
 /** The reason why a channel cannot send: a variable that is not set, or has an unusable value. */
 export function channelProblem(options: ChannelOptions, env: ChannelContext["env"]): string | undefined {
   if (options.kind === "command" || options.kind === "desktop") return undefined;
   const { urlVariable } = options;
-  const variables = [urlVariable, ...secretsOf(options)];
+  const secretVariable = "secretVariable" in options ? options.secretVariable : undefined;
+  const tokenVariable = "tokenVariable" in options ? options.tokenVariable : undefined;
+  const variables = [urlVariable, secretVariable, tokenVariable];
   const missing = variables.find((name) => name !== undefined && !env[name]);
   if (missing !== undefined) return `the environment variable ${missing} is not set`;
   if (urlVariable !== undefined && !isSecureUrl(env[urlVariable] ?? "")) {
@@ -71,38 +70,28 @@ export function channelProblem(options: ChannelOptions, env: ChannelContext["env
   return problem === undefined ? undefined : `${options.secretVariable} ${problem}`;
 }
 
-const secretsOf = (options: ChannelOptions): (string | undefined)[] => [
-  ...("secretVariable" in options ? [options.secretVariable] : []),
-  ...("tokenVariable" in options ? [options.tokenVariable] : []),
-];
-
-interface Sending {
-  news: News;
-  url: string | undefined;
-  signal: AbortSignal;
-  env: ChannelContext["env"];
-}
-
-async function sendOver(
+async function requestOf(
   options: Extract<ChannelOptions, Address>,
-  { news, url, signal, env }: Sending,
-): Promise<SendResult> {
-  const address = new URL(options.url ?? env[options.urlVariable ?? ""] ?? "");
-  const message = messageOf(news, url);
+  { news, page, env }: { news: News; page: string | undefined; env: ChannelContext["env"] },
+): Promise<Pick<Post, "url" | "headers" | "body">> {
+  const url = new URL(options.url ?? env[options.urlVariable ?? ""] ?? "");
+  const message = messageOf(news, page);
   switch (options.kind) {
     case "webhook": {
-      const body = JSON.stringify(payloadOf(news, url));
+      const body = JSON.stringify(payloadOf(news, page));
       const secret = env[options.secretVariable] ?? "";
-      const headers = await signedHeaders({ id: news.id, body, secret }, new Date());
-      return post({ url: address, network: NETWORK, headers, body, signal });
+      return { url, body, headers: await signedHeaders({ id: news.id, body, secret }, new Date()) };
     }
     case "slack":
-      return post({ url: address, network: NETWORK, body: JSON.stringify(slackForm(message)), signal });
+      return { url, body: JSON.stringify(slackForm(message)) };
     case "ntfy": {
       const token = env[options.tokenVariable ?? ""];
-      const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
-      const body = JSON.stringify(ntfyForm(message, basename(address.pathname)));
-      return post({ url: new URL(".", address), network: NETWORK, headers, body, signal });
+      const body = JSON.stringify(ntfyForm(message, basename(url.pathname)));
+      return {
+        url: new URL(".", url),
+        body,
+        ...(token && { headers: { authorization: `Bearer ${token}` } }),
+      };
     }
   }
 }
@@ -120,5 +109,5 @@ const ntfyForm = ({ title, text, url }: Message, topic: string): object => ({
   topic,
   title,
   message: text,
-  ...(url === undefined ? {} : { click: url }),
+  ...defined({ click: url }),
 });

@@ -35,24 +35,18 @@ function programOf({ title, text }: Omit<Message, "url">, platform: NodeJS.Platf
       const args = ["-NoProfile", "-NonInteractive", "-EncodedCommand", script];
       return { name: "PowerShell", file: "powershell.exe", args, input: asciiJson({ title, text }) };
     }
-    default:
-      return {
-        name: "notify-send",
-        file: "notify-send",
-        args: ["--app-name=deepagent-mcp", "--", title, text],
-      };
+    default: {
+      const args = ["--app-name=deepagent-mcp", "--", title, text];
+      return { name: "notify-send", file: "notify-send", args };
+    }
   }
 }
 
 /** `command`: the line that opens the run, shown if it has no address. `platform`: that of this process by default. */
 export const notifyDesktop = (
   { title, text, url }: Message,
-  { command, signal, platform = process.platform }: DesktopOptions,
-): Promise<SendResult> =>
-  sendToProgram(programOf({ title, text: `${text}\n${url ?? command}` }, platform), signal);
-
-interface DesktopOptions {
-  command: string;
-  signal: AbortSignal;
-  platform?: NodeJS.Platform;
-}
+  options: { command: string; signal: AbortSignal; platform?: NodeJS.Platform },
+): Promise<SendResult> => {
+  const { command, signal, platform = process.platform } = options;
+  return sendToProgram(programOf({ title, text: `${text}\n${url ?? command}` }, platform), signal);
+};

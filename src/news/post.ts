@@ -21,22 +21,10 @@ const GONE: ReadonlySet<number> = new Set([410]);
  * Posts JSON. Every status but 2xx is a failure, redirects included: they would take the message elsewhere. The
  * answer's body is not read.
  */
-export async function post({
-  url,
-  network,
-  headers = {},
-  body,
-  signal,
-  final = GONE,
-}: Post): Promise<SendResult> {
+export async function post({ final = GONE, ...sent }: Post): Promise<SendResult> {
+  const { url, signal } = sent;
   try {
-    const answer = await request(url, {
-      network,
-      headers: { ...headers, "content-type": "application/json", "user-agent": "deepagent-mcp" },
-      method: "POST",
-      body,
-      signal,
-    });
+    const answer = await postJson(sent);
     answer.destroy();
     const { statusCode: status = 0 } = answer;
     if (status >= 200 && status < 300) return { ok: true };
@@ -52,3 +40,11 @@ export async function post({
     return { ok: false, problem: errorMessage(error), isUnreachable: true };
   }
 }
+
+/** Posts JSON, and gives the answer with its unread body. */
+export const postJson = ({ url, headers, ...options }: Omit<Post, "final">) =>
+  request(url, {
+    ...options,
+    headers: { ...headers, "content-type": "application/json", "user-agent": "deepagent-mcp" },
+    method: "POST",
+  });

@@ -1,5 +1,6 @@
 /** Gives a message to a program. */
 import { ProgramFailure, runProgram } from "../core/child-process.ts";
+import { defined } from "../core/defined.ts";
 import { codeOf } from "../core/errors.ts";
 import { oneLine } from "../core/text.ts";
 import type { SendResult } from "../runs/news.ts";
@@ -22,13 +23,8 @@ export async function sendToProgram(
   signal: AbortSignal,
 ): Promise<SendResult> {
   try {
-    await runProgram(file, args, {
-      timeout: TIMEOUT_MS,
-      maxOutput: MAX_OUTPUT,
-      signal,
-      windowsHide: true,
-      ...(input === undefined ? {} : { input }),
-    });
+    const limits = { timeout: TIMEOUT_MS, maxOutput: MAX_OUTPUT };
+    await runProgram(file, args, { ...limits, signal, windowsHide: true, ...defined({ input }) });
     return { ok: true };
   } catch (error) {
     signal.throwIfAborted();

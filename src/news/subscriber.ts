@@ -1,13 +1,13 @@
 /** Clients that subscribed to events: they prove that an address is theirs, and are sent one event a request. */
 import { randomBytes, timingSafeEqual } from "node:crypto";
-import { isoTime } from "../core/clock.ts";
-import type { Clock } from "../core/clock.ts";
+import { type Clock, isoTime } from "../core/clock.ts";
+import { memberOf, parsedJson } from "../core/unknown.ts";
 import type { News, Send, Subscription } from "../runs/news.ts";
 import { readBody } from "../web/body.ts";
-import { type Network, request } from "../web/request.ts";
+import type { Network } from "../web/request.ts";
 import { urlProblem } from "../web/url.ts";
 import { dataOf } from "./message.ts";
-import { post } from "./post.ts";
+import { post, postJson } from "./post.ts";
 import { signedHeaders } from "./webhook.ts";
 
 /** The way to addresses that clients name. */
@@ -65,13 +65,9 @@ export async function challenge(
   const nonce = randomBytes(32).toString("base64url");
   const body = JSON.stringify({ type: "verification", challenge: nonce });
   const signal = AbortSignal.timeout(CHALLENGE_MS);
-  const headers = {
-    ...(await headersFor(receiver, `msg_verification_${randomBytes(12).toString("hex")}`, body)),
-    "content-type": "application/json",
-    "user-agent": "deepagent-mcp",
-  };
+  const headers = await headersFor(receiver, `msg_verification_${randomBytes(12).toString("hex")}`, body);
   try {
-    const answer = await request(url, { network, headers, method: "POST", body, signal });
+    const answer = await postJson({ url, network, headers, body, signal });
     const { statusCode: status = 0 } = answer;
     const { bytes } = await readBody(answer, url, MAX_ANSWER);
     if (status >= 500) return "http_5xx";
@@ -83,15 +79,8 @@ export async function challenge(
 }
 
 function repeats(text: string, nonce: string): boolean {
-  let said: unknown;
-  try {
-    said = JSON.parse(text);
-  } catch {
-    return false;
-  }
-  const repeated =
-    typeof said === "object" && said !== null && "challenge" in said ? String(said.challenge) : "";
-  const [given, wanted] = [Buffer.from(repeated), Buffer.from(nonce)];
+  const repeated = memberOf(parsedJson(text), "challenge");
+  const [given, wanted] = [Buffer.from(String(repeated)), Buffer.from(nonce)];
   return given.length === wanted.length && timingSafeEqual(given, wanted);
 }
 

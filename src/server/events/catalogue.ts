@@ -2,8 +2,6 @@
 import { z } from "zod";
 import { EVENT_TYPES, type EventType, type NewsType } from "../../runs/news.ts";
 
-type Delivery = "poll" | "push" | "webhook";
-
 /** Arguments of every event type. */
 export const Arguments = z.strictObject({
   run_id: z.string().min(1).max(200).optional().describe("Only events of this run. Default: all your runs."),
@@ -43,24 +41,18 @@ const TYPES: Readonly<Record<EventType, { description: string; more?: z.ZodRawSh
 };
 
 /** Steps come too often for a request each. */
-const isForWebhooks = (type: EventType): type is NewsType => type !== "run.progress";
+export const isForWebhooks = (type: EventType): type is NewsType => type !== "run.progress";
 
 export const isEventType = (name: string): name is EventType => EVENT_TYPES.some((type) => type === name);
-
-/** The type of events that webhooks get under this name; `undefined`: they get none. */
-export const webhookType = (type: EventType): NewsType | undefined =>
-  isForWebhooks(type) ? type : undefined;
 
 /** The catalogue. `hasWebhooks`: the client may subscribe an address. */
 export function describeEvents(hasWebhooks: boolean): object[] {
   return EVENT_TYPES.map((name) => {
     const { description, more = {} } = TYPES[name];
-    const delivery: Delivery[] = ["poll", "push"];
-    if (hasWebhooks && isForWebhooks(name)) delivery.push("webhook");
     return {
       name,
       description,
-      delivery,
+      delivery: ["poll", "push", ...(hasWebhooks && isForWebhooks(name) ? ["webhook"] : [])],
       inputSchema: schemaOf(Arguments),
       payloadSchema: schemaOf(z.object({ ...FACTS, ...more })),
     };

@@ -48,24 +48,14 @@ export class EventStreams {
     return {};
   }
 
-  async #send({
-    news,
-    principal,
-    type,
-    args,
-    context,
-    position,
-    isTruncated,
-    pageOf,
-  }: Streamed): Promise<void> {
-    const { signal, id, notify } = context.mcpReq;
+  async #send(streamed: Streamed): Promise<void> {
+    const { news, principal, type, args, pageOf } = streamed;
+    const { signal, id, notify } = streamed.context.mcpReq;
+    const _meta = { [SUBSCRIPTION_ID]: id };
     const tell = (what: string, params: object): Promise<void> =>
-      notify({
-        method: `notifications/events/${what}`,
-        params: { ...params, _meta: { [SUBSCRIPTION_ID]: id } },
-      });
-    let at: Position = position;
-    await tell("active", { cursor: encodePosition(at), truncated: isTruncated });
+      notify({ method: `notifications/events/${what}`, params: { ...params, _meta } });
+    let at: Position = streamed.position;
+    await tell("active", { cursor: encodePosition(at), truncated: streamed.isTruncated });
     let quietMs = 0;
     while (!signal.aborted) {
       const query = { type, runId: args.run_id, limit: PAGE, now: this.#clock() };

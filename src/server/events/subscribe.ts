@@ -3,11 +3,12 @@ import { createHash } from "node:crypto";
 import type { z } from "zod";
 import { canonicalJson } from "../../core/json.ts";
 import { isoTime } from "../../core/clock.ts";
+import { defined } from "../../core/defined.ts";
 import { type Callbacks, callbackProblem, challenge } from "../../news/subscriber.ts";
 import { secretProblem } from "../../news/webhook.ts";
-import type { NewsType, RunNews } from "../../runs/news.ts";
+import type { RunNews } from "../../runs/news.ts";
 import type { Principal } from "../../runs/run.ts";
-import { webhookType } from "./catalogue.ts";
+import { isForWebhooks } from "./catalogue.ts";
 import { callbackFailed, exhausted, invalid, notFound, unsupported } from "./errors.ts";
 import { encodePosition, positionAt, readsFrom } from "./position.ts";
 import { type SubscribeParams, type Wanted, startOf, wantedBy } from "./requests.ts";
@@ -37,12 +38,14 @@ function idOf(principal: Principal, url: string, { type, args }: Wanted): string
 export async function subscribe(params: Params, context: SubscribeContext): Promise<object> {
   const { news, principal, now, callbacks } = context;
   const wanted = wantedBy(params);
-  const { delivery, ttlMs } = params;
-  const [type, allowed] = deliverable(wanted, delivery, callbacks);
+  const { type, args } = wanted;
+  const { ttlMs } = params;
+  const { url, mode } = params.delivery;
+  if ((mode ?? "webhook") !== "webhook") throw unsupported("delivery", "other than webhook");
+  if (!isForWebhooks(type) || callbacks === undefined) throw unsupported("delivery", `of ${type} by webhook`);
   const start = startOf(params, now);
-  const { url } = delivery;
-  const secret = delivery.secret ?? "";
-  const problem = callbackProblem(url, allowed);
+  const secret = params.delivery.secret ?? "";
+  const problem = callbackProblem(url, callbacks);
   if (problem !== undefined) throw invalid("delivery.url", problem);
   const weakness = secretProblem(secret);
   if (weakness !== undefined) throw invalid("delivery.secret", weakness);
@@ -50,20 +53,11 @@ export async function subscribe(params: Params, context: SubscribeContext): Prom
   const known = await news.subscription(principal, id, now);
   // Whoever has repeated a challenge that was signed by this secret is known.
   if (known?.secret !== secret) {
-    const failure = await challenge({ id, url, secret }, allowed);
+    const failure = await challenge({ id, url, secret }, callbacks);
     if (failure !== undefined) throw callbackFailed(failure);
   }
   const expiresAt = now + Math.round(Math.min(Math.max(ttlMs ?? USUAL, SHORTEST), LONGEST));
-  const { run_id: runId } = wanted.args;
-  const subscription = {
-    id,
-    principal,
-    type,
-    url,
-    secret,
-    expiresAt,
-    ...(runId === undefined ? {} : { runId }),
-  };
+  const subscription = { id, principal, type, url, secret, expiresAt, ...defined({ runId: args.run_id }) };
   const since = params.cursor ? readsFrom(start.position) : undefined;
   const added = await news.subscribe(subscription, { most: MOST, now, since });
   if (added === undefined) throw exhausted("subscriptions", MOST);
@@ -73,19 +67,6 @@ export async function subscribe(params: Params, context: SubscribeContext): Prom
     cursor: encodePosition(positionAt(now)),
     truncated: start.isTruncated || added.isTruncated,
   };
-}
-
-/** The type of events, and the way to addresses. @throws ProtocolError if the event is not sent to addresses */
-function deliverable(
-  { type }: Wanted,
-  { mode }: Params["delivery"],
-  callbacks: Callbacks | undefined,
-): [NewsType, Callbacks] {
-  if (mode !== undefined && mode !== null && mode !== "webhook")
-    throw unsupported("delivery", "other than webhook");
-  const known = webhookType(type);
-  if (known === undefined || callbacks === undefined) throw unsupported("delivery", `of ${type} by webhook`);
-  return [known, callbacks];
 }
 
 /** Ends a subscription, also one that this server would not accept any more. */
