@@ -4,7 +4,6 @@ import { defined } from "../core/defined.ts";
 import { displayName, oneLine } from "../core/text.ts";
 import type { News } from "../runs/news.ts";
 import { endedEarly } from "../runs/run.ts";
-import { counted } from "../tools/format.ts";
 
 /** Longest name of a run, in characters. */
 const NAME = 120;
@@ -74,7 +73,7 @@ function textOf({ event }: News): string {
     case "todos": {
       const { todos } = event.data;
       const done = todos.filter(({ status }) => status === "completed").length;
-      return `${done} of ${counted(todos.length, "step")} done`;
+      return `${done} of ${todos.length} ${todos.length === 1 ? "step" : "steps"} done`;
     }
     case "subagent_started":
       return `started the subagent ${displayName(event.data.name)}`;
