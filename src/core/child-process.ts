@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn, type SpawnOptions, type StdioOptions } from "node:child_process";
 import { closeSync, openSync, readdirSync, readFileSync } from "node:fs";
 import { devNull } from "node:os";
+import { codeOf } from "./errors.ts";
 
 /** Standard input, output and error of a child: all it gets of what this process has open. */
 type StandardStreams = [input: Stream, output: Stream, errors: Stream];
@@ -39,6 +40,15 @@ export function startChild(
     stream.end(bytes);
   }
   return child;
+}
+
+/** True if a process has this id, whoever it belongs to. */
+export function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch (error) {
+    return codeOf(error) !== "ESRCH";
+  }
 }
 
 /** Why a program that was started did not end well. */

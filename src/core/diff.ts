@@ -69,6 +69,23 @@ export function cutDiff(diff: string, limit: number): string {
 export const diffCut = (missing: number): string =>
   `[diff cut: ${missing} ${missing === 1 ? "line" : "lines"} more not shown]`;
 
+/** Ends a last line that has no line break, and so differs from the same line with one. */
+export const UNENDED = "\n\\ No newline at end of file";
+
+/** The lines of a text, to compare. */
+export function linesToCompare(text: string): string[] {
+  const lines = text.split("\n");
+  const last = lines.pop();
+  return last ? [...lines, last + UNENDED] : lines;
+}
+
+/** The header of a hunk whose lines count from 1. */
+export const hunkHeader = (oldStart: number, oldLines: number, newStart: number, newLines: number): string =>
+  `@@ -${range(oldStart, oldLines)} +${range(newStart, newLines)} @@`;
+
+/** Unified format counts an empty range from the line before it. */
+const range = (start: number, lines: number): string => `${lines === 0 ? start - 1 : start},${lines}`;
+
 const CUT = /^\[diff cut: (\d+) lines? more not shown\]$/;
 const HUNK = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/;
 

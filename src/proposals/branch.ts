@@ -28,9 +28,10 @@ export type BranchOutcome = { ok: true; worktree?: string } | { ok: false; messa
 
 /** True for the root of a repository that has a commit. */
 export async function isRepository(workspace: string): Promise<boolean> {
-  if (!existsSync(join(workspace, ".git"))) return false;
-  const head = await git(workspace, ["rev-parse", "--verify", "HEAD"]).catch(() => undefined);
-  return head !== undefined;
+  return (
+    existsSync(join(workspace, ".git")) &&
+    (await tryGit(workspace, ["rev-parse", "--verify", "HEAD"])) !== undefined
+  );
 }
 
 /**
@@ -40,12 +41,10 @@ export async function isRepository(workspace: string): Promise<boolean> {
 export async function makeBranch(request: BranchRequest): Promise<BranchOutcome> {
   const { workspace, name, id, hasWorktree } = request;
   try {
-    const isValid = await git(workspace, ["check-ref-format", "--branch", name]).catch(() => undefined);
-    if (isValid === undefined || name.startsWith("-"))
+    const valid = await tryGit(workspace, ["check-ref-format", "--branch", name]);
+    if (valid === undefined || name.startsWith("-"))
       return { ok: false, message: `'${oneLine(name, 80)}' cannot name a branch. Choose another name.` };
-    const known = await git(workspace, ["log", "-1", "--format=%B", `refs/heads/${name}`]).catch(
-      () => undefined,
-    );
+    const known = await tryGit(workspace, ["log", "-1", "--format=%B", `refs/heads/${name}`]);
     if (known !== undefined && !known.includes(trailer(id)))
       return { ok: false, message: `There is a branch '${oneLine(name, 80)}' already. Choose another name.` };
     if (known === undefined) {
@@ -85,14 +84,8 @@ async function commitOf({ workspace, base, basePaths, files, title, id }: Branch
     const deleted = tracked.files.filter((path) => !known.has(path) && !isThere(join(workspace, path)));
     const present = basePaths.filter((path) => inSubmodule(path) === undefined);
     const input = [...present, ...deleted].map((path) => `${path}\0`).join("");
-    await git(
-      workspace,
-      ["--work-tree", base, "update-index", "--add", "--remove", "--replace", "-z", "--stdin"],
-      {
-        env,
-        input,
-      },
-    );
+    const update = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
+    await git(workspace, ["--work-tree", base, ...update], { env, input });
     const found = await git(workspace, ["write-tree"], { env });
     const parent =
       found === before
@@ -174,3 +167,7 @@ const git = (
   args: readonly string[],
   options: Pick<ProgramOptions, "env" | "input"> = {},
 ): Promise<string> => runGit(cwd, [...SAFE, ...UNSIGNED, ...args], { timeout: 120_000, ...options });
+
+/** The same; `undefined`: Git failed. */
+const tryGit = (cwd: string, args: readonly string[]): Promise<string | undefined> =>
+  git(cwd, args).catch(() => undefined);

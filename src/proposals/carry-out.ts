@@ -3,6 +3,7 @@
  * before the first file changes, and so is what was there before: a process that was killed in between is followed by
  * one that completes it.
  */
+import { existsSync } from "node:fs";
 import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { codeOf } from "../core/errors.ts";
@@ -42,21 +43,14 @@ export async function carryOut(copy: WorkspaceCopy, plan: Plan): Promise<ReviewO
   } catch (thrown) {
     await rm(copy.at("apply"), { recursive: true, force: true });
     if (codeOf(thrown) === undefined) throw thrown;
-    return {
-      kind: "failed",
-      message: `the plan could not be stored (${codeOf(thrown)})`,
-    };
+    return { kind: "failed", message: `the plan could not be stored (${codeOf(thrown)})` };
   }
   return complete(copy);
 }
 
-/** Completes what an earlier process had begun; `undefined`: there is nothing. */
-export async function recover(copy: WorkspaceCopy): Promise<ReviewOutcome | undefined> {
-  const isPlanned = await readFile(copy.at("apply", PLAN)).then(
-    () => true,
-    () => false,
-  );
-  return isPlanned ? complete(copy) : undefined;
+/** Completes what an earlier process had begun, if there is something. */
+export async function recover(copy: WorkspaceCopy): Promise<void> {
+  if (existsSync(copy.at("apply", PLAN))) await complete(copy);
 }
 
 async function store(place: string, { steps, manifest, record }: Plan): Promise<void> {
@@ -69,10 +63,8 @@ async function store(place: string, { steps, manifest, record }: Plan): Promise<
     return { bytes: name, executable: content.executable };
   };
   const stored: StoredPlan = { steps: [], record };
-  for (const step of steps) {
-    const { before, after } = step;
-    stored.steps.push({ ...step, before: await storedOf(before), after: await storedOf(after) });
-  }
+  for (const { before, after, ...at } of steps)
+    stored.steps.push({ ...at, before: await storedOf(before), after: await storedOf(after) });
   await writeFile(join(place, NEXT), JSON.stringify(manifest), { flush: true });
   await writeFile(join(place, `${PLAN}.tmp`), JSON.stringify(stored), { flush: true });
   await rename(join(place, `${PLAN}.tmp`), join(place, PLAN));
@@ -83,22 +75,16 @@ async function complete(copy: WorkspaceCopy): Promise<ReviewOutcome> {
   const { workspace } = await copy.manifest();
   const folders = { folder: new Folder(workspace), tree: copy.tree, base: copy.base };
   const steps = await Promise.all(
-    stored.map(async (one): Promise<Step> => {
-      const [before, after] = await Promise.all([contentOf(copy, one.before), contentOf(copy, one.after)]);
-      return { ...one, before, after };
+    stored.map(async ({ before, after, ...at }): Promise<Step> => {
+      return { ...at, before: await contentOf(copy, before), after: await contentOf(copy, after) };
     }),
   );
-  const done: Step[] = [];
   // Deletions come first: a folder may stand where a file was, and the other way round.
-  for (const step of steps.toSorted(
-    (a, b) => Number(a.after !== undefined) - Number(b.after !== undefined),
-  )) {
+  steps.sort((a, b) => Number(a.after !== undefined) - Number(b.after !== undefined));
+  for (const [index, step] of steps.entries()) {
     const problem = await take(step, folders);
-    if (problem === undefined) {
-      done.push(step);
-      continue;
-    }
-    for (const { before, after, ...at } of done.toReversed())
+    if (problem === undefined) continue;
+    for (const { before, after, ...at } of steps.slice(0, index).toReversed())
       await take({ ...at, before: after, after: before }, folders);
     await forget(copy);
     return problem === MOVED ? { kind: "moved", paths: [step.path] } : { kind: "failed", message: problem };

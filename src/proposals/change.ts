@@ -1,11 +1,13 @@
 /** One changed file: its places as a person sees them, and what is made of the file when some of them are applied. */
 import { createHash } from "node:crypto";
 import { STARTING_PLACES } from "../backends/sandbox/starting-places.ts";
+import { defined } from "../core/defined.ts";
+import { linesToCompare } from "../core/diff.ts";
 import { type Hunk, areOpposed, hunksBetween, mergeHunks } from "../core/merge.ts";
 import type { ProposedFile, ProposedPlace } from "../runs/proposals.ts";
 import { type Content, isSameContent } from "./content.ts";
-import { linesOf, placeDiff, textOf } from "./place-diff.ts";
-import type { Decided, Manifest, Sides } from "./workspace-copy.ts";
+import { placeDiff, textOf } from "./place-diff.ts";
+import type { Manifest, Sides } from "./workspace-copy.ts";
 
 /** Lines between two hunks that keep them apart as two places. */
 const BETWEEN = 6;
@@ -25,20 +27,17 @@ interface Lines {
 function editOf({ base, proposed, folder }: Sides): Lines | undefined {
   const [before, after] = [readText(base), readText(proposed)];
   if (before === undefined || after === undefined || !hasSameMode(base, proposed)) return undefined;
-  const lines = linesOf(before);
+  const lines = linesToCompare(before);
   const now = isSameContent(folder.content, base) ? before : readText(folder.content);
   const places: Hunk[][] = [];
   let end = -Infinity;
-  for (const hunk of hunksBetween(lines, linesOf(after))) {
+  for (const hunk of hunksBetween(lines, linesToCompare(after))) {
     if (hunk.start - end > BETWEEN) places.push([hunk]);
     else places.at(-1)?.push(hunk);
     ({ end } = hunk);
   }
-  return {
-    base: lines,
-    places,
-    folder: now === undefined ? undefined : hunksBetween(lines, linesOf(now)),
-  };
+  const folderHunks = now === undefined ? undefined : hunksBetween(lines, linesToCompare(now));
+  return { base: lines, places, folder: folderHunks };
 }
 
 const hasSameMode = (a: Content | undefined, b: Content | undefined): boolean =>
@@ -75,17 +74,14 @@ export function proposedFile(sides: Sides, { decided }: Pick<Manifest, "decided"
     removed: sum("removed"),
     places,
     notes: notesOf(sides),
-    ...(conflict === undefined ? {} : { conflict }),
+    ...defined({ conflict }),
     ...(ignored ? { ignored } : {}),
     ...(proposed?.kind === "other" ? { stays: true as const } : {}),
-    ...(before?.version === version && before.how !== "branch" ? { decided: decisionOf(before) } : {}),
+    ...(before?.version === version && before.how !== "branch"
+      ? { decided: { how: before.how, ...defined({ message: before.message }) } }
+      : {}),
   };
 }
-
-const decisionOf = ({ how, message }: Decided) => ({
-  how: how === "refused" ? ("refused" as const) : ("left" as const),
-  ...(message === undefined ? {} : { message }),
-});
 
 /** Names what is proposed, and what a person sees it compared with: where the folder is in the way, that too. */
 export function versionOf(sides: Sides): string {
@@ -120,7 +116,7 @@ function wholePlace({ path, base, proposed }: Sides): ProposedPlace[] {
   const isText =
     (base === undefined || before !== undefined) && (proposed === undefined || after !== undefined);
   if (!isText) return [];
-  const [old, lines] = [linesOf(before ?? ""), linesOf(after ?? "")];
+  const [old, lines] = [linesToCompare(before ?? ""), linesToCompare(after ?? "")];
   const isNew = base === undefined;
   return [placeDiff(path, old, [{ start: 0, end: old.length, lines }], isNew)];
 }

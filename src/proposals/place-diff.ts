@@ -1,25 +1,12 @@
 /** Lines of texts, and the unified diff of one place of a file: whole, but for places of unusual size. */
-import { diffCut, displayDiffLine } from "../core/diff.ts";
+import { UNENDED, diffCut, displayDiffLine, hunkHeader } from "../core/diff.ts";
 import type { Hunk } from "../core/merge.ts";
 import { displayName } from "../core/text.ts";
 
-/** Ends a last line that has no line break, and so differs from the same line with one. */
-const UNENDED = "\n\\ No newline at end of file";
-
-export function linesOf(text: string): string[] {
-  const lines = text.split("\n");
-  const last = lines.pop() ?? "";
-  return last === "" ? lines : [...lines, last + UNENDED];
-}
-
+/** The text of lines. Only the last one may have no line break. */
 export function textOf(lines: readonly string[]): string {
-  return lines
-    .map((line, index) => {
-      if (!line.endsWith(UNENDED)) return `${line}\n`;
-      const bare = line.slice(0, -UNENDED.length);
-      return index === lines.length - 1 ? bare : `${bare}\n`;
-    })
-    .join("");
+  const ended = lines.map((line) => (line.endsWith(UNENDED) ? line.slice(0, -UNENDED.length) : line));
+  return ended.join("\n") + (lines.length === 0 || lines.at(-1)?.endsWith(UNENDED) ? "" : "\n");
 }
 
 const CONTEXT = 3;
@@ -58,15 +45,12 @@ export function placeDiff(
   const head = [
     `--- ${isNew ? "/dev/null" : name}`,
     `+++ ${name}`,
-    `@@ -${range(start, count)} +${range(start, count - removed + added)} @@`,
+    hunkHeader(start + 1, count, start + 1, count - removed + added),
   ];
   return { ...bounded(head, withoutReturns(lines)), added, removed };
 }
 
 const signed = (sign: string, lines: readonly string[]): string[] => lines.map((line) => sign + line);
-
-/** Unified format counts an empty range from the line before it. */
-const range = (start: number, count: number): string => `${count === 0 ? start : start + 1},${count}`;
 
 /** Takes the carriage returns out of lines that all have one. */
 const withoutReturns = (lines: readonly string[]): readonly string[] =>

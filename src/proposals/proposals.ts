@@ -3,17 +3,13 @@ import { existsSync } from "node:fs";
 import { mkdir, open, readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../core/clock.ts";
+import { isAlive } from "../core/child-process.ts";
 import { KeyedLock, ownTurn } from "../core/concurrency.ts";
 import { ConfigurationError, DeepAgentError, StorageError, codeOf } from "../core/errors.ts";
+import { defined } from "../core/defined.ts";
 import { realPath } from "../core/real-path.ts";
 import { oneLine } from "../core/text.ts";
-import type {
-  ProposedChange,
-  ProposedFile,
-  Proposals,
-  ReviewOutcome,
-  ReviewRecord,
-} from "../runs/proposals.ts";
+import type { ProposedChange, Proposals, ReviewOutcome, ReviewRecord } from "../runs/proposals.ts";
 import { type Run, nameOf } from "../runs/run.ts";
 import type { ReviewChoice } from "../tools/tool.ts";
 import { setTimeout as delay } from "node:timers/promises";
@@ -78,7 +74,7 @@ export class WorkspaceProposals implements Proposals {
     return this.#withCopy(run, async (copy, manifest) => {
       const [sides, reviews] = await Promise.all([openSides(copy, manifest), copy.reviews()]);
       if (sides.length === 0) return undefined;
-      const files: ProposedFile[] = [];
+      const files: ProposedChange["files"][number][] = [];
       for (const one of sides.slice(0, MOST_FILES)) {
         await ownTurn();
         files.push(proposedFile(one, manifest));
@@ -101,7 +97,7 @@ export class WorkspaceProposals implements Proposals {
     const outcome = await this.#withCopy(run, async (copy, manifest): Promise<ReviewOutcome> => {
       const known = (await copy.reviews()).find(({ id }) => id === about.id);
       if (known !== undefined) return { kind: "done", record: known };
-      const review = new Review(copy, manifest, await openSides(copy, manifest), choice);
+      const review = new Review({ copy, manifest, sides: await openSides(copy, manifest), choice });
       return review.carryOut({ ...about, at: this.#clock(), title: nameOf(run) });
     });
     return outcome ?? { kind: "failed", message: NO_COPY };
@@ -164,13 +160,14 @@ async function openSides(copy: WorkspaceCopy, manifest: Manifest): Promise<Sides
 /** Most of these files that an agent is told of. */
 const MOST_TOLD = 50;
 
-const notApplied = ({ decided }: Manifest): string[] =>
-  Object.entries(decided)
-    .filter(([, { how }]) => how !== "branch")
+function notApplied({ decided }: Manifest): string[] {
+  const open = Object.entries(decided).filter(([, { how }]) => how !== "branch");
+  return open
     .slice(0, MOST_TOLD)
-    .map(([path, { how, message }]) =>
-      oneLine(how === "refused" ? `${path} (refused: ${message ?? ""})` : path, 500),
+    .map(([path, { how, message = "" }]) =>
+      oneLine(how === "refused" ? `${path} (refused: ${message})` : path, 500),
     );
+}
 
 const NO_COPY =
   "the copy of the workspace is not on this machine. It is where the run worked, in the folder of the setting proposals.folder.";
@@ -207,57 +204,46 @@ function explain(thrown: unknown): never {
   const code = codeOf(thrown);
   if (code === undefined || thrown instanceof DeepAgentError) throw thrown;
   const text = `The workspace could not be copied (${code}).`;
-  if (code === "ENOSPC" || code === "EDQUOT")
-    throw new StorageError(
-      "storage_full",
-      `${text} Free some space, or name another place in proposals.folder.`,
-    );
+  const remedy = "Free some space, or name another place in proposals.folder.";
+  if (code === "ENOSPC" || code === "EDQUOT") throw new StorageError("storage_full", `${text} ${remedy}`);
   if (code === "EIO" || code === "EROFS") throw new StorageError("storage_io", text);
-  throw new ConfigurationError(
-    "proposals",
-    `${text} Check the rights of the workspace and of the data folder.`,
-  );
+  const check = "Check the rights of the workspace and of the data folder.";
+  throw new ConfigurationError("proposals", `${text} ${check}`);
 }
 
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (thrown) {
-    return codeOf(thrown) === "EPERM";
-  }
+interface Reviewed {
+  copy: WorkspaceCopy;
+  manifest: Manifest;
+  /** The files that differ now. */
+  sides: readonly Sides[];
+  choice: ReviewChoice;
 }
 
-/** One review of the files that differ now. */
 class Review {
-  readonly #copy: WorkspaceCopy;
-  readonly #manifest: Manifest;
-  readonly #sides: readonly Sides[];
-  readonly #choice: ReviewChoice;
+  readonly #reviewed: Reviewed;
   readonly #steps: Step[] = [];
   readonly #moved: string[] = [];
   readonly #applied = new Map<string, AppliedFile>();
   readonly #fitted: Record<string, string> = {};
 
-  constructor(copy: WorkspaceCopy, manifest: Manifest, sides: readonly Sides[], choice: ReviewChoice) {
-    this.#copy = copy;
-    this.#manifest = manifest;
-    this.#sides = sides;
-    this.#choice = choice;
+  constructor(reviewed: Reviewed) {
+    this.#reviewed = reviewed;
   }
 
   async carryOut(about: About & { at: number; title: string }): Promise<ReviewOutcome> {
-    for (const one of this.#sides) this.#choose(one, about.shown[one.path]);
+    const { copy, sides } = this.#reviewed;
+    for (const one of sides) this.#choose(one, about.shown[one.path]);
     if (this.#moved.length > 0) return { kind: "moved", paths: this.#moved };
     const branch = await this.#branch(about);
     if (branch?.ok === false) return { kind: "failed", message: branch.message };
     const record = this.#recordOf(about, branch?.worktree);
-    return carryOut(this.#copy, { steps: this.#steps, manifest: this.#next(record), record });
+    return carryOut(copy, { steps: this.#steps, manifest: this.#next(record), record });
   }
 
   #choose(sides: Sides, shown: string | undefined): void {
     const { path, base, proposed, folder } = sides;
-    const { apply, fit = [], over = [] } = this.#choice;
+    const { choice, manifest } = this.#reviewed;
+    const { apply, fit = [], over = [] } = choice;
     const chosen = Object.hasOwn(apply, path) ? apply[path] : undefined;
     const isFitted = fit.includes(path);
     if (chosen === undefined && !isFitted) return;
@@ -267,28 +253,28 @@ class Review {
       this.#moved.push(path);
     } else if (result !== undefined) {
       this.#applied.set(path, result);
-      if (this.#choice.branch !== undefined) return;
+      if (choice.branch !== undefined) return;
       this.#steps.push({ in: "folder", path, before: folder.content, after: result.folder });
       this.#steps.push({ in: "base", path, before: base, after: result.base });
     } else {
-      this.#fitted[path] = proposedFile(sides, this.#manifest)
-        .places.map(({ diff }) => diff)
-        .join("\n");
+      const { places } = proposedFile(sides, manifest);
+      this.#fitted[path] = places.map(({ diff }) => diff).join("\n");
       this.#steps.push({ in: "tree", path, before: proposed, after: folder.content });
       this.#steps.push({ in: "base", path, before: base, after: folder.content });
     }
   }
 
   async #branch({ id, title }: About & { title: string }) {
-    const { branch: name, worktree } = this.#choice;
+    const { copy, manifest, choice } = this.#reviewed;
+    const { branch: name, worktree } = choice;
     if (name === undefined) return undefined;
-    const { workspace, files } = this.#manifest;
+    const { workspace, files } = manifest;
     return makeBranch({
       workspace,
       name,
       id,
       title,
-      base: this.#copy.at("base"),
+      base: copy.at("base"),
       basePaths: Object.keys(files).filter((path) => files[path]?.ignored !== true),
       files: new Map([...this.#applied].map(([path, { base }]) => [path, base])),
       hasWorktree: worktree === true,
@@ -296,10 +282,11 @@ class Review {
   }
 
   #recordOf({ id, by, at }: About & { at: number }, worktree: string | undefined): ReviewRecord {
-    const { message, branch, refused = {} } = this.#choice;
+    const { choice, sides } = this.#reviewed;
+    const { message, branch, refused = {} } = choice;
     const paths = (isWhole: boolean) =>
       [...this.#applied].flatMap(([path, one]) => (one.isWhole === isWhole ? [path] : []));
-    const open = this.#sides.filter(({ path }) => this.#isOpen(path)).map(({ path }) => path);
+    const open = sides.filter(({ path }) => this.#isOpen(path)).map(({ path }) => path);
     return {
       id,
       at,
@@ -308,9 +295,7 @@ class Review {
       partly: paths(false),
       refused: Object.fromEntries(Object.entries(refused).filter(([path]) => open.includes(path))),
       fitted: this.#fitted,
-      ...(message === undefined ? {} : { message }),
-      ...(branch === undefined ? {} : { branch }),
-      ...(worktree === undefined ? {} : { worktree }),
+      ...defined({ message, branch, worktree }),
       unapplied: open.length,
     };
   }
@@ -321,12 +306,11 @@ class Review {
   }
 
   #next({ refused, branch }: ReviewRecord): Manifest {
-    const before = Object.entries(this.#manifest.decided);
-    const decided: Record<string, Decided> = Object.fromEntries(
-      before.filter(([, { how }]) => how === "branch"),
-    );
-    const files = { ...this.#manifest.files };
-    for (const sides of this.#sides) {
+    const { manifest, sides: all } = this.#reviewed;
+    const inBranches = Object.entries(manifest.decided).filter(([, { how }]) => how === "branch");
+    const decided: Record<string, Decided> = Object.fromEntries(inBranches);
+    const files = { ...manifest.files };
+    for (const sides of all) {
       const { path, folder } = sides;
       const result = this.#applied.get(path);
       if (branch !== undefined && result !== undefined) {
@@ -345,6 +329,6 @@ class Review {
       const message = Object.hasOwn(refused, path) ? refused[path] : undefined;
       decided[path] = message === undefined ? { version, how: "left" } : { version, how: "refused", message };
     }
-    return { ...this.#manifest, files, decided };
+    return { ...manifest, files, decided };
   }
 }

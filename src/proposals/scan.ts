@@ -1,17 +1,6 @@
 /** Finds and copies the files of a workspace. */
-import type { BigIntStats, Dirent } from "node:fs";
-import { constants, lstatSync } from "node:fs";
-import {
-  chmod,
-  copyFile,
-  lstat,
-  mkdir,
-  readdir,
-  readlink,
-  symlink,
-  utimes,
-  writeFile,
-} from "node:fs/promises";
+import { type BigIntStats, type Dirent, constants, lstatSync } from "node:fs";
+import * as fs from "node:fs/promises";
 import { dirname, isAbsolute, join, relative } from "node:path";
 import { GitignoreTree } from "../backends/filesystem/gitignore.ts";
 import { hasDescriptorPaths, openRoot } from "../backends/filesystem/handles.ts";
@@ -34,6 +23,7 @@ export const stampOf = ({ ino, size, mtimeNs, ctimeNs, mode }: BigIntStats): str
 
 /** Most files of a workspace, without those in ignored folders. */
 const MOST_FILES = 200_000;
+const COUNT_OF_MOST = MOST_FILES.toLocaleString("en");
 const FILES_PER_TURN = 100;
 
 /** Files and links of a folder in no order, without those in ignored folders, `.git` and unfinished writes. */
@@ -44,7 +34,7 @@ export async function scan(root: string): Promise<ScannedFile[]> {
   const folders = [""];
   try {
     for (let folder = folders.pop(); folder !== undefined; folder = folders.pop()) {
-      const entries = await readdir(join(root, folder), { withFileTypes: true }).catch(nothingThere);
+      const entries = await fs.readdir(join(root, folder), { withFileTypes: true }).catch(nothingThere);
       for (const [index, entry] of entries.entries()) {
         // Asking the system for one file at a time is much faster than handing each to another thread.
         if (index % FILES_PER_TURN === 0) await ownTurn();
@@ -59,10 +49,7 @@ export async function scan(root: string): Promise<ScannedFile[]> {
         }
       }
       if (found.length > MOST_FILES)
-        throw tooMuch(
-          `more than ${MOST_FILES.toLocaleString("en")} files`,
-          "Let Git ignore what is generated",
-        );
+        throw tooMuch(`more than ${COUNT_OF_MOST} files`, "Let Git ignore what is generated");
     }
   } finally {
     rules.close();
@@ -71,11 +58,11 @@ export async function scan(root: string): Promise<ScannedFile[]> {
   return found;
 }
 
-const nothingThere = (thrown: unknown): [] => {
-  const code = codeOf(thrown);
-  if (code === "ENOENT" || code === "ENOTDIR" || code === "EACCES") return [];
+/** Throws unless a place is gone, or closed to this user. */
+export function nothingThere(thrown: unknown): [] {
+  if (["ENOENT", "ENOTDIR", "EACCES"].includes(codeOf(thrown) ?? "")) return [];
   throw thrown;
-};
+}
 
 const tooMuch = (what: string, remedy: string): ConfigurationError =>
   new ConfigurationError(
@@ -99,18 +86,18 @@ export async function copyFolder(
   let bytes = 0;
   const copyOne = async (path: string, kind: "file" | "link"): Promise<void> => {
     const [source, target] = [join(from, path), join(to, path)];
-    if (kind === "link") return symlink(linkInside(from, path, await readlink(source)), target);
-    const { size, atime, mtime } = await lstat(source);
+    if (kind === "link") return fs.symlink(linkInside(from, path, await fs.readlink(source)), target);
+    const { size, atime, mtime } = await fs.lstat(source);
     bytes += size;
     if (bytes > maxBytes)
       throw tooMuch(`more than ${Math.round(maxBytes / 1_048_576)} MB`, "Raise proposals.maxMegabytes");
-    await copyFile(source, target, constants.COPYFILE_FICLONE);
-    await utimes(target, atime, mtime);
+    await fs.copyFile(source, target, constants.COPYFILE_FICLONE);
+    await fs.utimes(target, atime, mtime);
   };
   const copyEntries = async (folder: string): Promise<string[]> => {
     const below: string[] = [];
     const files: [string, "file" | "link"][] = [];
-    for (const entry of await readdir(join(from, folder), { withFileTypes: true }).catch(nothingThere)) {
+    for (const entry of await fs.readdir(join(from, folder), { withFileTypes: true }).catch(nothingThere)) {
       const path = join(folder, entry.name);
       if (isLeftOut(path, entry) || skipped.includes(join(from, path))) continue;
       if (entry.isDirectory()) below.push(path);
@@ -119,13 +106,13 @@ export async function copyFolder(
     }
     await mapAtMost(4, files, ([path, kind]) => copyOne(path, kind).catch(unlessUnreadable));
     await mapAtMost(4, below, async (path) => {
-      await mkdir(join(to, path));
-      const { mode } = await lstat(join(from, path));
-      await chmod(join(to, path), (mode & 0o777) | 0o700);
+      await fs.mkdir(join(to, path));
+      const { mode } = await fs.lstat(join(from, path));
+      await fs.chmod(join(to, path), (mode & 0o777) | 0o700);
     });
     return below;
   };
-  await mkdir(to, { recursive: true });
+  await fs.mkdir(to, { recursive: true });
   for (let folders = [""]; folders.length > 0;) folders = (await mapAtMost(4, folders, copyEntries)).flat();
   await shareObjects(from, to);
 }
@@ -137,8 +124,7 @@ const isLeftOut = (path: string, entry: Dirent): boolean =>
   [".git/objects", ".git/worktrees", ".git/modules", ".git/lfs"].includes(path);
 
 function unlessUnreadable(thrown: unknown): void {
-  const code = codeOf(thrown);
-  if (code !== "ENOENT" && code !== "EACCES" && code !== "EPERM") throw thrown;
+  if (!["ENOENT", "EACCES", "EPERM"].includes(codeOf(thrown) ?? "")) throw thrown;
 }
 
 /** An absolute target inside the folder would lead from the copy into the folder itself. */
@@ -161,6 +147,6 @@ export function sharedObjects(workspace: string | undefined): string | undefined
 async function shareObjects(from: string, to: string): Promise<void> {
   const objects = sharedObjects(from);
   if (objects === undefined) return;
-  await mkdir(join(to, ".git", "objects", "info"), { recursive: true });
-  await writeFile(join(to, ".git", "objects", "info", "alternates"), `${objects}\n`);
+  await fs.mkdir(join(to, ".git", "objects", "info"), { recursive: true });
+  await fs.writeFile(join(to, ".git", "objects", "info", "alternates"), `${objects}\n`);
 }

@@ -5,26 +5,13 @@
  * - `manifest.json`, what was known of all files then,
  * - `reviews`, what people decided, and `apply` while that is carried out.
  */
-import {
-  copyFile,
-  lstat,
-  mkdir,
-  readFile,
-  readdir,
-  rename,
-  rm,
-  symlink,
-  utimes,
-  writeFile,
-} from "node:fs/promises";
 import { constants } from "node:fs";
+import * as fs from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { readlink } from "node:fs/promises";
 import { mapAtMost } from "../core/concurrency.ts";
-import { codeOf } from "../core/errors.ts";
 import type { ReviewRecord } from "../runs/proposals.ts";
 import { type Content, Folder, type Found, isSameContent } from "./content.ts";
-import { type ScannedFile, copyFolder, scan, stampOf } from "./scan.ts";
+import { type ScannedFile, copyFolder, nothingThere, scan, stampOf } from "./scan.ts";
 
 /** A file as it was copied. */
 interface CopiedFile {
@@ -96,10 +83,10 @@ export class WorkspaceCopy {
   ): Promise<void> {
     const { workspace, run, without, maxBytes, now } = source;
     const making = `${place}.making`;
-    await rm(making, { recursive: true, force: true });
+    await fs.rm(making, { recursive: true, force: true });
     try {
-      await mkdir(join(making, "base"), { recursive: true });
-      await mkdir(join(making, "reviews"));
+      await fs.mkdir(join(making, "base"), { recursive: true });
+      await fs.mkdir(join(making, "reviews"));
       const found = await filesOf(workspace, without);
       await copyFolder(workspace, join(making, "tree"), { without, maxBytes });
       const files: Record<string, CopiedFile> = {};
@@ -108,15 +95,15 @@ export class WorkspaceCopy {
         if (copy !== undefined) files[path] = { original: stamp, copy, ...(ignored ? { ignored } : {}) };
       });
       await writeManifest(making, { workspace, run, copiedAt: now, files, decided: {} });
-      await rename(making, place);
+      await fs.rename(making, place);
     } catch (thrown) {
-      await rm(making, { recursive: true, force: true });
+      await fs.rm(making, { recursive: true, force: true });
       throw thrown;
     }
   }
 
   async manifest(): Promise<Manifest> {
-    return JSON.parse(await readFile(this.at("manifest.json"), "utf8")) as Manifest; // written by `writeManifest`
+    return JSON.parse(await fs.readFile(this.at("manifest.json"), "utf8")) as Manifest; // written by `writeManifest`
   }
 
   writeManifest(manifest: Manifest): Promise<void> {
@@ -125,8 +112,8 @@ export class WorkspaceCopy {
 
   /** The decisions of people, oldest first. */
   async reviews(): Promise<ReviewRecord[]> {
-    const names = (await readdir(this.at("reviews"))).filter((name) => name.endsWith(".json"));
-    const texts = await mapAtMost(AT_ONCE, names, (name) => readFile(this.at("reviews", name), "utf8"));
+    const names = (await fs.readdir(this.at("reviews"))).filter((name) => name.endsWith(".json"));
+    const texts = await mapAtMost(AT_ONCE, names, (name) => fs.readFile(this.at("reviews", name), "utf8"));
     // Written by `carryOut`.
     return texts.map((text) => JSON.parse(text) as ReviewRecord).toSorted((a, b) => a.at - b.at);
   }
@@ -191,22 +178,21 @@ const isBelowAny = (path: string, places: readonly string[]): boolean =>
 /** Copies one file or link; gives the stamp of the copy, or `undefined` if there is nothing to copy. */
 async function copyPlain(from: string, to: string): Promise<string | undefined> {
   try {
-    const stats = await lstat(from);
-    await mkdir(dirname(to), { recursive: true });
-    if (stats.isSymbolicLink()) await symlink(await readlink(from), to);
+    const stats = await fs.lstat(from);
+    await fs.mkdir(dirname(to), { recursive: true });
+    if (stats.isSymbolicLink()) await fs.symlink(await fs.readlink(from), to);
     else {
-      await copyFile(from, to, constants.COPYFILE_FICLONE);
-      await utimes(to, stats.atime, stats.mtime);
+      await fs.copyFile(from, to, constants.COPYFILE_FICLONE);
+      await fs.utimes(to, stats.atime, stats.mtime);
     }
-    return stampOf(await lstat(to, { bigint: true }));
+    return stampOf(await fs.lstat(to, { bigint: true }));
   } catch (thrown) {
-    if (codeOf(thrown) === "ENOENT" || codeOf(thrown) === "EACCES" || codeOf(thrown) === "ENOTDIR")
-      return undefined;
-    throw thrown;
+    nothingThere(thrown);
+    return undefined;
   }
 }
 
 async function writeManifest(place: string, manifest: Manifest): Promise<void> {
-  await writeFile(join(place, "manifest.next.json"), JSON.stringify(manifest), { flush: true });
-  await rename(join(place, "manifest.next.json"), join(place, "manifest.json"));
+  await fs.writeFile(join(place, "manifest.next.json"), JSON.stringify(manifest), { flush: true });
+  await fs.rename(join(place, "manifest.next.json"), join(place, "manifest.json"));
 }

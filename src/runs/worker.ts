@@ -3,7 +3,8 @@ import { createHash } from "node:crypto";
 import { readFileSync, readlinkSync } from "node:fs";
 import { monotonicClock, isDoneWithin } from "../core/clock.ts";
 import { coalesced, ownTurn } from "../core/concurrency.ts";
-import { Parked, StorageError, isLocked, codeOf } from "../core/errors.ts";
+import { isAlive } from "../core/child-process.ts";
+import { Parked, StorageError, isLocked } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import type { Agent } from "../agent/agent.ts";
 import type { WorkerOfRun } from "./client-model.ts";
@@ -21,13 +22,7 @@ export function processMark(): string {
 /** True if a marked owner has certainly ended: a process of this boot and namespace whose id is free. */
 export function isGone(owner: string): boolean {
   const [, machine, pid] = owner.split(".");
-  if (machine === undefined || machine !== machineMark()) return false;
-  try {
-    process.kill(Number(pid), 0);
-    return false;
-  } catch (error) {
-    return codeOf(error) === "ESRCH";
-  }
+  return machine !== undefined && machine === machineMark() && !isAlive(Number(pid));
 }
 
 function machineMark(): string | undefined {

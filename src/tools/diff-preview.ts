@@ -3,7 +3,7 @@ import { structuredPatch } from "diff";
 import { z } from "zod";
 import { ownTurn } from "../core/concurrency.ts";
 import { defined } from "../core/defined.ts";
-import { type DiffCounts, diffCut, displayDiffLine } from "../core/diff.ts";
+import { type DiffCounts, diffCut, displayDiffLine, hunkHeader, linesToCompare } from "../core/diff.ts";
 import { displayName, headOf } from "../core/text.ts";
 import { counted, splitLines } from "./format.ts";
 import type { FileDiff } from "./tool.ts";
@@ -234,12 +234,12 @@ const isTooLong = ({ before, after }: ChangedPart): boolean =>
 const digest = (text: string): string => createHash("sha256").update(text, "utf16le").digest("base64url");
 
 function hunkLines({ path, before }: TextChange, part: ChangedPart): string[] {
-  if (before === undefined) return oneHunk([], linesOf(part.after), 0);
+  if (before === undefined) return oneHunk([], linesToCompare(part.after), 0);
   const patch = structuredPatch(path, path, part.before, part.after, "", "", {
     context: CONTEXT_LINES,
     maxEditLength: MAX_EDIT_LENGTH,
   });
-  if (!patch) return oneHunk(linesOf(part.before), linesOf(part.after), part.line);
+  if (!patch) return oneHunk(linesToCompare(part.before), linesToCompare(part.after), part.line);
   return patch.hunks.flatMap((hunk) => [
     hunkHeader(part.line + hunk.oldStart, hunk.oldLines, part.line + hunk.newStart, hunk.newLines),
     ...hunk.lines,
@@ -283,19 +283,6 @@ function oneHunk(before: readonly string[], after: readonly string[], line: numb
     ...added.map((line) => `+${line}`),
     ...trail.map((line) => ` ${line}`),
   ].flatMap((line) => line.split("\n"));
-}
-
-const hunkHeader = (oldStart: number, oldLines: number, newStart: number, newLines: number): string =>
-  `@@ -${range(oldStart, oldLines)} +${range(newStart, newLines)} @@`;
-
-/** Unified format counts an empty range from the line before it. */
-const range = (start: number, lines: number): string => `${lines === 0 ? start - 1 : start},${lines}`;
-
-/** Lines to compare; a last line without line break carries the mark that says so, and so differs. */
-function linesOf(text: string): string[] {
-  const lines = text.split("\n");
-  const last = lines.pop();
-  return last ? [...lines, `${last}\n\\ No newline at end of file`] : lines;
 }
 
 function displayLine(line: string, limit: number): string {

@@ -56,7 +56,11 @@ export function reviewFields(question: ReviewQuestion): Field[] {
   const [plain, listed] = [plainFiles(question), listedFiles(question)];
   const isListed = listed.length > 1 && listed.length <= MOST_LISTED;
   const decisions = [
-    { option: "all", label: applyFilesText(plain.length, question.files.length), isOffered: plain.length > 0 },
+    {
+      option: "all",
+      label: applyFilesText(plain.length, question.files.length),
+      isOffered: plain.length > 0,
+    },
     { option: "chosen", label: "Apply the chosen files", isOffered: isListed },
     { option: "branch", label: BRANCH, isOffered: hasBranches && plain.length > 0 },
     { option: "none", label: NOTHING_NOW, isOffered: true },
