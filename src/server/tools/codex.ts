@@ -6,11 +6,10 @@ import { defined } from "../../core/defined.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
 import { MAX_TASK } from "../../runs/run.ts";
 import type { ToolCall } from "../calls/call.ts";
-import { type Outcome, refused } from "../calls/outcome.ts";
+import { refused } from "../calls/outcome.ts";
 import { type ServerTool, defineTool, taskText } from "../calls/tool.ts";
-import { carriedAnswers } from "../delivery/signed-answers.ts";
 import { RunReport, reportText } from "../views/run-report.ts";
-import { continueRun, startRun } from "./start-run.ts";
+import { continueRunOr, startRun } from "./start-run.ts";
 
 /** Unknown arguments are left out: Codex has many, and what they set is set for this whole server. */
 const codexInput = z.object({
@@ -45,18 +44,16 @@ const codex = defineTool({
   input: codexInput,
   output,
   extend: asCodex,
-  handle: async (args, call) => {
-    const carried = await carriedAnswers(call);
-    if (!carried.ok) return carried.outcome;
-    if (carried.answers !== undefined) return continueRun(undefined, carried.answers, call);
-    if (args.sandbox === "read-only") return refused(READ_ONLY);
-    const place = folderNote(args.cwd, call);
-    if (!place.ok) return refused(place.problem);
-    const parts = [args["developer-instructions"], place.note, args.prompt];
-    const task = wellFormed(parts.filter((part) => part !== undefined && part !== "").join("\n\n"));
-    if (task.length > MAX_TASK) return refused(TOO_LONG);
-    return startRun({ task, ...defined({ model: args.model }) }, undefined, call);
-  },
+  handle: (args, call) =>
+    continueRunOr(() => {
+      if (args.sandbox === "read-only") return refused(READ_ONLY);
+      const place = folderNote(args.cwd, call);
+      if (!place.ok) return refused(place.problem);
+      const parts = [args["developer-instructions"], place.note, args.prompt];
+      const task = wellFormed(parts.filter((part) => part !== undefined && part !== "").join("\n\n"));
+      if (task.length > MAX_TASK) return refused(TOO_LONG);
+      return startRun({ task, ...defined({ model: args.model }) }, undefined, call);
+    }, call),
 });
 
 const codexReply = defineTool({
@@ -68,14 +65,12 @@ const codexReply = defineTool({
   input: replyInput,
   output,
   extend: asCodex,
-  handle: async ({ prompt: task, threadId, conversationId }, call): Promise<Outcome> => {
-    const carried = await carriedAnswers(call);
-    if (!carried.ok) return carried.outcome;
-    if (carried.answers !== undefined) return continueRun(undefined, carried.answers, call);
-    const thread = threadId ?? conversationId;
-    if (thread === undefined) return refused("Name the session to continue: threadId, as codex returned it.");
-    return startRun({ task, threadId: thread }, undefined, call);
-  },
+  handle: ({ prompt: task, threadId, conversationId }, call) =>
+    continueRunOr(() => {
+      const thread = threadId ?? conversationId;
+      if (thread !== undefined) return startRun({ task, threadId: thread }, undefined, call);
+      return refused("Name the session to continue: threadId, as codex returned it.");
+    }, call),
 });
 
 export const CODEX_TOOLS: readonly ServerTool[] = [codex, codexReply];

@@ -8,7 +8,7 @@ import type { Started } from "../../runs/service.ts";
 import type { ToolCall } from "../calls/call.ts";
 import { type Outcome, refused, unknownRun } from "../calls/outcome.ts";
 import { deliver } from "../delivery/deliver.ts";
-import type { CarriedAnswers } from "../delivery/session.ts";
+import { carriedAnswers } from "../delivery/signed-answers.ts";
 
 /** Facts of a call about its run. */
 type Order = Omit<StartRequest, "askedAt">;
@@ -49,12 +49,16 @@ const noteOf = (how: Started, { goal }: Order): string | undefined =>
 const CANNOT_LEND =
   'No run was started: this server works with the model of its client, and this client does not lend it (it does not declare MCP sampling with tools). Configure a model of the server: --model provider:model, DEEPAGENT_MODEL or "model" in its config file.';
 
-/** Continues the run of an earlier call that comes again with answers. Starts nothing. */
-export async function continueRun(
-  waitSeconds: number | undefined,
-  answers: CarriedAnswers,
+/** Continues the run of an earlier call that comes again with answers; any other call does as `start` says. */
+export async function continueRunOr(
+  start: () => Outcome | Promise<Outcome>,
   call: ToolCall,
+  waitSeconds?: number,
 ): Promise<Outcome> {
+  const carried = await carriedAnswers(call);
+  if (!carried.ok) return carried.outcome;
+  const { answers } = carried;
+  if (answers === undefined) return start();
   const { run } = answers.state;
   const view = await call.runs.view(call.principal, run);
   if (view === undefined) return unknownRun(run);

@@ -12,7 +12,7 @@ import { type Media, type Outcome, refused, unknownRun, withNotes } from "../cal
 import { type ServerTool, defineTool, runId, taskText, waitSeconds } from "../calls/tool.ts";
 import { RUN_APP_URI } from "../contracts/extensions.ts";
 import { CODEX_TOOLS } from "./codex.ts";
-import { continueRun, startRun } from "./start-run.ts";
+import { continueRunOr, startRun } from "./start-run.ts";
 import { RunList, recentRuns } from "../views/run-list.ts";
 import { RunChange, RunReport, isWholeInReport, pendingApprovals } from "../views/run-report.ts";
 import { isAsItStands } from "../views/shown-call.ts";
@@ -45,14 +45,10 @@ const runDeepAgent = defineTool({
   app: RUN_APP_URI,
   alwaysLoaded: true,
   handle: async (args, call) => {
-    const carried = await carriedAnswers(call);
-    if (!carried.ok) return carried.outcome;
     const { task, goal, changes, thread_id: threadId, wait_seconds: seconds } = args;
     const { idempotency_key: idempotencyKey } = args;
     const order = { task, ...defined({ goal, changes, threadId, idempotencyKey }) };
-    return carried.answers === undefined
-      ? startRun(order, seconds, call)
-      : continueRun(seconds, carried.answers, call);
+    return continueRunOr(() => startRun(order, seconds, call), call, seconds);
   },
 });
 
@@ -115,10 +111,12 @@ const answerDeepAgent = defineTool({
     const outcome = await runs.decide(principal, id, approvalId, decision, "answer_deep_agent");
     const view = await runs.view(principal, id);
     if (view === undefined) return unknownRun(id);
-    if (!outcome.ok) return refused(outcome.code === "already_decided" ? tooLate(outcome) : outcome.message);
+    if (!outcome.ok) return refused(outcome.message + (outcome.code === "already_decided" ? TOO_LATE : ""));
     return withNotes({ kind: "run", view }, outcome.repeated ? [alreadyDecided(outcome.approval)] : []);
   },
 });
+
+const TOO_LATE = " Your decision was not used; check_deep_agent tells how the run stands.";
 
 const NEVER_BY_A_MODEL =
   "This is a question to a person, which no tool can answer: tell the user to answer it where check_deep_agent says.";
@@ -132,9 +130,6 @@ function isUnseen(view: RunView, approvalId: string, decision: Decision): boolea
 const unseen = (openCommand: string | undefined): string =>
   "The report of this run does not show the whole call, so it cannot be approved here; the run waits. " +
   `Tell the user to decide where all of it is shown: ${openCommand === undefined ? "on the page of the server" : `in a terminal with ${openCommand}`}.`;
-
-const tooLate = ({ message }: { message: string }): string =>
-  `${message} Your decision was not used; check_deep_agent tells how the run stands.`;
 
 /** The decision, or what is wrong with the arguments. */
 function decisionOf(
@@ -186,18 +181,12 @@ const readAgentFile = defineTool({
   input: fileInput,
   output: z.object({ path: z.string(), content: z.string() }),
   handle: async (args, call) => {
-    const backend = await backendFor(args, call);
-    if (backend === undefined) return unknownRun(args.run_id ?? "");
-    return outcomeOf(args.path, await read(args, backend, call));
+    const { path, run_id: id } = args;
+    const { runs, principal } = call;
+    const backend = await (id === undefined ? runs.files(principal) : runs.runFiles(principal, id));
+    return backend === undefined ? unknownRun(id ?? "") : outcomeOf(path, await read(args, backend, call));
   },
 });
-
-async function backendFor(
-  { run_id: id }: FileInput,
-  { runs, principal }: ToolCall,
-): Promise<Backend | undefined> {
-  return id === undefined ? runs.files(principal) : runs.runFiles(principal, id);
-}
 
 /** The agent's own tool reads, so that pages, limits and errors are the same. */
 async function read(
@@ -218,16 +207,11 @@ async function read(
 }
 
 function outcomeOf(path: string, { content, status }: ToolResult): Outcome {
-  if (typeof content === "string") {
+  if (typeof content === "string")
     return status === "error" ? refused(content) : { kind: "file", path, content, media: [] };
-  }
   const media = content.flatMap(mediaOf);
-  return {
-    kind: "file",
-    path,
-    content: `${path}: ${media.map(({ mimeType }) => mimeType).join(", ")}`,
-    media,
-  };
+  const types = media.map(({ mimeType }) => mimeType).join(", ");
+  return { kind: "file", path, content: `${path}: ${types}`, media };
 }
 
 function mediaOf({ type, mimeType, data }: ContentBlock): Media[] {
@@ -266,12 +250,9 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
 ];
 
 /** Returns the tools that a server with this configuration lists. */
-export const toolsFor = ({
-  approvals,
-  codexTools,
-}: Pick<Config, "approvals" | "codexTools">): readonly ServerTool[] => [
-  ...SERVER_TOOLS.filter((tool) => tool !== answerDeepAgent || approvals.allowModelAnswers),
-  ...(codexTools ? CODEX_TOOLS : []),
+export const toolsFor = (config: Pick<Config, "approvals" | "codexTools">): readonly ServerTool[] => [
+  ...SERVER_TOOLS.filter((tool) => tool !== answerDeepAgent || config.approvals.allowModelAnswers),
+  ...(config.codexTools ? CODEX_TOOLS : []),
 ];
 
 /** A tool by its name, whether it is on or off. */
