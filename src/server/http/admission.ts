@@ -1,4 +1,4 @@
-/** Refuses requests before they are read: by their host and origin, and by how many an address sent. */
+/** Refuses requests before they are read: by host and origin, by token, and by how many an address sent. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { BlockList, isIP, isIPv4 } from "node:net";
 import { hostHeaderValidation } from "@modelcontextprotocol/node";
@@ -8,6 +8,8 @@ import { ConfigurationError } from "../../core/errors.ts";
 import { NewestOf } from "../../core/newest-of.ts";
 import { originMatcher } from "../../config/origins.ts";
 import type { SharedState } from "../../runs/server-ports.ts";
+import type { Authenticator, Tokens } from "../auth/auth.ts";
+import type { Counter } from "./operations.ts";
 import { sendError } from "./request.ts";
 
 /** Passes a request on, or has answered it with 403 and returns false. */
@@ -75,7 +77,6 @@ export function unbracket(host: string): string {
   return host.startsWith("[") && host.endsWith("]") ? host.slice(1, -1) : host;
 }
 
-/** Finds out which address a request comes from. */
 export type AddressOf = (request: IncomingMessage) => string;
 
 /**
@@ -139,7 +140,6 @@ interface Bucket {
 
 const MINUTE_MS = 60_000;
 
-/** A token bucket for each key. */
 export class RateLimit {
   readonly #options: RateLimitOptions;
   readonly #buckets: NewestOf<Bucket>;
@@ -151,7 +151,6 @@ export class RateLimit {
     this.#buckets = new NewestOf(options.keys ?? 10_000);
   }
 
-  /** Keys that are remembered. */
   get size(): number {
     return this.#buckets.size;
   }
@@ -197,4 +196,36 @@ export class RateLimit {
     const gained = (Math.max(0, now - known.filledAt) * perMinute) / MINUTE_MS;
     return { tokens: Math.min(perMinute, known.tokens + gained), filledAt: now };
   }
+}
+
+interface TokenCheckOptions {
+  authenticator: Authenticator;
+  /** Limits refused tokens, by network. */
+  refusalLimit: RateLimit;
+  refusals: Counter;
+  addressOf: AddressOf;
+}
+
+/**
+ * Checks the tokens of requests. After too many refused tokens an address is served only with tokens that are known to
+ * be good; unknown ones are not checked any more.
+ */
+export function tokenCheck(options: TokenCheckOptions): Tokens {
+  const { authenticator, refusalLimit, refusals, addressOf } = options;
+  const networkOf = (request: IncomingMessage): string => clientNetwork(addressOf(request));
+  const wait: Tokens["wait"] = (request) => refusalLimit.wait(networkOf(request));
+  const recheck: Tokens["recheck"] = async (request, authorization) => {
+    const outcome = await authenticator.authenticate(authorization, { mayAsk: wait(request) === 0 });
+    if (outcome.ok) return outcome;
+    refusals.count(outcome.reason);
+    return { ...outcome, wait: 0 };
+  };
+  const check: Tokens["check"] = async (request, authorization) => {
+    const outcome = await recheck(request, authorization);
+    // A missing token is not a guess, and a token that could not be checked may be valid.
+    if (outcome.ok || outcome.reason === "no_token" || outcome.reason === "issuer_unavailable")
+      return outcome;
+    return { ...outcome, wait: refusalLimit.take(networkOf(request)) };
+  };
+  return { wait, check, recheck };
 }

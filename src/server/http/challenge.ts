@@ -7,6 +7,8 @@ import {
   isJSONRPCRequest,
 } from "@modelcontextprotocol/server";
 import { SCOPES, type Scope } from "../../config/sections.ts";
+import { defined } from "../../core/defined.ts";
+import { isObject, memberOf } from "../../core/unknown.ts";
 import { toolNamed } from "../tools/tools.ts";
 
 /**
@@ -23,53 +25,45 @@ export function scopeChallenge(body: unknown, auth: AuthInfo | undefined): Respo
   if ([...needed].every((scope) => auth.scopes.includes(scope))) return undefined;
   const scopes = SCOPES.filter((scope) => needed.has(scope));
   const { resourceMetadataUrl } = auth;
-  return bearerAuthChallengeResponse(
-    new OAuthError(
-      OAuthErrorCode.InsufficientScope,
-      `This needs a token with the scope ${scopes.join(" and ")}`,
-    ),
-    { requiredScopes: scopes, ...(resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl }) },
-  );
+  const problem = `This needs a token with the scope ${scopes.join(" and ")}`;
+  const error = new OAuthError(OAuthErrorCode.InsufficientScope, problem);
+  return bearerAuthChallengeResponse(error, { requiredScopes: scopes, ...defined({ resourceMetadataUrl }) });
 }
 
 /** All scopes that a request needs. Looking at a run that is named needs none: every token may. */
 export function neededScopes({ method, params = {} }: JSONRPCRequest): readonly Scope[] {
-  if (method !== "tools/call") return METHODS.get(method)?.(params) ?? [];
-  const tool = toolNamed(params["name"]);
-  if (tool === undefined) return [];
-  return [...new Set([...tool.scopes, ...forAnswers(params)])];
+  switch (method) {
+    case "tools/call": {
+      const tool = toolNamed(params["name"]);
+      return tool === undefined ? [] : [...new Set([...tool.scopes, ...forAnswers(params)])];
+    }
+    case "tasks/update":
+      return [...new Set(forAnswers(params))];
+    case "tasks/cancel":
+      return ["run"];
+    case "resources/list":
+    case "resources/subscribe":
+    case "resources/directory/read":
+    case "skills/list":
+    case "skills/get":
+      return ["read"];
+    case "resources/read":
+      // The document that hosts render with results is public.
+      return typeof params["uri"] === "string" && params["uri"].startsWith("ui://") ? [] : ["read"];
+    case "completion/complete":
+      return memberOf(params["ref"], "type") === "ref/resource" ? ["read"] : [];
+    case "subscriptions/listen": {
+      const kinds = ["resourceSubscriptions", "resourcesListChanged"];
+      const isWanted = (kind: string): boolean => memberOf(params["notifications"], kind) !== undefined;
+      return kinds.some(isWanted) ? ["read"] : [];
+    }
+    default:
+      return [];
+  }
 }
 
 /** Scopes for answers: a person's answers decide on approvals; those of the client's model only continue the run. */
-function forAnswers({ inputResponses }: Params): Scope[] {
+function forAnswers({ inputResponses }: Readonly<Record<string, unknown>>): Scope[] {
   const answers = isObject(inputResponses) ? Object.values(inputResponses) : [];
-  return answers.map((answer) => (isObject(answer) && "action" in answer ? "approve" : "run"));
+  return answers.map((answer) => (memberOf(answer, "action") === undefined ? "run" : "approve"));
 }
-
-type Params = Readonly<Record<string, unknown>>;
-
-const read = (): readonly Scope[] => ["read"];
-/** A map, because a client may send a method name such as `toString`. */
-const METHODS = new Map<string, (params: Params) => readonly Scope[]>(
-  Object.entries({
-    "resources/list": read,
-    // The document that hosts render with results is public.
-    "resources/read": ({ uri }: Params) =>
-      typeof uri === "string" && uri.startsWith("ui://") ? [] : ["read"],
-    "resources/subscribe": read,
-    "resources/directory/read": read,
-    "skills/list": read,
-    "skills/get": read,
-    "completion/complete": ({ ref }: Params) =>
-      isObject(ref) && ref["type"] === "ref/resource" ? ["read"] : [],
-    "subscriptions/listen": ({ notifications }: Params) =>
-      isObject(notifications) &&
-      ("resourceSubscriptions" in notifications || "resourcesListChanged" in notifications)
-        ? ["read"]
-        : [],
-    "tasks/update": (params: Params) => [...new Set(forAnswers(params))],
-    "tasks/cancel": () => ["run"],
-  }),
-);
-
-const isObject = (value: unknown): value is Params => typeof value === "object" && value !== null;

@@ -33,6 +33,10 @@ export interface SentEvent {
   message: string;
 }
 
+/** An event as streams have it. */
+export const frameOf = ({ id, message }: SentEvent): string =>
+  `event: message\nid: ${id}\ndata: ${message}\n\n`;
+
 /** A call that was not answered on its stream. */
 export interface OpenCall {
   stream: string;
@@ -218,13 +222,12 @@ export class SessionEvents {
       const id = await store.append({ session, owner: owner(), stream, message, time: clock() });
       kept.push({ id, size: message.length });
       size += message.length;
-      let dropped: { id: number; size: number } | undefined;
+      let dropped: (typeof kept)[number] | undefined;
       while (kept.length > 1 && (kept.length > events || size > characters)) {
         dropped = kept.shift();
         size -= dropped?.size ?? 0;
       }
-      const last = dropped?.id;
-      if (last !== undefined) await store.dropUpTo(session, last);
+      if (dropped !== undefined) await store.dropUpTo(session, dropped.id);
       return String(id);
     };
   }

@@ -28,6 +28,7 @@ import {
   inUrl,
   isLoopback,
   requireLoopback,
+  tokenCheck,
   unbracket,
 } from "./admission.ts";
 import type { HttpPage, HttpPageOptions } from "./http-page.ts";
@@ -46,15 +47,11 @@ import {
   sendResponse,
   spellAccept,
 } from "./request.ts";
-import { Sessions } from "./sessions.ts";
-import { SharedSessions } from "./shared-sessions.ts";
+import { Sessions, SharedSessions } from "./sessions.ts";
 import { slowReaderGuard } from "./slow-readers.ts";
-import { TokenCheck } from "./token-check.ts";
 import { type AuthenticatedRequest, OpenResponses, StatelessHandlers } from "./stateless.ts";
 
-/** Path of the MCP endpoint. */
 const MCP_PATH = "/mcp";
-/** Path of the endpoint for programs that speak AG-UI. */
 const AG_UI_PATH = "/ag-ui";
 
 type RequestListener = (request: AuthenticatedRequest, response: ServerResponse) => Promise<void>;
@@ -119,7 +116,6 @@ async function serveAgUi(
   await agUi(read.value, request.auth, response);
 }
 
-/** Reads a body of JSON; `undefined`: it was refused. */
 async function taken(
   request: AuthenticatedRequest,
   response: ServerResponse,
@@ -338,7 +334,6 @@ function createHandler(options: HttpOptions, endpoint: Endpoint, page?: HttpPage
   };
 }
 
-/** Loads the page, if there is to be one. */
 async function openPage(
   { page }: HttpOptions,
   { tokens, rateLimit }: Endpoint,
@@ -374,7 +369,6 @@ function startTimers(logger: Logger, chores: readonly Chore[]): () => void {
 
 type Endpoint = ReturnType<typeof createEndpoint>;
 
-/** Creates everything behind the socket. */
 function createEndpoint(options: HttpOptions) {
   const { factory, logger, clock = systemClock, changes, authenticator, openShared } = options;
   const elapsed = options.clock ?? monotonicClock;
@@ -408,7 +402,7 @@ function createEndpoint(options: HttpOptions) {
   const refusalLimit = limitOf("refusals", options.refusalsPerMinute ?? 60);
   const addressOf = clientAddress(options.trustedProxies ?? []);
   const { refusals } = operations;
-  const tokens = authenticator && new TokenCheck({ authenticator, refusalLimit, refusals, addressOf });
+  const tokens = authenticator && tokenCheck({ authenticator, refusalLimit, refusals, addressOf });
   return { options, stateless, events, sessions, operations, guard, open, rateLimit, refusalLimit, tokens };
 }
 

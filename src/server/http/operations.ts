@@ -17,7 +17,6 @@ export interface OperationsOptions {
   /** Opens runs and storage; fails unless runs can be stored. Absent: the server is always ready. */
   assertReady: (() => Promise<void>) | undefined;
   clock: Clock;
-  /** Sessions open now. */
   sessions: () => number;
   logger: Logger;
 }

@@ -48,7 +48,6 @@ export async function sendResponse(response: ServerResponse, answer: Response): 
   response.end(await answer.text());
 }
 
-/** Answers with JSON. */
 export function sendJson(response: ServerResponse, status: number, body: unknown): void {
   response.writeHead(status, { "content-type": "application/json" });
   response.end(JSON.stringify(body));
@@ -148,9 +147,8 @@ const ACCEPTED =
 const PREFLIGHT_SECONDS = 600;
 
 /**
- * Lets pages of the configured origins read answers, and answers their preflight requests; true: it was one.
- * Loopback origins may only send requests that need no preflight, because any page that this machine serves
- * has such an origin.
+ * Lets pages of the configured origins read answers, and answers their preflight requests; true: it was one. Loopback
+ * origins may only send requests that need no preflight, because any page that this machine serves has such an origin.
  */
 export function answerCors(
   request: IncomingMessage,

@@ -5,7 +5,6 @@ import { getRequestListener } from "@hono/node-server";
 import {
   type AuthInfo,
   type EventStore,
-  type HandleRequestOptions,
   type JSONRPCMessage,
   type JSONRPCNotification,
   type JSONRPCRequest,
@@ -17,7 +16,7 @@ import {
   isJSONRPCResponse,
 } from "@modelcontextprotocol/server";
 import type { StoredSession } from "../../runs/server-ports.ts";
-import { NO_ID, type OpenCall, isOpening } from "./event-store.ts";
+import { NO_ID, type OpenCall, frameOf, isOpening } from "./event-store.ts";
 import type { AuthenticatedRequest } from "./stateless.ts";
 
 export interface SessionTransportOptions extends WebStandardStreamableHTTPServerTransportOptions {
@@ -83,10 +82,10 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
       this.#listen(response);
       await this.#endEarlier(request.headers["last-event-id"]);
     }
-    const options = { ...authOf(request), parsedBody: body };
+    const options = { authInfo: request.auth, parsedBody: body };
     const first = [body].flat().find((message) => isJSONRPCRequest(message));
     const call = this.#server === undefined || first !== body ? undefined : first;
-    await onWeb(request, response, async (web) => {
+    await onWeb(async (web) => {
       const answer = await this.#at.run({ id: first?.id, call }, () => this.handleRequest(web, options));
       for (const uri of missed) {
         await this.send({ jsonrpc: "2.0", method: "notifications/resources/updated", params: { uri } });
@@ -97,7 +96,7 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
         answer,
         errors.map((error) => `event: message\ndata: ${JSON.stringify(error)}\n\n`),
       );
-    });
+    })(request, response);
   }
 
   /**
@@ -127,15 +126,14 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
     { call, rest }: OpenCall,
   ): Promise<void> {
     this.#listen(response);
-    await onWeb(request, response, async (web) => {
+    await onWeb(async (web) => {
       const headers = new Headers(web.headers);
       for (const [name, value] of Object.entries(POST)) headers.set(name, value);
       const again = new Request(web.url, { method: "POST", headers, signal: web.signal });
-      const options = { ...authOf(request), parsedBody: call };
+      const options = { authInfo: request.auth, parsedBody: call };
       const answer = await this.#at.run({ id: call.id, call }, () => this.handleRequest(again, options));
-      const before = rest.map(({ id, message }) => `event: message\nid: ${id}\ndata: ${message}\n\n`);
-      return answer.ok ? preceded(answer, before) : answer;
-    });
+      return answer.ok ? preceded(answer, rest.map(frameOf)) : answer;
+    })(request, response);
   }
 
   /** Has the server instance know what it was told before, by other servers' requests; nothing is sent. */
@@ -143,10 +141,8 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
     this.#isRestoring = true;
     try {
       const request = new Request("http://localhost/mcp", { method: "POST", headers: POST });
-      const answer = await this.handleRequest(request, {
-        ...authOf({ auth }),
-        parsedBody: JSON.parse(opening),
-      });
+      const options = { authInfo: auth, parsedBody: JSON.parse(opening) as unknown };
+      const answer = await this.handleRequest(request, options);
       await answer.text();
     } finally {
       this.#isRestoring = false;
@@ -203,7 +199,6 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
 /** The server that asked the question with this id. `undefined`: no server of ours did. */
 export const askerOf = (id: unknown): string | undefined => MARKED.exec(String(id))?.[1];
 
-/** True if a message cancels a request. */
 const isCancellation = (message: unknown): message is JSONRPCNotification =>
   isJSONRPCNotification(message) && message.method === "notifications/cancelled";
 
@@ -220,13 +215,5 @@ function preceded(answer: Response, events: readonly string[]): Response {
   return new Response(answer.body?.pipeThrough(joined), answer);
 }
 
-const authOf = ({ auth }: { auth?: AuthInfo | undefined }): HandleRequestOptions =>
-  auth === undefined ? {} : { authInfo: auth };
-
-async function onWeb(
-  request: AuthenticatedRequest,
-  response: ServerResponse,
-  handle: (request: Request) => Promise<Response>,
-): Promise<void> {
-  await getRequestListener(handle, { overrideGlobalObjects: false })(request, response);
-}
+const onWeb = (handle: (request: Request) => Promise<Response>) =>
+  getRequestListener(handle, { overrideGlobalObjects: false });

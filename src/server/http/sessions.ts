@@ -1,14 +1,15 @@
-import { randomUUID } from "node:crypto";
+import { randomBytes, randomUUID } from "node:crypto";
 import type { ServerResponse } from "node:http";
-import type { AuthInfo, McpServerFactory } from "@modelcontextprotocol/server";
+import { type AuthInfo, type McpServerFactory, isJSONRPCResponse } from "@modelcontextprotocol/server";
+import { z } from "zod";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
+import type { SessionStore, SharedState } from "../../runs/server-ports.ts";
 import { maySucceed, ownerOf, principalOf } from "../auth/auth.ts";
 import type { ErrorAnswer } from "../contracts/envelope.ts";
-import type { SessionEvents } from "./event-store.ts";
+import { type SessionEvents, frameOf } from "./event-store.ts";
 import { sendError } from "./request.ts";
-import { SessionTransport } from "./session-transport.ts";
-import type { SharedSessions } from "./shared-sessions.ts";
+import { SessionTransport, askerOf } from "./session-transport.ts";
 import type { AuthenticatedRequest } from "./stateless.ts";
 
 export interface SessionOptions {
@@ -88,8 +89,7 @@ export class Sessions {
     const session = await this.#find(id, request.auth);
     if (session === undefined) {
       if (await this.#sendRest(id, request, response)) return;
-      sendError(response, 404, -32001, "Session not found");
-      return;
+      return sendError(response, 404, -32001, "Session not found");
     }
     if ("status" in session) return refuse(response, session);
     const { shared } = this.#options;
@@ -141,10 +141,9 @@ export class Sessions {
 
   /** The call that a client wants the rest of, when the server that answered it is another one, or gone. */
   async #brokenCall(id: string, { transport }: Session, request: AuthenticatedRequest) {
-    const last = request.headers["last-event-id"];
-    if (request.method !== "GET" || typeof last !== "string") return undefined;
-    const open = await this.#options.events.openCall(id, last);
-    return open === undefined || transport.isServing(open.stream) ? undefined : open;
+    const last = lastEventOf(request);
+    const open = last && (await this.#options.events.openCall(id, last));
+    return open && !transport.isServing(open.stream) ? open : undefined;
   }
 
   /**
@@ -152,17 +151,13 @@ export class Sessions {
    * learns that it has to initialise again.
    */
   async #sendRest(id: string, request: AuthenticatedRequest, response: ServerResponse): Promise<boolean> {
-    const last = request.headers["last-event-id"];
-    if (request.method !== "GET" || typeof last !== "string" || this.#sessions.has(id)) return false;
+    const last = lastEventOf(request);
+    if (last === undefined || this.#sessions.has(id)) return false;
     const rest = await this.#options.events.after(id, (owner) => maySucceed(request.auth, owner), last);
     if (rest.length === 0) return false;
-    response.writeHead(200, {
-      "content-type": "text/event-stream",
-      "cache-control": "no-cache, no-transform",
-    });
-    for (const event of rest) {
-      response.write(`event: message\nid: ${event.id}\ndata: ${event.message}\n\n`);
-    }
+    const headers = { "content-type": "text/event-stream", "cache-control": "no-cache, no-transform" };
+    response.writeHead(200, headers);
+    for (const event of rest) response.write(frameOf(event));
     response.end();
     return true;
   }
@@ -232,7 +227,7 @@ export class Sessions {
   async #create(opener: AuthInfo | undefined, id: string): Promise<Session> {
     const auth = opener === undefined ? undefined : { ...opener };
     const { factory, keepAliveMs, clock, shared, events } = this.#options;
-    const mcp = await factory({ era: "legacy", ...(auth === undefined ? {} : { authInfo: auth }) });
+    const mcp = await factory({ era: "legacy", authInfo: auth });
     const owner = ownerOf(auth);
     const end = async (): Promise<void> => {
       await (await shared?.store)?.end(id);
@@ -245,7 +240,7 @@ export class Sessions {
       retryInterval: 1000,
       eventStore: events.of(id, () => session.owner),
       onsessioninitialized: () => void this.#sessions.set(id, session),
-      ...(shared === undefined ? {} : { onsessionclosed: end }),
+      onsessionclosed: shared && end,
     });
     const session: Session = {
       owner,
@@ -310,6 +305,12 @@ export class Sessions {
   }
 }
 
+/** The event after which a client wants the rest of a broken stream. */
+function lastEventOf({ method, headers }: AuthenticatedRequest): string | undefined {
+  const id = headers["last-event-id"];
+  return method === "GET" && typeof id === "string" ? id : undefined;
+}
+
 /** Gives the session the scopes of this request's token, and asks for them from now on. True: its owner changed. */
 function grow(session: Session, auth: AuthInfo | undefined): boolean {
   if (session.auth === undefined || auth === undefined) return false;
@@ -332,3 +333,38 @@ function refuse(response: ServerResponse, { status, message, retryAfterSeconds }
   response.setHeader("retry-after", String(retryAfterSeconds));
   sendError(response, status, -32000, message);
 }
+
+/** The sessions that all servers on one storage serve. */
+export class SharedSessions {
+  /** Names this server in the ids of its questions. */
+  readonly server = randomBytes(6).toString("hex");
+  readonly #open: () => Promise<Pick<SharedState, "sessions">>;
+
+  constructor(open: () => Promise<Pick<SharedState, "sessions">>) {
+    this.#open = open;
+  }
+
+  get store(): Promise<SessionStore> {
+    return this.#open().then(({ sessions }) => sessions);
+  }
+
+  /** True for an answer to a question that another server asked. */
+  isForeign(message: unknown): boolean {
+    const asker = isJSONRPCResponse(message) ? askerOf(message.id) : undefined;
+    return asker !== undefined && asker !== this.server;
+  }
+
+  /** Stores subscriptions for the server that takes over the session if this one is lost. */
+  async remember(session: string, body: unknown): Promise<void> {
+    for (const message of [body].flat()) {
+      const { method, params } = Subscription.safeParse(message).data ?? {};
+      if (params !== undefined) await (await this.store).subscribe(session, params.uri, method === SUBSCRIBE);
+    }
+  }
+}
+
+const SUBSCRIBE = "resources/subscribe";
+const Subscription = z.looseObject({
+  method: z.enum([SUBSCRIBE, "resources/unsubscribe"]),
+  params: z.looseObject({ uri: z.string() }),
+});

@@ -9,7 +9,6 @@ interface SlowReadersOptions {
   logger: Logger;
   /** Default 60 seconds. */
   patienceMs?: number | undefined;
-  /** Counts the connections that are closed. */
   cut: Counter;
 }
 

@@ -131,7 +131,6 @@ export class OpenResponses {
     response.once("close", () => this.#open.delete(open));
   }
 
-  /** Ends the streams whose tokens have expired. */
   expire(): void {
     const now = this.#options.clock() / 1000;
     for (const open of this.#open) if (open.lasting && open.expiresAt <= now) open.end();
