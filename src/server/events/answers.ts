@@ -2,27 +2,25 @@
 import type { ServerContext } from "@modelcontextprotocol/server";
 import type { z } from "zod";
 import { type Callbacks, PUBLIC_CALLBACKS, occurrenceOf } from "../../news/subscriber.ts";
-import type { RunNews } from "../../runs/news.ts";
-import type { Principal } from "../../runs/run.ts";
 import type { ServerDeps } from "../contracts/deps.ts";
 import { describeEvents } from "./catalogue.ts";
 import { invalid } from "./errors.ts";
 import { encodePosition, eventsAfter } from "./position.ts";
-import { EventParams, ListParams, PollParams, SubscribeParams, startOf, wantedBy } from "./requests.ts";
-import { EventStreams } from "./stream.ts";
+import {
+  type Asking,
+  EventParams,
+  ListParams,
+  PollParams,
+  SubscribeParams,
+  startOf,
+  wantedBy,
+} from "./requests.ts";
+import { eventStreams } from "./stream.ts";
 import { subscribe, unsubscribe } from "./subscribe.ts";
 
 /** Pause that clients are asked to make between polls, in ms. */
 const NEXT_POLL_MS = 5000;
 const MOST_EVENTS = 100;
-
-/** The principal that asks, and its request. */
-export interface Asking {
-  news: RunNews;
-  principal: Principal;
-  context: ServerContext;
-  now: number;
-}
 
 export type Answer = (given: object, asking: Asking) => object | Promise<object>;
 
@@ -40,14 +38,12 @@ const taking =
   };
 
 /** The answers of all server instances of a process, by the name of the method. */
-export function answersTo({
-  callbacks,
-  clock,
-  pageOf: given,
-}: Pick<ServerDeps, "callbacks" | "clock" | "pageOf">): Readonly<Record<string, Answer>> {
-  const streams = new EventStreams(clock);
-  const pageOf = (runId: string): string | undefined => given?.(runId);
-  const known = callbacks === "public" ? PUBLIC_CALLBACKS : callbacks;
+export function answersTo(
+  deps: Pick<ServerDeps, "callbacks" | "clock" | "pageOf">,
+): Readonly<Record<string, Answer>> {
+  const stream = eventStreams(deps.clock);
+  const pageOf = (runId: string): string | undefined => deps.pageOf?.(runId);
+  const known = deps.callbacks === "public" ? PUBLIC_CALLBACKS : deps.callbacks;
   /** A client of this machine can listen itself; one elsewhere may have no connection. */
   const callbacksOf = ({ http }: ServerContext): Callbacks | undefined =>
     http === undefined ? undefined : known;
@@ -70,10 +66,10 @@ export function answersTo({
       };
     }),
     stream: taking(EventParams, (params, { now, ...asking }) =>
-      streams.serve({ ...wantedBy(params), ...startOf(params, now), ...asking, pageOf }),
+      stream({ ...wantedBy(params), ...startOf(params, now), ...asking, pageOf }),
     ),
-    subscribe: taking(SubscribeParams, (params, { context, ...asking }) =>
-      subscribe(params, { ...asking, callbacks: callbacksOf(context) }),
+    subscribe: taking(SubscribeParams, (params, asking) =>
+      subscribe(params, asking, callbacksOf(asking.context)),
     ),
     unsubscribe: taking(SubscribeParams, unsubscribe),
   };

@@ -2,7 +2,6 @@
 import { z } from "zod";
 import { EVENT_TYPES, type EventType, type NewsType } from "../../runs/news.ts";
 
-/** Arguments of every event type. */
 export const Arguments = z.strictObject({
   run_id: z.string().min(1).max(200).optional().describe("Only events of this run. Default: all your runs."),
 });

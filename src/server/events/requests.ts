@@ -1,6 +1,8 @@
 /** Parameters of the Events extension, as requests bring them. */
+import type { ServerContext } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import type { EventType } from "../../runs/news.ts";
+import type { EventType, RunNews } from "../../runs/news.ts";
+import type { Principal } from "../../runs/run.ts";
 import { Arguments, type EventArguments, isEventType } from "./catalogue.ts";
 import { invalid, notFound } from "./errors.ts";
 import { type Position, decodePosition, positionAt } from "./position.ts";
@@ -27,6 +29,14 @@ export const SubscribeParams = EventParams.extend({
   }),
   ttlMs: z.number().nullish(),
 });
+
+/** The principal that asks, and its request. */
+export interface Asking {
+  news: RunNews;
+  principal: Principal;
+  context: ServerContext;
+  now: number;
+}
 
 export interface Wanted {
   type: EventType;

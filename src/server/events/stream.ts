@@ -1,13 +1,11 @@
 /** Open requests on which a client is sent events as they happen. */
-import type { ServerContext } from "@modelcontextprotocol/server";
 import { setTimeout as pause } from "node:timers/promises";
 import type { Clock } from "../../core/clock.ts";
 import { occurrenceOf } from "../../news/subscriber.ts";
-import type { RunNews } from "../../runs/news.ts";
 import type { Principal } from "../../runs/run.ts";
 import { exhausted } from "./errors.ts";
 import { type Position, encodePosition, eventsAfter } from "./position.ts";
-import type { Start, Wanted } from "./requests.ts";
+import type { Asking, Start, Wanted } from "./requests.ts";
 
 /** The key by which the specification ties a notification to its request. */
 const SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId";
@@ -17,58 +15,53 @@ const LOOK_MS = 1000;
 const HEARTBEAT_MS = 15_000;
 const PAGE = 50;
 
-export interface Streamed extends Wanted, Start {
-  news: RunNews;
-  principal: Principal;
-  context: ServerContext;
+interface Streamed extends Wanted, Start, Omit<Asking, "now"> {
   pageOf: (runId: string) => string | undefined;
 }
 
-export class EventStreams {
-  readonly #clock: Clock;
-  /** Principals of the open streams. */
-  readonly #open: Principal[] = [];
-
-  constructor(clock: Clock) {
-    this.#clock = clock;
-  }
-
-  /** Sends events until the client cancels the request, or its connection ends. @throws ProtocolError if too many are open */
-  async serve(streamed: Streamed): Promise<object> {
+/** The open streams of a process. */
+export function eventStreams(clock: Clock): (streamed: Streamed) => Promise<object> {
+  const open: Principal[] = [];
+  return async (streamed) => {
     const { principal } = streamed;
-    const own = this.#open.filter((one) => one === principal).length;
+    const own = open.filter((one) => one === principal).length;
     if (own >= MOST_OF_PRINCIPAL) throw exhausted("streams", MOST_OF_PRINCIPAL);
-    if (this.#open.length >= MOST_STREAMS) throw exhausted("streams", MOST_STREAMS);
-    this.#open.push(principal);
+    if (open.length >= MOST_STREAMS) throw exhausted("streams", MOST_STREAMS);
+    open.push(principal);
     try {
-      await this.#send(streamed);
+      await send(streamed, clock);
     } finally {
-      this.#open.splice(this.#open.indexOf(principal), 1);
+      open.splice(open.indexOf(principal), 1);
     }
     return {};
-  }
+  };
+}
 
-  async #send(streamed: Streamed): Promise<void> {
-    const { news, principal, type, args, pageOf } = streamed;
-    const { signal, id, notify } = streamed.context.mcpReq;
-    const _meta = { [SUBSCRIPTION_ID]: id };
-    const tell = (what: string, params: object): Promise<void> =>
-      notify({ method: `notifications/events/${what}`, params: { ...params, _meta } });
-    let at: Position = streamed.position;
-    await tell("active", { cursor: encodePosition(at), truncated: streamed.isTruncated });
-    let quietMs = 0;
-    while (!signal.aborted) {
-      const query = { type, runId: args.run_id, limit: PAGE, now: this.#clock() };
-      const page = await eventsAfter(news, principal, at, query);
-      at = page.position;
-      const cursor = encodePosition(at);
-      for (const one of page.news) await tell("event", { ...occurrenceOf(one, pageOf(one.runId)), cursor });
-      quietMs = page.news.length > 0 ? 0 : quietMs + LOOK_MS;
-      if (quietMs >= HEARTBEAT_MS) {
-        await tell("heartbeat", { cursor });
-        quietMs = 0;
-      }
-      if (!page.hasMore) await pause(LOOK_MS, undefined, { signal, ref: false }).catch(() => undefined);
+/** Sends events until the client cancels the request, or its connection ends. */
+async function send(streamed: Streamed, clock: Clock): Promise<void> {
+  const { news, principal, type, args, pageOf } = streamed;
+  const { signal, id, notify } = streamed.context.mcpReq;
+  const _meta = { [SUBSCRIPTION_ID]: id };
+  const tell = (what: string, params: object): Promise<void> =>
+    notify({ method: `notifications/events/${what}`, params: { ...params, _meta } });
+  let at: Position = streamed.position;
+  await tell("active", { cursor: encodePosition(at), truncated: streamed.isTruncated });
+  let quietMs = 0;
+  while (!signal.aborted) {
+    const page = await eventsAfter(news, principal, at, {
+      type,
+      runId: args.run_id,
+      limit: PAGE,
+      now: clock(),
+    });
+    at = page.position;
+    const cursor = encodePosition(at);
+    for (const one of page.news) await tell("event", { ...occurrenceOf(one, pageOf(one.runId)), cursor });
+    quietMs = page.news.length > 0 ? 0 : quietMs + LOOK_MS;
+    if (quietMs >= HEARTBEAT_MS) {
+      await tell("heartbeat", { cursor });
+      quietMs = 0;
     }
+    if (!page.hasMore) await pause(LOOK_MS, undefined, { signal, ref: false }).catch(() => undefined);
   }
 }

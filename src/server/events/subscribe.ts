@@ -6,26 +6,17 @@ import { isoTime } from "../../core/clock.ts";
 import { defined } from "../../core/defined.ts";
 import { type Callbacks, callbackProblem, challenge } from "../../news/subscriber.ts";
 import { secretProblem } from "../../news/webhook.ts";
-import type { RunNews } from "../../runs/news.ts";
 import type { Principal } from "../../runs/run.ts";
 import { isForWebhooks } from "./catalogue.ts";
 import { callbackFailed, exhausted, invalid, notFound, unsupported } from "./errors.ts";
 import { encodePosition, positionAt, readsFrom } from "./position.ts";
-import { type SubscribeParams, type Wanted, startOf, wantedBy } from "./requests.ts";
+import { type Asking, type SubscribeParams, type Wanted, startOf, wantedBy } from "./requests.ts";
 
 const HOUR = 3_600_000;
 /** Lifetime of a subscription, in ms; the client subscribes again before its end. */
 const [SHORTEST, USUAL, LONGEST] = [60_000, 24 * HOUR, 7 * 24 * HOUR];
 /** Subscriptions of one principal. */
 const MOST = 50;
-
-export interface SubscribeContext {
-  news: RunNews;
-  principal: Principal;
-  now: number;
-  /** Absent: clients of this connection subscribe no addresses. */
-  callbacks: Callbacks | undefined;
-}
 
 type Params = z.output<typeof SubscribeParams>;
 
@@ -35,8 +26,12 @@ function idOf(principal: Principal, url: string, { type, args }: Wanted): string
   return `sub_${createHash("sha256").update(key).digest("hex").slice(0, 32)}`;
 }
 
-export async function subscribe(params: Params, context: SubscribeContext): Promise<object> {
-  const { news, principal, now, callbacks } = context;
+/** `callbacks` absent: clients of this connection subscribe no addresses. */
+export async function subscribe(
+  params: Params,
+  { news, principal, now }: Asking,
+  callbacks: Callbacks | undefined,
+): Promise<object> {
   const wanted = wantedBy(params);
   const { type, args } = wanted;
   const { ttlMs } = params;
@@ -70,10 +65,7 @@ export async function subscribe(params: Params, context: SubscribeContext): Prom
 }
 
 /** Ends a subscription, also one that this server would not accept any more. */
-export async function unsubscribe(
-  params: Params,
-  { news, principal }: Pick<SubscribeContext, "news" | "principal">,
-): Promise<object> {
+export async function unsubscribe(params: Params, { news, principal }: Asking): Promise<object> {
   const id = idOf(principal, params.delivery.url, wantedBy(params));
   if (await news.unsubscribe(principal, id)) return {};
   throw notFound("subscription", "there is none with this name, these arguments and this address.");
