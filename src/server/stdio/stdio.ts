@@ -53,62 +53,60 @@ export interface StdioServer {
 
 /** Serves MCP over standard input and output until the client leaves. Writes nothing but protocol there. */
 export function serveStdioServer(deps: ServerDeps, options: StdioOptions): StdioServer {
-  const {
-    stdin = process.stdin,
-    stdout = process.stdout,
-    stderr = process.stderr,
-    signals = process,
-  } = options;
+  const { stdin = process.stdin, stdout = process.stdout, stderr = process.stderr } = options;
+  const { signals = process } = options;
   // A client may close our standard error; a log line that nobody reads must not end the server.
   stderr.on("error", () => {});
   const { logger } = deps;
   const transport = openTransport(stdin, stdout);
-  const create = connectionFactory(deps);
+  const create = createServerFactory(deps);
   let revision: Revision | undefined;
   const factory: McpServerFactory = (context) => {
     revision = revisionOf(context.era);
-    return create(context);
+    const mcp = create(context);
+    // An instance without sessions lasts as long as the connection and passes changes on itself.
+    if (!revision.sessions) forwardChanges(mcp, { ...deps, principal: deps.principalOf(undefined) });
+    return mcp;
   };
   const handle = serveStdio(factory, {
     transport,
     onerror: (error) => logger.debug("stdio.error", { error: error.message }),
   });
   const warmUp = warmUpWhenQuiet(deps);
-  let closing: Promise<string> | undefined;
+  let closing: Promise<void> | undefined;
   let resolveClosed: (reason: string) => void;
   const closed = new Promise<string>((resolve) => {
     resolveClosed = resolve;
   });
 
-  const shutDown = (reason: string): Promise<string> => {
-    closing ??= (async () => {
-      logger.info("stdio.closing", { reason });
-      warmUp.cancel();
-      for (const name of SIGNALS) signals.off(name, onSignal);
-      await withinGrace(async () => {
-        await handle.close();
-        await options.close();
-      }, deps);
-      resolveClosed(reason);
-      return reason;
-    })();
-    return closing;
+  const close = async (reason: string): Promise<void> => {
+    logger.info("stdio.closing", { reason });
+    warmUp.cancel();
+    for (const name of SIGNALS) signals.off(name, onSignal);
+    const released = handle
+      .close()
+      .then(() => options.close())
+      .catch((error: unknown) => logger.error("stdio.close_failed", { error }));
+    if (!(await isDoneWithin(GRACE_MS, released)))
+      logger.warn("stdio.closed_late", { milliseconds: GRACE_MS });
+    resolveClosed(reason);
   };
+  const shutDown = (reason: string): Promise<void> => (closing ??= close(reason));
   const onSignal = (name: NodeJS.Signals): void => void shutDown(name);
   for (const name of SIGNALS) signals.on(name, onSignal);
 
   observe(transport, {
     revision: () => revision,
     received: (message) => {
-      warmUp.postpone();
+      warmUp.received();
       followListened(deps.changes, deps.principalOf(undefined), message);
     },
     sent: (message) => {
-      if (isJSONRPCResultResponse(message)) warmUp.start();
+      if (isJSONRPCResultResponse(message)) warmUp.answered();
     },
     closed: () => void shutDown("the client closed the connection"),
   });
-  return { closed, close: async () => void (await shutDown("closed")) };
+  return { closed, close: () => shutDown("closed") };
 }
 
 /** Opens a transport that limits the size of messages and the output that waits for the client. */
@@ -161,17 +159,6 @@ function readLine(line: string, takesBatches: boolean): Received {
   }
 }
 
-/** An instance without sessions lasts as long as the connection and passes changes on itself. */
-function connectionFactory(deps: ServerDeps): McpServerFactory {
-  const create = createServerFactory(deps);
-  return (context) => {
-    const mcp = create(context);
-    if (!revisionOf(context.era).sessions)
-      forwardChanges(mcp, { ...deps, principal: deps.principalOf(undefined) });
-    return mcp;
-  };
-}
-
 interface Observer {
   /** Revision of the connection; `undefined` before its first message. */
   revision(): Revision | undefined;
@@ -210,36 +197,27 @@ function refuse(transport: StdioServerTransport, id: RequestId, error: Refusal):
 
 /** Loads agent and storage in the background, so that the first run need not wait for them. */
 function warmUpWhenQuiet({ runs, page, logger }: ServerDeps) {
-  let state: "waiting" | "armed" | "done" = "waiting";
   let timer: NodeJS.Timeout | undefined;
+  let isDone = false;
   const load = (): void => {
-    state = "done";
+    isDone = true;
     runs()
       .then(() => page?.address())
       .catch((error: unknown) => logger.warn("stdio.warm_up_failed", { error }));
   };
-  const postpone = (): void => {
-    if (state !== "armed") return;
+  /** Waits for quiet from now on. The first answer is that to the handshake. */
+  const answered = (): void => {
     clearTimeout(timer);
-    timer = setTimeout(load, QUIET_MS);
+    if (!isDone) timer = setTimeout(load, QUIET_MS);
   };
   return {
-    /** The handshake was answered. */
-    start: (): void => {
-      if (state === "waiting") state = "armed";
-      postpone();
-    },
-    postpone,
-    cancel: (): void => {
-      state = "done";
+    answered,
+    received: () => timer && answered(),
+    cancel: () => {
+      isDone = true;
       clearTimeout(timer);
     },
   };
-}
-
-async function withinGrace(work: () => Promise<void>, { logger }: ServerDeps): Promise<void> {
-  const done = work().catch((error: unknown) => logger.error("stdio.close_failed", { error }));
-  if (!(await isDoneWithin(GRACE_MS, done))) logger.warn("stdio.closed_late", { milliseconds: GRACE_MS });
 }
 
 /**
@@ -280,11 +258,7 @@ const Enveloped = z.looseObject({
   params: z.looseObject({ _meta: z.looseObject({ [PROTOCOL_VERSION_META_KEY]: z.string() }) }),
 });
 
-interface Refusal {
-  code: number;
-  message: string;
-  data?: unknown;
-}
+type Refusal = ErrorAnswer["error"] & { data?: unknown };
 
 /** Refuses requests of another revision than the connection's. The SDK checks the first message only. */
 function refusalOf(message: JSONRPCMessage, revision: Revision | undefined): Refusal | undefined {
