@@ -1,5 +1,6 @@
 /** Turns unified diffs into the pairs of texts that editors show as changes. */
 import type { ToolCallContent } from "@agentclientprotocol/sdk";
+import { diffLines } from "../../core/diff.ts";
 import { fenced } from "../views/quoting.ts";
 
 interface Hunk {
@@ -23,17 +24,13 @@ export function diffContent(diff: string, path: string): ToolCallContent[] {
 /** `undefined`: some of its lines are not lines of a diff, such as a note that lines are left out. */
 function hunksOf(diff: string): Hunk[] | undefined {
   const hunks: Hunk[] = [];
-  for (const line of diff.split("\n")) {
+  for (const { kind, text } of diffLines(diff)) {
     const hunk = hunks.at(-1);
-    if (line.startsWith("@@")) hunks.push({ before: [], after: [] });
-    else if (hunk === undefined) {
-      if (!/^(---|\+\+\+) /.test(line)) return undefined;
-    } else if (line.startsWith("+")) hunk.after.push(line.slice(1));
-    else if (line.startsWith("-")) hunk.before.push(line.slice(1));
-    else if (line.startsWith(" ")) {
-      hunk.before.push(line.slice(1));
-      hunk.after.push(line.slice(1));
-    } else if (line !== "" && !line.startsWith("\\")) return undefined;
+    const line = text.slice(1);
+    if (kind === "hunk") hunks.push({ before: [], after: [] });
+    if (kind === "note" && text !== "" && !text.startsWith("\\")) return undefined;
+    if (kind === "del" || kind === "context") hunk?.before.push(line);
+    if (kind === "add" || kind === "context") hunk?.after.push(line);
   }
   return hunks.length === 0 ? undefined : hunks;
 }

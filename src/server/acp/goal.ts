@@ -20,7 +20,6 @@ export function goalCommand(text: string): string[] | undefined {
     .filter((line) => line !== "");
 }
 
-/** The words for what became of the command. */
 export function goalReply(criteria: readonly string[]): { isTaken: boolean; text: string } {
   if (criteria.length === 0) return { isTaken: true, text: "The run of your next message has no goal." };
   const problem = criteriaProblem(criteria);

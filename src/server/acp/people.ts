@@ -22,7 +22,6 @@ const MAX_ATTEMPTS = 5;
 /** The way of an answer, for the journal. */
 const BY = "acp";
 
-/** The dialogs of an editor. */
 export interface Editor {
   permission(
     request: acp.RequestPermissionRequest,

@@ -13,22 +13,18 @@ export function taskOf(prompt: readonly ContentBlock[], cwd: string): Task {
   const parts: string[] = [];
   for (const block of prompt) {
     const part = textOf(block, cwd);
-    if (part === undefined)
-      return {
-        ok: false,
-        problem: `The prompt has a part of type "${block.type}", which this agent does not read. Send text, links to files or texts.`,
-      };
+    if (part === undefined) return { ok: false, problem: unread(block.type) };
     parts.push(part);
   }
   const text = parts.join("").trim();
   if (text === "") return { ok: false, problem: "The prompt is empty. Write what the agent is to do." };
-  if (text.length > MAX_TASK)
-    return {
-      ok: false,
-      problem: `The prompt has more than ${MAX_TASK} characters. Put long texts into a file of the folder and name it.`,
-    };
-  return { ok: true, text };
+  return text.length > MAX_TASK ? { ok: false, problem: TOO_LONG } : { ok: true, text };
 }
+
+const unread = (type: string): string =>
+  `The prompt has a part of type "${type}", which this agent does not read. Send text, links to files or texts.`;
+
+const TOO_LONG = `The prompt has more than ${MAX_TASK} characters. Put long texts into a file of the folder and name it.`;
 
 function textOf(block: ContentBlock, cwd: string): string | undefined {
   switch (block.type) {

@@ -43,7 +43,6 @@ export class Session {
   readonly #open = new Map<string, OpenQuestion>();
   /** Called when the person has to write before the run continues. */
   #onQuestion: (() => void) | undefined;
-
   /** Goal of the next run, as the person gave it. */
   #goal: readonly string[] | undefined;
   /** Sentence to be said once, with the first prompt. */

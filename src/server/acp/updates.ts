@@ -58,7 +58,6 @@ export class RunUpdates {
     return [...this.#spoken.of(event).flatMap((part) => said(part, end)), ...this.#updatesOf(event)];
   }
 
-  /** A text of the agent that is being written. */
   live(text: LiveText): acp.SessionUpdate[] {
     return this.#spoken.live(text).flatMap((part) => said(part, BETWEEN));
   }

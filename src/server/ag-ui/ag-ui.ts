@@ -30,7 +30,6 @@ import { questionForm } from "../views/question-form.ts";
 import { type Sent, Spoken, withAnswer } from "../views/spoken.ts";
 import { RunEvents, type SentEvent } from "./events.ts";
 
-/** Longest id of a program. */
 const MAX_ID = 200;
 /** Calls of one reply ask at about the same time. */
 const GATHER_MS = 300;
@@ -49,14 +48,11 @@ interface Request {
   runs: PrincipalRuns;
   principal: Principal;
   deps: Pick<ServerDeps, "logger">;
-  /** Aborts when the program has gone. */
   signal: AbortSignal;
-  /** The events and texts that were sent of a run. */
   seen: Map<string, Seen>;
 }
 
 interface Seen {
-  /** The newest event. */
   after: number;
   sent: Sent | undefined;
 }

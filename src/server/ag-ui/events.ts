@@ -13,7 +13,6 @@ export type SentEvent = {
 
 type EventOf<K extends RunEventKind> = Extract<RunEvent, { kind: K }>;
 
-/** Follows one run. */
 export class RunEvents {
   readonly #spoken: Spoken;
   /** Messages that have begun and not ended in this stream. */
@@ -30,7 +29,6 @@ export class RunEvents {
     return [...this.#said(this.#spoken.of(event)), ...this.#eventsOf(event)];
   }
 
-  /** A text of the agent that is being written. */
   live(text: LiveText): SentEvent[] {
     return this.#said(this.#spoken.live(text));
   }
@@ -112,7 +110,6 @@ const subagentOf = ({ runId }: RunEvent, agent: AgentPath): string =>
 const by = (event: RunEvent): { subagentRunId?: string } =>
   event.agent.length === 0 ? {} : { subagentRunId: subagentOf(event, event.agent) };
 
-/** A text of a subagent. */
 function said(text: string, event: RunEvent): SentEvent[] {
   if (text === "") return [];
   const messageId = `${event.runId}:${event.seq}`;

@@ -40,7 +40,6 @@ export interface Tokens {
   recheck(request: IncomingMessage, authorization: string | undefined): Promise<Checked>;
 }
 
-/** Limits on how a verifier may check a token. */
 interface VerifyOptions {
   /** True if it may ask another server about an unknown token. */
   mayAsk: boolean;

@@ -103,7 +103,6 @@ const KEPT_MS = 30_000;
 /** Tokens whose answers are kept; the one used least recently goes first. */
 const KEPT_TOKENS = 1000;
 const TIMEOUT_MS = 5000;
-/** Characters of an answer that are read. */
 const MAX_ANSWER = 65_536;
 
 /**

@@ -21,11 +21,9 @@ export interface ClientFacts {
   page: boolean;
   /** It opens addresses that another MCP server asks to open. */
   urls: boolean;
-  /** It declares the Tasks extension. */
   tasks: boolean;
   /** Name that it gives itself. */
   name?: ClientName | undefined;
-  /** It renders MCP Apps. */
   apps: boolean;
   /** It lends its model: samples messages with tools, and its token may work on runs. */
   models: boolean;

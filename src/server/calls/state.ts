@@ -41,11 +41,7 @@ export const ApprovalState = z.object({
 });
 export type ApprovalState = z.output<typeof ApprovalState>;
 
-export interface StateCodec {
-  mint: (state: ApprovalState, context: ServerContext) => Promise<string>;
-  /** Throws unless the state was made here, for this principal and method, and has not expired. */
-  verify: (state: string, context: ServerContext) => Promise<ApprovalState>;
-}
+export type StateCodec = ReturnType<typeof createStateCodec>;
 
 type CodecDeps = Pick<ServerDeps, "stateKey" | "previousStateKey" | "principalOf" | "logger">;
 
@@ -53,7 +49,7 @@ type CodecDeps = Pick<ServerDeps, "stateKey" | "previousStateKey" | "principalOf
  * Signs with the current key and accepts what the previous one signed. Keys are read for every state, because
  * any process may have replaced them. Refused states are logged: clients do not send them.
  */
-export function createStateCodec(deps: CodecDeps): StateCodec {
+export function createStateCodec(deps: CodecDeps) {
   const bind = ({ mcpReq, http, sessionId = "" }: ServerContext): string =>
     [mcpReq.method, deps.principalOf(http?.authInfo), sessionId].join("\0");
   const codecOf = (key: Uint8Array) =>
@@ -69,8 +65,10 @@ export function createStateCodec(deps: CodecDeps): StateCodec {
     }
   };
   return {
-    mint: async (state, context) => codecOf(await deps.stateKey()).mint(state, context),
-    verify: async (state, context) => {
+    mint: async (state: ApprovalState, context: ServerContext) =>
+      codecOf(await deps.stateKey()).mint(state, context),
+    /** Throws unless the state was made here, for this principal and method, and has not expired. */
+    verify: async (state: string, context: ServerContext): Promise<ApprovalState> => {
       const facts = { principal: deps.principalOf(context.http?.authInfo), method: context.mcpReq.method };
       const verified = await verify(state, context).catch((error: unknown) => {
         deps.logger.warn("state.refused", { ...facts, reason: errorMessage(error) });

@@ -61,19 +61,12 @@ export interface ServerDeps {
   page?: PageLinks;
 }
 
-/** `RunService` that is opened on first use. */
-export interface LazyRuns {
-  runs: () => Promise<RunService>;
-  /** Parks running work and releases everything. Does nothing if it was never opened. */
-  close: () => Promise<void>;
-}
-
 /** Opens the service once; the next call retries a failed opening. Once closed, it stays closed. */
-export function lazyRuns(open: () => Promise<RunService>): LazyRuns {
+export function lazyRuns(open: () => Promise<RunService>) {
   let opened: Promise<RunService> | undefined;
   let closed = false;
   return {
-    runs: async () => {
+    runs: async (): Promise<RunService> => {
       if (closed) throw new DeepAgentError("shutting_down", "The server is shutting down. Connect again.");
       opened ??= open().catch((error: unknown) => {
         opened = undefined;
@@ -81,7 +74,8 @@ export function lazyRuns(open: () => Promise<RunService>): LazyRuns {
       });
       return opened;
     },
-    close: async () => {
+    /** Parks running work and releases everything. Does nothing if it was never opened. */
+    close: async (): Promise<void> => {
       closed = true;
       const service = await opened?.catch(() => undefined);
       await service?.close();
@@ -89,9 +83,7 @@ export function lazyRuns(open: () => Promise<RunService>): LazyRuns {
   };
 }
 
-/** Serves pages of runs. */
 export interface PageServer {
-  /** Address of the server. */
   address: string;
   /** An address that opens the page once. */
   link(link: PageLink): string;

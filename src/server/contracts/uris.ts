@@ -30,7 +30,6 @@ export function decodeOnce(text: string): string | undefined {
   }
 }
 
-/** Percent-encodes each segment. */
 export function encodePath(path: string): string {
   return path.split("/").map(encodeURIComponent).join("/");
 }

@@ -13,13 +13,11 @@ export interface PageGrant {
   run?: string;
 }
 
-/** A link with its target. */
 export interface PageLink extends PageGrant {
   /** The run whose page it opens first, where it shows all. */
   first?: string;
 }
 
-/** One browser that is known. */
 export interface PageSession {
   /** No other session has it. */
   id: string;
@@ -76,7 +74,6 @@ export const linesPath = (run: string, subject: Readonly<Record<string, string>>
 export const schedulePath = (id?: string): string =>
   id === undefined ? "/schedules" : `/schedules#${encodeURIComponent(id)}`;
 
-/** Address of the other MCP servers. */
 export const serversPath = (): string => "/servers";
 
 /** Address of the files of a run; without a run, of the files that all runs share. */

@@ -63,7 +63,6 @@ export type Said = { approvalId: string; decision: PersonDecision } | { question
 /** The meaning of an answer: what the person says, or the reason why it says nothing. */
 export type Read = { kind: "said"; said: Said } | Exclude<Taken, { kind: "decided" }>;
 
-/** The circumstances of an answer. */
 export interface Circumstances {
   /** Milliseconds since the form was shown. */
   elapsed: number;
@@ -110,7 +109,6 @@ function readQuestion(
   return read.ok ? said(read.answer) : { kind: "again", problem: read.problem };
 }
 
-/** Carries out the answer to one form. */
 export async function takeAnswer(
   session: Decider,
   waiting: Waiting,
@@ -140,14 +138,8 @@ export async function refuseAnswer(
   problem: string,
   by: string,
 ): Promise<void> {
-  await runs.useAnswer(principal, runId, {
-    id: randomUUID(),
-    problem,
-    decisions: [],
-    answers: [],
-    replies: [],
-    by,
-  });
+  const nothing = { decisions: [], answers: [], replies: [] };
+  await runs.useAnswer(principal, runId, { id: randomUUID(), problem, ...nothing, by });
 }
 
 /** Interprets the outcome of a decision or an answer, and adds to `notes` what the call has to report. */
@@ -174,7 +166,6 @@ export function takenBy(
 const nameOf = (waiting: Waiting): string =>
   isQuestion(waiting) ? `"${asText(questionText(waiting.question), 100)}"` : oneLine(waiting.tool, 64);
 
-/** Everything that this call can still ask for. */
 export function askable(
   view: RunView,
   left: ReadonlySet<string>,
@@ -183,17 +174,13 @@ export function askable(
   return waitingIn(view).filter((waiting) => !left.has(waiting.id) && !open.isPointless(waiting));
 }
 
-/** Places other than a form for a person to decide in. */
-interface Elsewhere {
+/** The client that is asked, and the places other than a form for a person to decide in. */
+export interface Asking {
+  readonly client: Pick<ClientFacts, "urls" | "revision">;
   /** An address for the client alone, never for its model. `undefined`: no page can be served. */
   readonly pageLink: () => Promise<string | undefined>;
   /** A line to paste into a terminal; `undefined`: a terminal does not show the run. */
   readonly openCommand: string | undefined;
-}
-
-/** One question of a call, and where its answer can be given otherwise. */
-export interface Asking extends Elsewhere {
-  readonly client: Pick<ClientFacts, "urls" | "revision">;
 }
 
 /** The form for what waits. Where it is too small for that, it says where all of it is shown. */
@@ -205,7 +192,7 @@ export async function formFor(waiting: Waiting, place: FormPlace, asking: Asking
   return questionForm(waiting, there, { urls, lists: revision.lists });
 }
 
-async function whereElse({ pageLink, openCommand }: Elsewhere): Promise<string | undefined> {
+async function whereElse({ pageLink, openCommand }: Asking): Promise<string | undefined> {
   const link = await pageLink();
   if (link !== undefined) return `open ${link}`;
   return openCommand === undefined ? undefined : `run ${openCommand} in a terminal`;
@@ -237,13 +224,10 @@ function pageLines(waiting: Waiting): string[] {
     return [`- ${askedBy(waiting)} ${asText(shownText(waiting.question))}`, ...expiryText(waiting)];
   }
   const { agent, tool, preview } = waiting;
-  return [
-    `- ${asText(agentLabel(agent))}, ${asText(tool, 64)}: ${asText(preview.summary)}`,
-    ...deadlineText(waiting),
-  ];
+  const line = `- ${asText(agentLabel(agent))}, ${asText(tool, 64)}: ${asText(preview.summary)}`;
+  return [line, ...deadlineText(waiting)];
 }
 
-/** True if none of these waits any more. */
 export const allDecided =
   (asked: readonly Pick<Waiting, "id">[]) =>
   (view: RunView): boolean =>

@@ -68,7 +68,6 @@ interface DeliverOptions {
   untilChange: boolean;
   /** Number of the newest event that the caller knows. Default: the newest there is. */
   after?: number | undefined;
-  /** Answers that came with the call. */
   answers?: CarriedAnswers | undefined;
   /** True if the call may answer with a task instead of waiting; default false. */
   asTask?: boolean;
@@ -167,7 +166,6 @@ export function leavingBy(reason: unknown): Leaving {
 
 const TIMED_OUT = /time[sd]?[ -]?out|deadline|-32001/i;
 
-/** True if the run stops together with the call. */
 export function stopsRun(leaving: Leaving, on: Config["delivery"]["stopRunOn"]): boolean {
   return on === "disconnect" || (on === "cancellation" && leaving === "cancellation");
 }

@@ -3,6 +3,7 @@ import { inputResponse } from "@modelcontextprotocol/server";
 import { defined } from "../../core/defined.ts";
 import { type ModelCall, type RunView, type Waiting, isFinal, isQuestion } from "../../runs/run.ts";
 import { callDigest } from "../calls/call.ts";
+import { questionKey } from "../calls/open-requests.ts";
 import type { Outcome } from "../calls/outcome.ts";
 import type { ApprovalState } from "../calls/state.ts";
 import { allDecided, askable, formFor, isUnread, pageMessage, placeOf } from "./answers.ts";
@@ -79,7 +80,7 @@ async function openPage(
 ): Promise<Asked> {
   const url = waiting.length === 0 ? undefined : await pageLink();
   if (url === undefined) return { requests: {}, asked: [] };
-  const page = `${runId}@${at.toString(36)}`;
+  const page = questionKey(runId, at);
   return {
     requests: { [page]: { mode: "url", message: pageMessage(runId, waiting), url } },
     asked: waiting.map((one) => ({ key: page, approval: one.id, digest: digestOf(one) })),
@@ -95,8 +96,7 @@ async function formsFor(
 ): Promise<Asked> {
   const open: Asked = { requests: {}, asked: [] };
   for (const one of waiting) {
-    // Contains the time, so that no key is used twice in a run.
-    const key = `${one.id}@${at.toString(36)}`;
+    const key = questionKey(one.id, at);
     const problem = problems.get(one.id);
     const place = { runId: session.runId, ...placeOf(one, waiting), ...defined({ problem }) };
     open.requests[key] = await formFor(one, place, session);
@@ -117,7 +117,7 @@ async function ask(
   const { requests, ...facts } = client.page
     ? await openPage(session, waiting, at)
     : await formsFor(session, waiting, asking, at);
-  const lent = calls.map((call) => ({ key: `model-${call.id}@${at.toString(36)}`, call }));
+  const lent = calls.map((call) => ({ key: questionKey(`model-${call.id}`, at), call }));
   if (lent.length === 0 && Object.keys(requests).length === 0) return undefined;
   const state = {
     id: randomBytes(12).toString("base64url"),

@@ -23,7 +23,6 @@ export interface CarriedAnswers {
   readonly notes: readonly string[];
 }
 
-/** One call that waits for a run. */
 export interface DeliverySession extends ToolCall, Decider, Asking {
   readonly client: ToolCall["client"];
   readonly progress: Progress;

@@ -90,7 +90,6 @@ const args = z.object({
   result: z.string().optional().describe("Form of the result, such as a report with file:line references"),
 });
 
-/** Prompts that users pick in their client. */
 function registerPrompts(mcp: McpServer): void {
   mcp.registerPrompt(
     "delegate",

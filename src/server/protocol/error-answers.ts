@@ -7,7 +7,6 @@ import {
 } from "@modelcontextprotocol/server";
 import type { Revision } from "../contracts/revisions.ts";
 
-/** Rewrites errors on their way out of one server instance. */
 export function rewriteErrors(mcp: McpServer, { errorCodes }: Revision): void {
   const connect = mcp.server.connect.bind(mcp.server);
   mcp.server.connect = async (transport) => {

@@ -9,7 +9,7 @@ import type { PrincipalRuns } from "../../runs/service.ts";
 import type { ChangeSink, ResourceChanges } from "../contracts/changes.ts";
 import { RUN_VIEWS, fileUri, runFileUri, runIdOf, runUri } from "../contracts/uris.ts";
 
-export interface ResourceChangesOptions {
+interface ResourceChangesOptions {
   runs: () => Promise<PrincipalRuns>;
   logger: Logger;
 }
@@ -21,9 +21,8 @@ const DELAY_MS = 200;
 /** Delay before the next attempt if storage cannot be read, in ms. */
 const RETRY_MS = 1000;
 
-export function createResourceChanges(options: ResourceChangesOptions): ResourceChanges {
-  return new Changes(options);
-}
+export const createResourceChanges = (options: ResourceChangesOptions): ResourceChanges =>
+  new Changes(options);
 
 class Changes implements ResourceChanges {
   readonly #options: ResourceChangesOptions;

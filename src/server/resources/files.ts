@@ -64,14 +64,10 @@ export const listMemories: ListSection = async (scope, { limit, after = "" }) =>
   const { files = [] } = await (await sharedFiles(scope)).glob("**", MEMORIES);
   const paths = files.filter((file) => !file.is_dir).map(({ path }) => path);
   const next = paths.toSorted().filter((path) => path > after);
+  const description = "A memory of the agent.";
   return next.slice(0, limit).map((path) => ({
     id: path,
-    resource: {
-      uri: fileUri(path),
-      name: path,
-      description: "A memory of the agent.",
-      mimeType: mimeTypeOf(path),
-    },
+    resource: { uri: fileUri(path), name: path, description, mimeType: mimeTypeOf(path) },
   }));
 };
 

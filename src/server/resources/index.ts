@@ -1,8 +1,8 @@
 import type { McpServer } from "@modelcontextprotocol/server";
+import { APP_VIEW_META, RUN_APP_URI } from "../contracts/extensions.ts";
 import { serveSubscriptions } from "./subscriptions.ts";
 import { FILES, RUN_FILES, listMemories } from "./files.ts";
 import { type ResourceScope, type ResourceSpec, registerResource, serveList } from "./resource.ts";
-import { RUN_APP } from "./run-app.ts";
 import { RUN_RESOURCES, listRuns } from "./runs.ts";
 import { SKILLS, serveSkills } from "./skills.ts";
 
@@ -13,6 +13,25 @@ const GRAPH: ResourceSpec = {
   description: "How the agent works, as a drawing: its steps and what leads to which.",
   mimeType: "text/vnd.mermaid",
   read: async (_, { runs, principal }) => ({ text: await (await runs()).drawing(principal), ttlMs: 0 }),
+};
+
+/** The MCP App. Its document is loaded when a host reads it. */
+const RUN_APP: ResourceSpec = {
+  name: "run-app",
+  uri: RUN_APP_URI,
+  title: "Run",
+  description: "Shows a run while it works, in hosts that render MCP Apps.",
+  mimeType: "text/html;profile=mcp-app",
+  read: async () => {
+    const { appDocument } = await import("../page/app-document.ts");
+    // An empty policy allows nothing but what is in the document.
+    return {
+      text: appDocument(APP_VIEW_META),
+      _meta: { ui: { csp: {} } },
+      ttlMs: 3_600_000,
+      cacheScope: "public",
+    };
+  },
 };
 
 /** Every resource of the server, in the order clients list them. */

@@ -14,6 +14,7 @@ import type { ServerDeps } from "../contracts/deps.ts";
 import { failureText } from "../contracts/failures.ts";
 import { type Revision, cacheFor } from "../contracts/revisions.ts";
 import { decodeOnce } from "../contracts/uris.ts";
+import { defined } from "../../core/defined.ts";
 
 /** Dependencies of the resources of one server instance. */
 export interface ResourceScope extends Pick<ServerDeps, "runs" | "changes" | "logger"> {
@@ -74,10 +75,9 @@ export function registerResource(mcp: McpServer, scope: ResourceScope, spec: Res
       const { ttlMs, cacheScope = "private", ...contents } = await spec.read(request, scope);
       return { contents: [{ uri: href, mimeType: spec.mimeType, ...contents }], ttlMs, cacheScope };
     });
+  const metadata = metadataOf(spec);
   if (!isTemplate(spec)) {
-    mcp.registerResource(name, uri, metadataOf(spec), ({ href }, { mcpReq }) =>
-      read(href, {}, mcpReq.signal),
-    );
+    mcp.registerResource(name, uri, metadata, ({ href }, { mcpReq }) => read(href, {}, mcpReq.signal));
     return;
   }
   const completers = Object.entries(complete).map(([variable, values]) => [
@@ -86,7 +86,7 @@ export function registerResource(mcp: McpServer, scope: ResourceScope, spec: Res
       guarded("completion/complete", scope, () => values(scope, typed, context?.arguments ?? {})),
   ]);
   const template = new ResourceTemplate(uri, { list: undefined, complete: Object.fromEntries(completers) });
-  mcp.registerResource(name, template, metadataOf(spec), ({ href }, variables, { mcpReq }) =>
+  mcp.registerResource(name, template, metadata, ({ href }, variables, { mcpReq }) =>
     read(href, variables, mcpReq.signal),
   );
 }
@@ -96,7 +96,7 @@ const isTemplate = ({ uri }: ResourceSpec): boolean => uri.includes("{");
 const metadataOf = ({ title, description, mimeType }: ResourceSpec) => ({
   title,
   description,
-  ...(mimeType === undefined ? {} : { mimeType }),
+  ...defined({ mimeType }),
 });
 
 /** `undefined` when a variable is not valid percent-encoding. */
@@ -168,14 +168,13 @@ async function pageOf(
     if (list === undefined) return { resources };
     const { section, listed: before, after } = next;
     const limit = Math.min(left, LISTED - before);
-    const found = limit === 0 ? [] : await list(scope, { limit, ...(after === undefined ? {} : { after }) });
+    const found = limit === 0 ? [] : await list(scope, { limit, ...defined({ after }) });
     resources.push(...found.map(({ resource }) => resource));
     left -= found.length;
     const last = found.length === limit ? found.at(-1) : undefined;
-    next =
-      last === undefined
-        ? { section: section + 1, listed: 0 }
-        : { section, after: last.id, listed: before + found.length };
+    next = last
+      ? { section, after: last.id, listed: before + found.length }
+      : { section: section + 1, listed: 0 };
   }
   return { resources, nextCursor: Buffer.from(JSON.stringify(next)).toString("base64url") };
 }

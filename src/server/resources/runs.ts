@@ -1,5 +1,6 @@
 /** Runs as resources: each with its views, and the list of runs. */
 import { ResourceNotFoundError } from "@modelcontextprotocol/server";
+import { defined } from "../../core/defined.ts";
 import { oneLine } from "../../core/text.ts";
 import type { RunEvent } from "../../runs/events.ts";
 import { type RunView, isFinal } from "../../runs/run.ts";
@@ -135,12 +136,8 @@ export async function findRun(scope: ResourceScope, { uri, variables }: ReadRequ
 
 /** Lists runs, newest first. */
 export const listRuns: ListSection = async ({ runs, principal }, { limit, after }) => {
-  const found = await (
-    await runs()
-  ).list(principal, {
-    limit,
-    ...(after === undefined ? {} : { before: after }),
-  });
+  const service = await runs();
+  const found = await service.list(principal, { limit, ...defined({ before: after }) });
   const { description, mimeType } = RUN;
   return found.map(({ id, task }) => ({
     id,

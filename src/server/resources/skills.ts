@@ -10,6 +10,7 @@ import type { Skill } from "@modelcontextprotocol/server/ext/skills";
 import { z } from "zod";
 import type { Backend } from "../../backends/backend.ts";
 import { isTextType, mimeTypeOf } from "../../backends/mime.ts";
+import { defined } from "../../core/defined.ts";
 import type { Logger } from "../../core/logger.ts";
 import { decodeUtf8 } from "../../core/utf8.ts";
 import { cacheFor } from "../contracts/revisions.ts";
@@ -95,12 +96,11 @@ async function page(
     if (skill !== undefined) skills.push(skill);
   }
   const last = rest.length > PAGE ? shown.at(-1) : undefined;
-  return { skills, ...(last === undefined ? {} : { nextCursor: Buffer.from(last).toString("base64url") }) };
+  return { skills, ...defined({ nextCursor: last && Buffer.from(last).toString("base64url") }) };
 }
 
-function invalid(message: string, uri?: string): ProtocolError {
-  return new ProtocolError(ProtocolErrorCode.InvalidParams, message, uri === undefined ? undefined : { uri });
-}
+const invalid = (message: string, uri?: string): ProtocolError =>
+  new ProtocolError(ProtocolErrorCode.InvalidParams, message, uri === undefined ? undefined : { uri });
 
 const ROOT = "/skills";
 const MANIFEST = "SKILL.md";
@@ -173,13 +173,10 @@ class SkillCatalog {
     if (files?.some((file) => !file.is_dir && file.path === path)) return undefined;
     return files?.filter(isShown).map(({ path: child, is_dir, size }) => {
       const plain = withoutSlash(child);
-      const mimeType = is_dir ? DIRECTORY_TYPE : mimeTypeOf(plain);
-      return {
-        uri: uriOf(plain),
-        name: nameOf(plain),
-        mimeType,
-        ...(size === undefined || is_dir ? {} : { size }),
-      };
+      const kind = is_dir
+        ? { mimeType: DIRECTORY_TYPE }
+        : { mimeType: mimeTypeOf(plain), ...defined({ size }) };
+      return { uri: uriOf(plain), name: nameOf(plain), ...kind };
     });
   }
 
@@ -201,15 +198,11 @@ class SkillCatalog {
     const contents = await this.#download(paths);
     if (contents === undefined) return this.#skip(folder, "one of its files is a link or cannot be read");
     const { skillEntry, SkillCatalogError } = await import("@modelcontextprotocol/server/ext/skills");
-    const files = paths.map((path, index) => [
-      path.slice(folder.length + 1),
-      contents[index] ?? new Uint8Array(),
-    ]);
+    const files: Record<string, Uint8Array> = {};
+    for (const [index, path] of paths.entries())
+      files[path.slice(folder.length + 1)] = contents[index] ?? new Uint8Array();
     try {
-      return await skillEntry(
-        folder.slice(ROOT.length + 1),
-        Object.fromEntries(files) as Record<string, Uint8Array>,
-      ); // pairs of the two
+      return await skillEntry(folder.slice(ROOT.length + 1), files);
     } catch (error) {
       if (!(error instanceof SkillCatalogError)) throw error;
       return this.#skip(folder, error.problems.map(({ message }) => message).join("; "));
@@ -229,18 +222,15 @@ class SkillCatalog {
         else found.push(path);
         bytes += size;
       }
-      if (found.length + open.length > MAX_FILES || bytes > MAX_BYTES) {
+      if (found.length + open.length > MAX_FILES || bytes > MAX_BYTES)
         return this.#skip(folder, `it has more than ${MAX_FILES} files and folders, or more than 16 MiB`);
-      }
     }
     return found;
   }
 
   async #foldersIn(folder: string): Promise<string[]> {
     const { files = [] } = await this.#files.ls(folder);
-    return files
-      .filter((file) => file.is_dir === true && isShown(file))
-      .map(({ path }) => withoutSlash(path));
+    return files.filter((file) => file.is_dir && isShown(file)).map(({ path }) => withoutSlash(path));
   }
 
   async #hasManifest(folder: string): Promise<boolean> {

@@ -21,7 +21,7 @@ import {
   waitingIn,
 } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
-import type { Taken } from "../calls/open-requests.ts";
+import { type Taken, keyOf, questionKey } from "../calls/open-requests.ts";
 import { formFor, pageMessage, placeOf, takeAnswer } from "../delivery/answers.ts";
 import { samplingParams, samplingReply, storeReply } from "../delivery/client-model.ts";
 import { type ClientFacts, clientFacts } from "../calls/client.ts";
@@ -107,7 +107,6 @@ function isHandedOver({ run, approvals, questions }: RunView, { forms, page, mod
   return approvals.length + questions.length > 0 || (run.status === "input_required" && !models);
 }
 
-/** The questions people are asked now, and the status message for them. */
 interface Asked {
   requests: InputRequests;
   note?: string | undefined;
@@ -115,7 +114,6 @@ interface Asked {
 
 const elicitation = (params: PersonRequest) => ({ method: "elicitation/create" as const, params });
 
-/** Returns the questions to the model of a client that lends it. */
 async function modelRequests({ runs, principal, view, client }: TaskRequest): Promise<InputRequests> {
   if (!client.models || isFinal(view.run.status)) return {};
   const calls = await runs.modelCalls(principal, view.run.id);
@@ -213,21 +211,18 @@ const unknownTask = (): ProtocolError =>
 const MOST_QUESTIONS = 10_000;
 
 /** The form for an approval or another question, for clients that poll. */
-export interface Question {
+interface Question {
   /** Stays the same until an answer could not be carried out; then there is a new one, never an old one. */
   readonly key: string;
-  /** When a client first got to see this key, by the monotonic clock; `undefined`: not yet. */
-  readonly shownAt: number | undefined;
+  /** When it was asked under this key. */
+  readonly since: number;
+  /** When a client first got to see this key, by the monotonic clock; absent: not yet. */
+  readonly shownAt?: number;
   /** Why the answer to the previous key could not be carried out. */
   readonly problem?: string;
-}
-
-interface ShownQuestion extends Question {
   /** The address that the question names: the same on every poll, because each one opens the page once. */
-  readonly link: () => Promise<string | undefined>;
+  readonly link?: () => Promise<string | undefined>;
 }
-
-type KeptQuestion = Question & Partial<ShownQuestion> & { since: number };
 
 /**
  * Keys under which tasks ask: the id of the approval or question and when it was asked, so that no key comes
@@ -237,7 +232,7 @@ type KeptQuestion = Question & Partial<ShownQuestion> & { since: number };
 export class TaskQuestions {
   readonly #clocks: Pick<ServerDeps, "clock" | "monotonic">;
   readonly #started: number;
-  readonly #questions = new NewestOf<KeptQuestion>(MOST_QUESTIONS);
+  readonly #questions = new NewestOf<Question>(MOST_QUESTIONS);
 
   constructor(clocks: Pick<ServerDeps, "clock" | "monotonic">) {
     this.#clocks = clocks;
@@ -245,10 +240,12 @@ export class TaskQuestions {
   }
 
   /** Returns the current question, which counts as shown from now on. `open`: makes the address of a page. */
-  show(waiting: Waiting, open: ShownQuestion["link"]): ShownQuestion {
+  show(waiting: Waiting, open: () => Promise<string | undefined>) {
     const question = this.#current(waiting);
     const { shownAt = this.#clocks.monotonic(), link = once(open) } = question;
-    return this.#remember(waiting, { ...question, shownAt, link });
+    const shown = { ...question, shownAt, link };
+    this.#questions.keep(keyOf(waiting), shown);
+    return shown;
   }
 
   /** Finds what `key` asks for. Keys of earlier processes are accepted, used ones are not. */
@@ -264,30 +261,19 @@ export class TaskQuestions {
   /** Asks again under a new key, with the reason. */
   askAgain(waiting: Waiting, problem: string): void {
     const since = Math.max(this.#clocks.clock(), this.#current(waiting).since + 1);
-    this.#remember(waiting, { key: questionKey(waiting, since), since, shownAt: undefined, problem });
+    this.#questions.keep(keyOf(waiting), { key: questionKey(waiting.id, since), since, problem });
   }
 
-  #current(waiting: Waiting): KeptQuestion {
-    const known = this.#questions.get(nameOf(waiting));
-    if (known !== undefined) return known;
+  #current(waiting: Waiting): Question {
     const since = Math.max(waiting.requestedAt, this.#started);
-    return { key: questionKey(waiting, since), since, shownAt: undefined };
-  }
-
-  #remember<Known extends KeptQuestion>(waiting: Waiting, question: Known): Known {
-    this.#questions.keep(nameOf(waiting), question);
-    return question;
+    return this.#questions.get(keyOf(waiting)) ?? { key: questionKey(waiting.id, since), since };
   }
 }
 
-/** Asks for a value when it is first needed, and keeps it. */
 function once<Value>(ask: () => Promise<Value>): () => Promise<Value> {
   let asked: Promise<Value> | undefined;
   return () => (asked ??= ask());
 }
-
-const questionKey = ({ id }: Waiting, since: number): string => `${id}@${since.toString(36)}`;
-const nameOf = ({ runId, id }: Waiting): string => `${runId}/${id}`;
 
 /** Runs remembered at one time; one that is forgotten is asked about again, with a new address. */
 const MOST_PAGES = 1000;
@@ -308,9 +294,8 @@ const OPENED = "The page was opened: the answer is given there.";
 const PAGE_CLOSED = "Asked again: the page was not opened, so it is still open.";
 
 /**
- * The one question that a task has for clients which open the local page: the same key and address on every
- * poll, until the page was opened or something new waits. A client that did not open it is asked
- * under a new key.
+ * The one question that a task has for clients which open the local page: the same key and address on every poll, until
+ * the page was opened or something new waits. A client that did not open it is asked under a new key.
  */
 export class TaskPages {
   readonly #clock: Clock;
@@ -329,7 +314,7 @@ export class TaskPages {
     const shown = this.#shown.get(runId);
     if (shown !== undefined && pending.every(({ id }) => shown.pending.has(id))) {
       const { at, params, isOpened, note } = shown;
-      return { requests: isOpened ? {} : { [pageKey(runId, at)]: elicitation(params) }, note };
+      return { requests: isOpened ? {} : { [questionKey(runId, at)]: elicitation(params) }, note };
     }
     const url = await open();
     if (url === undefined) return { requests: {} };
@@ -337,13 +322,13 @@ export class TaskPages {
     const at = this.#laterThan(shown);
     const ids = new Set(pending.map(({ id }) => id));
     this.#shown.keep(runId, { at, params, pending: ids, isOpened: false });
-    return { requests: { [pageKey(runId, at)]: elicitation(params) } };
+    return { requests: { [questionKey(runId, at)]: elicitation(params) } };
   }
 
   /** Records whether the client has opened the page, which decides nothing. */
   answered(runId: string, key: string, isOpened: boolean): void {
     const shown = this.#shown.get(runId);
-    if (shown === undefined || key !== pageKey(runId, shown.at)) return;
+    if (shown === undefined || key !== questionKey(runId, shown.at)) return;
     shown.isOpened = isOpened;
     shown.note = isOpened ? OPENED : PAGE_CLOSED;
     if (!isOpened) shown.at = this.#laterThan(shown);
@@ -354,5 +339,3 @@ export class TaskPages {
     return Math.max(this.#clock(), (shown?.at ?? 0) + 1);
   }
 }
-
-const pageKey = (runId: string, at: number): string => `${runId}@${at.toString(36)}`;
