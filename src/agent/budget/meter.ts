@@ -112,7 +112,7 @@ export class Meter {
     this.#startedAt = clock();
   }
 
-  /** Takes over what `state` and finished calls of its last step (`unsaved`) know of the run, once. */
+  /** Takes over the use recorded in `state` and by finished calls of its last step (`unsaved`), once. */
   load(
     state: Pick<AgentState, "messages"> & { readonly [SPENT]?: unknown },
     unsaved: ReadonlyArray<Partial<Carried>> = [],
@@ -130,7 +130,7 @@ export class Meter {
     this.#toldMark = toldMark(run.messages);
   }
 
-  /** The newest result with the note that a limit is near, if another mark of one has been passed. */
+  /** The newest result, with a note that a limit is near if the run has passed another mark. */
   nearLimit(messages: readonly BaseMessage[]): BaseMessage | undefined {
     const [most] = this.#used(messages).toSorted((one, other) => other.share - one.share);
     const mark = most ? passedMark(most) : 0;
@@ -299,7 +299,7 @@ export class Meter {
     return meters.reduce((least, meter) => (meter.#ownMs <= least.#ownMs ? meter : least)).#timeOver();
   }
 
-  /** The limit of graph steps, if no turn and end fit: LangGraph would throw. The first turn is always tried. */
+  /** The limit of graph steps, if it leaves no room for a turn and an orderly end. The first turn is always tried. */
   outOfSteps(step: number, { turn, end }: TurnSteps, recursionLimit: number): Reached | undefined {
     const made = step - (this.#firstStep ?? step);
     // LangGraph counts its own first step too, and asks for one more after the last.
@@ -356,7 +356,7 @@ export interface Deadline {
   race<T>(work: Promise<T>): Promise<T>;
 }
 
-/** `signal`, aborted at the end of the time, which `isOver` tells. Times of weeks, beyond timers, set no deadline. */
+/** `signal`, also aborted when the time is used up (`isOver`). Times too long for a timer set no deadline. */
 export function withDeadline(signal: AbortSignal | undefined, ms: number | undefined): Deadline {
   if (ms === undefined || ms > LONGEST_TIMER_MS) return { signal, isOver: () => false, race: (work) => work };
   const deadline = AbortSignal.timeout(Math.max(1, Math.ceil(ms)));

@@ -39,7 +39,7 @@ function listPrice(model: string): ListPrice | undefined {
 const priceOf = (model: string, prices: Readonly<Record<string, ModelPrice>> = {}): ListPrice | undefined =>
   longestMatch(model, prices) ?? listPrice(model);
 
-/** The same by the name that a model was chosen with: providers report longer ones, such as with a date. */
+/** The same by the name that the model was chosen with. Providers report longer names, such as one with a date. */
 export function modelPrice(
   name: string,
   prices: Readonly<Record<string, ModelPrice>> = {},

@@ -64,7 +64,7 @@ export interface Place {
 const GLOBAL_SKILLS = "/skills/";
 const WORKSPACE = "/workspace/";
 
-/** The place of a profile. Skills of `globalSkills` are read-only; those of the workspace count before them. */
+/** The place that a profile describes. Skills of `globalSkills` are read-only; workspace skills take precedence. */
 export function openPlace(
   { shell, maxFileSizeMb = 10 }: AgentProfile,
   workspaceDir: string,

@@ -31,7 +31,7 @@ interface CheckOptions {
   begun?: boolean;
 }
 
-/** The call with its arguments as the tool takes them, so that people see what will run, and the gate of its path. */
+/** Returns the call with the arguments that will run, for gates and people, and the gate of the path rules. */
 export async function checkCall(
   rules: EditRules,
   toolCall: ToolCall,
@@ -66,7 +66,7 @@ export function unknownTool({ tools }: EditRules, { name }: ToolCall): ToolResul
   return toolError(`${name} is not a valid tool, try one of [${[...tools.keys()].join(", ")}].`);
 }
 
-/** Checks a person's edit by tool, form and rules. Returns the arguments as they will run. */
+/** Checks a person's edit against the tool, the form of its edits and the rules. Returns the arguments to run. */
 export function checkEdit(
   { tools, permissions, editForms }: EditRules,
   name: string,

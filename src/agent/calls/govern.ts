@@ -21,7 +21,7 @@ export type Governed =
   /** A person is asked. Nothing with an effect has happened since the last answer. */
   | { kind: "waits"; pause: unknown };
 
-/** @throws only what nobody may answer: an aborted signal, a lost lease, storage that may work again. */
+/** Carries out a call. @throws only what nobody may answer: an aborted signal, a lost lease, failed storage. */
 export async function govern(made: ToolCall, step: CallStep): Promise<Governed> {
   try {
     const ended = await carryOut(made, step);
@@ -35,7 +35,7 @@ export async function govern(made: ToolCall, step: CallStep): Promise<Governed> 
 }
 
 /**
- * The order matters: unknown tools and bad arguments are answered unasked, then people are asked, then the layers begin.
+ * The order matters: unknown tools and bad arguments are answered at once, then people are asked, then the layers run.
  * The call that they pass on is checked once more against the approved one.
  */
 async function carryOut(made: ToolCall, step: CallStep): Promise<EndedCall> {

@@ -91,7 +91,7 @@ export class Permissions {
     return access && this.decide(access.operation, access.path) === "deny" ? denialOf(access) : undefined;
   }
 
-  /** Judges a call by its path and the target of that. Hidden places do not exist for it: `over` answers so. */
+  /** Denies or gates a call by its path and the target of that path. Hidden places do not exist for it (`over`). */
   async judge(
     tool: AgentTool,
     args: Record<string, unknown>,

@@ -15,7 +15,7 @@ export function sealOf({ name, args }: ToolCall, preview?: BoundPreview): string
     : `${call}.${digest([preview.summary, preview.place, preview.effect])}`;
 }
 
-/** A short name for facts, equal for equal ones. */
+/** A short digest, equal for equal facts. */
 export const digest = (facts: unknown): string =>
   createHash("sha256").update(canonicalJson(facts)).digest("base64url").slice(0, 22);
 
@@ -25,7 +25,7 @@ export const callOf = (seal: string): string => seal.split(".", 1)[0] ?? "";
 export const isSame = (shown: string, now: string): boolean => shown === now || shown === callOf(now);
 
 /**
- * The later calls that are approved with this one: those that its tool names, changes of the same file by the same tool,
+ * Later calls that count as the same as this one: those that its tool names, changes of the same file by the same tool,
  * else only equal ones with the same effect, which includes whether a sandbox confines a command.
  */
 export function sameCalls(tool: AgentTool, args: Record<string, unknown>, preview: BoundPreview): SameCalls {

@@ -39,7 +39,7 @@ async function plainPreview(
   return argumentsPreview(`${spec.name} of ${to.name}`, args, to);
 }
 
-/** Tools return failures. Another error is a bug, whose text is not shown, or a subagent that was not stored. */
+/** Runs a tool, which returns its failures. Other errors are bugs, not shown, or steps that could not be stored. */
 async function handled(
   spec: ToolSpec,
   args: Record<string, unknown>,

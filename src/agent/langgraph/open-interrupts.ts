@@ -46,7 +46,7 @@ export interface OpenInterrupt {
   readonly schema?: Record<string, unknown>;
 }
 
-/** LangGraph's id of a question, with the number from a task's second one on: stored answers never fit another. */
+/** The id of a question: LangGraph's, with a number from the second question of a task on, so that each differs. */
 export function questionId(interruptId: string, value: unknown): string {
   const number = isRequest(value) ? value.question : isAsked(value) ? value.number : undefined;
   return number === undefined || number === 1 ? interruptId : `${interruptId}-${number}`;

@@ -13,7 +13,7 @@ import { StepFiles } from "../step/files.ts";
 import type { Writes } from "./open-interrupts.ts";
 import { isResuming, meterOf, readState, stepOf, threadFiles } from "./step-of-task.ts";
 
-/** Restores files that finished calls of this step changed before a pause or crash; the state lacks them yet. */
+/** Restores files that finished calls of this step changed before a pause or crash: the state has them only later. */
 export async function restoreStepFiles(config: RunnableConfig): Promise<void> {
   const { files: base } = readState(config, ["files"]);
   if (!isResuming(config) || StepFiles.knows(base)) return;

@@ -32,7 +32,7 @@ export interface FilesystemOptions extends FileToolOptions {
   systemPrompt?: string | null;
 }
 
-/** Files: tools, their use, and large results and messages in files, those of persons in `historyFolder`. */
+/** Files: the tools, how to use them, and large texts moved into files (people's messages into `historyFolder`). */
 export function filesystemMiddleware(
   backend: BackendSource,
   options: FilesystemOptions = {},

@@ -10,7 +10,7 @@ const LONG_CACHE = { ...CACHE, ttl: "1h" } as const;
 const MAX_MARKS = 4;
 
 /**
- * Marks tools with the system prompt of all threads, the whole system prompt, and the newest turn for Anthropic's cache.
+ * Marks for Anthropic's cache: tools with the common part of the system prompt, all of that prompt, and the newest turn.
  * Marks of the caller stay, and count. Requests to other providers stay as they are.
  */
 export function promptCachingMiddleware(): Middleware {
@@ -49,7 +49,7 @@ function marked(request: ModelRequest): ModelRequest {
   return { ...rest, systemMessage, systemPrompt: textOf(systemMessage) };
 }
 
-/** Drops marks of the caller above the most, oldest first, and the longer lifetime of one behind a shorter. */
+/** Drops the caller's oldest marks above the maximum, and a lifetime longer than that of an earlier mark. */
 function acceptable(request: ModelRequest): ModelRequest {
   const { systemMessage, messages, tools } = request;
   let excess = ownMarks(request) - MAX_MARKS;

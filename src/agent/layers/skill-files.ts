@@ -28,7 +28,7 @@ export function listRooms(
   return { subagents: room, skills: all - listedTypes({ subagents, room }).characters };
 }
 
-/** The skills that have `room`, in the order given; those of earlier sources, the operator's, have precedence. */
+/** The skills that fit into `room` characters, in the given order; earlier sources (the operator's) come first. */
 export function listedSkills(
   skills: readonly SkillMetadata[],
   sources: readonly string[],

@@ -37,7 +37,7 @@ export interface SummarizationOptions {
 
 /**
  * Keeps a conversation within the model's window: old tool arguments are shortened, then all before the newest part is
- * saved and summarized, then the largest texts move into files. So is a request that the provider finds too long, once.
+ * saved and summarized, then the largest texts move into files. A request that the provider finds too long is treated so once.
  * In between, each request begins with the bytes of the one before. The thread's own messages are never changed.
  */
 export function summarizationMiddleware(

@@ -18,7 +18,7 @@ export const LOADED_TOOLS = "_loadedTools";
 /** Characters for the lines about tools in the prompt. */
 const ROOM = 8000;
 
-/** Shows names of tools, and tools once the model has found or called them. The list only grows, for the cache. */
+/** Shows the model names of tools, and tools once it has found or called them. The list only grows, for the cache. */
 export function toolsOnDemandMiddleware(
   { names, tokens = 0 }: ToolsOnDemand,
   tools: readonly AgentTool[],

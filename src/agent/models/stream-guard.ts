@@ -3,7 +3,6 @@ import type { BaseChatModel } from "@langchain/core/language_models/chat_models"
 import { monotonicClock } from "../../core/clock.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import { memberOf, parsedJson } from "../../core/unknown.ts";
-import { NO_ANSWER, STREAM_BROKEN } from "./failure.ts";
 import { refusalIn } from "./refusals.ts";
 
 type Fetch = typeof globalThis.fetch;
