@@ -40,8 +40,12 @@ export class ClientModel extends OwnModel {
   readonly #lender: ModelLender;
 
   constructor(lender: ModelLender) {
-    super("client");
+    super();
     this.#lender = lender;
+  }
+
+  override _llmType(): string {
+    return "client";
   }
 
   override get profile(): ModelProfile {

@@ -12,21 +12,14 @@ interface OwnCallOptions extends BaseChatModelCallOptions {
   tools?: BindToolsInput[];
 }
 
-/** A model with a name, whose calls are given the bound tools as an option. */
+/** A model that is named by its type, and whose calls are given the bound tools as an option. */
 export abstract class OwnModel extends BaseChatModel<OwnCallOptions> {
-  readonly #name: string;
-
-  constructor(name: string) {
+  constructor() {
     super({});
-    this.#name = name;
-  }
-
-  override _llmType(): string {
-    return this.#name;
   }
 
   override getName(): string {
-    return this.#name;
+    return this._llmType();
   }
 
   override bindTools(

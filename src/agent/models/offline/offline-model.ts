@@ -18,8 +18,8 @@ import { nextExamineStep } from "./examine.ts";
  * The same conversation always gives the same reply. Token counts are estimates, four characters each.
  */
 export class OfflineModel extends OwnModel {
-  constructor() {
-    super("offline");
+  override _llmType(): string {
+    return "offline";
   }
 
   override async _generate(messages: BaseMessage[], options: this["ParsedCallOptions"]): Promise<ChatResult> {
