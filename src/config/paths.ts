@@ -3,7 +3,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { dirname, isAbsolute, join, parse } from "node:path";
 import { fileURLToPath } from "node:url";
 import { isInside, realPath } from "../core/real-path.ts";
-import { recordOf } from "../core/unknown.ts";
+import { recordOf, textMemberOf } from "../core/unknown.ts";
 
 /** Facts about the machine that defaults depend on; injected, so that tests need no other machine. */
 export interface HostFacts {
@@ -73,10 +73,10 @@ export function packageRoot(): string {
   }
 }
 
-export const packageVersion = (): string => String(manifest()["version"] ?? "0.0.0");
+export const packageVersion = (): string => textMemberOf(manifest(), "version") ?? "0.0.0";
 
 /** The name under which npm has the package, or will have it. */
-export const packageName = (): string => String(manifest()["name"] ?? APP_NAME);
+export const packageName = (): string => textMemberOf(manifest(), "name") ?? APP_NAME;
 
 /** True if npm has the package: until then its manifest is marked private, and `npx` cannot find it. */
 export const isPublished = (): boolean => manifest()["private"] !== true;

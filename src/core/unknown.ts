@@ -13,6 +13,12 @@ export const recordOf = (value: unknown): Record<string, unknown> => (isRecord(v
 export const memberOf = (value: unknown, name: PropertyKey): unknown =>
   isObject(value) ? Reflect.get(value, name) : undefined;
 
+/** The text that is a member of an object; `undefined` if it is none. */
+export function textMemberOf(value: unknown, name: string): string | undefined {
+  const member = memberOf(value, name);
+  return typeof member === "string" ? member : undefined;
+}
+
 /** The value of a JSON text; `undefined` if it is not JSON. */
 export function parsedJson(text: string): unknown {
   try {

@@ -137,7 +137,7 @@ interface Named {
 export type Place = Extract<PathResult, { ok: true }> & { asked: string };
 
 interface PathTool<Schema extends z.ZodObject> extends Omit<ToolSpec<Schema>, "handle" | "preview"> {
-  work(args: z.output<Schema>, place: Place, context: ToolContext): Promise<ToolResult>;
+  work: (args: z.output<Schema>, place: Place, context: ToolContext) => Promise<ToolResult>;
   /** Shows a call to a person who decides on it. `title`: for a path that is not valid. */
   shown?: {
     title: string;

@@ -8,6 +8,7 @@ import { z } from "zod";
 const MADE_FROM_STRINGS: Readonly<Record<string, string>> = {
   "agent/mcp-tools/failure-reasons.ts": "secrets of the configuration, each escaped",
   "agent/models/tool-schema.ts": "patterns of tools, which are compiled to see if they can be, and never run",
+  "backends/filesystem/ripgrep.ts": "constants of that file, joined; recheck finds both of them linear",
   "backends/sandbox/environment.ts":
     "patterns and names of this process's environment variables, both set by whoever starts it",
   "core/text.ts": "names of our own blocks; the rest of the pattern takes linear time",
@@ -63,7 +64,7 @@ describe("regular expressions of the source", () => {
   const { literals, made } = expressions();
 
   test("are made from strings only where the text is our own", () => {
-    expect(made.toSorted()).toEqual(Object.keys(MADE_FROM_STRINGS));
+    expect([...new Set(made)].toSorted()).toEqual(Object.keys(MADE_FROM_STRINGS));
   });
 
   test("take linear time, whatever text they meet", { tags: "long", timeout: 1_800_000 }, () => {

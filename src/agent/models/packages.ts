@@ -3,7 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
-import { memberOf, parsedJson } from "../../core/unknown.ts";
+import { parsedJson, textMemberOf } from "../../core/unknown.ts";
 import { factsOf } from "./choose.ts";
 
 export const packagesFolder = (dataDir: string): string => join(dataDir, "packages");
@@ -18,8 +18,7 @@ export const LOADER: { readonly file: string; readonly text: string } = {
 export function addedVersion(folder: string, name: string): string | undefined {
   const manifest = join(folder, "node_modules", name, "package.json");
   if (!existsSync(manifest) || !existsSync(join(folder, LOADER.file))) return undefined;
-  const version = memberOf(parsedJson(readFileSync(manifest, "utf8")), "version");
-  return version === undefined ? undefined : String(version);
+  return textMemberOf(parsedJson(readFileSync(manifest, "utf8")), "version");
 }
 
 /** True if the program would find the package without the folder. */

@@ -1,7 +1,7 @@
 /** The entry of this server in the file of a client, made without changing anything else in it. */
 import { parseJson } from "../../config/load.ts";
 import type { Launch } from "../../config/program.ts";
-import { isObject, memberOf } from "../../core/unknown.ts";
+import { isObject, textMemberOf } from "../../core/unknown.ts";
 import { type FileClient, NAME } from "./catalogue.ts";
 import { type EditedText, addElement, elements, removeAt, setMember, valueAt } from "./json-text.ts";
 import { setYamlMember, yamlValueAt } from "./yaml-text.ts";
@@ -144,7 +144,7 @@ const ownInputs = (text: string): Input[] =>
 const indexOfInput = (text: string, id: string): number =>
   (elements(text, "inputs") ?? []).findIndex((input) => idOf(input) === id);
 
-const idOf = (input: unknown): string => String(memberOf(input, "id") ?? "");
+const idOf = (input: unknown): string => textMemberOf(input, "id") ?? "";
 
 /** Environment that the client will pass to the server, as far as it is known here. */
 export function environmentOf(
