@@ -15,7 +15,13 @@ import { type ResponseFormat, strategiesFor } from "../models/structured-answer.
 import { DeepAgentGraph } from "../langgraph/deep-agent-graph.ts";
 import { buildGraph } from "../langgraph/loop.ts";
 import { MemorySaver } from "../langgraph/internals.ts";
-import { builtInChannels, channelsOf, layerChannels, foldingChannels, visibleChannels } from "../langgraph/channels.ts";
+import {
+  builtInChannels,
+  channelsOf,
+  layerChannels,
+  foldingChannels,
+  visibleChannels,
+} from "../langgraph/channels.ts";
 import { AGENT_NAME, AGENT_TYPE } from "../langgraph/step-of-task.ts";
 import { editForms } from "../layers/human-in-the-loop.ts";
 import { asksForPages } from "../layers/web.ts";
@@ -29,7 +35,14 @@ import type { AgentDefinition, BuiltSubagent, EndCheck, Goal } from "../langgrap
 import { JUDGE } from "../langgraph/goal-nodes.ts";
 import { JUDGE_PROMPT } from "../messages/goal-texts.ts";
 import { findingsFormat } from "../models/verdicts.ts";
-import { forkStack, gatesAnything, historyFolder, mainStack, subagentStack, webOptions } from "./middleware-order.ts";
+import {
+  forkStack,
+  gatesAnything,
+  historyFolder,
+  mainStack,
+  subagentStack,
+  webOptions,
+} from "./middleware-order.ts";
 import type {
   CompiledSubAgent,
   DeepAgentParams,
@@ -92,7 +105,11 @@ export function assembleDeepAgent(given: DeepAgentParams): DeepAgentGraph {
     permissions,
     ...defined({ goal: params.goal && goalOf(params.goal, params) }),
   });
-  warnOfGates(params, agent.facts.tools.keys(), (name) => runner?.find(name)?.graph?.facts.tools.keys() ?? []);
+  warnOfGates(
+    params,
+    agent.facts.tools.keys(),
+    (name) => runner?.find(name)?.graph?.facts.tools.keys() ?? [],
+  );
   return agent;
 }
 
@@ -202,7 +219,9 @@ function checkpointerFor(params: DeepAgentParams): BaseCheckpointSaver | boolean
 
 function isGated(params: DeepAgentParams): boolean {
   const web = webOptions(params.web);
-  return gatesAnything(params.interruptOn) || asksForPaths(params) || (web !== undefined && asksForPages(web));
+  return (
+    gatesAnything(params.interruptOn) || asksForPaths(params) || (web !== undefined && asksForPages(web))
+  );
 }
 
 const asksForPaths = ({ permissions, subagents = [] }: DeepAgentParams): boolean =>
@@ -314,7 +333,9 @@ function buildGraphOf(
     ? joinSystem(systemMessage(params.systemPrompt, BASE_PROMPT), spec.systemPrompt ?? "")
     : systemMessage(spec.systemPrompt, SHARED_RULES);
   // A fork is offered the same tools, so that its requests begin with the bytes of the agent's.
-  const runner = isFork ? new SubagentRunner([], 1, "a forked subagent cannot delegate; complete the task directly.") : below;
+  const runner = isFork
+    ? new SubagentRunner([], 1, "a forked subagent cannot delegate; complete the task directly.")
+    : below;
   return assemble(visible, stack, runner, { nested: true, model, prompt, permissions });
 }
 
@@ -336,7 +357,8 @@ function goalOf({ criteria, rounds = DEFAULT_ROUNDS, model }: GoalOptions, param
     responseFormat: findingsFormat(criteria),
     limits: { maxIterations: Math.min(maxIterations, JUDGE_CALLS), tokens: Math.min(tokens, JUDGE_TOKENS) },
   };
-  const { fallbackModels, backend, store, cache, filesystem, summarization, promptCaching, log, debug } = params;
+  const { fallbackModels, backend, store, cache, filesystem, summarization, promptCaching, log, debug } =
+    params;
   // Nobody is asked for what a judge reads: files that need a person's approval do not exist for it.
   const permissions = params.permissions?.map((rule) =>
     rule.mode === "interrupt" ? { ...rule, mode: "deny" as const } : rule,
@@ -344,12 +366,27 @@ function goalOf({ criteria, rounds = DEFAULT_ROUNDS, model }: GoalOptions, param
   const { tools: _all, systemPrompt: _own, toolDescriptions: _too, ...sizes } = filesystem ?? {};
   const reading: DeepAgentParams = {
     // Only what is named here: a parameter that brings other tools must not reach the judge.
-    ...defined({ fallbackModels, backend, store, cache, summarization, promptCaching, log, debug, permissions }),
+    ...defined({
+      fallbackModels,
+      backend,
+      store,
+      cache,
+      summarization,
+      promptCaching,
+      log,
+      debug,
+      permissions,
+    }),
     ...defined({ model: params.model, limits: params.limits, recursionLimit: params.recursionLimit }),
     filesystem: { ...sizes, tools: ["ls", "read_file", "glob", "grep"] },
     todos: false,
   };
-  return { criteria, rounds, judge: buildGraphOf(spec, reading, undefined, []), asks: params.askUser === true };
+  return {
+    criteria,
+    rounds,
+    judge: buildGraphOf(spec, reading, undefined, []),
+    asks: params.askUser === true,
+  };
 }
 
 /** The parameters of a subagent; those that its description leaves out come from the agent. */

@@ -7,7 +7,13 @@ import type { LocalShellOptions } from "../../backends/sandbox/shell-backend.ts"
 import type { FileOperation } from "../calls/permissions.ts";
 import type { FilesystemOptions } from "../layers/filesystem.ts";
 import type { ResponseFormat } from "../models/structured-answer.ts";
-import type { CompiledSubAgent, DeepAgentParams, SubAgent, SystemPromptParts, TypedDeepAgent } from "./params.ts";
+import type {
+  CompiledSubAgent,
+  DeepAgentParams,
+  SubAgent,
+  SystemPromptParts,
+  TypedDeepAgent,
+} from "./params.ts";
 
 export type CreateDeepAgentParams = DeepAgentParams;
 export type DeepAgent = TypedDeepAgent<undefined, unknown, z.ZodObject>;

@@ -1,6 +1,12 @@
 import type { BaseMessage, BaseMessageLike, SystemMessage } from "@langchain/core/messages";
 import type { InferInteropZodOutput, InteropZodObject, InteropZodType } from "@langchain/core/utils/types";
-import type { BaseChannel, BaseCheckpointSaver, BaseStore, CompiledStateGraph, StreamTransformer } from "@langchain/langgraph";
+import type {
+  BaseChannel,
+  BaseCheckpointSaver,
+  BaseStore,
+  CompiledStateGraph,
+  StreamTransformer,
+} from "@langchain/langgraph";
 import type { BaseCache } from "@langchain/langgraph-checkpoint";
 import type { ProviderStrategy, TypedToolStrategy } from "langchain";
 import type { z } from "zod";

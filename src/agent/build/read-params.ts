@@ -51,7 +51,10 @@ function readWeb(given: NonNullable<DeepAgentParams["web"]>): WebOptions {
   const options = readOptions("web", typeof given === "object" ? given : { mode: given }, WEB);
   const { mode = "ask", search } = options;
   if (!["ask", "allow", "off"].includes(mode)) {
-    throw new ConfigurationError("INVALID_OPTION", `web has the mode '${mode}'; modes are ask, allow and off.`);
+    throw new ConfigurationError(
+      "INVALID_OPTION",
+      `web has the mode '${mode}'; modes are ask, allow and off.`,
+    );
   }
   if (typeof search !== "object") return options;
   const read = readOptions("web.search", search, SEARCH);
@@ -268,7 +271,13 @@ const LIMITS: OptionTable<AgentLimits> = {
 };
 
 /** Tools that options switch on or off: a gate for a tool that is off is not a mistake. */
-const BUILT_IN: ReadonlySet<string> = new Set([...FILE_TOOL_NAMES, "write_todos", "ask_user", ...WEB_TOOL_NAMES, "task"]);
+const BUILT_IN: ReadonlySet<string> = new Set([
+  ...FILE_TOOL_NAMES,
+  "write_todos",
+  "ask_user",
+  ...WEB_TOOL_NAMES,
+  "task",
+]);
 
 /**
  * Warns about gates that name no existing tool: a misspelt gate asks nobody. This is not an error, because middleware
