@@ -46,21 +46,22 @@ const OWN_WORK = [
   "SELECT count(*) AS waiting, min(updated_at) AS since FROM runs",
   "SELECT count(*) AS count FROM runs",
   "SELECT status, count(*) AS count, max(number) AS last FROM ( SELECT status, number FROM runs",
-  "SELECT count(*) AS pending FROM questions",
+  "SELECT count(*) AS count FROM questions",
   "SELECT count(*) FROM",
   // For the operator, of all principals.
-  "SELECT id, thread_id, principal, environment, task, name, status, created_at, updated_at, last_seq, lease_expires_at, runnable, schedule_id, schedule_name, occurrence FROM runs WHERE number <",
+  "SELECT id, thread_id, principal, environment, task, status, created_at, updated_at, last_seq, name, lease_expires_at, runnable, schedule_id, schedule_name, occurrence FROM runs WHERE number <",
   // The wall would refuse a row that is no longer the principal's.
-  "UPDATE runs SET principal = '', idempotency_key = NULL, ended_at = -1 WHERE id = $1 AND principal = $2",
-  "UPDATE runs SET principal = '', idempotency_key = NULL, ended_at = -1 WHERE parent_id =",
+  "UPDATE runs SET principal = '', idempotency_key = NULL, ended_at = -1, unapplied = 0 WHERE id = $1 AND principal = $2",
+  "UPDATE runs SET principal = '', idempotency_key = NULL, ended_at = -1, unapplied = 0 WHERE parent_id =",
   // Whoever follows a link to a run is not known before its row is.
   "SELECT s.id, s.run_id, s.created_at, s.expires_at, s.opened, r.principal FROM run_shares AS s",
   "SELECT id FROM unnest($1::text[]) AS id WHERE id NOT IN ( SELECT id FROM threads",
   "SELECT id, thread_id FROM runs WHERE ended_at <",
   ...[...TABLES_OF_RUN.map((table) => `${table} WHERE run_id`), "runs WHERE id"].map(
-    (rows) => `DELETE FROM ${rows} = ANY($1)`,
+    (rows) => `DELETE FROM ${rows} IN (SELECT value FROM jsonb_array_elements_text($1::jsonb))`,
   ),
-  "WITH gone AS ( DELETE FROM threads",
+  "SELECT id, thread_id FROM runs WHERE parent_id IN (SELECT value FROM jsonb_array_elements_text($1::jsonb))",
+  "DELETE FROM threads WHERE id IN (SELECT value FROM jsonb_array_elements_text($1::jsonb))",
   "DELETE FROM runs WHERE false",
   "SELECT * FROM schedules WHERE environment =",
   "SELECT DISTINCT principal FROM schedules",
