@@ -1,6 +1,16 @@
 import { describe, expect, test } from "vitest";
+import { defined } from "../../../src/core/defined.ts";
 import type { RunService } from "../../../src/runs/service.ts";
-import { calling, databaseFile, ME, note, noteTool, openServer, type Server } from "../../runs/support.ts";
+import {
+  FAST,
+  ME,
+  calling,
+  databaseFile,
+  note,
+  noteTool,
+  openServer,
+  type Server,
+} from "../../runs/support.ts";
 import { depsFor } from "../../server/support.ts";
 import { deferred, type Deferred } from "../../support/harness-deferred.ts";
 import {
@@ -55,8 +65,9 @@ async function openWorld(transport: Transport, row: Row, options: Options): Prom
     return { model, tools: [noteTool(notes)], interruptOn: { note: gated }, askUser: asks };
   };
   let server: Server;
-  const start = () =>
-    openServer(file, agent, deadlineMs === undefined ? {} : { approvalDeadlineMs: deadlineMs });
+  // All rows work at the same time: a busy machine must not lose the lease of a call at work.
+  const timing = { ...FAST, heartbeatMs: 100, leaseMs: 2000 };
+  const start = () => openServer(file, agent, { timing, ...defined({ approvalDeadlineMs: deadlineMs }) });
   const person = personWho(wish, () => server.service);
   const reach = () =>
     openClient(
