@@ -9,7 +9,7 @@ import { parsedJson } from "../../core/unknown.ts";
 
 const FILE = "page.json";
 /** Addresses of the page: of the newest server, then of earlier ones that may still run. */
-const Note = z.array(z.url());
+const Note = z.object({ address: z.url(), earlier: z.array(z.url()).default([]) });
 const MAX_NOTED = 10;
 const Answer = z.object({ link: z.url(), proof: z.string() });
 const PATIENCE_MS = 2000;
@@ -29,15 +29,18 @@ export async function forgetPage(dataDir: string, address: string): Promise<void
 const othersThan = async (dataDir: string, address: string): Promise<string[]> =>
   (await notedPages(dataDir)).filter((other) => other !== address);
 
-async function writeNote(dataDir: string, addresses: readonly string[]): Promise<void> {
+async function writeNote(dataDir: string, [address, ...earlier]: readonly string[]): Promise<void> {
   const file = join(dataDir, FILE);
-  if (addresses.length === 0) return rm(file, { force: true });
-  return writeFile(file, JSON.stringify(addresses.slice(0, MAX_NOTED)), { mode: 0o600 });
+  if (address === undefined) return rm(file, { force: true });
+  return writeFile(file, JSON.stringify({ address, earlier: earlier.slice(0, MAX_NOTED - 1) }), {
+    mode: 0o600,
+  });
 }
 
 async function notedPages(dataDir: string): Promise<string[]> {
   const text = await readFile(join(dataDir, FILE), "utf8").catch(() => "");
-  return Note.safeParse(parsedJson(text)).data ?? [];
+  const { data } = Note.safeParse(parsedJson(text));
+  return data === undefined ? [] : [data.address, ...data.earlier];
 }
 
 /**
