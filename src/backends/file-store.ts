@@ -1,5 +1,5 @@
 import { type Clock, isoTime, systemClock } from "../core/clock.ts";
-import { mapAtMost } from "../core/concurrency.ts";
+import { mapAtMost, untilAborted } from "../core/concurrency.ts";
 import { defined } from "../core/defined.ts";
 import { MemoryTooLarge } from "../core/errors.ts";
 import type {
@@ -33,24 +33,6 @@ import {
   refusedWrite,
   searchable,
 } from "./search.ts";
-
-/** Returns the result of a call, or undefined if the signal aborts first. The call itself continues. */
-export async function untilAborted<Result>(
-  call: () => MaybePromise<Result>,
-  signal: AbortSignal | undefined,
-): Promise<Result | undefined> {
-  if (signal === undefined) return call();
-  let stop = (): void => {};
-  const aborted = new Promise<undefined>((resolve) => {
-    stop = () => resolve(undefined);
-    signal.addEventListener("abort", stop, { once: true });
-  });
-  try {
-    return await Promise.race([call(), aborted]);
-  } finally {
-    signal.removeEventListener("abort", stop);
-  }
-}
 
 /** A stored file. `version` is the store's own mark of exactly this state; `put` compares it. */
 export interface StoredFile {
@@ -134,7 +116,7 @@ const OPERATIONS: Operations<StorePath> = {
     const isAborted = (): boolean => signal?.aborted === true;
     if (isAborted()) return errors.operationAborted(path);
     try {
-      return (await untilAborted(run, signal)) ?? errors.operationAborted(path);
+      return await untilAborted(Promise.resolve(run()), signal);
     } catch (thrown) {
       if (isAborted()) return errors.operationAborted(path);
       if (thrown instanceof MemoryTooLarge) return errors.memoryTooLarge(thrown.message);

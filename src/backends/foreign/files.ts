@@ -13,7 +13,7 @@ import type {
 } from "../backend.ts";
 import * as errors from "../errors.ts";
 import { bytesOf, toFileData, versionOfBytes } from "../file-data.ts";
-import { untilAborted } from "../file-store.ts";
+import { untilAborted } from "../../core/concurrency.ts";
 import { plainBytes } from "../mime.ts";
 import { parentsOf, withSlash, withoutSlash } from "../paths.ts";
 
@@ -97,13 +97,14 @@ export class ForeignFiles {
     options: CallOptions | undefined,
     call: () => MaybePromise<Result>,
   ): Promise<Result | errors.BackendFailure> {
-    if (options?.signal?.aborted === true) return errors.operationAborted(path);
+    const isAborted = (): boolean => options?.signal?.aborted === true;
+    if (isAborted()) return errors.operationAborted(path);
     try {
-      const result = await untilAborted(call, options?.signal);
+      const result = await untilAborted(Promise.resolve(call()), options?.signal);
       if (result === undefined) return errors.operationAborted(path);
       return result.error === undefined ? result : { ...result, ...failureOf(path, result) };
     } catch (thrown) {
-      return errors.thrownFailure(path, thrown);
+      return isAborted() ? errors.operationAborted(path) : errors.thrownFailure(path, thrown);
     }
   }
 
