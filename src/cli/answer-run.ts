@@ -4,6 +4,7 @@ import { defined } from "../core/defined.ts";
 import { displayText, oneLine } from "../core/text.ts";
 import { isRecord, parsedJson } from "../core/unknown.ts";
 import {
+  LOCAL,
   type Approval,
   type OpenQuestion,
   type PersonDecision,
@@ -18,7 +19,7 @@ import {
 import { fieldsOf, questionText } from "../tools/check-answer.ts";
 import type { Answer, Question } from "../tools/tool.ts";
 import { type ExitCode, textOf, textsOf } from "./command.ts";
-import { LOCAL, type LocalRuns, unknownRun } from "./local-runs.ts";
+import { type LocalRuns, unknownRun } from "./local-runs.ts";
 import { complain, say } from "./output.ts";
 import { freeAnswer } from "../server/views/question-form.ts";
 import { askOpenRequests } from "./terminal/ask.ts";

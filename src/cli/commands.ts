@@ -279,7 +279,8 @@ const PARTS: readonly CommandParts[] = [
     summary: "Print the agent graph as a Mermaid diagram.",
     settings: ["workspace", "execute.mode"],
     run: async (args) => {
-      const { LOCAL, withLocalRuns } = await import("./local-runs.ts");
+      const { withLocalRuns } = await import("./local-runs.ts");
+      const { LOCAL } = await import("../runs/run.ts");
       return withLocalRuns(args, false, async ({ runs }) => {
         process.stdout.write(`${(await runs.drawing(LOCAL)).trimEnd()}\n`);
         return 0;

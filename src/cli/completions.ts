@@ -206,7 +206,8 @@ async function findRuns(
   const { flags } = parsed;
   const loaded = loadConfig({ flags, ...host });
   if (!loaded.ok || loaded.config.storage !== undefined || !existsSync(loaded.config.dataDir)) return [];
-  const { LOCAL, withLocalRuns } = await import("./local-runs.ts");
+  const { withLocalRuns } = await import("./local-runs.ts");
+  const { LOCAL } = await import("../runs/run.ts");
   const { SHORT_ID } = await import("./runs.ts");
   const candidate = (id: string, name: string, state = ""): Candidate => ({
     word: id.slice(0, SHORT_ID),

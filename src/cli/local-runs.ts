@@ -8,12 +8,9 @@ import { commandLine, dataDirFlag, givenFlags } from "../config/program.ts";
 import type { Config } from "../config/schema.ts";
 import { defined } from "../core/defined.ts";
 import { type Logger, createLogger } from "../core/logger.ts";
-import type { Principal, Run } from "../runs/run.ts";
+import { LOCAL, type Run } from "../runs/run.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { complain } from "./output.ts";
-
-/** The principal whose runs the terminal shows: everyone who reaches the server without a token. */
-export const LOCAL: Principal = "local";
 
 /** Ctrl-C, an end from outside, and a terminal that was closed. */
 const ENDS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;

@@ -1,4 +1,5 @@
 /** Opens the page in the browser: that of a running server, or its own until it is stopped. */
+import { LOCAL } from "../runs/run.ts";
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { openPage } from "../app/open-page.ts";
@@ -10,7 +11,7 @@ import { loadStateKey } from "../server/calls/state.ts";
 import { say } from "./output.ts";
 import { openInBrowser } from "./browser.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
-import { LOCAL, type LocalRuns, unknownRun, withLocalRuns } from "./local-runs.ts";
+import { type LocalRuns, unknownRun, withLocalRuns } from "./local-runs.ts";
 
 /** `runId`: the run to open first. The link decides, so it goes to the terminal of the person and nowhere else. */
 export async function runOpen(args: CommandArguments, runId?: string): Promise<ExitCode> {

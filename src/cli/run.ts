@@ -7,6 +7,7 @@ import { defined } from "../core/defined.ts";
 import { capital, displayName, displayText, oneLine, showControl } from "../core/text.ts";
 import type { StartRequest } from "../runs/ports.ts";
 import {
+  LOCAL,
   type Run,
   type RunView,
   STATUS_WORDS,
@@ -21,7 +22,7 @@ import { eventDocument, runDocument } from "../server/views/run-document.ts";
 import { type GoalReport, goalReport } from "../server/views/goal-report.ts";
 import { whoAsks } from "../server/views/approval-form.ts";
 import { type CommandArguments, type ExitCode, textOf, textsOf } from "./command.ts";
-import { LOCAL, type LocalRuns, namedRun, unknownRun, withLocalRuns } from "./local-runs.ts";
+import { type LocalRuns, namedRun, unknownRun, withLocalRuns } from "./local-runs.ts";
 import { complain } from "./output.ts";
 import { askOpenRequests } from "./terminal/ask.ts";
 import { lineTyped, terminalAsker } from "./terminal/asker.ts";

@@ -6,6 +6,7 @@ import { isoTime } from "../core/clock.ts";
 import { displayName, displayText, oneLine, showControl } from "../core/text.ts";
 import type { PrunePlan, Retention } from "../runs/retention.ts";
 import {
+  LOCAL,
   type Approval,
   type OpenQuestion,
   type Principal,
@@ -22,7 +23,7 @@ import { counted } from "../tools/format.ts";
 import { RUN_ACTIONS } from "./actions.ts";
 import { answerRun } from "./answer-run.ts";
 import { type CommandArguments, type ExitCode, textOf } from "./command.ts";
-import { LOCAL, type LocalRuns, beginsWith, namedRun, unknownRun, withLocalRuns } from "./local-runs.ts";
+import { type LocalRuns, beginsWith, namedRun, unknownRun, withLocalRuns } from "./local-runs.ts";
 import { complain, say, sayJson, unknownAction } from "./output.ts";
 import { applyRun, discardRun, reviewRun } from "./review.ts";
 import { WAITING, outputOf, runEnd, showLive, whereToWork } from "./run.ts";

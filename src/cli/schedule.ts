@@ -6,7 +6,7 @@ import { type FlagValues, loadConfig } from "../config/load.ts";
 import { defined } from "../core/defined.ts";
 import { oneLine, showControl } from "../core/text.ts";
 import { nextTimes } from "../runs/cron.ts";
-import { STATUS_WORDS } from "../runs/run.ts";
+import { LOCAL, STATUS_WORDS } from "../runs/run.ts";
 import {
   CATCH_UP,
   type CatchUp,
@@ -24,7 +24,7 @@ import {
   timeIn,
 } from "../server/views/schedule-words.ts";
 import { type CommandArguments, type ExitCode, textOf } from "./command.ts";
-import { LOCAL, type LocalRuns, beginsWith, withLocalRuns } from "./local-runs.ts";
+import { type LocalRuns, beginsWith, withLocalRuns } from "./local-runs.ts";
 import { complain, say, sayJson, unknownAction } from "./output.ts";
 import { SHORT_ID } from "./runs.ts";
 import { CHOICE_FLAGS, REMOVAL_FLAGS, choicesIn } from "./schedule-choices.ts";

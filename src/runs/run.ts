@@ -25,6 +25,9 @@ export type RunStatus = OpenStatus | FinalStatus;
 /** Owner of a run: `local` on stdio, the token's subject on HTTP. */
 export type Principal = string;
 
+/** The principal whose runs the terminal shows: everyone who reaches the server without a token. */
+export const LOCAL: Principal = "local";
+
 /** Stable reasons why a run failed. Clients branch on them. */
 export const FAILURE_REASONS = [
   "model_auth",

@@ -1,6 +1,6 @@
 /** Asks a person in the terminal the questions of a run that are not about approval, field by field. */
 import { capital, cutMiddle, displayBlock, displayName, displayText, oneLine } from "../../core/text.ts";
-import { type OpenQuestion, alreadyAnswered } from "../../runs/run.ts";
+import { LOCAL, type OpenQuestion, alreadyAnswered } from "../../runs/run.ts";
 import { answerText, fieldProblem, fieldsOf, questionText, wanted } from "../../tools/check-answer.ts";
 import type { Answer, Field, Question } from "../../tools/tool.ts";
 import { whoAsks } from "../../server/views/approval-form.ts";
@@ -12,7 +12,6 @@ import {
   isJsonWanted,
 } from "../../server/views/question-form.ts";
 import type { RunService } from "../../runs/service.ts";
-import { LOCAL } from "../local-runs.ts";
 import type { Asker } from "./asker.ts";
 import { type BodyStyle, textBody } from "./body.ts";
 import { changeLines } from "./proposed.ts";

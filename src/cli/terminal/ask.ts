@@ -2,6 +2,7 @@
 import { displayName, displayText, oneLine } from "../../core/text.ts";
 import { isRecord, parsedJson } from "../../core/unknown.ts";
 import {
+  LOCAL,
   type Approval,
   type PersonDecision,
   type Waiting,
@@ -12,7 +13,6 @@ import {
 } from "../../runs/run.ts";
 import { deadlineText, whoAsks } from "../../server/views/approval-form.ts";
 import { restOf, shownCall } from "../../server/views/shown-call.ts";
-import { LOCAL } from "../local-runs.ts";
 import { type AskOptions, askOpenQuestion } from "./ask-question.ts";
 import type { Asker } from "./asker.ts";
 import { type BodyStyle, diffBody, textBody } from "./body.ts";
