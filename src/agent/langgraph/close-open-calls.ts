@@ -61,16 +61,8 @@ export async function closeCallsAtLimit(
 }
 
 /** Results for the calls of a reply that nothing followed, because the run stopped when it was given. */
-export function resultsOfUnbegun(
-  messages: readonly BaseMessage[],
-  end: EarlierEnd | undefined,
-): ToolMessage[] {
-  const fate = {
-    why: WHY[end ?? "replaced"],
-    isFailure: end === "failed",
-    isWaiting: false,
-    hasEffect: false,
-  };
+export function resultsOfUnbegun(messages: readonly BaseMessage[]): ToolMessage[] {
+  const fate = { why: WHY.replaced, isWaiting: false, hasEffect: false };
   return callsOf(messages.at(-1)).map((call) => {
     const { id = "", name } = call;
     return new ToolMessage({ content: resultOf(call, fate), name, tool_call_id: id, status: "error" });

@@ -268,7 +268,7 @@ export class DeepAgentGraph
     if (!hasMessages(input)) return input;
     if (configurable["checkpoint_id"] === undefined) await closeAbandonedCalls(this, configurable, undefined);
     const { messages = [], ...rest } = await finishedCalls(this.checkpointer, configurable);
-    const closed = [...messages, ...resultsOfUnbegun(messages, undefined)];
+    const closed = [...messages, ...resultsOfUnbegun(messages)];
     return { ...rest, ...input, messages: [...closed, ...[input.messages].flat()] };
   }
 
