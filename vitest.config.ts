@@ -76,5 +76,7 @@ export default defineConfig(async ({ mode }) => ({
     testTimeout: 300_000,
     hookTimeout: 300_000,
     expect: { poll: { timeout: 60_000 } },
+    // A list that is not empty says what it holds.
+    chaiConfig: { truncateThreshold: 2000 },
   },
 }));
