@@ -33,8 +33,12 @@ export interface DepsOptions {
   page?: boolean;
 }
 
-/** Dependencies of a server that knows `service`, or fails to open it. */
-export function depsFor(runs: () => Promise<PrincipalRuns>, options: DepsOptions = {}): ServerDeps {
+/** Dependencies of a server with these runs, or with what opens them, which may fail. */
+export function depsFor(
+  given: PrincipalRuns | (() => Promise<PrincipalRuns>),
+  options: DepsOptions = {},
+): ServerDeps {
+  const runs = typeof given === "function" ? given : () => Promise.resolve(given);
   const changes = createResourceChanges({ runs, logger: silentLogger });
   cleanUpWith(() => changes.close());
   const clock = options.clock ?? systemClock;
@@ -92,10 +96,7 @@ export function plainRuns(answer = "hello"): RunService {
 }
 
 export const connectTo = (service: RunService, kind: ClientKind): Promise<TestClient> =>
-  connect(
-    depsFor(async () => service),
-    { kind },
-  );
+  connect(depsFor(service), { kind });
 
 /** Runs whose agent makes these calls at once, each of which a person has to approve, and then answers. */
 export function approvalRuns(...calls: ScriptedToolCall[]): {

@@ -36,10 +36,7 @@ async function caller(url: string, file: string, call: { name: string; args: obj
 test("a deep agent that is asked by another carries its run out as a task, and asks the other's person", async () => {
   const inner = approvalRuns(note("far away"));
   const { notes } = inner;
-  const { url } = await openHttp(
-    depsFor(async () => inner.service),
-    cleanUpWith,
-  );
+  const { url } = await openHttp(depsFor(inner.service), cleanUpWith);
   const { service } = await caller(url, databaseFile(), {
     name: "run_deep_agent",
     args: { task: "note it" },

@@ -19,17 +19,14 @@ function open(lendable: boolean, settings: ConfigInputPart = {}) {
 test("a server whose model is `client` works with that of its client", async () => {
   const { config, runs } = open(true);
   const service = await runs;
-  const client = await connect(
-    depsFor(async () => service, { config }),
-    {
-      kind: "v2-legacy",
-      model: ({ tools }) => ({
-        role: "assistant",
-        model: "lent-1",
-        content: { type: "text", text: `I have ${tools === undefined ? "nothing" : "tools"}` },
-      }),
-    },
-  );
+  const client = await connect(depsFor(service, { config }), {
+    kind: "v2-legacy",
+    model: ({ tools }) => ({
+      role: "assistant",
+      model: "lent-1",
+      content: { type: "text", text: `I have ${tools === undefined ? "nothing" : "tools"}` },
+    }),
+  });
   const { structured } = await client.call("run_deep_agent", { task: "say something" });
   expect(structured).toMatchObject({ status: "completed", answer: "I have tools" });
 });
@@ -37,17 +34,14 @@ test("a server whose model is `client` works with that of its client", async () 
 test("the profile `deepcowork` offers its seven file tools, and no others", async () => {
   const { config, runs } = open(true, { profile: "deepcowork" });
   const service = await runs;
-  const client = await connect(
-    depsFor(async () => service, { config }),
-    {
-      kind: "v2-legacy",
-      model: ({ tools = [] }) => ({
-        role: "assistant",
-        model: "lent-1",
-        content: { type: "text", text: tools.map(({ name }) => name).join(" ") },
-      }),
-    },
-  );
+  const client = await connect(depsFor(service, { config }), {
+    kind: "v2-legacy",
+    model: ({ tools = [] }) => ({
+      role: "assistant",
+      model: "lent-1",
+      content: { type: "text", text: tools.map(({ name }) => name).join(" ") },
+    }),
+  });
   const { structured } = await client.call("run_deep_agent", { task: "say something" });
   const names = String(structured?.["answer"]).split(" ");
   expect(names).toEqual(

@@ -72,7 +72,7 @@ async function openWorld(transport: Transport, row: Row, options: Options): Prom
   const reach = () =>
     openClient(
       transport,
-      depsFor(async () => server.service, { page: true, config: { delivery: DELIVERY } }),
+      depsFor(server.service, { page: true, config: { delivery: DELIVERY } }),
       row,
       person,
     );

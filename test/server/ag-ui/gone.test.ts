@@ -19,6 +19,6 @@ test("a program that went while its request was read is not waited for", async (
     state: {},
     forwardedProps: {},
   };
-  await agUiEndpoint(depsFor(async () => service))(body, undefined, response);
+  await agUiEndpoint(depsFor(service))(body, undefined, response);
   expect(response.destroyed).toBe(true);
 });

@@ -21,7 +21,7 @@ async function connect(
     { name: "test", version: "1" },
     { capabilities: { extensions }, versionNegotiation: { mode } },
   );
-  await client.connect(inMemory(depsFor(async () => service)).modern());
+  await client.connect(inMemory(depsFor(service)).modern());
   cleanUpWith(() => client.close());
   return client;
 }

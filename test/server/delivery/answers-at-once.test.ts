@@ -12,7 +12,7 @@ test.each<Breaking>(["killed", "failing"])(
   "a server %s between any two statements leaves answers as they were, or carried out",
   async (how) => {
     const { service, notes, file } = approvalRuns(note("a"), note("b"));
-    const asking = await rawClient(depsFor(async () => service));
+    const asking = await rawClient(depsFor(service));
     const first = await asking.result<Asked>("run_deep_agent", { task: "note" });
     const all = Object.fromEntries(Object.keys(first.inputRequests).map((key) => [key, APPROVE]));
     const again = { inputResponses: all, requestState: first.requestState };
@@ -29,7 +29,7 @@ test.each<Breaking>(["killed", "failing"])(
         { model: scriptedModel(() => ({ text: "" })) },
         { ...FRONT, database },
       );
-      const client = await rawClient(depsFor(async () => front));
+      const client = await rawClient(depsFor(front));
       breaking.breakAt(number, how);
       await client.result<Ended>("run_deep_agent", { task: "note" }, again);
       expect(breaking.isBroken).toBe(true);

@@ -38,10 +38,7 @@ const always = (answer: FormAnswer) => () => answer;
 test.each(CLIENT_KINDS)("%s: an approved call runs once, in the run that the call started", async (kind) => {
   const { service, notes } = approvalRuns(note("a"));
   const { forms, answer } = person(always(approve));
-  const client = await connect(
-    depsFor(async () => service),
-    { kind, person: answer },
-  );
+  const client = await connect(depsFor(service), { kind, person: answer });
   const result = await client.call("run_deep_agent", { task: "note a" });
   expect(result).toMatchObject({ isError: false, structured: { status: "completed", answer: "noted a" } });
   expect(result.text).toContain("noted a");
@@ -58,10 +55,7 @@ test.each(CLIENT_KINDS)(
       ({ message }) => (message.includes('"a"') ? reject : approve),
       ({ message }) => (message.includes('"a"') ? reject : approve),
     );
-    const client = await connect(
-      depsFor(async () => service),
-      { kind, person: answer },
-    );
+    const client = await connect(depsFor(service), { kind, person: answer });
     const { structured } = await client.call("run_deep_agent", { task: "note a and b" });
     expect(structured).toMatchObject({ status: "completed", answer: "no, thanks; noted b" });
     expect(notes).toEqual(["b"]);
@@ -81,10 +75,7 @@ test.each(CLIENT_KINDS)(
       edit(JSON.stringify({ text: "far more than twenty characters" })),
       edit('{"text":"b"}'),
     );
-    const client = await connect(
-      depsFor(async () => service),
-      { kind, person: answer },
-    );
+    const client = await connect(depsFor(service), { kind, person: answer });
     const { structured } = await client.call("run_deep_agent", { task: "note a" });
     expect(structured).toMatchObject({ status: "completed" });
     expect(notes).toEqual(["b"]);
@@ -99,10 +90,7 @@ test.each(CLIENT_KINDS)(
   async (kind) => {
     const { service, notes } = approvalRuns(note("a"));
     const { forms, answer } = person(always({ action: "cancel" }), always(approve));
-    const client = await connect(
-      depsFor(async () => service),
-      { kind, person: answer },
-    );
+    const client = await connect(depsFor(service), { kind, person: answer });
     const first = await client.call("run_deep_agent", { task: "note a" });
     expect(first).toMatchObject({ isError: false, structured: { status: "input_required" } });
     expect(first.structured["approvals"]).toMatchObject([{ tool: "note" }]);
@@ -122,10 +110,7 @@ test.each(CLIENT_KINDS)("%s: a decline rejects when a person had the time to rea
     turn(1500);
     return { action: "decline" };
   };
-  const client = await connect(
-    depsFor(async () => service, { clock }),
-    { kind, person: answer },
-  );
+  const client = await connect(depsFor(service, { clock }), { kind, person: answer });
   const { structured } = await client.call("run_deep_agent", { task: "note a" });
   expect(structured).toMatchObject({ status: "completed", answer: "declined by the user" });
   expect(notes).toEqual([]);
@@ -134,7 +119,7 @@ test.each(CLIENT_KINDS)("%s: a decline rejects when a person had the time to rea
 test.each(CLIENT_KINDS)("%s: a client that declines by itself decides nothing", async (kind) => {
   const { service, notes } = approvalRuns(note("a"));
   const frozen = Date.now();
-  const deps = depsFor(async () => service, { clock: () => frozen });
+  const deps = depsFor(service, { clock: () => frozen });
   const { answer, forms } = person(always({ action: "decline" }));
   const client = await connect(deps, { kind, person: answer });
   const { structured } = await client.call("run_deep_agent", { task: "note a" });
@@ -146,10 +131,7 @@ test.each(CLIENT_KINDS)("%s: a client that declines by itself decides nothing", 
 test.each(CLIENT_KINDS)("%s: nonsense in a form decides nothing", async (kind) => {
   const { service, notes } = approvalRuns(note("a"));
   const answer = (): FormAnswer => ({ action: "accept", content: { decision: "" } });
-  const client = await connect(
-    depsFor(async () => service),
-    { kind, person: answer },
-  );
+  const client = await connect(depsFor(service), { kind, person: answer });
   const { structured } = await client.call("run_deep_agent", { task: "note a" });
   expect(structured).toMatchObject({ status: "input_required" });
   expect(notes).toEqual([]);
@@ -157,10 +139,7 @@ test.each(CLIENT_KINDS)("%s: nonsense in a form decides nothing", async (kind) =
 
 test.each(CLIENT_KINDS)("%s: without forms the call gives a handle and nothing is approved", async (kind) => {
   const { service, notes } = approvalRuns(note("a"));
-  const client = await connect(
-    depsFor(async () => service),
-    { kind },
-  );
+  const client = await connect(depsFor(service), { kind });
   const { structured, text, raw } = await client.call("run_deep_agent", { task: "note a" });
   expect(structured).toMatchObject({ status: "input_required", next: { tool: "check_deep_agent" } });
   expect(text).toContain("cannot show an approval form");
@@ -175,7 +154,7 @@ test.each(CLIENT_KINDS)("%s: without forms the call gives a handle and nothing i
 /** A client whose person takes longer than the window of its calls, when they have got their handle. */
 async function tooLate(kind: ClientKind, over: "memory" | "http") {
   const { service, notes, file } = approvalRuns(note("a"));
-  const deps = depsFor(async () => service, { config: { delivery: { window: 1 } } });
+  const deps = depsFor(service, { config: { delivery: { window: 1 } } });
   const decided = deferred();
   let given: FormAnswer = { action: "cancel" };
   const answer = (response: FormAnswer): void => {
@@ -252,7 +231,7 @@ test.each(["codex-mcp-client", "test-client"])(
   async (name) => {
     const { service, notes } = approvalRuns(note("a"));
     const known = name === "codex-mcp-client" ? {} : { [name]: { pausesForForms: true } };
-    const deps = depsFor(async () => service, { config: { delivery: { window: 1, clients: known } } });
+    const deps = depsFor(service, { config: { delivery: { window: 1, clients: known } } });
     const person = async (): Promise<FormAnswer> => {
       await delay(2500);
       return approve;
@@ -266,24 +245,15 @@ test.each(["codex-mcp-client", "test-client"])(
 
 test("2025 era: a decision made elsewhere takes the open form back and the call goes on", async () => {
   const { service, notes } = approvalRuns(note("a"));
-  const client = await connect(
-    depsFor(async () => service),
-    {
-      kind: "v1",
-      person: async () => {
-        const [run] = await service.list(ME, { limit: 1 });
-        const view = await service.view(ME, run?.id ?? "");
-        await service.decide(
-          ME,
-          run?.id ?? "",
-          view?.approvals[0]?.id ?? "",
-          { type: "approve" },
-          "elsewhere",
-        );
-        return new Promise<FormAnswer>(() => {});
-      },
+  const client = await connect(depsFor(service), {
+    kind: "v1",
+    person: async () => {
+      const [run] = await service.list(ME, { limit: 1 });
+      const view = await service.view(ME, run?.id ?? "");
+      await service.decide(ME, run?.id ?? "", view?.approvals[0]?.id ?? "", { type: "approve" }, "elsewhere");
+      return new Promise<FormAnswer>(() => {});
     },
-  );
+  });
   const { structured } = await client.call("run_deep_agent", { task: "note a" });
   expect(structured).toMatchObject({ status: "completed", answer: "noted a" });
   expect(notes).toEqual(["a"]);

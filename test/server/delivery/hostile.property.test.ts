@@ -123,7 +123,7 @@ class World {
   #deps(principal = ME) {
     const { service } = this;
     const delivery = { window: WINDOW_SECONDS };
-    return depsFor(async () => service, { config: { delivery }, principalOf: () => principal });
+    return depsFor(service, { config: { delivery }, principalOf: () => principal });
   }
 
   async #connected(): Promise<HostileClient> {

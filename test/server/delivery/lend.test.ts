@@ -66,10 +66,10 @@ function open({
 }
 
 const connectTo = (service: RunService, kind: ClientKind, model?: LentModel, principal = ME) =>
-  connect(
-    depsFor(async () => service, { config: { model: "client" }, principalOf: () => principal }),
-    { kind, ...(model === undefined ? {} : { model }) },
-  );
+  connect(depsFor(service, { config: { model: "client" }, principalOf: () => principal }), {
+    kind,
+    ...(model === undefined ? {} : { model }),
+  });
 
 async function startRun(service: RunService, task = "note two things"): Promise<string> {
   const started = await service.start(ME, { task });
@@ -246,14 +246,11 @@ test("a reply that is late changes nothing", async () => {
 
 test("an approval is decided while another agent of the run waits for a model", async () => {
   const { service, notes } = open({ lendMs: 20, gated: true });
-  const client = await connect(
-    depsFor(async () => service, { config: { model: "client" } }),
-    {
-      kind: "v2-legacy",
-      model: noting(),
-      person: () => ({ action: "accept", content: { decision: "approve" } }),
-    },
-  );
+  const client = await connect(depsFor(service, { config: { model: "client" } }), {
+    kind: "v2-legacy",
+    model: noting(),
+    person: () => ({ action: "accept", content: { decision: "approve" } }),
+  });
   const { structured } = await client.call("run_deep_agent", { task: "note two things" });
   expect(structured).toMatchObject({ status: "completed" });
   expect(notes.sort()).toEqual(["a", "b"]);

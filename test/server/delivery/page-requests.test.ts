@@ -12,7 +12,7 @@ const OPENED: FormAnswer = { action: "accept" };
 const BRIEFLY = { config: { delivery: { window: 3 } } };
 
 const withPage = (service: RunService, options: DepsOptions = {}) =>
-  depsFor(async () => service, { page: true, ...options });
+  depsFor(service, { page: true, ...options });
 
 /** Presses a button of the page for every approval it shows. */
 async function press(url: string, decision: string): Promise<void> {
@@ -93,10 +93,7 @@ test.each(CLIENT_KINDS)(
 test.each(CLIENT_KINDS)("%s: where no page can be served the call gives a handle", async (kind) => {
   const { service } = approvalRuns(note("a"));
   const { pages, browser } = browsing(() => OPENED);
-  const client = await connect(
-    depsFor(async () => service),
-    { kind, browser },
-  );
+  const client = await connect(depsFor(service), { kind, browser });
   const { structured, text } = await client.call("run_deep_agent", { task: "note a" });
   expect(structured).toMatchObject({ status: "input_required" });
   expect(text).toContain("cannot show an approval form");

@@ -66,10 +66,7 @@ type Runs = ReturnType<typeof openServer>;
 
 /** Starts a run with one call of a client, and tells how both stand. */
 async function call({ service }: Runs, options: ClientOptions, deps: DepsOptions = {}) {
-  const client = await connect(
-    depsFor(async () => service, deps),
-    options,
-  );
+  const client = await connect(depsFor(service, deps), options);
   const result = await client.call("run_deep_agent", { task: "ask" });
   const id = String(result.structured["run_id"]);
   return { client, result, id, questions: (await service.view(ME, id))?.questions ?? [] };
@@ -305,10 +302,7 @@ test("progress and resources say who asks what", async () => {
     message: "Your size?",
     fields: [{ name: "size", type: "number" }],
   });
-  const client = await connect(
-    depsFor(async () => service),
-    { kind: "v2-modern" },
-  );
+  const client = await connect(depsFor(service), { kind: "v2-modern" });
   const lines: string[] = [];
   const { structured } = await client.call(
     "run_deep_agent",

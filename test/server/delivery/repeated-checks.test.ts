@@ -17,10 +17,7 @@ test.each(CLIENT_KINDS)(
   "%s: a second check of an approval that this client cannot show waits for the decision",
   async (kind) => {
     const { service, notes } = approvalRuns(note("a"));
-    const client = await connect(
-      depsFor(async () => service),
-      { kind },
-    );
+    const client = await connect(depsFor(service), { kind });
     const { structured, text } = await client.call("run_deep_agent", { task: "note a" });
     expect(text).toContain("waits for their decision");
     const runId = String(structured["run_id"]);
@@ -38,7 +35,7 @@ test.each(CLIENT_KINDS)(
   "%s: the first check of a client that was not told of an approval returns",
   async (kind) => {
     const { service } = approvalRuns(note("a"));
-    const deps = depsFor(async () => service);
+    const deps = depsFor(service);
     const starting = await connect(deps, { kind });
     const { structured } = await starting.call("run_deep_agent", { task: "note a" });
     const other = await connect(deps, { kind });
@@ -52,7 +49,7 @@ test.each(CLIENT_KINDS)(
   async (kind) => {
     const { service, notes } = approvalRuns(note("a"));
     const frozen = Date.now();
-    const deps = depsFor(async () => service, { clock: () => frozen });
+    const deps = depsFor(service, { clock: () => frozen });
     const closedAgain = deferred();
     let forms = 0;
     const person = (): FormAnswer => {
@@ -80,10 +77,7 @@ test.each(CLIENT_KINDS)(
   "%s: a check after an older event returns at once, and one after the newest waits for more",
   async (kind) => {
     const { service } = approvalRuns(note("a"));
-    const client = await connect(
-      depsFor(async () => service),
-      { kind },
-    );
+    const client = await connect(depsFor(service), { kind });
     const { structured: told, text } = await client.call("run_deep_agent", { task: "note a" });
     const [runId, after] = [String(told["run_id"]), Number(told["last_event"])];
     expect(text).toContain(`after: ${after}`);
@@ -102,7 +96,7 @@ test.each(CLIENT_KINDS)(
   "%s: a check after the newest event waits where nothing is remembered, too",
   async (kind) => {
     const { service } = approvalRuns(note("a"));
-    const deps = depsFor(async () => service);
+    const deps = depsFor(service);
     const { structured: told } = await (await connect(deps, { kind })).call("run_deep_agent", { task: "a" });
     const [runId, after] = [String(told["run_id"]), Number(told["last_event"])];
     const other = await connect(deps, { kind });

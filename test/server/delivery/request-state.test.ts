@@ -8,7 +8,7 @@ const TASK = { task: "note a" };
 
 async function asked(options: DepsOptions = {}) {
   const { service, notes, file } = approvalRuns(note("a"), note("b"));
-  const client = await rawClient(depsFor(async () => service, options));
+  const client = await rawClient(depsFor(service, options));
   const first = await client.result<Asked>("run_deep_agent", TASK);
   const keys = Object.keys(first.inputRequests);
   const runId = (await service.list(options.principalOf?.(undefined) ?? ME, { limit: 1 }))[0]?.id ?? "";
@@ -99,7 +99,7 @@ test("an answer counts once, whichever process it comes to, and the journal tell
     requestState: first.requestState,
   });
   const next = openServer(file, { model: scriptedModel(() => ({ text: "" })) }, { concurrentRuns: 0 });
-  const other = await rawClient(depsFor(async () => next.service));
+  const other = await rawClient(depsFor(next.service));
   const replay = { inputResponses: all, requestState: first.requestState };
   const replayed = await other.result<Ended>("run_deep_agent", TASK, replay);
   expect(replayed).toMatchObject({ isError: true });
@@ -137,7 +137,7 @@ test("a forged, damaged or foreign state is refused by the protocol", async () =
     const answer = await client.call("run_deep_agent", TASK, { inputResponses: all, requestState });
     expect(answer["error"]).toMatchObject({ code: -32602 });
   }
-  const stranger = await rawClient(depsFor(async () => service, { principalOf: () => "someone else" }));
+  const stranger = await rawClient(depsFor(service, { principalOf: () => "someone else" }));
   const answer = await stranger.call("run_deep_agent", TASK, {
     inputResponses: all,
     requestState: first.requestState,
@@ -175,10 +175,7 @@ test("a client that never decides gets a handle after some rounds", async () => 
 
 test("without the capability nothing is asked: a handle, not a protocol error", async () => {
   const { service } = approvalRuns(note("a"));
-  const client = await rawClient(
-    depsFor(async () => service),
-    {},
-  );
+  const client = await rawClient(depsFor(service), {});
   const ended = await client.result<Ended>("run_deep_agent", TASK);
   expect(ended).toMatchObject({ resultType: "complete", structuredContent: { status: "input_required" } });
 });
@@ -189,7 +186,7 @@ test("the answer to a question counts once, for the call that asked, and only si
     text: "Which secret colour?",
     fields: [{ name: "colour", type: "choice", options: ["red", "blue"], required: true }],
   });
-  const client = await rawClient(depsFor(async () => service));
+  const client = await rawClient(depsFor(service));
   const first = await client.result<Asked>("run_deep_agent", TASK);
   const [key = ""] = Object.keys(first.inputRequests);
   const payload = Buffer.from(first.requestState.split(".")[1] ?? "", "base64url").toString();

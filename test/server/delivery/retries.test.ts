@@ -20,7 +20,7 @@ function slowRuns(file = databaseFile()) {
     return { text: "done" };
   });
   const server = openServer(file, { model });
-  return { ...server, started, thinking, deps: depsFor(async () => server.service) };
+  return { ...server, started, thinking, deps: depsFor(server.service) };
 }
 
 async function overHttp(deps: ServerDeps, kind: ClientKind) {

@@ -38,10 +38,7 @@ test.each(CLIENT_KINDS)(
       // A client that does not look at the schema.
       return accept({ decision: forms.length % 2 === 1 ? "approve" : "approve_same" });
     };
-    const client = await connect(
-      depsFor(async () => service, { page: true }),
-      { kind, person: answer },
-    );
+    const client = await connect(depsFor(service, { page: true }), { kind, person: answer });
     const { structured } = await client.call("run_deep_agent", { task: "keep it" });
     expect(structured).toMatchObject({ status: "input_required" });
     const [form] = forms;
@@ -62,10 +59,10 @@ test.each(CLIENT_KINDS)(
   async (kind) => {
     const { service, kept } = keepingRuns(LONG);
     const forms: Form[] = [];
-    const client = await connect(
-      depsFor(async () => service),
-      { kind, person: (form) => (forms.push(form), accept({ decision: "reject", message: "too long" })) },
-    );
+    const client = await connect(depsFor(service), {
+      kind,
+      person: (form) => (forms.push(form), accept({ decision: "reject", message: "too long" })),
+    });
     const { structured } = await client.call("run_deep_agent", { task: "keep it" });
     expect(structured).toMatchObject({ status: "completed" });
     expect(forms[0]?.message).toMatch(/run deepagent-mcp runs open run_\S+ in a terminal; the run waits\./);
@@ -80,10 +77,7 @@ test.each(CLIENT_KINDS)("%s: a model approves nothing that its report does not s
   ] as const) {
     const { service, kept } = keepingRuns(text);
     const config = { approvals: { allowModelAnswers: true } };
-    const client = await connect(
-      depsFor(async () => service, { config }),
-      { kind },
-    );
+    const client = await connect(depsFor(service, { config }), { kind });
     const { structured, text: report } = await client.call("run_deep_agent", { task: "keep it" });
     const [approval] = structured["approvals"] as { id: string; decisions: string[]; detail: string }[];
     expect(approval?.decisions.includes("approve")).toBe(isShown);

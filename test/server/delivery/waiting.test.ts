@@ -30,7 +30,7 @@ test.each(CLIENT_KINDS)(
   async (kind) => {
     const model = scriptedModel(() => new Promise<never>(() => {}));
     const { service } = openServer(databaseFile(), { model });
-    const deps = depsFor(async () => service, { config: { delivery: { window: 1 } } });
+    const deps = depsFor(service, { config: { delivery: { window: 1 } } });
     const client = await connect(deps, { kind });
     const call = client.call("run_deep_agent", { task: "x" }, { onProgress: () => {}, timeout: 20_000 });
     expect((await call).structured).toMatchObject({ status: "working", next: { tool: "check_deep_agent" } });
@@ -70,7 +70,7 @@ test.each([
       return new Promise<never>(() => {});
     });
     const { service } = openServer(databaseFile(), { model });
-    const deps = depsFor(async () => service, { config: { delivery: { stopRunOn } } });
+    const deps = depsFor(service, { config: { delivery: { stopRunOn } } });
     const client = await connect(deps, { kind });
     const controller = new AbortController();
     const call = client.call(
@@ -98,7 +98,7 @@ test("configured to stop runs on cancellation: a client that timed out or is gon
       return { text: "done" };
     });
     const { service } = openServer(databaseFile(), { model });
-    const deps = depsFor(async () => service, { config: { delivery: { stopRunOn: "cancellation" } } });
+    const deps = depsFor(service, { config: { delivery: { stopRunOn: "cancellation" } } });
     const client = await connect(deps, { kind: "v1" });
     const call = client.call("run_deep_agent", { task: "x" }, { timeout: how === "gone" ? 25_000 : 1000 });
     call.catch(() => undefined);

@@ -53,7 +53,7 @@ test(
     const sdk = (await import(pathToFileURL(module).href)) as AiSdk;
     const file = databaseFile();
     const { service } = openServer(file, { model: scriptedModel(() => ({ text: "done" })) });
-    const { url } = await openHttp({ ...depsFor(async () => service), callbacks: HERE }, cleanUpWith);
+    const { url } = await openHttp({ ...depsFor(service), callbacks: HERE }, cleanUpWith);
     const { news } = sqliteRuns(connect(file));
     const store = memoryStore();
     const received: { data: { run_id: string } }[] = [];

@@ -53,7 +53,7 @@ function world(principal = ME, file = databaseFile()) {
     interruptOn: { note: true },
   });
   const deps = {
-    ...depsFor(async () => service, { principalOf: () => principal }),
+    ...depsFor(service, { principalOf: () => principal }),
     callbacks: HERE,
     pageOf: (runId: string) => `https://agents.example/runs/${runId}`,
   };
@@ -404,7 +404,7 @@ test("progress tells of steps and subagents, by poll", async () => {
   const { service } = openServer(databaseFile(), {
     model: callingInTurn([todos(false)], [todos(true)]),
   });
-  const rpc = await overMemory(depsFor(async () => service));
+  const rpc = await overMemory(depsFor(service));
   const start = await poll(rpc, "run.progress");
   const { id } = await startRun(service, "steps");
   await reach(service, id, "completed");

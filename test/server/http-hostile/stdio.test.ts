@@ -84,7 +84,7 @@ test(
     function open(principal: string) {
       const [stdin, stdout] = [new PassThrough(), new PassThrough()];
       const server = serveStdioServer(
-        depsFor(async () => service, {
+        depsFor(service, {
           principalOf: () => principal,
           config: { approvals: { allowModelAnswers: true } },
         }),

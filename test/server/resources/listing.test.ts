@@ -20,7 +20,7 @@ const idle = () =>
 
 async function connect(service: RunService, mode: "legacy" | "auto"): Promise<Client> {
   const client = new Client({ name: "test", version: "1" }, { versionNegotiation: { mode } });
-  await client.connect(inMemory(depsFor(async () => service)).modern());
+  await client.connect(inMemory(depsFor(service)).modern());
   cleanUpWith(() => client.close());
   return client;
 }

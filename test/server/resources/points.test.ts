@@ -14,7 +14,7 @@ test.each(CLIENT_KINDS)("%s: a thread begins at a point of another that a resour
     text: messages.flatMap(({ type, text }) => (type === "human" ? [text] : [])).join(" | "),
   }));
   const { service } = openServer(file, { model, checkpointer }, { checkpoints: async () => checkpointer });
-  const client = await connectClient(memoryConnector(depsFor(async () => service)), { kind });
+  const client = await connectClient(memoryConnector(depsFor(service)), { kind });
   cleanUpWith(() => client.close());
   const call = async (args: object) => (await client.call("run_deep_agent", { ...args })).structured;
   const first = await call({ task: "one" });

@@ -48,7 +48,7 @@ async function open(kind: ClientKind, principal?: string, shared: Record<string,
     { model: calling(note("a")), tools: [noteTool(notes)], interruptOn: { note: true } },
     { tree },
   );
-  const deps = depsFor(async () => service, principal === undefined ? {} : { principalOf: () => principal });
+  const deps = depsFor(service, principal === undefined ? {} : { principalOf: () => principal });
   return { service, client: await connect(deps, { kind }) };
 }
 
@@ -275,7 +275,7 @@ test("tells which files a run changed, in its thread and in the shared tree", as
     },
   ];
   const { service } = openServer(databaseFile(), { model: scriptedSteps(steps) });
-  const deps = depsFor(async () => service);
+  const deps = depsFor(service);
   const client = await connect(deps, { kind: "v1" });
   const uri = "deepagent://files/memories/a%20b.md";
   await client.watch(uri);
@@ -294,10 +294,7 @@ test("a file that is too large to be one message is read in pages", async () => 
     { model: calling(note("a")) },
     { tree: () => Promise.resolve(new StateBackend({ files: snapshotFiles(files) })) },
   );
-  const client = await connect(
-    depsFor(async () => service),
-    { kind: "v2-modern" },
-  );
+  const client = await connect(depsFor(service), { kind: "v2-modern" });
   const uri = "deepagent://files/workspace/long.txt";
   await expect(client.readResource(uri)).rejects.toThrow(
     `${uri} is too large to be read as a resource. Read it in pages with read_agent_file.`,

@@ -55,7 +55,7 @@ function open() {
   );
   const log: string[] = [];
   const deps = {
-    ...depsFor(async () => service),
+    ...depsFor(service),
     logger: createLogger("warn", (line) => void log.push(line)),
   };
   return { deps, root, write, log };

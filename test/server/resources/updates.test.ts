@@ -36,7 +36,7 @@ async function open(kind: ClientKind, transport: string) {
   ];
   const worker = openServer(file, { model: scriptedSteps(steps) });
   const onlooker = openServer(file, { model: scriptedModel(() => ({ text: "" })) }, { concurrentRuns: 0 });
-  const connector = await TRANSPORTS[transport]?.(depsFor(async () => onlooker.service));
+  const connector = await TRANSPORTS[transport]?.(depsFor(onlooker.service));
   if (connector === undefined) throw new Error(`there is no transport ${transport}`);
   const client = await connectClient(connector, { kind });
   cleanUpWith(() => client.close());

@@ -37,7 +37,7 @@ async function open(transport: (deps: ReturnType<typeof depsFor>) => Promise<Rpc
     }),
     { timing: { ...FAST, lendMs } },
   );
-  const rpc = await transport(depsFor(async () => service, { config: { model: "client" } }));
+  const rpc = await transport(depsFor(service, { config: { model: "client" } }));
   const call = { name: "run_deep_agent", arguments: { task: "note a" } };
   const { result } = await rpc("tools/call", call, LENDING);
   const { taskId } = CreateTaskResultV2Schema.parse(result);

@@ -20,7 +20,7 @@ const accept = (content: object) => ({ action: "accept", content });
 const APPROVE = accept({ decision: "approve" });
 
 const open = (transport: keyof typeof TRANSPORTS, service: RunService, options: DepsOptions = {}) =>
-  TRANSPORTS[transport](depsFor(async () => service, options));
+  TRANSPORTS[transport](depsFor(service, options));
 
 async function create(rpc: Rpc, task = "note a", capabilities?: object): Promise<string> {
   const { result } = await rpc("tools/call", { name: "run_deep_agent", arguments: { task } }, capabilities);
@@ -152,10 +152,7 @@ test("a client that does not declare tasks waits for the result, and tasks are a
 });
 
 test("2025-era clients see nothing of tasks", async () => {
-  const client = await connect(
-    depsFor(async () => plainRuns("done")),
-    { kind: "v2-legacy" },
-  );
+  const client = await connect(depsFor(plainRuns("done")), { kind: "v2-legacy" });
   const { raw, structured } = await client.call("run_deep_agent", { task: "go" });
   expect(raw).not.toHaveProperty("resultType");
   expect(structured).toMatchObject({ status: "completed" });

@@ -15,7 +15,7 @@ async function session(kind: ClientKind) {
     text: `answers ${messages.filter((message) => message.getType() === "human").length}`,
   }));
   const { service } = openServer(databaseFile(), { model });
-  const deps = depsFor(async () => service, { config: { codexTools: true, workspace } });
+  const deps = depsFor(service, { config: { codexTools: true, workspace } });
   return { workspace, model, client: await connect(deps, { kind }) };
 }
 
@@ -74,18 +74,12 @@ test("instructions with half a character become text that can be sent", async ()
 
 test("a run that waits says so in the same fields", async () => {
   const { service } = approvalRuns(note("a"));
-  const client = await connect(
-    depsFor(async () => service, { config: { codexTools: true } }),
-    { kind: "v1" },
-  );
+  const client = await connect(depsFor(service, { config: { codexTools: true } }), { kind: "v1" });
   const { structured } = await client.call("codex", { prompt: "note a" });
   expect(structured).toMatchObject({ threadId: structured["thread_id"], status: "input_required" });
   expect(structured["content"]).toContain("note");
   await expect(
-    connect(
-      depsFor(async () => service),
-      { kind: "v1" },
-    ).then((other) => other.call("codex", { prompt: "x" })),
+    connect(depsFor(service), { kind: "v1" }).then((other) => other.call("codex", { prompt: "x" })),
   ).rejects.toThrow("codex");
   expect(await startRun(service, "still works")).toBeDefined();
 });

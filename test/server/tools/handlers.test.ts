@@ -30,10 +30,7 @@ test.each(CLIENT_KINDS)(
 test.each(CLIENT_KINDS)("%s: wrong arguments are named, one clear text each", async (kind) => {
   const service = plainRuns();
   const config = { approvals: { allowModelAnswers: true } };
-  const client = await connect(
-    depsFor(async () => service, { config }),
-    { kind },
-  );
+  const client = await connect(depsFor(service, { config }), { kind });
   const cases: [string, Record<string, unknown>, string][] = [
     ["run_deep_agent", { task: "x", taks: 1 }, 'unknown argument "taks"; the arguments are task, thread_id'],
     ["run_deep_agent", {}, "task:"],
@@ -88,10 +85,9 @@ test.each(CLIENT_KINDS)("%s: a run of someone else looks like one that does not 
   const { service } = approvalRuns(note("a"));
   const started = await service.start("someone else", { task: "secret" });
   const foreign = started.ok ? started.run.id : "";
-  const client = await connect(
-    depsFor(async () => service, { config: { approvals: { allowModelAnswers: true } } }),
-    { kind },
-  );
+  const client = await connect(depsFor(service, { config: { approvals: { allowModelAnswers: true } } }), {
+    kind,
+  });
   const calls = (id: string): [string, Record<string, unknown>][] => [
     ["check_deep_agent", { run_id: id }],
     ["cancel_deep_agent", { run_id: id }],
@@ -139,10 +135,7 @@ test.each(CLIENT_KINDS)("%s: a goal is judged, and the report has every verdict"
     model,
     ...(goal === undefined ? {} : { goal: { criteria: goal } }),
   }));
-  const client = await connect(
-    depsFor(async () => service),
-    { kind },
-  );
+  const client = await connect(depsFor(service), { kind });
   const goal = ["There is a report", "There is a letter"];
   const { structured, text } = await client.call("run_deep_agent", { task: "x", goal });
   expect(structured["goal"]).toEqual({
@@ -221,10 +214,7 @@ test.each(CLIENT_KINDS)("%s: a model may not answer unless the user allows it", 
   await expect(strict.call("answer_deep_agent", answer(0, "approve"))).rejects.toThrow("not found");
 
   const config = { approvals: { allowModelAnswers: true } };
-  const allowed = await connect(
-    depsFor(async () => service, { config }),
-    { kind },
-  );
+  const allowed = await connect(depsFor(service, { config }), { kind });
   expect((await allowed.call("answer_deep_agent", answer(0, "edit"))).text).toContain("needs edited_args");
   const odd = await allowed.call("answer_deep_agent", answer(0, "approve", { edited_args: { text: "z" } }));
   expect(odd).toMatchObject({ isError: true });
