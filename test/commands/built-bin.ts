@@ -2,6 +2,7 @@ import { execFile } from "node:child_process";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { INITIALIZE as OPENING } from "../support/clients-raw.ts";
 
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
@@ -50,9 +51,5 @@ export function cleanEnv(): NodeJS.ProcessEnv {
 }
 
 /** One JSON-RPC line that opens a connection. */
-export const INITIALIZE = `${JSON.stringify({
-  jsonrpc: "2.0",
-  id: 1,
-  method: "initialize",
-  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "test", version: "1.0.0" } },
-})}\n`;
+export const INITIALIZE = `${OPENING}
+`;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { send } from "../support/clients-raw.ts";
+import { INITIALIZE, send } from "../support/clients-raw.ts";
 import { connect, openHome } from "../support/harness.ts";
 import { play, type Think } from "../support/harness-brain.ts";
 import { deferred } from "../support/harness-deferred.ts";
@@ -11,13 +11,6 @@ async function serve(think: Think, env: Record<string, string> = {}) {
   const home = await openHome({ think, env });
   return { home, ...(await serveHttp(home)) };
 }
-
-const INITIALIZE = JSON.stringify({
-  jsonrpc: "2.0",
-  id: 1,
-  method: "initialize",
-  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "raw", version: "1" } },
-});
 
 test("the command puts the guards before everything else", async () => {
   const { url } = await serve(play({}), { DEEPAGENT_HTTP_ALLOWED_HOSTS: "agent.test" });

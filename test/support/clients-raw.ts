@@ -45,3 +45,19 @@ export async function send(url: string, { method = "POST", headers = {}, body = 
     request.end(body);
   });
 }
+
+/** The body that opens a session of 2025-11-25. */
+export const INITIALIZE = JSON.stringify({
+  jsonrpc: "2.0",
+  id: 1,
+  method: "initialize",
+  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "raw", version: "1" } },
+});
+
+/** The headers of requests in the session that this answer opened. */
+export const sessionHeaders = ({ headers }: RawResponse) => ({
+  "mcp-session-id": String(headers["mcp-session-id"]),
+  "mcp-protocol-version": "2025-11-25",
+});
+
+export const bearer = (token: string) => ({ authorization: `Bearer ${token}` });

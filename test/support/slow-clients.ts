@@ -1,6 +1,6 @@
 import { connect, type Socket } from "node:net";
 import { onTestFinished } from "vitest";
-import { send } from "./clients-raw.ts";
+import { INITIALIZE, send, sessionHeaders } from "./clients-raw.ts";
 
 const CLIENT = { name: "slow", version: "1" };
 
@@ -49,13 +49,7 @@ export const legacyAsker =
 
 /** The headers of a new 2025-era session. */
 export async function openSession(url: string): Promise<Record<string, string>> {
-  const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: CLIENT };
-  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params });
-  const { headers } = await send(url, { body });
-  const session = {
-    "mcp-session-id": String(headers["mcp-session-id"]),
-    "mcp-protocol-version": "2025-11-25",
-  };
+  const session = sessionHeaders(await send(url, { body: INITIALIZE }));
   await send(url, { headers: session, body: '{"jsonrpc":"2.0","method":"notifications/initialized"}' });
   return session;
 }

@@ -2,18 +2,12 @@ import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { send } from "../../support/clients-raw.ts";
+import { INITIALIZE, send } from "../../support/clients-raw.ts";
 import { openHome } from "../../support/harness.ts";
 import { play } from "../../support/harness-brain.ts";
 import { startProgram } from "../../support/harness-process.ts";
 
 const GUIDE = join(import.meta.dirname, "../../../docs/http.md");
-const INITIALIZE = JSON.stringify({
-  jsonrpc: "2.0",
-  id: 1,
-  method: "initialize",
-  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "raw", version: "1" } },
-});
 
 test("a token made as the guide says opens a server that listens beyond this machine", async () => {
   const [, program = ""] = /^node -e '(const c=require.*)'$/m.exec(readFileSync(GUIDE, "utf8")) ?? [];

@@ -3,9 +3,8 @@ import { describe, expect, test } from "vitest";
 import { RUN_VIEWS } from "../../../src/server/contracts/uris.ts";
 import { SERVER_TOOLS } from "../../../src/server/tools/tools.ts";
 import { runIdOf, untilStatus, writeFile } from "../../e2e/support.ts";
-import { send } from "../../support/clients-raw.ts";
+import { INITIALIZE, send, sessionHeaders } from "../../support/clients-raw.ts";
 import { play } from "../../support/harness-brain.ts";
-import { INITIALIZE } from "./issuer.ts";
 import { entry, openGuarded, withTokens } from "./support.ts";
 import { attempts } from "../../support/effort.ts";
 
@@ -136,10 +135,7 @@ async function open() {
   };
   const bearer = { authorization: "Bearer bob-token" };
   const opened = await send(server.url, { body: INITIALIZE, headers: bearer });
-  const session = {
-    "mcp-session-id": String(opened.headers["mcp-session-id"]),
-    "mcp-protocol-version": "2025-11-25",
-  };
+  const session = sessionHeaders(opened);
   /** What Bob is answered, in the bytes that do not depend on when. */
   const bob = async (era: EraName, { method, params }: ReturnType<Ask>): Promise<string> => {
     const _meta = {

@@ -7,7 +7,7 @@ import { onTestFinished } from "vitest";
 import { authenticationOf } from "../../../src/cli/serve-http.ts";
 import { ConfigSchema, type ConfigInput } from "../../../src/config/schema.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
-import { send } from "../../support/clients-raw.ts";
+import { INITIALIZE, send } from "../../support/clients-raw.ts";
 import { play } from "../../support/harness-brain.ts";
 import { openGuarded } from "./support.ts";
 
@@ -108,10 +108,3 @@ export async function openWithIssuer(way: Way, http: Partial<ConfigInput["http"]
       way === "keys" ? authority.signed(changes) : authority.opaque(changes),
   };
 }
-
-export const INITIALIZE = JSON.stringify({
-  jsonrpc: "2.0",
-  id: 1,
-  method: "initialize",
-  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "raw", version: "1" } },
-});

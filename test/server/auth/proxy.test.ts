@@ -9,10 +9,9 @@ import { expect, onTestFinished, test } from "vitest";
 import { ConfigSchema } from "../../../src/config/schema.ts";
 import { runIdOf, untilStatus } from "../../e2e/support.ts";
 import { CLIENT_KINDS } from "../../support/clients.ts";
-import { send } from "../../support/clients-raw.ts";
+import { INITIALIZE, send } from "../../support/clients-raw.ts";
 import { connect as connectTo } from "../../support/harness.ts";
 import { play } from "../../support/harness-brain.ts";
-import { INITIALIZE } from "./issuer.ts";
 import { entry, openGuarded, withTokens } from "./support.ts";
 
 const GUIDE = join(import.meta.dirname, "../../../docs/http.md");

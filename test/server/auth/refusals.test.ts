@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { RateLimit } from "../../../src/server/http/admission.ts";
-import { send } from "../../support/clients-raw.ts";
-import { INITIALIZE, openWithIssuer } from "./issuer.ts";
+import { INITIALIZE, send } from "../../support/clients-raw.ts";
+import { openWithIssuer } from "./issuer.ts";
 import { sha256 } from "./support.ts";
 
 const TOKENS = [{ sha256: sha256("alice-token"), principal: "alice" }];

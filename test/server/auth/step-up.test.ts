@@ -5,9 +5,9 @@ import { neededScopes, scopeChallenge } from "../../../src/server/http/challenge
 import { scopedRuns } from "../../../src/server/auth/scopes.ts";
 import { authInfoOf } from "../../../src/server/auth/auth.ts";
 import { SERVER_TOOLS } from "../../../src/server/tools/tools.ts";
-import { send } from "../../support/clients-raw.ts";
+import { INITIALIZE, send, sessionHeaders } from "../../support/clients-raw.ts";
 import { connect, depsFor, plainRuns } from "../support.ts";
-import { INITIALIZE, openWithIssuer } from "./issuer.ts";
+import { openWithIssuer } from "./issuer.ts";
 
 type Params = Record<string, unknown>;
 const request = (method: string, params: Params = {}, id = 2) =>
@@ -126,10 +126,7 @@ describe.each(["2025-11-25", "2026-07-28"] as const)("over HTTP in %s", (revisio
     const bearer = { authorization: `Bearer ${await token({ scope: "read" })}` };
     const starting = tool("run_deep_agent", { task: "Say hello" });
     const opened = await send(server.url, { body: INITIALIZE, headers: bearer });
-    const legacy = {
-      "mcp-session-id": String(opened.headers["mcp-session-id"]),
-      "mcp-protocol-version": revision,
-    };
+    const legacy = { ...sessionHeaders(opened), "mcp-protocol-version": revision };
     const modern = {
       "mcp-protocol-version": revision,
       "mcp-method": "tools/call",

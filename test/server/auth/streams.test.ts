@@ -1,10 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { McpServer } from "@modelcontextprotocol/server";
-import { describe, expect, onTestFinished, test } from "vitest";
-import { z } from "zod";
+import { describe, expect, test } from "vitest";
 import type { TokenConfig } from "../../../src/config/sections.ts";
-import { silentLogger } from "../../../src/core/logger.ts";
 import {
   tokenVerifier,
   authInfoOf,
@@ -12,15 +9,11 @@ import {
   issuerUnavailable,
   type Authenticator,
 } from "../../../src/server/auth/auth.ts";
-import { serveHttp, type HttpOptions } from "../../../src/server/http/http.ts";
-import { createResourceChanges } from "../../../src/server/resources/changes.ts";
-import { openStreams } from "../../../src/storage/sqlite/streams.ts";
-import { send } from "../../support/clients-raw.ts";
+import { bearer, INITIALIZE, send, sessionHeaders } from "../../support/clients-raw.ts";
 import { openHome } from "../../support/harness.ts";
 import { play } from "../../support/harness-brain.ts";
-import { deferred } from "../../support/harness-deferred.ts";
 import { startProgram } from "../../support/harness-process.ts";
-import { INITIALIZE } from "./issuer.ts";
+import { serve } from "../http/support.ts";
 import { entry } from "./support.ts";
 
 const HOUR_MS = 3_600_000;
@@ -39,55 +32,21 @@ const LISTEN = JSON.stringify({
 });
 
 /** A server with a tool that waits, and a clock that can be moved on. */
-async function open(authenticator: Authenticator, options: Partial<HttpOptions> = {}) {
-  const gate = deferred();
-  const entered = deferred();
+async function open(authenticator: Authenticator) {
   let ahead = 0;
-  const server = await serveHttp({
-    openStreams: () => openStreams(":memory:"),
-    host: "127.0.0.1",
-    port: 0,
-    allowedHosts: [],
-    allowedOrigins: [],
-    authenticator,
-    clock: () => Date.now() + ahead,
-    factory: () => {
-      const mcp = new McpServer(
-        { name: "fixture", version: "1" },
-        { capabilities: { resources: { subscribe: true } } },
-      );
-      mcp.registerTool("wait", { inputSchema: z.object({}) }, async () => {
-        entered.resolve();
-        await gate.promise;
-        return { content: [{ type: "text", text: "waited" }] };
-      });
-      return mcp;
-    },
-    changes: createResourceChanges({ logger: silentLogger, runs: () => Promise.reject(new Error("none")) }),
-    logger: silentLogger,
-    ...options,
-  });
-  onTestFinished(async () => {
-    gate.resolve();
-    await server.close();
-  });
+  const server = await serve({ authenticator, clock: () => Date.now() + ahead });
   const headers = (token: string) => ({
-    authorization: `Bearer ${token}`,
+    ...bearer(token),
     "content-type": "application/json",
     accept: "application/json, text/event-stream",
   });
   const startSession = async (token: string) => {
     const opened = await send(server.url, { body: INITIALIZE, headers: headers(token) });
     expect(opened.status).toBe(200);
-    return {
-      "mcp-session-id": String(opened.headers["mcp-session-id"]),
-      "mcp-protocol-version": "2025-11-25",
-    };
+    return sessionHeaders(opened);
   };
   return {
     ...server,
-    gate,
-    entered,
     pass: (milliseconds: number): void => {
       ahead += milliseconds;
     },
@@ -238,7 +197,6 @@ test("a running server follows its configuration: a token that is taken out ends
   const child = await startProgram(["serve", "--http", "--config", config], env);
   const find = (): string => /Serving MCP at (\S+)/.exec(child.errors())?.[1] ?? "";
   await expect.poll(find).not.toBe("");
-  const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
   const opened = await send(find(), { body: INITIALIZE, headers: bearer("alice-token") });
   const session = { "mcp-session-id": String(opened.headers["mcp-session-id"]) };
   const stream = await fetch(find(), {

@@ -1,44 +1,20 @@
 import * as fc from "fast-check";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { ConfigSchema } from "../../../src/config/schema.ts";
-import { silentLogger } from "../../../src/core/logger.ts";
+import { defined } from "../../../src/core/defined.ts";
 import { tokenVerifier, authInfoOf, ownerOf, principalOf } from "../../../src/server/auth/auth.ts";
-import { serveHttp } from "../../../src/server/http/http.ts";
-import { createResourceChanges } from "../../../src/server/resources/changes.ts";
-import { openStreams } from "../../../src/storage/sqlite/streams.ts";
-import { send } from "../../support/clients-raw.ts";
-import { McpServer } from "@modelcontextprotocol/server";
+import { bearer, INITIALIZE, send } from "../../support/clients-raw.ts";
+import { serve as serveFixture } from "../http/support.ts";
 import { entry, sha256, withTokens } from "./support.ts";
 
-const INITIALIZE = JSON.stringify({
-  jsonrpc: "2.0",
-  id: 1,
-  method: "initialize",
-  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "raw", version: "1" } },
-});
 const PING = JSON.stringify({ jsonrpc: "2.0", id: 2, method: "ping" });
 
-async function serve(host = "127.0.0.1") {
-  const server = await serveHttp({
-    openStreams: () => openStreams(":memory:"),
-    host,
-    port: 0,
-    allowedHosts: [],
-    allowedOrigins: [],
-    authenticator: withTokens(
-      entry("alice-token", "alice"),
-      entry("alice-reads", "alice", ["read"]),
-      entry("bob-token", "bob"),
-    ),
-    factory: () => new McpServer({ name: "fixture", version: "1" }, { capabilities: { tools: {} } }),
-    changes: createResourceChanges({ logger: silentLogger, runs: () => Promise.reject(new Error("none")) }),
-    logger: silentLogger,
-  });
-  onTestFinished(() => server.close());
-  return server.url;
-}
-
-const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
+const authenticator = withTokens(
+  entry("alice-token", "alice"),
+  entry("alice-reads", "alice", ["read"]),
+  entry("bob-token", "bob"),
+);
+const serve = async (host?: string) => (await serveFixture({ authenticator, ...defined({ host }) })).url;
 
 describe("requests", () => {
   test.each<[string, Record<string, string>]>([

@@ -1,94 +1,25 @@
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
-import { McpServer, type McpServerFactory } from "@modelcontextprotocol/server";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { z } from "zod";
-import { silentLogger } from "../../../src/core/logger.ts";
-import { serveHttp, type HttpOptions, type HttpServer } from "../../../src/server/http/http.ts";
-import { createResourceChanges } from "../../../src/server/resources/changes.ts";
-import { openStreams } from "../../../src/storage/sqlite/streams.ts";
-import { send, type RawRequest, type RawResponse } from "../../support/clients-raw.ts";
+import { describe, expect, onTestFinished, test } from "vitest";
+import {
+  INITIALIZE,
+  send,
+  sessionHeaders,
+  type RawRequest,
+  type RawResponse,
+} from "../../support/clients-raw.ts";
 import { entry, withTokens } from "../auth/support.ts";
-import { deferred, type Deferred } from "../../support/harness-deferred.ts";
-
-const servers: HttpServer[] = [];
-const clients: Client[] = [];
-/** What the tool `wait` waits for. */
-let gate: Deferred;
-let entered: Deferred;
-
-beforeEach(() => {
-  gate = deferred();
-  entered = deferred();
-});
-
-afterEach(async () => {
-  gate.resolve();
-  await Promise.all(clients.splice(0).map((client) => client.close()));
-  await Promise.all(servers.splice(0).map((server) => server.close()));
-});
-
-const factory: McpServerFactory = () => {
-  const mcp = new McpServer({ name: "fixture", version: "1.0.0" });
-  mcp.registerTool("echo", { inputSchema: z.object({ text: z.string() }) }, ({ text }) => ({
-    content: [{ type: "text", text }],
-  }));
-  mcp.registerTool("wait", { inputSchema: z.object({}) }, async () => {
-    entered.resolve();
-    await gate.promise;
-    return { content: [{ type: "text", text: "waited" }] };
-  });
-  return mcp;
-};
-
-const changes = createResourceChanges({
-  logger: silentLogger,
-  runs: () => Promise.reject(new Error("no run is followed here")),
-});
-
-async function serve(options: Partial<HttpOptions> = {}): Promise<HttpServer> {
-  const server = await serveHttp({
-    openStreams: () => openStreams(":memory:"),
-    host: "127.0.0.1",
-    port: 0,
-    allowedHosts: [],
-    allowedOrigins: [],
-    factory,
-    changes,
-    logger: silentLogger,
-    ...options,
-  });
-  servers.push(server);
-  return server;
-}
+import { serve } from "./support.ts";
 
 async function connect(url: string, mode: "legacy" | "auto"): Promise<Client> {
   const client = new Client({ name: "test", version: "1.0.0" }, { versionNegotiation: { mode } });
-  clients.push(client);
+  onTestFinished(() => client.close());
   await client.connect(new StreamableHTTPClientTransport(new URL(url)));
   return client;
 }
 
-const INITIALIZE = {
-  jsonrpc: "2.0",
-  id: 1,
-  method: "initialize",
-  params: {
-    protocolVersion: "2025-11-25",
-    capabilities: {},
-    clientInfo: { name: "raw", version: "1" },
-  },
-};
-
 const errorOf = ({ body }: RawResponse): unknown => (JSON.parse(body) as { error: unknown }).error;
 
-async function openSession(url: string): Promise<RawResponse> {
-  return send(url, { body: JSON.stringify(INITIALIZE) });
-}
-
-const sessionHeaders = (response: RawResponse): Record<string, string> => ({
-  "mcp-session-id": String(response.headers["mcp-session-id"]),
-  "mcp-protocol-version": "2025-11-25",
-});
+const openSession = (url: string) => send(url, { body: INITIALIZE });
 
 const call = (name: string, id = 2): string =>
   JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params: { name, arguments: { text: "hi" } } });
@@ -118,7 +49,7 @@ describe("guards", () => {
     const { url } = await serve({ allowedHosts: ["agent.test"], allowedOrigins: ["agent.test"] });
     for (const name of ["localhost:1", "127.0.0.1", "[::1]:9", "agent.test:8443"]) {
       const headers = { host: name, origin: `http://${name}` };
-      expect((await send(url, { headers, body: JSON.stringify(INITIALIZE) })).status).toBe(200);
+      expect((await send(url, { headers, body: INITIALIZE })).status).toBe(200);
     }
   });
 });
@@ -155,12 +86,12 @@ describe("malformed requests", () => {
   test("there is nothing beside the endpoint", async () => {
     const { url } = await serve();
     expect((await send(url.replace("/mcp", "/"), { body: "{}" })).status).toBe(404);
-    expect((await send(`${url}?x=1`, { body: JSON.stringify(INITIALIZE) })).status).toBe(200);
+    expect((await send(`${url}?x=1`, { body: INITIALIZE })).status).toBe(200);
   });
 
   test("an initialize that is refused leaves no session", async () => {
     const { url } = await serve({ sessions: 1 });
-    const refused = await send(url, { body: JSON.stringify(INITIALIZE), headers: { accept: "text/html" } });
+    const refused = await send(url, { body: INITIALIZE, headers: { accept: "text/html" } });
     expect(refused.status).toBe(406);
     const first = await openSession(url);
     expect(first.status).toBe(200);
@@ -207,7 +138,7 @@ describe("sessions", () => {
     const { url } = await serve({ authenticator, sessionsPerPrincipal: 1, clock: () => now });
     const open = async (token: string) => {
       const authorization = `Bearer ${token}`;
-      const opened = await send(url, { body: JSON.stringify(INITIALIZE), headers: { authorization } });
+      const opened = await send(url, { body: INITIALIZE, headers: { authorization } });
       return { ...sessionHeaders(opened), authorization };
     };
     const bob = await open("b");
@@ -238,7 +169,7 @@ describe("sessions", () => {
   });
 
   test("one with a request in it is not evicted", async () => {
-    const { url } = await serve({ sessions: 1 });
+    const { url, gate, entered } = await serve({ sessions: 1 });
     const headers = sessionHeaders(await openSession(url));
     const waiting = send(url, { headers, body: call("wait") });
     await entered.promise;
@@ -250,7 +181,7 @@ describe("sessions", () => {
 });
 
 test("a 2025-era client whose stream broke gets the result by resuming it", async () => {
-  const { url } = await serve();
+  const { url, gate, entered } = await serve();
   const headers = sessionHeaders(await openSession(url));
   const abort = new AbortController();
   const broken = await fetch(url, {
@@ -287,7 +218,7 @@ test("closing ends open calls and streams and frees the port", async () => {
   const headers = sessionHeaders(await openSession(server.url));
   const waiting = send(server.url, { headers, body: call("wait") });
   const listening = fetch(server.url, { headers: { ...headers, accept: "text/event-stream" } });
-  await entered.promise;
+  await server.entered.promise;
   const stream = await listening;
   await server.close();
   await waiting;

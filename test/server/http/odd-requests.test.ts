@@ -1,59 +1,16 @@
 import { once } from "node:events";
 import { request } from "node:http";
-import { McpServer } from "@modelcontextprotocol/server";
-import { describe, expect, onTestFinished, test } from "vitest";
-import { z } from "zod";
-import { silentLogger } from "../../../src/core/logger.ts";
-import { serveHttp, type HttpOptions } from "../../../src/server/http/http.ts";
+import { describe, expect, test } from "vitest";
 import { accepts } from "../../../src/server/http/request.ts";
-import { createResourceChanges } from "../../../src/server/resources/changes.ts";
-import { openStreams } from "../../../src/storage/sqlite/streams.ts";
-import { send, type RawRequest } from "../../support/clients-raw.ts";
-import { deferred } from "../../support/harness-deferred.ts";
+import { INITIALIZE, send, sessionHeaders, type RawRequest } from "../../support/clients-raw.ts";
 import { entry, withTokens } from "../auth/support.ts";
+import { serve } from "./support.ts";
 
 const message = (method: string, params: object = {}, id: unknown = 1): string =>
   JSON.stringify({ jsonrpc: "2.0", id, method, params });
-const INITIALIZE = message("initialize", {
-  protocolVersion: "2025-11-25",
-  capabilities: {},
-  clientInfo: { name: "odd", version: "1" },
-});
-
-async function serve(options: Partial<HttpOptions> = {}) {
-  const gate = deferred();
-  const entered = deferred();
-  const server = await serveHttp({
-    openStreams: () => openStreams(":memory:"),
-    host: "127.0.0.1",
-    port: 0,
-    allowedHosts: [],
-    allowedOrigins: [],
-    factory: () => {
-      const mcp = new McpServer({ name: "fixture", version: "1" }, { capabilities: { tools: {} } });
-      mcp.registerTool("wait", { inputSchema: z.object({}) }, async () => {
-        entered.resolve();
-        await gate.promise;
-        return { content: [{ type: "text", text: "waited" }] };
-      });
-      return mcp;
-    },
-    changes: createResourceChanges({ logger: silentLogger, runs: () => Promise.reject(new Error("none")) }),
-    logger: silentLogger,
-    ...options,
-  });
-  onTestFinished(async () => {
-    gate.resolve();
-    await server.close();
-  });
-  return { url: server.url, gate, entered };
-}
 
 /** The headers of a session that was opened. */
-async function session(url: string) {
-  const { headers } = await send(url, { body: INITIALIZE });
-  return { "mcp-session-id": String(headers["mcp-session-id"]), "mcp-protocol-version": "2025-11-25" };
-}
+const session = async (url: string) => sessionHeaders(await send(url, { body: INITIALIZE }));
 
 /** Where it was seen, or why; what differs from a usual `initialize`; the status. */
 type Row = readonly [source: string, request: RawRequest & { path?: string }, status: number];

@@ -1,14 +1,11 @@
-import { McpServer } from "@modelcontextprotocol/server";
 import * as fc from "fast-check";
-import { describe, expect, onTestFinished, test } from "vitest";
-import { silentLogger } from "../../../src/core/logger.ts";
+import { describe, expect, test } from "vitest";
 import { metricsText } from "../../../src/server/http/operations.ts";
 import { RateLimit } from "../../../src/server/http/admission.ts";
-import { serveHttp, type HttpOptions } from "../../../src/server/http/http.ts";
-import { createResourceChanges } from "../../../src/server/resources/changes.ts";
-import { openStreams } from "../../../src/storage/sqlite/streams.ts";
-import { send } from "../../support/clients-raw.ts";
+import type { HttpOptions } from "../../../src/server/http/http.ts";
+import { bearer, INITIALIZE, send } from "../../support/clients-raw.ts";
 import { entry, withTokens } from "../auth/support.ts";
+import { serve as serveFixture } from "./support.ts";
 
 const STATISTICS = {
   runs: { working: 2, input_required: 1, completed: 40, failed: 0, cancelled: 3 },
@@ -17,32 +14,11 @@ const STATISTICS = {
   atWork: 2,
   newsLagMs: 4,
 };
-const INITIALIZE = JSON.stringify({
-  jsonrpc: "2.0",
-  id: 1,
-  method: "initialize",
-  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "raw", version: "1" } },
-});
 
-async function serve(options: Partial<HttpOptions> = {}) {
-  const server = await serveHttp({
-    openStreams: () => openStreams(":memory:"),
-    host: "127.0.0.1",
-    port: 0,
-    allowedHosts: [],
-    allowedOrigins: [],
-    factory: () => new McpServer({ name: "fixture", version: "1" }, { capabilities: { tools: {} } }),
-    changes: createResourceChanges({ logger: silentLogger, runs: () => Promise.reject(new Error("none")) }),
-    logger: silentLogger,
-    statistics: async () => STATISTICS,
-    ...options,
-  });
-  onTestFinished(() => server.close());
-  return { url: server.url, origin: new URL(server.url).origin, close: () => server.close() };
-}
+const serve = (options: Partial<HttpOptions> = {}) =>
+  serveFixture({ statistics: async () => STATISTICS, ...options });
 
 const get = (url: string, headers: Record<string, string> = {}) => send(url, { method: "GET", headers });
-const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 const authenticator = withTokens(
   entry("alice-token", "alice"),
   entry("bob-token", "bob"),

@@ -1,53 +1,16 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { McpServer } from "@modelcontextprotocol/server";
-import { describe, expect, onTestFinished, test } from "vitest";
-import { z } from "zod";
-import { silentLogger } from "../../../src/core/logger.ts";
-import { serveHttp, type HttpOptions } from "../../../src/server/http/http.ts";
-import { createResourceChanges } from "../../../src/server/resources/changes.ts";
+import { describe, expect, test } from "vitest";
 import { openStreams } from "../../../src/storage/sqlite/streams.ts";
-import { send, type RawResponse } from "../../support/clients-raw.ts";
+import { INITIALIZE, send, sessionHeaders } from "../../support/clients-raw.ts";
+import { filesIn } from "../../support/files-in.ts";
 import { entry, withTokens } from "../auth/support.ts";
+import { serve } from "./support.ts";
 
-async function serve(options: Partial<HttpOptions> = {}) {
-  const server = await serveHttp({
-    openStreams: () => openStreams(":memory:"),
-    host: "127.0.0.1",
-    port: 0,
-    allowedHosts: [],
-    allowedOrigins: [],
-    factory: () => {
-      const mcp = new McpServer({ name: "fixture", version: "1.0.0" });
-      mcp.registerTool("echo", { inputSchema: z.object({ text: z.string() }) }, ({ text }) => ({
-        content: [{ type: "text", text }],
-      }));
-      return mcp;
-    },
-    changes: createResourceChanges({ logger: silentLogger, runs: () => Promise.reject(new Error("none")) }),
-    logger: silentLogger,
-    ...options,
-  });
-  onTestFinished(() => server.close());
-  return server;
-}
-
-const INITIALIZE = JSON.stringify({
-  jsonrpc: "2.0",
-  id: 1,
-  method: "initialize",
-  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "raw", version: "1" } },
-});
 const ECHO = JSON.stringify({
   jsonrpc: "2.0",
   id: 2,
   method: "tools/call",
   params: { name: "echo", arguments: { text: "hi" } },
-});
-const sessionHeaders = ({ headers }: RawResponse): Record<string, string> => ({
-  "mcp-session-id": String(headers["mcp-session-id"]),
-  "mcp-protocol-version": "2025-11-25",
 });
 
 describe("a client whose server was restarted", () => {
@@ -58,8 +21,7 @@ describe("a client whose server was restarted", () => {
     });
 
   async function restarted(token?: string) {
-    const folder = mkdtempSync(join(tmpdir(), "deepagent-streams-"));
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const folder = filesIn({});
     const options = {
       openStreams: () => openStreams(join(folder, "streams.db")),
       ...(token === undefined ? {} : { authenticator: withTokens(entry("a", "alice"), entry("b", "bob")) }),

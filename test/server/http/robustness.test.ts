@@ -1,34 +1,14 @@
 import { connect, type Socket } from "node:net";
 import { gzipSync } from "node:zlib";
-import { McpServer } from "@modelcontextprotocol/server";
 import { describe, expect, onTestFinished, test } from "vitest";
-import { silentLogger } from "../../../src/core/logger.ts";
-import { serveHttp, type HttpOptions } from "../../../src/server/http/http.ts";
-import { createResourceChanges } from "../../../src/server/resources/changes.ts";
-import { openStreams } from "../../../src/storage/sqlite/streams.ts";
-import { send } from "../../support/clients-raw.ts";
+import type { HttpOptions } from "../../../src/server/http/http.ts";
+import { INITIALIZE, send } from "../../support/clients-raw.ts";
 import { entry, withTokens } from "../auth/support.ts";
-
-const INITIALIZE = JSON.stringify({
-  jsonrpc: "2.0",
-  id: 1,
-  method: "initialize",
-  params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "raw", version: "1" } },
-});
+import { serve as serveFixture } from "./support.ts";
 
 async function serve(options: Partial<HttpOptions> = {}) {
-  const server = await serveHttp({
-    openStreams: () => openStreams(":memory:"),
-    host: "127.0.0.1",
-    port: 0,
-    allowedHosts: ["agent.example"],
-    allowedOrigins: ["app.example"],
-    factory: () => new McpServer({ name: "fixture", version: "1" }, { capabilities: { tools: {} } }),
-    changes: createResourceChanges({ logger: silentLogger, runs: () => Promise.reject(new Error("none")) }),
-    logger: silentLogger,
-    ...options,
-  });
-  onTestFinished(() => server.close());
+  const named = { allowedHosts: ["agent.example"], allowedOrigins: ["app.example"] };
+  const server = await serveFixture({ ...named, ...options });
   return { ...server, port: Number(new URL(server.url).port) };
 }
 

@@ -7,7 +7,7 @@ import { silentLogger as logger } from "../../../src/core/logger.ts";
 import { type HttpOptions, serveHttp } from "../../../src/server/http/http.ts";
 import { createResourceChanges } from "../../../src/server/resources/changes.ts";
 import { openPostgres } from "../../../src/storage/postgres/storage.ts";
-import { type RawResponse, send } from "../../support/clients-raw.ts";
+import { bearer, send, sessionHeaders } from "../../support/clients-raw.ts";
 import { postgresSuite } from "../../storage/postgres-suite.ts";
 import { entry, withTokens } from "../auth/support.ts";
 
@@ -66,10 +66,6 @@ describe("a 2025-era session of servers on one Postgres", { tags: "postgres" }, 
         },
       }),
     });
-  const sessionOf = ({ headers }: RawResponse): Record<string, string> => ({
-    "mcp-session-id": String(headers["mcp-session-id"]),
-    "mcp-protocol-version": "2025-11-25",
-  });
   const post = (url: string, headers: Record<string, string>, message: object) =>
     send(url, { headers, body: JSON.stringify({ jsonrpc: "2.0", ...message }) });
   const LIST = { id: 9, method: "tools/list", params: {} };
@@ -107,7 +103,7 @@ describe("a 2025-era session of servers on one Postgres", { tags: "postgres" }, 
 
   test("an answer counts at the server that asked, and never for another question", async () => {
     const { one, other } = await serveTwo();
-    const headers = sessionOf(await initialize(one.url));
+    const headers = sessionHeaders(await initialize(one.url));
     const first = await ask(one.url, headers, 1, "first");
     const second = await ask(other.url, headers, 2, "second");
     expect(first.question).not.toEqual(second.question);
@@ -130,7 +126,7 @@ describe("a 2025-era session of servers on one Postgres", { tags: "postgres" }, 
 
   test("DELETE ends it everywhere", async () => {
     const { one, other } = await serveTwo();
-    const headers = sessionOf(await initialize(one.url));
+    const headers = sessionHeaders(await initialize(one.url));
     expect((await post(other.url, headers, LIST)).status).toBe(200);
     expect((await send(other.url, { method: "DELETE", headers })).status).toBe(200);
     for (const { url } of [one, other]) expect((await post(url, headers, LIST)).status).toBe(404);
@@ -139,34 +135,30 @@ describe("a 2025-era session of servers on one Postgres", { tags: "postgres" }, 
   test("nobody else and no token with fewer scopes may use it, at any server", async () => {
     const tokens = [entry("a", "alice"), entry("less", "alice", ["read"]), entry("b", "bob")];
     const { one, other } = await serveTwo({ authenticator: withTokens(...tokens) });
-    const as = (token: string) => ({ authorization: `Bearer ${token}` });
-    const headers = sessionOf(await initialize(one.url, as("a")));
+    const headers = sessionHeaders(await initialize(one.url, bearer("a")));
     for (const token of ["b", "less"]) {
-      const refused = await post(other.url, { ...headers, ...as(token) }, LIST);
-      const unknown = await post(other.url, { ...headers, ...as(token), "mcp-session-id": "x" }, LIST);
+      const refused = await post(other.url, { ...headers, ...bearer(token) }, LIST);
+      const unknown = await post(other.url, { ...headers, ...bearer(token), "mcp-session-id": "x" }, LIST);
       expect([refused.status, refused.body]).toEqual([404, unknown.body]);
     }
-    expect((await post(other.url, { ...headers, ...as("a") }, LIST)).status).toBe(200);
+    expect((await post(other.url, { ...headers, ...bearer("a") }, LIST)).status).toBe(200);
   });
 
   test("a token with more scopes takes it over at all servers", async () => {
     const tokens = [entry("a", "alice"), entry("less", "alice", ["read"])];
     const { one, other } = await serveTwo({ authenticator: withTokens(...tokens) });
-    const as = (token: string) => ({ authorization: `Bearer ${token}` });
-    const headers = sessionOf(await initialize(one.url, as("less")));
-    expect((await post(other.url, { ...headers, ...as("a") }, LIST)).status).toBe(200);
-    expect((await post(one.url, { ...headers, ...as("less") }, LIST)).status).toBe(404);
+    const headers = sessionHeaders(await initialize(one.url, bearer("less")));
+    expect((await post(other.url, { ...headers, ...bearer("a") }, LIST)).status).toBe(200);
+    expect((await post(one.url, { ...headers, ...bearer("less") }, LIST)).status).toBe(404);
   });
 
   test("the limit of a principal holds over all servers", async () => {
     const tokens = [entry("a", "alice"), entry("b", "bob")];
     const authenticator = withTokens(...tokens);
     const { one, other } = await serveTwo({ authenticator, sessionsPerPrincipal: 3 });
-    const opened = await Promise.all(
-      [one, other, one, other].map(({ url }) => initialize(url, { authorization: "Bearer a" })),
-    );
+    const opened = await Promise.all([one, other, one, other].map(({ url }) => initialize(url, bearer("a"))));
     expect(opened.map(({ status }) => status).sort()).toEqual([200, 200, 200, 429]);
-    expect((await initialize(one.url, { authorization: "Bearer b" })).status).toBe(200);
+    expect((await initialize(one.url, bearer("b"))).status).toBe(200);
   });
 
   test("the limit of requests is counted over all servers", async () => {
@@ -188,7 +180,7 @@ describe("a 2025-era session of servers on one Postgres", { tags: "postgres" }, 
     };
     const { one } = await serveTwo();
     const { other } = await serveTwo({ openShared });
-    const headers = sessionOf(await initialize(one.url));
+    const headers = sessionHeaders(await initialize(one.url));
     const { status, body } = await post(other.url, headers, LIST);
     expect(status).toBe(503);
     expect(body).toContain("Try again in a moment.");
