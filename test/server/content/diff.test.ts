@@ -160,8 +160,9 @@ test("whatever a file holds, a diff of it is rows of our own elements that hold 
       expect(bar.split("<button").length).toBe(2);
       expect(used.map((each) => each.split("[")[0]).filter((tag) => !TAGS.has(tag ?? ""))).toEqual([]);
       expect(errors).toEqual([]);
-      const added = rows(diff, path).filter((row) => /^\|\d+\|\+/.test(row)).length;
-      expect(added).toBe(fileDiff({ path, before, after }).added);
+      const count = (kind: RegExp) => rows(diff, path).filter((row) => kind.test(row)).length;
+      const { added, removed } = fileDiff({ path, before, after });
+      expect([count(/^\|\d+\|\+/), count(/^\d+\|\|−/)]).toEqual([added, removed]);
     }),
     attempts(500),
   );

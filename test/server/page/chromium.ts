@@ -49,13 +49,17 @@ interface Violation {
   nodes: { html: string }[];
 }
 
+/** The width of a window, and the colours that its person likes. */
+export type Look = readonly [width: number, colorScheme: "light" | "dark"];
+export const LOOKS: readonly Look[] = [
+  [1280, "light"],
+  [390, "dark"],
+];
+
 /** What is wrong with the page as it is now, in a wide and a narrow window. Scripts of tests pass by its policy. */
-export async function problemsOf(page: Page): Promise<string[]> {
+export async function problemsOf(page: Page, looks = LOOKS): Promise<string[]> {
   const found: string[] = [];
-  for (const [width, colorScheme] of [
-    [1280, "light"],
-    [390, "dark"],
-  ] as const) {
+  for (const [width, colorScheme] of looks) {
     await page.setViewportSize({ width, height: 800 });
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
     const sideways = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");

@@ -1,43 +1,23 @@
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import axe from "axe-core";
-import { type BrowserContext, type Page, chromium } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { describe, expect, test } from "vitest";
 import { cleanUpWith, note, reach, startRun } from "../../runs/support.ts";
-import { browserPath } from "../../support/programs.ts";
 import { approvalRuns } from "../support.ts";
+import { LOOKS, browser, problemsOf } from "./chromium.ts";
 import { openSite } from "./log-in-support.ts";
 
-// Without a browser there is nothing to test here; what does not need one is tested beside this file.
 describe("logging in with Chromium", { tags: "chromium" }, () => {
-  let context: BrowserContext;
-  let profile: string;
-  beforeAll(async () => {
-    profile = mkdtempSync(join(tmpdir(), "deepagent-log-in-"));
-    context = await chromium.launchPersistentContext(profile, {
-      executablePath: browserPath(),
-      args: ["--no-sandbox", "--disable-background-networking"],
-      bypassCSP: true,
-      reducedMotion: "reduce",
-    });
-  });
-  afterAll(async () => {
-    await context.close();
-    rmSync(profile, { recursive: true, force: true, maxRetries: 20 });
-  });
+  const openAddress = browser({ bypassCSP: true, reducedMotion: "reduce" });
 
   async function open() {
     const { service } = approvalRuns(note("a"));
     const { id } = await startRun(service, "note it");
     await reach(service, id, "input_required");
     const site = await openSite(service);
-    await context.clearCookies();
-    const page = await context.newPage();
-    cleanUpWith(() => page.close());
+    const { page } = await openAddress("about:blank");
+    await page.context().clearCookies();
     return { service, site, page, id };
   }
 
@@ -54,27 +34,16 @@ describe("logging in with Chromium", { tags: "chromium" }, () => {
 
   test("fits, can be used by anybody, and by keyboard alone", async () => {
     const { site, page, id } = await open();
-    const problems: unknown[] = [];
+    const problems: string[] = [];
     const look = async (): Promise<void> => {
-      for (const [width, colorScheme] of [
-        [1280, "light"],
-        [1280, "dark"],
-        [390, "light"],
-        [390, "dark"],
-      ] as const) {
-        await page.setViewportSize({ width, height: 800 });
-        await page.emulateMedia({ colorScheme });
-        problems.push(
-          ...(await page.evaluate<unknown[]>(
-            "document.documentElement.scrollWidth > innerWidth ? ['sideways'] : []",
-          )),
-        );
-        await page.evaluate(axe.source);
-        const { violations } = await page.evaluate<{
-          violations: { id: string; nodes: { html: string }[] }[];
-        }>(`axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] })`);
-        problems.push(...violations.map((found) => [width, found.id, found.nodes.map(({ html }) => html)]));
-      }
+      const looks = [
+        ...LOOKS,
+        ...([
+          [1280, "dark"],
+          [390, "light"],
+        ] as const),
+      ];
+      problems.push(...(await problemsOf(page, looks)));
     };
     await page.goto(`${site.origin}/runs/${id}/review`);
     await look();
@@ -122,6 +91,6 @@ describe("logging in with Chromium", { tags: "chromium" }, () => {
     await page.waitForURL(`${site.origin}/login`);
     await page.locator("input[name=token]").waitFor();
     expect(await page.evaluate("sessionStorage.getItem('session')")).toBe(null);
-    expect(await context.cookies()).toEqual([]);
+    expect(await page.context().cookies()).toEqual([]);
   }, 90_000);
 });

@@ -3,14 +3,14 @@ import { silentLogger } from "../../../src/core/logger.ts";
 import type { TokenConfig } from "../../../src/config/sections.ts";
 import type { RunService } from "../../../src/runs/service.ts";
 import { createAuthenticator, tokenVerifier } from "../../../src/server/auth/auth.ts";
-import { type HttpOptions, type HttpServer, serveHttp } from "../../../src/server/http/http.ts";
+import type { HttpOptions, HttpServer } from "../../../src/server/http/http.ts";
 import type { HttpPageOptions } from "../../../src/server/http/http-page.ts";
 import { createResourceChanges } from "../../../src/server/resources/changes.ts";
-import { openStreams } from "../../../src/storage/sqlite/streams.ts";
-import { ME, cleanUpWith } from "../../runs/support.ts";
+import { ME } from "../../runs/support.ts";
 import { type Entrance, SECRET_HEADER } from "../../../src/server/page/tab-secrets.ts";
 import { type RawResponse, send } from "../../support/clients-raw.ts";
 import { entry } from "../auth/support.ts";
+import { serve } from "../http/support.ts";
 import { openCommand } from "../support.ts";
 import { post } from "./support.ts";
 
@@ -34,30 +34,14 @@ export async function openSite(
   ];
   const runs = async () => service;
   const shared = { clock: systemClock, logger: silentLogger };
-  const server = await serveHttp({
+  const server = await serve({
     ...shared,
-    host: "127.0.0.1",
-    port: 0,
-    allowedHosts: [],
-    allowedOrigins: [],
-    openStreams: () => openStreams(":memory:"),
-    factory: () => {
-      throw new Error("no MCP request is sent here");
-    },
     changes: createResourceChanges({ runs, logger: silentLogger }),
     authenticator: createAuthenticator({ verifiers: [tokenVerifier(() => tokens)] }),
-    page: {
-      ...shared,
-      runs,
-      key: async () => Buffer.alloc(32, 7),
-      openCommand,
-      settings: {},
-      ...page,
-    },
+    page: { ...shared, runs, key: async () => Buffer.alloc(32, 7), openCommand, settings: {}, ...page },
     ...http,
   });
-  cleanUpWith(() => server.close());
-  return { ...server, origin: new URL(server.url).origin, tokens };
+  return { ...server, tokens };
 }
 
 export interface Person {

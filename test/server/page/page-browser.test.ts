@@ -1,22 +1,9 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { tool } from "@langchain/core/tools";
-import { chromium, type BrowserContext, type Page } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import {
-  calling,
-  callingInTurn,
-  cleanUpWith,
-  databaseFile,
-  ME,
-  openServer,
-  reach,
-  startRun,
-} from "../../runs/support.ts";
-import { browserPath } from "../../support/programs.ts";
-import { plainRuns } from "../support.ts";
+import { calling, databaseFile, ME, openServer, reach, startRun } from "../../runs/support.ts";
+import { browser } from "./chromium.ts";
 import { seededRuns } from "./seeded-runs.ts";
 import { linkTo, openPages, waitingRun } from "./support.ts";
 
@@ -37,32 +24,15 @@ interface Tab {
 
 // Without a browser there is nothing to test here; what does not need one is tested beside this file.
 describe("in Chromium", { tags: "chromium" }, () => {
-  let context: BrowserContext;
-  let profile: string;
-
-  beforeAll(async () => {
-    profile = mkdtempSync(join(tmpdir(), "deepagent-browser-"));
-    context = await chromium.launchPersistentContext(profile, {
-      executablePath: browserPath(),
-      args: ["--no-sandbox", "--disable-background-networking"],
-      timeout: PATIENCE_MS,
-    });
-    context.setDefaultTimeout(PATIENCE_MS);
-  });
-  afterAll(async () => {
-    await context.close();
-    rmSync(profile, { recursive: true, force: true, maxRetries: 20 });
-  });
+  const openAddress = browser();
 
   async function open(link: string): Promise<Tab> {
-    const page = await context.newPage();
-    cleanUpWith(() => page.close());
-    const tab: Tab = { page, requests: [], messages: [] };
+    const { page, messages } = await openAddress("about:blank");
+    page.setDefaultTimeout(PATIENCE_MS);
+    const tab: Tab = { page, requests: [], messages };
     page.on("request", (request) =>
       tab.requests.push({ url: request.url(), referer: request.headers()["referer"] ?? "" }),
     );
-    page.on("console", (message) => tab.messages.push(message.text()));
-    page.on("pageerror", (error) => tab.messages.push(error.message));
     await page.goto(link);
     await page.waitForURL(/\/runs\//);
     await page.locator("#screen").waitFor();
@@ -101,28 +71,18 @@ describe("in Chromium", { tags: "chromium" }, () => {
     expect(messages).toEqual([]);
   });
 
-  test("Ctrl and return in a field press the button that it belongs to", async () => {
+  test("in a field, return decides nothing, and Ctrl and return press the button that it belongs to", async () => {
     const { service, runId } = await waitingRun("a");
     const { page } = await open(linkTo(await openPages(service), runId, "decide"));
     await page.keyboard.press("x");
     await page.keyboard.type("not now");
+    await page.keyboard.press("Enter");
+    await page.keyboard.type("and not here");
     await page.keyboard.press("Control+Enter");
     const view = await reach(service, runId, "completed");
-    expect(view.approvals).toMatchObject([{ decision: { type: "reject", message: "not now" } }]);
-  });
-
-  test("the return key in a field decides nothing", async () => {
-    const { service, runId } = await waitingRun("a");
-    const { page } = await open(linkTo(await openPages(service), runId, "decide"));
-    await page.keyboard.press("x");
-    await page.keyboard.type("no, because a");
-    await page.keyboard.press("Enter");
-    await page.getByRole("button", { name: "Reject" }).click();
-    const view = await reach(service, runId, "completed");
     expect(view.approvals).toMatchObject([
-      { status: "rejected", decision: { type: "reject", message: "no, because a" } },
+      { decision: { type: "reject", message: "not now\nand not here" } },
     ]);
-    await page.getByRole("status").getByText("Completed", { exact: true }).waitFor();
   });
 
   test("a text of many lines is edited as it is, and comes back unchanged when it is left alone", async () => {
@@ -156,30 +116,6 @@ describe("in Chromium", { tags: "chromium" }, () => {
     await page.getByRole("button", { name: "Approve with changes" }).click();
     await page.getByRole("status").getByText("Completed", { exact: true }).waitFor();
     expect(kept.toSorted()).toEqual([content, `${content}third`]);
-  });
-
-  test("a diff keeps the line breaks and the indentation of lines that do not change", async () => {
-    const before = "function a() {\n  if (x) {\n    return 1;\n  }\n\n--- a\n}\n";
-    const place = { file_path: "/a.ts" };
-    const edit = {
-      ...place,
-      old_string: "    return 1;\n  }\n\n--- a",
-      new_string: "    return 2;\n  }\n\n++ b",
-    };
-    const { service } = openServer(databaseFile(), {
-      model: callingInTurn(
-        [{ name: "write_file", args: { ...place, content: before } }],
-        [{ name: "edit_file", args: edit }],
-      ),
-      interruptOn: { edit_file: true },
-    });
-    const { id } = await startRun(service, "edit it");
-    await reach(service, id, "input_required");
-    const { page } = await open(linkTo(await openPages(service), id, "decide"));
-    const code = (row: string) => page.locator(`[data-approval] .diff ${row} td.cd`).allTextContents();
-    await eventually(() => code("tr.d")).toEqual(["    return 1;", "--- a"]);
-    expect(await code("tr.a")).toEqual(["    return 2;", "++ b"]);
-    expect(await code("tr")).toContain("  if (x) {");
   });
 
   test("agents that have finished stay unfolded when the page changes, and after a reload", async () => {
@@ -234,20 +170,11 @@ describe("in Chromium", { tags: "chromium" }, () => {
     expect((box?.y ?? 0) + (box?.height ?? 0)).toBeLessThanOrEqual(foot?.y ?? 0);
   });
 
-  test("a page from a tool result has nothing to press, and says where to decide", async () => {
-    const { service, runId } = await waitingRun("a");
-    const { page } = await open(linkTo(await openPages(service), runId, "watch"));
-    await page.getByText(`deepagent-mcp runs open ${runId}`).waitFor();
-    expect(await page.locator("main").getByRole("button").count()).toBe(0);
-    expect((await service.view(ME, runId))?.run.status).toBe("input_required");
-  });
-
   test("another site can neither frame the page nor decide from its own forms", async () => {
     const { service, runId, view } = await waitingRun("a");
     const { page } = await open(linkTo(await openPages(service), runId, "decide"));
     const address = page.url();
-    const attacker = await context.newPage();
-    cleanUpWith(() => attacker.close());
+    const { page: attacker } = await openAddress("about:blank");
     await attacker.route("http://attacker.example/**", (route) =>
       route.fulfill({
         contentType: "text/html",
@@ -263,47 +190,4 @@ describe("in Chromium", { tags: "chromium" }, () => {
     expect((await answer).status()).toBe(403);
     expect((await service.view(ME, runId))?.run.status).toBe("input_required");
   });
-
-  test("text of a model is not run, whatever it is", async () => {
-    const evil = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`;
-    const service = plainRuns(evil);
-    const { id } = await startRun(service, evil);
-    await reach(service, id, "completed");
-    const { page, messages } = await open(linkTo(await openPages(service), id, "watch"));
-    await page.locator(".prose").getByText(evil).waitFor();
-    expect(await page.title()).toContain("<img");
-    expect(await page.locator("img").count()).toBe(0);
-    expect(messages).toEqual([]);
-  });
-
-  test.each(["light", "dark"] as const)("text stands out from its background in %s", async (colorScheme) => {
-    const { service, runId } = await waitingRun("a");
-    const { page } = await open(linkTo(await openPages(service), runId, "decide"));
-    await page.emulateMedia({ colorScheme });
-    // Colours change over a moment.
-    await eventually(() => page.evaluate(FAINT_TEXT)).toEqual([]);
-  });
 });
-
-/** Texts whose contrast is below that which WCAG 2 AA asks of small text; runs in the browser. */
-const FAINT_TEXT = `(() => {
-  const parts = (color) => color.match(/[\\d.]+/g).map(Number);
-  const luminance = ([r, g, b]) => {
-    const [x, y, z] = [r, g, b].map((v) => (v / 255 <= 0.03928 ? v / 255 / 12.92 : ((v / 255 + 0.055) / 1.055) ** 2.4));
-    return 0.2126 * x + 0.7152 * y + 0.0722 * z;
-  };
-  const background = (element) => {
-    for (let at = element; at; at = at.parentElement) {
-      const color = parts(getComputedStyle(at).backgroundColor);
-      if (color.length < 4 || color[3] > 0) return color;
-    }
-    return [255, 255, 255];
-  };
-  return [...document.querySelectorAll("main *")]
-    .filter((element) => [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim() !== ""))
-    .filter((element) => {
-      const [a, b] = [luminance(parts(getComputedStyle(element).color)), luminance(background(element))];
-      return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05) < 4.5;
-    })
-    .map((element) => element.outerHTML.slice(0, 120));
-})()`;

@@ -1,32 +1,14 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import axe from "axe-core";
-import { type BrowserContext, type Page, chromium } from "playwright-core";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Page } from "playwright-core";
+import { describe, expect, test } from "vitest";
 import type { RunService } from "../../../src/runs/service.ts";
-import {
-  ME,
-  calling,
-  cleanUpWith,
-  databaseFile,
-  note,
-  openServer,
-  reach,
-  startRun,
-} from "../../runs/support.ts";
-import { browserPath } from "../../support/programs.ts";
+import { ME, calling, databaseFile, note, openServer, reach, startRun } from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { approvalRuns } from "../support.ts";
+import { LOOKS, browser, problemsOf } from "./chromium.ts";
 import { wayTo } from "./other-listeners.ts";
 import { openPages } from "./support.ts";
 
 const LONG = `Find out how ${"a-word-without-an-end".repeat(20)} gets to the pager 🛰️ <b>and</b> \u202Ewhere`;
-
-interface Violation {
-  id: string;
-  nodes: { html: string }[];
-}
 
 /** A run with many agents, all done, a long name and a file changed. */
 async function manyAgents(agents: number): Promise<RunService> {
@@ -49,58 +31,24 @@ async function manyAgents(agents: number): Promise<RunService> {
   return service;
 }
 
-// Without a browser there is nothing to test here; what does not need one is tested beside this file.
 describe("screens in Chromium", { tags: "chromium" }, () => {
-  let context: BrowserContext;
-  let profile: string;
-  beforeAll(async () => {
-    profile = mkdtempSync(join(tmpdir(), "deepagent-screens-"));
-    const args = ["--no-sandbox", "--disable-background-networking"];
-    context = await chromium.launchPersistentContext(profile, {
-      executablePath: browserPath(),
-      args,
-      bypassCSP: true,
-    });
-  });
-  afterAll(async () => {
-    await context.close();
-    rmSync(profile, { recursive: true, force: true, maxRetries: 20 });
-  });
+  const open = browser({ bypassCSP: true });
 
   async function openAll(service: RunService): Promise<{ page: Page; origin: string; messages: string[] }> {
     const pages = await openPages(service);
-    const page = await context.newPage();
-    cleanUpWith(() => page.close());
-    const messages: string[] = [];
-    page.on("pageerror", (error) => messages.push(error.message));
-    await page.goto(pages.link({ principal: ME, purpose: "decide" }));
+    const { page, messages } = await open(pages.link({ principal: ME, purpose: "decide" }));
     await page.waitForURL(`${new URL(pages.address).origin}/`);
     return { page, origin: new URL(pages.address).origin, messages };
   }
 
-  /** What a person with a small screen, dark colours or no eyes would meet. */
-  async function problemsOf(page: Page, address: string): Promise<string[]> {
+  /** What is wrong with a screen, in narrower windows too; each is loaded anew. */
+  async function problemsAt(page: Page, address: string): Promise<string[]> {
     const found: string[] = [];
-    for (const [width, colorScheme] of [
-      [1280, "light"],
-      [390, "dark"],
-      [320, "light"],
-    ] as const) {
-      await page.setViewportSize({ width, height: 800 });
-      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+    for (const look of [...LOOKS, [320, "light"] as const]) {
+      await page.setViewportSize({ width: look[0], height: 800 });
       await page.goto(address);
       await page.locator("main").waitFor();
-      const sideways = await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth");
-      if (sideways > 0) found.push(`${address} at ${width}: ${sideways} px sideways`);
-      await page.evaluate(axe.source);
-      const { violations } = await page.evaluate<{ violations: Violation[] }>(
-        `axe.run({ runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa"] })`,
-      );
-      for (const { id, nodes } of violations) {
-        found.push(
-          `${address} at ${width}: ${id} ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`,
-        );
-      }
+      found.push(...(await problemsOf(page, [look])).map((problem) => `${address} ${problem}`));
     }
     return found;
   }
@@ -111,7 +59,7 @@ describe("screens in Chromium", { tags: "chromium" }, () => {
     const [run] = await service.list(ME, { limit: 1 });
     const found: string[] = [];
     for (const path of ["/", `/runs/${run?.id}/work`, `/runs/${run?.id}/answer`, "/files"]) {
-      found.push(...(await problemsOf(page, origin + path)));
+      found.push(...(await problemsAt(page, origin + path)));
     }
     return [...found, ...messages];
   }
@@ -131,7 +79,7 @@ describe("screens in Chromium", { tags: "chromium" }, () => {
     await reach(service, id, "input_required");
     const { page, origin } = await openAll(service);
     for (const path of ["/", "/review", `/runs/${id}`, `/runs/${id}/work`]) {
-      expect(await problemsOf(page, origin + path)).toEqual([]);
+      expect(await problemsAt(page, origin + path)).toEqual([]);
     }
     expect(await page.title()).toMatch(/^\(2\) /);
   });
@@ -140,9 +88,7 @@ describe("screens in Chromium", { tags: "chromium" }, () => {
     const { service } = openServer(databaseFile(), { model: calling(note("a")) });
     const pages = await openPages(service);
     const way = await wayTo(pages.address);
-    const page = await context.newPage();
-    cleanUpWith(() => page.close());
-    await page.goto(way.link(pages.link({ principal: ME, purpose: "decide" })));
+    const { page } = await open(way.link(pages.link({ principal: ME, purpose: "decide" })));
     await page.getByLabel("New task").fill("half a thought");
     await way.cut();
     await page.locator(".dot.off").waitFor();

@@ -263,15 +263,6 @@ describe("decisions", () => {
     await reach(service, runId, "completed");
     expect(notes).toEqual(["b"]);
   });
-
-  test("arguments that were opened and left as they are do not stand in the way of approving", async () => {
-    const { service, runId, notes } = await waitingRun("a");
-    const visitor = await visit(linkTo(await openPages(service), runId, "decide"));
-    const fields = { ...(await visitor.form()), ...APPROVE, edited_args: '{\r\n  "text": "a"\r\n}' };
-    expect((await visitor.post(`${visitor.path}/decide`, fields)).status).toBe(303);
-    await reach(service, runId, "completed");
-    expect(notes).toEqual(["a"]);
-  });
 });
 
 describe("all runs", () => {
