@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { RunService } from "../../../src/runs/service.ts";
 import { ME, note, reach } from "../../runs/support.ts";
 import { CLIENT_KINDS, type FormAnswer } from "../../support/clients.ts";
@@ -13,9 +13,8 @@ async function approveElsewhere(service: RunService, runId: string): Promise<voi
   expect(outcome.ok).toBe(true);
 }
 
-test.each(CLIENT_KINDS)(
-  "%s: a second check of an approval that this client cannot show waits for the decision",
-  async (kind) => {
+describe.each(CLIENT_KINDS)("%s", (kind) => {
+  test("a second check of an approval that this client cannot show waits for the decision", async () => {
     const { service, notes } = approvalRuns(note("a"));
     const client = await connect(depsFor(service), { kind });
     const { structured, text } = await client.call("run_deep_agent", { task: "note a" });
@@ -28,12 +27,9 @@ test.each(CLIENT_KINDS)(
     expect((await check).structured["status"]).not.toBe("input_required");
     await reach(service, runId, "completed");
     expect(notes).toEqual(["a"]);
-  },
-);
+  });
 
-test.each(CLIENT_KINDS)(
-  "%s: the first check of a client that was not told of an approval returns",
-  async (kind) => {
+  test("the first check of a client that was not told of an approval returns", async () => {
     const { service } = approvalRuns(note("a"));
     const deps = depsFor(service);
     const starting = await connect(deps, { kind });
@@ -41,12 +37,9 @@ test.each(CLIENT_KINDS)(
     const other = await connect(deps, { kind });
     const { structured: seen } = await other.call("check_deep_agent", { run_id: structured["run_id"] });
     expect(seen).toMatchObject({ status: "input_required", approvals: [{ tool: "note" }] });
-  },
-);
+  });
 
-test.each(CLIENT_KINDS)(
-  "%s: a client that closes every form by itself is told of other ways, and its next check waits",
-  async (kind) => {
+  test("a client that closes every form by itself is told of other ways, and its next check waits", async () => {
     const { service, notes } = approvalRuns(note("a"));
     const frozen = Date.now();
     const deps = depsFor(service, { clock: () => frozen });
@@ -70,12 +63,9 @@ test.each(CLIENT_KINDS)(
     await reach(service, runId, "completed");
     expect(forms).toBe(2);
     expect(notes).toEqual(["a"]);
-  },
-);
+  });
 
-test.each(CLIENT_KINDS)(
-  "%s: a check after an older event returns at once, and one after the newest waits for more",
-  async (kind) => {
+  test("a check after an older event returns at once, and one after the newest waits for more", async () => {
     const { service } = approvalRuns(note("a"));
     const client = await connect(depsFor(service), { kind });
     const { structured: told, text } = await client.call("run_deep_agent", { task: "note a" });
@@ -89,12 +79,9 @@ test.each(CLIENT_KINDS)(
     await waiting.promise;
     await approveElsewhere(service, runId);
     expect(Number((await check).structured["last_event"])).toBeGreaterThan(after);
-  },
-);
+  });
 
-test.each(CLIENT_KINDS)(
-  "%s: a check after the newest event waits where nothing is remembered, too",
-  async (kind) => {
+  test("a check after the newest event waits where nothing is remembered, too", async () => {
     const { service } = approvalRuns(note("a"));
     const deps = depsFor(service);
     const { structured: told } = await (await connect(deps, { kind })).call("run_deep_agent", { task: "a" });
@@ -106,5 +93,5 @@ test.each(CLIENT_KINDS)(
     await waiting.promise;
     await approveElsewhere(service, runId);
     expect((await check).structured["status"]).not.toBe("input_required");
-  },
-);
+  });
+});
