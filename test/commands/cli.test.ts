@@ -79,22 +79,19 @@ describe("deepagent-mcp", () => {
     expect(stderr).not.toMatch(/^\s+at /m);
   });
 
-  it.each(["serve", "demo", "doctor"])(
-    "reports every problem of the configuration for %s",
-    async (command) => {
-      const config = join(folder, "config.json");
-      writeFileSync(config, JSON.stringify({ modle: "x", limits: { concurrentRuns: 0 } }));
-      const { code, stdout, stderr } = await runBin([command, "--config", config, "--workspace", "missing"], {
-        cwd: folder,
-      });
-      expect(code).not.toBe(0);
-      const told = command === "doctor" ? stdout : stderr;
-      expect(told).toContain("modle: unknown setting; did you mean model?");
-      expect(told).toContain("limits.concurrentRuns: ");
-      expect(told).toContain(`--workspace: ${join(folder, "missing")} does not exist`);
-      if (command !== "doctor") expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
-    },
-  );
+  it.each(["serve", "demo", "doctor"])("reports every problem of the settings for %s", async (command) => {
+    const config = join(folder, "config.json");
+    writeFileSync(config, JSON.stringify({ modle: "x", limits: { concurrentRuns: 0 } }));
+    const { code, stdout, stderr } = await runBin([command, "--config", config, "--workspace", "missing"], {
+      cwd: folder,
+    });
+    expect(code).not.toBe(0);
+    const told = command === "doctor" ? stdout : stderr;
+    expect(told).toContain("modle: unknown setting; did you mean model?");
+    expect(told).toContain("limits.concurrentRuns: ");
+    expect(told).toContain(`--workspace: ${join(folder, "missing")} does not exist`);
+    if (command !== "doctor") expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+  });
 });
 
 describe("serve", () => {

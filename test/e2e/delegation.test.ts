@@ -155,40 +155,36 @@ describe.each(MATRIX)("$kind over $transport", ({ transport, kind }) => {
     expect(inWorkspace(world, "new.md")).toBeUndefined();
   });
 
-  test(
-    "when the window closes the call gives a handle, and the end is found by checking",
-    { tags },
-    async () => {
-      let release = (): void => undefined;
-      const world = await openWorld(transport, {
-        env: {
-          DEEPAGENT_DELIVERY_WINDOW: "0.2",
-        },
-        think: play({
-          "Take your time": [
-            () =>
-              new Promise((resolve) => {
-                release = () => resolve({ text: "done at last" });
-              }),
-          ],
-        }),
-      });
-      const client = await world.connect(kind);
-      const onProgress = () => undefined;
-      const first = await client.call("run_deep_agent", { task: "Take your time" }, { onProgress });
-      expect(first).toMatchObject({
-        isError: false,
-        structured: { status: "working", next: { tool: "check_deep_agent" } },
-      });
-      const runId = runIdOf(first);
-      expect(first.text).toContain(runId);
-      await expect.poll(() => world.brain.thoughts.length).toBe(1);
-      release();
-      expect(await untilStatus(client, runId, "completed")).toMatchObject({
-        status: "completed",
-        answer: "done at last",
-      });
-      expect(world.brain.thoughts).toHaveLength(1);
-    },
-  );
+  test("when the window closes the call gives a handle, and checking finds the end", { tags }, async () => {
+    let release = (): void => undefined;
+    const world = await openWorld(transport, {
+      env: {
+        DEEPAGENT_DELIVERY_WINDOW: "0.2",
+      },
+      think: play({
+        "Take your time": [
+          () =>
+            new Promise((resolve) => {
+              release = () => resolve({ text: "done at last" });
+            }),
+        ],
+      }),
+    });
+    const client = await world.connect(kind);
+    const onProgress = () => undefined;
+    const first = await client.call("run_deep_agent", { task: "Take your time" }, { onProgress });
+    expect(first).toMatchObject({
+      isError: false,
+      structured: { status: "working", next: { tool: "check_deep_agent" } },
+    });
+    const runId = runIdOf(first);
+    expect(first.text).toContain(runId);
+    await expect.poll(() => world.brain.thoughts.length).toBe(1);
+    release();
+    expect(await untilStatus(client, runId, "completed")).toMatchObject({
+      status: "completed",
+      answer: "done at last",
+    });
+    expect(world.brain.thoughts).toHaveLength(1);
+  });
 });

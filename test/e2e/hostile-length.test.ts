@@ -80,29 +80,25 @@ const PRODUCTS: readonly (readonly [string, readonly Entry[]])[] = [
   ...ENTRIES.filter(({ server }) => server !== undefined).map((entry) => [entry.name, [entry]] as const),
 ];
 
-test.each(PRODUCTS)(
-  "long text by %s ends in a clear text, and the server lives",
-  { tags: "long" },
-  async (_name, entries) => {
-    const folder = mkdtempSync(join(tmpdir(), "deepagent-hostile-"));
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-    const { think, say } = hostileModel();
-    const { workspace, connect } = await openWorld("memory", { think, env: hostileSettings(folder) });
-    const person = hostilePerson();
-    const to = await connect("v2-modern", person.answer);
-    for (const entry of entries) {
-      for (const { name: text, text: content } of textsFor(entry, SIZE)) {
-        const name = `${entry.name}, ${text}`;
-        person.expect(entry, content);
-        const { raw, structured, isError } = await enter(entry, content, { workspace, folder, to, say });
-        expect(["completed", "failed", undefined], name).toContain(structured["status"]);
-        if (structured["status"] === "failed") expect(isError, name).toBe(true);
-        const shown = JSON.stringify(raw);
-        expect(shown.length, name).toBeLessThan(LONGEST_RESULT);
-        expect(shown, name).not.toMatch(/unexpectedly|\\n\s+at |Maximum call stack/);
-        expect((await to.listTools()).length, name).toBeGreaterThan(0);
-        for (const file of readdirSync(workspace)) rmSync(join(workspace, file), { recursive: true });
-      }
+test.each(PRODUCTS)("long text by %s ends in a clear text", { tags: "long" }, async (_name, entries) => {
+  const folder = mkdtempSync(join(tmpdir(), "deepagent-hostile-"));
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const { think, say } = hostileModel();
+  const { workspace, connect } = await openWorld("memory", { think, env: hostileSettings(folder) });
+  const person = hostilePerson();
+  const to = await connect("v2-modern", person.answer);
+  for (const entry of entries) {
+    for (const { name: text, text: content } of textsFor(entry, SIZE)) {
+      const name = `${entry.name}, ${text}`;
+      person.expect(entry, content);
+      const { raw, structured, isError } = await enter(entry, content, { workspace, folder, to, say });
+      expect(["completed", "failed", undefined], name).toContain(structured["status"]);
+      if (structured["status"] === "failed") expect(isError, name).toBe(true);
+      const shown = JSON.stringify(raw);
+      expect(shown.length, name).toBeLessThan(LONGEST_RESULT);
+      expect(shown, name).not.toMatch(/unexpectedly|\\n\s+at |Maximum call stack/);
+      expect((await to.listTools()).length, name).toBeGreaterThan(0);
+      for (const file of readdirSync(workspace)) rmSync(join(workspace, file), { recursive: true });
     }
-  },
-);
+  }
+});

@@ -43,35 +43,31 @@ const ALWAYS = "end of input and SIGTERM";
 
 for (const [name, end] of Object.entries(ENDINGS)) {
   const tags = name === ALWAYS ? [] : ["long"];
-  test(
-    `${name} ends the server, which no client has to kill; nothing stays but the run, which goes on later`,
-    { tags },
-    async () => {
-      let silent = true;
-      const asked = deferred();
-      const home = await openHome({
-        env: { DEEPAGENT_LOG_LEVEL: "debug" },
-        think: play({
-          "Think hard": [
-            () => {
-              asked.resolve();
-              return silent ? new Promise(() => undefined) : { text: "thought" };
-            },
-          ],
-        }),
-      });
-      const { child, runId } = await startRun(home, asked.promise);
-      end(child);
-      expect(await child.exited).toEqual({ code: 0, signal: null });
-      expect(processesWith(home.dataDir)).toEqual([]);
-      for (const line of child.output) expect(JSON.parse(line)).toMatchObject({ jsonrpc: "2.0" });
-      expect(child.errors()).toContain('"level":"debug"');
+  test(`${name} ends the server, and the run goes on later`, { tags }, async () => {
+    let silent = true;
+    const asked = deferred();
+    const home = await openHome({
+      env: { DEEPAGENT_LOG_LEVEL: "debug" },
+      think: play({
+        "Think hard": [
+          () => {
+            asked.resolve();
+            return silent ? new Promise(() => undefined) : { text: "thought" };
+          },
+        ],
+      }),
+    });
+    const { child, runId } = await startRun(home, asked.promise);
+    end(child);
+    expect(await child.exited).toEqual({ code: 0, signal: null });
+    expect(processesWith(home.dataDir)).toEqual([]);
+    for (const line of child.output) expect(JSON.parse(line)).toMatchObject({ jsonrpc: "2.0" });
+    expect(child.errors()).toContain('"level":"debug"');
 
-      silent = false;
-      const after = await connect(await openStdio(home), "v2-modern");
-      expect(await untilStatus(after, runId, "completed")).toMatchObject({ answer: "thought" });
-    },
-  );
+    silent = false;
+    const after = await connect(await openStdio(home), "v2-modern");
+    expect(await untilStatus(after, runId, "completed")).toMatchObject({ answer: "thought" });
+  });
 }
 
 test("the handshake is answered although agent and storage cannot be loaded", async () => {

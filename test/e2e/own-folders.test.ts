@@ -1,13 +1,11 @@
-import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import { entry } from "../server/auth/support.ts";
 import { connect, openHome } from "../support/harness.ts";
 import { play } from "../support/harness-brain.ts";
 import { httpConnector, serveHttp } from "../support/harness-http-process.ts";
 import { APPROVE, inWorkspace, person, repeat, writeFile } from "./support.ts";
-
-const sha256 = (token: string): string => createHash("sha256").update(token).digest("hex");
 
 test("principals and threads have folders of their own, for files and for commands", async () => {
   const list = { name: "execute", args: { command: "cat mine.md" } };
@@ -25,7 +23,7 @@ test("principals and threads have folders of their own, for files and for comman
     env: { DEEPAGENT_WORKSPACE_FOLDER: "{principal}/{thread}" },
   });
   const config = join(home.dataDir, "..", "config.json");
-  const tokens = ["alice", "Bob"].map((principal) => ({ principal, sha256: sha256(`${principal}-token`) }));
+  const tokens = ["alice", "Bob"].map((principal) => entry(`${principal}-token`, principal));
   writeFileSync(config, JSON.stringify({ http: { tokens }, approvals: { write: "none" } }));
   const { url } = await serveHttp({ env: { ...home.env, DEEPAGENT_CONFIG: config } });
   // Commands are asked about where there is no sandbox for them.

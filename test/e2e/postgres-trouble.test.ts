@@ -78,39 +78,36 @@ describe("a server on a Postgres", { tags: "postgres" }, () => {
     return { home, link, server, client: await connect(server.connector, "v2-modern") };
   };
 
-  test.each(Object.entries(TROUBLES))(
-    "that %s tells clients what to do, and goes on with its runs afterwards",
-    async (_, { begin, end, told }) => {
-      const asked = deferred();
-      const go = deferred();
-      const think = play(SCRIPT);
-      const { home, server, client } = await open(async (thought) => {
-        asked.resolve();
-        await go.promise;
-        return think(thought);
-      });
-      const runId = runIdOf(await client.call("run_deep_agent", { task: "Write one file" }));
-      await asked.promise;
-      await manage(...begin);
-      await disconnect();
-      const again = () => client.call("run_deep_agent", { task: "Write one file", idempotency_key: "2" });
-      await expect.poll(again).toMatchObject({ isError: true, text: expect.stringMatching(told) });
-      expect((await fetch(new URL("/healthz", server.url))).status).toBe(200);
-      go.resolve();
-      const log = () => server.child.errors();
-      await expect.poll(log).toContain("run.waits_for_storage");
-      await expect
-        .poll(() => log().match(/"event":"runs\.pulse_failed"|"run\.waits_for_storage"/g))
-        .not.toBeNull();
-      await manage(...end);
-      expect(await untilStatus(client, runId, "completed")).toMatchObject({ answer: "written" });
-      await untilStatus(client, runIdOf(await again()), "completed");
-      expect(wronglyAnswered(home.brain)).toEqual([]);
-      // Whatever fails is tried again after a pause.
-      expect(log().split("\n").length).toBeLessThan(200);
-      expect(log()).not.toContain("unhandled_rejection");
-    },
-  );
+  test.each(Object.entries(TROUBLES))("that %s says so, and goes on", async (_, { begin, end, told }) => {
+    const asked = deferred();
+    const go = deferred();
+    const think = play(SCRIPT);
+    const { home, server, client } = await open(async (thought) => {
+      asked.resolve();
+      await go.promise;
+      return think(thought);
+    });
+    const runId = runIdOf(await client.call("run_deep_agent", { task: "Write one file" }));
+    await asked.promise;
+    await manage(...begin);
+    await disconnect();
+    const again = () => client.call("run_deep_agent", { task: "Write one file", idempotency_key: "2" });
+    await expect.poll(again).toMatchObject({ isError: true, text: expect.stringMatching(told) });
+    expect((await fetch(new URL("/healthz", server.url))).status).toBe(200);
+    go.resolve();
+    const log = () => server.child.errors();
+    await expect.poll(log).toContain("run.waits_for_storage");
+    await expect
+      .poll(() => log().match(/"event":"runs\.pulse_failed"|"run\.waits_for_storage"/g))
+      .not.toBeNull();
+    await manage(...end);
+    expect(await untilStatus(client, runId, "completed")).toMatchObject({ answer: "written" });
+    await untilStatus(client, runIdOf(await again()), "completed");
+    expect(wronglyAnswered(home.brain)).toEqual([]);
+    // Whatever fails is tried again after a pause.
+    expect(log().split("\n").length).toBeLessThan(200);
+    expect(log()).not.toContain("unhandled_rejection");
+  });
 
   test("that a newer version has changed starts nothing and tells so, until it is as before", async () => {
     const { home, server, client } = await open(play(SCRIPT));

@@ -58,27 +58,19 @@ describe("servers on one Postgres", { tags: "postgres" }, () => {
     expect(wronglyAnswered(home.brain)).toEqual([]);
   });
 
-  test(
-    "a client of the newest revision is served by any of them, request by request",
-    { tags: "long" },
-    async () => {
-      const home = await openShared({
-        "Write one file": [{ toolCalls: [writeFile("/workspace/new.md", "new\n")] }, { text: "written" }],
-      });
-      const servers = [
-        await serveHttp(home),
-        await serveElsewhere(home, "b"),
-        await serveElsewhere(home, "c"),
-      ];
-      const { url, counts } = await spread(servers.map((server) => server.url));
-      const { answer, forms } = person({ "new.md": APPROVE });
-      const client = await connect(httpConnector(url), "v2-modern", answer);
-      const done = await client.call("run_deep_agent", { task: "Write one file" });
-      expect(await untilStatus(client, runIdOf(done), "completed")).toMatchObject({ answer: "written" });
-      expect(forms).toHaveLength(1);
-      expect(counts.filter((count) => count > 0)).toHaveLength(3);
-    },
-  );
+  test("a client of the newest revision is served by any of them", { tags: "long" }, async () => {
+    const home = await openShared({
+      "Write one file": [{ toolCalls: [writeFile("/workspace/new.md", "new\n")] }, { text: "written" }],
+    });
+    const servers = [await serveHttp(home), await serveElsewhere(home, "b"), await serveElsewhere(home, "c")];
+    const { url, counts } = await spread(servers.map((server) => server.url));
+    const { answer, forms } = person({ "new.md": APPROVE });
+    const client = await connect(httpConnector(url), "v2-modern", answer);
+    const done = await client.call("run_deep_agent", { task: "Write one file" });
+    expect(await untilStatus(client, runIdOf(done), "completed")).toMatchObject({ answer: "written" });
+    expect(forms).toHaveLength(1);
+    expect(counts.filter((count) => count > 0)).toHaveLength(3);
+  });
 
   /** Three servers behind a proxy. */
   const serveThree = async (home: Home) => {
@@ -97,22 +89,18 @@ describe("servers on one Postgres", { tags: "postgres" }, () => {
 
   for (const client of ["v1", "v2-legacy"] as const) {
     const tags = client === "v1" ? ["long"] : [];
-    test(
-      `${client}: a session goes on at any server, also without the one that opened it`,
-      { tags },
-      async () => {
-        const home = await openShared(WRITES);
-        const { proxy, kill } = await serveThree(home);
-        const { answer, forms } = person({ "new.md": APPROVE });
-        const session = await connect(httpConnector(proxy.url), client, answer);
-        await kill(proxy.servedBy("initialize"));
-        const done = await session.call("run_deep_agent", { task: "Write one file" });
-        expect(await untilStatus(session, runIdOf(done), "completed")).toMatchObject({ answer: "written" });
-        expect(forms).toHaveLength(1);
-        expect(inWorkspace(home, "new.md")).toBe("new\n");
-        expect(wronglyAnswered(home.brain)).toEqual([]);
-      },
-    );
+    test(`${client}: a session goes on at any server, also without its first`, { tags }, async () => {
+      const home = await openShared(WRITES);
+      const { proxy, kill } = await serveThree(home);
+      const { answer, forms } = person({ "new.md": APPROVE });
+      const session = await connect(httpConnector(proxy.url), client, answer);
+      await kill(proxy.servedBy("initialize"));
+      const done = await session.call("run_deep_agent", { task: "Write one file" });
+      expect(await untilStatus(session, runIdOf(done), "completed")).toMatchObject({ answer: "written" });
+      expect(forms).toHaveLength(1);
+      expect(inWorkspace(home, "new.md")).toBe("new\n");
+      expect(wronglyAnswered(home.brain)).toEqual([]);
+    });
   }
 
   test("a question of a server that was killed is asked again by another, in the same call", async () => {
@@ -133,85 +121,70 @@ describe("servers on one Postgres", { tags: "postgres" }, () => {
     expect(inWorkspace(home, "new.md")).toBe("new\n");
   });
 
-  test(
-    "changes reach the stream of a session, whichever server it subscribed at",
-    { tags: "long" },
-    async () => {
-      const go = deferred();
-      const home = await openShared(
-        { "Think hard": [async () => go.promise.then(() => ({ text: "thought" }))] },
-        { DEEPAGENT_DELIVERY_WINDOW: "0.2" },
-      );
-      const { proxy, kill } = await serveThree(home);
-      const session = await connect(httpConnector(proxy.url), "v2-legacy");
-      const runId = runIdOf(await session.call("run_deep_agent", { task: "Think hard" }));
-      const uri = `deepagent://runs/${runId}`;
-      await session.watch(uri);
-      const before = session.updates.length;
-      await kill(proxy.servedBy("GET"));
-      // The next server that the client listens to tells what may have been missed.
-      await expect.poll(() => session.updates.slice(before)).toContain(uri);
-      const missed = session.updates.length;
-      go.resolve();
-      await untilStatus(session, runId, "completed");
-      await expect.poll(() => session.updates.slice(missed)).toContain(uri);
-    },
-  );
+  test("changes reach a session, whichever server it subscribed at", { tags: "long" }, async () => {
+    const go = deferred();
+    const home = await openShared(
+      { "Think hard": [async () => go.promise.then(() => ({ text: "thought" }))] },
+      { DEEPAGENT_DELIVERY_WINDOW: "0.2" },
+    );
+    const { proxy, kill } = await serveThree(home);
+    const session = await connect(httpConnector(proxy.url), "v2-legacy");
+    const runId = runIdOf(await session.call("run_deep_agent", { task: "Think hard" }));
+    const uri = `deepagent://runs/${runId}`;
+    await session.watch(uri);
+    const before = session.updates.length;
+    await kill(proxy.servedBy("GET"));
+    // The next server that the client listens to tells what may have been missed.
+    await expect.poll(() => session.updates.slice(before)).toContain(uri);
+    const missed = session.updates.length;
+    go.resolve();
+    await untilStatus(session, runId, "completed");
+    await expect.poll(() => session.updates.slice(missed)).toContain(uri);
+  });
 
-  test(
-    "servers that take requests leave the work to processes that only work",
-    { tags: "long" },
-    async () => {
-      const home = await openShared(
-        { "Say hello": [{ text: "hello" }] },
-        { DEEPAGENT_DELIVERY_WINDOW: "0.2" },
-      );
-      const server = await serveHttp(home, ["--no-work"]);
-      const client = await connect(server.connector, "v2-modern");
-      const runId = runIdOf(await client.call("run_deep_agent", { task: "Say hello" }));
-      const metrics = async () => (await fetch(new URL("/metrics", server.url))).text();
-      await expect.poll(metrics).toMatch(/^deepagent_runs_waiting 1$/m);
-      expect(home.brain.thoughts).toEqual([]);
-      await startProgram(["work"], { ...home.env, DEEPAGENT_DATA_DIR: `${home.dataDir}-w` });
-      expect(await untilStatus(client, runId, "completed")).toMatchObject({ answer: "hello" });
-      await expect.poll(metrics).toMatch(/^deepagent_runs_waiting 0$/m);
-      await expect.poll(metrics).toMatch(/^deepagent_news_lag_seconds \d/m);
-    },
-  );
+  test("servers that only take requests leave work to others", { tags: "long" }, async () => {
+    const home = await openShared({ "Say hello": [{ text: "hello" }] }, { DEEPAGENT_DELIVERY_WINDOW: "0.2" });
+    const server = await serveHttp(home, ["--no-work"]);
+    const client = await connect(server.connector, "v2-modern");
+    const runId = runIdOf(await client.call("run_deep_agent", { task: "Say hello" }));
+    const metrics = async () => (await fetch(new URL("/metrics", server.url))).text();
+    await expect.poll(metrics).toMatch(/^deepagent_runs_waiting 1$/m);
+    expect(home.brain.thoughts).toEqual([]);
+    await startProgram(["work"], { ...home.env, DEEPAGENT_DATA_DIR: `${home.dataDir}-w` });
+    expect(await untilStatus(client, runId, "completed")).toMatchObject({ answer: "hello" });
+    await expect.poll(metrics).toMatch(/^deepagent_runs_waiting 0$/m);
+    await expect.poll(metrics).toMatch(/^deepagent_news_lag_seconds \d/m);
+  });
 
-  test(
-    "a worker that is told to end lets its run end, and another one takes what comes",
-    { tags: "long" },
-    async () => {
-      const asked = deferred();
-      const go = deferred();
-      const home = await openShared(
-        {
-          "Think hard": [
-            async () => {
-              asked.resolve();
-              await go.promise;
-              return { text: "thought" };
-            },
-          ],
-          "Say hello": [{ text: "hello" }],
-        },
-        { DEEPAGENT_DELIVERY_WINDOW: "0.2", DEEPAGENT_LIMITS_DRAIN: "60" },
-      );
-      const client = await connect((await serveHttp(home, ["--no-work"])).connector, "v2-modern");
-      const first = await startProgram(["work"], { ...home.env, DEEPAGENT_DATA_DIR: `${home.dataDir}-w` });
-      const thinking = runIdOf(await client.call("run_deep_agent", { task: "Think hard" }));
-      await asked.promise;
-      first.process.kill("SIGTERM");
-      const hello = runIdOf(await client.call("run_deep_agent", { task: "Say hello" }));
-      await startProgram(["work"], { ...home.env, DEEPAGENT_DATA_DIR: `${home.dataDir}-v` });
-      await untilStatus(client, hello, "completed");
-      go.resolve();
-      expect(await untilStatus(client, thinking, "completed")).toMatchObject({ answer: "thought" });
-      expect(await first.exited).toEqual({ code: 0, signal: null });
-      expect(home.brain.thoughts.filter(({ task }) => task.includes("Think hard"))).toHaveLength(1);
-    },
-  );
+  test("a worker that is told to end lets its run end first", { tags: "long" }, async () => {
+    const asked = deferred();
+    const go = deferred();
+    const home = await openShared(
+      {
+        "Think hard": [
+          async () => {
+            asked.resolve();
+            await go.promise;
+            return { text: "thought" };
+          },
+        ],
+        "Say hello": [{ text: "hello" }],
+      },
+      { DEEPAGENT_DELIVERY_WINDOW: "0.2", DEEPAGENT_LIMITS_DRAIN: "60" },
+    );
+    const client = await connect((await serveHttp(home, ["--no-work"])).connector, "v2-modern");
+    const first = await startProgram(["work"], { ...home.env, DEEPAGENT_DATA_DIR: `${home.dataDir}-w` });
+    const thinking = runIdOf(await client.call("run_deep_agent", { task: "Think hard" }));
+    await asked.promise;
+    first.process.kill("SIGTERM");
+    const hello = runIdOf(await client.call("run_deep_agent", { task: "Say hello" }));
+    await startProgram(["work"], { ...home.env, DEEPAGENT_DATA_DIR: `${home.dataDir}-v` });
+    await untilStatus(client, hello, "completed");
+    go.resolve();
+    expect(await untilStatus(client, thinking, "completed")).toMatchObject({ answer: "thought" });
+    expect(await first.exited).toEqual({ code: 0, signal: null });
+    expect(home.brain.thoughts.filter(({ task }) => task.includes("Think hard"))).toHaveLength(1);
+  });
 
   test("processes start without their Postgres, and work when it is there", { tags: "long" }, async () => {
     const own = await startPostgres();

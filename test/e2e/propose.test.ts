@@ -132,38 +132,34 @@ test("another run of the thread continues in the copy, and its agent is told wha
   expect(asked).toContain("- a.md");
 });
 
-test(
-  "commands see the change, and Git in the copy does not touch that of the folder",
-  { tags: "bwrap" },
-  async () => {
-    const world = await openWorld("memory", {
-      env: { DEEPAGENT_APPROVALS_EXECUTE: "unsandboxed" },
-      think: play({
-        "Write one": [
-          { toolCalls: [writeFile("/workspace/a.md", "a\n")] },
-          { toolCalls: [{ name: "execute", args: { command: COMMIT } }] },
-          repeat,
-        ],
-      }),
-    });
-    const git = (...args: string[]) => execFileSync("git", args, { cwd: world.workspace, encoding: "utf8" });
-    git("init", "-q", "-b", "main");
-    git("config", "user.name", "Somebody");
-    git("config", "user.email", "somebody@example.org");
-    writeFileSync(join(world.workspace, "first.md"), "first\n");
-    git("add", "-A");
-    git("commit", "-qm", "first");
-    writeFileSync(join(world.workspace, "uncommitted.md"), "uncommitted\n");
-    const { answer } = reviewer({ decision: "all" });
-    const client = await world.connect("v2-modern", answer);
-    const { structured } = await client.call("run_deep_agent", { task: "Write one", ...PROPOSE });
-    expect(structured).toMatchObject({ status: "completed" });
-    expect(String(structured["answer"])).toMatch(/A\s+a\.md[^]*second[^]*first/);
-    expect(git("log", "--format=%s")).toBe("first\n");
-    expect(git("status", "--porcelain")).toBe("?? a.md\n?? made.md\n?? uncommitted.md\n");
-    expect(inWorkspace(world, "made.md")).toBe("made\n");
-  },
-);
+test("commands see the change, and Git in the copy leaves the folder alone", { tags: "bwrap" }, async () => {
+  const world = await openWorld("memory", {
+    env: { DEEPAGENT_APPROVALS_EXECUTE: "unsandboxed" },
+    think: play({
+      "Write one": [
+        { toolCalls: [writeFile("/workspace/a.md", "a\n")] },
+        { toolCalls: [{ name: "execute", args: { command: COMMIT } }] },
+        repeat,
+      ],
+    }),
+  });
+  const git = (...args: string[]) => execFileSync("git", args, { cwd: world.workspace, encoding: "utf8" });
+  git("init", "-q", "-b", "main");
+  git("config", "user.name", "Somebody");
+  git("config", "user.email", "somebody@example.org");
+  writeFileSync(join(world.workspace, "first.md"), "first\n");
+  git("add", "-A");
+  git("commit", "-qm", "first");
+  writeFileSync(join(world.workspace, "uncommitted.md"), "uncommitted\n");
+  const { answer } = reviewer({ decision: "all" });
+  const client = await world.connect("v2-modern", answer);
+  const { structured } = await client.call("run_deep_agent", { task: "Write one", ...PROPOSE });
+  expect(structured).toMatchObject({ status: "completed" });
+  expect(String(structured["answer"])).toMatch(/A\s+a\.md[^]*second[^]*first/);
+  expect(git("log", "--format=%s")).toBe("first\n");
+  expect(git("status", "--porcelain")).toBe("?? a.md\n?? made.md\n?? uncommitted.md\n");
+  expect(inWorkspace(world, "made.md")).toBe("made\n");
+});
 
 const COMMIT =
   "git add a.md && git status --short && git -c user.name=A -c user.email=a@example.org commit -qm second && git log --format=%s && echo made > made.md";

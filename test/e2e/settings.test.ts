@@ -86,31 +86,27 @@ test("hidden and read-only files, and rules for paths: the agent, resources and 
   });
 });
 
-test(
-  "commands run in a container of their own, whose files are at /sandbox/",
-  { tags: "podman" },
-  async () => {
-    const sandbox = { provider: "docker", ...CONTAINERS, setupScript: "echo prepared > ready.txt" };
-    const home = await openHome({ think: () => ({ text: "" }) });
-    const config = join(home.dataDir, "..", "config.json");
-    writeFileSync(config, JSON.stringify({ execute: { sandbox }, approvals: { execute: "unsandboxed" } }));
-    const calls = [
-      { name: "execute", args: { command: "cat ready.txt; ls /workspace; echo made > made.txt" } },
-      { name: "read_file", args: { file_path: "/sandbox/made.txt" } },
-      { name: "ls", args: { path: "/workspace" } },
-    ];
-    const world = await openWorld("stdio", {
-      files: { "a.txt": "a" },
-      env: { DEEPAGENT_CONFIG: config, DEEPAGENT_FILES_READ_ONLY: "/" },
-      think: play({ "Make it": [...calls.map((call) => ({ toolCalls: [call] })), { text: "done" }] }),
-    });
-    const client = await world.connect("v2-modern");
-    const result = await client.call("run_deep_agent", { task: "Make it" });
-    expect(result).toMatchObject({ structured: { status: "completed", answer: "done" } });
-    const [ran, read, listed] = world.brain.thoughts.slice(1).map((thought) => answersOf(thought)[0]?.text);
-    expect(ran).toContain("prepared");
-    expect(ran).not.toContain("a.txt");
-    expect(read).toContain("made");
-    expect(listed).toContain("/workspace/a.txt");
-  },
-);
+test("commands run in a container, whose files are at /sandbox/", { tags: "podman" }, async () => {
+  const sandbox = { provider: "docker", ...CONTAINERS, setupScript: "echo prepared > ready.txt" };
+  const home = await openHome({ think: () => ({ text: "" }) });
+  const config = join(home.dataDir, "..", "config.json");
+  writeFileSync(config, JSON.stringify({ execute: { sandbox }, approvals: { execute: "unsandboxed" } }));
+  const calls = [
+    { name: "execute", args: { command: "cat ready.txt; ls /workspace; echo made > made.txt" } },
+    { name: "read_file", args: { file_path: "/sandbox/made.txt" } },
+    { name: "ls", args: { path: "/workspace" } },
+  ];
+  const world = await openWorld("stdio", {
+    files: { "a.txt": "a" },
+    env: { DEEPAGENT_CONFIG: config, DEEPAGENT_FILES_READ_ONLY: "/" },
+    think: play({ "Make it": [...calls.map((call) => ({ toolCalls: [call] })), { text: "done" }] }),
+  });
+  const client = await world.connect("v2-modern");
+  const result = await client.call("run_deep_agent", { task: "Make it" });
+  expect(result).toMatchObject({ structured: { status: "completed", answer: "done" } });
+  const [ran, read, listed] = world.brain.thoughts.slice(1).map((thought) => answersOf(thought)[0]?.text);
+  expect(ran).toContain("prepared");
+  expect(ran).not.toContain("a.txt");
+  expect(read).toContain("made");
+  expect(listed).toContain("/workspace/a.txt");
+});

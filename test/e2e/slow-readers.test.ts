@@ -43,56 +43,52 @@ const FOLLOWERS: Record<string, (url: string, runId: string) => Promise<SlowClie
   },
 };
 
-test(
-  "a run, and those who read, go on past clients of every kind that do not; who wakes up is told the end",
-  { tags: "long" },
-  async () => {
-    const allThere = deferred();
-    const home = await openHome({
-      think: async ({ step }) => {
-        if (step === 0) await allThere.promise;
-        const toolCalls = Array.from({ length: CALLS }, () => ({ name: "ls", args: { path: "/workspace" } }));
-        return step < STEPS ? { toolCalls } : { text: "looked around" };
-      },
-    });
-    const { url, connector } = await serveHttp(home);
-    const reader = await connect(connector, "v2-modern");
-    const runId = runIdOf(await reader.call("run_deep_agent", { task: "look around", wait_seconds: 0 }));
-    const slow: { kind: string; client: SlowClient }[] = [];
-    for (const [kind, follow] of Object.entries(FOLLOWERS)) {
-      for (let n = 0; n < SLOW; n += 1) slow.push({ kind, client: await follow(url, runId) });
-    }
-    // In this process, on the same data directory.
-    const runs = await openDeps(home).runs();
-    const signal = new AbortController().signal;
-    const followed = (async () => {
-      const seen: number[] = [];
-      for await (const { seq } of runs.watch("local", runId, { signal })) seen.push(seq);
-      return seen;
-    })();
-    allThere.resolve();
-    const lines: string[] = [];
-    const report = await reader.call(
-      "check_deep_agent",
-      { run_id: runId, wait_seconds: 600 },
-      { onProgress: (line) => void lines.push(line) },
-    );
-    expect(report.structured).toMatchObject({ status: "completed", answer: "looked around" });
-    expect(await untilStatus(reader, runId, "completed")).toMatchObject({ answer: "looked around" });
-    const { lastSeq = 0 } = (await runs.view("local", runId))?.run ?? {};
-    expect(lastSeq).toBeGreaterThan(STEPS * CALLS * 2);
-    expect(await followed).toEqual(Array.from({ length: lastSeq }, (_, n) => n + 1));
-    expect(lines.length).toBeGreaterThan(1);
-    for (const { kind, client } of slow) {
-      const end = kind.startsWith("a call") ? "looked around" : `"uri":"deepagent://runs/${runId}"`;
-      expect(await client.readUntil(end), kind).toContain(end);
-    }
-    // Not a row for each line of progress that a session was told.
-    const streams = openConnection(join(home.dataDir, "streams.db"), { readonly: true });
-    const count = streams.prepare<[], number>(
-      "SELECT count(*) FROM stream_events WHERE message LIKE '%notifications/progress%'",
-    );
-    expect(count.pluck().get()).toBe(0);
-    streams.close();
-  },
-);
+test("a run goes on past clients that do not read, and tells them its end", { tags: "long" }, async () => {
+  const allThere = deferred();
+  const home = await openHome({
+    think: async ({ step }) => {
+      if (step === 0) await allThere.promise;
+      const toolCalls = Array.from({ length: CALLS }, () => ({ name: "ls", args: { path: "/workspace" } }));
+      return step < STEPS ? { toolCalls } : { text: "looked around" };
+    },
+  });
+  const { url, connector } = await serveHttp(home);
+  const reader = await connect(connector, "v2-modern");
+  const runId = runIdOf(await reader.call("run_deep_agent", { task: "look around", wait_seconds: 0 }));
+  const slow: { kind: string; client: SlowClient }[] = [];
+  for (const [kind, follow] of Object.entries(FOLLOWERS)) {
+    for (let n = 0; n < SLOW; n += 1) slow.push({ kind, client: await follow(url, runId) });
+  }
+  // In this process, on the same data directory.
+  const runs = await openDeps(home).runs();
+  const signal = new AbortController().signal;
+  const followed = (async () => {
+    const seen: number[] = [];
+    for await (const { seq } of runs.watch("local", runId, { signal })) seen.push(seq);
+    return seen;
+  })();
+  allThere.resolve();
+  const lines: string[] = [];
+  const report = await reader.call(
+    "check_deep_agent",
+    { run_id: runId, wait_seconds: 600 },
+    { onProgress: (line) => void lines.push(line) },
+  );
+  expect(report.structured).toMatchObject({ status: "completed", answer: "looked around" });
+  expect(await untilStatus(reader, runId, "completed")).toMatchObject({ answer: "looked around" });
+  const { lastSeq = 0 } = (await runs.view("local", runId))?.run ?? {};
+  expect(lastSeq).toBeGreaterThan(STEPS * CALLS * 2);
+  expect(await followed).toEqual(Array.from({ length: lastSeq }, (_, n) => n + 1));
+  expect(lines.length).toBeGreaterThan(1);
+  for (const { kind, client } of slow) {
+    const end = kind.startsWith("a call") ? "looked around" : `"uri":"deepagent://runs/${runId}"`;
+    expect(await client.readUntil(end), kind).toContain(end);
+  }
+  // Not a row for each line of progress that a session was told.
+  const streams = openConnection(join(home.dataDir, "streams.db"), { readonly: true });
+  const count = streams.prepare<[], number>(
+    "SELECT count(*) FROM stream_events WHERE message LIKE '%notifications/progress%'",
+  );
+  expect(count.pluck().get()).toBe(0);
+  streams.close();
+});

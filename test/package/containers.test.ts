@@ -172,61 +172,50 @@ test("what the Dockerfile copies is there, and is sent to the builder", () => {
   expect(sources.filter((source) => !sent.includes(`!${source}`))).toEqual([]);
 });
 
-test(
-  "what is in the image serves as its user, from a tree that cannot be written",
-  { tags: "bwrap" },
-  async () => {
-    const [user, group] = (instructions("USER")[0] ?? "").split(":");
-    const [, entry = "", name] =
-      /ln -s (\S+) \/usr\/local\/bin\/(\S+)/.exec(instructions("RUN").join()) ?? [];
-    expect(words(instructions("ENTRYPOINT")[0])).toEqual(["tini", "--", name]);
-    const config = join(folder, "image.json");
-    writeFileSync(
-      config,
-      JSON.stringify({ http: { tokens: [{ sha256: "0".repeat(64), principal: "alice" }] } }),
-    );
-    const binds = copied("last").flatMap(({ sources, to }) =>
-      sources.flatMap((source) => {
-        const path = source.replace("/app/", "");
-        return ["--ro-bind", join(ROOT, path), join("/app", sources.length > 1 ? path : to)];
-      }),
-    );
-    const folders = ["/usr", "/bin", "/lib", "/lib64", "/etc", dirname(process.execPath)];
-    const system = folders.flatMap((path) => ["--ro-bind-try", path, path]);
-    const writable = ["/tmp", ...words(instructions("VOLUME")[0])].flatMap((path) => ["--tmpfs", path]);
-    const start = `--ro-bind ${config} /tmp/image.json --remount-ro / --chdir ${instructions("WORKDIR")[1]}`;
-    const env = { ...imageEnv, DEEPAGENT_HTTP_PORT: String(await freePort()), DEEPAGENT_MODEL: "offline" };
-    const sandbox =
-      `--die-with-parent --unshare-user --uid ${user} --gid ${group} --proc /proc --dev /dev`.split(" ");
-    const program = [
-      process.execPath,
-      entry,
-      ...words(instructions("CMD")[0]),
-      "--config",
-      "/tmp/image.json",
-    ];
-    const child = spawn(
-      "bwrap",
-      [...sandbox, ...system, ...binds, ...writable, ...start.split(" "), ...program],
-      {
-        env: { ...env, HOME: "/home/node", PATH: "/usr/bin:/bin" },
-        stdio: ["ignore", "ignore", "pipe"],
-      },
-    );
-    let errors = "";
-    child.stderr.setEncoding("utf8").on("data", (text: string) => (errors += text));
-    const ended = once(child, "close");
-    onTestFinished(async () => {
-      child.kill();
-      await ended;
-    });
-    const [, check] = /CMD (\[.*\])$/.exec(instructions("HEALTHCHECK")[0] ?? "") ?? [];
-    const health = () => spawnSync(process.execPath, words(check).slice(1), { env }).status;
-    expect(health()).toBe(1);
-    await expect.poll(health).toBe(0);
-    for (const path of probed) {
-      const answer = async () => (await fetch(`http://127.0.0.1:${env.DEEPAGENT_HTTP_PORT}${path}`)).status;
-      await expect.poll(answer, { message: `${path}: ${errors}` }).toBe(200);
-    }
-  },
-);
+test("the image serves as its user, from a tree that cannot be written", { tags: "bwrap" }, async () => {
+  const [user, group] = (instructions("USER")[0] ?? "").split(":");
+  const [, entry = "", name] = /ln -s (\S+) \/usr\/local\/bin\/(\S+)/.exec(instructions("RUN").join()) ?? [];
+  expect(words(instructions("ENTRYPOINT")[0])).toEqual(["tini", "--", name]);
+  const config = join(folder, "image.json");
+  writeFileSync(
+    config,
+    JSON.stringify({ http: { tokens: [{ sha256: "0".repeat(64), principal: "alice" }] } }),
+  );
+  const binds = copied("last").flatMap(({ sources, to }) =>
+    sources.flatMap((source) => {
+      const path = source.replace("/app/", "");
+      return ["--ro-bind", join(ROOT, path), join("/app", sources.length > 1 ? path : to)];
+    }),
+  );
+  const folders = ["/usr", "/bin", "/lib", "/lib64", "/etc", dirname(process.execPath)];
+  const system = folders.flatMap((path) => ["--ro-bind-try", path, path]);
+  const writable = ["/tmp", ...words(instructions("VOLUME")[0])].flatMap((path) => ["--tmpfs", path]);
+  const start = `--ro-bind ${config} /tmp/image.json --remount-ro / --chdir ${instructions("WORKDIR")[1]}`;
+  const env = { ...imageEnv, DEEPAGENT_HTTP_PORT: String(await freePort()), DEEPAGENT_MODEL: "offline" };
+  const sandbox =
+    `--die-with-parent --unshare-user --uid ${user} --gid ${group} --proc /proc --dev /dev`.split(" ");
+  const program = [process.execPath, entry, ...words(instructions("CMD")[0]), "--config", "/tmp/image.json"];
+  const child = spawn(
+    "bwrap",
+    [...sandbox, ...system, ...binds, ...writable, ...start.split(" "), ...program],
+    {
+      env: { ...env, HOME: "/home/node", PATH: "/usr/bin:/bin" },
+      stdio: ["ignore", "ignore", "pipe"],
+    },
+  );
+  let errors = "";
+  child.stderr.setEncoding("utf8").on("data", (text: string) => (errors += text));
+  const ended = once(child, "close");
+  onTestFinished(async () => {
+    child.kill();
+    await ended;
+  });
+  const [, check] = /CMD (\[.*\])$/.exec(instructions("HEALTHCHECK")[0] ?? "") ?? [];
+  const health = () => spawnSync(process.execPath, words(check).slice(1), { env }).status;
+  expect(health()).toBe(1);
+  await expect.poll(health).toBe(0);
+  for (const path of probed) {
+    const answer = async () => (await fetch(`http://127.0.0.1:${env.DEEPAGENT_HTTP_PORT}${path}`)).status;
+    await expect.poll(answer, { message: `${path}: ${errors}` }).toBe(200);
+  }
+});

@@ -82,17 +82,14 @@ const digestOf = (text: string) => createHash("sha256").update(text).digest("hex
 /** These have files of clients and of other programs; what `install` writes has tests of its own. */
 const FILES_OF_OTHERS = ["README.md:", "docs/acp.md:", "docs/clients.md:", "docs/langchain.md:"];
 
-it.each(inLanguage("json", "jsonc"))(
-  "is JSON, and a configuration that the server takes: $at",
-  ({ at, code }) => {
-    const parsed = parseJson(code.replaceAll(/<[^>]*>/g, digestOf));
-    if (!parsed.ok) throw new Error(`${at} is not JSON: ${parsed.place}`);
-    if (FILES_OF_OTHERS.some((name) => at.startsWith(name))) return;
-    // The folder is a default that the machine gives.
-    const { error } = ConfigSchema.safeParse({ dataDir: "/data", ...Object(parsed.value) });
-    expect(error?.issues).toBeUndefined();
-  },
-);
+it.each(inLanguage("json", "jsonc"))("is JSON that the server takes: $at", ({ at, code }) => {
+  const parsed = parseJson(code.replaceAll(/<[^>]*>/g, digestOf));
+  if (!parsed.ok) throw new Error(`${at} is not JSON: ${parsed.place}`);
+  if (FILES_OF_OTHERS.some((name) => at.startsWith(name))) return;
+  // The folder is a default that the machine gives.
+  const { error } = ConfigSchema.safeParse({ dataDir: "/data", ...Object(parsed.value) });
+  expect(error?.issues).toBeUndefined();
+});
 
 it.each(inLanguage("sh"))("is a script for a shell, of files and npm scripts that exist: $at", ({ code }) => {
   expect(spawnSync("bash", ["-n"], { input: code, encoding: "utf8" })).toMatchObject({

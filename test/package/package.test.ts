@@ -242,42 +242,39 @@ describe("the library", () => {
     expect(node([script])).toBe("true\n");
   });
 
-  it.each(["nodenext", "bundler"])(
-    "has declarations of which a strict compiler approves: %s",
-    (resolution) => {
-      const source = join(folder, "use.mts");
-      writeFileSync(
-        source,
-        `import { createCheckpointer, createDeepAgent, openDatabase, S3Backend } from "deepagent-mcp";
+  it.each(["nodenext", "bundler"])("has declarations for a strict compiler: %s", (resolution) => {
+    const source = join(folder, "use.mts");
+    writeFileSync(
+      source,
+      `import { createCheckpointer, createDeepAgent, openDatabase, S3Backend } from "deepagent-mcp";
        import { backendContract } from "deepagent-mcp/testing";
        export const agent = createDeepAgent({ model: "offline" });
        export const checkpointer = createCheckpointer(openDatabase(":memory:"));
        export { backendContract, S3Backend };
        // @ts-expect-error: it is no model
        createDeepAgent({ model: 7 });`,
-      );
-      const settings =
-        "--noEmit --strict --exactOptionalPropertyTypes --skipLibCheck false --target es2023 --types node";
-      const form = ["--module", resolution === "bundler" ? "esnext" : resolution];
-      const { stdout } = spawnSync(
-        process.execPath,
-        [
-          join(ROOT, "node_modules/typescript/bin/tsc"),
-          ...settings.split(" "),
-          ...form,
-          "--moduleResolution",
-          resolution,
-          source,
-        ],
-        { cwd: folder, encoding: "utf8" },
-      );
-      // LangChain's own declarations do not pass with exact optional properties.
-      const ours = stdout
-        .split("\n")
-        .filter((line) => /^(?:node_modules\/deepagent-mcp|use\.mts).*error TS/.test(line));
-      expect(ours).toEqual([]);
-    },
-  );
+    );
+    const settings =
+      "--noEmit --strict --exactOptionalPropertyTypes --skipLibCheck false --target es2023 --types node";
+    const form = ["--module", resolution === "bundler" ? "esnext" : resolution];
+    const { stdout } = spawnSync(
+      process.execPath,
+      [
+        join(ROOT, "node_modules/typescript/bin/tsc"),
+        ...settings.split(" "),
+        ...form,
+        "--moduleResolution",
+        resolution,
+        source,
+      ],
+      { cwd: folder, encoding: "utf8" },
+    );
+    // LangChain's own declarations do not pass with exact optional properties.
+    const ours = stdout
+      .split("\n")
+      .filter((line) => /^(?:node_modules\/deepagent-mcp|use\.mts).*error TS/.test(line));
+    expect(ours).toEqual([]);
+  });
 });
 
 // A Node that brings SQLite never loads the module: test/storage/node-driver.test.ts.

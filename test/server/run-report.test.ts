@@ -343,7 +343,7 @@ test("a goal before its first round", () => {
 });
 
 test.each(["working", "input_required", "completed"] as const)(
-  "a background run that is %s refers to the run that has its steps and questions",
+  "a %s background run names its parent",
   (status) => {
     const parent = { runId: "run_parent", agent: [{ callId: "run_1", name: "researcher" }] };
     const { message } = runReport(aView({ run: { status, parent } }), FORMS);

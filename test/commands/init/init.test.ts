@@ -76,28 +76,25 @@ const entryIn = (file: string): Entry => {
   return mcpServers.deepagent;
 };
 
-test.each([80, 40])(
-  "the greeting says what is there, what is missing and what to do next, on %i columns",
-  async (columns) => {
-    const { open, workspace } = scene();
-    const terminal = open(columns, []);
-    expect(await terminal.exited).toBe(0);
-    const lines = terminal.everything();
-    const text = lines.join("\n").replace(/\n +/g, " ");
-    expect(text).toContain("An MCP server that gives any client");
-    expect(text).toContain("✖ Model    no key of a model is set");
-    expect(text).toContain("✖ Client   not set up yet; found here: Cursor");
-    expect(text).toMatch(/[✔✖] Sandbox {2}/);
-    expect(terminal.output()).toMatch(/Next: .* init\r\n/);
-    expect(terminal.output()).not.toContain("\u001b[");
-    for (const line of terminal
-      .output()
-      .split("\r\n")
-      .filter((line) => !line.includes(BIN)))
-      expect(displayWidth(line)).toBeLessThan(columns);
-    expect(readdirSync(workspace).sort()).toEqual([".git", "deep", "notes.md"]);
-  },
-);
+test.each([80, 40])("the greeting says what is there, missing and next, on %i columns", async (columns) => {
+  const { open, workspace } = scene();
+  const terminal = open(columns, []);
+  expect(await terminal.exited).toBe(0);
+  const lines = terminal.everything();
+  const text = lines.join("\n").replace(/\n +/g, " ");
+  expect(text).toContain("An MCP server that gives any client");
+  expect(text).toContain("✖ Model    no key of a model is set");
+  expect(text).toContain("✖ Client   not set up yet; found here: Cursor");
+  expect(text).toMatch(/[✔✖] Sandbox {2}/);
+  expect(terminal.output()).toMatch(/Next: .* init\r\n/);
+  expect(terminal.output()).not.toContain("\u001b[");
+  for (const line of terminal
+    .output()
+    .split("\r\n")
+    .filter((line) => !line.includes(BIN)))
+    expect(displayWidth(line)).toBeLessThan(columns);
+  expect(readdirSync(workspace).sort()).toEqual([".git", "deep", "notes.md"]);
+});
 
 test("the greeting of a machine that is set up goes on to the first task", async () => {
   const { bin, open, env } = scene({ ANTHROPIC_API_KEY: KEY, ...(await provider()) });
@@ -111,48 +108,45 @@ test("the greeting of a machine that is set up goes on to the first task", async
   expect(terminal.output()).not.toContain(KEY);
 });
 
-test.each([80, 40])(
-  "Enter takes what was found, and nothing is written before it was shown, on %i columns",
-  async (columns) => {
-    const keychain = fakeKeychain();
-    const address = await provider();
-    const { open, cursor, workspace } = scene({ ANTHROPIC_API_KEY: KEY, ...address, PATH: keychain.path });
-    const terminal = open(columns);
-    const client = await terminal.until(/1 of 5[^]*1 {2}Cursor[^]*found here[^]*›/);
-    for (const line of client.split("\n")) expect(displayWidth(line)).toBeLessThanOrEqual(columns);
-    terminal.type("\r");
-    await terminal.until(/2 of 5[^]*Enter to use it/);
-    terminal.type("\r");
-    await terminal.until(/3 of 5[^]*1 {2}anthropic:[^]*is set[^]*›/);
-    terminal.type("1");
-    await terminal.until(/Where should ANTHROPIC_API_KEY be\s+stored\?[^]*1 {2}keychain[^]*2 {2}Cursor[^]*›/);
-    terminal.type("2");
-    await terminal.until(/4 of 5[^]*›/);
-    terminal.type("3");
-    await terminal.until(/5 of 5[^]*›/);
-    terminal.type("\r");
-    await terminal.until(/Enter to write it, q to cancel/);
-    expect(existsSync(cursor)).toBe(false);
-    terminal.type("\r");
-    await terminal.until(/Watch a demo run now\?/);
-    terminal.type("\r");
-    expect(await terminal.exited).toBe(0);
-    expect(terminal.output()).toContain("To watch it later:");
-    const { args, env } = entryIn(cursor);
-    expect(args.slice(1, 3)).toEqual(["--workspace", workspace]);
-    expect(args.slice(3)).toEqual([
-      "--model",
-      expect.stringMatching(/^anthropic:/),
-      "--approvals-execute",
-      "unsandboxed",
-    ]);
-    expect(env).toEqual({ ANTHROPIC_API_KEY: KEY, ...address });
-    expect(statSync(cursor).mode & 0o777).toBe(0o600);
-    expect(terminal.output()).toContain("All checks passed.");
-    expect(terminal.output()).not.toContain(KEY);
-    expect(keychain.secrets()).toEqual({});
-  },
-);
+test.each([80, 40])("Enter takes what was found, and writes only that, on %i columns", async (columns) => {
+  const keychain = fakeKeychain();
+  const address = await provider();
+  const { open, cursor, workspace } = scene({ ANTHROPIC_API_KEY: KEY, ...address, PATH: keychain.path });
+  const terminal = open(columns);
+  const client = await terminal.until(/1 of 5[^]*1 {2}Cursor[^]*found here[^]*›/);
+  for (const line of client.split("\n")) expect(displayWidth(line)).toBeLessThanOrEqual(columns);
+  terminal.type("\r");
+  await terminal.until(/2 of 5[^]*Enter to use it/);
+  terminal.type("\r");
+  await terminal.until(/3 of 5[^]*1 {2}anthropic:[^]*is set[^]*›/);
+  terminal.type("1");
+  await terminal.until(/Where should ANTHROPIC_API_KEY be\s+stored\?[^]*1 {2}keychain[^]*2 {2}Cursor[^]*›/);
+  terminal.type("2");
+  await terminal.until(/4 of 5[^]*›/);
+  terminal.type("3");
+  await terminal.until(/5 of 5[^]*›/);
+  terminal.type("\r");
+  await terminal.until(/Enter to write it, q to cancel/);
+  expect(existsSync(cursor)).toBe(false);
+  terminal.type("\r");
+  await terminal.until(/Watch a demo run now\?/);
+  terminal.type("\r");
+  expect(await terminal.exited).toBe(0);
+  expect(terminal.output()).toContain("To watch it later:");
+  const { args, env } = entryIn(cursor);
+  expect(args.slice(1, 3)).toEqual(["--workspace", workspace]);
+  expect(args.slice(3)).toEqual([
+    "--model",
+    expect.stringMatching(/^anthropic:/),
+    "--approvals-execute",
+    "unsandboxed",
+  ]);
+  expect(env).toEqual({ ANTHROPIC_API_KEY: KEY, ...address });
+  expect(statSync(cursor).mode & 0o777).toBe(0o600);
+  expect(terminal.output()).toContain("All checks passed.");
+  expect(terminal.output()).not.toContain(KEY);
+  expect(keychain.secrets()).toEqual({});
+});
 
 test.runIf(process.platform === "linux")(
   "a key that is typed is not shown, and goes into the keychain alone",

@@ -84,40 +84,34 @@ describe("a client's file", () => {
     ["an empty list of servers", '{ "mcpServers": {} }'],
     ["nothing but a comment", "{\n  // none yet\n}"],
     ["no text", ""],
-  ])(
-    "with %s keeps every byte of it, and has it again after uninstall",
-    { tags: "long" },
-    async (_title, text) => {
-      const file = written(CURSOR, text);
-      const { code, stdout } = await bin(["install", "cursor", ...READY, project]);
-      expect({ code, stdout }).toEqual({
-        code: 0,
-        stdout: expect.stringContaining("All checks passed."),
-      });
-      const { deepagent } = valueOf(file)["mcpServers"] ?? {};
-      expect(deepagent).toEqual({
-        command: process.execPath,
-        args: [BIN, "--workspace", project, "--model", "offline"],
-      });
-      const now = readFileSync(file, "utf8");
-      for (const line of text.split("\n").filter((line) => /keep|mine|theme|none yet/.test(line)))
-        expect(now).toContain(
-          line
-            .replace(/\{ *\}$/, "")
-            .trim()
-            .slice(0, 12),
-        );
-
-      expect((await bin(["install", "cursor", ...READY, project])).stdout).toContain(
-        "already has this server",
+  ])("with %s has every byte of it again after uninstall", { tags: "long" }, async (_title, text) => {
+    const file = written(CURSOR, text);
+    const { code, stdout } = await bin(["install", "cursor", ...READY, project]);
+    expect({ code, stdout }).toEqual({
+      code: 0,
+      stdout: expect.stringContaining("All checks passed."),
+    });
+    const { deepagent } = valueOf(file)["mcpServers"] ?? {};
+    expect(deepagent).toEqual({
+      command: process.execPath,
+      args: [BIN, "--workspace", project, "--model", "offline"],
+    });
+    const now = readFileSync(file, "utf8");
+    for (const line of text.split("\n").filter((line) => /keep|mine|theme|none yet/.test(line)))
+      expect(now).toContain(
+        line
+          .replace(/\{ *\}$/, "")
+          .trim()
+          .slice(0, 12),
       );
-      expect(readFileSync(file, "utf8")).toBe(now);
-      expect(await bin(["uninstall", "cursor"])).toMatchObject({ code: 0, stderr: "" });
-      expect(readFileSync(file, "utf8")).toBe(text);
-      expect((await bin(["uninstall", "cursor"])).stdout).toContain("does not have this server");
-      expect(readdirSync(dirname(file))).toEqual(["mcp.json"]);
-    },
-  );
+
+    expect((await bin(["install", "cursor", ...READY, project])).stdout).toContain("already has this server");
+    expect(readFileSync(file, "utf8")).toBe(now);
+    expect(await bin(["uninstall", "cursor"])).toMatchObject({ code: 0, stderr: "" });
+    expect(readFileSync(file, "utf8")).toBe(text);
+    expect((await bin(["uninstall", "cursor"])).stdout).toContain("does not have this server");
+    expect(readdirSync(dirname(file))).toEqual(["mcp.json"]);
+  });
 
   it("that did not exist is gone again after uninstall", async () => {
     await bin(["install", "cursor", ...READY, project]);
@@ -368,53 +362,45 @@ describe("deepagent-mcp install", () => {
     expect(stderr).toContain("Cursor is configured, but the server can't start a run yet");
   });
 
-  it(
-    "asks for what is missing at a terminal, and leaves nothing behind at Ctrl-C",
-    {
-      tags: "python3",
-    },
-    async () => {
-      const { OPENAI_BASE_URL: url } = await provider("openai");
-      const open = (client: string) =>
-        openTerminal([process.execPath, BIN, "install", client], {
-          columns: 80,
-          rows: 50,
-          cwd: project,
-          env: { PATH: process.env["PATH"], HOME: home, OPENAI_BASE_URL: url },
-        });
-      const left = open("windsurf");
-      await left.until(/Enter to use it/);
-      left.type("\r");
-      await left.until(/Which model should the agent use[^]*›/);
-      left.type("\u0003");
-      expect(await left.exited).toBe(1);
-      expect(left.output()).toContain("Nothing was written.");
-      expect(existsSync(join(home, ".codeium"))).toBe(false);
-
-      const terminal = open("cursor");
-      await terminal.until(/Enter to use it/);
-      terminal.type("\r");
-      await terminal.until(/Which model should the agent use[^]*openai:[^]*›/);
-      terminal.type("2");
-      await terminal.until(/OPENAI_API_KEY \(not shown\)/);
-      terminal.type(`${WIRE_KEY}\r`);
-      expect(await terminal.exited).toBe(0);
-      expect(terminal.output()).toContain("All checks passed.");
-      expect(terminal.output()).not.toContain(WIRE_KEY);
-      expect(valueOf(join(home, CURSOR))["mcpServers"]).toMatchObject({
-        deepagent: {
-          args: [BIN, "--workspace", project, "--model", expect.stringMatching(/^openai:/)],
-          env: { OPENAI_API_KEY: WIRE_KEY, OPENAI_BASE_URL: url },
-        },
+  it("asks for what is missing, and leaves nothing behind at Ctrl-C", { tags: "python3" }, async () => {
+    const { OPENAI_BASE_URL: url } = await provider("openai");
+    const open = (client: string) =>
+      openTerminal([process.execPath, BIN, "install", client], {
+        columns: 80,
+        rows: 50,
+        cwd: project,
+        env: { PATH: process.env["PATH"], HOME: home, OPENAI_BASE_URL: url },
       });
-    },
-  );
+    const left = open("windsurf");
+    await left.until(/Enter to use it/);
+    left.type("\r");
+    await left.until(/Which model should the agent use[^]*›/);
+    left.type("\u0003");
+    expect(await left.exited).toBe(1);
+    expect(left.output()).toContain("Nothing was written.");
+    expect(existsSync(join(home, ".codeium"))).toBe(false);
+
+    const terminal = open("cursor");
+    await terminal.until(/Enter to use it/);
+    terminal.type("\r");
+    await terminal.until(/Which model should the agent use[^]*openai:[^]*›/);
+    terminal.type("2");
+    await terminal.until(/OPENAI_API_KEY \(not shown\)/);
+    terminal.type(`${WIRE_KEY}\r`);
+    expect(await terminal.exited).toBe(0);
+    expect(terminal.output()).toContain("All checks passed.");
+    expect(terminal.output()).not.toContain(WIRE_KEY);
+    expect(valueOf(join(home, CURSOR))["mcpServers"]).toMatchObject({
+      deepagent: {
+        args: [BIN, "--workspace", project, "--model", expect.stringMatching(/^openai:/)],
+        env: { OPENAI_API_KEY: WIRE_KEY, OPENAI_BASE_URL: url },
+      },
+    });
+  });
 
   it(
-    "asks for no key that nothing could keep, and lets the project's file refer to it",
-    {
-      tags: "python3",
-    },
+    "asks for no key that nothing could keep, and refers to it in the project",
+    { tags: "python3" },
     async () => {
       const terminal = openTerminal([process.execPath, BIN, "install", "cursor", "--project"], {
         columns: 80,

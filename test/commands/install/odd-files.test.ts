@@ -93,15 +93,12 @@ describe("blocks that install made", () => {
     ["vscode", "{\n}\n", "{\n}\n", '{\n  "servers": {\n  },\n  "inputs": [\n  ]\n}\n'],
     ["opencode", '{\n  "mcp": {\n  }\n}\n', '{\n  "mcp": {\n  }\n}\n', '{\n  "mcp": {\n  }\n}\n'],
     ["goose", "a: 1\n", "a: 1\n", "a: 1\nextensions: {}\n"],
-  ])(
-    "go from the file of %s with the server; without the file %j they stay",
-    (name, before, known, unknown) => {
-      const client = clientOf(name);
-      const text = installed(before, client);
-      expect(uninstalled(text, client, before)).toBe(known);
-      expect(uninstalled(text, client)).toBe(unknown);
-    },
-  );
+  ])("of %s go with the server; without the file %j they stay", (name, before, known, unknown) => {
+    const client = clientOf(name);
+    const text = installed(before, client);
+    expect(uninstalled(text, client, before)).toBe(known);
+    expect(uninstalled(text, client)).toBe(unknown);
+  });
 
   it("stay if somebody put something into them", () => {
     const client = clientOf("cursor");

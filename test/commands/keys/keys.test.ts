@@ -104,7 +104,7 @@ onLinux.each([
 });
 
 onLinux.each([[["list"]], [["set", "XAI_API_KEY"]], [["forget", "XAI_API_KEY"]]])(
-  "%j without a keychain says which other places there are",
+  "%j without a keychain names other places",
   async (args) => {
     const keychain = fakeKeychain();
     const without: Record<string, string>[] = [{ PATH: "/nowhere" }, { KEYCHAIN_FAILS: "1" }];

@@ -104,7 +104,7 @@ test("a list has local times and full ids in a pipe", async () => {
 });
 
 test.each([["runs", "list"], ["run", "list every TODO", "--yes"], ["--help"]])(
-  "%s %s ends quietly when nobody reads what it prints",
+  "%s %s ends quietly without a reader",
   async (...words) => {
     const home = terminalHome();
     await waitingRun(home);

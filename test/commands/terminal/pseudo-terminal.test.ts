@@ -11,68 +11,62 @@ import { delegate, gate, play } from "./scene.ts";
 const EMOJI = ["👩‍👩‍👧 family", "🇩🇪 flag", "👍🏽 thumb", "1️⃣ key", "漢字 words", "한 e\u0301 marks"];
 const AGENTS = Array.from({ length: 12 }, (_, index) => `${EMOJI[index % 6]} ${index + 1}. Then report.`);
 
-test.each([40, 100])(
-  "twelve agents are named, and those that wait are told, on %i columns",
-  async (columns) => {
-    const { open, opened } = gate();
-    const terminal = await play({
-      columns,
-      rows: 60,
-      args: ["run", "Compare everything"],
-      main: [delegate(AGENTS), { text: "All compared." }],
-      subagent: () => opened.then(() => ({ text: "Compared." })),
-    });
-    const working = await terminal.until(/8 of 12 agents at work, 4 waiting/);
-    const lines = working.split("\n");
-    for (const line of lines) expect(displayWidth(line)).toBeLessThanOrEqual(columns);
-    expect(working).not.toContain("general-purpose");
-    expect(lines.filter((line) => /[├└]─ ◌ .*waits/.test(line))).toHaveLength(4);
-    expect(lines.filter((line) => /[├└]─ [⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] /.test(line))).toHaveLength(8);
-    for (const width of [35, columns, 60, 40]) {
-      await terminal.resize(width, 60);
-      // The row below the first agent is the second one, and above it is nothing left.
-      await terminal.until(/^[^\n]*family 1[^\n]*\n[^\n]*flag 2 [^]*8 of 12 agents at work/);
-    }
-    open();
-    await terminal.until(/All compared\./);
-    // Nothing of an earlier picture is left over.
-    const all = terminal.everything().join("\n");
-    expect(all.match(/family 1 /g)).toHaveLength(1);
-    await terminal.until(/Next task/);
-    terminal.type("\r");
-    expect(await terminal.exited).toBe(0);
-  },
-);
+test.each([40, 100])("twelve agents are named, and those that wait, on %i columns", async (columns) => {
+  const { open, opened } = gate();
+  const terminal = await play({
+    columns,
+    rows: 60,
+    args: ["run", "Compare everything"],
+    main: [delegate(AGENTS), { text: "All compared." }],
+    subagent: () => opened.then(() => ({ text: "Compared." })),
+  });
+  const working = await terminal.until(/8 of 12 agents at work, 4 waiting/);
+  const lines = working.split("\n");
+  for (const line of lines) expect(displayWidth(line)).toBeLessThanOrEqual(columns);
+  expect(working).not.toContain("general-purpose");
+  expect(lines.filter((line) => /[├└]─ ◌ .*waits/.test(line))).toHaveLength(4);
+  expect(lines.filter((line) => /[├└]─ [⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] /.test(line))).toHaveLength(8);
+  for (const width of [35, columns, 60, 40]) {
+    await terminal.resize(width, 60);
+    // The row below the first agent is the second one, and above it is nothing left.
+    await terminal.until(/^[^\n]*family 1[^\n]*\n[^\n]*flag 2 [^]*8 of 12 agents at work/);
+  }
+  open();
+  await terminal.until(/All compared\./);
+  // Nothing of an earlier picture is left over.
+  const all = terminal.everything().join("\n");
+  expect(all.match(/family 1 /g)).toHaveLength(1);
+  await terminal.until(/Next task/);
+  terminal.type("\r");
+  expect(await terminal.exited).toBe(0);
+});
 
-test.each([40, 100])(
-  "a hundred agents take no more lines than the terminal has, on %i columns",
-  async (columns) => {
-    const names = Array.from({ length: 100 }, (_, index) => `${EMOJI[index % 6]} ${index + 1}`);
-    const { open, opened } = gate();
-    let done = 0;
-    const terminal = await play({
-      columns,
-      rows: 20,
-      args: ["run", "Compare everything"],
-      main: [delegate(names), { text: "All compared." }],
-      subagent: async () => {
-        done += 1;
-        if (done > 87) await opened;
-        return { text: "Compared." };
-      },
-    });
-    const working = await terminal.until(/87 finished[^]*8 of 100 agents at work, 5 waiting/);
-    const lines = working.split("\n");
-    expect(lines.filter((line) => /[├└]─ [⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] /.test(line))).toHaveLength(8);
-    expect(working).toMatch(/◌ .* waits, +number 1|◌ .* waits, …/);
-    expect(terminal.everything()).toHaveLength(lines.length);
-    for (const line of lines) expect(displayWidth(line)).toBeLessThan(columns);
-    open();
-    await terminal.until(/All compared\.[^]*Next task/);
-    terminal.type("\r");
-    expect(await terminal.exited).toBe(0);
-  },
-);
+test.each([40, 100])("a hundred agents fit in the lines there are, on %i columns", async (columns) => {
+  const names = Array.from({ length: 100 }, (_, index) => `${EMOJI[index % 6]} ${index + 1}`);
+  const { open, opened } = gate();
+  let done = 0;
+  const terminal = await play({
+    columns,
+    rows: 20,
+    args: ["run", "Compare everything"],
+    main: [delegate(names), { text: "All compared." }],
+    subagent: async () => {
+      done += 1;
+      if (done > 87) await opened;
+      return { text: "Compared." };
+    },
+  });
+  const working = await terminal.until(/87 finished[^]*8 of 100 agents at work, 5 waiting/);
+  const lines = working.split("\n");
+  expect(lines.filter((line) => /[├└]─ [⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] /.test(line))).toHaveLength(8);
+  expect(working).toMatch(/◌ .* waits, +number 1|◌ .* waits, …/);
+  expect(terminal.everything()).toHaveLength(lines.length);
+  for (const line of lines) expect(displayWidth(line)).toBeLessThan(columns);
+  open();
+  await terminal.until(/All compared\.[^]*Next task/);
+  terminal.type("\r");
+  expect(await terminal.exited).toBe(0);
+});
 
 test("the words of the agent are seen while it writes them, on one line", async () => {
   const { open, opened } = gate();

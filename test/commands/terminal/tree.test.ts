@@ -131,24 +131,19 @@ describe("renderTree", () => {
     expect(marksOf(shown({ agents: agents.slice(0, 8) }, { width: 100, height: 40 }))).toBe("✔✔◌◌◌⠋⠋⠋");
   });
 
-  it.each([40, 100])(
-    "shows of a hundred agents what matters in as many lines as there are, on %i columns",
-    (width) => {
-      const agents = agentsOf({ completed: 87, queued: 20, working: 8, failed: 12, asking: 1 });
-      const lines = shown({ agents, todos: [] }, { width, height: 16 });
-      expect(lines).toHaveLength(16);
-      expect(marksOf(lines)).toBe("?✖✖✖⠋⠋⠋⠋⠋⠋⠋◌");
-      expect(lines[11]).toMatch(/◌ queued 0 👩‍👩‍👧 +waits, number/);
-      expect(lines[12]).toMatch(/^ {2}… 9 more failed · 1 more at work · /);
-      if (width === 100) expect(lines[12]).toMatch(/ · 19 more in line · 87 finished$/);
-      for (const line of lines) expect(displayWidth(line)).toBeLessThan(width);
-      // The steps stand below each other, whatever is in the titles.
-      const columns = lines
-        .slice(4, 11)
-        .map((line) => displayWidth(line.slice(0, line.indexOf("read_file"))));
-      expect(new Set(columns).size).toBe(1);
-    },
-  );
+  it.each([40, 100])("shows what matters of a hundred agents, on %i columns", (width) => {
+    const agents = agentsOf({ completed: 87, queued: 20, working: 8, failed: 12, asking: 1 });
+    const lines = shown({ agents, todos: [] }, { width, height: 16 });
+    expect(lines).toHaveLength(16);
+    expect(marksOf(lines)).toBe("?✖✖✖⠋⠋⠋⠋⠋⠋⠋◌");
+    expect(lines[11]).toMatch(/◌ queued 0 👩‍👩‍👧 +waits, number/);
+    expect(lines[12]).toMatch(/^ {2}… 9 more failed · 1 more at work · /);
+    if (width === 100) expect(lines[12]).toMatch(/ · 19 more in line · 87 finished$/);
+    for (const line of lines) expect(displayWidth(line)).toBeLessThan(width);
+    // The steps stand below each other, whatever is in the titles.
+    const columns = lines.slice(4, 11).map((line) => displayWidth(line.slice(0, line.indexOf("read_file"))));
+    expect(new Set(columns).size).toBe(1);
+  });
 
   it("draws every agent below the one that started it", () => {
     const nested = (ids: string[]) => ({

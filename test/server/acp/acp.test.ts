@@ -121,29 +121,25 @@ test("a killed agent continues its run when the session is loaded again, and ask
   expect(sessions).toHaveLength(1);
 });
 
-test(
-  "a cancelled prompt cancels its run, and a rejected call is shown as failed",
-  { tags: "long" },
-  async () => {
-    const { cwd, open } = newPlace();
-    const editor = await open();
-    const sessionId = await begin(editor, cwd);
-    const prompted = ask(editor, sessionId, TASK);
-    await editor.until(() => editor.asked.length > 0);
-    await editor.agent.notify(session.cancel, { sessionId });
-    expect(await prompted).toEqual({ stopReason: "cancelled" });
+test("a cancelled prompt cancels its run, and a rejected call has failed", { tags: "long" }, async () => {
+  const { cwd, open } = newPlace();
+  const editor = await open();
+  const sessionId = await begin(editor, cwd);
+  const prompted = ask(editor, sessionId, TASK);
+  await editor.until(() => editor.asked.length > 0);
+  await editor.agent.notify(session.cancel, { sessionId });
+  expect(await prompted).toEqual({ stopReason: "cancelled" });
 
-    const rejecting = await open({
-      permission: async () => ({ outcome: { outcome: "selected", optionId: "reject" } }),
-    });
-    const other = await begin(rejecting, cwd);
-    expect(await ask(rejecting, other, TASK)).toEqual({ stopReason: "end_turn" });
-    const [asked] = rejecting.asked;
-    expect(rejecting.updates).toContainEqual(
-      expect.objectContaining({ toolCallId: asked?.toolCall.toolCallId, status: "failed" }),
-    );
-  },
-);
+  const rejecting = await open({
+    permission: async () => ({ outcome: { outcome: "selected", optionId: "reject" } }),
+  });
+  const other = await begin(rejecting, cwd);
+  expect(await ask(rejecting, other, TASK)).toEqual({ stopReason: "end_turn" });
+  const [asked] = rejecting.asked;
+  expect(rejecting.updates).toContainEqual(
+    expect.objectContaining({ toolCallId: asked?.toolCall.toolCallId, status: "failed" }),
+  );
+});
 
 test("a decision in another place takes the question of the editor back", { tags: "long" }, async () => {
   const { cwd, env, open } = newPlace();
@@ -198,32 +194,26 @@ test("without forms a question ends the turn, and the next message answers it", 
   await editor.until(() => saidBy(editor.updates).endsWith("The person answered: green"));
 });
 
-test(
-  "agents use the MCP servers of the editor, also of a loaded session, and ask before they write there",
-  { tags: "long" },
-  async () => {
-    const toy = await toyServer();
-    const { workspace, env } = await openHome({
-      think: play({
-        store: [{ toolCalls: [{ id: "c1", name: "my-toy__store", args: { word: "ebb" } }] }, lastAnswer],
-      }),
-    });
-    const servers: McpServer[] = [
-      { name: "my toy", command: toy.command ?? "", args: [...toy.args], env: [] },
-    ];
-    const first = await startEditor({ env });
-    const { sessionId } = await first.agent.request(session.new, { cwd: workspace, mcpServers: servers });
-    ask(first, sessionId, "store").catch(() => undefined);
-    await first.until(() => first.asked.length > 0);
-    await first.kill();
-    expect(toy.effects()).toEqual([]);
+test("agents use the MCP servers of the editor, and ask before they write", { tags: "long" }, async () => {
+  const toy = await toyServer();
+  const { workspace, env } = await openHome({
+    think: play({
+      store: [{ toolCalls: [{ id: "c1", name: "my-toy__store", args: { word: "ebb" } }] }, lastAnswer],
+    }),
+  });
+  const servers: McpServer[] = [{ name: "my toy", command: toy.command ?? "", args: [...toy.args], env: [] }];
+  const first = await startEditor({ env });
+  const { sessionId } = await first.agent.request(session.new, { cwd: workspace, mcpServers: servers });
+  ask(first, sessionId, "store").catch(() => undefined);
+  await first.until(() => first.asked.length > 0);
+  await first.kill();
+  expect(toy.effects()).toEqual([]);
 
-    const second = await startEditor({ env, permission: allow });
-    await second.agent.request(session.load, { sessionId, cwd: workspace, mcpServers: servers });
-    await second.until(() => saidBy(second.updates).includes("stored ebb"));
-    expect(toy.effects()).toEqual(["ebb"]);
-  },
-);
+  const second = await startEditor({ env, permission: allow });
+  await second.agent.request(session.load, { sessionId, cwd: workspace, mcpServers: servers });
+  await second.until(() => saidBy(second.updates).includes("stored ebb"));
+  expect(toy.effects()).toEqual(["ebb"]);
+});
 
 test("a failed run is an error with its reason", async () => {
   const { workspace, env } = await openHome({ think: play({}) });

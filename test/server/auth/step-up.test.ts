@@ -100,25 +100,22 @@ test("who needs no token needs no scope, and what is no request needs none", () 
   }
 });
 
-test.each(SCOPES)(
-  "what passes with the scope %s is not refused further in for want of one",
-  async (scope) => {
-    const service = plainRuns();
-    const config = { approvals: { allowModelAnswers: true } };
-    const deps = depsFor(async () => scopedRuns(service, holder(scope)), { config });
-    const client = await connect(deps, { kind: "v1" });
-    for (const [message, needed] of REQUESTS) {
-      const { name, arguments: args } = message.params as { name: string; arguments: Params };
-      if (message.method !== "tools/call" || message.params["inputResponses"] !== undefined) continue;
-      if (!SERVER_TOOLS.some((known) => known.name === name)) continue;
-      const { text } = await client.call(name, args);
-      expect([name, text.includes("does not have the scope")]).toEqual([
-        name,
-        !needed.includes(scope) && needed.length > 0,
-      ]);
-    }
-  },
-);
+test.each(SCOPES)("what passes with the scope %s is not refused further in", async (scope) => {
+  const service = plainRuns();
+  const config = { approvals: { allowModelAnswers: true } };
+  const deps = depsFor(async () => scopedRuns(service, holder(scope)), { config });
+  const client = await connect(deps, { kind: "v1" });
+  for (const [message, needed] of REQUESTS) {
+    const { name, arguments: args } = message.params as { name: string; arguments: Params };
+    if (message.method !== "tools/call" || message.params["inputResponses"] !== undefined) continue;
+    if (!SERVER_TOOLS.some((known) => known.name === name)) continue;
+    const { text } = await client.call(name, args);
+    expect([name, text.includes("does not have the scope")]).toEqual([
+      name,
+      !needed.includes(scope) && needed.length > 0,
+    ]);
+  }
+});
 
 describe.each(["2025-11-25", "2026-07-28"] as const)("over HTTP in %s", (revision) => {
   test("a missing scope is 403 with the way to a token that has it", async () => {

@@ -47,61 +47,52 @@ test.each(CLIENT_KINDS)("%s: an approved call runs once, in the run that the cal
   expect(await service.list(ME, { limit: 9 })).toHaveLength(1);
 });
 
-test.each(CLIENT_KINDS)(
-  "%s: a rejected call does not run, its sibling does, the agent goes on",
-  async (kind) => {
-    const { service, notes } = approvalRuns(note("a"), note("b"));
-    const { forms, answer } = person(
-      ({ message }) => (message.includes('"a"') ? reject : approve),
-      ({ message }) => (message.includes('"a"') ? reject : approve),
-    );
-    const client = await connect(depsFor(service), { kind, person: answer });
-    const { structured } = await client.call("run_deep_agent", { task: "note a and b" });
-    expect(structured).toMatchObject({ status: "completed", answer: "no, thanks; noted b" });
-    expect(notes).toEqual(["b"]);
-    expect(forms).toHaveLength(2);
-  },
-);
+test.each(CLIENT_KINDS)("%s: a rejected call does not run, its sibling does", async (kind) => {
+  const { service, notes } = approvalRuns(note("a"), note("b"));
+  const { forms, answer } = person(
+    ({ message }) => (message.includes('"a"') ? reject : approve),
+    ({ message }) => (message.includes('"a"') ? reject : approve),
+  );
+  const client = await connect(depsFor(service), { kind, person: answer });
+  const { structured } = await client.call("run_deep_agent", { task: "note a and b" });
+  expect(structured).toMatchObject({ status: "completed", answer: "no, thanks; noted b" });
+  expect(notes).toEqual(["b"]);
+  expect(forms).toHaveLength(2);
+});
 
-test.each(CLIENT_KINDS)(
-  "%s: an edit runs the changed arguments; what cannot be run is asked again",
-  async (kind) => {
-    const { service, notes } = approvalRuns(note("a"));
-    const edit = (edited: string) =>
-      always({ action: "accept", content: { decision: "edit", edited_args: edited } });
-    const { forms, answer } = person(
-      edit("{ text"),
-      edit('{"txet":"b"}'),
-      edit(JSON.stringify({ text: "far more than twenty characters" })),
-      edit('{"text":"b"}'),
-    );
-    const client = await connect(depsFor(service), { kind, person: answer });
-    const { structured } = await client.call("run_deep_agent", { task: "note a" });
-    expect(structured).toMatchObject({ status: "completed" });
-    expect(notes).toEqual(["b"]);
-    expect(forms[1]?.message).toContain("not valid JSON");
-    expect(forms[2]?.message).toMatch(/text/);
-    expect(forms[3]?.message).toMatch(/text/);
-  },
-);
+test.each(CLIENT_KINDS)("%s: an edit runs, and is asked again if it cannot run", async (kind) => {
+  const { service, notes } = approvalRuns(note("a"));
+  const edit = (edited: string) =>
+    always({ action: "accept", content: { decision: "edit", edited_args: edited } });
+  const { forms, answer } = person(
+    edit("{ text"),
+    edit('{"txet":"b"}'),
+    edit(JSON.stringify({ text: "far more than twenty characters" })),
+    edit('{"text":"b"}'),
+  );
+  const client = await connect(depsFor(service), { kind, person: answer });
+  const { structured } = await client.call("run_deep_agent", { task: "note a" });
+  expect(structured).toMatchObject({ status: "completed" });
+  expect(notes).toEqual(["b"]);
+  expect(forms[1]?.message).toContain("not valid JSON");
+  expect(forms[2]?.message).toMatch(/text/);
+  expect(forms[3]?.message).toMatch(/text/);
+});
 
-test.each(CLIENT_KINDS)(
-  "%s: a closed form leaves the approval open, and the next check asks again",
-  async (kind) => {
-    const { service, notes } = approvalRuns(note("a"));
-    const { forms, answer } = person(always({ action: "cancel" }), always(approve));
-    const client = await connect(depsFor(service), { kind, person: answer });
-    const first = await client.call("run_deep_agent", { task: "note a" });
-    expect(first).toMatchObject({ isError: false, structured: { status: "input_required" } });
-    expect(first.structured["approvals"]).toMatchObject([{ tool: "note" }]);
-    expect(forms).toHaveLength(1);
-    const id = String(first.structured["run_id"]);
-    await client.call("check_deep_agent", { run_id: id });
-    await reach(service, id, "completed");
-    expect(notes).toEqual(["a"]);
-    expect(forms).toHaveLength(2);
-  },
-);
+test.each(CLIENT_KINDS)("%s: a closed form is asked again by the next check", async (kind) => {
+  const { service, notes } = approvalRuns(note("a"));
+  const { forms, answer } = person(always({ action: "cancel" }), always(approve));
+  const client = await connect(depsFor(service), { kind, person: answer });
+  const first = await client.call("run_deep_agent", { task: "note a" });
+  expect(first).toMatchObject({ isError: false, structured: { status: "input_required" } });
+  expect(first.structured["approvals"]).toMatchObject([{ tool: "note" }]);
+  expect(forms).toHaveLength(1);
+  const id = String(first.structured["run_id"]);
+  await client.call("check_deep_agent", { run_id: id });
+  await reach(service, id, "completed");
+  expect(notes).toEqual(["a"]);
+  expect(forms).toHaveLength(2);
+});
 
 test.each(CLIENT_KINDS)("%s: a decline rejects when a person had the time to read", async (kind) => {
   const { clock, turn } = turnable();
@@ -178,20 +169,17 @@ async function tooLate(kind: ClientKind, over: "memory" | "http") {
   return { service, client, notes, forms, answer, file, id: String(structured["run_id"]) };
 }
 
-test.each(["memory", "http"] as const)(
-  "2025 era, %s: a form that outlives the window of its call counts when it is answered",
-  async (over) => {
-    for (const kind of ["v1", "v2-legacy"] as const) {
-      const { service, notes, forms, answer, id } = await tooLate(kind, over);
-      expect(notes).toEqual([]);
-      answer(approve);
-      const { approvals } = await reach(service, id, "completed");
-      expect(approvals).toMatchObject([{ status: "approved", decidedBy: "elicitation" }]);
-      expect(notes).toEqual(["a"]);
-      expect(forms).toHaveLength(1);
-    }
-  },
-);
+test.each(["memory", "http"] as const)("2025 era, %s: a form that outlives its call counts", async (over) => {
+  for (const kind of ["v1", "v2-legacy"] as const) {
+    const { service, notes, forms, answer, id } = await tooLate(kind, over);
+    expect(notes).toEqual([]);
+    answer(approve);
+    const { approvals } = await reach(service, id, "completed");
+    expect(approvals).toMatchObject([{ status: "approved", decidedBy: "elicitation" }]);
+    expect(notes).toEqual(["a"]);
+    expect(forms).toHaveLength(1);
+  }
+});
 
 test("2025 era: a later call waits for the form that is open, and shows no second one", async () => {
   const { client, notes, forms, answer, id } = await tooLate("v1", "memory");
@@ -226,22 +214,19 @@ test("2025 era: an answer that comes too late to be asked for again is refused, 
   expect((await service.view(ME, id))?.run.status).toBe("input_required");
 });
 
-test.each(["codex-mcp-client", "test-client"])(
-  "2025 era: %s, said to stop its clock for forms, is waited for until the form is answered",
-  async (name) => {
-    const { service, notes } = approvalRuns(note("a"));
-    const known = name === "codex-mcp-client" ? {} : { [name]: { pausesForForms: true } };
-    const deps = depsFor(service, { config: { delivery: { window: 1, clients: known } } });
-    const person = async (): Promise<FormAnswer> => {
-      await delay(2500);
-      return approve;
-    };
-    const client = await connect(deps, { kind: "v1", name, person });
-    const { structured } = await client.call("run_deep_agent", { task: "note a" });
-    expect(structured).toMatchObject({ status: "completed", answer: "noted a" });
-    expect(notes).toEqual(["a"]);
-  },
-);
+test.each(["codex-mcp-client", "test-client"])("2025 era: %s stops its clock for forms", async (name) => {
+  const { service, notes } = approvalRuns(note("a"));
+  const known = name === "codex-mcp-client" ? {} : { [name]: { pausesForForms: true } };
+  const deps = depsFor(service, { config: { delivery: { window: 1, clients: known } } });
+  const person = async (): Promise<FormAnswer> => {
+    await delay(2500);
+    return approve;
+  };
+  const client = await connect(deps, { kind: "v1", name, person });
+  const { structured } = await client.call("run_deep_agent", { task: "note a" });
+  expect(structured).toMatchObject({ status: "completed", answer: "noted a" });
+  expect(notes).toEqual(["a"]);
+});
 
 test("2025 era: a decision made elsewhere takes the open form back and the call goes on", async () => {
   const { service, notes } = approvalRuns(note("a"));

@@ -50,45 +50,39 @@ test.each(CLIENT_KINDS)("%s: the person decides on the page that the client open
   if (kind !== "v2-modern") expect(client.completed).toEqual(pages.map(({ elicitationId }) => elicitationId));
 });
 
-test.each(CLIENT_KINDS)(
-  "%s: opening the page approves nothing, whatever the client says with it",
-  async (kind) => {
-    const { service, notes } = approvalRuns(note("a"));
-    const { pages, browser } = browsing(() => ({ action: "accept", content: { decision: "approve" } }));
-    const client = await connect(withPage(service, BRIEFLY), { kind, browser });
-    const result = await client.call("run_deep_agent", { task: "note a" });
-    expect(result).toMatchObject({ isError: false, structured: { status: "input_required" } });
-    expect(result.text).toContain("it opens the page for them");
-    // The address is for the client alone.
-    expect(JSON.stringify(result.raw)).not.toContain("/open#");
-    expect(pages).toHaveLength(1);
-    expect(notes).toEqual([]);
-    const id = String(result.structured["run_id"]);
-    await press(pages[0]?.url ?? "", "reject");
-    expect((await reach(service, id, "completed")).approvals).toMatchObject([{ status: "rejected" }]);
-  },
-);
+test.each(CLIENT_KINDS)("%s: opening the page approves nothing", async (kind) => {
+  const { service, notes } = approvalRuns(note("a"));
+  const { pages, browser } = browsing(() => ({ action: "accept", content: { decision: "approve" } }));
+  const client = await connect(withPage(service, BRIEFLY), { kind, browser });
+  const result = await client.call("run_deep_agent", { task: "note a" });
+  expect(result).toMatchObject({ isError: false, structured: { status: "input_required" } });
+  expect(result.text).toContain("it opens the page for them");
+  // The address is for the client alone.
+  expect(JSON.stringify(result.raw)).not.toContain("/open#");
+  expect(pages).toHaveLength(1);
+  expect(notes).toEqual([]);
+  const id = String(result.structured["run_id"]);
+  await press(pages[0]?.url ?? "", "reject");
+  expect((await reach(service, id, "completed")).approvals).toMatchObject([{ status: "rejected" }]);
+});
 
-test.each(CLIENT_KINDS)(
-  "%s: a page that is not opened leaves the approval open; a check asks again",
-  async (kind) => {
-    const { service, notes } = approvalRuns(note("a"));
-    const answers: FormAnswer["action"][] = ["decline", "accept"];
-    const { pages, browser } = browsing(async ({ url }) => {
-      const action = answers[pages.length - 1] ?? "cancel";
-      if (action === "accept") await press(url, "approve");
-      return { action };
-    });
-    const client = await connect(withPage(service), { kind, browser });
-    const { structured } = await client.call("run_deep_agent", { task: "note a" });
-    expect(structured).toMatchObject({ status: "input_required" });
-    const id = String(structured["run_id"]);
-    await client.call("check_deep_agent", { run_id: id });
-    await reach(service, id, "completed");
-    expect(notes).toEqual(["a"]);
-    expect(new Set(pages.map(({ url }) => url)).size).toBe(2);
-  },
-);
+test.each(CLIENT_KINDS)("%s: a page that is not opened is asked again by a check", async (kind) => {
+  const { service, notes } = approvalRuns(note("a"));
+  const answers: FormAnswer["action"][] = ["decline", "accept"];
+  const { pages, browser } = browsing(async ({ url }) => {
+    const action = answers[pages.length - 1] ?? "cancel";
+    if (action === "accept") await press(url, "approve");
+    return { action };
+  });
+  const client = await connect(withPage(service), { kind, browser });
+  const { structured } = await client.call("run_deep_agent", { task: "note a" });
+  expect(structured).toMatchObject({ status: "input_required" });
+  const id = String(structured["run_id"]);
+  await client.call("check_deep_agent", { run_id: id });
+  await reach(service, id, "completed");
+  expect(notes).toEqual(["a"]);
+  expect(new Set(pages.map(({ url }) => url)).size).toBe(2);
+});
 
 test.each(CLIENT_KINDS)("%s: where no page can be served the call gives a handle", async (kind) => {
   const { service } = approvalRuns(note("a"));
@@ -106,31 +100,28 @@ test.each(CLIENT_KINDS)("%s: where no page can be served the call gives a handle
 
 const failing = (): Promise<never> => Promise.reject(new Error("no port"));
 
-test.each(["form", "page"] as const)(
-  "clients that can do both are asked by %s, as configured",
-  async (ask) => {
-    for (const kind of CLIENT_KINDS) {
-      const { service, notes } = approvalRuns(note("a"));
-      const forms: string[] = [];
-      const person = ({ message }: { message: string }): FormAnswer => {
-        forms.push(message);
-        return { action: "accept", content: { decision: "approve" } };
-      };
-      const { pages, browser } = browsing(async ({ url }) => {
-        await press(url, "approve");
-        return OPENED;
-      });
-      const client = await connect(withPage(service, { config: { delivery: { ask } } }), {
-        kind,
-        person,
-        browser,
-      });
-      await client.call("run_deep_agent", { task: "note a" });
-      expect(notes).toEqual(["a"]);
-      expect([forms.length, pages.length]).toEqual(ask === "form" ? [1, 0] : [0, 1]);
-    }
-  },
-);
+test.each(["form", "page"] as const)("clients of both are asked by %s, as configured", async (ask) => {
+  for (const kind of CLIENT_KINDS) {
+    const { service, notes } = approvalRuns(note("a"));
+    const forms: string[] = [];
+    const person = ({ message }: { message: string }): FormAnswer => {
+      forms.push(message);
+      return { action: "accept", content: { decision: "approve" } };
+    };
+    const { pages, browser } = browsing(async ({ url }) => {
+      await press(url, "approve");
+      return OPENED;
+    });
+    const client = await connect(withPage(service, { config: { delivery: { ask } } }), {
+      kind,
+      person,
+      browser,
+    });
+    await client.call("run_deep_agent", { task: "note a" });
+    expect(notes).toEqual(["a"]);
+    expect([forms.length, pages.length]).toEqual(ask === "form" ? [1, 0] : [0, 1]);
+  }
+});
 
 test("a task asks under one key until it is answered, and anew when the page was not opened", async () => {
   const { service, notes } = approvalRuns(note("a"));
@@ -164,25 +155,22 @@ test("a task asks under one key until it is answered, and anew when the page was
   expect(notes).toEqual(["a"]);
 });
 
-test.each(CLIENT_KINDS)(
-  "%s: a question is answered on the page, whose address the client opens",
-  async (kind) => {
-    const { service } = questionRuns({
-      kind: "interrupt",
-      value: "Which seat?",
-    });
-    const { pages, browser } = browsing(async () => {
-      const [question] = await service.pendingQuestions(ME, 1);
-      const { runId = "", id = "" } = question ?? {};
-      await service.answer(ME, runId, id, { type: "value", value: "12A" }, "page");
-      return OPENED;
-    });
-    const client = await connect(withPage(service), { kind, browser });
-    const { structured } = await client.call("run_deep_agent", { task: "book" });
-    expect(structured).toMatchObject({ status: "completed", answer: '{"type":"value","value":"12A"}' });
-    expect(pages).toHaveLength(1);
-    expect(pages[0]?.message).toMatch(
-      /waits for your answer\. The page shows all of it:\n- The main agent uses a tool that asks: Which seat\?/,
-    );
-  },
-);
+test.each(CLIENT_KINDS)("%s: a question is answered on the page", async (kind) => {
+  const { service } = questionRuns({
+    kind: "interrupt",
+    value: "Which seat?",
+  });
+  const { pages, browser } = browsing(async () => {
+    const [question] = await service.pendingQuestions(ME, 1);
+    const { runId = "", id = "" } = question ?? {};
+    await service.answer(ME, runId, id, { type: "value", value: "12A" }, "page");
+    return OPENED;
+  });
+  const client = await connect(withPage(service), { kind, browser });
+  const { structured } = await client.call("run_deep_agent", { task: "book" });
+  expect(structured).toMatchObject({ status: "completed", answer: '{"type":"value","value":"12A"}' });
+  expect(pages).toHaveLength(1);
+  expect(pages[0]?.message).toMatch(
+    /waits for your answer\. The page shows all of it:\n- The main agent uses a tool that asks: Which seat\?/,
+  );
+});

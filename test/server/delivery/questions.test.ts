@@ -324,22 +324,19 @@ test("progress and resources say who asks what", async () => {
   });
 });
 
-test.each(["2026", "2025"])(
-  "what an MCP server of %s asks during its call, a person answers",
-  async (era) => {
-    const server = era === "2026" ? at((await newServer()).url) : run(await oldServer());
-    const options = { env: { PATH: process.env["PATH"] }, version: "0.0.0-test", log: silentLogger };
-    const mcp = openMcpTools({ airline: server }, options);
-    onTestFinished(() => mcp.close());
-    for (const kind of ["v1", "v2-modern"] as const) {
-      const agent = async () => ({
-        model: calling({ name: "airline__book", args: {} }),
-        tools: (await mcp.forAgent()).tools,
-      });
-      const { forms, answer } = person(accept({ seat: "window" }));
-      const { result } = await call(openServer(databaseFile(), agent), { kind, person: answer });
-      expect(forms[0]?.message).toMatch(/^Asked by the MCP server "airline".*\n\n {4}Which seat\?\n/);
-      expect(result.structured).toMatchObject({ status: "completed", answer: "accept window" });
-    }
-  },
-);
+test.each(["2026", "2025"])("a person answers what an MCP server of %s asks", async (era) => {
+  const server = era === "2026" ? at((await newServer()).url) : run(await oldServer());
+  const options = { env: { PATH: process.env["PATH"] }, version: "0.0.0-test", log: silentLogger };
+  const mcp = openMcpTools({ airline: server }, options);
+  onTestFinished(() => mcp.close());
+  for (const kind of ["v1", "v2-modern"] as const) {
+    const agent = async () => ({
+      model: calling({ name: "airline__book", args: {} }),
+      tools: (await mcp.forAgent()).tools,
+    });
+    const { forms, answer } = person(accept({ seat: "window" }));
+    const { result } = await call(openServer(databaseFile(), agent), { kind, person: answer });
+    expect(forms[0]?.message).toMatch(/^Asked by the MCP server "airline".*\n\n {4}Which seat\?\n/);
+    expect(result.structured).toMatchObject({ status: "completed", answer: "accept window" });
+  }
+});

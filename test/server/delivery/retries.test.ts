@@ -33,70 +33,61 @@ const CASES = CLIENT_KINDS.flatMap((kind) =>
   (["time-out", "cancel", "disconnect"] as const).map((how) => ({ kind, how })),
 );
 
-test.each(CASES)(
-  "$kind: after a $how the same call again joins the run, and says so",
-  async ({ kind, how }) => {
-    for (const open of [
-      (deps: ServerDeps) => connect(deps, { kind }),
-      (deps: ServerDeps) => overHttp(deps, kind),
-    ]) {
-      const { service, started, thinking, deps } = slowRuns();
-      const client = await open(deps);
-      const controller = new AbortController();
-      const timeout = how === "time-out" ? 1500 : 60_000;
-      const first = client.call("run_deep_agent", TASK, { signal: controller.signal, timeout });
-      first.catch(() => undefined);
-      await started.promise;
-      if (how === "cancel") controller.abort();
-      if (how === "disconnect") await client.close();
-      await expect(first).rejects.toThrow();
-      const retry = (how === "disconnect" ? await open(deps) : client).call("run_deep_agent", TASK);
-      thinking.resolve();
-      const { structured, text } = await retry;
-      expect(structured).toMatchObject({ status: "completed", answer: "done" });
-      expect(text).toContain(JOINED);
-      const again = await (await open(deps)).call("run_deep_agent", TASK);
-      expect(again.structured["run_id"]).not.toBe(structured["run_id"]);
-      expect(again.text).not.toContain(JOINED);
-      expect(await service.list(ME, { limit: 10 })).toHaveLength(2);
-    }
-  },
-);
-
-test.each(CLIENT_KINDS)(
-  "%s: two calls at the same moment are one run; a key makes them two",
-  async (kind) => {
-    const { service, thinking, deps } = slowRuns();
-    const [one, other] = [await connect(deps, { kind }), await connect(deps, { kind })];
-    const calls = [
-      one.call("run_deep_agent", TASK),
-      other.call("run_deep_agent", TASK),
-      other.call("run_deep_agent", { ...TASK, idempotency_key: "mine" }),
-    ];
-    await expect.poll(() => service.list(ME, { limit: 10 })).toHaveLength(2);
+test.each(CASES)("$kind: after a $how the same call joins its run", async ({ kind, how }) => {
+  for (const open of [
+    (deps: ServerDeps) => connect(deps, { kind }),
+    (deps: ServerDeps) => overHttp(deps, kind),
+  ]) {
+    const { service, started, thinking, deps } = slowRuns();
+    const client = await open(deps);
+    const controller = new AbortController();
+    const timeout = how === "time-out" ? 1500 : 60_000;
+    const first = client.call("run_deep_agent", TASK, { signal: controller.signal, timeout });
+    first.catch(() => undefined);
+    await started.promise;
+    if (how === "cancel") controller.abort();
+    if (how === "disconnect") await client.close();
+    await expect(first).rejects.toThrow();
+    const retry = (how === "disconnect" ? await open(deps) : client).call("run_deep_agent", TASK);
     thinking.resolve();
-    const [first, second, own] = (await Promise.all(calls)).map(({ structured }) => structured["run_id"]);
-    expect(second).toBe(first);
-    expect(own).not.toBe(first);
-  },
-);
-
-test.each(CLIENT_KINDS)(
-  "%s: a run whose server died before it answered is joined in the next",
-  async (kind) => {
-    const file = databaseFile();
-    const first = slowRuns(file);
-    const client = await connect(first.deps, { kind });
-    client.call("run_deep_agent", TASK).catch(() => undefined);
-    await first.started.promise;
-    first.kill();
-    const second = slowRuns(file);
-    second.thinking.resolve();
-    const { text, structured } = await (await connect(second.deps, { kind })).call("run_deep_agent", TASK);
-    expect(text).toContain(JOINED);
+    const { structured, text } = await retry;
     expect(structured).toMatchObject({ status: "completed", answer: "done" });
-  },
-);
+    expect(text).toContain(JOINED);
+    const again = await (await open(deps)).call("run_deep_agent", TASK);
+    expect(again.structured["run_id"]).not.toBe(structured["run_id"]);
+    expect(again.text).not.toContain(JOINED);
+    expect(await service.list(ME, { limit: 10 })).toHaveLength(2);
+  }
+});
+
+test.each(CLIENT_KINDS)("%s: two calls at once are one run; a key makes them two", async (kind) => {
+  const { service, thinking, deps } = slowRuns();
+  const [one, other] = [await connect(deps, { kind }), await connect(deps, { kind })];
+  const calls = [
+    one.call("run_deep_agent", TASK),
+    other.call("run_deep_agent", TASK),
+    other.call("run_deep_agent", { ...TASK, idempotency_key: "mine" }),
+  ];
+  await expect.poll(() => service.list(ME, { limit: 10 })).toHaveLength(2);
+  thinking.resolve();
+  const [first, second, own] = (await Promise.all(calls)).map(({ structured }) => structured["run_id"]);
+  expect(second).toBe(first);
+  expect(own).not.toBe(first);
+});
+
+test.each(CLIENT_KINDS)("%s: a run whose server died is joined in the next", async (kind) => {
+  const file = databaseFile();
+  const first = slowRuns(file);
+  const client = await connect(first.deps, { kind });
+  client.call("run_deep_agent", TASK).catch(() => undefined);
+  await first.started.promise;
+  first.kill();
+  const second = slowRuns(file);
+  second.thinking.resolve();
+  const { text, structured } = await (await connect(second.deps, { kind })).call("run_deep_agent", TASK);
+  expect(text).toContain(JOINED);
+  expect(structured).toMatchObject({ status: "completed", answer: "done" });
+});
 
 test("a client that looked at the run knows of it: the same task starts another", async () => {
   const { service, started, thinking, deps } = slowRuns();

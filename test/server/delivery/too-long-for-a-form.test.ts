@@ -28,47 +28,41 @@ function keepingRuns(text: string): { service: RunService; kept: string[] } {
 const accept = (content: Record<string, string>): FormAnswer => ({ action: "accept", content });
 const decisionsIn = ({ requestedSchema }: Form): unknown => requestedSchema.properties["decision"];
 
-test.each(CLIENT_KINDS)(
-  "%s: a form that is too small for the call leads to the page, approves nothing, and the run waits",
-  async (kind) => {
-    const { service, kept } = keepingRuns(LONG);
-    const forms: Form[] = [];
-    const answer = (form: Form): FormAnswer => {
-      forms.push(form);
-      // A client that does not look at the schema.
-      return accept({ decision: forms.length % 2 === 1 ? "approve" : "approve_same" });
-    };
-    const client = await connect(depsFor(service, { page: true }), { kind, person: answer });
-    const { structured } = await client.call("run_deep_agent", { task: "keep it" });
-    expect(structured).toMatchObject({ status: "input_required" });
-    const [form] = forms;
-    if (form === undefined) throw new Error("nobody was asked");
-    expect(form.message).not.toContain("HIDDEN-PAYLOAD");
-    expect(decisionsIn(form)).toMatchObject({ enum: ["reject"] });
-    expect(form.message).toMatch(
-      /cannot approve it\. To see all of it and decide, open http:\/\/127\.0\.0\.1:\d+\/\S+; the run waits\./,
-    );
-    // The other clients' answers are refused by the schema before they are read.
-    if (kind === "v2-modern") expect(forms[1]?.message).toContain("did not show the whole call");
-    expect(kept).toEqual([]);
-  },
-);
+test.each(CLIENT_KINDS)("%s: a form too small for the call approves nothing", async (kind) => {
+  const { service, kept } = keepingRuns(LONG);
+  const forms: Form[] = [];
+  const answer = (form: Form): FormAnswer => {
+    forms.push(form);
+    // A client that does not look at the schema.
+    return accept({ decision: forms.length % 2 === 1 ? "approve" : "approve_same" });
+  };
+  const client = await connect(depsFor(service, { page: true }), { kind, person: answer });
+  const { structured } = await client.call("run_deep_agent", { task: "keep it" });
+  expect(structured).toMatchObject({ status: "input_required" });
+  const [form] = forms;
+  if (form === undefined) throw new Error("nobody was asked");
+  expect(form.message).not.toContain("HIDDEN-PAYLOAD");
+  expect(decisionsIn(form)).toMatchObject({ enum: ["reject"] });
+  expect(form.message).toMatch(
+    /cannot approve it\. To see all of it and decide, open http:\/\/127\.0\.0\.1:\d+\/\S+; the run waits\./,
+  );
+  // The other clients' answers are refused by the schema before they are read.
+  if (kind === "v2-modern") expect(forms[1]?.message).toContain("did not show the whole call");
+  expect(kept).toEqual([]);
+});
 
-test.each(CLIENT_KINDS)(
-  "%s: it can be rejected, and names the terminal where there is no page",
-  async (kind) => {
-    const { service, kept } = keepingRuns(LONG);
-    const forms: Form[] = [];
-    const client = await connect(depsFor(service), {
-      kind,
-      person: (form) => (forms.push(form), accept({ decision: "reject", message: "too long" })),
-    });
-    const { structured } = await client.call("run_deep_agent", { task: "keep it" });
-    expect(structured).toMatchObject({ status: "completed" });
-    expect(forms[0]?.message).toMatch(/run deepagent-mcp runs open run_\S+ in a terminal; the run waits\./);
-    expect(kept).toEqual([]);
-  },
-);
+test.each(CLIENT_KINDS)("%s: it can be rejected, and names the terminal", async (kind) => {
+  const { service, kept } = keepingRuns(LONG);
+  const forms: Form[] = [];
+  const client = await connect(depsFor(service), {
+    kind,
+    person: (form) => (forms.push(form), accept({ decision: "reject", message: "too long" })),
+  });
+  const { structured } = await client.call("run_deep_agent", { task: "keep it" });
+  expect(structured).toMatchObject({ status: "completed" });
+  expect(forms[0]?.message).toMatch(/run deepagent-mcp runs open run_\S+ in a terminal; the run waits\./);
+  expect(kept).toEqual([]);
+});
 
 test.each(CLIENT_KINDS)("%s: a model approves nothing that its report does not show whole", async (kind) => {
   for (const [text, isShown] of [

@@ -5,37 +5,31 @@ import { deferred } from "../../support/harness-deferred.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { connect, connectTo, depsFor } from "../support.ts";
 
-test.each(CLIENT_KINDS)(
-  "%s: wait_seconds 0 gives a handle; check waits for the end; cancel ends",
-  async (kind) => {
-    const thinking = deferred();
-    const model = scriptedModel(async () => {
-      await thinking.promise;
-      return { text: "done" };
-    });
-    const { service } = openServer(databaseFile(), { model });
-    const client = await connectTo(service, kind);
-    const { structured } = await client.call("run_deep_agent", { task: "x", wait_seconds: 0 });
-    expect(structured).toMatchObject({ status: "working", next: { tool: "check_deep_agent" } });
-    const checking = client.call("check_deep_agent", { run_id: structured["run_id"] });
-    thinking.resolve();
-    expect((await checking).structured).toMatchObject({ status: "completed", answer: "done" });
-    const late = await client.call("cancel_deep_agent", { run_id: structured["run_id"], reason: "too late" });
-    expect(late.structured).toMatchObject({ status: "completed", answer: "done" });
-  },
-);
+test.each(CLIENT_KINDS)("%s: wait_seconds 0 gives a handle; check waits for the end", async (kind) => {
+  const thinking = deferred();
+  const model = scriptedModel(async () => {
+    await thinking.promise;
+    return { text: "done" };
+  });
+  const { service } = openServer(databaseFile(), { model });
+  const client = await connectTo(service, kind);
+  const { structured } = await client.call("run_deep_agent", { task: "x", wait_seconds: 0 });
+  expect(structured).toMatchObject({ status: "working", next: { tool: "check_deep_agent" } });
+  const checking = client.call("check_deep_agent", { run_id: structured["run_id"] });
+  thinking.resolve();
+  expect((await checking).structured).toMatchObject({ status: "completed", answer: "done" });
+  const late = await client.call("cancel_deep_agent", { run_id: structured["run_id"], reason: "too late" });
+  expect(late.structured).toMatchObject({ status: "completed", answer: "done" });
+});
 
-test.each(CLIENT_KINDS)(
-  "%s: a client whose limit does not move with progress is answered before it gives up",
-  async (kind) => {
-    const model = scriptedModel(() => new Promise<never>(() => {}));
-    const { service } = openServer(databaseFile(), { model });
-    const deps = depsFor(service, { config: { delivery: { window: 1 } } });
-    const client = await connect(deps, { kind });
-    const call = client.call("run_deep_agent", { task: "x" }, { onProgress: () => {}, timeout: 20_000 });
-    expect((await call).structured).toMatchObject({ status: "working", next: { tool: "check_deep_agent" } });
-  },
-);
+test.each(CLIENT_KINDS)("%s: a client is answered before it gives up", async (kind) => {
+  const model = scriptedModel(() => new Promise<never>(() => {}));
+  const { service } = openServer(databaseFile(), { model });
+  const deps = depsFor(service, { config: { delivery: { window: 1 } } });
+  const client = await connect(deps, { kind });
+  const call = client.call("run_deep_agent", { task: "x" }, { onProgress: () => {}, timeout: 20_000 });
+  expect((await call).structured).toMatchObject({ status: "working", next: { tool: "check_deep_agent" } });
+});
 
 test.each(CLIENT_KINDS)("%s: giving up on a call does not end its run", async (kind) => {
   const started = deferred();

@@ -45,62 +45,58 @@ function memoryStore() {
   };
 }
 
-test(
-  "the client and the webhook of the AI SDK list, subscribe, receive and unsubscribe",
-  { tags: "ai-sdk" },
-  async () => {
-    const module = join(process.cwd(), "examples/ai-sdk/node_modules/@ai-sdk/mcp/dist/index.js");
-    const sdk = (await import(pathToFileURL(module).href)) as AiSdk;
-    const file = databaseFile();
-    const { service } = openServer(file, { model: scriptedModel(() => ({ text: "done" })) });
-    const { url } = await openHttp({ ...depsFor(service), callbacks: HERE }, cleanUpWith);
-    const { news } = sqliteRuns(connect(file));
-    const store = memoryStore();
-    const received: { data: { run_id: string } }[] = [];
-    const handle = sdk.experimental_createMCPEventWebhook({
-      store,
-      onEvent: ({ event }: { event: { data: { run_id: string } } }) => void received.push(event),
-    });
-    const server = createServer((request, response) => {
-      const answer = async (): Promise<void> => {
-        const body = await text(request);
-        const headers = new Headers(request.headers as Record<string, string>);
-        const web = new Request(`http://127.0.0.1${request.url ?? ""}`, { method: "POST", headers, body });
-        const given = await handle(web);
-        response.writeHead(given.status, Object.fromEntries(given.headers));
-        response.end(await given.text());
-      };
-      void answer();
-    });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    cleanUpWith(() => server.close());
-    const callback = `http://127.0.0.1:${(server.address() as AddressInfo).port}/events`;
+test("the AI SDK lists, subscribes, receives and unsubscribes", { tags: "ai-sdk" }, async () => {
+  const module = join(process.cwd(), "examples/ai-sdk/node_modules/@ai-sdk/mcp/dist/index.js");
+  const sdk = (await import(pathToFileURL(module).href)) as AiSdk;
+  const file = databaseFile();
+  const { service } = openServer(file, { model: scriptedModel(() => ({ text: "done" })) });
+  const { url } = await openHttp({ ...depsFor(service), callbacks: HERE }, cleanUpWith);
+  const { news } = sqliteRuns(connect(file));
+  const store = memoryStore();
+  const received: { data: { run_id: string } }[] = [];
+  const handle = sdk.experimental_createMCPEventWebhook({
+    store,
+    onEvent: ({ event }: { event: { data: { run_id: string } } }) => void received.push(event),
+  });
+  const server = createServer((request, response) => {
+    const answer = async (): Promise<void> => {
+      const body = await text(request);
+      const headers = new Headers(request.headers as Record<string, string>);
+      const web = new Request(`http://127.0.0.1${request.url ?? ""}`, { method: "POST", headers, body });
+      const given = await handle(web);
+      response.writeHead(given.status, Object.fromEntries(given.headers));
+      response.end(await given.text());
+    };
+    void answer();
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  cleanUpWith(() => server.close());
+  const callback = `http://127.0.0.1:${(server.address() as AddressInfo).port}/events`;
 
-    const client = await sdk.createMCPClient({
-      transport: { type: "http", url },
-      experimental_events: { store },
-    });
-    cleanUpWith(() => client.close());
-    const { events } = await client.experimental_events.list();
-    expect(events.map(({ name }) => name)).toContain("run.finished");
-    const delivery = { mode: "webhook", url: callback, allowInsecureLocalhost: true };
-    const { id } = await client.experimental_events.subscribe({ name: "run.finished", delivery });
-    const context = { callbacks: HERE, clock: Date.now, pageOf: () => undefined };
-    const courier = new Courier({
-      news,
-      channels: [],
-      subscriber: (id) => subscriberSend(() => news.subscriptionById(id), context),
-      environment: "test",
-      clock: Date.now,
-      log: silentLogger,
-      checkMs: 10,
-    });
-    cleanUpWith(() => courier.close());
-    const run = await startRun(service, "one");
-    await reach(service, run.id, "completed");
-    await expect.poll(() => received.map(({ data }) => data.run_id), { timeout: 5000 }).toEqual([run.id]);
-    expect(await news.subscription(ME, id, Date.now())).toBeDefined();
-    await client.experimental_events.unsubscribe({ id });
-    expect(await news.subscription(ME, id, Date.now())).toBeUndefined();
-  },
-);
+  const client = await sdk.createMCPClient({
+    transport: { type: "http", url },
+    experimental_events: { store },
+  });
+  cleanUpWith(() => client.close());
+  const { events } = await client.experimental_events.list();
+  expect(events.map(({ name }) => name)).toContain("run.finished");
+  const delivery = { mode: "webhook", url: callback, allowInsecureLocalhost: true };
+  const { id } = await client.experimental_events.subscribe({ name: "run.finished", delivery });
+  const context = { callbacks: HERE, clock: Date.now, pageOf: () => undefined };
+  const courier = new Courier({
+    news,
+    channels: [],
+    subscriber: (id) => subscriberSend(() => news.subscriptionById(id), context),
+    environment: "test",
+    clock: Date.now,
+    log: silentLogger,
+    checkMs: 10,
+  });
+  cleanUpWith(() => courier.close());
+  const run = await startRun(service, "one");
+  await reach(service, run.id, "completed");
+  await expect.poll(() => received.map(({ data }) => data.run_id), { timeout: 5000 }).toEqual([run.id]);
+  expect(await news.subscription(ME, id, Date.now())).toBeDefined();
+  await client.experimental_events.unsubscribe({ id });
+  expect(await news.subscription(ME, id, Date.now())).toBeUndefined();
+});

@@ -116,7 +116,7 @@ describe("a client that sends", () => {
   });
 
   test.each(["gzip", "br", "deflate", "GZIP", "identity, gzip"])(
-    "a body in the encoding %s gets 415: nothing is unpacked",
+    "a body in %s gets 415",
     async (encoding) => {
       const { url } = await serve();
       const bomb = gzipSync(Buffer.alloc(64 * 1024 * 1024, " "));
@@ -185,15 +185,12 @@ describe("pages of other origins", () => {
     expect(refused.headers["access-control-allow-origin"]).toBe(origin);
   });
 
-  test.each(["http://localhost:3000", "http://127.0.0.1"])(
-    "are not let in from %s, which any page on this machine could be",
-    async (origin) => {
-      const { url } = await serve();
-      const asked = await preflight(url, origin);
-      expect(asked.status).toBe(204);
-      expect(Object.keys(asked.headers).filter((name) => name.startsWith("access-control"))).toEqual([]);
-    },
-  );
+  test.each(["http://localhost:3000", "http://127.0.0.1"])("are not let in from %s", async (origin) => {
+    const { url } = await serve();
+    const asked = await preflight(url, origin);
+    expect(asked.status).toBe(204);
+    expect(Object.keys(asked.headers).filter((name) => name.startsWith("access-control"))).toEqual([]);
+  });
 
   test.each(["https://evil.example", "null", "https://app.example.evil.example"])(
     "are refused from %s",

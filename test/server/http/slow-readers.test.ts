@@ -74,7 +74,7 @@ async function serve(options: Partial<HttpOptions> = {}) {
 const STORM = { name: "storm", arguments: {}, _meta: { progressToken: "p" } };
 
 test.each(["2025-11-25", "2026-07-28"])(
-  "of %s: who reads late is told the newest progress and the answer, and little waited for it",
+  "%s: a late reader is told the newest progress and the answer",
   async (era) => {
     const { url, stormed, gate } = await serve();
     const ask = era === "2026-07-28" ? modernAsker : legacyAsker(url);

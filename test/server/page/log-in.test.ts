@@ -239,30 +239,27 @@ test("a session ends with the expiry of its token, and after twelve hours", asyn
 
 const statusOf = ({ status }: { status: number }): number => status;
 
-test.each(WAYS)(
-  "an access token of an authorization server opens the page of its holder: %s",
-  async (way) => {
-    const { service, id } = await waiting();
-    const authority = await openIssuer();
-    const { issuer, jwksUrl, introspection, revoke } = authority;
-    const found = way === "keys" ? { jwksUrl } : { introspection };
-    const { authenticator } = await authenticated({ oauth: { issuer, resource: RESOURCE, ...found } });
-    const { origin } = await openSite(service, {}, { authenticator, ...TLS });
-    const token = way === "keys" ? await authority.signed({}) : authority.opaque({});
-    const alice = await logIn(origin, token);
-    expect(alice.answer.status).toBe(200);
-    expect((await alice.get("/")).status).toBe(200);
-    expect((await alice.get(`/runs/${id}`)).status).toBe(404);
-    const other =
-      way === "keys" ? await authority.signed({ aud: "https://other.example" }) : authority.opaque({});
-    if (way === "introspection") revoke(other);
-    expect((await logIn(origin, other)).answer.status).toBe(401);
-    const long = await authority.signed({ pad: "x".repeat(4000) });
-    expect((await logIn(origin, long, {}, SECURE)).answer.status).toBe(way === "keys" ? 422 : 401);
-    // A tab may keep what no browser keeps as a cookie.
-    expect((await logIn(origin, long)).answer.status).toBe(way === "keys" ? 200 : 401);
-  },
-);
+test.each(WAYS)("an access token opens the page of its holder: %s", async (way) => {
+  const { service, id } = await waiting();
+  const authority = await openIssuer();
+  const { issuer, jwksUrl, introspection, revoke } = authority;
+  const found = way === "keys" ? { jwksUrl } : { introspection };
+  const { authenticator } = await authenticated({ oauth: { issuer, resource: RESOURCE, ...found } });
+  const { origin } = await openSite(service, {}, { authenticator, ...TLS });
+  const token = way === "keys" ? await authority.signed({}) : authority.opaque({});
+  const alice = await logIn(origin, token);
+  expect(alice.answer.status).toBe(200);
+  expect((await alice.get("/")).status).toBe(200);
+  expect((await alice.get(`/runs/${id}`)).status).toBe(404);
+  const other =
+    way === "keys" ? await authority.signed({ aud: "https://other.example" }) : authority.opaque({});
+  if (way === "introspection") revoke(other);
+  expect((await logIn(origin, other)).answer.status).toBe(401);
+  const long = await authority.signed({ pad: "x".repeat(4000) });
+  expect((await logIn(origin, long, {}, SECURE)).answer.status).toBe(way === "keys" ? 422 : 401);
+  // A tab may keep what no browser keeps as a cookie.
+  expect((await logIn(origin, long)).answer.status).toBe(way === "keys" ? 200 : 401);
+});
 
 test("cookies go on at another server with the same key, and with no other", async () => {
   const { service } = await waiting();

@@ -48,6 +48,8 @@ async function questions(rpc: Rpc, taskId: string): Promise<[key: string, messag
   return Object.entries(inputRequests).map(([key, { params }]) => [key, params.message]);
 }
 
+const METHODS = ["tasks/get", "tasks/update", "tasks/cancel"];
+
 describe.each(["memory", "http"] as const)("over %s", (transport) => {
   test("a call answers with a task at once, and the task ends with what the call would have returned", async () => {
     const service = plainRuns("all done");
@@ -102,35 +104,29 @@ describe.each(["memory", "http"] as const)("over %s", (transport) => {
     expect(raw).not.toHaveProperty("result");
   });
 
-  test.each(["tasks/get", "tasks/update", "tasks/cancel"])(
-    "%s refuses in the same words what is unknown and what is not one's own",
-    async (method) => {
-      const service = plainRuns();
-      const mine = await service.start("someone else", { task: "secret" });
-      const foreign = mine.ok ? mine.run.id : "";
-      const rpc = await open(transport, service);
-      const unknown = await rpc(method, { taskId: "run_unknown" });
-      expect(unknown.error?.code).toBe(-32_602);
-      expect((await rpc(method, { taskId: foreign })).error).toEqual(unknown.error);
-      const view = await reachAs(service, "someone else", foreign);
-      expect(view?.run.status).toBe("completed");
-    },
-  );
+  test.each(METHODS)("%s refuses unknown and foreign tasks in the same words", async (method) => {
+    const service = plainRuns();
+    const mine = await service.start("someone else", { task: "secret" });
+    const foreign = mine.ok ? mine.run.id : "";
+    const rpc = await open(transport, service);
+    const unknown = await rpc(method, { taskId: "run_unknown" });
+    expect(unknown.error?.code).toBe(-32_602);
+    expect((await rpc(method, { taskId: foreign })).error).toEqual(unknown.error);
+    const view = await reachAs(service, "someone else", foreign);
+    expect(view?.run.status).toBe("completed");
+  });
 
-  test.each(["tasks/get", "tasks/update", "tasks/cancel"])(
-    "%s refuses clients that did not declare tasks",
-    async (method) => {
-      const service = plainRuns();
-      const rpc = await open(transport, service);
-      const taskId = await create(rpc);
-      const reply: Reply = await rpc(method, { taskId }, FORMS);
-      expect(reply.error).toMatchObject({
-        code: -32_021,
-        data: { requiredCapabilities: { extensions: TASKS } },
-      });
-      if (transport === "http") expect(reply.status).toBe(400);
-    },
-  );
+  test.each(METHODS)("%s refuses clients without tasks", async (method) => {
+    const service = plainRuns();
+    const rpc = await open(transport, service);
+    const taskId = await create(rpc);
+    const reply: Reply = await rpc(method, { taskId }, FORMS);
+    expect(reply.error).toMatchObject({
+      code: -32_021,
+      data: { requiredCapabilities: { extensions: TASKS } },
+    });
+    if (transport === "http") expect(reply.status).toBe(400);
+  });
 
   test.each(["tasks/list", "tasks/result"])("%s does not exist", async (method) => {
     const rpc = await open(transport, plainRuns());
@@ -220,7 +216,7 @@ test("an answer that cannot be carried out is asked again under a new key, and t
 });
 
 test.each([{ action: "cancel" }, { action: "decline" }, { action: "nonsense" }])(
-  "%j from a program, faster than anyone reads, leaves the approval open, asked under a new key",
+  "%j faster than anyone reads is asked again",
   async (response) => {
     let now = 1_000_000;
     const { service } = approvalRuns(note("a"));
@@ -360,7 +356,7 @@ describe("questions that are not about approval", () => {
   });
 
   test.each([{ action: "decline" }, { action: "cancel" }, accept({})])(
-    "%j from a program, faster than anyone reads, answers nothing",
+    "%j faster than anyone reads answers nothing",
     async (response) => {
       let now = 1_000_000;
       const { service } = questionRuns(SIZE, { clock: () => now });

@@ -19,32 +19,29 @@ async function session(kind: ClientKind) {
   return { workspace, model, client: await connect(deps, { kind }) };
 }
 
-test.each(CLIENT_KINDS)(
-  "%s: a session begins, gives its thread and its answer, and continues",
-  async (kind) => {
-    const { client, model, workspace } = await session(kind);
-    const first = await client.call("codex", {
-      prompt: "Do it",
-      cwd: join(workspace, "sub"),
-      "developer-instructions": "Be brief.",
-      "approval-policy": "never",
-      sandbox: "workspace-write",
-      config: { any: "thing" },
-    });
-    expect(first).toMatchObject({
-      isError: false,
-      structured: { content: "answers 1", answer: "answers 1" },
-    });
-    expect(model.requests[0]?.messages.at(-1)?.text).toContain(
-      "Be brief.\n\nWork in the folder /workspace/sub.\n\nDo it",
-    );
-    const { threadId } = first.structured;
-    const second = await client.call("codex-reply", { threadId, prompt: "More" });
-    expect(second.structured).toMatchObject({ threadId, content: "answers 2" });
-    const third = await client.call("codex-reply", { conversationId: threadId, prompt: "And more" });
-    expect(third.structured).toMatchObject({ threadId, content: "answers 3" });
-  },
-);
+test.each(CLIENT_KINDS)("%s: a session gives its thread and answer, and continues", async (kind) => {
+  const { client, model, workspace } = await session(kind);
+  const first = await client.call("codex", {
+    prompt: "Do it",
+    cwd: join(workspace, "sub"),
+    "developer-instructions": "Be brief.",
+    "approval-policy": "never",
+    sandbox: "workspace-write",
+    config: { any: "thing" },
+  });
+  expect(first).toMatchObject({
+    isError: false,
+    structured: { content: "answers 1", answer: "answers 1" },
+  });
+  expect(model.requests[0]?.messages.at(-1)?.text).toContain(
+    "Be brief.\n\nWork in the folder /workspace/sub.\n\nDo it",
+  );
+  const { threadId } = first.structured;
+  const second = await client.call("codex-reply", { threadId, prompt: "More" });
+  expect(second.structured).toMatchObject({ threadId, content: "answers 2" });
+  const third = await client.call("codex-reply", { conversationId: threadId, prompt: "And more" });
+  expect(third.structured).toMatchObject({ threadId, content: "answers 3" });
+});
 
 test("what a server cannot do is refused in one sentence, and starts nothing", async () => {
   const { client, model, workspace } = await session("v1");

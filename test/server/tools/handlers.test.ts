@@ -16,16 +16,13 @@ import { findings, isJudge, met, notMet } from "../../support/judge.ts";
 import { scriptedModel, type ScriptedReply } from "../../support/scripted-model.ts";
 import { approvalRuns, connect, connectTo, depsFor, plainRuns } from "../support.ts";
 
-test.each(CLIENT_KINDS)(
-  "%s: a run that ends in the window gives its answer in text and structure",
-  async (kind) => {
-    const client = await connectTo(plainRuns("the answer"), kind);
-    const { text, structured, isError } = await client.call("run_deep_agent", { task: "say it" });
-    expect(isError).toBe(false);
-    expect(structured).toMatchObject({ status: "completed", answer: "the answer", todos: [], agents: [] });
-    expect(text).toMatch(/^the answer/);
-  },
-);
+test.each(CLIENT_KINDS)("%s: a run that ends in the window gives its answer", async (kind) => {
+  const client = await connectTo(plainRuns("the answer"), kind);
+  const { text, structured, isError } = await client.call("run_deep_agent", { task: "say it" });
+  expect(isError).toBe(false);
+  expect(structured).toMatchObject({ status: "completed", answer: "the answer", todos: [], agents: [] });
+  expect(text).toMatch(/^the answer/);
+});
 
 test.each(CLIENT_KINDS)("%s: wrong arguments are named, one clear text each", async (kind) => {
   const service = plainRuns();
@@ -50,36 +47,33 @@ test.each(CLIENT_KINDS)("%s: wrong arguments are named, one clear text each", as
   await expect(client.call("run_deep_agnet", { task: "x" })).rejects.toThrow("run_deep_agnet");
 });
 
-test.each(CLIENT_KINDS)(
-  "%s: a check without run_id tells the caller's runs, what needs the person first",
-  async (kind) => {
-    const { service } = approvalRuns(note("a"));
-    const client = await connectTo(service, kind);
-    const nothing = await client.call("check_deep_agent", {});
-    expect(nothing).toMatchObject({ isError: false, structured: { runs: [] } });
-    expect(nothing.text).toContain("run_deep_agent");
-    const waits = await startRun(service, "note a");
-    await reach(service, waits.id, "input_required");
-    const done = await startRun(service, `note\u001b[2J ${"long ".repeat(100)}`);
-    await reach(service, done.id, "input_required");
-    await service.cancel(ME, done.id, "not wanted");
-    await service.start("someone else", { task: "secret" });
-    const { structured, text } = await client.call("check_deep_agent", {});
-    expect(structured["runs"]).toMatchObject([
-      {
-        run_id: waits.id,
-        status: "input_required",
-        task: "note a",
-        activity: "waits for approval: Call note",
-      },
-      { run_id: done.id, status: "cancelled" },
-    ]);
-    expect(text.indexOf(waits.id)).toBeLessThan(text.indexOf(done.id));
-    expect(text).toContain("waits for approval: Call note");
-    expect(text).not.toContain("secret");
-    expect(text.length).toBeLessThan(1000);
-  },
-);
+test.each(CLIENT_KINDS)("%s: a check without run_id lists the caller's runs", async (kind) => {
+  const { service } = approvalRuns(note("a"));
+  const client = await connectTo(service, kind);
+  const nothing = await client.call("check_deep_agent", {});
+  expect(nothing).toMatchObject({ isError: false, structured: { runs: [] } });
+  expect(nothing.text).toContain("run_deep_agent");
+  const waits = await startRun(service, "note a");
+  await reach(service, waits.id, "input_required");
+  const done = await startRun(service, `note\u001b[2J ${"long ".repeat(100)}`);
+  await reach(service, done.id, "input_required");
+  await service.cancel(ME, done.id, "not wanted");
+  await service.start("someone else", { task: "secret" });
+  const { structured, text } = await client.call("check_deep_agent", {});
+  expect(structured["runs"]).toMatchObject([
+    {
+      run_id: waits.id,
+      status: "input_required",
+      task: "note a",
+      activity: "waits for approval: Call note",
+    },
+    { run_id: done.id, status: "cancelled" },
+  ]);
+  expect(text.indexOf(waits.id)).toBeLessThan(text.indexOf(done.id));
+  expect(text).toContain("waits for approval: Call note");
+  expect(text).not.toContain("secret");
+  expect(text.length).toBeLessThan(1000);
+});
 
 test.each(CLIENT_KINDS)("%s: a run of someone else looks like one that does not exist", async (kind) => {
   const { service } = approvalRuns(note("a"));
@@ -169,20 +163,17 @@ test.each(CLIENT_KINDS)("%s: a task for a thread at work is a message to its run
   expect((await reach(service, String(id), "completed")).run.answer).toBe("the task | more");
 });
 
-test.each(CLIENT_KINDS)(
-  "%s: a failed run is an error with a stable reason and all there is",
-  async (kind) => {
-    const model = scriptedModel(() => {
-      throw Object.assign(new Error("no such key"), { status: 401 });
-    });
-    const { service } = openServer(databaseFile(), { model });
-    const client = await connectTo(service, kind);
-    const { structured, text, isError } = await client.call("run_deep_agent", { task: "x" });
-    expect(isError).toBe(true);
-    expect(structured).toMatchObject({ status: "failed", failure_reason: "model_auth" });
-    expect(text).toContain("failed (model_auth)");
-  },
-);
+test.each(CLIENT_KINDS)("%s: a failed run is an error with a stable reason", async (kind) => {
+  const model = scriptedModel(() => {
+    throw Object.assign(new Error("no such key"), { status: 401 });
+  });
+  const { service } = openServer(databaseFile(), { model });
+  const client = await connectTo(service, kind);
+  const { structured, text, isError } = await client.call("run_deep_agent", { task: "x" });
+  expect(isError).toBe(true);
+  expect(structured).toMatchObject({ status: "failed", failure_reason: "model_auth" });
+  expect(text).toContain("failed (model_auth)");
+});
 
 test.each(CLIENT_KINDS)("%s: cancel tells the reason, and the run stays cancelled", async (kind) => {
   const { service, notes } = approvalRuns(note("a"));
@@ -237,23 +228,20 @@ test.each(CLIENT_KINDS)("%s: a model may not answer unless the user allows it", 
   expect(notes).toHaveLength(2);
 });
 
-test.each(CLIENT_KINDS)(
-  "%s: an unexpected error is logged under the reference that the client gets",
-  async (kind) => {
-    const lines: string[] = [];
-    const deps = depsFor(() => Promise.reject(new Error("ENOENT /home/me/secret.sqlite")));
-    const client = await connect(
-      { ...deps, logger: createLogger("info", (line) => lines.push(line)) },
-      { kind },
-    );
-    const { text, isError } = await client.call("check_deep_agent", { run_id: "run_1" });
-    expect(isError).toBe(true);
-    expect(text).not.toContain("secret");
-    const reference = /[0-9a-f-]{36}/.exec(text)?.[0] ?? "none";
-    expect(lines.join("")).toContain(reference);
-    expect(lines.join("")).toContain("secret.sqlite");
-  },
-);
+test.each(CLIENT_KINDS)("%s: an unexpected error has a reference in the log", async (kind) => {
+  const lines: string[] = [];
+  const deps = depsFor(() => Promise.reject(new Error("ENOENT /home/me/secret.sqlite")));
+  const client = await connect(
+    { ...deps, logger: createLogger("info", (line) => lines.push(line)) },
+    { kind },
+  );
+  const { text, isError } = await client.call("check_deep_agent", { run_id: "run_1" });
+  expect(isError).toBe(true);
+  expect(text).not.toContain("secret");
+  const reference = /[0-9a-f-]{36}/.exec(text)?.[0] ?? "none";
+  expect(lines.join("")).toContain(reference);
+  expect(lines.join("")).toContain("secret.sqlite");
+});
 
 test("a wrong configuration found on first use is told with its remedy", async () => {
   const deps = depsFor(() => Promise.reject(new ConfigurationError("x", "The data directory is read-only.")));
