@@ -69,25 +69,6 @@ describe("commands in the sandbox", { tags: "bwrap" }, () => {
     expect(existsSync(`${outside}.new`)).toBe(false);
   });
 
-  test("large output goes into a file of the thread, which the agent can page through", async () => {
-    const world = await openWorld("memory", {
-      env: { DEEPAGENT_APPROVALS_EXECUTE: "unsandboxed", DEEPAGENT_EXECUTE_MAX_OUTPUT_BYTES: "1000000" },
-      think: play({
-        "Run commands": [
-          { toolCalls: [run("seq 1 50000")] },
-          (thought) => {
-            const path = /\/large_tool_results\/\S+?(?=\.|\s)/.exec(answersOf(thought)[0]?.text ?? "")?.[0];
-            return { toolCalls: [{ name: "read_file", args: { file_path: path ?? "", offset: 49_999 } }] };
-          },
-          repeat,
-        ],
-      }),
-    });
-    const client = await world.connect("v2-modern");
-    const { structured } = await client.call("run_deep_agent", TASK);
-    expect(structured["answer"]).toMatch(/50000\t50000/);
-  });
-
   test("a background job can be read by later calls, and ends with the run", async () => {
     const seconds = uniqueSleep();
     const world = await openWorld("memory", {
@@ -105,21 +86,6 @@ describe("commands in the sandbox", { tags: "bwrap" }, () => {
     const { structured } = await client.call("run_deep_agent", TASK);
     expect(structured["answer"]).toMatch(/^job_[0-9a-f]{8}: is running: echo begun/);
     await until(() => !isAsleep(seconds));
-  });
-
-  test("a command is over its time", async () => {
-    const world = await openWorld("memory", {
-      env: { DEEPAGENT_APPROVALS_EXECUTE: "unsandboxed" },
-      think: play({
-        "Run commands": [{ toolCalls: [run("echo begun; sleep 1000", { timeout: 0.3 })] }, repeat],
-      }),
-    });
-    const client = await world.connect("v2-modern");
-    const { structured } = await client.call("run_deep_agent", TASK);
-    // On a busy machine the time may be over before the command has begun.
-    expect(structured["answer"]).toMatch(
-      /^(begun\n)?Error: Command timed out after 0\.3 seconds\.\n\[Command failed with exit code 124\]$/,
-    );
   });
 });
 

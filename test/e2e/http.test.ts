@@ -5,7 +5,7 @@ import { play, type Think } from "../support/harness-brain.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import { serveHttp } from "../support/harness-http-process.ts";
 import { processesWith } from "../support/harness-process.ts";
-import { APPROVE, inWorkspace, person, runIdOf, untilStatus, writeFile } from "./support.ts";
+import { APPROVE, inWorkspace, person, untilStatus, writeFile } from "./support.ts";
 
 async function serve(think: Think, env: Record<string, string> = {}) {
   const home = await openHome({ think, env });
@@ -97,12 +97,3 @@ for (const signal of ["SIGINT", "SIGTERM"] as const) {
     await cut;
   });
 }
-
-test("two servers on one data directory show the same runs", async () => {
-  const { connector, home } = await serve(play({ "Say hello": [{ text: "hello" }] }));
-  const http = await connect(connector, "v2-modern");
-  const runId = runIdOf(await http.call("run_deep_agent", { task: "Say hello" }));
-  const other = await serveHttp(home);
-  const client = await connect(other.connector, "v1");
-  expect(await untilStatus(client, runId, "completed")).toMatchObject({ answer: "hello" });
-});

@@ -83,21 +83,3 @@ test("the handshake is answered although agent and storage cannot be loaded", as
   expect(answer).toMatchObject({ result: { isError: true } });
   expect(JSON.stringify(answer)).not.toMatch(/\/dev\/null|\\n\s+at /);
 });
-
-test("a broken configuration is reported whole, on standard error, before anything is served", async () => {
-  const home = await openHome({
-    think: play({}),
-    env: {
-      DEEPAGENT_HTTP_PORT: "many",
-      DEEPAGENT_LIMITS_CONCURRENT_RUNS: "0",
-      DEEPAGENT_APPROVALS_WRITE: "sometimes",
-      DEEPAGENT_WORKSPACE: "/no/such/folder",
-    },
-  });
-  const child = await startProgram([], home.env);
-  expect(await child.exited).toEqual({ code: 2, signal: null });
-  expect(child.output).toEqual([]);
-  for (const name of ["HTTP_PORT", "CONCURRENT_RUNS", "APPROVALS_WRITE", "WORKSPACE"]) {
-    expect(child.errors()).toMatch(new RegExp(`^deepagent-mcp: .*${name}`, "m"));
-  }
-});

@@ -253,6 +253,11 @@ describe("a published package that npx fetched", () => {
 });
 
 describe("Claude Desktop on Windows", () => {
+  it("is not found where APPDATA is not set", () => {
+    const host = { cwd: "/", home: "C:\\Users\\me", platform: "win32", env: {} } as const;
+    expect(findClient("claude-desktop", { host })).toBeUndefined();
+  });
+
   it.each([
     ["Claude-Data/claude_abc", "Claude-Data/claude_abc"],
     ["Packages/Claude_abc/LocalCache/Roaming/Claude", "Packages/Claude_abc/LocalCache/Roaming/Claude"],

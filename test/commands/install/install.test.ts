@@ -16,7 +16,6 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { findClient } from "../../../src/cli/clients/catalogue.ts";
 import { parseJson } from "../../../src/config/load.ts";
 import { fakeKeychain } from "../../support/fake-keychain.ts";
 import { openTerminal } from "../../support/pseudo-terminal.ts";
@@ -443,16 +442,6 @@ describe("deepagent-mcp install", () => {
     expect(await bin(["install", "windsurf", "--project"])).toMatchObject({ code: 2 });
     expect(await bin(["install", "cursor", "--workspace", "none"])).toMatchObject({ code: 2 });
     expect(await bin(["install", "cursor", "--env", "a b"])).toMatchObject({ code: 2 });
-  });
-
-  it("finds the file where each platform has it", () => {
-    const fileOn = (platform: NodeJS.Platform, env = {}) => {
-      const client = findClient("claude-desktop", { host: { cwd: "/", home: "/home/me", env, platform } });
-      return client?.kind === "file" ? client.file : undefined;
-    };
-    expect(fileOn("linux")).toBe("/home/me/.config/Claude/claude_desktop_config.json");
-    expect(fileOn("darwin")).toBe("/home/me/Library/Application Support/Claude/claude_desktop_config.json");
-    expect(fileOn("win32")).toBeUndefined();
   });
 });
 

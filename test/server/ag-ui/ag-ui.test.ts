@@ -1,43 +1,22 @@
-import { spawn } from "node:child_process";
-import { createHash } from "node:crypto";
 import { existsSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { HttpAgent, type RunAgentResult } from "@ag-ui/client";
 import { EventType, type Interrupt } from "@ag-ui/core";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
+import { entry } from "../auth/support.ts";
 import { openHome } from "../../support/harness.ts";
 import { answersOf, play } from "../../support/harness-brain.ts";
 import { deferred } from "../../support/harness-deferred.ts";
 import { findings, met } from "../../support/judge.ts";
-import { program } from "../../support/harness-stdio.ts";
+import { serveHttp } from "../../support/harness-http-process.ts";
 
-type Env = Record<string, string>;
-
-interface Served {
-  url: string;
-  kill(): Promise<void>;
-}
-
-async function serve(env: Env, args: readonly string[] = ["--ag-ui"]): Promise<Served> {
-  const child = spawn(process.execPath, [await program(), "serve", "--http", "--port", "0", ...args], {
-    env,
-  });
-  const gone = new Promise((resolve) => child.once("exit", resolve));
+async function serve(env: Record<string, string>, args: readonly string[] = ["--ag-ui"]) {
+  const { child, url } = await serveHttp({ env }, args);
   const kill = async (): Promise<void> => {
-    child.kill("SIGKILL");
-    await gone;
+    child.process.kill("SIGKILL");
+    await child.exited;
   };
-  onTestFinished(kill);
-  let errors = "";
-  const url = await new Promise<string>((resolve, reject) => {
-    child.once("exit", () => reject(new Error(errors)));
-    child.stderr.setEncoding("utf8").on("data", (text: string) => {
-      errors += text;
-      const address = /Serving MCP at (http:\S+)\/mcp/.exec(errors)?.[1];
-      if (address !== undefined) resolve(`${address}/ag-ui`);
-    });
-  });
-  return { url, kill };
+  return { url: url.replace("/mcp", "/ag-ui"), kill };
 }
 
 type Interrupts = readonly Interrupt[];
@@ -66,7 +45,8 @@ async function run(agent: HttpAgent, parameters: Parameters<HttpAgent["runAgent"
   };
 }
 
-const agentAt = ({ url }: Served, headers: Env = {}): HttpAgent => new HttpAgent({ url, headers });
+const agentAt = ({ url }: { url: string }, headers: Record<string, string> = {}): HttpAgent =>
+  new HttpAgent({ url, headers });
 const user = (content: string) => ({ id: crypto.randomUUID(), role: "user" as const, content });
 
 const writing = () =>
@@ -258,12 +238,7 @@ test.each<[source: string, odd: object]>([
 test("the same thread of another principal is another one", async () => {
   const { env, workspace } = await writing();
   const file = join(workspace, "..", "config.json");
-  const sha256 = (token: string) => createHash("sha256").update(token).digest("hex");
-  const tokens = ["one", "two"].map((name) => ({
-    principal: name,
-    sha256: sha256(`token-of-${name}`),
-    scopes: ["read", "run", "approve"],
-  }));
+  const tokens = ["one", "two"].map((name) => entry(`token-of-${name}`, name));
   writeFileSync(file, JSON.stringify({ http: { tokens, agUi: true } }));
   const served = await serve({ ...env, DEEPAGENT_CONFIG: file }, []);
   const as = (name: string) =>
@@ -281,7 +256,7 @@ test("the same thread of another principal is another one", async () => {
 });
 
 const INPUT = { threadId: "t", runId: "r", messages: [], tools: [], context: [] };
-const post = (url: string, body: object, headers: Env = {}) =>
+const post = (url: string, body: object, headers: Record<string, string> = {}) =>
   fetch(url, {
     method: "POST",
     body: JSON.stringify(body),

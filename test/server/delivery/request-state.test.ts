@@ -173,13 +173,6 @@ test("a client that never decides gets a handle after some rounds", async () => 
   expect((await reach(service, runId, "input_required")).approvals).toHaveLength(2);
 });
 
-test("without the capability nothing is asked: a handle, not a protocol error", async () => {
-  const { service } = approvalRuns(note("a"));
-  const client = await rawClient(depsFor(service), {});
-  const ended = await client.result<Ended>("run_deep_agent", TASK);
-  expect(ended).toMatchObject({ resultType: "complete", structuredContent: { status: "input_required" } });
-});
-
 test("the answer to a question counts once, for the call that asked, and only signed", async () => {
   const { service } = questionRuns({
     kind: "ask",

@@ -214,18 +214,6 @@ describe("sessions", () => {
     ]);
     expect(made.size).toBe(11);
   });
-
-  test("are not opened by what cannot be negotiated", async () => {
-    const { url } = await serve();
-    for (const [name, status] of [
-      ["accept", 406],
-      ["content-type", 415],
-    ] as const) {
-      const headers = { [name]: "text/html" };
-      expect((await send(url, { body: INITIALIZE, headers })).status).toBe(status);
-    }
-    expect((await send(url, { body: INITIALIZE })).status).toBe(200);
-  });
 });
 
 test("while the server closes, an open connection is told to go elsewhere", async () => {

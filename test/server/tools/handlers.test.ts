@@ -30,6 +30,11 @@ test.each(CLIENT_KINDS)("%s: wrong arguments are named, one clear text each", as
   const client = await connect(depsFor(service, { config }), { kind });
   const cases: [string, Record<string, unknown>, string][] = [
     ["run_deep_agent", { task: "x", taks: 1 }, 'unknown argument "taks"; the arguments are task, thread_id'],
+    [
+      "run_deep_agent",
+      { task: "x", ...Object.fromEntries(Array.from({ length: 9000 }, (_, n) => [`colour${n}`, n])) },
+      '"colour9" and 8990 more; the arguments are task',
+    ],
     ["run_deep_agent", {}, "task:"],
     ["run_deep_agent", { task: "  " }, "task: describe the task in words"],
     ["run_deep_agent", { task: "x", wait_seconds: -1 }, "wait_seconds:"],
@@ -42,9 +47,13 @@ test.each(CLIENT_KINDS)("%s: wrong arguments are named, one clear text each", as
     const { text, isError } = await client.call(tool, args);
     expect(isError).toBe(true);
     expect(text).toContain(problem);
+    expect(text.length).toBeLessThan(1000);
     expect(text).not.toMatch(/\n\s+at |\/work\/|node_modules/);
   }
-  await expect(client.call("run_deep_agnet", { task: "x" })).rejects.toThrow("run_deep_agnet");
+  await expect(client.call("run_deep_agnet", { task: "x" })).rejects.toMatchObject({
+    code: -32602,
+    message: expect.stringContaining("run_deep_agnet"),
+  });
 });
 
 test.each(CLIENT_KINDS)("%s: a check without run_id lists the caller's runs", async (kind) => {
