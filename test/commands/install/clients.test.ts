@@ -252,12 +252,16 @@ describe("a published package that npx fetched", () => {
   });
 });
 
-describe("Claude Desktop on Windows", () => {
-  it("is not found where APPDATA is not set", () => {
-    const host = { cwd: "/", home: "C:\\Users\\me", platform: "win32", env: {} } as const;
-    expect(findClient("claude-desktop", { host })).toBeUndefined();
-  });
+it.each([
+  ["linux", "/home/me/.config/Claude/claude_desktop_config.json"],
+  ["darwin", "/home/me/Library/Application Support/Claude/claude_desktop_config.json"],
+  ["win32", undefined],
+] as const)("on %s without APPDATA Claude Desktop has its settings in %s", (platform, file) => {
+  const client = findClient("claude-desktop", { host: { cwd: "/", home: "/home/me", env: {}, platform } });
+  expect(client?.kind === "file" ? client.file : undefined).toBe(file);
+});
 
+describe("Claude Desktop on Windows", () => {
   it.each([
     ["Claude-Data/claude_abc", "Claude-Data/claude_abc"],
     ["Packages/Claude_abc/LocalCache/Roaming/Claude", "Packages/Claude_abc/LocalCache/Roaming/Claude"],
