@@ -39,5 +39,5 @@ export interface ChildRuns {
   spentElsewhere(): Promise<Spent>;
 }
 
-/** Reads the state of a background subagent that has ended. */
+/** Reads the files of a background subagent that has ended, as parts of its state: nothing if it changed none. */
 export type ReadChild = (child: ReportingChild) => Promise<Partial<AgentState>>;

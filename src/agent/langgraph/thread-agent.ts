@@ -79,9 +79,16 @@ export class ThreadAgent implements Agent {
     return this.graph.getState({ configurable: { thread_id: threadId } }, { subgraphs: true });
   }
 
+  /** The files of a subagent that worked by itself, with those that it was given. */
   readonly #readChild: ReadChild = async ({ name, threadId }) => {
     const child = this.subagent(name);
-    return child === undefined ? {} : valuesOf(await child.#thread(threadId));
+    const { checkpointer } = this.graph;
+    if (child === undefined || typeof checkpointer !== "object") return {};
+    const newest = await checkpointer.getTuple({ configurable: { thread_id: threadId } });
+    // Most subagents change no files of the thread, and reading a whole conversation takes long.
+    const hasFiles = "files" in (newest?.checkpoint.channel_versions ?? {});
+    const writesFiles = newest?.pendingWrites?.some(([, channel]) => channel === "files");
+    return hasFiles || writesFiles ? valuesOf(await child.#thread(threadId)) : {};
   };
 
   /** Everything that the graph and those below it need of the run. `begun` reads the thread as it was before. */
@@ -161,8 +168,8 @@ export class ThreadAgent implements Agent {
     if (messages.some(({ id }) => id === runId)) return null;
     if (input.kind === "continue") throw lostThread();
     // An earlier run stopped within a step. Results of its finished calls count, the other calls are given up: those of
-    // the step, or those of a reply that was stored in it.
-    for (let pass = 0, left = tasks; pass < 2 && left.length > 0; pass += 1) {
+    // the step, or those of a reply that was stored in it. A thread that only holds what a child begins with has none.
+    for (let pass = 0, left = tasks; pass < 2 && left.length > 0 && messages.length > 0; pass += 1) {
       await closeAbandonedCalls(this.graph, thread.configurable, input.after);
       await this.graph.updateState(thread, null, END);
       left = (await this.#thread(threadId)).tasks;
