@@ -111,6 +111,6 @@ const asRecord = (pairs: readonly { name: string; value: string }[]): Record<str
 /** A name that tools can begin with. */
 const nameOf = ({ name }: McpServer): string =>
   name
-    .replace(/[^A-Za-z0-9-]+/g, "-")
-    .replace(/^-+|-+$/g, "")
+    .replace(/[^A-Za-z0-9]+/g, "-")
+    .replace(/^-|-$/g, "")
     .slice(0, 32);

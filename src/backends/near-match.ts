@@ -26,7 +26,7 @@ const MAX_SHOWN_CHARS = 200;
 /** Describes the lines that are nearest to a missing text. Returns undefined if none are alike. */
 export function nearestLines(text: string, missing: string): string | undefined {
   const lines = text.split("\n", MAX_LINES).map((line) => line.replace(/\r$/, ""));
-  const wanted = missing.replace(/^\n+|\n+$/g, "").split(/\r?\n/);
+  const wanted = missing.replace(/^\n+|(?<!\n)\n+$/g, "").split(/\r?\n/);
   if (wanted.every((line) => line.trim() === "")) return undefined;
   for (const [difference, fold] of FOLDS) {
     const [folded, part] = [lines.map(fold), wanted.map(fold)];

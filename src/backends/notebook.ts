@@ -6,7 +6,7 @@
 import { createHash } from "node:crypto";
 import { type Node, type ParseError, findNodeAtLocation, getNodeValue, parseTree } from "jsonc-parser";
 import { z } from "zod";
-import { headOf } from "../core/text.ts";
+import { headOf, trimEndOf } from "../core/text.ts";
 import { type BackendFailure, changedOutputs, textBeforeCells } from "./errors.ts";
 import { terminalText } from "../core/terminal-screen.ts";
 import { type TextEdit, editText } from "./text-edit.ts";
@@ -257,7 +257,7 @@ function changedCell(
 }
 
 function newCell({ type, source: written }: WrittenCell, index: number, style: Style): string {
-  const source = written.replace(/\n+$/, "");
+  const source = trimEndOf(written, "\n");
   // The same change has to give the same file when it is shown and when it is made.
   const id = createHash("sha256").update(`${index}\n${type}\n${source}`).digest("hex").slice(0, 8);
   const ran = type === "code" ? { execution_count: null, outputs: [] } : {};

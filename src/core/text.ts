@@ -113,7 +113,7 @@ const BLANKS_OF_NAME = / {2,}|^ | $/g;
 const BLANK = "\\u0020";
 /** More than code is usually indented. A shorter run pushes nothing out of sight. */
 const LONG_RUN = /[ \t]{41,}/g;
-const TRAILING_BLANKS = /[ \t]{1,40}$/gm;
+const TRAILING_BLANKS = /(?<![ \t])[ \t]{1,40}$/gm;
 const EMPTY_LINES = /\n{22,}/g;
 
 const countOf = (run: string): string => {

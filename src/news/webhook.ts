@@ -1,4 +1,6 @@
 /** Signed messages, as the Standard Webhooks specification describes them. */
+import { trimEndOf } from "../core/text.ts";
+
 const PREFIX = "whsec_";
 /** Bytes of a secret, both included. */
 const SECRET_BYTES = [24, 64] as const;
@@ -8,7 +10,7 @@ export function secretProblem(secret: string): string | undefined {
   const [least, most] = SECRET_BYTES;
   const text = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : "";
   const bytes = Buffer.from(text, "base64");
-  const isBase64 = text !== "" && bytes.toString("base64").replace(/=+$/, "") === text.replace(/=+$/, "");
+  const isBase64 = text !== "" && trimEndOf(bytes.toString("base64"), "=") === trimEndOf(text, "=");
   return isBase64 && bytes.length >= least && bytes.length <= most
     ? undefined
     : `must be ${PREFIX} followed by ${least} to ${most} random bytes in base64`;

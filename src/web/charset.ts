@@ -39,7 +39,7 @@ function decoderOf(label: string | undefined): Decoder | undefined {
 function namedInside(bytes: Buffer): string | undefined {
   const head = bytes.toString("latin1", 0, LOOKED_AT);
   const [, label] =
-    /<meta\s[^>]{0,500}?charset\s*=\s*["']?\s*([\w.:-]+)/i.exec(head) ??
+    /<meta\s[^<>]{0,500}?charset\s*=[\s"']*([\w.:-]+)/i.exec(head) ??
     /^\s*<\?xml\s[^>]{0,200}?encoding\s*=\s*["']([\w.:-]+)/i.exec(head) ??
     [];
   // It could not have been read if it were true.

@@ -129,7 +129,7 @@ function markdownWriter(base: string): Turndown {
     return alt === "" ? "" : `[Image: ${alt}]`;
   });
   addRule(writer, ["PRE"], (_content, block) => {
-    const code = (block.textContent ?? "").replace(/\n+$/, "");
+    const code = (block.textContent ?? "").replace(/(?<!\n)\n+$/, "");
     const longest = Math.max(2, ...(code.match(/`{3,}/g) ?? []).map((run) => run.length));
     const fence = "`".repeat(longest + 1);
     return `\n\n${fence}${languageOf(block)}\n${code}\n${fence}\n\n`;
@@ -199,7 +199,7 @@ const cellsOf = (row: Element): number => [...row.querySelectorAll("td, th")].le
 
 const tidy = (text: string): string =>
   text
-    .replace(/[ \t]+\n/g, "\n")
+    .replace(/(?<![ \t])[ \t]+\n/g, "\n")
     .replace(/\n{3,}/g, "\n\n")
     .trim();
 

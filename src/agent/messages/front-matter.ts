@@ -68,7 +68,7 @@ function yamlProblem(error: unknown): string {
 }
 
 /** Fields stand at the beginning of a line, or behind tabs. */
-const FIELD = /^\t*([a-z][\w-]*)[ \t]*:(?:[ \t]+(.*))?$/i;
+const FIELD = /^\t*([a-z][\w-]*)[ \t]*:(?:[ \t](.*))?$/i;
 /** Capitals begin a sentence (`Context: …`), and these two are the speakers of example dialogues. */
 const IN_TEXTS = /^([A-Z]|(user|assistant)$)/;
 

@@ -91,14 +91,16 @@ function globalExcludes(env: NodeJS.ProcessEnv = process.env): string {
   const home = env["HOME"] ?? homedir();
   const folder = join(env["XDG_CONFIG_HOME"] ?? join(home, ".config"), "git");
   const configs = [env["GIT_CONFIG_GLOBAL"] ?? join(home, ".gitconfig"), join(folder, "config")];
-  const named = configs
-    .map((path) => EXCLUDES_FILE.exec(textAt(path))?.[1])
-    .find((path) => path !== undefined);
+  const named = configs.map((path) => excludesFileIn(textAt(path))).find((path) => path !== undefined);
   return textAt(resolve(home, named?.replace(/^~(?=\/)/, home) ?? join(folder, "ignore")));
 }
 
 /** The path in a configuration file of git. */
-const EXCLUDES_FILE = /^[ \t]*\[core\][^[]*?^[ \t]*excludesfile[ \t]*=[ \t]*"?([^"\n]+?)"?[ \t\r]*$/im;
+function excludesFileIn(config: string): string | undefined {
+  const [, core = ""] = /^[ \t]*\[core\]([^[]*)/im.exec(config) ?? [];
+  const [, path = ""] = /^[ \t]*excludesfile[ \t]*=(.*)$/im.exec(core) ?? [];
+  return path.trim().replace(/^"|"$/g, "") || undefined;
+}
 
 const textAt = (path: string): string =>
   orElse(() => {

@@ -135,7 +135,7 @@ export const SPECIAL_CALLS = `
 
 /** The numbers of calls by name on a processor. */
 export function callNumbers(list: string, processor: "x64" | "arm64"): Map<string, number> {
-  const rows = list.replace(/#.*/g, "").matchAll(/(\w+) (\d+|-) (\d+|-)/g);
+  const rows = list.replace(/#.*/g, "").matchAll(/(?<!\w)(\w+) (\d+|-) (\d+|-)/g);
   const numbers = Array.from(rows, ([, name = "", x64, arm64]): [string, number] => [
     name,
     Number(processor === "x64" ? x64 : arm64),

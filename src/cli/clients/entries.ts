@@ -119,7 +119,10 @@ export function withoutEntry(text: string, client: FileClient, before?: string):
 export const differOnlyInForm = (one: string, other: string): boolean => bare(one) === bare(other);
 
 const bare = (text: string): string =>
-  text.replaceAll(/("(?:[^"\\\n]|\\.)*")|\s*\{\s*\}|\s*([{}[\],\n])\s*/g, "$1$2").trim();
+  text
+    .replaceAll(/("(?:[^"\\\n]|\\.)*"?)|\s+/g, (run, word) => word ?? (run.includes("\n") ? "\n" : " "))
+    .replaceAll(/("(?:[^"\\\n]|\\.)*"?)|\s?\{\s?\}|\s?([{}[\],\n])\s?/g, "$1$2")
+    .trim();
 
 const isEmpty = (value: unknown): boolean => isObject(value) && Object.keys(value).length === 0;
 

@@ -5,6 +5,8 @@ import {
   ProtocolErrorCode,
   isJSONRPCErrorResponse,
 } from "@modelcontextprotocol/server";
+import { z } from "zod";
+import { parsedJson } from "../../core/unknown.ts";
 import type { Revision } from "../contracts/revisions.ts";
 
 export function rewriteErrors(mcp: McpServer, { errorCodes }: Revision): void {
@@ -37,16 +39,15 @@ const hasUri = (data: unknown): boolean => typeof data === "object" && data !== 
  * failures of the server. `undefined`: the text is not a list about the params of a request.
  */
 export function paramsProblem(text: string): string | undefined {
-  const [, path, message] = PROBLEM.exec(text) ?? [];
-  if (path === undefined || message === undefined) return undefined;
-  const name = path.match(/[\w$-]+/g)?.join(".") ?? "params";
-  const words = message
-    .replaceAll(String.raw`\"`, '"')
-    .replace("Invalid input: ", "")
-    .replace("record", "object");
+  const at = text.indexOf("[");
+  if (!/^(?:Invalid .{0,100})?$/.test(text.slice(0, Math.max(0, at)))) return undefined;
+  const problems = PROBLEMS.safeParse(parsedJson(text.slice(at))).data ?? [];
+  const problem = problems.find(({ path: [first] }) => first === "params");
+  if (problem === undefined) return undefined;
+  const name = problem.path.slice(1).join(".") || "params";
+  const words = problem.message.replace("Invalid input: ", "").replace("record", "object");
   return `${name}: ${words.replace(", received undefined", ", but it is missing")}`;
 }
 
-/** A problem whose path begins with `params`, in a list that is the whole text or follows a few words. */
-const PROBLEM =
-  /^(?:Invalid [^[]{0,100})?\[\s*\{.*?"path":\s*\[\s*"params"([^\]]*)\],\s*"message":\s*"((?:[^"\\]|\\.)*)"/s;
+/** Problems as zod lists them. */
+const PROBLEMS = z.array(z.object({ path: z.array(z.union([z.string(), z.number()])), message: z.string() }));

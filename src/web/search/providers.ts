@@ -1,4 +1,5 @@
 /** Search services, each in its own form of requests and answers. */
+import { trimEndOf } from "../../core/text.ts";
 import { type Question, askService } from "./ask.ts";
 import { type FieldNames, type SearchPages, listIn, tidyPages } from "./results.ts";
 
@@ -82,7 +83,7 @@ export function searxng(url: string): SearchPages {
   return async (query, { count, signal }) => {
     const answer = await askService({
       service: "SearXNG",
-      url: `${url.replace(/\/+$/, "")}/search?${asQuery({ q: query, format: "json" })}`,
+      url: `${trimEndOf(url, "/")}/search?${asQuery({ q: query, format: "json" })}`,
       refusal:
         "its settings.yml must list json under search.formats, and its limiter must let this server pass",
       signal,

@@ -56,7 +56,7 @@ export const isMounted = (turn: Turn, folder: string): boolean =>
 /** The folder that is named where `/` cannot be listed, because paths of the host are used. */
 export function rootFolder(turn: Turn): string | undefined {
   const call = callsOf(turn, "ls").find((call) => pathOf(call) === "/" && call.failed);
-  const [, root] = /is outside the root directory\. Files are in: (.+)$/.exec(call?.result ?? "") ?? [];
+  const [, root] = call?.result.split("is outside the root directory. Files are in: ") ?? [];
   return root === undefined ? undefined : `${root.replace(/\/$/, "")}/`;
 }
 

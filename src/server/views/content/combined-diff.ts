@@ -203,7 +203,7 @@ const isRemark = (text: string): boolean =>
 /** Blanks at the end of a line, and carriage returns, are shown in changed lines only. */
 const isSame = (one: string, other: string): boolean => plain(one) === plain(other);
 const plain = (text: string): string =>
-  text.replace(/\n\\ No newline at end of file$/, "").replace(/(?:[ \t·→]|\\r){1,80}$/, "");
+  text.replace(/\n\\ No newline at end of file$/, "").replace(/(?<![ \t·→]|\\r)(?:[ \t·→]|\\r)+$/, "");
 
 /** Lines that are on both sides were changed and changed back. */
 function compared(removed: readonly string[], added: readonly string[]): [Line["sign"], string][] {

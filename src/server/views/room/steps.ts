@@ -89,14 +89,15 @@ const MAX_LINE = 600;
 /** Markdown without its marks, for lines of plain text. */
 export const withoutMarks = (markdown: string): string =>
   headOf(markdown, 2000)
-    .replace(/^[ \t]*(?:(?:`{3}|~{3}).*|[-*_]{3,}|[|:\s-]*-{3}[|:\s-]*)$/gm, "")
+    .replace(/^(?:[ \t]*(?:(?:`{3}|~{3}).*|[-*_]{3,})|(?=.*-{3})[|: \t-]+)$/gm, "")
     .replace(/^[ \t]*(?:#{1,6}[ \t]+|>[ \t]?|[-*+][ \t]+(?:\[[ x]\][ \t]+)?)/gm, "")
     .replace(/!?\[([^\][]*)\]\([^()\s]*\)/g, "$1")
     .replace(/(?<!\w)(?:\*\*|~~)(?=\S)|(?<=\S)(?:\*\*|~~)(?!\w)/g, "")
     .replace(/(?<=^|[\s(])\*(?=\w)|(?<=[\w.!?)])\*(?=$|[\s).,;:!?])/gm, "")
     .replace(/`+/g, "")
-    .replace(/^[ \t]*\|[ \t]*|[ \t]*\|[ \t]*$/gm, "")
-    .replace(/[ \t]+\|[ \t]+/g, " · ");
+    .replace(/[ \t]+/g, " ")
+    .replace(/^ ?\| ?| ?\| ?$/gm, "")
+    .replace(/ \| /g, " · ");
 
 const TOOL_ICONS: readonly [RegExp, IconName][] = [
   [/^(grep|glob|ls|search)/, "find"],
