@@ -17,6 +17,7 @@ import { isAbortError } from "../core/errors.ts";
 import { closestName } from "../core/options.ts";
 import { displayName, headOf, wellFormed } from "../core/text.ts";
 import { argumentsPreview } from "./call-preview.ts";
+import { mendedArguments } from "./mend-arguments.ts";
 import type { FileToolSettings } from "./options.ts";
 import { type BoundPreview, type ToolContext, type ToolResult, type ToolSpec, toolError } from "./tool.ts";
 
@@ -163,7 +164,7 @@ export function pathTool<Schema extends z.ZodObject & z.ZodType<Named>>(
   };
   return {
     ...spec,
-    ...(isFile ? { aliases: { path: "file_path" } } : {}),
+    ...(isFile ? { aliases: { path: "file_path", ...spec.aliases } } : {}),
     // For gates and permissions.
     pathOf(args) {
       const checked = validatePath(named(args) ?? "/", allowedPrefixes ? { allowedPrefixes } : {});
@@ -242,17 +243,21 @@ export const patternText = (): z.ZodString =>
 export type ParsedArguments<Args> = { ok: true; args: Args } | { ok: false; message: string };
 
 /**
- * The one way arguments reach a tool: aliases are renamed, defaults filled in, everything else refused
+ * The one way arguments reach a tool: aliases are renamed, defaults filled in, forms mended, everything else refused
  * with a message that names each bad field.
  */
 export function parseArguments<Schema extends z.ZodObject>(
   spec: ToolSpec<Schema>,
   raw: unknown,
 ): ParsedArguments<z.output<Schema>> {
-  const parsed = spec.schema.safeParse(renameAliases(raw, spec.aliases ?? {}));
+  const args = renameAliases(raw, spec.aliases ?? {});
+  const strict = spec.schema.safeParse(args);
+  const parsed = strict.success ? strict : spec.schema.safeParse(mendedArguments(wholeSchema(spec), args));
   if (parsed.success) return { ok: true, args: parsed.data };
   return { ok: false, message: invalidArguments(spec.name, parsed.error.issues) };
 }
+
+const wholeSchema = ({ schema }: ToolSpec): unknown => z.toJSONSchema(schema, { io: "input" });
 
 /** A problem with one argument. */
 export interface ArgumentIssue {

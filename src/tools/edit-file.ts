@@ -29,6 +29,7 @@ export const editFileTool = (settings: FileToolSettings): ToolSpec<typeof schema
         "`old_string` is literal and must match exactly, whitespace included, and once, unless `replace_all` is true: add surrounding lines to make it unique.",
       ].join(" "),
       schema,
+      aliases: { old_str: "old_string", new_str: "new_string" },
       work: edit,
       shown: { title: "Edit a file", preview: previewEdit },
       changeOf(args, artifact) {

@@ -2,7 +2,8 @@ import { z } from "zod";
 import { oneLine } from "../core/text.ts";
 import { type Todo, defineTool } from "./tool.ts";
 
-const todo = z.strictObject({
+/** Models add fields of other programs, such as ids and priorities. They are dropped. */
+const todo = z.object({
   content: z
     .string()
     .min(1)

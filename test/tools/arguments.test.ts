@@ -92,6 +92,60 @@ describe("parseArguments", () => {
   });
 });
 
+const A = { file_path: "/a" };
+const EDIT = { ...A, old_string: "o", new_string: "n" };
+const TODOS = [{ content: "x", status: "in_progress" }];
+
+test.each<[source: string, name: string, written: unknown, read: object]>([
+  ["earendil-works/pi#783", "read_file", { ...A, offset: "5", limit: "20" }, { ...A, offset: 5, limit: 20 }],
+  ["ZenRows/zenrows-mcp#23", "read_file", { ...A, offset: null, limit: null }, A],
+  ["can1357/oh-my-pi#2981", "grep", { pattern: "x", glob: "", output_mode: "" }, { pattern: "x" }],
+  ["agentscope-ai/QwenPaw#6936", "write_file", { ...A, content: 1.5 }, { ...A, content: "1.5" }],
+  [
+    "openclaw/openclaw#102297",
+    "write_file",
+    { ...A, content: { b: [1] } },
+    { ...A, content: '{\n  "b": [\n    1\n  ]\n}' },
+  ],
+  ["cortexkit/aft#148", "read_file", { filePath: "/a" }, A],
+  ["BaseIntelligence/bounty-challenge#15903", "edit_file", { path: "/a", old_str: "o", new_str: "n" }, EDIT],
+  ["NousResearch/hermes-agent#110436", "edit_file", { arguments: EDIT }, EDIT],
+  ["OpenHands/software-agent-sdk#2217", "read_file", { input: '{"file_path":\n"/a",}' }, A],
+  ["flags as text", "edit_file", { ...EDIT, replace_all: "True" }, { ...EDIT, replace_all: true }],
+  [
+    "a choice in another case",
+    "grep",
+    { pattern: "x", output_mode: "Files With-Matches" },
+    { output_mode: "files_with_matches" },
+  ],
+  ["a remark for a person", "execute", { command: "ls", description: "List files" }, { command: "ls" }],
+  ["anomalyco/opencode#10813", "write_todos", { todos: JSON.stringify(TODOS) }, { todos: TODOS }],
+  [
+    "anomalyco/opencode#1354",
+    "write_todos",
+    { todos: [{ ...TODOS[0], id: "1", priority: "high" }] },
+    { todos: TODOS },
+  ],
+  ["Miso2233/SonettoHere#319", "write_todos", { todos: TODOS[0] }, { todos: TODOS }],
+  ["a state in words", "write_todos", { todos: [{ content: "x", status: "In Progress" }] }, { todos: TODOS }],
+])("%s: %s with %j is read as it was meant", (_source, name, written, read) => {
+  const spec = name === "write_todos" ? writeTodosTool : tool(name);
+  expect(parseArguments(spec, written)).toEqual({
+    ok: true,
+    args: expect.objectContaining(read) as unknown,
+  });
+});
+
+test.each<[name: string, args: Record<string, unknown>, problem: string]>([
+  ["execute", { command: "rm -rf *", folder: "/tmp" }, 'Unrecognized key: "folder"'],
+  ["execute", { command: { cmd: "ls" } }, "command: Invalid input"],
+  ["write_file", { ...A, content: null }, "content: Invalid input"],
+  ["edit_file", { ...EDIT, oldString: "p" }, 'Unrecognized key: "oldString"'],
+  ["read_file", { ...A, limit: "many" }, "limit: Invalid input"],
+])("%s with %j is not guessed at", (name, args, problem) => {
+  expect(message(name, args)).toContain(problem);
+});
+
 describe("parametersOf", () => {
   test("what has a default is optional, and aliases do not show", () => {
     const schema = parametersOf(tool("read_file"));

@@ -2,11 +2,13 @@
 import { ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { type StructuredToolInterface, tool as langChainTool } from "@langchain/core/tools";
+import { toJsonSchema } from "@langchain/core/utils/json_schema";
 import { isCommand } from "@langchain/langgraph";
-import { ConfigurationError } from "../../core/errors.ts";
+import { ConfigurationError, orElse } from "../../core/errors.ts";
 import { isRecord } from "../../core/unknown.ts";
 import { invalidArguments } from "../../tools/call.ts";
 import { argumentsPreview } from "../../tools/call-preview.ts";
+import { mendedArguments } from "../../tools/mend-arguments.ts";
 import type { ToolKind } from "../../tools/tool.ts";
 import { type ArgumentsCheck, argumentsCheck } from "../calls/arguments.ts";
 import { specTool } from "../calls/tool.ts";
@@ -45,7 +47,7 @@ function fromStructuredTool(offered: StructuredToolInterface, kind: ToolKind): A
     name: offered.name,
     kind,
     offered,
-    validate: (args) => validateBy(check, offered.name, args),
+    validate: (args) => validateBy(check, offered, args),
     run: async (call, { config, state, step }) => {
       // LangChain's tools read the run from their configuration.
       const runtime = { ...config, config, state, toolCallId: call.id };
@@ -62,7 +64,18 @@ function fromStructuredTool(offered: StructuredToolInterface, kind: ToolKind): A
   };
 }
 
-function validateBy(check: ArgumentsCheck, name: string, args: unknown): ValidatedArgs {
+function validateBy(
+  check: ArgumentsCheck,
+  { name, schema }: StructuredToolInterface,
+  given: unknown,
+): ValidatedArgs {
+  const args =
+    check(given).length === 0
+      ? given
+      : mendedArguments(
+          orElse(() => toJsonSchema(schema), {}),
+          given,
+        );
   const issues = check(args);
   if (issues.length > 0) return { ok: false, message: invalidArguments(name, issues) };
   return isRecord(args)

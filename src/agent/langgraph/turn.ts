@@ -59,7 +59,10 @@ export function turnsOf(definition: AgentDefinition, steps: TurnSteps): TakeTurn
     const answer = await askAllLayers(turn);
     if (answer === undefined) return stoppedAt(meter.reached(messages) ?? meter.timeOver(), turn);
     const { updates, strategy } = answer;
-    const { reply, refused } = safeReply(answer.reply, messages, definition.author);
+    const { reply, refused } = safeReply(answer.reply, messages, {
+      name: definition.author,
+      tools: definition.tools.keys(),
+    });
     updates.push(meter.spentUpdate(messages), { messages: refused });
     const settled = strategy && (await settle(reply, strategy, messages, refused));
     if (settled && settled !== "missing") updates.push(settled);

@@ -4,6 +4,7 @@ import type { Tool } from "@modelcontextprotocol/client";
 import { cutMiddle, oneLine } from "../../core/text.ts";
 import { isRecord } from "../../core/unknown.ts";
 import { argumentsPreview } from "../../tools/call-preview.ts";
+import { mendedArguments } from "../../tools/mend-arguments.ts";
 import { type ContentBlock, type ToolContext, type ToolResult, toolError } from "../../tools/tool.ts";
 import type { AgentTool, CallScope } from "../contracts/middleware.ts";
 import { NO_LIMITS, shownBlock } from "../models/media.ts";
@@ -46,8 +47,10 @@ export function serverTool({ name, kind, summary, problem, run, ...told }: Serve
     name,
     kind,
     offered,
-    validate: (args) => {
-      const found = isRecord(args) ? problem?.(args) : "expected an object";
+    validate: (given) => {
+      const check = (args: unknown) => (isRecord(args) ? problem?.(args) : "expected an object");
+      const args = check(given) === undefined ? given : mendedArguments(told.schema, given);
+      const found = check(args);
       return isRecord(args) && found === undefined
         ? { ok: true, args: { ...args } }
         : { ok: false, message: `Invalid arguments for ${name}: ${oneLine(found ?? "", 1000)}` };

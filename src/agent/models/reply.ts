@@ -11,8 +11,10 @@ import {
 import type { InvalidToolCall, ToolCall, ToolCallChunk } from "@langchain/core/messages/tool";
 import { defined } from "../../core/defined.ts";
 import { bytesShapeProblem, shapeProblem } from "../../core/json.ts";
+import { looseJson } from "../../core/loose-json.ts";
 import { headOf, oneLine, wellFormed } from "../../core/text.ts";
 import { isRecord, memberOf, parsedJson } from "../../core/unknown.ts";
+import { onlyAlike } from "../../tools/mend-arguments.ts";
 import { isReply, textOf } from "../messages/messages.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
 import type { Step } from "../contracts/middleware.ts";
@@ -177,11 +179,17 @@ export function replyOf(
   return message;
 }
 
-/** Arguments without what some servers add to them: an empty object before them, or the quotes of a text. */
+/**
+ * Arguments as JSON: without an empty object before them, or the quotes of a text, which some servers add, and mended
+ * if a model broke the rules of JSON in a way that leaves no doubt.
+ */
 function plainArguments(args: string): string {
   const text = args.replace(/^\s{0,9}\{\s{0,9}\}(?=\s{0,9}\{)/, "");
-  const inner = /^\s{0,9}"/.test(text) ? parsedJson(text) : undefined;
-  return typeof inner === "string" ? inner : text;
+  if (/^\s{0,9}\{/.test(text) && isJson(text)) return text;
+  if (bytesShapeProblem(Buffer.from(text), ARGUMENTS_SHAPE) !== undefined) return text;
+  const value = looseJson(text);
+  if (typeof value === "string") return plainArguments(value);
+  return isRecord(value) ? JSON.stringify(value) : text;
 }
 
 const withTexts = (content: MessageContent, change: (text: string) => string): MessageContent =>
@@ -218,9 +226,15 @@ const CALL_BLOCKS: ReadonlySet<string> = new Set(
 /**
  * Mends what a model gets wrong about its calls: ids that are missing, used before or of a form that other
  * providers refuse, names that can be none, and arguments that cannot be read. The latter are answered at
- * once. Ids that are fine stay: some providers refer to them later. The reply gets the name of the agent, if it has one.
+ * once. Ids that are fine stay: some providers refer to them later. The reply gets the name of the agent, if it has one. `tools`:
+ * the names of those that the agent has.
  */
-export function safeReply(given: AIMessage, thread: readonly BaseMessage[], agent?: string): SafeReply {
+export function safeReply(
+  given: AIMessage,
+  thread: readonly BaseMessage[],
+  { name: agent, tools = [] }: { name?: string | undefined; tools?: Iterable<string> } = {},
+): SafeReply {
+  const names = [...tools];
   const isShort = isCut(given);
   const incomplete = isShort ? CUT_CALL : INCOMPLETE;
   const broken = brokenCalls(given, isShort);
@@ -235,8 +249,8 @@ export function safeReply(given: AIMessage, thread: readonly BaseMessage[], agen
   const callIds = read.length > 0 ? callIdsOf(thread) : new Set<string | undefined>();
   const refused: ToolMessage[] = [];
   const mended = read.map(({ call, why }) => {
-    if (why === undefined) return mendCall(call, callIds);
-    const empty = mendCall({ ...call, args: {} }, callIds);
+    if (why === undefined) return mendCall(call, callIds, names);
+    const empty = mendCall({ ...call, args: {} }, callIds, names);
     refused.push(refusal(empty, why));
     return empty;
   });
@@ -291,23 +305,29 @@ function brokenCalls(reply: AIMessage, isShort: boolean): ReadonlySet<ToolCall> 
 
 const isJson = (text: string): boolean => parsedJson(text) !== undefined;
 
-function mendCall(call: ToolCall, used: Set<string | undefined>): ToolCall {
+function mendCall(call: ToolCall, used: Set<string | undefined>, tools: readonly string[]): ToolCall {
   const id =
     call.id && CALL_ID.test(call.id) && !used.has(call.id)
       ? call.id
       : `call_${randomUUID().replaceAll("-", "")}`;
   used.add(id);
   const called: unknown = call.name; // whatever the provider's package made of what came
-  const name = nameOf(typeof called === "string" ? called : "");
+  const name = nameOf(typeof called === "string" ? called : "", tools);
   const args = wellFormedArgs(call.args);
   return id === call.id && name === call.name && args === call.args ? call : { ...call, id, name, args };
 }
 
-/** Some models put blanks around a name, or the namespace of their training before it. */
-function nameOf(given: string): string {
-  const name = given.trim().replace(/^functions\./, "");
+/** Some models put blanks around a name, a mark of their training before or after it, or write it in another case. */
+function nameOf(given: string, tools: readonly string[]): string {
+  if (tools.includes(given)) return given;
+  const plain = given.trim().replace(NAMESPACE, "").replace(ENDING, "");
+  const name = tools.includes(plain) ? plain : (onlyAlike(plain, tools) ?? plain);
   return NAME.test(name) ? name : headOf(given, 64).replaceAll(/[^a-zA-Z0-9_-]/g, "_") || "unknown";
 }
+
+const NAMESPACE = /^(?:functions?|tools?|default_api)[.:/]/;
+/** The number of a call, or the channel of a message. */
+const ENDING = /(?::\d{1,4}|<\|[^]*)$/;
 
 /** Half of a surrogate pair cannot be sent as text. */
 function wellFormedArgs(args: Record<string, unknown>): Record<string, unknown> {

@@ -58,7 +58,7 @@ test.each<[string, unknown, unknown, string]>([
   [
     "JSON Schema",
     NOTE,
-    { to, "a/b": [2, 1, "3"], how: "fax" },
+    { to, "a/b": [2, 1, "x"], how: "fax" },
     'a/b.1: 1 is less than 2.; a/b.2: Instance type "string" is invalid. Expected "integer".; how: Instance does not match any of ["mail","post"].',
   ],
   ["JSON Schema", NOTE, { to, body: { line: 1 } }, "body: Instance does not match any subschemas."],

@@ -21,7 +21,7 @@ describe("a tool call", () => {
   it("with an unknown name or bad arguments is answered, and its siblings run", async () => {
     const { agent } = agentCalling([
       { name: "launch", args: {} },
-      { name: "read_file", args: { file_path: 7 } },
+      { name: "read_file", args: { file_path: ["/a", "/b"] } },
       { name: "ls", args: {} },
     ]);
     const events = await collect(agent, { kind: "task", task: "go" });

@@ -19,6 +19,26 @@ it.each([
   expect(refused).toEqual([]);
 });
 
+it.each([
+  ["NousResearch/hermes-agent#24411", "tool:read_file"],
+  ["vllm-project/vllm#41739", "functions.read_file:0"],
+  ["lablup/mlxcel#654", "read_file<|channel|>commentary"],
+  ["a namespace of Gemini", "default_api.read_file"],
+  ["another case", "Read_File"],
+  ["one word", "readFile"],
+  ["hyphens", "read-file"],
+])("%s: %s is the tool that it can only mean", (_source, name) => {
+  const given = new AIMessage({ content: "", tool_calls: [{ type: "tool_call", id: "a", name, args: {} }] });
+  const tools = ["ls", "read_file", "Ls"];
+  expect(safeReply(given, [], { tools }).reply.tool_calls).toMatchObject([{ name: "read_file" }]);
+});
+
+it.each(["LS", "mcp__other__read_file", "file"])("%s may be another tool and stays", (name) => {
+  const given = new AIMessage({ content: "", tool_calls: [{ type: "tool_call", id: "a", name, args: {} }] });
+  const tools = ["ls", "read_file", "Ls"];
+  expect(safeReply(given, [], { tools }).reply.tool_calls).toMatchObject([{ name }]);
+});
+
 it("has the arguments of a streamed call once", () => {
   const args = '{"path":"/only-once"}';
   const given = new AIMessageChunk({
