@@ -1,12 +1,13 @@
 import { z } from "zod";
 import type { Backend, BackendSource } from "../../backends/backend.ts";
 import { readText } from "../../backends/file-data.ts";
+import { baseName } from "../../backends/paths.ts";
 import { checkBackend, obtainBackend } from "../../backends/runtime.ts";
 import { defined } from "../../core/defined.ts";
 import { type Logger, createLogger } from "../../core/logger.ts";
 import { type OptionTable, closestNames, readOptions } from "../../core/options.ts";
 import { plainProblem } from "../../core/plain-problem.ts";
-import { headOf } from "../../core/text.ts";
+import { headOf, oneLine } from "../../core/text.ts";
 import { FILE_TOOL_NAMES } from "../../tools/index.ts";
 import { type FileToolName, WEB_TOOL_NAMES, type WebToolName } from "../../tools/options.ts";
 import type { AgentTool, ToolInput } from "../contracts/middleware.ts";
@@ -46,9 +47,9 @@ const REPLACES_BUILT_IN = `name: '${GENERAL_PURPOSE}' is the built-in subagent, 
 export const AGENT_FOLDERS: readonly string[] = ["/.claude/agents", "/.deepagent/agents"];
 
 const Fields = z.looseObject({
-  name: z.string().regex(/^[a-z0-9][a-z0-9-]{0,63}$/, { error: "use lowercase letters, digits and hyphens" }),
+  name: z.union([z.string(), z.number()]).nullish(),
   description: z.string().trim().min(1),
-  model: z.string().optional(),
+  model: z.string().nullish(),
   tools: toolList("tools"),
   disallowedTools: toolList("disallowedTools"),
 });
@@ -66,6 +67,16 @@ function toolList(field: string) {
     });
 }
 
+/** A name as subagents have it: `Code Reviewer` becomes `code-reviewer`. */
+const plainName = (text: string): string =>
+  text
+    .normalize("NFKD")
+    .toLowerCase()
+    .replaceAll(/\p{M}/gu, "")
+    .replaceAll(/[^a-z0-9]+/g, "-")
+    .replaceAll(/^-|-$/g, "")
+    .slice(0, 64);
+
 /** Reads the fields and prompt of a subagent. Names of models of other programs are kept apart. */
 export function parseAgentFile(path: string, text: string): ParsedAgentFile {
   const found = frontMatterOf(text);
@@ -80,15 +91,21 @@ export function parseAgentFile(path: string, text: string): ParsedAgentFile {
     );
     return { ok: false, problem: `${path}: ${fields.join("; ")}` };
   }
-  const { name, description, model, tools, disallowedTools } = parsed.data;
+  const { name: written, description, model, tools, disallowedTools } = parsed.data;
+  const name = plainName(String(written ?? "")) || plainName(baseName(path).replace(/\.md$/, ""));
+  if (name === "") return { ok: false, problem: `${path}: name: use lowercase letters, digits and hyphens` };
   if (name === GENERAL_PURPOSE) return { ok: false, problem: `${path}: ${REPLACES_BUILT_IN}` };
   const systemPrompt = found.body.replaceAll("\r\n", "\n").trim();
   if (systemPrompt === "") return { ok: false, problem: `${path} has no prompt below its front matter` };
-  const isCut = description.length > LONGEST_DESCRIPTION;
+  const renamed = `name '${oneLine(String(written ?? ""), 80)}' is read as '${name}'; use lowercase letters, digits and hyphens`;
   const cut = `description is longer than ${LONGEST_DESCRIPTION} characters and was cut`;
+  const warnings = [
+    ...(name === written ? [] : [renamed]),
+    ...(description.length > LONGEST_DESCRIPTION ? [cut] : []),
+  ];
   return {
     ok: true,
-    warnings: isCut ? [`${path}: ${cut}`] : [],
+    warnings: warnings.map((warning) => `${path}: ${warning}`),
     agent: {
       name,
       description: headOf(description, LONGEST_DESCRIPTION),

@@ -145,7 +145,8 @@ const Text = z.union([z.string(), z.number(), z.boolean(), z.date()]).transform(
 
 const Words = Text.pipe(z.string().trim().min(1));
 
-const Required = z.looseObject({ name: Words, description: Words });
+/** The texts in a list, which may also hold `Bash: git *` as YAML reads it. */
+const textsOf = (items: readonly unknown[]): string[] => items.filter((item) => typeof item === "string");
 
 /** Fields that may be missing, with the words for what they take. */
 const OPTIONAL = {
@@ -153,27 +154,32 @@ const OPTIONAL = {
   compatibility: [Words, "a text"],
   metadata: [z.record(z.string(), z.unknown()), "a map of texts"],
   "allowed-tools": [
-    z.union([z.string(), z.array(z.string())]),
+    z.union([z.string(), z.array(z.unknown()).transform(textsOf)]),
     "names of tools, separated by spaces or as a list",
   ],
 } as const;
 
-/** Reads a `SKILL.md` (Agent Skills format). Without name or description it is refused; else it is mended. */
+/**
+ * Reads a `SKILL.md` (Agent Skills format), and mends what other programs accept: without a name its folder counts,
+ * and without a description the first paragraph.
+ */
 export function parseSkill(path: string, text: string): ParsedSkill {
-  const found = frontMatterOf(text);
-  if (found === undefined)
-    return { ok: false, problem: `${path} does not start with front matter between '---' lines` };
+  const found = frontMatterOf(text) ?? { fields: {}, body: text, notice: "is missing" };
   if (found.problem !== undefined) {
     return { ok: false, problem: `${path}: the front matter ${found.problem}` };
   }
-  const parsed = Required.safeParse(found.fields);
-  if (!parsed.success) return { ok: false, problem: `${path}: ${missing(found.fields)}` };
   const warnings = found.notice === undefined ? [] : [`${path}: the front matter ${found.notice}`];
   const warn = (warning: string): void => void warnings.push(`${path}: ${warning}`);
+  if (!isRecord(found.fields)) return { ok: false, problem: `${path}: ${NO_FIELDS}` };
+  const { fields } = found;
+  const name = required("name", fields, path.split("/").at(-2), warn);
+  const description = required("description", fields, firstParagraph(found.body), warn);
+  if (name === undefined || description === undefined)
+    return { ok: false, problem: `${path}: ${missing(fields)}` };
   const option = <Field extends keyof typeof OPTIONAL>(
     field: Field,
   ): z.output<(typeof OPTIONAL)[Field][0]> | undefined => {
-    const value = parsed.data[field];
+    const value = fields[field];
     if (value === undefined || value === null) return undefined;
     const [schema, expected] = OPTIONAL[field];
     const read = schema.safeParse(value);
@@ -183,8 +189,8 @@ export function parseSkill(path: string, text: string): ParsedSkill {
   const [license, compatibility, metadata] = [option("license"), option("compatibility"), option("metadata")];
   const tools = option("allowed-tools");
   const skill: SkillMetadata = {
-    name: cut("name", parsed.data.name, warn),
-    description: cut("description", parsed.data.description, warn),
+    name: cut("name", name, warn),
+    description: cut("description", description, warn),
     path,
     ...(license ? { license } : {}),
     ...(compatibility ? { compatibility: cut("compatibility", compatibility, warn) } : {}),
@@ -200,12 +206,37 @@ export function parseSkill(path: string, text: string): ParsedSkill {
   return { ok: true, skill, warnings };
 }
 
+const NO_FIELDS = "the front matter must be lines of `field: value`, with a name and a description";
+const PURPOSE = { name: "what the skill is called", description: "what it does and when to use it" } as const;
+
+/** The text of a field, or if it is blank the one that stands for it. `undefined`: there is neither. */
+function required(
+  field: keyof typeof PURPOSE,
+  fields: Readonly<Record<string, unknown>>,
+  instead: string | undefined,
+  warn: (warning: string) => void,
+): string | undefined {
+  const { [field]: value = "" } = fields;
+  const given = Words.safeParse(value ?? "");
+  if (given.success) return given.data;
+  if (!instead || !Text.safeParse(value ?? "").success) return undefined;
+  warn(`${field} is missing: ${PURPOSE[field]}; '${oneLine(instead, 80)}' is used`);
+  return instead;
+}
+
+/** The first lines below the headings of a text. */
+const firstParagraph = (body: string): string | undefined =>
+  headOf(body, MAX_BODY)
+    .split(/\r?\n\s*\n/)
+    .map((part) => part.replaceAll(/^(?:#|<!--).*$/gm, "").trim())
+    .find((part) => /^[\p{L}\p{N}*_`"]/u.test(part));
+
+/** Characters of a body that are looked through. */
+const MAX_BODY = 8192;
+
 /** Why a skill cannot be used, field by field. */
-function missing(fields: unknown): string {
-  if (!isRecord(fields))
-    return "the front matter must be lines of `field: value`, with a name and a description";
-  const purpose = { name: "what the skill is called", description: "what it does and when to use it" };
-  const problems = Object.entries(purpose).flatMap(([field, meaning]) => {
+function missing(fields: Readonly<Record<string, unknown>>): string {
+  const problems = Object.entries(PURPOSE).flatMap(([field, meaning]) => {
     const { [field]: value } = fields;
     if (value === undefined || value === null || value === "") return [`${field} is missing: ${meaning}`];
     return Text.safeParse(value).success ? [] : [`${field} must be a text: ${meaning}`];

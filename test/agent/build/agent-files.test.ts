@@ -52,7 +52,6 @@ describe("an agent file", () => {
 
   it.each([
     ["no front matter", "just text", "does not start with front matter"],
-    ["a bad name", file("My Agent"), "name: use lowercase letters"],
     ["no prompt", file("a", ""), "has no prompt"],
     ["the name of the built-in subagent", file("general-purpose"), "is the built-in subagent"],
     ["tools that are no names", file("a", "x", "tools: { Read: true }\n"), "tools: use names"],
@@ -80,6 +79,29 @@ describe("an agent file", () => {
     const parsed = parseAgentFile("/a.md", file("reviewer", "x", `${line}\ndisallowedTools: Write\n`));
     expect(parsed).toMatchObject({ ok: true, agent: { disallowedTools: ["Write"] } });
     expect(parsed.ok && parsed.agent.tools).toEqual(tools);
+  });
+
+  it.each([
+    ["TechNickAI/ai-coding-config#9", "name: Code Reviewer", "code-reviewer"],
+    ["wshobson/agents#489", "color: red", "prompt-crafter"],
+    ["an empty name", "name:", "prompt-crafter"],
+    ["a number", "name: 007", "7"],
+    ["accents", "name: Élise_B", "elise-b"],
+    ["other scripts", "name: 审查", "prompt-crafter"],
+  ])("%s: %j is the agent %s, with a warning", (_source, line, name) => {
+    const text = `---\n${line}\ndescription: d\nmodel:\n---\nWork.`;
+    expect(parseAgentFile("/.claude/agents/prompt-crafter.md", text)).toEqual({
+      ok: true,
+      agent: { name, description: "d", systemPrompt: "Work." },
+      warnings: [expect.stringContaining(`is read as '${name}'`)],
+    });
+  });
+
+  it("cannot become the built-in subagent by another spelling", () => {
+    expect(parseAgentFile("/a.md", file("General Purpose"))).toMatchObject({
+      ok: false,
+      problem: expect.stringContaining("is the built-in subagent"),
+    });
   });
 
   it("with a description that is too long is cut with a warning", () => {

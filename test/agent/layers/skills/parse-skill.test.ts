@@ -9,12 +9,11 @@ const file = (...lines: string[]): string => ["---", ...lines, "---", "# Body"].
 
 describe("a skill", () => {
   it.each([
-    ["# nothing", "does not start with front matter between '---' lines"],
+    ["# nothing", "description is missing: what it does and when to use it"],
     [file("name: a"), "description is missing: what it does and when to use it"],
-    [file("description: d"), "name is missing: what the skill is called"],
     [file("name: [a]", "description: d"), "name must be a text"],
     [file("name: a", "description: ''"), "description is missing"],
-    [file('name: " "', "description: d"), "name and description must not be blank"],
+    [file("name: a", 'description: " "'), "name and description must not be blank"],
     [file("- name: a"), "the front matter must be lines of `field: value`"],
     [
       file(": [", "  description: d"),
@@ -36,6 +35,7 @@ describe("a skill", () => {
     [["allowed-tools: ls read_file"], "", { allowedTools: ["ls", "read_file"] }],
     [["allowed-tools: Bash(git add:*), Read"], "", { allowedTools: ["Bash(git add:*)", "Read"] }],
     [["allowed-tools: [ls, grep]"], "", { allowedTools: ["ls", "grep"] }],
+    [["allowed-tools: [ls, {Bash: git}, null]"], "", { allowedTools: ["ls"] }],
     [["allowed-tools: 3"], "allowed-tools must be names of tools", {}],
     [["license:"], "", {}],
     [["user-invocable: true"], "", {}],
@@ -58,6 +58,34 @@ describe("a skill", () => {
   ])("with the name %j is used with a warning", (name, warning) => {
     const parsed = parseSkill(PATH, file(`name: ${name}`, "description: d"));
     expect(parsed.ok ? parsed.warnings.join() : "").toContain(warning);
+  });
+
+  it.each([
+    [
+      "vercel-labs/agent-skills#275",
+      `<!-- made by a tool -- do not edit -->\n${file("name: a", "description: d")}`,
+      "d",
+    ],
+    ["graphene-data/graphene#351", `\r\n\n${file("name: a", "description: d")}`, "d"],
+    ["langwatch/langwatch#7407", file('name: ""', "description: d"), "d"],
+    ["anomalyco/opencode#26391", `${file("name: a")}\n\nFirst\nlines.\n\nMore.`, "First\nlines."],
+    ["glittercowboy/plugin-freedom-system#6", `# a\n\n${file("name: a", "description: d")}\n\nDo it.`, "d"],
+    ["PacketScope#95", "# a\n## b\n\n![x](y)\n\nDo **it**.\n", "Do **it**."],
+  ])("%s: %j has a name and a description", (_source, text, description) => {
+    expect(parseSkill(PATH, text)).toMatchObject({ ok: true, skill: { name: "a", description } });
+  });
+
+  it("says what stands for a missing name and description", () => {
+    const parsed = parseSkill("/s/b-c/SKILL.md", "Does things.\n");
+    expect(parsed).toEqual({
+      ok: true,
+      skill: { name: "b-c", description: "Does things.", path: "/s/b-c/SKILL.md" },
+      warnings: [
+        "/s/b-c/SKILL.md: the front matter is missing",
+        "/s/b-c/SKILL.md: name is missing: what the skill is called; 'b-c' is used",
+        "/s/b-c/SKILL.md: description is missing: what it does and when to use it; 'Does things.' is used",
+      ],
+    });
   });
 
   it("may come from Windows", () => {
