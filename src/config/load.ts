@@ -5,6 +5,7 @@ import { type Node, type ParseError, getNodeValue, parseTree } from "jsonc-parse
 import { closestName } from "../core/options.ts";
 import { plainProblem } from "../core/plain-problem.ts";
 import { isInside, realPath } from "../core/real-path.ts";
+import { variableText } from "../core/text.ts";
 import { isRecord } from "../core/unknown.ts";
 import {
   type HostFacts,
@@ -125,8 +126,8 @@ class Draft {
 function readFile(draft: Draft, sources: ConfigSources): void {
   const flag = sources.flags["config"];
   const fromFlag = typeof flag === "string";
-  const given = fromFlag ? flag : sources.env[CONFIG_FILE_ENV];
-  if (given === undefined || given === "") return;
+  const given = fromFlag ? flag : variableText(sources.env[CONFIG_FILE_ENV] ?? "");
+  if (given === "") return;
   const origin = fromFlag ? "--config" : CONFIG_FILE_ENV;
   const path = resolve(sources.cwd, expandHome(given, sources.home));
   draft.configFile = path;
@@ -152,8 +153,9 @@ const MAX_FILE = 1_000_000;
 
 function readEnvironment(draft: Draft, sources: ConfigSources): void {
   const known = new Map(SETTINGS.map((setting) => [envNameOf(setting), setting]));
-  for (const [name, text] of Object.entries(sources.env)) {
-    if (!name.startsWith(ENV_PREFIX) || name === CONFIG_FILE_ENV || text === undefined) continue;
+  for (const [name, given = ""] of Object.entries(sources.env)) {
+    if (!name.startsWith(ENV_PREFIX) || name === CONFIG_FILE_ENV) continue;
+    const text = variableText(given);
     const setting = known.get(name);
     if (setting === undefined) {
       const meant = closestName(name, known.keys());

@@ -5,6 +5,7 @@ import { backendError, failedAt, lookedAtRoot, pathText, pathTool, patternText }
 import { counted, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import type { ToolContext, ToolResult, ToolSpec } from "./tool.ts";
+import { otherReading, readAs } from "./written-pattern.ts";
 
 const schema = z.strictObject({
   pattern: patternText().describe("For example **/*.ts or src/{a,b}*.md"),
@@ -32,14 +33,18 @@ async function find(given: string, path: string, context: ToolContext): Promise<
   const pattern = patternFrom(given, path);
   const compiled = compileGlob(pattern);
   if (!compiled.ok) return backendError(compiled, path);
-  const result = await backend.glob(pattern, path, { signal });
-  if (result.error !== undefined) return failedAt(path, result, context);
-  const { files = [], truncated = false, skipped = 0, notes = [] } = result;
+  const literal = await backend.glob(pattern, path, { signal });
+  if (literal.error !== undefined) return failedAt(path, literal, context);
+  const other = literal.files?.length === 0 && literal.truncated !== true ? otherReading(given) : undefined;
+  const meant = other === undefined ? {} : await backend.glob(patternFrom(other, path), path, { signal });
+  const isOther = other !== undefined && (meant.files ?? []).length > 0;
+  const { files = [], truncated = false, skipped = 0, notes = [] } = isOther ? meant : literal;
   const paths = files.slice(0, MAX_LINES).map((file) => file.path);
   const hidden = files.length - paths.length;
   const elsewhere = paths.length === 0 && !truncated ? await lookedAtRoot(compiled.glob, path, context) : [];
   const notices = [
     ...elsewhere,
+    ...(isOther ? [readAs(other)] : []),
     ...(hidden > 0 ? [`[${hidden} more not shown; narrow the pattern]`] : []),
     ...(truncated ? ["[the search stopped before it was complete; narrow the pattern or path]"] : []),
     ...(skipped > 0

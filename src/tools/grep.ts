@@ -8,6 +8,7 @@ import { backendError, failedAt, lookedAtRoot, pathText, pathTool, patternText }
 import { counted, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import type { ToolContext, ToolResult, ToolSpec } from "./tool.ts";
+import { otherReading, readAs } from "./written-pattern.ts";
 
 export type GrepOutputMode = "content" | "files_with_matches" | "count";
 
@@ -129,13 +130,20 @@ async function searchFiles(args: GrepArguments, path: string, context: ToolConte
   const glob = patternFrom(args.glob ?? "*", path);
   const filter = compileGlob(glob, { nameAtAnyDepth: true });
   if (!filter.ok) return backendError(filter, path);
-  const result = await backend.grep(args.pattern, path, args.glob ? glob : null, args.max_count, {
+  const options = {
     signal,
     ...reading,
     ...(args.output_mode === "content" ? { contextLines: args.context_lines } : {}),
     ...(args.output_mode === "files_with_matches" ? { maxPerFile: 1 } : {}),
-  });
-  if (result.error !== undefined) return failedAt(path, result, context);
+  };
+  const find = async (files: string | null) =>
+    backend.grep(args.pattern, path, files, args.max_count, options);
+  const literal = await find(args.glob ? glob : null);
+  if (literal.error !== undefined) return failedAt(path, literal, context);
+  const other = args.glob && literal.matches?.length === 0 ? otherReading(args.glob) : undefined;
+  const meant = other === undefined ? {} : await find(patternFrom(other, path));
+  const isOther = other !== undefined && (meant.matches ?? []).length > 0;
+  const result = isOther ? meant : literal;
   const matches = (result.matches ?? []).slice(0, args.max_count);
   const formatted = formatMatches(matches, args.output_mode, search.matcher);
   const text =
@@ -143,7 +151,9 @@ async function searchFiles(args: GrepArguments, path: string, context: ToolConte
   const isMisread = matches.length === 0 && !args.regex && METACHARACTERS.test(args.pattern);
   const isElsewhere = matches.length === 0 && result.truncated !== true && typeof args.glob === "string";
   const notices = [
+    ...(isOther ? [readAs(other)] : []),
     ...(isMisread ? [await asExpression(args, path, context)] : []),
+    ...(matches.length === 0 && args.regex && BREAK.test(args.pattern) ? [SINGLE_LINES] : []),
     ...(isElsewhere ? await lookedAtRoot(filter.glob, path, context) : []),
     ...formatted.notices,
   ];
@@ -173,6 +183,11 @@ function resultNotices(
     ...notes.map((note) => `[not searched: ${displayName(note)}]`),
   ];
 }
+
+/** A line break as an escape, outside of sets such as `[^\n]`. */
+const BREAK = /(?<!\\)(?:\\\\)*\\[nr](?![^[]*\])/;
+const SINGLE_LINES =
+  "[the search reads single lines, in which \\n matches nothing; search for one of the lines]";
 
 /** Characters that mean something else in an expression. */
 const METACHARACTERS = /[\\^$.*+?()[\]{}|]/;

@@ -114,6 +114,14 @@ describe("precedence", () => {
     expect(configOf({ env: { DEEPAGENT_MODEL: "", DEEPAGENT_CONFIG: "" } }).model).toBeUndefined();
   });
 
+  it.each([
+    ["docker/cli#3630", '"a:b"', "'12'", '"false"'],
+    ["line ends of Windows", "a:b\r", " 12\r\n", "false\r"],
+  ])("%s: a variable is read without what is around its value", (_source, model, days, page) => {
+    const env = { DEEPAGENT_MODEL: model, DEEPAGENT_RETENTION_DAYS: days, DEEPAGENT_PAGE: page };
+    expect(configOf({ env })).toMatchObject({ model: "a:b", retention: { days: 12 }, page: false });
+  });
+
   it("reads numbers, booleans and lists from text", () => {
     const skills = [join(root, "one"), join(root, "two")];
     for (const folder of skills) mkdirSync(folder);

@@ -1,4 +1,6 @@
 /** Chooses a model from names and variables alone: nothing is loaded and nothing requested. */
+import { variableText } from "../../core/text.ts";
+
 /** The model that needs no key: it follows rules and says so. */
 export const OFFLINE = "offline";
 
@@ -226,12 +228,28 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 /** A variable's value without surrounding blanks; `undefined` when it is unset or blank. */
 export const variable = (env: Environment, name: string): string | undefined =>
-  env[name]?.trim() || undefined;
+  variableText(env[name] ?? "") || undefined;
 
 /** Address of a provider's requests, and the variable that sets it, if any. */
 export function endpointOf(provider: Provider, env: Environment): { url: string; from?: string } | undefined {
   const { variables = [], url } = provider.endpoint ?? {};
   const from = variables.find((name) => variable(env, name) !== undefined);
   const set = from && variable(env, from);
-  return set ? { url: set, from } : url === undefined ? undefined : { url };
+  return set ? { url: baseOf(set, url ?? set), from } : url === undefined ? undefined : { url };
+}
+
+/** Paths that packages add to an address, and that people copy with it. */
+const REQUEST_PATH = /\/(?:chat\/completions|completions|embeddings|messages|responses)$/;
+
+/**
+ * The address to which a provider's package adds its paths: with `/v1` or without it, as the provider's own address.
+ * It is only added for a server with a port of its own; those of other services have versions of their own.
+ */
+function baseOf(address: string, own: string): string {
+  if (!URL.canParse(address)) return address;
+  const version = own.endsWith("/v1") ? "/v1" : "";
+  const base = address.replace(/\/+$/, "").replace(REQUEST_PATH, "");
+  if (version === "") return base.replace(/\/v1$/, "");
+  const { port, pathname } = new URL(base);
+  return port !== "" && pathname === "/" ? `${base}${version}` : base;
 }

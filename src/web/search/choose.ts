@@ -1,4 +1,5 @@
 /** Chooses the search of the web from settings and the names of variables: nothing is requested. */
+import { variableText } from "../../core/text.ts";
 import { commandSearch } from "./command.ts";
 import type { SearchOptions, SearchProvider } from "./options.ts";
 import { KEYED_SERVICES, keyedSearch, searxng } from "./providers.ts";
@@ -56,4 +57,4 @@ function implied({ url, command }: SearchOptions, env: Environment): SearchProvi
 }
 
 const keyIn = (env: Environment, keys: readonly string[]): string | undefined =>
-  keys.map((name) => env[name]?.trim()).find((value) => value !== undefined && value !== "");
+  keys.map((name) => variableText(env[name] ?? "")).find((value) => value !== "");

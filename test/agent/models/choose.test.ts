@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { modelChoice } from "../../../src/agent/models/choose.ts";
+import { endpointOf, factsOf, keyOf, modelChoice } from "../../../src/agent/models/choose.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { ConfigurationError } from "../../../src/core/errors.ts";
 
@@ -36,6 +36,28 @@ describe("the model", () => {
     expect(choice).toMatchObject({ ok: true, spec });
     expect(choice.ok && choice.endpoint).toBe(endpoint);
     expect(JSON.stringify(choice)).not.toMatch(/sk-|u:p/);
+  });
+
+  test.each([
+    ["docker/cli#3630", '"sk-1"\r'],
+    ["copied with a line end", "sk-1\n"],
+  ])("%s: a key is read without what is around it", (_source, key) => {
+    expect(keyOf(factsOf("openai"), { OPENAI_API_KEY: key })).toBe("sk-1");
+  });
+
+  test.each([
+    ["JohnnyZ93/oai-compatible-copilot#110", "anthropic", "https://api.x.com/eu/v1", "https://api.x.com/eu"],
+    ["vellum-ai/vellum-assistant#25930", "anthropic", "https://x.ai/api/v1/messages/", "https://x.ai/api"],
+    ["a slash at the end", "anthropic", "https://api.x.com/", "https://api.x.com"],
+    ["NousResearch/hermes-agent#7516", "openai", "http://127.0.0.1:11434", "http://127.0.0.1:11434/v1"],
+    ["jakobdylanc/llmcord#56", "openai", "http://localhost:1234/", "http://localhost:1234/v1"],
+    ["LibreChat-AI/librechat.ai#278", "openai", "http://h:1/v1/chat/completions", "http://h:1/v1"],
+    ["ys-ll/uniterm#365", "openai", "https://x.cn/api/paas/v4/chat/completions", "https://x.cn/api/paas/v4"],
+    ["an address without a version", "openai", "https://api.x.com/", "https://api.x.com"],
+    ["an address of its own form", "openai", "https://x.com/openai?v=1", "https://x.com/openai?v=1"],
+  ])("%s: the endpoint of %s at %s is %s", (_source, provider, address, url) => {
+    const env = { ANTHROPIC_BASE_URL: address, OPENAI_BASE_URL: address };
+    expect(endpointOf(factsOf(provider), env)?.url).toBe(url);
   });
 
   test("without a key and a choice: the three ways out", () => {
