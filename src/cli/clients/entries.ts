@@ -3,7 +3,15 @@ import { parseJson } from "../../config/load.ts";
 import type { Launch } from "../../config/program.ts";
 import { isObject, textMemberOf } from "../../core/unknown.ts";
 import { type FileClient, NAME } from "./catalogue.ts";
-import { type EditedText, addElement, elements, removeAt, setMember, valueAt } from "./json-text.ts";
+import {
+  type EditedText,
+  addElement,
+  elements,
+  removeAt,
+  setMember,
+  valueAt,
+  withObject,
+} from "./json-text.ts";
 import { setYamlMember, yamlValueAt } from "./yaml-text.ts";
 
 /** Content for the entry of this server. */
@@ -83,7 +91,7 @@ export function withEntry(text: string, client: FileClient, { inputs, ...start }
   const value = client.entry({ command, args, ...(Object.keys(env).length === 0 ? {} : { env }) }, servers);
   if (JSON.stringify(entryValue(text, client)) === JSON.stringify(value)) return { ok: true, text };
   if (client.format === "yaml") return setYamlMember(text, key, NAME, value);
-  let result = setMember(text.trim() === "" ? "{\n}\n" : text, [key, ...inner, NAME], value);
+  let result = setMember(withObject(text), [key, ...inner, NAME], value);
   for (const input of inputs) {
     if (result.ok && indexOfInput(result.text, input.id) === -1)
       result = addElement(result.text, "inputs", input);

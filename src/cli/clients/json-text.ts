@@ -1,6 +1,13 @@
 /** Changes one member of a JSON text and leaves every other byte as it is, comments included. */
 import { isDeepStrictEqual } from "node:util";
-import { type Edit, type Node, applyEdits, createScanner, findNodeAtLocation } from "jsonc-parser";
+import {
+  type Edit,
+  type Node,
+  applyEdits,
+  createScanner,
+  findNodeAtLocation,
+  stripComments,
+} from "jsonc-parser";
 import { parseJson } from "../../config/load.ts";
 import { memberOf } from "../../core/unknown.ts";
 
@@ -13,19 +20,32 @@ type Path = readonly [string, ...string[]];
 export function setMember(text: string, path: Path, value: unknown): EditedText {
   return edited(text, path, value, (root) => {
     let node = root;
+    const below = (index: number): unknown =>
+      path.slice(index).reduceRight((inner: unknown, name) => ({ [name]: inner }), value);
     for (const [index, key] of path.entries()) {
+      // Some clients write `null` for a block without servers.
+      if (node.type === "null") return [replacement(text, node, below(index))];
       if (node.type !== "object") return undefined;
       const next = findNodeAtLocation(node, [key]);
       if (next === undefined) {
-        const inner = path.slice(index + 1).reduceRight((below: unknown, name) => ({ [name]: below }), value);
+        const inner = below(index + 1);
         return addition(text, node, (indent) => `${JSON.stringify(key)}: ${layout(text, inner, indent)}`);
       }
       node = next;
     }
-    const content = layout(text, value, lineIndent(text, node.offset));
-    return [{ offset: node.offset, length: node.length, content }];
+    return [replacement(text, node, value)];
   });
 }
+
+const replacement = (text: string, { offset, length }: Node, value: unknown): Edit => ({
+  offset,
+  length,
+  content: layout(text, value, lineIndent(text, offset)),
+});
+
+/** A text with an object in it: one below its comments, if it has nothing else. */
+export const withObject = (text: string): string =>
+  stripComments(text).trim() === "" ? `${text.trim() === "" ? "" : `${text.trimEnd()}\n`}{\n}\n` : text;
 
 /** Adds an element to the list at `key`. Creates the list if it is missing. */
 export function addElement(text: string, key: string, value: unknown): EditedText {

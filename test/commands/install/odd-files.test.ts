@@ -81,6 +81,24 @@ it.each(ODD)("%s: %s has its bytes again, also without a copy of %j", (_source, 
   expect(withServer.trim().includes("\n")).toBe(text.trim().includes("\n"));
 });
 
+it.each([
+  [
+    "plmbr/notebook-intelligence#433",
+    "cursor",
+    '{\n  "a": 1,\n  "mcpServers": null\n}\n',
+    { a: 1, mcpServers: {} },
+  ],
+  ["a block that is null in one line", "zed", '{"context_servers":null}', { context_servers: {} }],
+  ["questions that are null", "vscode", '{ "servers": null, "inputs": null }', { servers: {}, inputs: [] }],
+  ["a file of comments", "zed", "// Zed settings\r\n/* {\n*/\n", { context_servers: {} }],
+])("%s: %s gets the server, and keeps the rest", (_source, name, text, rest) => {
+  const client = clientOf(name);
+  const withServer = installed(text, client);
+  const parsed = parseJson(uninstalled(withServer, client));
+  expect(parsed.ok && parsed.value).toEqual(rest);
+  expect(withServer).toContain(text.startsWith("//") ? text.trimEnd() : "");
+});
+
 describe("blocks that install made", () => {
   it.each([
     [
