@@ -6,6 +6,7 @@ const FOLDS: readonly [difference: string, fold: (line: string) => string][] = [
   ["blanks at the ends of lines", (line) => line.trimEnd()],
   ["quotes or dashes", (line) => plainMarks(line).trimEnd()],
   ["tabs and spaces at the beginning of lines", (line) => line.trim()],
+  ["the number before the line, which read_file adds", (line) => line.replace(/^\d+\t/, "").trim()],
   ["the number of blanks", (line) => line.replace(/\s+/g, " ").trim()],
   ["quotes, dashes, tabs and blanks", (line) => alike(line)],
   ["upper and lower case, quotes and blanks", (line) => plainMarks(line).replace(/\s+/g, "").toLowerCase()],
@@ -34,13 +35,25 @@ export function nearestLines(text: string, missing: string): string | undefined 
     if (at !== -1)
       return shown(lines, at, wanted.length, `differ${wanted.length === 1 ? "s" : ""} in ${difference}`);
   }
+  const plain = missing.replaceAll(/\\([ntr"'`\\])/g, (_, sign: string) => ESCAPES[sign] ?? sign);
+  if (plain !== missing && lines.join("\n").includes(plain)) return ESCAPED;
   const known = lines.map(alike);
   for (const [index, line] of wanted.slice(0, MAX_WANTED).map(alike).entries()) {
     const at = line.length < MIN_LINE ? -1 : known.findIndex((each) => each.includes(line));
-    if (at !== -1) return shown(lines, Math.max(at - index, 0), wanted.length, "are alike, but not the same");
+    if (at !== -1)
+      return shown(
+        lines,
+        Math.max(at - index, 0),
+        wanted.length,
+        `${wanted.length === 1 ? "is" : "are"} alike, but not the same`,
+      );
   }
   return undefined;
 }
+
+const ESCAPES: Readonly<Record<string, string>> = { n: "\n", t: "\t", r: "\r" };
+const ESCAPED =
+  "The text is in the file, but escaped once too often here: write line breaks, tabs, quotes and backslashes as they are.";
 
 /** Lines of the missing text that are looked for one by one. */
 const MAX_WANTED = 50;

@@ -29,6 +29,21 @@ describe("nearestLines", () => {
       "Lines 2 to 3 of the file differ in quotes, dashes, tabs and blanks:\n\tlet a = 'b';  \n  return a – 1;",
     ],
     [
+      "the number of read_file",
+      "2\tlet a = 'b';",
+      "Line 2 of the file differ in the number before the line, which read_file adds:\n\tlet a = 'b';  ",
+    ],
+    [
+      "letta-ai/letta-code#962",
+      String.raw`first\n\tlet a = \'b\';`,
+      "The text is in the file, but escaped once too often here: write line breaks, tabs, quotes and backslashes as they are.",
+    ],
+    [
+      "a part of a line",
+      "of the  func",
+      "Line 4 of the file is alike, but not the same:\nend of the  function",
+    ],
+    [
       "one of several lines",
       "nothing like it\nlet a = 'b';\nfoo",
       "Lines 1 to 3 of the file are alike, but not the same:\nfirst\n\tlet a = 'b';  \n  return a – 1;",

@@ -77,6 +77,17 @@ describe.each(BACKENDS)("grep over $name", ({ open }) => {
     );
   });
 
+  test("an expression with a line break says why it matches nothing", async () => {
+    const tools = harness(await open(files));
+    const text = async (pattern: string) => tools.text("grep", { pattern, regex: true });
+    expect(await text(String.raw`x\.y\nxay`)).toContain(
+      "[the search reads single lines, in which \\n matches nothing",
+    );
+    expect(await text(String.raw`zz[^\n]*`)).not.toContain("single lines");
+    expect(await text(String.raw`x[^\n]y\ntwo`)).toContain("single lines");
+    expect(await text(String.raw`C:\\new`)).not.toContain("single lines");
+  });
+
   test("a long line is shown around its match", async () => {
     const tools = harness(await open({ "/a": `${"-".repeat(5000)}needle${"-".repeat(5000)}\n` }));
     const text = await tools.text("grep", { pattern: "needle" });
