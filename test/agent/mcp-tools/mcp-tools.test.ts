@@ -92,7 +92,7 @@ describe("tools of an MCP server", () => {
     const toy = await toyServer();
     const { mcp } = open({ toy: local(toy) });
     const { agent } = await agentCalling(mcp, [
-      { name: "toy__store", args: { word: 7 } },
+      { name: "toy__store", args: { word: ["a", "b"] } },
       { name: "toy__refuse", args: {} },
     ]);
     await collect(agent, TASK);

@@ -206,7 +206,8 @@ it("files of subagents and skills that are left out are named once in the run", 
     files: {
       ".claude/agents/nameless.md": "---\ndescription: d\n---\nWork.",
       ".claude/agents/long.md": `---\nname: long\ndescription: ${"d".repeat(2000)}\n---\nWork.`,
-      "skills/lost/SKILL.md": "---\nname: lost\n---\nWork.",
+      ".claude/agents/empty.md": "---\nname: empty\n---\nWork.",
+      "skills/lost/SKILL.md": "---\nname: lost\ndescription: []\n---\nWork.",
     },
     think: play({ Go: [{ toolCalls: [{ id: "c", name: "ls", args: { path: "/" } }] }, { text: "done" }] }),
   });
@@ -215,9 +216,10 @@ it("files of subagents and skills that are left out are named once in the run", 
   const { contents } = await client.readResource(`deepagent://runs/${String(structured["run_id"])}/events`);
   const events = JSON.stringify(contents);
   for (const notice of [
-    /Subagent file: \/workspace\/\.claude\/agents\/nameless\.md is left out: [^"]*: name: /g,
+    /Subagent file: \/workspace\/\.claude\/agents\/nameless\.md: name '' is read as 'nameless'/g,
+    /Subagent file: \/workspace\/\.claude\/agents\/empty\.md is left out: [^"]*: description: /g,
     /Subagent file: \/workspace\/\.claude\/agents\/long\.md: description is longer than 1024 characters and was cut/g,
-    /Skill: \/workspace\/skills\/lost\/SKILL\.md is left out: [^"]*: description is missing/g,
+    /Skill: \/workspace\/skills\/lost\/SKILL\.md is left out: [^"]*: description must be a text/g,
   ])
     expect(events.match(notice)).toHaveLength(1);
 });

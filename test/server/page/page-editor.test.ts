@@ -34,7 +34,7 @@ test("the editor is loaded on its own, and says before an approval what would be
     return status === 200 ? JSON.parse(answer) : status;
   };
   expect(await check({ edited_args: '{"text": "b"}' })).toEqual({});
-  expect(await check({ edited_args: '{"text": 1}' })).toEqual({
+  expect(await check({ edited_args: '{"text": null}' })).toEqual({
     problem: expect.stringContaining("Invalid arguments for note: text"),
   });
   expect(await check({ edited_args: '{\r\n  "text": "a",,\r\n}' })).toEqual({
@@ -165,7 +165,7 @@ describe("the editor in Chromium", { tags: "chromium" }, () => {
     await own.getByText("Edit").click();
     await mounted(page);
     const editor = own.getByRole("textbox", { name: "Arguments (JSON)" });
-    await typeOver(editor, '{"text": 1}');
+    await typeOver(editor, '{"text": null}');
     await own.getByText("Invalid arguments").waitFor();
     await editor.evaluate((element) => Object.assign(element, { isSame: true }));
     await service.decide(ME, id, approvals[0]?.id ?? "", { type: "approve" }, "test");
@@ -174,7 +174,7 @@ describe("the editor in Chromium", { tags: "chromium" }, () => {
     await page.getByText("Not connected").waitFor();
     await way.mend();
     await page.getByText("Live", { exact: true }).waitFor();
-    expect(await editor.textContent()).toBe('{"text": 1}');
+    expect(await editor.textContent()).toBe('{"text": null}');
     expect(await editor.evaluate((element) => element.matches(":focus") && "isSame" in element)).toBe(true);
     expect(await send(page).isDisabled()).toBe(true);
     await typeOver(editor, '{"text": "c"}');
