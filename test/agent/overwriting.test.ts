@@ -1,9 +1,8 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ToolMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { type AgentEvent, buildAgent, type DeepAgentParams } from "../../src/agent/agent.ts";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { FilesystemBackend } from "../../src/backends/filesystem/filesystem.ts";
@@ -12,6 +11,7 @@ import { StateBackend } from "../../src/backends/stores/state.ts";
 import { collect, paused, toolMessages } from "../support/run-agent.ts";
 import { scriptedModel, type ScriptedToolCall } from "../support/scripted-model.ts";
 import { answer, approve } from "./calls/approvals/asking.ts";
+import { filesIn } from "../support/files-in.ts";
 
 const write = (path: string, content: string, id = `w-${content}`): ScriptedToolCall => ({
   id,
@@ -31,8 +31,7 @@ const read = (path: string, id = "r"): ScriptedToolCall => ({
 
 /** An agent that makes the calls of one reply after another; its workspace is a new folder. */
 function agentMaking(replies: readonly ScriptedToolCall[][], params: DeepAgentParams = {}) {
-  const folder = mkdtempSync(join(tmpdir(), "overwriting-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = filesIn();
   const model = scriptedModel(({ messages }) => {
     const done = messages.filter((message) => ToolMessage.isInstance(message)).length;
     const lengths = replies.map((_, index) => replies.slice(0, index).flat().length);

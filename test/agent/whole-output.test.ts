@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { ToolMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -11,11 +8,11 @@ import { LocalShellBackend } from "../../src/backends/sandbox/shell-backend.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import { collect, toolMessages } from "../support/run-agent.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
+import { filesIn } from "../support/files-in.ts";
 
 /** An agent that runs one command, in a shell that shows 1000 bytes of output. */
 async function ran(command: string, params: DeepAgentParams = {}) {
-  const rootDir = mkdtempSync(join(tmpdir(), "whole-output-"));
-  onTestFinished(() => rmSync(rootDir, { recursive: true, force: true }));
+  const rootDir = filesIn();
   const shell = new LocalShellBackend({ rootDir, virtualMode: true, maxOutputBytes: 1000 });
   onTestFinished(() => shell.close());
   const model = scriptedModel(({ messages }) =>

@@ -1,20 +1,16 @@
-import { closeSync, mkdtempSync, openSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { closeSync, openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import type { ReadResult } from "../../src/backends/backend.ts";
 import { readFilePage, pageRequest, readTextPage } from "../../src/backends/pages.ts";
 import { attempts } from "../support/effort.ts";
+import { filesIn } from "../support/files-in.ts";
 
 let directory: string;
 
-beforeAll(() => {
-  directory = mkdtempSync(join(tmpdir(), "deepagent-pages-"));
-});
-
-afterAll(() => {
-  rmSync(directory, { recursive: true });
+beforeEach(() => {
+  directory = filesIn();
 });
 
 async function fromFile(text: string, offset: number, limit: number): Promise<ReadResult> {

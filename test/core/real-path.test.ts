@@ -1,14 +1,13 @@
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { beforeEach, expect, it } from "vitest";
 import { realPath } from "../../src/core/real-path.ts";
+import { filesIn } from "../support/files-in.ts";
 
 let root: string;
 beforeEach(() => {
-  root = realpathSync(mkdtempSync(join(tmpdir(), "real-path-")));
+  root = filesIn();
 });
-afterEach(() => rmSync(root, { recursive: true }));
 
 it.each([
   ["a missing file", {}, "a/b", "a/b"],

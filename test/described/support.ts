@@ -1,17 +1,7 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
-import { onTestFinished } from "vitest";
 import { tool } from "@langchain/core/tools";
 import { z } from "zod";
-
-/** An empty folder that is removed when the test is over. */
-export function folder(): string {
-  const path = mkdtempSync(join(tmpdir(), "described-"));
-  onTestFinished(() => rmSync(path, { recursive: true }));
-  return path;
-}
+export { filesIn as folder } from "../support/files-in.ts";
 
 /** What the tools answered, in the order of the calls. */
 export const results = (messages: readonly BaseMessage[]): string[] =>

@@ -1,6 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { evaluate } from "../../evals/evaluate.ts";
@@ -9,15 +8,10 @@ import { main } from "../../evals/main.ts";
 import { differenceOf, Results, tableOf } from "../../evals/results.ts";
 import { TASKS } from "../../evals/tasks/tasks.ts";
 import { openBrain } from "../support/harness-brain.ts";
+import { filesIn } from "../support/files-in.ts";
 
 const NAMES = ["three-facts", "rejected", "delegate"];
 const tasks = TASKS.filter(({ name }) => NAMES.includes(name));
-
-const newFolder = (): string => {
-  const folder = mkdtempSync(join(tmpdir(), "deepagent-evals-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-};
 
 /** Runs the command in this process. */
 async function command(args: readonly string[], env: Record<string, string> = {}) {
@@ -135,7 +129,7 @@ test(
   "the command prints a table, writes it as JSON, and compares with an earlier one",
   { tags: "long" },
   () => {
-    const file = join(newFolder(), "results.json");
+    const file = join(filesIn(), "results.json");
     const run = (...args: string[]): string =>
       execFileSync(process.execPath, ["evals/run.mjs", "--model", "oracle", "--tasks", "trail", ...args], {
         cwd: join(import.meta.dirname, "../.."),
@@ -171,7 +165,7 @@ test.each([
 });
 
 test("results that are no longer of this form are not compared with", async () => {
-  const file = join(newFolder(), "old.json");
+  const file = join(filesIn(), "old.json");
   writeFileSync(file, '{"tasks":[{}]}');
   const { code, noted } = await command(["--model", "oracle", "--compare", file]);
   expect(code).toBe(2);

@@ -1,5 +1,4 @@
-import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { Webhook } from "standardwebhooks";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
@@ -8,6 +7,7 @@ import { notifyDesktop } from "../../src/news/desktop.ts";
 import { dataOf, messageOf } from "../../src/news/message.ts";
 import type { News, SendResult } from "../../src/runs/news.ts";
 import { startReceiver } from "./receiver.ts";
+import { filesIn } from "../support/files-in.ts";
 
 const SECRET = `whsec_${Buffer.alloc(32, 7).toString("base64")}`;
 const TIME = Date.parse("2026-03-02T06:00:00Z");
@@ -49,8 +49,7 @@ const send = (
 
 /** A folder for programs, which come first in the search path. */
 function programs(): string {
-  const folder = mkdtempSync(join(tmpdir(), "news-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = filesIn();
   vi.stubEnv("PATH", `${folder}${delimiter}${process.env["PATH"] ?? ""}`);
   onTestFinished(() => void vi.unstubAllEnvs());
   return folder;

@@ -1,19 +1,10 @@
 import { execFileSync } from "node:child_process";
-import {
-  cpSync,
-  existsSync,
-  lstatSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, existsSync, lstatSync, mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, it, onTestFinished, vi } from "vitest";
 import { makeBranch } from "../../src/proposals/branch.ts";
 import type { Content } from "../../src/proposals/content.ts";
+import { filesIn } from "../support/files-in.ts";
 
 const write = (folder: string, path: string, text: string): void => {
   mkdirSync(dirname(join(folder, path)), { recursive: true });
@@ -21,8 +12,7 @@ const write = (folder: string, path: string, text: string): void => {
 };
 
 function folders() {
-  const top = mkdtempSync(join(tmpdir(), "branch-"));
-  onTestFinished(() => rmSync(top, { recursive: true, force: true }));
+  const top = filesIn();
   const git = (folder: string, ...args: string[]): string =>
     execFileSync("git", args, { cwd: join(top, folder), encoding: "utf8" });
   const init = (folder: string, ...options: string[]): void => {

@@ -1,23 +1,22 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { buildSync } from "esbuild";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { WorkspaceProposals } from "../../src/proposals/proposals.ts";
 import { copyOf } from "../../src/proposals/workspace-copy.ts";
 import { attempts } from "../support/effort.ts";
+import { filesIn } from "../support/files-in.ts";
 
 const RUN = { id: "run_1", threadId: "thr_1", task: "Do it" };
 const FILES = Array.from({ length: 40 }, (_, index) => `f${index}.txt`);
 
 /** `review-process.ts` as one file. */
 function bundled(): string {
-  const folder = mkdtempSync(join(tmpdir(), "review-process-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = filesIn();
   const outfile = join(folder, "process.mjs");
   const entryPoints = [fileURLToPath(new URL("./review-process.ts", import.meta.url))];
   // Packages are CommonJS in part, and look for `require`.
@@ -38,8 +37,7 @@ function bundled(): string {
 }
 
 async function proposed(): Promise<{ home: string; workspace: string; proposals: WorkspaceProposals }> {
-  const home = mkdtempSync(join(tmpdir(), "killed-"));
-  onTestFinished(() => rmSync(home, { recursive: true, force: true }));
+  const home = filesIn();
   const workspace = join(home, "workspace");
   mkdirSync(workspace);
   for (const name of FILES) writeFileSync(join(workspace, name), `${name}\nbefore\n`);

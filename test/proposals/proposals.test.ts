@@ -2,7 +2,6 @@ import {
   chmodSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readFileSync,
   readlinkSync,
   rmSync,
@@ -10,14 +9,14 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { execFileSync } from "node:child_process";
-import { beforeEach, afterEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { WorkspaceProposals } from "../../src/proposals/proposals.ts";
 import { copyOf } from "../../src/proposals/workspace-copy.ts";
 import type { ProposedChange, ReviewOutcome } from "../../src/runs/proposals.ts";
 import type { ReviewChoice } from "../../src/tools/tool.ts";
+import { filesIn } from "../support/files-in.ts";
 
 const RUN = { id: "run_1", threadId: "thr_1", task: "Do it" };
 const LINES = Array.from({ length: 40 }, (_, index) => `line ${index + 1}`);
@@ -40,7 +39,7 @@ const edited = (...changes: [number, string][]): string => {
 };
 
 beforeEach(() => {
-  home = mkdtempSync(join(tmpdir(), "proposals-"));
+  home = filesIn();
   workspace = join(home, "workspace");
   mkdirSync(workspace);
   write(workspace, "a.txt", edited());
@@ -50,8 +49,6 @@ beforeEach(() => {
   write(workspace, "node_modules/x/index.js", "x\n");
   proposals = new WorkspaceProposals({ dir: join(home, "copies"), without: [], maxBytes: 1e8 });
 });
-afterEach(() => rmSync(home, { recursive: true, force: true }));
-
 async function change(): Promise<ProposedChange> {
   const found = await proposals.change(RUN);
   if (found === undefined) throw new Error("Nothing is proposed.");

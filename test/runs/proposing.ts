@@ -1,7 +1,6 @@
 /** Runs that propose changes, with real copies of a workspace. */
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { tool } from "@langchain/core/tools";
 import { vi } from "vitest";
@@ -13,7 +12,8 @@ import { WorkspaceProposals } from "../../src/proposals/proposals.ts";
 import { copyOf } from "../../src/proposals/workspace-copy.ts";
 import type { OpenQuestion } from "../../src/runs/run.ts";
 import type { RunService } from "../../src/runs/service.ts";
-import { ME, calling, cleanUpWith, databaseFile, openServer, reach, startRun } from "./support.ts";
+import { ME, calling, databaseFile, openServer, reach, startRun } from "./support.ts";
+import { filesIn } from "../support/files-in.ts";
 
 /** Files by their paths; `null`: there is none. */
 export type Files = Readonly<Record<string, string | null>>;
@@ -58,8 +58,7 @@ interface ProposingOptions {
 }
 
 export function proposingServer({ before, isRepository, work, clock, newId }: ProposingOptions): Proposing {
-  const home = mkdtempSync(join(tmpdir(), "deepagent-proposing-"));
-  cleanUpWith(() => rmSync(home, { recursive: true, force: true }));
+  const home = filesIn();
   const [workspace, dir] = [join(home, "tide-alarms"), join(home, "copies")];
   mkdirSync(workspace);
   writeFiles(workspace, before);

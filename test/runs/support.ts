@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
@@ -30,6 +28,7 @@ import {
   type ScriptedReply,
   type ScriptedToolCall,
 } from "../support/scripted-model.ts";
+import { filesIn } from "../support/files-in.ts";
 
 const cleanUps: (() => unknown)[] = [];
 
@@ -43,11 +42,7 @@ export function cleanUpWith(cleanUp: () => unknown): void {
 }
 
 /** A database file that is gone after the test. */
-export function databaseFile(): string {
-  const folder = mkdtempSync(join(tmpdir(), "deepagent-runs-"));
-  cleanUpWith(() => rmSync(folder, { recursive: true, force: true }));
-  return join(folder, "data.sqlite");
-}
+export const databaseFile = (): string => join(filesIn(), "data.sqlite");
 
 /** One more connection to `file`, as another process would have. */
 export function connect(file: string): Database {

@@ -1,19 +1,12 @@
 import { execFileSync, spawnSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { buildSync } from "esbuild";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { openConnection } from "../../src/storage/sqlite/driver.ts";
 import { BIN } from "../commands/built-bin.ts";
 import { nodeWithSqlite } from "../support/node-with-sqlite.ts";
 import { probe } from "./sqlite-probe.ts";
-
-function folder(): string {
-  const path = mkdtempSync(join(tmpdir(), "deepagent-node-sqlite-"));
-  onTestFinished(() => rmSync(path, { recursive: true, force: true }));
-  return path;
-}
+import { filesIn } from "../support/files-in.ts";
 
 /** What is told of a run: its status and its answer. */
 const shown = (program: string[], data: string): string[] => {
@@ -24,7 +17,7 @@ const shown = (program: string[], data: string): string[] => {
 };
 
 test("both drivers do all of a run's work, on the same files", { tags: ["node22"] }, () => {
-  const [workspace, data] = [folder(), folder()];
+  const [workspace, data] = [filesIn(), filesIn()];
   const newer = [nodeWithSqlite() ?? ""];
   const settings = ["--model", "offline", "--workspace", workspace, "--data-dir", data];
   const run = (program: string[], ...args: string[]) => {
@@ -45,7 +38,7 @@ test("both drivers do all of a run's work, on the same files", { tags: ["node22"
 });
 
 test("it does and refuses what better-sqlite3 does, in the same words", { tags: ["node22"] }, () => {
-  const out = join(folder(), "probe.mjs");
+  const out = join(filesIn(), "probe.mjs");
   buildSync({
     stdin: {
       contents: `
@@ -60,6 +53,6 @@ test("it does and refuses what better-sqlite3 does, in the same words", { tags: 
     format: "esm",
     outfile: out,
   });
-  const ofNode = execFileSync(nodeWithSqlite() ?? "", [out, folder()], { encoding: "utf8" });
-  expect(JSON.parse(ofNode)).toEqual(JSON.parse(JSON.stringify(probe(openConnection, folder()))));
+  const ofNode = execFileSync(nodeWithSqlite() ?? "", [out, filesIn()], { encoding: "utf8" });
+  expect(JSON.parse(ofNode)).toEqual(JSON.parse(JSON.stringify(probe(openConnection, filesIn()))));
 });

@@ -1,15 +1,6 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { onTestFinished } from "vitest";
 import { type Database, type DatabaseOptions, openDatabase } from "../../src/storage/sqlite/database.ts";
-
-/** A new folder that the test's end removes. */
-export function temporaryFolder(): string {
-  const folder = mkdtempSync(join(tmpdir(), "storage-test-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  return folder;
-}
+export { filesIn as temporaryFolder } from "../support/files-in.ts";
 
 /** A database that the test's end closes. */
 export function opened(file = ":memory:", options?: DatabaseOptions): Database {

@@ -1,5 +1,6 @@
 import type { Checkpoint, CheckpointMetadata, PendingWrite } from "@langchain/langgraph-checkpoint";
 import type { RunnableConfig } from "@langchain/core/runnables";
+import type { CallIdentity, EffectLog, StoredOutcome } from "../../src/agent/agent.ts";
 import {
   createCheckpointer,
   type SqliteCheckpointer,
@@ -115,4 +116,23 @@ class MortalCheckpointer extends DurableSaver {
       this.stored(writes);
     });
   }
+}
+
+/** What a log of effects keeps, by the call's identity. */
+export type StoredEffects = Map<string, { outcome?: StoredOutcome; handle?: Uint8Array }>;
+
+/** The log of effects as a process sees it. */
+export function effectLogOf(process: MortalProcess, known: StoredEffects): EffectLog {
+  const key = (call: CallIdentity): string => JSON.stringify(call);
+  return {
+    find: (call) => process.trace(() => known.get(key(call))),
+    begin: (call) =>
+      process.trace(() => {
+        if (known.has(key(call))) throw new Error("begun already");
+        known.set(key(call), {});
+      }),
+    finish: (call, outcome) => process.trace(() => void known.set(key(call), { outcome })),
+    keep: (call, handle) => process.trace(() => void known.set(key(call), { handle })),
+    withdraw: (call) => process.trace(() => void known.delete(key(call))),
+  };
 }

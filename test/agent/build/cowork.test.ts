@@ -1,13 +1,4 @@
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ToolMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
@@ -25,12 +16,12 @@ import {
   type WorkspaceAgent,
 } from "../../../src/index.ts";
 import { scriptedModel, type ScriptedToolCall } from "../../support/scripted-model.ts";
+import { filesIn } from "../../support/files-in.ts";
 
 const log = createLogger("silent");
 
 function folders() {
-  const home = realpathSync(mkdtempSync(join(tmpdir(), "cowork-")));
-  onTestFinished(() => rmSync(home, { recursive: true, force: true }));
+  const home = filesIn();
   const workspaceDir = join(home, "project");
   mkdirSync(workspaceDir);
   return { home, workspaceDir, globalSkills: join(home, "skills") };

@@ -9,7 +9,7 @@ import {
   type HitlResponse,
   type PendingInterrupt,
 } from "../../../src/agent/agent.ts";
-import { type End, MortalProcess } from "../../support/mortal-process.ts";
+import { effectLogOf, type End, MortalProcess } from "../../support/mortal-process.ts";
 import {
   allowedValue,
   answerTo,
@@ -88,7 +88,6 @@ class Story {
 
   close(): void {
     for (const process of this.#processes) process.close();
-    this.world.close();
   }
 
   #next(): AgentInput {
@@ -98,7 +97,7 @@ class Story {
   async #live(input: AgentInput, end = this.#ends.shift()): Promise<Life> {
     const process = new MortalProcess(end);
     this.#processes.push(process);
-    const effects = this.world.effectLogOf(process);
+    const effects = effectLogOf(process, this.world.effects);
     const options = { runId: "run_1", signal: process.signal, effects };
     const events: AgentEvent[] = [];
     const working = (async () => {

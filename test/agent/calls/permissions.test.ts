@@ -1,17 +1,8 @@
-import {
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readdirSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { ToolMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent.ts";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
@@ -20,6 +11,7 @@ import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.t
 import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { collect, paused, toolMessages, resumeAgentInput } from "../../support/run-agent.ts";
 import { scriptedModel, type ScriptedToolCall } from "../../support/scripted-model.ts";
+import { filesIn } from "../../support/files-in.ts";
 
 const write = (path: string): ScriptedToolCall => ({
   name: "write_file",
@@ -156,8 +148,7 @@ describe("permissions", () => {
 
 /** A workspace with folders and links, as a repository can bring them. */
 function workspace(links: Record<string, string>) {
-  const root = mkdtempSync(join(tmpdir(), "permissions-"));
-  onTestFinished(() => rmSync(root, { recursive: true, force: true }));
+  const root = filesIn();
   for (const folder of ["docs", "private", "open"]) {
     mkdirSync(join(root, folder));
     writeFileSync(join(root, folder, "f.txt"), `${folder} text`);

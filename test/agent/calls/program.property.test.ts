@@ -1,25 +1,16 @@
 // @module-tag long
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ToolMessage } from "@langchain/core/messages";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { z } from "zod";
-import {
-  type AgentEvent,
-  type AgentInput,
-  type CallIdentity,
-  type EffectLog,
-  type HitlResponse,
-  type StoredOutcome,
-  buildAgent,
-} from "../../../src/agent/agent.ts";
+import { type AgentEvent, type AgentInput, type HitlResponse, buildAgent } from "../../../src/agent/agent.ts";
 import type { ToolFunction } from "../../../src/agent/contracts/middleware.ts";
 import { attempts } from "../../support/effort.ts";
-import { type End, MortalProcess } from "../../support/mortal-process.ts";
+import { effectLogOf, type End, MortalProcess, type StoredEffects } from "../../support/mortal-process.ts";
 import { resumeAgentInput, toolMessages } from "../../support/run-agent.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
+import { filesIn } from "../../support/files-in.ts";
 
 /** One call of a program. */
 interface Step {
@@ -63,8 +54,8 @@ const ends = fc.array(
 /** What outlives processes. */
 class World {
   readonly ran: Array<{ name: string; key: string; before: string }> = [];
-  readonly #effects = new Map<string, { outcome?: StoredOutcome; handle?: Uint8Array }>();
-  readonly #folder = mkdtempSync(join(tmpdir(), "programs-"));
+  readonly effects: StoredEffects = new Map();
+  readonly #folder = filesIn();
   readonly #plan: Plan;
 
   constructor(plan: Plan) {
@@ -98,26 +89,6 @@ class World {
       checkpointer: process.checkpointer(join(this.#folder, "checkpoints.db"), () => undefined),
     });
   }
-
-  effectLogOf(process: MortalProcess): EffectLog {
-    const known = this.#effects;
-    const key = (call: CallIdentity): string => JSON.stringify(call);
-    return {
-      find: (call) => process.trace(() => known.get(key(call))),
-      begin: (call) =>
-        process.trace(() => {
-          if (known.has(key(call))) throw new Error("begun already");
-          known.set(key(call), {});
-        }),
-      finish: (call, outcome) => process.trace(() => void known.set(key(call), { outcome })),
-      keep: (call, handle) => process.trace(() => void known.set(key(call), { handle })),
-      withdraw: (call) => process.trace(() => void known.delete(key(call))),
-    };
-  }
-
-  close(): void {
-    rmSync(this.#folder, { recursive: true, force: true });
-  }
 }
 
 /** Works on the program until it has ended, over as many processes as it takes; gives what the model read. */
@@ -137,7 +108,7 @@ async function tell(plan: Plan, world: World, ends: readonly End[]): Promise<str
         answers.size === 0 ? { kind: "task", task: "go" } : resumeAgentInput(Object.fromEntries(answers));
       const events: AgentEvent[] = [];
       const signal = AbortSignal.any([process.signal, gone.signal]);
-      const options = { runId: "run_1", signal, effects: world.effectLogOf(process) };
+      const options = { runId: "run_1", signal, effects: effectLogOf(process, world.effects) };
       const working = (async () => {
         for await (const event of agent.work("t1", input, options))
           await process.trace(() => events.push(event));
@@ -195,7 +166,6 @@ async function tellAndCheck(plan: Plan, ends: readonly End[]): Promise<void> {
   try {
     check(plan, world, await tell(plan, world, ends));
   } finally {
-    world.close();
   }
 }
 

@@ -1,6 +1,3 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent.ts";
@@ -10,6 +7,7 @@ import { LocalShellBackend } from "../../../src/backends/sandbox/shell-backend.t
 import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { collect } from "../../support/run-agent.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
+import { filesIn } from "../../support/files-in.ts";
 
 /** The system prompts of an agent and of a subagent that it starts. */
 async function promptsOf(params: DeepAgentParams = {}, subagent = "general-purpose"): Promise<string[]> {
@@ -26,12 +24,6 @@ async function promptsOf(params: DeepAgentParams = {}, subagent = "general-purpo
   });
   return prompts.slice(0, 2);
 }
-
-const folder = (): string => {
-  const made = mkdtempSync(join(tmpdir(), "told-rules-"));
-  onTestFinished(() => rmSync(made, { recursive: true, force: true }));
-  return made;
-};
 
 describe("an agent and its subagents", () => {
   const worker = { name: "worker", description: "works", systemPrompt: "You work." };
@@ -57,7 +49,7 @@ describe("where commands run", () => {
     new CompositeBackend(StateBackend, { "/workspace/": shell }, { executor: "/workspace/" });
 
   it("is told with limits and network, in a sandbox", async () => {
-    const shell = new BubblewrapBackend({ rootDir: folder(), timeout: 60, maxOutputBytes: 5000 }, true);
+    const shell = new BubblewrapBackend({ rootDir: filesIn(), timeout: 60, maxOutputBytes: 5000 }, true);
     onTestFinished(() => shell.close());
     for (const prompt of await promptsOf({ backend: mounted(shell) })) {
       expect(prompt).toContain(
@@ -67,7 +59,7 @@ describe("where commands run", () => {
   });
 
   it("is told on this machine, by paths that hold there", async () => {
-    const shell = new LocalShellBackend({ rootDir: folder(), virtualMode: true });
+    const shell = new LocalShellBackend({ rootDir: filesIn(), virtualMode: true });
     onTestFinished(() => shell.close());
     const [prompt] = await promptsOf({ backend: mounted(shell) });
     expect(prompt).toContain(

@@ -1,12 +1,11 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { buildAgent } from "../../../src/agent/agent.ts";
 import { MortalProcess } from "../../support/mortal-process.ts";
 import { collect, graphOf } from "../../support/run-agent.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
+import { filesIn } from "../../support/files-in.ts";
 
 const thread = { configurable: { thread_id: "t1" } };
 const write = { id: "w1", name: "write_file", args: { file_path: "/a.md", content: "x" } };
@@ -25,8 +24,7 @@ const agentIn = (process: MortalProcess, file: string) =>
 
 /** The thread after a run that was stopped at a step and a new message; empty if the run had ended before. */
 async function afterStop(steps: number, goOn: (file: string) => Promise<void>): Promise<BaseMessage[]> {
-  const folder = mkdtempSync(join(tmpdir(), "abandoned-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = filesIn();
   const file = join(folder, "checkpoints.db");
   const stopped = new MortalProcess({ steps, how: "abort" });
   const work = collect(agentIn(stopped, file), { kind: "task", task: "go" }, { signal: stopped.signal });

@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { ToolMessage } from "@langchain/core/messages";
 import fc from "fast-check";
@@ -10,6 +8,7 @@ import { findings, isJudge, met } from "../../support/judge.ts";
 import { MortalProcess } from "../../support/mortal-process.ts";
 import { collect } from "../../support/run-agent.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
+import { filesIn } from "../../support/files-in.ts";
 
 /** Tokens of one reply of the scripted model. */
 const REPLY = 15;
@@ -31,7 +30,7 @@ const story = fc.record({
 test("a goal is judged once a round and at most so often, whenever the process is killed", async () => {
   await fc.assert(
     fc.asyncProperty(story, async ({ rounds, verdicts, decision, looks, tokens, kills }) => {
-      const folder = mkdtempSync(join(tmpdir(), "goals-"));
+      const folder = filesIn();
       let judged = 0;
       let calls = 0;
       const model = scriptedModel((request) => {
@@ -98,7 +97,6 @@ test("a goal is judged once a round and at most so often, whenever the process i
       const isMet = told.at(-1)?.kind === "goal_judged" && journal.has(`goal_ended ${told.length}`);
       const stopReason = ended?.kind === "finished" ? ended.stopReason : undefined;
       if (stopReason === undefined) expect(isMet).toBe(true);
-      rmSync(folder, { recursive: true });
     }),
     attempts(40),
   );

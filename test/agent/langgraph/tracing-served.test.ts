@@ -1,9 +1,9 @@
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { openWorld } from "../../support/harness.ts";
+import { filesIn } from "../../support/files-in.ts";
 
 /** What a person preloads to have spans: here a tracer that writes their names to a file. */
 const preload = (api: string, file: string): string => `
@@ -19,8 +19,7 @@ trace.setGlobalTracerProvider({ getTracer: () => ({ startSpan: span }), forceFlu
 `;
 
 it("the served program makes spans for a tracer that was preloaded", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "tracing-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = filesIn();
   const [script, spans] = [join(folder, "preload.mjs"), join(folder, "spans.txt")];
   writeFileSync(script, preload(createRequire(import.meta.url).resolve("@opentelemetry/api"), spans));
   const world = await openWorld("stdio", {

@@ -1,7 +1,4 @@
 import { HumanMessage } from "@langchain/core/messages";
-import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
 import { expect, it } from "vitest";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import type { Hints } from "../../../src/agent/build/params.ts";
@@ -10,16 +7,12 @@ import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
 import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
+import { filesIn } from "../../support/files-in.ts";
 
 /** The first messages of two runs in a thread over a folder with these files. */
 async function told(files: Readonly<Record<string, string>>, hints: Hints = {}) {
-  const rootDir = mkdtempSync(join(tmpdir(), "workspace-note-"));
-  for (const [name, text] of Object.entries(files)) {
-    mkdirSync(dirname(join(rootDir, name)), { recursive: true });
-    writeFileSync(join(rootDir, name), text);
-  }
   const model = scriptedModel(() => ({ text: "end" }));
-  const disk = new FilesystemBackend({ rootDir, virtualMode: true });
+  const disk = new FilesystemBackend({ rootDir: filesIn(files), virtualMode: true });
   const backend = new CompositeBackend(new StateBackend(), { "/workspace/": disk });
   const agent = createDeepAgent({ model, backend, hints: { workspace: "/workspace", ...hints } });
   const { messages } = await agent.invoke({ messages: [new HumanMessage("go")] });

@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it, onTestFinished, test } from "vitest";
@@ -11,6 +9,7 @@ import { reportMissingTools } from "../../../src/agent/mcp-tools/report-missing.
 import { createLogger } from "../../../src/core/logger.ts";
 import { collect, toolMessages } from "../../support/run-agent.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
+import { filesIn } from "../../support/files-in.ts";
 
 const plain = { type: "object" };
 const text = (words: string) => ({ type: "text", text: words });
@@ -193,10 +192,7 @@ require("node:readline").createInterface({ input: process.stdin }).on("line", (l
 const KEY = "k3y-of/the+odd";
 
 function oddServer(mode = "") {
-  const folder = mkdtempSync(join(tmpdir(), "odd-server-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const script = join(folder, "odd.cjs");
-  writeFileSync(script, SOURCE);
+  const script = join(filesIn({ "odd.cjs": SOURCE }), "odd.cjs");
   const lines: string[] = [];
   const env = { KEY: "${ODD_KEY}", MODE: mode };
   const server = { command: process.execPath, args: [script], env, approve: "none" as const, timeout: 30 };

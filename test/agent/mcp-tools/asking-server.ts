@@ -1,9 +1,7 @@
 /** Servers that ask a person in the middle of a call, one of each generation. */
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { toNodeHandler } from "@modelcontextprotocol/node";
@@ -11,6 +9,7 @@ import { McpServer, createMcpHandler, inputRequired, inputResponse } from "@mode
 import { build } from "esbuild";
 import { onTestFinished } from "vitest";
 import { z } from "zod";
+import { filesIn } from "../../support/files-in.ts";
 
 const SEAT = {
   message: "Which seat?",
@@ -58,8 +57,7 @@ const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../../..");
 
 /** Speaks a revision of 2025, over standard input and output: asks while the call is at work. */
 export async function oldServer() {
-  const folder = mkdtempSync(join(tmpdir(), "asking-server-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = filesIn();
   const script = join(folder, "asking-server.mjs");
   await build({
     stdin: { contents: SOURCE, resolveDir: ROOT, loader: "ts" },

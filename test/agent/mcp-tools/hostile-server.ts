@@ -1,7 +1,5 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { onTestFinished } from "vitest";
+import { filesIn } from "../../support/files-in.ts";
 
 /** What the server does beyond its tools. */
 export type Mischief = "endless-pages" | "noise" | "many-tools" | "plain";
@@ -83,9 +81,6 @@ for await (const line of createInterface({ input: process.stdin })) {
 
 /** A server that speaks the protocol as it likes: a program without any SDK. It is gone after the test. */
 export function hostileServer(mischief: Mischief = "plain"): { command: string; args: string[] } {
-  const folder = mkdtempSync(join(tmpdir(), "hostile-server-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const script = join(folder, "hostile.mjs");
-  writeFileSync(script, SOURCE);
+  const script = join(filesIn({ "hostile.mjs": SOURCE }), "hostile.mjs");
   return { command: process.execPath, args: [script, mischief] };
 }

@@ -1,21 +1,15 @@
 // @module-tag long
 import { randomUUID } from "node:crypto";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { connect, openHome, openStdio, openWorld } from "../../support/harness.ts";
 import { answersOf, play } from "../../support/harness-brain.ts";
 import { processesWith } from "../../support/harness-process.ts";
 import { toyServer } from "./toy-server.ts";
+import { filesIn } from "../../support/files-in.ts";
 
-function configFile(config: object): string {
-  const folder = mkdtempSync(join(tmpdir(), "served-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const path = join(folder, "config.json");
-  writeFileSync(path, JSON.stringify(config));
-  return path;
-}
+const configFile = (config: object): string =>
+  join(filesIn({ "config.json": JSON.stringify(config) }), "config.json");
 
 it("serves an agent that uses another server's tools, asks before it writes there, and ends it", async () => {
   const toy = await toyServer();

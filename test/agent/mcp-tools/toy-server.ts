@@ -2,12 +2,11 @@
  * A small MCP server on standard input and output, run as a process by tests:
  * `node toy-server.mjs <log file>`, where the log gets one line per call that took effect.
  */
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
-import { onTestFinished } from "vitest";
+import { filesIn } from "../../support/files-in.ts";
 
 /** A picture of one pixel. The server calls it a JPEG. */
 export const PNG =
@@ -72,8 +71,7 @@ export interface ToyServer {
 
 /** Makes the program; it is gone after the test. */
 export async function toyServer(mode?: "silent" | "stubborn"): Promise<ToyServer> {
-  const folder = mkdtempSync(join(tmpdir(), "toy-server-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = filesIn();
   const script = join(folder, "toy-server.mjs");
   const log = join(folder, "effects.log");
   await build({

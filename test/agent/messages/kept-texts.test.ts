@@ -1,11 +1,8 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import { InMemoryStore, MemorySaver } from "@langchain/langgraph";
 import fc from "fast-check";
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { type Agent, buildAgent, type DeepAgentParams } from "../../../src/agent/agent.ts";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
@@ -18,6 +15,7 @@ import { collect, paused, toolMessages, graphOf, resumeAgentInput } from "../../
 import { type ScriptedModel, scriptedModel, type ScriptedReply } from "../../support/scripted-model.ts";
 import { attempts } from "../../support/effort.ts";
 import { FILES, base64 } from "../../support/media-files.ts";
+import { filesIn } from "../../support/files-in.ts";
 
 const LIMIT = 200_000;
 const lines = (count: number, word = "line"): string =>
@@ -224,18 +222,11 @@ describe("a person's message above 50,000 tokens", () => {
 });
 
 describe("a text that the backend does not take", () => {
-  const folders: string[] = [];
-  afterEach(() => {
-    for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true });
-  });
-  const folder = (): string => {
-    const made = mkdtempSync(join(tmpdir(), "deepagent-kept-"));
-    folders.push(made);
-    return made;
-  };
-
   it.each<[string, () => DeepAgentParams]>([
-    ["its paths are those of the machine", () => ({ backend: new FilesystemBackend({ rootDir: folder() }) })],
+    [
+      "its paths are those of the machine",
+      () => ({ backend: new FilesystemBackend({ rootDir: filesIn() }) }),
+    ],
     ["it is read-only", () => ({ backend: new PolicyBackend(new StateBackend(), { readOnly: true }) })],
     [
       "rules forbid it",

@@ -1,8 +1,5 @@
 import { HumanMessage } from "@langchain/core/messages";
 import { InMemoryStore } from "@langchain/langgraph";
-import { mkdtempSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { expect, it } from "vitest";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import type { DeepAgentParams } from "../../../src/agent/build/params.ts";
@@ -13,7 +10,7 @@ import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { StoreBackend } from "../../../src/backends/stores/langgraph-store.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 
-const rootDir = mkdtempSync(join(tmpdir(), "files-prompt-"));
+const rootDir = "/nowhere/project";
 const disk = new FilesystemBackend({ rootDir, virtualMode: true });
 const memories = new StoreBackend();
 

@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import fc from "fast-check";
@@ -10,6 +8,7 @@ import { paused, graphOf, resumeAgentInput } from "../../support/run-agent.ts";
 import type { WireReply, WireRequest } from "../../support/wire-server.ts";
 import { PROVIDERS, wireThread } from "../../support/wire-thread.ts";
 import { attempts } from "../../support/effort.ts";
+import { filesIn } from "../../support/files-in.ts";
 
 const call = (id: string, name: string, args: Record<string, unknown> = {}) => ({ id, name, args });
 const write = (id: string) => call(id, "write_file", { file_path: `/${id}.md`, content: "x" });
@@ -34,7 +33,7 @@ describe.each(PROVIDERS)("histories over $protocol", (protocol) => {
     });
     await fc.assert(
       fc.asyncProperty(moment, async ({ fate, ...end }) => {
-        const folder = mkdtempSync(join(tmpdir(), "histories-"));
+        const folder = filesIn();
         let process = new MortalProcess(end);
         const { run, go, goOn, agent, server } = await wireThread(
           protocol,
@@ -74,7 +73,6 @@ describe.each(PROVIDERS)("histories over $protocol", (protocol) => {
         }
         process.close();
         await server.close();
-        rmSync(folder, { recursive: true });
       }),
       attempts(12),
     );

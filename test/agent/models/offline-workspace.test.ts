@@ -1,29 +1,20 @@
-import {
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { MemorySaver } from "@langchain/langgraph";
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { buildAgent } from "../../../src/agent/agent.ts";
 import { OfflineModel } from "../../../src/agent/models/offline/offline-model.ts";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
 import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { collect } from "../../support/run-agent.ts";
+import { filesIn } from "../../support/files-in.ts";
 
 let root: string;
 
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), "offline-"));
+  root = filesIn();
 });
-afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 function put(files: Record<string, string | Buffer>): void {
   for (const [path, content] of Object.entries(files)) {

@@ -1,11 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it, onTestFinished } from "vitest";
 import { answersOf, play } from "../../support/harness-brain.ts";
 import { openWorld } from "../../support/harness.ts";
 import { findings, met } from "../../support/judge.ts";
 import { startWireServer, type WireReply } from "../../support/wire-server.ts";
+import { filesIn } from "../../support/files-in.ts";
 
 /** A second provider, which the server knows by its environment. */
 async function openAi(reply: () => WireReply) {
@@ -15,13 +14,8 @@ async function openAi(reply: () => WireReply) {
   return { server, env: { OPENAI_API_KEY, OPENAI_BASE_URL } };
 }
 
-function configFile(config: object): string {
-  const folder = mkdtempSync(join(tmpdir(), "models-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const path = join(folder, "config.json");
-  writeFileSync(path, JSON.stringify(config));
-  return path;
-}
+const configFile = (config: object): string =>
+  join(filesIn({ "config.json": JSON.stringify(config) }), "config.json");
 
 const reviewer = { name: "reviewer", description: "Reviews.", systemPrompt: "You review." };
 const review = { name: "task", args: { description: "look", subagent_type: "reviewer" } };

@@ -1,30 +1,14 @@
-import {
-  closeSync,
-  constants,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { closeSync, constants, readFileSync, symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { beforeEach, describe, expect, it } from "vitest";
 import { type DirectoryHandle, openRoot, DirectoryTrail } from "../../../src/backends/filesystem/handles.ts";
+import { filesIn } from "../../support/files-in.ts";
 
 let root: string;
 
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), "deepagent-trail-"));
-  for (const path of ["a/b/1", "a/b/2", "a/1", "a/c/1", "ab/1", "1"]) {
-    mkdirSync(dirname(join(root, path)), { recursive: true });
-    writeFileSync(join(root, path), path);
-  }
-});
-
-afterEach(() => {
-  rmSync(root, { recursive: true });
+  const paths = ["a/b/1", "a/b/2", "a/1", "a/c/1", "ab/1", "1"];
+  root = filesIn(Object.fromEntries(paths.map((path) => [path, path])));
 });
 
 /** A directory that notes which directories below it are opened and closed. */

@@ -1,20 +1,16 @@
 import { spawn } from "node:child_process";
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
+import { filesIn } from "../../support/files-in.ts";
 
 let base: string;
 let root: string;
 
 beforeEach(() => {
-  base = mkdtempSync(join(tmpdir(), "deepagent-processes-"));
+  base = filesIn();
   root = mkdtempSync(join(base, "root-"));
-});
-
-afterEach(() => {
-  rmSync(base, { recursive: true });
 });
 
 const ROUNDS = 60;

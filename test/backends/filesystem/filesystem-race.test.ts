@@ -1,18 +1,10 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import {
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { hasDescriptorPaths } from "../../../src/backends/filesystem/handles.ts";
 import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
+import { filesIn } from "../../support/files-in.ts";
 
 /** Swaps a directory and a file of the root for links to the outside and back, as fast as it can. */
 const ATTACKER = `
@@ -43,18 +35,15 @@ let outside: string;
 let attacker: ChildProcess;
 
 beforeEach(async () => {
-  base = realpathSync(mkdtempSync(join(tmpdir(), "deepagent-race-")));
+  base = filesIn({
+    "root/file.txt": "inside",
+    "root/dir/file.txt": "inside",
+    "outside/file.txt": "SECRET",
+    "outside/dir/file.txt": "SECRET",
+    "outside/only-outside.txt": "SECRET",
+  });
   root = join(base, "root");
   outside = join(base, "outside");
-  for (const [directory, content] of [
-    [root, "inside"],
-    [outside, "SECRET"],
-  ] as const) {
-    mkdirSync(join(directory, "dir"), { recursive: true });
-    writeFileSync(join(directory, "file.txt"), content);
-    writeFileSync(join(directory, "dir/file.txt"), content);
-  }
-  writeFileSync(join(outside, "only-outside.txt"), "SECRET");
   attacker = spawn(process.execPath, ["-e", ATTACKER, root, outside], {
     stdio: ["ignore", "pipe", "inherit"],
   });
@@ -67,7 +56,6 @@ afterEach(async () => {
   expect(attacker.exitCode).toBeNull();
   attacker.kill("SIGKILL");
   await ended;
-  rmSync(base, { recursive: true });
 });
 
 const ROUNDS = 150;

@@ -1,26 +1,22 @@
 import { AsyncLocalStorage } from "node:async_hooks";
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import fc from "fast-check";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import type { GrepOptions, GrepResult } from "../../../src/backends/backend.ts";
 import { FilesystemBackend, type FilesystemOptions } from "../../../src/backends/filesystem/filesystem.ts";
 import { compileGlob } from "../../../src/backends/glob.ts";
 import { findRipgrep } from "../../../src/backends/filesystem/ripgrep.ts";
 import { attempts } from "../../support/effort.ts";
+import { filesIn } from "../../support/files-in.ts";
 
 let root: string;
 
 beforeEach(() => {
-  root = mkdtempSync(join(tmpdir(), "deepagent-search-"));
-});
-
-afterEach(() => {
-  rmSync(root, { recursive: true });
+  root = filesIn();
 });
 
 const make = (options: FilesystemOptions = {}): FilesystemBackend =>

@@ -1,21 +1,17 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
 import { FilesystemBackend, type FilesystemOptions } from "../../../src/backends/filesystem/filesystem.ts";
 import { attempts } from "../../support/effort.ts";
+import { filesIn } from "../../support/files-in.ts";
 
 let root: string;
 
 beforeEach(() => {
-  root = realpathSync(mkdtempSync(join(tmpdir(), "deepagent-gitignore-")));
-});
-
-afterEach(() => {
-  rmSync(root, { recursive: true });
+  root = filesIn();
 });
 
 const make = (options: FilesystemOptions = {}): FilesystemBackend =>

@@ -1,25 +1,15 @@
-import {
-  existsSync,
-  linkSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, linkSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
 import { findRipgrep } from "../../../src/backends/filesystem/ripgrep.ts";
+import { filesIn } from "../../support/files-in.ts";
 
 const KEY = "the key of the server";
 
 /** A home with a program's folder and a file of settings in it, and links of every kind that lead there. */
 function home(options: { descriptorPaths: boolean; ripgrep: string | false }) {
-  const root = mkdtempSync(join(tmpdir(), "deepagent-hidden-"));
-  onTestFinished(() => rmSync(root, { recursive: true, force: true }));
+  const root = filesIn();
   const data = join(root, "share/program");
   mkdirSync(join(data, "deep"), { recursive: true });
   for (const path of ["share/program/state.md", "share/program/deep/key.md", "settings.md"]) {

@@ -1,23 +1,14 @@
-import {
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import fc from "fast-check";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import type { Backend, Failure, ThreadFiles } from "../../../src/backends/backend.ts";
 import * as errors from "../../../src/backends/errors.ts";
 import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
 import { OverlayBackend } from "../../../src/backends/overlay.ts";
 import { resolveBackend, snapshotFiles } from "../../../src/backends/runtime.ts";
 import { attempts } from "../../support/effort.ts";
+import { filesIn } from "../../support/files-in.ts";
 
 let root: string;
 
@@ -29,12 +20,8 @@ const FILES = {
 };
 
 beforeEach(() => {
-  root = realpathSync(mkdtempSync(join(tmpdir(), "deepagent-overlay-")));
+  root = filesIn();
   plant(join(root, "base"));
-});
-
-afterEach(() => {
-  rmSync(root, { recursive: true });
 });
 
 function plant(folder: string): void {

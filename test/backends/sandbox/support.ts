@@ -1,16 +1,9 @@
-import { mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { readdirSync, readFileSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
-import { onTestFinished } from "vitest";
 import type { SandboxMount } from "../../../src/backends/sandbox/environment.ts";
+import { filesIn as folder } from "../../support/files-in.ts";
 
-/** A directory that is gone after the test. */
-export function folder(): string {
-  const made = realpathSync(mkdtempSync(join(tmpdir(), "deepagent-sandbox-")));
-  onTestFinished(() => rmSync(made, { recursive: true, force: true, maxRetries: 3 }));
-  return made;
-}
+export { folder };
 
 /** A number of seconds by which the processes of one test are told from all others. */
 export const uniqueSleep = (): string => `${90_000 + Math.floor(Math.random() * 900_000)}`;

@@ -1,5 +1,3 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import {
   AsyncBatchedStore,
@@ -14,10 +12,11 @@ import { changedSinceRead, storeMissing } from "../../../src/backends/errors.ts"
 import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { StoreBackend } from "../../../src/backends/stores/langgraph-store.ts";
 import { snapshotFiles } from "../../../src/backends/runtime.ts";
-import { openDatabase } from "../../../src/storage/sqlite/database.ts";
 import { createStore, type SqliteStore } from "../../../src/storage/sqlite/memories/store.ts";
 import { ConfigurationError } from "../../../src/core/errors.ts";
 import { attempts } from "../../support/effort.ts";
+import { filesIn } from "../../support/files-in.ts";
+import { opened } from "../../storage/support.ts";
 
 /** A store that notes what is asked of it. */
 class NotingStore extends InMemoryStore {
@@ -99,7 +98,7 @@ describe("StoreBackend", () => {
   });
 
   it("finds the same in a store that searches by itself as in one that is read whole", async () => {
-    const [memory, sqlite] = [new InMemoryStore(), createStore(openDatabase(":memory:"))];
+    const [memory, sqlite] = [new InMemoryStore(), createStore(opened())];
     const backends = [memory, sqlite].map((store) => new StoreBackend({ store }));
     const utf16 = new Uint8Array(Buffer.from("\ufeffneedle in UTF-16\n", "utf16le"));
     for (const backend of backends) {
@@ -145,7 +144,7 @@ describe("StoreBackend", () => {
   });
 
   it("refuses a memory over 1 MB with the store's own text, and leaves what was there", async () => {
-    const memories = new StoreBackend({ store: createStore(openDatabase(":memory:")) });
+    const memories = new StoreBackend({ store: createStore(opened()) });
     const tree = new CompositeBackend(StateBackend, { "/memories/": memories });
     await tree.write("/memories/a.md", "before\n");
     const large = `after\n${"x".repeat(1024 * 1024)}`;
@@ -212,33 +211,26 @@ describe("StoreBackend", () => {
   });
 
   it("loses no change of another process, where the store compares and sets", async () => {
-    const directory = mkdtempSync(join(tmpdir(), "deepagent-store-"));
-    const databases = [1, 2].map(() => openDatabase(join(directory, "store.db")));
-    try {
-      const [ours, theirs] = databases.map((database) => createStore(database));
-      if (ours === undefined || theirs === undefined) throw new Error("two connections");
-      const backend = new StoreBackend({ store: new AsyncBatchedStore(ours) });
-      await backend.write("/a.md", "one two");
-      // Between our look and our put the other process makes its change, once.
-      let isFirst = true;
-      const putIf = ours.putIf.bind(ours);
-      ours.putIf = async (...args) => {
-        if (isFirst) {
-          isFirst = false;
-          await theirs.putIf(["filesystem"], "/a.md", { content: "one 2" }, await versionIn(theirs));
-        }
-        return putIf(...args);
-      };
-      expect((await backend.edit("/a.md", "one", "1")).error).toBeUndefined();
-      expect((await backend.read("/a.md")).content).toBe("1 2");
-      isFirst = true;
-      const { version = "" } = await backend.read("/a.md");
-      const bound = await backend.edit("/a.md", "1", "I", false, { expectedVersion: version });
-      expect(bound).toEqual(changedSinceRead("/a.md"));
-    } finally {
-      for (const database of databases) database.close();
-      rmSync(directory, { recursive: true });
-    }
+    const file = join(filesIn(), "store.db");
+    const [ours, theirs] = [createStore(opened(file)), createStore(opened(file))];
+    const backend = new StoreBackend({ store: new AsyncBatchedStore(ours) });
+    await backend.write("/a.md", "one two");
+    // Between our look and our put the other process makes its change, once.
+    let isFirst = true;
+    const putIf = ours.putIf.bind(ours);
+    ours.putIf = async (...args) => {
+      if (isFirst) {
+        isFirst = false;
+        await theirs.putIf(["filesystem"], "/a.md", { content: "one 2" }, await versionIn(theirs));
+      }
+      return putIf(...args);
+    };
+    expect((await backend.edit("/a.md", "one", "1")).error).toBeUndefined();
+    expect((await backend.read("/a.md")).content).toBe("1 2");
+    isFirst = true;
+    const { version = "" } = await backend.read("/a.md");
+    const bound = await backend.edit("/a.md", "1", "I", false, { expectedVersion: version });
+    expect(bound).toEqual(changedSinceRead("/a.md"));
   });
 });
 
@@ -249,21 +241,16 @@ describe.each([
   const withSqlite = async (
     run: (backend: StoreBackend, read: () => string[], store: SqliteStore) => Promise<void>,
   ): Promise<void> => {
-    const database = openDatabase(":memory:");
-    try {
-      const store = createStore(database);
-      const keys: string[] = [];
-      const itemsBetween = store.itemsBetween.bind(store);
-      store.itemsBetween = async (...args) => {
-        const items = await itemsBetween(...args);
-        keys.push(...items.map(({ key }) => key));
-        return items;
-      };
-      store.search = () => Promise.reject(new Error("reads the whole namespace"));
-      await run(new StoreBackend({ store: wrap(store) }), () => keys.splice(0), store);
-    } finally {
-      database.close();
-    }
+    const store = createStore(opened());
+    const keys: string[] = [];
+    const itemsBetween = store.itemsBetween.bind(store);
+    store.itemsBetween = async (...args) => {
+      const items = await itemsBetween(...args);
+      keys.push(...items.map(({ key }) => key));
+      return items;
+    };
+    store.search = () => Promise.reject(new Error("reads the whole namespace"));
+    await run(new StoreBackend({ store: wrap(store) }), () => keys.splice(0), store);
   };
   const fill = async (store: SqliteStore, keys: string[]): Promise<void> => {
     const value = { content: "hit", created_at: "", modified_at: "" };

@@ -3,16 +3,13 @@ import {
   chmodSync,
   linkSync,
   mkdirSync,
-  mkdtempSync,
   readFileSync,
   readdirSync,
-  rmSync,
   symlinkSync,
   unlinkSync,
   utimesSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { Agent, PendingInterrupt } from "../../../../src/agent/agent.ts";
@@ -23,15 +20,14 @@ import { StateBackend } from "../../../../src/backends/stores/state.ts";
 import { paused } from "../../../support/run-agent.ts";
 import type { ScriptedToolCall } from "../../../support/scripted-model.ts";
 import { agentWith, answer, answerAll, approve, edit, go, shownIn, texts } from "./asking.ts";
+import { filesIn } from "../../../support/files-in.ts";
 
 let folder: string;
 const at = (path: string): string => join(folder, path);
 const read = (path: string): string => readFileSync(at(path), "utf8");
 
 beforeEach(() => {
-  const made = mkdtempSync(join(tmpdir(), "bound-"));
-  onTestFinished(() => rmSync(made, { recursive: true, force: true }));
-  folder = made;
+  folder = filesIn();
 });
 
 /** An agent whose workspace is the folder, and whose changes of files are asked about. */

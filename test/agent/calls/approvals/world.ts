@@ -1,17 +1,16 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import type { PendingWrite } from "@langchain/langgraph-checkpoint";
 import { z } from "zod";
-import { type Agent, buildAgent, type EffectLog, type StoredOutcome } from "../../../../src/agent/agent.ts";
+import { type Agent, buildAgent } from "../../../../src/agent/agent.ts";
 import { createDeepAgent } from "../../../../src/agent/build/create-deep-agent.ts";
 import type { Middleware } from "../../../../src/agent/contracts/middleware.ts";
 import type { SubagentRunnable } from "../../../../src/agent/langgraph/definition.ts";
-import type { MortalProcess } from "../../../support/mortal-process.ts";
+import type { MortalProcess, StoredEffects } from "../../../support/mortal-process.ts";
 import { scriptedModel, type ScriptedModel } from "../../../support/scripted-model.ts";
 import { type Call, DEPTH, toolCallsOf } from "./batch.ts";
+import { filesIn } from "../../../support/files-in.ts";
 
 /** What outlives processes: the checkpoints, the log of effects, and what happened outside. */
 export class World {
@@ -23,8 +22,8 @@ export class World {
   /** What ran, or was thought, although its result was in a checkpoint. */
   readonly repeated: string[] = [];
   readonly #stored = new Set<string>();
-  readonly #effects = new Map<string, { outcome?: StoredOutcome; handle?: Uint8Array }>();
-  readonly #folder = mkdtempSync(join(tmpdir(), "approvals-"));
+  readonly effects: StoredEffects = new Map();
+  readonly #folder = filesIn();
 
   /** An agent as a new process makes it. */
   agentOf(process: MortalProcess): Agent {
@@ -63,25 +62,6 @@ export class World {
         return { text: reply, toolCalls: isDone ? [] : toolCallsOf(calls, prefix) };
       }),
     );
-  }
-
-  effectLogOf(process: MortalProcess): EffectLog {
-    const known = this.#effects;
-    return {
-      find: (call) => process.trace(() => known.get(JSON.stringify(call))),
-      begin: (call) =>
-        process.trace(() => {
-          if (known.has(JSON.stringify(call))) throw new Error("begun already");
-          known.set(JSON.stringify(call), {});
-        }),
-      finish: (call, outcome) => process.trace(() => void known.set(JSON.stringify(call), { outcome })),
-      keep: (call, handle) => process.trace(() => void known.set(JSON.stringify(call), { handle })),
-      withdraw: (call) => process.trace(() => void known.delete(JSON.stringify(call))),
-    };
-  }
-
-  close(): void {
-    rmSync(this.#folder, { recursive: true, force: true });
   }
 
   #store(writes: PendingWrite[]): void {
