@@ -14,7 +14,7 @@ import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import { StoreBackend } from "../../src/backends/stores/langgraph-store.ts";
 import { createLogger } from "../../src/core/logger.ts";
-import { scriptedModel } from "../support/scripted-model.ts";
+import { callingOnce, scriptedModel } from "../support/scripted-model.ts";
 
 const go = { messages: [new HumanMessage("go")] };
 
@@ -30,9 +30,7 @@ async function systemOf(params: DeepAgentParams): Promise<string> {
 describe("a program written for deepagents", () => {
   it("puts LangChain's planning in the place of the built-in one", async () => {
     const todos = [{ content: "one", status: "in_progress" as const }];
-    const model = scriptedModel(({ call }) =>
-      call === 0 ? { toolCalls: [{ name: "write_todos", args: { todos } }] } : { text: "end" },
-    );
+    const model = callingOnce({ name: "write_todos", args: { todos } });
     const agent = createDeepAgent({
       model,
       middleware: [todoListMiddleware({ systemPrompt: "Plan ahead." })],
@@ -57,9 +55,7 @@ describe("a program written for deepagents", () => {
   });
 
   it("tells words of the model from results of tools by the names of nodes", async () => {
-    const model = scriptedModel(({ call }) =>
-      call === 0 ? { toolCalls: [{ name: "ls", args: {} }] } : { text: "end" },
-    );
+    const model = callingOnce({ name: "ls", args: {} });
     const agent = createDeepAgent({ model });
     const updates: string[] = [];
     for await (const update of await agent.stream(go, { streamMode: "updates" }))

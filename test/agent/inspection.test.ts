@@ -6,7 +6,7 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { createDeepAgent } from "../../src/agent/build/create-deep-agent.ts";
 import { createLogger } from "../../src/core/logger.ts";
-import { scriptedModel } from "../support/scripted-model.ts";
+import { callingOnce, scriptedModel } from "../support/scripted-model.ts";
 
 describe("an agent", () => {
   it("can be drawn, with its model, its tools and the gate before them", async () => {
@@ -61,9 +61,7 @@ describe("an agent", () => {
     const agent = createDeepAgent({
       debug: true,
       log: createLogger("debug", (line) => void lines.push(line)),
-      model: scriptedModel(({ call }) =>
-        call === 0 ? { toolCalls: [{ id: "a", name: "ls", args: { path: "/" } }] } : { text: "end" },
-      ),
+      model: callingOnce({ id: "a", name: "ls", args: { path: "/" } }),
     });
     await agent.invoke({ messages: [new HumanMessage("go")] });
     const logged = lines.map((line) => JSON.parse(line) as Record<string, unknown>);

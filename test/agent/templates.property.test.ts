@@ -9,7 +9,7 @@ import { mcpAgentTool } from "../../src/agent/mcp-tools/tool.ts";
 import { silentLogger } from "../../src/core/logger.ts";
 import { oneLine } from "../../src/core/text.ts";
 import { taskTool } from "../../src/tools/task.ts";
-import { scriptedModel } from "../support/scripted-model.ts";
+import { callingOnce, scriptedModel } from "../support/scripted-model.ts";
 import { attempts } from "../support/effort.ts";
 import { graphOf } from "../support/run-agent.ts";
 
@@ -108,9 +108,7 @@ describe("text from outside", () => {
   it("in results of tools reaches the model as it is", async () => {
     await fc.assert(
       fc.asyncProperty(tricky, async (text) => {
-        const model = scriptedModel(({ call }) =>
-          call === 0 ? { toolCalls: [{ name: "read_file", args: { file_path: "/a.md" } }] } : { text: "end" },
-        );
+        const model = callingOnce({ name: "read_file", args: { file_path: "/a.md" } });
         const graph = createDeepAgent({ checkpointer: new MemorySaver(), model });
         const files = { "/a.md": file(text) };
         await graph.invoke(

@@ -11,6 +11,8 @@ import {
   openServer,
   reach,
   startRun,
+  askedAbout,
+  reachAsked,
 } from "./support.ts";
 
 const HOUR = 3_600_000;
@@ -42,8 +44,7 @@ describe.each([
       }),
     ];
     const model = callingInTurn([note("a")], [note("b")], [note("c")], [note("d")]);
-    const gate = { when: (call: { args: Record<string, unknown> }) => call.args["text"] === "d" };
-    const agent = { model, tools, interruptOn: { note: gate } };
+    const agent = { model, tools, interruptOn: askedAbout("d") };
     const first = openServer(file, agent);
     const run = await startRun(first.service, "note");
     await reach(first.service, run.id, "input_required");
@@ -68,9 +69,6 @@ describe.each([
       }),
     ];
     const task = (name: string) => ({ name: "task", args: { description: "work", subagent_type: name } });
-    const gate = {
-      when: (call: { args: Record<string, unknown> }) => String(call.args["text"]).endsWith("2"),
-    };
     const subagents = ["x", "y"].map((name) => ({
       name,
       description: "Helps.",
@@ -78,16 +76,10 @@ describe.each([
       model: callingInTurn([note(`${name}1`)], [note(`${name}2`)]),
       tools,
     }));
-    const agent = { model: callingInTurn([task("x"), task("y")]), subagents, interruptOn: { note: gate } };
+    const agent = { model: callingInTurn([task("x"), task("y")]), subagents, interruptOn: askedAbout("2") };
     const first = openServer(file, agent);
     const run = await startRun(first.service, "delegate");
-    let asked = 0;
-    await follow(
-      first.service,
-      run.id,
-      ({ kind }) => kind === "approval_requested" && (asked += 1) === subagents.length,
-    );
-    await reach(first.service, run.id, "input_required");
+    await reachAsked(first.service, run.id, subagents.length);
     first.kill();
     const next = openServer(file, agent);
     await approve(next.service, run.id, "x2", "y2");

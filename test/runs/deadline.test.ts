@@ -13,6 +13,7 @@ import {
   openServer,
   reach,
   startRun,
+  reachAsked,
 } from "./support.ts";
 
 /** A clock that a test sets. */
@@ -36,13 +37,7 @@ async function waiting(options: Partial<RunServiceOptions>, gate: object | true 
   const file = databaseFile();
   const server = openServer(file, agent, { approvalDeadlineMs: MINUTE, ...options });
   const run = await startRun(server.service, "note");
-  let asked = 0;
-  await follow(
-    server.service,
-    run.id,
-    ({ kind }) => kind === "approval_requested" && (asked += 1) === calls.length,
-  );
-  const view = await reach(server.service, run.id, "input_required");
+  const view = await reachAsked(server.service, run.id, calls.length);
   return { ...server, file, agent, notes, runId: run.id, id: view.approvals[0]?.id ?? "" };
 }
 

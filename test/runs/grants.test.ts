@@ -4,7 +4,17 @@ import type { DeepAgentParams } from "../../src/agent/agent.ts";
 import type { PersonDecision } from "../../src/runs/run.ts";
 import type { RunService } from "../../src/runs/service.ts";
 import { scriptedModel, type ScriptedToolCall } from "../support/scripted-model.ts";
-import { databaseFile, follow, ME, note, noteTool, openServer, reach, startRun } from "./support.ts";
+import {
+  databaseFile,
+  follow,
+  ME,
+  note,
+  noteTool,
+  openServer,
+  reach,
+  startRun,
+  reachAsked,
+} from "./support.ts";
 
 const SAME: PersonDecision = { type: "approve_same" };
 
@@ -115,9 +125,7 @@ test("what waits already and is the same goes ahead at once", async () => {
   const notes: string[] = [];
   const { service } = openServer(databaseFile(), agentOf(notes, [[note("a"), note("a"), note("b")]]));
   const run = await startRun(service, "notes");
-  let asked = 0;
-  await follow(service, run.id, ({ kind }) => kind === "approval_requested" && (asked += 1) === 3);
-  const { approvals } = await reach(service, run.id, "input_required");
+  const { approvals } = await reachAsked(service, run.id, 3);
   const one = approvals.find(({ args }) => args["text"] === "a");
   await service.decide(ME, run.id, one?.id ?? "", SAME, "person");
   await expect.poll(() => notes).toEqual(["a", "a"]);

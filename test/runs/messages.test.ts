@@ -265,12 +265,3 @@ test.each(["cancelled", "failed"] as const)(
     );
   },
 );
-
-test("a follow-up in a finished thread goes on with its conversation", async () => {
-  const model = listening();
-  const server = openServer(databaseFile(), { model, tools: [noteTool([])] });
-  const first = await startRun(server.service, "the task");
-  await reach(server.service, first.id, "completed");
-  const second = await startRun(server.service, "and then", { threadId: first.threadId });
-  expect((await reach(server.service, second.id, "completed")).run.answer).toBe("the task | and then");
-});

@@ -3,7 +3,7 @@ import type { RunEvent } from "../../src/runs/events.ts";
 import type { RunService } from "../../src/runs/service.ts";
 import { stepRows } from "../../src/server/views/room/steps.ts";
 import { deferred } from "../support/harness-deferred.ts";
-import { scriptedModel, type ScriptedToolCall } from "../support/scripted-model.ts";
+import { callingOnce, type ScriptedToolCall } from "../support/scripted-model.ts";
 import { agentWith, repliesIn, reportsIn, resultsIn } from "./background/support.ts";
 import {
   APPROVE,
@@ -174,9 +174,7 @@ test("a program continues on another server, and ended calls are not made again"
 test("the journal says which calls a program made", async () => {
   const { service } = openServer(databaseFile(), {
     programs: true,
-    model: scriptedModel(({ call }) =>
-      call === 0 ? { toolCalls: [{ id: "outer", ...program(noteAll("a")) }] } : { text: "end" },
-    ),
+    model: callingOnce({ id: "outer", ...program(noteAll("a")) }),
     tools: [noteTool([])],
   });
   const run = await startRun(service, "a note");

@@ -14,6 +14,8 @@ import {
   openServer,
   reach,
   startRun,
+  reachAsked,
+  askedAbout,
 } from "./support.ts";
 
 const GATED = { interruptOn: { note: true } };
@@ -87,9 +89,7 @@ test("an approval outlives its server, and what was decided before the crash is 
   const agent = { ...GATED, model: calling(note("a"), note("b")), tools: [noteTool(notes)] };
   const first = openServer(file, agent);
   const run = await startRun(first.service, "note a and b");
-  let asked = 0;
-  await follow(first.service, run.id, ({ kind }) => kind === "approval_requested" && (asked += 1) === 2);
-  await reach(first.service, run.id, "input_required");
+  await reachAsked(first.service, run.id, 2);
   first.kill();
 
   const clerk = openServer(file, agent, { concurrentRuns: 0 });
@@ -188,9 +188,7 @@ test("a crash amid subagents repeats none of their finished calls, and their app
   const agent = (whenSecond: () => Promise<unknown>) => ({
     model: delegating(whenSecond),
     tools: [noteTool(notes)],
-    interruptOn: {
-      note: { when: ({ args }: { args: Record<string, unknown> }) => args["text"] === "gated" },
-    },
+    interruptOn: askedAbout("gated"),
   });
   const died = openServer(
     file,

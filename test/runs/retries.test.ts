@@ -45,18 +45,6 @@ test("once its call was answered, the same task is a wish to do it again", async
   expect(await ask("x")).toEqual(["started", expect.not.stringMatching(id)]);
 });
 
-test("an answer to the first call does not answer the second, which began later", async () => {
-  const { service, ask } = open();
-  const [, id] = await ask("x", { askedAt: 1000 });
-  await ask("x", { askedAt: 2000 });
-  await service.answered(ME, id, 1000);
-  expect(await ask("x", { askedAt: 3000 })).toEqual(["joined", id]);
-  await service.answered("someone else", id, 3000);
-  expect(await ask("x", { askedAt: 3000 })).toEqual(["joined", id]);
-  await service.answered(ME, id, 3000);
-  expect((await ask("x", { askedAt: 4000 }))[0]).toBe("started");
-});
-
 test("calls at the same moment are one run", async () => {
   const { ask } = open();
   const all = await Promise.all(Array.from({ length: 5 }, () => ask("x")));

@@ -42,15 +42,6 @@ test("texts that were cut within a character are the same when they are repeated
   expect(await service.tell(ME, first.run.id, message)).toMatchObject({ ok: true, repeated: true });
 });
 
-test("two starts with the same key at once make one run", async () => {
-  const file = databaseFile();
-  const [a, b] = [openServer(file, { model }), openServer(file, { model })];
-  const starts = [a, b, a, b].map(({ service }) => service.start(ME, { task: "once", idempotencyKey: "k" }));
-  const outcomes = await Promise.all(starts);
-  expect(new Set(outcomes.map((outcome) => outcome.ok && outcome.run.id)).size).toBe(1);
-  expect(outcomes.filter((outcome) => outcome.ok && outcome.how === "started")).toHaveLength(1);
-});
-
 test("the row is on disk when a start is answered", async () => {
   const file = databaseFile();
   const { service, kill } = openServer(file, { model }, { concurrentRuns: 0 });
@@ -119,15 +110,6 @@ test("a run of another principal looks exactly like one that does not exist", as
     for await (const event of service.watch(other, id, { signal })) expect(event).toBeUndefined();
   }
   expect(await service.list(other, { limit: 10 })).toEqual([]);
-});
-
-test("lists run from the newest on, page by page", async () => {
-  const { service } = openServer(databaseFile(), { model }, { clock: () => 1000 });
-  const ids: string[] = [];
-  for (const task of ["1", "2", "3", "4", "5"]) ids.unshift((await startRun(service, task)).id);
-  const first = await service.list(ME, { limit: 2 });
-  const second = await service.list(ME, { limit: 10, before: first[1]?.id ?? "" });
-  expect([...first, ...second].map(({ id }) => id)).toEqual(ids);
 });
 
 test("lists have no answers, which are long", async () => {

@@ -124,7 +124,7 @@ class World {
         const outcome = await work.pause(
           lease,
           stoppedWith(open),
-          operation.delivered.map(first),
+          operation.delivered.map((interruptId) => ({ interruptId, again: false })),
           work.inbox(lease),
           now,
         );
@@ -153,7 +153,18 @@ class World {
   }
 }
 
-const first = (interruptId: string) => ({ interruptId, again: false });
+/** Pauses with `open`, after the answer to the interrupt `i1` was handed over. */
+const pause = ({ work, lease }: World, open: PendingInterrupt[], again = false) =>
+  work.pause(lease, stoppedWith(open), [{ interruptId: "i1", again }], work.inbox(lease), 1);
+
+/** A world whose agent has asked one question, which is answered. */
+async function answered(): Promise<World> {
+  const world = await World.begin();
+  await world.apply({ do: "claim", owner: "a" });
+  await world.apply({ do: "request", interrupt: "i1", calls: 1 });
+  await world.apply({ do: "decide", interrupt: "i1", index: 0, decision: { type: "approve" } });
+  return world;
+}
 
 function requestOf(calls: number): HitlRequest {
   const names = Array.from({ length: calls }, () => "note");
@@ -246,21 +257,6 @@ test("whatever happens in whatever order: no event is lost, no end undone, no ru
   );
 });
 
-test("only the newest claim writes", async () => {
-  const world = await World.begin();
-  const tell = entryOf({ kind: "warning", agent: [], message: "hello" });
-  await world.apply({ do: "claim", owner: "a" });
-  const [old] = world.leases;
-  await world.apply({ do: "park" });
-  await world.apply({ do: "claim", owner: "a" });
-  expect(world.leases).toHaveLength(2);
-  await expect(world.work.record(old!, tell, 1)).rejects.toThrow(LeaseLostError);
-  await world.work.record(world.lease, tell, 1);
-  await world.runs.cancel(ME, RUN, "enough", 1);
-  await expect(world.work.record(world.lease, tell, 1)).rejects.toThrow(LeaseLostError);
-  world.database.close();
-});
-
 test("an interrupt with two calls is answered when both are decided, in the order of the calls", async () => {
   const world = await World.begin();
   await world.apply({ do: "claim", owner: "a" });
@@ -272,9 +268,7 @@ test("an interrupt with two calls is answered when both are decided, in the orde
   const answers = { i1: { decisions: [{ type: "approve" }, { type: "reject" }] } };
   expect(await world.work.nextInput(world.lease)).toEqual({ kind: "resume", answers });
   const open = [{ id: "i2", request: requestOf(1) }];
-  expect(
-    await world.work.pause(world.lease, stoppedWith(open), [first("i1")], world.work.inbox(world.lease), 1),
-  ).toBe("waiting");
+  expect(await pause(world, open)).toBe("waiting");
   expect(world.row()).toMatchObject({
     status: "input_required",
     runnable: 0,
@@ -285,38 +279,20 @@ test("an interrupt with two calls is answered when both are decided, in the orde
 });
 
 test("an answer the agent did not take in, because it asks the same again, is offered once more", async () => {
-  const world = await World.begin();
-  await world.apply({ do: "claim", owner: "a" });
-  await world.apply({ do: "request", interrupt: "i1", calls: 1 });
-  await world.apply({ do: "decide", interrupt: "i1", index: 0, decision: { type: "approve" } });
+  const world = await answered();
   const open = [{ id: "i1", request: requestOf(1) }];
-  expect(
-    await world.work.pause(world.lease, stoppedWith(open), [first("i1")], world.work.inbox(world.lease), 1),
-  ).toBe("answered");
+  expect(await pause(world, open)).toBe("answered");
   expect((await world.work.nextInput(world.lease)).kind).toBe("resume");
-  expect(
-    await world.work.pause(
-      world.lease,
-      stoppedWith(open),
-      [{ interruptId: "i1", again: true }],
-      world.work.inbox(world.lease),
-      1,
-    ),
-  ).toBe("stuck");
+  expect(await pause(world, open, true)).toBe("stuck");
   world.database.close();
 });
 
 test("an answer is never offered for another question under the same interrupt", async () => {
-  const world = await World.begin();
-  await world.apply({ do: "claim", owner: "a" });
-  await world.apply({ do: "request", interrupt: "i1", calls: 1 });
-  await world.apply({ do: "decide", interrupt: "i1", index: 0, decision: { type: "approve" } });
+  const world = await answered();
   const request = requestOf(1);
   const changed = request.actionRequests.map((action) => ({ ...action, args: { other: true } }));
   const open = [{ id: "i1", request: { ...request, actionRequests: changed } }];
-  expect(
-    await world.work.pause(world.lease, stoppedWith(open), [first("i1")], world.work.inbox(world.lease), 1),
-  ).toBe("stuck");
+  expect(await pause(world, open)).toBe("stuck");
   world.database.close();
 });
 

@@ -14,6 +14,7 @@ import {
   openServer,
   reach,
   startRun,
+  askedAbout,
 } from "./support.ts";
 
 test("a run works to its end, and all of it is found again", async () => {
@@ -122,9 +123,7 @@ test("cancelling reaches the tool at work, withdraws approvals and is final", as
   const agent = {
     model: calling(note("free"), note("gated")),
     tools: [noteTool(notes, untilAborted)],
-    interruptOn: {
-      note: { when: ({ args }: { args: Record<string, unknown> }) => args["text"] === "gated" },
-    },
+    interruptOn: askedAbout("gated"),
   };
   const { service } = openServer(databaseFile(), agent);
   const run = await startRun(service, "never mind");

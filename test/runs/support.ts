@@ -170,6 +170,17 @@ export async function reach(
   throw new Error(`run ${runId} ended as ${(await service.view(ME, runId))?.run.status}, not ${status}`);
 }
 
+/** Waits until the run has asked for so many approvals and waits for a person; its view then. */
+export async function reachAsked(
+  service: Pick<RunService, "view" | "watch">,
+  runId: string,
+  count: number,
+): Promise<RunView> {
+  let asked = 0;
+  await follow(service, runId, ({ kind }) => kind === "approval_requested" && (asked += 1) === count);
+  return reach(service, runId, "input_required");
+}
+
 export async function startRun(service: RunService, task: string, extra: object = {}): Promise<Run> {
   const outcome = await service.start(ME, { task, ...extra });
   if (!outcome.ok) throw new Error(outcome.message);
@@ -202,6 +213,13 @@ export function noteTool(notes: string[], before?: (text: string, signal?: Abort
     { name: "note", description: "Notes a text.", schema: z.object({ text: z.string().max(20) }) },
   );
 }
+
+/** Asks a person about the notes whose text ends so. */
+export const askedAbout = (end: string) => ({
+  note: {
+    when: ({ args }: { args: Record<string, unknown> }) => String(args["text"]).endsWith(end),
+  },
+});
 
 export const APPROVE = { type: "approve" } as const;
 

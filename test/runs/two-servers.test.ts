@@ -14,6 +14,8 @@ import {
   openServer,
   reach,
   startRun,
+  askedAbout,
+  reachAsked,
 } from "./support.ts";
 
 const GATED = { interruptOn: { note: true } };
@@ -47,7 +49,7 @@ test("a decision stored by a process that only looks on is taken up by one that 
   });
   const other = openServer(file, idle, LOOKS_ON);
   const run = await startRun(worker.service, "note a and b");
-  await follow(worker.service, run.id, secondRequest());
+  await reachAsked(worker.service, run.id, 2);
   await approve(other.service, run.id, "b");
   await follow(other.service, run.id, ({ kind }) => kind === "tool_finished");
   expect(notes).toEqual(["b"]);
@@ -123,9 +125,7 @@ test("two servers under load: every call runs once, every journal is whole", asy
   const file = databaseFile();
   const notes: string[] = [];
   const agent = (run: { task: string }) => ({
-    interruptOn: {
-      note: { when: ({ args }: { args: Record<string, unknown> }) => String(args["text"]).endsWith("gated") },
-    },
+    interruptOn: askedAbout("gated"),
     model: calling(note(`${run.task} free`), note(`${run.task} gated`)),
     tools: [noteTool(notes)],
   });
@@ -161,8 +161,3 @@ test("two servers under load: every call runs once, every journal is whole", asy
     ]);
   }
 });
-
-function secondRequest() {
-  let asked = 0;
-  return ({ kind }: { kind: string }) => kind === "approval_requested" && (asked += 1) === 2;
-}

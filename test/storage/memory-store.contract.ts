@@ -93,7 +93,32 @@ export function memoryStoreContract(name: string, open: OpenMemories): void {
 
     test("nothing in a query is syntax", async () => {
       await store.put(["u"], "/a.md", { content: "it's a b:c & d | e ! (f) <-> \\ \" ' * :* g" });
-      for (const query of ["'", "\\", "a & !b", "it's", "b:c", ":*", "(", "<->", "\0", "g"]) {
+      for (const query of [
+        "'",
+        "\\",
+        "a & !b",
+        "it's",
+        "b:c",
+        ":*",
+        "(",
+        "<->",
+        "\0",
+        "g",
+        '"',
+        '""',
+        "*",
+        "a*",
+        "NEAR(a b)",
+        "key:a",
+        "-a",
+        "^a",
+        "{body} : a",
+        "a AND",
+        "OR",
+        "NOT a",
+        "%",
+        "_",
+      ]) {
         await expect(store.searchText([], query, 5)).resolves.toBeDefined();
       }
       expect(await found("it's")).toEqual(["/a.md"]);
@@ -113,16 +138,17 @@ export function memoryStoreContract(name: string, open: OpenMemories): void {
         (await store.get(["a"], "short"))?.key,
         (await store.getVersioned(["a"], "short"))?.key,
         (await store.search(["a"])).map(({ key }) => key),
+        (await store.search(["a"], { filter: { content: "harbour" } })).map(({ key }) => key),
         (await store.search(["a"], { query: "harbour" })).map(({ key }) => key).toSorted(),
         (await found("harb")).toSorted(),
         (await store.itemsBetween(["a"], { from: "a", to: "z", limit: 9 })).map(({ key }) => key),
       ];
       const both = ["long", "short"];
       now += MINUTE - 1;
-      expect(await answers()).toEqual(["short", "short", both, both, both, both]);
+      expect(await answers()).toEqual(["short", "short", both, both, both, both, both]);
       now += 1;
       const one = ["long"];
-      expect(await answers()).toEqual([undefined, undefined, one, one, one, one]);
+      expect(await answers()).toEqual([undefined, undefined, one, one, one, one, one]);
       expect(await store.sweepExpiredItems()).toBe(1);
       expect(await store.sweepExpiredItems()).toBe(0);
     });
@@ -137,6 +163,7 @@ export function memoryStoreContract(name: string, open: OpenMemories): void {
       now += MINUTE;
       expect(await store.putIf(["a"], "k", { n: 2 }, version ?? "")).toBeUndefined();
       expect(await store.putIf(["a"], "k", { n: 2 }, null)).not.toBe(version);
+      expect(await store.get(["a"], "k")).toMatchObject({ value: { n: 2 }, createdAt: new Date(now) });
     });
 
     test("writes of one batch happen together or not at all", async () => {

@@ -94,6 +94,15 @@ export function runRepositoryContract(
       ).toBe("waiting");
       return { run, lease };
     };
+    /** Gives the lease back with nothing open, after `delivered` was handed over. */
+    const stopped = (lease: Lease, delivered: { interruptId: string; again: boolean }[] = []) =>
+      work().pause(
+        lease,
+        { interrupts: [], questions: [], modelAwaited: false, childAwaited: false },
+        delivered,
+        work().inbox(lease),
+        now,
+      );
     const approvalOf = async (run: Run, index = 0) => {
       const approval = await runs.read.approval(ME, run.id, `i1:${index}`);
       if (approval === undefined) throw new Error("no such approval");
@@ -286,6 +295,7 @@ export function runRepositoryContract(
         });
         await runs.awaitedBy(ME, run.id, again);
         await runs.answered(ME, run.id, now); // the earlier call
+        await runs.answered("you", run.id, now + 5);
         expect(await runs.read.obstacle(ME, again, { environment: "e" })).toMatchObject({ kind: "joined" });
         await runs.answered(ME, run.id, now + 5);
         expect(await runs.read.obstacle(ME, again, { environment: "e" })).toBeUndefined();
@@ -428,7 +438,7 @@ export function runRepositoryContract(
         const run = await begin();
         const { lease } = await claim();
         for (const one of await runs.leases()) await runs.revoke(one);
-        await claim("b");
+        await claim("a"); // by the same server
         const before = await kinds(run);
         const log = work();
         const warning = entryOf({ kind: "warning", agent: [], message: "late" });
@@ -437,14 +447,7 @@ export function runRepositoryContract(
           () => log.markHandedOver(lease),
           () => log.record(lease, warning, now),
           () => log.requestApprovals(lease, [], "i1", asks(), now),
-          () =>
-            log.pause(
-              lease,
-              { interrupts: [], questions: [], modelAwaited: false, childAwaited: false },
-              [],
-              work().inbox(lease),
-              now,
-            ),
+          () => stopped(lease),
           () => log.complete(lease, { answer: "" }, log.inbox(lease), now),
           () => log.fail(lease, { reason: "internal", message: "" }, now),
           () => log.park(lease, true, now),
@@ -557,6 +560,8 @@ export function runRepositoryContract(
           ended: true,
           run: { cancelReason: "enough" },
         });
+        const late = entryOf({ kind: "warning", agent: [], message: "late" });
+        await expect(work().record(lease, late, now)).rejects.toThrow(LeaseLostError);
         // Whoever works on it keeps the lease until it has stopped.
         expect(await runs.leases()).toHaveLength(1);
         await runs.release(lease);
@@ -618,16 +623,7 @@ export function runRepositoryContract(
         const { lease } = await claim();
         const input = { kind: "resume", answers: { i1: { decisions: [{ type: "approve" }] } } };
         expect(await work().nextInput(lease)).toEqual(input);
-        const delivered = [{ interruptId: "i1", again: false }];
-        expect(
-          await work().pause(
-            lease,
-            { interrupts: [], questions: [], modelAwaited: false, childAwaited: false },
-            delivered,
-            work().inbox(lease),
-            now,
-          ),
-        ).toBe("stuck");
+        expect(await stopped(lease, [{ interruptId: "i1", again: false }])).toBe("stuck");
         expect(await work().hasAnswers(lease)).toBe(false);
       });
 

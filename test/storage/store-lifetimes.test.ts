@@ -15,31 +15,6 @@ function open(ttl?: TtlConfig) {
 }
 
 describe("an item with a lifetime", () => {
-  it("is in no answer once its time is over, swept or not", async () => {
-    const { store, time, stored } = open({ refreshOnRead: false, sweepIntervalMinutes: 1e9 });
-    await store.put(["a"], "short", { content: "harbour" }, undefined, { ttl: 1 });
-    await store.put(["a"], "long", { content: "harbour" });
-    const answers = async () => [
-      (await store.get(["a"], "short"))?.key,
-      (await store.getVersioned(["a"], "short"))?.key,
-      (await store.search(["a"])).map(({ key }) => key),
-      (await store.search(["a"], { filter: { content: "harbour" } })).map(({ key }) => key),
-      (await store.search(["a"], { query: "harbour" })).map(({ key }) => key).toSorted(),
-      (await store.searchText(["a"], "harb", 9)).map(({ key }) => key).toSorted(),
-      (await store.itemsBetween(["a"], { from: "a", to: "z", limit: 9 })).map(({ key }) => key),
-    ];
-    const both = ["long", "short"];
-    time.now += MINUTE - 1;
-    expect(await answers()).toEqual(["short", "short", both, both, both, both, both]);
-    time.now += 1;
-    const one = ["long"];
-    expect(await answers()).toEqual([undefined, undefined, one, one, one, one, one]);
-    expect(stored()).toBe(2);
-    expect(await store.sweepExpiredItems()).toBe(1);
-    expect(stored()).toBe(1);
-    expect(await store.sweepExpiredItems()).toBe(0);
-  });
-
   it("takes its namespace along", async () => {
     const { store, time } = open();
     await store.put(["a", "b"], "k", {}, undefined, { ttl: 1 });
@@ -86,17 +61,6 @@ describe("an item with a lifetime", () => {
     await store.put(["a"], "own", {}, undefined, { ttl: null });
     time.now += 1e6 * MINUTE;
     expect(await alive()).toEqual(["ever", "own"]);
-  });
-
-  it("is a new item when it is put again after its end", async () => {
-    const { store, time } = open();
-    await store.put(["a"], "k", { n: 1 }, undefined, { ttl: 1 });
-    const first = await store.getVersioned(["a"], "k");
-    time.now += MINUTE;
-    expect(await store.putIf(["a"], "k", { n: 2 }, first?.version ?? "")).toBeUndefined();
-    expect(await store.putIf(["a"], "k", { n: 2 }, null)).toBeDefined();
-    const second = await store.get(["a"], "k");
-    expect(second).toMatchObject({ value: { n: 2 }, createdAt: new Date(time.now) });
   });
 
   it("is swept by a write, at most once in the interval", async () => {

@@ -75,19 +75,6 @@ describe("SqliteStore", () => {
     expect(await store.listNamespaces({ maxDepth: 1, limit: 2, offset: 1 })).toHaveLength(2);
   });
 
-  it("writes all of a batch or nothing", async () => {
-    const store = createStore(opened());
-    const endless: Record<string, unknown> = {};
-    endless["self"] = endless;
-    await expect(
-      store.batch([
-        { namespace: ["a"], key: "good", value: {} },
-        { namespace: ["a"], key: "bad", value: endless },
-      ]),
-    ).rejects.toThrow(TypeError);
-    expect(await store.get(["a"], "good")).toBeNull();
-  });
-
   it("refuses keys that are not text", async () => {
     await expect(createStore(opened()).put(["a"], "half \ud83d", {})).rejects.toThrow("well-formed Unicode");
   });
@@ -159,27 +146,6 @@ describe("namespaces of any text", () => {
 });
 
 describe("putIf", () => {
-  it("puts what nobody else changed", async () => {
-    const store = createStore(opened());
-    const first = await store.putIf(["a"], "k", { n: 1 }, null);
-    expect(first).toBeDefined();
-    expect(await store.putIf(["a"], "k", { n: 2 }, null)).toBeUndefined();
-    expect(await store.getVersioned(["a"], "k")).toMatchObject({ value: { n: 1 }, version: first });
-    const second = await store.putIf(["a"], "k", { n: 2 }, first ?? "");
-    expect(second).not.toBe(first);
-    expect(await store.putIf(["a"], "k", { n: 3 }, first ?? "")).toBeUndefined();
-    expect((await store.get(["a"], "k"))?.value).toEqual({ n: 2 });
-  });
-
-  it("notices an item that was deleted and made anew", async () => {
-    const store = createStore(opened());
-    const first = await store.putIf(["a"], "k", { n: 1 }, null);
-    await store.delete(["a"], "k");
-    expect(await store.putIf(["a"], "k", { n: 2 }, first ?? "")).toBeUndefined();
-    await store.put(["a"], "k", { n: 1 });
-    expect(await store.putIf(["a"], "k", { n: 2 }, first ?? "")).toBeUndefined();
-  });
-
   it("holds between connections", async () => {
     const path = join(temporaryFolder(), "agent.db");
     const stores = [createStore(opened(path)), createStore(opened(path))];

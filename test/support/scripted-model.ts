@@ -156,6 +156,10 @@ export function scriptedModel(reply: ScriptedReplyFunction): ScriptedModel {
   return new ScriptedModel(reply);
 }
 
+/** Makes these calls in its first reply, and ends with the next one. */
+export const callingOnce = (...toolCalls: ScriptedToolCall[]): ScriptedModel =>
+  scriptedModel(({ call }) => (call === 0 ? { toolCalls } : { text: "end" }));
+
 /** Answers one step per call, whoever calls; a call after the last step throws. */
 export function scriptedSteps(steps: readonly (ScriptedReply | ScriptedReplyFunction)[]): ScriptedModel {
   return new ScriptedModel((request) => {

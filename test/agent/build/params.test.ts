@@ -7,7 +7,7 @@ import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent.ts";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import { createLogger } from "../../../src/core/logger.ts";
 import { collect, paused, toolMessages } from "../../support/run-agent.ts";
-import { scriptedModel } from "../../support/scripted-model.ts";
+import { callingOnce } from "../../support/scripted-model.ts";
 
 /** What callers without types pass. */
 const untyped = (value: unknown): never => value as never;
@@ -165,9 +165,7 @@ describe("parameters of an agent", () => {
       wrapToolCall: (request, handler) =>
         handler(request.toolCall.name === "gate" ? { ...request, tool: brought } : request),
     });
-    const model = scriptedModel(({ call }) =>
-      call === 0 ? { toolCalls: [{ id: "a", name: "gate", args: {} }] } : { text: "end" },
-    );
+    const model = callingOnce({ id: "a", name: "gate", args: {} });
     const log = createLogger("silent");
     const agent = buildAgent({
       checkpointer: new MemorySaver(),
@@ -195,9 +193,7 @@ describe("parameters of an agent", () => {
       false,
     ],
   ])("deleting has %s", async (_what, interruptOn, asks) => {
-    const model = scriptedModel(({ call }) =>
-      call === 0 ? { toolCalls: [{ name: "delete", args: { file_path: "/a.md" } }] } : { text: "end" },
-    );
+    const model = callingOnce({ name: "delete", args: { file_path: "/a.md" } });
     const agent = buildAgent({
       checkpointer: new MemorySaver(),
       model,

@@ -85,21 +85,6 @@ describe("summarization", () => {
     expect(values["messages"]).toHaveLength(1 + 12 * 2 + 1);
   });
 
-  it("begins each request with the bytes of the one before, but where it compacts", async () => {
-    const { agent, model } = setup();
-    await collect(agent, { kind: "task", task: "the task" });
-    const requests = model.requests.filter(({ messages }) => !isSummarizer(messages));
-    const texts = requests.map(({ messages }) => messages.map((message) => JSON.stringify(message.toDict())));
-    const breaks = texts.slice(1).filter((later, i) => {
-      const earlier = texts[i] ?? [];
-      return earlier.some((text, at) => later[at] !== text);
-    });
-    const compactions = model.requests.filter(({ messages }) => isSummarizer(messages)).length;
-    expect(compactions).toBeGreaterThan(0);
-    expect(breaks.length).toBeLessThanOrEqual(compactions);
-    expect(breaks.length).toBeLessThan(requests.length - 1);
-  });
-
   it("that fails loses nothing", async () => {
     const { agent, model } = setup(true);
     const events = await collect(agent, { kind: "task", task: "the task" });
@@ -112,25 +97,6 @@ describe("summarization", () => {
       agent: [],
       message: expect.stringContaining("its beginning could not be summarized"),
     });
-  });
-
-  it("is done once when the provider says that the request is too long", async () => {
-    let refused = 0;
-    const model = scriptedModel(({ messages, call }) => {
-      if (isSummarizer(messages)) return { text: "SHORT" };
-      if (call < 6) return { toolCalls: [{ name: "ls", args: {} }] };
-      if (messages.some(({ text }) => text.includes("SHORT"))) return { text: "fits now" };
-      refused += 1;
-      throw Object.assign(new Error("prompt is too long: 200001 tokens > 200000 maximum"), { status: 400 });
-    });
-    const agent = buildAgent({
-      checkpointer: new MemorySaver(),
-      model,
-      summarization: { keep: { messages: 2 } },
-    });
-    const events = await collect(agent, { kind: "task", task: "go" });
-    expect(events.at(-1)).toMatchObject({ kind: "finished", answer: "fits now" });
-    expect(refused).toBe(1);
   });
 
   it("counts media by what they are, and a call that a provider repeats as a block once", () => {

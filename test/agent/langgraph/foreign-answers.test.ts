@@ -7,14 +7,12 @@ import { RemoteGraph } from "@langchain/langgraph/remote";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import type { CompiledRunnable } from "../../../src/agent/build/params.ts";
-import { scriptedModel } from "../../support/scripted-model.ts";
+import { callingOnce } from "../../support/scripted-model.ts";
 
 /** What the agent reads when it has delegated to `runnable`. */
 async function resultOf(runnable: unknown, threadId?: string) {
   const args = { description: "work", subagent_type: "foreign" };
-  const model = scriptedModel(({ call }) =>
-    call === 0 ? { toolCalls: [{ id: "t", name: "task", args }] } : { text: "end" },
-  );
+  const model = callingOnce({ id: "t", name: "task", args });
   const subagents = [
     { name: "foreign", description: "d", runnable: runnable as CompiledRunnable }, // as callers without types do
   ];

@@ -1,23 +1,13 @@
 import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import { Command, MemorySaver } from "@langchain/langgraph";
-import {
-  ClearToolUsesEdit,
-  contextEditingMiddleware,
-  createMiddleware,
-  modelCallLimitMiddleware,
-  modelFallbackMiddleware,
-  modelRetryMiddleware,
-  piiMiddleware,
-  toolCallLimitMiddleware,
-  type ToolRuntime,
-} from "langchain";
+import { createMiddleware, modelFallbackMiddleware, type ToolRuntime } from "langchain";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent.ts";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
-import { collect, toolMessages, graphOf } from "../../support/run-agent.ts";
+import { collect, graphOf } from "../../support/run-agent.ts";
 import { scriptedModel, type ScriptedReplyFunction } from "../../support/scripted-model.ts";
 
 const listing =
@@ -41,79 +31,6 @@ describe("LangChain's ready middleware", () => {
     const { agent } = agentWith(broken, { middleware: [modelFallbackMiddleware(spare)] });
     expect((await collect(agent, go)).at(-1)).toMatchObject({ kind: "finished", answer: "end" });
     expect(spare.requests[0]?.tools).toContain("task");
-  });
-
-  it("retries a model that fails", async () => {
-    const { agent, model } = agentWith(
-      (request) => (request.call < 2 ? broken(request) : { text: "at last" }),
-      { middleware: [modelRetryMiddleware({ maxRetries: 3, initialDelayMs: 1, jitter: false })] },
-    );
-    expect((await collect(agent, go)).at(-1)).toMatchObject({ answer: "at last" });
-    expect(model.requests).toHaveLength(3);
-  });
-
-  it("limits model calls", async () => {
-    const { agent, model } = agentWith(listing(10), {
-      middleware: [modelCallLimitMiddleware({ runLimit: 2, exitBehavior: "end" })],
-    });
-    const last = (await collect(agent, go)).at(-1);
-    expect(last).toMatchObject({ kind: "finished", answer: expect.stringMatching(/limit/i) });
-    expect(model.requests).toHaveLength(2);
-  });
-
-  it("limits calls of one tool and lets the others of the reply run", async () => {
-    const { agent } = agentWith(
-      ({ call }) =>
-        call === 0
-          ? {
-              toolCalls: [
-                { id: "a", name: "ls", args: {} },
-                { id: "b", name: "ls", args: {} },
-                { id: "c", name: "glob", args: { pattern: "*.md" } },
-              ],
-            }
-          : { text: "end" },
-      { middleware: [toolCallLimitMiddleware({ toolName: "ls", runLimit: 1, exitBehavior: "continue" })] },
-    );
-    expect((await collect(agent, go)).at(-1)).toMatchObject({ answer: "end" });
-    const results = await toolMessages(agent);
-    expect(results.map(({ tool_call_id, status }) => [tool_call_id, status])).toEqual([
-      ["a", "success"],
-      ["b", "error"],
-      ["c", "success"],
-    ]);
-    expect(results[1]?.text).toMatch(/limit/i);
-  });
-
-  it("edits the context that the model sees, and not the thread", async () => {
-    const { agent, model } = agentWith(listing(4), {
-      middleware: [
-        contextEditingMiddleware({
-          edits: [new ClearToolUsesEdit({ trigger: { tokens: 1 }, keep: { messages: 1 } })],
-        }),
-      ],
-    });
-    await collect(agent, go);
-    const seen = model.requests.at(-1)?.messages.filter((message) => ToolMessage.isInstance(message));
-    expect(seen?.map(({ text }) => text)).toEqual([
-      "[cleared]",
-      "[cleared]",
-      "[cleared]",
-      "No files found in /",
-    ]);
-    expect(new Set((await toolMessages(agent)).map(({ text }) => text))).toEqual(
-      new Set(["No files found in /"]),
-    );
-  });
-
-  it("redacts personal data before the model sees it", async () => {
-    const { agent, model } = agentWith(() => ({ text: "end" }), {
-      middleware: [piiMiddleware("email", { strategy: "redact", applyToInput: true })],
-    });
-    await collect(agent, { kind: "task", task: "write to jane@example.com" });
-    expect(model.requests[0]?.messages.find((message) => HumanMessage.isInstance(message))?.text).toBe(
-      "write to [REDACTED_EMAIL]",
-    );
   });
 });
 

@@ -2,7 +2,7 @@
 import { type CheckpointTuple, Command, MemorySaver } from "@langchain/langgraph";
 import { expect, it } from "vitest";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
-import { scriptedModel } from "../../support/scripted-model.ts";
+import { callingOnce, scriptedModel } from "../../support/scripted-model.ts";
 
 const go = { messages: [{ role: "user" as const, content: "go" }] };
 const thread = { configurable: { thread_id: "t" } };
@@ -61,7 +61,7 @@ it("takes an edit in the spelling of agents in Python, which ready forms send", 
   const agent = createDeepAgent({
     checkpointer: new MemorySaver(),
     interruptOn: { write_file: true },
-    model: scriptedModel(({ call }) => (call === 0 ? { toolCalls: [write("/a")] } : { text: "end" })),
+    model: callingOnce(write("/a")),
   });
   await agent.invoke(go, thread);
   const resume = { decisions: [{ type: "edit", edited_action: write("/other") }] };

@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import { ConfigurationError } from "../../../src/core/errors.ts";
-import { scriptedModel, type ScriptedToolCall } from "../../support/scripted-model.ts";
+import { callingOnce, type ScriptedToolCall } from "../../support/scripted-model.ts";
 
 const thread = { configurable: { thread_id: "t" } };
 const write = (path: string): ScriptedToolCall => ({
@@ -17,7 +17,7 @@ const write = (path: string): ScriptedToolCall => ({
 /** An agent that waits for answers about `calls`, and the ids to answer by. */
 async function waiting(calls: ScriptedToolCall[]) {
   const graph = createDeepAgent({
-    model: scriptedModel(({ call }) => (call === 0 ? { toolCalls: calls } : { text: "end" })),
+    model: callingOnce(...calls),
     checkpointer: new MemorySaver(),
     interruptOn: { write_file: { allowedDecisions: ["approve", "edit"] } },
     tools: [
@@ -112,16 +112,10 @@ describe("resuming an agent", () => {
   });
 
   it("keeps what finished calls brought when the thread goes on with a new message instead", async () => {
-    const model = scriptedModel(({ call }) =>
-      call === 0
-        ? {
-            toolCalls: [
-              { id: "free", name: "write_todos", args: { todos: [{ content: "x", status: "pending" }] } },
-              { id: "say", name: "say", args: {} },
-              write("a"),
-            ],
-          }
-        : { text: "end" },
+    const model = callingOnce(
+      { id: "free", name: "write_todos", args: { todos: [{ content: "x", status: "pending" }] } },
+      { id: "say", name: "say", args: {} },
+      write("a"),
     );
     const said = tool(() => "said", { name: "say", description: "says", schema: z.object({}) });
     const graph = createDeepAgent({

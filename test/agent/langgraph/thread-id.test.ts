@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import type { DeepAgentParams } from "../../../src/agent/build/params.ts";
 import { createLogger } from "../../../src/core/logger.ts";
-import { scriptedModel } from "../../support/scripted-model.ts";
+import { callingOnce, scriptedModel } from "../../support/scripted-model.ts";
 
 const unhandled: unknown[] = [];
 const note = (reason: unknown): void => void unhandled.push(reason);
@@ -57,7 +57,7 @@ describe.each(KEEPING)("an agent with %s and no thread id", (_what, params) => {
 
   it("answers as a subagent with the same error, which its caller can act on", async () => {
     const toolCalls = [{ id: "t", name: "task", args: { description: "work", subagent_type: "keeper" } }];
-    const model = scriptedModel(({ call }) => (call === 0 ? { toolCalls } : { text: "end" }));
+    const model = callingOnce(...toolCalls);
     const subagents = [{ name: "keeper", description: "keeps", runnable: agent() }];
     const { messages } = await createDeepAgent({ model, subagents, log }).invoke(task);
     expect(messages.at(-2)?.text).toContain("keeps its threads");

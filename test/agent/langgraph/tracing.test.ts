@@ -14,7 +14,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { buildAgent } from "../../../src/agent/agent.ts";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import { collect, paused, resumeAgentInput } from "../../support/run-agent.ts";
-import { scriptedModel } from "../../support/scripted-model.ts";
+import { callingOnce, scriptedModel } from "../../support/scripted-model.ts";
 
 /** A span that keeps what it is told, as an exporter would. */
 class KeptSpan implements Span {
@@ -149,11 +149,7 @@ describe("spans", () => {
 
   it("end when the run waits for a person, and begin anew when it goes on", async () => {
     const spans = traced();
-    const model = scriptedModel(({ call }) =>
-      call === 0
-        ? { toolCalls: [{ name: "write_file", args: { file_path: "/a", content: "" } }] }
-        : { text: "end" },
-    );
+    const model = callingOnce({ name: "write_file", args: { file_path: "/a", content: "" } });
     const agent = buildAgent({ model, checkpointer: new MemorySaver(), interruptOn: { write_file: true } });
     const [request] = paused(await collect(agent, TASK));
     const [root] = spans;

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent.ts";
 import type { AgentMiddleware, Middleware } from "../../../src/agent/contracts/middleware.ts";
 import { collect, toolMessages, graphOf } from "../../support/run-agent.ts";
-import { scriptedModel } from "../../support/scripted-model.ts";
+import { callingOnce, scriptedModel } from "../../support/scripted-model.ts";
 
 const tracing = (name: string, trace: string[]): Middleware => ({
   name,
@@ -30,9 +30,7 @@ const tracing = (name: string, trace: string[]): Middleware => ({
 const agentWith = (middleware: AgentMiddleware[], params: DeepAgentParams = {}) =>
   buildAgent({
     checkpointer: new MemorySaver(),
-    model: scriptedModel(({ call }) =>
-      call === 0 ? { toolCalls: [{ name: "ls", args: {} }] } : { text: "end" },
-    ),
+    model: callingOnce({ name: "ls", args: {} }),
     middleware,
     ...params,
   });
@@ -69,11 +67,7 @@ describe("middleware", () => {
       name: "Asking",
       beforeAgent: (_state, { threadId, runId }) => void told.push([threadId, runId]),
     };
-    const model = scriptedModel(({ call }) =>
-      call === 0
-        ? { toolCalls: [{ name: "task", args: { description: "d", subagent_type: "w" } }] }
-        : { text: "end" },
-    );
+    const model = callingOnce({ name: "task", args: { description: "d", subagent_type: "w" } });
     const worker = { name: "w", description: "d", systemPrompt: "p", middleware: [asking] };
     await collect(agentWith([asking], { model, subagents: [worker] }), { kind: "task", task: "go" });
     expect(told).toEqual([
@@ -127,9 +121,7 @@ describe("middleware", () => {
     );
     const agent = buildAgent({
       checkpointer: new MemorySaver(),
-      model: scriptedModel(({ call }) =>
-        call === 0 ? { toolCalls: [{ name: "ls_remote", args: {} }] } : { text: "end" },
-      ),
+      model: callingOnce({ name: "ls_remote", args: {} }),
       tools: [flaky],
       middleware: [
         toolRetryMiddleware({ maxRetries: 3, initialDelayMs: 1, backoffFactor: 1, jitter: false }),

@@ -7,7 +7,7 @@ import type { DeepAgentParams } from "../../../src/agent/build/params.ts";
 import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
 import { withEvents } from "../../../src/agent/langgraph/step-of-task.ts";
 import { createLogger } from "../../../src/core/logger.ts";
-import { scriptedModel } from "../../support/scripted-model.ts";
+import { callingOnce, scriptedModel } from "../../support/scripted-model.ts";
 import { filesIn } from "../../support/files-in.ts";
 
 const ROOM = 8000;
@@ -127,11 +127,7 @@ it("a subagent that the prompt does not list can be started by its name", async 
 });
 
 it("the answer to an unknown type names some types", async () => {
-  const model = scriptedModel(({ call }) =>
-    call === 0
-      ? { toolCalls: [{ name: "task", args: { description: "x", subagent_type: "none" } }] }
-      : { text: "end" },
-  );
+  const model = callingOnce({ name: "task", args: { description: "x", subagent_type: "none" } });
   const agent = assembleDeepAgent({ model, subagents: subagents(150, 10), limits });
   expect(await toolAnswer(agent)).toMatch(
     /the only allowed types are `general-purpose`, `a0`, .*, 101 more$/,
@@ -139,11 +135,7 @@ it("the answer to an unknown type names some types", async () => {
 });
 
 it("a subagent that is built on its use says its mistakes then", async () => {
-  const model = scriptedModel(({ call }) =>
-    call === 0
-      ? { toolCalls: [{ name: "task", args: { description: "x", subagent_type: "broken" } }] }
-      : { text: "end" },
-  );
+  const model = callingOnce({ name: "task", args: { description: "x", subagent_type: "broken" } });
   const broken = { name: "broken", description: "d", systemPrompt: "x", limits: { toolCalls: -1 } };
   expect(() => assembleDeepAgent({ model, subagents: [broken] })).toThrow(/limits\.toolCalls is -1/);
   const agent = assembleDeepAgent({ model, subagents: [{ ...broken, buildOnUse: true }] });

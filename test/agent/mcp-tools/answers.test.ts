@@ -8,7 +8,7 @@ import { resultOf } from "../../../src/agent/mcp-tools/tool.ts";
 import { reportMissingTools } from "../../../src/agent/mcp-tools/report-missing.ts";
 import { createLogger } from "../../../src/core/logger.ts";
 import { collect, toolMessages } from "../../support/run-agent.ts";
-import { scriptedModel } from "../../support/scripted-model.ts";
+import { callingOnce, scriptedModel } from "../../support/scripted-model.ts";
 import { filesIn } from "../../support/files-in.ts";
 
 const plain = { type: "object" };
@@ -243,7 +243,7 @@ describe("a sloppy server", () => {
       name: `odd__${name}`,
       args: name === "d" ? { $filter: "x" } : {},
     }));
-    const model = scriptedModel(({ call }) => (call === 0 ? { toolCalls } : { text: "end" }));
+    const model = callingOnce(...toolCalls);
     const agent = buildAgent({ model, tools, checkpointer: new MemorySaver() });
     const events = await collect(agent, { kind: "task", task: "go" });
     expect((await toolMessages(agent)).map((message) => message.text)).toEqual([
@@ -267,7 +267,7 @@ it("a call that could not be sent was not made", async () => {
   const { tools } = await mcp.forAgent();
   await mcp.close();
   const toolCalls = [{ name: "odd__d", args: {} }];
-  const model = scriptedModel(({ call }) => (call === 0 ? { toolCalls } : { text: "end" }));
+  const model = callingOnce(...toolCalls);
   const agent = buildAgent({ model, tools, checkpointer: new MemorySaver() });
   await collect(agent, { kind: "task", task: "go" });
   expect((await toolMessages(agent))[0]?.text).toBe(

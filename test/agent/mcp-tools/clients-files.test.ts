@@ -10,7 +10,7 @@ import { type McpTools, openMcpTools } from "../../../src/agent/mcp-tools/open-m
 import { createLogger } from "../../../src/core/logger.ts";
 import { ConfigSchema } from "../../../src/config/schema.ts";
 import { collect, toolMessages } from "../../support/run-agent.ts";
-import { scriptedModel } from "../../support/scripted-model.ts";
+import { callingOnce } from "../../support/scripted-model.ts";
 import { toyServer } from "./toy-server.ts";
 
 /** Servers as a client's file has them. */
@@ -27,9 +27,7 @@ function openFile(mcpServers: Record<string, object>): { mcp: McpTools; log: () 
 
 async function answerOf(mcp: McpTools, name: string): Promise<string | undefined> {
   const { tools } = await mcp.forAgent();
-  const model = scriptedModel(({ call }) =>
-    call === 0 ? { toolCalls: [{ name, args: {} }] } : { text: "end" },
-  );
+  const model = callingOnce({ name, args: {} });
   const agent = buildAgent({ model, tools, checkpointer: new MemorySaver() });
   await collect(agent, { kind: "task", task: "go" });
   return (await toolMessages(agent))[0]?.text;

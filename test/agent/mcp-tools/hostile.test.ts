@@ -5,7 +5,7 @@ import { type McpTools, openMcpTools } from "../../../src/agent/mcp-tools/open-m
 import type { McpServerConfig } from "../../../src/agent/mcp-tools/server-config.ts";
 import { createLogger } from "../../../src/core/logger.ts";
 import { collect, toolMessages } from "../../support/run-agent.ts";
-import { scriptedModel, type ScriptedToolCall } from "../../support/scripted-model.ts";
+import { callingOnce, type ScriptedToolCall } from "../../support/scripted-model.ts";
 import { hostileServer, type Mischief } from "./hostile-server.ts";
 
 function open(...servers: Mischief[]) {
@@ -27,7 +27,7 @@ const namesOf = async (mcp: McpTools) => (await mcp.forAgent()).tools.map(({ nam
 async function resultsOf(mcp: McpTools, toolCalls: ScriptedToolCall[]): Promise<string[]> {
   const { tools } = await mcp.forAgent();
   const agent = buildAgent({
-    model: scriptedModel(({ call }) => (call === 0 ? { toolCalls } : { text: "end" })),
+    model: callingOnce(...toolCalls),
     tools,
     checkpointer: new MemorySaver(),
   });

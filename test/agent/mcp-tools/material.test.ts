@@ -11,7 +11,7 @@ import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
 import type { McpServerConfig } from "../../../src/agent/mcp-tools/server-config.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
 import { collect, toolMessages } from "../../support/run-agent.ts";
-import { scriptedModel } from "../../support/scripted-model.ts";
+import { callingOnce } from "../../support/scripted-model.ts";
 import { type Handler, json, sloppyHttp } from "../../support/sloppy-mcp-server.ts";
 
 function open(url: string, more: Partial<McpServerConfig> = {}) {
@@ -25,7 +25,7 @@ function open(url: string, more: Partial<McpServerConfig> = {}) {
 async function answers(url: string, calls: Array<[tool: string, args: object]>): Promise<string[]> {
   const { tools } = await open(url).forAgent();
   const toolCalls = calls.map(([name, args]) => ({ name: `wiki__${name}`, args: { ...args } }));
-  const model = scriptedModel(({ call }) => (call === 0 ? { toolCalls } : { text: "end" }));
+  const model = callingOnce(...toolCalls);
   const agent = buildAgent({ model, tools, checkpointer: new MemorySaver() });
   await collect(agent, { kind: "task", task: "go" });
   return (await toolMessages(agent)).map(({ text }) => text);

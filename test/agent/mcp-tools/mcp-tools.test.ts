@@ -13,7 +13,7 @@ import type { McpServerConfig } from "../../../src/agent/mcp-tools/server-config
 import { createLogger } from "../../../src/core/logger.ts";
 import { processesWith } from "../../support/harness-process.ts";
 import { collect, paused, toolMessages, resumeAgentInput } from "../../support/run-agent.ts";
-import { scriptedModel, type ScriptedToolCall } from "../../support/scripted-model.ts";
+import { callingOnce, type ScriptedToolCall } from "../../support/scripted-model.ts";
 import { PNG, toyServer } from "./toy-server.ts";
 
 const SECRET = "s3cret-value-of-the-toy";
@@ -36,7 +36,7 @@ const local = (toy: { command: string; args: string[] }, more: Partial<McpServer
 /** An agent whose first reply makes these calls, with everything the servers offer. */
 async function agentCalling(mcp: ReturnType<typeof openMcpTools>, toolCalls: ScriptedToolCall[]) {
   const { tools, gated, problems, leftOut } = await mcp.forAgent();
-  const model = scriptedModel(({ call }) => (call === 0 ? { toolCalls } : { text: "end" }));
+  const model = callingOnce(...toolCalls);
   const agent = buildAgent({
     model,
     tools,

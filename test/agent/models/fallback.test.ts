@@ -8,7 +8,7 @@ import { RunFailure } from "../../../src/core/errors.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
 import { handSetTime } from "../../support/hand-set-time.ts";
 import { collect, skippingPauses, toolMessages, graphOf } from "../../support/run-agent.ts";
-import { scriptedModel } from "../../support/scripted-model.ts";
+import { callingOnce, scriptedModel } from "../../support/scripted-model.ts";
 import { startWireServer, type WireReply, type WireRequest } from "../../support/wire-server.ts";
 
 const TASK = { kind: "task", task: "go" } as const;
@@ -114,13 +114,10 @@ describe("falling back", () => {
   });
 
   test("serves subagents too", async () => {
-    const main = scriptedModel(({ call }) =>
-      call === 0
-        ? {
-            toolCalls: [{ name: "task", args: { description: "look", subagent_type: "general-purpose" } }],
-          }
-        : { text: "end" },
-    );
+    const main = callingOnce({
+      name: "task",
+      args: { description: "look", subagent_type: "general-purpose" },
+    });
     const failing = await modelOver("anthropic", () => OVERLOADED);
     const spare = scriptedModel(() => ({ text: "spare report" }));
     const agent = agentOf({

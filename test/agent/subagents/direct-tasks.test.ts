@@ -10,7 +10,12 @@ import { z } from "zod";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import type { Middleware } from "../../../src/agent/contracts/middleware.ts";
 import type { DeepAgentParams } from "../../../src/agent/build/params.ts";
-import { scriptedModel, scriptedSteps, type ScriptedToolCall } from "../../support/scripted-model.ts";
+import {
+  callingOnce,
+  scriptedModel,
+  scriptedSteps,
+  type ScriptedToolCall,
+} from "../../support/scripted-model.ts";
 
 /** Keeps what each task wrote, by the step it belongs to. */
 class RecordingSaver extends MemorySaver {
@@ -110,9 +115,7 @@ it("a tool finds the running configuration and the variables of its caller", asy
     },
     { name: "look", description: "Looks.", schema: z.object({}) },
   );
-  const model = scriptedModel(({ call }) =>
-    call === 0 ? { toolCalls: [{ name: "look", args: {} }] } : { text: "end" },
-  );
+  const model = callingOnce({ name: "look", args: {} });
   const agent = createDeepAgent({ model, tools: [look], checkpointer: new MemorySaver() });
   setContextVariable("who", "me");
   await agent.invoke(
