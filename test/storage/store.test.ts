@@ -50,24 +50,13 @@ describe("SqliteStore", () => {
 
   it("takes the parts of a namespace whole, their case and all their characters as they are", async () => {
     const store = createStore(opened());
-    const all = [
-      ["user"],
-      ["user1"],
-      ["User"],
-      ["user", "a"],
-      ["us%"],
-      ["us_r"],
-      ["us*"],
-      ["user\n"],
-      ["us.er"],
-    ];
+    const others = ["User", "us%", "us_r", "us*", "user\n", "us.er"];
+    const all = [["user", "a"], ...["user", "user1", ...others].map((label) => [label])];
     for (const namespace of all) await store.put(namespace, "k", { namespace });
     const below = async (...prefix: string[]) =>
       (await store.search(prefix)).map(({ namespace }) => namespace);
     expect(await below("user")).toEqual([["user"], ["user", "a"]]);
-    for (const label of ["us%", "us_r", "us*", "user\n", "us.er", "User"]) {
-      expect(await below(label)).toEqual([[label]]);
-    }
+    for (const label of others) expect(await below(label)).toEqual([[label]]);
     expect(await below()).toHaveLength(all.length);
     expect(await store.listNamespaces({ prefix: ["user"] })).toEqual([["user"], ["user", "a"]]);
     expect(await store.listNamespaces({ suffix: ["a"] })).toEqual([["user", "a"]]);
@@ -96,23 +85,7 @@ describe("SqliteStore", () => {
 
 describe("namespaces of any text", () => {
   const part = fc.oneof(
-    fc.constantFrom(
-      "a",
-      "a.b",
-      "%",
-      "_",
-      '"',
-      "'",
-      ",",
-      "\\",
-      "*",
-      '","',
-      "a:b",
-      "\u0000",
-      "é",
-      "e\u0301",
-      "\ud800",
-    ),
+    fc.constantFrom("a.b", '","', "a:b", "e\u0301", "\ud800", ...`a%_"',\\*\u0000é`),
     fc.string({ unit: "grapheme", minLength: 1, maxLength: 4 }),
   );
   const namespace = fc.array(part, { minLength: 1, maxLength: 3 }).filter(([root]) => root !== "langgraph");

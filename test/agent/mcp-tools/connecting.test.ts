@@ -12,25 +12,20 @@ import {
 import { FINE, OWN, at, connect, run, used } from "./connect-to.ts";
 
 describe("a server from before server/discover gets initialize, whatever it answers", () => {
-  const answers: Array<
-    [source: string, answer: string, answered: (exchange: Exchange) => boolean | undefined]
-  > = [
-    ["modelcontextprotocol/rust-sdk#1040", "method not found", () => undefined],
+  const answers: Array<[answer: string, answered: (exchange: Exchange) => boolean | undefined]> = [
+    ["modelcontextprotocol/rust-sdk#1040: method not found", () => undefined],
     [
-      "modelcontextprotocol/go-sdk#1014",
-      "an error of another code",
+      "modelcontextprotocol/go-sdk#1014: an error of another code",
       ({ message, response }) =>
         json(response, { jsonrpc: "2.0", id: message.id, error: { code: -32_000, message: "Unsupported" } }),
     ],
     [
-      "modelcontextprotocol/rust-sdk#1040",
-      "an error without a code",
+      "modelcontextprotocol/rust-sdk#1040: an error without a code",
       ({ message, response }) =>
         json(response, { jsonrpc: "2.0", id: message.id, error: { message: "unknown method" } }),
     ],
     [
-      "ai-ecoverse/slicc#3001",
-      "400 with an error for nobody",
+      "ai-ecoverse/slicc#3001: 400 with an error for nobody",
       ({ response }) =>
         refuse(
           response,
@@ -39,30 +34,27 @@ describe("a server from before server/discover gets initialize, whatever it answ
         ),
     ],
     [
-      "modelcontextprotocol/csharp-sdk#1765",
-      "404",
+      "modelcontextprotocol/csharp-sdk#1765: 404",
       ({ response }) => refuse(response, 404, "Invalid session ID"),
     ],
-    ["rahmanef63/mso#42", "405", ({ response }) => refuse(response, 405)],
+    ["rahmanef63/mso#42: 405", ({ response }) => refuse(response, 405)],
     [
-      "modelcontextprotocol/go-sdk#1014",
-      "500 with a page",
+      "modelcontextprotocol/go-sdk#1014: 500 with a page",
       ({ response }) => refuse(response, 500, "<h1>error</h1>"),
     ],
-    [OWN, "503", ({ response }) => refuse(response, 503)],
-    [OWN, "202 without a body", ({ response }) => refuse(response, 202)],
-    [OWN, "204", ({ response }) => refuse(response, 204)],
-    [OWN, "200 without a body", ({ response }) => refuse(response, 200)],
+    ["503", ({ response }) => refuse(response, 503)],
+    ["202 without a body", ({ response }) => refuse(response, 202)],
+    ["204", ({ response }) => refuse(response, 204)],
+    ["200 without a body", ({ response }) => refuse(response, 200)],
     [
-      "modelcontextprotocol/python-sdk#1382",
-      "200 with a page",
+      "modelcontextprotocol/python-sdk#1382: 200 with a page",
       ({ response }) => json(response, "<!doctype html><title>Welcome</title>", "text/html"),
     ],
-    [OWN, "a closed connection", ({ request }) => Boolean(request.socket.destroy())],
-    ["MayDay-wpf/snow-app#56", "nothing", () => true],
+    ["a closed connection", ({ request }) => Boolean(request.socket.destroy())],
+    ["MayDay-wpf/snow-app#56: nothing", () => true],
   ];
 
-  it.each(answers)("%s: %s", async (_source, _answer, answer) => {
+  it.each(answers)("%s", async (_answer, answer) => {
     const { url, seen } = await sloppyHttp(to("server/discover", answer));
     expect(await used(at(url))).toMatchObject({ names: ["a"], answer: FINE, note: undefined });
     expect(seen).toContain("initialize");
@@ -97,33 +89,25 @@ take = (message) => {
 });
 
 describe("answers in a form of their own are understood", () => {
-  const forms: Array<[source: string, form: string, text: (answer: Record<string, unknown>) => string]> = [
-    ["datalust/seqcli#108", "a byte order mark", (answer) => `\uFEFF${JSON.stringify(answer)}`],
+  const forms: Array<[form: string, text: (answer: Record<string, unknown>) => string]> = [
+    ["datalust/seqcli#108: a byte order mark", (answer) => `\uFEFF${JSON.stringify(answer)}`],
     [
-      "leehack/mcp_dart#238",
-      "error: null beside the result",
+      "leehack/mcp_dart#238: error: null beside the result",
       (answer) => JSON.stringify({ error: null, ...answer }),
     ],
-    [OWN, "an empty error beside the result", (answer) => JSON.stringify({ error: {}, ...answer })],
+    ["an empty error beside the result", (answer) => JSON.stringify({ error: {}, ...answer })],
     [
-      OWN,
       "result: null beside an error, and an unknown field",
       (answer) => JSON.stringify({ ...answer, ...("error" in answer ? { result: null } : {}), took: 3 }),
     ],
+    ["Quantum3-Labs/ARBuilder#2: no jsonrpc", (answer) => JSON.stringify({ ...answer, jsonrpc: undefined })],
     [
-      "Quantum3-Labs/ARBuilder#2",
-      "no jsonrpc",
-      (answer) => JSON.stringify({ ...answer, jsonrpc: undefined }),
-    ],
-    [
-      "cognizant-ai-lab/neuro-san#526",
-      "the id as a string",
+      "cognizant-ai-lab/neuro-san#526: the id as a string",
       (answer) => JSON.stringify({ ...answer, id: String(answer["id"]) }),
     ],
-    [OWN, "a batch", (answer) => JSON.stringify([answer])],
-    ["DeusData/codebase-memory-mcp#1424", "blanks around it", (answer) => `  ${JSON.stringify(answer)}  \r`],
+    ["a batch", (answer) => JSON.stringify([answer])],
+    ["DeusData/codebase-memory-mcp#1424: blanks around it", (answer) => `  ${JSON.stringify(answer)}  \r`],
     [
-      OWN,
       "_meta: null",
       (answer) =>
         JSON.stringify({
@@ -133,7 +117,7 @@ describe("answers in a form of their own are understood", () => {
     ],
   ];
 
-  it.each(forms)("%s: %s, over HTTP", async (_source, _form, text) => {
+  it.each(forms)("%s, over HTTP", async (_form, text) => {
     const { url } = await sloppyHttp(({ message, request, response }) =>
       request.method === "POST" && message.id !== undefined
         ? json(response, text({ ...ordinary(message) }))
@@ -142,32 +126,29 @@ describe("answers in a form of their own are understood", () => {
     expect(await used(at(url))).toMatchObject({ names: ["a"], answer: FINE });
   });
 
-  it.each(forms)("%s: %s, from a process", async (_source, _form, text) => {
+  it.each(forms)("%s, from a process", async (_form, text) => {
     const program = sloppyProcess(`const text = ${String(text)};
 say = (answer) => process.stdout.write(text(answer) + "\\n");`);
     expect(await used(run(program))).toMatchObject({ names: ["a"], answer: FINE });
   });
 
-  const streams: Array<[source: string, form: string, text: (answer: object) => string]> = [
+  const streams: Array<[form: string, text: (answer: object) => string]> = [
     [
-      "envoyproxy/ai-gateway#1398",
-      "lines that end with CRLF",
+      "envoyproxy/ai-gateway#1398: lines that end with CRLF",
       (answer) => `event: message\r\ndata: ${JSON.stringify(answer)}\r\n\r\n`,
     ],
     [
-      "zhu1090093659/deepseek-pp#471",
-      "lines that end with CR",
+      "zhu1090093659/deepseek-pp#471: lines that end with CR",
       (answer) => `: hello\r\rid: 1\rdata: ${JSON.stringify(answer)}\r\r`,
     ],
-    [OWN, "an end without a blank line", (answer) => `data: ${JSON.stringify(answer)}`],
+    ["an end without a blank line", (answer) => `data: ${JSON.stringify(answer)}`],
     [
-      OWN,
       "a byte order mark, and error: null",
       (answer) => `\uFEFFdata: ${JSON.stringify({ error: null, ...answer })}\n\n`,
     ],
   ];
 
-  it.each(streams)("%s: %s, in a stream", async (_source, _form, text) => {
+  it.each(streams)("%s, in a stream", async (_form, text) => {
     const { url } = await sloppyHttp(({ message, request, response }) =>
       request.method === "POST" && message.id !== undefined
         ? json(response, text(ordinary(message)), "text/event-stream; charset=utf-8")
@@ -204,24 +185,22 @@ say = (answer) => process.stdout.write(text(answer) + "\\n");`);
   });
 
   const SPOKEN = { protocolVersion: "2025-06-18", capabilities: { tools: {} } };
-  const beginnings: Array<[source: string, form: string, beginning: object]> = [
+  const beginnings: Array<[form: string, beginning: object]> = [
     [
-      "springfall2008/batpred#3501",
-      "a list as a capability",
+      "springfall2008/batpred#3501: a list as a capability",
       { ...SPOKEN, capabilities: { tools: [{ name: "a" }], prompts: null, logging: true } },
     ],
-    ["ian-cowley/MCPSqlServer#3", "no revision and no name", { capabilities: { tools: {} } }],
-    [OWN, "no version", { ...SPOKEN, serverInfo: { name: "s" } }],
-    [OWN, "a version that is a number", { ...SPOKEN, serverInfo: { name: "s", version: 1 } }],
+    ["ian-cowley/MCPSqlServer#3: no revision and no name", { capabilities: { tools: {} } }],
+    ["no version", { ...SPOKEN, serverInfo: { name: "s" } }],
+    ["a version that is a number", { ...SPOKEN, serverInfo: { name: "s", version: 1 } }],
     [
-      OWN,
       "fields that are null",
       { ...SPOKEN, serverInfo: { name: "s", version: "1", icons: null, title: null }, instructions: null },
     ],
-    [OWN, "nothing at all", {}],
+    ["nothing at all", {}],
   ];
 
-  it.each(beginnings)("%s: %s in the answer to initialize", async (_source, _form, beginning) => {
+  it.each(beginnings)("%s in the answer to initialize", async (_form, beginning) => {
     const { url } = await sloppyHttp(
       to("initialize", ({ message, response }) =>
         json(response, { jsonrpc: "2.0", id: message.id, result: beginning }),

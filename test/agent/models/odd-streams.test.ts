@@ -32,58 +32,46 @@ const GLOB = { name: "glob", arguments: '{"pattern":"*"}' };
 const A = { id: "call_a" };
 
 /** The chunks of the first answer, which come before `tool_calls` and `[DONE]`; the calls that it makes. */
-type Row = readonly [
-  source: string,
-  what: string,
-  chunks: readonly string[],
-  made: ReadonlyArray<[string, Json]>,
-];
-const LISTED: Row[3] = [["ls", { path: "/" }]];
-const BOTH: Row[3] = [...LISTED, ["glob", { pattern: "*" }]];
+type Row = readonly [what: string, chunks: readonly string[], made: ReadonlyArray<[string, Json]>];
+const LISTED: Row[2] = [["ls", { path: "/" }]];
+const BOTH: Row[2] = [...LISTED, ["glob", { pattern: "*" }]];
 
 test.each<Row>([
   [
-    "langchain-ai/langchainjs#11468",
-    "an empty role",
+    "langchain-ai/langchainjs#11468: an empty role",
     [chunk({ role: "", tool_calls: [piece(LS, A)] })],
     LISTED,
   ],
-  ["maximhq/bifrost#6523", "no role", [chunk({ tool_calls: [piece(LS, A)] })], LISTED],
+  ["maximhq/bifrost#6523: no role", [chunk({ tool_calls: [piece(LS, A)] })], LISTED],
   [
-    "shiaho777/web-to-app#394",
-    "arguments that are null",
+    "shiaho777/web-to-app#394: arguments that are null",
     [calls(piece({ name: "ls", arguments: null }, A))],
     [["ls", {}]],
   ],
   [
-    "shiaho777/web-to-app#394",
-    "arguments that are null at first",
+    "shiaho777/web-to-app#394: arguments that are null at first",
     [calls(piece({ name: "ls", arguments: null }, A)), calls(piece({ arguments: LS.arguments }))],
     LISTED,
   ],
   [
-    "ggml-org/llama.cpp#20198",
-    "arguments as an object",
+    "ggml-org/llama.cpp#20198: arguments as an object",
     [calls(piece({ name: "ls", arguments: { path: "/" } }, A))],
     LISTED,
   ],
   [
-    "sgl-project/sglang#7863",
-    "arguments as a text in JSON",
+    "sgl-project/sglang#7863: arguments as a text in JSON",
     [calls(piece({ name: "ls", arguments: JSON.stringify(LS.arguments) }, A))],
     LISTED,
   ],
   [
-    "openai/openai-agents-js#712",
-    "an empty object before the arguments",
+    "openai/openai-agents-js#712: an empty object before the arguments",
     [calls(piece({ name: "ls", arguments: "{}" }, A)), calls(piece({ arguments: LS.arguments }))],
     LISTED,
   ],
-  ["camel-ai/camel#3027", "an empty id", [calls(piece(LS, { id: "" }))], LISTED],
-  ["ggml-org/llama.cpp#11992", "no id", [calls(piece(LS))], LISTED],
+  ["camel-ai/camel#3027: an empty id", [calls(piece(LS, { id: "" }))], LISTED],
+  ["ggml-org/llama.cpp#11992: no id", [calls(piece(LS))], LISTED],
   [
-    "anomalyco/opencode#26412",
-    "names and ids that are null in later pieces",
+    "anomalyco/opencode#26412: names and ids that are null in later pieces",
     [
       calls(piece({ name: "ls", arguments: "" }, A)),
       calls(piece({ name: null, arguments: LS.arguments }, { id: null })),
@@ -91,20 +79,17 @@ test.each<Row>([
     LISTED,
   ],
   [
-    "xuzhougeng/wisp-science#222",
-    "names that are empty in later pieces",
+    "xuzhougeng/wisp-science#222: names that are empty in later pieces",
     [calls(piece({ name: "ls", arguments: "" }, A)), calls(piece({ name: "", arguments: LS.arguments }, A))],
     LISTED,
   ],
   [
-    "vercel/ai#16507",
-    "a name that comes later",
+    "vercel/ai#16507: a name that comes later",
     [calls(piece({ name: "", arguments: '{"path":' }, A)), calls(piece({ name: "ls", arguments: '"/"}' }))],
     LISTED,
   ],
   [
-    "AstrBotDevs/AstrBot#6692",
-    "no index",
+    "AstrBotDevs/AstrBot#6692: no index",
     [
       calls(piece({ name: "ls", arguments: "" }, { ...A, index: undefined })),
       calls(piece({ arguments: LS.arguments }, { index: undefined })),
@@ -112,14 +97,12 @@ test.each<Row>([
     LISTED,
   ],
   [
-    "su-kaka/gcli2api#406",
-    "one index for all calls",
+    "su-kaka/gcli2api#406: one index for all calls",
     [calls(piece(LS, A)), calls(piece(GLOB, { id: "call_b" }))],
     BOTH,
   ],
   [
-    "agno-agi/agno#8880",
-    "an index that changes within a call",
+    "agno-agi/agno#8880: an index that changes within a call",
     [
       calls(piece(LS, A)),
       calls(piece({ name: "glob", arguments: "" }, { id: "call_b" })),
@@ -127,35 +110,31 @@ test.each<Row>([
     ],
     BOTH,
   ],
-  ["one id for all calls", "", [calls(piece(LS, A)), calls(piece(GLOB, { ...A, index: 1 }))], BOTH],
-  ["an entry that is null", "", [calls(null, piece(LS, A))], LISTED],
+  ["one id for all calls", [calls(piece(LS, A)), calls(piece(GLOB, { ...A, index: 1 }))], BOTH],
+  ["an entry that is null", [calls(null, piece(LS, A))], LISTED],
   [
-    "tontinton/maki#518",
-    "a namespace before the name",
+    "tontinton/maki#518: a namespace before the name",
     [calls(piece({ ...LS, name: "functions.ls" }, A))],
     LISTED,
   ],
   [
-    "google-gemini/gemini-cli#26676",
-    "blanks around the name",
+    "google-gemini/gemini-cli#26676: blanks around the name",
     [calls(piece({ ...LS, name: " ls" }, A))],
     LISTED,
   ],
-])("%s: %s makes the calls", async (_source, _what, chunks, made) => {
+])("%s makes the calls", async (_what, chunks, made) => {
   const { answers } = await run((n) => (n === 0 ? [...chunks, chunk({}, "tool_calls"), DONE] : END));
   expect(answers[0]?.tool_calls?.map(({ name, args }) => [name, args])).toEqual(made);
   expect(answers.at(-1)?.text).toBe("end");
 });
 
-test.each<[source: string, what: string, chunks: readonly string[]]>([
+test.each<[what: string, chunks: readonly string[]]>([
   [
-    "langchain-ai/langchainjs#11157",
-    "no role",
+    "langchain-ai/langchainjs#11157: no role",
     [chunk({ content: "hel" }), chunk({ content: "lo" }), chunk({}, "stop")],
   ],
   [
-    "MiniMax-AI/MiniMax-M2.5#2",
-    "empty roles",
+    "MiniMax-AI/MiniMax-M2.5#2: empty roles",
     [
       chunk({ role: "assistant", content: "hel" }),
       chunk({ role: "", content: "lo" }),
@@ -163,8 +142,7 @@ test.each<[source: string, what: string, chunks: readonly string[]]>([
     ],
   ],
   [
-    "BerriAI/litellm#16272",
-    "content as blocks",
+    "BerriAI/litellm#16272: content as blocks",
     [
       chunk({ role: "assistant", content: [{ type: "thinking", thinking: [{ type: "text", text: "Hm" }] }] }),
       chunk({ content: [{ type: "text", text: "hel" }] }),
@@ -172,8 +150,7 @@ test.each<[source: string, what: string, chunks: readonly string[]]>([
     ],
   ],
   [
-    "cline/cline#8527",
-    "chunks without choices or delta",
+    "cline/cline#8527: chunks without choices or delta",
     [
       data({ choices: null }),
       data({}),
@@ -184,10 +161,9 @@ test.each<[source: string, what: string, chunks: readonly string[]]>([
   ],
   [
     "the whole message",
-    "",
     [data({ choices: [{ index: 0, message: { content: "hello" }, finish_reason: "stop" }] })],
   ],
-])("%s: %s makes the text", async (_source, _what, chunks) => {
+])("%s makes the text", async (_what, chunks) => {
   const { answers } = await run(() => [...chunks, DONE]);
   expect(answers.map(({ text }) => text)).toEqual(["hello"]);
 });
@@ -218,19 +194,18 @@ describe("the Messages API", () => {
     return messages.filter((message) => AIMessage.isInstance(message));
   };
 
-  test.each<[source: string, what: string, stream: string]>([
-    ["Alishahryar1/free-claude-code#123", "a beginning without usage", begin({}) + hello + stop("end_turn")],
-    ["no message in the beginning", "", event("message_start") + hello + stop("end_turn")],
-    ["earendil-works/pi#6567", "an end without usage", begin() + hello + stop("end_turn", {})],
-    ["usage that is null", "", begin({ usage: null }) + hello + stop("end_turn", { usage: null })],
+  test.each<[what: string, stream: string]>([
+    ["Alishahryar1/free-claude-code#123: a beginning without usage", begin({}) + hello + stop("end_turn")],
+    ["no message in the beginning", event("message_start") + hello + stop("end_turn")],
+    ["earendil-works/pi#6567: an end without usage", begin() + hello + stop("end_turn", {})],
+    ["usage that is null", begin({ usage: null }) + hello + stop("end_turn", { usage: null })],
     [
       "a delta that is null",
-      "",
       begin() +
         block({ type: "text", text: "" }, null, { type: "text_delta", text: "hello" }) +
         stop("end_turn"),
     ],
-  ])("%s: %s makes the text", async (_source, _what, stream) => {
+  ])("%s makes the text", async (_what, stream) => {
     expect((await answersAt(() => stream)).map(({ text }) => text)).toEqual(["hello"]);
   });
 
