@@ -1,6 +1,5 @@
 import { createServer, type IncomingHttpHeaders } from "node:http";
-import type { AddressInfo } from "node:net";
-import { onTestFinished } from "vitest";
+import { addressOf } from "../support/http-address.ts";
 
 interface Received {
   path: string;
@@ -35,11 +34,6 @@ export async function startReceiver(
       if (status !== 299) response.end();
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  receiver.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  receiver.url = await addressOf(server);
   return receiver;
 }

@@ -87,10 +87,9 @@ test("an agent has its times, tokens, cost and model; calls that follow closely 
   expect(busy.some(([start, end]) => start < 12_000 && end > 12_000)).toBe(false);
 });
 
-test.each([
+test.each<[RunEventKind, Record<string, unknown>, status: string, step: string, activity?: string]>([
   [
     "subagent_finished",
-    SUB,
     { callId: "c1", name: "helper", status: "success", report: "All\nseen" },
     "completed",
     "All seen",
@@ -98,7 +97,6 @@ test.each([
   ],
   [
     "subagent_finished",
-    SUB,
     { callId: "c1", name: "helper", status: "error", report: "lost" },
     "failed",
     "lost",
@@ -106,52 +104,49 @@ test.each([
   ],
   [
     "approval_requested",
-    SUB,
     { tool: "write_file", summary: "Write /a" },
     "working",
     "waits for approval: Write /a",
-    "helper: waits for approval: Write /a",
   ],
   [
     "approval_decided",
-    SUB,
     { tool: "write_file", decision: "reject", by: "page" },
     "working",
     "rejected (page): write_file",
-    "helper: rejected (page): write_file",
   ],
   [
     "approval_decided",
-    SUB,
     { tool: "write_file", decision: "reject", by: "deadline" },
     "working",
     "denied, because nobody decided in time: write_file",
-    "helper: denied, because nobody decided in time: write_file",
   ],
   [
     "tool_finished",
-    SUB,
     { callId: "c2", tool: "ls", status: "error", summary: "no such path" },
     "working",
     "ls failed: no such path",
-    "helper: ls failed: no such path",
   ],
   [
     "tool_finished",
-    SUB,
     { callId: "c2", tool: "ls", status: "error", summary: "User rejected it", rejected: true },
     "working",
     "Write /a",
-    "helper: Write /a",
   ],
-  ["model_called", SUB, { model: "m", usage: USAGE, text: "I see" }, "working", "I see", "helper: I see"],
-  ["model_called", SUB, { model: "m", usage: USAGE, text: "" }, "working", "Write /a", "helper: Write /a"],
-  ["warning", [], { message: "careful" }, "working", "Write /a", "careful"],
-  ["run_cancelled", [], { reason: "enough" }, "cancelled", "Write /a", "cancelled: enough"],
-  ["run_failed", [], { message: "broken" }, "failed", "Write /a", "failed: broken"],
-] as const)("%s of %o with %o", (kind, agent, data, status, step, activity) => {
-  const view = fold([...DELEGATED, ...journal([kind, [...agent], data])]);
+  ["model_called", { model: "m", usage: USAGE, text: "I see" }, "working", "I see"],
+  ["model_called", { model: "m", usage: USAGE, text: "" }, "working", "Write /a"],
+])("%s of a subagent with %o", (kind, data, status, step, activity = `helper: ${step}`) => {
+  const view = fold([...DELEGATED, ...journal([kind, SUB, data])]);
   expect(view.subagents()).toMatchObject([{ status, step }]);
+  expect(view.activity).toBe(activity);
+});
+
+test.each<[RunEventKind, Record<string, unknown>, status: string, activity: string]>([
+  ["warning", { message: "careful" }, "working", "careful"],
+  ["run_cancelled", { reason: "enough" }, "cancelled", "cancelled: enough"],
+  ["run_failed", { message: "broken" }, "failed", "failed: broken"],
+])("%s of the main agent with %o", (kind, data, status, activity) => {
+  const view = fold([...DELEGATED, ...journal([kind, [], data])]);
+  expect(view.subagents()).toMatchObject([{ status, step: "Write /a" }]);
   expect(view.activity).toBe(activity);
 });
 

@@ -1,10 +1,8 @@
 /** An authorization server of another project, an MCP server that wants its tokens, and a person with a browser. */
-import { once } from "node:events";
 import { type IncomingMessage, type ServerResponse, createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { Provider } from "oidc-provider";
-import { onTestFinished } from "vitest";
 import { refuse, sloppyHttp } from "./sloppy-mcp-server.ts";
+import { addressOf } from "./http-address.ts";
 
 export interface ProtectedServer {
   /** Address of the MCP server. */
@@ -36,13 +34,7 @@ export async function protectedServer({ clients, lifetime = 3600 }: Look = {}): 
   let broken: number | undefined;
   let required: string | undefined;
   const server = createServer();
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`; // it listens on TCP
+  const issuer = await addressOf(server);
   /** The number of each access token. */
   const births = new Map<string, number>();
   const mcp = await sloppyHttp(({ message, request, response }) => {

@@ -1,9 +1,7 @@
 /** MCP servers written by hand, which answer as tests say: over HTTP, over the older HTTP+SSE, and as processes. */
-import { once } from "node:events";
 import { type IncomingMessage, type ServerResponse, createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
-import { onTestFinished } from "vitest";
+import { addressOf } from "./http-address.ts";
 
 export interface Message {
   id?: unknown;
@@ -58,14 +56,7 @@ export async function sloppyHttp(handle: Handler): Promise<{ url: string; seen: 
       return json(response, ordinary(message));
     });
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const { port } = server.address() as AddressInfo; // it listens on TCP
-  return { url: `http://127.0.0.1:${port}/mcp`, seen };
+  return { url: `${await addressOf(server)}/mcp`, seen };
 }
 
 export function json(response: ServerResponse, body: object | string, type = "application/json"): true {

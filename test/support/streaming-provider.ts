@@ -1,6 +1,6 @@
 import { createServer } from "node:http";
-import { onTestFinished } from "vitest";
 import { type Json, record } from "./wire-server-protocol.ts";
+import { addressOf } from "./http-address.ts";
 
 /** A provider that answers each request with the stream of its number, counted from 0, and keeps the requests. */
 export async function streamingProvider(
@@ -16,8 +16,5 @@ export async function streamingProvider(
       response.end(stream(requests.length - 1));
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => void server.close());
-  const { port } = record(server.address());
-  return { url: `http://127.0.0.1:${String(port)}`, requests };
+  return { url: await addressOf(server), requests };
 }

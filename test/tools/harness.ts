@@ -34,6 +34,11 @@ export class ToolHarness {
     return content;
   }
 
+  /** The content of a file, as the backend has it. */
+  async contentOf(path: string): Promise<unknown> {
+    return (await this.backend.readRaw(path)).data?.content;
+  }
+
   /** What a person is shown. */
   async preview(name: string, raw: Record<string, unknown>): Promise<CallPreview> {
     const tool = this.tool(name);

@@ -1,10 +1,10 @@
 import { type IncomingMessage, createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { text as readAll } from "node:stream/consumers";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { searchChoice } from "../../src/web/search/choose.ts";
 import type { SearchOptions } from "../../src/web/search/options.ts";
 import type { FoundPage } from "../../src/web/search/results.ts";
+import { addressOf } from "../support/http-address.ts";
 
 interface Asked {
   method: string | undefined;
@@ -24,12 +24,7 @@ async function startService(answer: { status?: number; headers?: object; body?: 
       return response.writeHead(answer.status ?? 200, { ...answer.headers }).end(sent);
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, asked };
+  return { url: await addressOf(server), asked };
 }
 
 const ENV = { TAVILY_API_KEY: "tvly-1", BRAVE_API_KEY: "brave-1", EXA_API_KEY: "exa-1" };

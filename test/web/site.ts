@@ -1,21 +1,14 @@
 /** Web servers of this machine, and readers that reach them under names of the web. */
 import { type RequestListener, createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { onTestFinished } from "vitest";
 import type { WebLimits } from "../../src/web/limits.ts";
 import { PageReader, type WebPage } from "../../src/web/page-reader.ts";
 import type { Resolve } from "../../src/web/request.ts";
 import { namedHosts, readUrl } from "../../src/web/url.ts";
+import { addressOf } from "../support/http-address.ts";
 
 /** Starts a server; gives its port. */
 export async function startSite(answer: RequestListener): Promise<number> {
-  const server = createServer(answer);
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return (server.address() as AddressInfo).port;
+  return Number(new URL(await addressOf(createServer(answer))).port);
 }
 
 /** Pages by path; everything else is not found. */

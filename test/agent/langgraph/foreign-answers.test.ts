@@ -1,13 +1,13 @@
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { AIMessage, ChatMessage, HumanMessage } from "@langchain/core/messages";
 import { RunnableLambda } from "@langchain/core/runnables";
 import { Annotation, END, START, StateGraph } from "@langchain/langgraph";
 import { RemoteGraph } from "@langchain/langgraph/remote";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import type { CompiledRunnable } from "../../../src/agent/build/params.ts";
 import { callingOnce } from "../../support/scripted-model.ts";
+import { addressOf } from "../../support/http-address.ts";
 
 /** What the agent reads when it has delegated to `runnable`. */
 async function resultOf(runnable: unknown, threadId?: string) {
@@ -40,24 +40,8 @@ describe("what a foreign subagent returns", () => {
         ],
       },
     ],
-    [
-      "plain messages with a role",
-      {
-        messages: [
-          { role: "user", content: "work" },
-          { role: "assistant", content: "the answer" },
-        ],
-      },
-    ],
-    [
-      "a pair",
-      {
-        messages: [
-          ["human", "work"],
-          ["ai", "the answer"],
-        ],
-      },
-    ],
+    ["a plain message with a role", { messages: [task, { role: "assistant", content: "the answer" }] }],
+    ["a pair", { messages: [task, ["ai", "the answer"]] }],
     [
       "a message of a class by name",
       { messages: [{ type: "AIMessageChunk", content: "the answer", id: "a" }] },
@@ -120,10 +104,7 @@ describe("a graph on a server", () => {
         response.end();
       });
     });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    onTestFinished(() => void server.close());
-    const { port } = server.address() as AddressInfo; // it listens on a port
-    return { asked, graph: new RemoteGraph({ graphId: "far", url: `http://127.0.0.1:${port}` }) };
+    return { asked, graph: new RemoteGraph({ graphId: "far", url: await addressOf(server) }) };
   }
 
   it("answers with its last message, and is sent nothing of the agent's own", async () => {

@@ -1,15 +1,13 @@
 /** Servers that ask a person in the middle of a call, one of each generation. */
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { toNodeHandler } from "@modelcontextprotocol/node";
 import { McpServer, createMcpHandler, inputRequired, inputResponse } from "@modelcontextprotocol/server";
 import { build } from "esbuild";
-import { onTestFinished } from "vitest";
 import { z } from "zod";
 import { filesIn } from "../../support/files-in.ts";
+import { addressOf } from "../../support/http-address.ts";
 
 const SEAT = {
   message: "Which seat?",
@@ -36,10 +34,8 @@ export async function newServer() {
     return server;
   });
   const handle = toNodeHandler(handler);
-  const server = createServer((request, response) => void handle(request, response)).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => void server.close());
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`, booked };
+  const server = createServer((request, response) => void handle(request, response));
+  return { url: `${await addressOf(server)}/mcp`, booked };
 }
 
 const SOURCE = `

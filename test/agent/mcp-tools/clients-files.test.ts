@@ -1,6 +1,4 @@
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { MemorySaver } from "@langchain/langgraph";
 import { McpServer } from "@modelcontextprotocol/sdk/server/mcp.js";
 import { SSEServerTransport } from "@modelcontextprotocol/sdk/server/sse.js";
@@ -12,6 +10,7 @@ import { ConfigSchema } from "../../../src/config/schema.ts";
 import { collect, toolMessages } from "../../support/run-agent.ts";
 import { callingOnce } from "../../support/scripted-model.ts";
 import { toyServer } from "./toy-server.ts";
+import { addressOf } from "../../support/http-address.ts";
 
 /** Servers as a client's file has them. */
 function openFile(mcpServers: Record<string, object>): { mcp: McpTools; log: () => string } {
@@ -67,14 +66,7 @@ it("a server of the older kind, with two addresses, is reached with its headers"
     server.registerTool("greet", {}, () => ({ content: [{ type: "text", text: "hello" }] }));
     void server.connect(transport);
   });
-  web.listen(0, "127.0.0.1");
-  await once(web, "listening");
-  onTestFinished(() => {
-    web.closeAllConnections();
-    web.close();
-  });
-  const { port } = web.address() as AddressInfo; // a TCP server has such an address
-  const url = `http://127.0.0.1:${port}/sse`;
+  const url = `${await addressOf(web)}/sse`;
   const { mcp } = openFile({ old: { type: "sse", url, headers: { "X-Api-Key": "${TOY_SECRET}" } } });
   expect(await answerOf(mcp, "old__greet")).toBe("hello");
   expect(keys).toEqual(new Set(["s3cret-of-the-toy"]));

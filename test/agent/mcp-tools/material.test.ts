@@ -1,6 +1,4 @@
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { MemorySaver } from "@langchain/langgraph";
 import { toNodeHandler } from "@modelcontextprotocol/node";
 import { McpServer, ResourceTemplate, createMcpHandler } from "@modelcontextprotocol/server";
@@ -13,6 +11,7 @@ import { silentLogger } from "../../../src/core/logger.ts";
 import { collect, toolMessages } from "../../support/run-agent.ts";
 import { callingOnce } from "../../support/scripted-model.ts";
 import { type Handler, json, sloppyHttp } from "../../support/sloppy-mcp-server.ts";
+import { addressOf } from "../../support/http-address.ts";
 
 function open(url: string, more: Partial<McpServerConfig> = {}) {
   const server: McpServerConfig = { url, headers: {}, approve: "none", timeout: 20, ...more };
@@ -53,13 +52,7 @@ async function wiki(): Promise<string> {
     }),
   );
   const http = createServer((request, response) => void handler(request, response));
-  http.listen(0, "127.0.0.1");
-  await once(http, "listening");
-  onTestFinished(() => {
-    http.closeAllConnections();
-    http.close();
-  });
-  return `http://127.0.0.1:${(http.address() as AddressInfo).port}/mcp`;
+  return `${await addressOf(http)}/mcp`;
 }
 
 it("resources and prompts are listed and read", async () => {

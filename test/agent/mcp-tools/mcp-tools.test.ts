@@ -1,10 +1,8 @@
-import { once } from "node:events";
 import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { MemorySaver } from "@langchain/langgraph";
 import { toNodeHandler } from "@modelcontextprotocol/node";
 import { createMcpHandler, McpServer, type McpServerFactory } from "@modelcontextprotocol/server";
-import { afterEach, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { z } from "zod";
 import { buildAgent } from "../../../src/agent/agent.ts";
 import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
@@ -15,6 +13,8 @@ import { processesWith } from "../../support/harness-process.ts";
 import { collect, paused, toolMessages, resumeAgentInput } from "../../support/run-agent.ts";
 import { callingOnce, type ScriptedToolCall } from "../../support/scripted-model.ts";
 import { PNG, toyServer } from "./toy-server.ts";
+import { addressOf } from "../../support/http-address.ts";
+import { freePort } from "../../support/free-port.ts";
 
 const SECRET = "s3cret-value-of-the-toy";
 
@@ -258,9 +258,7 @@ describe("a server at a URL", () => {
   });
 
   it("is named when nothing answers there", async () => {
-    const { url } = await listening(createServer());
-    await Promise.all(finished.splice(0).map((close) => close()));
-    const { mcp } = open({ far: remote(url) });
+    const { mcp } = open({ far: remote(`http://127.0.0.1:${await freePort()}/mcp`) });
     expect((await mcp.forAgent()).problems).toEqual([
       { server: "far", reason: "nothing answers at its address" },
     ]);
@@ -289,17 +287,6 @@ describe("a server at a URL", () => {
   });
 });
 
-const finished: Array<() => Promise<void>> = [];
-afterEach(() => Promise.all(finished.splice(0).map((close) => close())));
-
-async function listening(server: Server): Promise<{ url: string }> {
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  finished.push(async () => {
-    server.close();
-    server.closeAllConnections();
-    await once(server, "close");
-  });
-  const { port } = server.address() as AddressInfo; // it listens on TCP
-  return { url: `http://127.0.0.1:${port}/mcp` };
-}
+const listening = async (server: Server): Promise<{ url: string }> => ({
+  url: `${await addressOf(server)}/mcp`,
+});

@@ -1,12 +1,11 @@
 /** Answers of authorization servers that are not quite in the form of OAuth. */
-import { once } from "node:events";
 import { type IncomingMessage, type ServerResponse, createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { beginLogin } from "../../../src/agent/mcp-tools/authorize.ts";
 import { type Login, ServerLogin } from "../../../src/agent/mcp-tools/login.ts";
 import { POLICY } from "./connect-to.ts";
+import { addressOf } from "../../support/http-address.ts";
 
 type Fields = Record<string, unknown>;
 
@@ -47,13 +46,7 @@ async function serverWith({ metadata, registration, token = {} }: Odd): Promise<
     }
   };
   const server = createServer((request, response) => void respond(request, response));
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/mcp`; // it listens on TCP
+  return `${await addressOf(server)}/mcp`;
 }
 
 const json = (response: ServerResponse, body: Fields): void =>

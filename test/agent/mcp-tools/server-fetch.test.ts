@@ -1,8 +1,8 @@
 import { type IncomingMessage, type ServerResponse, createServer } from "node:http";
-import { once } from "node:events";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
 import { type Login, ServerLogin } from "../../../src/agent/mcp-tools/login.ts";
 import { serverFetch, withLogin } from "../../../src/agent/mcp-tools/server-fetch.ts";
+import { addressOf } from "../../support/http-address.ts";
 
 const loginWith = (url: string, token: string): Login => ({
   url,
@@ -13,14 +13,8 @@ const loginWith = (url: string, token: string): Login => ({
 
 /** A server, and the `fetch` of a client whose token another process renews when it is refused. */
 async function served(answer: (request: IncomingMessage, response: ServerResponse) => void) {
-  const server = createServer(answer).listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const address = server.address();
-  const url = `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}/`;
+  const server = createServer(answer);
+  const url = `${await addressOf(server)}/`;
   let kept = loginWith(url, "old");
   const login = new ServerLogin("notes", url, {
     store: { read: async () => kept, change: async () => (kept = loginWith(url, "new")) },

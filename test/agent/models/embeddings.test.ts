@@ -1,11 +1,11 @@
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createEmbedder, embedderProblem } from "../../../src/agent/models/embeddings.ts";
 import { EmbeddingFailure } from "../../../src/core/embedder.ts";
 import { handSetTime } from "../../support/hand-set-time.ts";
 import { meaningOf } from "../../support/wire-server-embeddings.ts";
 import { startWireServer, type WireReply, type WireRequest } from "../../support/wire-server.ts";
+import { addressOf } from "../../support/http-address.ts";
 
 const MODEL = "openai:text-embedding-test";
 const vectors = ({ messages }: WireRequest): WireReply => ({
@@ -111,10 +111,7 @@ describe("an embedder", () => {
     const server = createServer((_request, response) => {
       response.writeHead(200, { "content-type": "text/html" }).end("<html>Sign in</html>");
     });
-    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-    onTestFinished(() => void server.close());
-    const { port } = server.address() as AddressInfo; // a TCP server has such an address
-    const env = { OPENAI_BASE_URL: `http://127.0.0.1:${port}/v1` };
+    const env = { OPENAI_BASE_URL: `${await addressOf(server)}/v1` };
     const embedder = createEmbedder({ model: MODEL, env });
     const found = await failure(embedder.embed(["a"], "query", new AbortController().signal));
     expect(found).toMatchObject({ code: "embedding_invalid", refusesTexts: false });

@@ -1,12 +1,11 @@
 // @module-tag long
 // It waits for what is sent in the background, and for what never comes.
-import { once } from "node:events";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { play } from "../../support/harness-brain.ts";
 import { openHome, openWorld } from "../../support/harness.ts";
 import { startProgram } from "../../support/harness-process.ts";
+import { addressOf } from "../../support/http-address.ts";
 
 interface Traced {
   id: string;
@@ -37,11 +36,7 @@ async function traceServer() {
       response.end('{"batch_ingest_config":{"use_multipart_endpoint":false}}');
     });
   });
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  onTestFinished(() => void server.close());
-  const { port } = server.address() as AddressInfo; // it listens on TCP
-  return { url: `http://127.0.0.1:${port}`, requests, traced, ended };
+  return { url: await addressOf(server), requests, traced, ended };
 }
 
 const think = play({
@@ -104,16 +99,12 @@ it("hears how a run ended from a server that ends right after it", async () => {
 });
 
 it("does not keep a terminal waiting when it does not answer", async () => {
-  const silent = createServer(() => {}).listen(0, "127.0.0.1");
-  await once(silent, "listening");
-  onTestFinished(() => silent.close().closeAllConnections());
-  const { port } = silent.address() as AddressInfo; // it listens on TCP
   const { env } = await openHome({
     think,
     env: {
       LANGSMITH_TRACING: "true",
       LANGSMITH_API_KEY: "key",
-      LANGSMITH_ENDPOINT: `http://127.0.0.1:${port}`,
+      LANGSMITH_ENDPOINT: await addressOf(createServer(() => {})),
     },
   });
   const child = await startProgram(["run", "the whole"], env);

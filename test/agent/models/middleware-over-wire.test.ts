@@ -1,5 +1,4 @@
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { type BaseMessage, HumanMessage } from "@langchain/core/messages";
 import { DynamicStructuredTool } from "@langchain/core/tools";
@@ -17,6 +16,7 @@ import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { startWireServer } from "../../support/wire-server.ts";
+import { addressOf } from "../../support/http-address.ts";
 
 const closing: Array<() => unknown> = [];
 afterEach(async () => {
@@ -81,10 +81,7 @@ async function moderation(): Promise<{ model: ChatOpenAI; asked: string[] }> {
       response.end(JSON.stringify({ id: "m", model: "omni-moderation-latest", results: [result] }));
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  closing.push(() => new Promise((resolve) => server.close(resolve)));
-  const { port } = server.address() as AddressInfo; // a TCP server has such an address
-  const configuration = { baseURL: `http://127.0.0.1:${port}/v1` };
+  const configuration = { baseURL: `${await addressOf(server)}/v1` };
   return { model: new ChatOpenAI({ apiKey: "none", configuration }), asked };
 }
 

@@ -1,12 +1,13 @@
 /** Streams and refusals as servers other than OpenAI's and Anthropic's write them. */
 import { createServer } from "node:http";
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import { modelFailure } from "../../../src/agent/models/failure.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { streamingProvider } from "../../support/streaming-provider.ts";
-import { type Json, record } from "../../support/wire-server-protocol.ts";
+import { type Json } from "../../support/wire-server-protocol.ts";
+import { addressOf } from "../../support/http-address.ts";
 
 const data = (value: Json): string => `data: ${JSON.stringify(value)}\n\n`;
 const chunk = (delta: unknown, finish_reason: string | null = null): string =>
@@ -303,9 +304,7 @@ async function answering(status: number, body: unknown): Promise<string> {
     request.resume();
     response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(body));
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  onTestFinished(() => void server.close());
-  return `http://127.0.0.1:${String(record(server.address())["port"])}`;
+  return addressOf(server);
 }
 
 const modelAt = async (url: string) => {

@@ -11,7 +11,6 @@ import {
   writeFileSync,
 } from "node:fs";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { constants } from "node:os";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -30,6 +29,7 @@ import {
 } from "../../../src/backends/sandbox/process-limits.ts";
 import { handSetTime } from "../../support/hand-set-time.ts";
 import { folder, isAsleep, uniqueSleep, until } from "./support.ts";
+import { addressOf } from "../../support/http-address.ts";
 
 const HOUR = 3_600_000;
 
@@ -157,9 +157,7 @@ describe("BubblewrapBackend", { tags: "bwrap" }, () => {
 
   it("has no network, not even to this machine", async () => {
     const server = createServer((_request, response) => response.end("reached"));
-    await new Promise<void>((resolve) => void server.listen(0, "127.0.0.1", resolve));
-    onTestFinished(() => void server.close());
-    const { port } = server.address() as AddressInfo; // it listens on TCP
+    const { port } = new URL(await addressOf(server));
     const sandbox = await open();
     const connect = `exec 3<>/dev/tcp/127.0.0.1/${port} && echo reached`;
     const result = await sandbox.execute(connect);
