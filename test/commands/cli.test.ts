@@ -108,14 +108,8 @@ describe("serve", () => {
   });
 
   it("refuses an address that other machines reach", async () => {
-    const { code, stdout, stderr } = await runBin([
-      "serve",
-      "--http",
-      "--host",
-      "0.0.0.0",
-      "--workspace",
-      folder,
-    ]);
+    const words = ["serve", "--http", "--host", "0.0.0.0", "--workspace", folder];
+    const { code, stdout, stderr } = await runBin(words);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
     expect(stderr).toContain("Other machines can reach --host 0.0.0.0");
   });

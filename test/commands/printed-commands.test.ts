@@ -79,17 +79,8 @@ it("what a run in the terminal says goes on from anywhere", async () => {
 
 it("a client over stdio without forms is told a line that opens the run", async () => {
   const client = new Client({ name: "plain", version: "1.0.0" });
-  const args = [
-    await program(),
-    "--model",
-    "offline",
-    "--workspace",
-    workspace,
-    "--data-dir",
-    dataDir,
-    "--log-level",
-    "silent",
-  ];
+  const flags = ["--workspace", workspace, "--data-dir", dataDir, "--log-level", "silent"];
+  const args = [await program(), "--model", "offline", ...flags];
   await client.connect(new StdioClientTransport({ command: process.execPath, args }));
   onTestFinished(() => client.close());
   let call = { name: "run_deep_agent", arguments: { task: "Write a report" } as Record<string, unknown> };

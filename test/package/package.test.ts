@@ -49,13 +49,8 @@ beforeAll(() => {
   files = packed?.files.map(({ path }) => path) ?? [];
   installed = join(folder, "node_modules/deepagent-mcp");
   mkdirSync(installed, { recursive: true });
-  execFileSync("tar", [
-    "-xzf",
-    join(folder, packed?.filename ?? ""),
-    "--strip-components=1",
-    "-C",
-    installed,
-  ]);
+  const tarball = join(folder, packed?.filename ?? "");
+  execFileSync("tar", ["-xzf", tarball, "--strip-components=1", "-C", installed]);
   const { dependencies, optionalDependencies } = manifest();
   const optional = Object.keys(optionalDependencies).filter((name) =>
     existsSync(join(ROOT, "node_modules", name)),
@@ -123,14 +118,8 @@ it("holds what runs and what a reader needs, and no sources or tests", () => {
     expect(top).toContain(name);
   expect(files.filter((path) => path.startsWith("bench/"))).toEqual(["bench/README.md"]);
   for (const name of ["src", "test", "evals", "scripts"]) expect(top).not.toContain(name);
-  expect(files).toEqual(
-    expect.arrayContaining([
-      "dist/index.js",
-      "dist/index.d.ts",
-      "dist/sbom.cdx.json",
-      "demo/workspace/src/server.js",
-    ]),
-  );
+  const needed = ["dist/index.js", "dist/index.d.ts", "dist/sbom.cdx.json", "demo/workspace/src/server.js"];
+  expect(files).toEqual(expect.arrayContaining(needed));
 });
 
 it("brings at most two packages with it, and asks for no other", () => {
@@ -256,17 +245,11 @@ describe("the library", () => {
     );
     const settings =
       "--noEmit --strict --exactOptionalPropertyTypes --skipLibCheck false --target es2023 --types node";
+    const tsc = [join(ROOT, "node_modules/typescript/bin/tsc")];
     const form = ["--module", resolution === "bundler" ? "esnext" : resolution];
     const { stdout } = spawnSync(
       process.execPath,
-      [
-        join(ROOT, "node_modules/typescript/bin/tsc"),
-        ...settings.split(" "),
-        ...form,
-        "--moduleResolution",
-        resolution,
-        source,
-      ],
+      [...tsc, ...settings.split(" "), ...form, "--moduleResolution", resolution, source],
       { cwd: folder, encoding: "utf8" },
     );
     // LangChain's own declarations do not pass with exact optional properties.

@@ -66,7 +66,9 @@ const call =
   (name: string, argument: string, others: Record<string, unknown> = {}) =>
   (text: string): Line[] =>
     calls(name, { ...others, [argument]: text });
-const client = (tool: string, args: (text: string) => Record<string, unknown>): Pick<Entry, "act"> => ({
+const client = (name: string, tool: string, args: (text: string) => Record<string, unknown>): Entry => ({
+  name: `client: ${name}`,
+  most: BODY,
   act: (to, text) => to.call(tool, args(text)),
 });
 const file = (content: string) => ({ name: "hostile.txt", content });
@@ -91,6 +93,8 @@ export function textsFor(
 
 /** A message of a client is smaller than 768 KiB. */
 const BODY = 750_000;
+/** Entries of many keys. */
+const KEYS = { most: 200_000, anyText: true } as const;
 
 export const ENTRIES: readonly Entry[] = [
   { name: "provider: error", lines: (text) => [() => ({ status: 400, message: text })] },
@@ -104,9 +108,8 @@ export const ENTRIES: readonly Entry[] = [
   { name: "provider: name of a tool", lines: (text) => calls(text, {}) },
   { name: "provider: arguments that are not JSON", lines: (text) => calls("ls", text) },
   {
+    ...KEYS,
     name: "provider: arguments of many keys",
-    most: 200_000,
-    anyText: true,
     lines: (text) => calls("ls", many(text.length)),
   },
   { name: "ls: path", lines: call("ls", "path") },
@@ -159,44 +162,20 @@ export const ENTRIES: readonly Entry[] = [
   },
   { name: "command: output", file, lines: () => calls("execute", { command: "cat hostile.txt" }) },
   { name: "command: error output", file, lines: () => calls("execute", { command: "cat hostile.txt >&2" }) },
-  { name: "tool server: result", server: "result", lines: () => calls("s__hostile", {}) },
-  { name: "tool server: error", server: "error", lines: () => calls("s__hostile", {}) },
-  { name: "tool server: standard error", server: "stderr", lines: () => calls("s__hostile", {}) },
+  ...(["result", "error", "stderr", "schema", "output", "output without an end"] as const).map(
+    (server): Entry => ({ name: `tool server: ${server}`, server, lines: () => calls("s__hostile", {}) }),
+  ),
+  ...(["result of keys", "schema of keys"] as const).map((server): Entry => ({
+    ...KEYS,
+    name: `tool server: ${server}`,
+    server,
+    lines: () => calls("s__hostile", {}),
+  })),
   { name: "tool server: description", server: "description", lines: () => [done] },
   { name: "tool server: name of a tool", server: "name", lines: () => [done] },
-  { name: "tool server: schema", server: "schema", lines: () => calls("s__hostile", {}) },
-  { name: "tool server: output", server: "output", lines: () => calls("s__hostile", {}) },
-  {
-    name: "tool server: output without an end",
-    server: "output without an end",
-    lines: () => calls("s__hostile", {}),
-  },
-  {
-    name: "tool server: result of many keys",
-    most: 200_000,
-    anyText: true,
-    server: "result of keys",
-    lines: () => calls("s__hostile", {}),
-  },
-  {
-    name: "tool server: schema of many keys",
-    most: 200_000,
-    anyText: true,
-    server: "schema of keys",
-    lines: () => calls("s__hostile", {}),
-  },
-  {
-    name: "client: task",
-    most: BODY,
-    ...client("run_deep_agent", (text) => ({ task: `Go${text}` })),
-    lines: () => [done],
-  },
-  { name: "client: id of a run", most: BODY, ...client("check_deep_agent", (text) => ({ run_id: text })) },
-  {
-    name: "client: path of a file",
-    most: BODY,
-    ...client("read_agent_file", (text) => ({ path: `/workspace/${text}` })),
-  },
+  { ...client("task", "run_deep_agent", (text) => ({ task: `Go${text}` })), lines: () => [done] },
+  client("id of a run", "check_deep_agent", (text) => ({ run_id: text })),
+  client("path of a file", "read_agent_file", (text) => ({ path: `/workspace/${text}` })),
   {
     name: "client: answer to a form",
     most: BODY,
@@ -209,22 +188,16 @@ export const ENTRIES: readonly Entry[] = [
     answer: (text) => ({ decision: "edit", edited_args: text }),
     lines: () => calls("write_file", { ...PATH, content: "new" }),
   },
-  { name: "client: query", most: BODY, ...client("search_memories", (text) => ({ query: text })) },
+  client("query", "search_memories", (text) => ({ query: text })),
+  client("unknown argument", "run_deep_agent", (text) => ({ task: "Go", [text]: 1 })),
   {
-    name: "client: unknown argument",
-    most: BODY,
-    ...client("run_deep_agent", (text) => ({ task: "Go", [text]: 1 })),
-  },
-  {
-    name: "client: many keys",
-    most: 200_000,
-    anyText: true,
-    ...client("check_deep_agent", (text) => ({ run_id: "run_none", ...many(text.length) })),
+    ...client("many keys", "check_deep_agent", (text) => ({ run_id: "run_none", ...many(text.length) })),
+    ...KEYS,
   },
   {
     name: "client: reads the file",
     file,
-    ...client("read_agent_file", () => ({ path: "/workspace/hostile.txt" })),
+    act: (to) => to.call("read_agent_file", { path: "/workspace/hostile.txt" }),
   },
   {
     name: "client: resource",

@@ -38,62 +38,41 @@ describe("OpenAI", () => {
     expect(text).not.toContain("other-key");
   });
 
+  const messages = (...given: object[]) => ({ ...chat, messages: given });
+  const picture = [{ type: "image_url", image_url: { url: "x" } }];
+  const oddCall = { ...asks(), tool_calls: [{ ...call("a"), function: { name: "a.b", arguments: "{}" } }] };
+  const ids = Array.from({ length: 129 }, (_, index) => `c${index}`);
+
   test.each<[string, object]>([
     ["model parameter", { messages: [user] }],
-    ["Invalid 'messages': empty array", { ...chat, messages: [] }],
-    ["did not have response messages: b", { ...chat, messages: [user, asks("a", "b"), told("a"), user] }],
-    ["did not have response messages: a", { ...chat, messages: [user, asks("a")] }],
-    ["must be a response to a preceeding message", { ...chat, messages: [user, told("a")] }],
-    [
-      "must be a response to a preceeding message",
-      { ...chat, messages: [user, asks("a"), told("a"), told("a")] },
-    ],
-    ["expected a string, got null", { ...chat, messages: [{ role: "user", content: null }] }],
+    ["Invalid 'messages': empty array", messages()],
+    ["did not have response messages: b", messages(user, asks("a", "b"), told("a"), user)],
+    ["did not have response messages: a", messages(user, asks("a"))],
+    ["must be a response to a preceeding message", messages(user, told("a"))],
+    ["must be a response to a preceeding message", messages(user, asks("a"), told("a"), told("a"))],
+    ["expected a string, got null", messages({ role: "user", content: null })],
     [
       "Image URLs are only allowed for messages with role 'user'",
-      {
-        ...chat,
-        messages: [
-          user,
-          asks("a"),
-          { ...told("a"), content: [{ type: "image_url", image_url: { url: "x" } }] },
-        ],
-      },
+      messages(user, asks("a"), { ...told("a"), content: picture }),
     ],
     [
       "Supported values are: 'text', 'refusal'",
-      { ...chat, messages: [{ role: "assistant", content: [{ type: "thinking" }] }] },
+      messages({ role: "assistant", content: [{ type: "thinking" }] }),
     ],
-    ["Duplicate value for 'tool_call_id'", { ...chat, messages: [user, asks("a", "a"), told("a")] }],
-    ["Missing required parameter: 'messages[1].tool_calls[0].id'", { ...chat, messages: [user, asks("")] }],
-    [
-      "maximum length 128",
-      { ...chat, messages: [user, asks(...Array.from({ length: 129 }, (_, index) => `c${index}`))] },
-    ],
-    ["maximum length 40", { ...chat, messages: [user, asks("a".repeat(41)), told("a".repeat(41))] }],
-    [
-      "function.name': string does not match pattern",
-      {
-        ...chat,
-        messages: [
-          user,
-          { ...asks(), tool_calls: [{ ...call("a"), function: { name: "a.b", arguments: "{}" } }] },
-          told("a"),
-        ],
-      },
-    ],
-    ["tool_calls': empty array", { ...chat, messages: [user, { ...asks(), content: "x" }] }],
-    ["content': empty array", { ...chat, messages: [{ role: "user", content: [] }] }],
+    ["Duplicate value for 'tool_call_id'", messages(user, asks("a", "a"), told("a"))],
+    ["Missing required parameter: 'messages[1].tool_calls[0].id'", messages(user, asks(""))],
+    ["maximum length 128", messages(user, asks(...ids))],
+    ["maximum length 40", messages(user, asks("a".repeat(41)), told("a".repeat(41)))],
+    ["function.name': string does not match pattern", messages(user, oddCall, told("a"))],
+    ["tool_calls': empty array", messages(user, { ...asks(), content: "x" })],
+    ["content': empty array", messages({ role: "user", content: [] })],
     ["only allowed when 'tools' are specified", { ...chat, tool_choice: "required" }],
-    ["Supported values are", { ...chat, messages: [{ role: "robot", content: "x" }] }],
+    ["Supported values are", messages({ role: "robot", content: "x" })],
     ["Invalid 'tools': empty array", { ...chat, tools: [] }],
     ["does not match pattern", tool({ name: "a.b" })],
     ["schema must be a JSON Schema", tool({ parameters: {} })],
     ["at the top level", tool({ parameters: { ...schema, oneOf: [] } })],
-    [
-      "array schema missing items",
-      tool({ parameters: { type: "object", properties: { x: { type: "array" } } } }),
-    ],
+    ["array schema missing items", tool({ parameters: { ...schema, properties: { x: { type: "array" } } } })],
   ])("refuses in chat completions: %s", async (message, body) => {
     const { status, text } = await post("/v1/chat/completions", body, headers);
     expect(text).toContain(message);
@@ -102,34 +81,21 @@ describe("OpenAI", () => {
 
   const made = { type: "function_call", call_id: "a", name: "ls", arguments: "{}" };
   const output = { type: "function_call_output", call_id: "a", output: "x" };
-  test.each<[string, object[], object]>([
-    ["Duplicate tool output", [user, made, output, output], {}],
-    ["Expected an ID that begins with 'msg'", [{ ...user, id: "x" }], {}],
-    ["without its required following item", [{ type: "reasoning", id: "rs_1" }, user], {}],
-    ["Supported values are: 'input_text'", [{ role: "user", content: [{ type: "image_url" }] }], {}],
-    ["No tool call found for function call output", [user, output, made], {}],
-    [
-      "Duplicate item found with id fc_1",
-      [user, { ...made, id: "fc_1" }, { ...made, id: "fc_1", call_id: "b" }],
-      {},
-    ],
-    ["Expected a string with maximum length 64", [user, { ...made, id: `fc_${"x".repeat(62)}` }, output], {}],
-    ["No tool output found for function call a", [user, made], {}],
-    ["No tool call found for function call output with call_id a", [user, output], {}],
-    [
-      "Items are not persisted",
-      [
-        { type: "reasoning", id: "rs_1", summary: [] },
-        { ...made, call_id: "x" },
-        { ...output, call_id: "x" },
-      ],
-      { store: false },
-    ],
-    [
-      "Missing required parameter: 'tools[0].name'",
-      [user],
-      { tools: [{ type: "function", function: { name: "ls" } }] },
-    ],
+  const reasoning = { type: "reasoning", id: "rs_1" };
+  const twice = { ...made, id: "fc_1" };
+  const nameless = [{ type: "function", function: { name: "ls" } }];
+  test.each<[string, object[], object?]>([
+    ["Duplicate tool output", [user, made, output, output]],
+    ["Expected an ID that begins with 'msg'", [{ ...user, id: "x" }]],
+    ["without its required following item", [reasoning, user]],
+    ["Supported values are: 'input_text'", [{ role: "user", content: [{ type: "image_url" }] }]],
+    ["No tool call found for function call output", [user, output, made]],
+    ["Duplicate item found with id fc_1", [user, twice, { ...twice, call_id: "b" }]],
+    ["Expected a string with maximum length 64", [user, { ...made, id: `fc_${"x".repeat(62)}` }, output]],
+    ["No tool output found for function call a", [user, made]],
+    ["No tool call found for function call output with call_id a", [user, output]],
+    ["Items are not persisted", [{ ...reasoning, summary: [] }, made, output], { store: false }],
+    ["Missing required parameter: 'tools[0].name'", [user], { tools: nameless }],
   ])("refuses in responses: %s", async (message, input, facts) => {
     const { status, text } = await post("/v1/responses", { model: "m", input, ...facts }, headers);
     expect(text).toContain(message);

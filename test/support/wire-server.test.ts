@@ -39,154 +39,77 @@ describe("Anthropic Messages", () => {
     );
   });
 
-  test.each<[string, object | string]>([
-    ["not valid JSON", "{"],
-    ["no low surrogate", { ...valid, messages: [{ role: "user", content: "\ud800" }] }],
-    ["max_tokens: Field required", { ...valid, max_tokens: undefined }],
-    ["at least one message", { ...valid, messages: [] }],
-    ['must use the \\"user\\" role', { ...valid, messages: [{ role: "assistant", content: "x" }] }],
-    ['Unexpected role \\"system\\"', { ...valid, messages: [user, { role: "system", content: "x" }] }],
-    ["must have non-empty content", { ...valid, messages: [{ role: "user", content: "" }] }],
-    [
-      "text content blocks must be non-empty",
-      { ...valid, messages: [{ role: "user", content: [{ type: "text", text: "" }] }] },
-    ],
-    [
-      "without `tool_result` blocks immediately after: a",
-      { ...valid, tools, messages: [user, use("a"), user] },
-    ],
-    ["without `tool_result` blocks immediately after: a", { ...valid, tools, messages: [user, use("a")] }],
-    ["unexpected `tool_use_id`", { ...valid, tools, messages: [user, use("a"), result("a", "b")] }],
-    ["multiple `tool_result` blocks", { ...valid, tools, messages: [user, use("a"), result("a", "a")] }],
-    [
-      "ids must be unique",
-      { ...valid, tools, messages: [user, use("a"), result("a"), use("a"), result("a")] },
-    ],
-    ["should match pattern", { ...valid, tools, messages: [user, use("a b"), result("a b")] }],
-    ["must define tools", { ...valid, messages: [user, use("a"), result("a")] }],
-    [
-      "must contain non-whitespace text",
-      { ...valid, messages: [user, { role: "assistant", content: [{ type: "text", text: " \n" }] }, user] },
-    ],
-    ["Input tag 'audio'", { ...valid, messages: [{ role: "user", content: [{ type: "audio" }] }] }],
-    [
-      "Input tag 'image'",
-      { ...valid, messages: [user, { role: "assistant", content: [{ type: "image" }] }, user] },
-    ],
-    [
-      "media_type: Input should be one of",
-      {
-        ...valid,
-        messages: [
-          {
-            role: "user",
-            content: [{ type: "image", source: { type: "base64", media_type: "image/tiff" } }],
-          },
-        ],
-      },
-    ],
+  const messages = (...given: object[]) => ({ tools, messages: given });
+  const asked = (...content: object[]) => messages({ role: "user", content });
+  /** An answer in the middle of a conversation. */
+  const said = (...content: object[]) => messages(user, { role: "assistant", content }, user);
+  const calls = (facts: object) =>
+    messages(user, { role: "assistant", content: [{ ...use("a").content[0], ...facts }] }, result("a"));
+  const failed = { type: "tool_result", tool_use_id: "a", is_error: true, content: [{ type: "image" }] };
+  const tiff = { type: "image", source: { type: "base64", media_type: "image/tiff" } };
+  const cached = { type: "text", text: "x", cache_control: { type: "ephemeral" } };
+  const thinking = { type: "enabled" };
+
+  test.each<[string, object]>([
+    ["no low surrogate", messages({ role: "user", content: "\ud800" })],
+    ["max_tokens: Field required", { max_tokens: undefined }],
+    ["at least one message", messages()],
+    ['must use the \\"user\\" role', messages({ role: "assistant", content: "x" })],
+    ['Unexpected role \\"system\\"', messages(user, { role: "system", content: "x" })],
+    ["must have non-empty content", messages({ role: "user", content: "" })],
+    ["text content blocks must be non-empty", asked({ type: "text", text: "" })],
+    ["without `tool_result` blocks immediately after: a", messages(user, use("a"), user)],
+    ["without `tool_result` blocks immediately after: a", messages(user, use("a"))],
+    ["unexpected `tool_use_id`", messages(user, use("a"), result("a", "b"))],
+    ["multiple `tool_result` blocks", messages(user, use("a"), result("a", "a"))],
+    ["ids must be unique", messages(user, use("a"), result("a"), use("a"), result("a"))],
+    ["should match pattern", messages(user, use("a b"), result("a b"))],
+    ["must define tools", { messages: [user, use("a"), result("a")] }],
+    ["must contain non-whitespace text", said({ type: "text", text: " \n" })],
+    ["Input tag 'audio'", asked({ type: "audio" })],
+    ["Input tag 'image'", said({ type: "image" })],
+    ["media_type: Input should be one of", asked(tiff)],
     [
       "all content must be type `text` if `is_error` is true",
-      {
-        ...valid,
-        tools,
-        messages: [
-          user,
-          use("a"),
-          {
-            role: "user",
-            content: [
-              { type: "tool_result", tool_use_id: "a", is_error: true, content: [{ type: "image" }] },
-            ],
-          },
-        ],
-      },
+      messages(user, use("a"), { role: "user", content: [failed] }),
     ],
-    [
-      "tool_use.name: String should match",
-      {
-        ...valid,
-        tools,
-        messages: [
-          user,
-          { role: "assistant", content: [{ type: "tool_use", id: "a", name: "a.b", input: {} }] },
-          result("a"),
-        ],
-      },
-    ],
-    [
-      "Invalid `signature` in `thinking` block",
-      {
-        ...valid,
-        messages: [
-          user,
-          { role: "assistant", content: [{ type: "thinking", thinking: "x", signature: "y" }] },
-          user,
-        ],
-      },
-    ],
-    [
-      "Expected `thinking` or `redacted_thinking`",
-      { ...valid, tools, thinking: { type: "enabled" }, messages: [user, use("a"), result("a")] },
-    ],
+    ["tool_use.name: String should match", calls({ name: "a.b" })],
+    ["Invalid `signature` in `thinking` block", said({ type: "thinking", thinking: "x", signature: "y" })],
+    ["Expected `thinking` or `redacted_thinking`", { ...messages(user, use("a"), result("a")), thinking }],
     [
       "Thinking may not be enabled when tool_choice forces tool use",
-      { ...valid, tools, thinking: { type: "enabled" }, tool_choice: { type: "any" } },
+      { tools, thinking, tool_choice: { type: "any" } },
     ],
-    ["not found in provided tools", { ...valid, tools, tool_choice: { type: "tool", name: "other" } }],
-    ["must end with a user message", { ...valid, messages: [user, { role: "assistant", content: "I" }] }],
-    ["must have non-empty content", { ...valid, messages: [user, { role: "assistant", content: [] }] }],
-    ["temperature", { ...valid, thinking: { type: "adaptive" }, temperature: 0 }],
-    ["greater than or equal to 1024", { ...valid, thinking: { type: "enabled", budget_tokens: 5 } }],
+    ["not found in provided tools", { tools, tool_choice: { type: "tool", name: "other" } }],
+    ["must end with a user message", messages(user, { role: "assistant", content: "I" })],
+    ["must have non-empty content", messages(user, { role: "assistant", content: [] })],
+    ["temperature", { thinking: { type: "adaptive" }, temperature: 0 }],
+    ["greater than or equal to 1024", { thinking: { ...thinking, budget_tokens: 5 } }],
     [
       "must be greater than `thinking.budget_tokens`",
-      { ...valid, max_tokens: 1024, thinking: { type: "enabled", budget_tokens: 1024 } },
+      { max_tokens: 1024, thinking: { ...thinking, budget_tokens: 1024 } },
     ],
-    [
-      "thinking.cache_control: Extra inputs",
-      {
-        ...valid,
-        messages: [
-          user,
-          { role: "assistant", content: [{ type: "thinking", cache_control: { type: "ephemeral" } }] },
-          user,
-        ],
-      },
-    ],
-    [
-      "tool_use.input: Input should be a valid dictionary",
-      {
-        ...valid,
-        tools,
-        messages: [
-          user,
-          { role: "assistant", content: [{ type: "tool_use", id: "a", name: "ls", input: null }] },
-          result("a"),
-        ],
-      },
-    ],
-    ["names must be unique", { ...valid, tools: [...tools, ...tools] }],
-    ["name: String should match", { ...valid, tools: [{ name: "a.b", input_schema: schema }] }],
-    ["input_schema.type: Field required", { ...valid, tools: [{ name: "a", input_schema: {} }] }],
-    ["does not support oneOf", { ...valid, tools: [{ name: "a", input_schema: { ...schema, anyOf: [] } }] }],
+    ["thinking.cache_control: Extra inputs", said({ ...cached, type: "thinking" })],
+    ["tool_use.input: Input should be a valid dictionary", calls({ input: null })],
+    ["names must be unique", { tools: [...tools, ...tools] }],
+    ["name: String should match", { tools: [{ name: "a.b", input_schema: schema }] }],
+    ["input_schema.type: Field required", { tools: [{ name: "a", input_schema: {} }] }],
+    ["does not support oneOf", { tools: [{ name: "a", input_schema: { ...schema, anyOf: [] } }] }],
     [
       "JSON schema is invalid",
-      { ...valid, tools: [{ name: "a", input_schema: { ...schema, properties: { x: { type: "text" } } } }] },
+      { tools: [{ name: "a", input_schema: { ...schema, properties: { x: { type: "text" } } } }] },
     ],
-    [
-      "Found 5",
-      {
-        ...valid,
-        system: Array.from({ length: 5 }, () => ({
-          type: "text",
-          text: "x",
-          cache_control: { type: "ephemeral" },
-        })),
-      },
-    ],
-  ])("refuses: %s", async (message, body) => {
-    const { status, text } = await post("/v1/messages", body, headers);
+    ["Found 5", { system: Array(5).fill(cached) }],
+  ])("refuses: %s", async (message, facts) => {
+    const { status, text } = await post("/v1/messages", { ...valid, ...facts }, headers);
     expect(text).toContain(message);
     expect(status).toBe(400);
+  });
+
+  test("refuses what is not JSON", async () => {
+    expect(await post("/v1/messages", "{", headers)).toMatchObject({
+      status: 400,
+      text: expect.stringContaining("not valid JSON"),
+    });
   });
 });

@@ -154,20 +154,7 @@ describe("FileTree", () => {
 describe("ownedPath", () => {
   it("is a folder of its own for every principal, wherever the files are", () => {
     const digest = ownedPath("{principal}", { principal: "Alice" }) ?? "";
-    const principals = [
-      "alice",
-      "Alice",
-      "ALICE",
-      "auth0|1",
-      "auth0:1",
-      "a/b",
-      "..",
-      ".",
-      "",
-      " ",
-      "~1",
-      "é",
-    ];
+    const principals = ["alice", "Alice", "ALICE", "auth0|1", "auth0:1", "a/b", ..."..|.|| |~1|é".split("|")];
     principals.push("e\u0301", "x".repeat(65), "x".repeat(64), digest, "alice/../bob", "a\0b", "con{thread}");
     const folders = principals.map((principal) => ownedPath("{principal}", { principal }) ?? "");
     expect(new Set(folders.map((name) => name.toLowerCase())).size).toBe(principals.length);

@@ -209,17 +209,8 @@ test.each([
 
 test("q at the end leaves everything as it was", async () => {
   const { open, cursor } = scene();
-  const terminal = open(80, [
-    "init",
-    "--client",
-    "cursor",
-    "--workspace",
-    ".",
-    "--model",
-    "offline",
-    "--approvals",
-    "all",
-  ]);
+  const flags = "--client cursor --workspace . --model offline --approvals all".split(" ");
+  const terminal = open(80, ["init", ...flags]);
   await terminal.until(/5 of 5[^]*›/);
   terminal.type("1");
   await terminal.until(/would\s+be\s+added:[^]*--approvals-write[^]*Enter to write it/);
@@ -235,35 +226,15 @@ test("without a terminal it says which flags to give, and with them asks nothing
   expect(refused.stderr).toMatch(
     /no terminal.*--client.*--workspace.*--model.*--approvals.*--sandbox.*--yes/,
   );
-  const flags = [
-    "--client",
-    "cursor",
-    "--workspace",
-    workspace,
-    "--model",
-    "offline",
-    "--approvals",
-    "none",
-    "--sandbox",
-    "only",
-  ];
+  const flags = "--client cursor --model offline --approvals none --sandbox only --workspace".split(" ");
+  flags.push(workspace);
   expect((await bin(["init", ...flags])).code).toBe(2);
   const { code, stdout } = await bin(["init", ...flags, "--yes"]);
   expect(stdout).toContain("Added to Cursor");
   expect(stdout).toContain("As Cursor will start it:");
   expect([0, 1]).toContain(code);
-  expect(entryIn(cursor).args.slice(1)).toEqual([
-    "--workspace",
-    workspace,
-    "--model",
-    "offline",
-    "--approvals-write",
-    "none",
-    "--approvals-execute",
-    "unsandboxed",
-    "--execute",
-    "sandbox",
-  ]);
+  const rest = "--model offline --approvals-write none --approvals-execute unsandboxed --execute sandbox";
+  expect(entryIn(cursor).args.slice(1)).toEqual(["--workspace", workspace, ...rest.split(" ")]);
 });
 
 test.each([

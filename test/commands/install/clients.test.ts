@@ -176,15 +176,8 @@ describe.each(Object.entries(DOCUMENTED))("%s", (name, { files, form }) => {
   it("starts the server from what is written, with an empty environment", async () => {
     const variables = { DEEPAGENT_DATA_DIR: join(home, "data"), DEEPAGENT_LOG_LEVEL: "silent" };
     const env = Object.entries(variables).flatMap(([key, value]) => ["--env", `${key}=${value}`]);
-    const { code, stdout, stderr } = await bin(
-      "install",
-      name,
-      "--model",
-      "offline",
-      "--workspace",
-      workspace,
-      ...env,
-    );
+    const flags = ["--model", "offline", "--workspace", workspace, ...env];
+    const { code, stdout, stderr } = await bin("install", name, ...flags);
     expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
     const start = {
       command: process.execPath,

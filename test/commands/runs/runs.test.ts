@@ -244,15 +244,8 @@ test("old runs are forgotten as configured, and none without a limit", async () 
   expect(await home.bin("runs", "prune")).toMatchObject({ code: 2 });
   const { stdout } = await home.bin("runs", "prune", "--retention-days", "1");
   expect(stdout).toBe("Deleted 0 runs and 0 threads.\n");
-  const dry = await home.bin(
-    "runs",
-    "prune",
-    "--dry-run",
-    "--retention-days",
-    "7",
-    "--retention-megabytes",
-    "1",
-  );
+  const limits = ["--retention-days", "7", "--retention-megabytes", "1"];
+  const dry = await home.bin("runs", "prune", "--dry-run", ...limits);
   expect(dry.stdout.split("\n")).toEqual([
     "Would delete 0 runs that ended more than 7 days ago.",
     expect.stringMatching(/^0\.\d MB stored, including memories, within the limit of 1\.0 MB\.$/),

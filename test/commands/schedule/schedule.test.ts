@@ -22,20 +22,8 @@ test("a schedule is added, listed, shown, paused and removed, by its name or the
   expect((await home.bin("schedule", "list")).stdout).toMatch(
     /^There are no schedules here\. .*schedule add --help/,
   );
-  const added = await home.bin(
-    "schedule",
-    "add",
-    "0 7 * * mon-fri",
-    "Read the notes",
-    "--name",
-    "notes",
-    "--time-zone",
-    "Europe/Berlin",
-    "--catch-up",
-    "all",
-    "--catch-up-limit",
-    "3",
-  );
+  const flags = "--name notes --time-zone Europe/Berlin --catch-up all --catch-up-limit 3".split(" ");
+  const added = await home.bin("schedule", "add", "0 7 * * mon-fri", "Read the notes", ...flags);
   expect(added).toMatchObject({ code: 0, stderr: "" });
   expect(added.stdout).toMatch(
     /^Added schedule notes \(sch_.{8}\): at 07:00, Monday to Friday \(Europe\/Berlin\)\.\nNext times:\n( {2}(Mon|Tue|Wed|Thu|Fri) \d.* 07:00\n){3}Runs start while a server works in this folder/,
@@ -71,32 +59,19 @@ test("model, limits and goal are chosen for the runs of a schedule, changed and 
   const home = terminalHome();
   const settings = { DEEPAGENT_MODEL: "openai:gpt-4.1", OPENAI_API_KEY: "x", ANTHROPIC_API_KEY: "x" };
   Object.assign(home.env, settings, { DEEPAGENT_ALLOWED_MODELS: "anthropic:claude-haiku-4-5" });
-  const flags = [
-    "--model",
-    "anthropic:claude-haiku-4-5",
-    "--limits-cost-usd",
-    "0.5",
-    "--changes",
-    "propose",
-    "--goal",
-    "There is a report",
-  ];
-  const added = await home.bin("schedule", "add", "@daily", "Read", "--name", "notes", ...flags);
+  const flags =
+    "--model anthropic:claude-haiku-4-5 --limits-cost-usd 0.5 --changes propose --name notes --goal".split(
+      " ",
+    );
+  const added = await home.bin("schedule", "add", "@daily", "Read", ...flags, "A report");
   expect(added).toMatchObject({ code: 0, stderr: "" });
   const words =
-    "For each run: model anthropic:claude-haiku-4-5, limit $0.50, changes are proposed.\nA judge checks:\n  There is a report\n";
+    "For each run: model anthropic:claude-haiku-4-5, limit $0.50, changes are proposed.\nA judge checks:\n  A report\n";
   expect(added.stdout).toContain(words);
   expect(added.stdout).not.toContain("--model offline");
   expect((await home.bin("schedule", "show", "notes")).stdout).toContain(words);
-  const edited = await home.bin(
-    "schedule",
-    "edit",
-    "notes",
-    "--no-model",
-    "--limits-work-time",
-    "90",
-    "--no-goal",
-  );
+  const changes = ["--no-model", "--limits-work-time", "90", "--no-goal"];
+  const edited = await home.bin("schedule", "edit", "notes", ...changes);
   expect(edited.stdout).toContain("For each run: limit $0.50, 1m 30s of work, changes are proposed.\n");
   const json = JSON.parse((await home.bin("schedule", "show", "notes", "--json")).stdout) as object;
   expect(json).toMatchObject({ limits: { cost_usd: 0.5, work_seconds: 90 } });

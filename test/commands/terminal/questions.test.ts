@@ -104,15 +104,8 @@ test("in a pipe the run stops and says how to answer", async () => {
   const none = await terminal.home.bin("runs", "answer", "last");
   expect(none.code).toBe(2);
   expect(none.stderr).toContain("use --value TEXT, --field NAME=VALUE, --opened or --decline");
-  const wrong = await terminal.home.bin(
-    "runs",
-    "answer",
-    "last",
-    "--field",
-    "hull=Green",
-    "--field",
-    "coats=2",
-  );
+  const bad = ["--field", "hull=Green", "--field", "coats=2"];
+  const wrong = await terminal.home.bin("runs", "answer", "last", ...bad);
   expect(wrong.code).toBe(1);
   expect(wrong.stderr).toContain("'Hull 🚢' wants one of: Red, Signal blue.");
   expect((await terminal.home.bin("runs", "answer", "last", "--value", "x")).stderr).toContain(

@@ -6,7 +6,7 @@ import { createStateCodec, type ApprovalState } from "../../../src/server/calls/
 
 const KEYS = [1, 2, 3].map((byte) => new Uint8Array(32).fill(byte));
 const STATE: ApprovalState = {
-  id: "answer_1",
+  id: "a_1",
   run: "run_1",
   call: "digest",
   round: 1,

@@ -179,13 +179,8 @@ describe.each(CLIENT_KINDS)("%s", (kind) => {
     expect(result.structured["answer"]).toBe('{"type":"fields","values":{"size":44}}');
   });
 
-  const PAY: Question = {
-    kind: "elicitation",
-    server: "shop",
-    mode: "url",
-    message: "Pay.",
-    url: "https://pay.example/x?y=1",
-  };
+  const url = "https://pay.example/x?y=1";
+  const PAY: Question = { kind: "elicitation", server: "shop", mode: "url", message: "Pay.", url };
 
   test("an address of another MCP server is opened by a client that opens addresses", async () => {
     const pages: PageRequest[] = [];

@@ -76,13 +76,8 @@ test("a schedule is changed by the form that has its fields", async () => {
   const { overlap: _unchecked, ...rest } = FIELDS;
   const saved = await post("/schedules/edit", { ...rest, edit: id, task: "Read all", expression: "@daily" });
   expect([saved.status, saved.headers["location"]]).toEqual([303, `/schedules#${id}`]);
-  expect((await service.schedules(ME))[0]).toMatchObject({
-    id,
-    task: "Read all",
-    expression: "@daily",
-    overlap: false,
-    catchUp: "all",
-  });
+  const wanted = { id, task: "Read all", expression: "@daily", overlap: false, catchUp: "all" };
+  expect((await service.schedules(ME))[0]).toMatchObject(wanted);
   const gone = await post("/schedules/edit", { ...FIELDS, edit: "sch_none" });
   expect([gone.status, gone.body]).toEqual([422, expect.stringContaining("There is no schedule")]);
 });
@@ -90,14 +85,8 @@ test("a schedule is changed by the form that has its fields", async () => {
 test("model, limits and goal are chosen for the runs of a schedule as for a run", async () => {
   const { service, link } = await opened();
   const { get, post } = await visit(link);
-  const choices = {
-    model: "b:small",
-    cost: "other",
-    costOther: "2.5",
-    minutes: "1.5",
-    goal: "One\r\n\r\nTwo",
-    changes: "propose",
-  };
+  const cost = { cost: "other", costOther: "2.5" };
+  const choices = { model: "b:small", ...cost, minutes: "1.5", goal: "One\r\n\r\nTwo", changes: "propose" };
   expect((await post("/schedules/add", { ...FIELDS, ...choices })).status).toBe(303);
   const chosen = {
     model: "b:small",

@@ -149,16 +149,9 @@ describe("requests", () => {
     const { service, runId } = await waitingRun("a");
     const pages = await openPages(service);
     const visitor = await visit(linkTo(pages, runId, "decide"));
-    const paths = [
-      "/",
-      "/assets/page.css",
-      "/assets/page.js",
-      "/assets/inter.woff2",
-      visitor.path,
-      `${visitor.path}/work`,
-      `${visitor.path}/review`,
-      "/open",
-    ];
+    const assets = ["page.css", "page.js", "inter.woff2"].map((name) => `/assets/${name}`);
+    const ofRun = ["", "/work", "/review"].map((part) => visitor.path + part);
+    const paths = ["/", "/open", ...assets, ...ofRun];
     const documents = paths.map((path) => send(visitor.origin + path, { method: "GET" }));
     const answers = [...paths.map((path) => visitor.get(path)), ...documents];
     for (const [index, { headers, body }] of (await Promise.all(answers)).entries()) {

@@ -161,15 +161,8 @@ describe("the page in Chromium", { tags: "chromium" }, () => {
 
   test("asks questions as it was accepted", async () => {
     const found: string[] = [];
-    for (const [index, name] of [
-      "agent",
-      "text",
-      "tool",
-      "form",
-      "server",
-      "address",
-      "no-address",
-    ].entries()) {
+    const names = ["agent", "text", "tool", "form", "server", "address", "no-address"];
+    for (const [index, name] of names.entries()) {
       const { service, runId } = await askingRun(QUESTIONS.slice(index, index + 1));
       const pages = await openPages(service, () => ASKED_AT);
       const path = `/runs/${runId}/review`;
