@@ -13,6 +13,7 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
+import { filesIn } from "../support/files-in.ts";
 import { beginLogin } from "../../src/agent/mcp-tools/authorize.ts";
 import { McpConnection } from "../../src/agent/mcp-tools/connection.ts";
 import type { RemoteMcpServer } from "../../src/agent/mcp-tools/server-config.ts";
@@ -265,8 +266,7 @@ const login = (token: string): Login => ({
 });
 
 test("of many that find the lock of a process that ended, one at a time changes a log-in", async () => {
-  const dataDir = mkdtempSync(join(tmpdir(), "logins-"));
-  onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }));
+  const dataDir = filesIn({});
   const lock = join(dataDir, "logins", "notes.lock");
   mkdirSync(join(dataDir, "logins"));
   let [inside, most] = [0, 0];
@@ -288,8 +288,7 @@ test("of many that find the lock of a process that ended, one at a time changes 
 });
 
 test("first log-ins at several servers at once share one key in the keychain", async () => {
-  const dataDir = mkdtempSync(join(tmpdir(), "logins-"));
-  onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }));
+  const dataDir = filesIn({});
   const { path } = fakeKeychain();
   const store = () => loginsOf(settings(dataDir), { PATH: path }).store;
   const names = ["one", "two", "three"];

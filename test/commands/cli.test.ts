@@ -1,24 +1,13 @@
-import {
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readdirSync,
-  realpathSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from "node:fs";
-import { homedir, tmpdir } from "node:os";
+import { mkdirSync, readFileSync, readdirSync, statSync, writeFileSync } from "node:fs";
+import { homedir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
+import { filesIn } from "../support/files-in.ts";
 import { z } from "zod";
 import { BIN, INITIALIZE, ROOT, runBin } from "./built-bin.ts";
 
 let folder: string;
-beforeEach(() => {
-  folder = realpathSync(mkdtempSync(join(tmpdir(), "cli-")));
-});
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
+beforeEach(() => void (folder = filesIn({})));
 
 const Manifest = z.object({ version: z.string() });
 const { version } = Manifest.parse(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")));

@@ -1,8 +1,8 @@
-import { mkdtempSync, readFileSync, rmSync, statSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readFileSync, statSync } from "node:fs";
 import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
+import { filesIn } from "../support/files-in.ts";
 import { z } from "zod";
 import { INITIALIZE, ROOT, runBin } from "./built-bin.ts";
 import { terminalHome, waitingRun, type TerminalHome } from "./terminal-home.ts";
@@ -64,8 +64,7 @@ async function filesLoadedBy(
   words: readonly string[],
   input = "",
 ): Promise<string[]> {
-  const folder = mkdtempSync(join(tmpdir(), "loaded-"));
-  onTestFinished(() => rmSync(folder, { recursive: true }));
+  const folder = filesIn({});
   const file = join(folder, "modules");
   const hooks = `
 import { appendFileSync } from "node:fs";

@@ -1,8 +1,8 @@
 // What differs on systems that the tests do not run on, tried here as far as it can be.
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
+import { filesIn } from "../support/files-in.ts";
 import { chooseExecutor } from "../../src/app/executors.ts";
 import { groupOf } from "../../src/backends/sandbox/process-runner.ts";
 import { seatbeltProblem } from "../../src/backends/sandbox/seatbelt.ts";
@@ -19,8 +19,7 @@ import { ConfigSchema } from "../../src/config/schema.ts";
 const ROOT = join(import.meta.dirname, "../..");
 
 function folder(): string {
-  const made = mkdtempSync(join(tmpdir(), "platforms-"));
-  onTestFinished(() => rmSync(made, { recursive: true, force: true }));
+  const made = filesIn({});
   return made;
 }
 

@@ -1,21 +1,12 @@
 // @module-tag long
 // Each printed line is run in a shell of its own.
 import { execFile, spawn } from "node:child_process";
-import {
-  cpSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  symlinkSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
-import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
+import { beforeEach, expect, it, onTestFinished } from "vitest";
+import { filesIn } from "../support/files-in.ts";
 import { program } from "../support/harness-stdio.ts";
 import { BIN, cleanEnv, type Outcome, ROOT, runBin } from "./built-bin.ts";
 
@@ -23,13 +14,12 @@ let folder: string;
 let workspace: string;
 let dataDir: string;
 beforeEach(() => {
-  folder = realpathSync(mkdtempSync(join(tmpdir(), "printed-")));
+  folder = filesIn({});
   workspace = join(folder, "it's my work");
   dataDir = join(folder, "data of runs");
   mkdirSync(workspace);
   writeFileSync(join(workspace, "a.md"), "# A\nTODO: b\n");
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
 /** A shell of the same person, in another folder and with nothing of the environment of the first command. */
 function paste(line: string): Promise<Outcome> {

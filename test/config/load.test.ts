@@ -1,7 +1,7 @@
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
+import { filesIn } from "../support/files-in.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import type { ConfigSources, LoadedConfig } from "../../src/config/load.ts";
 import type { Config } from "../../src/config/schema.ts";
@@ -11,13 +11,12 @@ let home: string;
 let cwd: string;
 
 beforeEach(() => {
-  root = realpathSync(mkdtempSync(join(tmpdir(), "config-")));
+  root = filesIn({});
   home = join(root, "home");
   cwd = join(root, "project");
   mkdirSync(home);
   mkdirSync(cwd);
 });
-afterEach(() => rmSync(root, { recursive: true, force: true }));
 
 const load = (sources: Partial<ConfigSources> = {}): LoadedConfig =>
   loadConfig({ flags: {}, env: {}, cwd, home, platform: "linux", ...sources });

@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { filesIn } from "../support/files-in.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { ConfigSchema } from "../../src/config/schema.ts";
-import { mkdtempSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 
 const problems = (mounts: unknown) =>
@@ -41,11 +40,10 @@ describe("mounts", () => {
   });
 
   it("names the variables that are not set, without values", () => {
-    const home = mkdtempSync(join(tmpdir(), "mounts-"));
-    const file = join(home, "config.json");
     const settings = { ...s3, accessKeyIdVariable: "ARCHIVE_ID", secretAccessKeyVariable: "ARCHIVE_KEY" };
-    writeFileSync(file, JSON.stringify({ mounts: { "/archive/": { s3: settings } } }));
-    const env = { DEEPAGENT_CONFIG: file, ARCHIVE_ID: "id" };
+    const text = JSON.stringify({ mounts: { "/archive/": { s3: settings } } });
+    const home = filesIn({ "config.json": text });
+    const env = { DEEPAGENT_CONFIG: join(home, "config.json"), ARCHIVE_ID: "id" };
     const loaded = loadConfig({ flags: {}, env, cwd: home, home, platform: "linux" });
     expect(loaded).toEqual({
       ok: false,

@@ -1,8 +1,8 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
+import { filesIn } from "../support/files-in.ts";
 import { openWorld, type World } from "../support/harness.ts";
 import { answersOf, play } from "../support/harness-brain.ts";
 import type { TestClient } from "../support/clients.ts";
@@ -93,8 +93,7 @@ test("no answer, error, event or resource names a host path", { tags: "long" }, 
       ],
     }),
   });
-  const elsewhere = mkdtempSync(join(tmpdir(), "deepagent-elsewhere-"));
-  onTestFinished(() => rmSync(elsewhere, { recursive: true }));
+  const elsewhere = filesIn({});
   writeFileSync(join(elsewhere, "secret.txt"), "one secret\n");
   furnish(world, elsewhere);
   const client = await world.connect("v2-modern", () => APPROVE);

@@ -1,7 +1,7 @@
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
+import { filesIn } from "../support/files-in.ts";
 import { answersOf } from "../support/harness-brain.ts";
 import { openWorld } from "../support/harness.ts";
 import {
@@ -81,8 +81,7 @@ const PRODUCTS: readonly (readonly [string, readonly Entry[]])[] = [
 ];
 
 test.each(PRODUCTS)("long text by %s ends in a clear text", { tags: "long" }, async (_name, entries) => {
-  const folder = mkdtempSync(join(tmpdir(), "deepagent-hostile-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = filesIn({});
   const { think, say } = hostileModel();
   const { workspace, connect } = await openWorld("memory", { think, env: hostileSettings(folder) });
   const person = hostilePerson();

@@ -1,7 +1,7 @@
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
+import { filesIn } from "../support/files-in.ts";
 import { connect, openHome } from "../support/harness.ts";
 import { answersOf, play } from "../support/harness-brain.ts";
 import { program, stdioServer } from "../support/harness-stdio.ts";
@@ -18,8 +18,7 @@ spawn(process.execPath, [${JSON.stringify(script)}], { stdio });
 test.runIf(process.platform === "linux")(
   "a folder that the launcher of the server left open reaches no command and no other MCP server",
   async () => {
-    const folder = mkdtempSync(join(tmpdir(), "deepagent-inherited-"));
-    onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+    const folder = filesIn({});
     const [config, seen, start] = ["config.json", "seen", "start.mjs"].map((name) => join(folder, name));
     if (config === undefined || seen === undefined || start === undefined) throw new Error("three names");
     const list = "for each in /proc/$$/fd/*; do readlink $each; done";

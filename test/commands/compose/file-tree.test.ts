@@ -1,8 +1,8 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { InMemoryStore } from "@langchain/langgraph-checkpoint";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
+import { filesIn } from "../../support/files-in.ts";
 import { resolveBackend, snapshotFiles } from "../../../src/backends/runtime.ts";
 import {
   FileTree,
@@ -20,10 +20,7 @@ const ALL = { hide: [] as string[], readOnly: [] as string[], maxFileSizeMb: 10 
 const PLACES = { dataDir: "/nowhere", proposals: { maxMegabytes: 1 } };
 
 let folder: string;
-beforeEach(() => {
-  folder = mkdtempSync(join(tmpdir(), "tree-"));
-});
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
+beforeEach(() => void (folder = filesIn({})));
 
 function make(path: string, content?: string): string {
   const at = join(folder, path);

@@ -1,15 +1,12 @@
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
+import { filesIn } from "../../support/files-in.ts";
 import { runGates } from "../../../src/app/run-gates.ts";
 import { ConfigSchema } from "../../../src/config/schema.ts";
 
 let root: string;
-beforeEach(() => {
-  root = realpathSync(mkdtempSync(join(tmpdir(), "deepagent-gates-")));
-});
-afterEach(() => rmSync(root, { recursive: true }));
+beforeEach(() => void (root = filesIn({})));
 
 const places = { mounted: undefined, served: [] };
 const gatesOf = (approvals: object, workspace?: string) =>

@@ -1,18 +1,8 @@
-import {
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  readdirSync,
-  realpathSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
-import { once } from "node:events";
-import { createServer } from "node:http";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, readFileSync, readdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { beforeEach, expect, it, onTestFinished } from "vitest";
+import { filesIn } from "../../support/files-in.ts";
+import { WIRE_KEY, startWireServer } from "../../support/wire-server.ts";
 import { program } from "../../support/harness-stdio.ts";
 import { runBin } from "../built-bin.ts";
 import type { Outcome } from "../built-bin.ts";
@@ -20,13 +10,12 @@ import type { Outcome } from "../built-bin.ts";
 let folder: string;
 let temporary: string;
 beforeEach(() => {
-  folder = realpathSync(mkdtempSync(join(tmpdir(), "demo-test-")));
+  folder = filesIn({});
   temporary = join(folder, "tmp");
   mkdirSync(temporary);
 });
-afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-async function demo(args: string[], env: Record<string, string> = {}): Promise<Outcome> {
+async function demo(args: string[], env: NodeJS.ProcessEnv = {}): Promise<Outcome> {
   return runBin(["demo", ...args], {
     program: await program(),
     cwd: folder,
@@ -34,19 +23,12 @@ async function demo(args: string[], env: Record<string, string> = {}): Promise<O
   });
 }
 
-function project(): string {
-  const files = {
+const project = () =>
+  filesIn({
     "src/main.py": "# TODO: read the port from the environment\nprint('hello')\n",
     "docs/guide.md": "# Guide\n\nStart it with python.\n",
     "node_modules/big/index.js": "",
-  };
-  const root = join(folder, "project");
-  for (const [path, content] of Object.entries(files)) {
-    mkdirSync(dirname(join(root, path)), { recursive: true });
-    writeFileSync(join(root, path), content);
-  }
-  return root;
-}
+  });
 
 it("runs on a copy of the sample without a terminal, and leaves the report", async () => {
   const { code, stdout, stderr } = await demo([]);
@@ -83,25 +65,14 @@ it("works on the folder itself with --yes", async () => {
 });
 
 it("fails with exit code 1 and the reason when the run fails", async () => {
-  const provider = createServer((_request, response) => {
-    response.writeHead(401, { "content-type": "application/json" });
-    response.end('{"type":"error","error":{"type":"authentication_error","message":"invalid x-api-key"}}');
-  });
-  await once(provider.listen(0, "127.0.0.1"), "listening");
-  try {
-    const address = provider.address();
-    const port = typeof address === "object" ? address?.port : undefined;
-    const { code, stdout, stderr } = await demo(["--model", "anthropic:claude-test"], {
-      ANTHROPIC_API_KEY: "sk-secret-value",
-      ANTHROPIC_BASE_URL: `http://127.0.0.1:${port}`,
-    });
-    expect(code).toBe(1);
-    expect(stdout).toContain("model_auth");
-    expect(stdout).toContain("✖ failed in");
-    expect(stdout + stderr).not.toContain("sk-secret-value");
-  } finally {
-    provider.close();
-  }
+  const provider = await startWireServer(() => ({ status: 401, message: "invalid x-api-key" }));
+  onTestFinished(() => provider.close());
+  const flags = ["--model", "anthropic:claude-test"];
+  const { code, stdout, stderr } = await demo(flags, provider.env("anthropic"));
+  expect(code).toBe(1);
+  expect(stdout).toContain("model_auth");
+  expect(stdout).toContain("✖ failed in");
+  expect(stdout + stderr).not.toContain(WIRE_KEY);
 });
 
 it("says which model is missing a key before it starts a run", async () => {

@@ -1,7 +1,6 @@
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { checkAgentFiles } from "../../../src/app/checks/agent-files.ts";
 import { checkEmbeddings, checkKeys, checkOtherModels } from "../../../src/app/checks/models.ts";
 import { checkTools } from "../../../src/app/checks/servers.ts";
@@ -41,8 +40,7 @@ it("says that a server speaks another transport than its type says", async () =>
 });
 
 it("names tools of subagents that do not exist, and files that describe none", async () => {
-  const workspace = mkdtempSync(join(tmpdir(), "doctor-"));
-  onTestFinished(() => rmSync(workspace, { recursive: true, force: true }));
+  const workspace = filesIn({});
   const file = (path: string, text: string): void => {
     mkdirSync(join(workspace, dirname(path)), { recursive: true });
     writeFileSync(join(workspace, path), text);

@@ -1,14 +1,13 @@
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
+import { filesIn } from "../../support/files-in.ts";
 import { clientsHere } from "../../../src/cli/first-look.ts";
 import { greeting } from "../../../src/cli/greeting.ts";
 import { colorsFor } from "../../../src/cli/terminal/text.ts";
 
 function temporaryHome(): string {
-  const home = mkdtempSync(join(tmpdir(), "home-"));
-  onTestFinished(() => rmSync(home, { recursive: true }));
+  const home = filesIn({});
   return home;
 }
 

@@ -1,18 +1,9 @@
 // Every client by its documentation: where it keeps its servers, in which form, and that what is written there starts.
 import { execFile } from "node:child_process";
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  mkdtempSync,
-  readFileSync,
-  realpathSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
+import { filesIn } from "../../support/files-in.ts";
 import { parse } from "yaml";
 import { CLIENT_NAMES, findClient } from "../../../src/cli/clients/catalogue.ts";
 import { COMMANDS } from "../../../src/cli/commands.ts";
@@ -25,11 +16,10 @@ import { BIN, type Outcome, ROOT } from "../built-bin.ts";
 let home: string;
 let workspace: string;
 beforeEach(() => {
-  home = realpathSync(mkdtempSync(join(tmpdir(), "clients-")));
+  home = filesIn({});
   workspace = join(home, "my work");
   mkdirSync(workspace);
 });
-afterEach(() => rmSync(home, { recursive: true, force: true, maxRetries: 20 }));
 
 function bin(...args: readonly string[]): Promise<Outcome> {
   const env = { PATH: process.env["PATH"], HOME: home };

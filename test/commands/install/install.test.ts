@@ -4,18 +4,16 @@ import {
   existsSync,
   lstatSync,
   mkdirSync,
-  mkdtempSync,
   readdirSync,
   readFileSync,
-  realpathSync,
   rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
-import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { filesIn } from "../../support/files-in.ts";
 import { parseJson } from "../../../src/config/load.ts";
 import { fakeKeychain } from "../../support/fake-keychain.ts";
 import { openTerminal } from "../../support/pseudo-terminal.ts";
@@ -25,11 +23,10 @@ import { BIN, type Outcome } from "../built-bin.ts";
 let home: string;
 let project: string;
 beforeEach(() => {
-  home = realpathSync(mkdtempSync(join(tmpdir(), "install-")));
+  home = filesIn({});
   project = join(home, "project");
   mkdirSync(project);
 });
-afterEach(() => rmSync(home, { recursive: true, force: true }));
 
 /** Runs the program with nothing in its environment but what is named. */
 function bin(args: readonly string[], env: Record<string, string> = {}): Promise<Outcome> {

@@ -1,6 +1,5 @@
 import { execFile } from "node:child_process";
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import {
@@ -9,7 +8,8 @@ import {
   RequestError,
   methods,
 } from "@agentclientprotocol/sdk";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
+import { filesIn } from "../../support/files-in.ts";
 import { toyServer } from "../../agent/mcp-tools/toy-server.ts";
 import { openHome } from "../../support/harness.ts";
 import { answersOf, play } from "../../support/harness-brain.ts";
@@ -29,8 +29,7 @@ interface Place {
 }
 
 function newPlace(): Place {
-  const home = mkdtempSync(join(tmpdir(), "deepagent-acp-"));
-  onTestFinished(() => rmSync(home, { recursive: true, force: true }));
+  const home = filesIn({});
   const cwd = mkdtempSync(join(home, "project-"));
   writeFileSync(join(cwd, "notes.md"), "An alarm gets lost when the pager is off.\n");
   const env = {

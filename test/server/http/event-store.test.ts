@@ -1,10 +1,10 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { EventStore, JSONRPCMessage } from "@modelcontextprotocol/server";
 import * as fc from "fast-check";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { filesIn } from "../../support/files-in.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
 import { openDatabase } from "../../../src/storage/sqlite/database.ts";
 import { SessionEvents, type EventStoreOptions } from "../../../src/server/http/event-store.ts";
@@ -167,8 +167,7 @@ describe("limits", () => {
 });
 
 test("a lock that another process holds delays what is dropped, and nothing else", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "deepagent-streams-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = filesIn({});
   const file = join(folder, "streams.db");
   let now = 0;
   const events = open({ open: () => openStreams(file), clock: () => now });
@@ -193,8 +192,7 @@ test("a lock that another process holds delays what is dropped, and nothing else
 });
 
 test("the next process has the events, for the owner of the session only", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "deepagent-streams-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = filesIn({});
   const file = join(folder, "streams.db");
   const before = new SessionEvents({ open: () => openStreams(file), clock: () => 0, logger: silentLogger });
   const first = await before.of("s", () => "me").storeEvent("a", message(1));
@@ -209,8 +207,7 @@ test("the next process has the events, for the owner of the session only", async
 });
 
 test("a file of an older version is changed in turns, and its events are there afterwards", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "deepagent-streams-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = filesIn({});
   const file = join(folder, "streams.db");
   const older = openDatabase(file);
   older.exec(`
@@ -240,8 +237,7 @@ UPDATE stream_events SET id = 900000 WHERE id = 3000`);
 });
 
 test("a file that cannot be opened keeps nobody from sending: what is sent then is not kept", async () => {
-  const folder = mkdtempSync(join(tmpdir(), "deepagent-streams-"));
-  onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
+  const folder = filesIn({});
   writeFileSync(join(folder, "no folder"), "");
   const blocked = open({ open: () => openStreams(join(folder, "no folder", "streams.db")) });
   const id = await blocked.of("s", () => "me").storeEvent("a", message(1));

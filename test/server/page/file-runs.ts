@@ -1,6 +1,5 @@
 /** A run that changed files of each kind, with names that a screen has to cope with. */
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
 import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
@@ -12,13 +11,13 @@ import {
   APPROVE,
   ME,
   callingInTurn,
-  cleanUpWith,
   connect,
   databaseFile,
   openServer,
   reach,
   startRun,
 } from "../../runs/support.ts";
+import { filesIn } from "../../support/files-in.ts";
 
 export const TASK = "Find out how an alarm gets to the pager, then fix it";
 export const LONG_NAME = `${"a-name-without-an-end-".repeat(8)}.ts`;
@@ -46,8 +45,7 @@ export interface FileRuns {
 
 /** An approved edit, a new file, a note, a memory and a deleted file. */
 export async function fileRuns(): Promise<FileRuns> {
-  const rootDir = mkdtempSync(join(tmpdir(), "tide-alarms-"));
-  cleanUpWith(() => rmSync(rootDir, { recursive: true }));
+  const rootDir = filesIn({});
   for (const [path, content] of Object.entries(WORKSPACE)) {
     mkdirSync(dirname(join(rootDir, path)), { recursive: true });
     writeFileSync(join(rootDir, path), content);

@@ -1,18 +1,17 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { cpSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { cpSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { filesIn } from "../../support/files-in.ts";
 import { BIN, ROOT, cleanEnv } from "../../commands/built-bin.ts";
-import { cleanUpWith } from "../../runs/support.ts";
 import { browser } from "./chromium.ts";
 
 const TASK = "Find out where an alarm can get lost between highWaters and the pager, and write a report";
 
 /** The program on a folder of its own: a server of the page, killed and started as often as a test wants. */
 function program() {
-  const folder = mkdtempSync(join(tmpdir(), "deepagent-killed-"));
+  const folder = filesIn({});
   const workspace = join(folder, "workspace");
   cpSync(join(ROOT, "demo/workspace"), workspace, { recursive: true });
   let server: ChildProcess | undefined;
@@ -22,10 +21,7 @@ function program() {
     server.kill("SIGKILL");
     await ended;
   };
-  cleanUpWith(async () => {
-    await kill();
-    rmSync(folder, { recursive: true, force: true, maxRetries: 20 });
-  });
+  onTestFinished(kill);
   const flags = ["--model", "offline", "--workspace", workspace, "--data-dir", join(folder, "data")];
   /** Gives a link that opens its page. */
   const start = (): Promise<string> =>

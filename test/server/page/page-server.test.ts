@@ -1,9 +1,9 @@
 import { createHmac } from "node:crypto";
-import { existsSync, mkdtempSync, rmSync } from "node:fs";
+import { existsSync } from "node:fs";
 import { createServer } from "node:http";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { filesIn } from "../../support/files-in.ts";
 import { createCheckpointer } from "../../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import { openDatabase } from "../../../src/storage/sqlite/database.ts";
 import {
@@ -453,8 +453,7 @@ describe("all runs", () => {
 
   test("a command finds the page of its data folder, and trusts nobody else at that address", async () => {
     const { service } = await waitingRun("a");
-    const folder = mkdtempSync(join(tmpdir(), "deepagent-find-"));
-    cleanUpWith(() => rmSync(folder, { recursive: true }));
+    const folder = filesIn({});
     const key = Buffer.alloc(32, 9);
     const find = (first?: string, own = key) => findPage(folder, own, Date.now(), first);
     expect(await find()).toBeUndefined();

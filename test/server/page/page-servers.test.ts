@@ -1,7 +1,6 @@
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { filesIn } from "../../support/files-in.ts";
 import { ServersForPeople, openOtherServers } from "../../../src/app/other-servers.ts";
 import { mcpServersSchema } from "../../../src/config/mcp-servers.ts";
 import { webSchema } from "../../../src/config/sections.ts";
@@ -19,8 +18,7 @@ async function opened(
   urls: Readonly<Record<string, string>>,
   env: Readonly<Record<string, string | undefined>> = {},
 ) {
-  const dataDir = mkdtempSync(join(tmpdir(), "servers-"));
-  onTestFinished(() => rmSync(dataDir, { recursive: true, force: true }));
+  const dataDir = filesIn({});
   const given = Object.fromEntries(Object.entries(urls).map(([name, url]) => [name, { url }]));
   const config = { dataDir, web: webSchema.parse({}), mcpServers: mcpServersSchema.parse(given) };
   const mcp = openOtherServers(config, env, silentLogger);

@@ -1,15 +1,15 @@
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
-import { expect, onTestFinished, test } from "vitest";
+import { expect, test } from "vitest";
+import { filesIn } from "../../support/files-in.ts";
 import { databaseFile, note, openServer, startRun } from "../../runs/support.ts";
 import { CLIENT_KINDS, type ClientKind } from "../../support/clients.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { approvalRuns, connect, depsFor } from "../support.ts";
 
 async function session(kind: ClientKind) {
-  const workspace = mkdtempSync(join(tmpdir(), "codex-"));
-  onTestFinished(() => rmSync(workspace, { recursive: true, force: true }));
+  const workspace = filesIn({});
   mkdirSync(join(workspace, "sub"));
   const model = scriptedModel(({ messages }) => ({
     text: `answers ${messages.filter((message) => message.getType() === "human").length}`,
