@@ -31,20 +31,15 @@ function person(folder = mkdtempSync(join(tmpdir(), "logins-"))) {
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
   let now = Date.now();
   const logins = { ...loginsOf({ dataDir: folder, web: webSchema.parse({}) }, {}), clock: () => now };
+  const usual = { headers: {}, approve: "none", timeout: 20 } as const;
   const config = (url: string, oauth?: RemoteMcpServer["oauth"]): RemoteMcpServer => ({
     url,
-    headers: {},
-    approve: "none",
-    timeout: 20,
+    ...usual,
     oauth,
   });
   const logIn = async ({ url }: ProtectedServer, oauth?: RemoteMcpServer["oauth"]): Promise<void> => {
-    const begin = {
-      server: config(url, oauth),
-      redirectUrl: BACK,
-      fetch: logins.fetchFor(url),
-      clock: logins.clock,
-    };
+    const { fetchFor, clock } = logins;
+    const begin = { server: config(url, oauth), redirectUrl: BACK, fetch: fetchFor(url), clock };
     const pending = await beginLogin(begin);
     const back = await logInAs("ada", pending.address.href, BACK);
     const login = await pending.finish(back.searchParams);

@@ -258,11 +258,8 @@ describe("the place of large values", () => {
   const names = { accessKeyIdVariable: "VALUES_ID", secretAccessKeyVariable: "VALUES_KEY" };
 
   it("comes from the environment, or from the file with the names of its keys", () => {
-    const env = {
-      DEEPAGENT_STORAGE,
-      DEEPAGENT_STORAGE_S3_BUCKET: "values",
-      DEEPAGENT_STORAGE_S3_PREFIX: "deepagent/a",
-    };
+    const s3 = { DEEPAGENT_STORAGE_S3_BUCKET: "values", DEEPAGENT_STORAGE_S3_PREFIX: "deepagent/a" };
+    const env = { DEEPAGENT_STORAGE, ...s3 };
     expect(configOf({ env }).storageS3).toEqual({ bucket: "values", prefix: "deepagent/a" });
     const storageS3 = { bucket: "other", ...names };
     const flags = { config: configFile({ storage: DEEPAGENT_STORAGE, storageS3 }) };
@@ -372,12 +369,8 @@ describe("folders", () => {
 describe("a profile", () => {
   it("gives other defaults, which settings that are given count before", () => {
     const { approvals, execute, limits } = configOf({ flags: { profile: "deepcowork" } });
-    expect([approvals.write, approvals.execute, execute.timeout, execute.maxOutputBytes]).toEqual([
-      "all",
-      "all",
-      60,
-      50_000,
-    ]);
+    const read = [approvals.write, approvals.execute, execute.timeout, execute.maxOutputBytes];
+    expect(read).toEqual(["all", "all", 60, 50_000]);
     expect(limits.modelCalls).toBe(25);
     const config = configFile({ profile: "production", approvals: { write: "none" } });
     const { files, approvals: own } = configOf({ flags: { config } });

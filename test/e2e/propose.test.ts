@@ -91,12 +91,8 @@ test("a conflict is shown, and a form that does not show all lines offers to app
       "Write both": [
         () => {
           writeFileSync(join(world.workspace, "a.md"), "somebody else\n");
-          return {
-            toolCalls: [
-              writeFile("/workspace/a.md", "a\n"),
-              writeFile("/workspace/long.md", "x\n".repeat(9000)),
-            ],
-          };
+          const long = writeFile("/workspace/long.md", "x\n".repeat(9000));
+          return { toolCalls: [writeFile("/workspace/a.md", "a\n"), long] };
         },
         { text: "Both are written." },
       ],

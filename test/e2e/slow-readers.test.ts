@@ -69,11 +69,9 @@ test("a run goes on past clients that do not read, and tells them its end", { ta
   })();
   allThere.resolve();
   const lines: string[] = [];
-  const report = await reader.call(
-    "check_deep_agent",
-    { run_id: runId, wait_seconds: 600 },
-    { onProgress: (line) => void lines.push(line) },
-  );
+  const onProgress = (line: string) => void lines.push(line);
+  const wait = { run_id: runId, wait_seconds: 600 };
+  const report = await reader.call("check_deep_agent", wait, { onProgress });
   expect(report.structured).toMatchObject({ status: "completed", answer: "looked around" });
   expect(await untilStatus(reader, runId, "completed")).toMatchObject({ answer: "looked around" });
   const { lastSeq = 0 } = (await runs.view("local", runId))?.run ?? {};

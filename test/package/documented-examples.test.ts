@@ -60,12 +60,8 @@ it("TypeScript compiles", () => {
     writeFileSync(file, `${code}\nexport {};\n`);
     return file;
   });
-  const compilerOptions = {
-    rootDir: ROOT,
-    noEmit: true,
-    noUnusedLocals: false,
-    paths: { "deepagent-mcp": [join(ROOT, "src/index.ts")] },
-  };
+  const paths = { "deepagent-mcp": [join(ROOT, "src/index.ts")] };
+  const compilerOptions = { rootDir: ROOT, noEmit: true, noUnusedLocals: false, paths };
   const config = { extends: join(ROOT, "tsconfig.json"), compilerOptions, files, include: [] };
   writeFileSync(join(folder, "tsconfig.json"), JSON.stringify(config));
   const tsc = join(ROOT, "node_modules/typescript/bin/tsc");

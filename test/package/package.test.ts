@@ -97,12 +97,10 @@ describe("what people read", () => {
 });
 
 /** An environment without anything that points at this checkout. */
-const environment = () => ({
-  PATH: process.env["PATH"] ?? "",
-  HOME: folder,
-  TMPDIR: folder,
-  XDG_DATA_HOME: join(folder, "data"),
-});
+const environment = () => {
+  const { PATH = "" } = process.env;
+  return { PATH, HOME: folder, TMPDIR: folder, XDG_DATA_HOME: join(folder, "data") };
+};
 
 /** Runs Node in the empty folder. */
 function node(args: string[], input = ""): string {

@@ -3,13 +3,13 @@
 import { execFile, execFileSync, spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync } from "node:fs";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { ROOT, cleanEnv } from "../commands/built-bin.ts";
+import { freePort } from "../support/free-port.ts";
 import { connect } from "../support/harness.ts";
 import { httpConnector } from "../support/harness-http-process.ts";
 
@@ -47,12 +47,8 @@ function install(folder: string): void {
   const tarball = join(folder, dependencies["deepagent-mcp"]?.replace("file:", "") ?? "");
   execFileSync("tar", ["-xzf", tarball, "--strip-components=1", "-C", main]);
   const behind = manifest(join(main, "package.json"));
-  for (const name of Object.keys({
-    ...dependencies,
-    ...devDependencies,
-    ...behind.dependencies,
-    ...behind.optionalDependencies,
-  })) {
+  const others = { ...behind.dependencies, ...behind.optionalDependencies };
+  for (const name of Object.keys({ ...dependencies, ...devDependencies, ...others })) {
     const target = join(modules, name);
     if (existsSync(target) || !existsSync(join(ROOT, "node_modules", name))) continue;
     mkdirSync(dirname(target), { recursive: true });
@@ -65,12 +61,10 @@ async function npm(folder: string, ...args: string[]): Promise<string> {
   return stdout;
 }
 
+type Use = (said: () => string) => Promise<void>;
+
 /** Starts a project that serves, until `use` is done with what it has said. */
-async function withStarted(
-  folder: string,
-  flags: string[],
-  use: (said: () => string) => Promise<void>,
-): Promise<void> {
+async function withStarted(folder: string, flags: string[], use: Use): Promise<void> {
   // npm starts the program as a process of its own, which has to end with it.
   const child = spawn("npm", ["start", "--", ...flags], { cwd: folder, env: env(), detached: true });
   let said = "";
@@ -141,13 +135,3 @@ describe("installed by npm", { tags: "registry" }, () => {
     });
   });
 });
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "localhost");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
-}

@@ -42,18 +42,8 @@ export function depsFor(
   const changes = createResourceChanges({ runs, logger: silentLogger });
   cleanUpWith(() => changes.close());
   const clock = options.clock ?? systemClock;
-  const page = createPageLinks(
-    () =>
-      openPageServer({
-        runs,
-        clock,
-        key: STATE_KEY,
-        openCommand,
-        settings: {},
-        logger: silentLogger,
-      }),
-    silentLogger,
-  );
+  const ofPage = { runs, clock, key: STATE_KEY, openCommand, settings: {}, logger: silentLogger };
+  const page = createPageLinks(() => openPageServer(ofPage), silentLogger);
   cleanUpWith(() => page.close());
   return {
     version: "0.0.0-test",

@@ -56,10 +56,8 @@ test("--goal has the answer judged; a person accepts what the judge cannot settl
   expect(ended.stderr).toContain("── Goal accepted by a person");
   expect(ended.stdout).toContain("TODO: buy tea");
   const refused = await home.bin("run", "list every TODO", "--goal", "");
-  expect([refused.code, refused.stderr]).toEqual([
-    1,
-    expect.stringContaining("Criterion 1 of the goal is empty"),
-  ]);
+  expect(refused.code).toBe(1);
+  expect(refused.stderr).toContain("Criterion 1 of the goal is empty");
 });
 
 test("--json writes every event once and the run last, and nothing else", async () => {

@@ -153,10 +153,8 @@ test("a rejection passes the message on, and cannot be taken back", async () => 
   const runId = await waitingRun(home);
   await home.bin("runs", "answer", runId, "--reject", "--message", "not here");
   const again = await home.bin("runs", "answer", runId, "--approve");
-  expect([again.code, again.stderr]).toEqual([
-    1,
-    expect.stringContaining("has nothing waiting for approval"),
-  ]);
+  expect(again.code).toBe(1);
+  expect(again.stderr).toContain("has nothing waiting for approval");
   await home.bin("run", "--resume", runId);
   expect(readdirSync(home.workspace)).toEqual(["notes.md"]);
 });

@@ -32,12 +32,8 @@ function newPlace(): Place {
   const home = filesIn({});
   const cwd = mkdtempSync(join(home, "project-"));
   writeFileSync(join(cwd, "notes.md"), "An alarm gets lost when the pager is off.\n");
-  const env = {
-    PATH: process.env["PATH"] ?? "",
-    HOME: home,
-    DEEPAGENT_MODEL: "offline",
-    DEEPAGENT_DATA_DIR: join(home, "data"),
-  };
+  const { PATH = "" } = process.env;
+  const env = { PATH, HOME: home, DEEPAGENT_MODEL: "offline", DEEPAGENT_DATA_DIR: join(home, "data") };
   return { cwd, env, open: (options = {}) => startEditor({ env, ...options }) };
 }
 

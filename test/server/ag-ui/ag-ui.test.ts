@@ -117,13 +117,8 @@ test("words are sent as they are written, each once, also where a stream ends an
   const ends = first.types.filter((type) => type === "TEXT_MESSAGE_END");
   expect(ends).toHaveLength(1);
   expect(first.types.filter((type) => type === "TEXT_MESSAGE_CONTENT").length).toBeGreaterThan(0);
-  const resume = [
-    {
-      interruptId: first.interrupts[0]?.id ?? "",
-      status: "resolved" as const,
-      payload: { decision: "approve" },
-    },
-  ];
+  const interruptId = first.interrupts[0]?.id ?? "";
+  const resume = [{ interruptId, status: "resolved" as const, payload: { decision: "approve" } }];
   let words = "";
   const { unsubscribe } = agent.subscribe({
     onTextMessageContentEvent: ({ event }) => {

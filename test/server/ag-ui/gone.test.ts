@@ -10,15 +10,8 @@ test("a program that went while its request was read is not waited for", async (
   const response = new ServerResponse(new IncomingMessage(new Socket()));
   response.destroy();
   const message = { id: "m1", role: "user", content: "note it" };
-  const body = {
-    threadId: "t",
-    runId: "r",
-    messages: [message],
-    tools: [],
-    context: [],
-    state: {},
-    forwardedProps: {},
-  };
+  const nothing = { tools: [], context: [], state: {}, forwardedProps: {} };
+  const body = { threadId: "t", runId: "r", messages: [message], ...nothing };
   await agUiEndpoint(depsFor(service))(body, undefined, response);
   expect(response.destroyed).toBe(true);
 });

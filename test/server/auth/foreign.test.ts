@@ -192,11 +192,9 @@ describe.each(Object.keys(ERAS) as EraName[])("in the %s era", (era) => {
         fc.shuffledSubarray(ways, { minLength: ways.length }),
         fc.nat({ max: 10_000 }),
         async (order, salt) => {
-          const nobody: Names = {
-            run: unknown(names.run, salt),
-            thread: unknown(names.thread, salt),
-            approval: unknown(names.approval, salt),
-          };
+          const { run, thread, approval } = names;
+          const unknownOf = (name: string) => unknown(name, salt);
+          const nobody = { run: unknownOf(run), thread: unknownOf(thread), approval: unknownOf(approval) };
           for (const [way, ask] of order) {
             const foreign = await bob(era, ask(names));
             const none = await bob(era, ask(nobody));

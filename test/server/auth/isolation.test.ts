@@ -30,11 +30,8 @@ describe.each(CLIENT_KINDS)("%s", (kind) => {
     expect(report).toMatchObject({ answer: "remembered zanzibar" });
 
     const none = "run_none";
-    for (const [tool, args] of [
-      ["check_deep_agent", {}],
-      ["cancel_deep_agent", {}],
-      ["read_agent_file", { path: "/draft.md" }],
-    ] as const) {
+    const calls = { check_deep_agent: {}, cancel_deep_agent: {}, read_agent_file: { path: "/draft.md" } };
+    for (const [tool, args] of Object.entries(calls)) {
       const foreign = await bob.call(tool, { ...args, run_id: runId });
       const unknown = await bob.call(tool, { ...args, run_id: none });
       expect(foreign.isError).toBe(true);

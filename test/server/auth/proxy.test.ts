@@ -71,11 +71,8 @@ test.each(CLIENT_KINDS)("%s works through a proxy that is set up as the guide sa
   const client = await connectTo(transports, kind);
   await client.watch("deepagent://files/workspace/x");
   const lines: string[] = [];
-  const outcome = await client.call(
-    "run_deep_agent",
-    { task: "Say hello" },
-    { onProgress: (line) => void lines.push(line) },
-  );
+  const onProgress = (line: string) => void lines.push(line);
+  const outcome = await client.call("run_deep_agent", { task: "Say hello" }, { onProgress });
   expect(await untilStatus(client, runIdOf(outcome), "completed")).toMatchObject({ answer: "hello" });
   expect(lines.length).toBeGreaterThan(0);
 });

@@ -35,11 +35,8 @@ const LISTEN = JSON.stringify({
 async function open(authenticator: Authenticator) {
   let ahead = 0;
   const server = await serve({ authenticator, clock: () => Date.now() + ahead });
-  const headers = (token: string) => ({
-    ...bearer(token),
-    "content-type": "application/json",
-    accept: "application/json, text/event-stream",
-  });
+  const accept = { "content-type": "application/json", accept: "application/json, text/event-stream" };
+  const headers = (token: string) => ({ ...bearer(token), ...accept });
   const startSession = async (token: string) => {
     const opened = await send(server.url, { body: INITIALIZE, headers: headers(token) });
     expect(opened.status).toBe(200);

@@ -9,11 +9,8 @@ import { entry, sha256, withTokens } from "./support.ts";
 
 const PING = JSON.stringify({ jsonrpc: "2.0", id: 2, method: "ping" });
 
-const authenticator = withTokens(
-  entry("alice-token", "alice"),
-  entry("alice-reads", "alice", ["read"]),
-  entry("bob-token", "bob"),
-);
+const reads = entry("alice-reads", "alice", ["read"]);
+const authenticator = withTokens(entry("alice-token", "alice"), reads, entry("bob-token", "bob"));
 const serve = async (host?: string) => (await serveFixture({ authenticator, ...defined({ host }) })).url;
 
 describe("requests", () => {

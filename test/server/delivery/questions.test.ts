@@ -299,11 +299,8 @@ test("progress and resources say who asks what", async () => {
   });
   const client = await connect(depsFor(service), { kind: "v2-modern" });
   const lines: string[] = [];
-  const { structured } = await client.call(
-    "run_deep_agent",
-    { task: "ask" },
-    { onProgress: (line) => void lines.push(line) },
-  );
+  const onProgress = (line: string) => void lines.push(line);
+  const { structured } = await client.call("run_deep_agent", { task: "ask" }, { onProgress });
   expect(lines.join("\n")).toContain("is asked by the MCP server shop: Your size?");
   const { contents } = await client.readResource(`deepagent://runs/${String(structured["run_id"])}`);
   expect(JSON.parse(String(contents[0]?.["text"]))).toMatchObject({

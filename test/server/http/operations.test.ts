@@ -19,11 +19,8 @@ const serve = (options: Partial<HttpOptions> = {}) =>
   serveFixture({ statistics: async () => STATISTICS, ...options });
 
 const get = (url: string, headers: Record<string, string> = {}) => send(url, { method: "GET", headers });
-const authenticator = withTokens(
-  entry("alice-token", "alice"),
-  entry("bob-token", "bob"),
-  entry("runs-only", "carol", ["run"]),
-);
+const carol = entry("runs-only", "carol", ["run"]);
+const authenticator = withTokens(entry("alice-token", "alice"), entry("bob-token", "bob"), carol);
 
 describe("probes", () => {
   test.each([undefined, authenticator])("are answered without a token and under any Host", async (auth) => {

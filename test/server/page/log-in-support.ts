@@ -26,12 +26,8 @@ export async function openSite(
   page: Partial<HttpPageOptions> = {},
   http: Partial<HttpOptions> = {},
 ): Promise<Site> {
-  const tokens = [
-    entry("mine", ME),
-    entry("bobs", "bob"),
-    entry("only-looks", ME, ["read"]),
-    entry("only-runs", ME, ["run"]),
-  ];
+  const alone = [entry("only-looks", ME, ["read"]), entry("only-runs", ME, ["run"])];
+  const tokens = [entry("mine", ME), entry("bobs", "bob"), ...alone];
   const runs = async () => service;
   const shared = { clock: systemClock, logger: silentLogger };
   const server = await serve({

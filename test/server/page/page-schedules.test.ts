@@ -147,10 +147,8 @@ test("what is wrong is shown where it was written, and what was typed stays", as
   const [schedule] = await service.schedules(ME);
   await service.runScheduleNow(ME, schedule?.id ?? "");
   const second = await post("/schedules/run", { schedule: schedule?.id ?? "" });
-  expect([second.status, second.body]).toEqual([
-    422,
-    expect.stringContaining("does not allow runs to overlap"),
-  ]);
+  expect(second.status).toBe(422);
+  expect(second.body).toContain("does not allow runs to overlap");
   expect((await post("/schedules/pause", { schedule: "sch_none" })).status).toBe(422);
   const previewed = await get("/schedules?expression=0+9+1+*+*&timeZone=Asia/Tokyo");
   expect(previewed.body).toContain("At 09:00, on day 1 of the month");
