@@ -261,7 +261,7 @@ const login = (token: string): Login => ({
 });
 
 test("of many that find the lock of a process that ended, one at a time changes a log-in", async () => {
-  const dataDir = filesIn({});
+  const dataDir = filesIn();
   const lock = join(dataDir, "logins", "notes.lock");
   mkdirSync(join(dataDir, "logins"));
   let [inside, most] = [0, 0];
@@ -283,7 +283,7 @@ test("of many that find the lock of a process that ended, one at a time changes 
 });
 
 test("first log-ins at several servers at once share one key in the keychain", async () => {
-  const dataDir = filesIn({});
+  const dataDir = filesIn();
   const { path } = fakeKeychain();
   const store = () => loginsOf(settings(dataDir), { PATH: path }).store;
   const names = ["one", "two", "three"];

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { BIN, INITIALIZE, ROOT, runBin } from "./built-bin.ts";
 
 let folder: string;
-beforeEach(() => void (folder = filesIn({})));
+beforeEach(() => void (folder = filesIn()));
 
 const Manifest = z.object({ version: z.string() });
 const { version } = Manifest.parse(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")));

@@ -64,7 +64,7 @@ async function filesLoadedBy(
   words: readonly string[],
   input = "",
 ): Promise<string[]> {
-  const folder = filesIn({});
+  const folder = filesIn();
   const file = join(folder, "modules");
   const hooks = `
 import { appendFileSync } from "node:fs";

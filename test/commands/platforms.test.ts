@@ -19,7 +19,7 @@ import { ConfigSchema } from "../../src/config/schema.ts";
 const ROOT = join(import.meta.dirname, "../..");
 
 function folder(): string {
-  const made = filesIn({});
+  const made = filesIn();
   return made;
 }
 

@@ -14,7 +14,7 @@ let folder: string;
 let workspace: string;
 let dataDir: string;
 beforeEach(() => {
-  folder = filesIn({});
+  folder = filesIn();
   workspace = join(folder, "it's my work");
   dataDir = join(folder, "data of runs");
   mkdirSync(workspace);

@@ -11,7 +11,7 @@ let home: string;
 let cwd: string;
 
 beforeEach(() => {
-  root = filesIn({});
+  root = filesIn();
   home = join(root, "home");
   cwd = join(root, "project");
   mkdirSync(home);

@@ -93,7 +93,7 @@ test("no answer, error, event or resource names a host path", { tags: "long" }, 
       ],
     }),
   });
-  const elsewhere = filesIn({});
+  const elsewhere = filesIn();
   writeFileSync(join(elsewhere, "secret.txt"), "one secret\n");
   furnish(world, elsewhere);
   const client = await world.connect("v2-modern", () => APPROVE);

@@ -81,7 +81,7 @@ const PRODUCTS: readonly (readonly [string, readonly Entry[]])[] = [
 ];
 
 test.each(PRODUCTS)("long text by %s ends in a clear text", { tags: "long" }, async (_name, entries) => {
-  const folder = filesIn({});
+  const folder = filesIn();
   const { think, say } = hostileModel();
   const { workspace, connect } = await openWorld("memory", { think, env: hostileSettings(folder) });
   const person = hostilePerson();

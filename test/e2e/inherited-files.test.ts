@@ -18,7 +18,7 @@ spawn(process.execPath, [${JSON.stringify(script)}], { stdio });
 test.runIf(process.platform === "linux")(
   "a folder that the launcher of the server left open reaches no command and no other MCP server",
   async () => {
-    const folder = filesIn({});
+    const folder = filesIn();
     const [config, seen, start] = ["config.json", "seen", "start.mjs"].map((name) => join(folder, name));
     if (config === undefined || seen === undefined || start === undefined) throw new Error("three names");
     const list = "for each in /proc/$$/fd/*; do readlink $each; done";

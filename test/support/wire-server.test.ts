@@ -99,7 +99,7 @@ describe("Anthropic Messages", () => {
       "JSON schema is invalid",
       { tools: [{ name: "a", input_schema: { ...schema, properties: { x: { type: "text" } } } }] },
     ],
-    ["Found 5", { system: Array(5).fill(cached) }],
+    ["Found 5", { system: [cached, cached, cached, cached, cached] }],
   ])("refuses: %s", async (message, facts) => {
     const { status, text } = await post("/v1/messages", { ...valid, ...facts }, headers);
     expect(text).toContain(message);

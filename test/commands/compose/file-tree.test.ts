@@ -20,7 +20,7 @@ const ALL = { hide: [] as string[], readOnly: [] as string[], maxFileSizeMb: 10 
 const PLACES = { dataDir: "/nowhere", proposals: { maxMegabytes: 1 } };
 
 let folder: string;
-beforeEach(() => void (folder = filesIn({})));
+beforeEach(() => void (folder = filesIn()));
 
 function make(path: string, content?: string): string {
   const at = join(folder, path);

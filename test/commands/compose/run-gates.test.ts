@@ -6,7 +6,7 @@ import { runGates } from "../../../src/app/run-gates.ts";
 import { ConfigSchema } from "../../../src/config/schema.ts";
 
 let root: string;
-beforeEach(() => void (root = filesIn({})));
+beforeEach(() => void (root = filesIn()));
 
 const places = { mounted: undefined, served: [] };
 const gatesOf = (approvals: object, workspace?: string) =>

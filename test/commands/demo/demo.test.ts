@@ -10,7 +10,7 @@ import type { Outcome } from "../built-bin.ts";
 let folder: string;
 let temporary: string;
 beforeEach(() => {
-  folder = filesIn({});
+  folder = filesIn();
   temporary = join(folder, "tmp");
   mkdirSync(temporary);
 });

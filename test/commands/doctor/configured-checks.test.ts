@@ -40,7 +40,7 @@ it("says that a server speaks another transport than its type says", async () =>
 });
 
 it("names tools of subagents that do not exist, and files that describe none", async () => {
-  const workspace = filesIn({});
+  const workspace = filesIn();
   const file = (path: string, text: string): void => {
     mkdirSync(join(workspace, dirname(path)), { recursive: true });
     writeFileSync(join(workspace, path), text);

@@ -7,7 +7,7 @@ import { greeting } from "../../../src/cli/greeting.ts";
 import { colorsFor } from "../../../src/cli/terminal/text.ts";
 
 function temporaryHome(): string {
-  const home = filesIn({});
+  const home = filesIn();
   return home;
 }
 

@@ -16,7 +16,7 @@ import { BIN, type Outcome, ROOT } from "../built-bin.ts";
 let home: string;
 let workspace: string;
 beforeEach(() => {
-  home = filesIn({});
+  home = filesIn();
   workspace = join(home, "my work");
   mkdirSync(workspace);
 });

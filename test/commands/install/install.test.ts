@@ -23,7 +23,7 @@ import { BIN, type Outcome } from "../built-bin.ts";
 let home: string;
 let project: string;
 beforeEach(() => {
-  home = filesIn({});
+  home = filesIn();
   project = join(home, "project");
   mkdirSync(project);
 });

@@ -29,7 +29,7 @@ interface Place {
 }
 
 function newPlace(): Place {
-  const home = filesIn({});
+  const home = filesIn();
   const cwd = mkdtempSync(join(home, "project-"));
   writeFileSync(join(cwd, "notes.md"), "An alarm gets lost when the pager is off.\n");
   const { PATH = "" } = process.env;

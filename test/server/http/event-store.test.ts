@@ -167,7 +167,7 @@ describe("limits", () => {
 });
 
 test("a lock that another process holds delays what is dropped, and nothing else", async () => {
-  const folder = filesIn({});
+  const folder = filesIn();
   const file = join(folder, "streams.db");
   let now = 0;
   const events = open({ open: () => openStreams(file), clock: () => now });
@@ -192,7 +192,7 @@ test("a lock that another process holds delays what is dropped, and nothing else
 });
 
 test("the next process has the events, for the owner of the session only", async () => {
-  const folder = filesIn({});
+  const folder = filesIn();
   const file = join(folder, "streams.db");
   const before = new SessionEvents({ open: () => openStreams(file), clock: () => 0, logger: silentLogger });
   const first = await before.of("s", () => "me").storeEvent("a", message(1));
@@ -207,7 +207,7 @@ test("the next process has the events, for the owner of the session only", async
 });
 
 test("a file of an older version is changed in turns, and its events are there afterwards", async () => {
-  const folder = filesIn({});
+  const folder = filesIn();
   const file = join(folder, "streams.db");
   const older = openDatabase(file);
   older.exec(`
@@ -237,7 +237,7 @@ UPDATE stream_events SET id = 900000 WHERE id = 3000`);
 });
 
 test("a file that cannot be opened keeps nobody from sending: what is sent then is not kept", async () => {
-  const folder = filesIn({});
+  const folder = filesIn();
   writeFileSync(join(folder, "no folder"), "");
   const blocked = open({ open: () => openStreams(join(folder, "no folder", "streams.db")) });
   const id = await blocked.of("s", () => "me").storeEvent("a", message(1));

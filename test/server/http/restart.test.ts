@@ -21,7 +21,7 @@ describe("a client whose server was restarted", () => {
     });
 
   async function restarted(token?: string) {
-    const folder = filesIn({});
+    const folder = filesIn();
     const options = {
       openStreams: () => openStreams(join(folder, "streams.db")),
       ...(token === undefined ? {} : { authenticator: withTokens(entry("a", "alice"), entry("b", "bob")) }),

@@ -45,7 +45,7 @@ export interface FileRuns {
 
 /** An approved edit, a new file, a note, a memory and a deleted file. */
 export async function fileRuns(): Promise<FileRuns> {
-  const rootDir = filesIn({});
+  const rootDir = filesIn();
   for (const [path, content] of Object.entries(WORKSPACE)) {
     mkdirSync(dirname(join(rootDir, path)), { recursive: true });
     writeFileSync(join(rootDir, path), content);

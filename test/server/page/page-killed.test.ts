@@ -11,7 +11,7 @@ const TASK = "Find out where an alarm can get lost between highWaters and the pa
 
 /** The program on a folder of its own: a server of the page, killed and started as often as a test wants. */
 function program() {
-  const folder = filesIn({});
+  const folder = filesIn();
   const workspace = join(folder, "workspace");
   cpSync(join(ROOT, "demo/workspace"), workspace, { recursive: true });
   let server: ChildProcess | undefined;

@@ -449,7 +449,7 @@ describe("all runs", () => {
 
   test("a command finds the page of its data folder, and trusts nobody else at that address", async () => {
     const { service } = await waitingRun("a");
-    const folder = filesIn({});
+    const folder = filesIn();
     const key = Buffer.alloc(32, 9);
     const find = (first?: string, own = key) => findPage(folder, own, Date.now(), first);
     expect(await find()).toBeUndefined();

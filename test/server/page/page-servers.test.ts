@@ -18,7 +18,7 @@ async function opened(
   urls: Readonly<Record<string, string>>,
   env: Readonly<Record<string, string | undefined>> = {},
 ) {
-  const dataDir = filesIn({});
+  const dataDir = filesIn();
   const given = Object.fromEntries(Object.entries(urls).map(([name, url]) => [name, { url }]));
   const config = { dataDir, web: webSchema.parse({}), mcpServers: mcpServersSchema.parse(given) };
   const mcp = openOtherServers(config, env, silentLogger);

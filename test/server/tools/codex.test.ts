@@ -9,7 +9,7 @@ import { scriptedModel } from "../../support/scripted-model.ts";
 import { approvalRuns, connect, depsFor } from "../support.ts";
 
 async function session(kind: ClientKind) {
-  const workspace = filesIn({});
+  const workspace = filesIn();
   mkdirSync(join(workspace, "sub"));
   const model = scriptedModel(({ messages }) => ({
     text: `answers ${messages.filter((message) => message.getType() === "human").length}`,
