@@ -185,29 +185,27 @@ test("ntfy gets its form, with the topic of the address and a token", async () =
   });
 });
 
-describe("a command", () => {
-  test("gets the message as JSON, and may refuse it", async () => {
-    const folder = programs();
-    const out = join(folder, "out.json");
-    const keep = program(
-      folder,
-      "keep",
-      `require("fs").writeFileSync(process.argv[2], require("fs").readFileSync(0));`,
-    );
-    expect(await send({ kind: "command", command: [keep, out] })).toEqual({ ok: true });
-    expect(JSON.parse(readFileSync(out, "utf8"))).toMatchObject({
-      type: "approval.requested",
-      data: { ...FACTS, summary: SUMMARY },
-    });
-    const fail = program(folder, "fail", `console.error("no\\nway"); process.exit(3);`);
-    expect(await send({ kind: "command", command: [fail] })).toEqual({
-      ok: false,
-      problem: "the command failed (exit code 3): no way",
-    });
-    expect(await send({ kind: "command", command: [join(folder, "missing")] })).toEqual({
-      ok: false,
-      problem: "the command is not installed",
-    });
+test("a command gets the message as JSON, and may refuse it", async () => {
+  const folder = programs();
+  const out = join(folder, "out.json");
+  const keep = program(
+    folder,
+    "keep",
+    `require("fs").writeFileSync(process.argv[2], require("fs").readFileSync(0));`,
+  );
+  expect(await send({ kind: "command", command: [keep, out] })).toEqual({ ok: true });
+  expect(JSON.parse(readFileSync(out, "utf8"))).toMatchObject({
+    type: "approval.requested",
+    data: { ...FACTS, summary: SUMMARY },
+  });
+  const fail = program(folder, "fail", `console.error("no\\nway"); process.exit(3);`);
+  expect(await send({ kind: "command", command: [fail] })).toEqual({
+    ok: false,
+    problem: "the command failed (exit code 3): no way",
+  });
+  expect(await send({ kind: "command", command: [join(folder, "missing")] })).toEqual({
+    ok: false,
+    problem: "the command is not installed",
   });
 });
 

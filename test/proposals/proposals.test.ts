@@ -210,25 +210,23 @@ it("never has the places that no agent gets to see", async () => {
   expect(await proposals.change(RUN)).toBeUndefined();
 });
 
-describe("links", () => {
-  it("do not lead an agent's file from the copy into other folders, nor a change out of the folder", async () => {
-    const outside = join(home, "outside");
-    write(outside, "secret.txt", "secret\n");
-    await proposals.open(RUN, workspace);
-    rmSync(join(tree(), "src"), { recursive: true });
-    symlinkSync(outside, join(tree(), "src"));
-    const { files } = await change();
-    expect(JSON.stringify(files)).not.toContain("secret\n");
-    expect(files.map(({ path, change }) => [path, change])).toEqual([
-      ["src", "added"],
-      ["src/b.txt", "deleted"],
-    ]);
-    expect(await review({ apply: { src: "all", "src/b.txt": "all" } })).toMatchObject({ kind: "done" });
-    expect(readlinkSync(join(workspace, "src"))).toBe(outside);
-    write(workspace, "late/file.txt", "late");
-    await proposals.open({ ...RUN, id: "run_2" }, workspace);
-    expect(readFileSync(join(outside, "secret.txt"), "utf8")).toBe("secret\n");
-  });
+it("links do not lead an agent's file from the copy into other folders, nor a change out of the folder", async () => {
+  const outside = join(home, "outside");
+  write(outside, "secret.txt", "secret\n");
+  await proposals.open(RUN, workspace);
+  rmSync(join(tree(), "src"), { recursive: true });
+  symlinkSync(outside, join(tree(), "src"));
+  const { files } = await change();
+  expect(JSON.stringify(files)).not.toContain("secret\n");
+  expect(files.map(({ path, change }) => [path, change])).toEqual([
+    ["src", "added"],
+    ["src/b.txt", "deleted"],
+  ]);
+  expect(await review({ apply: { src: "all", "src/b.txt": "all" } })).toMatchObject({ kind: "done" });
+  expect(readlinkSync(join(workspace, "src"))).toBe(outside);
+  write(workspace, "late/file.txt", "late");
+  await proposals.open({ ...RUN, id: "run_2" }, workspace);
+  expect(readFileSync(join(outside, "secret.txt"), "utf8")).toBe("secret\n");
 });
 
 describe("a branch", () => {

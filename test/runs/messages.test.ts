@@ -25,32 +25,30 @@ const listening = (before?: () => Promise<void>) =>
 const tell = (server: ReturnType<typeof openServer>, runId: string, text: string, idempotencyKey?: string) =>
   server.service.tell(ME, runId, { text, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) });
 
-describe("a task that is too large for the conversation", () => {
-  test("is shown whole to people, and is in a file for the agent, over restarts and follow-ups", async () => {
-    const file = databaseFile();
-    const model = scriptedModel(({ messages, call }): ScriptedReply => {
-      const seen = messages.filter(({ type }) => type === "human").map(({ text }) => text.length);
-      return call === 0 ? { toolCalls: [note("a")] } : { text: JSON.stringify(seen) };
-    });
-    const agent = { model, tools: [noteTool([])], interruptOn: { note: true } };
-    const first = openServer(file, agent);
-    const task = "row of a table\n".repeat(20_000);
-    const run = await startRun(first.service, task);
-    await reach(first.service, run.id, "input_required");
-    first.kill();
-    const { service } = openServer(file, agent);
-    await approve(service, run.id, "a");
-    const { run: ended } = await reach(service, run.id, "completed");
-    expect(ended.task).toBe(task);
-    const [shown = 0] = JSON.parse(ended.answer ?? "[]") as number[];
-    expect(shown).toBeLessThan(1000);
-    const next = await startRun(service, "and now?", { threadId: run.threadId });
-    const { run: followed } = await reach(service, next.id, "completed");
-    expect(followed.answer).toBe(JSON.stringify([shown, "and now?".length]));
-    const files = await service.runFiles(ME, run.id);
-    const listed = await files?.ls("/conversation_history");
-    expect(listed?.files).toMatchObject([{ path: expect.stringContaining(run.id), size: task.length }]);
+test("a task that is too large for the conversation is shown whole to people, and is in a file for the agent, over restarts and follow-ups", async () => {
+  const file = databaseFile();
+  const model = scriptedModel(({ messages, call }): ScriptedReply => {
+    const seen = messages.filter(({ type }) => type === "human").map(({ text }) => text.length);
+    return call === 0 ? { toolCalls: [note("a")] } : { text: JSON.stringify(seen) };
   });
+  const agent = { model, tools: [noteTool([])], interruptOn: { note: true } };
+  const first = openServer(file, agent);
+  const task = "row of a table\n".repeat(20_000);
+  const run = await startRun(first.service, task);
+  await reach(first.service, run.id, "input_required");
+  first.kill();
+  const { service } = openServer(file, agent);
+  await approve(service, run.id, "a");
+  const { run: ended } = await reach(service, run.id, "completed");
+  expect(ended.task).toBe(task);
+  const [shown = 0] = JSON.parse(ended.answer ?? "[]") as number[];
+  expect(shown).toBeLessThan(1000);
+  const next = await startRun(service, "and now?", { threadId: run.threadId });
+  const { run: followed } = await reach(service, next.id, "completed");
+  expect(followed.answer).toBe(JSON.stringify([shown, "and now?".length]));
+  const files = await service.runFiles(ME, run.id);
+  const listed = await files?.ls("/conversation_history");
+  expect(listed?.files).toMatchObject([{ path: expect.stringContaining(run.id), size: task.length }]);
 });
 
 describe("a message to a run", () => {

@@ -245,39 +245,34 @@ describe("fences", () => {
   });
 });
 
-describe("a commit", () => {
-  it("that several share fails for the one alone that could not be stored", async () => {
-    const file = join(temporaryFolder(), "checkpoints.db");
-    const checkpointer = createCheckpointer(opened(file));
-    await checkpointer.startOver("lost", { run: 1, claim: 1 });
-    await createCheckpointer(opened(file)).startOver("lost", { run: 1, claim: 2 });
-    const put = (thread: string) => checkpointer.put(at(thread), checkpointOf(uuid6(0), {}), METADATA);
-    const threads = Array.from({ length: 20 }, (_, index) => `thread ${index}`);
-    const [lost, ...others] = await Promise.allSettled(["lost", ...threads].map(put));
-    expect(lost).toMatchObject({ status: "rejected", reason: expect.any(FencedOffError) });
-    expect(others.every(({ status }) => status === "fulfilled")).toBe(true);
-    expect((await checkpointer.threads()).toSorted()).toEqual(threads.toSorted());
-  });
+it("a commit that several share fails for the one alone that could not be stored", async () => {
+  const file = join(temporaryFolder(), "checkpoints.db");
+  const checkpointer = createCheckpointer(opened(file));
+  await checkpointer.startOver("lost", { run: 1, claim: 1 });
+  await createCheckpointer(opened(file)).startOver("lost", { run: 1, claim: 2 });
+  const put = (thread: string) => checkpointer.put(at(thread), checkpointOf(uuid6(0), {}), METADATA);
+  const threads = Array.from({ length: 20 }, (_, index) => `thread ${index}`);
+  const [lost, ...others] = await Promise.allSettled(["lost", ...threads].map(put));
+  expect(lost).toMatchObject({ status: "rejected", reason: expect.any(FencedOffError) });
+  expect(others.every(({ status }) => status === "fulfilled")).toBe(true);
+  expect((await checkpointer.threads()).toSorted()).toEqual(threads.toSorted());
 });
 
-describe("deleteThread", () => {
-  it("removes all namespaces of the thread and nothing else", async () => {
-    const database = opened();
-    const checkpointer = createCheckpointer(database);
-    for (const thread of ["one", "one%", "two"]) {
-      for (const namespace of ["", "tools:1"]) {
-        const config = await checkpointer.put(
-          { configurable: { thread_id: thread, checkpoint_ns: namespace } },
-          checkpointOf(uuid6(0), {}),
-          METADATA,
-        );
-        await checkpointer.putWrites(config, [["a", 1]], "task");
-      }
+it("deleteThread removes all namespaces of the thread and nothing else", async () => {
+  const database = opened();
+  const checkpointer = createCheckpointer(database);
+  for (const thread of ["one", "one%", "two"]) {
+    for (const namespace of ["", "tools:1"]) {
+      const config = await checkpointer.put(
+        { configurable: { thread_id: thread, checkpoint_ns: namespace } },
+        checkpointOf(uuid6(0), {}),
+        METADATA,
+      );
+      await checkpointer.putWrites(config, [["a", 1]], "task");
     }
-    await checkpointer.deleteThread("one");
-    const left = (table: string) =>
-      database.prepare(`SELECT thread_id FROM ${table} ORDER BY 1`).pluck().all();
-    expect(left("checkpoints")).toEqual(["one%", "one%", "two", "two"]);
-    expect(left("writes")).toEqual(["one%", "one%", "two", "two"]);
-  });
+  }
+  await checkpointer.deleteThread("one");
+  const left = (table: string) => database.prepare(`SELECT thread_id FROM ${table} ORDER BY 1`).pluck().all();
+  expect(left("checkpoints")).toEqual(["one%", "one%", "two", "two"]);
+  expect(left("writes")).toEqual(["one%", "one%", "two", "two"]);
 });

@@ -323,21 +323,17 @@ describe("a connection throws", () => {
   });
 });
 
-describe("the modules of the connection", () => {
-  it("load no package before a database is opened: whoever reads runs does not pay for the agent", () => {
-    const source = join(import.meta.dirname, "../../src/storage/sqlite/migrations.ts");
-    const { metafile } = buildSync({
-      entryPoints: [source],
-      bundle: true,
-      write: false,
-      metafile: true,
-      platform: "node",
-      format: "esm",
-      packages: "external",
-    });
-    const imports = Object.values(metafile.outputs).flatMap((output) =>
-      output.imports.map(({ path }) => path),
-    );
-    expect([...new Set(imports.filter((path) => !path.startsWith("node:")))]).toEqual([]);
+it("the modules of the connection load no package before a database is opened: whoever reads runs does not pay for the agent", () => {
+  const source = join(import.meta.dirname, "../../src/storage/sqlite/migrations.ts");
+  const { metafile } = buildSync({
+    entryPoints: [source],
+    bundle: true,
+    write: false,
+    metafile: true,
+    platform: "node",
+    format: "esm",
+    packages: "external",
   });
+  const imports = Object.values(metafile.outputs).flatMap((output) => output.imports.map(({ path }) => path));
+  expect([...new Set(imports.filter((path) => !path.startsWith("node:")))]).toEqual([]);
 });

@@ -130,21 +130,18 @@ describe("after a power cut", () => {
   });
 });
 
-describe("a commit that is acknowledged", () => {
-  it("waits for the disk on every connection that is not told otherwise", () => {
-    const level = (database: ReturnType<typeof opened>) => database.pragma("synchronous", { simple: true });
-    const journal = (database: ReturnType<typeof opened>) =>
-      database.pragma("journal_mode", { simple: true });
-    const file = join(temporaryFolder(), "agent.db");
-    const [first, second] = [opened(file), opened(file)];
-    expect([level(first), level(second), journal(first)]).toEqual([2, 2, "wal"]);
-    const within = withoutWaiting(first, () => level(first));
-    expect([within, level(first), level(second)]).toEqual([1, 2, 2]);
-    expect(() =>
-      withoutWaiting(first, () => {
-        throw new Error("x");
-      }),
-    ).toThrow("x");
-    expect(level(first)).toBe(2);
-  });
+it("a commit that is acknowledged waits for the disk on every connection that is not told otherwise", () => {
+  const level = (database: ReturnType<typeof opened>) => database.pragma("synchronous", { simple: true });
+  const journal = (database: ReturnType<typeof opened>) => database.pragma("journal_mode", { simple: true });
+  const file = join(temporaryFolder(), "agent.db");
+  const [first, second] = [opened(file), opened(file)];
+  expect([level(first), level(second), journal(first)]).toEqual([2, 2, "wal"]);
+  const within = withoutWaiting(first, () => level(first));
+  expect([within, level(first), level(second)]).toEqual([1, 2, 2]);
+  expect(() =>
+    withoutWaiting(first, () => {
+      throw new Error("x");
+    }),
+  ).toThrow("x");
+  expect(level(first)).toBe(2);
 });

@@ -720,150 +720,138 @@ export function runRepositoryContract(
       });
     });
 
-    describe("a name", () => {
-      test("stands beside the task in every list, and only its principal changes it", async () => {
-        const { run } = await waiting();
-        const name = "潮 📟 <b>& the fix</b>";
-        expect(await runs.rename("you", run.id, "mine")).toBe(false);
-        expect(await runs.rename(ME, "run_none", name)).toBe(false);
-        expect(await runs.rename(ME, run.id, name)).toBe(true);
-        expect(await runs.read.run(ME, run.id)).toMatchObject({ task: "work", name });
-        expect(await runs.read.list(ME, 9)).toMatchObject([{ task: "work", name }]);
-        expect(await runs.read.summaries(ME, { text: "THE FIX" }, 9)).toMatchObject([{ task: "work", name }]);
-        expect(await runs.read.pending(ME, 9)).toMatchObject([{ task: name }]);
-        await runs.rename(ME, run.id, null);
-        expect(await runs.read.run(ME, run.id)).not.toHaveProperty("name");
-        expect(await runs.read.pending(ME, 9)).toMatchObject([{ task: "work" }]);
+    test("a name stands beside the task in every list, and only its principal changes it", async () => {
+      const { run } = await waiting();
+      const name = "潮 📟 <b>& the fix</b>";
+      expect(await runs.rename("you", run.id, "mine")).toBe(false);
+      expect(await runs.rename(ME, "run_none", name)).toBe(false);
+      expect(await runs.rename(ME, run.id, name)).toBe(true);
+      expect(await runs.read.run(ME, run.id)).toMatchObject({ task: "work", name });
+      expect(await runs.read.list(ME, 9)).toMatchObject([{ task: "work", name }]);
+      expect(await runs.read.summaries(ME, { text: "THE FIX" }, 9)).toMatchObject([{ task: "work", name }]);
+      expect(await runs.read.pending(ME, 9)).toMatchObject([{ task: name }]);
+      await runs.rename(ME, run.id, null);
+      expect(await runs.read.run(ME, run.id)).not.toHaveProperty("name");
+      expect(await runs.read.pending(ME, 9)).toMatchObject([{ task: "work" }]);
+    });
+
+    test("one run is deleted once it has ended and nobody works on it, and its thread with the last run", async () => {
+      const first = await begin(ME, { idempotencyKey: "k" });
+      const { lease } = await claim();
+      expect(await runs.disown(ME, first.id)).toBe(false);
+      await runs.cancel(ME, first.id, "enough", now);
+      expect(await runs.disown(ME, first.id)).toBe(false);
+      await runs.release(lease);
+      const second = await begin(ME, { threadId: first.threadId });
+      await runs.cancel(ME, second.id, "", now);
+      expect(await runs.disown("you", first.id)).toBe(false);
+      const remove = async (run: Run) => {
+        expect(await runs.disown(ME, run.id)).toBe(true);
+        expect(await runs.disown(ME, run.id)).toBe(false);
+        expect(await runs.read.run(ME, run.id)).toBeUndefined();
+        expect(await runs.read.recent(ME, run.id, { limit: 9 })).toBeUndefined();
+        return runs.prune({}, { checkpoints: undefined, now, signal: new AbortController().signal });
+      };
+      expect(await remove(first)).toMatchObject({ runs: 1, threads: 0 });
+      expect((await runs.read.list(ME, 9)).map(({ id }) => id)).toEqual([second.id]);
+      expect(await remove(second)).toMatchObject({ runs: 1, threads: 1 });
+      expect(
+        await runs.read.obstacle(ME, { task: "t", threadId: first.threadId }, { environment: "e" }),
+      ).toEqual({
+        kind: "thread_not_found",
+      });
+      expect(await runs.create(ME, { task: "work", idempotencyKey: "k" }, fresh())).toMatchObject({
+        kind: "created",
       });
     });
 
-    describe("one run", () => {
-      test("is deleted once it has ended and nobody works on it, and its thread with the last run", async () => {
-        const first = await begin(ME, { idempotencyKey: "k" });
-        const { lease } = await claim();
-        expect(await runs.disown(ME, first.id)).toBe(false);
-        await runs.cancel(ME, first.id, "enough", now);
-        expect(await runs.disown(ME, first.id)).toBe(false);
-        await runs.release(lease);
-        const second = await begin(ME, { threadId: first.threadId });
-        await runs.cancel(ME, second.id, "", now);
-        expect(await runs.disown("you", first.id)).toBe(false);
-        const remove = async (run: Run) => {
-          expect(await runs.disown(ME, run.id)).toBe(true);
-          expect(await runs.disown(ME, run.id)).toBe(false);
-          expect(await runs.read.run(ME, run.id)).toBeUndefined();
-          expect(await runs.read.recent(ME, run.id, { limit: 9 })).toBeUndefined();
-          return runs.prune({}, { checkpoints: undefined, now, signal: new AbortController().signal });
-        };
-        expect(await remove(first)).toMatchObject({ runs: 1, threads: 0 });
-        expect((await runs.read.list(ME, 9)).map(({ id }) => id)).toEqual([second.id]);
-        expect(await remove(second)).toMatchObject({ runs: 1, threads: 1 });
-        expect(
-          await runs.read.obstacle(ME, { task: "t", threadId: first.threadId }, { environment: "e" }),
-        ).toEqual({
-          kind: "thread_not_found",
-        });
-        expect(await runs.create(ME, { task: "work", idempotencyKey: "k" }, fresh())).toMatchObject({
-          kind: "created",
-        });
+    test("a message is stored once for a key, and refused when the run is over", async () => {
+      const run = await begin();
+      const message = { id: "m1", text: "hello", idempotencyKey: "k", now };
+      expect(await runs.send(ME, run.id, message)).toMatchObject({ kind: "sent" });
+      expect(await runs.send(ME, run.id, { ...message, id: "m2" })).toMatchObject({ kind: "repeated" });
+      expect(await runs.send(ME, run.id, { ...message, text: "other" })).toEqual({
+        kind: "conflict",
+        runId: run.id,
+      });
+      await runs.cancel(ME, run.id, "", now);
+      expect(await runs.send(ME, run.id, { id: "m3", text: "late", now })).toMatchObject({ kind: "ended" });
+      await begin(ME, { threadId: run.threadId });
+      expect(await work().nextInput((await claim()).lease)).toMatchObject({
+        told: [{ id: "m1", text: "hello" }],
       });
     });
 
-    describe("a message", () => {
-      test("is stored once for a key, and refused when the run is over", async () => {
-        const run = await begin();
-        const message = { id: "m1", text: "hello", idempotencyKey: "k", now };
-        expect(await runs.send(ME, run.id, message)).toMatchObject({ kind: "sent" });
-        expect(await runs.send(ME, run.id, { ...message, id: "m2" })).toMatchObject({ kind: "repeated" });
-        expect(await runs.send(ME, run.id, { ...message, text: "other" })).toEqual({
-          kind: "conflict",
-          runId: run.id,
-        });
-        await runs.cancel(ME, run.id, "", now);
-        expect(await runs.send(ME, run.id, { id: "m3", text: "late", now })).toMatchObject({ kind: "ended" });
-        await begin(ME, { threadId: run.threadId });
-        expect(await work().nextInput((await claim()).lease)).toMatchObject({
-          told: [{ id: "m1", text: "hello" }],
-        });
-      });
+    test("a model call that a client answers has its first reply, also when it is asked again", async () => {
+      const run = await begin();
+      const { lease } = await claim();
+      const request = { messages: [], maxTokens: 5 };
+      const { id, reply } = await work().askModel(lease, request, now);
+      expect(reply).toBeUndefined();
+      expect(await runs.read.modelCalls(ME, run.id)).toEqual([{ id, request }]);
+      expect(await work().awaitModel(lease, id, now)).toBeUndefined();
+      expect(await status(run)).toBe("input_required");
+      expect((await runs.read.picture(ME, run.id, 0, 9))?.modelCalls).toEqual([{ id, waiting: true }]);
+      expect(await runs.reply(run, id, REPLY, now)).toBe(true);
+      expect(await runs.reply(run, id, { kind: "declined", message: "no" }, now)).toBe(false);
+      expect(await runs.read.modelReply("you", run.id, id)).toBeUndefined();
+      expect(await runs.read.modelReply(ME, run.id, id)).toEqual(REPLY);
+      expect(await work().askModel(lease, request, now)).toEqual({ id, reply: REPLY });
+      expect(await status(run)).toBe("working");
     });
 
-    describe("a model call that a client answers", () => {
-      test("has its first reply, also when it is asked again", async () => {
-        const run = await begin();
-        const { lease } = await claim();
-        const request = { messages: [], maxTokens: 5 };
-        const { id, reply } = await work().askModel(lease, request, now);
-        expect(reply).toBeUndefined();
-        expect(await runs.read.modelCalls(ME, run.id)).toEqual([{ id, request }]);
-        expect(await work().awaitModel(lease, id, now)).toBeUndefined();
-        expect(await status(run)).toBe("input_required");
-        expect((await runs.read.picture(ME, run.id, 0, 9))?.modelCalls).toEqual([{ id, waiting: true }]);
-        expect(await runs.reply(run, id, REPLY, now)).toBe(true);
-        expect(await runs.reply(run, id, { kind: "declined", message: "no" }, now)).toBe(false);
-        expect(await runs.read.modelReply("you", run.id, id)).toBeUndefined();
-        expect(await runs.read.modelReply(ME, run.id, id)).toEqual(REPLY);
-        expect(await work().askModel(lease, request, now)).toEqual({ id, reply: REPLY });
-        expect(await status(run)).toBe("working");
-      });
+    test("changes are told after they are stored, here and on other servers", async () => {
+      const told: string[] = [];
+      let elsewhere = 0;
+      const listener = {
+        changed: (runId: string, fromOutside: boolean) => void told.push(`${runId} ${fromOutside}`),
+        changedElsewhere: () => void (elsewhere += 1),
+        failed: (error: unknown) => void told.push(String(error)),
+      };
+      const other = await data.connect();
+      let foreign = 0;
+      const watching = [
+        runs.watch(listener, 5),
+        other.watch(
+          { ...listener, changed: () => void (foreign += 1), changedElsewhere: () => void (foreign += 1) },
+          5,
+        ),
+      ];
+      onTestFinished(() => watching.forEach((one) => one.close()));
+      const run = await begin();
+      expect(told).toEqual([`${run.id} true`]);
+      await expect.poll(() => foreign).toBeGreaterThan(0);
+      const { lease } = await claim();
+      await work().record(lease, entryOf({ kind: "warning", agent: [], message: "w" }), now);
+      expect(told.at(-1)).toBe(`${run.id} false`);
+      // Some look once when they begin.
+      expect(elsewhere).toBeLessThanOrEqual(1);
+      watching.forEach((one) => one.close());
+      await runs.cancel(ME, run.id, "", now);
+      expect(told.at(-1)).toBe(`${run.id} false`);
     });
 
-    describe("changes", () => {
-      test("are told after they are stored, here and on other servers", async () => {
-        const told: string[] = [];
-        let elsewhere = 0;
-        const listener = {
-          changed: (runId: string, fromOutside: boolean) => void told.push(`${runId} ${fromOutside}`),
-          changedElsewhere: () => void (elsewhere += 1),
-          failed: (error: unknown) => void told.push(String(error)),
-        };
-        const other = await data.connect();
-        let foreign = 0;
-        const watching = [
-          runs.watch(listener, 5),
-          other.watch(
-            { ...listener, changed: () => void (foreign += 1), changedElsewhere: () => void (foreign += 1) },
-            5,
-          ),
-        ];
-        onTestFinished(() => watching.forEach((one) => one.close()));
-        const run = await begin();
-        expect(told).toEqual([`${run.id} true`]);
-        await expect.poll(() => foreign).toBeGreaterThan(0);
-        const { lease } = await claim();
-        await work().record(lease, entryOf({ kind: "warning", agent: [], message: "w" }), now);
-        expect(told.at(-1)).toBe(`${run.id} false`);
-        // Some look once when they begin.
-        expect(elsewhere).toBeLessThanOrEqual(1);
-        watching.forEach((one) => one.close());
-        await runs.cancel(ME, run.id, "", now);
-        expect(told.at(-1)).toBe(`${run.id} false`);
+    test("what is over is forgotten when it is old enough, and nothing else", async () => {
+      const old = await begin();
+      await runs.cancel(ME, old.id, "", now);
+      now += 2 * DAY;
+      const recent = await begin();
+      await runs.cancel(ME, recent.id, "", now);
+      const open = await begin();
+      const retention = { maxAgeMs: DAY };
+      expect(await runs.planPrune(retention, undefined, now)).toMatchObject({ runs: 1, unfinished: 1 });
+      const report = await runs.prune(retention, {
+        checkpoints: undefined,
+        now,
+        signal: new AbortController().signal,
       });
-    });
-
-    describe("what is over", () => {
-      test("is forgotten when it is old enough, and nothing else", async () => {
-        const old = await begin();
-        await runs.cancel(ME, old.id, "", now);
-        now += 2 * DAY;
-        const recent = await begin();
-        await runs.cancel(ME, recent.id, "", now);
-        const open = await begin();
-        const retention = { maxAgeMs: DAY };
-        expect(await runs.planPrune(retention, undefined, now)).toMatchObject({ runs: 1, unfinished: 1 });
-        const report = await runs.prune(retention, {
-          checkpoints: undefined,
-          now,
-          signal: new AbortController().signal,
-        });
-        expect(report).toMatchObject({ runs: 1, threads: 1 });
-        expect((await runs.read.list(ME, 9)).map(({ id }) => id)).toEqual([open.id, recent.id]);
-        expect(await runs.statistics()).toMatchObject({
-          runs: { working: 1, cancelled: 1 },
-          pendingApprovals: 0,
-        });
-        await runs.assertWritable();
+      expect(report).toMatchObject({ runs: 1, threads: 1 });
+      expect((await runs.read.list(ME, 9)).map(({ id }) => id)).toEqual([open.id, recent.id]);
+      expect(await runs.statistics()).toMatchObject({
+        runs: { working: 1, cancelled: 1 },
+        pendingApprovals: 0,
       });
+      await runs.assertWritable();
     });
   });
 }

@@ -216,17 +216,15 @@ describe("a search in any script", () => {
   });
 });
 
-describe("the text of a query", () => {
-  it("may be anything", async () => {
-    const store = await storeOf({ "/x.md": 'a AND b OR "c" 🚀 é', "/y.md": "*" });
-    await fc.assert(
-      fc.asyncProperty(fc.oneof(fc.string({ unit: "binary" }), fc.string()), async (query) => {
-        const hits = await store.searchText(MEMORIES, query, 5);
-        expect(hits.length).toBeLessThanOrEqual(2);
-      }),
-      attempts(300),
-    );
-  });
+it("the text of a query may be anything", async () => {
+  const store = await storeOf({ "/x.md": 'a AND b OR "c" 🚀 é', "/y.md": "*" });
+  await fc.assert(
+    fc.asyncProperty(fc.oneof(fc.string({ unit: "binary" }), fc.string()), async (query) => {
+      const hits = await store.searchText(MEMORIES, query, 5);
+      expect(hits.length).toBeLessThanOrEqual(2);
+    }),
+    attempts(300),
+  );
 });
 
 describe("the snippet", () => {

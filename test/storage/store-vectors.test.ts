@@ -170,50 +170,48 @@ async function paged<T>(
   }
 }
 
-describe("the same operations", () => {
-  it("have the same answers as in LangGraph's store in memory", async () => {
-    await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
-        const memory = new InMemoryStore({ index: index() });
-        const store = createStore(opened(), { index: index() });
-        for (const one of steps) {
-          if (one.kind === "put") {
-            // LangGraph's keeps vectors of fields that are there no more: a new item has none.
-            await memory.delete(one.namespace, one.key);
-            await memory.put(one.namespace, one.key, one.value);
-            await store.put(one.namespace, one.key, one.value);
-          } else if (one.kind === "delete") {
-            await memory.delete(one.namespace, one.key);
-            await store.delete(one.namespace, one.key);
-          } else if (one.kind === "get") {
-            const expected = await memory.get(one.namespace, one.key);
-            expect((await store.get(one.namespace, one.key))?.value).toEqual(expected?.value);
-          } else if (one.kind === "search") {
-            const options = given({ filter: one.filter, query: one.query, limit: 1000 });
-            const found = await store.search(one.namespace, options);
-            expect(plain(found)).toEqual(plain(await memory.search(one.namespace, options)));
-            const pages = await paged(one.limit, (page) =>
-              store.search(one.namespace, { ...options, ...page }),
-            );
-            expect(pages).toEqual(found);
-            const scores = found.map(({ score }) => score ?? -1);
-            expect(scores).toEqual(scores.toSorted((a, b) => b - a));
-          } else {
-            // LangGraph's lists namespaces that are empty again, too.
-            const live = new Set(
-              (await memory.search([], { limit: 1000 })).map((item) => item.namespace.join("/")),
-            );
-            const ends = given({ prefix: one.prefix, suffix: one.suffix });
-            const listed = await memory.listNamespaces(ends);
-            const expected = listed.map((path) => path.join("/")).filter((path) => live.has(path));
-            const cut = expected.map((path) => path.split("/").slice(0, one.maxDepth).join("/"));
-            const options = { ...ends, ...given({ maxDepth: one.maxDepth }) };
-            const own = await paged(one.limit, (page) => store.listNamespaces({ ...options, ...page }));
-            expect(own.map((path) => path.join("/")).toSorted()).toEqual([...new Set(cut)].toSorted());
-          }
+it("the same operations have the same answers as in LangGraph's store in memory", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
+      const memory = new InMemoryStore({ index: index() });
+      const store = createStore(opened(), { index: index() });
+      for (const one of steps) {
+        if (one.kind === "put") {
+          // LangGraph's keeps vectors of fields that are there no more: a new item has none.
+          await memory.delete(one.namespace, one.key);
+          await memory.put(one.namespace, one.key, one.value);
+          await store.put(one.namespace, one.key, one.value);
+        } else if (one.kind === "delete") {
+          await memory.delete(one.namespace, one.key);
+          await store.delete(one.namespace, one.key);
+        } else if (one.kind === "get") {
+          const expected = await memory.get(one.namespace, one.key);
+          expect((await store.get(one.namespace, one.key))?.value).toEqual(expected?.value);
+        } else if (one.kind === "search") {
+          const options = given({ filter: one.filter, query: one.query, limit: 1000 });
+          const found = await store.search(one.namespace, options);
+          expect(plain(found)).toEqual(plain(await memory.search(one.namespace, options)));
+          const pages = await paged(one.limit, (page) =>
+            store.search(one.namespace, { ...options, ...page }),
+          );
+          expect(pages).toEqual(found);
+          const scores = found.map(({ score }) => score ?? -1);
+          expect(scores).toEqual(scores.toSorted((a, b) => b - a));
+        } else {
+          // LangGraph's lists namespaces that are empty again, too.
+          const live = new Set(
+            (await memory.search([], { limit: 1000 })).map((item) => item.namespace.join("/")),
+          );
+          const ends = given({ prefix: one.prefix, suffix: one.suffix });
+          const listed = await memory.listNamespaces(ends);
+          const expected = listed.map((path) => path.join("/")).filter((path) => live.has(path));
+          const cut = expected.map((path) => path.split("/").slice(0, one.maxDepth).join("/"));
+          const options = { ...ends, ...given({ maxDepth: one.maxDepth }) };
+          const own = await paged(one.limit, (page) => store.listNamespaces({ ...options, ...page }));
+          expect(own.map((path) => path.join("/")).toSorted()).toEqual([...new Set(cut)].toSorted());
         }
-      }),
-      attempts(60),
-    );
-  });
+      }
+    }),
+    attempts(60),
+  );
 });

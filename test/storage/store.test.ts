@@ -118,19 +118,17 @@ describe("namespaces of any text", () => {
   });
 });
 
-describe("putIf", () => {
-  it("holds between connections", async () => {
-    const path = join(temporaryFolder(), "agent.db");
-    const stores = [createStore(opened(path)), createStore(opened(path))];
-    await stores[0]?.put(["a"], "count", { n: 0 });
-    const increment = async (store: SqliteStore): Promise<void> => {
-      for (;;) {
-        const item = await store.getVersioned(["a"], "count");
-        const next = { n: Number(item?.value["n"]) + 1 };
-        if ((await store.putIf(["a"], "count", next, item?.version ?? null)) !== undefined) return;
-      }
-    };
-    await Promise.all(Array.from({ length: 20 }, (_, index) => increment(stores[index % 2]!)));
-    expect((await stores[1]?.get(["a"], "count"))?.value).toEqual({ n: 20 });
-  });
+it("putIf compares between connections", async () => {
+  const path = join(temporaryFolder(), "agent.db");
+  const stores = [createStore(opened(path)), createStore(opened(path))];
+  await stores[0]?.put(["a"], "count", { n: 0 });
+  const increment = async (store: SqliteStore): Promise<void> => {
+    for (;;) {
+      const item = await store.getVersioned(["a"], "count");
+      const next = { n: Number(item?.value["n"]) + 1 };
+      if ((await store.putIf(["a"], "count", next, item?.version ?? null)) !== undefined) return;
+    }
+  };
+  await Promise.all(Array.from({ length: 20 }, (_, index) => increment(stores[index % 2]!)));
+  expect((await stores[1]?.get(["a"], "count"))?.value).toEqual({ n: 20 });
 });

@@ -146,20 +146,18 @@ test.each<[name: string, args: Record<string, unknown>, problem: string]>([
   expect(message(name, args)).toContain(problem);
 });
 
-describe("parametersOf", () => {
-  test("what has a default is optional, and aliases do not show", () => {
-    const schema = parametersOf(tool("read_file"));
-    expect(schema).toMatchObject({
-      type: "object",
-      required: ["file_path"],
-      properties: { offset: { type: "integer" }, limit: { type: "integer", default: 2000 } },
-    });
-    expect(Object.keys(schema["properties"] as object)).toEqual(["file_path", "offset", "limit", "piece"]);
-    // What tells a model nothing is checked all the same.
-    expect(JSON.stringify(schema)).not.toMatch(
-      /9007199254740991|minLength|minimum|"default":(0|false)|additionalProperties/,
-    );
-    expect(parseArguments(tool("read_file"), { file_path: "/a", limit: 0 }).ok).toBe(false);
-    expect(parseArguments(tool("read_file"), { file_path: "/a", other: 1 }).ok).toBe(false);
+test("parametersOf: what has a default is optional, and aliases do not show", () => {
+  const schema = parametersOf(tool("read_file"));
+  expect(schema).toMatchObject({
+    type: "object",
+    required: ["file_path"],
+    properties: { offset: { type: "integer" }, limit: { type: "integer", default: 2000 } },
   });
+  expect(Object.keys(schema["properties"] as object)).toEqual(["file_path", "offset", "limit", "piece"]);
+  // What tells a model nothing is checked all the same.
+  expect(JSON.stringify(schema)).not.toMatch(
+    /9007199254740991|minLength|minimum|"default":(0|false)|additionalProperties/,
+  );
+  expect(parseArguments(tool("read_file"), { file_path: "/a", limit: 0 }).ok).toBe(false);
+  expect(parseArguments(tool("read_file"), { file_path: "/a", other: 1 }).ok).toBe(false);
 });

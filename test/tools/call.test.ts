@@ -71,19 +71,17 @@ describe("cancellation", () => {
   });
 });
 
-describe("real paths", () => {
-  test("a relative path stays relative, for the backend to place", async () => {
-    const asked: string[] = [];
-    const backend = foreignBackend({
-      capabilities: { paths: "real" },
-      ls: (path) => {
-        asked.push(path);
-        return { files: [] };
-      },
-    });
-    await harness(backend).call("ls", { path: "src//x" });
-    await harness(backend).call("ls", { path: "/abs/x" });
-    await harness(backend).call("ls", {});
-    expect(asked).toEqual(["src/x", "/abs/x", "."]);
+test("with real paths a relative path stays relative, for the backend to place", async () => {
+  const asked: string[] = [];
+  const backend = foreignBackend({
+    capabilities: { paths: "real" },
+    ls: (path) => {
+      asked.push(path);
+      return { files: [] };
+    },
   });
+  await harness(backend).call("ls", { path: "src//x" });
+  await harness(backend).call("ls", { path: "/abs/x" });
+  await harness(backend).call("ls", {});
+  expect(asked).toEqual(["src/x", "/abs/x", "."]);
 });

@@ -18,31 +18,6 @@ describe.each(BACKENDS)("edit_file over $name", ({ open }) => {
     expect(await tools.contentOf("/a.md")).toBe("$& $1 $$ \\n {x} %s abc $1");
   });
 
-  test("replaces all, counted in the original", async () => {
-    const tools = harness(await open({ "/a.md": "aaaaa" }));
-    expect(await tools.text("edit_file", edit("/a.md", "aa", "aaaa", true))).toBe(
-      "Successfully replaced 2 occurrence(s) in '/a.md'",
-    );
-    expect(await tools.contentOf("/a.md")).toBe("aaaaaaaaa");
-  });
-
-  test("text with LF fits a file with CRLF, which keeps its line ends", async () => {
-    const tools = harness(await open({ "/a.md": "\ufeffone\r\ntwo\r\n" }));
-    await tools.text("edit_file", edit("/a.md", "one\ntwo", "1\n2"));
-    expect(await tools.contentOf("/a.md")).toBe("\ufeff1\r\n2\r\n");
-  });
-
-  test("an empty old string sets the content of an empty file", async () => {
-    const tools = harness(await open({ "/a.md": "", "/b.md": "x" }));
-    expect(await tools.text("edit_file", edit("/a.md", "", "new"))).toBe(
-      "Successfully replaced 1 occurrence(s) in '/a.md'",
-    );
-    expect(await tools.contentOf("/a.md")).toBe("new");
-    expect(await tools.text("edit_file", edit("/b.md", "", "new"))).toBe(
-      "Error: oldString cannot be empty when file has content",
-    );
-  });
-
   test.each([
     ["/a.md", "zz", "y", `String not found in file: 'zz'. ${ON_MISS}`, "no_match"],
     [

@@ -57,15 +57,13 @@ describe("rounds of a goal", () => {
   });
 });
 
-describe("evidence", () => {
-  it.each([
-    ["There is no file /report.md.", "The file /report.md is missing: there is none.", true],
-    ["3 of 5 tests fail", "2 of 5 tests fail", false],
-    ["The table has no owners", "Sources of all numbers are absent", false],
-    ["", "", true],
-    ["", "no file", false],
-  ])("%j and %j state the same: %j", (one, other, isSame) => {
-    expect(saysTheSame(one, other)).toBe(isSame);
-    expect(saysTheSame(other, one)).toBe(isSame);
-  });
+it.each([
+  ["There is no file /report.md.", "The file /report.md is missing: there is none.", true],
+  ["3 of 5 tests fail", "2 of 5 tests fail", false],
+  ["The table has no owners", "Sources of all numbers are absent", false],
+  ["", "", true],
+  ["", "no file", false],
+])("evidence %j and %j state the same: %j", (one, other, isSame) => {
+  expect(saysTheSame(one, other)).toBe(isSame);
+  expect(saysTheSame(other, one)).toBe(isSame);
 });

@@ -9,17 +9,9 @@ import { currentRun } from "../../../src/agent/budget/limits.ts";
 import { inboxMessage } from "../../../src/agent/messages/messages.ts";
 import { withDeadline, addSpent, Meter } from "../../../src/agent/budget/meter.ts";
 import { handSetTime } from "../../support/hand-set-time.ts";
-import {
-  collect,
-  paused,
-  toolMessages,
-  graphOf,
-  resumeAgentInput,
-  withInternals,
-} from "../../support/run-agent.ts";
+import { collect, paused, toolMessages, graphOf, withInternals } from "../../support/run-agent.ts";
 import { scriptedModel, type ScriptedReplyFunction } from "../../support/scripted-model.ts";
 
-const listing: ScriptedReplyFunction = () => ({ toolCalls: [{ name: "ls", args: {} }] });
 const HOUR = 3_600_000;
 const go = { kind: "task", task: "go" } as const;
 
@@ -34,16 +26,6 @@ const stopOf = async (reply: ScriptedReplyFunction, params: DeepAgentParams) => 
 };
 
 describe("a run ends in order, with a stable reason,", () => {
-  it("at its limit of tokens", async () => {
-    const { last, calls } = await stopOf(listing, { limits: { tokens: 40 } }); // 15 a call
-    expect(last).toMatchObject({
-      kind: "finished",
-      stopReason: "max_tokens",
-      answer: expect.stringContaining("40 tokens"),
-    });
-    expect(calls).toBe(3);
-  });
-
   it("at its limit of money, by the price of the model that answered", async () => {
     const prices = { script: { input: 1_000_000, output: 0, cachedInput: 0 } };
     const reply: ScriptedReplyFunction = (request) => ({
@@ -73,15 +55,6 @@ describe("a run ends in order, with a stable reason,", () => {
     expect(results[3]?.text).toBe("Error: ls was not run: the limit of tool calls for this run is reached.");
   });
 
-  it("not when exactly its limit of tool calls was used", async () => {
-    const reply: ScriptedReplyFunction = (request) =>
-      request.call < 2 ? listing(request) : { text: "done" };
-    expect((await stopOf(reply, { limits: { toolCalls: 2 } })).last).toEqual({
-      kind: "finished",
-      answer: "done",
-    });
-  });
-
   it("when its time is over, also in the middle of a model call", async () => {
     const { last } = await stopOf(() => ({ delayMs: 60_000 }), { limits: { wallTimeMs: 30 } });
     expect(last).toMatchObject({ kind: "finished", stopReason: "max_wall_time" });
@@ -101,34 +74,32 @@ describe("a run ends in order, with a stable reason,", () => {
   });
 });
 
-describe("one tool call", () => {
-  it("is stopped when its time is over, and the run goes on", async () => {
-    const stuck = tool(() => new Promise<string>(() => undefined), {
-      name: "stuck",
-      description: "s",
-      schema: z.object({}),
-    });
-    const reply: ScriptedReplyFunction = ({ call }) =>
-      call === 0
-        ? {
-            toolCalls: [
-              { name: "stuck", args: {} },
-              { name: "ls", args: {} },
-            ],
-          }
-        : { text: "end" };
-    const time = handSetTime();
-    const { agent } = agentOf(reply, { tools: [stuck], limits: { toolTimeoutMs: HOUR } });
-    const events = await collect(agent, go, {}, (told) => {
-      if (told.at(-1)?.kind === "tool_finished") time.pass(HOUR);
-    });
-    expect(events.at(-1)).toEqual({ kind: "finished", answer: "end" });
-    const results = await toolMessages(agent);
-    expect(results.map(({ text }) => text)).toEqual([
-      "Error: stuck did not finish in the time for one call and was stopped.",
-      "No files found in /",
-    ]);
+it("one tool call is stopped when its time is over, and the run goes on", async () => {
+  const stuck = tool(() => new Promise<string>(() => undefined), {
+    name: "stuck",
+    description: "s",
+    schema: z.object({}),
   });
+  const reply: ScriptedReplyFunction = ({ call }) =>
+    call === 0
+      ? {
+          toolCalls: [
+            { name: "stuck", args: {} },
+            { name: "ls", args: {} },
+          ],
+        }
+      : { text: "end" };
+  const time = handSetTime();
+  const { agent } = agentOf(reply, { tools: [stuck], limits: { toolTimeoutMs: HOUR } });
+  const events = await collect(agent, go, {}, (told) => {
+    if (told.at(-1)?.kind === "tool_finished") time.pass(HOUR);
+  });
+  expect(events.at(-1)).toEqual({ kind: "finished", answer: "end" });
+  const results = await toolMessages(agent);
+  expect(results.map(({ text }) => text)).toEqual([
+    "Error: stuck did not finish in the time for one call and was stopped.",
+    "No files found in /",
+  ]);
 });
 
 describe("limits and subagents", () => {
@@ -142,15 +113,6 @@ describe("limits and subagents", () => {
     }
     return isMain ? { text: "end" } : { text: "so far", toolCalls: [{ name: "ls", args: {} }] };
   };
-
-  it("a subagent at its limit is a failed call, with what it said", async () => {
-    const { last, results } = await stopOf(delegating, { limits: { maxIterations: 2 } });
-    expect(last).toEqual({ kind: "finished", answer: "end" });
-    expect(results[0]?.status).toBe("error");
-    expect(results[0]?.text).toBe(
-      "Error: subagent 'general-purpose' failed: Stopped: the limit of 2 model calls for one subagent is reached.\n\nReport:\nso far",
-    );
-  });
 
   it("a subagent may have limits of its own", async () => {
     const worker = { name: "general-purpose", description: "d", systemPrompt: "p" };
@@ -167,37 +129,6 @@ describe("limits and subagents", () => {
     const { last, calls } = await stopOf(delegating, { limits: { tokens: 50 } });
     expect(last).toMatchObject({ stopReason: "max_tokens" });
     expect(calls).toBe(4); // 15 of the main agent, 45 of the subagent
-  });
-
-  it("what a subagent used counts after a restart too", async () => {
-    const checkpointer = new MemorySaver();
-    const reply: ScriptedReplyFunction = ({ tools, messages }) => {
-      if (!tools.includes("task")) return { text: "report", usage: { inputTokens: 100, outputTokens: 0 } };
-      const results = messages.filter((message) => ToolMessage.isInstance(message)).length;
-      if (results === 0)
-        return {
-          toolCalls: [
-            { id: "t", name: "task", args: { description: "d", subagent_type: "general-purpose" } },
-          ],
-        };
-      return { toolCalls: [{ name: "write_file", args: { file_path: `/${results}`, content: "" } }] };
-    };
-    const make = () =>
-      buildAgent({
-        checkpointer,
-        model: scriptedModel(reply),
-        limits: { tokens: 150 },
-        interruptOn: { write_file: true },
-      });
-    let events = await collect(make(), go);
-    for (let turn = 0; turn < 3; turn += 1) {
-      const [open] = paused(events);
-      events = await collect(
-        make(),
-        resumeAgentInput({ [open?.id ?? ""]: { decisions: [{ type: "approve" }] } }),
-      );
-    }
-    expect(events.at(-1)).toMatchObject({ stopReason: "max_tokens" }); // 100 + 4 × 15
   });
 });
 

@@ -4,7 +4,7 @@ import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
 import { type AgentEvent, buildAgent } from "../../../src/agent/agent.ts";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
-import { collect, paused, toolMessages, resumeAgentInput } from "../../support/run-agent.ts";
+import { collect, toolMessages } from "../../support/run-agent.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 
 const kinds = (events: AgentEvent[]): string[] => events.map(({ kind }) => kind);
@@ -95,56 +95,6 @@ describe("a deep agent", () => {
       ...["four", "one", "three", "two"].map((task) => `subagent_started ${task}`),
     ]);
     expect(told.indexOf("subagent_queued four")).toBeLessThan(told.indexOf("subagent_started four"));
-  });
-
-  it("asks before a gated call, keeps finished siblings, and takes partial answers by id", async () => {
-    const ran: string[] = [];
-    const model = scriptedModel(({ messages, tools }) => {
-      if (messages.some((message) => ToolMessage.isInstance(message))) return { text: "end" };
-      ran.push(tools.includes("task") ? "main" : "sub");
-      return {
-        toolCalls: [
-          { name: "write_file", args: { file_path: "/x.md", content: "x" } },
-          { name: "ls", args: {} },
-          { name: "write_file", args: { file_path: "/y.md", content: "y" } },
-          ...(tools.includes("task")
-            ? [{ name: "task", args: { description: "d", subagent_type: "general-purpose" } }]
-            : []),
-        ],
-      };
-    });
-    const agent = buildAgent({ checkpointer: new MemorySaver(), model, interruptOn: { write_file: true } });
-    const first = await collect(agent, { kind: "task", task: "go" });
-    const asked = paused(first);
-    expect(asked).toHaveLength(4);
-    expect(first.filter(({ kind }) => kind === "approval_requested")).toHaveLength(4);
-    const byPath = new Map(
-      asked.map(({ id, request }) => [
-        `${(request.agent ?? []).length}${String(request.actionRequests[0]?.args["file_path"])}`,
-        id,
-      ]),
-    );
-    const answer = (key: string, type: "approve" | "reject") => ({
-      [byPath.get(key) ?? ""]: { decisions: [{ type }] },
-    });
-    const second = await collect(
-      agent,
-      resumeAgentInput({ ...answer("0/x.md", "approve"), ...answer("1/y.md", "reject") }),
-    );
-    expect(
-      paused(second)
-        .map(({ id }) => id)
-        .sort(),
-    ).toEqual([byPath.get("0/y.md"), byPath.get("1/x.md")].sort());
-    const third = await collect(
-      agent,
-      resumeAgentInput({ ...answer("0/y.md", "reject"), ...answer("1/x.md", "approve") }),
-    );
-    expect(third.at(-1)).toMatchObject({ kind: "finished", answer: "end" });
-    expect(ran).toEqual(["main", "sub"]);
-    const state = await agent.snapshot("t1");
-    expect(Object.keys(state.files)).toEqual(["/x.md"]);
-    expect(await toolMessages(agent)).toHaveLength(4);
   });
 
   it("does not add a task twice when it is handed over again", async () => {

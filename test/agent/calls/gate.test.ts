@@ -113,24 +113,20 @@ describe("a rejection", () => {
   });
 });
 
-describe("calls", () => {
-  it("wait in the order they were made in, at any depth", async () => {
-    const ids = Array.from({ length: 8 }, (_, i) => `call_${i}`);
-    const agent = agentWith({ subagents: [{ name: "worker", description: "d", systemPrompt: "p" }] });
-    const calls = [
-      task(
-        "t",
-        ids.map((id) => call(`inner_${id}`)),
-      ),
-      ...ids.map((id) => call(id)),
-    ];
-    const waiting = paused(await go(agent, calls)).map(
-      ({ request }) => request.actionRequests[0]?.toolCallId,
-    );
-    const own = waiting.filter((id) => id?.startsWith("call_"));
-    expect(own).toEqual(ids);
-    expect(waiting.filter((id) => !own.includes(id))).toEqual(ids.map((id) => `inner_${id}`));
-  });
+it("calls wait in the order they were made in, at any depth", async () => {
+  const ids = Array.from({ length: 8 }, (_, i) => `call_${i}`);
+  const agent = agentWith({ subagents: [{ name: "worker", description: "d", systemPrompt: "p" }] });
+  const calls = [
+    task(
+      "t",
+      ids.map((id) => call(`inner_${id}`)),
+    ),
+    ...ids.map((id) => call(id)),
+  ];
+  const waiting = paused(await go(agent, calls)).map(({ request }) => request.actionRequests[0]?.toolCallId);
+  const own = waiting.filter((id) => id?.startsWith("call_"));
+  expect(own).toEqual(ids);
+  expect(waiting.filter((id) => !own.includes(id))).toEqual(ids.map((id) => `inner_${id}`));
 });
 
 describe("a call", () => {

@@ -141,32 +141,30 @@ describe("summarization", () => {
   });
 });
 
-describe("memory", () => {
-  it("is in the prompt, and what the agent saved is in the next thread's", async () => {
-    const model = scriptedModel(({ messages, call }) => {
-      if (call === 0) {
-        return {
-          toolCalls: [
-            { name: "write_file", args: { file_path: "/memories/AGENTS.md", content: "Uses tabs $& {x}." } },
-          ],
-        };
-      }
-      return { text: messages[0]?.text.includes("Uses tabs $& {x}.") ? "known" : "unknown" };
-    });
-    const agent = buildAgent({
-      checkpointer: new MemorySaver(),
-      model,
-      store: new InMemoryStore(),
-      memory: ["/memories/AGENTS.md"],
-      backend: new CompositeBackend(StateBackend, { "/memories/": (runtime) => new StoreBackend(runtime) }),
-    });
-    const first = await collect(agent, { kind: "task", task: "remember" });
-    expect(first.at(-1)).toMatchObject({ answer: "unknown" });
-    const second = await collect(agent, { kind: "task", task: "again" }, { threadId: "t2", runId: "run_2" });
-    expect(second.at(-1)).toMatchObject({ answer: "known" });
-    const third = await collect(agent, { kind: "task", task: "more" }, { runId: "run_3" });
-    expect(third.at(-1)).toMatchObject({ answer: "known" });
+it("memory is in the prompt, and what the agent saved is in the next thread's", async () => {
+  const model = scriptedModel(({ messages, call }) => {
+    if (call === 0) {
+      return {
+        toolCalls: [
+          { name: "write_file", args: { file_path: "/memories/AGENTS.md", content: "Uses tabs $& {x}." } },
+        ],
+      };
+    }
+    return { text: messages[0]?.text.includes("Uses tabs $& {x}.") ? "known" : "unknown" };
   });
+  const agent = buildAgent({
+    checkpointer: new MemorySaver(),
+    model,
+    store: new InMemoryStore(),
+    memory: ["/memories/AGENTS.md"],
+    backend: new CompositeBackend(StateBackend, { "/memories/": (runtime) => new StoreBackend(runtime) }),
+  });
+  const first = await collect(agent, { kind: "task", task: "remember" });
+  expect(first.at(-1)).toMatchObject({ answer: "unknown" });
+  const second = await collect(agent, { kind: "task", task: "again" }, { threadId: "t2", runId: "run_2" });
+  expect(second.at(-1)).toMatchObject({ answer: "known" });
+  const third = await collect(agent, { kind: "task", task: "more" }, { runId: "run_3" });
+  expect(third.at(-1)).toMatchObject({ answer: "known" });
 });
 
 describe("skills", () => {
@@ -224,11 +222,9 @@ describe("skills", () => {
   });
 });
 
-describe("prompt caching", () => {
-  it("leaves requests of other providers as they are", async () => {
-    const model = scriptedModel(() => ({ text: "end" }));
-    const agent = buildAgent({ checkpointer: new MemorySaver(), model });
-    await collect(agent, { kind: "task", task: "go" });
-    expect(typeof model.requests[0]?.messages[0]?.content).toBe("string");
-  });
+it("prompt caching leaves requests of other providers as they are", async () => {
+  const model = scriptedModel(() => ({ text: "end" }));
+  const agent = buildAgent({ checkpointer: new MemorySaver(), model });
+  await collect(agent, { kind: "task", task: "go" });
+  expect(typeof model.requests[0]?.messages[0]?.content).toBe("string");
 });

@@ -25,13 +25,11 @@ const broken: ScriptedReplyFunction = () => {
 };
 const go = { kind: "task", task: "go" } as const;
 
-describe("LangChain's ready middleware", () => {
-  it("falls back to another model", async () => {
-    const spare = scriptedModel(listing(1));
-    const { agent } = agentWith(broken, { middleware: [modelFallbackMiddleware(spare)] });
-    expect((await collect(agent, go)).at(-1)).toMatchObject({ kind: "finished", answer: "end" });
-    expect(spare.requests[0]?.tools).toContain("task");
-  });
+it("LangChain's ready middleware falls back to another model", async () => {
+  const spare = scriptedModel(listing(1));
+  const { agent } = agentWith(broken, { middleware: [modelFallbackMiddleware(spare)] });
+  expect((await collect(agent, go)).at(-1)).toMatchObject({ kind: "finished", answer: "end" });
+  expect(spare.requests[0]?.tools).toContain("task");
 });
 
 describe("middleware made with LangChain", () => {
@@ -79,42 +77,40 @@ describe("middleware made with LangChain", () => {
   });
 });
 
-describe("a run's context", () => {
-  it("is checked, and reaches tools, backend factories and subagents", async () => {
-    const seen: unknown[] = [];
-    const whoami = tool(
-      (_args, runtime: ToolRuntime<unknown, { user: string }>) =>
-        `user ${runtime.context.user} in ${runtime.toolCallId}`,
-      {
-        name: "whoami",
-        description: "tells the user",
-        schema: z.object({}),
-      },
-    );
-    const agent = createDeepAgent({
-      contextSchema: z.object({ user: z.string() }),
-      model: scriptedModel(({ tools, messages }) => {
-        if (messages.some((message) => ToolMessage.isInstance(message)))
-          return { text: messages.at(-1)?.text ?? "" };
-        if (!tools.includes("task")) return { toolCalls: [{ id: "inner", name: "whoami", args: {} }] };
-        return {
-          toolCalls: [{ name: "task", args: { description: "d", subagent_type: "general-purpose" } }],
-        };
-      }),
-      tools: [whoami],
-      backend: (runtime) => {
-        seen.push(runtime.context);
-        return new StateBackend(runtime);
-      },
-    });
-    const { messages } = await agent.invoke(
-      { messages: [new HumanMessage("go")] },
-      { context: { user: "jane" } },
-    );
-    expect(messages?.at(-1)?.text).toBe("user jane in inner");
-    expect(new Set(seen.map((context) => JSON.stringify(context)))).toEqual(new Set(['{"user":"jane"}']));
-    await expect(
-      agent.invoke({ messages: [new HumanMessage("go")] }, { context: { user: 7 } as never }),
-    ).rejects.toThrow(/user/);
+it("a run's context is checked, and reaches tools, backend factories and subagents", async () => {
+  const seen: unknown[] = [];
+  const whoami = tool(
+    (_args, runtime: ToolRuntime<unknown, { user: string }>) =>
+      `user ${runtime.context.user} in ${runtime.toolCallId}`,
+    {
+      name: "whoami",
+      description: "tells the user",
+      schema: z.object({}),
+    },
+  );
+  const agent = createDeepAgent({
+    contextSchema: z.object({ user: z.string() }),
+    model: scriptedModel(({ tools, messages }) => {
+      if (messages.some((message) => ToolMessage.isInstance(message)))
+        return { text: messages.at(-1)?.text ?? "" };
+      if (!tools.includes("task")) return { toolCalls: [{ id: "inner", name: "whoami", args: {} }] };
+      return {
+        toolCalls: [{ name: "task", args: { description: "d", subagent_type: "general-purpose" } }],
+      };
+    }),
+    tools: [whoami],
+    backend: (runtime) => {
+      seen.push(runtime.context);
+      return new StateBackend(runtime);
+    },
   });
+  const { messages } = await agent.invoke(
+    { messages: [new HumanMessage("go")] },
+    { context: { user: "jane" } },
+  );
+  expect(messages?.at(-1)?.text).toBe("user jane in inner");
+  expect(new Set(seen.map((context) => JSON.stringify(context)))).toEqual(new Set(['{"user":"jane"}']));
+  await expect(
+    agent.invoke({ messages: [new HumanMessage("go")] }, { context: { user: 7 } as never }),
+  ).rejects.toThrow(/user/);
 });

@@ -191,13 +191,11 @@ describe.each([
   });
 });
 
-describe("a runnable without a state as a subagent", () => {
-  it("that fails says that its files are not known", async () => {
-    const runnable = RunnableLambda.from(() => fail(undefined)) as unknown as SubagentRunnable; // it never answers
-    const agent = agentDelegating(runnable);
-    await collect(agent(), { kind: "task", task: "go" });
-    expect((await result(agent))?.text).toBe(
-      "Error: subagent 'foreign' failed: no disk\n\nThe files it had changed are unknown: it does not report its state while it works.",
-    );
-  });
+it("a runnable without a state as a subagent that fails says that its files are not known", async () => {
+  const runnable = RunnableLambda.from(() => fail(undefined)) as unknown as SubagentRunnable; // it never answers
+  const agent = agentDelegating(runnable);
+  await collect(agent(), { kind: "task", task: "go" });
+  expect((await result(agent))?.text).toBe(
+    "Error: subagent 'foreign' failed: no disk\n\nThe files it had changed are unknown: it does not report its state while it works.",
+  );
 });

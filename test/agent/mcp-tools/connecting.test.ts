@@ -260,28 +260,29 @@ it("requests name their sender, and ask for plain answers on a connection of the
   expect(sent[0]).toMatchObject({ sender: "deepagent-mcp" });
 });
 
-describe("a process that says more than messages", () => {
-  it.each([
-    ["microsoft/azure-devops-mcp#147", "Azure DevOps MCP Server version : 1.0"],
-    ["NuGet/Home#14591", '{"level":"info","id":1,"result":"Initializing"}'],
-    [OWN, "\u0000\u0001 \uFFFD { not json"],
-    [OWN, "x".repeat(100_000)],
-  ])("%s: is understood, and the noise is logged once", async (_source, noise) => {
+it.each([
+  ["microsoft/azure-devops-mcp#147", "Azure DevOps MCP Server version : 1.0"],
+  ["NuGet/Home#14591", '{"level":"info","id":1,"result":"Initializing"}'],
+  [OWN, "\u0000\u0001 \uFFFD { not json"],
+  [OWN, "x".repeat(100_000)],
+])(
+  "%s: a process that says more than messages is understood, and the noise is logged once",
+  async (_source, noise) => {
     const program = sloppyProcess(`const noise = ${JSON.stringify(noise)};
 const plain = say;
 say = (answer) => {
-  process.stdout.write("\\n\\r\\n  \\n" + noise + "\\r\\n");
-  process.stdout.write(Buffer.from([0xff, 0xfe, 0x0a]));
-  process.stdout.write("\\u001b[2K" + JSON.stringify(answer) + "\\r");
-  process.stdout.write(JSON.stringify({ jsonrpc: "2.0", method: "notifications/message", params: null }) + "\\n");
+process.stdout.write("\\n\\r\\n  \\n" + noise + "\\r\\n");
+process.stdout.write(Buffer.from([0xff, 0xfe, 0x0a]));
+process.stdout.write("\\u001b[2K" + JSON.stringify(answer) + "\\r");
+process.stdout.write(JSON.stringify({ jsonrpc: "2.0", method: "notifications/message", params: null }) + "\\n");
 };`);
     const { names, answer, log } = await used(run(program));
     expect({ names, answer }).toEqual({ names: ["a"], answer: FINE });
     const lines = log.split("\n").filter((line) => line.includes("mcp_server_noise"));
     expect(lines).toHaveLength(1);
     expect(lines[0]?.length).toBeLessThan(600);
-  });
-});
+  },
+);
 
 describe("a server that speaks the other transport", () => {
   it.each([

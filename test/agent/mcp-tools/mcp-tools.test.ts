@@ -168,38 +168,36 @@ describe("a server's process", () => {
   });
 });
 
-describe("a server that cannot be used", () => {
-  it("is told to the journal and the model, and the others work", async () => {
-    const toy = await toyServer();
-    const { mcp, log } = open(
-      {
-        toy: local(toy, { tools: ["store"] }),
-        absent: local({ command: "/no/such/program", args: [] }),
-        keyless: local(toy, { env: { KEY: "${NO_SUCH_KEY}" } }),
-        silent: local(await toyServer("silent")),
-      },
-      2000,
-    );
-    // On a busy machine the good one may be late at first, too.
-    const missing = async () => (await mcp.forAgent()).problems.length;
-    await expect.poll(missing).toBe(3);
-    const { agent, model } = await agentCalling(mcp, [{ name: "ls", args: {} }]);
-    const events = await collect(agent, TASK);
-    const warnings = events.flatMap((event) => (event.kind === "warning" ? [event.message] : []));
-    expect(warnings).toEqual([
-      "The MCP server 'absent' is not available: its command was not found. The run continues without its tools.",
-      "The MCP server 'keyless' is not available: it needs the environment variable NO_SUCH_KEY, which is not set. The run continues without its tools.",
-      "The MCP server 'silent' is not available: it is still starting; later runs may find it ready. The run continues without its tools.",
-    ]);
-    expect(events.at(-1)).toMatchObject({ kind: "finished", answer: "end" });
-    expect(model.requests[0]?.tools).toContain("toy__store");
-    expect(model.requests[0]?.messages[0]?.text).toContain(
-      "These MCP servers and their tools are not available now: absent, keyless, silent.",
-    );
-    for (const server of ["absent", "keyless", "silent"]) {
-      expect(log()).toContain(`"mcp_server_unavailable","server":"${server}"`);
-    }
-  });
+it("a server that cannot be used is told to the journal and the model, and the others work", async () => {
+  const toy = await toyServer();
+  const { mcp, log } = open(
+    {
+      toy: local(toy, { tools: ["store"] }),
+      absent: local({ command: "/no/such/program", args: [] }),
+      keyless: local(toy, { env: { KEY: "${NO_SUCH_KEY}" } }),
+      silent: local(await toyServer("silent")),
+    },
+    2000,
+  );
+  // On a busy machine the good one may be late at first, too.
+  const missing = async () => (await mcp.forAgent()).problems.length;
+  await expect.poll(missing).toBe(3);
+  const { agent, model } = await agentCalling(mcp, [{ name: "ls", args: {} }]);
+  const events = await collect(agent, TASK);
+  const warnings = events.flatMap((event) => (event.kind === "warning" ? [event.message] : []));
+  expect(warnings).toEqual([
+    "The MCP server 'absent' is not available: its command was not found. The run continues without its tools.",
+    "The MCP server 'keyless' is not available: it needs the environment variable NO_SUCH_KEY, which is not set. The run continues without its tools.",
+    "The MCP server 'silent' is not available: it is still starting; later runs may find it ready. The run continues without its tools.",
+  ]);
+  expect(events.at(-1)).toMatchObject({ kind: "finished", answer: "end" });
+  expect(model.requests[0]?.tools).toContain("toy__store");
+  expect(model.requests[0]?.messages[0]?.text).toContain(
+    "These MCP servers and their tools are not available now: absent, keyless, silent.",
+  );
+  for (const server of ["absent", "keyless", "silent"]) {
+    expect(log()).toContain(`"mcp_server_unavailable","server":"${server}"`);
+  }
 });
 
 describe("a server at a URL", () => {

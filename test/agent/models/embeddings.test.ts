@@ -133,21 +133,19 @@ describe("an embedder", () => {
   });
 });
 
-describe("a setting of embeddings", () => {
-  it.each([
-    ["openai:text-embedding-3-small", { OPENAI_API_KEY: "k" }, undefined],
-    ["openai:nomic", { OPENAI_BASE_URL: "http://127.0.0.1:11434/v1" }, undefined],
-    ["openai:text-embedding-3-small", {}, /needs the environment variable OPENAI_API_KEY/],
-    ["text-embedding-3-small", { OPENAI_API_KEY: "k" }, /provider:model/],
-    ["anthropic:claude", { ANTHROPIC_API_KEY: "k" }, /need an openai:… model/],
-    ["offline", {}, /need an openai:… model/],
-    ["nobody:model", {}, /unknown provider/],
-    ["openai:m", { OPENAI_BASE_URL: "ftp://x" }, /not an http/],
-  ])("%s with %j", async (model, env, problem) => {
-    const found = embedderProblem({ model, env });
-    if (problem === undefined) return expect(found).toBeUndefined();
-    expect(found?.message).toMatch(problem);
-    const embedding = createEmbedder({ model, env }).embed(["a"], "query", new AbortController().signal);
-    return expect((await failure(embedding)).message).toBe(found?.message);
-  });
+it.each([
+  ["openai:text-embedding-3-small", { OPENAI_API_KEY: "k" }, undefined],
+  ["openai:nomic", { OPENAI_BASE_URL: "http://127.0.0.1:11434/v1" }, undefined],
+  ["openai:text-embedding-3-small", {}, /needs the environment variable OPENAI_API_KEY/],
+  ["text-embedding-3-small", { OPENAI_API_KEY: "k" }, /provider:model/],
+  ["anthropic:claude", { ANTHROPIC_API_KEY: "k" }, /need an openai:… model/],
+  ["offline", {}, /need an openai:… model/],
+  ["nobody:model", {}, /unknown provider/],
+  ["openai:m", { OPENAI_BASE_URL: "ftp://x" }, /not an http/],
+])("a setting of embeddings: %s with %j", async (model, env, problem) => {
+  const found = embedderProblem({ model, env });
+  if (problem === undefined) return expect(found).toBeUndefined();
+  expect(found?.message).toMatch(problem);
+  const embedding = createEmbedder({ model, env }).embed(["a"], "query", new AbortController().signal);
+  return expect((await failure(embedding)).message).toBe(found?.message);
 });

@@ -154,26 +154,24 @@ describe("a structured response", () => {
   });
 });
 
-describe("a subagent without its structured response", () => {
-  it("is a failed call, with what it said, and its siblings go on", async () => {
-    const model = scriptedModel(({ tools, messages }) => {
-      if (tools.includes("structured_response")) return { text: `All I know. ${"x".repeat(400)} The end.` };
-      if (!tools.includes("task")) return { text: "done" };
-      if (messages.some((message) => ToolMessage.isInstance(message))) return { text: "end" };
-      const task = (subagent_type: string) => ({ name: "task", args: { description: "d", subagent_type } });
-      return { toolCalls: [task("forecaster"), task("general-purpose")] };
-    });
-    const subagents = [{ name: "forecaster", description: "d", systemPrompt: "p", responseFormat: weather }];
-    const state = await createDeepAgent({ model, subagents }).invoke(input);
-    const results = state.messages.filter((message) => ToolMessage.isInstance(message));
-    const failed = results.find(({ status }) => status === "error");
-    const done = results.find(({ status }) => status === "success");
-    expect(results).toHaveLength(2);
-    expect(failed?.text).toMatch(/^Error: subagent 'forecaster' failed: .*call of structured_response/);
-    expect(failed?.text).toMatch(/What it said before:\nAll I know\. x{400} The end\.$/);
-    expect(done?.text).toBe("done");
-    expect(state.messages.at(-1)?.text).toBe("end");
+it("a subagent without its structured response is a failed call, with what it said, and its siblings go on", async () => {
+  const model = scriptedModel(({ tools, messages }) => {
+    if (tools.includes("structured_response")) return { text: `All I know. ${"x".repeat(400)} The end.` };
+    if (!tools.includes("task")) return { text: "done" };
+    if (messages.some((message) => ToolMessage.isInstance(message))) return { text: "end" };
+    const task = (subagent_type: string) => ({ name: "task", args: { description: "d", subagent_type } });
+    return { toolCalls: [task("forecaster"), task("general-purpose")] };
   });
+  const subagents = [{ name: "forecaster", description: "d", systemPrompt: "p", responseFormat: weather }];
+  const state = await createDeepAgent({ model, subagents }).invoke(input);
+  const results = state.messages.filter((message) => ToolMessage.isInstance(message));
+  const failed = results.find(({ status }) => status === "error");
+  const done = results.find(({ status }) => status === "success");
+  expect(results).toHaveLength(2);
+  expect(failed?.text).toMatch(/^Error: subagent 'forecaster' failed: .*call of structured_response/);
+  expect(failed?.text).toMatch(/What it said before:\nAll I know\. x{400} The end\.$/);
+  expect(done?.text).toBe("done");
+  expect(state.messages.at(-1)?.text).toBe("end");
 });
 
 describe("an answer of one of several forms", () => {

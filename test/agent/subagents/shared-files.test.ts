@@ -269,26 +269,19 @@ describe("merging texts", () => {
   });
 });
 
-describe("the files channel", () => {
-  it("folds batch by batch as all at once, numbered contents in any order", () => {
-    const data = fc.record({
-      content: fc.string({ maxLength: 2 }),
-      mimeType: fc.constant("text/plain"),
-      created_at: fc.constant(""),
-      modified_at: fc.constant(""),
-      revision: fc.nat({ max: 5 }),
-    });
-    const write = fc.dictionary(fc.constantFrom("/a", "/b"), fc.option(data, { nil: null }), { maxKeys: 2 });
-    fc.assert(
-      fc.property(
-        fc.array(write, { maxLength: 6 }),
-        fc.nat({ max: 6 }),
-        fc.boolean(),
-        (writes, cut, keep) => {
-          const fold = filesReducer(keep);
-          expect(fold(fold({}, writes.slice(0, cut)), writes.slice(cut))).toEqual(fold({}, writes));
-        },
-      ),
-    );
+it("the files channel folds batch by batch as all at once, numbered contents in any order", () => {
+  const data = fc.record({
+    content: fc.string({ maxLength: 2 }),
+    mimeType: fc.constant("text/plain"),
+    created_at: fc.constant(""),
+    modified_at: fc.constant(""),
+    revision: fc.nat({ max: 5 }),
   });
+  const write = fc.dictionary(fc.constantFrom("/a", "/b"), fc.option(data, { nil: null }), { maxKeys: 2 });
+  fc.assert(
+    fc.property(fc.array(write, { maxLength: 6 }), fc.nat({ max: 6 }), fc.boolean(), (writes, cut, keep) => {
+      const fold = filesReducer(keep);
+      expect(fold(fold({}, writes.slice(0, cut)), writes.slice(cut))).toEqual(fold({}, writes));
+    }),
+  );
 });

@@ -197,28 +197,26 @@ describe("CompositeBackend deletion", () => {
   });
 });
 
-describe("CompositeBackend transfers", () => {
-  it("go to the owners and answer in the order asked", async () => {
-    const backend = new CompositeBackend(state(), { "/m/": state(), "/down/": down() });
-    const text = new TextEncoder().encode("x");
-    const paths = ["/m/b.txt", "/a.txt", "/down/c.txt", "", "/m/a.txt"];
-    const uploaded = await backend.uploadFiles(paths.map((path): [string, Uint8Array] => [path, text]));
-    expect(uploaded.map(({ path, error }) => [path, error])).toEqual([
-      ["/m/b.txt", null],
-      ["/a.txt", null],
-      ["/down/c.txt", "invalid_path"],
-      ["", "invalid_path"],
-      ["/m/a.txt", null],
-    ]);
-    const downloaded = await backend.downloadFiles(paths);
-    expect(downloaded.map(({ path, content }) => [path, content?.length])).toEqual([
-      ["/m/b.txt", 1],
-      ["/a.txt", 1],
-      ["/down/c.txt", undefined],
-      ["", undefined],
-      ["/m/a.txt", 1],
-    ]);
-  });
+it("CompositeBackend transfers go to the owners and answer in the order asked", async () => {
+  const backend = new CompositeBackend(state(), { "/m/": state(), "/down/": down() });
+  const text = new TextEncoder().encode("x");
+  const paths = ["/m/b.txt", "/a.txt", "/down/c.txt", "", "/m/a.txt"];
+  const uploaded = await backend.uploadFiles(paths.map((path): [string, Uint8Array] => [path, text]));
+  expect(uploaded.map(({ path, error }) => [path, error])).toEqual([
+    ["/m/b.txt", null],
+    ["/a.txt", null],
+    ["/down/c.txt", "invalid_path"],
+    ["", "invalid_path"],
+    ["/m/a.txt", null],
+  ]);
+  const downloaded = await backend.downloadFiles(paths);
+  expect(downloaded.map(({ path, content }) => [path, content?.length])).toEqual([
+    ["/m/b.txt", 1],
+    ["/a.txt", 1],
+    ["/down/c.txt", undefined],
+    ["", undefined],
+    ["/m/a.txt", 1],
+  ]);
 });
 
 /** A backend as a plain object, for taking methods away. */

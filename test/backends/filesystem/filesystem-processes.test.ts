@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { build } from "esbuild";
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, expect, it } from "vitest";
 import { filesIn } from "../../support/files-in.ts";
 
 let base: string;
@@ -45,29 +45,27 @@ async function compete(script: string): Promise<{ done: number; refused: number 
   return JSON.parse(Buffer.concat(chunks).toString("utf8")) as { done: number; refused: number };
 }
 
-describe("several processes on one file", () => {
-  it("lose no update: each lands or is told of a conflict", async () => {
-    const script = join(base, "counter.mjs");
-    await build({
-      stdin: { contents: COUNTER, loader: "ts", resolveDir: import.meta.dirname },
-      bundle: true,
-      platform: "node",
-      format: "esm",
-      packages: "bundle",
-      external: ["@vscode/ripgrep"],
-      // The CommonJS form of jsonc-parser cannot be bundled.
-      mainFields: ["module", "main"],
-      outfile: script,
-      logLevel: "error",
-    });
-    writeFileSync(join(root, "count.txt"), "0");
-    writeFileSync(join(root, "lines.txt"), "END");
-    const results = await Promise.all(Array.from({ length: PROCESSES }, () => compete(script)));
-    const counted = results.reduce((sum, { done }) => sum + (done % 1000), 0);
-    const lines = results.reduce((sum, { done }) => sum + Math.floor(done / 1000), 0);
-    expect(readFileSync(join(root, "count.txt"), "utf8")).toBe(String(counted));
-    expect(readFileSync(join(root, "lines.txt"), "utf8").split("\n")).toHaveLength(lines + 1);
-    expect(results.some(({ refused }) => refused > 0)).toBe(true);
-    expect(readdirSync(root).sort()).toEqual(["count.txt", "lines.txt"]);
+it("several processes on one file lose no update: each lands or is told of a conflict", async () => {
+  const script = join(base, "counter.mjs");
+  await build({
+    stdin: { contents: COUNTER, loader: "ts", resolveDir: import.meta.dirname },
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    packages: "bundle",
+    external: ["@vscode/ripgrep"],
+    // The CommonJS form of jsonc-parser cannot be bundled.
+    mainFields: ["module", "main"],
+    outfile: script,
+    logLevel: "error",
   });
+  writeFileSync(join(root, "count.txt"), "0");
+  writeFileSync(join(root, "lines.txt"), "END");
+  const results = await Promise.all(Array.from({ length: PROCESSES }, () => compete(script)));
+  const counted = results.reduce((sum, { done }) => sum + (done % 1000), 0);
+  const lines = results.reduce((sum, { done }) => sum + Math.floor(done / 1000), 0);
+  expect(readFileSync(join(root, "count.txt"), "utf8")).toBe(String(counted));
+  expect(readFileSync(join(root, "lines.txt"), "utf8").split("\n")).toHaveLength(lines + 1);
+  expect(results.some(({ refused }) => refused > 0)).toBe(true);
+  expect(readdirSync(root).sort()).toEqual(["count.txt", "lines.txt"]);
 });

@@ -100,20 +100,6 @@ describe("OverlayBackend", () => {
     expect(paths(await (await make(files)).glob("**"))).toEqual(["/other/d.txt", "/up.txt"]);
   });
 
-  it("binds changes to the version that was read", async () => {
-    const backend = await make();
-    const { version = "" } = await backend.read("/a.txt");
-    expect(
-      (await backend.edit("/a.txt", "one", "1", false, { expectedVersion: version })).error,
-    ).toBeUndefined();
-    const again = { expectedVersion: version };
-    expect(await backend.edit("/a.txt", "1", "2", false, again)).toEqual(errors.changedSinceRead("/a.txt"));
-    const parallel = await Promise.all(
-      Array.from("tw o", async (letter) => backend.edit("/dir/b.txt", letter, letter.toUpperCase())),
-    );
-    expect(parallel.filter(({ error }) => error === undefined)).toHaveLength(2);
-  });
-
   it("reserves the names of its record, and needs a thread", async () => {
     const backend = await make();
     expect(await backend.write("/dir/.wh.b.txt", "")).toEqual(errors.reservedName("/dir/.wh.b.txt"));

@@ -192,20 +192,18 @@ for (const [name, over, prefix] of arrangements) {
 
 const guard = (options: PolicyOptions = RULES): PolicyBackend => new PolicyBackend(make(), options);
 
-describe("a hard link to a file that may not be changed", () => {
-  it("is left alone, and another one is changed under both names", async () => {
-    mkdirSync(join(root, "ro"));
-    writeFileSync(join(root, "ro/a.txt"), "kept");
-    linkSync(join(root, "ro/a.txt"), join(root, "b.txt"));
-    const policy = new PolicyBackend(make(), { denyPrefixes: ["/ro"] });
-    expect((await policy.edit("/b.txt", "kept", "x")).code).toBe("permission_denied");
-    expect((await policy.write("/b.txt", "x", { mode: "overwrite" })).code).toBe("permission_denied");
-    expect(readFileSync(join(root, "ro/a.txt"), "utf8")).toBe("kept");
-    expect(await policy.read("/b.txt")).toMatchObject({ content: "kept" });
-    linkSync(join(root, "ro/a.txt"), join(root, "c.txt"));
-    const free = new PolicyBackend(make(), { denyPrefixes: ["/other"] });
-    expect(await free.edit("/b.txt", "kept", "x")).toMatchObject({ otherNames: ["/c.txt", "/ro/a.txt"] });
-  });
+it("a hard link to a file that may not be changed is left alone, and another one is changed under both names", async () => {
+  mkdirSync(join(root, "ro"));
+  writeFileSync(join(root, "ro/a.txt"), "kept");
+  linkSync(join(root, "ro/a.txt"), join(root, "b.txt"));
+  const policy = new PolicyBackend(make(), { denyPrefixes: ["/ro"] });
+  expect((await policy.edit("/b.txt", "kept", "x")).code).toBe("permission_denied");
+  expect((await policy.write("/b.txt", "x", { mode: "overwrite" })).code).toBe("permission_denied");
+  expect(readFileSync(join(root, "ro/a.txt"), "utf8")).toBe("kept");
+  expect(await policy.read("/b.txt")).toMatchObject({ content: "kept" });
+  linkSync(join(root, "ro/a.txt"), join(root, "c.txt"));
+  const free = new PolicyBackend(make(), { denyPrefixes: ["/other"] });
+  expect(await free.edit("/b.txt", "kept", "x")).toMatchObject({ otherNames: ["/c.txt", "/ro/a.txt"] });
 });
 
 describe("links in a folder with rules", () => {

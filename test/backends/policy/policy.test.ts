@@ -18,20 +18,18 @@ function guard(options: PolicyOptions): { inner: StateBackend; backend: PolicyBa
 const pathsOf = (result: { files?: { path: string }[] }): string[] | undefined =>
   result.files?.map(({ path }) => path);
 
-describe("PolicyBackend, read only", () => {
-  it("refuses every change with its own text", async () => {
-    const { inner, backend } = guard({ readOnly: true });
-    expect(await backend.write("/new.txt", "x")).toEqual(errors.writesNotAllowed("/new.txt"));
-    expect(await backend.edit("/a.txt", "needle", "x")).toEqual(errors.editsNotAllowed("/a.txt"));
-    expect(await backend.delete("/docs")).toEqual(errors.deletesNotAllowed("/docs"));
-    const [answer] = await backend.uploadFiles([["/a.txt", Uint8Array.from([1])]]);
-    expect(answer).toEqual({ path: "/a.txt", error: "permission_denied" });
-    expect(pathsOf(inner.glob("**"))).toEqual([...FILES].sort());
-    expect((await backend.read("/a.txt")).content).toBe("needle /a.txt");
-    expect(errors.writesNotAllowed("/x").error).toBe("Writes are not allowed under /x");
-    expect(errors.editsNotAllowed("/x").error).toBe("Edits are not allowed under /x");
-    expect(errors.deletesNotAllowed("/x").error).toBe("Deletes are not allowed under /x");
-  });
+it("PolicyBackend, read only, refuses every change with its own text", async () => {
+  const { inner, backend } = guard({ readOnly: true });
+  expect(await backend.write("/new.txt", "x")).toEqual(errors.writesNotAllowed("/new.txt"));
+  expect(await backend.edit("/a.txt", "needle", "x")).toEqual(errors.editsNotAllowed("/a.txt"));
+  expect(await backend.delete("/docs")).toEqual(errors.deletesNotAllowed("/docs"));
+  const [answer] = await backend.uploadFiles([["/a.txt", Uint8Array.from([1])]]);
+  expect(answer).toEqual({ path: "/a.txt", error: "permission_denied" });
+  expect(pathsOf(inner.glob("**"))).toEqual([...FILES].sort());
+  expect((await backend.read("/a.txt")).content).toBe("needle /a.txt");
+  expect(errors.writesNotAllowed("/x").error).toBe("Writes are not allowed under /x");
+  expect(errors.editsNotAllowed("/x").error).toBe("Edits are not allowed under /x");
+  expect(errors.deletesNotAllowed("/x").error).toBe("Deletes are not allowed under /x");
 });
 
 describe("PolicyBackend, with denied prefixes", () => {
@@ -126,17 +124,15 @@ describe("PolicyBackend, with denied globs", () => {
   });
 });
 
-describe("PolicyBackend, with allowed prefixes", () => {
-  it("shows nothing else but the way there", async () => {
-    const { backend } = guard({ allowPrefixes: ["/docs/secrets/"] });
-    expect(pathsOf(await backend.ls("/"))).toEqual(["/docs/"]);
-    expect(pathsOf(await backend.ls("/docs"))).toEqual(["/docs/secrets/"]);
-    expect(pathsOf(await backend.glob("**"))).toEqual(["/docs/secrets/key.txt"]);
-    expect((await backend.read("/docs/b.txt")).error).toBe("Access to sensitive paths is forbidden");
-    expect((await backend.read("/docs/secrets/key.txt")).content).toBe("needle /docs/secrets/key.txt");
-    expect((await backend.write("/docs/new.txt", "x")).code).toBe("permission_denied");
-    expect((await backend.write("/docs/secrets/new.txt", "x")).error).toBeUndefined();
-  });
+it("PolicyBackend, with allowed prefixes, shows nothing else but the way there", async () => {
+  const { backend } = guard({ allowPrefixes: ["/docs/secrets/"] });
+  expect(pathsOf(await backend.ls("/"))).toEqual(["/docs/"]);
+  expect(pathsOf(await backend.ls("/docs"))).toEqual(["/docs/secrets/"]);
+  expect(pathsOf(await backend.glob("**"))).toEqual(["/docs/secrets/key.txt"]);
+  expect((await backend.read("/docs/b.txt")).error).toBe("Access to sensitive paths is forbidden");
+  expect((await backend.read("/docs/secrets/key.txt")).content).toBe("needle /docs/secrets/key.txt");
+  expect((await backend.write("/docs/new.txt", "x")).code).toBe("permission_denied");
+  expect((await backend.write("/docs/secrets/new.txt", "x")).error).toBeUndefined();
 });
 
 describe("PolicyBackend", () => {

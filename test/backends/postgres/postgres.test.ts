@@ -163,13 +163,11 @@ describe("PostgresBackend", { tags: "postgres" }, () => {
   });
 });
 
-describe("the options of PostgresBackend", () => {
-  it.each<[string, PostgresBackendOptions]>([
-    ["a table that is no name", { table: 'files"; drop table runs; --' }],
-    ["a prefix that climbs", { prefix: "../other" }],
-    ["two ways to connect", { connectionString: "postgres://h/d", pool: { query: () => Promise.reject() } }],
-    ["a limit of nothing", { maxFileSizeMb: 0 }],
-  ])("refuse %s", (_what, options) => {
-    expect(() => new PostgresBackend(options)).toThrow(ConfigurationError);
-  });
+it.each<[string, PostgresBackendOptions]>([
+  ["a table that is no name", { table: 'files"; drop table runs; --' }],
+  ["a prefix that climbs", { prefix: "../other" }],
+  ["two ways to connect", { connectionString: "postgres://h/d", pool: { query: () => Promise.reject() } }],
+  ["a limit of nothing", { maxFileSizeMb: 0 }],
+])("the options of PostgresBackend refuse %s", (_what, options) => {
+  expect(() => new PostgresBackend(options)).toThrow(ConfigurationError);
 });

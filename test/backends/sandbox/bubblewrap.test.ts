@@ -361,14 +361,12 @@ describe("BubblewrapBackend", { tags: "bwrap" }, () => {
   });
 });
 
-describe("visiblePath", () => {
-  it("keeps what the sandbox can see, once", () => {
-    const mounts = [
-      { folder: "/home/a/node", at: "/home/a/node" },
-      { folder: "/home/a/x", at: "/skills/x" },
-    ];
-    expect(visiblePath("/home/a/node/bin:/home/a/bin:/usr/bin:/usr/bin:/usrx:/home/a/x:", mounts)).toBe(
-      "/home/a/node/bin:/usr/bin",
-    );
-  });
+it("visiblePath keeps what the sandbox can see, once", () => {
+  const mounts = [
+    { folder: "/home/a/node", at: "/home/a/node" },
+    { folder: "/home/a/x", at: "/skills/x" },
+  ];
+  expect(visiblePath("/home/a/node/bin:/home/a/bin:/usr/bin:/usr/bin:/usrx:/home/a/x:", mounts)).toBe(
+    "/home/a/node/bin:/usr/bin",
+  );
 });

@@ -156,15 +156,13 @@ describe("openDocker", () => {
   });
 });
 
-describe("withoutTtyNoise", () => {
-  it("drops what is about the missing terminal and nothing else", () => {
-    const noise = [
-      "bash: cannot set terminal process group (-1): Inappropriate ioctl for device",
-      "bash: no job control in this shell",
-      "sh: initialize_job_control: Bad file descriptor",
-    ];
-    expect(withoutTtyNoise(["a", ...noise, "", "no job control"].join("\n"))).toBe("a\n\nno job control");
-  });
+it("withoutTtyNoise drops what is about the missing terminal and nothing else", () => {
+  const noise = [
+    "bash: cannot set terminal process group (-1): Inappropriate ioctl for device",
+    "bash: no job control in this shell",
+    "sh: initialize_job_control: Bad file descriptor",
+  ];
+  expect(withoutTtyNoise(["a", ...noise, "", "no job control"].join("\n"))).toBe("a\n\nno job control");
 });
 
 async function open(): Promise<DockerSandbox> {

@@ -101,17 +101,15 @@ describe("Git in the sandbox", { tags: "bwrap" }, () => {
   });
 });
 
-describe("gitView", () => {
-  it("follows no file of an agent to a folder that does not name the worktree", () => {
-    const { root, worktree } = repository();
-    const forged = folder();
-    writeFileSync(join(forged, ".git"), readFileSync(join(worktree, ".git")));
-    expect(gitView(forged, "/workspace")).toEqual({ writable: [], readOnly: [] });
-    writeFileSync(join(forged, ".git"), `gitdir: ${root}/.git\n`);
-    expect(gitView(forged, "/workspace")).toEqual({ writable: [], readOnly: [] });
-    expect(gitView(root, "/workspace")).toEqual({ writable: [], readOnly: [] });
-    expect(gitView(folder(), "/workspace")).toEqual({ writable: [], readOnly: [] });
-  });
+it("gitView follows no file of an agent to a folder that does not name the worktree", () => {
+  const { root, worktree } = repository();
+  const forged = folder();
+  writeFileSync(join(forged, ".git"), readFileSync(join(worktree, ".git")));
+  expect(gitView(forged, "/workspace")).toEqual({ writable: [], readOnly: [] });
+  writeFileSync(join(forged, ".git"), `gitdir: ${root}/.git\n`);
+  expect(gitView(forged, "/workspace")).toEqual({ writable: [], readOnly: [] });
+  expect(gitView(root, "/workspace")).toEqual({ writable: [], readOnly: [] });
+  expect(gitView(folder(), "/workspace")).toEqual({ writable: [], readOnly: [] });
 });
 
 it("the identity of a person is the one that Git uses in the folder", async () => {

@@ -61,12 +61,10 @@ describe("seatbeltProfile", () => {
   });
 });
 
-describe("seatbeltArguments", () => {
-  it("passes command and directory as arguments of their own", () => {
-    const args = seatbeltArguments("(profile)", "echo '$1'; ls", "/a b");
-    expect(args.slice(0, 2)).toEqual(["-p", "(profile)"]);
-    expect(args.slice(-3)).toEqual(["/a b", SHELL, "echo '$1'; ls"]);
-  });
+it("seatbeltArguments passes command and directory as arguments of their own", () => {
+  const args = seatbeltArguments("(profile)", "echo '$1'; ls", "/a b");
+  expect(args.slice(0, 2)).toEqual(["-p", "(profile)"]);
+  expect(args.slice(-3)).toEqual(["/a b", SHELL, "echo '$1'; ls"]);
 });
 
 describe.skipIf(process.platform === "darwin")("seatbeltProblem", () => {

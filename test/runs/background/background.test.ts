@@ -183,72 +183,68 @@ const delegating =
     return { text: reports.length === tasks.length ? reports.join("\n") : "I wait." };
   };
 
-describe("files", () => {
-  test("that a background subagent changed are its parent's once it has reported, conflicts told", async () => {
-    const write = (path: string, content: string) => ({
-      name: "write_file",
-      args: { file_path: path, content },
-    });
-    const agent = agentWith(
-      (request) => {
-        if (repliesIn(request) === 0)
-          return { toolCalls: [write("/plan.md", "one\n"), write("/both.md", "base\n")] };
-        if (repliesIn(request) === 1) return { toolCalls: [start("child: write")] };
-        if (repliesIn(request) === 2)
-          return {
-            toolCalls: [
-              {
-                name: "edit_file",
-                args: { file_path: "/both.md", old_string: "base", new_string: "parent" },
-              },
-            ],
-          };
-        const reports = reportsIn(request);
-        return { text: reports.join() || "I wait." };
-      },
-      (request) => {
-        const script = [
-          { name: "read_file", args: { file_path: "/plan.md" } },
-          write("/result.md", "found\n"),
-          { name: "edit_file", args: { file_path: "/both.md", old_string: "base", new_string: "child" } },
-        ];
-        const next = script[repliesIn(request)];
-        return next === undefined
-          ? { text: `read: ${resultsIn(request)[0]}` }
-          : { toolCalls: [next], delayMs: 50 };
-      },
-    );
-    const { service } = openServer(databaseFile(), agent);
-    const run = await startRun(service, "the task");
-    const { run: ended } = await reach(service, run.id, "completed");
-    expect(ended.answer).toMatch(/read: .*one/);
-    expect(ended.answer).toContain("Two agents changed /both.md");
-    const files = await service.runFiles(ME, run.id);
-    const text = async (path: string) => (await files?.read(path))?.content;
-    expect(await text("/result.md")).toContain("found");
-    expect(await text("/both.md")).toContain("parent");
-    const listed = (await files?.ls("/"))?.files?.map(({ path }) => path);
-    expect(listed?.some((path) => path.startsWith("/both.md.conflict-"))).toBe(true);
+test("files that a background subagent changed are its parent's once it has reported, conflicts told", async () => {
+  const write = (path: string, content: string) => ({
+    name: "write_file",
+    args: { file_path: path, content },
   });
+  const agent = agentWith(
+    (request) => {
+      if (repliesIn(request) === 0)
+        return { toolCalls: [write("/plan.md", "one\n"), write("/both.md", "base\n")] };
+      if (repliesIn(request) === 1) return { toolCalls: [start("child: write")] };
+      if (repliesIn(request) === 2)
+        return {
+          toolCalls: [
+            {
+              name: "edit_file",
+              args: { file_path: "/both.md", old_string: "base", new_string: "parent" },
+            },
+          ],
+        };
+      const reports = reportsIn(request);
+      return { text: reports.join() || "I wait." };
+    },
+    (request) => {
+      const script = [
+        { name: "read_file", args: { file_path: "/plan.md" } },
+        write("/result.md", "found\n"),
+        { name: "edit_file", args: { file_path: "/both.md", old_string: "base", new_string: "child" } },
+      ];
+      const next = script[repliesIn(request)];
+      return next === undefined
+        ? { text: `read: ${resultsIn(request)[0]}` }
+        : { toolCalls: [next], delayMs: 50 };
+    },
+  );
+  const { service } = openServer(databaseFile(), agent);
+  const run = await startRun(service, "the task");
+  const { run: ended } = await reach(service, run.id, "completed");
+  expect(ended.answer).toMatch(/read: .*one/);
+  expect(ended.answer).toContain("Two agents changed /both.md");
+  const files = await service.runFiles(ME, run.id);
+  const text = async (path: string) => (await files?.read(path))?.content;
+  expect(await text("/result.md")).toContain("found");
+  expect(await text("/both.md")).toContain("parent");
+  const listed = (await files?.ls("/"))?.files?.map(({ path }) => path);
+  expect(listed?.some((path) => path.startsWith("/both.md.conflict-"))).toBe(true);
 });
 
-describe("limits", () => {
-  test("count what all agents of the tree use", async () => {
-    const agent = agentWith(
-      delegating("child one", "child two"),
-      (request) => ({ toolCalls: [note(`n${repliesIn(request)}`)], delayMs: 2 }),
-      { limits: { tokens: 300 } },
-    );
-    const { service } = openServer(databaseFile(), agent);
-    const run = await startRun(service, "the task");
-    const { run: ended, subagents } = await reach(service, run.id, "completed");
-    expect(ended.stopReason).toBe("max_tokens");
-    const used = ended.usage.inputTokens + ended.usage.outputTokens;
-    // At most one reply for each of three agents at work.
-    expect(used).toBeGreaterThanOrEqual(300);
-    expect(used).toBeLessThanOrEqual(300 + 3 * 15);
-    expect(subagents.map(({ status }) => status)).toEqual(["failed", "failed"]);
-  });
+test("limits count what all agents of the tree use", async () => {
+  const agent = agentWith(
+    delegating("child one", "child two"),
+    (request) => ({ toolCalls: [note(`n${repliesIn(request)}`)], delayMs: 2 }),
+    { limits: { tokens: 300 } },
+  );
+  const { service } = openServer(databaseFile(), agent);
+  const run = await startRun(service, "the task");
+  const { run: ended, subagents } = await reach(service, run.id, "completed");
+  expect(ended.stopReason).toBe("max_tokens");
+  const used = ended.usage.inputTokens + ended.usage.outputTokens;
+  // At most one reply for each of three agents at work.
+  expect(used).toBeGreaterThanOrEqual(300);
+  expect(used).toBeLessThanOrEqual(300 + 3 * 15);
+  expect(subagents.map(({ status }) => status)).toEqual(["failed", "failed"]);
 });
 
 describe("the end of a background subagent", () => {

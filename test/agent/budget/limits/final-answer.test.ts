@@ -11,18 +11,16 @@ import { agentWith, go, ran, turns } from "./planned.ts";
 const HOUR = 3_600_000;
 const prices = { scripted: { input: 1_000_000, output: 0 } };
 
-describe("a limit that the final answer uses up ends nothing early", () => {
-  it.each<[string, { limits?: AgentLimits; recursionLimit?: number }]>([
-    ["model calls", { limits: { maxIterations: 3 } }],
-    ["tool calls", { limits: { toolCalls: 2 } }],
-    ["tokens", { limits: { tokens: 30 } }],
-    ["money", { limits: { costUsd: 30, prices } }],
-    ["graph steps", { recursionLimit: 8 }],
-  ])("%s", async (_what, given) => {
-    expect((await go(agentWith(given), turns("a", 2))).at(-1)).toEqual({ kind: "finished", answer: "end" });
-    expect(ran).toHaveLength(2);
-    expect((await go(agentWith(given), turns("b", 3))).at(-1)).toHaveProperty("stopReason");
-  });
+it.each<[string, { limits?: AgentLimits; recursionLimit?: number }]>([
+  ["model calls", { limits: { maxIterations: 3 } }],
+  ["tool calls", { limits: { toolCalls: 2 } }],
+  ["tokens", { limits: { tokens: 30 } }],
+  ["money", { limits: { costUsd: 30, prices } }],
+  ["graph steps", { recursionLimit: 8 }],
+])("a limit that the final answer uses up ends nothing early: %s", async (_what, given) => {
+  expect((await go(agentWith(given), turns("a", 2))).at(-1)).toEqual({ kind: "finished", answer: "end" });
+  expect(ran).toHaveLength(2);
+  expect((await go(agentWith(given), turns("b", 3))).at(-1)).toHaveProperty("stopReason");
 });
 
 describe("a limit that is reached before the structured answer is there", () => {

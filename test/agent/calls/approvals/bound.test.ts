@@ -200,39 +200,35 @@ describe("a change of a read-only file", () => {
   });
 });
 
-describe("an approved new file", () => {
-  it("is asked about again when something else is there by now", async () => {
-    const agent = fileAgent();
-    const write = { id: "a", name: "write_file", args: { file_path: "/workspace/a.txt", content: "mine\n" } };
-    const [open] = await ask(agent, write);
-    writeFileSync(at("a.txt"), "theirs\n");
-    const again = await askedAgain(agent, open);
-    expect(preview(again)?.summary).toContain("it would fail, because the file already exists");
-    unlinkSync(at("a.txt"));
-    const third = await askedAgain(agent, again);
-    await answer(agent, third, approve);
-    expect(read("a.txt")).toBe("mine\n");
-  });
+it("an approved new file is asked about again when something else is there by now", async () => {
+  const agent = fileAgent();
+  const write = { id: "a", name: "write_file", args: { file_path: "/workspace/a.txt", content: "mine\n" } };
+  const [open] = await ask(agent, write);
+  writeFileSync(at("a.txt"), "theirs\n");
+  const again = await askedAgain(agent, open);
+  expect(preview(again)?.summary).toContain("it would fail, because the file already exists");
+  unlinkSync(at("a.txt"));
+  const third = await askedAgain(agent, again);
+  await answer(agent, third, approve);
+  expect(read("a.txt")).toBe("mine\n");
 });
 
-describe("an approved command", () => {
-  it("whose directory is reached through a link that leads elsewhere by now is asked about again", async () => {
-    for (const name of ["x", "y"]) mkdirSync(at(name));
-    symlinkSync("x", at("link"));
-    const shell = new LocalShellBackend({ rootDir: folder, virtualMode: true });
-    onTestFinished(() => shell.close());
-    const agent = agentWith({ tools: [], backend: shell, interruptOn: { execute: true } });
-    const touch = { id: "a", name: "execute", args: { command: "touch here", cwd: "/link" } };
-    const [open] = await ask(agent, touch);
-    expect(preview(open)?.summary).toContain("Run a command in /link, which leads to /x");
-    unlinkSync(at("link"));
-    symlinkSync("y", at("link"));
-    const again = await askedAgain(agent, open);
-    expect(preview(again)?.summary).toContain("in /link, which leads to /y");
-    expect([...readdirSync(at("x")), ...readdirSync(at("y"))]).toEqual([]);
-    await answer(agent, again, approve);
-    expect(readdirSync(at("y"))).toEqual(["here"]);
-  });
+it("an approved command whose directory is reached through a link that leads elsewhere by now is asked about again", async () => {
+  for (const name of ["x", "y"]) mkdirSync(at(name));
+  symlinkSync("x", at("link"));
+  const shell = new LocalShellBackend({ rootDir: folder, virtualMode: true });
+  onTestFinished(() => shell.close());
+  const agent = agentWith({ tools: [], backend: shell, interruptOn: { execute: true } });
+  const touch = { id: "a", name: "execute", args: { command: "touch here", cwd: "/link" } };
+  const [open] = await ask(agent, touch);
+  expect(preview(open)?.summary).toContain("Run a command in /link, which leads to /x");
+  unlinkSync(at("link"));
+  symlinkSync("y", at("link"));
+  const again = await askedAgain(agent, open);
+  expect(preview(again)?.summary).toContain("in /link, which leads to /y");
+  expect([...readdirSync(at("x")), ...readdirSync(at("y"))]).toEqual([]);
+  await answer(agent, again, approve);
+  expect(readdirSync(at("y"))).toEqual(["here"]);
 });
 
 describe("an approved deletion", () => {
