@@ -19,6 +19,36 @@ export function decodeText(bytes: Uint8Array, encoding = encodingOf(bytes)): str
   return orElse(() => decoder.decode(bytes), undefined);
 }
 
+/** The characters from 0x80 to 0x9f in Windows-1252; `TextDecoder` of Node 20 reads them as Latin-1. */
+const SIGNS = "€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ";
+const USUAL_SIGNS = "€…‘’“”•–—™";
+
+/**
+ * The text of bytes that are not UTF-8 in Windows-1252, which includes Latin-1. `undefined`: they look like another
+ * encoding, because bytes beyond ASCII stand beside each other or mean control characters.
+ */
+export function westernText(bytes: Uint8Array): string | undefined {
+  let beyond = 0;
+  let letters = 0;
+  for (let at = 0; at < bytes.length; at += 1) {
+    const byte = bytes[at] ?? 0;
+    if (byte < 0x80) continue;
+    beyond += 1;
+    const isAlone = (bytes[at - 1] ?? 0) < 0x80 && (bytes[at + 1] ?? 0) < 0x80;
+    if (isAlone && (byte >= 0xa0 || USUAL_SIGNS.includes(signOf(byte)))) letters += 1;
+  }
+  const isWestern = letters > beyond * WESTERN && !hasNul(bytes);
+  if (!isWestern) return undefined;
+  return Buffer.from(bytes)
+    .toString("latin1")
+    .replaceAll(/[\x80-\x9f]/g, (sign) => signOf(sign.charCodeAt(0)));
+}
+
+const signOf = (byte: number): string => SIGNS.charAt(byte - 0x80);
+
+/** Least part of the bytes beyond ASCII that are letters by themselves; some words have two accents in a row. */
+const WESTERN = 0.5;
+
 export function encodeText(text: string, encoding: TextEncoding = "utf-8"): Buffer {
   if (encoding === "utf-8") return Buffer.from(text, "utf8");
   const bytes = Buffer.from(text, "utf16le");

@@ -3,6 +3,8 @@ import { z } from "zod";
 import { byValue } from "../core/by-identity.ts";
 import type { ReadResult } from "../backends/backend.ts";
 import { binaryTooLarge } from "../backends/errors.ts";
+import { westernText } from "../backends/encoding.ts";
+import { bytesOf } from "../backends/file-data.ts";
 import { hasNul } from "../backends/mime.ts";
 import { isNotebookPath, notebookText } from "../backends/notebook.ts";
 import { type PageRequest, pageRequest, readTextPage } from "../backends/pages.ts";
@@ -51,6 +53,14 @@ function textInside(bytes: Uint8Array): string | undefined {
   const isText = bytes.length > 0 && !hasNul(bytes) && mediaFacts(bytes).mimeType === undefined;
   return isText ? decodeUtf8(bytes) : undefined;
 }
+
+/** The text of a file that is not UTF-8, if it is in the encoding of most older files. */
+async function westernFile(path: string, { backend, signal }: ToolContext): Promise<string | undefined> {
+  const { data } = await backend.readRaw(path, { signal });
+  return data && westernText(bytesOf(data));
+}
+
+const WESTERN_HINT = "[this file is not UTF-8 and is shown as Windows-1252; edit_file changes UTF-8 only]";
 
 /** Characters kept free for the footer when a page is cut to size. */
 const FOOTER_ROOM = 300;
@@ -184,7 +194,8 @@ async function read(
   const given = notebook ?? (await backend.read(path, offset, limit, { signal }));
   const { mimeType = "application/octet-stream", version } = given;
   const bytes = typeof given.content === "string" ? undefined : given.content;
-  const text = bytes && textInside(bytes);
+  const western = given.code === "encoding" ? await westernFile(path, context) : undefined;
+  const text = western ?? (bytes && textInside(bytes));
   const result = text === undefined ? given : readTextPage(path, text, pageRequest(offset, limit));
   if (result.error !== undefined) return failedAt(path, result, context);
   const { content = "", totalLines } = result;
@@ -192,6 +203,7 @@ async function read(
   const notices = [
     ...(path === asked ? [] : [`[the name of this file is spelled ${displayName(path)}]`]),
     ...(notebook === undefined ? [] : [NOTEBOOK_HINT]),
+    ...(western === undefined ? [] : [WESTERN_HINT]),
     ...(args.offset < 0 ? [`[offset ${args.offset} is negative; read from offset 0]`] : []),
   ];
   if (content === "" && !totalLines) {

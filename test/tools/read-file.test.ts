@@ -80,7 +80,7 @@ describe.each(BACKENDS)("read_file over $name", ({ open }) => {
     ["/dir", {}, "'/dir' is a directory", "is_directory"],
     ["/dir/", {}, "'/dir' is a directory", "is_directory"],
     ["/a.md", { offset: 2 }, "Line offset 2 exceeds file length (2 lines)", "out_of_range"],
-    ["/latin1", {}, "File '/latin1' is not valid UTF-8 text", "encoding"],
+    ["/kana", {}, "File '/kana' is not valid UTF-8 text", "encoding"],
     ["/n\new", {}, "File '/n\\new' not found", "not_found"],
     [
       "/data.bin",
@@ -93,7 +93,7 @@ describe.each(BACKENDS)("read_file over $name", ({ open }) => {
       await open({
         "/a.md": "a\nb\n",
         "/dir/x": "1",
-        "/latin1": Uint8Array.from([0x61, 0xe9, 0x62, 0x0a]),
+        "/kana": Uint8Array.from([0x83, 0x65, 0x83, 0x58, 0x83, 0x67, 0x0a]),
         "/data.bin": Uint8Array.from([1, 0, 2]),
       }),
     );
@@ -102,6 +102,31 @@ describe.each(BACKENDS)("read_file over $name", ({ open }) => {
       status: "error",
       artifact: { code },
     });
+  });
+
+  test.each([
+    [
+      "jlcodes99/vscode-antigravity-cockpit#89",
+      "/a.pas",
+      "O\xe7\xe3o n\xe3o \xe9 \xe1gua\r\nb\r\n",
+      "1\tOção não é água\n\tb",
+    ],
+    ["FMXExpress/PasClaw#467", "/d.php", "\x93caf\xe9\x94 \x96 10 \x80\n", "1\t“café” – 10 €"],
+  ])("%s: %s in an older encoding is shown, and said to be in it", async (_source, path, bytes, shown) => {
+    const tools = harness(await open({ [path]: Uint8Array.from(Buffer.from(bytes, "latin1")) }));
+    expect(await tools.text("read_file", { file_path: path })).toBe(
+      `${shown}\n\n[this file is not UTF-8 and is shown as Windows-1252; edit_file changes UTF-8 only]`,
+    );
+  });
+
+  test.each([
+    ["openclaw/openclaw#92664", [0xd6, 0xd0, 0xce, 0xc4, 0xb2, 0xe2, 0x0a]],
+    ["KOI8-R", [0xf0, 0xd2, 0xc9, 0xd7, 0xc5, 0xd4, 0x0a]],
+  ])("%s: a file in an encoding that nobody can tell is refused", async (_source, bytes) => {
+    const tools = harness(await open({ "/a": Uint8Array.from(bytes) }));
+    expect(await tools.text("read_file", { file_path: "/a" })).toBe(
+      "Error: File '/a' is not valid UTF-8 text",
+    );
   });
 
   test("an image is a content block", async () => {
