@@ -12,6 +12,7 @@ import { FILE_TOOL_NAMES } from "../../tools/index.ts";
 import { type FileToolName, WEB_TOOL_NAMES, type WebToolName } from "../../tools/options.ts";
 import type { AgentTool, ToolInput } from "../contracts/middleware.ts";
 import { offeredName } from "../mcp-tools/server-config.ts";
+import { MOST_LEVELS, foldersIn } from "../layers/skill-files.ts";
 import { frontMatterOf } from "../messages/front-matter.ts";
 import type { SubAgent } from "./params.ts";
 import { GENERAL_PURPOSE } from "../messages/prompts.ts";
@@ -124,9 +125,7 @@ export async function loadAgentFiles(
 ): Promise<AgentFile[]> {
   const agents = new Map<string, AgentFile>();
   for (const folder of folders) {
-    const { files = [], error, code } = await backend.ls(folder);
-    if (error !== undefined && code !== "not_found") log.warn("agent_folder_not_read", { folder, error });
-    const paths = files.filter(({ path, is_dir }) => !is_dir && path.endsWith(".md")).map(({ path }) => path);
+    const paths = await markdownFiles(backend, folder, log);
     for (const path of paths.sort().slice(0, MOST_FILES)) {
       const agent = await readAgentFile(backend, path, log);
       if (agent) agents.set(agent.name, agent);
@@ -134,6 +133,16 @@ export async function loadAgentFiles(
     if (paths.length > MOST_FILES) log.warn("agent_files_not_read", { folder, problem: TOO_MANY });
   }
   return [...agents.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
+}
+
+/** The Markdown files of a folder and, as far as it has some, of its groups. */
+async function markdownFiles(backend: Backend, folder: string, log: Logger, level = 1): Promise<string[]> {
+  const { files = [], error, code } = await backend.ls(folder);
+  if (error !== undefined && code !== "not_found") log.warn("agent_folder_not_read", { folder, error });
+  const paths = files.filter(({ path, is_dir }) => !is_dir && path.endsWith(".md")).map(({ path }) => path);
+  for (const group of level < MOST_LEVELS && paths.length <= MOST_FILES ? foldersIn(files) : [])
+    paths.push(...(await markdownFiles(backend, group, log, level + 1)));
+  return paths;
 }
 
 /** Files of one folder that are read: each run reads them again. */

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { Backend, FileInfo } from "../../backends/backend.ts";
 import { readText } from "../../backends/file-data.ts";
-import { joinPath, withSlash, withoutSlash } from "../../backends/paths.ts";
+import { joinPath, relativeTo, withSlash, withoutSlash } from "../../backends/paths.ts";
 import { withinRoom } from "../../core/listing.ts";
 import type { LogFields, Logger } from "../../core/logger.ts";
 import { headOf, oneLine } from "../../core/text.ts";
@@ -52,8 +52,8 @@ const FILE = "SKILL.md";
 const MAX_BYTES = 1024 * 1024;
 
 /**
- * The skills of all sources, which are folders of skill folders or one such; of two with one name the later counts.
- * Unreadable ones are left out with a warning. `most`: files that are read, those of earlier sources first.
+ * The skills of all sources, which are folders of skill folders, also in groups, or one such; of two with one name the
+ * later counts. Unreadable ones are left out with a warning. `most`: files that are read, those of earlier sources first.
  */
 export async function loadSkills(
   backend: Backend,
@@ -65,10 +65,14 @@ export async function loadSkills(
   let left = most;
   for (const source of sources) {
     const found = new Map<string, SkillMetadata>();
-    const paths = (await skillFiles(backend, source, log)).slice(0, left);
-    left -= paths.length;
+    const paths = await skillFiles(backend, source, log);
+    // The list grows: a folder without a skill may be a group of skills.
     for (const path of paths) {
-      const skill = await readSkill(backend, path, log);
+      if (left <= 0) break;
+      left -= 1;
+      const read = await readSkill(backend, path, log);
+      if (read === "absent") paths.push(...(await groupedFiles(backend, source, path)));
+      const skill = read === "absent" ? undefined : read;
       const twin = skill && found.get(skill.name);
       if (twin) log.warn("skill_name_twice", { source, name: skill.name, paths: [twin.path, path] });
       if (skill) found.set(skill.name, skill);
@@ -88,7 +92,24 @@ async function skillFiles(backend: Backend, source: string, log: Logger): Promis
   const own = files.find(({ path, is_dir }) => !is_dir && path.endsWith(`/${FILE}`));
   if (own) return [own.path];
   await reportLinks(backend, files, log);
-  return files.filter(({ is_dir }) => is_dir).map(({ path }) => joinPath(withoutSlash(path), FILE));
+  return foldersIn(files).map((folder) => joinPath(folder, FILE));
+}
+
+/** Levels of folders below a source in which files are looked for, as repositories group them. */
+export const MOST_LEVELS = 3;
+
+/** The folders of a listing in which people keep files of their own. */
+export const foldersIn = (files: readonly FileInfo[]): string[] =>
+  files
+    .filter(({ path, is_dir }) => is_dir && !/\/(?:\.git|node_modules)\/?$/.test(path))
+    .map(({ path }) => withoutSlash(path));
+
+/** The places of skills in the folder that has none at `path`. */
+async function groupedFiles(backend: Backend, source: string, path: string): Promise<string[]> {
+  const group = path.slice(0, -FILE.length - 1);
+  const levels = relativeTo(withoutSlash(source), group).split("/").length;
+  const { files = [] } = levels < MOST_LEVELS ? await backend.ls(group) : {};
+  return foldersIn(files).map((folder) => joinPath(folder, FILE));
 }
 
 /** Warns of links that lead out of a backend; its list shows them with their names alone. */
@@ -102,10 +123,15 @@ async function reportLinks(backend: Backend, files: readonly FileInfo[], log: Lo
 const LEADS_OUT =
   "it is a link that leads out of its folder; links are only followed in the folders of `skills` and `globalSkills`, unless these lie in the workspace";
 
-async function readSkill(backend: Backend, path: string, log: Logger): Promise<SkillMetadata | undefined> {
+async function readSkill(
+  backend: Backend,
+  path: string,
+  log: Logger,
+): Promise<SkillMetadata | "absent" | undefined> {
   const file = await readText(backend, path, MAX_BYTES);
   if (file.text === undefined) {
-    if (file.code !== "not_found") log.warn("skill_skipped", { path, problem: file.error });
+    if (file.code === "not_found") return "absent";
+    log.warn("skill_skipped", { path, problem: file.error });
     return undefined;
   }
   const parsed = parseSkill(path, file.text);

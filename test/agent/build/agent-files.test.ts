@@ -113,6 +113,17 @@ describe("an agent file", () => {
     });
   });
 
+  it("anthropics/claude-code#58950: may be in a group", async () => {
+    const backend = backendWith({
+      "/w/agents/top.md": file("top"),
+      "/w/agents/review/security/auditor.md": file("auditor"),
+      "/w/agents/node_modules/x/y.md": file("y"),
+      "/w/agents/1/2/3/deep.md": file("deep"),
+    });
+    const agents = await loadAgentFiles(backend, ["/w/agents"], silentLogger);
+    expect(agents.map(({ name }) => name)).toEqual(["auditor", "top"]);
+  });
+
   it("of a later folder counts; folders that are missing and files that are broken are left out", async () => {
     const backend = backendWith({
       "/w/.claude/agents/reviewer.md": file("reviewer", "old"),

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { loadSkills, parseSkill } from "../../../../src/agent/layers/skills.ts";
 import { StoreBackend } from "../../../../src/backends/stores/langgraph-store.ts";
-import { createLogger } from "../../../../src/core/logger.ts";
+import { createLogger, silentLogger } from "../../../../src/core/logger.ts";
 import { InMemoryStore } from "@langchain/langgraph";
 
 const PATH = "/s/a/SKILL.md";
@@ -118,4 +118,23 @@ it("sources say when they hold no skill, or two of one name", async () => {
     '"skill_source_without_skills","source":"/empty/","expected":"NAME/SKILL.md"',
   );
   expect(lines.join("")).toContain('"skill_name_twice","source":"/twice/"');
+});
+
+it.each([
+  ["vercel-labs/skills#1272", "product/a"],
+  ["getsentry/dotagents#58", ".curated/a"],
+  ["vercel-labs/skills#1866", "cloud/data/a"],
+])("%s: a skill in the group %s is found, and nothing inside of skills", async (_source, folder) => {
+  const backend = new StoreBackend({ store: new InMemoryStore(), namespace: ["skills"] });
+  await backend.write("/s/flat/SKILL.md", file("name: flat", "description: d"));
+  await backend.write("/s/flat/examples/b/SKILL.md", file("name: b", "description: d"));
+  await backend.write("/s/node_modules/x/SKILL.md", file("name: x", "description: d"));
+  await backend.write("/s/1/2/3/deep/SKILL.md", file("name: deep", "description: d"));
+  await backend.write(`/s/${folder}/SKILL.md`, file("name: a", "description: d"));
+  const skills = await loadSkills(backend, ["/s/"], silentLogger);
+  expect(Object.values(skills).map(({ path }) => path)).toEqual([
+    `/s/${folder}/SKILL.md`,
+    "/s/flat/SKILL.md",
+  ]);
+  expect(Object.keys(await loadSkills(backend, ["/s/"], silentLogger, 2))).not.toContain("deep");
 });
