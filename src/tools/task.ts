@@ -2,6 +2,7 @@ import { z } from "zod";
 import { namesText, withinRoom } from "../core/listing.ts";
 import { cutMiddle, displayName, displayText, oneLine } from "../core/text.ts";
 import { cancellable } from "./call.ts";
+import { onlyAlike } from "./mend-arguments.ts";
 import {
   type BoundPreview,
   type ToolContext,
@@ -31,22 +32,28 @@ export interface TaskToolOptions {
 /** Characters of an assignment that a person who decides on it is shown. */
 const MAX_SHOWN = 100_000;
 
-const taskSchema = z.strictObject({
-  description: z
-    .string()
-    .min(1)
-    .describe("The goal, facts and paths it cannot know, and the format of the report."),
-  subagent_type: z.string(),
-});
+/** A type may be written in another case, or with `_` for `-`. */
+const schemaFor = (names: readonly string[]) =>
+  z.strictObject({
+    description: z
+      .string()
+      .min(1)
+      .describe("The goal, facts and paths it cannot know, and the format of the report."),
+    subagent_type: z
+      .string()
+      .transform((type) => (names.includes(type) ? type : (onlyAlike(type, names) ?? type))),
+  });
+
+type TaskSchema = ReturnType<typeof schemaFor>;
 
 /** Delegates to a subagent through the context's `spawn`. */
-export function taskTool(options: TaskToolOptions): ToolSpec<typeof taskSchema> {
+export function taskTool(options: TaskToolOptions): ToolSpec<TaskSchema> {
   const names = options.subagents.map(({ name }) => name);
   return defineTool({
     name: "task",
     kind: "delegate",
     description: describeTask(options),
-    schema: taskSchema,
+    schema: schemaFor(names),
     handle: (args, context) => cancellable("task", context.signal, () => delegate(args, names, context)),
     preview: async ({ subagent_type: type, description }) => taskPreview(type, description),
   });
@@ -60,7 +67,7 @@ export const taskPreview = (type: string, description: string): BoundPreview => 
 });
 
 async function delegate(
-  { description, subagent_type: type }: z.output<typeof taskSchema>,
+  { description, subagent_type: type }: z.output<TaskSchema>,
   names: readonly string[],
   { spawn }: ToolContext,
 ): Promise<ToolResult> {

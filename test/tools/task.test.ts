@@ -39,6 +39,15 @@ describe("task", () => {
     });
   });
 
+  test.each(["General-Purpose", "general_purpose", "generalPurpose"])(
+    "%s is a type in another spelling",
+    async (type) => {
+      const spawn: SpawnSubagent = async ({ subagentType }) => ({ content: subagentType });
+      const result = await harnessFor().call("task", { ...args, subagent_type: type }, { spawn });
+      expect(result).toEqual({ content: "general-purpose" });
+    },
+  );
+
   test.each([[""], [[]]])("a report of %j becomes a sentence", async (content) => {
     const spawn = reporting({ content, update: { files: {} } });
     expect(await harnessFor().call("task", args, { spawn })).toEqual({
