@@ -93,7 +93,7 @@ describe("resuming an agent", () => {
     ["no decisions", "yes", /must be an object with a list of decisions/],
     [
       "arguments the tool does not take",
-      { decisions: [{ type: "edit", editedAction: { name: "write_file", args: { file_path: 7 } } }] },
+      { decisions: [{ type: "edit", editedAction: { name: "write_file", args: { file_path: [7, 8] } } }] },
       /file_path/,
     ],
     [
