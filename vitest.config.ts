@@ -77,6 +77,6 @@ export default defineConfig(async ({ mode }) => ({
     hookTimeout: 300_000,
     expect: { poll: { timeout: 60_000 } },
     // A list that is not empty says what it holds.
-    chaiConfig: { truncateThreshold: 2000 },
+    chaiConfig: { truncateThreshold: 500 },
   },
 }));

@@ -91,7 +91,7 @@ function readFields(fields: readonly Field[], given: Readonly<Record<string, unk
 /** Says why a value is not accepted in a field; `undefined`: it is. */
 export function fieldProblem(field: Field, value: unknown): string | undefined {
   if (isMissing(value)) return field.required ? `${nameOf(field)} is missing.` : undefined;
-  return readValue(field, value) === undefined ? `${nameOf(field)} wants ${wanted(field)}.` : undefined;
+  return readValue(field, value) === undefined ? `${nameOf(field)} must be ${wanted(field)}.` : undefined;
 }
 
 const isMissing = (value: unknown): boolean =>

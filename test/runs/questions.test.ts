@@ -61,7 +61,7 @@ test("an answer is stored once; another one and a malformed one change nothing",
     service.answer(ME, runId, question.id, { type: "fields", values: { ...values } }, "page");
   expect(await give({ size: "XL", count: 2 })).toMatchObject({
     code: "invalid_answer",
-    message: "'size' wants one of: S, M.",
+    message: "'size' must be one of: S, M.",
   });
   expect(await give({ size: "S" })).toMatchObject({ code: "invalid_answer", message: "'count' is missing." });
   expect(await give({ size: "M", count: "3", more: "x" })).toMatchObject({ ok: true });
@@ -142,7 +142,7 @@ test("the interrupts of a LangChain tool are questions, one after the other", as
     { type: "fields", values: { meal: "soup" } },
     "page",
   );
-  expect(wrong).toMatchObject({ code: "invalid_answer", message: "'meal' wants one of: fish, rice." });
+  expect(wrong).toMatchObject({ code: "invalid_answer", message: "'meal' must be one of: fish, rice." });
   await service.answer(ME, runId, second?.id ?? "", { type: "fields", values: { meal: "fish" } }, "page");
   const { run } = await reach(service, runId, "completed");
   expect(run.answer).toBe('{"seat":"12A","meal":{"meal":"fish"}}');

@@ -35,7 +35,7 @@ test("a form says who asks what, and until when; no field has a default", () => 
       "    Which one?",
       "",
       "run run_1 · question 1 of 2",
-      "The agent continues without an answer at 2030-01-31 14:30 UTC.",
+      "If there is no answer by 2030-01-31 14:30 UTC, the agent continues without one.",
     ].join("\n"),
   );
   expect(requestedSchema).toEqual({

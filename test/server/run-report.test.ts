@@ -284,7 +284,7 @@ test("questions are reported with who asks, those that wait first, and are never
   );
   const text = reportText(report);
   expect(text).toContain(
-    'Question int2: Asked by the MCP server "shop", which gets the answer:\nThe agent continues without an answer at 2030-01-31T12:00:00.000Z\n\n    Pay.',
+    'Question int2: Asked by the MCP server "shop", which gets the answer:\nIf there is no answer by 2030-01-31T12:00:00.000Z, the agent continues without one\n\n    Pay.',
   );
   expect(text).toContain("    Approval int2:0:");
   expect(text).not.toMatch(/^Approval/m);

@@ -69,7 +69,7 @@ describe("the answer of a form", () => {
     [{}, "missing"],
     [{ decision: "chosen" }, "Choose the files"],
     [{ decision: "chosen", files: ["conflict.md"] }, "wants some of"],
-    [{ decision: "branch", branch: "x" }, "wants one of"],
+    [{ decision: "branch", branch: "x" }, "must be one of"],
   ])("refuses %j", (values: Record<string, string | string[]>, problem) => {
     expect(checkAnswer(MIXED, { type: "fields", values })).toMatchObject({
       ok: false,

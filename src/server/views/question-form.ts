@@ -63,7 +63,9 @@ export const shownText = (question: Question): string => displayBlock(questionTe
 
 /** Says when the agent continues without an answer; empty if it waits indefinitely. */
 export const expiryText = ({ expiresAt }: Pick<OpenQuestion, "expiresAt">): string[] =>
-  expiresAt === undefined ? [] : [`The agent continues without an answer at ${shortTime(expiresAt)}.`];
+  expiresAt === undefined
+    ? []
+    : [`If there is no answer by ${shortTime(expiresAt)}, the agent continues without one.`];
 
 const isAddress = (question: Question): boolean => question.kind === "elicitation" && question.mode === "url";
 

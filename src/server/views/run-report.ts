@@ -343,7 +343,7 @@ function approvalText(approval: RunReport["approvals"][number]): string {
 }
 
 function questionText({ id, asked_by: by, text, expires_at: at }: RunReport["questions"][number]): string {
-  const expiry = at === undefined ? [] : [`The agent continues without an answer at ${at}`];
+  const expiry = at === undefined ? [] : [`If there is no answer by ${at}, the agent continues without one`];
   return [`Question ${id}: ${by}`, ...expiry, "", indented(text)].join("\n");
 }
 

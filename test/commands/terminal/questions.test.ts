@@ -28,15 +28,15 @@ test.each([40, 100])("a question is answered field by field, on %i columns", asy
   const first = await terminal.until(/Question 1 of 1 waiting[^]*The main agent asks:[^]*Number ›/);
   for (const line of first.split("\n")) expect(displayWidth(line)).toBeLessThanOrEqual(columns);
   expect(first).toContain("\\u202eand <b>more</b>");
-  expect(first.replace(/\s+/g, " ")).toMatch(/continues without an answer at \d{4}-.* Type \/decline/);
+  expect(first.replace(/\s+/g, " ")).toMatch(/no answer by \d{4}-.* Type \/decline/);
   terminal.type("3\r");
-  await terminal.until(/'Hull 🚢' wants one of: Red,\sSignal\sblue/);
+  await terminal.until(/'Hull 🚢' must be one of: Red,\sSignal\sblue/);
   terminal.type("2\r");
   await terminal.until(/› Signal blue\n[^]*trim[^]*own words ›/);
   terminal.type("1, gold 金\r");
   await terminal.until(/› White, gold 金\n[^]*coats[^]*A number ›/);
   terminal.type("two\r");
-  await terminal.until(/'coats' wants a number/);
+  await terminal.until(/'coats' must be a number/);
   terminal.type("2\r");
   await terminal.until(/Paint the name\?[^]*y or n ›/);
   terminal.type("y\r");
@@ -107,7 +107,7 @@ test("in a pipe the run stops and says how to answer", async () => {
   const bad = ["--field", "hull=Green", "--field", "coats=2"];
   const wrong = await terminal.home.bin("runs", "answer", "last", ...bad);
   expect(wrong.code).toBe(1);
-  expect(wrong.stderr).toContain("'Hull 🚢' wants one of: Red, Signal blue.");
+  expect(wrong.stderr).toContain("'Hull 🚢' must be one of: Red, Signal blue.");
   expect((await terminal.home.bin("runs", "answer", "last", "--value", "x")).stderr).toContain(
     "--field hull=VALUE",
   );

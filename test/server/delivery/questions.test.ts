@@ -241,7 +241,7 @@ describe.each(CLIENT_KINDS)("%s", (kind) => {
     ]);
     expect(result.text).toContain(`Run ${id} waits for a person to answer what is listed under questions.`);
     expect(result.text).toContain(`deepagent-mcp runs open ${id}`);
-    expect(result.text).toMatch(/The agent continues without an answer at \d{4}-/);
+    expect(result.text).toMatch(/If there is no answer by \d{4}-/);
     expect(result.text).not.toContain("answer_deep_agent");
     const [question] = (await runs.service.view(ME, id))?.questions ?? [];
     await runs.service.answer(

@@ -198,7 +198,7 @@ test("the answer to a question counts once, for the call that asked, and only si
   );
   const [[again, request] = ["", undefined]] = Object.entries(malformed.inputRequests);
   expect(again).not.toBe(key);
-  expect(request?.params.message).toContain("'colour' wants one of: red, blue.");
+  expect(request?.params.message).toContain("'colour' must be one of: red, blue.");
   const replayed = await client.result<Ended>("run_deep_agent", TASK, answering("red", first.requestState));
   expect(replayed).toMatchObject({ isError: true });
   const good = {

@@ -58,7 +58,7 @@ describe("the form of a question", () => {
       ok: false,
       problem: "Nothing was sent: 2 answers do not fit.",
       fields: new Map([
-        ["b", "'b' wants a number."],
+        ["b", "'b' must be a number."],
         ["c", "'c' is missing."],
       ]),
     });
@@ -86,9 +86,7 @@ test("a form that is sent twice, or too late, says what became of the question",
   const visitor = await visit(linkTo(pages, runId, "decide"));
   const send = (fields: Record<string, string>) =>
     visitor.post(`/runs/${runId}/reply`, { question, ...fields });
-  expect((await visitor.get(`/runs/${runId}/review`)).body).toContain(
-    "The agent continues without an answer at",
-  );
+  expect((await visitor.get(`/runs/${runId}/review`)).body).toContain("If there is no answer by");
   expect((await send({ act: "answer", v0: "blue" })).status).toBe(303);
   for (const v0 of ["blue", "red"]) {
     const again = await send({ act: "answer", v0 });
@@ -165,7 +163,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     // The return key in a field sends nothing.
     await own.getByLabel("Coats").press("Enter");
     await own.getByRole("button", { name: "Send answer" }).click();
-    await own.getByRole("alert").getByText("'Coats' wants a number.").waitFor();
+    await own.getByRole("alert").getByText("'Coats' must be a number.").waitFor();
     expect(
       await own.getByLabel("Coats").evaluate((field) => field === field.ownerDocument.activeElement),
     ).toBe(true);
@@ -242,7 +240,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     await foreign.getByLabel("Recipient").fill("nobody");
     await foreign.getByLabel("Yes").check();
     await foreign.getByRole("button", { name: "Send to pager" }).click();
-    await foreign.getByText("'Recipient' wants an email address.").first().waitFor();
+    await foreign.getByText("'Recipient' must be an email address.").first().waitFor();
     await foreign.getByLabel("Recipient").fill("a@example.org");
     await foreign.getByRole("button", { name: "Send to pager" }).click();
     await expect.poll(() => page.locator(".ask").count()).toBe(5);

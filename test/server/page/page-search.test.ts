@@ -4,7 +4,7 @@ import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { ME, reach, startRun } from "../../runs/support.ts";
 import { browser, problemsOf } from "./chromium.ts";
-import { EVIL_NAME, LONG_NAME, REPORT, TASK, fileRuns } from "./file-runs.ts";
+import { ALARMS, EVIL_NAME, LONG_NAME, REPORT, TASK, fileRuns } from "./file-runs.ts";
 import { linkTo, openPages, visit } from "./support.ts";
 
 const EVIL_TASK = `<img src=x onerror=alert(1)> "alarm" ${"a-task-without-an-end-".repeat(20)} 検潮所 🛰️ \u202Eend`;
@@ -12,6 +12,8 @@ const EVIL_TASK = `<img src=x onerror=alert(1)> "alarm" ${"a-task-without-an-end
 /** Runs with such tasks that wait for a person, besides the one that changed files. */
 async function searched(...tasks: string[]) {
   const made = await fileRuns();
+  // The edit of the first run is one again that a person can be asked about.
+  writeFileSync(join(made.rootDir, "src/alarms.js"), ALARMS);
   for (const task of tasks) {
     const { id } = await startRun(made.service, task);
     await reach(made.service, id, "input_required");

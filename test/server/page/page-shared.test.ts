@@ -52,7 +52,7 @@ test("a shared link shows its run to anyone, as often as they like, and decides 
   expect([first.path, second.path]).toEqual([`/runs/${runId}`, `/runs/${runId}`]);
   const { status, body } = await first.get(`${first.path}/review`);
   expect(status).toBe(200);
-  expect(body).toContain("Read-only, shared until");
+  expect(body).toContain('Read-only<span class="desk">, shared until');
   expect(body).toContain("This page was shared with you to read");
   expect(body).not.toMatch(
     /<form[^>]*method="post"|deepagent-mcp runs open|Copy link|data-dialog="share-run"/,
@@ -151,7 +151,9 @@ test("over HTTP any server with the key knows a link, which needs no token", asy
   const follow = async (site: Site) =>
     visitorOf(site.origin, await post(`${site.origin}/shared`, { code }, { origin: site.origin }));
   const visitor = await follow(other);
-  expect((await visitor.get(`/runs/${runId}/work`)).body).toContain("Read-only, shared until");
+  expect((await visitor.get(`/runs/${runId}/work`)).body).toContain(
+    'Read-only<span class="desk">, shared until',
+  );
   // The secret of one server's tab is good at the other, which has the same key.
   const { headers } = visitor;
   expect((await (await follow(one)).get(`/runs/${runId}`, headers)).status).toBe(200);

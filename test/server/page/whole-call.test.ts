@@ -23,7 +23,7 @@ async function keepingRun(text: string) {
   return { service, kept, runId, approval: view.approvals[0]?.id ?? "" };
 }
 
-const LONG = `begin\n${"filler & more\n".repeat(90_000)}HIDDEN <payload>\n${"x".repeat(30_000)} end`;
+const LONG = `begin\n${"filler & more\n".repeat(45_000)}HIDDEN <payload>\n${"x".repeat(30_000)} end`;
 
 const hidden = (body: string): Record<string, string> =>
   Object.fromEntries(
@@ -43,7 +43,7 @@ describe("a call that is too long for the review", () => {
     const address = /href="([^"]*\/call\?approval=[^"]*)"/.exec(review.body)?.[1] ?? "";
     const whole = await visitor.get(address.replaceAll("&#38;", "&"));
     expect(whole.body).toContain("HIDDEN &#60;payload&#62;");
-    expect(whole.body.split("filler &#38; more\n")).toHaveLength(90_001);
+    expect(whole.body.split("filler &#38; more\n")).toHaveLength(45_001);
     expect(whole.body).toContain(`${"x".repeat(30_000)} end`);
     const { whole: proof = "", ...fields } = hidden(whole.body);
     expect(fields["approval"]).toBe(approval);

@@ -346,7 +346,7 @@ describe("questions that are not about approval", () => {
     await update(rpc, taskId, { [key]: accept({ size: "large" }) });
     const [[next, again] = ["", ""]] = await questions(rpc, taskId);
     expect(next).not.toBe(key);
-    expect(again).toMatch(/^'size' wants a number\./);
+    expect(again).toMatch(/^'size' must be a number\./);
     // The client has answered the old key already.
     await update(rpc, taskId, { [key]: accept({ size: 1 }) });
     await update(rpc, taskId, { [next]: accept({ size: 44 }) });

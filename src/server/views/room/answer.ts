@@ -154,7 +154,7 @@ function sums(view: RunView): Html {
   const cached = inputTokens === 0 ? 0 : Math.round((100 * cachedInputTokens) / inputTokens);
   const rows: readonly [string, Html | string][] = [
     ["Time", duration((run.endedAt ?? run.updatedAt) - run.createdAt)],
-    ["Waited for you", duration(waitedMs(view))],
+    ["Waited for answers", duration(waitedMs(view))],
     ["Model calls", grouped(calls)],
     ["Tool calls", grouped(toolCalls)],
     ["Tokens in", tokens(inputTokens)],

@@ -34,6 +34,8 @@ export interface FileTree {
   changed?: readonly string[];
   /** True if it has no other files than those. */
   isOnlyChanged?: boolean;
+  /** True if the listings are all that is to be shown, so that nothing is opened later. */
+  isWhole?: boolean;
   /** The searched text; empty if nothing was searched for. */
   query: string;
 }
@@ -93,7 +95,7 @@ function changedSection(title: string, root: string, paths: readonly string[], t
   const rest = paths.length - MAX_CHANGED;
   // A folder that is shown has its part in the section with all of its entries.
   const path = tree.path.endsWith("/") ? "" : tree.path;
-  return html`${section(title, root, { ...tree, path, listings }, paths.length)}
+  return html`${section(title, root, { ...tree, path, listings, isWhole: true }, paths.length)}
   ${rest > 0 && html`<p class="note pad">${rest} more are not shown.</p>`}`;
 }
 
@@ -125,8 +127,16 @@ function branch(folder: string, tree: FileTree): Html | undefined {
 /** Marks what the script takes into its place when it opens this folder. */
 const part = (folder: string, { path }: FileTree): Html | false => folder === path && html` data-part`;
 
-function row({ path }: FileInfo, tree: FileTree): Html {
-  const name = displayText(ROOTS.get(path)?.row ?? nameOf(path).replace(/\/$/, ""));
+/** The folder that a row ends with: one that holds another folder alone shares its row. */
+function endOfRow(path: string, tree: FileTree): string {
+  const listed = tree.isWhole === true ? tree.listings.get(path) : undefined;
+  const [only, ...others] = Array.isArray(listed) ? listed : [];
+  return only?.path.endsWith("/") && others.length === 0 ? endOfRow(only.path, tree) : path;
+}
+
+function row({ path: begin }: FileInfo, tree: FileTree): Html {
+  const path = endOfRow(begin, tree);
+  const name = displayText(ROOTS.get(path)?.row ?? path.slice(folderOf(begin).length).replace(/\/$/, ""));
   const address = filePath(tree.base, path);
   if (path.endsWith("/"))
     return html`<li>

@@ -143,7 +143,9 @@ function addressPart(question: Question): Html | undefined {
 const due = ({ expiresAt }: OpenQuestion, now: number): Html | false =>
   expiresAt !== undefined &&
   html`<p class="due">
-    ${icon("clock")}<span>The agent continues without an answer at ${nearTime(expiresAt, now)}.</span>
+    ${icon("clock")}<span
+      >If there is no answer by ${nearTime(expiresAt, now)}, the agent continues without one.</span
+    >
   </p>`;
 
 /** The fields, for those who only look. */

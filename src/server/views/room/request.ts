@@ -89,9 +89,9 @@ export function requestPanel(
 
 /** Stands in place of the form for those who may not send one. */
 export function onlyLooks({ session, openCommand }: ApprovalViewer): Html {
-  return html`<p class="ask-foot note">
-    ${icon("eye")} ${whyNot(session)}
-    ${openCommand && html`or run <code>${openCommand}</code> in a terminal`}.
+  const elsewhere = openCommand && html`, or run <code>${openCommand}</code> in a terminal`;
+  return html`<p class="ask-foot only-looks note">
+    ${icon("eye")}<span>${whyNot(session)}${elsewhere}.</span>
   </p>`;
 }
 

@@ -20,8 +20,8 @@ import { headlineText } from "./review.ts";
 import { capital } from "./pieces.ts";
 import { renderRunDialogs, renderRunMenu } from "./run-menu.ts";
 import type { Sharing } from "./share.ts";
-import { WORKING, agentsText, pill, standingOf } from "./states.ts";
-import { requestsWaitForYou } from "./waiting.ts";
+import { ASKING, ASKING_OWNER, WORKING, agentsText, pill, standingOf } from "./states.ts";
+import { requestsWait, requestsWaitForYou } from "./waiting.ts";
 
 export const TABS = ["work", "review", "answer"] as const;
 export type Tab = (typeof TABS)[number];
@@ -59,7 +59,7 @@ export function renderRunHead(view: RunView, viewer: Viewer, { tab, now, folder,
         ${facts(view, viewer, now)} ${viewer !== "app" && tabs(view, tab, waiting)}
       </div>
     </div>
-    ${viewer !== "app" && tab !== "review" && waiting > 0 && reviewBar(view)}
+    ${viewer !== "app" && tab !== "review" && waiting > 0 && reviewBar(view, viewer)}
     ${tab !== "review" && unappliedOf(run) > 0 && unappliedBar(run, viewer)}
     ${mayRun(viewer) && html`${thumbMenu(view)} ${renderRunDialogs(view, sharing)}`}`;
 }
@@ -75,7 +75,7 @@ function facts(view: RunView, viewer: Viewer, now: number): Html {
   return html`<dl class="facts">
     <div>
       <dt class="hide">State</dt>
-      <dd>${states.map(pill)}</dd>
+      <dd>${states.map((state) => pill(isShared(viewer) && state === ASKING ? ASKING_OWNER : state))}</dd>
     </div>
     ${place && fact("In line", `${place.number} of ${place.waiting}`)}
     ${fact("Time", elapsed(run.createdAt, run.endedAt, now))}
@@ -172,17 +172,21 @@ function thumbMenu({ run }: RunView): Html {
   </details>`;
 }
 
-function reviewBar(view: RunView): Html {
+function reviewBar(view: RunView, viewer: Viewer): Html {
   const pending = waitingIn(view);
   const named = pending.slice(0, 2).map((one) => oneLine(headlineText(one), 80));
   const more = pending.length - named.length;
   const rest = more > 0 ? ` and ${more} more` : "";
-  return html`<aside class="review-bar" aria-label="What waits for you">
+  return html`<aside class="review-bar" aria-label="Open requests">
     <div class="wrap">
       ${icon("ask", "amber")}
-      <strong>${requestsWaitForYou(pending.length)}</strong>
+      <strong
+        >${isShared(viewer) ? `${requestsWait(pending.length)} for the owner` : requestsWaitForYou(pending.length)}</strong
+      >
       <span class="dim cut desk">${named.join(", ")}${rest}</span>
-      <a class="btn ink" href="${runPath(view.run.id)}/review">Review<kbd aria-hidden="true">R</kbd></a>
+      <a class="btn ink" href="${runPath(view.run.id)}/review"
+        >${isShared(viewer) ? "Show" : "Review"}<kbd aria-hidden="true">R</kbd></a
+      >
     </div>
   </aside>`;
 }

@@ -38,7 +38,7 @@ export function renderShareDialog({ run }: RunView, { links, isLocal, isOpen, pr
     <p class="small dim">
       Anyone with the link sees this run: its task, answer, plan, steps in a line each, decisions, and the
       changes to files. They cannot decide, write, cancel, or see other runs and files.
-      ${isLocal && "The page of this server is on this machine only, so the link works in its browsers, until the server ends."}
+      ${isLocal && "Only browsers on this machine reach this server, so the link works here, and only while the server runs."}
     </p>
     ${problem && html`<p class="notice red" role="alert">${problem}</p>`}
     <form method="post" action="${path}/share" class="share-new" autocomplete="off">
@@ -80,5 +80,7 @@ function openedText(times: number): string {
 export const sharedNote = ({ sharedUntil }: PageSession): Html | false =>
   sharedUntil !== undefined &&
   html`<span class="shared-note"
-    >${icon("eye")}<span>Read-only, shared until ${dayAndTime(sharedUntil)}</span></span
+    >${icon("eye")}<span
+      >Read-only<span class="desk">, shared until ${dayAndTime(sharedUntil)}</span></span
+    ></span
   >`;

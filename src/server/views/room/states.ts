@@ -24,6 +24,9 @@ export interface State {
 
 export const WORKING: State = { icon: "work", tone: "blue", word: "At work" };
 export const ASKING: State = { icon: "ask", tone: "amber", word: "Needs you" };
+/** The same run, seen by somebody whom it does not ask. */
+export const ASKING_OWNER: State = { ...ASKING, word: "Waits for its owner" };
+export const AGENT_ASKS: State = { ...ASKING, word: "Asks" };
 const QUEUED: State = { icon: "queue", tone: "faint", word: "Waits for its turn" };
 export const RETRYING: State = { icon: "again", tone: "blue", word: "Tries again" };
 /** A run that completed with what it had. */
@@ -124,7 +127,7 @@ export const subagentState = (subagent: SubagentView, asked: readonly Waiting[])
   agentState(AGENT_STATES[subagent.status], subagent, asked);
 
 function agentState(state: State, { isRetrying }: AgentWork, asked: readonly Waiting[]): State {
-  if (asked.some(({ status }) => status === "pending")) return ASKING;
+  if (asked.some(({ status }) => status === "pending")) return AGENT_ASKS;
   return state === WORKING && isRetrying === true ? RETRYING : state;
 }
 

@@ -20,7 +20,7 @@ import { icon } from "./icons.ts";
 import { current } from "./pieces.ts";
 import {
   AGENT_STATES,
-  ASKING,
+  AGENT_ASKS,
   RETRYING,
   RUN_STATES,
   type State,
@@ -96,7 +96,7 @@ const FEW = 8;
 const MIN_FOLDED = 3;
 
 const ORDER: readonly (readonly State[])[] = [
-  [ASKING],
+  [AGENT_ASKS],
   [RUN_STATES.failed, RETRYING],
   [WORKING],
   [AGENT_STATES.queued],
@@ -386,7 +386,7 @@ function bar({ work, state, asked, depth }: AgentRow, { axis, at, withCalls }: D
     .filter(([start, end]) => end === until || share(start, end) >= LEAST)
     .map(([start, end]) => piece(isOpen && end === until ? "asks" : "asks past", start, end));
   const edge = html`<rect class="edge" x="${at(until)}" width="3" y="8" height="16" rx="1.5" />`;
-  return html`${piece(isOpen ? "at-work" : "whole", work.startedAt, until)}${calls}${waits}${isOpen && state !== ASKING && edge}`;
+  return html`${piece(isOpen ? "at-work" : "whole", work.startedAt, until)}${calls}${waits}${isOpen && state !== AGENT_ASKS && edge}`;
 }
 
 const key = (name: string, text: string, className = ""): Html =>
@@ -398,5 +398,5 @@ const key = (name: string, text: string, className = ""): Html =>
 
 const LEGEND = html`<div class="legend desk">
   ${key("fill-bar", "tool calls")} ${key("at-work", "at work", "lane")}
-  ${key("asks", "waits for you", "lane")} ${key("broke", "failed", "lane")}
+  ${key("asks", "waits for an answer", "lane")} ${key("broke", "failed", "lane")}
 </div>`;

@@ -1,7 +1,7 @@
 /** The screen: puts documents of the server into the page, and changes what differs in them when an update comes. */
 import { Idiomorph } from "idiomorph";
 import { duration } from "../../../views/room/duration.ts";
-import { requestsWaitForYou } from "../../../views/room/waiting.ts";
+import { requestsWait } from "../../../views/room/waiting.ts";
 import { dressDiffs, refreshParts } from "./parts.js";
 import { isRefused, restoreTyped } from "./forms.js";
 import { showChoices } from "./choices.js";
@@ -153,7 +153,6 @@ export function update({ title, icon, html, waiting: count }) {
 function tell(count) {
   tellNews();
   if (count === waiting) return;
-  document.getElementById("spoken").textContent =
-    count === 0 ? "Nothing waits for you" : requestsWaitForYou(count);
+  document.getElementById("spoken").textContent = count === 0 ? "No request waits" : requestsWait(count);
   waiting = count;
 }
