@@ -143,20 +143,17 @@ it("has types under the names that they have in deepagents", () => {
   expect([agent.name, backend.capabilities]).toEqual(["deepagent", expect.anything()]);
 });
 
-it.each(libraries)(
-  "shows an edited call in the history, and its result as it is, with %s",
-  async (_name, create) => {
-    const { agent, thread } = asking(create, [1]);
-    await agent.invoke(go, thread);
-    const editedAction = { name: "act", args: { n: 5 } };
-    const { messages } = await agent.invoke(
-      new Command({ resume: { decisions: [{ type: "edit", editedAction }] } }),
-      thread,
-    );
-    expect(messages[1]).toMatchObject({ tool_calls: [{ name: "act", args: { n: 5 } }] });
-    expect(messages[2]?.text).toBe("");
-  },
-);
+it.each(libraries)("shows an edited call in the history, and its result, with %s", async (_name, create) => {
+  const { agent, thread } = asking(create, [1]);
+  await agent.invoke(go, thread);
+  const editedAction = { name: "act", args: { n: 5 } };
+  const { messages } = await agent.invoke(
+    new Command({ resume: { decisions: [{ type: "edit", editedAction }] } }),
+    thread,
+  );
+  expect(messages[1]).toMatchObject({ tool_calls: [{ name: "act", args: { n: 5 } }] });
+  expect(messages[2]?.text).toBe("");
+});
 
 describe("here, calls", () => {
   it("that wait in a subagent are answered by one list too", async () => {

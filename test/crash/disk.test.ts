@@ -53,49 +53,46 @@ function takeInodes(folder: string): () => void {
 }
 
 describe("a disk that is full", { tags: "mount" }, () => {
-  test.each([0, 200_000])(
-    "but for %d bytes: runs wait, new ones are refused, and all goes on when there is space",
-    async (left) => {
-      const disk = mountDisk("size=12m");
-      const asked = deferred();
-      const go = deferred();
-      const home = await openWith(
-        { DEEPAGENT_DATA_DIR: join(disk.path, "data") },
-        play({
-          "Say hello": [{ text: "hello" }],
-          "Write long": [
-            { toolCalls: [writeFile("/workspace/a.md", "a\n")] },
-            async () => {
-              asked.resolve();
-              await go.promise;
-              return { toolCalls: [writeFile("/long.md", "x".repeat(400_000))] };
-            },
-            { toolCalls: [writeFile("/workspace/b.md", "b\n")] },
-            { text: "written" },
-          ],
-        }),
-      );
-      const { child, connector } = await serveHttp(home);
-      const client = await connect(connector, "v2-modern");
-      const first = runIdOf(await client.call("run_deep_agent", { task: "Say hello" }));
-      const long = client.call("run_deep_agent", { task: "Write long" });
-      await asked.promise;
-      disk.fill(left);
-      go.resolve();
-      await expect.poll(child.errors).toContain("run.waits_for_storage");
-      const { acknowledged, refusal } = await startUntilRefused(client);
-      expect(refusal).toBe(NO_SPACE);
-      expect(await untilStatus(client, first, "completed")).toMatchObject({ answer: "hello" });
-      disk.free();
-      expect((await long).structured).toMatchObject({ status: "completed", answer: "written" });
-      for (const id of acknowledged) await untilStatus(client, id, "completed");
-      await client.call("run_deep_agent", { task: "Say hello again" });
-      child.process.kill("SIGTERM");
-      expect(await child.exited).toEqual({ code: 0, signal: null });
-      expectSound(join(disk.path, "data"));
-      expect(readdirSync(home.workspace).toSorted()).toEqual(["a.md", "b.md"]);
-    },
-  );
+  test.each([0, 200_000])("but for %d bytes: runs wait, new ones are refused, all goes on", async (left) => {
+    const disk = mountDisk("size=12m");
+    const asked = deferred();
+    const go = deferred();
+    const home = await openWith(
+      { DEEPAGENT_DATA_DIR: join(disk.path, "data") },
+      play({
+        "Say hello": [{ text: "hello" }],
+        "Write long": [
+          { toolCalls: [writeFile("/workspace/a.md", "a\n")] },
+          async () => {
+            asked.resolve();
+            await go.promise;
+            return { toolCalls: [writeFile("/long.md", "x".repeat(400_000))] };
+          },
+          { toolCalls: [writeFile("/workspace/b.md", "b\n")] },
+          { text: "written" },
+        ],
+      }),
+    );
+    const { child, connector } = await serveHttp(home);
+    const client = await connect(connector, "v2-modern");
+    const first = runIdOf(await client.call("run_deep_agent", { task: "Say hello" }));
+    const long = client.call("run_deep_agent", { task: "Write long" });
+    await asked.promise;
+    disk.fill(left);
+    go.resolve();
+    await expect.poll(child.errors).toContain("run.waits_for_storage");
+    const { acknowledged, refusal } = await startUntilRefused(client);
+    expect(refusal).toBe(NO_SPACE);
+    expect(await untilStatus(client, first, "completed")).toMatchObject({ answer: "hello" });
+    disk.free();
+    expect((await long).structured).toMatchObject({ status: "completed", answer: "written" });
+    for (const id of acknowledged) await untilStatus(client, id, "completed");
+    await client.call("run_deep_agent", { task: "Say hello again" });
+    child.process.kill("SIGTERM");
+    expect(await child.exited).toEqual({ code: 0, signal: null });
+    expectSound(join(disk.path, "data"));
+    expect(readdirSync(home.workspace).toSorted()).toEqual(["a.md", "b.md"]);
+  });
 
   test("when the server is killed: the next one says so, and takes everything up when there is space", async () => {
     const disk = mountDisk("size=12m");
@@ -222,27 +219,24 @@ test.each(Object.entries(OBSTACLES))(
   },
 );
 
-test.each(["deleted", "moved"])(
-  "a data directory that is %s while a server uses it: nothing more is acknowledged",
-  async (how) => {
-    const home = await openWith({}, play({ "Say hello": [{ text: "hello" }] }));
-    const client = await connect(await openStdio(home), "v2-modern");
-    const first = runIdOf(await client.call("run_deep_agent", { task: "Say hello" }));
-    const elsewhere = `${home.dataDir}-elsewhere`;
-    if (how === "moved") renameSync(home.dataDir, elsewhere);
-    else rmSync(home.dataDir, { recursive: true });
-    const refused = await client.call("run_deep_agent", { task: "Say hello" });
-    expect(refused).toMatchObject({
-      isError: true,
-      text: "The database deepagent.db is no longer where it was opened: it was deleted, moved or replaced. Put it back, or restart the server.",
-    });
-    if (how === "moved") renameSync(elsewhere, home.dataDir);
-    const after = how === "moved" ? client : await connect(await openStdio(home), "v2-modern");
-    const again = await after.call("run_deep_agent", { task: "Say hello" });
-    expect(again.structured).toMatchObject({ status: "completed" });
-    if (how === "moved") await untilStatus(after, first, "completed");
-  },
-);
+test.each(["deleted", "moved"])("a data directory %s in use: nothing more is acknowledged", async (how) => {
+  const home = await openWith({}, play({ "Say hello": [{ text: "hello" }] }));
+  const client = await connect(await openStdio(home), "v2-modern");
+  const first = runIdOf(await client.call("run_deep_agent", { task: "Say hello" }));
+  const elsewhere = `${home.dataDir}-elsewhere`;
+  if (how === "moved") renameSync(home.dataDir, elsewhere);
+  else rmSync(home.dataDir, { recursive: true });
+  const refused = await client.call("run_deep_agent", { task: "Say hello" });
+  expect(refused).toMatchObject({
+    isError: true,
+    text: "The database deepagent.db is no longer where it was opened: it was deleted, moved or replaced. Put it back, or restart the server.",
+  });
+  if (how === "moved") renameSync(elsewhere, home.dataDir);
+  const after = how === "moved" ? client : await connect(await openStdio(home), "v2-modern");
+  const again = await after.call("run_deep_agent", { task: "Say hello" });
+  expect(again.structured).toMatchObject({ status: "completed" });
+  if (how === "moved") await untilStatus(after, first, "completed");
+});
 
 test.each([
   ["an empty folder", "works", (base: string) => mkdirSync(join(base, "two"))],
@@ -290,33 +284,30 @@ const NOBODY = 65_534;
 test.each([
   ["empty", /permission was denied/],
   ["used", /deepagent\.db or its directory cannot be written to\. Check their permissions/],
-])(
-  "a data directory that is %s and may not be written to: calls say so, and work when it may",
-  async (state, text) => {
-    const home = await openWith({}, play({ "Say hello": [{ text: "hello" }] }));
-    const { dataDir } = home;
-    mkdirSync(dataDir);
-    const own = (path: string): void => {
-      if (process.getuid?.() === 0) chownSync(path, NOBODY, NOBODY);
-    };
-    for (const path of [dirname(dataDir), home.workspace, dataDir]) own(path);
-    const open = async () => connect(await openStdio(home, NOBODY), "v2-modern");
-    if (state === "used") {
-      const before = await open();
-      await before.call("run_deep_agent", { task: "Say hello" });
-      await before.close();
-    }
-    chmodSync(dataDir, 0o500);
-    onTestFinished(() => chmodSync(dataDir, 0o700));
-    const client = await open();
-    const refused = await client.call("run_deep_agent", { task: "Say hello" });
-    expect([refused.isError, refused.text]).toEqual([true, expect.stringMatching(text)]);
-    expect(refused.text).not.toContain(dataDir);
-    chmodSync(dataDir, 0o700);
-    const outcome = await client.call("run_deep_agent", { task: "Say hello" });
-    expect(outcome.structured).toMatchObject({ status: "completed" });
-  },
-);
+])("a read-only data directory that is %s: calls say so, and work afterwards", async (state, text) => {
+  const home = await openWith({}, play({ "Say hello": [{ text: "hello" }] }));
+  const { dataDir } = home;
+  mkdirSync(dataDir);
+  const own = (path: string): void => {
+    if (process.getuid?.() === 0) chownSync(path, NOBODY, NOBODY);
+  };
+  for (const path of [dirname(dataDir), home.workspace, dataDir]) own(path);
+  const open = async () => connect(await openStdio(home, NOBODY), "v2-modern");
+  if (state === "used") {
+    const before = await open();
+    await before.call("run_deep_agent", { task: "Say hello" });
+    await before.close();
+  }
+  chmodSync(dataDir, 0o500);
+  onTestFinished(() => chmodSync(dataDir, 0o700));
+  const client = await open();
+  const refused = await client.call("run_deep_agent", { task: "Say hello" });
+  expect([refused.isError, refused.text]).toEqual([true, expect.stringMatching(text)]);
+  expect(refused.text).not.toContain(dataDir);
+  chmodSync(dataDir, 0o700);
+  const outcome = await client.call("run_deep_agent", { task: "Say hello" });
+  expect(outcome.structured).toMatchObject({ status: "completed" });
+});
 
 function expectSound(dataDir: string): void {
   for (const file of ["deepagent.db", "checkpoints.db"]) {

@@ -21,22 +21,19 @@ for (const [method, ...args] of [
 }`;
 
 // Without strace nobody sees when the disk is waited for.
-test(
-  "a change of the workspace is on the disk, content and name, before it is told to have been made",
-  { tags: "strace" },
-  () => {
-    const folder = newFolder();
-    const workspace = join(folder, "workspace");
-    const [strace = "", ...options] = traced(join(folder, "trace"));
-    const program = [process.execPath, "--input-type=module", "-e", PROGRAM, workspace];
-    execFileSync(strace, [...options, ...program], { stdio: "pipe" });
+test("a change of the workspace is on the disk before it is told to be made", { tags: "strace" }, () => {
+  const folder = newFolder();
+  const workspace = join(folder, "workspace");
+  const [strace = "", ...options] = traced(join(folder, "trace"));
+  const program = [process.execPath, "--input-type=module", "-e", PROGRAM, workspace];
+  execFileSync(strace, [...options, ...program], { stdio: "pipe" });
 
-    const told = readTrace(join(folder, "trace")).flatMap((event) => {
-      if (event.kind === "said") return [event.text.trim()];
-      if (event.kind === "put") return [`put ${event.file}`];
-      return event.kind === "sync" ? [`sync ${event.file.replace(/[0-9a-f]{24}/, "*")}`] : [];
-    });
-    expect(told.join("\n").replaceAll("}\n", "}\n\n")).toBe(`sync .deepagent-*.tmp
+  const told = readTrace(join(folder, "trace")).flatMap((event) => {
+    if (event.kind === "said") return [event.text.trim()];
+    if (event.kind === "put") return [`put ${event.file}`];
+    return event.kind === "sync" ? [`sync ${event.file.replace(/[0-9a-f]{24}/, "*")}`] : [];
+  });
+  expect(told.join("\n").replaceAll("}\n", "}\n\n")).toBe(`sync .deepagent-*.tmp
 put a.txt
 sync new
 {"done":"write"}
@@ -53,5 +50,4 @@ sync workspace
 
 sync workspace
 {"done":"delete"}`);
-  },
-);
+});

@@ -59,27 +59,24 @@ describe("quick start", () => {
     expect(await store.search([])).toMatchObject([{ key: "/facts.txt" }]);
   });
 
-  test.each(["made for each call", "made once"])(
-    "CompositeBackend, %s, sends a path to its mount",
-    async (form) => {
-      const rootDir = folder();
-      const store = new InMemoryStore();
-      const workspace = new FilesystemBackend({ rootDir, virtualMode: true });
-      const backend =
-        form === "made once"
-          ? new CompositeBackend(StateBackend, { "/memories/": StoreBackend, "/workspace/": workspace })
-          : (runtime: ConstructorParameters<typeof StateBackend>[0]) =>
-              new CompositeBackend(new StateBackend(runtime), {
-                "/memories/": new StoreBackend(runtime),
-                "/workspace/": workspace,
-              });
-      expect((await written("/notes.txt", { backend, store })).files).toEqual(["/notes.txt"]);
-      expect((await written("/memories/facts.txt", { backend, store })).files).toEqual([]);
-      expect((await written("/workspace/code.py", { backend, store })).files).toEqual([]);
-      expect(await store.search([])).toMatchObject([{ key: "/facts.txt" }]);
-      expect(readFileSync(join(rootDir, "code.py"), "utf8")).toBe("가\n");
-    },
-  );
+  test.each(["made for each call", "made once"])("CompositeBackend, %s, routes a path", async (form) => {
+    const rootDir = folder();
+    const store = new InMemoryStore();
+    const workspace = new FilesystemBackend({ rootDir, virtualMode: true });
+    const backend =
+      form === "made once"
+        ? new CompositeBackend(StateBackend, { "/memories/": StoreBackend, "/workspace/": workspace })
+        : (runtime: ConstructorParameters<typeof StateBackend>[0]) =>
+            new CompositeBackend(new StateBackend(runtime), {
+              "/memories/": new StoreBackend(runtime),
+              "/workspace/": workspace,
+            });
+    expect((await written("/notes.txt", { backend, store })).files).toEqual(["/notes.txt"]);
+    expect((await written("/memories/facts.txt", { backend, store })).files).toEqual([]);
+    expect((await written("/workspace/code.py", { backend, store })).files).toEqual([]);
+    expect(await store.search([])).toMatchObject([{ key: "/facts.txt" }]);
+    expect(readFileSync(join(rootDir, "code.py"), "utf8")).toBe("가\n");
+  });
 });
 
 test("the longest prefix of a path decides, and results have the prefix again", async () => {

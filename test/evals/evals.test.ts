@@ -125,23 +125,19 @@ test("differences to earlier results are of the tasks in both", () => {
   ]);
 });
 
-test(
-  "the command prints a table, writes it as JSON, and compares with an earlier one",
-  { tags: "long" },
-  () => {
-    const file = join(filesIn(), "results.json");
-    const run = (...args: string[]): string =>
-      execFileSync(process.execPath, ["evals/run.mjs", "--model", "oracle", "--tasks", "trail", ...args], {
-        cwd: join(import.meta.dirname, "../.."),
-        encoding: "utf8",
-        stdio: "pipe",
-      });
-    expect(run("--json", file)).toMatch(/^\| trail \| 1\/1 \| .* \| 5 \|$/m);
-    const results = Results.parse(JSON.parse(readFileSync(file, "utf8")));
-    expect(results).toMatchObject({ model: "oracle", tasks: [{ name: "trail", passed: 1, calls: 5 }] });
-    expect(run("--fault", "cut", "--compare", file)).toMatch(/^\| all of these \| 1\/1 → 1\/1 \|/m);
-  },
-);
+test("the command prints a table, writes JSON, and compares with an earlier one", { tags: "long" }, () => {
+  const file = join(filesIn(), "results.json");
+  const run = (...args: string[]): string =>
+    execFileSync(process.execPath, ["evals/run.mjs", "--model", "oracle", "--tasks", "trail", ...args], {
+      cwd: join(import.meta.dirname, "../.."),
+      encoding: "utf8",
+      stdio: "pipe",
+    });
+  expect(run("--json", file)).toMatch(/^\| trail \| 1\/1 \| .* \| 5 \|$/m);
+  const results = Results.parse(JSON.parse(readFileSync(file, "utf8")));
+  expect(results).toMatchObject({ model: "oracle", tasks: [{ name: "trail", passed: 1, calls: 5 }] });
+  expect(run("--fault", "cut", "--compare", file)).toMatch(/^\| all of these \| 1\/1 → 1\/1 \|/m);
+});
 
 test.each([
   [[], /^Set ANTHROPIC_API_KEY or OPENAI_API_KEY, or name a model with --model provider:model/],

@@ -60,24 +60,21 @@ test("what nobody decides in time is denied, the model is told, and the run goes
   expect(denied).toMatchObject({ kind: "approval_decided", data: { decision: "reject", tool: "note" } });
 });
 
-test.each(["approve", "edit"] as const)(
-  "an %s that comes too late is not used, and is told why",
-  async (type) => {
-    const { time, clock } = handSet();
-    const { service, runId, id, notes } = await waiting({ clock, timing: UNMOVED });
-    time.now += MINUTE;
-    const late = type === "approve" ? APPROVE : { type, editedAction: { name: "note", args: { text: "b" } } };
-    const outcome = await service.decide(ME, runId, id, late, "person");
-    expect(outcome).toMatchObject({
-      ok: false,
-      code: "already_decided",
-      message: expect.stringMatching(/^Too late: nobody decided by /),
-      approval: { status: "rejected", decidedBy: "deadline" },
-    });
-    await reach(service, runId, "completed");
-    expect(notes).toEqual([]);
-  },
-);
+test.each(["approve", "edit"] as const)("a late %s is not used, and is told why", async (type) => {
+  const { time, clock } = handSet();
+  const { service, runId, id, notes } = await waiting({ clock, timing: UNMOVED });
+  time.now += MINUTE;
+  const late = type === "approve" ? APPROVE : { type, editedAction: { name: "note", args: { text: "b" } } };
+  const outcome = await service.decide(ME, runId, id, late, "person");
+  expect(outcome).toMatchObject({
+    ok: false,
+    code: "already_decided",
+    message: expect.stringMatching(/^Too late: nobody decided by /),
+    approval: { status: "rejected", decidedBy: "deadline" },
+  });
+  await reach(service, runId, "completed");
+  expect(notes).toEqual([]);
+});
 
 test("an answer of the last moment counts, and the deadline does not undo it", async () => {
   const { time, clock } = handSet();

@@ -66,25 +66,22 @@ async function killedAtWork(kind: "read" | "write" | "execute") {
 }
 
 describe("a call that was at work when the server died", () => {
-  test.each(["execute", "write"] as const)(
-    "is not made again when it %ss: the model is told",
-    async (kind) => {
-      const { file, model, run, calls } = await killedAtWork(kind);
-      const second = countedTool(kind, () => Promise.resolve("made"));
-      const next = openServer(file, { model, tools: [second.tool] });
-      const { run: ended } = await reach(next.service, run.id, "completed");
-      expect(ended.answer).toBe(
-        "Error: The server stopped while counted was at work, so it is unknown whether, or how far, it took effect. It was not repeated. Check for its traces, such as files or output, before you call it again.",
-      );
-      expect([calls, second.calls]).toEqual([[kind], []]);
-      const events = await follow(next.service, run.id);
-      expect(kinds(events).filter((kind) => kind.startsWith("tool_"))).toEqual([
-        "tool_started",
-        "tool_finished",
-      ]);
-      expect(next.database.prepare("SELECT count(*) FROM effects").pluck().get()).toBe(0);
-    },
-  );
+  test.each(["execute", "write"] as const)("is not made again if it %ss: the model is told", async (kind) => {
+    const { file, model, run, calls } = await killedAtWork(kind);
+    const second = countedTool(kind, () => Promise.resolve("made"));
+    const next = openServer(file, { model, tools: [second.tool] });
+    const { run: ended } = await reach(next.service, run.id, "completed");
+    expect(ended.answer).toBe(
+      "Error: The server stopped while counted was at work, so it is unknown whether, or how far, it took effect. It was not repeated. Check for its traces, such as files or output, before you call it again.",
+    );
+    expect([calls, second.calls]).toEqual([[kind], []]);
+    const events = await follow(next.service, run.id);
+    expect(kinds(events).filter((kind) => kind.startsWith("tool_"))).toEqual([
+      "tool_started",
+      "tool_finished",
+    ]);
+    expect(next.database.prepare("SELECT count(*) FROM effects").pluck().get()).toBe(0);
+  });
 
   test("is not answered by what it said when the server stopped it", async () => {
     const file = databaseFile();

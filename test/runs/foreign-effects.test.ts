@@ -28,33 +28,30 @@ describe("a task of a subagent that was not built here", () => {
   test.each([
     ["a graph", graphThat],
     ["a function", functionThat],
-  ])(
-    "%s, that was at work when the server died is not begun again: the model is told",
-    async (_what, make) => {
-      const file = databaseFile();
-      const acts: string[] = [];
-      const atWork = deferred();
-      const first = make(() => {
-        acts.push("first");
-        atWork.resolve();
-        return never();
-      });
-      const second = make(async () => {
-        acts.push("second");
-        return "did it";
-      });
-      const died = openServer(file, subagent(first));
-      const run = await startRun(died.service, "go");
-      await atWork.promise;
-      await follow(died.service, run.id, (event) => event.kind === "subagent_started");
-      died.kill();
-      const next = openServer(file, subagent(second));
-      const { run: ended, subagents } = await reach(next.service, run.id, "completed");
-      expect(ended.answer).toMatch(/^Error: The server stopped while task was at work.*unknown/);
-      expect(acts).toEqual(["first"]);
-      expect(subagents).toMatchObject([{ name: "foreign", status: "failed" }]);
-    },
-  );
+  ])("%s, at work when the server died, is not begun again: the model is told", async (_what, make) => {
+    const file = databaseFile();
+    const acts: string[] = [];
+    const atWork = deferred();
+    const first = make(() => {
+      acts.push("first");
+      atWork.resolve();
+      return never();
+    });
+    const second = make(async () => {
+      acts.push("second");
+      return "did it";
+    });
+    const died = openServer(file, subagent(first));
+    const run = await startRun(died.service, "go");
+    await atWork.promise;
+    await follow(died.service, run.id, (event) => event.kind === "subagent_started");
+    died.kill();
+    const next = openServer(file, subagent(second));
+    const { run: ended, subagents } = await reach(next.service, run.id, "completed");
+    expect(ended.answer).toMatch(/^Error: The server stopped while task was at work.*unknown/);
+    expect(acts).toEqual(["first"]);
+    expect(subagents).toMatchObject([{ name: "foreign", status: "failed" }]);
+  });
 
   test("that had ended gives its stored report", async () => {
     const file = databaseFile();

@@ -87,46 +87,43 @@ async function openWorking() {
   return { ...server, files, checkpoints, slow, asking, logged, notes, go };
 }
 
-test.each(["runs", "checkpoints"] as const)(
-  "a lock that another process holds for a while, %s: questions are answered, what is to be stored waits",
-  async (which) => {
-    const { service, files, checkpoints, slow, asking, logged, notes, go } = await openWorking();
-    const other = createStore(which === "runs" ? openedBeside(files.runs) : checkpoints);
-    const unlock = await lockElsewhere(files[which]);
-    const settled: string[] = [];
-    const told = async <T>(what: string, work: Promise<T>): Promise<T> => {
-      const result = await work;
-      settled.push(what);
-      return result;
-    };
-    const stored = [
-      told("start", startRun(service, "later")),
-      told("decide", approve(service, asking.id, "ask")),
-      told("put", other.put(["n"], "key", { content: "kept" })),
-    ];
-    go.resolve();
-    // Each answer comes while all that writes still waits: nobody waits for the lock in place of them.
-    for (let asked = 0; asked < 50; asked += 1) {
-      expect((await service.view(ME, slow.id))?.run.status).toBe("working");
-      expect((await service.list(ME, { limit: 9 })).length).toBeGreaterThanOrEqual(2);
-      await nextTurn();
-    }
-    if (which === "runs") expect(settled).toEqual([]);
-    else expect(settled).not.toContain("put");
-    await unlock();
-    const [later] = await Promise.all(stored);
-    for (const { id } of [slow, asking, later as { id: string }]) {
-      await reach(service, id, "completed");
-      const events = await follow(service, id);
-      expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
-      expect(kinds(events)).not.toContain("warning");
-      expect(kinds(events)).not.toContain("run_resumed");
-    }
-    expect(notes.toSorted()).toEqual(["ask", "later", "slow"]);
-    expect((await other.get(["n"], "key"))?.value).toEqual({ content: "kept" });
-    expect(logged).toEqual([]);
-  },
-);
+test.each(["runs", "checkpoints"] as const)("a foreign lock, %s: reads go on, writes wait", async (which) => {
+  const { service, files, checkpoints, slow, asking, logged, notes, go } = await openWorking();
+  const other = createStore(which === "runs" ? openedBeside(files.runs) : checkpoints);
+  const unlock = await lockElsewhere(files[which]);
+  const settled: string[] = [];
+  const told = async <T>(what: string, work: Promise<T>): Promise<T> => {
+    const result = await work;
+    settled.push(what);
+    return result;
+  };
+  const stored = [
+    told("start", startRun(service, "later")),
+    told("decide", approve(service, asking.id, "ask")),
+    told("put", other.put(["n"], "key", { content: "kept" })),
+  ];
+  go.resolve();
+  // Each answer comes while all that writes still waits: nobody waits for the lock in place of them.
+  for (let asked = 0; asked < 50; asked += 1) {
+    expect((await service.view(ME, slow.id))?.run.status).toBe("working");
+    expect((await service.list(ME, { limit: 9 })).length).toBeGreaterThanOrEqual(2);
+    await nextTurn();
+  }
+  if (which === "runs") expect(settled).toEqual([]);
+  else expect(settled).not.toContain("put");
+  await unlock();
+  const [later] = await Promise.all(stored);
+  for (const { id } of [slow, asking, later as { id: string }]) {
+    await reach(service, id, "completed");
+    const events = await follow(service, id);
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
+    expect(kinds(events)).not.toContain("warning");
+    expect(kinds(events)).not.toContain("run_resumed");
+  }
+  expect(notes.toSorted()).toEqual(["ask", "later", "slow"]);
+  expect((await other.get(["n"], "key"))?.value).toEqual({ content: "kept" });
+  expect(logged).toEqual([]);
+});
 
 function openedBeside(file: string) {
   const database = openDatabase(file);

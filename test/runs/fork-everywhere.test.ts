@@ -49,80 +49,76 @@ function filled(database: Database): unknown[] {
   return tables.filter((table) => database.prepare(`SELECT 1 FROM ${table} LIMIT 1`).get() !== undefined);
 }
 
-test(
-  "every point of a thread, and of its forks, can be forked, outlives the others, and leaves nothing",
-  { tags: "long" },
-  async () => {
-    const file = databaseFile();
-    const checkpoints = openDatabase(file.replace("data.", "checkpoints."), { synchronous: "NORMAL" });
-    cleanUpWith(() => checkpoints.close());
-    const checkpointer = createCheckpointer(checkpoints);
-    const [atWork, released] = [deferred(), deferred()];
-    const notes: string[] = [];
-    const tool = noteTool(notes, async (text) => {
-      if (text !== "slow") return;
-      atWork.resolve();
-      await released.promise;
-    });
-    const { service, database } = openServer(
-      file,
-      {
-        model,
-        tools: [tool],
-        checkpointer,
-        interruptOn: { note: { when: ({ args }) => args["text"] === "ask" } },
-        summarization: { trigger: { messages: 6 }, keep: { messages: 2 } },
-      },
-      { checkpoints: async () => checkpointer },
-    );
-    const ended = async (task: string, threadId?: string) => {
-      const run = await startRun(service, task, threadId === undefined ? {} : { threadId });
-      return (await reach(service, run.id, "completed")).run;
-    };
-    const { threadId } = await ended("large");
-    await ended("look", threadId);
-    const run = await startRun(service, "parallel", { threadId });
-    await atWork.promise;
-    await follow(service, run.id, ({ kind }) => kind === "approval_requested");
+test("every point of a thread can be forked, lives apart, leaves nothing", { tags: "long" }, async () => {
+  const file = databaseFile();
+  const checkpoints = openDatabase(file.replace("data.", "checkpoints."), { synchronous: "NORMAL" });
+  cleanUpWith(() => checkpoints.close());
+  const checkpointer = createCheckpointer(checkpoints);
+  const [atWork, released] = [deferred(), deferred()];
+  const notes: string[] = [];
+  const tool = noteTool(notes, async (text) => {
+    if (text !== "slow") return;
+    atWork.resolve();
+    await released.promise;
+  });
+  const { service, database } = openServer(
+    file,
+    {
+      model,
+      tools: [tool],
+      checkpointer,
+      interruptOn: { note: { when: ({ args }) => args["text"] === "ask" } },
+      summarization: { trigger: { messages: 6 }, keep: { messages: 2 } },
+    },
+    { checkpoints: async () => checkpointer },
+  );
+  const ended = async (task: string, threadId?: string) => {
+    const run = await startRun(service, task, threadId === undefined ? {} : { threadId });
+    return (await reach(service, run.id, "completed")).run;
+  };
+  const { threadId } = await ended("large");
+  await ended("look", threadId);
+  const run = await startRun(service, "parallel", { threadId });
+  await atWork.promise;
+  await follow(service, run.id, ({ kind }) => kind === "approval_requested");
 
-    const points = (await service.points(ME, run.id)) ?? [];
-    expect(points.map(({ summary }) => summary.split(":")[0])).toEqual([
-      "told",
-      "called write_file",
-      "results of write_file",
-      "answered",
-      "told",
-      "called ls",
-      "results of ls",
-      "answered",
-      "told",
-      "called note, note, note, task",
-    ]);
-    const forks = [];
-    for (const [index, { id }] of points.entries()) {
-      const fork = await ended("look", id);
-      const own = (await service.points(ME, fork.id)) ?? [];
-      // One of the points that it has from the original, and the last one of its own.
-      for (const from of [own[index]?.id, own.at(-1)?.id]) forks.push(await ended("look", from));
-      // What was written by then, nothing of what waits, and what had ended beside it.
-      expect(fork.answer?.includes("/large.md")).toBe(index > 1);
-    }
-    expect(await service.points(ME, run.id)).toEqual(points);
-    released.resolve();
-    await approve(service, run.id, "ask");
-    await reach(service, run.id, "completed");
-    expect(notes.toSorted()).toEqual(["ask", "fast", "slow"]);
+  const points = (await service.points(ME, run.id)) ?? [];
+  expect(points.map(({ summary }) => summary.split(":")[0])).toEqual([
+    "told",
+    "called write_file",
+    "results of write_file",
+    "answered",
+    "told",
+    "called ls",
+    "results of ls",
+    "answered",
+    "told",
+    "called note, note, note, task",
+  ]);
+  const forks = [];
+  for (const [index, { id }] of points.entries()) {
+    const fork = await ended("look", id);
+    const own = (await service.points(ME, fork.id)) ?? [];
+    // One of the points that it has from the original, and the last one of its own.
+    for (const from of [own[index]?.id, own.at(-1)?.id]) forks.push(await ended("look", from));
+    // What was written by then, nothing of what waits, and what had ended beside it.
+    expect(fork.answer?.includes("/large.md")).toBe(index > 1);
+  }
+  expect(await service.points(ME, run.id)).toEqual(points);
+  released.resolve();
+  await approve(service, run.id, "ask");
+  await reach(service, run.id, "completed");
+  expect(notes.toSorted()).toEqual(["ask", "fast", "slow"]);
 
-    const isOld = database.prepare("UPDATE runs SET ended_at = 1 WHERE thread_id = ?");
-    isOld.run(threadId);
-    expect(await service.prune({ maxAgeMs: DAY })).toMatchObject({ runs: 3, threads: 1 });
-    for (const fork of forks.slice(4)) {
-      const read = await (await service.runFiles(ME, fork.id))?.readRaw("/large.md");
-      expect(read).toMatchObject({ data: { content: LARGE } });
-    }
-    for (const { threadId: thread } of forks) isOld.run(thread);
-    database.exec("UPDATE runs SET ended_at = 1");
-    await service.prune({ maxAgeMs: DAY });
-    expect([filled(database), filled(checkpoints)]).toEqual([[], []]);
-  },
-);
+  const isOld = database.prepare("UPDATE runs SET ended_at = 1 WHERE thread_id = ?");
+  isOld.run(threadId);
+  expect(await service.prune({ maxAgeMs: DAY })).toMatchObject({ runs: 3, threads: 1 });
+  for (const fork of forks.slice(4)) {
+    const read = await (await service.runFiles(ME, fork.id))?.readRaw("/large.md");
+    expect(read).toMatchObject({ data: { content: LARGE } });
+  }
+  for (const { threadId: thread } of forks) isOld.run(thread);
+  database.exec("UPDATE runs SET ended_at = 1");
+  await service.prune({ maxAgeMs: DAY });
+  expect([filled(database), filled(checkpoints)]).toEqual([[], []]);
+});

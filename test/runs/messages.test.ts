@@ -231,35 +231,32 @@ describe("a start in a thread at work", () => {
   });
 });
 
-test.each(["cancelled", "failed"] as const)(
-  "what a run was told that was %s before it read it, the next run of the thread reads first",
-  async (end) => {
-    const asked = deferred();
-    let calls = 0;
-    const model = scriptedModel(async ({ messages, signal }): Promise<ScriptedReply> => {
-      calls += 1;
-      if (calls === 1) {
-        asked.resolve();
-        await new Promise((_resolve, reject) => {
-          breakOff.promise.then(() => reject(new Error("400 bad")), reject);
-          signal?.addEventListener("abort", () => reject(new Error("aborted")));
-        });
-      }
-      return { text: messages.flatMap(({ type, text }) => (type === "human" ? [text] : [])).join(" | ") };
-    });
-    const breakOff = deferred();
-    const server = openServer(databaseFile(), { model });
-    const run = await startRun(server.service, "the task");
-    await asked.promise;
-    await tell(server, run.id, "more");
-    if (end === "cancelled") await server.service.cancel(ME, run.id, "enough");
-    else breakOff.resolve();
-    await reach(server.service, run.id, end);
-    const next = await startRun(server.service, "and then", { threadId: run.threadId });
-    expect((await reach(server.service, next.id, "completed")).run.answer).toBe("the task | more | and then");
-    const last = await startRun(server.service, "at last", { threadId: run.threadId });
-    expect((await reach(server.service, last.id, "completed")).run.answer).toBe(
-      "the task | more | and then | at last",
-    );
-  },
-);
+test.each(["cancelled", "failed"] as const)("the next run reads what a %s run was told", async (end) => {
+  const asked = deferred();
+  let calls = 0;
+  const model = scriptedModel(async ({ messages, signal }): Promise<ScriptedReply> => {
+    calls += 1;
+    if (calls === 1) {
+      asked.resolve();
+      await new Promise((_resolve, reject) => {
+        breakOff.promise.then(() => reject(new Error("400 bad")), reject);
+        signal?.addEventListener("abort", () => reject(new Error("aborted")));
+      });
+    }
+    return { text: messages.flatMap(({ type, text }) => (type === "human" ? [text] : [])).join(" | ") };
+  });
+  const breakOff = deferred();
+  const server = openServer(databaseFile(), { model });
+  const run = await startRun(server.service, "the task");
+  await asked.promise;
+  await tell(server, run.id, "more");
+  if (end === "cancelled") await server.service.cancel(ME, run.id, "enough");
+  else breakOff.resolve();
+  await reach(server.service, run.id, end);
+  const next = await startRun(server.service, "and then", { threadId: run.threadId });
+  expect((await reach(server.service, next.id, "completed")).run.answer).toBe("the task | more | and then");
+  const last = await startRun(server.service, "at last", { threadId: run.threadId });
+  expect((await reach(server.service, last.id, "completed")).run.answer).toBe(
+    "the task | more | and then | at last",
+  );
+});

@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-import { silentLogger } from "../../src/core/logger.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import {
@@ -223,34 +222,6 @@ test("a crash amid subagents repeats none of their finished calls, and their app
   expect(
     kinds(await follow(next.service, run.id)).filter((kind) => kind === "subagent_started"),
   ).toHaveLength(2);
-});
-
-test("a run that could not be stored for a while goes on when it can, and repeats nothing", async () => {
-  const file = databaseFile();
-  const notes: string[] = [];
-  const reached = deferred();
-  const release = deferred();
-  const gaveUp = deferred();
-  const slow = noteTool(notes, () => {
-    reached.resolve();
-    return release.promise;
-  });
-  const log = {
-    ...silentLogger,
-    warn: (event: string) => event === "run.waits_for_storage" && gaveUp.resolve(),
-  };
-  const server = openServer(file, { model: calling(note("a")), tools: [slow] }, { log });
-  const run = await startRun(server.service, "note a");
-  await reached.promise;
-  await follow(server.service, run.id, ({ kind }) => kind === "tool_started");
-  server.database.pragma("query_only = ON");
-  release.resolve();
-  await gaveUp.promise;
-  expect((await server.service.view(ME, run.id))?.run.status).toBe("working");
-  server.database.pragma("query_only = OFF");
-  const { run: ended } = await reach(server.service, run.id, "completed");
-  expect(ended.answer).toMatch(/^Error: The server stopped while note was at work/);
-  expect(notes).toEqual(["a"]);
 });
 
 test("what does not stop when its server closes is shut out, and goes on elsewhere", async () => {

@@ -106,28 +106,25 @@ function open(extra: object = {}) {
 }
 
 describe.each(TROUBLES)("$name", ({ code, begin }) => {
-  test.each(["runs", "checkpoints"] as const)(
-    "keeps a run waiting, %s: it goes on afterwards",
-    async (which) => {
-      const { service, files, databases, lines, waiting, notes, atWork, go } = open();
-      const run = await startRun(service, "work");
-      await atWork.promise;
-      const end = begin(databases[which], files[which]);
-      go.resolve();
-      await waiting.promise;
-      expect((await service.view(ME, run.id))?.run.status).toBe("working");
-      end();
-      const { run: ended } = await reach(service, run.id, "completed");
-      expect(ended.answer).toContain("Successfully wrote");
-      expect(notes).toEqual(["slow"]);
-      const events = await follow(service, run.id);
-      expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
-      const warnings = events.flatMap(({ kind, data }) => (kind === "warning" ? [data.message] : []));
-      expect(warnings).toEqual([expect.stringContaining(code)]);
-      expect(integrityProblems(databases[which])).toEqual([]);
-      expect(lines.filter(({ error }) => error?.name === "SqliteError")).toEqual([]);
-    },
-  );
+  test.each(["runs", "checkpoints"] as const)("keeps a run waiting, %s: it then goes on", async (which) => {
+    const { service, files, databases, lines, waiting, notes, atWork, go } = open();
+    const run = await startRun(service, "work");
+    await atWork.promise;
+    const end = begin(databases[which], files[which]);
+    go.resolve();
+    await waiting.promise;
+    expect((await service.view(ME, run.id))?.run.status).toBe("working");
+    end();
+    const { run: ended } = await reach(service, run.id, "completed");
+    expect(ended.answer).toContain("Successfully wrote");
+    expect(notes).toEqual(["slow"]);
+    const events = await follow(service, run.id);
+    expect(events.map(({ seq }) => seq)).toEqual(events.map((_, index) => index + 1));
+    const warnings = events.flatMap(({ kind, data }) => (kind === "warning" ? [data.message] : []));
+    expect(warnings).toEqual([expect.stringContaining(code)]);
+    expect(integrityProblems(databases[which])).toEqual([]);
+    expect(lines.filter(({ error }) => error?.name === "SqliteError")).toEqual([]);
+  });
 
   test("refuses what cannot be stored, and keeps what was acknowledged", async () => {
     const { service, files, databases, notes } = open({

@@ -32,22 +32,19 @@ describe("storage on a Postgres that fails", { tags: "postgres" }, () => {
       server.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event_type = 'Lock'"),
     "broken in the network": async (link) => link.breakConnections(),
   };
-  test.each(Object.keys(BREAKS))(
-    "a transaction whose connection is %s fails, and nothing else",
-    async (how) => {
-      const { storage, schema, link } = await open();
-      await server.connected(async (other) => {
-        await other.query(`BEGIN; LOCK TABLE ${schema}.runs`);
-        const created = storage.runs.create(ME, { task: "work" }, fresh);
-        const failed = expect(created).rejects.toMatchObject({ name: "StorageError" });
-        const waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
-        await expect.poll(() => server.query(waiting)).toHaveLength(1);
-        await BREAKS[how]?.(link);
-        await failed;
-      });
-      expect(await storage.runs.create(ME, { task: "work" }, fresh)).toMatchObject({ kind: "created" });
-    },
-  );
+  test.each(Object.keys(BREAKS))("a transaction whose connection is %s fails, nothing else", async (how) => {
+    const { storage, schema, link } = await open();
+    await server.connected(async (other) => {
+      await other.query(`BEGIN; LOCK TABLE ${schema}.runs`);
+      const created = storage.runs.create(ME, { task: "work" }, fresh);
+      const failed = expect(created).rejects.toMatchObject({ name: "StorageError" });
+      const waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'";
+      await expect.poll(() => server.query(waiting)).toHaveLength(1);
+      await BREAKS[how]?.(link);
+      await failed;
+    });
+    expect(await storage.runs.create(ME, { task: "work" }, fresh)).toMatchObject({ kind: "created" });
+  });
 
   test("a connection that has fallen silent fails its query, and is replaced", { tags: "long" }, async () => {
     const { storage, link } = await open();

@@ -302,22 +302,19 @@ describe("large values of a Postgres in S3", { tags: "postgres" }, () => {
       client.send(new sdk.PutObjectCommand({ Bucket: BUCKET, Key, Body: JSON.stringify(large()) })),
     cut: (Key) => client.send(new sdk.PutObjectCommand({ Bucket: BUCKET, Key, Body: "" })),
   };
-  test.each(Object.keys(DAMAGES))(
-    "an object that is %s is one clear error of its thread alone",
-    async (how) => {
-      const { place, put, get } = await open();
-      const value = large();
-      await put("t", value);
-      const [key] = await keys(place);
-      await DAMAGES[how]?.(place.prefix + String(key));
-      await expect(get("t")).rejects.toMatchObject({
-        code: "storage_corrupt",
-        message: expect.stringMatching(/S3 bucket that storageS3 names.*Restore a backup/),
-      });
-      await put("later", value);
-      expect(await get("later")).toBe(value);
-    },
-  );
+  test.each(Object.keys(DAMAGES))("an object that is %s is one clear error of its thread", async (how) => {
+    const { place, put, get } = await open();
+    const value = large();
+    await put("t", value);
+    const [key] = await keys(place);
+    await DAMAGES[how]?.(place.prefix + String(key));
+    await expect(get("t")).rejects.toMatchObject({
+      code: "storage_corrupt",
+      message: expect.stringMatching(/S3 bucket that storageS3 names.*Restore a backup/),
+    });
+    await put("later", value);
+    expect(await get("later")).toBe(value);
+  });
 
   test("while S3 is gone, values are not stored and read, and afterwards they are", async () => {
     const port = Number(new URL(server.endpoint).port);

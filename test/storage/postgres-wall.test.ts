@@ -87,17 +87,13 @@ test("an agent reaches neither thread nor memories of another principal", { tags
   expect(await store.listNamespaces()).toEqual([["memories", ME]]);
 });
 
-test(
-  "a role that the policies do not bind is refused, and one that is missing is named",
-  { tags },
-  async () => {
-    const open = async (role: string) => openPool({ url: url(), schema: newSchema(), connections: 2, role });
-    for (const attributes of ["SUPERUSER", "BYPASSRLS", "IN ROLE tester"]) {
-      await expect(open(await newRole(attributes))).rejects.toThrow("does not bind");
-    }
-    await expect(open("nobody")).rejects.toThrow("CREATE ROLE nobody NOLOGIN; GRANT nobody TO tester");
-  },
-);
+test("a role that the policies do not bind is refused, a missing one is named", { tags }, async () => {
+  const open = async (role: string) => openPool({ url: url(), schema: newSchema(), connections: 2, role });
+  for (const attributes of ["SUPERUSER", "BYPASSRLS", "IN ROLE tester"]) {
+    await expect(open(await newRole(attributes))).rejects.toThrow("does not bind");
+  }
+  await expect(open("nobody")).rejects.toThrow("CREATE ROLE nobody NOLOGIN; GRANT nobody TO tester");
+});
 
 test("a thread is copied for its principal alone, and only after it was noted", { tags }, async () => {
   const { agents, storage } = await both(await newRole());

@@ -30,19 +30,16 @@ describe("an item with a lifetime", () => {
     ["get", { refreshOnRead: false }, true, true],
     ["search", {}, undefined, true],
     ["search", { refreshOnRead: true }, false, false],
-  ] as const)(
-    "lives as long again after %s with %j and refreshTtl %s: %s",
-    async (way, ttl, refreshTtl, lives) => {
-      const { store, time } = open(ttl);
-      await store.put(["a"], "k", { n: 1 }, undefined, { ttl: 10 });
-      time.now += 6 * MINUTE;
-      const options = refreshTtl === undefined ? {} : { refreshTtl };
-      if (way === "get") expect(await store.get(["a"], "k", options)).not.toBeNull();
-      else expect(await store.search(["a"], options)).toHaveLength(1);
-      time.now += 6 * MINUTE;
-      expect((await store.get(["a"], "k", { refreshTtl: false })) !== null).toBe(lives);
-    },
-  );
+  ] as const)("lives again after %s with %j and refreshTtl %s: %s", async (way, ttl, refreshTtl, lives) => {
+    const { store, time } = open(ttl);
+    await store.put(["a"], "k", { n: 1 }, undefined, { ttl: 10 });
+    time.now += 6 * MINUTE;
+    const options = refreshTtl === undefined ? {} : { refreshTtl };
+    if (way === "get") expect(await store.get(["a"], "k", options)).not.toBeNull();
+    else expect(await store.search(["a"], options)).toHaveLength(1);
+    time.now += 6 * MINUTE;
+    expect((await store.get(["a"], "k", { refreshTtl: false })) !== null).toBe(lives);
+  });
 
   it("gets its time from the store when put says nothing, and none when it says null", async () => {
     const { store, time } = open({ defaultTtl: 2, refreshOnRead: false });

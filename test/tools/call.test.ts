@@ -15,18 +15,15 @@ describe("cancellation", () => {
     delete: { file_path: "/a" },
     execute: { command: "ls" },
   };
-  test.each(fileTools().map(({ name }) => name))(
-    "%s does nothing once the run is cancelled",
-    async (name) => {
-      const backend = stateBackend({ "/a": "x" });
-      expect(await harness(backend).call(name, args[name] ?? {}, { signal: AbortSignal.abort() })).toEqual({
-        content: `Error: ${name} was cancelled.`,
-        status: "error",
-        artifact: { code: "aborted" },
-      });
-      expect(await harness(backend).text("grep", { pattern: "x" })).toBe("/a:\n  1: x");
-    },
-  );
+  test.each(fileTools().map(({ name }) => name))("%s does nothing in a cancelled run", async (name) => {
+    const backend = stateBackend({ "/a": "x" });
+    expect(await harness(backend).call(name, args[name] ?? {}, { signal: AbortSignal.abort() })).toEqual({
+      content: `Error: ${name} was cancelled.`,
+      status: "error",
+      artifact: { code: "aborted" },
+    });
+    expect(await harness(backend).text("grep", { pattern: "x" })).toBe("/a:\n  1: x");
+  });
 
   test("an abort during the call, however the backend shows it", async () => {
     const reason = new Error("stopped by the user");

@@ -50,17 +50,14 @@ describe("formatMatches", () => {
       `${"-".repeat(3000)}needle${"+".repeat(3000)}`,
       `…${"-".repeat(497)}needle${"+".repeat(497)}…`,
     ],
-  ])(
-    "a line over 1000 characters is shown around a match %s, and the rest is accounted for",
-    (_, text, shown) => {
-      expect(formatMatches([{ path: "/f", line: 7, text }], "content", literal("needle"))).toEqual({
-        text: `/f:\n  7: ${shown}`,
-        notices: [
-          "[1 line over 1000 characters shown in part; read a whole line with read_file, offset = its number - 1, limit = 1]",
-        ],
-      });
-    },
-  );
+  ])("a line over 1000 characters is shown around a match %s, the rest counted", (_, text, shown) => {
+    expect(formatMatches([{ path: "/f", line: 7, text }], "content", literal("needle"))).toEqual({
+      text: `/f:\n  7: ${shown}`,
+      notices: [
+        "[1 line over 1000 characters shown in part; read a whole line with read_file, offset = its number - 1, limit = 1]",
+      ],
+    });
+  });
 
   test("a line the backend has cut already is left as it is, and accounted for", () => {
     const whole = `${"-".repeat(3000)}needle${"+".repeat(3000)}`;

@@ -144,30 +144,27 @@ it("lets the model act 25 times for a task, then asks it for a report and says w
   expect([results?.length, model.requests.length]).toEqual([25, 26]);
 });
 
-it.each(["deepcowork", "production"] as const)(
-  "skills of the workspace win over global ones: %s",
-  async (profile) => {
-    const { workspaceDir, globalSkills } = folders();
-    const skill = (folder: string, name: string, description: string): void => {
-      mkdirSync(join(folder, name), { recursive: true });
-      writeFileSync(
-        join(folder, name, "SKILL.md"),
-        `---\nname: ${name}\ndescription: ${description}\n---\nText\n`,
-      );
-    };
-    skill(globalSkills, "review", "global review");
-    skill(globalSkills, "plan", "global plan");
-    skill(join(workspaceDir, "skills"), "review", "own review");
-    const model = calling(write("a", "/skills/plan/SKILL.md"));
-    const agent = build({ workspaceDir, globalSkills, model, profile, withHitl: false });
-    await events(agent, "hi");
-    const prompt = model.requests[0]?.messages[0]?.text ?? "";
-    expect(prompt).toContain("own review");
-    expect(prompt).toContain("global plan");
-    expect(prompt).not.toContain("global review");
-    expect(readFileSync(join(globalSkills, "plan/SKILL.md"), "utf8")).toContain("global plan");
-  },
-);
+it.each(["deepcowork", "production"] as const)("workspace skills win over global: %s", async (profile) => {
+  const { workspaceDir, globalSkills } = folders();
+  const skill = (folder: string, name: string, description: string): void => {
+    mkdirSync(join(folder, name), { recursive: true });
+    writeFileSync(
+      join(folder, name, "SKILL.md"),
+      `---\nname: ${name}\ndescription: ${description}\n---\nText\n`,
+    );
+  };
+  skill(globalSkills, "review", "global review");
+  skill(globalSkills, "plan", "global plan");
+  skill(join(workspaceDir, "skills"), "review", "own review");
+  const model = calling(write("a", "/skills/plan/SKILL.md"));
+  const agent = build({ workspaceDir, globalSkills, model, profile, withHitl: false });
+  await events(agent, "hi");
+  const prompt = model.requests[0]?.messages[0]?.text ?? "";
+  expect(prompt).toContain("own review");
+  expect(prompt).toContain("global plan");
+  expect(prompt).not.toContain("global review");
+  expect(readFileSync(join(globalSkills, "plan/SKILL.md"), "utf8")).toContain("global plan");
+});
 
 it("keeps to the workspace in production, without commands", async () => {
   const { workspaceDir, globalSkills } = folders();

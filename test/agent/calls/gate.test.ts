@@ -150,33 +150,30 @@ describe("a call", () => {
     expect(ran).toEqual(["act 10"]);
   });
 
-  it.each([[0], [1]])(
-    "that a wrapper changes differently each time does not run with the approval of another, at depth %i",
-    async (depth) => {
-      let number = 100;
-      const random: Middleware = {
-        name: "Random",
-        wrapToolCall: (request, next) =>
-          request.toolCall.name === "act"
-            ? next({ ...request, toolCall: { ...request.toolCall, args: { n: (number += 1) } } })
-            : next(request),
-      };
-      const subagents = [{ name: "worker", description: "d", systemPrompt: "p", middleware: [random] }];
-      const agent = agentWith({ middleware: [random], subagents });
-      const calls = [call("a"), call("b")];
-      let [first, second] = paused(await go(agent, depth === 0 ? calls : [task("t", calls)]));
-      const open = paused(await answer(agent, first, approve));
-      const changed = open.find(({ id }) => id !== second?.id);
-      expect(shownIn(changed)?.args["n"]).toBe(101);
-      // Another answer starts the waiting call over, and so does its own.
-      [second, first] = [changed, second];
-      await answer(agent, first, { type: "reject" });
-      const events = await answer(agent, second, approve);
-      expect(events.at(-1)).toMatchObject({ kind: "finished" });
-      expect(ran).toEqual([]);
-      if (depth === 0) expect((await texts(agent))[0]).toMatch(/^Error: act is no longer the call/);
-    },
-  );
+  it.each([[0], [1]])("that a wrapper changes anew needs its own approval, at depth %i", async (depth) => {
+    let number = 100;
+    const random: Middleware = {
+      name: "Random",
+      wrapToolCall: (request, next) =>
+        request.toolCall.name === "act"
+          ? next({ ...request, toolCall: { ...request.toolCall, args: { n: (number += 1) } } })
+          : next(request),
+    };
+    const subagents = [{ name: "worker", description: "d", systemPrompt: "p", middleware: [random] }];
+    const agent = agentWith({ middleware: [random], subagents });
+    const calls = [call("a"), call("b")];
+    let [first, second] = paused(await go(agent, depth === 0 ? calls : [task("t", calls)]));
+    const open = paused(await answer(agent, first, approve));
+    const changed = open.find(({ id }) => id !== second?.id);
+    expect(shownIn(changed)?.args["n"]).toBe(101);
+    // Another answer starts the waiting call over, and so does its own.
+    [second, first] = [changed, second];
+    await answer(agent, first, { type: "reject" });
+    const events = await answer(agent, second, approve);
+    expect(events.at(-1)).toMatchObject({ kind: "finished" });
+    expect(ran).toEqual([]);
+    if (depth === 0) expect((await texts(agent))[0]).toMatch(/^Error: act is no longer the call/);
+  });
 
   it("may be stopped by middleware of the user beside and after an approval", async () => {
     const asking: Middleware = {

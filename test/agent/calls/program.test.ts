@@ -130,32 +130,6 @@ test("calls of a program count for the limit of tool calls", async () => {
   expect(results[0]).toContain("the limit of tool calls for this run is reached");
 });
 
-test("approvals of a program are asked together, and its ended calls are not made again", async () => {
-  const agent = agentWith(
-    [
-      program(`const first = await tools.look({ text: "first" });
-        const time = Date.now();
-        const chance = Math.random();
-        const done = await Promise.all(["a", "b"].map(async (text) => {
-          try { return await tools.act({ text: text + first.length + chance + (time > 0) }); } catch (e) { return e.message; }
-        }));
-        await tools.look({ text: "last" });
-        return done.map((text) => text.slice(0, 5));`),
-    ],
-    { interruptOn: { act: true } },
-  );
-  const { asked } = await agent.start();
-  expect(made).toEqual(["look first"]);
-  expect(asked).toHaveLength(1);
-  const [{ value } = { value: undefined }] = asked;
-  expect(value).toMatchObject({ actionRequests: [{ name: "act" }, { name: "act" }] });
-  const { results } = await agent.answer({
-    decisions: [{ type: "approve" }, { type: "reject", message: "Never" }],
-  });
-  expect(results).toEqual(['["act a","Never"]']);
-  expect(made).toEqual(["look first", expect.stringMatching(/^act a10/), "look last"]);
-});
-
 test("questions one after the other, with an edit and the program's own approval", async () => {
   const agent = agentWith(
     [

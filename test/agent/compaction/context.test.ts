@@ -5,15 +5,12 @@ import {
   ToolMessage,
   type BaseMessage,
 } from "@langchain/core/messages";
-import { InMemoryStore, MemorySaver } from "@langchain/langgraph";
+import { MemorySaver } from "@langchain/langgraph";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { buildAgent } from "../../../src/agent/agent.ts";
 import { repairHistory } from "../../../src/agent/messages/mend.ts";
 import { cutIndex, tokensOf, compactedView } from "../../../src/agent/compaction/compacted-view.ts";
-import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
-import { StateBackend } from "../../../src/backends/stores/state.ts";
-import { StoreBackend } from "../../../src/backends/stores/langgraph-store.ts";
 import { collect, graphOf } from "../../support/run-agent.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 
@@ -141,32 +138,6 @@ describe("summarization", () => {
   });
 });
 
-it("memory is in the prompt, and what the agent saved is in the next thread's", async () => {
-  const model = scriptedModel(({ messages, call }) => {
-    if (call === 0) {
-      return {
-        toolCalls: [
-          { name: "write_file", args: { file_path: "/memories/AGENTS.md", content: "Uses tabs $& {x}." } },
-        ],
-      };
-    }
-    return { text: messages[0]?.text.includes("Uses tabs $& {x}.") ? "known" : "unknown" };
-  });
-  const agent = buildAgent({
-    checkpointer: new MemorySaver(),
-    model,
-    store: new InMemoryStore(),
-    memory: ["/memories/AGENTS.md"],
-    backend: new CompositeBackend(StateBackend, { "/memories/": (runtime) => new StoreBackend(runtime) }),
-  });
-  const first = await collect(agent, { kind: "task", task: "remember" });
-  expect(first.at(-1)).toMatchObject({ answer: "unknown" });
-  const second = await collect(agent, { kind: "task", task: "again" }, { threadId: "t2", runId: "run_2" });
-  expect(second.at(-1)).toMatchObject({ answer: "known" });
-  const third = await collect(agent, { kind: "task", task: "more" }, { runId: "run_3" });
-  expect(third.at(-1)).toMatchObject({ answer: "known" });
-});
-
 describe("skills", () => {
   const skill = (name: string, description: string) =>
     `---\nname: ${name}\ndescription: ${description}\n---\n# Body\nsecret instructions`;
@@ -220,11 +191,4 @@ describe("skills", () => {
     const shown = model.requests.map(({ messages }) => /- report: (\w+)/.exec(messages[0]?.text ?? "")?.[1]);
     expect(shown).toEqual(["First", "First", "Second"]);
   });
-});
-
-it("prompt caching leaves requests of other providers as they are", async () => {
-  const model = scriptedModel(() => ({ text: "end" }));
-  const agent = buildAgent({ checkpointer: new MemorySaver(), model });
-  await collect(agent, { kind: "task", task: "go" });
-  expect(typeof model.requests[0]?.messages[0]?.content).toBe("string");
 });

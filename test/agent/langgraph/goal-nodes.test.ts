@@ -226,19 +226,16 @@ describe("a goal that the judge cannot settle", () => {
     expect(told(ended, "goal_ended")).toMatchObject([{ outcome: "accepted" }]);
   });
 
-  it.each([{ decision: "stop" }, "decline"] as const)(
-    "ends the run when the person says %j",
-    async (values) => {
-      const { agent, judges } = agentWith([findings(met, unsettled("impossible"))], {
-        askUser: true,
-        goal: { criteria },
-      });
-      const events = await collect(agent, TASK);
-      const ended = await collect(agent, answering(events, values));
-      expect(ended.at(-1)).toMatchObject({ kind: "finished", stopReason: "goal_not_met" });
-      expect(judges()).toHaveLength(1);
-    },
-  );
+  it.each([{ decision: "stop" }, "decline"] as const)("ends the run if a person says %j", async (values) => {
+    const { agent, judges } = agentWith([findings(met, unsettled("impossible"))], {
+      askUser: true,
+      goal: { criteria },
+    });
+    const events = await collect(agent, TASK);
+    const ended = await collect(agent, answering(events, values));
+    expect(ended.at(-1)).toMatchObject({ kind: "finished", stopReason: "goal_not_met" });
+    expect(judges()).toHaveLength(1);
+  });
 
   it("ends the run where nobody can be asked", async () => {
     const { agent } = agentWith([findings(met, unsettled("impossible"))], { goal: { criteria } });

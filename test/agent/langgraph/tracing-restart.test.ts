@@ -103,37 +103,31 @@ describe("the spans of a run", () => {
     expect(tracesOf(spans()).size).toBe(2);
   });
 
-  it.each(["parked", "cancelled"] as const)(
-    "of a run that is %s in the middle of a call are ended, and say so",
-    async (how) => {
-      const { spans, begun } = sdk();
-      const began = deferred();
-      const tools = [noteTool([], async () => (began.resolve(), new Promise(() => {})))];
-      const file = databaseFile();
-      const { service } = openServer(file, { model: callingInTurn([note("a")]), tools });
-      const run = await startRun(service, "go");
-      await began.promise;
-      if (how === "cancelled") await service.cancel("local", run.id, "enough");
-      await service.close();
-      expect(spans()).toHaveLength(begun());
-      const [root] = roots(spans());
-      const call = spans().find(({ name }) => name === "execute_tool note");
-      if (how === "parked") {
-        expect(root?.attributes["deepagent.run.parked"]).toBe(true);
-        expect([root, call].map((span) => span?.status.code)).toEqual([
-          SpanStatusCode.UNSET,
-          SpanStatusCode.UNSET,
-        ]);
-      } else {
-        expect([root, call].map((span) => span?.attributes["error.type"])).toEqual([
-          "cancelled",
-          "cancelled",
-        ]);
-        expect([root, call].map((span) => span?.status.code)).toEqual([
-          SpanStatusCode.ERROR,
-          SpanStatusCode.ERROR,
-        ]);
-      }
-    },
-  );
+  it.each(["parked", "cancelled"] as const)("of a run %s in the middle of a call are ended", async (how) => {
+    const { spans, begun } = sdk();
+    const began = deferred();
+    const tools = [noteTool([], async () => (began.resolve(), new Promise(() => {})))];
+    const file = databaseFile();
+    const { service } = openServer(file, { model: callingInTurn([note("a")]), tools });
+    const run = await startRun(service, "go");
+    await began.promise;
+    if (how === "cancelled") await service.cancel("local", run.id, "enough");
+    await service.close();
+    expect(spans()).toHaveLength(begun());
+    const [root] = roots(spans());
+    const call = spans().find(({ name }) => name === "execute_tool note");
+    if (how === "parked") {
+      expect(root?.attributes["deepagent.run.parked"]).toBe(true);
+      expect([root, call].map((span) => span?.status.code)).toEqual([
+        SpanStatusCode.UNSET,
+        SpanStatusCode.UNSET,
+      ]);
+    } else {
+      expect([root, call].map((span) => span?.attributes["error.type"])).toEqual(["cancelled", "cancelled"]);
+      expect([root, call].map((span) => span?.status.code)).toEqual([
+        SpanStatusCode.ERROR,
+        SpanStatusCode.ERROR,
+      ]);
+    }
+  });
 });

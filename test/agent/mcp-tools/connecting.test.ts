@@ -265,10 +265,8 @@ it.each([
   ["NuGet/Home#14591", '{"level":"info","id":1,"result":"Initializing"}'],
   [OWN, "\u0000\u0001 \uFFFD { not json"],
   [OWN, "x".repeat(100_000)],
-])(
-  "%s: a process that says more than messages is understood, and the noise is logged once",
-  async (_source, noise) => {
-    const program = sloppyProcess(`const noise = ${JSON.stringify(noise)};
+])("%s: a noisy process is understood, and its noise is logged once", async (_source, noise) => {
+  const program = sloppyProcess(`const noise = ${JSON.stringify(noise)};
 const plain = say;
 say = (answer) => {
 process.stdout.write("\\n\\r\\n  \\n" + noise + "\\r\\n");
@@ -276,13 +274,12 @@ process.stdout.write(Buffer.from([0xff, 0xfe, 0x0a]));
 process.stdout.write("\\u001b[2K" + JSON.stringify(answer) + "\\r");
 process.stdout.write(JSON.stringify({ jsonrpc: "2.0", method: "notifications/message", params: null }) + "\\n");
 };`);
-    const { names, answer, log } = await used(run(program));
-    expect({ names, answer }).toEqual({ names: ["a"], answer: FINE });
-    const lines = log.split("\n").filter((line) => line.includes("mcp_server_noise"));
-    expect(lines).toHaveLength(1);
-    expect(lines[0]?.length).toBeLessThan(600);
-  },
-);
+  const { names, answer, log } = await used(run(program));
+  expect({ names, answer }).toEqual({ names: ["a"], answer: FINE });
+  const lines = log.split("\n").filter((line) => line.includes("mcp_server_noise"));
+  expect(lines).toHaveLength(1);
+  expect(lines[0]?.length).toBeLessThan(600);
+});
 
 describe("a server that speaks the other transport", () => {
   it.each([

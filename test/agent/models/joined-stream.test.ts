@@ -86,12 +86,9 @@ async function answer(pieces: readonly AIMessageChunkFields[], isJoined: boolean
 }
 
 describe("the pieces of an answer", () => {
-  test.each(Object.entries(ANSWERS))(
-    "make the same message when they are joined: %s",
-    async (_name, pieces) => {
-      expect(await answer(pieces, true)).toEqual(await answer(pieces, false));
-    },
-  );
+  test.each(Object.entries(ANSWERS))("make the same message when joined: %s", async (_name, pieces) => {
+    expect(await answer(pieces, true)).toEqual(await answer(pieces, false));
+  });
 
   test("reach who reads the stream", async () => {
     const model = joined(new Streaming([{ content: "a" }, { content: "b" }]));

@@ -41,27 +41,22 @@ test.each<[string, ChatAnthropicInput["thinking"], WireReply[], number]>([
     [ls, { thinking: "So.", text: '```json\n{ "degrees": -3 }\n```' }],
     2,
   ],
-])(
-  "a model that thinks gives a structured answer: %s",
-  async (_how, thinking = { type: "disabled" }, steps, calls) => {
-    const options = { model: "claude-sonnet-4-5-20250929", apiKey: WIRE_KEY, maxTokens: 4096, maxRetries: 0 };
-    const made: WireThread = await wireThread(PROVIDERS[0], [...steps, answer("b")], () => ({
-      model: new ChatAnthropic({ ...options, anthropicApiUrl: made.server.url, thinking }),
-      responseFormat: toolStrategy(degrees.meta({ title: "structured_response" })),
-    }));
-    onTestFinished(() => made.server.close());
-    const events = await made.go();
-    expect(made.server.refusals).toEqual([]);
-    expect(events.at(-1)).toMatchObject({ kind: "finished", structured: { degrees: -3 } });
-    expect(made.server.requests).toHaveLength(calls);
-    const tokens = events.flatMap((event) =>
-      event.kind === "model_called" ? [event.usage.outputTokens] : [],
-    );
-    expect(tokens).toHaveLength(2);
-    expect(tokens[1]).toBe((tokens[0] ?? 0) * (calls - 1));
-    await made.goOn();
-  },
-);
+])("a model that thinks answers in form: %s", async (_how, thinking = { type: "disabled" }, steps, calls) => {
+  const options = { model: "claude-sonnet-4-5-20250929", apiKey: WIRE_KEY, maxTokens: 4096, maxRetries: 0 };
+  const made: WireThread = await wireThread(PROVIDERS[0], [...steps, answer("b")], () => ({
+    model: new ChatAnthropic({ ...options, anthropicApiUrl: made.server.url, thinking }),
+    responseFormat: toolStrategy(degrees.meta({ title: "structured_response" })),
+  }));
+  onTestFinished(() => made.server.close());
+  const events = await made.go();
+  expect(made.server.refusals).toEqual([]);
+  expect(events.at(-1)).toMatchObject({ kind: "finished", structured: { degrees: -3 } });
+  expect(made.server.requests).toHaveLength(calls);
+  const tokens = events.flatMap((event) => (event.kind === "model_called" ? [event.usage.outputTokens] : []));
+  expect(tokens).toHaveLength(2);
+  expect(tokens[1]).toBe((tokens[0] ?? 0) * (calls - 1));
+  await made.goOn();
+});
 
 test("a model that thinks and never gives the structured answer fails the run", async () => {
   const text = { thinking: "So.", text: "It is cold." };

@@ -29,24 +29,21 @@ describe("FilesystemBackend construction", () => {
     }
   });
 
-  it.each([true, false])(
-    "makes a missing root with the first write, virtual paths: %s",
-    async (virtualMode) => {
-      const rootDir = join(root, "not", "yet");
-      const backend = make({ rootDir, virtualMode });
-      const top = virtualMode ? "/" : rootDir;
-      expect(await backend.ls(top)).toEqual({ files: [], skipped: 0 });
-      expect(await backend.glob("**")).toEqual({ files: [], skipped: 0, truncated: false });
-      expect(await backend.grep("x")).toEqual({ matches: [], skipped: 0, truncated: false });
-      const file = join(top, "sub", "a.txt");
-      expect(await backend.read(file)).toEqual(errors.fileNotFound(file));
-      expect(await backend.edit(file, "a", "b")).toEqual(errors.fileNotFound(file));
-      expect(existsSync(rootDir)).toBe(false);
-      expect(await backend.write(file, "x")).toMatchObject({ path: file });
-      expect(readFileSync(join(rootDir, "sub", "a.txt"), "utf8")).toBe("x");
-      expect((await backend.grep("x")).matches).toHaveLength(1);
-    },
-  );
+  it.each([true, false])("makes a missing root on first write, virtual paths: %s", async (virtualMode) => {
+    const rootDir = join(root, "not", "yet");
+    const backend = make({ rootDir, virtualMode });
+    const top = virtualMode ? "/" : rootDir;
+    expect(await backend.ls(top)).toEqual({ files: [], skipped: 0 });
+    expect(await backend.glob("**")).toEqual({ files: [], skipped: 0, truncated: false });
+    expect(await backend.grep("x")).toEqual({ matches: [], skipped: 0, truncated: false });
+    const file = join(top, "sub", "a.txt");
+    expect(await backend.read(file)).toEqual(errors.fileNotFound(file));
+    expect(await backend.edit(file, "a", "b")).toEqual(errors.fileNotFound(file));
+    expect(existsSync(rootDir)).toBe(false);
+    expect(await backend.write(file, "x")).toMatchObject({ path: file });
+    expect(readFileSync(join(rootDir, "sub", "a.txt"), "utf8")).toBe("x");
+    expect((await backend.grep("x")).matches).toHaveLength(1);
+  });
 
   it("does not make a root again that somebody has removed", async () => {
     const rootDir = join(root, "made");

@@ -76,30 +76,27 @@ describe("respectGitignore", () => {
     expect(await searched("/docs", "*.txt")).toEqual(["/docs/deep/a.txt"]);
   });
 
-  it.runIf(process.platform !== "win32")(
-    "waits for nothing that only has the name of a .gitignore file",
-    async () => {
-      plant({
-        "a.txt": "hit",
-        "pipe/b.txt": "hit",
-        "folder/c.txt": "hit",
-        "large/d.txt": "hit",
-        "device/e.txt": "hit",
-      });
-      for (const folder of [".", "pipe"]) execFileSync("mkfifo", [join(root, folder, ".gitignore")]);
-      mkdirSync(join(root, "folder/.gitignore"));
-      writeFileSync(join(root, "large/.gitignore"), "*\n".repeat(1024 * 1024));
-      symlinkSync("/dev/zero", join(root, "device/.gitignore"));
-      expect(await searched("/", "*.txt")).toEqual([
-        "/a.txt",
-        "/device/e.txt",
-        "/folder/c.txt",
-        "/large/d.txt",
-        "/pipe/b.txt",
-      ]);
-      expect(await make().grep("hit", "/", "*.txt")).toMatchObject({ truncated: false });
-    },
-  );
+  it.runIf(process.platform !== "win32")("waits for nothing that is only named .gitignore", async () => {
+    plant({
+      "a.txt": "hit",
+      "pipe/b.txt": "hit",
+      "folder/c.txt": "hit",
+      "large/d.txt": "hit",
+      "device/e.txt": "hit",
+    });
+    for (const folder of [".", "pipe"]) execFileSync("mkfifo", [join(root, folder, ".gitignore")]);
+    mkdirSync(join(root, "folder/.gitignore"));
+    writeFileSync(join(root, "large/.gitignore"), "*\n".repeat(1024 * 1024));
+    symlinkSync("/dev/zero", join(root, "device/.gitignore"));
+    expect(await searched("/", "*.txt")).toEqual([
+      "/a.txt",
+      "/device/e.txt",
+      "/folder/c.txt",
+      "/large/d.txt",
+      "/pipe/b.txt",
+    ]);
+    expect(await make().grep("hit", "/", "*.txt")).toMatchObject({ truncated: false });
+  });
 
   it("searches a directory that is named", async () => {
     plant(NESTED);

@@ -51,16 +51,13 @@ describe("a limit that is reached before the structured answer is there", () => 
     return { last: events.at(-1), calls: model.requests.length };
   };
 
-  it.each(cases)(
-    "ends the run with what was said: %s, while the model is reminded",
-    async (reason, limits) => {
-      const { last, calls } = await run({ limits }, slowly({ text: "It is 7." }));
-      expect(last).toMatchObject({ kind: "finished", stopReason: reason });
-      expect(last).not.toHaveProperty("structured");
-      // The last one asks for a report.
-      expect(calls).toBe(reason === "max_iterations" ? 3 : 2);
-    },
-  );
+  it.each(cases)("ends the run with what was said, while it reminds: %s", async (reason, limits) => {
+    const { last, calls } = await run({ limits }, slowly({ text: "It is 7." }));
+    expect(last).toMatchObject({ kind: "finished", stopReason: reason });
+    expect(last).not.toHaveProperty("structured");
+    // The last one asks for a report.
+    expect(calls).toBe(reason === "max_iterations" ? 3 : 2);
+  });
 
   it.each(cases)("ends the run: %s, when its form did not fit", async (reason, limits) => {
     const toolCalls = [{ name: "structured_response", args: { price: "seven" } }];

@@ -26,22 +26,19 @@ describe("a run that reaches a limit", () => {
     ["max_iterations", "2 model calls for one run", { limits: { maxIterations: 2 } }, 3],
     ["max_tool_calls", "1 tool calls for one run", { limits: { toolCalls: 1 } }, 3],
     ["max_steps", "graph steps (recursionLimit)", { recursionLimit: 7 }, 3],
-  ])(
-    "reports in one more call, in which no tool can be called: %s",
-    async (stopReason, what, params, calls) => {
-      const { last, model, agent, events } = await run(params);
-      const answer = answerTo(what, "Report:\nTwo of three are done.");
-      expect(last).toEqual({ kind: "finished", answer, stopReason });
-      expect(model.requests).toHaveLength(calls);
-      expect(model.requests.at(-1)?.toolChoice).toBe("none");
-      expect(model.requests.at(-1)?.messages.at(-1)?.text).toContain(`the limit of ${what} is reached`);
-      expect(events.filter(({ kind }) => kind === "model_called")).toHaveLength(calls);
-      // The thread keeps the report, and goes on.
-      const { values } = await graphOf(agent).getState({ configurable: { thread_id: "t1" } });
-      const kept = (values["messages"] as BaseMessage[]).at(-1);
-      expect(AIMessage.isInstance(kept) && kept.usage_metadata?.total_tokens).toBe(15);
-    },
-  );
+  ])("reports in one more call, which can call no tool: %s", async (stopReason, what, params, calls) => {
+    const { last, model, agent, events } = await run(params);
+    const answer = answerTo(what, "Report:\nTwo of three are done.");
+    expect(last).toEqual({ kind: "finished", answer, stopReason });
+    expect(model.requests).toHaveLength(calls);
+    expect(model.requests.at(-1)?.toolChoice).toBe("none");
+    expect(model.requests.at(-1)?.messages.at(-1)?.text).toContain(`the limit of ${what} is reached`);
+    expect(events.filter(({ kind }) => kind === "model_called")).toHaveLength(calls);
+    // The thread keeps the report, and goes on.
+    const { values } = await graphOf(agent).getState({ configurable: { thread_id: "t1" } });
+    const kept = (values["messages"] as BaseMessage[]).at(-1);
+    expect(AIMessage.isInstance(kept) && kept.usage_metadata?.total_tokens).toBe(15);
+  });
 
   it.each<[string, DeepAgentParams["limits"] & object]>([
     ["max_tokens", { tokens: 30 }],

@@ -40,17 +40,14 @@ describe("what counts survives the end of the process", () => {
     expect(events.at(-1)).toEqual({ kind: "finished", answer: "end" }); // 10 + 200 + 10 + 10
   });
 
-  it.each(["worker", "twin", "compiled"])(
-    "the use of a %s that had finished counts while its sibling goes on",
-    async (kind) => {
-      const params = { checkpointer: new MemorySaver(), limits: { tokens: 500 } };
-      const done = task("d", [{ calls: [], tokens: 400, text: "done" }], kind);
-      const plan = [{ calls: [task("s", [{ calls: [ask("a")] }, ...turns("x", 40)], kind), done] }];
-      const events = await approveAll(params, await go(agentWith(params), plan));
-      expect(events.at(-1)).toMatchObject({ stopReason: "max_tokens" });
-      expect(ran.length).toBeLessThan(12);
-    },
-  );
+  it.each(["worker", "twin", "compiled"])("a finished %s counts while its sibling goes on", async (kind) => {
+    const params = { checkpointer: new MemorySaver(), limits: { tokens: 500 } };
+    const done = task("d", [{ calls: [], tokens: 400, text: "done" }], kind);
+    const plan = [{ calls: [task("s", [{ calls: [ask("a")] }, ...turns("x", 40)], kind), done] }];
+    const events = await approveAll(params, await go(agentWith(params), plan));
+    expect(events.at(-1)).toMatchObject({ stopReason: "max_tokens" });
+    expect(ran.length).toBeLessThan(12);
+  });
 });
 
 describe("the time at work", () => {
