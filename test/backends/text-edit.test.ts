@@ -114,43 +114,36 @@ describe("inFormOf", () => {
 });
 
 describe("editText, for any text", () => {
+  /** The text, what is replaced in it, and by what. */
+  const edits = [word, word.filter((text) => text !== ""), word] as const;
+
   it("with LF lines does what splitting and joining does", () => {
     fc.assert(
-      fc.property(
-        word,
-        word.filter((text) => text !== ""),
-        word,
-        (text, oldString, newString) => {
-          fc.pre(oldString !== newString);
-          const pieces = text.split(oldString);
-          const result = editText(text, oldString, newString, true);
-          if (pieces.length === 1) expect(result).toMatchObject({ ok: false, code: "no_match" });
-          else
-            expect(result).toEqual({
-              ok: true,
-              text: pieces.join(newString),
-              occurrences: pieces.length - 1,
-            });
-        },
-      ),
+      fc.property(...edits, (text, oldString, newString) => {
+        fc.pre(oldString !== newString);
+        const pieces = text.split(oldString);
+        const result = editText(text, oldString, newString, true);
+        if (pieces.length === 1) expect(result).toMatchObject({ ok: false, code: "no_match" });
+        else
+          expect(result).toEqual({
+            ok: true,
+            text: pieces.join(newString),
+            occurrences: pieces.length - 1,
+          });
+      }),
     );
   });
 
   it("with CRLF lines does the same, and leaves no other line end", () => {
     fc.assert(
-      fc.property(
-        word,
-        word.filter((text) => text !== ""),
-        word,
-        (text, oldString, newString) => {
-          const crlf = text.replaceAll("\n", "\r\n");
-          const inLf = editText(text, oldString, newString, true);
-          const inCrlf = editText(crlf, oldString, newString, true);
-          expect(inCrlf.ok).toBe(inLf.ok);
-          if (!inLf.ok || !inCrlf.ok || !text.includes("\n")) return;
-          expect(inCrlf).toEqual({ ...inLf, text: inLf.text.replaceAll("\n", "\r\n") });
-        },
-      ),
+      fc.property(...edits, (text, oldString, newString) => {
+        const crlf = text.replaceAll("\n", "\r\n");
+        const inLf = editText(text, oldString, newString, true);
+        const inCrlf = editText(crlf, oldString, newString, true);
+        expect(inCrlf.ok).toBe(inLf.ok);
+        if (!inLf.ok || !inCrlf.ok || !text.includes("\n")) return;
+        expect(inCrlf).toEqual({ ...inLf, text: inLf.text.replaceAll("\n", "\r\n") });
+      }),
     );
   });
 });

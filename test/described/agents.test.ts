@@ -16,7 +16,7 @@ import {
   StoreBackend,
 } from "../../src/index.ts";
 import { scriptedModel, scriptedSteps } from "../support/scripted-model.ts";
-import { startWireServer } from "../support/wire-server.ts";
+import { wireServer } from "../support/wire-server.ts";
 import { folder, results, said, tavilySearch, thinkTool } from "./support.ts";
 
 /**
@@ -28,12 +28,11 @@ const report = { name: "write_file", args: { file_path: "/research/report.md", c
 
 test("basic use: the default model, a model by name, a tool and a prompt", async () => {
   expect(createDeepAgent().getName()).toBe("deepagent");
-  const server = await startWireServer(({ messages }) =>
+  const server = await wireServer(({ messages }) =>
     messages.some(({ toolResults }) => toolResults.length > 0)
       ? { text: "끝" }
       : { toolCalls: [{ id: "a", name: "my_search", args: { query: "조수" } }] },
   );
-  onTestFinished(() => server.close());
   for (const [name, value] of Object.entries(server.env("openai"))) vi.stubEnv(name, value);
   onTestFinished(() => void vi.unstubAllEnvs());
   const mySearch = tool(({ query }) => `검색 결과: ${query}`, {

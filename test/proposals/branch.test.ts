@@ -60,6 +60,16 @@ const started = (made: Made, ...options: string[]): void => {
   write(made.work, "gone.txt", "gone\n");
 };
 
+/** Its submodule is `sub`, with the file `x.txt`. */
+const startedWithSubmodule = (made: Made): void => {
+  const library = join(made.top, "library");
+  made.init("library");
+  write(library, "x.txt", "x\n");
+  made.commit("library");
+  started(made);
+  made.git("work", "-c", "protocol.file.allow=always", "submodule", "--quiet", "add", library, "sub");
+};
+
 it.each<[source: string, what: string, make: (made: Made) => void, files: string[]]>([
   [
     "entireio/cli#1133",
@@ -87,20 +97,7 @@ it.each<[source: string, what: string, make: (made: Made) => void, files: string
     "ours",
     "a submodule with changes",
     (made) => {
-      made.init("library");
-      write(join(made.top, "library"), "x.txt", "x\n");
-      made.commit("library");
-      started(made);
-      made.git(
-        "work",
-        "-c",
-        "protocol.file.allow=always",
-        "submodule",
-        "--quiet",
-        "add",
-        join(made.top, "library"),
-        "sub",
-      );
+      startedWithSubmodule(made);
       made.commit("work");
       write(made.work, "sub/x.txt", "changed\n");
     },
@@ -157,20 +154,7 @@ it.each<[source: string, what: string, make: (made: Made) => void, files: string
 
 it("files of a submodule are left out of no branch in silence", async () => {
   const made = folders();
-  made.init("library");
-  write(join(made.top, "library"), "x.txt", "x\n");
-  made.commit("library");
-  started(made);
-  made.git(
-    "work",
-    "-c",
-    "protocol.file.allow=always",
-    "submodule",
-    "--quiet",
-    "add",
-    join(made.top, "library"),
-    "sub",
-  );
+  startedWithSubmodule(made);
   made.commit("work");
   expect(await branchOf(made, new Map([["sub/x.txt", changed("x")]]))).toEqual({
     ok: false,

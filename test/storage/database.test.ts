@@ -16,9 +16,8 @@ import {
 import { join } from "node:path";
 import { buildSync } from "esbuild";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { DeepAgentError } from "../../src/core/errors.ts";
+import { DeepAgentError, StorageError } from "../../src/core/errors.ts";
 import { integrityProblems, openDatabase } from "../../src/storage/sqlite/database.ts";
-import { StorageError } from "../../src/core/errors.ts";
 import { storageError } from "../../src/storage/sqlite/errors.ts";
 import { opened, temporaryFolder, thrownBy } from "./support.ts";
 import { openConnection } from "../../src/storage/sqlite/driver.ts";

@@ -4,6 +4,7 @@ import { basename, join } from "node:path";
 import { build } from "esbuild";
 import { inject } from "vitest";
 import { threadTexts } from "../../scripts/thread-texts.mjs";
+import { filesIn } from "./files-in.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 
@@ -46,4 +47,22 @@ export async function bundled(entry: string): Promise<string> {
     if (!existsSync(program)) throw error;
   }
   return program;
+}
+
+/** A program of this text, whose imports are found from here; it is gone after the test. */
+export async function programOf(source: string): Promise<string> {
+  const outfile = join(filesIn(), "program.mjs");
+  await build({
+    stdin: { contents: source, resolveDir: ROOT, loader: "ts" },
+    outfile,
+    bundle: true,
+    format: "esm",
+    platform: "node",
+    target: "node20",
+    logLevel: "warning",
+    banner: {
+      js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);',
+    },
+  });
+  return outfile;
 }

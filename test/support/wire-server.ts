@@ -16,8 +16,16 @@ import {
   type WireReply,
   type WireRequest,
 } from "./wire-server-protocol.ts";
+import { onTestFinished } from "vitest";
 
 export type { WireReply, WireRequest } from "./wire-server-protocol.ts";
+
+/** A server that ends with the test. */
+export async function wireServer(reply: Parameters<typeof startWireServer>[0]): Promise<WireServer> {
+  const server = await startWireServer(reply);
+  onTestFinished(() => server.close());
+  return server;
+}
 
 export interface WireServer {
   /** `http://127.0.0.1:port`. */

@@ -3,11 +3,10 @@ import { tool } from "@langchain/core/tools";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { loadSkills } from "../../../src/agent/layers/skills.ts";
-import { loadAgentFiles, parseAgentFile } from "../../../src/agent/build/agent-files.ts";
+import { loadAgentFiles, parseAgentFile, loadSubagents } from "../../../src/agent/build/agent-files.ts";
 import type { FileData, FilesUpdate } from "../../../src/backends/backend.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
-import { loadSubagents } from "../../../src/agent/build/agent-files.ts";
 import { createLogger, silentLogger } from "../../../src/core/logger.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 

@@ -1,13 +1,10 @@
 /** Servers that ask a person in the middle of a call, one of each generation. */
 import { createServer } from "node:http";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { toNodeHandler } from "@modelcontextprotocol/node";
 import { McpServer, createMcpHandler, inputRequired, inputResponse } from "@modelcontextprotocol/server";
-import { build } from "esbuild";
 import { z } from "zod";
-import { filesIn } from "../../support/files-in.ts";
 import { addressOf } from "../../support/http-address.ts";
+import { programOf } from "../../support/bundled.ts";
 
 const SEAT = {
   message: "Which seat?",
@@ -49,23 +46,7 @@ server.registerTool("book", { description: "Books.", inputSchema: {} }, async ()
 await server.connect(new StdioServerTransport());
 `;
 
-const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../../..");
-
 /** Speaks a revision of 2025, over standard input and output: asks while the call is at work. */
 export async function oldServer() {
-  const folder = filesIn();
-  const script = join(folder, "asking-server.mjs");
-  await build({
-    stdin: { contents: SOURCE, resolveDir: ROOT, loader: "ts" },
-    outfile: script,
-    bundle: true,
-    format: "esm",
-    platform: "node",
-    target: "node20",
-    logLevel: "warning",
-    banner: {
-      js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);',
-    },
-  });
-  return { command: process.execPath, args: [script] };
+  return { command: process.execPath, args: [await programOf(SOURCE)] };
 }

@@ -3,10 +3,9 @@
  * `node toy-server.mjs <log file>`, where the log gets one line per call that took effect.
  */
 import { readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { build } from "esbuild";
+import { join } from "node:path";
 import { filesIn } from "../../support/files-in.ts";
+import { programOf } from "../../support/bundled.ts";
 
 /** A picture of one pixel. The server calls it a JPEG. */
 export const PNG =
@@ -60,8 +59,6 @@ await server.connect(new StdioServerTransport());
 if (mode === "stubborn") setInterval(() => {}, 1000);
 `;
 
-const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../../..");
-
 export interface ToyServer {
   command: string;
   args: string[];
@@ -71,21 +68,8 @@ export interface ToyServer {
 
 /** Makes the program; it is gone after the test. */
 export async function toyServer(mode?: "silent" | "stubborn"): Promise<ToyServer> {
-  const folder = filesIn();
-  const script = join(folder, "toy-server.mjs");
-  const log = join(folder, "effects.log");
-  await build({
-    stdin: { contents: SOURCE, resolveDir: ROOT, loader: "ts" },
-    outfile: script,
-    bundle: true,
-    format: "esm",
-    platform: "node",
-    target: "node20",
-    logLevel: "warning",
-    banner: {
-      js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);',
-    },
-  });
+  const script = await programOf(SOURCE);
+  const log = join(filesIn(), "effects.log");
   return {
     command: process.execPath,
     args: [script, log, ...(mode === undefined ? [] : [mode])],

@@ -1,6 +1,6 @@
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { InMemoryStore, MemorySaver } from "@langchain/langgraph";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent.ts";
 import { offlineReply } from "../../../src/agent/models/offline/offline-model.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
@@ -9,23 +9,8 @@ import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { StoreBackend } from "../../../src/backends/stores/langgraph-store.ts";
 import { RunFailure } from "../../../src/core/errors.ts";
 import { collect, paused, graphOf } from "../../support/run-agent.ts";
-import {
-  startWireServer,
-  type WireReply,
-  type WireRequest,
-  type WireServer,
-} from "../../support/wire-server.ts";
-
-const PROVIDERS = [
-  { protocol: "anthropic", provider: "anthropic", spec: "anthropic:claude-sonnet-4-5-20250929" },
-  { protocol: "openai-chat", provider: "openai", spec: "openai:gpt-4.1" },
-  { protocol: "openai-responses", provider: "openai", spec: "openai:gpt-5.3-codex" },
-] as const;
-
-const servers: WireServer[] = [];
-afterEach(async () => {
-  await Promise.all(servers.splice(0).map((server) => server.close()));
-});
+import { wireServer, type WireReply, type WireRequest } from "../../support/wire-server.ts";
+import { PROVIDERS } from "../../support/wire-thread.ts";
 
 /** Answers as the offline model would, through the provider's protocol. */
 function offlineOverWire({ messages, body }: WireRequest): WireReply {
@@ -50,8 +35,7 @@ describe.each(PROVIDERS)("an agent over $protocol", ({ protocol, provider, spec 
     params: DeepAgentParams = {},
     requestMs = 20_000,
   ) {
-    const server = await startWireServer(reply);
-    servers.push(server);
+    const server = await wireServer(reply);
     const store = new InMemoryStore();
     const workspace = new StoreBackend({ store, namespace: ["workspace"] });
     for (const folder of ["src", "docs", "lib"])

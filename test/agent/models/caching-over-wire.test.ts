@@ -1,7 +1,7 @@
 import { tool } from "@langchain/core/tools";
 import { HumanMessage, SystemMessage } from "@langchain/core/messages";
 import { createMiddleware, modelFallbackMiddleware } from "langchain";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import type { DeepAgentParams } from "../../../src/agent/build/params.ts";
@@ -10,22 +10,16 @@ import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { list, record, type Json } from "../../support/wire-server-protocol.ts";
-import { startWireServer, type WireServer } from "../../support/wire-server.ts";
-
-const servers: WireServer[] = [];
-afterEach(async () => {
-  await Promise.all(servers.splice(0).map((server) => server.close()));
-});
+import { wireServer } from "../../support/wire-server.ts";
 
 const MARK = { type: "ephemeral" };
 const go = { messages: [new HumanMessage("go")] };
 
 async function setup(params: DeepAgentParams = {}, status?: number) {
-  const server = await startWireServer(({ protocol, number }) => {
+  const server = await wireServer(({ protocol, number }) => {
     if (protocol === "anthropic" && status !== undefined) return { status, message: "overloaded" };
     return number === 0 ? { toolCalls: [{ name: "ls", args: {} }] } : { text: "end" };
   });
-  servers.push(server);
   const [claude, gpt] = await Promise.all(
     (["anthropic:claude-sonnet-4-5-20250929", "openai:gpt-4.1"] as const).map(async (model) => {
       const env = server.env(model.startsWith("openai") ? "openai" : "anthropic");

@@ -1,10 +1,10 @@
 import { createServer } from "node:http";
-import { describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, it } from "vitest";
 import { createEmbedder, embedderProblem } from "../../../src/agent/models/embeddings.ts";
 import { EmbeddingFailure } from "../../../src/core/embedder.ts";
 import { handSetTime } from "../../support/hand-set-time.ts";
 import { meaningOf } from "../../support/wire-server-embeddings.ts";
-import { startWireServer, type WireReply, type WireRequest } from "../../support/wire-server.ts";
+import { wireServer, type WireReply, type WireRequest } from "../../support/wire-server.ts";
 import { addressOf } from "../../support/http-address.ts";
 
 const MODEL = "openai:text-embedding-test";
@@ -13,8 +13,7 @@ const vectors = ({ messages }: WireRequest): WireReply => ({
 });
 
 async function service(reply: (request: WireRequest) => WireReply) {
-  const server = await startWireServer(reply);
-  onTestFinished(() => server.close());
+  const server = await wireServer(reply);
   const embedder = createEmbedder({
     model: MODEL,
     env: server.env("openai"),

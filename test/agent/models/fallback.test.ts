@@ -1,6 +1,6 @@
 import type { BaseMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent.ts";
 import { modelFallbackMiddleware } from "../../../src/agent/models/fallback.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
@@ -9,7 +9,7 @@ import { silentLogger } from "../../../src/core/logger.ts";
 import { handSetTime } from "../../support/hand-set-time.ts";
 import { collect, skippingPauses, toolMessages, graphOf } from "../../support/run-agent.ts";
 import { callingOnce, scriptedModel } from "../../support/scripted-model.ts";
-import { startWireServer, type WireReply, type WireRequest } from "../../support/wire-server.ts";
+import { wireServer, type WireReply, type WireRequest } from "../../support/wire-server.ts";
 
 const TASK = { kind: "task", task: "go" } as const;
 const SPECS = {
@@ -19,8 +19,7 @@ const SPECS = {
 type Provider = keyof typeof SPECS;
 
 async function modelOver(provider: Provider, reply: (request: WireRequest) => WireReply) {
-  const server = await startWireServer(reply);
-  onTestFinished(() => server.close());
+  const server = await wireServer(reply);
   const { model } = await resolveModel({
     model: SPECS[provider],
     env: server.env(provider),

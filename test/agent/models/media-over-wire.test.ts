@@ -1,25 +1,15 @@
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
 import { MemorySaver } from "@langchain/langgraph";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import { shownBlock } from "../../../src/agent/models/media.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { FILES, base64, gif, png } from "../../support/media-files.ts";
-import {
-  startWireServer,
-  type WireReply,
-  type WireRequest,
-  type WireServer,
-} from "../../support/wire-server.ts";
+import { wireServer, type WireReply, type WireRequest } from "../../support/wire-server.ts";
 import { list, record } from "../../support/wire-server-protocol.ts";
 import { PROVIDERS } from "../../support/wire-thread.ts";
-
-const servers: WireServer[] = [];
-afterEach(async () => {
-  await Promise.all(servers.splice(0).map((server) => server.close()));
-});
 
 type Blocks = Array<{ type: string } & Record<string, unknown>>;
 const image = (bytes: Uint8Array, mimeType = "image/png"): Blocks[number] => ({
@@ -39,8 +29,7 @@ async function setUp(
   reply: (request: WireRequest) => WireReply,
   shown: Blocks[] = [],
 ) {
-  const server = await startWireServer(reply);
-  servers.push(server);
+  const server = await wireServer(reply);
   const { model } = await resolveModel({ model: spec, env: server.env(provider), requestMs: 20_000 });
   const checkpointer = new MemorySaver();
   const show = tool(({ at }) => shown[at] ?? [], {
@@ -215,9 +204,8 @@ test("OpenAI gets no animation; a fallback gets what its own provider takes", as
   expect(bodyOf(server.requests[0])).toContain("The model does not accept animated GIFs.");
   expect(bodyOf(server.requests[0])).toContain(base64(gif(3, 2)));
 
-  const spare = await startWireServer(() => ({ text: "spare" }));
-  const down = await startWireServer(() => refusal("no such model", 404));
-  servers.push(spare, down);
+  const spare = await wireServer(() => ({ text: "spare" }));
+  const down = await wireServer(() => refusal("no such model", 404));
   const modelOf = async (spec: string, env: NodeJS.ProcessEnv) =>
     (await resolveModel({ model: spec, env })).model;
   const agent = createDeepAgent({

@@ -10,18 +10,13 @@ import {
   openAIModerationMiddleware,
   providerToolSearchMiddleware,
 } from "langchain";
-import { afterEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { z } from "zod";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
-import { startWireServer } from "../../support/wire-server.ts";
+import { wireServer } from "../../support/wire-server.ts";
 import { addressOf } from "../../support/http-address.ts";
-
-const closing: Array<() => unknown> = [];
-afterEach(async () => {
-  await Promise.all(closing.splice(0).map((close) => close()));
-});
 
 const go = { messages: [new HumanMessage("go")] };
 const lookup = new DynamicStructuredTool({
@@ -33,10 +28,9 @@ const lookup = new DynamicStructuredTool({
 
 /** A model of Anthropic that calls `lookup` once, and what it was sent. */
 async function claude() {
-  const server = await startWireServer(({ number }) =>
+  const server = await wireServer(({ number }) =>
     number === 0 ? { toolCalls: [{ name: "lookup", args: {} }] } : { text: "end" },
   );
-  closing.push(() => server.close());
   const { model } = await resolveModel({
     model: "anthropic:claude-sonnet-4-5-20250929",
     env: server.env("anthropic"),

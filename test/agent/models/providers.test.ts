@@ -2,35 +2,20 @@ import { createServer } from "node:http";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, HumanMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
-import { afterEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { RunFailure } from "../../../src/core/errors.ts";
 import { modelFailure } from "../../../src/agent/models/failure.ts";
 import { type ResolveOptions, resolveModel } from "../../../src/agent/models/resolve.ts";
 import {
   startWireServer,
+  wireServer,
   type WireReply,
   type WireRequest,
   type WireServer,
 } from "../../support/wire-server.ts";
 import { addressOf } from "../../support/http-address.ts";
-
-const PROVIDERS = [
-  { protocol: "anthropic", provider: "anthropic", model: "anthropic:claude-sonnet-4-5-20250929" },
-  { protocol: "openai-chat", provider: "openai", model: "openai:gpt-4.1" },
-  { protocol: "openai-responses", provider: "openai", model: "openai:gpt-5.3-codex" },
-] as const;
-
-const servers: WireServer[] = [];
-afterEach(async () => {
-  await Promise.all(servers.splice(0).map((server) => server.close()));
-});
-
-async function wire(reply: (request: WireRequest) => WireReply): Promise<WireServer> {
-  const server = await startWireServer(reply);
-  servers.push(server);
-  return server;
-}
+import { PROVIDERS } from "../../support/wire-thread.ts";
 
 /** Answers everything alike, and gives its address. */
 async function httpServer(type: string, body: string): Promise<string> {
@@ -47,12 +32,12 @@ const readFile = tool(() => "", {
   schema: z.object({ file_path: z.string(), limit: z.number().int().optional() }),
 });
 
-describe.each(PROVIDERS)("$protocol", ({ protocol, provider, model: spec }) => {
+describe.each(PROVIDERS)("$protocol", ({ protocol, provider, spec }) => {
   async function connect(
     reply: (request: WireRequest) => WireReply,
     options: Partial<ResolveOptions> = {},
   ): Promise<{ server: WireServer; model: BaseChatModel }> {
-    const server = await wire(reply);
+    const server = await wireServer(reply);
     const { model } = await resolveModel({ model: spec, env: server.env(provider), ...options });
     return { server, model };
   }
@@ -210,7 +195,7 @@ describe.each(PROVIDERS)("$protocol", ({ protocol, provider, model: spec }) => {
   });
 
   test("a wrong key: the message has neither key", async () => {
-    const server = await wire(() => ({ text: "never" }));
+    const server = await wireServer(() => ({ text: "never" }));
     const env = {
       ...server.env(provider),
       ANTHROPIC_API_KEY: "sk-wrong-key-123456",

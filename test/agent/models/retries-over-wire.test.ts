@@ -1,11 +1,11 @@
 import { ChatAnthropic } from "@langchain/anthropic";
 import { MemorySaver } from "@langchain/langgraph";
-import { describe, expect, onTestFinished, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { type AgentEvent, buildAgent, type DeepAgentParams } from "../../../src/agent/agent.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { handSetTime } from "../../support/hand-set-time.ts";
 import { collect, skippingPauses } from "../../support/run-agent.ts";
-import { startWireServer, WIRE_KEY, type WireReply, type WireRequest } from "../../support/wire-server.ts";
+import { wireServer, WIRE_KEY, type WireReply, type WireRequest } from "../../support/wire-server.ts";
 import { PROVIDERS } from "../../support/wire-thread.ts";
 
 const TASK = { kind: "task", task: "go" } as const;
@@ -24,8 +24,7 @@ interface World {
 
 /** Runs a task; each pause is over as soon as it was told. */
 async function tried({ reply, params, model: own, protocol = PROVIDERS[0] }: World) {
-  const server = await startWireServer(reply);
-  onTestFinished(() => server.close());
+  const server = await wireServer(reply);
   const env = server.env(protocol.provider);
   const model =
     own?.(server.url) ?? (await resolveModel({ model: protocol.spec, env, idleMs: 60_000 })).model;
@@ -83,10 +82,7 @@ describe.each(PROVIDERS)("over $protocol", (protocol) => {
   });
 
   test("silence in the middle of an answer is tried again", async () => {
-    const server = await startWireServer(({ number }) =>
-      number === 0 ? { fault: "stall" } : { text: "awake" },
-    );
-    onTestFinished(() => server.close());
+    const server = await wireServer(({ number }) => (number === 0 ? { fault: "stall" } : { text: "awake" }));
     const env = server.env(protocol.provider);
     const { model } = await resolveModel({ model: protocol.spec, env, idleMs: 50 });
     const events = await collect(buildAgent({ checkpointer: new MemorySaver(), model }), TASK);
@@ -140,8 +136,7 @@ describe("pauses", () => {
 
   test("end at once when the run is stopped", async () => {
     const controller = new AbortController();
-    const server = await startWireServer(() => ({ ...overloaded, headers: { "retry-after": "500" } }));
-    onTestFinished(() => server.close());
+    const server = await wireServer(() => ({ ...overloaded, headers: { "retry-after": "500" } }));
     const { model } = await resolveModel({ model: PROVIDERS[0].spec, env: server.env("anthropic") });
     const limits = { modelPatienceMs: 600_000 };
     const agent = buildAgent({ checkpointer: new MemorySaver(), model, limits });

@@ -1,15 +1,14 @@
 import { join } from "node:path";
-import { expect, it, onTestFinished } from "vitest";
+import { expect, it } from "vitest";
 import { answersOf, play } from "../../support/harness-brain.ts";
 import { openWorld } from "../../support/harness.ts";
 import { findings, met } from "../../support/judge.ts";
-import { startWireServer, type WireReply } from "../../support/wire-server.ts";
+import { wireServer, type WireReply } from "../../support/wire-server.ts";
 import { filesIn } from "../../support/files-in.ts";
 
 /** A second provider, which the server knows by its environment. */
 async function openAi(reply: () => WireReply) {
-  const server = await startWireServer(reply);
-  onTestFinished(() => server.close());
+  const server = await wireServer(reply);
   const { OPENAI_API_KEY = "", OPENAI_BASE_URL = "" } = server.env("openai");
   return { server, env: { OPENAI_API_KEY, OPENAI_BASE_URL } };
 }

@@ -2,8 +2,7 @@ import { ChatAnthropic, type ChatAnthropicInput } from "@langchain/anthropic";
 import { toolStrategy } from "langchain";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import type { WireReply } from "../../support/wire-server.ts";
-import { WIRE_KEY } from "../../support/wire-server.ts";
+import { type WireReply, WIRE_KEY } from "../../support/wire-server.ts";
 import { PROVIDERS, wireThread, type WireThread } from "../../support/wire-thread.ts";
 
 const degrees = z.object({ degrees: z.number() });
