@@ -6,7 +6,7 @@ import { filesIn } from "../support/files-in.ts";
 import { openWorld, type World } from "../support/harness.ts";
 import { answersOf, play } from "../support/harness-brain.ts";
 import type { TestClient } from "../support/clients.ts";
-import { APPROVE, runIdOf } from "./support.ts";
+import { APPROVE, repeat, runIdOf } from "./support.ts";
 
 const IN = "/workspace";
 /** What an agent may try with each name. */
@@ -82,16 +82,7 @@ async function seenBy(client: TestClient, runId: string, paths: readonly string[
 test("no answer, error, event or resource names a host path", { tags: "long" }, async () => {
   const paths = NAMES.map((name) => `${IN}/${name}`);
   const world = await openWorld("memory", {
-    think: play({
-      "try it": [
-        { toolCalls: calls(paths) },
-        (thought) => ({
-          text: answersOf(thought)
-            .map(({ text }) => text)
-            .join("\n"),
-        }),
-      ],
-    }),
+    think: play({ "try it": [{ toolCalls: calls(paths) }, repeat] }),
   });
   const elsewhere = filesIn();
   writeFileSync(join(elsewhere, "secret.txt"), "one secret\n");

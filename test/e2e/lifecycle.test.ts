@@ -5,15 +5,9 @@ import { deferred } from "../support/harness-deferred.ts";
 import { processesWith, startProgram, type Child } from "../support/harness-process.ts";
 import { untilStatus } from "./support.ts";
 
-const INITIALIZE = {
-  id: 1,
-  method: "initialize",
-  params: {
-    protocolVersion: "2025-11-25",
-    capabilities: {},
-    clientInfo: { name: "raw", version: "1" },
-  },
-};
+const clientInfo = { name: "raw", version: "1" };
+const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo };
+const INITIALIZE = { id: 1, method: "initialize", params };
 
 /** Starts the server and a run in it that waits for its model. */
 async function startRun(home: Home, asked: Promise<void>): Promise<{ child: Child; runId: string }> {

@@ -16,15 +16,9 @@ test("folders on an S3 server and in Postgres, from the configuration", { tags: 
     { name: "grep", args: { pattern: "needle" } },
     { name: "read_file", args: { file_path: "/gone/a.md" } },
   ];
-  const home = await openHome({
-    think: play({
-      "Keep it": [
-        { toolCalls: [writeFile("/archive/a.md", "a needle")] },
-        { toolCalls: calls },
-        { text: "done" },
-      ],
-    }),
-  });
+  const archive = { toolCalls: [writeFile("/archive/a.md", "a needle")] };
+  const think = play({ "Keep it": [archive, { toolCalls: calls }, { text: "done" }] });
+  const home = await openHome({ think });
   const config = join(home.dataDir, "..", "config.json");
   const place = { endpoint: s3.endpoint, conditionalWrites: false, prefix: "kept/{principal}" };
   const keys = { accessKeyIdVariable: "ARCHIVE_ID", secretAccessKeyVariable: "ARCHIVE_KEY" };

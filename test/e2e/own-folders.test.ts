@@ -10,16 +10,9 @@ import { APPROVE, inWorkspace, person, repeat, writeFile } from "./support.ts";
 test("principals and threads have folders of their own, for files and for commands", async () => {
   const list = { name: "execute", args: { command: "cat mine.md" } };
   const look = { toolCalls: [{ name: "ls", args: { path: "/workspace" } }, list] };
+  const mine = { toolCalls: [writeFile("/workspace/mine.md", "of this thread")] };
   const home = await openHome({
-    think: play({
-      "Write mine": [
-        { toolCalls: [writeFile("/workspace/mine.md", "of this thread")] },
-        { text: "done" },
-        look,
-        repeat,
-      ],
-      "Look around": [look, repeat],
-    }),
+    think: play({ "Write mine": [mine, { text: "done" }, look, repeat], "Look around": [look, repeat] }),
     env: { DEEPAGENT_WORKSPACE_FOLDER: "{principal}/{thread}" },
   });
   const config = join(home.dataDir, "..", "config.json");

@@ -226,14 +226,8 @@ describe("servers on one Postgres", { tags: "postgres" }, () => {
       await go.promise;
       return { text: "hello" };
     };
-    const home = await openHome({
-      think: play({ "Say hello": [think] }),
-      env: {
-        DEEPAGENT_STORAGE: own.url,
-        DEEPAGENT_DELIVERY_WINDOW: "0.2",
-        DEEPAGENT_LOG_LEVEL: "warn",
-      },
-    });
+    const env = { DEEPAGENT_STORAGE: own.url, DEEPAGENT_DELIVERY_WINDOW: "0.2", DEEPAGENT_LOG_LEVEL: "warn" };
+    const home = await openHome({ think: play({ "Say hello": [think] }), env });
     const server = await serveHttp(home);
     const client = await connect(server.connector, "v2-legacy");
     const uri = `deepagent://runs/${runIdOf(await client.call("run_deep_agent", { task: "Say hello" }))}`;
@@ -335,10 +329,7 @@ async function spread(urls: readonly string[]): Promise<Proxy> {
     proxy.close();
   });
   const { port } = proxy.address() as AddressInfo; // it listens on TCP
-  return {
-    url: `http://127.0.0.1:${port}/mcp`,
-    counts,
-    servedBy: (method) => last.get(method) ?? -1,
-    leaveOut: (server) => void left.splice(left.indexOf(server), 1),
-  };
+  const servedBy = (method: string) => last.get(method) ?? -1;
+  const leaveOut = (server: number) => void left.splice(left.indexOf(server), 1);
+  return { url: `http://127.0.0.1:${port}/mcp`, counts, servedBy, leaveOut };
 }

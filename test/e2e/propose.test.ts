@@ -129,14 +129,11 @@ test("another run of the thread continues in the copy, and its agent is told wha
 });
 
 test("commands see the change, and Git in the copy leaves the folder alone", { tags: "bwrap" }, async () => {
+  const one = { toolCalls: [writeFile("/workspace/a.md", "a\n")] };
   const world = await openWorld("memory", {
     env: { DEEPAGENT_APPROVALS_EXECUTE: "unsandboxed" },
     think: play({
-      "Write one": [
-        { toolCalls: [writeFile("/workspace/a.md", "a\n")] },
-        { toolCalls: [{ name: "execute", args: { command: COMMIT } }] },
-        repeat,
-      ],
+      "Write one": [one, { toolCalls: [{ name: "execute", args: { command: COMMIT } }] }, repeat],
     }),
   });
   const git = (...args: string[]) => execFileSync("git", args, { cwd: world.workspace, encoding: "utf8" });

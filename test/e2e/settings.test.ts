@@ -60,14 +60,10 @@ test("hidden and read-only files, and rules for paths: the agent, resources and 
     { name: "write_file", args: { file_path: "/workspace/vendor/new.txt", content: "x" } },
     { name: "write_file", args: { file_path: "/workspace/docs/new.txt", content: "x" } },
   ];
+  const rules = { DEEPAGENT_FILES_HIDE: "sensitive,*.pem", DEEPAGENT_FILES_READ_ONLY: "/vendor" };
   const world = await openWorld("stdio", {
     files: { ".env": "KEY=1", "site.pem": "key", "vendor/a.txt": "a", "docs/a.txt": "a" },
-    env: {
-      DEEPAGENT_FILES_HIDE: "sensitive,*.pem",
-      DEEPAGENT_FILES_READ_ONLY: "/vendor",
-      DEEPAGENT_CONFIG: config,
-      DEEPAGENT_APPROVALS_WRITE: "none",
-    },
+    env: { ...rules, DEEPAGENT_CONFIG: config, DEEPAGENT_APPROVALS_WRITE: "none" },
     think: play({ "Look around": [{ toolCalls: calls }, { text: "done" }] }),
   });
   const client = await world.connect("v2-modern");

@@ -11,16 +11,8 @@ const ESC = "\u001b";
 test("a form says who wants to do what, and has no default decision", () => {
   const approval = anApproval({ agent: [{ callId: "c", name: "coder" }] });
   const { message, requestedSchema } = approvalForm(approval, PLACE);
-  expect(message).toBe(
-    [
-      '"coder" wants to run execute (runs a command):',
-      "execute npm audit",
-      "",
-      "    npm audit",
-      "",
-      "run run_1 · approval 1 of 2",
-    ].join("\n"),
-  );
+  const said = '"coder" wants to run execute (runs a command):\nexecute npm audit\n\n    npm audit\n\n';
+  expect(message).toBe(`${said}run run_1 · approval 1 of 2`);
   expect(requestedSchema).toEqual({
     type: "object",
     required: ["decision"],

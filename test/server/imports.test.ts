@@ -3,15 +3,13 @@ import { expect, test } from "vitest";
 
 /** Packages that are loaded when `entry` is, without what is imported on demand. */
 async function packagesLoadedBy(entry: string): Promise<string[]> {
+  const form = { platform: "node", format: "esm", packages: "external", outdir: "unused" } as const;
   const { metafile } = await build({
     entryPoints: [entry],
     bundle: true,
-    packages: "external",
-    platform: "node",
-    format: "esm",
     metafile: true,
     write: false,
-    outdir: "unused",
+    ...form,
   });
   const packages = new Set<string>();
   const seen = new Set<string>();

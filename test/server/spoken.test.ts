@@ -36,90 +36,71 @@ function messagesOf(parts: readonly Said[]) {
 
 const LONG = "A text of more than three hundred characters. ".repeat(20);
 
+type Step = (spoken: Spoken) => readonly Said[];
+const written =
+  (id: string, text: string): Step =>
+  (spoken) =>
+    spoken.live(live(id, text));
+const told =
+  (text: string, seq = 1): Step =>
+  (spoken) =>
+    spoken.told(called(text, seq));
+const next: Step = (spoken) => spoken.next();
+const ends =
+  (answer: string): Step =>
+  (spoken) =>
+    spoken.answered(completed(answer));
+
 describe("the texts of a run", () => {
-  test("come once, whether they were live, told by the journal, or both", () => {
+  test.each<[string, Step[], string[]]>([
+    [
+      "come once, whether they were live, told by the journal, or both",
+      [
+        ...[written("1", "I "), written("1", `I look. ${LONG}`), told(`I look. ${LONG}`), next],
+        ...[told("I write.", 2), next],
+        ...[written("2", "Done"), written("2", "Done: all"), told("Done: all", 3), ends("Done: all")],
+      ],
+      [`I look. ${LONG}`, "I write.", "Done: all"],
+    ],
+    [
+      "are whole at the end, if a follower missed the rest of the answer",
+      [written("1", "Do"), ends("Done: all")],
+      ["Done: all"],
+    ],
+    [
+      "are told from the journal alone as before: the last one is the beginning of the answer",
+      [told("I look."), next, told(LONG, 2), ends(LONG)],
+      ["I look.", LONG],
+    ],
+    [
+      "of a call that was tried again begin again, and another answer is sent whole",
+      [
+        ...[written("1", "Broken"), next, written("2", "Whole"), written("1", "Broken")],
+        ...[told("Whole"), next, ends("Goal not met: Whole")],
+      ],
+      ["Broken", "Whole", "Goal not met: Whole"],
+    ],
+    [
+      "are not sent again if events came between the last one and the end",
+      [written("1", "Done"), told("Done"), next, ends("Done")],
+      ["Done"],
+    ],
+    [
+      "may be ahead of the journal",
+      [
+        ...[written("1", "One"), written("2", "Two"), told("One"), next],
+        ...[written("2", "Two more"), told("Two more", 2), next, ends("")],
+      ],
+      ["One", "Two more"],
+    ],
+    [
+      "may be behind the journal, where somebody begins to follow",
+      [told("I look."), written("1", "I look."), next, ends("")],
+      ["I look."],
+    ],
+  ])("%s", (_name, steps, texts) => {
     const spoken = new Spoken();
-    const parts = [
-      ...spoken.live(live("1", "I ")),
-      ...spoken.live(live("1", `I look. ${LONG}`)),
-      ...spoken.told(called(`I look. ${LONG}`)),
-      ...spoken.next(),
-      ...spoken.told(called("I write.", 2)),
-      ...spoken.next(),
-      ...spoken.live(live("2", "Done")),
-      ...spoken.live(live("2", "Done: all")),
-      ...spoken.told(called("Done: all", 3)),
-      ...spoken.answered(completed("Done: all")),
-    ];
-    expect(messagesOf(parts)).toEqual({ texts: [`I look. ${LONG}`, "I write.", "Done: all"], isOver: true });
-  });
-
-  test("are whole at the end, if a follower missed the rest of the answer", () => {
-    const spoken = new Spoken();
-    const parts = [...spoken.live(live("1", "Do")), ...spoken.answered(completed("Done: all"))];
-    expect(messagesOf(parts)).toEqual({ texts: ["Done: all"], isOver: true });
-  });
-
-  test("are told from the journal alone as before: the last one is the beginning of the answer", () => {
-    const spoken = new Spoken();
-    const parts = [
-      ...spoken.told(called("I look.")),
-      ...spoken.next(),
-      ...spoken.told(called(LONG, 2)),
-      ...spoken.answered(completed(LONG)),
-    ];
-    expect(messagesOf(parts)).toEqual({ texts: ["I look.", LONG], isOver: true });
-  });
-
-  test("of a call that was tried again begin again, and another answer is sent whole", () => {
-    const spoken = new Spoken();
-    const parts = [
-      ...spoken.live(live("1", "Broken")),
-      ...spoken.next(),
-      ...spoken.live(live("2", "Whole")),
-      ...spoken.live(live("1", "Broken")),
-      ...spoken.told(called("Whole")),
-      ...spoken.next(),
-      ...spoken.answered(completed("Goal not met: Whole")),
-    ];
-    expect(messagesOf(parts)).toEqual({ texts: ["Broken", "Whole", "Goal not met: Whole"], isOver: true });
-  });
-
-  test("are not sent again if events came between the last one and the end", () => {
-    const spoken = new Spoken();
-    const parts = [
-      ...spoken.live(live("1", "Done")),
-      ...spoken.told(called("Done")),
-      ...spoken.next(),
-      ...spoken.answered(completed("Done")),
-    ];
-    expect(messagesOf(parts)).toEqual({ texts: ["Done"], isOver: true });
-  });
-
-  test("may be ahead of the journal", () => {
-    const spoken = new Spoken();
-    const parts = [
-      ...spoken.live(live("1", "One")),
-      ...spoken.live(live("2", "Two")),
-      ...spoken.told(called("One")),
-      ...spoken.next(),
-      ...spoken.live(live("2", "Two more")),
-      ...spoken.told(called("Two more", 2)),
-      ...spoken.next(),
-      ...spoken.answered(completed("")),
-    ];
-    expect(messagesOf(parts)).toEqual({ texts: ["One", "Two more"], isOver: true });
-  });
-
-  test("may be behind the journal, where somebody begins to follow", () => {
-    const spoken = new Spoken();
-    const parts = [
-      ...spoken.told(called("I look.")),
-      ...spoken.live(live("1", "I look.")),
-      ...spoken.next(),
-      ...spoken.answered(completed("")),
-    ];
-    expect(messagesOf(parts)).toEqual({ texts: ["I look."], isOver: true });
+    expect(messagesOf(steps.flatMap((step) => step(spoken)))).toEqual({ texts, isOver: true });
   });
 
   test("continue in a later stream, which sends what is missing", () => {

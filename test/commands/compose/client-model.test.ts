@@ -5,6 +5,7 @@ import { silentLogger } from "../../../src/core/logger.ts";
 import { openRuns } from "../../../src/app/open-runs.ts";
 import { cleanUpWith, databaseFile, ME } from "../../runs/support.ts";
 import { connect, depsFor } from "../../server/support.ts";
+import type { SampledReply } from "../../support/clients.ts";
 
 type ConfigInputPart = Partial<ConfigInput>;
 
@@ -16,16 +17,18 @@ function open(lendable: boolean, settings: ConfigInputPart = {}) {
   return { config, runs };
 }
 
+const says = (text: string): SampledReply => ({
+  role: "assistant",
+  model: "lent-1",
+  content: { type: "text", text },
+});
+
 test("a server whose model is `client` works with that of its client", async () => {
   const { config, runs } = open(true);
   const service = await runs;
   const client = await connect(depsFor(service, { config }), {
     kind: "v2-legacy",
-    model: ({ tools }) => ({
-      role: "assistant",
-      model: "lent-1",
-      content: { type: "text", text: `I have ${tools === undefined ? "nothing" : "tools"}` },
-    }),
+    model: ({ tools }) => says(`I have ${tools === undefined ? "nothing" : "tools"}`),
   });
   const { structured } = await client.call("run_deep_agent", { task: "say something" });
   expect(structured).toMatchObject({ status: "completed", answer: "I have tools" });
@@ -36,11 +39,7 @@ test("the profile `deepcowork` offers its seven file tools, and no others", asyn
   const service = await runs;
   const client = await connect(depsFor(service, { config }), {
     kind: "v2-legacy",
-    model: ({ tools = [] }) => ({
-      role: "assistant",
-      model: "lent-1",
-      content: { type: "text", text: tools.map(({ name }) => name).join(" ") },
-    }),
+    model: ({ tools = [] }) => says(tools.map(({ name }) => name).join(" ")),
   });
   const { structured } = await client.call("run_deep_agent", { task: "say something" });
   const names = String(structured?.["answer"]).split(" ");

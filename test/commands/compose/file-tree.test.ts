@@ -30,14 +30,8 @@ function make(path: string, content?: string): string {
 }
 
 function tree(workspaceFolder?: string, rules: Partial<typeof ALL> = {}): FileTree {
-  const config = {
-    workspace: make("project"),
-    workspaceFolder,
-    skills: [make("skills/team")],
-    ...PLACES,
-    respectGitignore: true,
-    files: { ...ALL, ...rules },
-  };
+  const folders = { workspace: make("project"), workspaceFolder, skills: [make("skills/team")] };
+  const config = { ...folders, ...PLACES, respectGitignore: true, files: { ...ALL, ...rules } };
   const store = new InMemoryStore();
   return new FileTree(config, () => store);
 }

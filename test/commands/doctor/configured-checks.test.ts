@@ -13,6 +13,13 @@ import { olderSse, sloppyHttp } from "../../support/sloppy-mcp-server.ts";
 
 const read = (config: object) => ConfigSchema.parse({ dataDir: "/data", ...config });
 
+/** What a check says, in these words or in such. */
+const finding = (name: string, ok: boolean, text: unknown) => ({
+  name,
+  ok,
+  text: text instanceof RegExp ? expect.stringMatching(text) : text,
+});
+
 it("starts other MCP servers and counts what they offer", async () => {
   const { command, args } = await toyServer();
   const config = read({
@@ -22,8 +29,8 @@ it("starts other MCP servers and counts what they offer", async () => {
     },
   });
   expect(await checkTools(config, {})).toEqual([
-    { name: "MCP server", ok: true, text: "toy: running, 2 tools, 1 of them with approval" },
-    { name: "MCP server", ok: false, text: "broken: not running, no tools; its command was not found" },
+    finding("MCP server", true, "toy: running, 2 tools, 1 of them with approval"),
+    finding("MCP server", false, "broken: not running, no tools; its command was not found"),
   ]);
   expect(await checkTools(read({}), {})).toEqual([]);
 });
@@ -31,11 +38,11 @@ it("starts other MCP servers and counts what they offer", async () => {
 it("says that a server speaks another transport than its type says", async () => {
   const { url } = await sloppyHttp(olderSse(405));
   expect(await checkTools(read({ mcpServers: { old: { url } } }), {})).toEqual([
-    {
-      name: "MCP server",
-      ok: true,
-      text: "old: running, 1 tool, 1 of them with approval\nThe MCP server 'old' was reached over the older HTTP+SSE transport. Set its type to \"sse\" to connect at once.",
-    },
+    finding(
+      "MCP server",
+      true,
+      "old: running, 1 tool, 1 of them with approval\nThe MCP server 'old' was reached over the older HTTP+SSE transport. Set its type to \"sse\" to connect at once.",
+    ),
   ]);
 });
 
@@ -59,23 +66,23 @@ it("names tools of subagents that do not exist, and files that describe none", a
     mcpServers: { toy: { command, args }, broken: { command: "/no/such/program" } },
   });
   expect((await checkTools(config, {})).slice(2)).toEqual([
-    {
-      name: "Subagent",
-      ok: false,
-      text: expect.stringContaining("helper.md: name: 'general-purpose' is the built-in subagent"),
-    },
-    {
-      name: "Subagent",
-      ok: false,
-      text: "/.deepagent/agents/notes.md is left out: /.deepagent/agents/notes.md does not start with front matter between '---' lines",
-    },
-    {
-      name: "Subagent",
-      ok: false,
-      text: "Subagent 'hidden' names the tool 'toy__stroe', which does not exist here; it works without it. Did you mean toy__store?",
-    },
-    { name: "Subagent", ok: true, text: expect.stringContaining("'Skill', which belongs to Claude Code") },
-    { name: "Subagent", ok: false, text: expect.stringContaining("Did you mean grep") },
+    finding(
+      "Subagent",
+      false,
+      expect.stringContaining("helper.md: name: 'general-purpose' is the built-in subagent"),
+    ),
+    finding(
+      "Subagent",
+      false,
+      "/.deepagent/agents/notes.md is left out: /.deepagent/agents/notes.md does not start with front matter between '---' lines",
+    ),
+    finding(
+      "Subagent",
+      false,
+      "Subagent 'hidden' names the tool 'toy__stroe', which does not exist here; it works without it. Did you mean toy__store?",
+    ),
+    finding("Subagent", true, expect.stringContaining("'Skill', which belongs to Claude Code")),
+    finding("Subagent", false, expect.stringContaining("Did you mean grep")),
   ]);
 });
 
@@ -86,23 +93,17 @@ it("asks the search provider once, and says what its key lacks", async () => {
   const env = { TAVILY_API_KEY: "tvly-1" };
   const config = read({ web: { search: { provider: "tavily", url } } });
   expect(checkSearchKey({ config, env })).toEqual([]);
-  expect(await checkSearchAnswers({ config, env })).toEqual([
-    { name: "Web search", ok: true, text: "Tavily answered" },
-  ]);
+  expect(await checkSearchAnswers({ config, env })).toEqual([finding("Web search", true, "Tavily answered")]);
   status = 401;
   expect(await checkSearchAnswers({ config, env })).toEqual([
-    {
-      name: "Web search",
-      ok: false,
-      text: "Tavily refused access (HTTP 401): check the key in TAVILY_API_KEY.",
-    },
+    finding("Web search", false, "Tavily refused access (HTTP 401): check the key in TAVILY_API_KEY."),
   ]);
   expect(checkSearchKey({ config, env: {} })).toEqual([
-    {
-      name: "Web search",
-      ok: false,
-      text: "The search provider tavily needs the environment variable TAVILY_API_KEY, which is not set. Set it in the environment, or store it with `keys set`.",
-    },
+    finding(
+      "Web search",
+      false,
+      "The search provider tavily needs the environment variable TAVILY_API_KEY, which is not set. Set it in the environment, or store it with `keys set`.",
+    ),
   ]);
   for (const web of [{ mode: "off" }, { search: { provider: "off" } }]) {
     const without = read({ web });
@@ -118,27 +119,17 @@ it("names skills that are left out, and links that lead out of the workspace", a
   });
   symlinkSync("/usr", join(workspace, "skills/far"));
   expect(await checkAgentFiles(read({ model: "offline", workspace }), {})).toEqual([
-    {
-      name: "Skill",
-      ok: false,
-      text: expect.stringMatching(
-        /^\/workspace\/skills\/far is left out: it is a link that leads out of its folder/,
-      ),
-    },
-    {
-      name: "Skill",
-      ok: true,
-      text: expect.stringMatching(
-        /^\/workspace\/skills\/loose\/SKILL\.md: the front matter is not YAML: .*line by line$/,
-      ),
-    },
-    {
-      name: "Skill",
-      ok: false,
-      text: expect.stringMatching(
-        /^\/workspace\/skills\/lost\/SKILL\.md is left out: .*description is missing/,
-      ),
-    },
+    finding(
+      "Skill",
+      false,
+      /^\/workspace\/skills\/far is left out: it is a link that leads out of its folder/,
+    ),
+    finding(
+      "Skill",
+      true,
+      /^\/workspace\/skills\/loose\/SKILL\.md: the front matter is not YAML: .*line by line$/,
+    ),
+    finding("Skill", false, /^\/workspace\/skills\/lost\/SKILL\.md is left out: .*description is missing/),
   ]);
 });
 
@@ -150,11 +141,7 @@ it("says where each key that is used comes from", () => {
   });
   const env = { ANTHROPIC_API_KEY: "sk-a", OPENAI_API_KEY: "sk-o", GROQ_API_KEY: "sk-g" };
   expect(checkKeys({ config, env, found: ["ANTHROPIC_API_KEY"] })).toEqual([
-    {
-      name: "Keys",
-      ok: true,
-      text: "ANTHROPIC_API_KEY, from the keychain\nOPENAI_API_KEY, from the environment",
-    },
+    finding("Keys", true, "ANTHROPIC_API_KEY, from the keychain\nOPENAI_API_KEY, from the environment"),
   ]);
   expect(checkKeys({ config: read({ model: "offline" }), env, found: [] })).toEqual([]);
 });
@@ -192,13 +179,13 @@ it("names models that files ask for in vain, and what the prompt has no room for
   });
   const config = read({ workspace, model: "offline", allowedModels: ["anthropic:claude-haiku-4-5"] });
   expect(await checkAgentFiles(config, { ANTHROPIC_API_KEY: "k" })).toEqual([
-    {
-      name: "Subagent",
-      ok: true,
-      text: expect.stringContaining("'stranger' asks in its file for the model 'openai:gpt-5.4'"),
-    },
-    { name: "Prompt", ok: true, text: expect.stringMatching(/^lists \d+ of 32 subagents .*\(8000\) allows/) },
-    { name: "Prompt", ok: true, text: expect.stringMatching(/^lists \d+ of 34 skills/) },
+    finding(
+      "Subagent",
+      true,
+      expect.stringContaining("'stranger' asks in its file for the model 'openai:gpt-5.4'"),
+    ),
+    finding("Prompt", true, /^lists \d+ of 32 subagents .*\(8000\) allows/),
+    finding("Prompt", true, /^lists \d+ of 34 skills/),
   ]);
   const roomy = { ...config, limits: { ...config.limits, listedCharacters: 100_000 } };
   expect(await checkAgentFiles(roomy, { ANTHROPIC_API_KEY: "k" })).toHaveLength(1);

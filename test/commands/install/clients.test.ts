@@ -57,6 +57,8 @@ const everywhere = (path: string): readonly [string, string, string] => [
 const ROAMING = "C:\\Users\\me\\AppData\\Roaming";
 const SUPPORT = "/home/me/Library/Application Support";
 
+const OF_GOOSE = { type: "stdio", name: "deepagent", description: "Durable deep agent", enabled: true };
+
 const DOCUMENTED: Readonly<Record<string, Documented>> = {
   "claude-desktop": {
     files: [
@@ -111,10 +113,7 @@ const DOCUMENTED: Readonly<Record<string, Documented>> = {
   gemini: { files: everywhere(".gemini/settings.json"), form: servers("mcpServers") },
   codex: {
     form: ({ command, args, env }) => [
-      "codex",
-      "mcp",
-      "add",
-      "deepagent",
+      ..."codex mcp add deepagent".split(" "),
       ...Object.entries(env).flatMap(([name, value]) => ["--env", `${name}=${value}`]),
       "--",
       command,
@@ -129,17 +128,7 @@ const DOCUMENTED: Readonly<Record<string, Documented>> = {
     ],
     form: ({ command, args, env }) => ({
       extensions: {
-        deepagent: {
-          type: "stdio",
-          name: "deepagent",
-          description: "Durable deep agent",
-          enabled: true,
-          cmd: command,
-          args,
-          envs: env,
-          env_keys: [],
-          timeout: 300,
-        },
+        deepagent: { ...OF_GOOSE, cmd: command, args, envs: env, env_keys: [], timeout: 300 },
       },
     }),
   },
@@ -213,19 +202,12 @@ describe("a published package that npx fetched", () => {
     const { private: _, ...manifest } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
     writeFileSync(join(installed, "package.json"), JSON.stringify(manifest));
     const claim = `Object.defineProperty(process, "platform", { value: "${platform}" })`;
+    const loaded = `data:text/javascript,${encodeURIComponent(claim)}`;
+    const start = ["--import", loaded, join(installed, "dist/bin/deepagent-mcp.js")];
     const shown = await new Promise<string>((resolve, reject) => {
       execFile(
         process.execPath,
-        [
-          "--import",
-          `data:text/javascript,${encodeURIComponent(claim)}`,
-          join(installed, "dist/bin/deepagent-mcp.js"),
-          "install",
-          "cursor",
-          "--print",
-          "--workspace",
-          workspace,
-        ],
+        [...start, "install", "cursor", "--print", "--workspace", workspace],
         { env: { PATH: process.env["PATH"], HOME: home } },
         (error, stdout) => (error === null ? resolve(stdout) : reject(error)),
       );

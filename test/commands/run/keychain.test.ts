@@ -43,16 +43,9 @@ test.runIf(process.platform === "linux")(
   "the handshake does not wait for a keychain that hangs",
   async () => {
     const home = terminalHome();
-    const child = spawn(process.execPath, [await program()], {
-      cwd: home.workspace,
-      env: {
-        ...cleanEnv(),
-        ...home.env,
-        DEEPAGENT_MODEL: "",
-        PATH: fakeKeychain().path,
-        KEYCHAIN_HANGS: "1",
-      },
-    });
+    const hanging = { DEEPAGENT_MODEL: "", PATH: fakeKeychain().path, KEYCHAIN_HANGS: "1" };
+    const env = { ...cleanEnv(), ...home.env, ...hanging };
+    const child = spawn(process.execPath, [await program()], { cwd: home.workspace, env });
     onTestFinished(() => void child.kill("SIGKILL"));
     child.stdin.write(INITIALIZE);
     const [answer] = await once(child.stdout, "data");

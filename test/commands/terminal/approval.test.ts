@@ -35,17 +35,9 @@ function person(answers: string[], edited?: string): Person {
     if (answer === undefined) throw new Error("end of input");
     return answer;
   };
-  return {
-    printed,
-    prompts,
-    colors: plain,
-    size: () => ({ columns: 60, rows: 20 }),
-    print: (text) => void printed.push(text),
-    key: next,
-    line: next,
-    secret: next,
-    edit: async () => edited,
-  };
+  const typed = { key: next, line: next, secret: next, edit: async () => edited };
+  const size = () => ({ columns: 60, rows: 20 });
+  return { printed, prompts, colors: plain, size, print: (text) => void printed.push(text), ...typed };
 }
 
 const write = { file_path: "/workspace/a.md", content: "first\n" };

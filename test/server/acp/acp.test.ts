@@ -153,16 +153,10 @@ const lastAnswer = (thought: Parameters<typeof answersOf>[0]): { text: string } 
   text: answersOf(thought).at(-1)?.text ?? "",
 });
 
+const QUESTION = { id: "c1", name: "ask_user", args: { question: "Which colour?" } };
+
 /** An agent that asks a question first, then gives the answer to it. */
-const asking = () =>
-  openHome({
-    think: play({
-      paint: [
-        { toolCalls: [{ id: "c1", name: "ask_user", args: { question: "Which colour?" } }] },
-        lastAnswer,
-      ],
-    }),
-  });
+const asking = () => openHome({ think: play({ paint: [{ toolCalls: [QUESTION] }, lastAnswer] }) });
 
 test("a question is asked in a form of the editor", async () => {
   const { workspace, env } = await asking();

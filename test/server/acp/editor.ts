@@ -89,17 +89,8 @@ export async function startEditor(options: EditorOptions): Promise<StartedEditor
       waiting.add(check);
       check();
     });
-  return {
-    agent,
-    initialized,
-    process: child,
-    updates,
-    asked,
-    takenBack: () => takenBack,
-    errors: () => errors,
-    until,
-    kill,
-  };
+  const read = { takenBack: () => takenBack, errors: () => errors };
+  return { agent, initialized, process: child, updates, asked, ...read, until, kill };
 }
 
 /** The texts of messages of the agent. */

@@ -24,12 +24,8 @@ const judged = (call: string, ...given: Parameters<typeof findings>) => ({
 });
 
 async function judging() {
-  const { workspace, env } = await openHome({
-    think: play({
-      "Judge this work.": [judged("f1", met)],
-      write: [{ text: "It is written." }],
-    }),
-  });
+  const think = play({ "Judge this work.": [judged("f1", met)], write: [{ text: "It is written." }] });
+  const { workspace, env } = await openHome({ think });
   const editor = await startEditor({ env });
   const { sessionId } = await editor.agent.request(session.new, { cwd: workspace, mcpServers: [] });
   const ask = (text: string, goal?: unknown) =>

@@ -3,18 +3,8 @@ import { diffContent } from "../../../src/server/acp/diffs.ts";
 import { taskOf } from "../../../src/server/acp/prompt.ts";
 
 test("each part of a diff is a change with its texts", () => {
-  const diff = [
-    "--- /workspace/a.ts",
-    "+++ /workspace/a.ts",
-    "@@ -1,2 +1,2 @@",
-    " one",
-    "-two",
-    "+2",
-    "@@ -9 +9,2 @@",
-    " nine",
-    "+ten",
-    "\\ No newline at end of file",
-  ].join("\n");
+  const parts = "@@ -1,2 +1,2 @@\n one\n-two\n+2\n@@ -9 +9,2 @@\n nine\n+ten\n";
+  const diff = `--- /workspace/a.ts\n+++ /workspace/a.ts\n${parts}\\ No newline at end of file`;
   expect(diffContent(diff, "/p/a.ts")).toEqual([
     { type: "diff", path: "/p/a.ts", oldText: "one\ntwo", newText: "one\n2" },
     { type: "diff", path: "/p/a.ts", oldText: "nine", newText: "nine\nten" },

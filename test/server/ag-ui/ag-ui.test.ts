@@ -36,13 +36,8 @@ async function run(agent: HttpAgent, parameters: Parameters<HttpAgent["runAgent"
     })
     .catch(() => undefined);
   const interrupts = (outcome as { interrupts?: Interrupts } | undefined)?.interrupts ?? [];
-  return {
-    types,
-    outcome,
-    interrupts,
-    error,
-    texts: (result?.newMessages ?? []).map(({ content }) => content),
-  };
+  const texts = (result?.newMessages ?? []).map(({ content }) => content);
+  return { types, outcome, interrupts, error, texts };
 }
 
 const agentAt = ({ url }: { url: string }, headers: Record<string, string> = {}): HttpAgent =>
@@ -100,14 +95,9 @@ test("words are sent as they are written, each once, also where a stream ends an
   const looks = "I look around in the folder, and then I write down what I have found. ".repeat(8).trim();
   const write = { id: "c1", name: "write_file", args: { file_path: "/workspace/a.md", content: "hi" } };
   const answer = "It is written, and nothing else was changed.";
-  const { env } = await openHome({
-    think: play({
-      "write it": [
-        { text: looks, toolCalls: [write], pieceLength: 20 },
-        { text: answer, pieceLength: 5, rest: rest.promise },
-      ],
-    }),
-  });
+  const asks = { text: looks, toolCalls: [write], pieceLength: 20 };
+  const answers = { text: answer, pieceLength: 5, rest: rest.promise };
+  const { env } = await openHome({ think: play({ "write it": [asks, answers] }) });
   const agent = agentAt(await serve(env));
   agent.addMessage(user("write it"));
   const first = await run(agent);

@@ -100,17 +100,8 @@ test("every method of the run service demands a scope", async () => {
   expect(await refusedBy(holder("run"))).toEqual(["decide", "an answer that decides", ...reading]);
   const changing = ["start", "cancel", "rename", "delete", "share", "unshare", "an answer of a model"];
   expect(await refusedBy(holder("approve"))).toEqual([...changing, ...reading]);
-  expect(await refusedBy(holder("read"))).toEqual([
-    "start",
-    "cancel",
-    "rename",
-    "delete",
-    "share",
-    "unshare",
-    "decide",
-    "an answer that decides",
-    "an answer of a model",
-  ]);
+  const deciding = ["decide", "an answer that decides", "an answer of a model"];
+  expect(await refusedBy(holder("read"))).toEqual([...changing.slice(0, 6), ...deciding]);
   expect(await refusedBy(holder("run", "approve", "read"))).toEqual([]);
   expect(await refusedBy(scopedRuns(service, undefined))).toEqual([]);
   // Who holds a token is given nothing of what operates the server.

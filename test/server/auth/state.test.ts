@@ -5,15 +5,7 @@ import { authInfoOf, principalOf } from "../../../src/server/auth/auth.ts";
 import { createStateCodec, type ApprovalState } from "../../../src/server/calls/state.ts";
 
 const KEYS = [1, 2, 3].map((byte) => new Uint8Array(32).fill(byte));
-const STATE: ApprovalState = {
-  id: "a_1",
-  run: "run_1",
-  call: "digest",
-  round: 1,
-  at: 5,
-  asked: [],
-  left: [],
-};
+const STATE: ApprovalState = { id: "a", run: "run_1", call: "digest", round: 1, at: 5, asked: [], left: [] };
 
 /** What the codec reads of a request. */
 const request = (principal: string, method = "tools/call"): ServerContext =>

@@ -37,6 +37,7 @@ async function open(authenticator: Authenticator) {
   const server = await serve({ authenticator, clock: () => Date.now() + ahead });
   const accept = { "content-type": "application/json", accept: "application/json, text/event-stream" };
   const headers = (token: string) => ({ ...bearer(token), ...accept });
+  const listening = { "mcp-protocol-version": "2026-07-28", "mcp-method": "subscriptions/listen" };
   const startSession = async (token: string) => {
     const opened = await send(server.url, { body: INITIALIZE, headers: headers(token) });
     expect(opened.status).toBe(200);
@@ -55,15 +56,7 @@ async function open(authenticator: Authenticator) {
     call: (token: string, session: Record<string, string>) =>
       fetch(server.url, { method: "POST", headers: { ...headers(token), ...session }, body: CALL }),
     subscribe: (token: string) =>
-      fetch(server.url, {
-        method: "POST",
-        headers: {
-          ...headers(token),
-          "mcp-protocol-version": "2026-07-28",
-          "mcp-method": "subscriptions/listen",
-        },
-        body: LISTEN,
-      }),
+      fetch(server.url, { method: "POST", headers: { ...headers(token), ...listening }, body: LISTEN }),
     resume: (token: string, session: Record<string, string>, id: string) =>
       fetch(server.url, {
         headers: { ...headers(token), accept: "text/event-stream", ...session, "last-event-id": id },

@@ -64,12 +64,9 @@ test.each(CLIENT_KINDS)("%s: an edit runs, and is asked again if it cannot run",
   const { service, notes } = approvalRuns(note("a"));
   const edit = (edited: string) =>
     always({ action: "accept", content: { decision: "edit", edited_args: edited } });
-  const { forms, answer } = person(
-    edit("{ text"),
-    edit('{"txet":"b"}'),
-    edit(JSON.stringify({ text: "far more than twenty characters" })),
-    edit('{"text":"b"}'),
-  );
+  const long = JSON.stringify({ text: "far more than twenty characters" });
+  const edits = ["{ text", '{"txet":"b"}', long, '{"text":"b"}'];
+  const { forms, answer } = person(...edits.map(edit));
   const client = await connect(depsFor(service), { kind, person: answer });
   const { structured } = await client.call("run_deep_agent", { task: "note a" });
   expect(structured).toMatchObject({ status: "completed" });

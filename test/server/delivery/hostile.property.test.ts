@@ -10,6 +10,14 @@ import type { Reply } from "../tasks/raw.ts";
 import { hostileClient, type HostileClient } from "./hostile-client.ts";
 import { attempts } from "../../support/effort.ts";
 
+const ATTACKS = [
+  "damaged",
+  "other arguments",
+  "other principal",
+  "other tool",
+  "expired",
+  "other key",
+] as const;
 const WINDOW_SECONDS = 1.5;
 /** The window is over long before, on any machine: whoever waits for longer waits for ever. */
 const PATIENCE_MS = 60_000;
@@ -34,14 +42,7 @@ const operation = fc.oneof(
     arbitrary: fc.record({
       do: fc.constant("forge" as const),
       ask,
-      how: fc.constantFrom(
-        "damaged" as const,
-        "other arguments" as const,
-        "other principal" as const,
-        "other tool" as const,
-        "expired" as const,
-        "other key" as const,
-      ),
+      how: fc.constantFrom(...ATTACKS),
     }),
   },
   fc.record({ do: fc.constantFrom("abandon" as const, "leave" as const), task }),

@@ -28,6 +28,8 @@ const FIELDS = [
   { name: "count", type: "number" },
   { name: "gift", type: "yes_no" },
 ];
+const SIZE = { kind: "elicitation", server: "shop", mode: "form", message: "Your size?" } as const;
+
 const ANSWERS = {
   why: "it is blue",
   size: "M",
@@ -166,13 +168,7 @@ describe.each(CLIENT_KINDS)("%s", (kind) => {
   });
 
   test("the form of another MCP server names that server", async () => {
-    const question: Question = {
-      kind: "elicitation",
-      server: "shop",
-      mode: "form",
-      message: "Your size?",
-      fields: [{ name: "size", type: "number", required: true }],
-    };
+    const question: Question = { ...SIZE, fields: [{ name: "size", type: "number", required: true }] };
     const { forms, answer } = person(accept({ size: 44 }));
     const { result } = await call(questionRuns(question), { kind, person: answer });
     expect(forms[0]?.message).toMatch(/^Asked by the MCP server "shop"/);
@@ -230,27 +226,15 @@ describe.each(CLIENT_KINDS)("%s", (kind) => {
     const runs = asking({ question: "Which?", wait_minutes: 60 });
     const { result, id, client } = await call(runs, { kind });
     expect(result.isError).toBe(false);
-    expect(result.structured["questions"]).toMatchObject([
-      {
-        kind: "ask",
-        agent: "main agent",
-        asked_by: "The main agent asks:",
-        text: "Which?",
-        status: "pending",
-      },
-    ]);
+    const asked = { kind: "ask", agent: "main agent", asked_by: "The main agent asks:", text: "Which?" };
+    expect(result.structured["questions"]).toMatchObject([{ ...asked, status: "pending" }]);
     expect(result.text).toContain(`Run ${id} waits for a person to answer what is listed under questions.`);
     expect(result.text).toContain(`deepagent-mcp runs open ${id}`);
     expect(result.text).toMatch(/If there is no answer by \d{4}-/);
     expect(result.text).not.toContain("answer_deep_agent");
     const [question] = (await runs.service.view(ME, id))?.questions ?? [];
-    await runs.service.answer(
-      ME,
-      id,
-      question?.id ?? "",
-      { type: "fields", values: { answer: "red" } },
-      "page",
-    );
+    const red = { type: "fields", values: { answer: "red" } } as const;
+    await runs.service.answer(ME, id, question?.id ?? "", red, "page");
     const checked = await client.call("check_deep_agent", { run_id: id });
     expect(checked.text).toContain("The person answered: red");
   });
@@ -276,13 +260,8 @@ test("2025 era: an answer given elsewhere takes the open form back", async () =>
     person: async () => {
       const [question] = await runs.service.pendingQuestions(ME, 1);
       const values = { answer: "red" };
-      await runs.service.answer(
-        ME,
-        question?.runId ?? "",
-        question?.id ?? "",
-        { type: "fields", values },
-        "page",
-      );
+      const { runId = "", id = "" } = question ?? {};
+      await runs.service.answer(ME, runId, id, { type: "fields", values }, "page");
       return new Promise<FormAnswer>(() => {});
     },
   });
@@ -290,13 +269,7 @@ test("2025 era: an answer given elsewhere takes the open form back", async () =>
 });
 
 test("progress and resources say who asks what", async () => {
-  const { service } = questionRuns({
-    kind: "elicitation",
-    server: "shop",
-    mode: "form",
-    message: "Your size?",
-    fields: [{ name: "size", type: "number" }],
-  });
+  const { service } = questionRuns({ ...SIZE, fields: [{ name: "size", type: "number" }] });
   const client = await connect(depsFor(service), { kind: "v2-modern" });
   const lines: string[] = [];
   const onProgress = (line: string) => void lines.push(line);

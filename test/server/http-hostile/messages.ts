@@ -45,14 +45,8 @@ const ask = (method: string, params: object, name = ""): Omit<Hostile, "kind"> =
 });
 const raw = (text: string, method = "", name = ""): Omit<Hostile, "kind"> => ({ text, method, name });
 
-const TOOLS = [
-  "run_deep_agent",
-  "check_deep_agent",
-  "answer_deep_agent",
-  "cancel_deep_agent",
-  "read_agent_file",
-  "search_memories",
-];
+const TOOLS = ["run", "check", "answer", "cancel"].map((verb) => `${verb}_deep_agent`);
+TOOLS.push("read_agent_file", "search_memories");
 const ping = request("tools/list", {});
 const nested = (depth: number, open: string, close: string): string =>
   open.repeat(depth) + close.repeat(depth);

@@ -7,13 +7,8 @@ import { bearer, INITIALIZE, send } from "../../support/clients-raw.ts";
 import { entry, withTokens } from "../auth/support.ts";
 import { serve as serveFixture } from "./support.ts";
 
-const STATISTICS = {
-  runs: { working: 2, input_required: 1, completed: 40, failed: 0, cancelled: 3 },
-  pendingApprovals: 5,
-  waiting: 7,
-  atWork: 2,
-  newsLagMs: 4,
-};
+const runs = { working: 2, input_required: 1, completed: 40, failed: 0, cancelled: 3 };
+const STATISTICS = { runs, pendingApprovals: 5, waiting: 7, atWork: 2, newsLagMs: 4 };
 
 const serve = (options: Partial<HttpOptions> = {}) =>
   serveFixture({ statistics: async () => STATISTICS, ...options });

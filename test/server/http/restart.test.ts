@@ -6,12 +6,8 @@ import { filesIn } from "../../support/files-in.ts";
 import { entry, withTokens } from "../auth/support.ts";
 import { serve } from "./support.ts";
 
-const ECHO = JSON.stringify({
-  jsonrpc: "2.0",
-  id: 2,
-  method: "tools/call",
-  params: { name: "echo", arguments: { text: "hi" } },
-});
+const call = { name: "echo", arguments: { text: "hi" } };
+const ECHO = JSON.stringify({ jsonrpc: "2.0", id: 2, method: "tools/call", params: call });
 
 describe("a client whose server was restarted", () => {
   const resume = (url: string, headers: Record<string, string>, after: string) =>

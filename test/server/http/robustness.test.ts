@@ -88,12 +88,8 @@ describe("a client that sends", () => {
   ])("a second %s gets 400", async (line) => {
     const { port } = await serve({ authenticator: withTokens(entry("alice-token", "alice")) });
     const name = line.split(":")[0] ?? "";
-    const first: Record<string, string> = {
-      Host: HOST,
-      "Content-Type": JSON_TYPE,
-      Authorization: "Authorization: Bearer alice-token",
-      Origin: "Origin: http://localhost",
-    };
+    const own = { Host: HOST, "Content-Type": JSON_TYPE, Origin: "Origin: http://localhost" };
+    const first: Record<string, string> = { ...own, Authorization: "Authorization: Bearer alice-token" };
     const others = Object.entries(first).flatMap(([known, value]) => (known === name ? [] : [value]));
     const { socket, closed } = dial(port);
     const lines = [...others, first[name] ?? `${name}: x`, line, ACCEPT, "Connection: close"];

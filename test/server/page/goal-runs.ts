@@ -90,13 +90,8 @@ export async function goalRuns(): Promise<{ service: RunService; asked: string; 
   const state = { run: asked, everMet: [], stalled: 0, status: "asked" as const, ...SECOND, reason };
   const question = goalQuestion(state, { criteria: CRITERIA, rounds: 5 }, true);
   await work.askQuestion(lease, { id: "q1", agent: [], question }, JUDGED_AT - 600_000);
-  const last: JournalledEvent = {
-    kind: "goal_ended",
-    agent: [],
-    round: 2,
-    outcome: "not_met",
-    reason: `${reason}, and a person stopped the run`,
-  };
+  const told = `${reason}, and a person stopped the run`;
+  const last: JournalledEvent = { kind: "goal_ended", agent: [], round: 2, outcome: "not_met", reason: told };
   const other = await seed(ended, [FIRST, SECOND, last]);
   const inbox = work.inbox(other);
   await inbox.messages();

@@ -119,12 +119,8 @@ test("another's runs do not exist, and only their own person decides", async () 
   const { origin } = await openSite(service);
   const bob = await logIn(origin, "bobs");
   expect((await bob.get("/")).body).not.toContain("note it");
-  for (const path of [
-    `/runs/${id}`,
-    `/runs/${id}/review`,
-    `/runs/${id}/files`,
-    `/runs/${id}/files/a?view=changes`,
-  ]) {
+  const paths = ["", "/review", "/files", "/files/a?view=changes"].map((part) => `/runs/${id}${part}`);
+  for (const path of paths) {
     expect([path, (await bob.get(path)).status]).toEqual([path, 404]);
   }
   const decision = { approval, decision: "approve" };
@@ -168,12 +164,14 @@ test.each([
   expect((await reach(service, id, "input_required")).approvals).toMatchObject([{ status: "pending" }]);
 });
 
-test.each([
+const ELSEWHERE = [
   "//attacker.example/",
   "/\\attacker.example",
   "https://attacker.example/",
   "/\t/attacker.example",
-])("the log-in leads to no other server: %j", async (next) => {
+];
+
+test.each(ELSEWHERE)("the log-in leads to no other server: %j", async (next) => {
   const { origin } = await openSite((await waiting()).service);
   const { answer, at } = await logIn(origin, "mine", { next });
   expect(answer.status).toBe(200);
@@ -214,14 +212,10 @@ test("a session ends with its token, which may also have become another's", asyn
 test("a session ends with the expiry of its token, and after twelve hours", async () => {
   const { service } = await waiting();
   let now = Date.now();
+  const end = { expiresAt: now / 1000 + HOUR };
   const authenticator = createAuthenticator({
     verifiers: [
-      (token) =>
-        authInfoOf({
-          principal: ME,
-          scopes: ["read"],
-          ...(token === "short" ? { expiresAt: now / 1000 + HOUR } : {}),
-        }),
+      (token) => authInfoOf({ principal: ME, scopes: ["read"], ...(token === "short" ? end : {}) }),
     ],
   });
   const { origin } = await openSite(service, { clock: () => now }, { authenticator, ...TLS });

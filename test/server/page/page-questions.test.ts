@@ -101,14 +101,8 @@ test("a form that is sent twice, or too late, says what became of the question",
 test("an answer after the expiry reaches the agent as a message", async () => {
   let now = ASKED_AT;
   const ask = (question: string, more = {}) => ({ name: "ask_user", args: { question, ...more } });
-  const { service } = openServer(
-    databaseFile(),
-    {
-      model: callingInTurn([ask("Which colour?", { wait_minutes: 5 })], [ask("And the size?")]),
-      askUser: true,
-    },
-    { clock: () => now },
-  );
+  const model = callingInTurn([ask("Which colour?", { wait_minutes: 5 })], [ask("And the size?")]);
+  const { service } = openServer(databaseFile(), { model, askUser: true }, { clock: () => now });
   const { id: runId } = await startRun(service, "paint");
   const [first] = (await reach(service, runId, "input_required")).questions;
   const visitor = await visit(linkTo(await openPages(service, () => now), runId, "decide"));

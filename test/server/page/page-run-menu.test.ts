@@ -13,12 +13,8 @@ const NAME = "潮 📟 <script>alert(1)</script> & the fix";
 const opener = (page: Page) => page.getByLabel("More about this run");
 
 describe("the menu of a run, in Chromium", { tags: "chromium" }, () => {
-  const open = browser({
-    locale: "en-GB",
-    timezoneId: "UTC",
-    reducedMotion: "reduce",
-    permissions: ["clipboard-read", "clipboard-write"],
-  });
+  const permissions = ["clipboard-read", "clipboard-write"];
+  const open = browser({ locale: "en-GB", timezoneId: "UTC", reducedMotion: "reduce", permissions });
 
   async function opened(service: RunService, runId: string, purpose: "decide" | "watch" = "decide") {
     const pages = await openPages(service);

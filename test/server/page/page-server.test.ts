@@ -376,14 +376,9 @@ describe("all runs", () => {
     const ask = (proof: string) => post(`${origin}/link`, {}, { origin, authorization: `Proof ${proof}` });
     const given = await ask(linkProof(key, host, now));
     expect((await visit((JSON.parse(given.body) as { link: string }).link)).path).toBe("/");
-    const wrong = [
-      linkProof(key, host, now),
-      linkProof(Buffer.alloc(32, 1), host, now),
-      linkProof(key, "127.0.0.1:7373", now),
-      linkProof(key, host, now + 61_000),
-      "x.y",
-      "",
-    ];
+    const other = linkProof(Buffer.alloc(32, 1), host, now);
+    const late = linkProof(key, host, now + 61_000);
+    const wrong = [linkProof(key, host, now), other, linkProof(key, "127.0.0.1:7373", now), late, "x.y", ""];
     for (const proof of wrong) expect([proof, (await ask(proof)).status]).toEqual([proof, 403]);
     now += 1;
     expect((await ask(linkProof(key, host, now))).status).toBe(200);

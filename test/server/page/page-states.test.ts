@@ -61,12 +61,8 @@ describe("where people get stuck, in Chromium", { tags: "chromium" }, () => {
       "Choose offline.",
     ]);
     await page.getByText("deepagent-mcp keys set ANTHROPIC_API_KEY").waitFor();
-    expect(await textsOf(page.locator(".chip.still, .chip [data-chip]"))).toEqual([
-      settings.folder,
-      "No model yet",
-      "No goal",
-      "Limit $5.00, 2.00M tokens",
-    ]);
+    const chips = [settings.folder, "No model yet", "No goal", "Limit $5.00, 2.00M tokens"];
+    expect(await textsOf(page.locator(".chip.still, .chip [data-chip]"))).toEqual(chips);
     const start = page.getByRole("button", { name: "Start run" });
     expect(await start.isDisabled()).toBe(true);
     expect(await problemsOf(page)).toEqual([]);

@@ -24,14 +24,8 @@ const SEND = [
 function sendAfter(): string {
   const after = [...SEND];
   after.splice(40, 1, '  log.info("sent", id, attempt);');
-  after.splice(
-    29,
-    0,
-    "/** Sends what an earlier start could not. */",
-    "export async function resume() {",
-    "  for (const id of outbox.open()) await deliver(id);",
-    "}",
-  );
+  const resume = ["export async function resume() {", "  for (const id of outbox.open()) await deliver(id);"];
+  after.splice(29, 0, "/** Sends what an earlier start could not. */", ...resume, "}");
   after.splice(9, 1, "    const id = outbox.add(messageOf(station, alarm));", "    await deliver(id);");
   return after.join("\n");
 }

@@ -4,7 +4,7 @@ import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { snapshotFiles } from "../../../src/backends/runtime.ts";
 import { createLogger } from "../../../src/core/logger.ts";
 import type { ServerDeps } from "../../../src/server/contracts/deps.ts";
-import { fileUri, runUri } from "../../../src/server/contracts/uris.ts";
+import { runUri } from "../../../src/server/contracts/uris.ts";
 import {
   approve,
   calling,
@@ -81,18 +81,6 @@ describe.each(CLIENT_KINDS)("%s", (kind) => {
       "deepagent://files/memories/%252e%252e/odd.md",
       "deepagent://files/memories/notes.md",
     ]);
-  });
-
-  test("lists memories one by one, after the runs, in pages", async () => {
-    const paths = Array.from({ length: 70 }, (_, n) => `/memories/notes/${String(n).padStart(2, "0")} ü.md`);
-    const memories = Object.fromEntries(paths.map((path) => [path, file("noted")]));
-    const { client, service } = await open(kind, undefined, memories);
-    const run = await startRun(service, "note something");
-    const uris = (await client.listResources()).map(({ uri }) => uri);
-    // The first SDK's client reads the first page only.
-    const shown = kind === "v1" ? 49 : paths.length;
-    expect(uris.slice(uris.indexOf(runUri(run.id)) + 1)).toEqual(paths.slice(0, shown).map(fileUri));
-    expect((await client.readResource(uris.at(-1) ?? "")).contents).toMatchObject([{ text: "noted" }]);
   });
 
   test("draws the agent's graph", async () => {

@@ -258,10 +258,3 @@ test("a wrong configuration found on first use is told with its remedy", async (
   const { text, isError } = await client.call("run_deep_agent", { task: "x" });
   expect({ text, isError }).toEqual({ text: "The data directory is read-only.", isError: true });
 });
-
-test.each(CLIENT_KINDS)("%s: a started run is among the resources", async (kind) => {
-  const client = await connectTo(plainRuns(), kind);
-  const { structured } = await client.call("run_deep_agent", { task: "x" });
-  const uri = `deepagent://runs/${String(structured["run_id"])}`;
-  expect((await client.listResources()).map((resource) => resource.uri)).toContain(uri);
-});
