@@ -77,14 +77,9 @@ describe("help", () => {
 
   it("names what a value is", () => {
     const text = commandHelp(command, undefined, true);
-    for (const shown of [
-      "--system-prompt-file FILE",
-      "--host HOST",
-      "--files-hide PATTERN",
-      "--approvals-write workspace|all|none",
-      "--limits-work-time SECONDS",
-    ])
-      expect(text).toContain(shown);
+    const named = ["--system-prompt-file FILE", "--host HOST", "--files-hide PATTERN"];
+    const chosen = ["--approvals-write workspace|all|none", "--limits-work-time SECONDS"];
+    for (const shown of [...named, ...chosen]) expect(text).toContain(shown);
     expect(text).not.toMatch(/ (?:VALUE|DIR) .*\b[Ff]ile with/);
   });
 

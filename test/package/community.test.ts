@@ -49,7 +49,7 @@ it("every command that a contributor is told exists", () => {
   const { scripts } = z
     .object({ scripts: z.record(z.string(), z.string()) })
     .parse(JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")));
-  const text = ["CONTRIBUTING.md", ".github/pull_request_template.md", "SECURITY.md"]
+  const text = ["README.md", "CONTRIBUTING.md", ".github/pull_request_template.md", "SECURITY.md"]
     .map((name) => readFileSync(join(ROOT, name), "utf8"))
     .join("\n");
   const told = [...text.matchAll(/npm run ([\w:-]+)/g)].map(([, name = ""]) => name);

@@ -159,15 +159,8 @@ describe("ownedPath", () => {
     expect(ownedPath("a/{principal}/{thread}", { principal: "alice" })).toBeUndefined();
   });
 
-  it.each([
-    "shared",
-    "/{principal}",
-    "../{principal}",
-    "a/../{thread}",
-    "a//{thread}",
-    "{principal}/",
-    "{other}",
-  ])("is not configured by %s", (workspaceFolder) => {
+  const wrong = "shared /{principal} ../{principal} a/../{thread} a//{thread} {principal}/ {other}";
+  it.each(wrong.split(" "))("is not configured by %s", (workspaceFolder) => {
     expect(ConfigSchema.safeParse({ dataDir: "/data", workspaceFolder }).success).toBe(false);
   });
 });

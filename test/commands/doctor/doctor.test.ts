@@ -140,21 +140,13 @@ it("finds nothing where all of it is there", async () => {
   const s3 = await startS3rver();
   onTestFinished(() => s3.stop());
   const folder = filesIn({ "提示.md": "Answer in English.", "tools/a": "" });
+  const keys = { accessKeyIdVariable: "ID", secretAccessKeyVariable: "KEY" };
   const { code, stdout } = await doctor(
     {
       systemPromptFile: join(folder, "提示.md"),
       limits: { costUsd: 2, prices: { off: { input: 1, output: 2 } } },
       execute: { readOnly: [join(folder, "tools")] },
-      mounts: {
-        "/archive/": {
-          s3: {
-            bucket: BUCKET,
-            endpoint: s3.endpoint,
-            accessKeyIdVariable: "ID",
-            secretAccessKeyVariable: "KEY",
-          },
-        },
-      },
+      mounts: { "/archive/": { s3: { bucket: BUCKET, endpoint: s3.endpoint, ...keys } } },
     },
     { ID: s3.credentials.accessKeyId, KEY: s3.credentials.secretAccessKey },
   );
@@ -257,15 +249,8 @@ test.each([
 
 test("a run in the terminal says before its start what it lacks, and speaks of no server", async () => {
   const home = terminalHome();
-  const file = join(
-    filesIn({
-      "deepagent.json": JSON.stringify({
-        systemPromptFile: "/nowhere/a.md",
-        execute: { sandbox: { provider: "docker" } },
-      }),
-    }),
-    "deepagent.json",
-  );
+  const settings = { systemPromptFile: "/nowhere/a.md", execute: { sandbox: { provider: "docker" } } };
+  const file = join(filesIn({ "deepagent.json": JSON.stringify(settings) }), "deepagent.json");
   const { code, stdout, stderr } = await home.bin("run", "list every TODO", "--config", file);
   expect({ code, stdout }).toEqual({ code: 1, stdout: "" });
   expect(stderr.match(/^✖ [A-Z][a-z]+( [a-z]+)?/gm)).toEqual(["✖ Prompt file", "✖ Commands"]);

@@ -15,13 +15,8 @@ test.runIf(process.platform === "linux")(
     const { ANTHROPIC_API_KEY: key = "", ANTHROPIC_BASE_URL: url = "" } = server.env("anthropic");
     const keychain = fakeKeychain({ ANTHROPIC_API_KEY: key });
     const home = terminalHome();
-    const env = {
-      ...home.env,
-      DEEPAGENT_MODEL: "",
-      DEEPAGENT_LOG_LEVEL: "debug",
-      ANTHROPIC_BASE_URL: url,
-      PATH: keychain.path,
-    };
+    const settings = { DEEPAGENT_MODEL: "", DEEPAGENT_LOG_LEVEL: "debug", ANTHROPIC_BASE_URL: url };
+    const env = { ...home.env, ...settings, PATH: keychain.path };
     const options = { cwd: home.workspace, env, program: await program() };
     const run = await runBin(["run", "say hi", "--json"], options);
     expect(run.code).toBe(0);

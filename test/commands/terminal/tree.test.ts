@@ -7,6 +7,9 @@ import { type RunPicture, renderTree } from "../../../src/cli/terminal/tree.ts";
 
 const plain = picocolors.createColors(false);
 
+const nothingOpen = { pending_approvals: 0, pending_questions: 0 };
+const named = (name: string) => ({ agent: "general-purpose", name, description: name, ...nothingOpen });
+
 const picture: RunPicture = {
   status: "working",
   activity: "Study docs: reads",
@@ -16,27 +19,13 @@ const picture: RunPicture = {
     { content: "Write the report", status: "pending" },
   ],
   agents: [
+    { ...named("Study src"), call_ids: ["a"], status: "completed", step: "12 findings", tool_calls: 1 },
     {
-      agent: "general-purpose",
-      name: "Study src",
-      call_ids: ["a"],
-      description: "Study src",
-      status: "completed",
-      step: "12 findings",
-      tool_calls: 1,
-      pending_approvals: 0,
-      pending_questions: 0,
-    },
-    {
-      agent: "general-purpose",
-      name: "Study docs",
+      ...named("Study docs"),
       call_ids: ["b"],
-      description: "Study docs",
       status: "working",
       step: "read_file /workspace/docs/a.md",
       tool_calls: 3,
-      pending_approvals: 0,
-      pending_questions: 0,
     },
   ],
   created_at: "2026-01-01T12:00:00.000Z",
