@@ -123,6 +123,18 @@ test.each<Row>([
     [calls(piece({ ...LS, name: " ls" }, A))],
     LISTED,
   ],
+  [
+    // OpenHands/software-agent-sdk#2488
+    "line breaks that are written out, and a comma at the end",
+    [calls(piece({ name: "ls", arguments: String.raw`{"path": \n"/",\n}` }, A))],
+    LISTED,
+  ],
+  [
+    // vllm-project/vllm#41739
+    "a namespace before the name and a number behind it",
+    [calls(piece({ ...LS, name: "functions.ls:0" }, A))],
+    LISTED,
+  ],
 ])("%s makes the calls", async (_what, chunks, made) => {
   const { answers } = await run((n) => (n === 0 ? [...chunks, chunk({}, "tool_calls"), DONE] : END));
   expect(answers[0]?.tool_calls?.map(({ name, args }) => [name, args])).toEqual(made);
