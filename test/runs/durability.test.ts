@@ -5,6 +5,7 @@ import { withoutWaiting } from "../../src/storage/sqlite/commit.ts";
 import { migrate } from "../../src/storage/sqlite/migrations.ts";
 import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";
 import {
+  checkpointsOf,
   approve,
   calling,
   cleanUpWith,
@@ -43,9 +44,7 @@ test("what is acknowledged is on the disk before; progress and heartbeats wait f
   const file = databaseFile();
   const recorded = recording(file);
   const { database } = recorded;
-  const checkpoints = openDatabase(file.replace("data.", "checkpoints."), { synchronous: "NORMAL" });
-  cleanUpWith(() => checkpoints.close());
-  const checkpointer = createCheckpointer(checkpoints);
+  const { checkpointer } = checkpointsOf(file);
   const agent = {
     model: calling(note("a")),
     tools: [noteTool([])],

@@ -1,11 +1,9 @@
 import { HumanMessage } from "@langchain/core/messages";
 import { expect, test } from "vitest";
-import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
-import { openDatabase } from "../../src/storage/sqlite/database.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import { scriptedModel, type ScriptedReply } from "../support/scripted-model.ts";
 import {
-  cleanUpWith,
+  checkpointsOf,
   databaseFile,
   follow,
   kinds,
@@ -25,9 +23,7 @@ function twoServers() {
   const time = { now: 1_000_000 };
   const notes: string[] = [];
   const open = (reply: () => Promise<ScriptedReply>, timing = {}) => {
-    const checkpoints = openDatabase(`${file}.checkpoints`, { synchronous: "NORMAL" });
-    cleanUpWith(() => checkpoints.close());
-    const checkpointer = createCheckpointer(checkpoints);
+    const { checkpointer } = checkpointsOf(file);
     const model = scriptedModel(({ messages }) => {
       const last = messages.at(-1);
       if (HumanMessage.isInstance(last)) return reply();

@@ -3,11 +3,11 @@ import { once } from "node:events";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { createLogger } from "../../src/core/logger.ts";
-import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import { openDatabase } from "../../src/storage/sqlite/database.ts";
 import { createStore } from "../../src/storage/sqlite/memories/store.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import {
+  checkpointsOf,
   FAST,
   ME,
   approve,
@@ -51,9 +51,7 @@ async function lockElsewhere(file: string): Promise<() => Promise<unknown>> {
 async function openWorking() {
   const file = databaseFile();
   const files = { runs: file, checkpoints: file.replace("data.", "checkpoints.") };
-  const checkpoints = openDatabase(files.checkpoints, { synchronous: "NORMAL" });
-  cleanUpWith(() => checkpoints.close());
-  const checkpointer = createCheckpointer(checkpoints);
+  const { checkpoints, checkpointer } = checkpointsOf(file);
   const logged: string[] = [];
   const notes: string[] = [];
   const atWork = deferred();

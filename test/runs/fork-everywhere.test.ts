@@ -1,12 +1,11 @@
 import { HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { expect, test } from "vitest";
-import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
-import { type Database, openDatabase } from "../../src/storage/sqlite/database.ts";
+import { type Database } from "../../src/storage/sqlite/database.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import { scriptedModel, type ScriptedReply } from "../support/scripted-model.ts";
 import {
+  checkpointsOf,
   approve,
-  cleanUpWith,
   databaseFile,
   follow,
   ME,
@@ -51,9 +50,7 @@ function filled(database: Database): unknown[] {
 
 test("every point of a thread can be forked, lives apart, leaves nothing", { tags: "long" }, async () => {
   const file = databaseFile();
-  const checkpoints = openDatabase(file.replace("data.", "checkpoints."), { synchronous: "NORMAL" });
-  cleanUpWith(() => checkpoints.close());
-  const checkpointer = createCheckpointer(checkpoints);
+  const { checkpoints, checkpointer } = checkpointsOf(file);
   const [atWork, released] = [deferred(), deferred()];
   const notes: string[] = [];
   const tool = noteTool(notes, async (text) => {

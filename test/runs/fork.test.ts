@@ -1,13 +1,11 @@
 import { HumanMessage } from "@langchain/core/messages";
 import { describe, expect, test } from "vitest";
-import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
-import { openDatabase } from "../../src/storage/sqlite/database.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import { scriptedModel, type ScriptedReply } from "../support/scripted-model.ts";
 import {
+  checkpointsOf,
   APPROVE,
   approve,
-  cleanUpWith,
   databaseFile,
   follow,
   ME,
@@ -33,9 +31,7 @@ const model = () =>
 
 function open(extra: object = {}, options: object = {}) {
   const file = databaseFile();
-  const checkpoints = openDatabase(file.replace("data.", "checkpoints."), { synchronous: "NORMAL" });
-  cleanUpWith(() => checkpoints.close());
-  const checkpointer = createCheckpointer(checkpoints);
+  const { checkpoints, checkpointer } = checkpointsOf(file);
   const notes: string[] = [];
   const agent = {
     model: model(),

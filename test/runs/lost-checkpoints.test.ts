@@ -1,13 +1,11 @@
 import { renameSync, rmSync } from "node:fs";
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
-import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
-import { openDatabase } from "../../src/storage/sqlite/database.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import {
+  checkpointsOf,
   approve,
   calling,
-  cleanUpWith,
   databaseFile,
   ME,
   note,
@@ -22,9 +20,7 @@ describe.each(["at work", "waiting"])("a run that is %s when its server ends", (
     const file = databaseFile();
     const path = file.replace("data.", "checkpoints.");
     const open = (tools = [noteTool([])]) => {
-      const checkpoints = openDatabase(path, { synchronous: "NORMAL" });
-      cleanUpWith(() => checkpoints.close());
-      const checkpointer = createCheckpointer(checkpoints);
+      const { checkpoints, checkpointer } = checkpointsOf(file);
       const interruptOn = { note: state === "waiting" };
       const agent = { model: calling(note("a")), tools, interruptOn, checkpointer };
       const { service } = openServer(file, agent, { checkpoints: async () => checkpointer });

@@ -5,13 +5,12 @@ import { expect, test } from "vitest";
 import { silentLogger } from "../../src/core/logger.ts";
 import type { RunEvent } from "../../src/runs/events.ts";
 import type { Run } from "../../src/runs/run.ts";
-import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
-import { type Database, integrityProblems, openDatabase } from "../../src/storage/sqlite/database.ts";
+import { type Database, integrityProblems } from "../../src/storage/sqlite/database.ts";
 import { createStore } from "../../src/storage/sqlite/memories/store.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import {
+  checkpointsOf,
   calling,
-  cleanUpWith,
   databaseFile,
   ME,
   note,
@@ -26,9 +25,7 @@ const DAY = 86_400_000;
 /** A server with a clock, whose runs fill some space. */
 function open(extra: object = {}) {
   const file = databaseFile();
-  const checkpoints = openDatabase(file.replace("data.", "checkpoints."), { synchronous: "NORMAL" });
-  cleanUpWith(() => checkpoints.close());
-  const checkpointer = createCheckpointer(checkpoints);
+  const { checkpoints, checkpointer } = checkpointsOf(file);
   const time = { now: 1_000_000 };
   const agent = { model: calling(note("a")), tools: [noteTool([])], checkpointer, ...extra };
   const server = openServer(file, agent, { clock: () => time.now, checkpoints: async () => checkpointer });

@@ -52,6 +52,13 @@ export function connect(file: string): Database {
   return database;
 }
 
+/** The checkpoints that belong to the runs in `file`, as another process would open them. */
+export function checkpointsOf(file: string) {
+  const checkpoints = openDatabase(file.replace("data.", "checkpoints."), { synchronous: "NORMAL" });
+  cleanUpWith(() => checkpoints.close());
+  return { checkpoints, checkpointer: createCheckpointer(checkpoints) };
+}
+
 export const ME = "local";
 export const FAST = { pollMs: 5, heartbeatMs: 10, leaseMs: 200 };
 
