@@ -150,7 +150,7 @@ it("serves a client over stdio to the end of a run", async () => {
 
 it("has everything a run needs", () => {
   expect(node([bin(), "doctor", "--model", "offline", "--workspace", folder])).toContain(
-    "Everything a run needs",
+    "All checks passed.",
   );
 });
 
