@@ -12,7 +12,7 @@ export function looseJson(text: string): unknown {
 
 const FENCE = /^```(?:json)?[ \t]*\n([^]*)\n[ \t]*```$/;
 /** A string, a comma at the end of a list or object, or a line break as an escape outside of strings. */
-const TOKEN = /"[^"\\]*(?:\\[^][^"\\]*)*"|,(?=(?:\s|\\[nrt]){0,100}[}\]])|\\[nrt]/g;
+const TOKEN = /"[^"\\]*(?:\\[^][^"\\]*)*"?|,(?=(?:\s|\\[nrt]){0,100}[}\]])|\\[nrt]/g;
 
 function soundToken(token: string): string {
   if (!token.startsWith('"')) return token === "," ? "" : " ";

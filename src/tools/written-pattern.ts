@@ -12,12 +12,19 @@ export function otherReading(given: string): string | undefined {
   const slashed = WINDOWS.test(bare) ? bare.replaceAll("\\", "/") : bare;
   const pattern = slashed
     .replaceAll(GROUP, (_, options: string) => `{${options.replaceAll("|", ",")}}`)
-    .replaceAll(/\{[^{}]*\}/g, (braces) => braces.replaceAll(/\s*([{},])\s*/g, "$1"))
+    .replaceAll(/\{[^{}]*\}/g, (braces) => trimmed(braces))
     .replaceAll(/(?<=^|[/,{\s])\*\*(?=[^/*,}\s])/g, "**/*")
     .replaceAll(NAME_IN_BRACKETS, (brackets) => brackets.replaceAll(/[[\]]/g, String.raw`\$&`));
   const reading = list(pattern);
   return reading !== given && compileGlob(reading, { fromRoot: true }).ok ? reading : undefined;
 }
+
+/** Without the blanks around what braces and commas divide. */
+const trimmed = (braces: string): string =>
+  braces
+    .split(/(?<=[{},])|(?=[{},])/)
+    .map((part) => part.trim())
+    .join("");
 
 const QUOTES = /^(["'`])([^]*)\1$/;
 /** No `/`, and no backslash in front of a character that it could escape but `*`. */

@@ -1,5 +1,5 @@
 /** Chooses a model from names and variables alone: nothing is loaded and nothing requested. */
-import { variableText } from "../../core/text.ts";
+import { trimEndOf, variableText } from "../../core/text.ts";
 
 /** The model that needs no key: it follows rules and says so. */
 export const OFFLINE = "offline";
@@ -248,7 +248,7 @@ const REQUEST_PATH = /\/(?:chat\/completions|completions|embeddings|messages|res
 function baseOf(address: string, own: string): string {
   if (!URL.canParse(address)) return address;
   const version = own.endsWith("/v1") ? "/v1" : "";
-  const base = address.replace(/\/+$/, "").replace(REQUEST_PATH, "");
+  const base = trimEndOf(address, "/").replace(REQUEST_PATH, "");
   if (version === "") return base.replace(/\/v1$/, "");
   const { port, pathname } = new URL(base);
   return port !== "" && pathname === "/" ? `${base}${version}` : base;
