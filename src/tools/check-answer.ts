@@ -150,7 +150,7 @@ export function wanted(field: Field): string {
     case "yes_no":
       return "yes or no";
     case "choice":
-      return `${field.many ? "some" : "one"} of: ${(field.labels ?? field.options).join(", ")}`;
+      return `${field.many ? "one or more" : "one"} of: ${(field.labels ?? field.options).join(", ")}`;
   }
 }
 

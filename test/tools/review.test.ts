@@ -68,7 +68,7 @@ describe("the answer of a form", () => {
   it.each([
     [{}, "missing"],
     [{ decision: "chosen" }, "Choose the files"],
-    [{ decision: "chosen", files: ["conflict.md"] }, "must be some of"],
+    [{ decision: "chosen", files: ["conflict.md"] }, "must be one or more of"],
     [{ decision: "branch", branch: "x" }, "must be one of"],
   ])("refuses %j", (values: Record<string, string | string[]>, problem) => {
     expect(checkAnswer(MIXED, { type: "fields", values })).toMatchObject({

@@ -124,7 +124,7 @@ test("who only looks sees the question and where to answer it, and no form", asy
   const visitor = await visit(linkTo(await openPages(service), runId, "watch"));
   const { body } = await visitor.get(`/runs/${runId}/review`);
   expect(body).toContain("Asked by the MCP server <code>pager</code>");
-  expect(body).toMatch(/some of: Saturday, Sunday, Public holidays/);
+  expect(body).toMatch(/one or more of: Saturday, Sunday, Public holidays/);
   expect(body).toContain(`deepagent-mcp runs open ${runId}`);
   expect(body).not.toContain('method="post"');
   const refused = await visitor.post(`/runs/${runId}/reply`, { question: "q1", act: "decline" });
