@@ -12,8 +12,10 @@ import { LOCAL, type Run } from "../runs/run.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { complain } from "./output.ts";
 
-/** Ctrl-C, an end from outside, and a terminal that was closed. */
-const ENDS = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+/** Ctrl-C, and an end from outside. The second one ends the process at once. */
+const ENDS = ["SIGINT", "SIGTERM"] as const;
+/** A terminal that was closed. It and its shell both say so, and what was begun is still parked. */
+const HANG_UP = "SIGHUP";
 
 export interface LocalRuns {
   runs: OpenedRuns;
@@ -52,6 +54,7 @@ export async function withLocalRuns(
   const interrupt = new AbortController();
   const stop = (): void => interrupt.abort();
   for (const signal of ENDS) process.once(signal, stop);
+  process.on(HANG_UP, stop);
   const { openRuns } = await import("../app/open-runs.ts");
   // Only a process that works cleans up: looking at runs changes nothing.
   const runs = await openRuns({ config, env: facts?.env ?? host.env, logger, keepsHouse: worksOn });
@@ -66,6 +69,7 @@ export async function withLocalRuns(
     clearInterval(hold);
     for (const signal of ENDS) process.off(signal, stop);
     await runs.close();
+    process.off(HANG_UP, stop);
   }
   // Leaves the exit code to `main`, and lets what was written get out first.
   if (worksOn && !(await sendTraces(host.env))) process.stdout.write("", () => process.exit());

@@ -22,10 +22,10 @@ export async function signedHeaders(
   now: Date,
 ): Promise<Record<string, string>> {
   // Loaded with the first message: nothing is signed before the handshake.
-  const { Webhook } = await import("standardwebhooks");
+  const { signatureOf } = await import("./sign.ts");
   return {
     "webhook-id": id,
     "webhook-timestamp": String(Math.floor(now.getTime() / 1000)),
-    "webhook-signature": new Webhook(secret).sign(id, now, body),
+    "webhook-signature": signatureOf(id, now, body, secret),
   };
 }
