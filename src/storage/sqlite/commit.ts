@@ -96,6 +96,7 @@ const TURNS = 16;
 /** Commits in one transaction what comes in quick succession, in its order: single commits take much longer. */
 export class GroupCommit {
   #waiting: Waiting[] = [];
+  #gathering: Promise<void> = Promise.resolve();
   readonly #database: Database;
 
   private constructor(database: Database) {
@@ -119,8 +120,13 @@ export class GroupCommit {
         }
       };
       this.#waiting.push({ work: attempt, reject });
-      if (this.#waiting.length === 1) void this.#commit();
+      if (this.#waiting.length === 1) this.#gathering = this.#gather();
     });
+  }
+
+  /** Resolves once the work that waits is committed, has failed, or waits for the lock of another process. */
+  async tried(): Promise<void> {
+    await this.#gathering;
   }
 
   /** Resolves once the work that waits is committed, or has failed. */
@@ -128,13 +134,18 @@ export class GroupCommit {
     if (this.#waiting.length > 0) await this.run(() => undefined).catch(() => undefined);
   }
 
-  async #commit(): Promise<void> {
+  async #gather(): Promise<void> {
     for (let turn = 0, known = 0; known < this.#waiting.length && turn < TURNS; turn += 1) {
       known = this.#waiting.length;
       await nextTurn();
     }
     const group = this.#waiting;
     this.#waiting = [];
+    void this.#commit(group);
+  }
+
+  /** Commits at once, unless another process holds the lock. */
+  async #commit(group: readonly Waiting[]): Promise<void> {
     const workAll = (): (() => void)[] => group.map(({ work }) => work());
     try {
       const ends = await whenUnlocked(this.#database, () => inTransaction(this.#database, workAll));

@@ -23,8 +23,8 @@ export function sqliteEngine(database: Database): Engine {
   const engine: Engine = {
     of: () => engine,
     read: async (steps) => {
-      // Sees what was written before, also by those who do not wait for it.
-      await commits.settled();
+      // Sees what was written before, also by those who do not wait for it, but waits for nobody's lock.
+      await commits.tried();
       return carryOut(steps());
     },
     write: (steps) => commits.run(() => carryOut(steps())),
