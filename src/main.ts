@@ -81,7 +81,7 @@ function commandNamed(name: string): Command | undefined {
  */
 function endWithReader(error: NodeJS.ErrnoException): void {
   if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
-  // What is written until the end fails too, and must not end what is still being parked.
+  // Later writes fail too, and must not end what is still being parked.
   process.stdout.off("error", endWithReader).on("error", () => undefined);
   if (!process.emit("SIGINT") && !process.emit("SIGHUP")) process.exit();
 }
