@@ -1,4 +1,4 @@
-/** Signs by the package of Standard Webhooks. Loaded with the first message: nothing is signed before the handshake. */
+/** Signs by the package of Standard Webhooks. Its names do not reach an `import()` in all builds, but an import. */
 import { Webhook } from "standardwebhooks";
 
 /** The signature header of a message. @throws for a secret that is not base64 */

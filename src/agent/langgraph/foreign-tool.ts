@@ -69,14 +69,12 @@ function validateBy(
   { name, schema }: StructuredToolInterface,
   given: unknown,
 ): ValidatedArgs {
-  const args =
-    check(given).length === 0
-      ? given
-      : mendedArguments(
-          orElse(() => toJsonSchema(schema), {}),
-          given,
-        );
-  const issues = check(args);
+  let [args, issues] = [given, check(given)];
+  if (issues.length > 0) {
+    const wanted = orElse(() => toJsonSchema(schema), {});
+    args = mendedArguments(wanted, given);
+    issues = check(args);
+  }
   if (issues.length > 0) return { ok: false, message: invalidArguments(name, issues) };
   return isRecord(args)
     ? { ok: true, args: { ...args } }

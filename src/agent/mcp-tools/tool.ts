@@ -49,8 +49,11 @@ export function serverTool({ name, kind, summary, problem, run, ...told }: Serve
     offered,
     validate: (given) => {
       const check = (args: unknown) => (isRecord(args) ? problem?.(args) : "expected an object");
-      const args = check(given) === undefined ? given : mendedArguments(told.schema, given);
-      const found = check(args);
+      let [args, found] = [given, check(given)];
+      if (found !== undefined) {
+        args = mendedArguments(told.schema, given);
+        found = check(args);
+      }
       return isRecord(args) && found === undefined
         ? { ok: true, args: { ...args } }
         : { ok: false, message: `Invalid arguments for ${name}: ${oneLine(found ?? "", 1000)}` };

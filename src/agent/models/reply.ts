@@ -226,8 +226,8 @@ const CALL_BLOCKS: ReadonlySet<string> = new Set(
 /**
  * Mends what a model gets wrong about its calls: ids that are missing, used before or of a form that other
  * providers refuse, names that can be none, and arguments that cannot be read. The latter are answered at
- * once. Ids that are fine stay: some providers refer to them later. The reply gets the name of the agent, if it has one. `tools`:
- * the names of those that the agent has.
+ * once. Ids that are fine stay: some providers refer to them later. The reply gets the name of the agent, if it has
+ * one. `tools`: the names of those that the agent has.
  */
 export function safeReply(
   given: AIMessage,

@@ -63,9 +63,10 @@ export const shownText = (question: Question): string => displayBlock(questionTe
 
 /** Says when the agent continues without an answer; empty if it waits indefinitely. */
 export const expiryText = ({ expiresAt }: Pick<OpenQuestion, "expiresAt">): string[] =>
-  expiresAt === undefined
-    ? []
-    : [`If there is no answer by ${shortTime(expiresAt)}, the agent continues without one.`];
+  expiresAt === undefined ? [] : [`${continuesAfter(shortTime(expiresAt))}.`];
+
+export const continuesAfter = (time: string): string =>
+  `If there is no answer by ${time}, the agent continues without one`;
 
 const isAddress = (question: Question): boolean => question.kind === "elicitation" && question.mode === "url";
 

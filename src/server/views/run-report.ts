@@ -23,7 +23,7 @@ import { dollars, totalCost } from "../../runs/view.ts";
 import { counted } from "../../tools/format.ts";
 import { runUri } from "../contracts/uris.ts";
 import { agentLabel, agentTypes } from "./approval-form.ts";
-import { addressLines, addressOf, askedBy, shownText } from "./question-form.ts";
+import { addressLines, addressOf, askedBy, continuesAfter, shownText } from "./question-form.ts";
 import { GoalReport, goalLines, goalReport } from "./goal-report.ts";
 import { asText, indented } from "./quoting.ts";
 import { type ShownCall, TO, decisionsFor, shownCall } from "./shown-call.ts";
@@ -343,7 +343,7 @@ function approvalText(approval: RunReport["approvals"][number]): string {
 }
 
 function questionText({ id, asked_by: by, text, expires_at: at }: RunReport["questions"][number]): string {
-  const expiry = at === undefined ? [] : [`If there is no answer by ${at}, the agent continues without one`];
+  const expiry = at === undefined ? [] : [continuesAfter(at)];
   return [`Question ${id}: ${by}`, ...expiry, "", indented(text)].join("\n");
 }
 

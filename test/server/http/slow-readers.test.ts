@@ -2,13 +2,12 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { McpServer, type McpServerFactory } from "@modelcontextprotocol/server";
 import { expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import { silentLogger } from "../../../src/core/logger.ts";
-import { serveHttp, type HttpOptions } from "../../../src/server/http/http.ts";
+import type { HttpOptions } from "../../../src/server/http/http.ts";
 import type { ChangeSink, ResourceChanges } from "../../../src/server/contracts/changes.ts";
-import { openStreams } from "../../../src/storage/sqlite/streams.ts";
 import { send } from "../../support/clients-raw.ts";
 import { deferred, type Deferred } from "../../support/harness-deferred.ts";
 import { askWithoutReading, legacyAsker, modernAsker, openSession } from "../../support/slow-clients.ts";
+import { serve } from "./support.ts";
 
 /** More than any system takes for a connection that is not read: of it all, 40 MB. */
 const MESSAGES = 4000;
@@ -16,7 +15,7 @@ const LONG = "x".repeat(10_000);
 const MOST = 20_000_000;
 
 /** A server whose tool `storm` tells its progress to those who want it, and answers when `gate` opens. */
-async function serve(options: Partial<HttpOptions> = {}) {
+async function stormy(options: Partial<HttpOptions> = {}) {
   const stormed = deferred();
   const gate: Deferred = deferred();
   const sinks: ChangeSink[] = [];
@@ -49,21 +48,8 @@ async function serve(options: Partial<HttpOptions> = {}) {
     });
     return mcp;
   };
-  const server = await serveHttp({
-    openStreams: () => openStreams(":memory:"),
-    host: "127.0.0.1",
-    port: 0,
-    allowedHosts: [],
-    allowedOrigins: [],
-    factory,
-    changes,
-    logger: silentLogger,
-    ...options,
-  });
-  onTestFinished(() => {
-    gate.resolve();
-    return server.close();
-  });
+  const server = await serve({ factory, changes, ...options });
+  onTestFinished(gate.resolve);
   const metric = async (): Promise<string> => {
     const { body } = await send(server.url.replace("/mcp", "/metrics"), { method: "GET" });
     return /^deepagent_http_readers_cut_total\{.*$/m.exec(body)?.[0] ?? "";
@@ -76,7 +62,7 @@ const STORM = { name: "storm", arguments: {}, _meta: { progressToken: "p" } };
 test.each(["2025-11-25", "2026-07-28"])(
   "%s: a late reader is told the newest progress and the answer",
   async (era) => {
-    const { url, stormed, gate } = await serve();
+    const { url, stormed, gate } = await stormy();
     const ask = era === "2026-07-28" ? modernAsker : legacyAsker(url);
     const slow = await askWithoutReading(url, await ask("tools/call", STORM));
     await stormed.promise;
@@ -89,7 +75,7 @@ test.each(["2025-11-25", "2026-07-28"])(
 );
 
 test("who listens and reads late hears once more of each resource that changed", async () => {
-  const { url, sinks } = await serve();
+  const { url, sinks } = await stormy();
   const [early = "", late = "", last = ""] = ["early", "late", "last"].map(
     (name) => `test://${LONG}/${name}`,
   );
@@ -113,7 +99,7 @@ test("who listens and reads late hears once more of each resource that changed",
 });
 
 test("who reads nothing for too long loses the connection, and gets the answer on the next", async () => {
-  const { url, stormed, gate, metric } = await serve({ readMs: 200 });
+  const { url, stormed, gate, metric } = await stormy({ readMs: 200 });
   const headers = await openSession(url);
   const body = { jsonrpc: "2.0", id: 2, method: "tools/call", params: STORM };
   const slow = await askWithoutReading(url, { headers, body });
@@ -128,7 +114,7 @@ test("who reads nothing for too long loses the connection, and gets the answer o
 });
 
 test("who waits for an answer without reading, because there is nothing yet, keeps the connection", async () => {
-  const { url, stormed, gate, metric } = await serve({ readMs: 20 });
+  const { url, stormed, gate, metric } = await stormy({ readMs: 20 });
   const { headers, body } = await modernAsker("tools/call", { ...STORM, _meta: {} });
   const patient = send(url, { headers, body: JSON.stringify(body) });
   await stormed.promise;

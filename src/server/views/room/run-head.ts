@@ -177,16 +177,15 @@ function reviewBar(view: RunView, viewer: Viewer): Html {
   const named = pending.slice(0, 2).map((one) => oneLine(headlineText(one), 80));
   const more = pending.length - named.length;
   const rest = more > 0 ? ` and ${more} more` : "";
+  const [waits, word] = isShared(viewer)
+    ? [`${requestsWait(pending.length)} for the owner`, "Show"]
+    : [requestsWaitForYou(pending.length), "Review"];
   return html`<aside class="review-bar" aria-label="Open requests">
     <div class="wrap">
       ${icon("ask", "amber")}
-      <strong
-        >${isShared(viewer) ? `${requestsWait(pending.length)} for the owner` : requestsWaitForYou(pending.length)}</strong
-      >
+      <strong>${waits}</strong>
       <span class="dim cut desk">${named.join(", ")}${rest}</span>
-      <a class="btn ink" href="${runPath(view.run.id)}/review"
-        >${isShared(viewer) ? "Show" : "Review"}<kbd aria-hidden="true">R</kbd></a
-      >
+      <a class="btn ink" href="${runPath(view.run.id)}/review">${word}<kbd aria-hidden="true">R</kbd></a>
     </div>
   </aside>`;
 }
