@@ -73,18 +73,20 @@ function recordText({ applied, partly, branch, worktree, unapplied }: ReviewReco
 }
 
 function choiceOf(change: ProposedChange, flags: FlagValues): ReviewChoice {
-  const [named = [], over = [], fit = [], refused = []] = ["file", "over", "fit", "refuse"].map((name) => [
-    ...(textsOf(flags[name]) ?? []),
-  ]);
-  const plainFiles = change.files.filter(
+  const { files } = change;
+  const named = (textsOf(flags["file"]) ?? []).map((word) => placesIn(word, files));
+  const [over = [], fit = [], refused = []] = ["over", "fit", "refuse"].map((name) =>
+    (textsOf(flags[name]) ?? []).map((path) => newPath(path, files)),
+  );
+  const plainFiles = files.filter(
     (file) => !hasConflict(file) && !file.ignored && !file.decided && !file.stays,
   );
   const isAll = [named, over, fit, refused].every((list) => list.length === 0);
-  const chosen = isAll ? plainFiles.map(({ path }) => path) : [...named, ...over];
+  const whole = isAll ? plainFiles.map(({ path }) => path) : over;
   const said = textOf(flags["message"]) ?? "";
   const branch = textOf(flags["branch"]);
   return {
-    apply: Object.fromEntries(chosen.map((word) => placesIn(word, change))),
+    apply: Object.fromEntries([...whole.map((path) => [path, "all"] as const), ...named]),
     over,
     fit,
     refused: Object.fromEntries(refused.map((path) => [path, said])),
@@ -94,12 +96,18 @@ function choiceOf(change: ProposedChange, flags: FlagValues): ReviewChoice {
   };
 }
 
+type Files = ProposedChange["files"];
+
 /** A path, or a path with the numbers of its places behind `#`. */
-function placesIn(word: string, { files }: ProposedChange): [string, "all" | number[]] {
+function placesIn(word: string, files: Files): [string, "all" | number[]] {
   const [, path = word, numbers] = /^(.+)#([\d,]+)$/s.exec(word) ?? [];
-  if (numbers === undefined || files.some((file) => file.path === word)) return [word, "all"];
-  return [path, numbers.split(",").map((number) => Number(number) - 1)];
+  if (numbers === undefined || files.some((file) => [file.path, file.from].includes(word)))
+    return [newPath(word, files), "all"];
+  return [newPath(path, files), numbers.split(",").map((number) => Number(number) - 1)];
 }
+
+/** The path of a proposed file that is named by its new or its old path. */
+const newPath = (path: string, files: Files): string => files.find(({ from }) => from === path)?.path ?? path;
 
 /** Deletes the copy of a run that has ended, with all that was not applied. */
 export async function discardRun({ runs }: LocalRuns, runId: string): Promise<ExitCode> {

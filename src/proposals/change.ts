@@ -44,7 +44,7 @@ const hasSameMode = (a: Content | undefined, b: Content | undefined): boolean =>
   a?.kind === "file" && b?.kind === "file" && a.executable === b.executable;
 
 /** The text of a file; `undefined` if it is none, or too long to compare. */
-function readText(content: Content | undefined): string | undefined {
+export function readText(content: Content | undefined): string | undefined {
   if (content?.kind !== "file" || content.bytes.length > MOST_CHARS) return undefined;
   try {
     const text = UTF8.decode(content.bytes);
@@ -57,18 +57,19 @@ function readText(content: Content | undefined): string | undefined {
 const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 export function proposedFile(sides: Sides, { decided }: Pick<Manifest, "decided">): ProposedFile {
-  const { path, base, proposed, ignored } = sides;
+  const { path, from, base, proposed, ignored } = sides;
   const version = versionOf(sides);
   const edit = editOf(sides);
   const places =
-    edit === undefined ? wholePlace(sides) : edit.places.map((hunks) => placeOf(path, edit, hunks));
+    edit === undefined ? wholePlace(sides) : edit.places.map((hunks) => placeOf(sides, edit, hunks));
   const sum = (of: "added" | "removed") => places.reduce((total, place) => total + place[of], 0);
   const before = Object.hasOwn(decided, path) ? decided[path] : undefined;
   const isOpposed = edit?.folder === undefined && !isSameContent(sides.folder.content, base);
   const conflict = isOpposed ? whatFolderHas(sides) : undefined;
   return {
     path,
-    change: base === undefined ? "added" : proposed === undefined ? "deleted" : "edited",
+    ...defined({ from }),
+    change: changeOf(sides),
     version,
     added: sum("added"),
     removed: sum("removed"),
@@ -83,10 +84,16 @@ export function proposedFile(sides: Sides, { decided }: Pick<Manifest, "decided"
   };
 }
 
+function changeOf({ from, base, proposed }: Sides): ProposedFile["change"] {
+  if (from !== undefined) return "renamed";
+  return base === undefined ? "added" : proposed === undefined ? "deleted" : "edited";
+}
+
 /** Names what is proposed, and what a person sees it compared with: where the folder is in the way, that too. */
 export function versionOf(sides: Sides): string {
-  const { base, proposed, folder } = sides;
+  const { from, base, proposed, folder } = sides;
   const hash = createHash("sha256");
+  if (from !== undefined) hash.update(`from ${from.length}\n${from}`);
   for (const content of [base, proposed, ...(isInTheWay(sides) ? [folder.content] : [])]) {
     if (content?.kind === "file")
       hash.update(`file ${content.executable} ${content.bytes.length}\n`).update(content.bytes);
@@ -103,22 +110,23 @@ function isInTheWay(sides: Sides): boolean {
   return folder === undefined || folder.some((one) => own.some((hunk) => areOpposed(hunk, one)));
 }
 
-function placeOf(path: string, { base, folder = [] }: Lines, hunks: readonly Hunk[]): ProposedPlace {
-  const place = placeDiff(path, base, hunks);
+function placeOf(sides: Sides, { base, folder = [] }: Lines, hunks: readonly Hunk[]): ProposedPlace {
+  const place = placeDiff(sides, base, hunks);
   const inTheWay = folder.filter((one) => hunks.some((hunk) => areOpposed(hunk, one)));
   if (inTheWay.length === 0) return place;
   return { ...place, conflict: inTheWay.flatMap(({ lines }) => lines).join("\n") };
 }
 
 /** A new or deleted text as one place; anything else has none. */
-function wholePlace({ path, base, proposed }: Sides): ProposedPlace[] {
+function wholePlace(sides: Sides): ProposedPlace[] {
+  const { base, proposed } = sides;
   const [before, after] = [readText(base), readText(proposed)];
   const isText =
     (base === undefined || before !== undefined) && (proposed === undefined || after !== undefined);
   if (!isText) return [];
   const [old, lines] = [linesToCompare(before ?? ""), linesToCompare(after ?? "")];
   const isNew = base === undefined;
-  return [placeDiff(path, old, [{ start: 0, end: old.length, lines }], isNew)];
+  return [placeDiff(sides, old, [{ start: 0, end: old.length, lines }], isNew)];
 }
 
 function whatFolderHas({ folder: { content } }: Sides): string {
@@ -134,7 +142,7 @@ function notesOf({ path, base, proposed }: Sides): string[] {
   return [
     ...(proposed?.kind === "link" ? [`link to ${proposed.target}`] : []),
     ...(proposed?.kind === "other" ? [`${proposed.why}: it stays in the copy`] : []),
-    ...(proposed?.kind === "file" && readText(proposed) === undefined
+    ...(proposed?.kind === "file" && readText(proposed) === undefined && !isSameContent(base, proposed)
       ? [`not a text, ${proposed.bytes.length.toLocaleString("en")} bytes`]
       : []),
     ...(is === true && was !== true ? ["executable"] : []),

@@ -22,7 +22,7 @@ export interface PlaceDiff {
 
 /** The diff of hunks that stand close to each other. `isNew`: there was no file before. */
 export function placeDiff(
-  path: string,
+  { path, from = path }: { path: string; from?: string },
   base: readonly string[],
   hunks: readonly Hunk[],
   isNew = false,
@@ -41,10 +41,9 @@ export function placeDiff(
   const removed = hunks.reduce((sum, hunk) => sum + hunk.end - hunk.start, 0);
   const added = hunks.reduce((sum, hunk) => sum + hunk.lines.length, 0);
   const count = end - start;
-  const name = displayName(path);
   const head = [
-    `--- ${isNew ? "/dev/null" : name}`,
-    `+++ ${name}`,
+    `--- ${isNew ? "/dev/null" : displayName(from)}`,
+    `+++ ${displayName(path)}`,
     hunkHeader(start + 1, count, start + 1, count - removed + added),
   ];
   return { ...bounded(head, withoutReturns(lines)), added, removed };

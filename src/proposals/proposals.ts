@@ -14,7 +14,9 @@ import { type Run, nameOf } from "../runs/run.ts";
 import type { ReviewChoice } from "../tools/tool.ts";
 import { setTimeout as delay } from "node:timers/promises";
 import { isRepository, makeBranch } from "./branch.ts";
+import type { Content } from "./content.ts";
 import { type AppliedFile, applied, proposedFile, versionOf } from "./change.ts";
+import { withRenames } from "./renames.ts";
 import { type Step, carryOut, recover } from "./carry-out.ts";
 import { type Decided, type Manifest, type Sides, WorkspaceCopy, placeName } from "./workspace-copy.ts";
 
@@ -154,7 +156,7 @@ async function openSides(copy: WorkspaceCopy, manifest: Manifest): Promise<Sides
     Object.hasOwn(decided, sides.path) &&
     decided[sides.path]?.how === "branch" &&
     decided[sides.path]?.version === versionOf(sides);
-  return (await copy.changed(manifest)).filter((one) => !isInBranch(one));
+  return (await withRenames(await copy.changed(manifest))).filter((one) => !isInBranch(one));
 }
 
 /** Most of these files that an agent is told of. */
@@ -211,6 +213,21 @@ function explain(thrown: unknown): never {
   throw new ConfigurationError("proposals", `${text} ${check}`);
 }
 
+/** Steps that leave a content at one path, and nothing at another one where the old content is. */
+function stepsOf(
+  where: Step["in"],
+  old: { path: string; content: Content | undefined },
+  path: string,
+  after: Content | undefined,
+): Step[] {
+  const at = { in: where, before: old.content };
+  if (old.path === path) return [{ ...at, path, after }];
+  return [
+    { ...at, path: old.path, after: undefined },
+    { in: where, path, before: undefined, after },
+  ];
+}
+
 interface Reviewed {
   copy: WorkspaceCopy;
   manifest: Manifest;
@@ -241,9 +258,11 @@ class Review {
   }
 
   #choose(sides: Sides, shown: string | undefined): void {
-    const { path, base, proposed, folder } = sides;
+    const { path, from: old = path, base, proposed, folder } = sides;
     const { choice, manifest } = this.#reviewed;
     const { apply, fit = [], over = [] } = choice;
+    // It was shown as deleted, before it was found to be renamed.
+    if (old !== path && (Object.hasOwn(apply, old) || fit.includes(old))) this.#moved.push(old);
     const chosen = Object.hasOwn(apply, path) ? apply[path] : undefined;
     const isFitted = fit.includes(path);
     if (chosen === undefined && !isFitted) return;
@@ -254,18 +273,19 @@ class Review {
     } else if (result !== undefined) {
       this.#applied.set(path, result);
       if (choice.branch !== undefined) return;
-      this.#steps.push({ in: "folder", path, before: folder.content, after: result.folder });
-      this.#steps.push({ in: "base", path, before: base, after: result.base });
+      this.#steps.push(...stepsOf("folder", { path: old, content: folder.content }, path, result.folder));
+      this.#steps.push(...stepsOf("base", { path: old, content: base }, path, result.base));
     } else {
       const { places } = proposedFile(sides, manifest);
-      this.#fitted[path] = places.map(({ diff }) => diff).join("\n");
-      this.#steps.push({ in: "tree", path, before: proposed, after: folder.content });
-      this.#steps.push({ in: "base", path, before: base, after: folder.content });
+      const renamed = old === path ? [] : [`rename from ${old}`, `rename to ${path}`];
+      this.#fitted[old] = [...renamed, ...places.map(({ diff }) => diff)].join("\n");
+      this.#steps.push(...stepsOf("tree", { path, content: proposed }, old, folder.content));
+      this.#steps.push(...stepsOf("base", { path: old, content: base }, old, folder.content));
     }
   }
 
   async #branch({ id, title }: About & { title: string }) {
-    const { copy, manifest, choice } = this.#reviewed;
+    const { copy, manifest, sides, choice } = this.#reviewed;
     const { branch: name, worktree } = choice;
     if (name === undefined) return undefined;
     const { workspace, files } = manifest;
@@ -276,9 +296,15 @@ class Review {
       title,
       base: copy.at("base"),
       basePaths: Object.keys(files).filter((path) => files[path]?.ignored !== true),
-      files: new Map([...this.#applied].map(([path, { base }]) => [path, base])),
+      files: new Map(sides.flatMap((one) => this.#branchFiles(one))),
       hasWorktree: worktree === true,
     });
+  }
+
+  #branchFiles({ path, from }: Sides): [string, Content | undefined][] {
+    const result = this.#applied.get(path);
+    if (result === undefined) return [];
+    return [...(from === undefined ? [] : [[from, undefined] as [string, undefined]]), [path, result.base]];
   }
 
   #recordOf({ id, by, at }: About & { at: number }, worktree: string | undefined): ReviewRecord {
@@ -286,7 +312,7 @@ class Review {
     const { message, branch, refused = {} } = choice;
     const paths = (isWhole: boolean) =>
       [...this.#applied].flatMap(([path, one]) => (one.isWhole === isWhole ? [path] : []));
-    const open = sides.filter(({ path }) => this.#isOpen(path)).map(({ path }) => path);
+    const open = sides.filter((one) => this.#isOpen(one)).map(({ path }) => path);
     return {
       id,
       at,
@@ -301,8 +327,8 @@ class Review {
   }
 
   /** True if something of a file is not applied. */
-  #isOpen(path: string): boolean {
-    return this.#applied.get(path)?.isWhole !== true && !Object.hasOwn(this.#fitted, path);
+  #isOpen({ path, from = path }: Sides): boolean {
+    return this.#applied.get(path)?.isWhole !== true && !Object.hasOwn(this.#fitted, from);
   }
 
   #next({ refused, branch }: ReviewRecord): Manifest {
@@ -311,21 +337,21 @@ class Review {
     const decided: Record<string, Decided> = Object.fromEntries(inBranches);
     const files = { ...manifest.files };
     for (const sides of all) {
-      const { path, folder } = sides;
+      const { path, from: old = path, proposed, folder, ignored } = sides;
       const result = this.#applied.get(path);
       if (branch !== undefined && result !== undefined) {
         decided[path] = { version: versionOf(sides), how: "branch" };
         continue;
       }
-      const isFitted = Object.hasOwn(this.#fitted, path);
+      const isFitted = Object.hasOwn(this.#fitted, old);
       if (result !== undefined || isFitted) {
-        const now = isFitted ? folder.content : result?.base;
-        if (now === undefined) delete files[path];
-        else files[path] = { original: "" };
+        const [at, now] = isFitted ? [old, folder.content] : [path, result?.base];
+        delete files[old];
+        if (now !== undefined) files[at] = { original: "", ...(ignored ? { ignored } : {}) };
       }
-      if (!this.#isOpen(path)) continue;
-      const later = result && { base: result.base, folder: { ...folder, content: result.folder } };
-      const version = versionOf({ ...sides, ...later });
+      if (!this.#isOpen(sides)) continue;
+      const later = result && { path, base: result.base, folder: { ...folder, content: result.folder } };
+      const version = versionOf(later ? { ...later, proposed, ignored } : sides);
       const message = Object.hasOwn(refused, path) ? refused[path] : undefined;
       decided[path] = message === undefined ? { version, how: "left" } : { version, how: "refused", message };
     }

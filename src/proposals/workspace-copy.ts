@@ -47,6 +47,8 @@ export interface Sides {
   proposed: Content | undefined;
   folder: Found;
   ignored: boolean;
+  /** Path of `base` and `folder`, for a file that has another path in `tree`; the folder has nothing at the new one. */
+  from?: string;
 }
 
 const AT_ONCE = 8;
@@ -135,9 +137,9 @@ export class WorkspaceCopy {
   /** The files of `tree` that may differ from `base`. */
   async #touched({ files }: Manifest): Promise<Pick<ScannedFile, "path" | "ignored">[]> {
     const found = new Map((await scan(this.at("tree"))).map((file) => [file.path, file]));
-    const known = Object.entries(files).flatMap(([path, { copy }]) => {
+    const known = Object.entries(files).flatMap(([path, { copy, ignored = false }]) => {
       const now = found.get(path);
-      return now !== undefined && now.stamp === copy ? [] : [{ path, ignored: now?.ignored ?? false }];
+      return now !== undefined && now.stamp === copy ? [] : [{ path, ignored: now?.ignored ?? ignored }];
     });
     const added = [...found.values()].filter(({ path }) => !Object.hasOwn(files, path));
     return [...known, ...added].toSorted((a, b) => (a.path < b.path ? -1 : 1));

@@ -17,12 +17,14 @@ export interface ProposedPlace {
 export interface ProposedFile {
   /** From the root of the workspace, such as `src/send.js`. */
   path: string;
-  change: "added" | "edited" | "deleted";
+  /** Path of the file in the folder, which is deleted when something of the renamed file is applied. */
+  from?: string;
+  change: "added" | "edited" | "deleted" | "renamed";
   /** Another one once the proposed file, or what it is compared with, has changed. */
   version: string;
   added: number;
   removed: number;
-  /** Empty for what has no lines: then it is applied whole. */
+  /** Empty for what has no lines, or only another path: then it is applied whole. */
   places: readonly ProposedPlace[];
   /** Things to know besides its lines, such as `link to ../x` or `starts programs: tasks`. */
   notes: readonly string[];

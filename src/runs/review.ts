@@ -1,4 +1,5 @@
 /** The review at the end of a run that proposes its changes: asks a person, and carries out what they chose. */
+import { defined } from "../core/defined.ts";
 import { ConfigurationError, isTransient } from "../core/errors.ts";
 import { cutMiddle, headOf } from "../core/text.ts";
 import type { Answer, Question, ReviewChoice } from "../tools/tool.ts";
@@ -89,8 +90,8 @@ export function questionOf(
   return {
     kind: "review",
     files: files.map((file) => {
-      const { path, change, version, added, removed, places, ignored, stays, decided } = file;
-      const shown = { path, change, version, added, removed, places: places.length };
+      const { path, from, change, version, added, removed, places, ignored, stays, decided } = file;
+      const shown = { path, ...defined({ from }), change, version, added, removed, places: places.length };
       return {
         ...shown,
         ...(hasConflict(file) ? { conflict: true as const } : {}),
@@ -104,9 +105,11 @@ export function questionOf(
   };
 }
 
-/** True if the lines of a file are all there is to see. */
-const isShown = ({ places, notes }: ProposedChange["files"][number]): boolean =>
-  notes.length === 0 && places.length > 0 && places.every(({ isPart }) => isPart !== true);
+/** True if the lines of a file, and its name, are all there is to see. */
+const isShown = ({ change, places, notes }: ProposedChange["files"][number]): boolean =>
+  notes.length === 0 &&
+  (places.length > 0 || change === "renamed") &&
+  places.every(({ isPart }) => isPart !== true);
 
 /** The words to the agent; `undefined`: it has nothing to do. */
 function toldOf(record: ReviewRecord): string | undefined {

@@ -1,5 +1,5 @@
 /** The question of a run that works on a copy: what of its changes is applied. */
-import { oneLine } from "../core/text.ts";
+import { displayName, oneLine } from "../core/text.ts";
 import { applyFilesText, counted } from "./format.ts";
 import type { Answer, Field, Question, ReviewChoice, ReviewedFile, Value } from "./tool.ts";
 
@@ -25,9 +25,13 @@ const filesText = (count: number): string => counted(count, "file");
 const countsText = ({ added, removed }: Pick<ReviewedFile, "added" | "removed">): string =>
   [added > 0 ? `+${added}` : "", removed > 0 ? `−${removed}` : ""].filter((part) => part !== "").join(" ");
 
+/** Says what becomes of a file, such as `deleted`. */
+export const changeText = ({ change, from }: Pick<ReviewedFile, "change" | "from">): string =>
+  from === undefined ? change : `renamed from ${displayName(from)}`;
+
 const fileText = (file: ReviewedFile): string => {
   const facts = [
-    ...(file.change === "edited" ? [] : [file.change]),
+    ...(file.change === "edited" ? [] : [changeText(file)]),
     countsText(file),
     ...(file.conflict ? ["conflict: look at it on the page or in the terminal"] : []),
     ...(file.apart ? ["ignored by Git"] : []),

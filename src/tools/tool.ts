@@ -124,7 +124,9 @@ export type Question =
 export interface ReviewedFile {
   /** From the root of the workspace. */
   path: string;
-  change: "added" | "edited" | "deleted";
+  /** Path before it was renamed. */
+  from?: string;
+  change: "added" | "edited" | "deleted" | "renamed";
   version: string;
   added: number;
   removed: number;

@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -12,7 +12,8 @@ import { attempts } from "../support/effort.ts";
 import { filesIn } from "../support/files-in.ts";
 
 const RUN = { id: "run_1", threadId: "thr_1", task: "Do it" };
-const FILES = Array.from({ length: 40 }, (_, index) => `f${index}.txt`);
+const FILES = Array.from({ length: 34 }, (_, index) => `f${index}.txt`);
+const MOVED = Array.from({ length: 6 }, (_, index) => `m${index}.txt`);
 
 /** `review-process.ts` as one file. */
 function bundled(): string {
@@ -42,6 +43,8 @@ async function proposed(): Promise<{ home: string; workspace: string; proposals:
   mkdirSync(workspace);
   for (const name of FILES) writeFileSync(join(workspace, name), `${name}\nbefore\n`);
   writeFileSync(join(workspace, "gone.txt"), "gone\n");
+  mkdirSync(join(workspace, "old"));
+  for (const name of MOVED) writeFileSync(join(workspace, "old", name), movedText(name, "before"));
   const proposals = new WorkspaceProposals({ dir: join(home, "copies"), without: [], maxBytes: 1e8 });
   await proposals.open(RUN, workspace);
   const tree = copyOf(join(home, "copies"), RUN.threadId);
@@ -49,16 +52,24 @@ async function proposed(): Promise<{ home: string; workspace: string; proposals:
   mkdirSync(join(tree, "new"));
   writeFileSync(join(tree, "new/file.txt"), "new\n");
   rmSync(join(tree, "gone.txt"));
+  renameSync(join(tree, "old"), join(tree, "moved"));
+  for (const name of MOVED) writeFileSync(join(tree, "moved", name), movedText(name, "after"));
   return { home, workspace, proposals };
 }
+
+const movedText = (name: string, end: string): string => `${`${name}\n`.repeat(20)}${end}\n`;
 
 /** Number of files that are as the change wants them. */
 const applied = (workspace: string): number =>
   FILES.filter((name) => readFileSync(join(workspace, name), "utf8").endsWith("after\n")).length +
+  MOVED.map((name) => join(workspace, "moved", name)).filter(
+    (path) => existsSync(path) && readFileSync(path, "utf8").endsWith("after\n"),
+  ).length +
+  MOVED.filter((name) => !existsSync(join(workspace, "old", name))).length +
   Number(existsSync(join(workspace, "new/file.txt"))) +
   Number(!existsSync(join(workspace, "gone.txt")));
 
-const ALL = FILES.length + 2;
+const ALL = FILES.length + 2 * MOVED.length + 2;
 
 test("a process that is killed while it applies leaves all or nothing behind", async () => {
   const program = bundled();

@@ -32,9 +32,9 @@ const text = fc
 describe("the places of a file", () => {
   it("make the proposed file when all are applied, in any two steps too", () => {
     fc.assert(
-      fc.property(text, text, fc.nat(), (base, proposed, number) => {
+      fc.property(text, text, fc.nat(), fc.boolean(), (base, proposed, number, isRenamed) => {
         fc.pre(base !== proposed);
-        const whole = sides(base, proposed);
+        const whole = { ...sides(base, proposed), ...(isRenamed ? { from: "old.txt" } : {}) };
         const { places, added, removed } = proposedFile(whole, NONE);
         expect(textIn(applied(whole, "all", false)?.folder)).toBe(proposed);
         for (const place of places) expect(place).toMatchObject(diffCounts(place.diff));

@@ -50,6 +50,11 @@ describe("the fields of a review", () => {
   });
 });
 
+it("the text of a review says which file was renamed", () => {
+  const renamed = question([file("lib/new.md", { change: "renamed", from: "src/old.md" })]);
+  expect(questionText(renamed)).toContain("- lib/new.md (renamed from src/old.md, +2 −1)");
+});
+
 describe("the answer of a form", () => {
   it.each([
     [{ decision: "all" }, { apply: { "a.md": "all", "b.md": "all" } }],

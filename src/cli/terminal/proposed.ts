@@ -2,6 +2,7 @@
 import { displayName, displayText } from "../../core/text.ts";
 import type { ProposedChange, ProposedFile } from "../../runs/proposals.ts";
 import { counted } from "../../tools/format.ts";
+import { changeText } from "../../tools/review.ts";
 import { type BodyStyle, diffBody } from "./body.ts";
 
 /** The lines of one file; its places have numbers that `--file PATH#1,2` takes. */
@@ -9,7 +10,7 @@ function fileLines(file: ProposedFile, style: BodyStyle): string[] {
   const { colors } = style;
   const { path, change, added, removed, places, notes, conflict, ignored, decided } = file;
   const facts = [
-    ...(change === "edited" ? [] : [change]),
+    ...(change === "edited" ? [] : [changeText(file)]),
     ...(added === 0 ? [] : [`+${added}`]),
     ...(removed === 0 ? [] : [`−${removed}`]),
     ...notes,

@@ -127,6 +127,32 @@ test("single places are applied, a file is refused with a reason, and the rest s
   );
 });
 
+test("a renamed file is one file with both paths, and is applied as one", async () => {
+  const { service, runId, workspace } = await askingForReview({
+    before: { "src/old.txt": edited(), "exact.md": "exact\n" },
+    work: (copy) =>
+      writeFiles(copy, {
+        "src/old.txt": null,
+        "lib/new.txt": edited([3, "three"]),
+        "exact.md": null,
+        "docs/exact.md": "exact\n",
+      }),
+  });
+  const visitor = await decider(service, runId);
+  const body = await review(visitor, runId);
+  expect(body).toContain("Apply all 2 files");
+  expect(body).toMatch(/<small[^>]*>Renamed from src\/old\.txt<\/small/);
+  expect(body).toMatch(/<span class="from small dim"\s*>from\s+<code class="path" title="src\/old\.txt"/);
+  expect(body).toContain("Only its path changes.");
+  const fields = fieldsIn(body);
+  fields.set("act", "apply");
+  expect((await post(visitor, runId, fields)).status).toBe(303);
+  await reach(service, runId, "completed");
+  expect(readFileSync(join(workspace, "lib/new.txt"), "utf8")).toBe(edited([3, "three"]));
+  expect(readFileSync(join(workspace, "docs/exact.md"), "utf8")).toBe("exact\n");
+  expect(existsSync(join(workspace, "src"))).toBe(false);
+});
+
 test("the rest is refused, each file for the same reason", async () => {
   const { service, runId, visitor, question } = await asking();
   const fields = fieldsIn(await review(visitor, runId));
@@ -378,9 +404,13 @@ const HOSTILE = {
   "with space & 'quotes'.txt": "a\n",
 };
 
+const OLD_NAME = `${"deep/".repeat(20)}<b>${"long".repeat(40)}\u202e.md`;
+const HOSTILE_BEFORE = { ".gitignore": "*.log\n", [OLD_NAME]: "moved\n" };
 const hostileWork = (copy: string): void => {
   writeFiles(copy, {
     ...HOSTILE,
+    [OLD_NAME]: null,
+    [`new-${"name".repeat(30)}.md`]: "moved\n",
     ".vscode/tasks.json": "{}\n",
     "run.sh": "#!/bin/sh\n",
     "debug.log": "log\n",
@@ -392,13 +422,14 @@ const hostileWork = (copy: string): void => {
 
 test("hostile names and contents are text, and are applied under their own names", async () => {
   const { service, runId, workspace } = await askingForReview({
-    before: { ".gitignore": "*.log\n" },
+    before: HOSTILE_BEFORE,
     work: hostileWork,
   });
   const visitor = await decider(service, runId);
   const body = await review(visitor, runId);
   expect(body).not.toMatch(/<script src="https:|<img/);
   expect(body).toContain("turned\\u202egnp.js");
+  expect(body).toMatch(/Renamed from (deep\/)+&#60;b&#62;(long)+\\u202e\.md</);
   expect(body).toContain("Link to ../../secret");
   expect(body).toContain("Executable");
   expect(body).toContain("Not a text, 3 bytes");
@@ -448,27 +479,27 @@ describe("in Chromium", { tags: "chromium" }, () => {
     const { service, runId, workspace } = await proposingRun();
     const { page, messages } = await visitPage(linkTo(await openPages(service), runId, "decide"));
     const apply = page.locator("[data-act=apply]");
-    await apply.getByText("Apply 3 of 5 files").waitFor();
+    await apply.getByText("Apply 4 of 6 files").waitFor();
     const send = page.locator("article", { hasText: "src/send.js" });
     await page.locator("article").first().focus();
-    for (let step = 0; step < 7; step += 1) await page.keyboard.press("j");
+    for (let step = 0; step < 8; step += 1) await page.keyboard.press("j");
     await page.keyboard.press("Space");
     await send.locator("[data-whole]:indeterminate").waitFor();
     await page.getByText("2 of 3 places chosen").waitFor();
     await page.keyboard.press("x");
     await send.locator(".refusal textarea").fill("Later.");
-    await apply.getByText("Apply 2 of 5 files").waitFor();
+    await apply.getByText("Apply 3 of 6 files").waitFor();
     await page.getByText("The agent reads what you say.").waitFor();
     await send.getByText("Take back").click();
-    await apply.getByText("Apply 3 of 5 files").waitFor();
+    await apply.getByText("Apply 4 of 6 files").waitFor();
     // "All" chooses no conflict, and nothing that was refused before.
     await page.locator("[data-all]").check();
     await page.locator("[data-all]").uncheck();
     await apply.getByText("Apply nothing now").waitFor();
     await page.locator("[data-all]").check();
-    await apply.getByText("Apply 3 of 5 files").waitFor();
+    await apply.getByText("Apply 4 of 6 files").waitFor();
     await page.getByLabel("Take the proposed").check();
-    await apply.getByText("Apply 4 of 5 files").waitFor();
+    await apply.getByText("Apply 5 of 6 files").waitFor();
     expect(await problemsOf(page)).toEqual([]);
     await apply.click();
     await page.getByRole("status").getByText("Completed", { exact: true }).waitFor();
@@ -479,7 +510,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
 
   test("hostile names fit every window", async () => {
     const { service, runId } = await askingForReview({
-      before: { ".gitignore": "*.log\n" },
+      before: HOSTILE_BEFORE,
       work: hostileWork,
     });
     const { page, messages } = await visitPage(linkTo(await openPages(service), runId, "decide"));
@@ -495,7 +526,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     await page.waitForURL(pages.address);
     await page.goto(new URL(`/runs/${runId}/review`, pages.address).href);
     const apply = page.locator("[data-act=apply]");
-    await apply.getByText("Apply 3 of 5 files").waitFor();
+    await apply.getByText("Apply 4 of 6 files").waitFor();
     await page.getByLabel("Apply docs/old-outbox.md").uncheck();
     await page.getByText("Message…").click();
     await page.getByLabel("For the agent").fill("Thanks");
@@ -504,7 +535,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     // Another run that waits is seen on every page.
     await startRun(service, "Another one");
     await page.getByText("1 file changed while you were here, and is shown as new.").waitFor();
-    await apply.getByText("Apply 1 of 5 files").waitFor();
+    await apply.getByText("Apply 2 of 6 files").waitFor();
     expect(await page.getByLabel("For the agent").inputValue()).toBe("Thanks");
     await page.getByRole("link", { name: "Look at it" }).click();
     await page.locator("article:focus", { hasText: "src/outbox.js" }).waitFor();
@@ -515,13 +546,13 @@ describe("in Chromium", { tags: "chromium" }, () => {
     const { service, runId, workspace } = await proposingRun();
     const { page } = await visitPage(linkTo(await openPages(service), runId, "decide"));
     const apply = page.locator("[data-act=apply]");
-    await apply.getByText("Apply 3 of 5 files").waitFor();
+    await apply.getByText("Apply 4 of 6 files").waitFor();
     await page.route("**/change", (route) => {
       writeFiles(workspace, { "src/outbox.js": "mine\n" });
       return route.continue();
     });
     await apply.click();
     await page.getByRole("alert").getByText("1 file that you chose changed").waitFor();
-    await apply.getByText("Apply 2 of 5 files").waitFor();
+    await apply.getByText("Apply 3 of 6 files").waitFor();
   });
 });

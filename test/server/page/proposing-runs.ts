@@ -32,6 +32,8 @@ function sendAfter(): string {
 
 const ALARMS = [...lines("level", 26), "await send(station, alarms);", ...lines("rest", 12), ""].join("\n");
 
+const LIMITS = [...lines("limit", 8), ""].join("\n");
+
 const OUTBOX = [
   'import { DatabaseSync } from "node:sqlite";',
   "",
@@ -44,6 +46,7 @@ const BEFORE = {
   "src/send.js": SEND.join("\n"),
   "src/alarms.js": ALARMS,
   "deploy/crontab": "0 * * * * node bin/alarms.js\n",
+  "src/pager/limits.js": LIMITS,
   "docs/old-outbox.md": "# Outbox\n\nNobody reads this any more.\n",
   ".gitignore": "*.log\n",
 };
@@ -63,6 +66,8 @@ const propose = (copy: string): void =>
       "await send(station, alarms);\nawait resume();",
     ),
     "docs/old-outbox.md": null,
+    "src/pager/limits.js": null,
+    "src/config/limits.js": LIMITS.replace("limit5 = 5", "limit5 = 60"),
   });
 
 /** Somebody changed the same lines of the folder meanwhile. */
@@ -71,7 +76,7 @@ const moveFolder = (workspace: string): void =>
     "src/alarms.js": ALARMS.replace("alarms);", "alarms, { attempts: 3 });"),
   });
 
-/** A run whose second review has edits, a new, a deleted and a refused file, and a conflict. */
+/** A run whose second review has edits, a new, a deleted, a renamed and a refused file, and a conflict. */
 export async function proposingRun() {
   let [ids, rounds] = [0, 0];
   const asking = await askingForReview(

@@ -103,10 +103,8 @@ export function renderFile(shown: ShownFile, look: FileLook): Html {
   </article>`;
 }
 
-const CHANGES = { added: "new", deleted: "deleted" } as const;
-
 function head({ file, stamp, agent }: ShownFile, look: FileLook): Html {
-  const { path, change, ignored, decided } = file;
+  const { path, from, change, ignored, decided } = file;
   const refusing = html`<label class="btn small refuse-word"
     ><input
       type="checkbox"
@@ -124,7 +122,8 @@ function head({ file, stamp, agent }: ShownFile, look: FileLook): Html {
       ><h2 id="${fileAnchor(stamp)}-h" class="file-title">${shownPath(path)}</h2>
       ${copyButton("Copy the path", { text: path }, "sign")}</span
     >
-    ${change !== "edited" && html`<span class="tag">${CHANGES[change]}</span>`}
+    ${change !== "edited" && html`<span class="tag">${change === "added" ? "new" : change}</span>`}
+    ${from !== undefined && html`<span class="from small dim">from ${shownPath(from)}</span>`}
     ${ignored && html`<span class="tag">ignored by Git</span>`}
     ${decided?.how === "left" && html`<span class="tag">left out before</span>`} ${changeCounts(file)}
     <span class="end"
@@ -181,6 +180,11 @@ function decidedBefore({ decided }: ProposedFile): Html | undefined {
   </p>`;
 }
 
+const WITHOUT_LINES: Partial<Record<ProposedFile["change"], string>> = {
+  deleted: "It is deleted.",
+  renamed: "Only its path changes.",
+};
+
 function notesOf({ notes, places, change, conflict }: ProposedFile): Html | undefined {
   const texts = notes.slice(0, MAX.notes).map((note) => oneLine(displayText(note), MAX.note));
   if (texts.length > 0)
@@ -188,9 +192,7 @@ function notesOf({ notes, places, change, conflict }: ProposedFile): Html | unde
       ${texts.map((text) => html`<li>${capital(text)}</li>`)}
     </ul>`;
   if (places.length > 0 || conflict !== undefined) return undefined;
-  return html`<p class="proposed-notes">
-    ${change === "deleted" ? "It is deleted." : "It has no lines to show."}
-  </p>`;
+  return html`<p class="proposed-notes">${WITHOUT_LINES[change] ?? "It has no lines to show."}</p>`;
 }
 
 /** Says what of the folder is in the way of the file. */

@@ -3,11 +3,12 @@ import { displayName, displayText, oneLine } from "../../../core/text.ts";
 import { type ReviewRecord, hasConflict } from "../../../runs/proposals.ts";
 import { type OpenQuestion, type Run, isFinal } from "../../../runs/run.ts";
 import { counted } from "../../../tools/format.ts";
+import { changeText } from "../../../tools/review.ts";
 import { type ApprovalViewer, mayDecide, runPath } from "../../contracts/viewer.ts";
 import { type Html, html, textArea } from "../html.ts";
 import { nearTime, timeOf } from "./figures.ts";
 import { icon } from "./icons.ts";
-import { choiceInput, diffLooks, labelled, shownPath } from "./pieces.ts";
+import { capital, choiceInput, diffLooks, labelled, shownPath } from "./pieces.ts";
 import {
   type ChosenOfFile,
   type FileLook,
@@ -152,7 +153,9 @@ function stateOf(file: ShownFile["file"]): string {
   if (file.decided?.how === "refused") return "Refused by you";
   if (file.decided?.how === "left") return "Left out before";
   if (file.ignored) return file.change === "deleted" ? "Deleted, ignored by Git" : "Ignored by Git";
-  return { added: "New file", deleted: "Deleted", edited: "" }[file.change];
+  return { added: "New file", edited: "", deleted: "Deleted", renamed: capital(changeText(file)) }[
+    file.change
+  ];
 }
 
 function noteOf(file: ShownFile["file"], chosen: ChosenOfFile | undefined): string {
