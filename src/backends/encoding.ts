@@ -39,10 +39,12 @@ export function westernText(bytes: Uint8Array): string | undefined {
   }
   const isWestern = letters > beyond * WESTERN && !hasNul(bytes);
   if (!isWestern) return undefined;
-  return Buffer.from(bytes)
-    .toString("latin1")
-    .replaceAll(/[\x80-\x9f]/g, (sign) => signOf(sign.charCodeAt(0)));
+  return inWindows1252(Buffer.from(bytes).toString("latin1"));
 }
+
+/** Windows-1252 text whose bytes were read as Latin-1. */
+export const inWindows1252 = (latin1: string): string =>
+  latin1.replaceAll(/[\x80-\x9f]/g, (sign) => signOf(sign.charCodeAt(0)));
 
 const signOf = (byte: number): string => SIGNS.charAt(byte - 0x80);
 

@@ -6,17 +6,17 @@ import { linesToCompare } from "../core/diff.ts";
 import { type Hunk, areOpposed, hunksBetween, mergeHunks } from "../core/merge.ts";
 import type { ProposedFile, ProposedPlace } from "../runs/proposals.ts";
 import { type Content, isSameContent } from "./content.ts";
+import { type Encoding, type FileText, bytesOf, commonEncoding, readText, shown } from "./file-text.ts";
 import { placeDiff, textOf } from "./place-diff.ts";
 import type { Manifest, Sides } from "./workspace-copy.ts";
 
 /** Lines between two hunks that keep them apart as two places. */
 const BETWEEN = 6;
-/** Longest text, in characters, of which single places can be applied. */
-const MOST_CHARS = 2_000_000;
 
 /** An edit of a text. */
 interface Lines {
   base: string[];
+  encoding: Encoding;
   /** Hunks of the agent, by place. */
   places: Hunk[][];
   /** Hunks that the folder has since; `undefined`: the folder has no text there any more. */
@@ -27,34 +27,24 @@ interface Lines {
 function editOf({ base, proposed, folder }: Sides): Lines | undefined {
   const [before, after] = [readText(base), readText(proposed)];
   if (before === undefined || after === undefined || !hasSameMode(base, proposed)) return undefined;
-  const lines = linesToCompare(before);
+  const own = commonEncoding([before, after]);
+  if (own === undefined) return undefined;
+  const lines = linesToCompare(before.text);
   const now = isSameContent(folder.content, base) ? before : readText(folder.content);
+  const encoding = now && commonEncoding([before, after, now]);
   const places: Hunk[][] = [];
   let end = -Infinity;
-  for (const hunk of hunksBetween(lines, linesToCompare(after))) {
+  for (const hunk of hunksBetween(lines, linesToCompare(after.text))) {
     if (hunk.start - end > BETWEEN) places.push([hunk]);
     else places.at(-1)?.push(hunk);
     ({ end } = hunk);
   }
-  const folderHunks = now === undefined ? undefined : hunksBetween(lines, linesToCompare(now));
-  return { base: lines, places, folder: folderHunks };
+  const folderHunks = now && encoding && hunksBetween(lines, linesToCompare(now.text));
+  return { base: lines, encoding: encoding ?? own, places, folder: folderHunks };
 }
 
 const hasSameMode = (a: Content | undefined, b: Content | undefined): boolean =>
   a?.kind === "file" && b?.kind === "file" && a.executable === b.executable;
-
-/** The text of a file; `undefined` if it is none, or too long to compare. */
-export function readText(content: Content | undefined): string | undefined {
-  if (content?.kind !== "file" || content.bytes.length > MOST_CHARS) return undefined;
-  try {
-    const text = UTF8.decode(content.bytes);
-    return text.includes("\0") ? undefined : text;
-  } catch {
-    return undefined;
-  }
-}
-
-const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 export function proposedFile(sides: Sides, { decided }: Pick<Manifest, "decided">): ProposedFile {
   const { path, from, base, proposed, ignored } = sides;
@@ -110,24 +100,34 @@ function isInTheWay(sides: Sides): boolean {
   return folder === undefined || folder.some((one) => own.some((hunk) => areOpposed(hunk, one)));
 }
 
-function placeOf(sides: Sides, { base, folder = [] }: Lines, hunks: readonly Hunk[]): ProposedPlace {
-  const place = placeDiff(sides, base, hunks);
+function placeOf(
+  sides: Sides,
+  { base, encoding, folder = [] }: Lines,
+  hunks: readonly Hunk[],
+): ProposedPlace {
+  const place = placeDiff({ ...sides, encoding }, base, hunks);
   const inTheWay = folder.filter((one) => hunks.some((hunk) => areOpposed(hunk, one)));
   if (inTheWay.length === 0) return place;
-  return { ...place, conflict: inTheWay.flatMap(({ lines }) => lines).join("\n") };
+  return { ...place, conflict: shown(inTheWay.flatMap(({ lines }) => lines).join("\n"), encoding) };
 }
 
 /** A new or deleted text as one place; anything else has none. */
 function wholePlace(sides: Sides): ProposedPlace[] {
-  const { base, proposed } = sides;
-  const [before, after] = [readText(base), readText(proposed)];
-  const isText =
-    (base === undefined || before !== undefined) && (proposed === undefined || after !== undefined);
-  if (!isText) return [];
-  const [old, lines] = [linesToCompare(before ?? ""), linesToCompare(after ?? "")];
-  const isNew = base === undefined;
+  const texts = textsOf(sides);
+  if (texts === undefined) return [];
+  const [old, lines] = texts.map(({ text, encoding }) => linesToCompare(shown(text, encoding)));
+  if (old === undefined || lines === undefined) return [];
+  const isNew = sides.base === undefined;
   return [placeDiff(sides, old, [{ start: 0, end: old.length, lines }], isNew)];
 }
+
+/** The text before and after, empty where there is no file; `undefined`: one of both is binary. */
+function textsOf({ base, proposed }: Sides): FileText[] | undefined {
+  const texts = [base, proposed].flatMap((one) => (one === undefined ? NO_TEXT : (readText(one) ?? [])));
+  return texts.length === 2 ? texts : undefined;
+}
+
+const NO_TEXT: FileText = { text: "", encoding: "ascii" };
 
 function whatFolderHas({ folder: { content } }: Sides): string {
   if (content === undefined) return "The file was deleted in the folder since the copy was made.";
@@ -135,7 +135,9 @@ function whatFolderHas({ folder: { content } }: Sides): string {
   return "The file was changed in the folder since the copy was made.";
 }
 
-function notesOf({ path, base, proposed }: Sides): string[] {
+function notesOf(sides: Sides): string[] {
+  const { path, base, proposed } = sides;
+  const encoding = commonEncoding(textsOf(sides) ?? []);
   const names = path.split("/");
   const starts = STARTING_PLACES.find(({ name }) => names.includes(name))?.starts;
   const [was, is] = [base, proposed].map((one) => one?.kind === "file" && one.executable);
@@ -145,6 +147,8 @@ function notesOf({ path, base, proposed }: Sides): string[] {
     ...(proposed?.kind === "file" && readText(proposed) === undefined && !isSameContent(base, proposed)
       ? [`not a text, ${proposed.bytes.length.toLocaleString("en")} bytes`]
       : []),
+    ...(encoding === undefined ? ["its encoding changes"] : []),
+    ...(encoding === "bytes" && !isSameContent(base, proposed) ? ["not UTF-8, shown as Windows-1252"] : []),
     ...(is === true && was !== true ? ["executable"] : []),
     ...(was === true && is === false && proposed !== undefined ? ["no longer executable"] : []),
     ...(starts === undefined ? [] : [`starts programs: ${starts}`]),
@@ -185,11 +189,10 @@ export function applied(
   const own = mergeHunks(edit.base, hunks);
   if (merged === undefined || own === undefined) return undefined;
   const mode = folder.content?.kind === "file" ? folder.content.executable : proposed.executable;
+  const fileOf = (lines: readonly string[], executable: boolean): Content => ({
+    kind: "file",
+    bytes: bytesOf(textOf(lines), edit.encoding),
+    executable,
+  });
   return { folder: fileOf(merged, mode), base: fileOf(own, proposed.executable), isWhole };
 }
-
-const fileOf = (lines: readonly string[], executable: boolean): Content => ({
-  kind: "file",
-  bytes: Buffer.from(textOf(lines)),
-  executable,
-});

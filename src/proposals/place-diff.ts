@@ -2,6 +2,7 @@
 import { UNENDED, diffCut, displayDiffLine, hunkHeader } from "../core/diff.ts";
 import type { Hunk } from "../core/merge.ts";
 import { displayName } from "../core/text.ts";
+import { type Encoding, shown } from "./file-text.ts";
 
 /** The text of lines. Only the last one may have no line break. */
 export function textOf(lines: readonly string[]): string {
@@ -22,7 +23,7 @@ export interface PlaceDiff {
 
 /** The diff of hunks that stand close to each other. `isNew`: there was no file before. */
 export function placeDiff(
-  { path, from = path }: { path: string; from?: string },
+  { path, from = path, encoding = "utf-8" }: { path: string; from?: string; encoding?: Encoding },
   base: readonly string[],
   hunks: readonly Hunk[],
   isNew = false,
@@ -46,7 +47,7 @@ export function placeDiff(
     `+++ ${displayName(path)}`,
     hunkHeader(start + 1, count, start + 1, count - removed + added),
   ];
-  return { ...bounded(head, withoutReturns(lines)), added, removed };
+  return { ...bounded(head, withoutReturns(lines), encoding), added, removed };
 }
 
 const signed = (sign: string, lines: readonly string[]): string[] => lines.map((line) => sign + line);
@@ -55,15 +56,18 @@ const signed = (sign: string, lines: readonly string[]): string[] => lines.map((
 const withoutReturns = (lines: readonly string[]): readonly string[] =>
   lines.every((line) => line.endsWith("\r")) ? lines.map((line) => line.slice(0, -1)) : lines;
 
-function bounded(head: readonly string[], lines: readonly string[]): Pick<PlaceDiff, "diff" | "isPart"> {
-  const shown = [...head];
+function bounded(
+  head: readonly string[],
+  lines: readonly string[],
+  encoding: Encoding,
+): Pick<PlaceDiff, "diff" | "isPart"> {
+  const diff = [...head];
   let used = 0;
   for (const [index, line] of lines.entries()) {
-    const text = line.split("\n").map(displayDiffLine).join("\n");
+    const text = shown(line, encoding).split("\n").map(displayDiffLine).join("\n");
     used += text.length + 1;
-    if (used > MOST_CHARS)
-      return { diff: [...shown, diffCut(lines.length - index)].join("\n"), isPart: true };
-    shown.push(text);
+    if (used > MOST_CHARS) return { diff: [...diff, diffCut(lines.length - index)].join("\n"), isPart: true };
+    diff.push(text);
   }
-  return { diff: shown.join("\n") };
+  return { diff: diff.join("\n") };
 }

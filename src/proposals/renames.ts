@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { ownTurn } from "../core/concurrency.ts";
 import { groupBy } from "../core/group-by.ts";
-import { readText } from "./change.ts";
+import { readText } from "./file-text.ts";
 import type { Sides } from "./workspace-copy.ts";
 
 /** Least part of the longer file, in characters of whole lines, that both files have. */

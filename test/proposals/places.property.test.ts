@@ -6,23 +6,34 @@ import type { Sides } from "../../src/proposals/workspace-copy.ts";
 import { diffCounts } from "../../src/core/diff.ts";
 import { attempts } from "../support/effort.ts";
 
-const file = (text: string): Content => ({ kind: "file", bytes: Buffer.from(text), executable: false });
-const textIn = (content: Content | undefined): string | undefined =>
-  content?.kind === "file" ? content.bytes.toString() : undefined;
+/** Encodings of files. UTF-16 has a byte order mark. */
+const ENCODINGS = ["utf8", "latin1", "utf16le"] as const;
+type Encoding = (typeof ENCODINGS)[number];
+const encoding = fc.constantFrom(...ENCODINGS);
 
-const sides = (base: string, proposed: string, folder = base): Sides => ({
-  path: "a.txt",
-  base: file(base),
-  proposed: file(proposed),
-  folder: { content: file(folder), version: "v" },
-  ignored: false,
+const file = (text: string, encoding: Encoding): Content => ({
+  kind: "file",
+  bytes: Buffer.from(encoding === "utf16le" ? `\ufeff${text}` : text, encoding),
+  executable: false,
 });
+const textIn = (content: Content | undefined, encoding: Encoding): string | undefined =>
+  content?.kind === "file" ? content.bytes.toString(encoding).replace(/^\ufeff/, "") : undefined;
+
+const sidesIn =
+  (encoding: Encoding) =>
+  (base: string, proposed: string, folder = base): Sides => ({
+    path: "a.txt",
+    base: file(base, encoding),
+    proposed: file(proposed, encoding),
+    folder: { content: file(folder, encoding), version: "v" },
+    ignored: false,
+  });
 const NONE = { decided: {} };
 
 /** Texts of few different lines, with line ends of all kinds, and with or without one at the end. */
 const text = fc
   .tuple(
-    fc.array(fc.tuple(fc.constantFrom("a", "b", "c", "", " d "), fc.constantFrom("\n", "\n", "\r\n")), {
+    fc.array(fc.tuple(fc.constantFrom("a", "b", "é", "", " ü "), fc.constantFrom("\n", "\n", "\r\n")), {
       maxLength: 40,
     }),
     fc.constantFrom("", "end"),
@@ -32,11 +43,12 @@ const text = fc
 describe("the places of a file", () => {
   it("make the proposed file when all are applied, in any two steps too", () => {
     fc.assert(
-      fc.property(text, text, fc.nat(), fc.boolean(), (base, proposed, number, isRenamed) => {
+      fc.property(text, text, fc.nat(), fc.boolean(), encoding, (base, proposed, number, isRenamed, as) => {
+        const sides = sidesIn(as);
         fc.pre(base !== proposed);
         const whole = { ...sides(base, proposed), ...(isRenamed ? { from: "old.txt" } : {}) };
         const { places, added, removed } = proposedFile(whole, NONE);
-        expect(textIn(applied(whole, "all", false)?.folder)).toBe(proposed);
+        expect(textIn(applied(whole, "all", false)?.folder, as)).toBe(proposed);
         for (const place of places) expect(place).toMatchObject(diffCounts(place.diff));
         expect(places.reduce((sum, place) => sum + place.added, 0)).toBe(added);
         expect(removed).toBeGreaterThanOrEqual(0);
@@ -45,8 +57,8 @@ describe("the places of a file", () => {
         if (part === undefined || part.isWhole) return;
         expect(part.folder).toEqual(part.base);
         // The rest is proposed on top of what is applied, and makes the whole of it.
-        const rest = sides(textIn(part.base) ?? "", proposed, textIn(part.folder));
-        expect(textIn(applied(rest, "all", false)?.folder)).toBe(proposed);
+        const rest = sides(textIn(part.base, as) ?? "", proposed, textIn(part.folder, as));
+        expect(textIn(applied(rest, "all", false)?.folder, as)).toBe(proposed);
       }),
       attempts(2000),
     );
@@ -54,18 +66,19 @@ describe("the places of a file", () => {
 
   it("lose nothing that the folder has by now: they are merged with it, or it is in the way", () => {
     fc.assert(
-      fc.property(text, text, text, (base, proposed, folder) => {
+      fc.property(text, text, text, encoding, (base, proposed, folder, as) => {
+        const sides = sidesIn(as);
         fc.pre(base !== proposed && base !== folder && proposed !== folder);
         const moved = sides(base, proposed, folder);
         const { places, conflict } = proposedFile(moved, NONE);
         const isFree = conflict === undefined && places.every((place) => place.conflict === undefined);
         const result = applied(moved, "all", false);
         expect(result === undefined).toBe(!isFree);
-        expect(textIn(applied(moved, "all", true)?.base)).toBe(proposed);
+        expect(textIn(applied(moved, "all", true)?.base, as)).toBe(proposed);
         if (result === undefined) return;
         // Merging is the same from both sides.
         const back = applied(sides(base, folder, proposed), "all", false);
-        expect(textIn(back?.folder)).toBe(textIn(result.folder));
+        expect(textIn(back?.folder, as)).toBe(textIn(result.folder, as));
       }),
       attempts(2000),
     );
