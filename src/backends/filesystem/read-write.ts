@@ -80,7 +80,7 @@ async function putFile(directory: DirectoryHandle, name: string, content: NewCon
   const temporary = `${TEMPORARY_PREFIX}${randomBytes(12).toString("hex")}.tmp`;
   await writeTemporary(directory, temporary, content);
   try {
-    const version = await inProcessLock(entryKey(directory, name), () => {
+    const stats = await inProcessLock(entryKey(directory, name), () => {
       if (content.mayProceed?.() === false) return undefined;
       if (content.mode !== "overwrite") linkExclusively(directory, temporary, name);
       else if (!replaceEntry(directory, temporary, name, content)) {
@@ -90,12 +90,39 @@ async function putFile(directory: DirectoryHandle, name: string, content: NewCon
       }
       // Removing the second name changes the status of the file and with it the version.
       removeIfThere(directory, temporary);
-      return statVersion(lstatSync(directory.at(name), { bigint: true }));
+      return lstatSync(directory.at(name), { bigint: true });
     });
-    if (version !== undefined) await directory.flush();
-    return version;
+    if (stats === undefined) return undefined;
+    await directory.flush();
+    await removeLeftovers(directory, stats.mtimeMs);
+    return statVersion(stats);
   } finally {
     removeIfThere(directory, temporary);
+  }
+}
+
+/** Age of a temporary file whose process was killed, and time between two looks for such files in a directory. */
+const LEFT_MS = 600_000;
+/** Directories that were looked through last, and when. */
+const lookedThrough = new Map<string, number>();
+const MOST_REMEMBERED = 1000;
+
+/** Removes temporary files of killed processes from a directory. `now`: when it was last written to, by its own clock. */
+async function removeLeftovers(directory: DirectoryHandle, now: bigint): Promise<void> {
+  const [key, time] = [directory.identity(), performance.now()];
+  if (time - (lookedThrough.get(key) ?? -Infinity) < LEFT_MS) return;
+  lookedThrough.delete(key);
+  lookedThrough.set(key, time);
+  const [oldest] = lookedThrough.keys();
+  if (lookedThrough.size > MOST_REMEMBERED && oldest !== undefined) lookedThrough.delete(oldest);
+  try {
+    for (const { name } of await directory.entries()) {
+      const stats = isTemporaryName(name) ? statEntry(directory, name) : undefined;
+      if (stats?.isFile() === true && now - stats.mtimeMs > LEFT_MS) removeIfThere(directory, name);
+    }
+  } catch (thrown) {
+    // The file is written, and leftovers are hidden everywhere.
+    if (codeOf(thrown) === undefined) throw thrown;
   }
 }
 
