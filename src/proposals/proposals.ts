@@ -338,11 +338,11 @@ class Review {
     const files = { ...manifest.files };
     for (const sides of all) {
       const { path, from: old = path, proposed, folder, ignored } = sides;
-      const result = this.#applied.get(path);
-      if (branch !== undefined && result !== undefined) {
+      const chosen = this.#applied.get(path);
+      // A branch changes neither the folder nor the base.
+      const result = branch === undefined ? chosen : undefined;
+      if (branch !== undefined && chosen?.isWhole === true)
         decided[path] = { version: versionOf(sides), how: "branch" };
-        continue;
-      }
       const isFitted = Object.hasOwn(this.#fitted, old);
       if (result !== undefined || isFitted) {
         const [at, now] = isFitted ? [old, folder.content] : [path, result?.base];

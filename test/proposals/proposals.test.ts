@@ -267,6 +267,16 @@ describe("a branch", () => {
     expect(await proposals.change(RUN)).toBeUndefined();
   });
 
+  it("of some places leaves the others to be applied", async () => {
+    write(tree(), "a.txt", edited([3, "three"], [30, "thirty"]));
+    const outcome = await review({ apply: { "a.txt": [0] }, branch: "agent/part" });
+    expect(outcome).toMatchObject({ kind: "done", record: { partly: ["a.txt"], unapplied: 1 } });
+    expect(git("show", "agent/part:a.txt")).toBe(edited([3, "three"]));
+    expect((await change()).files).toMatchObject([{ path: "a.txt", decided: { how: "left" } }]);
+    await review({ apply: { "a.txt": [1] } });
+    expect(inFolder("a.txt")).toBe(edited([30, "thirty"]));
+  });
+
   it("can stand in a folder of its own", async () => {
     write(tree(), "a.txt", edited([3, "three"]));
     const outcome = await review({ apply: { "a.txt": "all" }, branch: "agent/tree", worktree: true });

@@ -110,6 +110,20 @@ describe("a renamed file", () => {
     expect(existsSync(join(workspace, "IMAGE.png"))).toBe(false);
   });
 
+  it("of bytes is in the way as a whole, once the folder changed them", async () => {
+    write(workspace, "IMAGE.png", BYTES);
+    await proposals.open({ ...RUN, id: "run_2" }, workspace);
+    move("IMAGE.png", "image.png");
+    write(workspace, "IMAGE.png", BYTES.subarray(1));
+    expect(await files()).toMatchObject([
+      { path: "image.png", conflict: "The file was changed in the folder since the copy was made." },
+    ]);
+    expect(await applyAll()).toEqual({ kind: "moved", paths: ["image.png"] });
+    await review({ apply: { "image.png": "all" }, over: ["image.png"] });
+    expect(readFileSync(join(workspace, "image.png")).equals(BYTES)).toBe(true);
+    expect(existsSync(join(workspace, "IMAGE.png"))).toBe(false);
+  });
+
   it("may become a file where its folder was, and the other way round", async () => {
     renameSync(join(tree(), "src/old.txt"), join(tree(), "kept"));
     rmSync(join(tree(), "src"), { recursive: true });
