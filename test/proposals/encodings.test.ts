@@ -49,6 +49,11 @@ describe.each<[string, Buffer, string]>([
     const proposed = lines(word, { 3: "three" });
     const merged = applied(sides(base, proposed, lines(word, { 20: "twenty" })), "all", false);
     expect(bytesIn(merged?.folder)).toEqual(lines(word, { 3: "three", 20: "twenty" }));
+    const plain = (changes: Readonly<Record<number, string>>): Buffer =>
+      lines(Buffer.from("plain"), { 20: "before", ...changes });
+    const grown = Buffer.concat([plain({}), word]);
+    const three = applied(sides(plain({}), plain({ 3: "three" }), grown), "all", false);
+    expect(bytesIn(three?.folder)).toEqual(Buffer.concat([plain({ 3: "three" }), word]));
     const opposed = sides(base, proposed, lines(word, { 3: "drei" }));
     expect(shownOf(opposed).places[0]?.conflict).toBe(`${shown} drei\r`);
     expect(applied(opposed, "all", false)).toBeUndefined();

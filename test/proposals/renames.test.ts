@@ -1,5 +1,14 @@
 import { execFileSync } from "node:child_process";
-import { chmodSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
 import { WorkspaceProposals } from "../../src/proposals/proposals.ts";
@@ -251,6 +260,15 @@ describe("a renamed file whose folder moves meanwhile", () => {
     expect(await files()).toEqual([]);
   });
 
+  it("is a new and a deleted file once something else is at its old path", async () => {
+    rmSync(join(workspace, "src/old.txt"));
+    symlinkSync("../b.txt", join(workspace, "src/old.txt"));
+    expect(await changes()).toEqual([
+      ["src/new.txt", "added", undefined],
+      ["src/old.txt", "deleted", undefined],
+    ]);
+  });
+
   it("is only a new file once the folder deleted the old one", async () => {
     const seen = await files();
     rmSync(join(workspace, "src/old.txt"));
@@ -302,6 +320,17 @@ describe("a moved folder", () => {
     expect(existsSync(join(workspace, "packages"))).toBe(false);
     expect(textOf("lib/b/main.js")).toBe(edited([1, "changed"]));
   });
+});
+
+it("files with the same bytes are paired by the ends of their paths", async () => {
+  for (const name of ["a", "b"]) write(workspace, `old/${name}/index.js`, "export {};\n");
+  await proposals.open(RUN, workspace);
+  move("old/a", "z/a");
+  move("old/b", "y/b");
+  expect(await changes()).toEqual([
+    ["y/b/index.js", "renamed", "old/b/index.js"],
+    ["z/a/index.js", "renamed", "old/a/index.js"],
+  ]);
 });
 
 it("many files have new names and new lines", async () => {
