@@ -107,7 +107,9 @@ describe("a renamed file", () => {
     expect(await files()).toEqual([]);
   });
 
-  it("may be bytes, or a name that differs in case only", async () => {
+  // Such systems take both names for the same file.
+  const ignoresCase = existsSync(import.meta.filename.toUpperCase());
+  it.skipIf(ignoresCase)("may be bytes whose name changes in case only", async () => {
     write(workspace, "IMAGE.png", BYTES);
     await proposals.open({ ...RUN, id: "run_2" }, workspace);
     move("IMAGE.png", "image.png");
@@ -120,17 +122,17 @@ describe("a renamed file", () => {
   });
 
   it("of bytes is in the way as a whole, once the folder changed them", async () => {
-    write(workspace, "IMAGE.png", BYTES);
+    write(workspace, "image.png", BYTES);
     await proposals.open({ ...RUN, id: "run_2" }, workspace);
-    move("IMAGE.png", "image.png");
-    write(workspace, "IMAGE.png", BYTES.subarray(1));
+    move("image.png", "picture.png");
+    write(workspace, "image.png", BYTES.subarray(1));
     expect(await files()).toMatchObject([
-      { path: "image.png", conflict: "The file was changed in the folder since the copy was made." },
+      { path: "picture.png", conflict: "The file was changed in the folder since the copy was made." },
     ]);
-    expect(await applyAll()).toEqual({ kind: "moved", paths: ["image.png"] });
-    await review({ apply: { "image.png": "all" }, over: ["image.png"] });
-    expect(readFileSync(join(workspace, "image.png")).equals(BYTES)).toBe(true);
-    expect(existsSync(join(workspace, "IMAGE.png"))).toBe(false);
+    expect(await applyAll()).toEqual({ kind: "moved", paths: ["picture.png"] });
+    await review({ apply: { "picture.png": "all" }, over: ["picture.png"] });
+    expect(readFileSync(join(workspace, "picture.png")).equals(BYTES)).toBe(true);
+    expect(existsSync(join(workspace, "image.png"))).toBe(false);
   });
 
   it("may become a file where its folder was, and the other way round", async () => {
