@@ -70,7 +70,7 @@ function graphFor({ subagents }: Pick<AgentDefinition, "subagents">, name: strin
   );
 }
 
-/** Stores the state from which a child begins, then the child. */
+/** Stores the state from which a child begins, if that has something in it, then the child. */
 async function startChild(
   children: ChildRuns,
   graph: AgentGraph,
@@ -80,8 +80,9 @@ async function startChild(
   const threadId = await children.newThread();
   const checkpointer = config.configurable?.[CHECKPOINTER_KEY] as BaseCheckpointSaver; // a run has one
   const files = Object.fromEntries(threadFiles(config, callId).entries());
-  const begun = { ...sharedState(state), [GIVEN_FILES]: files };
-  await graph.keptBy(checkpointer).updateState({ configurable: { thread_id: threadId } }, begun, START);
+  const begun = { ...sharedState(state), ...(Object.keys(files).length > 0 && { [GIVEN_FILES]: files }) };
+  if (Object.keys(begun).length > 0)
+    await graph.keptBy(checkpointer).updateState({ configurable: { thread_id: threadId } }, begun, START);
   const { task: title = "" } = agentSegment(callId, child.name, child.description);
   const started = await children.start({ ...child, title, threadId });
   if (started !== "too_many") return { ok: true, id: started.id };

@@ -253,13 +253,26 @@ async function toolsAskedAbout(checkpointer: BaseCheckpointSaver, address: Addre
   return open.flatMap(({ value }) => (isRequest(value) ? value.actionRequests.map(({ name }) => name) : []));
 }
 
+interface ThreadPlace {
+  thread_id?: unknown;
+  checkpoint_id?: unknown;
+}
+
+const tupleAt = (checkpointer: BaseCheckpointSaver, { thread_id, checkpoint_id }: ThreadPlace) =>
+  checkpointer.getTuple({ configurable: { thread_id, checkpoint_ns: "", ...defined({ checkpoint_id }) } });
+
+/** True if a thread stopped in the middle of a step. */
+export async function isInStep(checkpointer: BaseCheckpointSaver, place: ThreadPlace): Promise<boolean> {
+  const tuple = await tupleAt(checkpointer, place);
+  return sendsIn(tuple).length > 0 || (tuple?.pendingWrites ?? []).length > 0;
+}
+
 /** Results of finished calls of an unfinished step, which LangGraph drops when a thread gets a new message. */
 export async function finishedCalls(
   checkpointer: BaseCheckpointSaver,
-  { thread_id, checkpoint_id }: NonNullable<RunnableConfig["configurable"]>,
+  place: ThreadPlace,
 ): Promise<Partial<AgentState>> {
-  const at = { thread_id, checkpoint_ns: "", ...defined({ checkpoint_id }) };
-  const writes = (await checkpointer.getTuple({ configurable: at }))?.pendingWrites ?? [];
+  const writes = (await tupleAt(checkpointer, place))?.pendingWrites ?? [];
   const of = (name: string): unknown[] =>
     writes.flatMap(([, channel, value]) => (channel === name && value !== undefined ? [value] : []));
   const messages = of("messages").flat() as BaseMessage[]; // our channels, and so are the next two

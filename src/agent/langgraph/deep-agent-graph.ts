@@ -22,6 +22,7 @@ import {
   closeAbandonedCalls,
   closeCallsAtLimit,
   finishedCalls,
+  isInStep,
   resultsOfUnbegun,
 } from "./close-open-calls.ts";
 import { isTracing, startTrace } from "./tracing.ts";
@@ -265,7 +266,7 @@ export class DeepAgentGraph
     const isNested = configurable[CHECKPOINTER_KEY] !== undefined;
     if (typeof this.checkpointer !== "object" || isNested || configurable["thread_id"] === undefined)
       return input;
-    if (!hasMessages(input)) return input;
+    if (!hasMessages(input) || !(await isInStep(this.checkpointer, configurable))) return input;
     if (configurable["checkpoint_id"] === undefined) await closeAbandonedCalls(this, configurable, undefined);
     const { messages = [], ...rest } = await finishedCalls(this.checkpointer, configurable);
     const closed = [...messages, ...resultsOfUnbegun(messages)];

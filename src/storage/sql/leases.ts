@@ -172,6 +172,10 @@ export function* renew(owner: string, runIds: readonly string[], now: number, ex
 export const ownedBy = (owner: string): Steps<OwnedRun[]> =>
   all<OwnedRun>("SELECT id, lease_epoch AS epoch, status FROM runs WHERE lease_owner = @owner", { owner });
 
+export function* isHeld(lease: Lease): Steps<boolean> {
+  return (yield* first(`SELECT 1 FROM runs WHERE ${IS_HELD}`, valuesOf(lease))) !== undefined;
+}
+
 /** Does nothing when the lease is not held any more. */
 export function* release(lease: Lease): Steps<void> {
   yield* change(`${RELEASE} ${IS_HELD}`, valuesOf(lease));

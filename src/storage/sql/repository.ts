@@ -163,7 +163,11 @@ function leasesOf(engine: Engine, news: StoredNews, notify: Notify) {
       }
       return undefined;
     },
-    release: (lease) => engine.of(lease.principal).note(() => leases.release(lease)),
+    release: async (lease) => {
+      const own = engine.of(lease.principal);
+      // Looked at first: most leases were given back by what ended the work.
+      if (await own.read(() => leases.isHeld(lease))) await own.note(() => leases.release(lease));
+    },
     ...ofServer(engine, "note", { renew: leases.renew }),
     ...ofServer(engine, "write", { revoke: leases.revoke }),
     ...ofServer(engine, "read", {

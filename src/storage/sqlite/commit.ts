@@ -88,6 +88,8 @@ interface Waiting {
   /** Does the work; the result tells its caller of it once the transaction has ended. */
   work: () => () => void;
   reject: (thrown: unknown) => void;
+  /** Its caller waits for the disk. */
+  isDurable: boolean;
 }
 
 /** The longest wait for more work, in turns of the event loop. */
@@ -108,6 +110,15 @@ export class GroupCommit {
 
   /** Resolves once `work` is committed. If it throws, nothing of it is kept. It may be done again. */
   run<T>(work: () => T): Promise<T> {
+    return this.#add(work, true);
+  }
+
+  /** The same, but does not wait for the disk: a power cut may undo it until the next commit that does. */
+  note<T>(work: () => T): Promise<T> {
+    return this.#add(work, false);
+  }
+
+  #add<T>(work: () => T, isDurable: boolean): Promise<T> {
     return new Promise((resolve, reject) => {
       const attempt = (): (() => void) => {
         try {
@@ -119,7 +130,7 @@ export class GroupCommit {
           return () => reject(thrown);
         }
       };
-      this.#waiting.push({ work: attempt, reject });
+      this.#waiting.push({ work: attempt, reject, isDurable });
       if (this.#waiting.length === 1) this.#gathering = this.#gather();
     });
   }
@@ -146,9 +157,11 @@ export class GroupCommit {
 
   /** Commits at once, unless another process holds the lock. */
   async #commit(group: readonly Waiting[]): Promise<void> {
-    const workAll = (): (() => void)[] => group.map(({ work }) => work());
+    const workAll = (): (() => void)[] =>
+      inTransaction(this.#database, () => group.map(({ work }) => work()));
+    const isDurable = group.some((one) => one.isDurable);
     try {
-      const ends = await whenUnlocked(this.#database, () => inTransaction(this.#database, workAll));
+      const ends = await (isDurable ? whenUnlocked : quickly)(this.#database, workAll);
       for (const end of ends) end();
     } catch (thrown) {
       for (const { reject } of group) reject(thrown);

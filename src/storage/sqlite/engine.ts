@@ -2,7 +2,7 @@
 import { byValue } from "../../core/by-identity.ts";
 import { inSqlite } from "../sql/dialects.ts";
 import type { Answer, Engine, Statement, Steps, Value } from "../sql/steps.ts";
-import { GroupCommit, inTransaction, quickly } from "./commit.ts";
+import { GroupCommit } from "./commit.ts";
 import type { Database } from "./database.ts";
 import { unreadable } from "./errors.ts";
 
@@ -28,7 +28,7 @@ export function sqliteEngine(database: Database): Engine {
       return carryOut(steps());
     },
     write: (steps) => commits.run(() => carryOut(steps())),
-    note: (steps) => quickly(database, () => inTransaction(database, () => carryOut(steps()))),
+    note: (steps) => commits.note(() => carryOut(steps())),
   };
   return engine;
 }
