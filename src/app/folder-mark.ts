@@ -1,8 +1,9 @@
 /** Marks a folder, so that machines know whether they see the same one. */
 import { randomUUID } from "node:crypto";
-import { mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { realPath } from "../core/real-path.ts";
+import { statsAt } from "../core/stats.ts";
 
 const OWN_FOLDER = ".deepagent";
 
@@ -13,7 +14,7 @@ const OWN_FOLDER = ".deepagent";
  * in one whose links would lead to the file.
  */
 export function folderMark(folder: string): string {
-  const number = statSync(folder, { throwIfNoEntry: false })?.ino ?? 0;
+  const number = statsAt(folder)?.ino ?? 0;
   return `${number}/${markIn(folder) ?? ""}`;
 }
 

@@ -1,10 +1,11 @@
 /** Makes a branch of a change, beside everything that is checked out. */
-import { existsSync, lstatSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { ProgramFailure, type ProgramOptions } from "../core/child-process.ts";
 import { errorMessage } from "../core/errors.ts";
 import { runGit } from "../core/git.ts";
+import { linkStatsAt } from "../core/stats.ts";
 import { oneLine } from "../core/text.ts";
 import type { Content } from "./content.ts";
 
@@ -125,14 +126,7 @@ async function trackedIn(
 
 const [NOT_CHECKED_OUT, SUBMODULE] = ["S", "160000"];
 
-/** False also below a file. */
-function isThere(path: string): boolean {
-  try {
-    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
-  } catch {
-    return false;
-  }
-}
+const isThere = (path: string): boolean => linkStatsAt(path) !== undefined;
 
 /** `undefined`: it is deleted. */
 async function indexLine(

@@ -9,6 +9,7 @@ import { isPlaceholder } from "../backends/sandbox/placeholders.ts";
 import { mapAtMost, ownTurn } from "../core/concurrency.ts";
 import { ConfigurationError, codeOf } from "../core/errors.ts";
 import { isInside, realPath } from "../core/real-path.ts";
+import { linkStatsAt } from "../core/stats.ts";
 
 export interface ScannedFile {
   path: string;
@@ -137,9 +138,7 @@ function linkInside(root: string, path: string, target: string): string {
 export function sharedObjects(workspace: string | undefined): string | undefined {
   if (workspace === undefined) return undefined;
   const objects = join(realPath(workspace), ".git", "objects");
-  const isFolder = [dirname(objects), objects].every(
-    (path) => lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true,
-  );
+  const isFolder = [dirname(objects), objects].every((path) => linkStatsAt(path)?.isDirectory() === true);
   return isFolder ? objects : undefined;
 }
 

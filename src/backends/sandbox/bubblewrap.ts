@@ -4,6 +4,7 @@ import { runProgram } from "../../core/child-process.ts";
 import { errorMessage } from "../../core/errors.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
+import { statsAt } from "../../core/stats.ts";
 import { oneLine } from "../../core/text.ts";
 import { type BackendFailure, directoryNotFound } from "../errors.ts";
 import type { FilesystemOptions } from "../filesystem/filesystem.ts";
@@ -419,7 +420,7 @@ function launch(
   const { folder } = shape.writable;
   const valid = validatePath(call.cwd ?? "/");
   if (!valid.ok) return { error: valid.error, code: valid.code };
-  if (statSync(folder, { throwIfNoEntry: false }) === undefined) return directoryNotFound("/");
+  if (statsAt(folder) === undefined) return directoryNotFound("/");
   const env = { ...shape.env, ...call.env };
   // Arguments are separated by NUL, so the text after one would be an argument of Bubblewrap.
   if (Object.entries(env).some((pair) => pair.join("").includes("\0"))) {

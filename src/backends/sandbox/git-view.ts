@@ -1,9 +1,10 @@
 /** Finds the repository that a folder belongs to, for commands that see nothing but the folder. */
-import { lstatSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, dirname, join, relative, resolve } from "node:path";
 import { runGit } from "../../core/git.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
+import { linkStatsAt } from "../../core/stats.ts";
 import type { SandboxMount } from "./environment.ts";
 import { gitPlaces } from "./starting-places.ts";
 
@@ -47,13 +48,13 @@ export function gitView(root: string, at: string): GitView {
 }
 
 function kindOf(folder: string): "folder" | "file" | undefined {
-  const stats = lstatSync(join(folder, ".git"), { throwIfNoEntry: false });
+  const stats = linkStatsAt(join(folder, ".git"));
   if (stats?.isFile() === true) return "file";
   return stats?.isDirectory() === true && isRepository(join(folder, ".git")) ? "folder" : undefined;
 }
 
 const isRepository = (folder: string): boolean =>
-  ["HEAD", "objects", "refs"].every((name) => lstatSync(join(folder, name), { throwIfNoEntry: false }));
+  ["HEAD", "objects", "refs"].every((name) => linkStatsAt(join(folder, name)) !== undefined);
 
 /**
  * The repository of a worktree. An agent can write the file `.git`, so that it counts only if the repository names this

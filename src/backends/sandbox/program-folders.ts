@@ -1,8 +1,10 @@
 /** Finds the folders that programs on the search path need besides those of the system. */
-import { existsSync, readdirSync, statSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, dirname, isAbsolute, join } from "node:path";
+import { orElse } from "../../core/errors.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
+import { statsAt } from "../../core/stats.ts";
 import { SYSTEM_FOLDERS, type SandboxMount } from "./environment.ts";
 
 /** Programs that manage versions: their folder below the home folder, and the variable that names it. */
@@ -70,11 +72,13 @@ export function programFolders(env: Environment, workspace: string, home: string
   };
 }
 
-const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+const isFolder = (path: string): boolean => statsAt(path)?.isDirectory() === true;
 
 /** The targets of the links in a folder that lie elsewhere. */
 function linksOf(folder: string): string[] {
-  const links = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isSymbolicLink());
+  // A folder may be open to programs that are started in it, and closed to whoever lists it.
+  const entries = orElse(() => readdirSync(folder, { withFileTypes: true }), []);
+  const links = entries.filter((entry) => entry.isSymbolicLink());
   const targets = links.slice(0, MAX_LINKS).map(({ name }) => realPath(join(folder, name)));
   return targets.filter((target) => !isInside(folder, target));
 }

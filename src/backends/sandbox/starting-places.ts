@@ -2,20 +2,10 @@
  * Finds the places of a folder whose files start programs: in Git, editors and agents that the person uses outside
  * the sandbox. A command that nobody approved may not change them.
  */
-import {
-  type Dirent,
-  type Stats,
-  closeSync,
-  constants,
-  fstatSync,
-  lstatSync,
-  opendirSync,
-  openSync,
-  readSync,
-} from "node:fs";
+import { type Dirent, closeSync, constants, fstatSync, opendirSync, openSync, readSync } from "node:fs";
 import { dirname, join, relative, resolve, sep } from "node:path";
-import { orElse } from "../../core/errors.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
+import { linkStatsAt } from "../../core/stats.ts";
 import { OWN_COMMON_FOLDER, isPlaceholder } from "./placeholders.ts";
 
 interface StartingPlace {
@@ -167,7 +157,7 @@ class Search {
 
   /** A repository, or the file that a worktree or a submodule has in its place. */
   #git(path: string): void {
-    if (statsOf(path)?.isDirectory() === true && !isPlaceholder(path)) return this.gitFolder(path);
+    if (linkStatsAt(path)?.isDirectory() === true && !isPlaceholder(path)) return this.gitFolder(path);
     this.#add(path, dirname(path) === this.#root);
     const target = /^gitdir: (.+)$/m.exec(textOf(path))?.[1];
     const folder = target === undefined ? this.#root : realPath(resolve(dirname(path), target));
@@ -183,7 +173,7 @@ class Search {
     for (const name of ["hooks", "config"]) this.#add(join(folder, name), true);
     this.#add(join(folder, "config.worktree"), hasOwnSettings);
     const common = join(folder, "commondir");
-    if (statsOf(common) === undefined || textOf(common) === OWN_COMMON_FOLDER)
+    if (linkStatsAt(common) === undefined || textOf(common) === OWN_COMMON_FOLDER)
       this.found.withoutCommonFolder.push(folder);
     else this.#add(common);
     for (const path of valuesOf("hookspath", config)) this.#add(resolve(dirname(folder), path), true);
@@ -211,16 +201,16 @@ class Search {
     const { existing, missing, links } = this.found;
     if (this.#hasLink(path)) links.push(path);
     else if (isPlaceholder(path)) missing.push(path);
-    else if (statsOf(path) !== undefined) existing.push(path);
+    else if (linkStatsAt(path) !== undefined) existing.push(path);
     else if (!isHeld) return;
-    else if (statsOf(dirname(path)) === undefined) this.#add(dirname(path), true);
+    else if (linkStatsAt(dirname(path)) === undefined) this.#add(dirname(path), true);
     else missing.push(path);
   }
 
   #hasLink(path: string): boolean {
     const names = relative(this.#root, path).split(sep);
     return names.some(
-      (_, index) => statsOf(join(this.#root, ...names.slice(0, index + 1)))?.isSymbolicLink() === true,
+      (_, index) => linkStatsAt(join(this.#root, ...names.slice(0, index + 1)))?.isSymbolicLink() === true,
     );
   }
 }
@@ -238,9 +228,6 @@ function isGitFolder(entries: readonly Dirent[]): boolean {
   const folders = new Set(entries.flatMap((entry) => (entry.isDirectory() ? [entry.name] : [])));
   return folders.has("objects") && folders.has("refs") && entries.some(({ name }) => name === "HEAD");
 }
-
-const statsOf = (path: string): Stats | undefined =>
-  orElse(() => lstatSync(path, { throwIfNoEntry: false }), undefined);
 
 function entriesOf(folder: string): Dirent[] {
   try {

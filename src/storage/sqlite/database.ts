@@ -6,6 +6,7 @@ import { type OptionTable, readOptions } from "../../core/options.ts";
 import { StorageError, isLocked, codeOf } from "../../core/errors.ts";
 import { linkGuard, realPath } from "../../core/real-path.ts";
 import { damagedError, directoryError, foreignError, isBusy, storageError } from "./errors.ts";
+import { statsAt } from "../../core/stats.ts";
 import { openConnection } from "./driver.ts";
 import { openInThread } from "./threads.ts";
 
@@ -17,7 +18,7 @@ function assertInPlace(path: string, name: string): () => void {
   const opened = statSync(path);
   const assertLinks = linkGuard(path, name);
   return () => {
-    if (isSame(opened, statsOf(path))) return;
+    if (isSame(opened, statsAt(path))) return;
     assertLinks();
     throw new StorageError(
       "storage_directory",
@@ -25,15 +26,6 @@ function assertInPlace(path: string, name: string): () => void {
         `Put it back, or restart the server.`,
     );
   };
-}
-
-/** `undefined` also where a part of the path is a file, or its links lead in a circle. */
-function statsOf(path: string): Stats | undefined {
-  try {
-    return statSync(path, { throwIfNoEntry: false });
-  } catch {
-    return undefined;
-  }
 }
 
 const isSame = (one: Stats, other: Stats | undefined): boolean =>
@@ -269,7 +261,7 @@ export function usedBytes(database: Database): number {
 export const pragmaNumber = (database: Database, pragma: string): number =>
   Number(database.pragma(pragma, { simple: true }));
 
-const logBytes = (path: string): number => statsOf(`${path}-wal`)?.size ?? 0;
+const logBytes = (path: string): number => statsAt(`${path}-wal`)?.size ?? 0;
 
 function prepareFile(path: string, name: string): void {
   try {

@@ -1,4 +1,4 @@
-import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { openBubblewrap } from "../../../src/backends/sandbox/bubblewrap.ts";
@@ -81,6 +81,27 @@ describe("programFolders", () => {
       ".sdkman",
       ".sdkman/candidates/java/current/bin",
     ]);
+  });
+
+  it("passes by what is closed to this user, as a PATH of another one has it", () => {
+    const { root, program, of } = home();
+    program(".cargo/bin/cargo");
+    program("closed/bin/x");
+    program("unlisted/x");
+    const isRoot = process.getuid?.() === 0;
+    for (const [path, mode] of [
+      ["", 0o755],
+      ["closed", isRoot ? 0o700 : 0],
+      ["unlisted", isRoot ? 0o711 : 0o111],
+    ] as const)
+      chmodSync(join(root, path), mode);
+    onTestFinished(() => ["closed", "unlisted"].forEach((path) => chmodSync(join(root, path), 0o755)));
+    if (isRoot) process.seteuid?.(65_534);
+    try {
+      expect(of("closed/bin", "unlisted", ".cargo/bin").places).toEqual([".cargo/bin", "unlisted"]);
+    } finally {
+      if (isRoot) process.seteuid?.(0);
+    }
   });
 
   it("leaves the folders of the system alone", () => {

@@ -1,0 +1,11 @@
+/** Looks at places of the file system that may be missing, closed to this user, or below a file. */
+import { type Stats, lstatSync, statSync } from "node:fs";
+import { orElse } from "./errors.ts";
+
+/** `undefined`: nothing can be seen there. */
+export const statsAt = (path: string): Stats | undefined =>
+  orElse(() => statSync(path, { throwIfNoEntry: false }), undefined);
+
+/** The same for a link itself instead of its target. */
+export const linkStatsAt = (path: string): Stats | undefined =>
+  orElse(() => lstatSync(path, { throwIfNoEntry: false }), undefined);
