@@ -34,7 +34,7 @@ function think({ request }: Thought): WireReply {
     ...(role === "assistant"
       ? [new AIMessage({ content: text, tool_calls: toolCalls })]
       : role === "user" && text !== ""
-        ? [new HumanMessage(text)]
+        ? [new HumanMessage(text.split("\n\n", 1)[0] ?? "")] // without what the agent is told of its environment
         : []),
   ]);
   const { text = "", toolCalls = [] } = nextReply(messages);
