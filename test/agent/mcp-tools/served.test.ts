@@ -61,7 +61,7 @@ it("serves an agent that uses another server's tools, asks before it writes ther
   const outcome = await client.call("run_deep_agent", { task: "the whole" });
   expect(outcome.text).toContain("stored ebb | thought about it");
   expect(forms).toHaveLength(1);
-  expect(forms[0]).toContain("toy__store");
+  expect(forms[0]).toContain(String.raw`toy\_\_store`);
   expect(toy.effects()).toEqual(["ebb"]);
 
   const toolsOf = (task: string) => {

@@ -15,8 +15,7 @@ afterEach(async () => {
 });
 
 const call = (id: string, name: string, args: Record<string, unknown> | string = {}) => ({ id, name, args });
-const write = (id: string, content: unknown = "x") =>
-  call(id, "write_file", { file_path: `/${id}.md`, content });
+const write = (id: string, content = "x") => call(id, "write_file", { file_path: `/${id}.md`, content });
 const approve = { decisions: [{ type: "approve" as const }] };
 
 describe.each(PROVIDERS)("histories over $protocol", (protocol) => {
@@ -28,7 +27,14 @@ describe.each(PROVIDERS)("histories over $protocol", (protocol) => {
   }
 
   test("after a mix of decisions, answered one by one", async () => {
-    const calls = [write("a"), write("b"), write("c"), call("d", "ls"), call("e", "launch"), write("f", 7)];
+    const calls = [
+      write("a"),
+      write("b"),
+      write("c"),
+      call("d", "ls"),
+      call("e", "launch"),
+      call("f", "write_file", { content: "x" }),
+    ];
     const { run, go, goOn } = await thread([{ toolCalls: calls }], { interruptOn: { write_file: true } });
     let events = await go();
     const args = { file_path: "/b2.md", content: "x" };

@@ -94,11 +94,11 @@ export function allowedValue({ call }: Leaf): string | undefined {
 export function decisionOf({ key, call }: Leaf, answer: Answer): Decision {
   if (answer === "approve" || answer === "reject") return { type: answer };
   const value = answer === "edit" ? "changed" : "nonsense";
-  const args = call.kind === "file" ? fileArgs(key, answer === "edit" ? value : 7) : { key, value };
+  const args = call.kind === "file" ? fileArgs(key, answer === "edit" ? value : undefined) : { key, value };
   return { type: "edit", editedAction: { name: call.kind === "file" ? "write_file" : call.kind, args } };
 }
 
-const fileArgs = (key: string, content: unknown): Record<string, unknown> => ({
+const fileArgs = (key: string, content: string | undefined): Record<string, unknown> => ({
   file_path: `/${key}.md`,
   content,
 });
