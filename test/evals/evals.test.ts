@@ -29,12 +29,17 @@ async function command(args: readonly string[], env: Record<string, string> = {}
 test("the ideal model has the same score undisturbed and under each fault", async () => {
   const scores = await Promise.all(
     [undefined, ...Object.values(FAULTS)].map(async (fault) => {
-      const results = await evaluate({ tasks, runs: 1, env: {}, think: () => idealModel(fault) });
+      // All tasks under all faults are tried in test/oracle.
+      const tried = tasks.filter(({ name }) => fault === undefined || name === "delegate");
+      const results = await evaluate({ tasks: tried, runs: 1, env: {}, think: () => idealModel(fault) });
       return results.map(({ name, passed, problems }) => ({ name, passed, problems }));
     }),
   );
-  expect(scores[0]).toEqual(tasks.map(({ name }) => ({ name, passed: 1, problems: [] })));
-  for (const score of scores) expect(score).toEqual(scores[0]);
+  const ideal = tasks.map(({ name }) => ({ name, passed: 1, problems: [] }));
+  expect(scores).toEqual([
+    ideal,
+    ...Object.keys(FAULTS).map(() => ideal.filter(({ name }) => name === "delegate")),
+  ]);
 });
 
 test("a task that fails says what was expected, and the others are tried", async () => {
