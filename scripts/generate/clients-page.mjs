@@ -8,7 +8,7 @@ const PLATFORMS = {
 
 /**
  * `forms`: the client shows approvals. `notes`: its time limits and peculiarities. `tried`: the version
- * that scripts/clients.mjs drove, and what was seen; absent: it was not tried.
+ * that test/conformance/clients drove, and what was seen; absent: it was not tried.
  */
 const NOTES = {
   "claude-desktop": {

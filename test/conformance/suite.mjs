@@ -3,7 +3,7 @@
  * - `fixture`: the product's HTTP endpoint with the tools, resources and prompts that the suite asks for, and
  * - `product`: the built program as it is shipped, with the scenarios that need nothing of the suite's own.
  *
- * What does not pass is written down with its reason in test/conformance/expectations.json. The run fails
+ * What does not pass is written down with its reason in expectations.json. The run fails
  * when something else does not pass, when something written down passes, and when a scenario of the suite is
  * neither run nor left out with a reason.
  */
@@ -12,15 +12,16 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
-import { threadTexts } from "./thread-texts.mjs";
+import { threadTexts } from "../../scripts/thread-texts.mjs";
 import { output, startServer } from "./processes.mjs";
 
-const root = join(dirname(fileURLToPath(import.meta.url)), "..");
-const kit = join(root, "test/conformance/kit");
+const here = dirname(fileURLToPath(import.meta.url));
+const root = join(here, "../..");
+const kit = join(here, "kit");
 const node = join(kit, "node_modules/node/bin/node");
 const suite = join(kit, "node_modules/@modelcontextprotocol/conformance/dist/index.js");
 const bundled = join(root, "node_modules/.cache", `deepagent-conformance-${process.pid}`);
-const expectations = JSON.parse(readFileSync(join(root, "test/conformance/expectations.json"), "utf8"));
+const expectations = JSON.parse(readFileSync(join(here, "expectations.json"), "utf8"));
 const REVISIONS = ["2025-11-25", "2026-07-28"];
 const PASSED = ["SUCCESS", "INFO"];
 const scratch = mkdtempSync(join(tmpdir(), "deepagent-conformance-"));

@@ -8,11 +8,11 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { TASK, startModel } from "./clients/model.mjs";
-import { output, startServer } from "./processes.mjs";
+import { TASK, startModel } from "./model.mjs";
+import { output, startServer } from "../processes.mjs";
 
-const BIN = fileURLToPath(new URL("../dist/bin/deepagent-mcp.js", import.meta.url));
-const PROGRAMS = fileURLToPath(new URL("../test/conformance/clients", import.meta.url));
+const BIN = fileURLToPath(new URL("../../../dist/bin/deepagent-mcp.js", import.meta.url));
+const PROGRAMS = fileURLToPath(new URL("programs", import.meta.url));
 const KIT = join(tmpdir(), "deepagent-clients");
 const NODE = join(KIT, "node");
 const KEY = "a-key-for-a-local-server";
@@ -21,7 +21,7 @@ const PROMPT = `Delegate this to the deep agent: ${TASK}`;
 const MAX_CALLS = 20;
 
 /**
- * A program of test/conformance/clients, or the Inspector, makes one tool call over stdio or HTTP:
+ * A program of `programs`, or the Inspector, makes one tool call over stdio or HTTP:
  * - `calls`: commands, each of which makes one call and prints its result;
  * - `showsForms`: the client approves; else a person does so in a terminal;
  * - `checks`: more commands, which fail when they find something wrong.
@@ -139,7 +139,7 @@ function inspector({ url, command, args = [] }, ...flags) {
 async function prepare(name, { packages, env = () => ({}) }) {
   const folder = join(KIT, name.replaceAll(" ", "-"));
   await install(folder, packages);
-  cpSync(PROGRAMS, folder, { recursive: true, filter: (path) => !path.includes("node_modules") });
+  cpSync(PROGRAMS, folder, { recursive: true });
   const home = mkdtempSync(join(KIT, "home-"));
   const workspace = join(home, "workspace");
   mkdirSync(workspace);

@@ -1,6 +1,6 @@
 /** A model for clients of other projects: it speaks the protocols of the providers, and delegates one task to our tools. */
 import { createServer } from "node:http";
-import { loadSources } from "../sources.mjs";
+import { loadSources } from "../../../scripts/sources.mjs";
 
 export const TASK = "List every TODO and write a report.";
 /** After this many results of our tools the model gives up. */
