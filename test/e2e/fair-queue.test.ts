@@ -42,7 +42,8 @@ const placeOf = async (client: TestClient, runId: string): Promise<string> =>
 test("few runs of one do not wait for many of another, also after a restart", { tags: "long" }, async () => {
   const begun: string[] = [];
   const gate = deferred();
-  const { serve } = await openOffice(async ({ task, step }) => {
+  const { serve } = await openOffice(async ({ task: text, step }) => {
+    const [task] = text.split("\n", 1);
     begun.push(`${task} ${step}`);
     if (task === "alice asks" && step === 0) return { toolCalls: [writeFile("/workspace/asked.md", "yes")] };
     await gate.promise;

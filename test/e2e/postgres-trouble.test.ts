@@ -22,7 +22,7 @@ const TROUBLES: Record<string, Trouble> = {
   "is read-only": {
     begin: ["ALTER ROLE app SET default_transaction_read_only = on"],
     end: ["ALTER ROLE app RESET default_transaction_read_only"],
-    told: /read-only.*tried again/,
+    told: /read-only.*retried/,
   },
   "has no space left": {
     begin: [

@@ -37,11 +37,11 @@ const model = scriptedModel(({ messages }): ScriptedReply => {
   return { text: ToolMessage.isInstance(last) ? last.text.slice(0, 100) : "done" };
 });
 
-/** Tables of a file that have rows, without those that say what the tables are. */
+/** Tables of a file that have rows, without those that say what the tables are, and those of a search over words. */
 function filled(database: Database): unknown[] {
   const tables = database
     .prepare<[], string>(
-      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('schema_versions', 'sqlite_sequence')",
+      "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT IN ('schema_versions', 'sqlite_sequence') AND name NOT GLOB 'run_texts_*'",
     )
     .pluck()
     .all();
