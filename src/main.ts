@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { existsSync } from "node:fs";
 import module from "node:module";
 import { homedir } from "node:os";
 import { isatty } from "node:tty";
@@ -7,12 +8,33 @@ import { COMMANDS } from "./cli/commands.ts";
 import { compileCacheDir, packageVersion } from "./config/paths.ts";
 import { ConfigurationError, errorMessage } from "./core/errors.ts";
 
-const HOST = { cwd: process.cwd(), home: homedir(), platform: process.platform, env: process.env };
+const HOST = { cwd: startFolder(), home: homeFolder(), platform: process.platform, env: process.env };
 
 process.stdout.on("error", endWithReader);
 // The program does not end because nobody reads its logs.
 process.stderr.on("error", () => undefined);
 process.exitCode = await main(process.argv.slice(2));
+
+/** Containers may have users that the system does not know; packages and other programs look for the folder, too. */
+function homeFolder(): string {
+  try {
+    return homedir();
+  } catch {
+    return (process.env["HOME"] = "/");
+  }
+}
+
+/** The folder that this was started in. It may have been deleted since, and made again, as builds do. */
+function startFolder(): string {
+  try {
+    return process.cwd();
+  } catch {
+    const { PWD = "/" } = process.env;
+    // Programs are started in a folder that exists.
+    process.chdir(existsSync(PWD) ? PWD : "/");
+    return PWD;
+  }
+}
 
 async function main(argv: readonly string[]): Promise<ExitCode> {
   keepCompiledCode();
@@ -99,5 +121,5 @@ async function complain(problems: readonly string[], code: ExitCode = 2): Promis
  */
 function keepCompiledCode(): void {
   if (!("enableCompileCache" in module) || typeof module.enableCompileCache !== "function") return;
-  module.enableCompileCache(compileCacheDir({ home: homedir(), env: process.env }));
+  module.enableCompileCache(compileCacheDir({ home: HOST.home, env: process.env }));
 }

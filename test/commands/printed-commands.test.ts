@@ -58,10 +58,10 @@ it("what a run in the terminal says goes on from anywhere", async () => {
   const answered = await paste(`${printed(first.stderr, " runs answer ")} --approve`);
   expect(answered).toMatchObject({ code: 0, stderr: "" });
   const ended = await paste(printed(answered.stdout, " run --resume "));
-  expect(ended).toMatchObject({ code: 0, stdout: expect.stringContaining("completed") });
+  expect(ended).toMatchObject({ code: 0, stderr: expect.stringContaining("completed") });
   const again = await paste(printed(answered.stdout, " run --resume "));
   const next = await paste(`${printed(again.stderr, " run --thread ")} --yes`);
-  expect(next).toMatchObject({ code: 0, stdout: expect.stringContaining("completed") });
+  expect(next).toMatchObject({ code: 0, stderr: expect.stringContaining("completed") });
   const unknown = await runBin(["runs", "show", "run_none", "--data-dir", dataDir], options);
   const [, list = ""] = /run_none"\. (.*) shows them/.exec(unknown.stderr) ?? [];
   expect((await paste(list)).stdout).toContain("completed");
@@ -77,7 +77,7 @@ it("a client over stdio without forms is told a line that opens the run", async 
   for (let text = ""; ;) {
     const { content, structuredContent } = await client.callTool(call);
     text = JSON.stringify(content);
-    const [, line] = /in a terminal with (.*?) or in a client/.exec(text) ?? [];
+    const [, line] = /which this command opens: (.*?), or in a client/.exec(text) ?? [];
     if (line !== undefined) {
       expect(await opened(String(JSON.parse(`"${line}"`)))).toContain("http://127.0.0.1");
       return;

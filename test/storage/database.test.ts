@@ -125,7 +125,7 @@ describe("openDatabase, when it cannot", () => {
       code: "storage_directory",
       message:
         "The directory of the database agent.db cannot be used: a part of its path is a file. " +
-        "Choose another data directory, or correct this one.",
+        "Choose another data directory with --data-dir, or correct this one.",
     });
   });
 

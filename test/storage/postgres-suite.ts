@@ -17,7 +17,8 @@ export function postgresSuite(): PostgresSuite {
   let roles = 0;
   const closing: (() => Promise<unknown>)[] = [];
   beforeAll(async () => {
-    server = await startPostgres();
+    // Each test has a pool of its own, which stays to the end.
+    server = await startPostgres({ settings: { max_connections: "400" } });
   }, 60_000);
   afterAll(async () => {
     await Promise.all(closing.map((close) => close()));

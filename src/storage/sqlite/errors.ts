@@ -120,6 +120,6 @@ export function directoryError(name: string, thrown: unknown, hasLinks: boolean)
     ENOSPC: "there is no space left",
   };
   const reason = reasons[code] ?? (code === "" ? errorMessage(thrown) : code);
-  const message = `The directory of the database ${name} cannot be used: ${reason}. Choose another data directory, or correct this one.`;
+  const message = `The directory of the database ${name} cannot be used: ${reason}. Choose another data directory with --data-dir, or correct this one.`;
   return new StorageError("storage_directory", message, { cause: thrown });
 }

@@ -1,0 +1,40 @@
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { filesIn } from "../support/files-in.ts";
+import { BIN, cleanEnv } from "./built-bin.ts";
+
+/** Runs lines of a shell, in which `$BIN` is the program and `$DIR` a folder. */
+function shell(lines: string, env: NodeJS.ProcessEnv = cleanEnv(), uid?: number) {
+  const variables = { ...env, BIN, NODE: process.execPath, DIR: join(filesIn(), "work") };
+  const made = `mkdir "$DIR"; cd "$DIR"; rmdir "$DIR"; ${lines}`;
+  const { status, stdout, stderr } = spawnSync("sh", ["-c", made], {
+    encoding: "utf8",
+    env: variables,
+    ...(uid === undefined ? {} : { uid, gid: uid }),
+  });
+  return { status, stdout, stderr };
+}
+
+test.each(["", "--workspace ."])("a folder that was deleted since is said to be missing: %s", (flags) => {
+  const { status, stderr } = shell(`"$NODE" "$BIN" run --model offline ${flags} task`);
+  expect(stderr).toMatch(/workspace: \/\S+\/work does not exist or cannot be opened/);
+  expect(stderr).not.toMatch(/\n\s+at /);
+  expect(status).toBe(2);
+});
+
+test("a folder that was deleted and made again is used", () => {
+  const line = '"$NODE" "$BIN" runs list --data-dir data';
+  expect(shell(`mkdir "$DIR"; ${line}`)).toMatchObject({ status: 0, stderr: "" });
+});
+
+test("a user whom the system does not know needs no home folder", () => {
+  const isRoot = process.getuid?.() === 0;
+  const { status, stderr } = shell(
+    '"$NODE" "$BIN" run --model offline --workspace /etc/hosts task',
+    { PATH: process.env["PATH"] },
+    isRoot ? 54_321 : undefined,
+  );
+  expect(stderr).toMatch(/workspace: \/etc\/hosts/);
+  expect(status).toBe(2);
+});
