@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, expect, test, vi } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Form, FormAnswer } from "../support/clients.ts";
 import { MATRIX, connect, openHome, openStdio, openWorld } from "../support/harness.ts";
 import { play, wronglyAnswered } from "../support/harness-brain.ts";
@@ -65,7 +65,7 @@ test("what the person says goes back to the agent, whose next change is reviewed
   expect(inWorkspace(world, "a.md")).toBe("A\n");
   expect(inWorkspace(world, "b.md")).toBe("b\n");
   // The copy goes when the end of the run is stored.
-  await vi.waitFor(() => expect(readdirSync(join(world.dataDir, "proposals"))).toEqual([]));
+  await expect.poll(() => readdirSync(join(world.dataDir, "proposals"))).toEqual([]);
 });
 
 test("a killed server loses neither the copy nor the question", { tags: "long" }, async () => {

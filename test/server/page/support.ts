@@ -1,4 +1,4 @@
-import { expect, vi } from "vitest";
+import { expect } from "vitest";
 import { systemClock, type Clock } from "../../../src/core/clock.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
 import type { RunService } from "../../../src/runs/service.ts";
@@ -34,12 +34,10 @@ export async function openPages(
 export async function waitingRun(...texts: string[]) {
   const { service, notes } = approvalRuns(...texts.map(note));
   const { id } = await startRun(service, "note <b>this</b>");
-  let view = await reach(service, id, "input_required");
+  await reach(service, id, "input_required");
   // Its calls ask one after the other.
-  await vi.waitFor(async () => {
-    view = (await service.view(ME, id)) ?? view;
-    expect(view.approvals).toHaveLength(texts.length);
-  });
+  await expect.poll(async () => (await service.view(ME, id))?.approvals.length).toBe(texts.length);
+  const view = await reach(service, id, "input_required");
   return { service, notes, runId: id, view };
 }
 
