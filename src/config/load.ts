@@ -133,7 +133,7 @@ function readFile(draft: Draft, sources: ConfigSources): void {
   draft.configFile = path;
   let text: string;
   try {
-    text = readFileSync(path, "utf8");
+    text = decoded(readFileSync(path));
   } catch {
     draft.problems.push(`${origin}: the file ${path} cannot be read`);
     return;
@@ -142,11 +142,16 @@ function readFile(draft: Draft, sources: ConfigSources): void {
     draft.problems.push(`${origin}: the file ${path} has more than ${MAX_FILE} characters`);
     return;
   }
-  const parsed = parseJson(text.replace(/^\uFEFF/, ""));
-  if (!parsed.ok) draft.problems.push(`${origin}: the file ${path} is not valid JSON, ${parsed.place}`);
+  const parsed = parseJson(text);
+  if (text.trim() === "") draft.problems.push(`${origin}: the file ${path} is empty; {} means no settings`);
+  else if (!parsed.ok) draft.problems.push(`${origin}: the file ${path} is not valid JSON, ${parsed.place}`);
   else if (isRecord(parsed.value)) draft.values = parsed.value;
   else draft.problems.push(`${origin}: the file ${path} must hold one JSON object`);
 }
+
+/** Text without its byte order mark. Windows PowerShell writes UTF-16. */
+const decoded = (bytes: Buffer): string =>
+  new TextDecoder(bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : "utf-8").decode(bytes);
 
 /** Longest configuration file, in characters. A larger one is another file, and takes long to parse. */
 const MAX_FILE = 1_000_000;

@@ -60,8 +60,16 @@ export function folderProblem(path: string): string | undefined {
   try {
     return statSync(path).isDirectory() ? undefined : `${path} is not a folder`;
   } catch {
-    return `${path} does not exist or cannot be opened`;
+    return `${path} does not exist or cannot be opened${placeholderHint(path)}`;
   }
+}
+
+/** Explains a path that was written for another client: most of them take `${workspaceFolder}` as it stands. */
+export function placeholderHint(path: string): string {
+  const [placeholder] = /\$\{[^{}]*\}|%\w+%/.exec(path) ?? [];
+  return placeholder === undefined
+    ? ""
+    : `: the client did not replace ${placeholder}, so write the folder itself`;
 }
 
 /** Folder of the installed package: the nearest one above this file that has a `package.json`. */

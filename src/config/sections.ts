@@ -5,6 +5,7 @@ import { _default as withDefault, optional, z } from "zod";
 import { SEARCH_PROVIDERS } from "../web/search/options.ts";
 import { isSecureUrl, readHost } from "../web/url.ts";
 import { readOrigin } from "./origins.ts";
+import { placeholderHint } from "./paths.ts";
 
 /** A text that is not empty. */
 export const text = z.string().min(1);
@@ -32,7 +33,9 @@ export const between = (min: number, max: number) => z.number().min(min).max(max
 /** A time of at most a day. */
 export const seconds = between(0, 86_400);
 /** A path that does not depend on where the program was started. */
-export const absolutePath = text.refine(isAbsolute, { error: "must be an absolute path" });
+export const absolutePath = text.refine(isAbsolute, {
+  error: ({ input }) => `must be an absolute path${placeholderHint(String(input))}`,
+});
 
 /** A path below another one that names whose it is: `{principal}`, `{thread}`. */
 export const ownPath = text.refine((path) => path.split("/").every(isOwnSegment), {

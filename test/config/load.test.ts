@@ -336,6 +336,29 @@ describe("folders", () => {
     ]);
   });
 
+  it("explains folders that another client would have replaced", () => {
+    const hint = (name: string) => `: the client did not replace ${name}, so write the folder itself`;
+    expect(problemsOf({ flags: { workspace: "${workspaceFolder}" } })).toEqual([
+      expect.stringContaining(`does not exist or cannot be opened${hint("${workspaceFolder}")}`),
+    ]);
+    expect(problemsOf({ env: { DEEPAGENT_WORKSPACE: "%USERPROFILE%/code" } })).toEqual([
+      `DEEPAGENT_WORKSPACE: must be an absolute path${hint("%USERPROFILE%")}`,
+    ]);
+  });
+
+  it("reads a file in UTF-16 or with a byte order mark, and says that one is empty", () => {
+    const file = join(root, "odd.json");
+    const settings = '{ "model": "offline" }\r\n';
+    for (const bytes of [Buffer.from(`\uFEFF${settings}`, "utf16le"), Buffer.from(`\uFEFF${settings}`)]) {
+      writeFileSync(file, bytes);
+      expect(configOf({ flags: { config: file } }).model).toBe("offline");
+    }
+    writeFileSync(file, " \n");
+    expect(problemsOf({ flags: { config: file } })).toEqual([
+      `--config: the file ${file} is empty; {} means no settings`,
+    ]);
+  });
+
   it("finds what of this program no agent may see: data, compiled code, the file it is configured by", () => {
     const file = configFile({ dataDir: "~/data" });
     const cache = join(home, ".cache", "deepagent-mcp", "compile");
