@@ -67,6 +67,18 @@ it("what comes together is committed together, without the work that throws", as
   expect(versions()).not.toBe(before);
 });
 
+it("notes wait for the disk only with something else that does", async () => {
+  const { database, add, count } = numbers();
+  const group = GroupCommit.of(database);
+  const flushes = (): number => Number(database.pragma("synchronous", { simple: true }));
+  const noted = (): Promise<number> => group.note(() => (add(1), flushes()));
+  const [NORMAL, FULL] = [1, 2];
+  expect(await Promise.all([noted(), noted()])).toEqual([NORMAL, NORMAL]);
+  expect(flushes()).toBe(FULL);
+  expect(await Promise.all([noted(), group.run(flushes)])).toEqual([FULL, FULL]);
+  expect(count()).toBe(3);
+});
+
 it("what comes together is not kept when its file fails", async () => {
   const { database, add, count } = numbers();
   const group = GroupCommit.of(database);
