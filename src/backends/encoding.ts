@@ -42,6 +42,12 @@ export function westernText(bytes: Uint8Array): string | undefined {
   return inWindows1252(Buffer.from(bytes).toString("latin1"));
 }
 
+/** The text of bytes in any of these encodings, without a byte order mark; what cannot be read is marked in it. */
+export function anyText(bytes: Uint8Array): string {
+  const text = decodeText(bytes) ?? westernText(bytes) ?? Buffer.from(bytes).toString();
+  return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
+}
+
 /** Windows-1252 text whose bytes were read as Latin-1. */
 export const inWindows1252 = (latin1: string): string =>
   latin1.replaceAll(/[\x80-\x9f]/g, (sign) => signOf(sign.charCodeAt(0)));

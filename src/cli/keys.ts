@@ -1,7 +1,8 @@
 /** Keys of models and search providers in the keychain of the system: shows their names, keeps one, forgets one. Prints no value. */
-import { text as readAll } from "node:stream/consumers";
+import { buffer } from "node:stream/consumers";
 import { KEY_NAMES, variable } from "../agent/models/choose.ts";
 import type { HostFacts } from "../config/paths.ts";
+import { anyText } from "../backends/encoding.ts";
 import { commandLine } from "../config/program.ts";
 import { forgetSecret, keepSecret, readSecret } from "../core/keychain.ts";
 import { didYouMean } from "../core/options.ts";
@@ -48,7 +49,7 @@ async function list(host: HostFacts): Promise<ExitCode> {
 async function set(name: string, host: HostFacts): Promise<ExitCode> {
   const secret = process.stdin.isTTY
     ? await atTerminal((asker) => askKey(name, "for none", asker)).catch(() => undefined)
-    : (await readAll(process.stdin)).trim();
+    : anyText(await buffer(process.stdin)).trim();
   if (!secret) return complain("There was no key to keep, and nothing was changed.");
   const problem = await keepSecret(name, secret, host);
   if (problem !== undefined) return complain(problem);

@@ -1,5 +1,6 @@
 /** Works on one run in the terminal, and shows its progress. */
 import { setTimeout as delay } from "node:timers/promises";
+import { anyText } from "../backends/encoding.ts";
 import type { FlagValues } from "../config/load.ts";
 import { commandLine } from "../config/program.ts";
 import { monotonicClock } from "../core/clock.ts";
@@ -8,6 +9,7 @@ import { capital, displayName, displayText, oneLine, showControl } from "../core
 import type { StartRequest } from "../runs/ports.ts";
 import {
   LOCAL,
+  MAX_TASK,
   type Run,
   type RunView,
   STATUS_WORDS,
@@ -47,6 +49,10 @@ export async function runTask(args: CommandArguments): Promise<ExitCode> {
       `Give a task: ${commandLine(args.host, ["run"])} "TASK", - to read it from standard input, or --resume RUN.`,
       2,
     );
+  }
+  if (task !== undefined && task.length > MAX_TASK) {
+    const problem = `The task has more than ${MAX_TASK} characters.`;
+    return complain(`${problem} Put long texts into a file of the folder and name it.`, 2);
   }
   return withLocalRuns(args, true, async (local) => {
     if (resume === undefined && !(await isReady(local))) return 1;
@@ -98,9 +104,6 @@ async function goOn(
   }
 }
 
-/** Longest task that is read. */
-const MAX_TASK = 1_000_000;
-
 /** The task as it is given, or from standard input: `-`, a pipe, or a line that is asked for. */
 async function taskFrom(given: string | undefined): Promise<string | undefined> {
   const { stdin, stdout } = process;
@@ -108,13 +111,12 @@ async function taskFrom(given: string | undefined): Promise<string | undefined> 
   if (given === undefined && stdin.isTTY) {
     return stdout.isTTY ? lineTyped("Task › ").catch(() => undefined) : undefined;
   }
-  let text = "";
-  stdin.setEncoding("utf8");
+  const chunks: Buffer[] = [];
   for await (const chunk of stdin) {
-    text += String(chunk);
-    if (text.length > MAX_TASK) return undefined;
+    chunks.push(Buffer.from(chunk as Buffer)); // no encoding is set
+    if (chunks.reduce((size, { length }) => size + length, 0) > 4 * MAX_TASK) break;
   }
-  return text;
+  return anyText(Buffer.concat(chunks));
 }
 
 const FOLLOWING = "A run continues in the workspace that it was started in; elsewhere it is only shown.\n";

@@ -46,3 +46,38 @@ function stranger(): number | undefined {
     process.getuid?.() === 0 && spawnSync(process.execPath, [BIN, "--version"], options).status === 0;
   return isPossible ? uid : undefined;
 }
+
+test.each<[string, Buffer]>([
+  ["UTF-16", Buffer.from("\uFEFFlist every ünit", "utf16le")],
+  ["a byte order mark", Buffer.from("\uFEFFlist every ünit")],
+  ["Windows-1252", Buffer.from("list every ünit", "latin1")],
+])("a task in %s is read from standard input", (_, input) => {
+  const folder = filesIn();
+  const args = [
+    "run",
+    "-",
+    "--model",
+    "offline",
+    "--workspace",
+    folder,
+    "--data-dir",
+    `${folder}/data`,
+    "--json",
+  ];
+  const { stdout } = spawnSync(process.execPath, [BIN, ...args], {
+    input,
+    env: cleanEnv(),
+    encoding: "utf8",
+  });
+  expect(stdout).toContain('"task":"list every ünit"');
+});
+
+test("a task that is too long is said to be", () => {
+  const input = "a".repeat(500_000);
+  const { status, stderr } = spawnSync(process.execPath, [BIN, "run", "-"], {
+    input,
+    env: cleanEnv(),
+    encoding: "utf8",
+  });
+  expect([status, stderr]).toEqual([2, expect.stringContaining("The task has more than 100000 characters.")]);
+});
