@@ -15,6 +15,8 @@ if (!/^\w+$/.test(name) || !existsSync(file)) {
 }
 const outfile = join(dirname(here), "build/examples", `${name}-${process.pid}.mjs`);
 const esbuild = await import("esbuild").catch(() => undefined);
+// The sources of a clone take the code of their threads in as text.
+const threads = await import("../scripts/thread-texts.mjs").catch(() => undefined);
 await esbuild?.build({
   entryPoints: [file],
   outfile,
@@ -22,6 +24,7 @@ await esbuild?.build({
   packages: "external",
   format: "esm",
   logLevel: "warning",
+  plugins: threads === undefined ? [] : [threads.threadTexts],
 });
 const child =
   esbuild === undefined
