@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { Command, MemorySaver } from "@langchain/langgraph";
 import { agent } from "./agent.ts";
 
-const PUBLIC = ["files", "messages", "structuredResponse", "todos"];
+const PUBLIC = ["files", "messages", "todos"];
 const names = (value: object): string[] => Object.keys(value).filter((name) => name !== "__interrupt__");
 
 agent.checkpointer = new MemorySaver(); // a server sets its own in the same way
