@@ -113,7 +113,7 @@ async function taskFrom(given: string | undefined): Promise<string | undefined> 
   }
   const chunks: Buffer[] = [];
   for await (const chunk of stdin) {
-    chunks.push(Buffer.from(chunk as Buffer)); // no encoding is set
+    chunks.push(chunk as Buffer); // no encoding is set
     if (chunks.reduce((size, { length }) => size + length, 0) > 4 * MAX_TASK) break;
   }
   return anyText(Buffer.concat(chunks));

@@ -121,7 +121,7 @@ function wholePlace(sides: Sides): ProposedPlace[] {
   return [placeDiff(sides, old, [{ start: 0, end: old.length, lines }], isNew)];
 }
 
-/** The text before and after, empty where there is no file; `undefined`: one of both is binary. */
+/** The text before and the text after; a missing file has an empty one. `undefined`: one of the two is binary. */
 function textsOf({ base, proposed }: Sides): FileText[] | undefined {
   const texts = [base, proposed].flatMap((one) => (one === undefined ? NO_TEXT : (readText(one) ?? [])));
   return texts.length === 2 ? texts : undefined;

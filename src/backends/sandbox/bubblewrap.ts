@@ -170,6 +170,7 @@ function directoriesBetween(folder: string, path: string): string[] {
 }
 
 function cover(path: string, at: string): string[] {
+  // Fails where nothing can be seen, because what is hidden there would stay open.
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return [];
   return stats.isDirectory() ? ["--tmpfs", at, "--remount-ro", at] : ["--ro-bind", "/dev/null", at];
