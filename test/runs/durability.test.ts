@@ -74,8 +74,13 @@ test("what is acknowledged is on the disk before; progress and heartbeats wait f
   await approve(server.service, run.id, "a");
   await reach(server.service, run.id, "completed");
   const writes = recorded.writes();
+  const isDurable = (write = "") => write.endsWith(" FULL");
+  // A heartbeat may share the commit of what stands beside it.
+  const isShared = (write: string, at: number) =>
+    write === "heartbeat FULL" && (isDurable(writes[at - 1]) || isDurable(writes[at + 1]));
+  const own = writes.filter((write, at) => !isShared(write, at));
   // A short run may end between two heartbeats.
-  expect(new Set([...writes, "heartbeat NORMAL"])).toEqual(
+  expect(new Set([...own, "heartbeat NORMAL"])).toEqual(
     new Set([
       "run_started FULL",
       "heartbeat NORMAL",
@@ -91,7 +96,7 @@ test("what is acknowledged is on the disk before; progress and heartbeats wait f
     ]),
   );
   for (const write of ["approval_requested FULL", "effect begun FULL", "run_completed FULL"]) {
-    expect(writes[writes.indexOf(write) - 1]).toBe("checkpoints");
+    expect(own[own.indexOf(write) - 1]).toBe("checkpoints");
   }
   expect(database.pragma("synchronous", { simple: true })).toBe(2);
 });
