@@ -31,6 +31,12 @@ interface Belonging {
   call?: JSONRPCRequest | undefined;
 }
 
+/**
+ * The request that a message belongs to while a transport stores it. One for all transports: before Node 24 each
+ * that was ever used makes every promise of the process slower, for as long as the process lives.
+ */
+const storingFor = new AsyncLocalStorage<Belonging>();
+
 /** The SDK's name for the stream that belongs to no request. */
 const STANDALONE = "_GET_stream";
 
@@ -44,8 +50,6 @@ const POST = { accept: "application/json, text/event-stream", "content-type": "a
  */
 export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
   readonly #server: string | undefined;
-  /** The request that a message belongs to while it is stored. */
-  readonly #at = new AsyncLocalStorage<Belonging>();
   /** A request of each stream that is answered here; by it the SDK finds the stream. */
   readonly #requestOf = new Map<string, RequestId>();
   readonly #events: EventStore;
@@ -56,7 +60,7 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
   constructor({ server, eventStore, ...options }: SessionTransportOptions) {
     const storeEvent: EventStore["storeEvent"] = async (stream, message) => {
       if (this.#isRestoring) return NO_ID;
-      const { id, call } = this.#at.getStore() ?? {};
+      const { id, call } = storingFor.getStore() ?? {};
       if (isJSONRPCResponse(message)) this.#requestOf.delete(stream);
       else if (id !== undefined) this.#requestOf.set(stream, id);
       if (call === undefined || !isOpening(message)) return eventStore.storeEvent(stream, message);
@@ -86,7 +90,7 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
     const first = [body].flat().find((message) => isJSONRPCRequest(message));
     const call = this.#server === undefined || first !== body ? undefined : first;
     await onWeb(async (web) => {
-      const answer = await this.#at.run({ id: first?.id, call }, () => this.handleRequest(web, options));
+      const answer = await storingFor.run({ id: first?.id, call }, () => this.handleRequest(web, options));
       for (const uri of missed) {
         await this.send({ jsonrpc: "2.0", method: "notifications/resources/updated", params: { uri } });
       }
@@ -131,7 +135,7 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
       for (const [name, value] of Object.entries(POST)) headers.set(name, value);
       const again = new Request(web.url, { method: "POST", headers, signal: web.signal });
       const options = { authInfo: request.auth, parsedBody: call };
-      const answer = await this.#at.run({ id: call.id, call }, () => this.handleRequest(again, options));
+      const answer = await storingFor.run({ id: call.id, call }, () => this.handleRequest(again, options));
       return answer.ok ? preceded(answer, rest.map(frameOf)) : answer;
     })(request, response);
   }
@@ -177,7 +181,7 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
     // The server that has the client's stream tells it.
     if (isShared && isChange(message) && this.#listening === 0) return;
     const sent = isShared ? this.#marked(message) : message;
-    return this.#at.run({ id: options?.relatedRequestId }, () => super.send(sent, options));
+    return storingFor.run({ id: options?.relatedRequestId }, () => super.send(sent, options));
   }
 
   #marked(message: JSONRPCMessage): JSONRPCMessage {

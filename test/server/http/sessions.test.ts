@@ -1,6 +1,7 @@
 import { createServer } from "node:http";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
+import { executionAsyncResource } from "node:async_hooks";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { McpServer } from "@modelcontextprotocol/server";
 import { afterEach, expect, test } from "vitest";
@@ -15,18 +16,20 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 });
 
-test("a session expires when it was idle for long enough, not while a stream is open", async () => {
-  let now = 0;
+/** Serves sessions that end when they are idle for a second. */
+async function served(
+  clock = () => 0,
+): Promise<{ sessions: Sessions; streams: Promise<unknown>[]; url: URL }> {
   const events = new SessionEvents({
     open: () => openStreams(":memory:"),
-    clock: () => now,
+    clock,
     logger: silentLogger,
   });
   cleanups.push(() => events.close());
   const sessions = new Sessions({
     factory: () => new McpServer({ name: "fixture", version: "1" }, { capabilities: { tools: {} } }),
     logger: silentLogger,
-    clock: () => now,
+    clock,
     limit: 10,
     limitPerOwner: 10,
     events,
@@ -53,11 +56,20 @@ test("a session expires when it was idle for long enough, not while a stream is 
     server.close();
   });
   const { port } = server.address() as AddressInfo;
+  return { sessions, streams, url: new URL(`http://127.0.0.1:${port}`) };
+}
 
+async function connected(url: URL): Promise<Client> {
   const client = new Client({ name: "test", version: "1" });
-  const transport = new StreamableHTTPClientTransport(new URL(`http://127.0.0.1:${port}`));
-  await client.connect(transport);
+  await client.connect(new StreamableHTTPClientTransport(url));
   cleanups.push(() => client.close());
+  return client;
+}
+
+test("a session expires when it was idle for long enough, not while a stream is open", async () => {
+  let now = 0;
+  const { sessions, streams, url } = await served(() => now);
+  const client = await connected(url);
   await expect.poll(() => streams.length).toBe(1);
 
   now = 5000;
@@ -72,4 +84,17 @@ test("a session expires when it was idle for long enough, not while a stream is 
   now = 6000;
   await sessions.expire();
   expect(sessions.size).toBe(0);
+});
+
+test("promises carry no more after many sessions than after one", async () => {
+  const { url } = await served();
+  // Node keeps in each promise, as properties, what belongs to the work that made it.
+  const carried = async (): Promise<number> => {
+    await new Promise((resolve) => setTimeout(resolve));
+    return Object.getOwnPropertySymbols(executionAsyncResource()).length;
+  };
+  await (await connected(url)).close();
+  const once = await carried();
+  for (let count = 0; count < 5; count += 1) await (await connected(url)).close();
+  expect(await carried()).toBe(once);
 });
