@@ -185,8 +185,6 @@ function assemble(
     ...(role.nested ? {} : { configurable: { [AGENT_TYPE]: "root" } }),
     recursionLimit: definition.recursionLimit,
     ...(role.nested ? {} : { streamTransformers: [...(params.streamTransformers ?? [])] }),
-    // With one at a time LangGraph leaves the others undone; the tool node lets them take turns.
-    maxConcurrency: Math.max(params.limits?.parallelTools ?? DEFAULT_PARALLEL, 2),
   });
   return DeepAgentGraph.from(configured, { ...definition, isGated: isGated(params) });
 }

@@ -6,6 +6,7 @@ import { Command, isCommand, isGraphBubbleUp } from "@langchain/langgraph";
 import { resolveBackend, withRuntime } from "../../backends/runtime.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import { defined } from "../../core/defined.ts";
+import { DEFAULT_PARALLEL } from "../budget/limits.ts";
 import type { Meter } from "../budget/meter.ts";
 import type { CallStep } from "../calls/call-step.ts";
 import { noEffects } from "../calls/effects.ts";
@@ -41,10 +42,12 @@ export interface ToolTask {
 export function createToolNode(
   definition: AgentDefinition,
 ): (task: ToolTask, config: RunnableConfig) => Promise<Command> {
-  return (task, config) => {
-    const order = { callId: task.callId, oneByOne: definition.limits.parallelTools === 1 };
+  // LangGraph starts all calls at once: one that it has not started when the run is stopped counts as done there.
+  const parallel = definition.limits.parallelTools ?? DEFAULT_PARALLEL;
+  return ({ callId }, config) => {
     const { files } = readState(config, ["files"]);
-    return asSibling(files, order, () => runCall(task, definition, config));
+    const { signal } = config;
+    return asSibling(files, { callId, parallel, signal }, () => runCall({ callId }, definition, config));
   };
 }
 

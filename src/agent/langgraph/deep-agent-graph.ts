@@ -226,8 +226,7 @@ export class DeepAgentGraph
     reached: (state: unknown) => void,
   ): Promise<void> {
     // Its own configuration counts, not that of the agent that delegates.
-    const { recursionLimit, maxConcurrency } = this.config ?? {};
-    const given = { ...config, ...defined({ recursionLimit, maxConcurrency }) };
+    const given = { ...config, ...defined({ recursionLimit: this.config?.recursionLimit }) };
     const work = async (options: RunnableConfig): Promise<void> => {
       // A graph that a limit may end while it waits continues as another graph.
       if (!isWatched(config) && !new Meter(this.facts.limits).hasTotals) {

@@ -2,6 +2,7 @@
 import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import { byIdentity } from "../../core/by-identity.ts";
+import { Semaphore } from "../../core/concurrency.ts";
 import type { FileData, FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
 import { isAtOrBelow } from "../../backends/paths.ts";
 import type { ToolKind } from "../../tools/tool.ts";
@@ -100,23 +101,28 @@ export function isOlder(data: FileData | null, known: FileData | null | undefine
 /** `open`: the task ended without an answer, because a person is asked or the run was stopped. */
 type End = "answered" | "open";
 
-/** Ends of the calls of a step, by the state value the step started from, which identifies it; see `StepFiles`. */
-const endsIn = byIdentity((_step: FilesState) => new Map<string, Promise<End>>());
+interface Siblings {
+  ends: Map<string, Promise<End>>;
+  slots?: Semaphore;
+}
 
-/** Does the work of a call; others of its step can wait for its end. `oneByOne`: it begins after those before it. */
+/** The calls of a step, by the state value the step started from, which identifies it; see `StepFiles`. */
+const siblingsIn = byIdentity((_step: FilesState): Siblings => ({ ends: new Map() }));
+
+/** Does the work of a call; others of its step can wait for its end. It begins when fewer than `parallel` are at work. */
 export function asSibling<Result>(
   step: FilesState,
-  { callId, oneByOne }: { callId: string; oneByOne: boolean },
+  { callId, parallel, signal }: { callId: string; parallel: number; signal: AbortSignal | undefined },
   work: () => Promise<Result>,
 ): Promise<Result> {
-  const known = endsIn(step);
-  const before = oneByOne ? [...known.values()].at(-1) : undefined;
-  const done = Promise.resolve(before).then(work);
+  const siblings = siblingsIn(step);
+  siblings.slots ??= new Semaphore(parallel);
+  const done = siblings.slots.run(work, signal);
   const end = done.then<End, End>(
     () => "answered",
     () => "open",
   );
-  known.set(callId, end);
+  siblings.ends.set(callId, end);
   return done;
 }
 
@@ -142,7 +148,8 @@ export async function earlierCalls(
     .slice(0, own)
     .filter((call) => touches(tools.get(call.name), call, { path, kind: opposite }));
   const open: ToolCall[] = [];
-  for (const call of earlier) if ((await endsIn(step).get(call.id ?? "")) === "open") open.push(call);
+  const { ends } = siblingsIn(step);
+  for (const call of earlier) if ((await ends.get(call.id ?? "")) === "open") open.push(call);
   return opposite === "write" ? open : [];
 }
 

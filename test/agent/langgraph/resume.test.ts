@@ -145,4 +145,31 @@ describe("resuming an agent", () => {
     await resume("the second");
     expect((await texts()).slice(-2)).toEqual(["the second", "end"]);
   });
+
+  it("makes calls that waited for their turn when the agent was stopped", async () => {
+    const made: string[] = [];
+    const stop = new AbortController();
+    const paths = ["/a", "/b", "/c", "/d", "/e"];
+    const work = tool(
+      async ({ path }, { signal }: { signal?: AbortSignal }) => {
+        if (path === "/b" && !stop.signal.aborted) {
+          stop.abort();
+          signal?.throwIfAborted();
+        }
+        made.push(path);
+        return path;
+      },
+      { name: "work", description: "works", schema: z.object({ path: z.string() }) },
+    );
+    const graph = createDeepAgent({
+      model: callingOnce(...paths.map((path) => ({ name: "work", args: { path } }))),
+      checkpointer: new MemorySaver(),
+      tools: [work],
+      limits: { parallelTools: 2 },
+    });
+    const input = { messages: [new HumanMessage("go")] };
+    await expect(graph.invoke(input, { ...thread, signal: stop.signal })).rejects.toThrow();
+    await graph.invoke(null, thread);
+    expect(made.toSorted()).toEqual(paths);
+  });
 });
