@@ -42,7 +42,7 @@ export interface ToolTask {
 export function createToolNode(
   definition: AgentDefinition,
 ): (task: ToolTask, config: RunnableConfig) => Promise<Command> {
-  // LangGraph starts all calls at once: one that it has not started when the run is stopped counts as done there.
+  // Not `maxConcurrency`: LangGraph counts calls that it has not started when the run is stopped as done.
   const parallel = definition.limits.parallelTools ?? DEFAULT_PARALLEL;
   return ({ callId }, config) => {
     const { files } = readState(config, ["files"]);
