@@ -1,3 +1,4 @@
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
@@ -44,8 +45,20 @@ export function cleanUpWith(cleanUp: () => unknown): void {
 /** A database file that is gone after the test. */
 export const databaseFile = (): string => join(filesIn(), "data.sqlite");
 
+/** A file with all tables: copying it takes a tenth of the time that making them does. */
+let empty: Buffer | undefined;
+
+function emptyFile(): Buffer {
+  const file = databaseFile();
+  const database = openDatabase(file);
+  migrate(database, "runs", RUN_MIGRATIONS);
+  database.close();
+  return readFileSync(file);
+}
+
 /** One more connection to `file`, as another process would have. */
 export function connect(file: string): Database {
+  if (!existsSync(file)) writeFileSync(file, (empty ??= emptyFile()), { mode: 0o600 });
   const database = openDatabase(file, { synchronous: "NORMAL" });
   migrate(database, "runs", RUN_MIGRATIONS);
   cleanUpWith(() => database.close());
