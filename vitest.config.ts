@@ -70,8 +70,8 @@ export default defineConfig(async ({ mode }) => ({
     isolate: false,
     setupFiles: "test/support/fresh-modules.ts",
     sequence: { sequencer: LongFirst },
-    // Many tests wait for processes they started, for locks and for the disk: a core left free is time lost.
-    maxWorkers: availableParallelism() + 2,
+    // Many tests wait for processes they started. With one more, what each has in the caches of a core is lost too often.
+    maxWorkers: availableParallelism() + 1,
     // To be met by a test that hangs, and by none on a machine that is slow or busy.
     testTimeout: 300_000,
     hookTimeout: 300_000,

@@ -73,12 +73,12 @@ export function checkpointsOf(file: string) {
 }
 
 export const ME = "local";
-export const FAST = { pollMs: 5, heartbeatMs: 10, leaseMs: 200 };
+export const FAST = { pollMs: 5, heartbeatMs: 25, leaseMs: 2000 };
 
 export interface Server {
   service: RunService;
   database: Database;
-  /** Ends like a killed process: nothing is written any more. */
+  /** Ends like a process that was killed a while ago: nothing is written any more, and its leases are over. */
   kill: () => void;
 }
 
@@ -156,7 +156,11 @@ export function openServer(
     ...options,
   });
   cleanUpWith(() => service.close());
-  return { service, database, kill: () => database.close() };
+  const kill = (): void => {
+    database.exec("UPDATE runs SET lease_expires_at = 0 WHERE lease_expires_at > 0");
+    database.close();
+  };
+  return { service, database, kill };
 }
 
 /** All events of the run until `until` says so, or its end. */
