@@ -78,7 +78,7 @@ export const FAST = { pollMs: 5, heartbeatMs: 25, leaseMs: 2000 };
 export interface Server {
   service: RunService;
   database: Database;
-  /** Ends like a process that was killed a while ago: nothing is written any more, and its leases are over. */
+  /** Ends like a process that was killed a while ago: nothing is written any more, and all leases are over. */
   kill: () => void;
 }
 
@@ -157,7 +157,7 @@ export function openServer(
   });
   cleanUpWith(() => service.close());
   const kill = (): void => {
-    database.exec("UPDATE runs SET lease_expires_at = 0 WHERE lease_expires_at > 0");
+    database.exec("UPDATE runs SET lease_owner = NULL, lease_expires_at = NULL");
     database.close();
   };
   return { service, database, kill };
