@@ -4,7 +4,7 @@ import { type Deferred, JSException, QuickJS } from "quickjs-wasi";
 import engine from "quickjs-wasi/quickjs.wasm";
 import type { EngineInput, FromEngine, ToEngine } from "./program.ts";
 
-const { source, names, now, seed, limits } = workerData as EngineInput; // given by program.ts
+const { source, names, now, seed, limits, compiled } = workerData as EngineInput; // given by program.ts
 
 /** Time at work in the program, in ms; waiting for calls does not count. */
 let spentMs = 0;
@@ -30,9 +30,9 @@ function end(outcome: { value: string } | { error: string }): void {
   post({ kind: "end", outcome, log: log.join("\n") });
 }
 
-const createEngine = (): Promise<QuickJS> =>
+const createEngine = (wasm: WebAssembly.Module): Promise<QuickJS> =>
   QuickJS.create({
-    wasm: engine,
+    wasm,
     memoryLimit: limits.memoryBytes,
     maxStackSize: limits.stackBytes,
     timezoneOffset: 0,
@@ -160,7 +160,8 @@ function start(vm: QuickJS): void {
 }
 
 async function run(): Promise<void> {
-  const vm = await createEngine();
+  const wasm = compiled ?? (await WebAssembly.compile(engine));
+  const vm = await createEngine(wasm);
   parentPort?.on("message", ({ number, answer, at }: ToEngine) => {
     answers += 1;
     clock = Math.max(clock, at);
@@ -168,7 +169,7 @@ async function run(): Promise<void> {
     open.delete(number);
     work(vm, () => deferred?.resolve(vm.newString(answer)));
   });
-  post({ kind: "begins" });
+  post({ kind: "begins", compiled: wasm });
   work(vm, () => start(vm));
 }
 

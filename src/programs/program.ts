@@ -41,6 +41,8 @@ export interface ProgramInput {
 
 export interface EngineInput extends ProgramInput {
   readonly limits: ProgramLimits;
+  /** The engine, once a program has begun in this process: compiling it takes most of a short program's time. */
+  readonly compiled?: WebAssembly.Module | undefined;
 }
 
 /** A call of a tool. `number`: from 1, in the order in which the program makes them. `args`: JSON. */
@@ -58,7 +60,7 @@ export interface ToEngine {
 }
 
 export type FromEngine =
-  | { readonly kind: "begins" }
+  | { readonly kind: "begins"; readonly compiled: WebAssembly.Module }
   | ({ readonly kind: "call" } & ProgramCall)
   /** The program waits. It has got this many answers and made this many calls. */
   | { readonly kind: "idle"; readonly answers: number; readonly calls: number; readonly spentMs: number }
@@ -84,6 +86,9 @@ const PATIENCE_MS = 60_000;
 /** Besides the memory of the engine, which counts by itself. */
 const THREAD_MEMORY_MB = 128;
 
+/** The engine, which every thread can use. */
+let compiled: WebAssembly.Module | undefined;
+
 /** One program at work. */
 export class RunningProgram {
   readonly end: Promise<ProgramEnd>;
@@ -94,13 +99,13 @@ export class RunningProgram {
   #timer: NodeJS.Timeout | undefined;
   #settle: (end: ProgramEnd) => void = () => undefined;
 
-  constructor(code: string, { limits, ...input }: EngineInput, host: ProgramHost) {
-    this.#ownMs = limits.ownMs;
+  constructor(code: string, input: EngineInput, host: ProgramHost) {
+    this.#ownMs = input.limits.ownMs;
     this.end = new Promise((resolve) => (this.#settle = resolve));
     // The thread has no environment and no output.
     this.#worker = new Worker(code, {
       eval: true,
-      workerData: { ...input, limits },
+      workerData: { ...input, compiled },
       env: {},
       execArgv: [],
       stdout: true,
@@ -125,7 +130,11 @@ export class RunningProgram {
   }
 
   #heard(message: FromEngine, host: ProgramHost): void {
-    if (message.kind === "begins") return this.#startClock();
+    if (message.kind === "begins") {
+      // The first one comes before any program has begun.
+      compiled ??= message.compiled;
+      return this.#startClock();
+    }
     if (message.kind === "call") return host.called(message);
     if (message.kind === "end") return this.#settle(message);
     this.#spentMs = message.spentMs;
