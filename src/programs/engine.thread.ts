@@ -30,7 +30,7 @@ function end(outcome: { value: string } | { error: string }): void {
   post({ kind: "end", outcome, log: log.join("\n") });
 }
 
-const createEngine = (wasm: WebAssembly.Module): Promise<QuickJS> =>
+const createEngine = (wasm: object): Promise<QuickJS> =>
   QuickJS.create({
     wasm,
     memoryLimit: limits.memoryBytes,

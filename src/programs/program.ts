@@ -39,10 +39,13 @@ export interface ProgramInput {
   readonly seed: number;
 }
 
+/** A module of WebAssembly, which Node's types do not have. */
+type CompiledEngine = object;
+
 export interface EngineInput extends ProgramInput {
   readonly limits: ProgramLimits;
   /** The engine, once a program has begun in this process: compiling it takes most of a short program's time. */
-  readonly compiled?: WebAssembly.Module | undefined;
+  readonly compiled?: CompiledEngine | undefined;
 }
 
 /** A call of a tool. `number`: from 1, in the order in which the program makes them. `args`: JSON. */
@@ -60,7 +63,7 @@ export interface ToEngine {
 }
 
 export type FromEngine =
-  | { readonly kind: "begins"; readonly compiled: WebAssembly.Module }
+  | { readonly kind: "begins"; readonly compiled: CompiledEngine }
   | ({ readonly kind: "call" } & ProgramCall)
   /** The program waits. It has got this many answers and made this many calls. */
   | { readonly kind: "idle"; readonly answers: number; readonly calls: number; readonly spentMs: number }
@@ -87,7 +90,7 @@ const PATIENCE_MS = 60_000;
 const THREAD_MEMORY_MB = 128;
 
 /** The engine, which every thread can use. */
-let compiled: WebAssembly.Module | undefined;
+let compiled: CompiledEngine | undefined;
 
 /** One program at work. */
 export class RunningProgram {
