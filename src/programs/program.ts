@@ -39,7 +39,7 @@ export interface ProgramInput {
   readonly seed: number;
 }
 
-/** A module of WebAssembly, which Node's types do not have. */
+/** A module of WebAssembly. */
 type CompiledEngine = object;
 
 export interface EngineInput extends ProgramInput {

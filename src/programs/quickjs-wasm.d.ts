@@ -4,7 +4,7 @@ declare module "quickjs-wasi/quickjs.wasm" {
   export default bytes;
 }
 
-/** Node has it; the types of Node only name its classes. */
+/** Node has it, its types do not. */
 declare namespace WebAssembly {
-  function compile(bytes: BufferSource): Promise<Module>;
+  function compile(bytes: BufferSource): Promise<object>;
 }

@@ -130,6 +130,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     await page.locator("#act-h").locator("../..").getByText("look at the crontab again").waitFor();
     expect(await finished.isVisible()).toBe(true);
     await page.reload();
+    await expect.poll(() => finished.isVisible()).toBe(true);
     await finished.click();
     await page.locator("a[aria-current]").getByText("Check deploy/ and the crontab").waitFor();
     await page.getByText("3 finished").waitFor();
