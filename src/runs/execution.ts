@@ -113,8 +113,13 @@ async function converse(
   for (;;) {
     const input = await work.nextInput(lease);
     const end = await stream(agent, input, inbox, execution, context);
+    const delivered = (input.kind === "resume" ? Object.keys(input.answers) : []).map((interruptId) => ({
+      interruptId,
+      again: offered.has(interruptId),
+    }));
+    for (const { interruptId } of delivered) offered.add(interruptId);
     if (end.kind === "finished") {
-      const reviewed = await reviewAtEnd(execution, end, inbox, context);
+      const reviewed = await reviewAtEnd(execution, end, { inbox, delivered }, context);
       if (reviewed === "asked") return;
       if (reviewed === "told") continue;
       const outcome = await work.complete(lease, end, inbox, clock());
@@ -125,11 +130,6 @@ async function converse(
         ?.tidyThread(run.threadId, token)
         .catch((error: unknown) => context.log.warn("run.not_tidied", { runId: run.id, error }));
     }
-    const delivered = (input.kind === "resume" ? Object.keys(input.answers) : []).map((interruptId) => ({
-      interruptId,
-      again: offered.has(interruptId),
-    }));
-    for (const { interruptId } of delivered) offered.add(interruptId);
     const outcome = await work.pause(lease, end, delivered, inbox, clock());
     if (outcome === "waiting") return;
     if (outcome === "stuck") throw new Error("The agent paused without a question that is still open.");

@@ -282,7 +282,7 @@ export type PauseOutcome = "waiting" | "answered" | "stuck";
 export type CompleteOutcome = "completed" | "unread" | "waiting";
 
 /** An interrupt whose answer the agent was resumed with; `again`: not for the first time. */
-interface Delivered {
+export interface Delivered {
   interruptId: string;
   again: boolean;
 }

@@ -5,7 +5,7 @@ import { cutMiddle, headOf } from "../core/text.ts";
 import type { Answer, Question, ReviewChoice } from "../tools/tool.ts";
 import { entryOf } from "./events.ts";
 import type { RunContext } from "./context.ts";
-import type { Lease, RunInbox, RunResult } from "./ports.ts";
+import type { Delivered, Lease, RunInbox, RunResult } from "./ports.ts";
 import {
   type ProposedChange,
   type Proposals,
@@ -23,14 +23,17 @@ const MOST_DIFF = 12_000;
 /** Longest report to the agent. */
 const MOST_TOLD = 20_000;
 
-/** After an answer: `asked`, the run waits and has no lease; `told`, the agent continues; `done`, the run may end. */
+/** Returns `asked` if the run waits and has no lease, `told` if the agent continues, and `done` if the run may end. */
 export async function reviewAtEnd(
   { run, lease }: { run: Run; lease: Lease },
   end: RunResult,
-  inbox: RunInbox,
+  { inbox, delivered }: { inbox: RunInbox; delivered: readonly Delivered[] },
   { work, clock, newId, proposals, log }: ReviewContext,
 ): Promise<"asked" | "told" | "done"> {
   if (run.changes !== "propose" || run.parent !== undefined || proposals === undefined) return "done";
+  const isOver = end.stopReason !== undefined && !isCut(end.stopReason);
+  // Background agents work in the same copy: the run waits for them first, and asks once about everything.
+  if (!isOver && (await work.children(lease, clock, () => newId("thr")).hasOpen())) return "done";
   const reviews = work.reviews(lease);
   const answered = await reviews.answered();
   let note: string | undefined;
@@ -50,7 +53,6 @@ export async function reviewAtEnd(
     return "unknown" as const;
   });
   if (change === "unknown") return "done";
-  const isOver = end.stopReason !== undefined && !isCut(end.stopReason);
   const isNew = change !== undefined && (change.more > 0 || change.files.some(({ decided }) => !decided));
   if (change === undefined || isOver || !isNew) {
     await reviews.note(change === undefined ? 0 : change.files.length + change.more);
@@ -58,8 +60,8 @@ export async function reviewAtEnd(
   }
   const asked = { id: newId("review"), agent: [], question: questionOf(change, note) };
   const paused = { interrupts: [], questions: [asked], modelAwaited: false, childAwaited: false };
-  await work.pause(lease, paused, [], inbox, clock());
-  return "asked";
+  const outcome = await work.pause(lease, paused, delivered, inbox, clock());
+  return outcome === "waiting" ? "asked" : "told";
 }
 
 function carriedOut(run: Run, { id, question, answer, decidedBy }: OpenQuestion, proposals: Proposals) {

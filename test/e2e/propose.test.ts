@@ -5,7 +5,8 @@ import { describe, expect, test } from "vitest";
 import type { Form, FormAnswer } from "../support/clients.ts";
 import { MATRIX, connect, openHome, openStdio, openWorld } from "../support/harness.ts";
 import { play, wronglyAnswered } from "../support/harness-brain.ts";
-import { inWorkspace, repeat, runIdOf, untilStatus, writeFile } from "./support.ts";
+import { deferred } from "../support/harness-deferred.ts";
+import { APPROVE, inWorkspace, repeat, runIdOf, untilStatus, writeFile } from "./support.ts";
 
 const PROPOSE = { changes: "propose" };
 
@@ -83,6 +84,72 @@ test("a killed server loses neither the copy nor the question", { tags: "long" }
   expect(await untilStatus(after, runId, "completed")).toMatchObject({ answer: "Both are written." });
   expect(inWorkspace(home, "a.md")).toBe("a\n");
   expect(existsSync(join(home.workspace, "b.md"))).toBe(true);
+});
+
+test(
+  "an approval that was given before a crash does not resume the run while its review waits",
+  { tags: "long" },
+  async () => {
+    const asked = deferred();
+    let isSilent = true;
+    const home = await openHome({
+      env: { DEEPAGENT_DELIVERY_WINDOW: "0.2" },
+      think: play({
+        "Write both": [
+          { toolCalls: [{ name: "execute", args: { command: "echo checked > checks.md" } }] },
+          () => {
+            asked.resolve();
+            return isSilent ? { fault: "hang" } : (twoFiles[0] ?? {});
+          },
+          { text: "Both are written." },
+        ],
+      }),
+    });
+    const first = await openStdio(home);
+    const before = await connect(first, "v2-legacy", () => APPROVE);
+    const runId = runIdOf(await before.call("run_deep_agent", { task: "Write both", ...PROPOSE }));
+    const watched = untilStatus(before, runId, "completed").catch(() => undefined);
+    await asked.promise;
+    process.kill(first.pid(), "SIGKILL");
+    await watched;
+    isSilent = false;
+    const { answer, forms } = reviewer({ decision: "all" });
+    const after = await connect(await openStdio(home), "v2-modern", answer);
+    expect(await untilStatus(after, runId, "completed")).toMatchObject({ answer: "Both are written." });
+    expect(forms).toHaveLength(1);
+    expect(inWorkspace(home, "checks.md")).toBe("checked\n");
+    expect(inWorkspace(home, "b.md")).toBe("b\n");
+  },
+);
+
+test("a run waits for its background agents before it asks for a review", async () => {
+  const start = { description: "Write the third", subagent_type: "general-purpose" };
+  const asked = deferred();
+  const world = await openWorld("memory", {
+    think: play({
+      "Write both": [
+        { toolCalls: [{ name: "start_async_task", args: start }, ...(twoFiles[0]?.toolCalls ?? [])] },
+        () => {
+          asked.resolve();
+          return { text: "I wait for the third." };
+        },
+        { text: "All are written." },
+      ],
+      "Write the third": [
+        async () => {
+          await asked.promise;
+          return { toolCalls: [writeFile("/workspace/c.md", "c\n")] };
+        },
+        { text: "The third is written." },
+      ],
+    }),
+  });
+  const { answer, forms } = reviewer({ decision: "all" });
+  const client = await world.connect("v2-modern", answer);
+  const { structured } = await client.call("run_deep_agent", { task: "Write both", ...PROPOSE });
+  expect(structured).toMatchObject({ status: "completed", answer: "All are written." });
+  expect(forms).toHaveLength(1);
+  for (const name of ["a", "b", "c"]) expect(inWorkspace(world, `${name}.md`)).toBe(`${name}\n`);
 });
 
 test("a conflict is shown, and a form that does not show all lines offers to apply nothing", async () => {
