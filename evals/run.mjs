@@ -1,17 +1,19 @@
-// Measures a model on the tasks: npm run evals -- --model provider:model
-// README.md says more. The sources are bundled once, as they are now.
+// Measures a model on the tasks: npm run evals -- --model provider:model. `main-job` as the first argument runs the main
+// job instead: npm run main-job. README.md says more. The sources are bundled once, as they are now.
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { build } from "esbuild";
 import { threadTexts } from "../scripts/thread-texts.mjs";
 
+const [first, ...rest] = process.argv.slice(2);
+const isMainJob = first === "main-job";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = join(root, "build", `evals-${process.pid}`);
 process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
 await build({
   absWorkingDir: root,
-  entryPoints: { main: "evals/main.ts" },
+  entryPoints: { main: isMainJob ? "evals/main-job.ts" : "evals/main.ts" },
   outdir: folder,
   outExtension: { ".js": ".mjs" },
   bundle: true,
@@ -25,7 +27,7 @@ await build({
 });
 const { main } = await import(pathToFileURL(join(folder, "main.mjs")));
 process.exitCode = await main({
-  args: process.argv.slice(2),
+  args: isMainJob ? rest : process.argv.slice(2),
   env: process.env,
   print: (text) => console.log(text),
   note: (text) => console.error(text),

@@ -21,7 +21,8 @@ function reviewer(...answers: NonNullable<FormAnswer["content"]>[]) {
   return { forms, answer };
 }
 
-const twoFiles = [{ toolCalls: [writeFile("/workspace/a.md", "a\n"), writeFile("/workspace/b.md", "b\n")] }];
+const writesBoth = { toolCalls: [writeFile("/workspace/a.md", "a\n"), writeFile("/workspace/b.md", "b\n")] };
+const twoFiles = [writesBoth];
 
 describe.each(MATRIX)("$kind over $transport", ({ transport, kind }) => {
   const tags = transport === "stdio" ? ["long"] : [];
@@ -99,7 +100,7 @@ test(
           { toolCalls: [{ name: "execute", args: { command: "echo checked > checks.md" } }] },
           () => {
             asked.resolve();
-            return isSilent ? { fault: "hang" } : (twoFiles[0] ?? {});
+            return isSilent ? { fault: "hang" } : writesBoth;
           },
           { text: "Both are written." },
         ],
@@ -128,7 +129,7 @@ test("a run waits for its background agents before it asks for a review", async 
   const world = await openWorld("memory", {
     think: play({
       "Write both": [
-        { toolCalls: [{ name: "start_async_task", args: start }, ...(twoFiles[0]?.toolCalls ?? [])] },
+        { toolCalls: [{ name: "start_async_task", args: start }, ...writesBoth.toolCalls] },
         () => {
           asked.resolve();
           return { text: "I wait for the third." };

@@ -17,6 +17,7 @@ export const LONG_FILES: readonly string[] = [
   "test/commands/{doctor/doctor,init/init,install/clients,install/install,keys/keys,models/models,news/news,runs/runs,schedule/schedule,login/login}.test.ts",
   "test/commands/run/{keychain,run}.test.ts",
   "test/commands/terminal/{keyboard,pseudo-terminal,questions}.test.ts",
+  "test/evals/main-job.test.ts",
   "test/e2e/{commands,delegation,http-page,inherited-files,mounts,own-folders,postgres,stopping}.test.ts",
   "test/package/{public-types,published,release}.test.ts",
   "test/runs/{flat-cost,foreign-effects,foreign-lock,grants,history-once,lost-checkpoints,prune,shared-tail,storage-failures,two-servers}.test.ts",
