@@ -1,6 +1,5 @@
 /** Log-ins at other MCP servers: encrypted files of the data directory, one for each server. */
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
-import { rmSync, statSync } from "node:fs";
 import { mkdir, open, readFile, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -17,6 +16,7 @@ import { PROGRAM } from "../config/program.ts";
 import type { Config } from "../config/schema.ts";
 import { systemClock } from "../core/clock.ts";
 import { ConfigurationError, codeOf } from "../core/errors.ts";
+import { type FileLock, breakLock, isOlder, takeLock } from "../core/file-lock.ts";
 import { keyIn, readKey } from "../core/key-file.ts";
 import { type KeychainOptions, keepSecret, readSecret } from "../core/keychain.ts";
 import { judgedFetch } from "../web/judged-fetch.ts";
@@ -129,7 +129,7 @@ class LoginFiles implements LoginStore {
     server: string,
     change: (kept: Login | undefined) => Promise<Login | undefined>,
   ): Promise<Login | undefined> {
-    const unlock = await this.#lock(server).catch((error: unknown) => {
+    const lock = await this.#lock(server).catch((error: unknown) => {
       throw unusable(error);
     });
     try {
@@ -140,7 +140,7 @@ class LoginFiles implements LoginStore {
       if (next === undefined || next !== kept) await this.#keep(server, next);
       return next;
     } finally {
-      await unlock();
+      lock.release();
     }
   }
 
@@ -173,19 +173,16 @@ class LoginFiles implements LoginStore {
     await rename(draft, this.#file(server));
   }
 
-  /** Waits until no other process changes the log-in. Gives what ends the lock. */
-  async #lock(server: string): Promise<() => Promise<void>> {
+  /** Waits until no other process changes the log-in. */
+  async #lock(server: string): Promise<FileLock> {
     const path = `${this.#file(server)}.lock`;
+    const isStale = (file: string): boolean => isOlder(file, STALE_MS);
     await mkdir(this.#folder, { recursive: true, mode: 0o700 });
     for (;;) {
-      try {
-        await (await open(path, "wx", 0o600)).close();
-        return () => rm(path, { force: true });
-      } catch (error) {
-        if (codeOf(error) !== "EEXIST") throw error;
-      }
-      // Others that found it stale, too, may have broken it, and one of them may have it by now.
-      if (isStale(path)) await inProcessLock(path, () => isStale(path) && rmSync(path, { force: true }));
+      const lock = takeLock(path);
+      if (lock !== undefined) return lock;
+      // One process at a time, so that none breaks the lock that another has taken since.
+      if (isStale(path)) await inProcessLock(path, () => breakLock(path, isStale));
       else await wait(POLL_MS);
     }
   }
@@ -219,21 +216,16 @@ class LoginFiles implements LoginStore {
 
   /** Makes the key in the keychain, unless another process has just made it; `undefined`: the keychain refuses. */
   async #firstKey(keychain: KeychainOptions): Promise<string | undefined> {
-    const unlock = await this.#lock(KEY_LOCK);
+    const lock = await this.#lock(KEY_LOCK);
     try {
       const kept = await readSecret(KEY_NAME, keychain);
       if (kept.ok && kept.secret !== undefined) return kept.secret;
       const key = randomBytes(32).toString("base64");
       return (await keepSecret(KEY_NAME, key, keychain)) === undefined ? key : undefined;
     } finally {
-      await unlock();
+      lock.release();
     }
   }
-}
-
-function isStale(lock: string): boolean {
-  const stats = statSync(lock, { throwIfNoEntry: false });
-  return stats !== undefined && systemClock() - stats.mtimeMs > STALE_MS;
 }
 
 /** An error of the file system names a path of this machine, and models read why a server is missing. */

@@ -1,39 +1,15 @@
 import { AsyncResource } from "node:async_hooks";
-import { createHash } from "node:crypto";
-import { readFileSync, readlinkSync } from "node:fs";
 import { monotonicClock, isDoneWithin } from "../core/clock.ts";
 import { coalesced, ownTurn } from "../core/concurrency.ts";
-import { isAlive } from "../core/child-process.ts";
 import { Parked, StorageError, isLocked } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
+import { isGone, processMark } from "../core/process-mark.ts";
 import type { Agent } from "../agent/agent.ts";
 import type { WorkerOfRun } from "./client-model.ts";
 import { type Execution, type ExecutionContext, type StopReason, execute } from "./execution.ts";
 import { LeaseLostError, type RunRepository, type SeenLease } from "./ports.ts";
 import type { Principal, Run } from "./run.ts";
 import { NewestOf } from "../core/newest-of.ts";
-
-/** Names this process for others on the machine by boot, process namespace and id. Empty without `/proc`. */
-export function processMark(): string {
-  const machine = machineMark();
-  return machine === undefined ? "" : `.${machine}.${process.pid}`;
-}
-
-/** True if a marked owner has certainly ended: a process of this boot and namespace whose id is free. */
-export function isGone(owner: string): boolean {
-  const [, machine, pid] = owner.split(".");
-  return machine !== undefined && machine === machineMark() && !isAlive(Number(pid));
-}
-
-function machineMark(): string | undefined {
-  try {
-    const boot = readFileSync("/proc/sys/kernel/random/boot_id", "utf8");
-    const namespace = readlinkSync("/proc/self/ns/pid");
-    return createHash("sha256").update(boot).update(namespace).digest("hex").slice(0, 16);
-  } catch {
-    return undefined;
-  }
-}
 
 /** Logs a failure. One that another process's lock caused passes by itself, and is for debugging only. */
 export function warnUnlessLocked(log: Logger, event: string, facts: { error: unknown; what?: string }): void {

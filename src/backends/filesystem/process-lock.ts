@@ -1,20 +1,10 @@
 /** Locks among the processes of a user on this machine. */
-import { createHash, randomBytes } from "node:crypto";
-import {
-  closeSync,
-  fstatSync,
-  linkSync,
-  lstatSync,
-  mkdirSync,
-  openSync,
-  renameSync,
-  statSync,
-  unlinkSync,
-} from "node:fs";
+import { createHash } from "node:crypto";
+import { lstatSync, mkdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { codeOf } from "../../core/errors.ts";
+import { type FileLock, breakLock, isOlder, takeLock } from "../../core/file-lock.ts";
 import { AccessError } from "./handles.ts";
 
 /** A step takes microseconds, so an older lock belongs to a process that was killed in the middle of one. */
@@ -31,11 +21,11 @@ export async function inProcessLock<Result>(key: string, step: () => Result): Pr
   const directory = lockDirectory();
   if (directory === undefined) return step();
   const path = join(directory, createHash("sha256").update(key).digest("hex").slice(0, 32));
-  const descriptor = await acquire(path);
+  const lock = await acquire(path);
   try {
     return step();
   } finally {
-    release(path, descriptor);
+    lock.release();
   }
 }
 
@@ -57,43 +47,14 @@ function lockDirectory(): string | undefined {
   }
 }
 
-async function acquire(path: string): Promise<number> {
+async function acquire(path: string): Promise<FileLock> {
+  const isStale = (file: string): boolean => isOlder(file, STALE_AFTER_MS);
   const end = performance.now() + GIVE_UP_AFTER_MS;
   while (performance.now() < end) {
-    try {
-      return openSync(path, "wx", 0o600);
-    } catch (thrown) {
-      if (codeOf(thrown) !== "EEXIST") throw thrown;
-    }
-    if (isStale(path)) breakLock(path);
+    const lock = takeLock(path);
+    if (lock !== undefined) return lock;
+    if (isStale(path)) breakLock(path, isStale);
     else await sleep(1 + Math.random() * LONGEST_PAUSE_MS);
   }
   throw new AccessError("EBUSY");
-}
-
-function isStale(path: string): boolean {
-  const stats = statSync(path, { throwIfNoEntry: false });
-  // If the clock was set back, an abandoned lock has a time in the future.
-  return stats !== undefined && Math.abs(Date.now() - stats.mtimeMs) > STALE_AFTER_MS;
-}
-
-/** Removes a stale lock. Puts it back if it turns out to be fresh, because another process was faster. */
-function breakLock(path: string): void {
-  const aside = `${path}.${randomBytes(8).toString("hex")}`;
-  try {
-    renameSync(path, aside);
-    if (!isStale(aside)) linkSync(aside, path);
-    unlinkSync(aside);
-  } catch {
-    // Another process has removed it or has the lock by now. The next attempt finds out.
-  }
-}
-
-function release(path: string, descriptor: number): void {
-  try {
-    const own = fstatSync(descriptor).ino === statSync(path, { throwIfNoEntry: false })?.ino;
-    if (own) unlinkSync(path);
-  } finally {
-    closeSync(descriptor);
-  }
 }

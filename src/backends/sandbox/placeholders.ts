@@ -14,6 +14,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { codeOf, orElse } from "../../core/errors.ts";
+import { startOf } from "../../core/process-mark.ts";
 
 /** The content of a held `commondir`: the Git directory itself, which is what Git takes without the file. */
 export const OWN_COMMON_FOLDER = ".";
@@ -134,12 +135,6 @@ function removeCommonFolder(file: string): void {
 function isStale(name: string): boolean {
   const [, pid = "", start, namespace] = HOLDER.exec(name) ?? [];
   return pid !== "" && namespace === processNamespace() && startOf(Number(pid)) !== start;
-}
-
-/** When a process started, in ticks of the kernel; empty if it is gone. */
-function startOf(pid: number): string {
-  const stat = orElse(() => readFileSync(`/proc/${pid}/stat`, "utf8"), "");
-  return stat.slice(stat.lastIndexOf(")") + 2).split(" ")[19] ?? "";
 }
 
 const processNamespace = (): string =>

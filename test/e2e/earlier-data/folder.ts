@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, realpathSync, writeFileSync } fro
 import { join } from "node:path";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { onTestFinished, vi } from "vitest";
-import { processMark } from "../../../src/runs/worker.ts";
+import { processMark } from "../../../src/core/process-mark.ts";
 import { openConnection } from "../../../src/storage/sqlite/driver.ts";
 import { type Home, openHome } from "../../support/harness.ts";
 import { type StoryName, storyOf } from "./stories.ts";
@@ -77,7 +77,7 @@ export function unpackData(name: StoryName, { dataDir, workspace }: Home): void 
   const { pid } = spawnSync(process.execPath, ["--version"]);
   database
     .prepare("UPDATE runs SET lease_owner = ? WHERE lease_owner IS NOT NULL")
-    .run(`srv_gone${processMark().replace(/\d+$/, String(pid))}`);
+    .run(`srv_gone${processMark().replace(/\d+\.\d+$/, String(pid))}`);
   database.close();
 }
 

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { expect, it } from "vitest";
-import { isGone, processMark } from "../../src/runs/worker.ts";
+import { isGone, processMark, startOf } from "../../src/core/process-mark.ts";
 
 const supported = existsSync("/proc/self/ns/pid");
 
@@ -11,12 +11,16 @@ it.runIf(supported)("tells a process that has ended from one that lives", async 
     stdio: ["pipe", "ignore", "ignore"],
   });
   const own = `srv_a${processMark()}`;
-  const childs = own.replace(/\d+$/, String(child.pid));
-  expect(isGone(own)).toBe(false);
-  expect(isGone(childs)).toBe(false);
+  const childs = own.replace(/\d+\.\d+$/, `${child.pid}.${startOf(child.pid ?? 0)}`);
+  const earlier = own.replace(/\d+\.\d+$/, String(child.pid));
+  expect([own, childs, earlier].map(isGone)).toEqual([false, false, false]);
   child.kill("SIGKILL");
   await once(child, "exit");
-  expect(isGone(childs)).toBe(true);
+  expect([own, childs, earlier].map(isGone)).toEqual([false, true, true]);
+});
+
+it.runIf(supported)("does not take a process for an earlier one that had its number", () => {
+  expect(isGone(`srv_a${processMark().replace(/\d+$/, "1")}`)).toBe(true);
 });
 
 it("says nothing about processes of other machines, or without a mark", () => {
