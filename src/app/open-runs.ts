@@ -9,6 +9,7 @@ import { NO_LENDER } from "../runs/client-model.ts";
 import { type Principal, type Run, isFinal } from "../runs/run.ts";
 import { WorkspaceProposals } from "../proposals/proposals.ts";
 import { copiesFolder, originalOf } from "./owned-places.ts";
+import type { Fence } from "../runs/proposals.ts";
 import type { RunService } from "../runs/service.ts";
 import { createRunService } from "../runs/supervisor.ts";
 import type { Storage } from "../storage/storage.ts";
@@ -111,9 +112,9 @@ function assemble(
   const service: RunService = createRunService({
     runs: storage.runs,
     clock: storage.clock,
-    agentFor: async (run, lender) => {
+    agentFor: async (run, lender, fence) => {
       const main = await mainRunOf(run, storage);
-      const notApplied = lender === NO_LENDER ? undefined : await openCopy(main, config, proposals);
+      const notApplied = lender === NO_LENDER ? undefined : await openCopy(main, config, proposals, fence);
       return (await agents()).agentFor({ ...main, ...defined({ notApplied }) }, lender, () =>
         endOf(service, main.principal, main.id),
       );
@@ -163,9 +164,12 @@ async function openCopy(
   run: Run,
   config: Config,
   proposals: WorkspaceProposals,
+  fence: Fence | undefined,
 ): Promise<string[] | undefined> {
   const workspace = run.changes === "propose" && !isFinal(run.status) ? originalOf(config, run) : undefined;
-  return workspace === undefined ? undefined : proposals.open(run, workspace);
+  if (workspace === undefined) return undefined;
+  const isLookedAt = fence === undefined && proposals.has(run);
+  return isLookedAt ? proposals.notApplied(run) : proposals.open(run, workspace, fence);
 }
 
 /** Resolved when a run has ended, or this process is done with all of them. */

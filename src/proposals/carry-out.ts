@@ -1,15 +1,16 @@
 /**
  * Carries out a review: all that was chosen gets into the folder, or nothing does. What is to be done is on the disk
- * before the first file changes, and so is what was there before: a process that was killed in between is followed by
- * one that completes it.
+ * before the first file changes, and so is what was there before: a process that was ended in between is followed by
+ * one that completes it. A process that was only paused finds out before its next step that another one followed.
  */
-import { existsSync } from "node:fs";
-import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { createHash, randomBytes } from "node:crypto";
+import { existsSync, readdirSync } from "node:fs";
+import { mkdir, readFile, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { codeOf } from "../core/errors.ts";
+import { StorageError, codeOf, orElse } from "../core/errors.ts";
 import type { ReviewOutcome, ReviewRecord } from "../runs/proposals.ts";
 import { type Content, Folder, isSameContent } from "./content.ts";
-import type { Manifest, WorkspaceCopy } from "./workspace-copy.ts";
+import { type Manifest, UNFINISHED, type WorkspaceCopy } from "./workspace-copy.ts";
 
 /** A change of one path in the folder, in `tree` or in `base`. */
 export interface Step {
@@ -32,25 +33,44 @@ interface StoredPlan {
   record: ReviewRecord;
 }
 
+/** Throws once another process may change the copy. */
+export type Guard = () => Promise<void>;
+
+/** Folders with plans begin so. Each has its own name, so that a paused process touches no later plan. */
+const APPLY = "apply";
 const PLAN = "plan.json";
 const NEXT = "manifest.json";
+/** The number of the steps that were taken: what became of their files since then is of no interest. */
+const TAKEN = "taken";
 
-export async function carryOut(copy: WorkspaceCopy, plan: Plan): Promise<ReviewOutcome> {
-  await rm(copy.at("apply"), { recursive: true, force: true });
-  await mkdir(copy.at("apply"));
+export async function carryOut(copy: WorkspaceCopy, plan: Plan, guard: Guard): Promise<ReviewOutcome> {
+  const place = copy.at(`${APPLY}-${randomBytes(6).toString("hex")}`);
   try {
-    await store(copy.at("apply"), plan);
+    await mkdir(place);
+    await store(place, plan);
+    await guard();
+    await rename(join(place, `${PLAN}.tmp`), join(place, PLAN));
   } catch (thrown) {
-    await rm(copy.at("apply"), { recursive: true, force: true });
-    if (codeOf(thrown) === undefined) throw thrown;
+    await rm(place, { recursive: true, force: true });
+    if (codeOf(thrown) === undefined || thrown instanceof StorageError) throw thrown;
     return { kind: "failed", message: `the plan could not be stored (${codeOf(thrown)})` };
   }
-  return complete(copy);
+  return complete(copy, place, guard);
 }
 
-/** Completes what an earlier process had begun, if there is something. */
-export async function recover(copy: WorkspaceCopy): Promise<void> {
-  if (existsSync(copy.at("apply", PLAN))) await complete(copy);
+/** The folder of the plan that is carried out now, or was when its process ended. */
+export function unfinishedPlan(place: string): string | undefined {
+  const names = orElse(() => readdirSync(place), []).filter((name) => name.startsWith(APPLY));
+  return names.map((name) => join(place, name)).find((folder) => existsSync(join(folder, PLAN)));
+}
+
+/** Completes what an earlier process had begun, and removes what it was not done with preparing. */
+export async function recover(copy: WorkspaceCopy, guard: Guard): Promise<void> {
+  for (let found = unfinishedPlan(copy.at()); found !== undefined; found = unfinishedPlan(copy.at()))
+    await complete(copy, found, guard, true);
+  for (const name of await readdir(copy.at()))
+    if (name.startsWith(APPLY) || name === UNFINISHED)
+      await rm(copy.at(name), { recursive: true, force: true });
 }
 
 async function store(place: string, { steps, manifest, record }: Plan): Promise<void> {
@@ -67,62 +87,120 @@ async function store(place: string, { steps, manifest, record }: Plan): Promise<
     stored.steps.push({ ...at, before: await storedOf(before), after: await storedOf(after) });
   await writeFile(join(place, NEXT), JSON.stringify(manifest), { flush: true });
   await writeFile(join(place, `${PLAN}.tmp`), JSON.stringify(stored), { flush: true });
-  await rename(join(place, `${PLAN}.tmp`), join(place, PLAN));
 }
 
-async function complete(copy: WorkspaceCopy): Promise<ReviewOutcome> {
-  const { steps: stored, record } = JSON.parse(await readFile(copy.at("apply", PLAN), "utf8")) as StoredPlan; // written by `store`
+const readPlan = async (place: string): Promise<StoredPlan> =>
+  JSON.parse(await readFile(join(place, PLAN), "utf8")) as StoredPlan; // written by `store`
+
+async function complete(
+  copy: WorkspaceCopy,
+  place: string,
+  guard: Guard,
+  isRecovered = false,
+): Promise<ReviewOutcome> {
+  const { steps: stored, record } = await readPlan(place);
+  const known = copy.at("reviews", `${record.id}.json`);
+  if (!existsSync(known)) {
+    const problem = await takeAll(copy, place, { stored, mark: markOf(record), isRecovered, guard });
+    await guard();
+    if (problem === undefined) {
+      await writeFile(`${known}.next`, JSON.stringify(record), { flush: true });
+      await rename(join(place, NEXT), copy.at("manifest.json")).catch(unlessMissing);
+      await rename(`${known}.next`, known);
+    } else {
+      await forget(place);
+      return problem;
+    }
+  }
+  await forget(place);
+  return { kind: "done", record };
+}
+
+interface Taking {
+  stored: StoredPlan["steps"];
+  mark: string;
+  isRecovered: boolean;
+  guard: Guard;
+}
+
+/** Takes all steps. If one of them fails, takes those before it back and gives the outcome of the review. */
+async function takeAll(
+  copy: WorkspaceCopy,
+  place: string,
+  { stored, mark, isRecovered, guard }: Taking,
+): Promise<Exclude<ReviewOutcome, { kind: "done" }> | undefined> {
   const { workspace } = await copy.manifest();
   const folders = { folder: new Folder(workspace), tree: copy.tree, base: copy.base };
   const steps = await Promise.all(
     stored.map(async ({ before, after, ...at }): Promise<Step> => {
-      return { ...at, before: await contentOf(copy, before), after: await contentOf(copy, after) };
+      return { ...at, before: await contentOf(place, before), after: await contentOf(place, after) };
     }),
   );
   // Deletions come first: a folder may stand where a file was, and the other way round.
   steps.sort((a, b) => Number(a.after !== undefined) - Number(b.after !== undefined));
+  const taken = Number(await readFile(join(place, TAKEN), "utf8").catch(() => ""));
   for (const [index, step] of steps.entries()) {
-    const problem = await take(step, folders);
-    if (problem === undefined) continue;
+    if (index < taken) continue;
+    // A paused process may have been about to put this in its place.
+    if (isRecovered) await folders[step.in].removeUnfinished(step.path, mark);
+    const problem = await take(step, folders[step.in], mark, guard);
+    if (problem === undefined) {
+      await writeFile(join(place, TAKEN), `${index + 1}`);
+      continue;
+    }
+    await guard();
+    await rm(join(place, TAKEN), { force: true });
     for (const { before, after, ...at } of steps.slice(0, index).toReversed())
-      await take({ ...at, before: after, after: before }, folders);
-    await forget(copy);
+      await take({ ...at, before: after, after: before }, folders[at.in], mark, guard);
     return problem === MOVED ? { kind: "moved", paths: [step.path] } : { kind: "failed", message: problem };
   }
-  await writeFile(copy.at("reviews", `${record.id}.next`), JSON.stringify(record), { flush: true });
-  await rename(copy.at("apply", NEXT), copy.at("manifest.json")).catch(unlessMissing);
-  await rename(copy.at("reviews", `${record.id}.next`), copy.at("reviews", `${record.id}.json`));
-  await forget(copy);
-  return { kind: "done", record };
+  return undefined;
 }
 
+/** Beginning of the names of files that a plan is about to put in their places. */
+const markOf = ({ id }: ReviewRecord): string => createHash("sha256").update(id).digest("hex").slice(0, 12);
+
 /** Nothing is continued once the plan is gone. */
-async function forget(copy: WorkspaceCopy): Promise<void> {
-  await rm(copy.at("apply", PLAN), { force: true });
-  await rm(copy.at("apply"), { recursive: true, force: true });
+async function forget(place: string): Promise<void> {
+  await rm(join(place, PLAN), { force: true });
+  await rm(place, { recursive: true, force: true });
 }
 
 const MOVED = "moved";
 
 /** Takes one step, unless it was taken. Gives the problem, if there is one; then this step changed nothing. */
 async function take(
-  { in: where, path, before, after }: Step,
-  folders: Readonly<Record<Step["in"], Folder>>,
+  { path, before, after }: Step,
+  folder: Folder,
+  mark: string,
+  guard: Guard,
 ): Promise<string | undefined> {
-  const folder = folders[where];
   const found = await folder.read(path);
   if (isSameContent(found.content, after)) return undefined;
   if (!isSameContent(found.content, before)) return MOVED;
-  const problem = await folder.put(path, after, found);
+  await guard();
+  const problem = await folder.put(path, after, found, mark);
   if (problem === undefined && after === undefined) await folder.removeEmpty(path);
   return problem;
 }
 
-async function contentOf(copy: WorkspaceCopy, stored: Stored): Promise<Content | undefined> {
+/** The contents before a plan, as another process carries it out, by `in` and path. */
+export async function contentsBefore(place: string): Promise<ReadonlyMap<string, Content | undefined>> {
+  const { steps, record } = await readPlan(place);
+  const contents = new Map<string, Content | undefined>();
+  if (existsSync(join(place, "..", "reviews", `${record.id}.json`))) return contents;
+  for (const { in: where, path, before } of steps) {
+    const key = `${where} ${path}`;
+    if (!contents.has(key)) contents.set(key, await contentOf(place, before));
+  }
+  return contents;
+}
+
+async function contentOf(place: string, stored: Stored): Promise<Content | undefined> {
   if (stored === null) return undefined;
   if ("link" in stored) return { kind: "link", target: stored.link };
   const { bytes, executable } = stored;
-  return { kind: "file", bytes: await readFile(copy.at("apply", bytes)), executable };
+  return { kind: "file", bytes: await readFile(join(place, bytes)), executable };
 }
 
 function unlessMissing(thrown: unknown): void {

@@ -1,9 +1,9 @@
 /** Content of single paths, read and changed inside one folder: no link leads out of it. */
-import { closeSync, constants, fchmodSync, fstatSync, readlinkSync, rmdirSync, symlinkSync } from "node:fs";
+import { closeSync, constants, fstatSync, readlinkSync, rmdirSync, symlinkSync } from "node:fs";
 import { codeOf } from "../core/errors.ts";
 import { hasDescriptorPaths } from "../backends/filesystem/handles.ts";
 import { type FilesystemPath, Jail, statEntry } from "../backends/filesystem/jail.ts";
-import { deleteEntry, putPath, statVersion } from "../backends/filesystem/read-write.ts";
+import { deleteVersion, putPath, removeUnfinished, statVersion } from "../backends/filesystem/read-write.ts";
 import { readBytes } from "../backends/pages.ts";
 
 export type Content =
@@ -70,24 +70,27 @@ export class Folder {
   }
 
   /** Puts a content in the place of the found one. Gives the problem, if there is one; then nothing has changed. */
-  async put(path: string, content: Content | undefined, found: Found): Promise<string | undefined> {
-    const segments = path.split("/");
-    const at: FilesystemPath = { jail: this.#jail, path: `/${path}`, segments, links: "none" };
+  async put(
+    path: string,
+    content: Content | undefined,
+    found: Found,
+    mark = "",
+  ): Promise<string | undefined> {
+    const at = this.#at(path);
     try {
       if ((await this.read(path)).version !== found.version)
         return `${path} changed while the change was applied`;
       const isReplaced = found.content !== undefined && found.content.kind !== content?.kind;
       if (found.content?.kind === "other") return `${path} is ${found.content.why}`;
       if (content?.kind === "other") return `${path} is ${content.why}`;
-      if (isReplaced) {
-        const { error } = await deleteEntry(at, {});
+      // A link has no content to replace.
+      if (found.version !== undefined && (isReplaced || content?.kind === "link")) {
+        const { error } = await deleteVersion(at, found.version, mark);
         if (error !== undefined) return error;
       }
-      if (content === undefined) return undefined;
-      const old = isReplaced ? NOTHING : found;
-      return content.kind === "link"
-        ? await this.#link(at, content.target, old)
-        : await this.#file(at, content, old);
+      if (content?.kind === "link") await this.#link(at, content.target);
+      if (content?.kind !== "file") return undefined;
+      return await this.#file(at, content, { old: isReplaced ? NOTHING : found, mark });
     } catch (thrown) {
       const code = codeOf(thrown);
       if (code === undefined) throw thrown;
@@ -109,40 +112,39 @@ export class Folder {
     }
   }
 
+  /** Removes what other processes were about to put at a path under a mark. */
+  async removeUnfinished(path: string, mark: string): Promise<void> {
+    await removeUnfinished(this.#at(path), mark).catch((thrown: unknown) => {
+      if (codeOf(thrown) === undefined) throw thrown;
+    });
+  }
+
+  #at(path: string): FilesystemPath {
+    return { jail: this.#jail, path: `/${path}`, segments: path.split("/"), links: "none" };
+  }
+
   async #file(
     at: FilesystemPath,
     { bytes, executable }: Extract<Content, { kind: "file" }>,
-    { content: old, version }: Found,
+    { old: { content: old, version }, mark }: { old: Found; mark: string },
   ): Promise<string | undefined> {
-    const mode = version === undefined ? "create" : "overwrite";
-    const wanted = version === undefined ? {} : { expectedVersion: version };
-    const { error } = await putPath(at, bytes, { mode, ...wanted, evenReadOnly: true });
-    if (error !== undefined) return error;
-    if (executable === (old?.kind === "file" && old.executable)) return undefined;
-    await this.#jail.atEntry(at.segments, { links: "none", lastLink: "itself" }, ({ directory, name }) => {
-      const descriptor = directory.openFile(name, constants.O_RDONLY);
-      try {
-        const { mode: bits } = fstatSync(descriptor);
-        // Whoever may read it may run it, as git does.
-        fchmodSync(descriptor, executable ? bits | ((bits & 0o444) >> 2) : bits & ~0o111);
-      } finally {
-        closeSync(descriptor);
-      }
+    const isNew = executable !== (old?.kind === "file" && old.executable);
+    const { error } = await putPath(at, bytes, {
+      mode: version === undefined ? "create" : "overwrite",
+      ...(version === undefined ? {} : { expectedVersion: version }),
+      ...(isNew ? { executable } : {}),
+      evenReadOnly: true,
+      mark,
     });
-    return undefined;
+    return error;
   }
 
-  async #link(at: FilesystemPath, target: string, old: Found): Promise<string | undefined> {
+  async #link(at: FilesystemPath, target: string): Promise<void> {
     await this.#jail.atEntry(
       at.segments,
       { create: true, links: "none", lastLink: "itself" },
-      async ({ directory, name }) => {
-        const path = directory.at(name);
-        if (old.version !== undefined) await deleteEntry({ ...at, path }, {});
-        symlinkSync(target, path);
-      },
+      ({ directory, name }) => symlinkSync(target, directory.at(name)),
     );
-    return undefined;
   }
 }
 

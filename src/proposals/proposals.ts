@@ -1,15 +1,18 @@
 /** The copies of workspaces that runs with `changes: "propose"` work in. */
-import { existsSync } from "node:fs";
-import { mkdir, open, readFile, rm, stat } from "node:fs/promises";
+import { randomBytes } from "node:crypto";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { isAlive } from "../core/child-process.ts";
 import { KeyedLock, ownTurn } from "../core/concurrency.ts";
-import { ConfigurationError, DeepAgentError, StorageError, codeOf } from "../core/errors.ts";
+import { ConfigurationError, DeepAgentError, StorageError, codeOf, orElse } from "../core/errors.ts";
 import { defined } from "../core/defined.ts";
+import { type FileLock, breakLock, takeLock } from "../core/file-lock.ts";
+import { isGone, processMark } from "../core/process-mark.ts";
 import { realPath } from "../core/real-path.ts";
 import { oneLine } from "../core/text.ts";
-import type { ProposedChange, Proposals, ReviewOutcome, ReviewRecord } from "../runs/proposals.ts";
+import type { Fence, ProposedChange, Proposals, ReviewOutcome, ReviewRecord } from "../runs/proposals.ts";
 import { type Run, nameOf } from "../runs/run.ts";
 import type { ReviewChoice } from "../tools/tool.ts";
 import { setTimeout as delay } from "node:timers/promises";
@@ -17,7 +20,8 @@ import { isRepository, makeBranch } from "./branch.ts";
 import type { Content } from "./content.ts";
 import { type AppliedFile, applied, proposedFile, versionOf } from "./change.ts";
 import { withRenames } from "./renames.ts";
-import { type Step, carryOut, recover } from "./carry-out.ts";
+import { type Guard, type Step, carryOut, contentsBefore, recover, unfinishedPlan } from "./carry-out.ts";
+import { stampOf } from "./scan.ts";
 import { type Decided, type Manifest, type Sides, WorkspaceCopy, placeName } from "./workspace-copy.ts";
 
 interface ProposalsOptions {
@@ -54,59 +58,59 @@ export class WorkspaceProposals implements Proposals {
    * Makes the copy, if the thread has none; brings it up to date, if another run of the thread used it before. Gives
    * the files that a person did not apply then.
    */
-  async open(run: Place & Pick<Run, "id">, workspace: string): Promise<string[]> {
+  async open(run: Place & Pick<Run, "id">, workspace: string, fence?: Fence): Promise<string[]> {
     const place = this.#placeOf(run);
     await mkdir(this.#options.dir, { recursive: true, mode: 0o700 });
     const without = this.#options.without.map(realPath);
     return this.#locks.run(place, async () => {
-      const found = await this.#exclusively(place, async (copy, manifest) => {
+      const found = await exclusively(place, fence, async (copy, manifest, guard) => {
         if (manifest.run !== run.id)
-          await copy.refresh(manifest, { run: run.id, without, now: this.#clock() });
+          await copy.refresh(manifest, { run: run.id, without, now: this.#clock() }, guard);
         return notApplied(manifest);
       });
       if (found !== undefined) return found;
       const { maxBytes } = this.#options;
       const source = { workspace: realPath(workspace), run: run.id, without, maxBytes };
-      await WorkspaceCopy.make(place, { ...source, now: this.#clock() }).catch(explain);
+      const guard = async (): Promise<void> => fence?.check();
+      await WorkspaceCopy.make(place, { ...source, now: this.#clock() }, guard).catch(explain);
       return [];
     });
   }
 
-  async change(run: Place): Promise<ProposedChange | undefined> {
-    return this.#withCopy(run, async (copy, manifest) => {
-      const [sides, reviews] = await Promise.all([openSides(copy, manifest), copy.reviews()]);
-      if (sides.length === 0) return undefined;
-      const files: ProposedChange["files"][number][] = [];
-      for (const one of sides.slice(0, MOST_FILES)) {
-        await ownTurn();
-        files.push(proposedFile(one, manifest));
-      }
-      return {
-        files,
-        more: sides.length - files.length,
-        copiedAt: manifest.copiedAt,
-        isRepository: await isRepository(manifest.workspace),
-        reviews,
-      };
-    });
+  /** The files of a copy that a person did not apply before. */
+  async notApplied(run: Place): Promise<string[]> {
+    return notApplied(await new WorkspaceCopy(this.#placeOf(run)).manifest());
+  }
+
+  isUnfinished(run: Place): boolean {
+    return unfinishedPlan(this.#placeOf(run)) !== undefined;
+  }
+
+  async change(run: Place, fence?: Fence): Promise<ProposedChange | undefined> {
+    return fence === undefined ? look(this.#placeOf(run), shown) : this.#withCopy(run, fence, shown);
   }
 
   async review(
     run: Place & Pick<Run, "name" | "task">,
     choice: ReviewChoice,
     about: About,
+    fence?: Fence,
   ): Promise<ReviewOutcome> {
-    const outcome = await this.#withCopy(run, async (copy, manifest): Promise<ReviewOutcome> => {
-      const known = (await copy.reviews()).find(({ id }) => id === about.id);
-      if (known !== undefined) return { kind: "done", record: known };
-      const review = new Review({ copy, manifest, sides: await openSides(copy, manifest), choice });
-      return review.carryOut({ ...about, at: this.#clock(), title: nameOf(run) });
-    });
+    const outcome = await this.#withCopy(
+      run,
+      fence,
+      async (copy, manifest, guard): Promise<ReviewOutcome> => {
+        const known = (await copy.reviews()).find(({ id }) => id === about.id);
+        if (known !== undefined) return { kind: "done", record: known };
+        const review = new Review({ copy, manifest, sides: await openSides(copy, manifest), choice, guard });
+        return review.carryOut({ ...about, at: this.#clock(), title: nameOf(run) });
+      },
+    );
     return outcome ?? { kind: "failed", message: NO_COPY };
   }
 
-  async tidy(run: Place & Pick<Run, "id">): Promise<void> {
-    await this.#withCopy(run, async (copy, manifest) => {
+  async tidy(run: Place & Pick<Run, "id">, fence?: Fence): Promise<void> {
+    await this.#withCopy(run, fence, async (copy, manifest) => {
       if (manifest.run === run.id && (await openSides(copy, manifest)).length === 0)
         await rm(this.#placeOf(run), { recursive: true, force: true });
     });
@@ -123,30 +127,113 @@ export class WorkspaceProposals implements Proposals {
 
   async #withCopy<Result>(
     run: Place,
-    work: (copy: WorkspaceCopy, manifest: Manifest) => Promise<Result>,
+    fence: Fence | undefined,
+    work: Work<Result>,
   ): Promise<Result | undefined> {
     const place = this.#placeOf(run);
-    return this.#locks.run(place, () => this.#exclusively(place, work));
+    return this.#locks.run(place, () => exclusively(place, fence, work));
   }
+}
 
-  /**
-   * Completes first what a killed process had begun. Other processes of this machine wait. `undefined`: there is no
-   * copy.
-   */
-  async #exclusively<Result>(
-    place: string,
-    work: (copy: WorkspaceCopy, manifest: Manifest) => Promise<Result>,
-  ): Promise<Result | undefined> {
-    const release = await lockOf(place);
-    if (release === undefined) return undefined;
-    try {
-      const copy = new WorkspaceCopy(place);
-      await recover(copy);
-      return await work(copy, await copy.manifest());
-    } finally {
-      await release();
-    }
+/** `guard` throws once another process may change the copy, and is called before each change of it or of the folder. */
+type Work<Result> = (copy: WorkspaceCopy, manifest: Manifest, guard: Guard) => Promise<Result>;
+
+/**
+ * Works on a copy that no other process changes, and first completes what one that was ended had begun. Gives
+ * `undefined` if there is no copy.
+ */
+async function exclusively<Result>(
+  place: string,
+  fence: Fence | undefined,
+  work: Work<Result>,
+): Promise<Result | undefined> {
+  const lock = await lockCopy(place, fence);
+  if (lock === undefined) return undefined;
+  const guard = async (): Promise<void> => {
+    await fence?.check();
+    if (!lock.isHeld()) throw new StorageError("storage_busy", BUSY);
+  };
+  try {
+    const copy = new WorkspaceCopy(place);
+    await recover(copy, guard);
+    return await work(copy, await copy.manifest(), guard);
+  } finally {
+    lock.release();
   }
+}
+
+const BUSY = "Another process uses the copy of the workspace.";
+const ATTEMPTS = 600;
+const AGAIN_MS = 50;
+
+/**
+ * Takes the lock of a copy; `undefined`: the copy is gone. The lock says whose it is. It is broken if its process has
+ * ended, or has lost its right to the copy, which is so for everybody else once this process has a fence.
+ */
+async function lockCopy(place: string, fence: Fence | undefined): Promise<FileLock | undefined> {
+  const path = join(place, "lock");
+  const own = { owner: `lock${processMark()}`, fence: fence?.id, nonce: randomBytes(8).toString("hex") };
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    try {
+      const lock = takeLock(path, JSON.stringify(own));
+      if (lock !== undefined) return lock;
+    } catch (thrown) {
+      if (codeOf(thrown) === "ENOENT") return undefined;
+      throw thrown;
+    }
+    const holder = textAt(path);
+    await fence?.check();
+    if (fence !== undefined || isAbandoned(holder)) breakLock(path, (file) => textAt(file) === holder);
+    else await delay(AGAIN_MS);
+  }
+  throw new StorageError("storage_busy", BUSY);
+}
+
+const textAt = (path: string): string | undefined => orElse(() => readFileSync(path, "utf8"), undefined);
+
+/** Locks of earlier versions have the number of their process alone. */
+const isAbandoned = (lock = ""): boolean =>
+  /^\d+$/.test(lock)
+    ? !isAlive(Number(lock))
+    : isGone(orElse(() => (JSON.parse(lock) as { owner: string }).owner, "")); // written by `lockCopy`
+
+/** Shows a copy that other processes may change: as it was before a review that one of them carries out. */
+async function look<Result>(place: string, show: Work<Result>): Promise<Result | undefined> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+    if (!existsSync(place)) return undefined;
+    const plan = unfinishedPlan(place);
+    const seen = [plan, stampAt(place)].join();
+    try {
+      const copy = new WorkspaceCopy(place, plan === undefined ? undefined : await contentsBefore(plan));
+      const result = await show(copy, await copy.manifest(), () => Promise.resolve());
+      if ([unfinishedPlan(place), stampAt(place)].join() === seen) return result;
+    } catch (thrown) {
+      // The plan or the copy was removed in between.
+      if (codeOf(thrown) !== "ENOENT") throw thrown;
+    }
+    await delay(AGAIN_MS);
+  }
+  throw new StorageError("storage_busy", BUSY);
+}
+
+const stampAt = (place: string): string =>
+  orElse(() => stampOf(statSync(join(place, "manifest.json"), { bigint: true })), "");
+
+async function shown(copy: WorkspaceCopy, manifest: Manifest): Promise<ProposedChange | undefined> {
+  const [sides, reviews] = await Promise.all([openSides(copy, manifest), copy.reviews()]);
+  if (sides.length === 0) return undefined;
+  const files: ProposedChange["files"][number][] = [];
+  for (const one of sides.slice(0, MOST_FILES)) {
+    await ownTurn();
+    files.push(proposedFile(one, manifest));
+  }
+  return {
+    files,
+    more: sides.length - files.length,
+    copiedAt: manifest.copiedAt,
+    isRepository: await isRepository(manifest.workspace),
+    reviews,
+  };
 }
 
 /** The changed files, without those that a branch was made of. */
@@ -173,33 +260,6 @@ function notApplied({ decided }: Manifest): string[] {
 
 const NO_COPY =
   "the copy of the workspace is not on this machine. It is where the run worked, in the folder of the setting proposals.folder.";
-
-/** No review takes so long: another program has the number of the process that was killed. */
-const STALE_MS = 600_000;
-/** The process was killed before it wrote its number. */
-const UNSIGNED_MS = 2000;
-
-/** Takes a lock that a killed process cannot hold; `undefined`: the folder is gone. */
-async function lockOf(place: string): Promise<(() => Promise<void>) | undefined> {
-  const path = join(place, "lock");
-  for (let attempt = 0; attempt < 600; attempt += 1) {
-    try {
-      const file = await open(path, "wx");
-      await file.writeFile(String(process.pid));
-      await file.close();
-      return () => rm(path, { force: true });
-    } catch (thrown) {
-      if (codeOf(thrown) === "ENOENT") return undefined;
-      if (codeOf(thrown) !== "EEXIST") throw thrown;
-    }
-    const holder = Number(await readFile(path, "utf8").catch(() => ""));
-    const age = Math.abs(Date.now() - ((await stat(path).catch(() => undefined))?.mtimeMs ?? Date.now()));
-    const isAbandoned = holder > 0 ? !isAlive(holder) : age > UNSIGNED_MS;
-    if (isAbandoned || age > STALE_MS) await rm(path, { force: true });
-    else await delay(50);
-  }
-  throw new StorageError("storage_busy", "Another process uses the copy of the workspace for a long time.");
-}
 
 /** A run waits for space and the like; anything else ends it with a reason. */
 function explain(thrown: unknown): never {
@@ -234,6 +294,7 @@ interface Reviewed {
   /** The files that differ now. */
   sides: readonly Sides[];
   choice: ReviewChoice;
+  guard: Guard;
 }
 
 class Review {
@@ -248,13 +309,13 @@ class Review {
   }
 
   async carryOut(about: About & { at: number; title: string }): Promise<ReviewOutcome> {
-    const { copy, sides } = this.#reviewed;
+    const { copy, sides, guard } = this.#reviewed;
     for (const one of sides) this.#choose(one, about.shown[one.path]);
     if (this.#moved.length > 0) return { kind: "moved", paths: this.#moved };
     const branch = await this.#branch(about);
     if (branch?.ok === false) return { kind: "failed", message: branch.message };
     const record = this.#recordOf(about, branch?.worktree);
-    return carryOut(copy, { steps: this.#steps, manifest: this.#next(record), record });
+    return carryOut(copy, { steps: this.#steps, manifest: this.#next(record), record }, guard);
   }
 
   #choose(sides: Sides, shown: string | undefined): void {

@@ -3,11 +3,12 @@
  * - `tree`, where they work,
  * - `base`, each file as it was when it was copied, or as far as its changes were applied since,
  * - `manifest.json`, what was known of all files then,
- * - `reviews`, what people decided, and `apply` while that is carried out.
+ * - `reviews`, what people decided, and a folder `apply-…` while that is carried out.
  */
+import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
 import * as fs from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { basename, dirname, join } from "node:path";
 import { mapAtMost } from "../core/concurrency.ts";
 import type { ReviewRecord } from "../runs/proposals.ts";
 import { type Content, Folder, type Found, isSameContent } from "./content.ts";
@@ -52,6 +53,8 @@ export interface Sides {
 }
 
 const AT_ONCE = 8;
+/** The next manifest, until it is complete. */
+export const UNFINISHED = "manifest.next.json";
 
 /** Name of the folder of a thread's copy. @throws for an id that this program does not make */
 export function placeName(threadId: string): string {
@@ -64,12 +67,14 @@ export const copyOf = (folder: string, threadId: string): string => join(folder,
 
 export class WorkspaceCopy {
   readonly #place: string;
+  readonly #before: ReadonlyMap<string, Content | undefined>;
   readonly base: Folder;
   readonly tree: Folder;
 
-  /** `place` exists. */
-  constructor(place: string) {
+  /** `place` exists. `before`: contents to show instead of those that are there, by folder and path. */
+  constructor(place: string, before: ReadonlyMap<string, Content | undefined> = new Map()) {
     this.#place = place;
+    this.#before = before;
     this.base = new Folder(join(place, "base"));
     this.tree = new Folder(join(place, "tree"));
   }
@@ -82,10 +87,14 @@ export class WorkspaceCopy {
   static async make(
     place: string,
     source: { workspace: string; run: string; without: readonly string[]; maxBytes: number; now: number },
+    guard: () => Promise<void>,
   ): Promise<void> {
     const { workspace, run, without, maxBytes, now } = source;
-    const making = `${place}.making`;
-    await fs.rm(making, { recursive: true, force: true });
+    const making = `${place}.making-${randomBytes(6).toString("hex")}`;
+    // Processes that were ended left them, or processes that may not put theirs in place any more.
+    for (const name of await fs.readdir(dirname(place)))
+      if (name.startsWith(`${basename(place)}.making`))
+        await fs.rm(join(dirname(place), name), { recursive: true, force: true });
     try {
       await fs.mkdir(join(making, "base"), { recursive: true });
       await fs.mkdir(join(making, "reviews"));
@@ -97,6 +106,7 @@ export class WorkspaceCopy {
         if (copy !== undefined) files[path] = { original: stamp, copy, ...(ignored ? { ignored } : {}) };
       });
       await writeManifest(making, { workspace, run, copiedAt: now, files, decided: {} });
+      await guard();
       await fs.rename(making, place);
     } catch (thrown) {
       await fs.rm(making, { recursive: true, force: true });
@@ -108,10 +118,6 @@ export class WorkspaceCopy {
     return JSON.parse(await fs.readFile(this.at("manifest.json"), "utf8")) as Manifest; // written by `writeManifest`
   }
 
-  writeManifest(manifest: Manifest): Promise<void> {
-    return writeManifest(this.#place, manifest);
-  }
-
   /** The decisions of people, oldest first. */
   async reviews(): Promise<ReviewRecord[]> {
     const names = (await fs.readdir(this.at("reviews"))).filter((name) => name.endsWith(".json"));
@@ -120,14 +126,23 @@ export class WorkspaceCopy {
     return texts.map((text) => JSON.parse(text) as ReviewRecord).toSorted((a, b) => a.at - b.at);
   }
 
+  async #read(where: "folder" | "tree" | "base", folder: Folder, path: string): Promise<Found> {
+    const key = `${where} ${path}`;
+    if (!this.#before.has(key)) return folder.read(path);
+    return { content: this.#before.get(key), version: undefined };
+  }
+
   /** The files that agents changed and the folder does not have so, in the order of their paths. */
   async changed(manifest: Manifest): Promise<Sides[]> {
     const paths = await this.#touched(manifest);
     const folder = new Folder(manifest.workspace);
     const sides = await mapAtMost(AT_ONCE, paths, async ({ path, ignored }) => {
-      const [base, proposed] = await Promise.all([this.base.read(path), this.tree.read(path)]);
+      const [base, proposed] = await Promise.all([
+        this.#read("base", this.base, path),
+        this.#read("tree", this.tree, path),
+      ]);
       if (isSameContent(base.content, proposed.content)) return undefined;
-      const now = await folder.read(path);
+      const now = await this.#read("folder", folder, path);
       if (isSameContent(proposed.content, now.content)) return undefined;
       return { path, base: base.content, proposed: proposed.content, folder: now, ignored };
     });
@@ -142,13 +157,21 @@ export class WorkspaceCopy {
       return now !== undefined && now.stamp === copy ? [] : [{ path, ignored: now?.ignored ?? ignored }];
     });
     const added = [...found.values()].filter(({ path }) => !Object.hasOwn(files, path));
-    return [...known, ...added].toSorted((a, b) => (a.path < b.path ? -1 : 1));
+    const before = [...this.#before.keys()].map((key) => key.slice(key.indexOf(" ") + 1));
+    const listed = new Set([...known, ...added].map(({ path }) => path));
+    const moved = [...new Set(before)].filter((path) => !listed.has(path));
+    return [
+      ...known,
+      ...added,
+      ...moved.map((path) => ({ path, ignored: files[path]?.ignored === true })),
+    ].toSorted((a, b) => (a.path < b.path ? -1 : 1));
   }
 
   /** Takes over what the folder has by now, for all files that no agent changed. */
   async refresh(
     manifest: Manifest,
     { run, without, now }: { run: string; without: readonly string[]; now: number },
+    guard: () => Promise<void>,
   ): Promise<void> {
     const found = new Map((await filesOf(manifest.workspace, without)).map((file) => [file.path, file]));
     const files = { ...manifest.files };
@@ -160,13 +183,15 @@ export class WorkspaceCopy {
       if (!isSameContent(base.content, proposed.content)) return;
       const { content } = await folder.read(path);
       if (content?.kind === "other") return;
+      await guard();
       if ((await this.tree.put(path, content, proposed)) !== undefined) return;
       await this.base.put(path, content, base);
       const original = found.get(path);
       if (content === undefined || original === undefined) delete files[path];
       else files[path] = { original: original.stamp, ...(original.ignored ? { ignored: true } : {}) };
     });
-    await this.writeManifest({ ...manifest, files, run, copiedAt: now });
+    await guard();
+    await writeManifest(this.#place, { ...manifest, files, run, copiedAt: now });
   }
 }
 
@@ -195,6 +220,6 @@ async function copyPlain(from: string, to: string): Promise<string | undefined> 
 }
 
 async function writeManifest(place: string, manifest: Manifest): Promise<void> {
-  await fs.writeFile(join(place, "manifest.next.json"), JSON.stringify(manifest), { flush: true });
-  await fs.rename(join(place, "manifest.next.json"), join(place, "manifest.json"));
+  await fs.writeFile(join(place, UNFINISHED), JSON.stringify(manifest), { flush: true });
+  await fs.rename(join(place, UNFINISHED), join(place, "manifest.json"));
 }

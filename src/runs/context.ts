@@ -5,6 +5,7 @@ import type { IdSource } from "../core/ids.ts";
 import type { StartChoices } from "./choices.ts";
 import type { ChangeFeed } from "./follow.ts";
 import type { RunQueries, ScheduleRepository, WorkLog } from "./ports.ts";
+import type { Fence } from "./proposals.ts";
 import type { Run } from "./run.ts";
 import type { RunServiceOptions } from "./service.ts";
 
@@ -18,6 +19,15 @@ export interface RunContext extends Pick<
   work: WorkLog;
   feed: ChangeFeed;
   proposals: RunServiceOptions["proposals"];
+  /**
+   * Does work on the copy of a run that has ended, under a lease. Gives `undefined` if another run of the thread is at
+   * work, or is to work, for so many milliseconds; by default it does not wait.
+   */
+  underLease: <T>(
+    run: Pick<Run, "id" | "principal">,
+    work: (fence: Fence) => Promise<T>,
+    patienceMs?: number,
+  ) => Promise<T | undefined>;
   openRuns: number | undefined;
   choices: () => StartChoices;
   clock: Clock;

@@ -14,7 +14,7 @@ import { reviewAtEnd } from "./review.ts";
 
 export interface ExecutionContext extends Pick<
   RunContext,
-  "work" | "clock" | "newId" | "proposals" | "log" | "checkpoints"
+  "runs" | "work" | "clock" | "newId" | "proposals" | "log" | "checkpoints" | "underLease"
 > {
   agentFor(run: Run, worker: WorkerOfRun): Promise<Agent>;
   texts: LiveTexts;
@@ -138,10 +138,10 @@ async function converse(
 }
 
 /** Deletes the copy of a run that has nothing left to apply. */
-async function discardApplied(run: Run, { proposals, log }: ExecutionContext): Promise<void> {
+async function discardApplied(run: Run, { proposals, underLease, log }: ExecutionContext): Promise<void> {
   if (run.changes !== "propose" || proposals === undefined) return;
   try {
-    await proposals.tidy(run);
+    await underLease(run, (fence) => proposals.tidy(run, fence));
   } catch (error) {
     log.warn("proposals.not_discarded", { runId: run.id, error });
   }

@@ -3,22 +3,30 @@ import { checkAnswer } from "../tools/check-answer.ts";
 import type { ReviewChoice } from "../tools/tool.ts";
 import type { RunContext } from "./context.ts";
 import type { RunRepository } from "./ports.ts";
-import type { ProposedChange, Proposals } from "./proposals.ts";
+import type { Fence, ProposedChange } from "./proposals.ts";
 import { problemOf } from "./review-events.ts";
 import { questionOf, shownIn } from "./review.ts";
 import { type Principal, type Run, isFinal, noRun } from "./run.ts";
 import type { DeleteOutcome, LaterReviewOutcome } from "./service.ts";
 
-type LaterContext = Pick<RunContext, "runs" | "proposals" | "environment" | "newId" | "log">;
+type LaterContext = Pick<RunContext, "runs" | "proposals" | "underLease" | "environment" | "newId" | "log">;
 
 export async function proposedChange(
   principal: Principal,
   runId: string,
-  { runs, proposals }: LaterContext,
+  { runs, proposals, underLease }: LaterContext,
 ): Promise<ProposedChange | undefined> {
   const run = await runs.read.run(principal, runId);
-  return run?.changes === "propose" && run.parent === undefined ? proposals?.change(run) : undefined;
+  if (run?.changes !== "propose" || run.parent !== undefined || proposals === undefined) return undefined;
+  // A process that was ended while it applied it is followed by this one, unless it is still at work.
+  if (isFinal(run.status) && proposals.isUnfinished(run))
+    await underLease(run, (fence) => proposals.change(run, fence));
+  return proposals.change(run);
 }
+
+/** Time to wait for another process that works on the same copy: longer than one that was ended keeps its lease. */
+const PATIENCE_MS = 20_000;
+const BUSY = "Another process works on this change. Try again when it is done.";
 
 /** Carries out a choice for a run that has ended. While it is open, its question is answered instead. */
 export async function reviewChange(
@@ -26,8 +34,9 @@ export async function reviewChange(
   runId: string,
   choice: ReviewChoice,
   by: string,
-  { runs, proposals, newId, log }: LaterContext,
+  context: LaterContext,
 ): Promise<LaterReviewOutcome> {
+  const { runs, proposals, underLease, newId, log } = context;
   const run = await runs.read.run(principal, runId);
   if (run === undefined) return noRun(runId);
   if (!isFinal(run.status))
@@ -37,18 +46,21 @@ export async function reviewChange(
     const message = `Run ${newest.id} continues this conversation in the same copy. Review the change when it asks.`;
     return refused("open", message);
   }
-  const change = run.changes === "propose" ? await proposals?.change(run) : undefined;
+  const change = await proposedChange(principal, runId, context);
   if (change === undefined || proposals === undefined)
     return refused("nothing_proposed", "Nothing of this run is left to apply.");
   const checked = checkAnswer(questionOf(change), { type: "review", choice });
   if (!checked.ok) return refused("invalid", checked.message);
   const shown = shownIn(change.files, choice);
-  const outcome = await proposals.review(run, choice, { id: newId("review"), by, shown });
+  const about = { id: newId("review"), by, shown };
+  const carryOut = (fence: Fence) => proposals.review(run, choice, about, fence);
+  const outcome = await underLease(run, carryOut, PATIENCE_MS);
+  if (outcome === undefined) return refused("open", BUSY);
   if (outcome.kind !== "done")
     return refused("not_applied", `Nothing was applied: ${problemOf(outcome)}. Look at the change again.`);
   const { record } = outcome;
   log.info("proposals.reviewed", { runId, by, applied: record.applied.length, unapplied: record.unapplied });
-  await settle(run, record.unapplied, { runs, proposals });
+  await settle(run, record.unapplied, context);
   return { ok: true, record };
 }
 
@@ -57,31 +69,35 @@ const refused = <Code extends string>(code: Code, message: string) => ({ ok: fal
 async function settle(
   run: Run,
   unapplied: number,
-  { runs, proposals }: { runs: RunRepository; proposals: Proposals },
+  { runs, proposals, underLease }: LaterContext,
 ): Promise<void> {
   await runs.noteUnapplied(run.principal, run.id, unapplied);
   const newest = await newestOf(run, runs);
-  if (unapplied === 0 && newest !== undefined && isFinal(newest.status))
-    await proposals.tidy({ id: newest.id, threadId: run.threadId });
+  if (unapplied > 0 || newest === undefined || !isFinal(newest.status)) return;
+  await underLease(run, (fence) =>
+    Promise.resolve(proposals?.tidy({ id: newest.id, threadId: run.threadId }, fence)),
+  );
 }
 
 /** Deletes what a run proposed and nobody applied, once it has ended. */
 export async function discardChange(
   principal: Principal,
   runId: string,
-  { runs, proposals, log }: LaterContext,
+  { runs, proposals, underLease, log }: LaterContext,
 ): Promise<DeleteOutcome> {
   const run = await runs.read.run(principal, runId);
   if (run === undefined) return noRun(runId);
   const newest = await newestOf(run, runs);
   if (!isFinal(run.status) || (newest !== undefined && !isFinal(newest.status)))
     return refused("open", "A run still works on it. Wait for its end, or cancel it.");
-  if (run.changes === "propose") {
+  if (run.changes !== "propose") return { ok: true };
+  const discard = async (): Promise<DeleteOutcome> => {
     log.info("proposals.discarded", { runId });
     await runs.noteUnapplied(principal, runId, 0);
     await proposals?.discard(run);
-  }
-  return { ok: true };
+    return { ok: true };
+  };
+  return (await underLease(run, discard, PATIENCE_MS)) ?? refused("open", BUSY);
 }
 
 /** Deletes a run because a person asked for it, with what it proposed. */
@@ -119,14 +135,15 @@ async function newestOf({ principal, threadId }: Run, runs: RunRepository) {
 }
 
 /** Counts what runs left that failed or were cancelled; where nothing is left, the copy goes. */
-export async function countLeft({ runs, proposals, environment, log }: LaterContext): Promise<void> {
+export async function countLeft(context: LaterContext): Promise<void> {
+  const { runs, proposals, environment, log } = context;
   if (proposals === undefined) return;
   for (const { id, principal } of await runs.uncounted(environment)) {
     try {
       const run = await runs.read.run(principal, id);
       if (run === undefined) continue;
-      const change = await proposals.change(run);
-      await settle(run, change === undefined ? 0 : change.files.length + change.more, { runs, proposals });
+      const change = await proposedChange(principal, id, context);
+      await settle(run, change === undefined ? 0 : change.files.length + change.more, context);
     } catch (error) {
       log.warn("proposals.not_counted", { runId: id, error });
     }

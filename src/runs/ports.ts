@@ -38,7 +38,7 @@ import type {
 } from "./run.ts";
 import type { Advanced, Schedule, ScheduleView, Skip, Step } from "./schedule.ts";
 import type { NewsRepository } from "./news.ts";
-import type { ProposalRows, RunReviews } from "./proposals.ts";
+import type { Fence, ProposalRows, RunReviews } from "./proposals.ts";
 import type { ShareRows } from "./shares.ts";
 import type { Answer } from "../tools/tool.ts";
 import type { Checkpoints } from "./thread-ports.ts";
@@ -64,6 +64,14 @@ export class LeaseLostError extends Error {
     this.name = "LeaseLostError";
   }
 }
+
+/** The fence that a lease is for the copy of its thread: one run of a thread is leased at a time. */
+export const fenceOf = (lease: Lease, runs: Pick<RunRepository, "isHeld">): Fence => ({
+  id: `${lease.runId} ${lease.epoch}`,
+  check: async () => {
+    if (!(await runs.isHeld(lease))) throw new LeaseLostError(lease.runId);
+  },
+});
 
 export interface ClaimRequest {
   owner: string;
@@ -437,6 +445,12 @@ export interface RunRepository extends ProposalRows {
   /** Claims the next run; `undefined`: none waits. Fails runs that crashed their server `crashLimit` times. */
   claimNext(request: ClaimRequest, crashLimit: number): Promise<Claim | undefined>;
   renew(owner: string, runIds: readonly string[], now: number, expiresAt: number): Promise<void>;
+  /** Leases a run that has ended, to work on the copy of its thread; `undefined` while another run may do that. */
+  leaseEnded(
+    principal: Principal,
+    request: { id: string; owner: string; now: number; expires: number },
+  ): Promise<Lease | undefined>;
+  isHeld(lease: Lease): Promise<boolean>;
   /** Does nothing when the lease is not held any more. */
   release(lease: Lease): Promise<void>;
   /** Takes a lease away from its owner, unless it was renewed since it was seen. */

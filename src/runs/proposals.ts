@@ -90,19 +90,36 @@ export type ReviewOutcome =
   /** Nothing was applied. The text says why, as the words after "Nothing was applied:". */
   | { kind: "failed"; message: string };
 
-/** The copies of workspaces that runs with `changes: "propose"` work in, one for each thread. */
+/** The right to change a copy, which one process has at a time. */
+export interface Fence {
+  /** Another one for each time that the right is given. */
+  readonly id: string;
+  /** @throws LeaseLostError once somebody else may have the right */
+  check(): Promise<void>;
+}
+
+/**
+ * The copies of workspaces that runs with `changes: "propose"` work in, one for each thread. Whatever changes a copy
+ * needs a fence, and first completes what an earlier process had begun.
+ */
 export interface Proposals {
-  /** `undefined`: the run has no copy, or nothing in it is left to apply. */
-  change(run: Run): Promise<ProposedChange | undefined>;
+  /**
+   * Shows what is left to apply; `undefined` if nothing is, or the run has no copy. Without a fence nothing is changed:
+   * while another process carries out a review, the change is shown as it was before.
+   */
+  change(run: Run, fence?: Fence): Promise<ProposedChange | undefined>;
+  /** True if a process carries out a review, or was ended while it did. */
+  isUnfinished(run: Pick<Run, "threadId">): boolean;
   /** Carries out a choice, all or nothing, and once for each id. `shown`: versions of files as the person saw them. */
   review(
     run: Run,
     choice: ReviewChoice,
     about: { id: string; by: string; shown: Readonly<Record<string, string>> },
+    fence: Fence,
   ): Promise<ReviewOutcome>;
   /** Deletes the copy if nothing of it is left to apply and no later run of the thread uses it. */
-  tidy(run: Pick<Run, "id" | "threadId">): Promise<void>;
-  /** Deletes the copy with all that was not applied. */
+  tidy(run: Pick<Run, "id" | "threadId">, fence: Fence): Promise<void>;
+  /** Deletes the copy with all that was not applied. Nobody else may have a fence. */
   discard(run: Run): Promise<void>;
 }
 

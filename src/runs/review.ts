@@ -5,8 +5,9 @@ import { cutMiddle, headOf } from "../core/text.ts";
 import type { Answer, Question, ReviewChoice } from "../tools/tool.ts";
 import { entryOf } from "./events.ts";
 import type { RunContext } from "./context.ts";
-import type { Delivered, Lease, RunInbox, RunResult } from "./ports.ts";
+import { type Delivered, type Lease, type RunInbox, type RunResult, fenceOf } from "./ports.ts";
 import {
+  type Fence,
   type ProposedChange,
   type Proposals,
   type ReviewRecord,
@@ -16,7 +17,7 @@ import {
 import { problemOf } from "./review-events.ts";
 import { type OpenQuestion, type Run, isCut } from "./run.ts";
 
-type ReviewContext = Pick<RunContext, "work" | "clock" | "newId" | "proposals" | "log">;
+type ReviewContext = Pick<RunContext, "runs" | "work" | "clock" | "newId" | "proposals" | "log">;
 
 /** Longest diff that stands in the question itself. */
 const MOST_DIFF = 12_000;
@@ -28,23 +29,24 @@ export async function reviewAtEnd(
   { run, lease }: { run: Run; lease: Lease },
   end: RunResult,
   { inbox, delivered }: { inbox: RunInbox; delivered: readonly Delivered[] },
-  { work, clock, newId, proposals, log }: ReviewContext,
+  { runs, work, clock, newId, proposals, log }: ReviewContext,
 ): Promise<"asked" | "told" | "done"> {
   if (run.changes !== "propose" || run.parent !== undefined || proposals === undefined) return "done";
   const isOver = end.stopReason !== undefined && !isCut(end.stopReason);
   // Background agents work in the same copy: the run waits for them first, and asks once about everything.
   if (!isOver && (await work.children(lease, clock, () => newId("thr")).hasOpen())) return "done";
   const reviews = work.reviews(lease);
+  const fence = fenceOf(lease, runs);
   const answered = await reviews.answered();
   let note: string | undefined;
   if (answered !== undefined) {
-    const outcome = await carriedOut(run, answered, proposals);
+    const outcome = await carriedOut(run, answered, proposals, fence);
     const told = outcome.kind === "done" ? toldOf(outcome.record) : undefined;
     await reviews.settle(answered, outcome, { now: clock(), ...(told === undefined ? {} : { told }) });
     if (outcome.kind === "done") return told === undefined ? "done" : "told";
     note = problemOf(outcome);
   }
-  const change = await proposals.change(run).catch(async (thrown: unknown) => {
+  const change = await proposals.change(run, fence).catch(async (thrown: unknown) => {
     // The answer of the agent is not lost for it.
     if (isTransient(thrown)) throw thrown;
     log.error("proposals.not_shown", { runId: run.id, error: thrown });
@@ -64,10 +66,15 @@ export async function reviewAtEnd(
   return outcome === "waiting" ? "asked" : "told";
 }
 
-function carriedOut(run: Run, { id, question, answer, decidedBy }: OpenQuestion, proposals: Proposals) {
+function carriedOut(
+  run: Run,
+  { id, question, answer, decidedBy }: OpenQuestion,
+  proposals: Proposals,
+  fence: Fence,
+) {
   const files = question.kind === "review" ? question.files : [];
   const choice = choiceIn(answer);
-  return proposals.review(run, choice, { id, by: decidedBy ?? "", shown: shownIn(files, choice) });
+  return proposals.review(run, choice, { id, by: decidedBy ?? "", shown: shownIn(files, choice) }, fence);
 }
 
 /** The versions of files that a person saw. */

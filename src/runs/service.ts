@@ -31,7 +31,7 @@ import type {
   ScheduleRequest,
   ScheduleView,
 } from "./schedule.ts";
-import type { ProposedChange, Proposals, ReviewRecord } from "./proposals.ts";
+import type { Fence, ProposedChange, Proposals, ReviewRecord } from "./proposals.ts";
 import type { Answer, ReviewChoice } from "../tools/tool.ts";
 
 /** Result of a start: a new run, a message to the one at work, or what an earlier equal start found. */
@@ -356,8 +356,11 @@ interface RunTiming {
 export interface RunServiceOptions {
   /** Storage of runs. It still belongs to the caller: close it after the service. */
   runs: RunRepository;
-  /** The agent for a stretch of work; background tasks share one. `lender`: the models of the principal's clients. */
-  agentFor(run: Run, lender: ModelLender): Promise<Agent>;
+  /**
+   * The agent for a stretch of work; background tasks share one. `lender`: the models of the principal's clients.
+   * `fence`: for the copy of the thread, which neither background tasks nor those who only look may change.
+   */
+  agentFor(run: Run, lender: ModelLender, fence?: Fence): Promise<Agent>;
   /**
    * Gives the checkpoints of its agents, which are made durable before anything that relies on them is
    * acknowledged, and deleted with their runs: those of a principal's threads, or of all. Asked when they are

@@ -13,7 +13,7 @@ import { holderFor } from "./hold.ts";
 import { NO_OTHER_SERVERS } from "./other-servers.ts";
 import { countLeft, discardChange, deleteRun, proposedChange, reviewChange } from "./later-review.ts";
 import { ChangeFeed, SharedTails, follow, followStarts } from "./follow.ts";
-import type { RunListener } from "./ports.ts";
+import { type RunListener, fenceOf } from "./ports.ts";
 import { type Orphans, type PruneReport, type Retention, keepHouse } from "./retention.ts";
 import { MAX_NAME, noRun } from "./run.ts";
 import { type Scheduler, openScheduler } from "./scheduler.ts";
@@ -70,6 +70,7 @@ class Supervisor implements RunService {
       choices: options.choices ?? (() => ({ models: [], limits: {} })),
       preflight: (principal) => options.preflight(principal),
       agentFor: (run) => options.agentFor(run, NO_LENDER),
+      underLease: (...args) => this.#worker.underLease(...args),
     };
     this.news = runs.news;
     this.view = runViews(runs.read);
@@ -91,7 +92,9 @@ class Supervisor implements RunService {
     return new Worker({
       ...this.#context,
       agentFor: (run, worker) =>
-        options.agentFor(run, run.parent ? BACKGROUND_LENDER : lenderFor(worker, lending)),
+        run.parent
+          ? options.agentFor(run, BACKGROUND_LENDER)
+          : options.agentFor(run, lenderFor(worker, lending), fenceOf(worker.lease, this.#context.runs)),
       holderOf: (lease) => holderFor(lease, holding),
       texts: this.#texts,
       concurrentRuns: options.concurrentRuns,

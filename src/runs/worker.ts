@@ -1,4 +1,5 @@
 import { AsyncResource } from "node:async_hooks";
+import { setTimeout as delay } from "node:timers/promises";
 import { monotonicClock, isDoneWithin } from "../core/clock.ts";
 import { coalesced, ownTurn } from "../core/concurrency.ts";
 import { Parked, StorageError, isLocked } from "../core/errors.ts";
@@ -6,8 +7,9 @@ import type { Logger } from "../core/logger.ts";
 import { isGone, processMark } from "../core/process-mark.ts";
 import type { Agent } from "../agent/agent.ts";
 import type { WorkerOfRun } from "./client-model.ts";
+import type { RunContext } from "./context.ts";
 import { type Execution, type ExecutionContext, type StopReason, execute } from "./execution.ts";
-import { LeaseLostError, type RunRepository, type SeenLease } from "./ports.ts";
+import { type Lease, LeaseLostError, type RunRepository, type SeenLease, fenceOf } from "./ports.ts";
 import type { Principal, Run } from "./run.ts";
 import { NewestOf } from "../core/newest-of.ts";
 
@@ -16,7 +18,7 @@ export function warnUnlessLocked(log: Logger, event: string, facts: { error: unk
   log[isLocked(facts.error) ? "debug" : "warn"](event, facts);
 }
 
-export interface WorkerOptions extends ExecutionContext {
+export interface WorkerOptions extends Omit<ExecutionContext, "underLease"> {
   runs: RunRepository;
   environment: string;
   concurrentRuns: number;
@@ -43,6 +45,8 @@ const KNOWN_PRINCIPALS = 1000;
 const CLAIMS_PER_TURN = 4;
 /** Time that shutdown and cancel wait for work to stop, in ms. */
 const STOP_MS = 700;
+/** Time between two attempts to lease a run that has ended, in ms. */
+const AGAIN_MS = 100;
 
 /**
  * Works on the runs that wait, up to a number at once. The queue is the table of runs itself: whatever
@@ -52,6 +56,8 @@ export class Worker {
   readonly #options: WorkerOptions;
   readonly #owner: string;
   readonly #slots = new Map<string, Slot>();
+  /** Runs that have ended, on whose copies work is done here. */
+  readonly #ended = new Set<string>();
   /** Leases at the last heartbeat, and for how long this server has seen each of them as it is. */
   #watched = new Map<string, SeenLease & { forMs: number }>();
   /** When it last looked, by the monotonic clock. */
@@ -114,11 +120,11 @@ export class Worker {
   /** Renews the leases of what runs here, then looks for runs whose server is gone. */
   async heartbeat(): Promise<void> {
     const { runs, clock, leaseMs } = this.#options;
-    if (this.#slots.size > 0) {
+    if (this.#slots.size + this.#ended.size > 0) {
       const now = clock();
       const at = monotonicClock();
       const slots = [...this.#slots.values()];
-      const ids = slots.map(({ run }) => run.id);
+      const ids = [...this.#ended, ...slots.map(({ run }) => run.id)];
       await runs.renew(this.#owner, ids, now, now + leaseMs);
       for (const slot of slots) slot.renewedAt = at;
     }
@@ -127,6 +133,33 @@ export class Worker {
     await this.#stopLost();
     this.pump();
   }
+
+  /** See `RunContext`. Gives `undefined`, too, if the lease was lost because this process was paused. */
+  readonly underLease: RunContext["underLease"] = async ({ id, principal }, work, patienceMs = 0) => {
+    const { runs, clock, leaseMs, log } = this.#options;
+    const until = monotonicClock() + patienceMs;
+    let lease: Lease | undefined;
+    do {
+      await this.#revokeOrphans();
+      const now = clock();
+      lease = await runs.leaseEnded(principal, { id, owner: this.#owner, now, expires: now + leaseMs });
+      if (lease === undefined && monotonicClock() >= until) return undefined;
+      if (lease === undefined) await delay(AGAIN_MS);
+    } while (lease === undefined);
+    this.#ended.add(id);
+    try {
+      return await work(fenceOf(lease, runs));
+    } catch (thrown) {
+      if (thrown instanceof LeaseLostError) return undefined;
+      throw thrown;
+    } finally {
+      this.#ended.delete(id);
+      await runs
+        .release(lease)
+        .catch((error: unknown) => log.warn("run.release_failed", { runId: id, error }));
+      this.pump();
+    }
+  };
 
   /** Stops work whose lease was not renewed in time: another server may continue it. The run waits for storage. */
   breakOffUnrenewed(failure: unknown = new StorageError("storage_io", NO_ANSWER)): void {
@@ -244,7 +277,7 @@ export class Worker {
   #begin(execution: Execution, renewedAt: number): void {
     const slot: Slot = { ...execution, settled: Promise.resolve(), renewedAt };
     this.#slots.set(slot.run.id, slot);
-    const context = { ...this.#options, agentFor: this.#agentFor };
+    const context = { ...this.#options, agentFor: this.#agentFor, underLease: this.underLease };
     slot.settled = this.#outside(() => execute(slot, context)).then(async (inOrder) =>
       this.#end(slot, inOrder),
     );

@@ -1,6 +1,20 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  chmodSync,
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  readlinkSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -70,25 +84,132 @@ const applied = (workspace: string): number =>
   Number(!existsSync(join(workspace, "gone.txt")));
 
 const ALL = FILES.length + 2 * MOVED.length + 2;
+/** The right to the copy that this process has once it has taken it from another one. */
+const FENCE = { id: "second", check: () => Promise.resolve() };
+
+/** Starts the program of a process that applies everything, and tells what it says. */
+function start(program: string, home: string, ...args: readonly string[]) {
+  writeFileSync(join(home, "fence"), "first");
+  const child = spawn(
+    process.execPath,
+    [program, join(home, "copies"), RUN.threadId, join(home, "fence"), ...args],
+    { stdio: ["ignore", "pipe", "inherit"] },
+  );
+  let text = "";
+  child.stdout.on("data", (bytes: Buffer) => (text += bytes.toString()));
+  const ended = once(child, "close");
+  /** Waits until it has said a word, or has ended. */
+  const says = async (word: string): Promise<boolean> => {
+    while (!text.includes(word) && child.exitCode === null && child.signalCode === null)
+      await Promise.race([once(child.stdout, "data"), ended]);
+    return text.includes(word);
+  };
+  return { child, says, ended, text: () => text };
+}
 
 test("a process that is killed while it applies leaves all or nothing behind", async () => {
   const program = bundled();
   for (let attempt = 0; attempt < attempts(24).numRuns; attempt += 1) {
     const { home, workspace, proposals } = await proposed();
-    const child = spawn(process.execPath, [program, join(home, "copies"), RUN.threadId], {
-      stdio: ["ignore", "pipe", "inherit"],
-    });
-    const ended = once(child, "exit");
-    await Promise.race([once(child.stdout, "data"), ended]);
+    const { child, says, ended } = start(program, home);
+    await says("begins");
     await delay(Math.random() * 120);
     child.kill("SIGKILL");
     await ended;
-    const change = await proposals.change(RUN);
+    const change = await proposals.change(RUN, FENCE);
     const found = applied(workspace);
     expect([0, ALL]).toContain(found);
     expect(change === undefined).toBe(found === ALL);
   }
 });
+
+/** Some files of each kind of change, so that there are few steps. */
+async function fewProposed() {
+  const home = filesIn();
+  const workspace = join(home, "workspace");
+  mkdirSync(workspace);
+  for (const name of ["a.txt", "b.txt", "gone.txt", "was.txt"])
+    writeFileSync(join(workspace, name), movedText(name, "before"));
+  writeFileSync(join(workspace, "run.sh"), "true\n");
+  symlinkSync("a.txt", join(workspace, "link"));
+  const proposals = new WorkspaceProposals({ dir: join(home, "copies"), without: [], maxBytes: 1e8 });
+  await proposals.open(RUN, workspace);
+  const tree = copyOf(join(home, "copies"), RUN.threadId);
+  for (const name of ["a.txt", "b.txt"]) writeFileSync(join(tree, name), movedText(name, "after"));
+  rmSync(join(tree, "gone.txt"));
+  renameSync(join(tree, "was.txt"), join(tree, "is.txt"));
+  writeFileSync(join(tree, "new.txt"), "new\n");
+  chmodSync(join(tree, "run.sh"), 0o755);
+  rmSync(join(tree, "link"));
+  symlinkSync("b.txt", join(tree, "link"));
+  return { home, workspace, proposals };
+}
+
+/** The contents of the folder, links with their targets and programs with a mark. */
+const contents = (folder: string): Record<string, string> =>
+  Object.fromEntries(
+    readdirSync(folder).map((name) => {
+      const path = join(folder, name);
+      if (lstatSync(path).isSymbolicLink()) return [name, `-> ${readlinkSync(path)}`];
+      return [name, `${statSync(path).mode & 0o100 ? "x " : ""}${readFileSync(path, "utf8")}`];
+    }),
+  );
+
+const AFTER = {
+  "a.txt": movedText("a.txt", "after"),
+  "b.txt": movedText("b.txt", "after"),
+  "is.txt": movedText("was.txt", "before"),
+  link: "-> b.txt",
+  "new.txt": "new\n",
+  "run.sh": "x true\n",
+};
+/** What a person writes at a moment when the process is paused. */
+const EDIT = "edit of a person\n";
+
+test.each(["SIGKILL", "SIGSTOP"])(
+  "whoever follows a process that got %s before any step completes the review, and nobody loses an edit",
+  async (signal) => {
+    const program = bundled();
+    for (let step = 1; ; step += 1) {
+      const { home, workspace, proposals } = await fewProposed();
+      const before = contents(workspace);
+      const first = start(program, home, String(step), signal);
+      if (!(await first.says("stops"))) {
+        expect(first.text()).toContain("done after");
+        expect(step).toBeGreaterThan(16);
+        return;
+      }
+      if (signal === "SIGKILL") await first.ended;
+      // Whoever only looks sees the change as it was before, and changes nothing.
+      const half = contents(workspace);
+      const looked = (await proposals.change(RUN))?.files ?? [];
+      expect(looked).toHaveLength(7);
+      expect(contents(workspace)).toEqual(half);
+      // A file that is applied already is edited; what a plan wants of it is done.
+      const isApplied = half["a.txt"] === AFTER["a.txt"] && half["b.txt"] === AFTER["b.txt"];
+      if (isApplied) appendFileSync(join(workspace, "a.txt"), EDIT);
+      writeFileSync(join(home, "fence"), "second");
+      const wasPlanned = await proposals.change(RUN, FENCE).then((change) => change === undefined);
+      expect(contents(workspace)).toEqual(
+        wasPlanned ? { ...AFTER, ...(isApplied ? { "a.txt": AFTER["a.txt"] + EDIT } : {}) } : before,
+      );
+      // Now the folder belongs to the person again.
+      writeFileSync(join(workspace, "b.txt"), EDIT);
+      writeFileSync(join(workspace, "gone.txt"), EDIT);
+      const last = contents(workspace);
+      first.child.kill("SIGCONT");
+      await first.ended;
+      if (signal === "SIGSTOP") expect(first.text()).toMatch(/LeaseLostError|StorageError/);
+      expect(contents(workspace)).toEqual(last);
+      expect(readdirSync(join(home, "copies", RUN.threadId)).toSorted()).toEqual([
+        "base",
+        "manifest.json",
+        "reviews",
+        "tree",
+      ]);
+    }
+  },
+);
 
 test("a file that cannot be written takes the others back", async () => {
   const { workspace, proposals } = await proposed();

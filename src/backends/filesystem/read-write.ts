@@ -47,11 +47,22 @@ const TEMPORARY = /^\.deepagent-[0-9a-f]{24}\.tmp$/;
 export const isTemporaryName = (name: string): boolean =>
   name.startsWith(TEMPORARY_PREFIX) && TEMPORARY.test(name);
 
+const temporaryName = (mark = ""): string =>
+  `${TEMPORARY_PREFIX}${(mark + randomBytes(12).toString("hex")).slice(0, 24)}.tmp`;
+
 /** A version that changes whenever a file is replaced or written to. */
 export const statVersion = (stats: BigIntStats): string =>
   `${stats.ino.toString(36)}-${stats.mtimeNs.toString(36)}-${stats.ctimeNs.toString(36)}-${stats.size.toString(36)}`;
 
-interface NewContent {
+/** Options of a write for callers that carry out plans. */
+export interface PlannedWrite {
+  /** Twelve hexadecimal digits, with which the name of the unfinished file begins. Default: random ones. */
+  mark?: string;
+  /** Default: as the file was that is replaced, or as new files are. */
+  executable?: boolean;
+}
+
+interface NewContent extends PlannedWrite {
   bytes: Uint8Array;
   /** Default `create`: fails with `EEXIST` if the name is taken, however close the race. */
   mode?: "create" | "overwrite";
@@ -77,7 +88,7 @@ const entryKey = (directory: DirectoryHandle, name: string): string => `file ${d
  * was false. From that call to the version no other process of this user replaces the file.
  */
 async function putFile(directory: DirectoryHandle, name: string, content: NewContent) {
-  const temporary = `${TEMPORARY_PREFIX}${randomBytes(12).toString("hex")}.tmp`;
+  const temporary = temporaryName(content.mark);
   await writeTemporary(directory, temporary, content);
   try {
     const stats = await inProcessLock(entryKey(directory, name), () => {
@@ -126,12 +137,14 @@ async function removeLeftovers(directory: DirectoryHandle, now: bigint): Promise
   }
 }
 
-async function writeTemporary(directory: DirectoryHandle, name: string, { bytes, replaces }: NewContent) {
+async function writeTemporary(directory: DirectoryHandle, name: string, content: NewContent) {
+  const { bytes, replaces, executable } = content;
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
   const descriptor = directory.openFile(name, flags, 0o666);
   try {
     await writeAll(descriptor, bytes);
     if (replaces !== undefined) keepAttributes(descriptor, replaces);
+    if (executable !== undefined) setExecutable(descriptor, executable);
     await flushed(descriptor);
   } catch (thrown) {
     removeIfThere(directory, name);
@@ -154,13 +167,15 @@ function replaceEntry(directory: DirectoryHandle, temporary: string, name: strin
   }
 }
 
-function writeInPlace(directory: DirectoryHandle, name: string, { bytes, replaces }: NewContent): void {
+function writeInPlace(directory: DirectoryHandle, name: string, content: NewContent): void {
+  const { bytes, replaces, executable } = content;
   const descriptor = directory.openFile(name, constants.O_WRONLY);
   try {
     const stats = fstatSync(descriptor, { bigint: true });
     if (replaces === undefined || identityOf(stats) !== identityOf(replaces)) throw new AccessError("EBUSY");
     writeFileSync(descriptor, bytes);
     ftruncateSync(descriptor, bytes.byteLength);
+    if (executable !== undefined) setExecutable(descriptor, executable);
     fsyncSync(descriptor);
   } finally {
     closeSync(descriptor);
@@ -176,6 +191,12 @@ function keepAttributes(descriptor: number, { uid, gid, mode }: BigIntStats): vo
   }
   // Drops the set-user-ID and set-group-ID bits, because the content is new.
   fchmodSync(descriptor, Number(mode) & 0o777);
+}
+
+/** Lets whoever may read a file run it, as Git does, or nobody. */
+function setExecutable(descriptor: number, executable: boolean): void {
+  const { mode } = fstatSync(descriptor);
+  fchmodSync(descriptor, executable ? mode | ((mode & 0o444) >> 2) : mode & ~0o111);
 }
 
 function linkExclusively(directory: DirectoryHandle, temporary: string, name: string): void {
@@ -269,7 +290,11 @@ function openPath<Result>(
 }
 
 /** Creates a file and missing parent directories, or with mode `overwrite` replaces one. */
-export function putPath(at: FilesystemPath, bytes: Uint8Array, options: WriteOptions): Promise<WriteResult> {
+export function putPath(
+  at: FilesystemPath,
+  bytes: Uint8Array,
+  options: WriteOptions & PlannedWrite,
+): Promise<WriteResult> {
   const { path } = at;
   return exclusively(at, { create: true, lastLink: "itself" }, async ({ directory, name }) => {
     const old = statEntry(directory, name);
@@ -279,8 +304,8 @@ export function putPath(at: FilesystemPath, bytes: Uint8Array, options: WriteOpt
     options.signal?.throwIfAborted();
     try {
       const version = await putFile(directory, name, {
+        ...options,
         bytes,
-        mode: options.mode ?? "create",
         replaces: old,
         mayProceed: () => options.expectedVersion === undefined || isSame(statEntry(directory, name), old),
       });
@@ -373,6 +398,34 @@ function whyNotWritable(
 
 const isSame = (now: BigIntStats | undefined, then: BigIntStats | undefined): boolean =>
   (now && statVersion(now)) === (then && statVersion(then));
+
+/** Removes a file or a link of a version. Another one that took its place in the meantime is left there, or put back. */
+export function deleteVersion(
+  { jail, segments, path, links }: FilesystemPath,
+  version: string,
+  mark: string,
+): Promise<DeleteResult> {
+  return jail.atEntry(segments, { lastLink: "itself", links }, async ({ directory, name }) => {
+    const stats = statEntry(directory, name);
+    if (stats === undefined || statVersion(stats) !== version) return errors.changedSinceRead(path);
+    const aside = temporaryName(mark);
+    renameSync(directory.at(name), directory.at(aside));
+    const moved = statEntry(directory, aside);
+    const isSame = moved?.ino === stats.ino && moved.mtimeNs === stats.mtimeNs && moved.size === stats.size;
+    if (!isSame) linkExclusively(directory, aside, name);
+    removeIfThere(directory, aside);
+    await directory.flush();
+    return isSame ? { path, filesUpdate: null } : errors.changedSinceRead(path);
+  });
+}
+
+/** Removes what processes were about to put into the place of an entry under a mark, so that they cannot any more. */
+export function removeUnfinished({ jail, segments, links }: FilesystemPath, mark: string): Promise<void> {
+  return jail.atEntry(segments, { lastLink: "itself", links }, async ({ directory }) => {
+    for (const { name } of await directory.entries())
+      if (isTemporaryName(name) && name.startsWith(TEMPORARY_PREFIX + mark)) removeIfThere(directory, name);
+  });
+}
 
 /** Removes a file, a link (not its target), or a directory with its contents. Refuses a directory with hidden entries. */
 export function deleteEntry(at: FilesystemPath, { signal }: CallOptions): Promise<DeleteResult> {

@@ -7,9 +7,9 @@ import {
   type SeenLease,
 } from "../../runs/ports.ts";
 import { type Place, type Waiting, fairest, turnsOf } from "../../runs/queue.ts";
-import type { FailureDetails, OpenStatus } from "../../runs/run.ts";
+import type { FailureDetails, OpenStatus, Principal } from "../../runs/run.ts";
 import { type RunRow, rootOf } from "./rows.ts";
-import { type Steps, all, change, count, exists, first } from "./steps.ts";
+import { type Steps, all, change, count, exists, first, lockPrincipal } from "./steps.ts";
 
 /** A run that is not over. */
 export type OpenRunRow = RunRow & { status: OpenStatus };
@@ -77,6 +77,24 @@ export function* claimNext(request: ClaimRequest): Steps<ClaimedRow | undefined>
   const { id: runId, principal, number: run } = before;
   const lease = { runId, rootId: rootOf(before), principal, run, owner, epoch: before.lease_epoch + 1 };
   return { lease, before, crashes };
+}
+
+/** Leases a run that has ended, to work on the copy of its thread; `undefined` while another run may do that. */
+export function* leaseEnded(
+  principal: Principal,
+  { id, owner, now, expires }: { id: string; owner: string; now: number; expires: number },
+): Steps<Lease | undefined> {
+  // Nobody starts a run of the thread in between.
+  yield* lockPrincipal(principal);
+  const row = yield* first<RunRow>(
+    `UPDATE runs SET lease_owner = @owner, lease_epoch = lease_epoch + 1, lease_expires_at = @expires,
+       heartbeat_at = @now
+     WHERE id = @id AND principal = @principal AND NOT EXISTS (SELECT 1 FROM runs other
+       WHERE other.thread_id = runs.thread_id AND (other.lease_owner IS NOT NULL OR other.ended_at IS NULL))
+     RETURNING *`,
+    { id, principal, owner, now, expires },
+  );
+  return row && { runId: id, rootId: rootOf(row), principal, run: row.number, owner, epoch: row.lease_epoch };
 }
 
 /** Place of a run in line; `undefined` if it does not wait for its turn. */

@@ -168,6 +168,8 @@ function leasesOf(engine: Engine, news: StoredNews, notify: Notify) {
       // Looked at first: most leases were given back by what ended the work.
       if (await own.read(() => leases.isHeld(lease))) await own.note(() => leases.release(lease));
     },
+    isHeld: (lease) => engine.of(lease.principal).read(() => leases.isHeld(lease)),
+    ...ofPrincipal(engine, "note", { leaseEnded: leases.leaseEnded }),
     ...ofServer(engine, "note", { renew: leases.renew }),
     ...ofServer(engine, "write", { revoke: leases.revoke }),
     ...ofServer(engine, "read", {
