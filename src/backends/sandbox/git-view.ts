@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { basename, dirname, join, relative, resolve } from "node:path";
-import { runGit } from "../../core/git.ts";
+import { askGit } from "../../core/git.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
 import { linkStatsAt } from "../../core/stats.ts";
 import type { SandboxMount } from "./environment.ts";
@@ -77,7 +77,7 @@ function commonFolder(worktree: string, at: string): SandboxMount | undefined {
 export async function gitIdentity(folder: string): Promise<Record<string, string>> {
   const env: Record<string, string> = {};
   for (const name of ["name", "email"]) {
-    const asked = runGit(folder, ["config", "--get", `user.${name}`], { timeout: 5000 });
+    const asked = askGit(folder, ["config", "--get", `user.${name}`], { timeout: 5000 });
     const value = (await asked.catch(() => "")).trim();
     if (value === "") continue;
     for (const role of ["AUTHOR", "COMMITTER"]) env[`GIT_${role}_${name.toUpperCase()}`] = value;
