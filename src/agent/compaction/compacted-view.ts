@@ -297,10 +297,9 @@ export async function moveTexts(
   const shown = (compaction: Compaction) =>
     options.counter.ofAll(compactedView(request.messages, compaction));
   const left = excess - (shown(known) - shown(short));
-  const isMoved = (message: BaseMessage) => Object.hasOwn(known.moved ?? {}, keyOf(message) ?? "");
   // The preview names the file; any path is as good for measuring it.
   const leaves = (message: BaseMessage) =>
-    keyOf(message) === undefined || isMoved(message)
+    keyOf(message) === undefined || Object.hasOwn(known.moved ?? {}, keyOf(message) ?? "")
       ? 0
       : (textOf(message).length - movedText(message, RESULTS_FOLDER).length) / 4;
   const place = await placeOf(request, options);

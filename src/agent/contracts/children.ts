@@ -3,7 +3,6 @@ import type { BackgroundTask } from "../../tools/tool.ts";
 import type { Spent } from "./limits.ts";
 import type { AgentState, InboxMessage, ReportingChild } from "./state.ts";
 
-/** One background subagent. */
 export interface ChildRun extends BackgroundTask {
   readonly threadId: string;
 }

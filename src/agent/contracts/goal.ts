@@ -34,9 +34,7 @@ export interface GoalState {
   reason?: string;
 }
 
-/** Bounds of a goal. */
 export interface GoalRules {
   criteria: readonly string[];
-  /** Rounds of one run. */
   rounds: number;
 }

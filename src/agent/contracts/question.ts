@@ -39,7 +39,6 @@ export interface HitlRequest {
   question?: number;
   /** Digest of the call as each question about it showed it, this one last. */
   shown?: string[];
-  /** The calls are those of a program. */
   program?: AskedByProgram;
 }
 
@@ -74,13 +73,10 @@ export interface PendingInterrupt {
 /** A question as an interrupt carries it. */
 export interface AskedQuestion {
   question: Question;
-  /** The agent that asks. */
   agent: AgentPath;
-  /** The call that asks. */
   toolCallId: string;
   /** The number of the question of this task, from the second one on. */
   number?: number;
-  /** The call is one of a program. */
   program?: AskedByProgram;
 }
 

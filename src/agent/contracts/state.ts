@@ -12,7 +12,6 @@ export type FilesState = Readonly<Record<string, FileData | null>>;
 /** The place to which a hook may send the agent instead of the usual next step. */
 export type JumpTarget = "model" | "tools" | "end";
 
-/** Texts by name. */
 export type TextsByName = Readonly<Record<string, string>>;
 
 /** The state of an agent thread; middleware adds channels of its own. */
@@ -28,7 +27,6 @@ export type StateUpdate = Partial<AgentState> & { jumpTo?: JumpTarget };
 
 /** One subagent on the way from the main agent: the `task` call that started it, and its type. */
 export interface AgentPathSegment {
-  /** Tool call id of the `task` call. */
   callId: string;
   /** Subagent type, such as `general-purpose`. */
   name: string;
@@ -86,7 +84,6 @@ export const STOP_REASONS = [
   "goal_not_met",
 ] as const;
 
-/** Limits of a run. */
 export type LimitReason = Exclude<StopReason, "max_output_tokens" | "goal_not_met">;
 
 /** A stable reason of a failed run, as far as models cause it. */

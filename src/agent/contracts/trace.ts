@@ -5,7 +5,6 @@ import type { MaybePromise } from "../../backends/backend.ts";
 import type { AgentEvent } from "./events.ts";
 import type { AgentPath } from "./state.ts";
 
-/** The tracer of one model call. */
 export interface ModelTrace {
   answered(reply: AIMessage): void;
   failed(error: unknown): void;

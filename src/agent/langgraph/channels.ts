@@ -278,7 +278,13 @@ class LastWritten extends BaseChannel {
 
 function definedChannels(schema: unknown, owner: string): Record<string, BaseChannel> {
   if (StateSchema.isInstance(schema)) return schema.getChannels();
-  if (schema instanceof z.ZodObject) return fromZod(schema);
+  if (schema instanceof z.ZodObject) {
+    // Fields with a registered reducer get their channel from it, the others one that starts with its
+    // default.
+    const registered: Record<string, BaseChannel> = schemaMetaRegistry.getChannelsForSchema(schema);
+    const reduced = Object.entries(registered).filter(([, channel]) => channel.lc_graph_name !== "LastValue");
+    return { ...new StateSchema(schema.shape).getChannels(), ...Object.fromEntries(reduced) };
+  }
   // Middleware of LangChain still states some schemas with zod 3, whose fields StateSchema reads like those of zod 4.
   if (isZodSchemaV3(schema) && "shape" in schema)
     return new StateSchema(schema.shape as ConstructorParameters<typeof StateSchema>[0]).getChannels();
@@ -292,13 +298,6 @@ function definedChannels(schema: unknown, owner: string): Record<string, BaseCha
     "INVALID_STATE_SCHEMA",
     `The state schema of ${owner} must be a StateSchema, a zod object or an Annotation.Root.`,
   );
-}
-
-/** Fields with a registered reducer get their channel from it, the others one that starts with its default. */
-function fromZod(schema: z.ZodObject): Record<string, BaseChannel> {
-  const registered: Record<string, BaseChannel> = schemaMetaRegistry.getChannelsForSchema(schema);
-  const reduced = Object.entries(registered).filter(([, channel]) => channel.lc_graph_name !== "LastValue");
-  return { ...new StateSchema(schema.shape).getChannels(), ...Object.fromEntries(reduced) };
 }
 
 /** True if it is an `Annotation.Root(…)`, whose class LangGraph does not export. */

@@ -86,7 +86,6 @@ type GraphBuilder = Omit<StateGraph<AgentState>, "addNode" | "addEdge" | "compil
   compile: StateGraph<AgentState>["compile"];
 };
 
-/** The node for all hooks of one kind. */
 export function hookNode(
   definition: AgentDefinition,
   hook: HookName,

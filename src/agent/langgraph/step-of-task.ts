@@ -26,7 +26,6 @@ export interface TaskContext extends Pick<
   Partial<WorkOptions>,
   "startNote" | "effects" | "inbox" | "children" | "spentElsewhere" | "hold" | "say" | "hasAnswers"
 > {
-  /** The id of the run. */
   run?: string | undefined;
   /** Length of the path of the agent that the run works with. Default 0. */
   top?: number;

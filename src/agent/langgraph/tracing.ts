@@ -117,12 +117,13 @@ class RunSpans implements RunTrace {
   modelCall(agent: AgentPath, model: BaseChatModel): ModelTrace {
     if (!this.#agents.has(keyOf([]))) return { answered: () => undefined, failed: () => undefined };
     const name = modelName(model);
+    const { ls_provider: named = model._llmType() } = model.getLsParams({});
     const span = this.#child(this.#agent(agent).context, `chat ${name}`, {
       kind: this.#api.SpanKind.CLIENT,
       attributes: {
         ...operation("chat"),
         ...this.#conversation,
-        "gen_ai.provider.name": providerOf(model),
+        "gen_ai.provider.name": PROVIDERS[named] ?? named,
         "gen_ai.request.model": name,
       },
     });
@@ -244,11 +245,6 @@ const PROVIDERS: Readonly<Record<string, string>> = {
   mistral: "mistral_ai",
   xai: "x_ai",
 };
-
-function providerOf(model: BaseChatModel): string {
-  const { ls_provider: named = model._llmType() } = model.getLsParams({});
-  return PROVIDERS[named] ?? named;
-}
 
 const operation = (name: string): Attributes => ({ "gen_ai.operation.name": name });
 const keyOf = (path: AgentPath): string => JSON.stringify(path.map(({ callId }) => callId));

@@ -40,19 +40,15 @@ export async function runHooks(
   let current = state;
   for (const layer of hook.startsWith("after") ? stack.toReversed() : stack) {
     const { jumpTo, ...changes } = (await layer[hook]?.(current, runtime)) ?? {};
-    const update = withoutEchoes(changes, current);
+    // Leaves out values that a hook returned unchanged with the whole state; they would be added twice.
+    const isEcho = ([channel, value]: [string, unknown]): boolean =>
+      typeof value === "object" && value !== null && value === current[channel];
+    const update = Object.fromEntries(Object.entries(changes).filter((entry) => !isEcho(entry)));
     updates.push(update);
     current = applyLocally(current, update);
     if (jumpTo) return { update: mergeUpdates(updates), state: current, jumpTo };
   }
   return { update: mergeUpdates(updates), state: current };
-}
-
-/** Leaves out values that a hook returned unchanged with the whole state; they would be added twice. */
-function withoutEchoes(update: StateUpdate, state: AgentState): StateUpdate {
-  const isEcho = ([channel, value]: [string, unknown]): boolean =>
-    typeof value === "object" && value !== null && value === state[channel];
-  return Object.fromEntries(Object.entries(update).filter((entry) => !isEcho(entry)));
 }
 
 /** The state for later hooks of the same round; the channels' reducers get the merged update once. */

@@ -19,7 +19,6 @@ import {
 import { commandsPrompt, filesPrompt } from "../messages/prompts.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
 
-/** Options of the file tools and of their results. */
 export interface FilesystemOptions extends FileToolOptions {
   /** Results above this many tokens go into a file; `null`: never. Default 20,000. */
   evictTokens?: number | null;

@@ -24,7 +24,6 @@ const GATE_OPTIONS: OptionTable<InterruptOnConfig & InterruptOnAlias> = {
   requires_approval: "a function",
 };
 
-/** A tool call as descriptions see it. */
 export interface ToolCallView {
   type: "tool_call";
   id: string;

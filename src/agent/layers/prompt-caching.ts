@@ -18,14 +18,12 @@ export function promptCachingMiddleware(): Middleware {
     name: "PromptCachingMiddleware",
     finishRequest: (request) => {
       // Bedrock's package places the marks itself, and takes one as the sign to do so.
-      if (isBedrockClaude(request)) return withTurnMark(request);
+      if (/bedrock/i.test(request.model._llmType()) && /claude/i.test(modelName(request.model)))
+        return withTurnMark(request);
       return request.model._llmType() === "anthropic" ? marked(acceptable(request)) : request;
     },
   };
 }
-
-const isBedrockClaude = ({ model }: ModelRequest): boolean =>
-  /bedrock/i.test(model._llmType()) && /claude/i.test(modelName(model));
 
 const withTurnMark = (request: ModelRequest): ModelRequest => ({
   ...request,

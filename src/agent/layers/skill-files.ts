@@ -91,7 +91,11 @@ async function skillFiles(backend: Backend, source: string, log: Logger): Promis
   }
   const own = files.find(({ path, is_dir }) => !is_dir && path.endsWith(`/${FILE}`));
   if (own) return [own.path];
-  await reportLinks(backend, files, log);
+  // Warns of links that lead out of a backend; its list shows them with their names alone.
+  for (const { path } of files.filter((file) => !file.is_dir && file.size === undefined)) {
+    const { code } = await backend.ls(path);
+    if (code === "outside_root") log.warn("skill_skipped", { path, problem: LEADS_OUT });
+  }
   return foldersIn(files).map((folder) => joinPath(folder, FILE));
 }
 
@@ -110,14 +114,6 @@ async function groupedFiles(backend: Backend, source: string, path: string): Pro
   const levels = relativeTo(withoutSlash(source), group).split("/").length;
   const { files = [] } = levels < MOST_LEVELS ? await backend.ls(group) : {};
   return foldersIn(files).map((folder) => joinPath(folder, FILE));
-}
-
-/** Warns of links that lead out of a backend; its list shows them with their names alone. */
-async function reportLinks(backend: Backend, files: readonly FileInfo[], log: Logger): Promise<void> {
-  for (const { path } of files.filter((file) => !file.is_dir && file.size === undefined)) {
-    const { code } = await backend.ls(path);
-    if (code === "outside_root") log.warn("skill_skipped", { path, problem: LEADS_OUT });
-  }
 }
 
 const LEADS_OUT =

@@ -82,7 +82,6 @@ const NEAR = 0.8;
 
 async function firstAnswer(request: ModelRequest, next: ModelHandler, isNear: boolean): Promise<Answer> {
   let last: unknown;
-  const attempted = (failure: unknown): void => void (last = failure);
   const overflowIn = (failure: unknown) => {
     if (failure === undefined) return {};
     const { reason, status } = failureFacts(failure);
@@ -90,7 +89,7 @@ async function firstAnswer(request: ModelRequest, next: ModelHandler, isNear: bo
     return isUnknown || modelFailure(failure).code === "context_overflow" ? { overflow: failure } : {};
   };
   try {
-    const reply = await next({ ...request, attempted });
+    const reply = await next({ ...request, attempted: (failure) => void (last = failure) });
     return { ...overflowIn(last), give: () => reply };
   } catch (error) {
     const give = (): never => {

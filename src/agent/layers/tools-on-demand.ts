@@ -26,7 +26,10 @@ export function toolsOnDemandMiddleware(
   const chosen = new Set(names);
   const hidden = tools.filter(({ name }) => chosen.has(name));
   if (hidden.length === 0 || ESTIMATE.ofTools(hidden.map(({ offered }) => offered)) <= tokens) return [];
-  const described = hidden.map(describe);
+  const described = hidden.map(({ name, offered }) => {
+    const { properties, shape } = recordOf(offered.schema);
+    return { name, description: offered.description, parameters: Object.keys(recordOf(properties ?? shape)) };
+  });
   const isHidden = new Set(described.map(({ name }) => name));
   const finder = specTool(findToolsTool(described));
   const prompt = promptOn(described);
@@ -62,11 +65,6 @@ function shownTools({ tools, state }: ModelRequest, isHidden: ReadonlySet<string
     ...tools.filter(({ name }) => !isHidden.has(name)),
     ...loaded.flatMap((name) => (isHidden.has(name) ? (byName.get(name) ?? []) : [])),
   ];
-}
-
-function describe({ name, offered }: AgentTool): HiddenTool {
-  const { properties, shape } = recordOf(offered.schema);
-  return { name, description: offered.description, parameters: Object.keys(recordOf(properties ?? shape)) };
 }
 
 function promptOn(tools: readonly HiddenTool[]): string {

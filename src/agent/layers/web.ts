@@ -30,7 +30,6 @@ export interface WebOptions {
   userAgent?: string;
 }
 
-/** True if a person is asked about pages. */
 export const asksForPages = ({ mode = "ask" }: WebOptions): boolean => mode === "ask";
 
 /** Agent and subagents share one reader, and what it knows of robots.txt. */

@@ -44,17 +44,14 @@ async function lookAt(backend: Backend, path: string): Promise<WorkspaceFacts | 
   );
   return {
     path,
-    names: shown.sort(foldersFirst).map(({ name, isFolder }) => (isFolder ? `${name}/` : name)),
+    names: shown
+      .sort((one, other) => Number(other.isFolder) - Number(one.isFolder) || (one.name < other.name ? -1 : 1))
+      .map(({ name, isFolder }) => (isFolder ? `${name}/` : name)),
     languages: languagesOf([...all]),
     commands: await commandsOf(all, textAt),
     git: all.has(".git") ? await gitOf(backend, joinPath(path, ".git")) : undefined,
   };
 }
-
-type Entry = { name: string; isFolder: boolean };
-
-const foldersFirst = (one: Entry, other: Entry): number =>
-  Number(other.isFolder) - Number(one.isFolder) || (one.name < other.name ? -1 : 1);
 
 /** Names of files at the top of a project, and its language. */
 const MANIFESTS: ReadonlyArray<readonly [name: RegExp, language: string]> = [

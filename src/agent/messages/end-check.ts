@@ -23,7 +23,13 @@ export function endCheck(
 ): HumanMessage | undefined {
   const run = messages.slice(messages.findLastIndex(isTask) + 1);
   if (run.some(isEndCheck)) return undefined;
-  const problems = [...openTodos(todos), ...uncheckedFiles(run, checked)];
+  const changed = [...changedUnchecked(run, checked)].map((path) => displayName(path));
+  const problems = [
+    ...openTodos(todos),
+    ...(changed.length === 0
+      ? []
+      : [`nothing has checked these files since you changed them: ${listed(changed)}.`]),
+  ];
   if (problems.length === 0) return undefined;
   const content = `[Before you finish: ${problems.join(" ")} Do that now, or say in your answer why not. Then give your whole answer again: only the last one is passed on.]`;
   return endCheckMessage(id, content);
@@ -34,13 +40,6 @@ function openTodos(todos: AgentState["todos"]): string[] {
   if (open.length === 0) return [];
   const names = open.map(({ content }) => `"${oneLine(content, 60)}"`);
   return [`these todos are open: ${listed(names)}.`];
-}
-
-function uncheckedFiles(run: readonly BaseMessage[], checked: EndChecked): string[] {
-  const changed = [...changedUnchecked(run, checked)].map((path) => displayName(path));
-  return changed.length === 0
-    ? []
-    : [`nothing has checked these files since you changed them: ${listed(changed)}.`];
 }
 
 /** Paths that were changed, and neither read nor followed by a command or a subagent. */

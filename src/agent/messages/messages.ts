@@ -165,7 +165,6 @@ export const inboxMessage = ({ id, text, from }: InboxMessage): HumanMessage =>
 /** A message about the goal of a run, from its judge or from a person who decided about it. */
 export const goalMessage = (id: string, content: string): HumanMessage => messageFrom("goal", id, content);
 
-/** The message that an agent gets before it ends. */
 export const endCheckMessage = (id: string, content: string): HumanMessage =>
   messageFrom("end_check", id, content);
 

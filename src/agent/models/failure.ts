@@ -122,7 +122,10 @@ export interface FailureFacts {
 
 export function failureFacts(error: unknown): FailureFacts {
   const chain = causesOf(error);
-  const outlines = chain.map(outlineOf);
+  // The name, the class and the message of an error. The SDKs' errors are all named `Error`.
+  const outlines = chain.map(
+    (link) => `${textIn(link, "name") ?? ""} ${classOf(link)}: ${textIn(link, "message") ?? ""}`,
+  );
   const says = (words: RegExp): boolean => outlines.some((outline) => words.test(outline));
   const text = providerText(error, chain);
   const kind = errorKind(chain);
@@ -226,10 +229,6 @@ const numberIn = (value: unknown, field: string): number | undefined => {
   const number = memberOf(value, field);
   return typeof number === "number" ? number : undefined;
 };
-
-/** The name, the class and the message of an error. The SDKs' errors are all named `Error`. */
-const outlineOf = (link: object): string =>
-  `${textIn(link, "name") ?? ""} ${classOf(link)}: ${textIn(link, "message") ?? ""}`;
 
 function classOf(link: object): string {
   const made = memberOf(link, "constructor");

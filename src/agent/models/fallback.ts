@@ -56,21 +56,20 @@ export function modelFallbackMiddleware({
     return model && (resting.get(model) ?? 0) <= clock() ? model : undefined;
   };
 
-  const tell = ({ runtime }: ModelRequest, { of, facts, reason }: Failure, next: BaseChatModel): void => {
-    const [from, to] = [modelName(of), modelName(next)];
-    const http = facts.status === undefined ? "" : `, HTTP ${facts.status}`;
-    log.warn("model_fallback", { from, to, reason });
-    const message = `The model ${from} could not answer (${reason}${http}). The agent continues with ${to}.`;
-    runtime.step.tell({ kind: "warning", message });
-  };
-
   const wrapModelCall = async (request: ModelRequest, next: ModelHandler): Promise<AIMessage> => {
     const failures: Failure[] = [];
     for (const lazy of [new LazyModel(request.model), ...spares]) {
       const model = await usable(lazy);
       if (model === undefined || failures.some(({ of }) => of === model)) continue;
       const last = failures.at(-1);
-      if (last) tell(request, last, model);
+      if (last) {
+        const { of, facts, reason } = last;
+        const [from, to] = [modelName(of), modelName(model)];
+        const http = facts.status === undefined ? "" : `, HTTP ${facts.status}`;
+        log.warn("model_fallback", { from, to, reason });
+        const message = `The model ${from} could not answer (${reason}${http}). The agent continues with ${to}.`;
+        request.runtime.step.tell({ kind: "warning", message });
+      }
       try {
         return await next({ ...request, model, hasSpare: true });
       } catch (error) {

@@ -13,7 +13,6 @@ interface Provider extends Omit<MediaLimits, "accepts"> {
   named: RegExp;
   /** The types it takes; a star stands for all of a kind. */
   types: string;
-  /** Images of one request. */
   images?: number;
   /** Side of an image in a request with more than `above` of them. */
   crowd?: { above: number; side: number };

@@ -154,7 +154,7 @@ export function messagesFor(model: BaseChatModel, messages: BaseMessage[]): Base
     mediaIn(shown)
       .reverse()
       .slice(0, images)
-      .filter((block) => (size += sizeOf(block)) <= request),
+      .filter((block) => (size += carriedBy(block)?.data.length ?? 0) <= request),
   );
   const why = "left out, because the conversation has more media than the model accepts";
   return shown.map((message) =>
@@ -163,8 +163,6 @@ export function messagesFor(model: BaseChatModel, messages: BaseMessage[]): Base
     ),
   );
 }
-
-const sizeOf = (block: Block): number => carriedBy(block)?.data.length ?? 0;
 
 /** Messages whose media a provider refused, by `keyOf` the message, with its words. */
 export type RefusedMedia = Readonly<Record<string, string>>;

@@ -364,7 +364,6 @@ function messageOf(
   });
 }
 
-/** The reply with other calls. */
 export const withCalls = (reply: AIMessage, calls: ToolCall[]): AIMessage =>
   messageOf(reply, calls, true, reply.name);
 

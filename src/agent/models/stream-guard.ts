@@ -19,7 +19,6 @@ export class ModelStreamBrokenError extends Error {
   override readonly name: string = "ModelStreamBrokenError";
 }
 
-/** A streamed answer fell silent. */
 class ModelSilentError extends ModelStreamBrokenError {
   readonly silentMs: number;
 
@@ -72,14 +71,12 @@ export function guardedFetch(idleMs: number, fetch: Fetch = globalThis.fetch): F
     if (type?.startsWith("text/event-stream"))
       return new Response(guardedBody(body, idleMs), { status, statusText, headers });
     if (type === undefined || !asksForStream(init)) return response;
-    const answer = isJson(type) ? asStream(await textOf(body, LONGEST_EVENT)) : undefined;
+    const answer = /\bjson\b/.test(type) ? asStream(await textOf(body, LONGEST_EVENT)) : undefined;
     if (answer) return answer;
     await body.cancel().catch(() => undefined);
     throw new NoModelAnswerError(`an answer of type ${type} instead of a stream of events`);
   };
 }
-
-const isJson = (type: string): boolean => /\bjson\b/.test(type);
 
 /** An answer that was not streamed: a whole message of chat completions, or a refusal under a status of success. */
 function asStream(text: string): Response | undefined {

@@ -11,7 +11,6 @@ import { oneLine } from "../../core/text.ts";
 import { isObject, isRecord, memberOf, parsedJson } from "../../core/unknown.ts";
 import { currentRun } from "../budget/limits.ts";
 
-/** A JSON schema of an object. */
 export type JsonSchemaFormat = { type: "object"; properties?: Record<string, unknown> } & Record<
   string,
   unknown
@@ -103,7 +102,10 @@ export function bindingOf(
 } {
   if (strategy.kind === "tool") {
     const tools = [...strategy.tools.values()].map(({ tool }) => tool);
-    return isThinking(model) ? { tools, notice: callFor(strategy) } : { tools, toolChoice: "any" };
+    // Anthropic's models cannot be made to call a tool while they think.
+    return ["enabled", "adaptive"].includes(String(memberOf(memberOf(model, "thinking"), "type")))
+      ? { tools, notice: callFor(strategy) }
+      : { tools, toolChoice: "any" };
   }
   const { schema, strict } = strategy.strategy;
   const name = typeof schema["title"] === "string" ? schema["title"] : DEFAULT_NAME;
@@ -117,10 +119,6 @@ export function bindingOf(
     },
   };
 }
-
-/** Anthropic's models cannot be made to call a tool while they think. */
-const isThinking = (model: BaseChatModel): boolean =>
-  ["enabled", "adaptive"].includes(String(memberOf(memberOf(model, "thinking"), "type")));
 
 /**
  * Names of the tools that the answer may be given by; none where the provider is to ask for it itself.

@@ -1,7 +1,7 @@
 /** The rule-based model that needs no key. */
 import { createHash } from "node:crypto";
 import type { BindToolsInput } from "@langchain/core/language_models/chat_models";
-import { AIMessage, type BaseMessage, HumanMessage, type UsageMetadata } from "@langchain/core/messages";
+import { AIMessage, type BaseMessage, HumanMessage } from "@langchain/core/messages";
 import type { ChatResult } from "@langchain/core/outputs";
 import { z } from "zod";
 import { OwnModel } from "../own-model.ts";
@@ -34,24 +34,22 @@ export function offlineReply(messages: readonly BaseMessage[], tools: readonly B
   const coordinates = COORDINATOR_TOOLS.every((name) => offered.has(name));
   const work = coordinates ? nextCoordinatorStep : nextExamineStep;
   const { text, calls } = judgeStep(tools) ?? work(currentTurn(messages), offered);
-  const ids = callIds(messages);
-  return new AIMessage({
-    content: text,
-    tool_calls: calls.map(({ name, args }, index) => ({ type: "tool_call", id: ids(index), name, args })),
-    usage_metadata: estimatedUsage(messages, text, calls),
-    response_metadata: { model_name: "offline" },
-  });
-}
-
-/**
- * Ids that depend on the place in the conversation alone. The opening message is part of them, so that
- * subagents that work at the same time do not use the same ones.
- */
-function callIds(messages: readonly BaseMessage[]): (index: number) => string {
+  // Ids that depend on the place in the conversation alone. The opening message is part of them, so
+  // that subagents that work at the same time do not use the same ones.
   const opening = messages.find((message) => HumanMessage.isInstance(message))?.text ?? "";
   const conversation = createHash("sha256").update(opening).digest("hex").slice(0, 8);
   const reply = messages.filter((message) => AIMessage.isInstance(message)).length;
-  return (index) => `offline_${conversation}_${reply}_${index}`;
+  const ids = (index: number) => `offline_${conversation}_${reply}_${index}`;
+
+  const input = messages.reduce((sum, message) => sum + message.text.length, 0);
+  const output = text.length + (calls.length === 0 ? 0 : JSON.stringify(calls).length);
+  const tokens = { input_tokens: Math.ceil(input / 4), output_tokens: Math.ceil(output / 4) };
+  return new AIMessage({
+    content: text,
+    tool_calls: calls.map(({ name, args }, index) => ({ type: "tool_call", id: ids(index), name, args })),
+    usage_metadata: { ...tokens, total_tokens: tokens.input_tokens + tokens.output_tokens },
+    response_metadata: { model_name: "offline" },
+  });
 }
 
 const TEXTS = z.object({ name: z.string().catch(""), description: z.string().catch("") });
@@ -59,13 +57,6 @@ const TEXTS = z.object({ name: z.string().catch(""), description: z.string().cat
 function nameAndDescription(tool: BindToolsInput): [name: string, description: string] {
   const { name, description } = TEXTS.parse("function" in tool ? tool.function : tool);
   return [name, description];
-}
-
-function estimatedUsage(messages: readonly BaseMessage[], text: string, calls: Step["calls"]): UsageMetadata {
-  const input = messages.reduce((sum, message) => sum + message.text.length, 0);
-  const output = text.length + (calls.length === 0 ? 0 : JSON.stringify(calls).length);
-  const tokens = { input_tokens: Math.ceil(input / 4), output_tokens: Math.ceil(output / 4) };
-  return { ...tokens, total_tokens: tokens.input_tokens + tokens.output_tokens };
 }
 
 const Judging = z.object({
