@@ -14,7 +14,6 @@ export interface BackendFailure {
   readonly cause?: unknown;
 }
 
-/** Makes the failure for a path. */
 export type FailureAt = (path: string) => BackendFailure;
 
 const failure = (code: BackendErrorCode, error: string): BackendFailure => ({ code, error });
@@ -210,7 +209,6 @@ export const operationError = (code: BackendErrorCode | undefined): FileOperatio
 export const uploadRefused = (reason: FileOperationError = "permission_denied") =>
   failure(reason === "file_not_found" ? "not_found" : reason, reason);
 
-/** Codes for the texts of other backends. */
 const SPOKEN_CODES: readonly [pattern: RegExp, code: BackendErrorCode][] = [
   [/string not found|no match/i, "no_match"],
   [/exceeds file length/i, "out_of_range"],

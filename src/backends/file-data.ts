@@ -126,19 +126,16 @@ export const versionOfBytes = (bytes: Uint8Array): string =>
 
 export const versionOf = (data: FileData): string => versionOfBytes(bytesOf(data));
 
-const sizeOf = (data: FileData): number =>
-  typeof data.content === "string" && (!("mimeType" in data) || isTextType(data.mimeType))
-    ? Buffer.byteLength(data.content, "utf8")
-    : bytesOf(data).byteLength;
-
 export const infoOf = (path: string, data: FileData): FileInfo => ({
   path,
   is_dir: false,
-  size: sizeOf(data),
+  size:
+    typeof data.content === "string" && (!("mimeType" in data) || isTextType(data.mimeType))
+      ? Buffer.byteLength(data.content, "utf8")
+      : bytesOf(data).byteLength,
   modified_at: data.modified_at,
 });
 
-/** Reads a page of stored file data. */
 export function readFileData(path: string, data: FileData, request: PageRequest): ReadResult {
   const known = contentOf(path, data);
   if (!known.ok) return { error: known.error, code: known.code };

@@ -39,7 +39,6 @@ export function mimeTypeOf(path: string): string {
   return TYPES.get(extension) ?? DEFAULT_TEXT_TYPE;
 }
 
-/** True if content of this type is text. */
 export function isTextType(mimeType: string): boolean {
   const bare = (mimeType.split(";")[0] ?? "").trim().toLowerCase();
   return (

@@ -127,9 +127,6 @@ const escaped = (text: string): string =>
     .map((line) => (ESCAPABLE.test(line) ? `\\${line}` : line))
     .join("\n");
 
-const unescaped = (line: string): string =>
-  line.startsWith("\\") && ESCAPABLE.test(line) ? line.slice(1) : line;
-
 /** Texts of an output, and the sizes of its other contents. */
 function shownOutputs(output: Record<string, unknown>): { kind: string; text: string }[] {
   if (output["output_type"] === "stream")
@@ -217,7 +214,9 @@ function writtenCells(text: string): WrittenCell[] | undefined {
   return cells.map(({ head: [, number, type], source, outputs }) => ({
     ...(number === undefined ? {} : { number: Number(number) }),
     type: CELL_TYPES.find((each) => each === type) ?? "raw",
-    source: source.map(unescaped).join("\n"),
+    source: source
+      .map((line) => (line.startsWith("\\") && ESCAPABLE.test(line) ? line.slice(1) : line))
+      .join("\n"),
     outputs: outputs.map((line) => `${line}\n`).join(""),
   }));
 }

@@ -49,7 +49,6 @@ function pageResult(request: PageRequest, page: PageFacts): ReadResult {
   };
 }
 
-/** One page of text held in memory. */
 export function readTextPage(path: string, text: string, request: PageRequest): ReadResult {
   const body = text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
   let line = 0;
@@ -193,7 +192,12 @@ class PageScanner {
     }
     // A copy, because the next chunk overwrites this one. A chunk can have 262,144 lines, so they are copied at once.
     if (page.end > 0) this.#kept.push(Buffer.from(chunk.subarray(page.start, page.end)));
-    if (this.#isFull) this.#lookAhead(chunk.length);
+    if (this.#isFull) {
+      const isBehindPage = this.#partial > 0 || this.#line > this.#request.offset + this.lines;
+      if (isBehindPage) this.more = true;
+      this.#ahead += chunk.length;
+      if (this.more && this.#ahead > COUNT_AHEAD) this.isDone = true;
+    }
   }
 
   end(): void {
@@ -234,12 +238,5 @@ class PageScanner {
     }
     this.#partial = 0;
     this.#line += 1;
-  }
-
-  #lookAhead(bytes: number): void {
-    const isBehindPage = this.#partial > 0 || this.#line > this.#request.offset + this.lines;
-    if (isBehindPage) this.more = true;
-    this.#ahead += bytes;
-    if (this.more && this.#ahead > COUNT_AHEAD) this.isDone = true;
   }
 }

@@ -58,7 +58,6 @@ export class PolicyRules {
     return this.#allowPrefixes?.some((prefix) => prefix !== path && isAtOrBelow(prefix, path)) === true;
   }
 
-  /** True for a path that can be read but not changed. */
   isReadOnly(path: string): boolean {
     return this.#readOnly || this.#denyPrefixes.some((prefix) => isAtOrBelow(fold(path), prefix));
   }

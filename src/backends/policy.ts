@@ -137,16 +137,15 @@ const OPERATIONS: Operations<PolicyPath> = {
     // A search at a path that needs a question was asked about, with all that it finds.
     const wasAsked = isAsked(at.at ?? at.path) || isAsked(joinPath(at.at ?? at.path, "file"));
     let leftOut = false;
-    const isShown = (path: string): boolean => {
-      if (!isVisible({ path }, at)) return false;
-      if (wasAsked || !isAsked(path)) return true;
-      leftOut = true;
-      return false;
-    };
     const result = await grepShown(
       (cap) => inner.grep(pattern, at.path, glob, cap, options),
       maxCount,
-      isShown,
+      (path) => {
+        if (!isVisible({ path }, at)) return false;
+        if (wasAsked || !isAsked(path)) return true;
+        leftOut = true;
+        return false;
+      },
     );
     if (result.matches === undefined) return result;
     const truncated = result.truncated === true || result.matches.length > maxCount;

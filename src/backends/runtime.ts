@@ -129,7 +129,8 @@ export const withRuntime = (runtime: BackendRuntime, configurable: Configurable 
  * any other graph with a channel `files`. Changes are written to that channel. Gives undefined outside of a task.
  */
 export function ambientRuntime(): BackendRuntime | undefined {
-  const config = runningConfig();
+  const storage = Reflect.get(globalThis, STORAGE) as ConfigStorage | undefined; // LangChain's shape
+  const config = storage?.getStore()?.extra?.[CONFIG_KEY];
   const configurable: Configurable = config?.configurable ?? {};
   const read = configurable[READ_KEY] as Read | undefined; // LangGraph's keys and shapes, here and below
   const send = configurable[SEND_KEY] as Send | undefined;
@@ -147,11 +148,6 @@ const CONFIG_KEY = Symbol.for("lc:child_config");
 
 interface ConfigStorage {
   getStore(): { extra?: { readonly [CONFIG_KEY]?: Parameters<typeof runtimeOf>[0] } } | undefined;
-}
-
-function runningConfig() {
-  const storage = Reflect.get(globalThis, STORAGE) as ConfigStorage | undefined; // LangChain's shape
-  return storage?.getStore()?.extra?.[CONFIG_KEY];
 }
 
 /** The same files; changes also go to the state. */

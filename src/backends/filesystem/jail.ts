@@ -234,7 +234,9 @@ export class Jail {
     options: WalkOptions,
     use: (located: JailEntry) => Result | Promise<Result>,
   ): Promise<Result> {
-    const located = this.#walk(segments, options);
+    const step = this.#walkLinks(segments, options);
+    if ("missing" in step) throw step.thrown;
+    const located = step.located;
     try {
       return await use(located);
     } finally {
@@ -264,12 +266,6 @@ export class Jail {
     } catch {
       return undefined;
     }
-  }
-
-  #walk(segments: readonly string[], options: WalkOptions): JailEntry {
-    const step = this.#walkLinks(segments, options);
-    if ("missing" in step) throw step.thrown;
-    return step.located;
   }
 
   /** Walks a path, and the targets of its links in their place. */

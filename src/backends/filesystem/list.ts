@@ -240,7 +240,6 @@ function identitiesIn(
   });
 }
 
-/** An open directory of the jail. */
 export interface OpenDirectory extends Located {
   tree: DiskTree;
   directory: DirectoryHandle;

@@ -201,7 +201,12 @@ export function toRustRegex(expression: string): string | undefined {
     if (quoted === "" && isRepeated) return undefined;
     if (quoted !== undefined) return Array.from(quoted, literal).join("");
     if (set !== undefined) {
-      const members = setText(set);
+      const members = translated(set, MEMBER, ({ found, groups, next, isFirst }) => {
+        if (found.startsWith("[:")) return found;
+        // A range between two members, and a plain character at either end. RE2 has refused everything else.
+        if (found === "-") return isFirst || next === "" ? "\\-" : "-";
+        return found.startsWith("\\") ? escapeText(groups, (ascii) => ascii) : `\\${found}`;
+      });
       return members && `[${negation}${members}]`;
     }
     if (end !== undefined) {
@@ -264,14 +269,6 @@ function translated(
   }
   return result + text.slice(from);
 }
-
-const setText = (set: string): string | undefined =>
-  translated(set, MEMBER, ({ found, groups, next, isFirst }) => {
-    if (found.startsWith("[:")) return found;
-    // A range between two members, and a plain character at either end. RE2 has refused everything else.
-    if (found === "-") return isFirst || next === "" ? "\\-" : "-";
-    return found.startsWith("\\") ? escapeText(groups, (ascii) => ascii) : `\\${found}`;
-  });
 
 const ASCII_SETS: Readonly<Record<string, string>> = {
   d: "0-9",

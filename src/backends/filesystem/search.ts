@@ -26,7 +26,6 @@ import { LIMITS_MEMORY, type RipgrepAnswer, ripgrepFiles, toRipgrepGlobs, toRust
 /** Most files one `glob` returns; beyond it the result is marked `truncated`. */
 const MAX_GLOB_RESULTS = 100_000;
 
-/** The directory in which a search starts. */
 export interface SearchRoot extends OpenDirectory {
   /** Tells the files that git ignores. */
   ignored: GitignoreTree;
@@ -67,8 +66,6 @@ function keptOf(glob: Glob, { ignored }: SearchRoot, onIgnored?: (path: string) 
     reaches: (directory) => glob.reaches(directory) && isKept(directory, true),
   };
 }
-
-const selectionOf = (glob: Glob, root: SearchRoot): Glob => (root.leavesOut ? keptOf(glob, root) : glob);
 
 interface Portion {
   files: readonly string[];
@@ -161,7 +158,7 @@ export async function grepDirectory(root: SearchRoot, search: FilesystemSearch):
     if (first.truncated === true && first.matches?.length === maxCount)
       return { ...first, skipped: (first.skipped ?? 0) + skipped };
   }
-  const glob = selectionOf(filter, root);
+  const glob = root.leavesOut ? keptOf(filter, root) : filter;
   const proposed = await propose(root, glob, search, deadline);
   if (proposed?.end === "aborted") return operationAborted(root.path);
   const isUsable = proposed !== undefined && proposed.end !== "overflow";

@@ -70,8 +70,6 @@ export interface BackendV1 {
   downloadFiles?(paths: string[]): MaybePromise<FileDownloadResponse[]>;
 }
 
-const isV1 = (backend: Backend | BackendV1): backend is BackendV1 => "lsInfo" in backend;
-
 /** Translates the methods of a version 1 backend to those of the port, and adds nothing. */
 function fromV1(backend: BackendV1): Backend {
   const remove = backend.delete?.bind(backend);
@@ -108,12 +106,10 @@ async function readRawV1(backend: BackendV1, path: string): Promise<ReadRawResul
     }
   }
   const text = await backend.read(path, 0, Number.MAX_SAFE_INTEGER);
-  if (isFailure(text)) return errors.foreignFailure(path, text);
+  if (/^Error\b/.test(text)) return errors.foreignFailure(path, text);
   const content = withoutNumbers(text);
   return { data: { content, mimeType: "text/plain", created_at: "", modified_at: "" } };
 }
-
-const isFailure = (text: string): boolean => /^Error\b/.test(text);
 
 const NUMBERED = /^ *\d+(?:\.(\d+))?\t/;
 
@@ -203,7 +199,7 @@ const locks = new WeakMap<object, KeyedLock>();
  * the shape of its results are checked.
  */
 export function adaptBackend(foreign: Backend | BackendV1, log?: Logger): Backend {
-  const backend = guardBackend(isV1(foreign) ? fromV1(foreign) : foreign, log);
+  const backend = guardBackend("lsInfo" in foreign ? fromV1(foreign) : foreign, log);
   const declared = backend.capabilities ?? {};
   if (PROMISES.every((capability) => declared[capability] === true)) return backend;
   const lock = locks.get(foreign) ?? new KeyedLock();
@@ -230,14 +226,13 @@ async function searchThere(files: ForeignFiles, search: Search, grep: () => Mayb
   if (typeof chosen !== "function") return chosen;
   const result: GrepResult = await files.guard(path, options, grep);
   if (result.matches === undefined) return result.code === "not_found" ? errors.pathNotFound(path) : result;
-  const cut = (match: GrepMatch): GrepMatch => {
-    const range = compiled.matcher(match.text);
-    return range === undefined ? match : { ...match, text: excerpt(match.text, range.start, range.end) };
-  };
   const matches = sortByPath(result.matches.filter((match) => chosen(match.path)));
   return {
     ...result,
-    matches: matches.slice(0, maxCount).map(cut),
+    matches: matches.slice(0, maxCount).map((match) => {
+      const range = compiled.matcher(match.text);
+      return range === undefined ? match : { ...match, text: excerpt(match.text, range.start, range.end) };
+    }),
     truncated: result.truncated === true || matches.length > maxCount,
     skipped: result.skipped ?? 0,
   };
@@ -250,8 +245,7 @@ async function searchHere(files: ForeignFiles, search: Search, listAll: () => Pr
   if (typeof chosen !== "function") return chosen;
   const one = await files.data(path, options);
   if ("data" in one) {
-    const load = () => searchable(path, one.data);
-    return searchFiles(chosen(path) ? [{ path, load }] : [], search);
+    return searchFiles(chosen(path) ? [{ path, load: () => searchable(path, one.data) }] : [], search);
   }
   const listed = await listAll();
   if (listed.files === undefined) return failureOf(path, listed);
@@ -318,13 +312,12 @@ const OPERATIONS: Operations<ForeignPath> = {
     const isPlain = !regex && caseSensitive && contextLines === 0 && maxPerFile === undefined;
     const there = (filter: string | null | undefined, cap: number | null) =>
       searchThere(files, search, () => backend.grep(pattern, path, filter, cap, options));
-    const here = () => searchHere(files, search, () => findFiles(at, "**", options));
     // The backend may search in any order and read filters differently, so it is asked for all matches.
     const result: GrepResult = await (declared.regexGrep === true
       ? there(glob, maxCount)
       : isPlain
         ? there(null, null)
-        : here());
+        : searchHere(files, search, () => findFiles(at, "**", options)));
     if (result.matches?.length !== 0 || path === "/") return result;
     return (await files.find(path, options)) === undefined ? errors.pathNotFound(path) : result;
   },

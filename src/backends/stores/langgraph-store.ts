@@ -19,12 +19,6 @@ import { decodeBase64, isTextType } from "../mime.ts";
 import { isAtOrBelow, relativeTo, withSlash } from "../paths.ts";
 import { type StateAndStore, ambientRuntime, bindRuntime, splitArguments } from "../runtime.ts";
 
-/**
- * Unwraps a store. LangGraph gives nodes a wrapper that collects calls for `batch` and hides everything beyond
- * `BaseStore`, such as an order of keys.
- */
-const unbatched = (store: BaseStore): BaseStore => (isBatched(store) ? store.store : store);
-
 const isBatched = (store: object): store is { store: BaseStore } =>
   "lg_name" in store && store.lg_name === "AsyncBatchedStore" && "store" in store;
 
@@ -73,9 +67,6 @@ function folderOf(directory: string, file: string): string | undefined {
 
 /** The first key behind all keys with this prefix, which ends in a slash. */
 const behind = (prefix: string): string => `${prefix.slice(0, -1)}0`;
-
-/** The next possible key, because no path contains NUL. */
-const after = (key: string): string => `${key}\0`;
 
 function* filesIn(items: readonly Item[]): Generator<[string, FileData]> {
   for (const { key, value } of items) {
@@ -214,7 +205,8 @@ class StoreFiles implements FileStore {
       const last = items.at(-1);
       if (last === undefined || items.length < limit) return;
       const isShown = shown !== undefined && last.key.startsWith(shown);
-      from = shown !== undefined && isShown ? behind(shown) : after(last.key);
+      // The next possible key, because no path contains NUL.
+      from = shown !== undefined && isShown ? behind(shown) : `${last.key}\0`;
       // A folder is often followed by another folder, and a file by more files.
       limit = isShown ? MIN_PAGE : Math.min(limit * 2, MAX_PAGE);
       await nextTurn();
@@ -280,5 +272,7 @@ function openFiles(runtime: BackendRuntime | undefined, options: StoreBackendOpt
   const chosen = typeof namespace === "function" ? namespace(runtime ?? {}) : namespace;
   const assistant = runtime?.assistantId;
   const usual = assistant === undefined ? ["filesystem"] : [assistant, "filesystem"];
-  return new StoreFiles(unbatched(store), checkNamespace(chosen ?? usual));
+  // Unwraps a store. LangGraph gives nodes a wrapper that collects calls for `batch` and hides
+  // everything beyond `BaseStore`, such as an order of keys.
+  return new StoreFiles(isBatched(store) ? store.store : store, checkNamespace(chosen ?? usual));
 }

@@ -286,7 +286,6 @@ export class S3Backend extends FileStoreBackend {
     this.#files = files;
   }
 
-  /** Closes the connections. */
   close(): Promise<void> {
     return this.#files.close();
   }

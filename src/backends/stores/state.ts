@@ -89,21 +89,19 @@ export class StateBackend extends CheckedBackend<true> {
     options?: StateBackendOptions,
   ) {
     const split = splitArguments("StateBackend", OPTIONS, runtimeOrOptions, options);
-    super(OPERATIONS, (path) => this.#locate(path));
+    super(OPERATIONS, (path) => {
+      const valid = validatePath(path);
+      if (!valid.ok) return valid;
+      const files = (this.#runtime ?? ambientRuntime())?.files;
+      if (files === undefined) return errors.threadFilesMissing();
+      return { ...this.#options, path: valid.path, files, returnsChange: this.#runtime !== undefined };
+    });
     this.#runtime = split.runtime;
     this.#options = split.options;
   }
 
   [bindRuntime](runtime: BackendRuntime): Backend {
     return this.#runtime === undefined ? new StateBackend(runtime, this.#options) : this;
-  }
-
-  #locate(given: string): StatePath | errors.BackendFailure {
-    const valid = validatePath(given);
-    if (!valid.ok) return valid;
-    const files = (this.#runtime ?? ambientRuntime())?.files;
-    if (files === undefined) return errors.threadFilesMissing();
-    return { ...this.#options, path: valid.path, files, returnsChange: this.#runtime !== undefined };
   }
 
   override uploadFiles(files: Array<[string, Uint8Array]>, options?: CallOptions): FileUploadResponse[] {
