@@ -259,7 +259,6 @@ export function parseArguments<Schema extends z.ZodObject>(
 
 const wholeSchema = ({ schema }: ToolSpec): unknown => z.toJSONSchema(schema, { io: "input" });
 
-/** A problem with one argument. */
 export interface ArgumentIssue {
   readonly message: string;
   /** Place of the problem, from the arguments down; empty: the arguments themselves. */

@@ -126,7 +126,10 @@ function firstLines(lines: readonly string[], maxLineChars: number, part = 1): s
   const shown: string[] = [];
   let used = 0;
   for (const each of lines) {
-    const line = displayLine(each, each.startsWith(" ") ? MAX_LINE_CHARS : maxLineChars);
+    const head = headOf(each, each.startsWith(" ") ? MAX_LINE_CHARS : maxLineChars);
+    const missing = each.length - head.length;
+    const cut = missing > 0 ? ` [${counted(missing, "character")} more not shown]` : "";
+    const line = displayDiffLine(head) + cut;
     used += line.length + 1;
     if (shown.length === MAX_LINES / part || used > MAX_CHARS / part) break;
     shown.push(line);
@@ -283,13 +286,6 @@ function oneHunk(before: readonly string[], after: readonly string[], line: numb
     ...added.map((line) => `+${line}`),
     ...trail.map((line) => ` ${line}`),
   ].flatMap((line) => line.split("\n"));
-}
-
-function displayLine(line: string, limit: number): string {
-  const head = headOf(line, limit);
-  const missing = line.length - head.length;
-  const cut = missing > 0 ? ` [${counted(missing, "character")} more not shown]` : "";
-  return displayDiffLine(head) + cut;
 }
 
 const CONTEXT_LINES = 3;

@@ -7,7 +7,6 @@ import { type ToolSpec, defineTool } from "./tool.ts";
 export interface HiddenTool {
   name: string;
   description: string;
-  /** Names of its parameters. */
   parameters: readonly string[];
 }
 
@@ -38,14 +37,11 @@ export function findToolsTool(tools: readonly HiddenTool[]): ToolSpec {
           content: `In your list from now on:\n${found.map(toolLine).join("\n")}`,
           artifact: { tools: found.map(({ name }) => name) },
         };
-      const groups = [...new Set(tools.map(({ name }) => groupOf(name)))].join(", ");
+      const groups = [...new Set(tools.map(({ name }) => name.split("__", 1)[0] ?? name))].join(", ");
       return { content: `No tool fits. Try other words, or the name of a group: ${groups}.` };
     },
   });
 }
-
-/** The part of a name that says whose tool it is. */
-const groupOf = (name: string): string => name.split("__", 1)[0] ?? name;
 
 /** Tools that a query names come first, then those that fit its words best. */
 export function findTools(tools: readonly HiddenTool[], query: string, limit: number): HiddenTool[] {

@@ -49,7 +49,6 @@ export function splitLines(content: string, count?: number): string[] {
 export const counted = (count: number, one: string, many = `${one}s`): string =>
   `${count} ${count === 1 ? one : many}`;
 
-/** Offers to apply some of the files of a change. */
 export const applyFilesText = (some: number, all: number): string =>
   some === all ? `Apply ${all === 1 ? "the file" : `all ${all} files`}` : `Apply ${some} of ${all} files`;
 

@@ -27,7 +27,9 @@ export function formatMatches(
   mode: GrepOutputMode,
   matcher: LineMatcher,
 ): FormattedMatches {
-  const files = [...groupByFile(matches)].map(([path, found]) => ({ name: displayName(path), found }));
+  const byFile = new Map(matches.map(({ path }): [string, GrepMatch[]] => [path, []]));
+  for (const match of matches) byFile.get(match.path)?.push(match);
+  const files = [...byFile].map(([path, found]) => ({ name: displayName(path), found }));
   if (mode === "files_with_matches") return { text: files.map(({ name }) => name).join("\n"), notices: [] };
   if (mode === "count") {
     return { text: files.map(({ name, found }) => `${name}: ${found.length}`).join("\n"), notices: [] };
@@ -41,12 +43,6 @@ export function formatMatches(
     ])
     .join("\n");
   return { text, notices: cut > 0 ? [cutNotice(cut)] : [] };
-}
-
-function groupByFile(matches: readonly GrepMatch[]): Map<string, GrepMatch[]> {
-  const byFile = new Map(matches.map(({ path }): [string, GrepMatch[]] => [path, []]));
-  for (const match of matches) byFile.get(match.path)?.push(match);
-  return byFile;
 }
 
 interface ShownLine {

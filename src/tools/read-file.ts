@@ -189,7 +189,10 @@ async function read(
 ): Promise<ToolResult> {
   const { backend, signal } = context;
   const offset = Math.max(args.offset, 0);
-  const limit = linesToAskFor(args.limit, settings.maxChars);
+  // No more lines than could be shown: a numbered line takes at least 2 characters with its line
+  // break.
+  const limit =
+    settings.maxChars === undefined ? args.limit : Math.min(args.limit, Math.ceil(settings.maxChars / 2) + 1);
   const notebook = isNotebookPath(path) ? await notebookPage(path, { offset, limit }, context) : undefined;
   const given = notebook ?? (await backend.read(path, offset, limit, { signal }));
   const { mimeType = "application/octet-stream", version } = given;
@@ -249,11 +252,6 @@ function pageOf(result: ReadResult, content: string, offset: number, limit: numb
   // A backend may report neither the file's length nor the next offset: a full page may then have a next one.
   const more = nextOffset !== undefined || (total === undefined ? lines.length >= limit : end < total);
   return { lines, start, more, ...(total === undefined ? {} : { total }) };
-}
-
-/** No more lines than could be shown: a numbered line takes at least 2 characters with its line break. */
-function linesToAskFor(limit: number, maxChars: number | undefined): number {
-  return maxChars === undefined ? limit : Math.min(limit, Math.ceil(maxChars / 2) + 1);
 }
 
 const EMPTY_REMINDER = "System reminder: File exists but has empty contents";

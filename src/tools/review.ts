@@ -16,10 +16,6 @@ const MAX = { message: 4000, branch: 200, version: 60 };
 const plainFiles = ({ files }: ReviewQuestion): ReviewedFile[] =>
   files.filter(({ conflict, apart }) => conflict !== true && apart !== true);
 
-/** Files that can be applied whole without another word. */
-const listedFiles = ({ files }: ReviewQuestion): ReviewedFile[] =>
-  files.filter(({ conflict }) => conflict !== true);
-
 const filesText = (count: number): string => counted(count, "file");
 
 const countsText = ({ added, removed }: Pick<ReviewedFile, "added" | "removed">): string =>
@@ -57,7 +53,7 @@ export function reviewText(question: ReviewQuestion): string {
 
 export function reviewFields(question: ReviewQuestion): Field[] {
   const { hasBranches } = question;
-  const [plain, listed] = [plainFiles(question), listedFiles(question)];
+  const [plain, listed] = [plainFiles(question), question.files.filter(({ conflict }) => conflict !== true)];
   const isListed = listed.length > 1 && listed.length <= MOST_LISTED;
   const decisions = [
     {
@@ -121,7 +117,6 @@ export function readReview(question: ReviewQuestion, values: Readonly<Record<str
   return checkReview(question, { apply: wholly(chosen), ...said });
 }
 
-/** Checks a choice against the files of the question. */
 export function checkReview(question: ReviewQuestion, choice: ReviewChoice): Checked {
   const { apply, over = [], fit = [], refused = {}, shown = {}, message, branch, worktree } = choice;
   const known = new Map(question.files.map((file) => [file.path, file]));

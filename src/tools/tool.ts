@@ -84,7 +84,6 @@ export type SpawnSubagent = (request: { subagentType: string; description: strin
 /** Runs JavaScript, the body of an async function, and returns its value and what it printed. */
 export type RunProgram = (source: string) => Promise<ToolResult>;
 
-/** A value of one field. */
 export type Value = string | number | boolean | string[];
 
 /** One field of a question, of the kinds that MCP forms can show. */

@@ -26,7 +26,6 @@ const SHOWN = 20_000;
 
 const shape = { url: z.string().max(MAX_URL, `Longer than ${MAX_URL} characters`) };
 
-/** Reads pages and documents as text. */
 export function webFetchTool({ reader, isNamed, asks, keepsTexts }: WebFetchOptions): ToolSpec {
   const schema = z.strictObject(shape).superRefine(({ url }, context) => {
     const read = readUrl(url, isNamed);

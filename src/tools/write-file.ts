@@ -6,14 +6,7 @@ import { writtenNotebook as fileText } from "../backends/notebook.ts";
 import { inFormOf } from "../backends/text-edit.ts";
 import { displayName, oneLine } from "../core/text.ts";
 import { type Place, backendError, pathText, pathTool, underOtherNames } from "./call.ts";
-import {
-  type Destination,
-  argumentsPreview,
-  currentText,
-  destinationOf,
-  diffPreview,
-  withRemarks,
-} from "./call-preview.ts";
+import { argumentsPreview, currentText, destinationOf, diffPreview, withRemarks } from "./call-preview.ts";
 import { type TextChange, artifactOf, diffIn, fileDiff, lineCount } from "./diff-preview.ts";
 import { counted } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
@@ -106,7 +99,13 @@ async function previewWrite(
   const { backend, signal } = context;
   const to = await destinationOf(path, backend);
   const { name } = to;
-  if (!isTextType(mimeTypeOf(path))) return binaryPreview(path, content, to);
+  if (!isTextType(mimeTypeOf(path))) {
+    // The beginning of the base64 text: a person learns more from type and size, and can ask for the
+    // rest.
+    const beginning = oneLine(content, BASE64_HEAD);
+    const shown = argumentsPreview(binarySummary(path, content), { file_path: path, content: beginning }, to);
+    return beginning === content ? shown : { ...shown, isPart: true };
+  }
   const current = await currentText(path, backend, signal);
   if (current.kind === "unreadable") {
     const summary = `Write ${name}; its content could not be compared: ${current.reason}`;
@@ -129,13 +128,6 @@ async function previewWrite(
   }
   const reason = seen === undefined ? "the file already exists" : "the file changed since it was read";
   return diffPreview({ summary: `Write ${name}; it would fail, because ${reason}`, change, to });
-}
-
-/** The beginning of the base64 text: a person learns more from type and size, and can ask for the rest. */
-function binaryPreview(path: string, content: string, to: Destination): BoundPreview {
-  const beginning = oneLine(content, BASE64_HEAD);
-  const shown = argumentsPreview(binarySummary(path, content), { file_path: path, content: beginning }, to);
-  return beginning === content ? shown : { ...shown, isPart: true };
 }
 
 function binarySummary(path: string, content: string): string {

@@ -12,19 +12,19 @@ export function otherReading(given: string): string | undefined {
   const slashed = WINDOWS.test(bare) ? bare.replaceAll("\\", "/") : bare;
   const pattern = slashed
     .replaceAll(GROUP, (_, options: string) => `{${options.replaceAll("|", ",")}}`)
-    .replaceAll(/\{[^{}]*\}/g, (braces) => trimmed(braces))
+    .replaceAll(/\{[^{}]*\}/g, (braces) =>
+      braces
+        .split(/(?<=[{},])|(?=[{},])/)
+        .map((part) => part.trim())
+        .join(""),
+    )
     .replaceAll(/(?<=^|[/,{\s])\*\*(?=[^/*,}\s])/g, "**/*")
     .replaceAll(NAME_IN_BRACKETS, (brackets) => brackets.replaceAll(/[[\]]/g, String.raw`\$&`));
-  const reading = list(pattern);
+  const parts = pattern.split(/\s*[,|\s]\s*(?![^{]*\})/);
+  const reading =
+    parts.length > 1 && parts.every((part) => part.includes("*")) ? `{${parts.join(",")}}` : pattern;
   return reading !== given && compileGlob(reading, { fromRoot: true }).ok ? reading : undefined;
 }
-
-/** Without the blanks around what braces and commas divide. */
-const trimmed = (braces: string): string =>
-  braces
-    .split(/(?<=[{},])|(?=[{},])/)
-    .map((part) => part.trim())
-    .join("");
 
 const QUOTES = /^(["'`])([^]*)\1$/;
 /** No `/`, and no backslash in front of a character that it could escape but `*`. */
@@ -32,12 +32,6 @@ const WINDOWS = /^[\w.*-][^/\\]*(?:\\[\w.*][^/\\]*)+$/;
 /** `@(a|b)`, `+(a|b)` and `(a|b)`. */
 const GROUP = /[@+]?\(([^()|/{}]+(?:\|[^()|/{}]+)+)\)/g;
 const NAME_IN_BRACKETS = /(?<=^|\/)\[{1,2}(?:\.{3})?\w+\]{1,2}(?=$|[/.])/g;
-
-/** Patterns behind each other as one: each has a wildcard, and no braces are open at the sign between them. */
-function list(pattern: string): string {
-  const parts = pattern.split(/\s*[,|\s]\s*(?![^{]*\})/);
-  return parts.length > 1 && parts.every((part) => part.includes("*")) ? `{${parts.join(",")}}` : pattern;
-}
 
 /** Tells a model which pattern found something. */
 export const readAs = (pattern: string): string =>
