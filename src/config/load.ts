@@ -54,7 +54,10 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   if (workspace !== undefined) draft.setDefault("workspace", workspace);
   const globalSkills = join(sources.home, ".deepagent/skills");
   if (folderProblem(globalSkills) === undefined) draft.setDefault("globalSkills", globalSkills);
-  checkFolders(draft);
+  for (const [path, folder] of foldersOf(draft, ["workspace", "skills", "globalSkills"])) {
+    const problem = folderProblem(folder);
+    if (problem !== undefined) draft.problems.push(draft.describe(path, problem));
+  }
   const own = ownFolders(draft, sources);
 
   const parsed = ConfigSchema.safeParse(draft.values, { error: plainProblem });
@@ -117,7 +120,7 @@ class Draft {
 
   /** Describes a problem of a setting, which it names as it was given: by its flag, its variable or its path. */
   describe(path: string, text: string): string {
-    const origin = this.origin(settingOf(path));
+    const origin = this.origin(path.split("[", 1).join());
     if (origin.startsWith("--") || origin.startsWith(ENV_PREFIX)) return `${origin}: ${text}`;
     return origin === "" ? `${path}: ${text}` : `${path}: ${text} (from ${origin})`;
   }
@@ -222,13 +225,6 @@ function expandPaths(draft: Draft, sources: ConfigSources): void {
   }
 }
 
-function checkFolders(draft: Draft): void {
-  for (const [path, folder] of foldersOf(draft, ["workspace", "skills", "globalSkills"])) {
-    const problem = folderProblem(folder);
-    if (problem !== undefined) draft.problems.push(draft.describe(path, problem));
-  }
-}
-
 /** Returns the folders in which this program keeps its own files. Agents see nothing in them. */
 function ownFolders(draft: Draft, sources: ConfigSources): string[] {
   const dataDir = draft.get("dataDir");
@@ -258,8 +254,6 @@ function foldersOf(draft: Draft, settings: readonly string[]): [path: string, fo
     (entry): entry is [string, string] => typeof entry[1] === "string" && isAbsolute(entry[1]),
   );
 }
-
-const settingOf = (path: string): string => path.split("[", 1).join();
 
 const noWorkspace = (sources: ConfigSources): string =>
   `No workspace: ${wideFolder(sources)}. Choose a folder with --workspace DIR or DEEPAGENT_WORKSPACE; until then no run is started.`;

@@ -14,7 +14,10 @@ const MAX_UNKNOWN = 20;
 export function describeIssues(issues: readonly z.core.$ZodIssue[], describe: Describe): string[] {
   const seen = new Set<string>();
   return issues.flatMap((issue) => {
-    const path = formatPath(issue.path);
+    const path = issue.path.reduce<string>((text, key) => {
+      if (typeof key === "number") return `${text}[${key}]`;
+      return text === "" ? String(key) : `${text}.${String(key)}`;
+    }, "");
     if (issue.code === "unrecognized_keys") {
       const known = knownKeys(issue.path);
       const shown = issue.keys.slice(0, MAX_UNKNOWN).map((key) => {
@@ -32,12 +35,4 @@ export function describeIssues(issues: readonly z.core.$ZodIssue[], describe: De
     seen.add(path);
     return [describe(path === "" ? "configuration" : path, issue.message)];
   });
-}
-
-/** `["subagents", 0, "name"]` → `subagents[0].name`. */
-function formatPath(path: readonly PropertyKey[]): string {
-  return path.reduce<string>((text, key) => {
-    if (typeof key === "number") return `${text}[${key}]`;
-    return text === "" ? String(key) : `${text}.${String(key)}`;
-  }, "");
 }

@@ -322,7 +322,9 @@ export function settingInfo(path: string): SettingInfo {
   const options = memberOf(unwrap(schema), "options");
   return {
     ...(typeof description === "string" ? { description } : {}),
-    ...(isPlain(initial) ? { defaultText: String(initial) } : {}),
+    ...(typeof initial === "string" || typeof initial === "number" || typeof initial === "boolean"
+      ? { defaultText: String(initial) }
+      : {}),
     ...(Array.isArray(options) ? { choices: options.map(String) } : {}),
   };
 }
@@ -344,10 +346,6 @@ function schemaAt(path: readonly PropertyKey[]): unknown {
 function unwrap(schema: unknown): unknown {
   const inner = memberOf(memberOf(schema, "def"), "innerType");
   return inner === undefined ? schema : unwrap(inner);
-}
-
-function isPlain(value: unknown): value is string | number | boolean {
-  return typeof value === "string" || typeof value === "number" || typeof value === "boolean";
 }
 
 /** The model that an MCP client lends, through sampling. */
@@ -373,5 +371,4 @@ export const modelsOf = ({
   ...subagents.flatMap((one) => one.model ?? []),
 ];
 
-/** True if runs may ask for the model of a client. */
 export const asksForClientModel = (config: ModelSettings): boolean => modelsOf(config).includes(CLIENT_MODEL);

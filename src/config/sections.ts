@@ -7,9 +7,7 @@ import { isSecureUrl, readHost } from "../web/url.ts";
 import { readOrigin } from "./origins.ts";
 import { placeholderHint } from "./paths.ts";
 
-/** A text that is not empty. */
 export const text = z.string().min(1);
-/** A text of a form. */
 export const matching = (form: RegExp, error: string) => z.string().regex(form, { error });
 /** Texts that are not empty. Default: none. */
 export const listOfTexts = z.array(text).default([]);
@@ -26,7 +24,6 @@ export const hasOne =
   <Name extends string>(first: Name, second: Name) =>
   (given: { readonly [Each in Name]?: unknown }): boolean =>
     (given[first] === undefined) !== (given[second] === undefined);
-/** A whole number from `min` to `max`, both included. */
 export const whole = (min: number, max = Number.MAX_SAFE_INTEGER) => z.int().min(min).max(max);
 /** A number from `min` to `max`, both included. */
 export const between = (min: number, max: number) => z.number().min(min).max(max);
