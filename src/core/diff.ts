@@ -72,7 +72,6 @@ export const diffCut = (missing: number): string =>
 /** Ends a last line that has no line break, and so differs from the same line with one. */
 export const UNENDED = "\n\\ No newline at end of file";
 
-/** The lines of a text, to compare. */
 export function linesToCompare(text: string): string[] {
   const lines = text.split("\n");
   const last = lines.pop();
@@ -108,7 +107,9 @@ class Position {
   #begin(text: string): DiffLine {
     const ranges = HUNK.exec(text);
     this.#place = ranges === null ? "unnumbered" : "numbered";
-    const [oldStart = 0, oldLines = 1, newStart = 0, newLines = 1] = (ranges ?? []).slice(1).map(numberOf);
+    const [oldStart = 0, oldLines = 1, newStart = 0, newLines = 1] = (ranges ?? [])
+      .slice(1)
+      .map((digits) => (digits === undefined ? undefined : Number(digits)));
     // An empty range is counted from the line before it.
     this.#line = { old: oldStart + (oldLines === 0 ? 1 : 0), new: newStart + (newLines === 0 ? 1 : 0) };
     this.#left = { old: oldLines, new: newLines };
@@ -135,6 +136,3 @@ class Position {
 }
 
 const SIGNS: Readonly<Record<string, DiffLine["kind"]>> = { "+": "add", "-": "del", " ": "context" };
-
-const numberOf = (digits: string | undefined): number | undefined =>
-  digits === undefined ? undefined : Number(digits);

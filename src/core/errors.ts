@@ -44,7 +44,6 @@ export function errorMessage(thrown: unknown): string {
 export const codeOf = (thrown: unknown): string | undefined =>
   thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : undefined;
 
-/** True if `thrown` is the error of an aborted operation. */
 export function isAbortError(thrown: unknown): boolean {
   return thrown instanceof Error && (thrown.name === "AbortError" || thrown.name === "TimeoutError");
 }

@@ -1,6 +1,5 @@
 import { ownTurn } from "./concurrency.ts";
 
-/** Id of a JSON-RPC request. */
 type RequestId = string | number;
 
 export interface LineChecks {

@@ -45,7 +45,6 @@ function wrongKind(expected: string, value: unknown): string {
   return `must be ${kind}, not ${kindOf(value)}`;
 }
 
-/** Names the kind of a value. */
 function kindOf(value: unknown): string {
   if (value === null) return "null";
   if (Array.isArray(value)) return "a list";

@@ -142,19 +142,18 @@ export class TerminalScreen {
     }
     const sequence = matchAt(SEQUENCE, text, at);
     if (!sequence) {
-      if (!this.#isHidden) this.#character(text.charAt(at));
+      if (!this.#isHidden) {
+        const character = text.charAt(at);
+        if (character === "\n" || character === "\v" || character === "\x85") this.#newLine();
+        else if (character === "\r") this.#x = 0;
+        else if (character === "\b") this.#x = Math.max(0, this.#x - 1);
+      }
       return 1;
     }
     const [whole, parameters = "", final, other] = sequence;
     if (FULL_SCREEN.test(parameters) && (final === "h" || final === "l")) this.#isHidden = final === "h";
     else if (!this.#isHidden) this.#move(final ?? ESCAPES[other ?? ""] ?? "", parameters);
     return whole.length;
-  }
-
-  #character(character: string): void {
-    if (character === "\n" || character === "\v" || character === "\x85") this.#newLine();
-    else if (character === "\r") this.#x = 0;
-    else if (character === "\b") this.#x = Math.max(0, this.#x - 1);
   }
 
   #move(command: string, parameters: string): void {

@@ -102,7 +102,11 @@ export const displayName = (name: string): string =>
     .replace(BLANKS_OF_NAME, (blanks) => BLANK.repeat(blanks.length));
 
 /** Escapes hidden characters and counts long runs of blanks. Lines stay, and showing it again changes nothing. */
-export const displayText = (text: string): string => escapeHidden(text).replace(LONG_RUN, countOf);
+export const displayText = (text: string): string =>
+  escapeHidden(text).replace(LONG_RUN, (run) => {
+    const [blanks, tabs] = [run.includes(" "), run.includes("\t")];
+    return `[${run.length} ${blanks && tabs ? "blanks and tabs" : blanks ? "blanks" : "tabs"}]`;
+  });
 
 /** Shows a person what a call will do: `displayText` with marks for blanks and tabs at the end of a line. */
 export const displayMarked = (text: string): string =>
@@ -118,11 +122,6 @@ const BLANK = "\\u0020";
 const LONG_RUN = /[ \t]{41,}/g;
 const TRAILING_BLANKS = /(?<![ \t])[ \t]{1,40}$/gm;
 const EMPTY_LINES = /\n{22,}/g;
-
-const countOf = (run: string): string => {
-  const [blanks, tabs] = [run.includes(" "), run.includes("\t")];
-  return `[${run.length} ${blanks && tabs ? "blanks and tabs" : blanks ? "blanks" : "tabs"}]`;
-};
 
 /** A joiner between two pictographs and the mark for colour behind one are part of what is seen. */
 const HIDDEN =
