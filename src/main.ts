@@ -49,18 +49,14 @@ async function main(argv: readonly string[]): Promise<ExitCode> {
   const command = commandNamed(named ? first : "serve");
   if (command === undefined) return unknownCommand(first);
   try {
-    return await runCommand(command, named ? rest : argv);
+    const parsed = parseArguments(named ? rest : argv, command);
+    if (!parsed.ok) return complain(parsed.problems);
+    const { help, "help-all": all } = parsed.flags;
+    if (help === true || all === true) return showHelp(command.name, parsed.positionals[0], all === true);
+    return await command.run({ flags: parsed.flags, positionals: parsed.positionals, host: HOST });
   } catch (error) {
     return complain([errorMessage(error)], error instanceof ConfigurationError ? 2 : 1);
   }
-}
-
-async function runCommand(command: Command, argv: readonly string[]): Promise<ExitCode> {
-  const parsed = parseArguments(argv, command);
-  if (!parsed.ok) return complain(parsed.problems);
-  const { help, "help-all": all } = parsed.flags;
-  if (help === true || all === true) return showHelp(command.name, parsed.positionals[0], all === true);
-  return command.run({ flags: parsed.flags, positionals: parsed.positionals, host: HOST });
 }
 
 /** A person called the program alone: no client speaks MCP to it here. */

@@ -57,9 +57,9 @@ export interface Place {
   project?: string;
 }
 
-/** Paths of the platform that is meant, which is not always this one. */
-const pathsOf = ({ platform }: HostFacts) => (platform === "win32" ? win32 : posix);
-const below = (host: HostFacts, ...path: [string, ...string[]]): string => pathsOf(host).join(...path);
+/** Joins as the platform does that is meant, which is not always this one. */
+const below = (host: HostFacts, ...path: [string, ...string[]]): string =>
+  (host.platform === "win32" ? win32 : posix).join(...path);
 
 /** Settings path of an application on this platform; `undefined` if unknown. */
 function inApplicationFolder(host: HostFacts, ...path: string[]): string | undefined {
@@ -77,7 +77,6 @@ const plain = ({ command, args, env }: Start): object => ({ command, args, ...(e
 const typed = (start: Start): object => ({ type: "stdio", ...plain(start) });
 const referred = (name: string): string => `\${${name}}`;
 const envFlags = (variables: readonly string[]): string[] => variables.flatMap((one) => ["--env", one]);
-const referredInEnv = (name: string): string => `\${env:${name}}`;
 
 const WORKSPACE_FOLDER = "${workspaceFolder}";
 
@@ -144,7 +143,11 @@ const claudeCode: Finder = ({ host, project }) => {
 
 const cursor: Finder = ({ host, project }) => {
   const file = below(host, project ?? host.home, ".cursor", "mcp.json");
-  const own = { projectFolder: WORKSPACE_FOLDER, reference: referredInEnv, isShared: true };
+  const own = {
+    projectFolder: WORKSPACE_FOLDER,
+    reference: (name: string) => `\${env:${name}}`,
+    isShared: true,
+  };
   const docs = "https://cursor.com/docs/context/mcp";
   return { ...FILE, title: "Cursor", docs, file, ...(project === undefined ? {} : own) };
 };

@@ -11,7 +11,6 @@ import {
 import { parseJson } from "../../config/load.ts";
 import { memberOf } from "../../core/unknown.ts";
 
-/** An edited text, or why it cannot be edited. */
 export type EditedText = { ok: true; text: string } | { ok: false; problem: string };
 
 type Path = readonly [string, ...string[]];

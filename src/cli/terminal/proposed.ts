@@ -23,7 +23,7 @@ function fileLines(file: ProposedFile, style: BodyStyle): string[] {
     ...(conflict === undefined ? [] : [colors.yellow(`  Conflict: ${displayText(conflict)}`)]),
     ...places.flatMap((place, index) => [
       ...(places.length > 1 ? [colors.dim(`  Place ${index + 1} of ${places.length}`)] : []),
-      ...diffBody(withoutNames(place.diff), style),
+      ...diffBody(place.diff.split("\n").slice(2).join("\n"), style),
       ...(place.conflict === undefined
         ? []
         : [colors.yellow("  Conflict: the folder has this by now:"), ...plain(place.conflict)]),
@@ -31,10 +31,8 @@ function fileLines(file: ProposedFile, style: BodyStyle): string[] {
   ];
 }
 
-const withoutNames = (diff: string): string => diff.split("\n").slice(2).join("\n");
 const plain = (text: string): string[] => text.split("\n").map((line) => `    ${displayText(line)}`);
 
-/** Every file with its lines. */
 export const changeLines = ({ files, more }: ProposedChange, style: BodyStyle): string[] => [
   ...files.flatMap((file) => fileLines(file, style)),
   ...(more === 0 ? [] : ["", `${counted(more, "more file")}, which the next review shows.`]),

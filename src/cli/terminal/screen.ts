@@ -119,7 +119,9 @@ export class LiveScreen implements Screen {
     if (this.#picture === undefined || this.#paused) return;
     const [width, rows] = sizeOf(this.#output);
     const style = { colors: this.#colors, width, height: rows - 1, frame: this.#frame, now: Date.now() };
-    const text = lastWords(this.#text, width - LEAST_MARGIN);
+    // The end of a text on one line.
+    const end = clean(tailOf(this.#text, Math.max(width - LEAST_MARGIN, 8)));
+    const text = end.length < this.#text.trim().length ? `…${end}` : end;
     const picture = text === "" ? this.#picture : { ...this.#picture, activity: text };
     const lines = renderTree(picture, style);
     // One write, so that nothing flickers.
@@ -143,12 +145,6 @@ export class LiveScreen implements Screen {
 
 /** Columns beside the line about what happens now. */
 const LEAST_MARGIN = 6;
-
-/** The end of a text on one line. */
-function lastWords(text: string, columns: number): string {
-  const end = clean(tailOf(text, Math.max(columns, 8)));
-  return end.length < text.trim().length ? `…${end}` : end;
-}
 
 /** Asks the system each time: the event of a change comes too late for a frame that is due. */
 function sizeOf(output: NodeJS.WriteStream): [columns: number, rows: number] {

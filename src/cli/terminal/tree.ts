@@ -275,11 +275,9 @@ function shortCount(count: number): string {
 
 const spinner = ({ colors, frame }: TreeStyle): string => colors.cyan(SPINNER[frame % SPINNER.length] ?? "⠋");
 
-const lastName = (agent: string): string => agent.split(LEVEL).at(-1) ?? agent;
-
 /** The first sentence of an agent's task, after its type where that tells something. */
 export function titleOf(name: string, description: string): string {
-  const type = clean(lastName(name));
+  const type = clean(name.split(LEVEL).at(-1) ?? name);
   const task = firstSentence(showControl(description), 300).replace(/\.$/, "");
   if (task === "") return type;
   return type === GENERAL_PURPOSE ? task : `${type}: ${task}`;
