@@ -69,7 +69,12 @@ export async function askPermission(
 ): Promise<void> {
   const { runId, id } = approval;
   const call = shownCall(approval, MAX_SHOWN);
-  const options = decisionsFor(approval, call).flatMap((decision) => optionFor(decision, approval));
+  const options = decisionsFor(approval, call).flatMap((decision) => {
+    const option = OPTIONS[decision];
+    if (option === undefined || decision === "edit") return [];
+    const what = decision === "approve_same" && approval.same !== undefined ? `: ${approval.same.text}` : "";
+    return [{ optionId: decision, kind: option.kind, name: displayBlock(option.name + what) }];
+  });
   const elsewhere = call.isWhole ? [] : [textContent(notWhole(desk.openCommand(runId)))];
   const content = [...contentOf(approval, call, desk.cwd), ...elsewhere];
   const toolCall = updates.asked(approval, call.summary, content);
@@ -94,15 +99,6 @@ export async function askPermission(
   const decision = { type: chosen.optionId };
   const decided = await desk.runs.decide(desk.principal, runId, id, decision, BY);
   if (!decided.ok) await desk.say(decided.message);
-}
-
-type Option = acp.PermissionOption & { optionId: "approve" | "approve_same" | "reject" };
-
-function optionFor(decision: PersonDecision["type"], { same }: Approval): Option[] {
-  const option = OPTIONS[decision];
-  if (option === undefined || decision === "edit") return [];
-  const what = decision === "approve_same" && same !== undefined ? `: ${same.text}` : "";
-  return [{ optionId: decision, kind: option.kind, name: displayBlock(option.name + what) }];
 }
 
 function contentOf(

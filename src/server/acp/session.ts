@@ -82,7 +82,10 @@ export class Session {
       const end = await Promise.race([following.ended, asked]);
       if (end === "asked") return { stopReason: "end_turn" };
       if (end === undefined) throw new DeepAgentError("shutting_down", "The agent is shutting down.");
-      return await this.#result(end);
+      const { run } = end;
+      if (run.status === "cancelled") return { stopReason: "cancelled" };
+      if (run.failure !== undefined) throw new DeepAgentError(run.failure.reason, run.failure.message);
+      return { stopReason: STOPS[run.stopReason ?? ""] ?? "end_turn" };
     } finally {
       signal.removeEventListener("abort", cancel);
     }
@@ -137,12 +140,6 @@ export class Session {
     if (started.how !== "told") this.#goal = undefined;
     else if (goal !== undefined) await this.#desk.say(GOAL_NOT_USED);
     return this.#follow(started.run.id, 0);
-  }
-
-  async #result({ run }: RunView): Promise<PromptResponse> {
-    if (run.status === "cancelled") return { stopReason: "cancelled" };
-    if (run.failure !== undefined) throw new DeepAgentError(run.failure.reason, run.failure.message);
-    return { stopReason: STOPS[run.stopReason ?? ""] ?? "end_turn" };
   }
 
   #follow(runId: string, until: number): Following {

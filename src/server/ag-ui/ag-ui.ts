@@ -123,7 +123,11 @@ async function begin(request: Request, send: Send): Promise<Begun> {
   const { input, runs, principal, seen } = request;
   if (input.threadId.length > MAX_ID || input.runId.length > MAX_ID)
     throw invalid(`threadId and runId have at most ${MAX_ID} characters.`);
-  const thread = threadOf(principal, input.threadId);
+  // An id of a program stands for another thread with each principal.
+  const thread = `thr_${createHash("sha256")
+    .update(JSON.stringify(["ag-ui", principal, input.threadId]))
+    .digest("base64url")
+    .slice(0, 24)}`;
   // Looking at a run that is named needs no more than starting it.
   const [newest] = await runs.summaries(principal, { threadId: thread }, { limit: 1 });
   const existing = newest && (await runs.view(principal, newest.id));
@@ -138,7 +142,10 @@ async function begin(request: Request, send: Send): Promise<Begun> {
     return { runId: existing.run.id, after, sent };
   }
   const task = taskOf(input);
-  const goal = goalOf(input);
+  const read = Goal.safeParse(input.forwardedProps ?? {});
+  if (!read.success)
+    throw new DeepAgentError("invalid_goal", "forwardedProps.goal must be a list of texts, the criteria.");
+  const goal = read.data.goal;
   const place = existing === undefined ? { newThreadId: thread } : { threadId: thread };
   const started = await runs.start(principal, {
     task,
@@ -154,13 +161,6 @@ async function begin(request: Request, send: Send): Promise<Begun> {
   if (!isOpen) return { runId, after: 0, sent: undefined };
   return { runId, after: existing.run.lastSeq, sent: seen.get(runId)?.sent };
 }
-
-/** An id of a program stands for another thread with each principal. */
-const threadOf = (principal: Principal, id: string): string =>
-  `thr_${createHash("sha256")
-    .update(JSON.stringify(["ag-ui", principal, id]))
-    .digest("base64url")
-    .slice(0, 24)}`;
 
 /** The newest message of the person; the thread has those before it. */
 function taskOf({ messages }: RunAgentInput): string {
@@ -181,14 +181,6 @@ function taskOf({ messages }: RunAgentInput): string {
 const invalid = (problem: string): DeepAgentError => new DeepAgentError("invalid_input", problem);
 
 const Goal = z.looseObject({ goal: z.array(z.string()).optional() });
-
-/** The criteria that a judge checks before the run ends. */
-function goalOf({ forwardedProps }: RunAgentInput): string[] | undefined {
-  const read = Goal.safeParse(forwardedProps ?? {});
-  if (!read.success)
-    throw new DeepAgentError("invalid_goal", "forwardedProps.goal must be a list of texts, the criteria.");
-  return read.data.goal;
-}
 
 async function answer({ input, runs, principal, deps }: Request, waiting: Waiting): Promise<void> {
   const entry = input.resume?.find(({ interruptId }) => interruptId === waiting.id);

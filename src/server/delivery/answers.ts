@@ -57,7 +57,6 @@ export interface FormResponse {
   content?: unknown;
 }
 
-/** A decision or an answer, and the id of what it is for. */
 export type Said = { approvalId: string; decision: PersonDecision } | { questionId: string; answer: Answer };
 
 /** The meaning of an answer: what the person says, or the reason why it says nothing. */

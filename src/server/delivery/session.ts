@@ -10,7 +10,6 @@ import type { FormPlace } from "../views/approval-form.ts";
 import type { Progress } from "../views/progress.ts";
 import { type OpenForm, type Taken, keyOf } from "../calls/open-requests.ts";
 import { type Asking, type Decider, formFor, refuseAnswer, takeAnswer } from "./answers.ts";
-import type { PersonRequest } from "../views/question-form.ts";
 
 /** Answers that came with a call and were carried out. */
 export interface CarriedAnswers {
@@ -173,8 +172,9 @@ async function showForm(
   const { context, runId, deps, logger, client } = session;
   const request = await formFor(waiting, place, session);
   const asked = deps.monotonic();
+  // A request as it is pushed: an address has an id of its own.
   const answered = context.mcpReq
-    .elicitInput(pushed(request), {
+    .elicitInput(request.mode === "url" ? { ...request, elicitationId: randomUUID() } : request, {
       timeout: LONGEST_TIMER_MS,
       signal: form.signal,
       // Without it the form would not travel on the stream of this call.
@@ -196,10 +196,6 @@ async function showForm(
 }
 
 const BY = "elicitation";
-
-/** A request as it is pushed: an address has an id of its own. */
-const pushed = (request: PersonRequest) =>
-  request.mode === "url" ? { ...request, elicitationId: randomUUID() } : request;
 
 /** Resolves when an approval or a question waits for nobody any more. */
 async function whilePending(

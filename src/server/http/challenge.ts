@@ -54,8 +54,7 @@ export function neededScopes({ method, params = {} }: JSONRPCRequest): readonly 
       return memberOf(params["ref"], "type") === "ref/resource" ? ["read"] : [];
     case "subscriptions/listen": {
       const kinds = ["resourceSubscriptions", "resourcesListChanged"];
-      const isWanted = (kind: string): boolean => memberOf(params["notifications"], kind) !== undefined;
-      return kinds.some(isWanted) ? ["read"] : [];
+      return kinds.some((kind) => memberOf(params["notifications"], kind) !== undefined) ? ["read"] : [];
     }
     default:
       return [];

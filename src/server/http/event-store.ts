@@ -95,7 +95,8 @@ export class SessionEvents {
     return {
       storeEvent: async (stream, message) => {
         // Progress shows one moment: a client that comes back gets the next line and the result.
-        if (isProgress(message) && resumable.has(stream)) return NO_ID;
+        if ("method" in message && message.method === "notifications/progress" && resumable.has(stream))
+          return NO_ID;
         try {
           const store = await opened;
           if (store !== undefined) {
@@ -243,6 +244,3 @@ export class SessionEvents {
 export const isOpening = (message: object): boolean => !("jsonrpc" in message);
 
 const tooLong = (): Promise<undefined> => delay(PATIENCE_MS, undefined, { ref: false });
-
-const isProgress = (message: JSONRPCMessage): boolean =>
-  "method" in message && message.method === "notifications/progress";

@@ -6,7 +6,6 @@ import {
   type AuthInfo,
   type EventStore,
   type JSONRPCMessage,
-  type JSONRPCNotification,
   type JSONRPCRequest,
   type RequestId,
   WebStandardStreamableHTTPServerTransport,
@@ -186,7 +185,7 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
 
   #marked(message: JSONRPCMessage): JSONRPCMessage {
     if (isJSONRPCRequest(message)) return { ...message, id: `${this.#server}-${message.id}` };
-    if (!isCancellation(message)) return message;
+    if (!(isJSONRPCNotification(message) && message.method === "notifications/cancelled")) return message;
     const { params } = message;
     return {
       ...message,
@@ -202,9 +201,6 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
 
 /** The server that asked the question with this id. `undefined`: no server of ours did. */
 export const askerOf = (id: unknown): string | undefined => MARKED.exec(String(id))?.[1];
-
-const isCancellation = (message: unknown): message is JSONRPCNotification =>
-  isJSONRPCNotification(message) && message.method === "notifications/cancelled";
 
 const MARKED = /^([0-9a-f]{12})-\d{1,10}$/;
 

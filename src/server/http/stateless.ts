@@ -125,7 +125,12 @@ export class OpenResponses {
       owner: ownerOf(auth),
       expiresAt: auth.expiresAt ?? Infinity,
       lasting,
-      end: () => endResponse(response),
+      end: () => {
+        // A writer learns of the end by the close that follows.
+        response.on("error", () => {});
+        if (response.headersSent) response.end();
+        else response.destroy();
+      },
     };
     this.#open.add(open);
     response.once("close", () => this.#open.delete(open));
@@ -158,10 +163,3 @@ export class OpenResponses {
 }
 
 const FINAL: ReadonlySet<string> = new Set(["invalid_token", "no_scope"]);
-
-function endResponse(response: ServerResponse): void {
-  // A writer learns of the end by the close that follows.
-  response.on("error", () => {});
-  if (response.headersSent) response.end();
-  else response.destroy();
-}

@@ -85,10 +85,6 @@ class Changes implements ResourceChanges {
     return [...this.#sinks].filter(([, owner]) => owner === principal).map(([sink]) => sink);
   }
 
-  #announce(principal: Principal, uris: Iterable<string>): void {
-    for (const uri of uris) for (const sink of this.#sinksOf(principal)) sink.resourceUpdated(uri);
-  }
-
   /** Announces a new run in the list, once, even if it is noticed in two ways. */
   #grown(principal: Principal, runId: string): void {
     const key = keyOf(principal, runId);
@@ -136,7 +132,7 @@ class Changes implements ResourceChanges {
     if (view === undefined || (!fromStart && isFinal(view.run.status))) return;
     const changed = new Set<string>();
     const flush = (): void => {
-      this.#announce(principal, changed);
+      for (const uri of changed) for (const sink of this.#sinksOf(principal)) sink.resourceUpdated(uri);
       changed.clear();
     };
     let timer: NodeJS.Timeout | undefined;

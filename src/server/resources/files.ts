@@ -88,7 +88,6 @@ interface ReadTarget {
   backend: Backend;
   /** Absolute virtual path; a directory may end in `/`. */
   path: string;
-  /** URI asked for. */
   uri: string;
   /** URI of an entry of a directory. */
   uriOf: (path: string) => string;

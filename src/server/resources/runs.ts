@@ -102,7 +102,6 @@ const VIEWS: readonly View[] = [
   },
 ];
 
-/** A run, and its views. */
 export const RUN_RESOURCES: readonly ResourceSpec[] = VIEWS.map(({ path, text, ...view }) => ({
   ...view,
   uri: path === undefined ? RUN_TEMPLATE : `${RUN_TEMPLATE}/${path}`,

@@ -255,11 +255,10 @@ class SkillCatalog {
 function pathOf(uri: string): string | undefined {
   const rest = /^skill:\/\/([^?#]+)$/.exec(uri)?.[1];
   const segments = rest?.split("/").map(decodeOnce);
-  if (!segments?.every((segment) => segment !== undefined && isPlainName(segment))) return undefined;
+  if (!segments?.every((segment) => segment !== undefined && !/^\.|^$|[/\\\0]/.test(segment)))
+    return undefined;
   return `${ROOT}/${segments.join("/")}`;
 }
-
-const isPlainName = (name: string): boolean => !/^\.|^$|[/\\\0]/.test(name);
 
 function folderOf(uri: string): string | undefined {
   const path = pathOf(uri);

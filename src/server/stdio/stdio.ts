@@ -189,7 +189,6 @@ function observe(transport: StdioServerTransport, observer: Observer): void {
   /* oxlint-enable unicorn/prefer-add-event-listener */
 }
 
-/** Answers a request with an error. */
 function refuse(transport: StdioServerTransport, id: RequestId, error: Refusal): void {
   // Sending fails only if the client is gone.
   transport.send({ jsonrpc: "2.0", id, error }).catch(() => undefined);

@@ -63,7 +63,12 @@ export function registerTasks(mcp: McpServer, scope: TasksScope): void {
         const principal = scope.deps.principalOf(context.http?.authInfo);
         const runs = await scope.deps.runs();
         const view = await runs.view(principal, taskId);
-        if (view === undefined) throw unknownTask();
+        if (view === undefined)
+          // Answers for a task that does not exist and for one of another principal alike.
+          throw new ProtocolError(
+            ProtocolErrorCode.InvalidParams,
+            "Unknown task. Use a taskId that run_deep_agent returned.",
+          );
         return { ...(await answer({ runs, principal, view, client, context })) };
       }),
     );
@@ -199,13 +204,6 @@ const notDeclared = (): ProtocolError =>
   new ProtocolError(ProtocolErrorCode.MissingRequiredClientCapability, "Missing required client capability", {
     requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } },
   });
-
-/** Answers for a task that does not exist and for one of another principal alike. */
-const unknownTask = (): ProtocolError =>
-  new ProtocolError(
-    ProtocolErrorCode.InvalidParams,
-    "Unknown task. Use a taskId that run_deep_agent returned.",
-  );
 
 /** Questions remembered at one time; one that is forgotten is asked again under a new key. */
 const MOST_QUESTIONS = 10_000;

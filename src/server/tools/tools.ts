@@ -209,14 +209,12 @@ async function read(
 function outcomeOf(path: string, { content, status }: ToolResult): Outcome {
   if (typeof content === "string")
     return status === "error" ? refused(content) : { kind: "file", path, content, media: [] };
-  const media = content.flatMap(mediaOf);
+  const media = content.flatMap(({ type, mimeType, data }: ContentBlock): Media[] => {
+    if (typeof mimeType !== "string" || typeof data !== "string") return [];
+    return [{ type: type === "image" || type === "audio" ? type : "resource", mimeType, data }];
+  });
   const types = media.map(({ mimeType }) => mimeType).join(", ");
   return { kind: "file", path, content: `${path}: ${types}`, media };
-}
-
-function mediaOf({ type, mimeType, data }: ContentBlock): Media[] {
-  if (typeof mimeType !== "string" || typeof data !== "string") return [];
-  return [{ type: type === "image" || type === "audio" ? type : "resource", mimeType, data }];
 }
 
 const searchMemories = defineTool({
