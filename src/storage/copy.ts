@@ -153,7 +153,7 @@ async function compare(
   const found = new Map(stored.map((row) => [nameOf(row), row]));
   for (const row of rows) {
     const other = found.get(nameOf(row));
-    if (other !== undefined && fixed.every((name) => isSame(row[name], other[name]))) continue;
+    if (other !== undefined && fixed.every((name) => sendable(row[name]) === other[name])) continue;
     const message = `Postgres has another row for ${nameOf(row)} of ${table}: the schema has runs of its own. Copy into an empty schema, set by storageSchema.`;
     throw new StorageError("storage_corrupt", message);
   }
@@ -175,8 +175,6 @@ const FIXED: Readonly<Record<string, readonly string[]>> = {
   schedule_skips: ["reason"],
   news_subscriptions: ["principal", "type", "url"],
 };
-
-const isSame = (one: unknown, other: unknown): boolean => sendable(one) === other;
 
 /** Has what comes numbered behind what was copied. */
 async function continueNumbers(access: Access): Promise<void> {

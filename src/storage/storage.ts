@@ -30,7 +30,6 @@ export interface SharedStorage extends Storage, SharedState {
   secret(name: string): Promise<Uint8Array>;
 }
 
-/** The storage of an agent. */
 interface AgentStores {
   checkpointer: BaseCheckpointSaver & Checkpoints;
   store: MemoryStore;

@@ -18,7 +18,7 @@ export function withBytes(
       try {
         // LangGraph's serialiser waits for each value in the JSON, and does so twice for those in a message.
         if (type === "json" && !mentions(data, '"lc":2')) {
-          const value: unknown = JSON.parse(textOf(data));
+          const value: unknown = JSON.parse(typeof data === "string" ? data : new TextDecoder().decode(data));
           // Everything that is more than JSON has this key.
           if (!mentions(data, '"lc"')) return value;
           if (Array.isArray(value) && value.every(isSerialized))
@@ -44,9 +44,6 @@ const isSerialized = (value: unknown): boolean => {
   const { lc, type, id } = Object(value) as Record<string, unknown>;
   return lc === 1 && type === "constructor" && Array.isArray(id);
 };
-
-const textOf = (data: Uint8Array | string): string =>
-  typeof data === "string" ? data : new TextDecoder().decode(data);
 
 const toRecord = (value: object): object =>
   value instanceof Uint8Array

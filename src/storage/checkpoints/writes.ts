@@ -11,7 +11,6 @@ import {
 } from "@langchain/langgraph-checkpoint";
 import { mapAtMost } from "../../core/concurrency.ts";
 
-/** An encoded write. */
 export interface WriteRow {
   task_id: string;
   channel: string;

@@ -52,14 +52,16 @@ export class EmbeddingWorker {
     const { signal } = this.#closed;
     let touchAt = 0;
     // The first pause comes before any work, because a start has more urgent work to do.
-    while (await paused(this.#pause(), signal)) {
+    while (await delay(this.#pause(), true, { signal, ref: false }).catch(() => false)) {
       try {
         if (performance.now() >= touchAt) {
           touchAt = performance.now() + TOUCH_MS;
           await this.#index.touch();
         }
         while (!signal.aborted && (await this.#embedSome()));
-        this.#succeeded();
+        if (this.#failures > 0) this.#log.info("memories.embedding_resumed", {});
+        this.#failures = 0;
+        this.#told = undefined;
       } catch (thrown) {
         if (!signal.aborted) this.#failed(thrown);
       }
@@ -93,15 +95,13 @@ export class EmbeddingWorker {
     } catch (thrown) {
       if (!(thrown instanceof EmbeddingFailure && thrown.refusesTexts)) throw thrown;
       if (items.length > 1) for (const item of items) await this.#embed([item]);
-      else await this.#giveUp(items, thrown);
+      else {
+        // A service that refuses this too refuses everything, and nothing is given up for that.
+        await this.#index.embedder.embed(["memory"], "documents", this.#closed.signal);
+        await this.#index.giveUp(items);
+        this.#log.warn("memories.embedding_refused", { items: items.length, error: thrown.message });
+      }
     }
-  }
-
-  async #giveUp(items: readonly UnembeddedItem[], failure: EmbeddingFailure): Promise<void> {
-    // A service that refuses this too refuses everything, and nothing is given up for that.
-    await this.#index.embedder.embed(["memory"], "documents", this.#closed.signal);
-    await this.#index.giveUp(items);
-    this.#log.warn("memories.embedding_refused", { items: items.length, error: failure.message });
   }
 
   async #embedded(items: readonly UnembeddedItem[]): Promise<EmbeddedItem[]> {
@@ -120,12 +120,6 @@ export class EmbeddingWorker {
     });
   }
 
-  #succeeded(): void {
-    if (this.#failures > 0) this.#log.info("memories.embedding_resumed", {});
-    this.#failures = 0;
-    this.#told = undefined;
-  }
-
   #failed(thrown: unknown): void {
     this.#failures += 1;
     const text = errorMessage(thrown);
@@ -136,9 +130,4 @@ export class EmbeddingWorker {
     const isKnown = thrown instanceof EmbeddingFailure || isTransient(thrown);
     this.#log.warn("memories.embedding_failed", { error: isKnown ? text : thrown, pauseMs });
   }
-}
-
-/** Waits; gives false when `signal` aborted. The pause keeps no process alive. */
-async function paused(ms: number, signal: AbortSignal): Promise<boolean> {
-  return delay(ms, true, { signal, ref: false }).catch(() => false);
 }

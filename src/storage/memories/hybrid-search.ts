@@ -10,7 +10,6 @@ import type { StoredMemories } from "./store.ts";
 /** Gives the store for what is at and below a namespace. */
 type StoreIn = (namespace: string[]) => Pick<StoredMemories, "searchText">;
 
-/** The vectors of the memories in a database. */
 export const storeEmbeddings = (memories: MemoryDatabase, storeIn: StoreIn, clock?: Clock): Embeddings => ({
   open(embedder, { worksOn, logger }): MemoryFinder {
     const index = new EmbeddingIndex(memories, embedder, clock);

@@ -58,7 +58,6 @@ export const stretchOf = ({ from, to }: NamespaceRange): Stretch => ({
   toKey: "",
 });
 
-/** The statements of a store in `database`. */
 export function itemStatements({ columns, isSearched, contains }: MemoryDatabase) {
   const names = ["value", "updated_at", "ttl", "expires_at", ...Object.keys(columns)];
   const values = ["@value", "@now", "@ttl", "@now + CAST(@ttl AS BIGINT)", ...Object.values(columns)];

@@ -49,7 +49,6 @@ export interface EmbeddedItem {
   vectors: readonly (readonly number[])[];
 }
 
-/** An item of the queue. */
 export interface UnembeddedItem {
   id: number;
   version: number;

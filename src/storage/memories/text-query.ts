@@ -82,7 +82,11 @@ export function parseQuery(query: string): TextQuery {
       written
         .filter((word) => /[\p{L}\p{N}]/u.test(word))
         .flatMap(spellings)
-        .map(toTerm),
+        .map((word) => {
+          const quoted = `"${word.replaceAll('"', '""')}"`;
+          const lastToken = tokensOf(word).at(-1) ?? "";
+          return lastToken.length >= MIN_PREFIX ? `${quoted}*` : quoted;
+        }),
     ),
   ];
   return { terms, grams: gramTerms(written), words: written.map(fold) };
@@ -90,12 +94,6 @@ export function parseQuery(query: string): TextQuery {
 
 /** A letter with its accent is one character or two, as keyboards and systems write it; the index tells them apart. */
 const spellings = (word: string): string[] => [word, word.normalize("NFC"), word.normalize("NFD")];
-
-function toTerm(word: string): string {
-  const quoted = `"${word.replaceAll('"', '""')}"`;
-  const lastToken = tokensOf(word).at(-1) ?? "";
-  return lastToken.length >= MIN_PREFIX ? `${quoted}*` : quoted;
-}
 
 /** The words of a text, as they stand. */
 export const tokensOf = (word: string): string[] => word.match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
@@ -107,7 +105,6 @@ export function fold(text: string): string {
   );
 }
 
-/** The beginning of a text, on one line. */
 export const snippetOf = (text: string): string => oneLine(text, SNIPPET_LENGTH);
 
 /** The text around the first occurrence of the longest word found, on one line. */
@@ -138,7 +135,8 @@ const isOfWord = (unit: string): boolean => /[\p{L}\p{N}]/u.test(unit);
  * Bytes have no text. `fields` are paths such as `title` or `parts[*].text`.
  */
 export function textToIndex(value: Record<string, unknown>, fields?: readonly string[]): string | null {
-  if (fields !== undefined) return fields.flatMap((field) => textsAt(value, field)).join("\n");
+  if (fields !== undefined)
+    return fields.flatMap((field) => valuesAt(value, field).flatMap(strings)).join("\n");
   const { content, encoding } = value;
   if (encoding === "base64") return "";
   if (typeof content === "string") return null;
@@ -160,8 +158,6 @@ function strings(value: unknown): string[] {
   if (Array.isArray(value)) return value.flatMap(strings);
   return typeof value === "object" && value !== null ? Object.values(value).flatMap(strings) : [];
 }
-
-const textsAt = (value: unknown, path: string): string[] => valuesAt(value, path).flatMap(strings);
 
 /**
  * Values at a path such as `title`, `parts[*].text`, `list[-1]`, `any.*`, `{title,by.name}`; `$` is the whole value.

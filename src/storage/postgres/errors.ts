@@ -55,7 +55,6 @@ const KNOWN: ReadonlyArray<[state: RegExp, code: StorageErrorCode, text: string]
 /** True if the transaction was rolled back because of another one, and may be repeated. */
 export const isRepeatable = (thrown: unknown): boolean => /^(40001|40P01|23505)$/.test(codeOf(thrown) ?? "");
 
-/** True if the connection is read-only. */
 export const isReadOnly = (thrown: unknown): thrown is Error => codeOf(thrown) === "25006";
 
 /** Anything that is not a known failure of Postgres comes back as it is. */

@@ -54,7 +54,13 @@ export class ChangeNews {
   /** Tells `listener` of what the others change, until it is closed. */
   listen(listener: RunListener): { close(): void } {
     this.#listeners.add(listener);
-    if (this.#listeners.size === 1) this.#begin();
+    if (this.#listeners.size === 1) {
+      this.#look = setInterval(() => {
+        this.#all((listener) => listener.changedElsewhere());
+        this.#check();
+      }, LOOK_EVERY_MS).unref();
+      void this.#connect(0);
+    }
     return {
       close: () => {
         this.#listeners.delete(listener);
@@ -88,14 +94,6 @@ export class ChangeNews {
   lag(): { newsLagMs?: number } {
     const since = this.#toldAt === undefined ? 0 : monotonicClock() - this.#toldAt;
     return this.#lagMs === undefined ? {} : { newsLagMs: Math.max(this.#lagMs, since) };
-  }
-
-  #begin(): void {
-    this.#look = setInterval(() => {
-      this.#all((listener) => listener.changedElsewhere());
-      this.#check();
-    }, LOOK_EVERY_MS).unref();
-    void this.#connect(0);
   }
 
   /** Tells itself something, and replaces a connection on which that was not heard for a while. */

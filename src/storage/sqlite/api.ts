@@ -39,7 +39,6 @@ export interface Transaction<F extends Work = Work> extends Does<F> {
   exclusive: Does<F>;
 }
 
-/** A connection to a database. */
 export interface Database {
   /** Path of the file, or `:memory:`. */
   readonly name: string;

@@ -198,7 +198,9 @@ export function writeLogInThread(database: Database, onError: (error: unknown) =
       .finally(() => (underWay = undefined));
   const look = (): void => {
     try {
-      const { pages, waiting } = lengthOfLog(database);
+      // This is the answer of the pragma, which in this mode does nothing else.
+      const [state] = database.pragma("wal_checkpoint(NOOP)") as [{ log: number; checkpointed: number }];
+      const { pages, waiting } = { pages: state.log, waiting: state.log - state.checkpointed };
       if (waiting >= LONG_LOG) underWay ??= write();
       if (pages < FULL_LOG || waiting === 0) return;
       pause ??= inTurn(database, async () => {
@@ -215,13 +217,6 @@ export function writeLogInThread(database: Database, onError: (error: unknown) =
     await pause;
     await underWay;
   };
-}
-
-/** Counts the pages in the log, and those of them that are not in the file yet. */
-function lengthOfLog(database: Database): { pages: number; waiting: number } {
-  // This is the answer of the pragma, which in this mode does nothing else.
-  const [state] = database.pragma("wal_checkpoint(NOOP)") as [{ log: number; checkpointed: number }];
-  return { pages: state.log, waiting: state.log - state.checkpointed };
 }
 
 /**

@@ -235,7 +235,11 @@ export function databaseName(path: string): string {
 /** Lists the problems that SQLite finds in the file's structure. Reads the whole file. */
 export function integrityProblems(database: Database): string[] {
   try {
-    return problemsIn(database.prepare<[], Check>(CHECK).all());
+    const found = database
+      .prepare<[], Check>(CHECK)
+      .all()
+      .map(({ quick_check: problem }) => problem);
+    return found.length === 1 && found[0] === "ok" ? [] : found;
   } catch (thrown) {
     const known = storageError(thrown, databaseName(database.name));
     if (known instanceof Error) return [known.message];
@@ -245,11 +249,6 @@ export function integrityProblems(database: Database): string[] {
 
 const CHECK = "PRAGMA quick_check(20)";
 type Check = { quick_check: string };
-
-function problemsIn(checks: readonly Check[]): string[] {
-  const found = checks.map(({ quick_check: problem }) => problem);
-  return found.length === 1 && found[0] === "ok" ? [] : found;
-}
 
 /** Gives the bytes of the pages in use; free pages do not count, because they are used again. */
 export function usedBytes(database: Database): number {

@@ -26,7 +26,6 @@ export function openConnection(file: string, options?: OpenOptions): Database {
 /** An error of SQLite itself; `code` is its extended result code. */
 type SqliteError = Error & { code: string };
 
-/** The error that SQLite reports as `code`. */
 export const sqliteError = (message: string, code: string): SqliteError =>
   Object.assign(new Error(message), { name: "SqliteError", code });
 

@@ -89,7 +89,6 @@ export async function deleteInPieces(
         assertMay();
         return piece.run({ thread }).changes;
       });
-    const next = () => inOwnRoom(database, () => whenUnlocked(database, some));
-    while ((await next()) > 0) await nextTurn();
+    while ((await inOwnRoom(database, () => whenUnlocked(database, some))) > 0) await nextTurn();
   }
 }

@@ -2,7 +2,6 @@ import type { SqliteMigration } from "../migrations.ts";
 import type { Database } from "../api.ts";
 import { TABLES } from "./schema.ts";
 
-/** The migrations of the tables of checkpoints. */
 export const CHECKPOINT_MIGRATIONS: readonly SqliteMigration[] = [
   // This number was used before the first release. Data that has it is refused, because its tables exist.
   { version: 1, name: "none", sql: "" },

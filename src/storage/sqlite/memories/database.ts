@@ -52,7 +52,6 @@ const COMPARED = 500;
 /** Frequent words that count in the order of matches: each takes a look at all that have it. */
 const FREQUENT_WORDS = 2;
 
-/** The statements of a full-text index. */
 interface TextIndex {
   count: string;
   newest: string;

@@ -116,7 +116,10 @@ const MIN_FREE = 16 * 1024 * 1024;
 /** @throws unless the database can be written to now. Changes nothing in it. */
 export async function assertWritable(
   database: Database,
-  freeBytes: (folder: string) => Promise<number> = freeBytesOf,
+  freeBytes: (folder: string) => Promise<number> = async (folder) => {
+    const { bavail, bsize } = await statfs(folder);
+    return bavail * bsize;
+  },
 ): Promise<void> {
   takeWriteLock(database);
   if (database.memory) return;
@@ -137,13 +140,7 @@ function takeWriteLock(database: Database): void {
   }
 }
 
-/** True if the error, or a cause of it, is a lock error. */
 function isBusy(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   return String(Reflect.get(error, "code")).startsWith("SQLITE_BUSY") || isBusy(error.cause);
-}
-
-async function freeBytesOf(folder: string): Promise<number> {
-  const { bavail, bsize } = await statfs(folder);
-  return bavail * bsize;
 }
