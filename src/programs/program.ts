@@ -4,7 +4,6 @@
 import { Worker } from "node:worker_threads";
 import { Semaphore } from "../core/concurrency.ts";
 
-/** Bounds of one program. */
 export interface ProgramLimits {
   readonly calls: number;
   readonly memoryBytes: number;
@@ -92,7 +91,6 @@ const THREAD_MEMORY_MB = 128;
 /** The engine, which every thread can use. */
 let compiled: CompiledEngine | undefined;
 
-/** One program at work. */
 export class RunningProgram {
   readonly end: Promise<ProgramEnd>;
   readonly #worker: Worker;
