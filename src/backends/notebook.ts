@@ -12,7 +12,6 @@ import { terminalText } from "../core/terminal-screen.ts";
 import { type TextEdit, editText } from "./text-edit.ts";
 
 const CELL_TYPES = ["code", "markdown", "raw"] as const;
-type CellType = (typeof CELL_TYPES)[number];
 
 /** A text, or its lines, as both may stand in the file. */
 const Text = z.union([z.string(), z.array(z.string()).transform((lines) => lines.join(""))]).catch("");
@@ -151,7 +150,7 @@ const plain = (value: unknown): string => terminalText(Text.parse(value)).trimEn
 interface WrittenCell {
   /** Number of the cell before the change; absent for a new cell. */
   number?: number;
-  type: CellType;
+  type: (typeof CELL_TYPES)[number];
   source: string;
   outputs: string;
 }

@@ -268,14 +268,10 @@ export function parseJson(text: string): ParsedJson {
     const root = parseTree(text, errors, { allowTrailingComma: true });
     const [first] = errors;
     if (root !== undefined && first === undefined) return { ok: true, value: getNodeValue(root), root };
-    return { ok: false, place: placeOf(text, first?.offset ?? 0) };
+    const before = text.slice(0, first?.offset ?? 0).split("\n");
+    return { ok: false, place: `line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1}` };
   } catch {
     // The parser is recursive: a text that is nested too deeply exhausts the stack.
     return { ok: false, place: "nested too deeply" };
   }
-}
-
-function placeOf(text: string, offset: number): string {
-  const before = text.slice(0, offset).split("\n");
-  return `line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1}`;
 }

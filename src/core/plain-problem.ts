@@ -57,17 +57,13 @@ function choiceOf(values: readonly string[]): string {
   return values.length < 2 ? last : `${values.slice(0, -1).join(", ")} or ${last}`;
 }
 
-type Small = Extract<Issue, { code: "too_small" }>;
-
-function tooSmall({ origin, minimum, inclusive }: Small): string {
+function tooSmall({ origin, minimum, inclusive }: Extract<Issue, { code: "too_small" }>): string {
   const unit = UNITS[origin];
   if (unit === undefined) return `must be ${inclusive === false ? "greater than" : "at least"} ${minimum}`;
   return Number(minimum) === 1 ? "must not be empty" : `must have at least ${minimum} ${unit}`;
 }
 
-type Big = Extract<Issue, { code: "too_big" }>;
-
-function tooBig({ origin, maximum, inclusive }: Big): string {
+function tooBig({ origin, maximum, inclusive }: Extract<Issue, { code: "too_big" }>): string {
   const unit = UNITS[origin];
   if (unit === undefined) return `must be ${inclusive === false ? "less than" : "at most"} ${maximum}`;
   return `must have at most ${maximum} ${unit}`;

@@ -62,7 +62,6 @@ const UNFINISHED = /(?:\x1b\[|\x9b)[0-?]{0,60}[ -/]{0,4}$|\x1b[ -/]{0,4}$/y; // 
 const STRING = /\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]/y; // oxlint-disable-line no-control-regex
 const STRING_END = /\x07|\x9c|\x1b\\?|[\x18\x1a\n]/g; // oxlint-disable-line no-control-regex
 const FULL_SCREEN = /^\?(47|1047|1049)$/;
-const HIDDEN = "[A full-screen program drew the rest, which is not shown]";
 
 function matchAt(expression: RegExp, text: string, at: number): RegExpExecArray | null {
   expression.lastIndex = at;
@@ -126,7 +125,7 @@ export class TerminalScreen {
   finish(): void {
     const { unfinished } = this;
     if (unfinished !== undefined && unfinished.length > 0) this.#list(unfinished, this.#isHidden);
-    if (this.#isHidden) this.#list(rowOf(HIDDEN), false);
+    if (this.#isHidden) this.#list(rowOf("[A full-screen program drew the rest, which is not shown]"), false);
     this.#isHidden = false;
     this.#rest = "";
     this.#rows = [new Row()];

@@ -114,7 +114,7 @@ export class RunningProgram {
       resourceLimits: { maxOldGenerationSizeMb: THREAD_MEMORY_MB },
     });
     this.#worker.on("message", (message: FromEngine) => this.#heard(message, host));
-    this.#worker.once("error", () => this.#fail(TOO_MUCH_MEMORY));
+    this.#worker.once("error", () => this.#fail("The program was stopped: it took too much memory."));
     this.#worker.once("exit", () => this.#fail("The program was stopped."));
   }
 
@@ -160,9 +160,6 @@ export class RunningProgram {
   }
 }
 
-const TOO_MUCH_MEMORY = "The program was stopped: it took too much memory.";
-const TOO_MANY = "Too many programs are at work. Try again later, or make the calls one by one.";
-
 /**
  * Starts a program and lets `work` drive it. The thread ends with `work`.
  *
@@ -192,6 +189,6 @@ export async function withProgram<Result>(
     );
   } catch (error) {
     if (isAtWork || signal.aborted || !patience.aborted) throw error;
-    return { busy: TOO_MANY };
+    return { busy: "Too many programs are at work. Try again later, or make the calls one by one." };
   }
 }

@@ -189,11 +189,6 @@ async function continueNumbers(access: Access): Promise<void> {
     );
   }
 }
-
-const ITEMS = `
-SELECT namespace, key, value, CASE WHEN indexed THEN substr(coalesce(body, ''), 1, ${SEARCHED_LENGTH}) END AS body,
-  version, created_at, updated_at, ttl, expires_at
-FROM store_items WHERE (namespace, key) > (?, ?) ORDER BY namespace, key LIMIT 100`;
 const PUT_ITEM = `
 INSERT INTO store_items (namespace, key, value, body, words, version, created_at, updated_at, ttl, expires_at)
 VALUES (@namespace, @key, @value, @body, @words::tsvector, @version, @created_at, @updated_at, @ttl, @expires_at)
@@ -207,7 +202,10 @@ interface StoredItem extends Record<string, string | number | null> {
 
 async function copyMemories(runs: Database, access: Access, signal: AbortSignal): Promise<CopiedTable> {
   migrate(runs, "store", STORE_MIGRATIONS);
-  const page = runs.prepare<[string, string], StoredItem>(ITEMS);
+  const page = runs.prepare<[string, string], StoredItem>(`
+SELECT namespace, key, value, CASE WHEN indexed THEN substr(coalesce(body, ''), 1, ${SEARCHED_LENGTH}) END AS body,
+  version, created_at, updated_at, ttl, expires_at
+FROM store_items WHERE (namespace, key) > (?, ?) ORDER BY namespace, key LIMIT 100`);
   const report = { name: "memories", found: 0, copied: 0 };
   for (let after: [string, string] = ["", ""]; ;) {
     const items = page.all(...after);

@@ -270,13 +270,11 @@ type Channels<Answer> = {
 
 type OwnChannels<State, Update> = {
   // A field without a default is not there before it is written.
-  [Name in keyof State as Name extends BuiltIn | `_${string}` ? never : Name]-?: BaseChannel<
+  [Name in keyof State as Name extends keyof Channels<unknown> | `_${string}` ? never : Name]-?: BaseChannel<
     State[Name],
     Name extends keyof Update ? Update[Name] : State[Name]
   >;
 };
-
-type BuiltIn = keyof Channels<unknown>;
 
 type Definition<Format, Schema, Layers> = Channels<ResponseOf<Format>> &
   ChannelsOf<Schema> &

@@ -291,13 +291,11 @@ async function summarize(
   return summary;
 }
 
-type Answer = { text: string } | "none" | "too long";
-
 async function ask(
   messages: BaseMessage[],
   request: ModelRequest,
   { model, log }: { model: BaseChatModel; log: Logger },
-): Promise<Answer> {
+): Promise<{ text: string } | "none" | "too long"> {
   const { signal } = request.runtime;
   for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
     try {

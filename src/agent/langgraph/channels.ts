@@ -20,7 +20,7 @@ import { callsOf, foldMessages, isReply, isResult } from "../messages/messages.t
 import { withCalls } from "../models/reply.ts";
 import { type Carried, SPENT, addSpent } from "../budget/meter.ts";
 import { isOlder } from "../step/files.ts";
-import { type MergedFiles, fileNotesOf } from "../step/merge-files.ts";
+import { type MergedFiles, describeConflict } from "../step/merge-files.ts";
 
 export const TOOLS = "tools";
 
@@ -53,7 +53,9 @@ const INTERNAL: ReadonlySet<unknown> = new Set([
 
 /** Changes of the state by merged files and the notes about them: nothing for what is empty. */
 export const mergedUpdate = ({ update: files, conflicts }: MergedFiles): Partial<AgentState> => {
-  const notes = fileNotesOf(conflicts);
+  const notes = Object.fromEntries(
+    conflicts.flatMap((conflict) => (conflict.first ? [[conflict.first, describeConflict(conflict)]] : [])),
+  );
   return {
     ...(Object.keys(files).length > 0 && { files }),
     ...(Object.keys(notes).length > 0 && { [FILE_NOTES]: notes }),

@@ -21,8 +21,8 @@ import { isReply, isResult } from "../messages/messages.ts";
 import type { AgentDefinition } from "./definition.ts";
 import { showMessages } from "./outcome.ts";
 import { noteFirstStep } from "./resume.ts";
-import { agentRuntime } from "./step-of-task.ts";
-import { type GraphNode, type NodeFunction, noticeTask, runUntraced } from "./untraced-node.ts";
+import { agentRuntime, contextOf } from "./step-of-task.ts";
+import { type GraphNode, type NodeFunction, runUntraced } from "./untraced-node.ts";
 
 /** Named as in agents of LangChain: programs that stream tell a model's words from a tool's by these names. */
 export const MODEL = "model_request";
@@ -46,7 +46,7 @@ const noticing =
   (work: NodeFunction, steps: TurnSteps): NodeFunction =>
   (input, config) => {
     noteFirstStep(config, steps.turn);
-    noticeTask(config);
+    contextOf(config).progress?.notice(config);
     return work(input, config);
   };
 

@@ -95,7 +95,11 @@ async function questionsSoFar(config: RunnableConfig, step: Step, callId: string
   for (const batch of batches) {
     const answer = await askTask(last as HitlRequest | AskedQuestion, config, step); // `asked` is there
     for (const [index, { number }] of batch.entries()) {
-      answers.set(number, [...(answers.get(number) ?? []), partOf(answer, index)]);
+      const decisions: unknown = Object(answer).decisions;
+      answers.set(number, [
+        ...(answers.get(number) ?? []),
+        Array.isArray(decisions) ? { decisions: decisions.slice(index, index + 1) } : (answer ?? null),
+      ]);
     }
   }
   const taken = new Map<number, number>();
@@ -117,12 +121,6 @@ async function questionsSoFar(config: RunnableConfig, step: Step, callId: string
       await askTask(question, config, step);
     },
   };
-}
-
-/** One decision of an answer to several requests; the answer itself to a question. */
-function partOf(answer: unknown, index: number): unknown {
-  const decisions: unknown = Object(answer).decisions;
-  return Array.isArray(decisions) ? { decisions: decisions.slice(index, index + 1) } : (answer ?? null);
 }
 
 /** All approvals that calls wait for, or else the first other question. */

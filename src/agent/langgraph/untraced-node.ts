@@ -151,9 +151,6 @@ export async function runWithoutStream(
   }
 }
 
-/** Each task of a graph of ours calls it when it begins. */
-export const noticeTask = (config: RunnableConfig): void => contextOf(config).progress?.notice(config);
-
 /** True if the states of a graph are needed: it is streamed, observed, or resumes and only they show its progress. */
 export const isWatched = (config: RunnableConfig): boolean =>
   isStreamed(config) || isResuming(config) || isObserved(config);

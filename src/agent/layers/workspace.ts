@@ -42,12 +42,16 @@ async function lookAt(backend: Backend, path: string): Promise<WorkspaceFacts | 
   const shown = entries.filter(
     ({ name, isFolder }) => !/^(\.|node_modules$)/.test(name) && !ignored.exclude(name, isFolder),
   );
+  const names = [...all];
+  const found = MANIFESTS.flatMap(([name, language]) =>
+    names.some((one) => name.test(one)) ? [language] : [],
+  );
   return {
     path,
     names: shown
       .sort((one, other) => Number(other.isFolder) - Number(one.isFolder) || (one.name < other.name ? -1 : 1))
       .map(({ name, isFolder }) => (isFolder ? `${name}/` : name)),
-    languages: languagesOf([...all]),
+    languages: found.includes("TypeScript") ? found.filter((language) => language !== "JavaScript") : found,
     commands: await commandsOf(all, textAt),
     git: all.has(".git") ? await gitOf(backend, joinPath(path, ".git")) : undefined,
   };
@@ -68,13 +72,6 @@ const MANIFESTS: ReadonlyArray<readonly [name: RegExp, language: string]> = [
   [/^mix\.exs$/, "Elixir"],
   [/^Package\.swift$/, "Swift"],
 ];
-
-function languagesOf(names: readonly string[]): string[] {
-  const found = MANIFESTS.flatMap(([name, language]) =>
-    names.some((one) => name.test(one)) ? [language] : [],
-  );
-  return found.includes("TypeScript") ? found.filter((language) => language !== "JavaScript") : found;
-}
 
 /** Scripts and targets that check or build a project, the most useful first. */
 const TASKS = ["test", "check", "lint", "typecheck", "build"] as const;

@@ -16,9 +16,7 @@ import { type MediaRefusal, mediaLimits } from "./media-limits.ts";
 import { withoutSecrets } from "./failure.ts";
 import { isRecord, recordOf } from "../../core/unknown.ts";
 import { copyMessage } from "../messages/messages.ts";
-
-type Content = BaseMessage["content"];
-export type Block = Exclude<Content, string>[number];
+export type Block = Exclude<BaseMessage["content"], string>[number];
 
 const MEDIA: ReadonlySet<string> = new Set(
   "image image_url input_image audio input_audio video file document media".split(" "),

@@ -236,7 +236,9 @@ export function safeReply(
 ): SafeReply {
   const names = [...tools];
   const isShort = isCut(given);
-  const incomplete = isShort ? CUT_CALL : INCOMPLETE;
+  const incomplete = isShort
+    ? "the reply was cut at the limit of output tokens, before the arguments were complete. Call it again; give long content in several calls."
+    : INCOMPLETE;
   const broken = brokenCalls(given, isShort);
   const { tool_calls: calls = [], invalid_tool_calls: invalid = [] } = given;
   const read = [
@@ -375,9 +377,6 @@ function contentOf(blocks: Exclude<MessageContent, string>): MessageContent {
   );
   return isPlain ? others.map(({ text }) => String(text)).join("") : others;
 }
-
-const CUT_CALL =
-  "the reply was cut at the limit of output tokens, before the arguments were complete. Call it again; give long content in several calls.";
 const INCOMPLETE = "its arguments are not a complete JSON object. Call it again with all of them.";
 const TOO_MANY = `its arguments have more than ${ARGUMENTS_SHAPE.values} values or are nested deeper than ${ARGUMENTS_SHAPE.depth} levels. Call it again with fewer; give long lists in several calls.`;
 

@@ -49,11 +49,10 @@ export function readFindings(
     const read = FINDING.safeParse(given[criterionName(index)]);
     if (!read.success) return { criterion, verdict: "uncertain", evidence: oneLine(otherwise, LONGEST) };
     const { verdict, evidence, missing } = read.data;
-    if (evidence.trim() === "") return { criterion, verdict: "uncertain", evidence: NO_EVIDENCE };
+    if (evidence.trim() === "")
+      return { criterion, verdict: "uncertain", evidence: "The judge named no evidence for its verdict." };
     const left = verdict === "met" ? "" : oneLine(missing, LONGEST).trim();
     const kept = { criterion, verdict, evidence: oneLine(evidence, LONGEST) };
     return left === "" ? kept : { ...kept, missing: left };
   });
 }
-
-const NO_EVIDENCE = "The judge named no evidence for its verdict.";

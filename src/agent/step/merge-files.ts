@@ -52,13 +52,6 @@ export function describeConflict({ path, copy }: FileConflict): string {
     : `[Two agents changed ${path} at the same time in ways that exclude each other. It has the version that was finished first; the other version is ${copy}.]`;
 }
 
-/** Notes for the reports of the calls that changed a path first, by call id. */
-export function fileNotesOf(conflicts: readonly FileConflict[]): Record<string, string> {
-  return Object.fromEntries(
-    conflicts.flatMap((conflict) => (conflict.first ? [[conflict.first, describeConflict(conflict)]] : [])),
-  );
-}
-
 function mergedFile(
   base: FileData | undefined,
   current: FileData | undefined,

@@ -13,10 +13,8 @@ import { memberOf } from "../../core/unknown.ts";
 
 export type EditedText = { ok: true; text: string } | { ok: false; problem: string };
 
-type Path = readonly [string, ...string[]];
-
 /** Sets the member at `path`. Everything else stays as it is, byte for byte, comments included. */
-export function setMember(text: string, path: Path, value: unknown): EditedText {
+export function setMember(text: string, path: readonly [string, ...string[]], value: unknown): EditedText {
   return edited(text, path, value, (root) => {
     let node = root;
     const below = (index: number): unknown =>

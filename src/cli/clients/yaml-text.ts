@@ -53,8 +53,6 @@ export function setYamlMember(
   return isMeant ? { ok: true, text: result } : alien;
 }
 
-const UNIT = "  ";
-
 /** The text with the member behind the last one of a map, in its place, or without it. */
 function withMember(text: string, members: YAMLMap, name: string, value: object | undefined): string {
   const indent = " ".repeat(columnOf(text, startOf(members.items[0])));
@@ -83,7 +81,7 @@ function indented(value: object, indent: string, text: string): string {
   // A line that is folded would have to be put together again by whoever changes it.
   const lines = stringify(value, {
     lineWidth: 0,
-    indent: UNIT.length,
+    indent: "  ".length,
     defaultStringType: "QUOTE_DOUBLE",
     defaultKeyType: "PLAIN",
   });

@@ -215,8 +215,6 @@ async function askField(
 
 const SKIPS = " (optional: Enter skips)";
 
-type Choice = Extract<Field, { type: "choice" }>;
-
 function optionLines(field: Field, width: number): string[] {
   if (field.type !== "choice") return [];
   const digits = String(field.options.length).length;
@@ -237,7 +235,7 @@ function promptFor(field: Field): string {
 }
 
 /** The options by their numbers; other words stand for themselves. */
-function chosenIn({ options, many }: Choice, typed: string): string | string[] {
+function chosenIn({ options, many }: Extract<Field, { type: "choice" }>, typed: string): string | string[] {
   const pick = (word: string): string => (/^\d+$/.test(word) ? (options[Number(word) - 1] ?? word) : word);
   if (!many) return pick(typed);
   return typed

@@ -229,7 +229,11 @@ async function follow(request: Request, begun: Begun, send: Send): Promise<SentE
     if (last !== undefined && isFinal(last.run.status) && after >= last.run.lastSeq) {
       for (const one of events.end()) await send(one);
       request.seen.delete(begun.runId);
-      return { ...finished, ...endOf(last) };
+      const { run } = last;
+      if (run.failure !== undefined) throw new DeepAgentError(run.failure.reason, run.failure.message);
+      const { id: runId, status, stopReason } = run;
+      const outcome = { type: status === "cancelled" ? ("cancelled" as const) : ("success" as const) };
+      return { ...finished, result: { runId, status, ...defined({ stopReason }) }, outcome };
     }
     if (!isAsked && !look.aborted)
       throw new DeepAgentError("shutting_down", "The server is shutting down. Send the same request again.");
@@ -251,13 +255,6 @@ class Patience {
     this.#since ??= monotonicClock();
     return monotonicClock() - this.#since >= GATHER_MS;
   }
-}
-
-function endOf({ run }: RunView): Pick<Extract<SentEvent, { type: "RUN_FINISHED" }>, "outcome" | "result"> {
-  if (run.failure !== undefined) throw new DeepAgentError(run.failure.reason, run.failure.message);
-  const { id: runId, status, stopReason } = run;
-  const outcome = { type: status === "cancelled" ? ("cancelled" as const) : ("success" as const) };
-  return { result: { runId, status, ...defined({ stopReason }) }, outcome };
 }
 
 /** A request as an interrupt, with the form that every other surface shows: the answer is for what its message shows. */

@@ -46,7 +46,9 @@ export class HttpPage {
     new Reply(request, response).text(
       403,
       "text/plain",
-      own === undefined ? UNKNOWN : `Open the page at ${own}.`,
+      own === undefined
+        ? "This came from another address than that of the page. Where a proxy changes it, the setting http.publicUrl has to say what browsers see."
+        : `Open the page at ${own}.`,
     );
   }
 
@@ -54,6 +56,3 @@ export class HttpPage {
     this.#pages.stop.abort();
   }
 }
-
-const UNKNOWN =
-  "This came from another address than that of the page. Where a proxy changes it, the setting http.publicUrl has to say what browsers see.";

@@ -38,7 +38,6 @@ import {
   answerCors,
   hasMethod,
   hasSingleHeaders,
-  isPlain,
   messagesIn,
   pathOf,
   readJsonBody,
@@ -52,7 +51,6 @@ import { slowReaderGuard } from "./slow-readers.ts";
 import { type AuthenticatedRequest, OpenResponses, StatelessHandlers } from "./stateless.ts";
 
 const MCP_PATH = "/mcp";
-const AG_UI_PATH = "/ag-ui";
 
 type RequestListener = (request: AuthenticatedRequest, response: ServerResponse) => Promise<void>;
 
@@ -73,7 +71,7 @@ async function route(
   if (wait > 0) return sendTooMany(response, "requests", wait);
   if (path === METRICS_PATH) return operations.metrics(request, response);
   if (!takesRequests) return sendError(response, 404, -32000, "This process works, and serves no MCP");
-  if (path === AG_UI_PATH && agUi !== undefined) return serveAgUi(agUi, endpoint, request, response);
+  if (path === "/ag-ui" && agUi !== undefined) return serveAgUi(agUi, endpoint, request, response);
   if (path !== MCP_PATH) return sendError(response, 404, -32000, `Not found: the endpoint is ${MCP_PATH}`);
   return serveMcp(endpoint, request, response);
 }
@@ -124,7 +122,8 @@ async function taken(
     sendError(response, 415, -32000, "Unsupported media type: send application/json");
     return undefined;
   }
-  if (!isPlain(request)) {
+  // Compressed bodies are refused, because they may unpack to any size.
+  if (!/^(identity)?$/i.test(request.headers["content-encoding"]?.trim() ?? "")) {
     response.setHeader("accept-encoding", "identity");
     sendError(response, 415, -32000, "Unsupported content encoding: send the body uncompressed");
     return undefined;

@@ -73,7 +73,7 @@ export class Operations {
       gauge("deepagent_http_sessions", "Open sessions of 2025-era clients.", sessions()),
       ...processMetrics(),
     ];
-    sendText(response, 200, metricsText(metrics), METRICS_TYPE);
+    sendText(response, 200, metricsText(metrics), "text/plain; version=0.0.4; charset=utf-8");
   }
 
   async #ready(): Promise<boolean> {
@@ -168,8 +168,6 @@ const gauge = (name: string, help: string, value: number): Metric => ({
   type: "gauge",
   values: [{ value }],
 });
-
-const METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
 /** The text exposition format, version 0.0.4. */
 export function metricsText(metrics: readonly Metric[]): string {

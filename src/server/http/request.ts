@@ -136,11 +136,6 @@ export function hasSingleHeaders(request: IncomingMessage, response: ServerRespo
   return false;
 }
 
-/** True if a body is uncompressed. Compressed ones are refused, because they may unpack to any size. */
-export function isPlain({ headers }: IncomingMessage): boolean {
-  return /^(identity)?$/i.test(headers["content-encoding"]?.trim() ?? "");
-}
-
 const EXPOSED = "mcp-session-id, mcp-protocol-version, www-authenticate, retry-after";
 const ACCEPTED =
   "authorization, content-type, accept, last-event-id, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name";

@@ -57,11 +57,9 @@ export const RUN_FILES: ResourceSpec = {
   },
 };
 
-const MEMORIES = "/memories";
-
 /** Lists the memories one by one, for people who pick resources from a list. */
 export const listMemories: ListSection = async (scope, { limit, after = "" }) => {
-  const { files = [] } = await (await sharedFiles(scope)).glob("**", MEMORIES);
+  const { files = [] } = await (await sharedFiles(scope)).glob("**", "/memories");
   const paths = files.filter((file) => !file.is_dir).map(({ path }) => path);
   const next = paths.toSorted().filter((path) => path > after);
   const description = "A memory of the agent.";

@@ -287,8 +287,6 @@ interface Shown {
   /** A sentence about it for the status message. */
   note?: string;
 }
-
-const OPENED = "The page was opened: the answer is given there.";
 const PAGE_CLOSED = "Asked again: the page was not opened, so it is still open.";
 
 /**
@@ -328,7 +326,7 @@ export class TaskPages {
     const shown = this.#shown.get(runId);
     if (shown === undefined || key !== questionKey(runId, shown.at)) return;
     shown.isOpened = isOpened;
-    shown.note = isOpened ? OPENED : PAGE_CLOSED;
+    shown.note = isOpened ? "The page was opened: the answer is given there." : PAGE_CLOSED;
     if (!isOpened) shown.at = this.#laterThan(shown);
   }
 

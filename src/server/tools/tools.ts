@@ -170,7 +170,6 @@ const fileInput = z.strictObject({
   offset: z.int().optional().describe("First line, from 0"),
   limit: z.int().min(1).optional(),
 });
-type FileInput = z.output<typeof fileInput>;
 
 const readAgentFile = defineTool({
   name: "read_agent_file",
@@ -190,7 +189,7 @@ const readAgentFile = defineTool({
 
 /** The agent's own tool reads, so that pages, limits and errors are the same. */
 async function read(
-  { path, offset, limit }: FileInput,
+  { path, offset, limit }: z.output<typeof fileInput>,
   backend: Backend,
   call: ToolCall,
 ): Promise<ToolResult> {

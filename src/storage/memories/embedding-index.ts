@@ -52,7 +52,6 @@ UPDATE store_unembedded SET due_at = @until WHERE model = @model AND item IN (
 ) RETURNING item AS id`;
 const RELEASE = `UPDATE store_unembedded SET due_at = 0 WHERE model = @model AND item IN ${IDS}`;
 const DONE = `DELETE FROM store_unembedded WHERE model = @model AND item IN ${IDS}`;
-const CLEAR = "DELETE FROM store_passages WHERE item = @item AND model = @model";
 const PASSAGES = `
 SELECT i.id, i.namespace, i.key, p.number, p.vector
 FROM (SELECT id, namespace, key FROM store_items WHERE ${AFTER} ${IN_ORDER}) AS i
@@ -167,7 +166,7 @@ SELECT 1 AS yes FROM store_items WHERE id = @item AND version = @version AND ${t
       for (const { item, vectors } of sorted) {
         const place = { model, item: item.id };
         if (!(yield* exists(isCurrent, { item: item.id, version: item.version }))) continue;
-        yield* change(CLEAR, place);
+        yield* change("DELETE FROM store_passages WHERE item = @item AND model = @model", place);
         for (const [number, vector] of vectors.entries())
           yield* insert("store_passages", { ...place, number, vector });
         yield* change(DONE, { model, ids: idsOf([item]) });

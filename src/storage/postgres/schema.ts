@@ -26,10 +26,6 @@ const REPLACED: readonly [RegExp, string][] = [
   [/ WHEN \(\)/g, ""],
 ];
 
-const REFUSE = `
-CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
-$$ BEGIN RAISE EXCEPTION '%', TG_ARGV[0]; END $$;`;
-
 const inPostgres = (sql: string): string =>
   REPLACED.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), sql);
 
@@ -82,7 +78,9 @@ async function bringUp(
     const message = `The Postgres schema was written by a newer version of this program. Update this server.`;
     throw new StorageError("storage_newer", message);
   }
-  await client.query(REFUSE);
+  await client.query(`
+CREATE OR REPLACE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS
+$$ BEGIN RAISE EXCEPTION '%', TG_ARGV[0]; END $$;`);
   for (const { version: next, sql } of migrations.slice(version)) {
     await client.query(unhurried(sql));
     await client.query(

@@ -236,7 +236,7 @@ export function databaseName(path: string): string {
 export function integrityProblems(database: Database): string[] {
   try {
     const found = database
-      .prepare<[], Check>(CHECK)
+      .prepare<[], { quick_check: string }>("PRAGMA quick_check(20)")
       .all()
       .map(({ quick_check: problem }) => problem);
     return found.length === 1 && found[0] === "ok" ? [] : found;
@@ -246,9 +246,6 @@ export function integrityProblems(database: Database): string[] {
     throw thrown;
   }
 }
-
-const CHECK = "PRAGMA quick_check(20)";
-type Check = { quick_check: string };
 
 /** Gives the bytes of the pages in use; free pages do not count, because they are used again. */
 export function usedBytes(database: Database): number {

@@ -13,7 +13,6 @@ import {
   parseLines,
   pathOf,
 } from "./conversation.ts";
-import { citationsIn } from "./examine.ts";
 import {
   type Area,
   MEMORIES,
@@ -123,8 +122,6 @@ function workOf(turn: Turn, tools: Tools) {
 const READ_ONLY =
   /\bread[- ]?only\b|\b(?:do not|don't|never|without)\s+(?:\w+\s+)?(?:writ|chang|modif|edit|touch|creat|sav)/i;
 
-type Write = ReturnType<typeof writeOf>;
-
 /** The place of a written file, or the reason why nothing was written, such as `was rejected (not now)`. */
 function writeOf(call: CallRecord) {
   // A person may have changed the call before approving it; the result names what was written.
@@ -172,7 +169,7 @@ function noteToKeep(work: Work, isDue: boolean): string[] {
   return [`${NOTES_ANCHOR}\n${entry}`];
 }
 
-const writtenPath = (write: Write | undefined): string | undefined =>
+const writtenPath = (write: ReturnType<typeof writeOf> | undefined): string | undefined =>
   write?.failure === undefined ? write?.path : undefined;
 
 const fileCount = (areas: readonly Area[]): number => areas.reduce((sum, { files }) => sum + files, 0);
@@ -220,7 +217,12 @@ function searched(work: Work): string {
   const reports = examinedAreas(work).filter(({ failed }) => !failed);
   const wantsMarks = words.some((word) => /^(?:todo|fixme|hack|xxx)/i.test(word));
   for (const [begin, title] of wantsMarks ? [MARKS, MATCHES, BEGINNINGS] : [MATCHES, BEGINNINGS, MARKS]) {
-    const found = reports.map(({ report }) => citationsIn(report, begin)).filter((rows) => rows.length > 0);
+    const found = reports
+      .map(({ report }) => {
+        const parts = report.split("\n\n").filter((part) => part.startsWith(begin));
+        return parts.flatMap((part) => part.split("\n").filter((row) => /^- \/.*:\d+ /.test(row)));
+      })
+      .filter((rows) => rows.length > 0);
     if (found.length === 0) continue;
     const share = Math.max(2, Math.ceil(CITATIONS_SHOWN / found.length));
     const lines = [...new Set(found.flatMap((rows) => rows.slice(0, share)))]
@@ -271,8 +273,6 @@ function examinedAreas({ turn, areas }: Work): { area: Area; report: string; fai
 
 const TASK_LIMIT = 2000;
 const SECTION_LIMIT = 12_000;
-const METHOD =
-  "Written by the offline model of deepagent-mcp. It is not a language model: it follows fixed rules, lists and searches files, and understands neither the task nor the text. Every line below was read from the files; what it means is for you to judge.";
 
 function reportText(work: Work): string {
   const examined = examinedAreas(work);
@@ -281,7 +281,7 @@ function reportText(work: Work): string {
   );
   return `${[
     `# Report: ${oneLine(work.turn.task, 100)}`,
-    METHOD,
+    "Written by the offline model of deepagent-mcp. It is not a language model: it follows fixed rules, lists and searches files, and understands neither the task nor the text. Every line below was read from the files; what it means is for you to judge.",
     `**Task.** ${oneLine(work.turn.task, TASK_LIMIT)}`,
     `**Searched for.** ${work.words.join(", ") || "no word of the task was specific enough"}`,
     `## Areas\n\n${list.join("\n")}`,

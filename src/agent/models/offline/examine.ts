@@ -185,12 +185,6 @@ function section(title: string, matches: readonly Match[], shown: number): strin
   return `${title}: ${count}\n${lines.join("\n")}`;
 }
 
-/** The citations in the parts of a report whose title begins so, in their order. */
-export function citationsIn(report: string, title: string): string[] {
-  const parts = report.split("\n\n").filter((part) => part.startsWith(title));
-  return parts.flatMap((part) => part.split("\n").filter((row) => /^- \/.*:\d+ /.test(row)));
-}
-
 /** `text` as Markdown code, whatever backticks it has. */
 function code(text: string): string {
   const longest = (text.match(/`+/g) ?? []).reduce((most, run) => Math.max(most, run.length), 0);

@@ -37,7 +37,6 @@ const WRITES_PER_TURN = 100;
 type Thread = { thread: string };
 type Place = Thread & { id: string };
 type Copied = Thread & { target: string; last: string; ids: string; unfinished: string };
-type StepFacts = { number: number; source: string; time: string };
 type WrittenRow = { namespace: string; id: string; task: string; idx: number };
 type WrittenPage = WrittenRow & { text: Uint8Array; limit: number };
 type Value = Pick<WriteRow, "type" | "value">;
@@ -54,7 +53,7 @@ function prepare(database: Database) {
       Omit<WriteRow, "task_id"> & { task_id: string | null }
     >(sql.HISTORY),
     way: database.prepare<Place, { id: string; parent: string | null }>(sql.WAY),
-    step: database.prepare<Place, StepFacts>(sql.STEP),
+    step: database.prepare<Place, { number: number; source: string; time: string }>(sql.STEP),
     messagesAt: database.prepare<Place, WriteRow>(sql.MESSAGES_AT),
     written: database.prepare<Thread & WrittenPage, WrittenRow & Value>(sql.WRITTEN),
     threads: database.prepare<[], string>(sql.THREADS).pluck(),

@@ -23,8 +23,6 @@ interface FieldText {
 
 /** Items whose vectors are compared between two turns of the event loop. */
 const COMPARED = 128;
-
-const CLEAR = "DELETE FROM store_vectors WHERE item = @item";
 const PUT =
   "INSERT INTO store_vectors (item, field, vector) VALUES (@item, @field, @vector) ON CONFLICT DO NOTHING";
 const VECTORS = `
@@ -54,7 +52,7 @@ export function withVectors(memories: MemoryDatabase, config: VectorIndexConfig)
         values,
         *after(item): Steps<void> {
           yield* after?.(item) ?? [];
-          yield* change(CLEAR, { item });
+          yield* change("DELETE FROM store_vectors WHERE item = @item", { item });
           for (const { field, text } of texts[index] ?? []) {
             yield* change(PUT, { item, field, vector: known.get(text) ?? null });
           }
