@@ -38,29 +38,31 @@ export async function buildLlm(options: ResolveOptions): Promise<BaseChatModel> 
 }
 
 export { backgroundTasksMiddleware } from "./layers/planning.ts";
-export { findCall } from "./messages/find-call.ts";
+export { type WrittenMessages, findCall } from "./messages/find-call.ts";
 
 /** Builds an agent from its parameters, which include everything from outside. */
 export const buildAgent = (params: DeepAgentParams): Agent => new ThreadAgent(assembleDeepAgent(params));
 
-interface StepRecord {
+/** A step on the way to the newest checkpoint of a thread. */
+export interface ThreadStep {
+  /** LangGraph's number of the step: grows along the thread. */
   number: number;
   checkpointId: string;
   /** Milliseconds since the epoch. */
   time: number;
-  /** Messages that the step added to the thread. */
-  messages: readonly unknown[];
+  /** Additions of the step to the channel `messages`, one value for each task. */
+  messages: unknown[];
 }
 
 /** A moment of a thread that another thread can begin from. */
-interface ThreadPoint extends Omit<StepRecord, "messages"> {
+interface ThreadPoint extends Omit<ThreadStep, "messages"> {
   /** The newest message of a person until then. */
   messageId?: string;
   summary: string;
 }
 
 /** The steps of a thread that changed its conversation, oldest first. */
-export function pointsOf(steps: readonly StepRecord[]): ThreadPoint[] {
+export function pointsOf(steps: readonly ThreadStep[]): ThreadPoint[] {
   let messageId: string | undefined;
   return steps.flatMap(({ messages, ...step }) => {
     // The placeholder of a message whose text moved into a file does not count as a new message.

@@ -1,4 +1,7 @@
 /** Port for the conversations of a run's agents, beyond LangGraph. */
+import type { ThreadStep, WrittenMessages } from "../agent/agent.ts";
+
+export type { ThreadStep, WrittenMessages };
 
 /** Orders those who work on a thread one after the other: by the number of their run, then of its claim. */
 export interface FencingToken {
@@ -12,26 +15,6 @@ export class FencedOffError extends Error {
     super(`Another server works on thread ${threadId} now.`);
     this.name = "FencedOffError";
   }
-}
-
-/** A step on the way to the newest checkpoint of a thread. */
-export interface ThreadStep {
-  /** LangGraph's number of the step: grows along the thread. */
-  number: number;
-  checkpointId: string;
-  /** Milliseconds since the epoch. */
-  time: number;
-  /** Additions of the step to the channel `messages`, one value for each task. */
-  messages: unknown[];
-}
-
-/** Writes of one task of a thread to the channel `messages`. */
-export interface WrittenMessages {
-  /** The graph it belongs to, by LangGraph's name of it inside the thread; empty: the thread's own. */
-  namespace: string;
-  /** When the step before it was stored, in milliseconds since the epoch. */
-  time: number;
-  messages: unknown;
 }
 
 /** Port for the checkpointer of a run's agents, beyond LangGraph. */

@@ -3,10 +3,11 @@ import { BaseMessage } from "@langchain/core/messages";
 import { callsOf, isResult, textOf } from "./messages.ts";
 import { keptPathOf } from "./kept-texts.ts";
 
-interface Written {
-  /** Empty: the main agent's. */
+/** Writes of one task of a thread to the channel `messages`. */
+export interface WrittenMessages {
+  /** The graph it belongs to, by LangGraph's name of it inside the thread; empty: the thread's own. */
   namespace: string;
-  /** Milliseconds since the epoch. */
+  /** When the step before it was stored, in milliseconds since the epoch. */
   time: number;
   messages: unknown;
 }
@@ -38,7 +39,7 @@ export interface FoundCall {
  * before the call began counts. `ambiguous`: several agents made one with this id.
  */
 export function findCall(
-  written: readonly Written[],
+  written: readonly WrittenMessages[],
   { callId, tool, time, since, depth }: WantedCall,
 ): FoundCall | "ambiguous" | undefined {
   const messages = written
