@@ -37,6 +37,39 @@ export interface DiffCounts {
   removed: number;
 }
 
+/** A unified diff without the unchanged lines around its changes. */
+export function changedLines(diff: string): string {
+  const kept: string[] = [];
+  let changed: string[] = [];
+  /** Numbers of the next line of both files; 0 in a hunk that does not say them. */
+  let [old, next] = [0, 0];
+  const flush = (): void => {
+    const count = (sign: string): number => changed.filter((line) => line.startsWith(sign)).length;
+    const [removed, added] = [count("-"), count("+")];
+    if (changed.length > 0)
+      kept.push(old === 0 ? "@@" : hunkHeader(old - removed, removed, next - added, added), ...changed);
+    changed = [];
+  };
+  for (const { kind, text } of diffLines(diff)) {
+    const isChanged = kind === "add" || kind === "del";
+    const belongs = isChanged || (text.startsWith("\\") && changed.length > 0);
+    if (!belongs) flush();
+    if (belongs) changed.push(text);
+    else if (kind === "file" || (kind === "note" && !text.startsWith("\\"))) kept.push(text);
+    if (kind === "hunk") {
+      const ranges = HUNK.exec(text)?.slice(1).map(numberOf);
+      const [oldStart = 0, oldLines = 1, newStart = 0, newLines = 1] = ranges ?? [];
+      [old, next] = ranges ? [oldStart + Number(oldLines === 0), newStart + Number(newLines === 0)] : [0, 0];
+    }
+    if (old > 0) [old, next] = [old + Number(ofOld(kind)), next + Number(ofNew(kind))];
+  }
+  flush();
+  return kept.join("\n");
+}
+
+const ofOld = (kind: DiffLine["kind"]): boolean => kind === "del" || kind === "context";
+const ofNew = (kind: DiffLine["kind"]): boolean => kind === "add" || kind === "context";
+
 /** Counts the lines that a diff shows as changed; of a diff that was cut these are fewer than really changed. */
 export function diffCounts(diff: string): DiffCounts {
   const kinds = diffLines(diff).map(({ kind }) => kind);

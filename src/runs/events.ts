@@ -104,7 +104,7 @@ const EVENTS = {
     "progress",
     ToolCall.extend({ status: End, rejected: z.literal(true).optional() }),
     ({ tool, status, summary, rejected }) =>
-      status === "error" && rejected !== true ? `${tool} failed: ${summary}` : undefined,
+      status === "error" && rejected !== true ? `${tool} failed${summary && `: ${summary}`}` : undefined,
   ),
   /** `costUsd` is set if the price is known, `purpose` if the call was not a turn. */
   model_called: ofAgent(

@@ -7,6 +7,7 @@ import type { RunEvent } from "../../runs/events.ts";
 import { type Principal, isFinal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { scopedRuns } from "../auth/scopes.ts";
+import { sharedRuns } from "../auth/shared-reader.ts";
 import { TABS, type Tab } from "../views/room/run-head.ts";
 import { type Follow, type Screen, renderDocument, renderNotice } from "../views/room/shell.ts";
 import { assetAt } from "./assets.ts";
@@ -119,9 +120,10 @@ export class Pages {
   }
 
   async #context(session: PageSession): Promise<ScreenContext> {
+    const runs = await this.#options.runs();
     return {
       ...this.#options,
-      runs: scopedRuns(await this.#options.runs(), session),
+      runs: isShared(session) ? sharedRuns(runs) : scopedRuns(runs, session),
       session,
       changeOf: (runs, run) => this.#changes.read(runs, run),
       ...(isShared(session) ? { openCommand: () => undefined, ownAddress: undefined } : {}),

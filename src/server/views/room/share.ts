@@ -36,8 +36,8 @@ export function renderShareDialog({ run }: RunView, { links, isLocal, isOpen, pr
   return html`<dialog id="share-run" aria-labelledby="share-h" ${isOpen && html` data-opened`}>
     <h2 id="share-h">Share a read-only link</h2>
     <p class="small dim">
-      Anyone with the link sees this run: its task, answer, plan, steps in a line each, decisions, and the
-      changes to files. They cannot decide, write, cancel, or see other runs and files.
+      Anyone with the link sees this run: its task, answer, plan, calls in a line each, decisions, and the
+      changed lines of files. They cannot decide, write, cancel, or see results of calls, other runs or files.
       ${isLocal && "Only browsers on this machine reach this server, so the link works here, and only while the server runs."}
     </p>
     ${problem && html`<p class="notice red" role="alert">${problem}</p>`}

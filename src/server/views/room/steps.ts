@@ -122,7 +122,7 @@ function callRow({ event, end }: Call, { view, viewer }: ShownSteps): Html {
   const isOver = end !== undefined || isFinal(view.run.status);
   const isBad = end?.data.status === "error";
   const took = end === undefined ? [] : [shortTook(end.time - event.time)];
-  const result = end === undefined ? [isOver ? "did not finish" : "at work"] : resultOf(end.data, isBad);
+  const result = end === undefined ? [isOver ? "did not finish" : "at work"] : resultOf(end.data);
   const isInner = event.data.within !== undefined;
   const marks = [isBad && "bad", isInner && "inner"].filter(Boolean).join(" ");
   // The thread has the messages of the program only, not those of its calls.
@@ -130,15 +130,17 @@ function callRow({ event, end }: Call, { view, viewer }: ShownSteps): Html {
   return html`<li id="step-${event.seq}" class="${marks}" ${isOver && html` data-ended`}>
     ${icon(toolIcon(tool))}<span class="anywhere">${callLine(event.data, isOver)}</span
     ><span class="num">${timeOf(event.time)}</span>
-    <span class="result anywhere">${isBad && "Failed: "}${[...result, ...took].join(" · ")}</span>
+    <span class="result anywhere">${[...result, ...took].join(" · ")}</span>
     ${hasTexts && showAll(stepPath(view.run.id, event.seq), event.data)}
   </li>`;
 }
 
-function resultOf({ tool, summary }: Finished["data"], isBad: boolean): string[] {
-  if (summary === "" || (!isBad && isPlainResult(tool))) return [];
+function resultOf({ tool, summary, status }: Finished["data"]): string[] {
+  const isBad = status === "error";
+  if (summary === "" || (!isBad && isPlainResult(tool))) return isBad ? ["Failed"] : [];
   // A read line begins with its number.
-  return [withoutMarks(tool === "read_file" ? summary.replace(/^\d+ /, "") : summary).trim()];
+  const line = withoutMarks(tool === "read_file" ? summary.replace(/^\d+ /, "") : summary).trim();
+  return [isBad ? `Failed: ${line}` : line];
 }
 
 /** `calls`: newest first, all of one tool. */

@@ -1,0 +1,44 @@
+/** Reduces runs to what a reader of a shared link sees: what agents said and did, and nothing that they only read. */
+import { changedLines } from "../../core/diff.ts";
+import type { RunEvent } from "../../runs/events.ts";
+import { type Approval, type RunView, STATUS_WORDS } from "../../runs/run.ts";
+import type { PrincipalRuns } from "../../runs/service.ts";
+import { scopedRuns } from "./scopes.ts";
+
+/** The runs of a principal for such a reader. Every screen, export and stream reads through these methods alone. */
+export const sharedRuns = (service: PrincipalRuns): PrincipalRuns => ({
+  ...scopedRuns(service, { scopes: [] }),
+  view: async (...args) => {
+    const view = await service.view(...args);
+    return view && sharedView(view);
+  },
+  recentEvents: async (...args) => (await service.recentEvents(...args))?.map(sharedEvent),
+  watch: (...args) => sharedEvents(service.watch(...args)),
+  runFiles: async (...args) => service.runFiles(...args),
+});
+
+async function* sharedEvents(events: AsyncIterable<RunEvent>): AsyncIterable<RunEvent> {
+  for await (const event of events) yield sharedEvent(event);
+}
+
+/** Removes the first line of a call's result, which may be of a file, a command, a page or another server. */
+function sharedEvent(event: RunEvent): RunEvent {
+  if (event.kind === "tool_finished") return { ...event, data: { ...event.data, summary: "" } };
+  const { diff } = event.kind === "file_changed" ? event.data : {};
+  return event.kind === "file_changed" && diff !== undefined
+    ? { ...event, data: { ...event.data, diff: changedLines(diff) } }
+    : event;
+}
+
+/** The newest lines of a run and its agents may be those of a failed call. */
+const sharedView = (view: RunView): RunView => ({
+  ...view,
+  activity: STATUS_WORDS[view.run.status],
+  subagents: view.subagents.map((subagent) => ({ ...subagent, step: subagent.status })),
+  approvals: view.approvals.map(sharedApproval),
+});
+
+const sharedApproval = (approval: Approval): Approval =>
+  approval.preview.kind === "diff"
+    ? { ...approval, preview: { ...approval.preview, detail: changedLines(approval.preview.detail) } }
+    : approval;
