@@ -49,7 +49,7 @@ export function editorFolders(settings: EditorSettings): OfEditor & { close(): P
     const problem = isAbsolute(cwd) ? folderProblem(cwd) : `cwd must be an absolute path, not ${cwd}`;
     if (problem !== undefined) return { ok: false, problem: `The session was not opened: ${problem}.` };
     const folder = realPath(cwd);
-    const read = serversOf(servers);
+    const read = serversOf(servers, config.mcpServers);
     const opened = folders.get(folder) ?? openFolder(folder, read.servers);
     folders.set(folder, opened);
     const notes = [
@@ -83,7 +83,7 @@ const OTHER_SERVERS =
   "The MCP servers of the editor have changed since this folder was opened. Restart the agent to use them; until then it has those of before.";
 
 /** The servers of an editor in the form of the configuration, and sentences about those that cannot be used. */
-function serversOf(servers: readonly McpServer[]) {
+function serversOf(servers: readonly McpServer[], configured: Config["mcpServers"]) {
   const read: Config["mcpServers"] = {};
   const leftOut: string[] = [];
   for (const server of servers) {
@@ -93,7 +93,8 @@ function serversOf(servers: readonly McpServer[]) {
       `${path.slice(1).join(".")} ${message}`.trim(),
     );
     const problem =
-      problems?.join("; ") ?? (Object.hasOwn(read, name) ? "another one has its name" : undefined);
+      problems?.join("; ") ??
+      (Object.hasOwn({ ...configured, ...read }, name) ? "another one has its name" : undefined);
     if (problem === undefined) Object.assign(read, parsed.data);
     else leftOut.push(`The MCP server '${shownName(server.name)}' of the editor is left out: ${problem}.`);
   }

@@ -35,7 +35,7 @@ export function startChoices(
 }
 
 const NO_WORKSPACE =
-  'There is no workspace whose changes a run could propose. Set `workspace`, or start the run with changes: "direct".';
+  "There is no workspace whose changes a run could propose. Set `workspace`, or leave `changes` out here and in the configuration.";
 
 /**
  * The model that was chosen for a run. `notice`: the operator no longer allows it, or it cannot be used here, so the

@@ -133,6 +133,7 @@ async function add(
   if (typeof given === "string") return complain(given, 2);
   const added = await local.runs.addSchedule(LOCAL, {
     ...given,
+    isOperators: true,
     task,
     expression,
     environment: environmentOf(config, modelChoice({ model: config.model, env: host.env, lendable: true })),
@@ -160,7 +161,7 @@ async function edit(
   if (Object.keys(changes).length === 0) {
     return complain('Say what to change, such as --cron "0 8 * * *", --task TEXT or --name NAME.', 2);
   }
-  const edited = await runs.editSchedule(principal, id, changes);
+  const edited = await runs.editSchedule(principal, id, { ...changes, isOperators: true });
   if (!edited.ok) return complain(edited.message, edited.code === "invalid" ? 2 : 1);
   const { schedule } = edited;
   if (flags["json"] === true) return sayNew(schedule);

@@ -43,6 +43,18 @@ export interface OfferedModel {
   price?: { input: number; output: number };
 }
 
+/**
+ * The choices of a request. A caller may add supervision and never removes it, so `direct` counts only if the operator
+ * chose it: a person on the page of this machine or in its terminal.
+ */
+export function supervised<Request extends { changes?: Changes | ""; isOperators?: true }>(
+  request: Request,
+): Request {
+  if (request.isOperators || request.changes !== "direct") return request;
+  const { changes: _direct, ...others } = request;
+  return others as Request; // `changes` is optional
+}
+
 /** The choices that the operator allows. */
 export interface StartChoices {
   /** The model of runs that choose none comes first; none if there is no such model. */

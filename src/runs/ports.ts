@@ -117,6 +117,8 @@ export interface StartRequest extends RunChoices {
   newThreadId?: string;
   /** A repeated start with the same key and the same task gives the same run. */
   idempotencyKey?: string;
+  /** True if a person who operates the server chose; see `supervised`. */
+  isOperators?: true;
   /** Start of the call that waits. Until it is `answered`, the same request without a key joins its run. */
   askedAt?: number;
 }

@@ -70,6 +70,8 @@ export interface ScheduleRequest extends Omit<RunChoices, "changes"> {
   overlap?: boolean;
   /** Default: that of this server. */
   environment?: string;
+  /** True if a person who operates the server chose; see `supervised`. */
+  isOperators?: true;
 }
 
 /** Changes that a person makes; a field that is absent stays. */

@@ -10,6 +10,7 @@ import {
   choiceProblem,
   loweredLimits,
   storableGoal,
+  supervised,
 } from "./choices.ts";
 import { lastTimes, nextTime, readRule } from "./cron.ts";
 import type { RunContext } from "./context.ts";
@@ -55,7 +56,8 @@ export async function addSchedule(
   const now = clock();
   const { catchUp = "one", catchUpLimit = DEFAULT_CATCH_UP, overlap = false } = request;
   const { name = "", timeZone = serverZone() } = request;
-  const read = chosenOf({ ...request, catchUp, catchUpLimit, overlap, name, timeZone }, now);
+  const given = supervised({ ...request, catchUp, catchUpLimit, overlap, name, timeZone });
+  const read = chosenOf(given, now);
   if (!read.ok) return read;
   const refused = refusedChoices(read.chosen, {}, choices);
   if (refused !== undefined) return refused;
@@ -85,7 +87,7 @@ export async function editSchedule(
     const before = await schedules.find(principal, id);
     if (before === undefined) return outcomeOf(before, id);
     const now = clock();
-    const read = chosenOf({ ...before, ...defined(changes) }, now);
+    const read = chosenOf(supervised({ ...before, ...defined(changes) }), now);
     if (!read.ok) return read;
     const refused = refusedChoices(read.chosen, before, choices);
     if (refused !== undefined) return refused;

@@ -1,6 +1,6 @@
 import { defined } from "../core/defined.ts";
 import { shownName, wellFormed } from "../core/text.ts";
-import { type StartChoices, choiceProblem, storableGoal } from "./choices.ts";
+import { type StartChoices, choiceProblem, storableGoal, supervised } from "./choices.ts";
 import type { RunContext } from "./context.ts";
 import type { Created, StartRequest } from "./ports.ts";
 import type { Checkpoints } from "./thread-ports.ts";
@@ -133,7 +133,8 @@ export async function start(
 }
 
 /** The request as it is read back: a repeated one is to be the same. */
-function storable({ task, idempotencyKey, goal, ...rest }: StartRequest): StartRequest {
+function storable(given: StartRequest): StartRequest {
+  const { task, idempotencyKey, goal, ...rest } = supervised(given);
   const key = idempotencyKey === undefined ? {} : { idempotencyKey: wellFormed(idempotencyKey) };
   const criteria = goal && { goal: storableGoal(goal) };
   return { ...rest, ...key, ...criteria, task: wellFormed(task) };

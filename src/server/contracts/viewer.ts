@@ -46,6 +46,10 @@ export const isShared = (viewer: Viewer): boolean => viewer !== "app" && viewer.
 export const may = (viewer: Viewer, scope: Scope): viewer is PageSession =>
   viewer !== "app" && viewer.scopes.includes(scope);
 
+/** Marks what a person chose on the page of this machine. Whoever logged in with a token is a caller. */
+export const operatorMark = ({ isLoggedIn }: PageSession): { isOperators?: true } =>
+  isLoggedIn ? {} : { isOperators: true };
+
 /** A viewer of approvals, who may have to go to a terminal to decide. */
 export interface ApprovalViewer {
   session: Viewer;

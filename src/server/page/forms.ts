@@ -22,7 +22,14 @@ import type { Picture, ScreenContext } from "./screen.ts";
 import { type Wrong, homeScreen, reviewScreen, runScreen } from "./screens.ts";
 import { CHANGES, type WrongSchedule, changeFrom, saveFrom, schedulesScreen } from "./schedules.ts";
 import { beginAt, serversScreen } from "./servers.ts";
-import { filePath, filesPath, runPath, schedulePath, serversPath } from "../contracts/viewer.ts";
+import {
+  filePath,
+  filesPath,
+  operatorMark,
+  runPath,
+  schedulePath,
+  serversPath,
+} from "../contracts/viewer.ts";
 import { choicesOf, readChoices } from "./start-form.ts";
 import { hasProof } from "./whole-call.ts";
 
@@ -55,7 +62,8 @@ const start: Work = async (sent) => {
   const task = textOf(sent.form, "task");
   const read = readChoices(sent.form);
   const wrong = task === "" ? NO_TASK : read.ok ? undefined : read;
-  const started = wrong ?? (await runs.start(session.principal, { task, ...(read.ok ? read.choices : {}) }));
+  const choices = { ...(read.ok ? read.choices : {}), ...operatorMark(session) };
+  const started = wrong ?? (await runs.start(session.principal, { task, ...choices }));
   if (started.ok) return sent.reply.redirect(runPath(started.run.id));
   const { code, message: problem } = started;
   const refused = { field: "task", text: task, problem, fault: FAULTS[code], chosen: sent.form };

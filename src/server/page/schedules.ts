@@ -2,7 +2,7 @@
 import { timeZone as serverZone } from "../../core/clock.ts";
 import { nextTimes, readRule } from "../../runs/cron.ts";
 import { CATCH_UP, type CatchUp, type ScheduleView } from "../../runs/schedule.ts";
-import { runPath, schedulePath } from "../contracts/viewer.ts";
+import { operatorMark, runPath, schedulePath } from "../contracts/viewer.ts";
 import {
   type Preview,
   type RefusedSchedule,
@@ -11,7 +11,7 @@ import {
 } from "../views/room/schedules.ts";
 import { expressionWords } from "../views/schedule-words.ts";
 import { fieldsOf, readChoices } from "./start-form.ts";
-import { type Picture, type ScreenContext, livePicture, waitingFor } from "./screen.ts";
+import { type Picture, type ScreenContext, livePicture, readinessFor, waitingFor } from "./screen.ts";
 
 /** Characters of a field that an address brings. */
 const MAX_GIVEN = 200;
@@ -31,7 +31,7 @@ export async function schedulesScreen(
   const { runs, session, folderOf, settings } = context;
   const [found, readiness, waiting] = await Promise.all([
     runs.schedules(session.principal),
-    runs.readiness(session.principal),
+    readinessFor(context),
     waitingFor(context),
   ]);
   const folders = found.map((one) => folderOf?.(one));
@@ -114,6 +114,7 @@ export async function saveFrom(
     goal: [],
     changes: "" as const,
     ...read.choices,
+    ...operatorMark(session),
     task: draft.task.replaceAll("\r\n", "\n"),
     catchUpLimit: /^\d+$/.test(limit) ? Number(limit) : Number.NaN,
   };

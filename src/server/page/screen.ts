@@ -2,7 +2,7 @@
 import type { Logger } from "../../core/logger.ts";
 import type { ProposedChange } from "../../runs/proposals.ts";
 import { type Run, type RunView, waitingIn } from "../../runs/run.ts";
-import type { PrincipalRuns } from "../../runs/service.ts";
+import type { PrincipalRuns, Readiness } from "../../runs/service.ts";
 import { type PageSession, runPath } from "../contracts/viewer.ts";
 import { type Html, html } from "../views/html.ts";
 import { icon } from "../views/room/icons.ts";
@@ -66,6 +66,14 @@ export async function headOf(
   const shared = await sharingOf(context, view);
   const look = { tab, folder: context.folderOf?.(view.run), sharing: shared && { ...shared, ...dialog } };
   return (now) => renderRunHead(view, context.session, { ...look, now });
+}
+
+/** What a new run gets, without a choice that the session does not have. */
+export async function readinessFor({ runs, session }: ScreenContext): Promise<Readiness> {
+  const { changes, ...readiness } = await runs.readiness(session.principal);
+  return changes === undefined || (changes === "propose" && session.isLoggedIn)
+    ? readiness
+    : { ...readiness, changes };
 }
 
 /** Number of open requests that a session can see; `view`: of the run that it shows. */

@@ -32,7 +32,7 @@ import { type Html, html } from "../views/html.ts";
 import { oneLine } from "../../core/text.ts";
 import { changedFiles, changesOfRun } from "./file-changes.ts";
 import { proposedScreen } from "./proposed.ts";
-import { type Picture, type ScreenContext, headOf, livePicture } from "./screen.ts";
+import { type Picture, type ScreenContext, headOf, livePicture, readinessFor } from "./screen.ts";
 import { type Viewer, mayRun, runPath } from "../contracts/viewer.ts";
 
 const LISTED = 50;
@@ -57,7 +57,7 @@ export async function homeScreen(
     runs.counts(principal),
     pendingOf(context),
     runs.summaries(principal, filter, { limit: LISTED + 1, ...(before === null ? {} : { before }) }),
-    mayRun(session) ? runs.readiness(principal) : {},
+    mayRun(session) ? readinessFor(context) : {},
   ]);
   const open = await openRuns(context, counts);
   const listed = found.slice(0, LISTED);

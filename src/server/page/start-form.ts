@@ -74,13 +74,12 @@ const wrong = (message: string): ReadChoices => ({ ok: false, code: "limit_not_a
 /** The choices of an earlier run, for one that continues it, as far as the server still allows them. */
 export function choicesOf(
   { model, limits, changes }: Pick<Run, "model" | "limits" | "changes">,
-  { models = [], limits: most = {}, changes: own = "direct", noProposals }: Readiness,
+  { models = [], limits: most = {}, noProposals }: Readiness,
 ): RunChoices {
-  const way = changes ?? "direct";
   const isUsable = models.some(({ spec, problem }) => spec === model && problem === undefined);
   return {
     ...(model !== undefined && isUsable ? { model } : {}),
-    ...(way === own || noProposals !== undefined ? {} : { changes: way }),
+    ...(changes === undefined || noProposals !== undefined ? {} : { changes }),
     ...(limits === undefined ? {} : { limits: loweredLimits(limits, most) }),
   };
 }

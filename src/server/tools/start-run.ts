@@ -30,7 +30,8 @@ export async function startRun(
   if (view === undefined) return unknownRun(started.run.id);
   // A run that was not started by this call may have ended long ago; then a task would be pointless.
   const asTask = started.how === "started" || !isFinal(view.run.status);
-  const note = noteOf(started.how, order);
+  const isReviewed = order.changes === "direct" && view.run.changes === "propose";
+  const note = isReviewed && started.how === "started" ? REVIEWED : noteOf(started.how, order);
   return deliver(call, view, { waitSeconds, untilChange: false, asTask, note });
 }
 
@@ -41,6 +42,9 @@ const NOTES: Readonly<Record<Started, string | undefined>> = {
     "The same task came before, in a call that was not answered, so this call joined its run and nothing was started again. To have it done once more, give a new idempotency_key.",
   existing: "A call with this idempotency key came before: nothing was started again.",
 };
+
+const REVIEWED =
+  "`direct` was not used: on this server a person reviews changes before they are applied, and only its operator can change that.";
 
 /** A message to a run at work changes nothing of its goal. */
 const noteOf = (how: Started, { goal }: Order): string | undefined =>
