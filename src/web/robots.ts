@@ -23,21 +23,23 @@ export function readRobots(text: string, name: string): RobotsRules {
   const own: Rule[] = [];
   const others: Rule[] = [];
   let hasOwn = false;
-  /** Names that the group is for, as long as only names were read. */
-  let group: string[] = [];
+  /** The readers that the current group names. */
+  let group = { isOwn: false, isOthers: false };
   let isNaming = false;
   for (const line of text.split(/\r\n|\r|\n/)) {
     const [, key = "", value = ""] = /^\s*([\w-]+)\s*:\s*([^#]*)/.exec(line) ?? [];
     const field = key.toLowerCase();
     if (field === "user-agent") {
-      if (!isNaming) group = [];
+      if (!isNaming) group = { isOwn: false, isOthers: false };
       isNaming = true;
-      group.push(value.trim().toLowerCase());
-      hasOwn ||= isFor(group, name);
+      const agent = value.trim().toLowerCase();
+      group.isOthers ||= agent === "*";
+      group.isOwn ||= agent.split(/[/\s]/, 1)[0] === name;
+      hasOwn ||= group.isOwn;
     } else if (field === "allow" || field === "disallow") {
       isNaming = false;
       const pattern = value.trim();
-      const rules = isFor(group, name) ? own : group.includes("*") ? others : undefined;
+      const rules = group.isOwn ? own : group.isOthers ? others : undefined;
       if (pattern !== "" && rules !== undefined && rules.length < MAX_RULES)
         rules.push(ruleOf(pattern, field === "allow"));
     }
@@ -45,9 +47,6 @@ export function readRobots(text: string, name: string): RobotsRules {
   const rules = hasOwn ? own : others;
   return (url) => allows(rules, url);
 }
-
-const isFor = (group: readonly string[], name: string): boolean =>
-  group.some((agent) => agent.split(/[/\s]/, 1)[0] === name);
 
 function ruleOf(pattern: string, allows: boolean): Rule {
   const isWhole = pattern.endsWith("$");

@@ -25,6 +25,8 @@ test.each([
   ["User-agent: *\nDisallow: /\n\nUser-agent: deepagent-mcp\nDisallow: /x", "/a", true],
   ["User-agent: other\nUser-agent: deepagent-mcp\nDisallow: /x", "/x", false],
   ["user-agent : *  # all\r\ndisallow : /x  # this", "/x", false],
+  ["User-agent: *\nUser-agent: other\nDisallow: /x", "/x", false],
+  ["User-agent: deepagent-mcp\nDisallow: /a\nUser-agent: other\nDisallow: /x", "/x", true],
   ["Disallow: /", "/a", true],
   ["<html>not found</html>", "/a", true],
 ])("%j lets a program read %s: %s", (text, path, expected) => {
