@@ -1,7 +1,7 @@
 /** The other MCP servers that are configured, with the log-ins of this data directory. */
 import { basename } from "node:path";
 import { type PendingLogin, LoginFailed, beginLogin } from "../agent/mcp-tools/authorize.ts";
-import { McpUnavailableError, redacted } from "../agent/mcp-tools/failure-reasons.ts";
+import { McpUnavailableError } from "../agent/mcp-tools/failure-reasons.ts";
 import type { LoginOptions } from "../agent/mcp-tools/login.ts";
 import {
   type McpServerState,
@@ -29,8 +29,6 @@ const PENDING_MS = 600_000;
 interface Pending {
   server: string;
   login: PendingLogin;
-  /** Those in its configuration. */
-  secrets: readonly string[];
   until: number;
 }
 
@@ -65,14 +63,14 @@ export class ServersForPeople implements OtherServers {
     const { server, secrets } = place;
     try {
       const { fetchFor, clock } = this.#logins;
-      const login = await beginLogin({ server, redirectUrl, fetch: fetchFor(server.url), clock });
+      const login = await beginLogin({ server, secrets, redirectUrl, fetch: fetchFor(server.url), clock });
       const now = clock();
       for (const [state, { until }] of this.#pending) if (until < now) this.#pending.delete(state);
       if (this.#pending.size >= MOST_PENDING) return { ok: false, problem: "Too many log-ins wait." };
-      this.#pending.set(login.state, { server: name, login, secrets, until: now + PENDING_MS });
+      this.#pending.set(login.state, { server: name, login, until: now + PENDING_MS });
       return { ok: true, address: login.address };
     } catch (error) {
-      return { ok: false, problem: problemOf(error, secrets) };
+      return { ok: false, problem: problemOf(error) };
     }
   };
 
@@ -82,21 +80,21 @@ export class ServersForPeople implements OtherServers {
     if (pending === undefined || pending.until < this.#logins.clock())
       return { ok: false, problem: "This log-in has ended, or belongs to another process. Begin again." };
     this.#pending.delete(state);
-    const { server, secrets } = pending;
+    const { server } = pending;
     try {
       const login = await pending.login.finish(answer);
       await this.#logins.store.change(server, async () => login);
     } catch (error) {
-      return { ok: false, problem: problemOf(error, secrets), server };
+      return { ok: false, problem: problemOf(error), server };
     }
     await this.#tools.forAgent({ isAskedFor: true });
     return { ok: true, server };
   };
 }
 
-/** Passes on only what is meant for people, without secrets, which an address may have. */
-function problemOf(error: unknown, secrets: readonly string[]): string {
-  if (error instanceof LoginFailed) return redacted(error.message, secrets);
+/** Passes on only what is meant for people. */
+function problemOf(error: unknown): string {
+  if (error instanceof LoginFailed) return error.message;
   if (error instanceof McpUnavailableError) return `It cannot be logged in at: ${error.message}.`;
   throw error;
 }

@@ -18,6 +18,7 @@ import { complain, say } from "./output.ts";
 interface Place {
   name: string;
   server: RemoteMcpServer;
+  secrets: readonly string[];
   logins: LoginOptions;
   config: Config;
 }
@@ -25,12 +26,13 @@ interface Place {
 export async function runLogin({ flags, positionals, host }: CommandArguments): Promise<ExitCode> {
   const found = placeOf(positionals[0], { flags, host });
   if (typeof found === "string") return complain(found, 2);
-  const { name, server, logins, config } = found;
+  const { name, server, secrets, logins, config } = found;
   let callback: LoginCallback | undefined;
   try {
     callback = await openLoginCallback(server.oauth?.callbackPort);
     const pending = await beginLogin({
       server,
+      secrets,
       redirectUrl: callback.address,
       ...defined({ scope: textOf(flags["scope"]) }),
       fetch: logins.fetchFor(server.url),
@@ -85,7 +87,7 @@ function placeOf(
     return `mcpServers has no server "${name}".${didYouMean(name, names) || ` ${known}`}`;
   const place = loginPlace(given, host.env);
   if (!place.ok) return `${name} ${place.problem}`;
-  return { name, server: place.server, logins: loginsOf(config, host.env), config };
+  return { ...place, name, logins: loginsOf(config, host.env), config };
 }
 
 const NONE = "The configuration has no server with a url; add one to mcpServers.";

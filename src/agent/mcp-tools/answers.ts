@@ -1,10 +1,12 @@
 /** Reads what other MCP servers answer about tools, resources and prompts: takes sloppy tools and results, and gives strict ones. */
 import type { JSONRPCRequest, RequestId, Result, Tool, Transport } from "@modelcontextprotocol/client";
+import { defined } from "../../core/defined.ts";
 import { bytesIn, mediaFacts, mediaKind } from "../../core/media.ts";
 import { headOf, shownName } from "../../core/text.ts";
 import type { ContentBlock } from "../../tools/tool.ts";
 import { isRecord, recordOf } from "../../core/unknown.ts";
 import { decodeUtf8 } from "../../core/utf8.ts";
+import type { Redactor } from "./redactor.ts";
 
 export interface LeftOutTool {
   tool: string;
@@ -27,9 +29,9 @@ const STRICT = {
 
 /**
  * Lets answers through to `answerIn`, whatever they hold: the package refuses a whole list for one null.
- * `hide` blacks out secrets in them, and in errors.
+ * Every message of the server passes through here first, and `redactor` blacks out the secrets in it.
  */
-export function acceptAnyAnswer(transport: Transport, hide: (text: string) => string): void {
+export function acceptAnyAnswer(transport: Transport, redactor: Redactor): void {
   const asked = new Map<RequestId, JSONRPCRequest>();
   const send: Transport["send"] = transport.send.bind(transport);
   transport.send = (message, options) => {
@@ -38,20 +40,26 @@ export function acceptAnyAnswer(transport: Transport, hide: (text: string) => st
   };
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the client calls it before its own
   transport.onmessage = (message) => {
-    if ("error" in message) message.error.message = hide(message.error.message);
+    for (const part of ["params", "result", "error"])
+      if (part in message) Reflect.set(message, part, redactedPart(Reflect.get(message, part), redactor));
     const request = "id" in message && message.id !== undefined ? asked.get(message.id) : undefined;
     if (request === undefined) return;
     asked.delete(request.id);
     // Questions to the person are the client's to refuse.
     if (!("result" in message) || message.result["resultType"] === "input_required") return;
-    if (request.method === INITIALIZE) {
-      message.result = beginningIn(message.result, request.params?.["protocolVersion"]);
-      return;
-    }
-    const { nextCursor } = message.result;
-    const answer = { ...recordOf(hidden(message.result, hide)), nextCursor };
-    message.result = { ...STRICT, _meta: { [RAW]: answer } };
+    message.result =
+      request.method === INITIALIZE
+        ? beginningIn(message.result, request.params?.["protocolVersion"])
+        : { ...STRICT, _meta: { [RAW]: message.result } };
   };
+}
+
+/** The server wants its own state and cursors back unchanged. No one else sees the state. */
+function redactedPart(given: unknown, redactor: Redactor): unknown {
+  const { requestState, tools, nextCursor } = recordOf(given);
+  const kept = { requestState, ...(tools === undefined ? {} : { nextCursor }) };
+  const redacted = redactor.value(given);
+  return isRecord(redacted) ? { ...redacted, ...defined(kept) } : redacted;
 }
 
 /** The answer to `initialize`, as far as it is used. A server that names no revision speaks the one it was asked for. */
@@ -68,13 +76,6 @@ function beginningIn(answer: Readonly<Record<string, unknown>>, asked: unknown):
 
 /** The answer as the server sent it, but for secrets. */
 export const answerIn = (result: Result): Record<string, unknown> => recordOf(result._meta?.[RAW]);
-
-function hidden(value: unknown, hide: (text: string) => string): unknown {
-  if (typeof value === "string") return hide(value);
-  if (Array.isArray(value)) return value.map((inner) => hidden(inner, hide));
-  if (!isRecord(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [hide(key), hidden(inner, hide)]));
-}
 
 const textIn = (value: unknown): string | undefined =>
   typeof value === "string" && value.trim() !== "" ? value : undefined;

@@ -10,6 +10,7 @@ import { codeOf, errorMessage } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
 import { type AuthorizationFetch, readingAnyAnswer } from "./authorization-answers.ts";
 import { type Login, type LoginOptions, expiryOf } from "./login.ts";
+import { Redactor } from "./redactor.ts";
 import type { OAuthSettings, RemoteMcpServer } from "./server-config.ts";
 import { askForChallenge } from "./transports.ts";
 
@@ -19,6 +20,8 @@ export class LoginFailed extends Error {}
 export interface LoginRequest {
   /** With its variables filled in. */
   server: RemoteMcpServer;
+  /** Those of its configuration, which no message shows. Default: none. */
+  secrets?: readonly string[];
   /** Address to which the browser comes back. */
   redirectUrl: string;
   /** Permissions to ask for. Default: those that the server asks for. */
@@ -40,9 +43,11 @@ export interface PendingLogin {
 export async function beginLogin({ server, redirectUrl, ...request }: LoginRequest): Promise<PendingLogin> {
   const { auth, extractWWWAuthenticateParams } = await import("@modelcontextprotocol/client");
   const { url, oauth = {} } = server;
+  const redactor = new Redactor(request.secrets);
+  const orFail = failing(redactor);
   const challenge = await orFail(askForChallenge(server));
   const { resourceMetadataUrl, scope = oauth.scope } = extractWWWAuthenticateParams(challenge);
-  const { provider, kept } = oneLogin(redirectUrl, oauth);
+  const { provider, kept } = oneLogin(redirectUrl, oauth, redactor);
   const asked = request.scope ?? scope;
   const options = {
     serverUrl: url,
@@ -62,7 +67,7 @@ export async function beginLogin({ server, redirectUrl, ...request }: LoginReque
     address,
     state,
     finish: async (answer) => {
-      const code = codeIn(answer, state);
+      const code = codeIn(answer, state, redactor);
       const iss = answer.get("iss");
       await orFail(auth(provider, { ...options, authorizationCode: code, ...(iss === null ? {} : { iss }) }));
       return loginOf(kept, url, request.clock());
@@ -73,25 +78,31 @@ export async function beginLogin({ server, redirectUrl, ...request }: LoginReque
 const isOfWeb = ({ protocol }: URL): boolean => /^https?:$/.test(protocol);
 
 /** Reads the code with which the browser came back. */
-function codeIn(answer: URLSearchParams, state: string): string {
+function codeIn(answer: URLSearchParams, state: string, redactor: Redactor): string {
   if (answer.get("state") !== state)
     throw new LoginFailed("The browser came back from another log-in. Begin again.");
   const [error, code] = [answer.get("error"), answer.get("code")];
+  redactor.add(code ?? undefined);
   if (error === null && code !== null) return code;
-  const why = oneLine([error ?? "no code", answer.get("error_description") ?? ""].join(" "), 300);
+  const why = oneLine(
+    redactor.text([error ?? "no code", answer.get("error_description") ?? ""].join(" ")),
+    300,
+  );
   throw new LoginFailed(`The authorization server did not log you in: ${why}.`);
 }
 
-/** `lead`: a sentence in front of the reason, without its end. */
-async function orFail<T>(work: Promise<T>, lead?: () => string): Promise<T> {
-  try {
-    return await work;
-  } catch (error) {
-    const code = codeOf(error);
-    const reason = oneLine([errorMessage(error), code ? `(${code})` : ""].join(" ").trim(), 300);
-    throw new LoginFailed(lead === undefined ? reason : `${lead()}: ${reason}`, { cause: error });
-  }
-}
+/** Makes errors messages for the person. `lead`: a sentence in front of the reason, without its end. */
+const failing =
+  (redactor: Redactor) =>
+  async <T>(work: Promise<T>, lead?: () => string): Promise<T> => {
+    try {
+      return await work;
+    } catch (error) {
+      const code = codeOf(error);
+      const reason = redactor.reason([errorMessage(error), code ? `(${code})` : ""].join(" ").trim());
+      throw new LoginFailed(lead === undefined ? reason : `${lead()}: ${reason}`, { cause: error });
+    }
+  };
 
 /** The facts that the package keeps between the two halves of a log-in. */
 interface KeptFacts {
@@ -107,6 +118,7 @@ interface KeptFacts {
 function oneLogin(
   redirectUrl: string,
   { clientId, clientSecret, clientMetadataUrl = "" }: OAuthSettings,
+  redactor: Redactor,
 ): { provider: OAuthClientProvider; kept: KeptFacts } {
   const kept: KeptFacts = { state: randomBytes(32).toString("base64url"), verifier: "" };
   if (clientId !== undefined)
@@ -127,11 +139,17 @@ function oneLogin(
       kept.client && { ...kept.client, ...(context === undefined ? {} : { issuer: context.issuer }) },
     // A refused client is an error of this log-in, which keeps nothing.
     invalidateCredentials: () => {},
-    saveClientInformation: (client) => void (kept.client = client),
+    saveClientInformation: (client) => {
+      kept.client = client;
+      redactor.add(client.client_secret);
+    },
     tokens: () => kept.tokens,
     saveTokens: (tokens) => void (kept.tokens = tokens),
     redirectToAuthorization: (address) => void (kept.address = address),
-    saveCodeVerifier: (verifier) => void (kept.verifier = verifier),
+    saveCodeVerifier: (verifier) => {
+      kept.verifier = verifier;
+      redactor.add(verifier);
+    },
     codeVerifier: () => kept.verifier,
     saveResourceUrl: (resource) => void (kept.resource = resource),
     saveDiscoveryState: (discovery) => void (kept.discovery = discovery),

@@ -2,6 +2,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Client, ElicitResult, RequestOptions, Result, Tool } from "@modelcontextprotocol/client";
 import { type Clock, LONGEST_TIMER_MS, monotonicClock } from "../../core/clock.ts";
+import { defined } from "../../core/defined.ts";
 import type { HoldQuestion } from "../../tools/tool.ts";
 import { codeOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
@@ -16,13 +17,14 @@ import {
   type TheirTask,
   taskIn,
 } from "./answers.ts";
-import { McpUnavailableError, httpStatusOf, reasonOf, secretHider } from "./failure-reasons.ts";
+import { McpUnavailableError, httpStatusOf, reasonOf } from "./failure-reasons.ts";
 import { isSessionLost } from "./messages.ts";
 import { CallTime } from "./call-time.ts";
 import { type LoginOptions, ServerLogin } from "./login.ts";
+import { Redactor } from "./redactor.ts";
 import { RetryPause } from "./retry-pause.ts";
 import { type Continuation, type InputRequired, elicitResult, elicitationIn } from "./elicitation.ts";
-import { type ExpandedServer, type McpServerConfig, expandServer, takesLogin } from "./server-config.ts";
+import { type McpServerConfig, expandServer, takesLogin } from "./server-config.ts";
 import { BROKEN_OFF, type Way, createTransport, isDetour, mayAnswer, waysTo } from "./transports.ts";
 
 function killProcess(pid: number | null): void {
@@ -43,8 +45,6 @@ const ADDRESS_MS = 30_000;
 const PROBE_MS = 4000;
 const METHOD_NOT_FOUND = -32_601;
 const MAX_PAGES = 64;
-/** Newest tokens of a log-in that are blacked out in what the server says. */
-const KEPT_TOKENS = 10;
 /** Time a server's process may take to end by itself. */
 const CLOSE_MS = 500;
 
@@ -89,8 +89,7 @@ export class McpConnection {
   readonly config: McpServerConfig;
   readonly #options: ConnectionOptions;
   #attempt: Attempt | undefined;
-  #secrets: readonly string[] = [];
-  #hide = secretHider([]);
+  #redactor = new Redactor();
   #closed = false;
   /** Calls that wait for their result. */
   readonly #atWork = new Set<{ hold: HoldQuestion | undefined; time: CallTime }>();
@@ -244,7 +243,7 @@ export class McpConnection {
 
   /** Says why something with this server failed, without its secrets. */
   reason(error: unknown): string {
-    return reasonOf(error, this.#secrets, this.#options.env);
+    return reasonOf(error, this.#redactor, this.#options.env);
   }
 
   async close(): Promise<void> {
@@ -342,16 +341,16 @@ export class McpConnection {
 
   /** Connects in the way that worked last, else in each way until one works. */
   async #open(attempt: Attempt): Promise<Client> {
-    const expanded: ExpandedServer = expandServer(this.config, this.#options.env);
-    this.#keepSecrets(expanded.secrets);
+    const { server, secrets } = expandServer(this.config, this.#options.env);
+    this.#redactor = new Redactor(secrets);
     let failure: unknown;
     for (const way of this.#way === undefined ? waysTo(this.config) : [this.#way]) {
       if (failure !== undefined && (this.#closed || !mayAnswer(way, failure, this.config))) break;
       try {
-        const client = await this.#openBy(way, expanded, attempt);
+        const client = await this.#openBy(way, server, attempt);
         this.#way = way;
-        const { name: server, note } = this;
-        this.#options.log.info("mcp_server_connected", note === undefined ? { server } : { server, note });
+        const facts = { server: this.name, ...defined({ note: this.note }) };
+        this.#options.log.info("mcp_server_connected", facts);
         return client;
       } catch (error) {
         // A detour that leads nowhere says nothing about the way that was configured.
@@ -362,32 +361,20 @@ export class McpConnection {
     throw new McpUnavailableError(this.reason(failure), { cause: failure });
   }
 
-  #keepSecrets(secrets: readonly string[]): void {
-    this.#secrets = secrets;
-    this.#hide = secretHider(secrets);
-  }
-
-  #loginAt({ server, secrets }: ExpandedServer): ServerLogin | undefined {
-    const { logins } = this.#options;
-    if (!logins || !takesLogin(server)) return undefined;
-    // A token of long ago opens nothing, and each makes every answer slower to read.
-    let tokens: readonly string[] = [];
-    const onToken = (token: string): void => {
-      tokens = [...tokens.slice(1 - KEPT_TOKENS), token];
-      this.#keepSecrets([...secrets, ...tokens]);
-    };
-    return new ServerLogin(this.name, server.url, { ...logins, onToken });
-  }
-
-  async #openBy(way: Way, expanded: ExpandedServer, attempt: Attempt): Promise<Client> {
-    const { version, log } = this.#options;
+  async #openBy(way: Way, server: McpServerConfig, attempt: Attempt): Promise<Client> {
+    const { version, log, logins } = this.#options;
+    const redactor = this.#redactor;
     const { Client } = await import("@modelcontextprotocol/client");
     const isFirstNoise = (): boolean => !this.#hasNoise && (this.#hasNoise = true);
-    const login = this.#loginAt(expanded);
-    const opened = await createTransport(expanded, way, { name: this.name, log, login, isFirstNoise });
+    const login =
+      logins && takesLogin(server)
+        ? new ServerLogin(this.name, server.url, { ...logins, redactor })
+        : undefined;
+    const options = { name: this.name, log, redactor, login, isFirstNoise };
+    const opened = await createTransport(server, way, options);
     attempt.pid = () => opened.pid();
     attempt.noise = () => opened.noise();
-    acceptAnyAnswer(opened.transport, (text) => this.#hide(text));
+    acceptAnyAnswer(opened.transport, redactor);
     const client = new Client(
       { name: "deepagent-mcp", version },
       {

@@ -1,27 +1,13 @@
 /** Reasons why another MCP server cannot be used, one text each, without secrets, host paths and stacks. */
 import { codeOf, errorMessage } from "../../core/errors.ts";
-import { beginningOf, oneLine } from "../../core/text.ts";
 import type { Environment } from "../models/choose.ts";
-import { causesOf, firstOf, withoutSecrets } from "../models/failure.ts";
+import { causesOf, firstOf } from "../models/failure.ts";
+import type { Redactor } from "./redactor.ts";
 
 /** A server cannot be used now; the message is for logs, people and models. */
 export class McpUnavailableError extends Error {
   override readonly name: string = "McpUnavailableError";
 }
-
-const REASON_LIMIT = 300;
-
-/** Blacks out the secrets of a server: the one place for everything that it says. */
-export function secretHider(secrets: readonly string[]): (text: string) => string {
-  if (secrets.length === 0) return (text) => text;
-  const longestFirst = secrets.toSorted((left, right) => right.length - left.length);
-  const any = new RegExp(longestFirst.map((secret) => secret.replace(/[^\w]/g, "\\$&")).join("|"), "g");
-  return (text) => text.replace(any, "[hidden]");
-}
-
-/** `text` on one line and bounded, without the secrets of a server and without words that look like secrets. */
-export const redacted = (text: string, secrets: readonly string[]): string =>
-  oneLine(withoutSecrets(secretHider(secrets)(beginningOf(text))), REASON_LIMIT);
 
 const NO_ROUTE = "its address cannot be reached from here; check the network";
 const NO_TLS = "it does not speak TLS at this address; check the scheme and the port of its url";
@@ -64,24 +50,24 @@ const STATUSES: Readonly<Record<number, string>> = {
 };
 
 /** Says why a server could not be used, in words for people and models. */
-export function reasonOf(error: unknown, secrets: readonly string[], env: Environment = {}): string {
+export function reasonOf(error: unknown, redactor: Redactor, env: Environment = {}): string {
   for (const link of linksOf(error)) {
     if (link instanceof McpUnavailableError) return link.message;
     const status = statusOf(link);
-    if (status !== undefined) return reasonOfStatus(status, link, secrets);
+    if (status !== undefined) return reasonOfStatus(status, link, redactor);
     const code = knownCode(link);
     if (code in UNREACHABLE) return `${REASONS[code]}${proxyHint(env)}`;
     if (code in REASONS) return String(REASONS[code]);
     if (code !== "")
       return `its certificate is not trusted (${code}); correct it, or set NODE_EXTRA_CA_CERTS`;
   }
-  return redacted(errorMessage(error), secrets);
+  return redactor.reason(errorMessage(error));
 }
 
-function reasonOfStatus(status: number, error: Error, secrets: readonly string[]): string {
+function reasonOfStatus(status: number, error: Error, redactor: Redactor): string {
   if (status < 400) return "it redirects to another address; configure that address";
   const body: unknown = Reflect.get(Object(Reflect.get(error, "data")), "text");
-  const said = typeof body === "string" && !/<\w/.test(body) ? redacted(body, secrets) : "";
+  const said = typeof body === "string" && !/<\w/.test(body) ? redactor.reason(body) : "";
   return STATUSES[status] ?? `it answered with HTTP ${status}${said === "" ? "" : `: ${said}`}`;
 }
 

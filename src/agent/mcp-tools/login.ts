@@ -9,6 +9,7 @@ import { codeOf, errorMessage } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
 import { type AuthorizationFetch, readingAnyAnswer } from "./authorization-answers.ts";
 import { McpUnavailableError } from "./failure-reasons.ts";
+import { Redactor } from "./redactor.ts";
 
 export interface Login {
   /** Address of the server. At another address, the log-in counts for nothing. */
@@ -35,8 +36,8 @@ export interface LoginStore {
 }
 
 export interface LoginOptions {
-  /** Called with each token before it is first sent. */
-  onToken?: (token: string) => void;
+  /** Learns every secret of the log-in before one is sent. Default: nothing is blacked out. */
+  redactor?: Redactor;
   store: LoginStore;
   /** For the authorization server of the MCP server at this address. */
   fetchFor: (url: string) => AuthorizationFetch;
@@ -59,13 +60,14 @@ export class ServerLogin {
   readonly #server: string;
   readonly #url: string;
   readonly #options: LoginOptions;
+  readonly #redactor: Redactor;
   #renewal: Promise<string> | undefined;
-  #seen: string | undefined;
 
   constructor(server: string, url: string, options: LoginOptions) {
     this.#server = server;
     this.#url = url;
     this.#options = options;
+    this.#redactor = options.redactor ?? new Redactor();
   }
 
   /** The access token, renewed if it is about to expire; `undefined` if nobody logged in. @throws McpUnavailableError */
@@ -75,7 +77,7 @@ export class ServerLogin {
     const { expiresAt = Infinity } = login;
     const { access_token: token, refresh_token: refreshToken } = login.tokens;
     const isOld = expiresAt - EARLY_MS <= this.#options.clock();
-    return isOld && refreshToken !== undefined ? this.renewed(token) : this.#shown(token);
+    return isOld && refreshToken !== undefined ? this.renewed(token) : token;
   }
 
   /** The token that follows one that was refused. @throws McpUnavailableError, which says what to do. */
@@ -88,19 +90,20 @@ export class ServerLogin {
 
   /** The error for a server that wants a log-in with further permissions. */
   needsScope(scope: string): McpUnavailableError {
-    const shown = oneLine(scope, 200);
+    const shown = oneLine(this.#redactor.text(scope), 200);
     return this.#needed(`it needs further permissions (${shown})`, shown);
-  }
-
-  /** Lets the owner know a token before it is sent, so that no answer can give it away. */
-  #shown(token: string): string {
-    if (token !== this.#seen) this.#options.onToken?.(token);
-    return (this.#seen = token);
   }
 
   async #own(): Promise<Login | undefined> {
     const login = await this.#options.store.read(this.#server);
-    return login?.url === this.#url ? login : undefined;
+    return login?.url === this.#url ? this.#known(login) : undefined;
+  }
+
+  /** Lets the redactor know what the log-in holds, so that no answer can give it away. */
+  #known(login: Login): Login {
+    const { access_token: access, refresh_token: refresh, id_token: id } = login.tokens;
+    this.#redactor.add(access, refresh, id, login.client.client_secret);
+    return login;
   }
 
   #needed(why: string, scope?: string): LoginProblem {
@@ -125,9 +128,10 @@ export class ServerLogin {
       }
     });
     if (login?.url !== this.#url) throw this.#needed("its log-in has ended");
-    if (problem === undefined) return this.#shown(login.tokens.access_token);
+    if (problem === undefined) return this.#known(login).tokens.access_token;
     if (isRefusal(problem)) throw this.#needed("its log-in has expired");
-    throw new LoginProblem(`its log-in could not be renewed: ${renewalProblem(problem)}`, { cause: problem });
+    const why = this.#redactor.text(renewalProblem(problem));
+    throw new LoginProblem(`its log-in could not be renewed: ${why}`, { cause: problem });
   }
 }
 

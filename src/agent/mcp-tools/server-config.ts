@@ -68,7 +68,7 @@ export interface ExpandedServer {
 export function expandServer(config: McpServerConfig, env: Environment): ExpandedServer {
   const secrets = new Set<string>();
   const keep = (name: string, value: string): void => {
-    if (SECRET_NAME.test(name) || !PLAIN.test(value)) for (const form of formsOf(value)) secrets.add(form);
+    if (SECRET_NAME.test(name) || !PLAIN.test(value)) secrets.add(value);
   };
   const missing = new Set<string>();
   const text = (template: string): string =>
@@ -109,27 +109,16 @@ export function expandServer(config: McpServerConfig, env: Environment): Expande
     const names = [...missing].join(", ");
     throw new McpUnavailableError(`it needs the environment variable ${names}, which is not set`);
   }
-  return { server, secrets: [...secrets].filter((secret) => secret.length >= SHORTEST_SECRET) };
+  return { server, secrets: [...secrets] };
 }
 
 /** A default that is not closed reaches to the end, so that no later beginning is tried within it. */
 const VARIABLE = /\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?:\}|:-([^}]*)(?:\}|$))/g;
-/** Shorter values are words such as `1` or `true`, which mean nothing on their own. */
-const SHORTEST_SECRET = 6;
 /** Names of variables and headers whose values are secret, whatever they look like. */
 const SECRET_NAME = /key|token|secret|pass|pwd|pat$|auth|cred|cookie|session|private|signature|dsn|conn/i;
 /** Words such as `production` or `eu-west-1`, numbers, media types and absolute paths: results are full of them. */
 const PLAIN =
   /^(?:[a-z]+(?:[-_/.,; ][a-z]+){0,4}(?:-?\d{1,3})?|[\d.]{1,12}|~?(?:[A-Z]:)?(?:[\\/][\w. -]+){1,20}[\\/]?)$/;
-
-/** A secret as servers repeat it: also without its scheme, in addresses, in JSON and in base64. */
-const formsOf = (value: string): string[] => [
-  value,
-  value.replace(/^(?:bearer|basic|token)\s+/i, ""),
-  encodeURIComponent(value),
-  JSON.stringify(value).slice(1, -1),
-  Buffer.from(value).toString("base64"),
-];
 
 /** Longest tool name that every provider takes. */
 const MAX_NAME = 64;

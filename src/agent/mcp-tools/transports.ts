@@ -7,9 +7,10 @@ import { bytesShapeProblem } from "../../core/json.ts";
 import type { Logger } from "../../core/logger.ts";
 import { type LineChecks, checkedLines } from "../../core/message-lines.ts";
 import { tailOf } from "../../core/text.ts";
-import { McpUnavailableError, httpStatusOf, isFinal, lastWords, redacted } from "./failure-reasons.ts";
+import { McpUnavailableError, httpStatusOf, isFinal, lastWords } from "./failure-reasons.ts";
 import { messagesIn } from "./messages.ts";
-import type { ExpandedServer, McpServerConfig, RemoteMcpServer } from "./server-config.ts";
+import type { Redactor } from "./redactor.ts";
+import type { McpServerConfig, RemoteMcpServer } from "./server-config.ts";
 import type { ServerLogin } from "./login.ts";
 import { serverFetch, withLogin } from "./server-fetch.ts";
 
@@ -51,6 +52,7 @@ interface OpenableTransport {
 export interface TransportOptions {
   name: string;
   log: Logger;
+  redactor: Redactor;
   /** The log-in that requests to an address carry. Default: none. */
   login?: ServerLogin | undefined;
   /** Called before the first line of a server's output that is not a message. */
@@ -58,11 +60,11 @@ export interface TransportOptions {
 }
 
 export async function createTransport(
-  { server, secrets }: ExpandedServer,
+  server: McpServerConfig,
   way: Way,
   options: TransportOptions,
 ): Promise<OpenableTransport> {
-  if (!("url" in server)) return processTransport(server, secrets, options);
+  if (!("url" in server)) return processTransport(server, options);
   if (!URL.canParse(server.url)) throw new McpUnavailableError("its url is not a valid address");
   const { SSEClientTransport, StreamableHTTPClientTransport } = await import("@modelcontextprotocol/client");
   const url = new URL(server.url);
@@ -118,7 +120,6 @@ const LAST_WORDS_MS = 500;
 
 async function processTransport(
   { command, args, env, cwd }: Extract<McpServerConfig, { command: string }>,
-  secrets: readonly string[],
   options: TransportOptions,
 ): Promise<OpenableTransport> {
   const { StdioClientTransport } = await import("@modelcontextprotocol/client/stdio");
@@ -130,12 +131,14 @@ async function processTransport(
     stderr: "pipe",
     ...(cwd === undefined ? {} : { cwd }),
   });
-  const { name: server, log } = options;
+  const { name: server, log, redactor } = options;
+  // Paths are shortened last: a secret may look like one.
+  const lastWordsOf = (output: string): string => redactor.reason(lastWords(redactor.text(output)));
   let stderr = "";
   let noise = "";
   transport.stderr?.on("data", (chunk: Buffer) => {
     stderr = tailOf(stderr + chunk.toString("utf8"), MAX_STDERR);
-    log.debug("mcp_server_stderr", () => ({ server, text: redacted(chunk.toString("utf8"), secrets) }));
+    log.debug("mcp_server_stderr", () => ({ server, text: redactor.reason(chunk.toString("utf8")) }));
   });
   let child: ChildProcess | undefined;
   let reading: Promise<void> | undefined;
@@ -146,7 +149,7 @@ async function processTransport(
     child = Reflect.get(transport, "_process") as ChildProcess | undefined;
     reading = readMessages(transport, child, (line) => {
       noise = tailOf(`${noise}${line}\n`, MAX_STDERR);
-      if (options.isFirstNoise()) log.warn("mcp_server_noise", { server, text: redacted(line, secrets) });
+      if (options.isFirstNoise()) log.warn("mcp_server_noise", { server, text: redactor.reason(line) });
     });
   };
   const end = async (): Promise<string | undefined> => {
@@ -155,10 +158,10 @@ async function processTransport(
     // A program that it has started may hold its output.
     await Promise.race([reading, wait(LAST_WORDS_MS, undefined, { ref: false })]);
     // Many programs say on standard output how they are called.
-    const words = redacted(lastWords(stderr) || lastWords(noise), secrets);
+    const words = lastWordsOf(stderr) || lastWordsOf(noise);
     return `its process ended (${typeof status === "number" ? `exit code ${status}` : status})${words === "" ? "" : `: ${words}`}`;
   };
-  return { transport, pid: () => transport.pid, end, noise: () => redacted(lastWords(noise), secrets) };
+  return { transport, pid: () => transport.pid, end, noise: () => lastWordsOf(noise) };
 }
 
 /** Largest message of a server: as much as media of 5 MB take, and values that are parsed in 25 ms. */
