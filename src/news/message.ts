@@ -34,7 +34,7 @@ export function payloadOf(news: News, url: string | undefined): object {
 
 /** The facts of an event, for programs. */
 export function dataOf(news: News, url: string | undefined): Record<string, string> {
-  const { runId, threadId, schedule, event } = news;
+  const { runId, threadId, schedule, event, questions = 1 } = news;
   const facts = {
     run_id: runId,
     thread_id: threadId,
@@ -46,7 +46,11 @@ export function dataOf(news: News, url: string | undefined): Record<string, stri
     case "approval_requested":
       return { ...facts, approval_id: event.data.approvalId, tool: event.data.tool };
     case "question_asked":
-      return { ...facts, question_id: event.data.questionId };
+      return {
+        ...facts,
+        question_id: event.data.questionId,
+        ...(questions > 1 ? { questions: String(questions) } : {}),
+      };
     case "run_failed":
       return { ...facts, reason: event.data.reason };
     case "run_completed":
@@ -58,11 +62,12 @@ export function dataOf(news: News, url: string | undefined): Record<string, stri
 
 const nameIn = ({ name }: News): string => oneLine(displayName(oneLine(name, NAME)), NAME);
 
-function textOf({ event }: News): string {
+function textOf({ event, questions = 1 }: News): string {
   switch (event.kind) {
     case "approval_requested":
       return `needs your approval: ${actOf(event.data)}`;
     case "question_asked":
+      if (questions > 1) return `asks you ${questions} questions`;
       return event.data.server === undefined
         ? "asks you a question"
         : `asks you a question of the MCP server ${displayName(event.data.server)}`;

@@ -1,11 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Agent, AgentEvent, AgentInput, WorkOptions } from "../agent/agent.ts";
+import type { Agent, AgentEvent, AgentInput } from "../agent/agent.ts";
 import { startNote } from "../core/clock.ts";
 import { ownTurn } from "../core/concurrency.ts";
 import { ConfigurationError, RunFailure, StorageError, errorMessage, isTransient } from "../core/errors.ts";
 import type { WorkerOfRun } from "./client-model.ts";
 import type { RunContext } from "./context.ts";
 import { entryOf } from "./events.ts";
+import type { ForeignQuestions } from "./hold.ts";
 import { type Lease, LeaseLostError, type RunInbox } from "./ports.ts";
 import { FencedOffError } from "./thread-ports.ts";
 import { type FailureDetails, type Run, isFailureReason } from "./run.ts";
@@ -18,8 +19,7 @@ export interface ExecutionContext extends Pick<
 > {
   agentFor(run: Run, worker: WorkerOfRun): Promise<Agent>;
   texts: LiveTexts;
-  /** Asks a person while a call of the run is at work. */
-  holderOf(lease: Lease): NonNullable<WorkOptions["hold"]>;
+  foreignQuestions(lease: Lease): ForeignQuestions;
 }
 
 /** Why work on a run is broken off. `cancelled` and `lease_lost`: the run is no longer ours to write to. */
@@ -185,7 +185,7 @@ async function stream(
     spentElsewhere: () => children.spentElsewhere(),
     startNote: startNote(clock()),
     effects: work.effectLog(lease, clock, breakingOff(execution)),
-    hold: context.holderOf(lease),
+    ...context.foreignQuestions(lease),
     hasAnswers: () => work.hasAnswers(lease),
     trace: work.tracePlace(lease),
   };

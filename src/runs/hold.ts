@@ -1,5 +1,6 @@
-/** Asks a person while a call of a run is at work: the run keeps its lease, and the question is withdrawn after a while. */
+/** Questions of other MCP servers in a run: counts them, and keeps those that are asked while a call is at work. */
 import type { WorkOptions } from "../agent/agent.ts";
+import { MOST_QUESTIONS, TooManyQuestions } from "../tools/question-quota.ts";
 import type { RunContext } from "./context.ts";
 import type { Lease } from "./ports.ts";
 
@@ -8,19 +9,34 @@ interface HoldContext extends Pick<RunContext, "work" | "read" | "feed" | "clock
   patienceMs: number;
 }
 
-export function holderFor(
+export type ForeignQuestions = Required<Pick<WorkOptions, "hold" | "countQuestion">>;
+
+export function foreignQuestions(
   lease: Lease,
   { work, read, feed, clock, newId, patienceMs }: HoldContext,
-): NonNullable<WorkOptions["hold"]> {
-  return async ({ agent, question }, signal) => {
-    const id = newId("held");
-    await work.askQuestion(lease, { id, agent, question }, clock());
-    const stop = AbortSignal.any([signal, AbortSignal.timeout(patienceMs)]);
-    await feed.wait(lease.rootId, stop, async () => {
-      const asked = await read.question(lease.principal, lease.rootId, id);
-      return asked?.status === "pending" ? undefined : true;
-    });
-    signal.throwIfAborted();
-    return work.takeHeld(lease, id, clock());
+): ForeignQuestions {
+  const { principal, rootId } = lease;
+  /** Those that this process has let through, and may not have stored yet. */
+  const known = new Set<string>();
+  const countQuestion = async (id: string): Promise<void> => {
+    const stored = (await read.picture(principal, rootId, 0, 1))?.questions ?? [];
+    for (const one of stored) if (one.question.kind === "elicitation") known.add(one.id);
+    if (!known.has(id) && known.size >= MOST_QUESTIONS.run) throw new TooManyQuestions("run");
+    known.add(id);
+  };
+  return {
+    countQuestion,
+    hold: async ({ agent, question }, signal, ended = signal) => {
+      const id = newId("held");
+      await countQuestion(id);
+      await work.askQuestion(lease, { id, agent, question }, clock());
+      const stop = AbortSignal.any([signal, ended, AbortSignal.timeout(patienceMs)]);
+      await feed.wait(rootId, stop, async () => {
+        const asked = await read.question(principal, rootId, id);
+        return asked?.status === "pending" ? undefined : true;
+      });
+      signal.throwIfAborted();
+      return work.takeHeld(lease, id, clock());
+    },
   };
 }

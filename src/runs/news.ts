@@ -47,6 +47,8 @@ export interface News {
   /** Name of the schedule that started the run. */
   schedule?: string;
   event: RunEvent;
+  /** Number of questions, if one message stands for several: the event is the first of them. */
+  questions?: number;
 }
 
 /** The news of an event. */

@@ -9,7 +9,7 @@ import { callTexts } from "./call-texts.ts";
 import { BACKGROUND_LENDER, NO_LENDER, lenderFor } from "./client-model.ts";
 import type { RunContext } from "./context.ts";
 import { decide, problemOf, useAnswer } from "./decide.ts";
-import { holderFor } from "./hold.ts";
+import { foreignQuestions } from "./hold.ts";
 import { NO_OTHER_SERVERS } from "./other-servers.ts";
 import { countLeft, discardChange, deleteRun, proposedChange, reviewChange } from "./later-review.ts";
 import { ChangeFeed, SharedTails, follow, followStarts } from "./follow.ts";
@@ -95,7 +95,7 @@ class Supervisor implements RunService {
         run.parent
           ? options.agentFor(run, BACKGROUND_LENDER)
           : options.agentFor(run, lenderFor(worker, lending), fenceOf(worker.lease, this.#context.runs)),
-      holderOf: (lease) => holderFor(lease, holding),
+      foreignQuestions: (lease) => foreignQuestions(lease, holding),
       texts: this.#texts,
       concurrentRuns: options.concurrentRuns,
       leaseMs,

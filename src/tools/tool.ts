@@ -168,8 +168,11 @@ export type Answer =
 /** Asks a person and gives the answer. The call stops until then, and begins again from its top. */
 export type AskPerson = (question: Question) => Promise<Answer>;
 
-/** Asks a person while the call is at work, for as long as the run allows. `undefined`: nobody answered. */
-export type HoldQuestion = (question: Question) => Promise<Answer | undefined>;
+/**
+ * Asks a person while the call is at work, for as long as the run allows and until `ended` aborts; then the question
+ * is withdrawn. `undefined`: nobody answered. @throws TooManyQuestions
+ */
+export type HoldQuestion = (question: Question, ended?: AbortSignal) => Promise<Answer | undefined>;
 
 /** A subagent that works in the background. */
 export interface BackgroundTask {

@@ -273,6 +273,9 @@ test("messages say what is needed, without contents", () => {
     summary: "asks you a question of the MCP server git\\u202ehub",
     question_id: "q",
   });
+  const event = { ...approval.event, kind: "question_asked", data: asked } as News["event"];
+  const several: News = { ...approval, type: "question.asked", event, questions: 3 };
+  expect(dataOf(several, undefined)).toMatchObject({ summary: "asks you 3 questions", questions: "3" });
   const long = messageOf({ ...approval, name: `a\nb ${"c".repeat(500)}` }, undefined).title;
   expect(long).toMatch(/^a b c+…$/);
   expect(long.length).toBeLessThanOrEqual(120);

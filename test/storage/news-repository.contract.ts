@@ -103,6 +103,30 @@ export function newsRepositoryContract(
       });
     });
 
+    test("questions of other servers are collected into one message until it is first claimed", async () => {
+      runs.news.open([wants("all", "question.asked")], () => undefined);
+      const lease = await begin();
+      const work = runs.work({});
+      const ask = (id: string, kind: "ask" | "elicitation") => {
+        const form = { text: id, message: id, server: "airline", mode: "form" as const, fields: [] };
+        return work.askQuestion(lease, { ...question, id, question: { ...form, kind } as never }, NOW);
+      };
+      for (const id of ["a", "b", "c"]) await ask(id, "elicitation");
+      await ask("d", "ask");
+      expect(await claim("all")).toBeUndefined();
+      const soon = NOW + 60_000;
+      const first = await claim("all", soon);
+      expect(first).toMatchObject({ news: { questions: 4, event: { data: { questionId: "a" } } } });
+      await ask("e", "elicitation");
+      const second = await claim("all", soon);
+      expect(second).toMatchObject({ news: { event: { data: { questionId: "e" } } } });
+      expect(second?.news.questions).toBeUndefined();
+      // A question of the agent is told at once.
+      await runs.news.drop([first, second].map((message) => message?.number ?? 0));
+      await ask("f", "ask");
+      expect(await claim("all")).toMatchObject({ news: { event: { data: { questionId: "f" } } } });
+    });
+
     test("without a rule nothing is written", async () => {
       await complete(await begin());
       runs.news.open([wants("failures", "run.failed")], () => undefined).close();

@@ -10,7 +10,7 @@ await session.post("Profiler.enable");
 await session.post("Profiler.startPreciseCoverage", { callCount: true, detailed: true });
 
 /** Executions of the blocks of our sources while `work` runs. What JavaScript itself does in one call counts nothing. */
-export async function workOf(work: () => unknown): Promise<number> {
+async function workOf(work: () => unknown): Promise<number> {
   await session.post("Profiler.takePreciseCoverage");
   await work();
   const { result } = await session.post("Profiler.takePreciseCoverage");

@@ -2,6 +2,7 @@
 import type { ToolCall } from "@langchain/core/messages/tool";
 import { defined } from "../../core/defined.ts";
 import { checkAnswer } from "../../tools/check-answer.ts";
+import { questionCounter } from "../../tools/question-quota.ts";
 import type { AskPerson } from "../../tools/tool.ts";
 import type { InnerCall, ProgramQuestions, WaitingCall } from "../contracts/program.ts";
 import type { CallStep, Questions } from "./call-step.ts";
@@ -18,6 +19,7 @@ export class Suspended extends Error {
 
 /** Questions of one call of a program: answered if there is an answer, else the call stops. */
 function innerAsk(number: number, questions: ProgramQuestions): Questions & { askPerson: AskPerson } {
+  const count = questionCounter();
   const next = (asked: WaitingCall["asked"]): never => {
     const answer = questions.next(number, asked);
     if (answer === undefined) throw new Suspended({ number, asked });
@@ -28,6 +30,7 @@ function innerAsk(number: number, questions: ProgramQuestions): Questions & { as
     ask: async (approval) => next({ approval }),
     askPerson: async (question) => {
       for (;;) {
+        count(question);
         const checked = checkAnswer(question, next({ question }));
         if (checked.ok) return checked.answer;
       }

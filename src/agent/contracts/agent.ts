@@ -57,7 +57,10 @@ export interface WorkOptions {
   hold?: (
     asked: Pick<PendingQuestion, "agent" | "question">,
     signal: AbortSignal,
+    ended?: AbortSignal,
   ) => Promise<Answer | undefined>;
+  /** Counts a question of another server. Rejects with `TooManyQuestions` if there were too many in the run. */
+  countQuestion?: (id: string) => Promise<void>;
   /** Takes the model's text so far, empty when a call begins or is tried again. It must be quick and not throw. */
   say?: (text: string) => void;
   /** True if answers are waiting that the agent was not resumed with. A limit then leaves the other requests open. */

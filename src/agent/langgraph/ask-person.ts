@@ -3,6 +3,7 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import { interrupt, isGraphInterrupt } from "@langchain/langgraph";
 import { defined } from "../../core/defined.ts";
 import { checkAnswer } from "../../tools/check-answer.ts";
+import { questionCounter } from "../../tools/question-quota.ts";
 import type { AskPerson, HoldQuestion } from "../../tools/tool.ts";
 import type { Questions } from "../calls/call-step.ts";
 import type { AskedQuestion, HitlRequest } from "../contracts/question.ts";
@@ -43,8 +44,13 @@ export async function askTask(
     for (const { id } of isGraphInterrupt(error) ? error.interrupts : []) {
       if (!id) continue;
       const interruptId = questionId(id, asked);
-      if (isRequest(asked)) step.tell({ kind: "approval_requested", interruptId, request: asked });
-      else step.tell({ kind: "question_asked", interruptId, question: asked.question });
+      if (isRequest(asked)) {
+        step.tell({ kind: "approval_requested", interruptId, request: asked });
+        continue;
+      }
+      const { question } = asked;
+      if (question.kind === "elicitation") await contextOf(config).countQuestion?.(interruptId);
+      step.tell({ kind: "question_asked", interruptId, question });
     }
     throw error;
   }
@@ -53,15 +59,18 @@ export async function askTask(
 /** `undefined` where no run keeps the question while the call is at work. */
 export function holdQuestion(config: RunnableConfig, signal: AbortSignal): HoldQuestion | undefined {
   const { hold, path: agent = [] } = contextOf(config);
-  return hold && ((question) => hold({ agent, question }, signal));
+  return hold && ((question, ended) => hold({ agent, question }, signal, ended));
 }
 
 /** `undefined` in a graph without a checkpointer: it cannot wait. */
 export function askPerson(config: RunnableConfig, step: Step, toolCallId: string): AskPerson | undefined {
   if (typeof config.configurable?.[CHECKPOINTER_KEY] !== "object") return undefined;
+  // A call that is made again goes through all its questions again.
+  const count = questionCounter();
   return async (question) => {
     const asked: AskedQuestion = { question, agent: step.agent, toolCallId };
     for (;;) {
+      count(question);
       const given = (await askTask(asked, config, step)) as Partial<BoundAnswer> | undefined; // checked here
       const isFitting = given?.asked === sealOfQuestion(question);
       const checked = isFitting && given.answer && checkAnswer(question, given.answer);

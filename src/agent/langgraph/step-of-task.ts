@@ -24,7 +24,15 @@ const CONTEXT_KEY = "__deepagent";
 /** The run that a graph of ours, and those below it, work for. */
 export interface TaskContext extends Pick<
   Partial<WorkOptions>,
-  "startNote" | "effects" | "inbox" | "children" | "spentElsewhere" | "hold" | "say" | "hasAnswers"
+  | "startNote"
+  | "effects"
+  | "inbox"
+  | "children"
+  | "spentElsewhere"
+  | "hold"
+  | "countQuestion"
+  | "say"
+  | "hasAnswers"
 > {
   run?: string | undefined;
   /** Length of the path of the agent that the run works with. Default 0. */

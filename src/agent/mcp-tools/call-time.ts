@@ -12,13 +12,21 @@ export class CallTime {
     this.restart();
   }
 
+  /** Does nothing once the call has ended. */
   restart(): void {
     this.stop();
-    this.#timer = setTimeout(() => this.#own.abort(timedOut(this.#ms)), this.#ms);
+    if (!this.#own.signal.aborted)
+      this.#timer = setTimeout(() => this.#own.abort(timedOut(this.#ms)), this.#ms);
   }
 
   stop(): void {
     clearTimeout(this.#timer);
+  }
+
+  /** Ends the call, and withdraws the questions that it still asks. */
+  end(reason?: Error): void {
+    this.stop();
+    this.#own.abort(reason);
   }
 }
 

@@ -3,6 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Client, ElicitResult, RequestOptions, Result, Tool } from "@modelcontextprotocol/client";
 import { type Clock, LONGEST_TIMER_MS, monotonicClock } from "../../core/clock.ts";
 import { defined } from "../../core/defined.ts";
+import { TooManyQuestions, questionCounter } from "../../tools/question-quota.ts";
 import type { HoldQuestion } from "../../tools/tool.ts";
 import { codeOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
@@ -92,7 +93,11 @@ export class McpConnection {
   #redactor = new Redactor();
   #closed = false;
   /** Calls that wait for their result. */
-  readonly #atWork = new Set<{ hold: HoldQuestion | undefined; time: CallTime }>();
+  readonly #atWork = new Set<{
+    hold: HoldQuestion | undefined;
+    time: CallTime;
+    count: ReturnType<typeof questionCounter>;
+  }>();
   /** The way that worked last. */
   #way: Way | undefined;
   /** True if the last agent waited in vain: the next ones wait a fifth of the time. */
@@ -193,7 +198,7 @@ export class McpConnection {
   ): Promise<ReadResult | InputRequired | TheirTask | { unsent: string }> {
     let isSent = false;
     const time = new CallTime(this.config.timeout * 1000, signal);
-    const atWork = { hold, time };
+    const atWork = { hold, time, count: questionCounter() };
     const options = {
       signal: time.signal,
       timeout: LONGEST_TIMER_MS,
@@ -212,12 +217,13 @@ export class McpConnection {
       const raw = answerIn(answer as Result); // the package's own type
       return taskIn(raw) ?? resultIn(raw);
     } catch (error) {
+      if (time.signal.reason instanceof TooManyQuestions) throw time.signal.reason;
       // A server that wants a log-in has begun nothing.
       if (isSent && httpStatusOf(error) !== 401) throw error;
       return { unsent: this.reason(error) };
     } finally {
       this.#atWork.delete(atWork);
-      time.stop();
+      time.end();
     }
   }
 
@@ -233,11 +239,16 @@ export class McpConnection {
       this.#options.log.warn("mcp_question_refused", { server: this.name, why });
       return elicitResult(undefined);
     }
-    call.time.stop();
+    const { time, count, hold } = call;
+    time.stop();
     try {
-      return elicitResult(await call.hold(question));
+      count(question);
+      return elicitResult(await hold(question, time.signal));
+    } catch (error) {
+      if (error instanceof TooManyQuestions) time.end(error);
+      throw error;
     } finally {
-      call.time.restart();
+      time.restart();
     }
   }
 

@@ -2,14 +2,9 @@
 import type { ElicitResult, InputRequiredResult } from "@modelcontextprotocol/client";
 import { cutMiddle } from "../../core/text.ts";
 import { flatFields } from "../../tools/check-answer.ts";
-import type { Answer, AskPerson, HoldQuestion, Question } from "../../tools/tool.ts";
+import { MOST_QUESTIONS, TooManyQuestions } from "../../tools/question-quota.ts";
+import type { Answer, AskPerson, Question } from "../../tools/tool.ts";
 import { recordOf } from "../../core/unknown.ts";
-
-/** The ways to ask a person that a call has. */
-export interface Asking {
-  ask?: AskPerson | undefined;
-  hold?: HoldQuestion | undefined;
-}
 
 const MAX_MESSAGE = 4000;
 const METHOD = "elicitation/create";
@@ -51,12 +46,18 @@ export interface Continuation {
   requestState?: string;
 }
 
-/** Asks a person all that the server asks. Requests of another kind, and those that no form can show, are cancelled. */
+/**
+ * Asks a person all that the server asks. Requests of another kind, and those that no form can show, are cancelled.
+ *
+ * @throws TooManyQuestions
+ */
 export async function continuationOf(
   server: string,
   { inputRequests = {}, requestState }: InputRequired,
-  { ask }: Asking,
+  ask: AskPerson | undefined,
 ): Promise<Continuation> {
+  // Nobody answers some of them in vain.
+  if (Object.keys(inputRequests).length > MOST_QUESTIONS.call) throw new TooManyQuestions("call");
   const inputResponses: Record<string, ElicitResult> = {};
   for (const [key, { method, params }] of Object.entries(inputRequests)) {
     const question = method === METHOD ? elicitationIn(server, params) : undefined;

@@ -46,7 +46,7 @@ export class Redactor {
 
   #prepare(): void {
     const forms = new Set([...this.#secrets, ...this.#added].flatMap(formsOf));
-    this.#forms = forms.size === 0 ? undefined : new Array<undefined>(1 << 15);
+    this.#forms = forms.size === 0 ? undefined : Array.from({ length: 1 << 15 });
     for (const form of [...forms].sort((left, right) => right.length - left.length)) {
       const codes = codesOf(form);
       if (this.#forms) (this.#forms[digestAt(codes, 0)] ??= []).push(codes);
@@ -174,8 +174,15 @@ const base64Of = (bytes: Buffer): string[] =>
 const ESCAPE = /[%&\\\r\n]/;
 /** Letters behind a backslash, and the characters that they stand for. */
 const LETTERS: Readonly<Record<string, string>> = {
-  ...{ b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" },
-  ...{ '"': '"', "'": "'", "\\": "\\", "/": "/" },
+  b: "\b",
+  f: "\f",
+  n: "\n",
+  r: "\r",
+  t: "\t",
+  '"': '"',
+  "'": "'",
+  "\\": "\\",
+  "/": "/",
 };
 const ENTITY = /^&(?:#(\d{1,6})|#x([\da-f]{1,5})|(amp|lt|gt|quot|apos));/i;
 const LONGEST_ENTITY = 9;

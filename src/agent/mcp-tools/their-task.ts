@@ -3,9 +3,11 @@ import { setTimeout as wait } from "node:timers/promises";
 import { isParked } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
 import { recordOf } from "../../core/unknown.ts";
+import { TooManyQuestions } from "../../tools/question-quota.ts";
+import type { ToolContext } from "../../tools/tool.ts";
 import { type ReadResult, type TheirTask, resultIn } from "./answers.ts";
 import type { McpConnection } from "./connection.ts";
-import { type Asking, type InputRequired, continuationOf } from "./elicitation.ts";
+import { type InputRequired, continuationOf } from "./elicitation.ts";
 
 /** The task that a call kept. */
 export function keptTask(handle: unknown): TheirTask | undefined {
@@ -31,7 +33,7 @@ const INVALID_PARAMS = -32_602;
 export async function resultOfTask(
   connection: McpConnection,
   { taskId }: TheirTask,
-  { signal, ...asking }: Asking & { signal: AbortSignal },
+  { signal, ask: askPerson }: Pick<ToolContext, "signal" | "ask">,
 ): Promise<ReadResult> {
   const ask = (method: string, params: object = {}, until = signal): Promise<Record<string, unknown>> =>
     connection.ask(method, { taskId, ...params }, until);
@@ -57,14 +59,14 @@ export async function resultOfTask(
       const inputRequests = newRequestsIn(state, answered);
       const isAsked = Object.keys(inputRequests).length > 0;
       if (isAsked) {
-        const { inputResponses } = await continuationOf(connection.name, { inputRequests }, asking);
+        const { inputResponses } = await continuationOf(connection.name, { inputRequests }, askPerson);
         await insist("tasks/update", { inputResponses });
         for (const request of Object.entries(inputRequests)) answered.add(JSON.stringify(request));
       }
       await wait(isAsked ? INTERVAL.least : intervalIn(state), undefined, { signal });
     }
   } catch (error) {
-    if (signal.aborted && !isParked(signal))
+    if ((signal.aborted && !isParked(signal)) || error instanceof TooManyQuestions)
       await ask("tasks/cancel", {}, AbortSignal.timeout(CANCEL_MS)).catch(() => undefined); // it ends by itself
     throw error;
   }

@@ -4,6 +4,7 @@ import type { Tool } from "@modelcontextprotocol/client";
 import { cutMiddle, oneLine } from "../../core/text.ts";
 import { isRecord } from "../../core/unknown.ts";
 import { argumentsPreview } from "../../tools/call-preview.ts";
+import { TooManyQuestions } from "../../tools/question-quota.ts";
 import { mendedArguments } from "../../tools/mend-arguments.ts";
 import { type ContentBlock, type ToolContext, type ToolResult, toolError } from "../../tools/tool.ts";
 import type { AgentTool, CallScope } from "../contracts/middleware.ts";
@@ -93,20 +94,27 @@ async function run(
 ): Promise<ToolResult> {
   const { context, isPause } = scope;
   const { connection } = options;
+  // The task may have begun before this process.
+  let task = keptTask(context.handle);
   const failure = (error: unknown): ToolResult => {
     context.signal.throwIfAborted();
     if (isPause(error)) throw error;
     return toolError(failureText(error, options));
   };
-  // The task may have begun before this process.
-  let task = keptTask(context.handle);
   let continuation: Continuation | undefined;
   for (let round = 0; !task && round < MOST_ROUNDS; round += 1) {
-    const answer = await attempt(options, args, context, continuation).catch(failure);
-    if ("content" in answer) return answer;
-    if ("taskId" in answer) await context.keep?.((task = answer));
-    // Stops here until a person has answered; the call then begins again from its top.
-    else continuation = await continuationOf(connection.name, answer, context);
+    try {
+      const answer = await attempt(options, args, context, continuation);
+      if ("content" in answer) return answer;
+      if ("taskId" in answer) {
+        await context.keep?.((task = answer));
+        break;
+      }
+      // Stops here until a person has answered; the call then begins again from its top.
+      continuation = await continuationOf(connection.name, answer, context.ask);
+    } catch (error) {
+      return failure(error);
+    }
   }
   return task === undefined
     ? toolError(`The MCP server ${connection.name} asked again and again, so the call was given up.`)
@@ -137,6 +145,8 @@ function failureText(error: unknown, { connection, tool }: McpToolOptions): stri
   const server = `The MCP server ${connection.name}`;
   const reason = connection.reason(error);
   const code: unknown = Reflect.get(Object(error), "code");
+  if (error instanceof TooManyQuestions)
+    return `${server} was given up: ${reason}. Ask the person for what it needs, and pass that as arguments.`;
   const isUnbegun = code === INVALID_PARAMS || code === METHOD_NOT_FOUND;
   if (typeof code === "number" || code === "INVALID_RESULT") {
     const doubt = isUnbegun || isReadOnly(tool) ? "" : ", and may have run it anyway";

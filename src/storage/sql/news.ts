@@ -51,6 +51,12 @@ const toWaiting = (row: NewsRow & Pick<RunRow, "name" | "task">): WaitingNews =>
   ...(row.dead_at === null ? { dueAt: row.due_at } : {}),
 });
 
+/** Time in which questions of other MCP servers are collected into one message: some ask several in a row. */
+const COLLECT_MS = 2000;
+/** Adds a question to a message that waits for its first attempt. Keeps others from claiming it in the meantime. */
+const JOIN = `UPDATE news_deliveries SET due_at = due_at
+  WHERE run_id = @run_id AND type = @type AND target = @target AND attempts = 0 AND dead_at IS NULL`;
+
 /** Writes an event with its messages. Belongs into the transaction of what it tells of. */
 export function* append(
   { id, environment, principal }: Pick<RunRow, "id" | "environment" | "principal">,
@@ -58,11 +64,14 @@ export function* append(
   { now, rules }: { now: number; rules: readonly NewsRule[] },
 ): Steps<void> {
   const seq = yield* journal.append(id, entry, now);
+  const isForeign = entry.kind === "question_asked" && entry.data.kind === "elicitation";
   for (const type of newsOf(entry)) {
     for (const { target, types } of rules) {
       if (!types.includes(type)) continue;
-      const message = { run_id: id, seq, type, target, environment, created_at: now, due_at: now };
-      yield* insert("news_deliveries", message);
+      const place = { run_id: id, type, target };
+      if (type === "question.asked" && (yield* change(JOIN, place)) > 0) continue;
+      const due = { created_at: now, due_at: isForeign ? now + COLLECT_MS : now };
+      yield* insert("news_deliveries", { ...place, seq, environment, ...due });
     }
     yield* change(
       `INSERT INTO news_deliveries (run_id, seq, type, target, environment, created_at, due_at)
@@ -95,8 +104,11 @@ function* claim(
     { run_id: row.run_id, seq: row.seq },
   );
   if (event === undefined) throw new Error(`News ${row.number} has no event.`);
-  const { number, target, attempts } = row;
-  return { number, target, attempts, news: toNews(event, row.type) };
+  const { number, target, attempts, run_id, seq, type } = row;
+  const since =
+    "SELECT count(*) AS count FROM run_events WHERE run_id = @run_id AND kind = @kind AND seq >= @seq";
+  const questions = type === "question.asked" ? yield* count(since, { run_id, seq, kind: event.kind }) : 1;
+  return { number, target, attempts, news: { ...toNews(event, type), ...(questions > 1 && { questions }) } };
 }
 
 function* settle(

@@ -1,0 +1,28 @@
+/** Bounds the questions of other MCP servers: a form has room for several answers, and people have other work. */
+import { DeepAgentError } from "../core/errors.ts";
+import type { Question } from "./tool.ts";
+
+/** Most questions in one call, and in one run with its subagents. docs/questions.md has these numbers. */
+export const MOST_QUESTIONS = { call: 5, run: 20 } as const;
+
+type Place = keyof typeof MOST_QUESTIONS;
+
+/** Another MCP server asks people more than they can be expected to answer. The message follows its name. */
+export class TooManyQuestions extends DeepAgentError {
+  constructor(place: Place) {
+    super(
+      "too_many_questions",
+      `it asked a person more than ${MOST_QUESTIONS[place]} questions in one ${place}`,
+    );
+  }
+}
+
+/** Counts the questions of one call. @throws TooManyQuestions */
+export function questionCounter(): (question: Pick<Question, "kind">) => void {
+  let count = 0;
+  return ({ kind }) => {
+    if (kind !== "elicitation") return;
+    count += 1;
+    if (count > MOST_QUESTIONS.call) throw new TooManyQuestions("call");
+  };
+}
