@@ -120,6 +120,8 @@ const range = (start: number, lines: number): string => `${lines === 0 ? start -
 
 const CUT = /^\[diff cut: (\d+) lines? more not shown\]$/;
 const HUNK = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/;
+const numberOf = (digits: string | undefined): number | undefined =>
+  digits === undefined ? undefined : Number(digits);
 
 /** Position of a reader in a diff. */
 class Position {
@@ -140,9 +142,7 @@ class Position {
   #begin(text: string): DiffLine {
     const ranges = HUNK.exec(text);
     this.#place = ranges === null ? "unnumbered" : "numbered";
-    const [oldStart = 0, oldLines = 1, newStart = 0, newLines = 1] = (ranges ?? [])
-      .slice(1)
-      .map((digits) => (digits === undefined ? undefined : Number(digits)));
+    const [oldStart = 0, oldLines = 1, newStart = 0, newLines = 1] = (ranges ?? []).slice(1).map(numberOf);
     // An empty range is counted from the line before it.
     this.#line = { old: oldStart + (oldLines === 0 ? 1 : 0), new: newStart + (newLines === 0 ? 1 : 0) };
     this.#left = { old: oldLines, new: newLines };
