@@ -27,7 +27,7 @@ const megabytes = (bytes: number): string => {
 };
 
 /** Codes whose text quotes patterns or file content instead of a path. */
-export const CODES_WITHOUT_PATH: ReadonlySet<BackendErrorCode> = new Set([
+export const CODES_WITHOUT_PATH: ReadonlySet<unknown> = new Set<BackendErrorCode>([
   "no_match",
   "ambiguous",
   "invalid_pattern",

@@ -1,17 +1,19 @@
 /** Shows a call to a person before they decide on it. */
-import type { Backend, FileInfo, ResolveOptions } from "../backends/backend.ts";
+import type { Backend, Failure, FileInfo, ResolveOptions } from "../backends/backend.ts";
 import type { TextEncoding } from "../backends/encoding.ts";
+import { binaryEdit } from "../backends/errors.ts";
 import { contentOf } from "../backends/file-data.ts";
 import { ownTurn } from "../core/concurrency.ts";
-import { displayMarked, displayName, headOf, tailOf } from "../core/text.ts";
+import { displayMarked, displayName, firstSentence, headOf, tailOf } from "../core/text.ts";
 import { type TextChange, wholeDiff, wholeReplacement } from "./diff-preview.ts";
-import type { BoundPreview, CallPreview } from "./tool.ts";
+import type { BoundPreview, CallPreview, ToolResult } from "./tool.ts";
 
 /** Content of a file at the moment a person is asked about changing it. */
 export type CurrentText = { entry?: FileInfo | undefined } & (
   | { kind: "absent" }
   | { kind: "text"; text: string; encoding: TextEncoding; version: string | undefined }
-  | { kind: "unreadable"; reason: string }
+  /** `failure`: why no change of the text is possible, unless that may end by itself. */
+  | { kind: "unreadable"; reason: string; failure?: Failure }
 );
 
 /** Reads the file through the backend, unless it is too large to compare. */
@@ -25,13 +27,23 @@ export async function currentText(path: string, backend: Backend, signal: AbortS
   const { data, error, code, version } = await backend.readRaw(path, { signal });
   if (code === "not_found") return { kind: "absent" };
   if (error !== undefined || !data) {
-    return { kind: "unreadable", reason: displayName(error ?? "no content"), entry };
+    const failure = PASSING.has(code) ? {} : { failure: { error, code } };
+    return { kind: "unreadable", reason: displayName(error ?? "no content"), entry, ...failure };
   }
   const known = contentOf(path, data);
   return known.ok && known.content.kind === "text"
     ? { kind: "text", text: known.content.text, encoding: known.content.encoding, version, entry }
-    : { kind: "unreadable", reason: "the file is binary", entry };
+    : { kind: "unreadable", reason: "the file is binary", entry, failure: binaryEdit(path) };
 }
+
+const PASSING = new Set<Failure["code"]>([
+  undefined,
+  "io",
+  "timeout",
+  "aborted",
+  "backend_error",
+  "unsupported",
+]);
 
 /** Adds to a preview what else a person has to know about the file. */
 export function withRemarks(shown: BoundPreview, { entry }: CurrentText): BoundPreview {
@@ -113,6 +125,19 @@ export function argumentsPreview(
   const isWhole = missing <= 0;
   return preview("arguments", { summary, to, detail: displayMarked(detail), isWhole, effect: null });
 }
+
+/** Shows a call that can only fail. Without `to`, its arguments alone are the reason. */
+export function failing(
+  what: string,
+  args: Record<string, unknown>,
+  { failure, to }: { failure: ToolResult; to?: Destination },
+): BoundPreview {
+  const text = typeof failure.content === "string" ? failure.content : "";
+  const why = firstSentence(text.replace(/^Error: /, ""), MAX_REASON).replace(/\.$/, "");
+  return { ...argumentsPreview(`${what}; it would fail: ${why}`, args, to), failure };
+}
+
+const MAX_REASON = 300;
 
 interface PreviewParts {
   summary: string;

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { Backend, Failure, WriteResult } from "../backends/backend.ts";
+import { fileNotFound, isDirectory } from "../backends/errors.ts";
 import type { Glob } from "../backends/glob.ts";
 import {
   type PathResult,
@@ -16,7 +17,7 @@ import { byIdentity } from "../core/by-identity.ts";
 import { isAbortError } from "../core/errors.ts";
 import { closestName } from "../core/options.ts";
 import { displayName, headOf, wellFormed } from "../core/text.ts";
-import { argumentsPreview } from "./call-preview.ts";
+import { destinationOf, failing } from "./call-preview.ts";
 import { mendedArguments } from "./mend-arguments.ts";
 import type { FileToolSettings } from "./options.ts";
 import { type BoundPreview, type ToolContext, type ToolResult, type ToolSpec, toolError } from "./tool.ts";
@@ -152,6 +153,7 @@ export function pathTool<Schema extends z.ZodObject & z.ZodType<Named>>(
   { allowedPrefixes }: FileToolSettings,
 ): ToolSpec<Schema> {
   const isFile = "file_path" in spec.schema.shape;
+  const expects = isFile ? "file" : "directory";
   const named = ({ file_path: file, path = file }: Named): string | undefined => path;
   const placeOf = async (
     args: Named,
@@ -175,14 +177,31 @@ export function pathTool<Schema extends z.ZodObject & z.ZodType<Named>>(
         const place = await placeOf(args, context.backend);
         return place.ok ? work(args, place, context) : backendError(place, named(args) ?? "/");
       }),
-    ...(shown && {
-      async preview(args: z.output<Schema>, context: ToolContext) {
-        const place = await placeOf(args, context.backend);
-        if (place.ok) return shown.preview(args, place, context);
-        return argumentsPreview(`${shown.title}; it would fail: ${place.error}`, args);
-      },
-    }),
+    async preview(args, context) {
+      const place = await placeOf(args, context.backend);
+      if (!place.ok)
+        return failing(shown?.title ?? spec.name, args, { failure: backendError(place, named(args) ?? "/") });
+      return shown
+        ? shown.preview(args, place, context)
+        : previewMissing(`${spec.name} of`, args, { ...place, expects }, context);
+    },
   };
+}
+
+/** Shows a call that can only fail, because nothing is at its path, or a directory where it expects a file. */
+export async function previewMissing(
+  what: string,
+  args: Record<string, unknown>,
+  { path, expects }: { path: string; expects: "file" | "directory" | "either" },
+  context: ToolContext,
+): Promise<BoundPreview | undefined> {
+  const { files: [first] = [], ...listed } = await context.backend.ls(path, { signal: context.signal });
+  const isOther = expects === "file" && first !== undefined && first.path !== path;
+  if (listed.code !== "not_found" && !isOther) return undefined;
+  const missing = expects === "directory" ? listed : fileNotFound(path);
+  const failure = await failedAt(path, isOther ? isDirectory(path) : missing, context);
+  const to = await destinationOf(path, context.backend);
+  return failing(`${what} ${to.name}`, args, { failure, to });
 }
 
 /** A backend's failure as the tool's answer; `named`, the path in its text, is shown escaped. */
@@ -235,6 +254,10 @@ function cancelled(tool: string): ToolResult {
 /** An argument that is a path. Systems take 4096 bytes at most, and each way to look at one costs more the longer it is. */
 export const pathText = (): z.ZodString =>
   z.string().max(4096, "Longer than 4096 characters: use the path of a file or directory");
+
+/** An argument that is stored as UTF-8. */
+export const storedText = (): z.ZodString => z.string().refine((text) => text.isWellFormed(), HALF_CHARACTER);
+const HALF_CHARACTER = "Has half of a surrogate pair; send the whole character or leave it out";
 
 /** An argument that is searched for. */
 export const patternText = (): z.ZodString =>

@@ -3,8 +3,8 @@ import type { Backend, FileInfo } from "../backends/backend.ts";
 import { deletionUnavailable, refusedToDelete } from "../backends/errors.ts";
 import { withoutSlash } from "../backends/paths.ts";
 import { displayName } from "../core/text.ts";
-import { backendError, failedAt, pathText, pathTool } from "./call.ts";
-import { destinationOf, preview } from "./call-preview.ts";
+import { type Place, backendError, failedAt, pathText, pathTool, previewMissing } from "./call.ts";
+import { destinationOf, failing, preview } from "./call-preview.ts";
 import { counted } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import type { BoundPreview, ToolContext, ToolResult, ToolSpec } from "./tool.ts";
@@ -20,14 +20,14 @@ export const deleteTool = (settings: FileToolSettings): ToolSpec<typeof schema> 
         "Delete a file, or a directory with everything in it. There is no undo. Links are removed, not followed.",
       schema,
       work: (_args, { path }, context) => remove(path, context),
-      shown: { title: "Delete", preview: (_args, { path }, context) => previewDelete(path, context) },
+      shown: { title: "Delete", preview: previewDelete },
     },
     settings,
   );
 
 async function remove(path: string, context: ToolContext): Promise<ToolResult> {
   const { backend, signal } = context;
-  if (path === "/" || path === ".") return backendError(refusedToDelete(path), path);
+  if (isRoot(path)) return backendError(refusedToDelete(path), path);
   if (!backend.delete) return backendError(deletionUnavailable(path), path);
   const result = await backend.delete(path, { signal });
   if (result.error !== undefined) return failedAt(path, result, context);
@@ -38,18 +38,30 @@ async function remove(path: string, context: ToolContext): Promise<ToolResult> {
   };
 }
 
+const isRoot = (path: string): boolean => path === "/" || path === ".";
+
 /** Entries that are looked up, compared and shown at most; those that are shown of more. */
 const MAX_ENTRIES = 5000;
 const MAX_SHOWN = 200;
 
 /** Bound to each entry that would go, with its size and time. */
-async function previewDelete(path: string, { backend, signal }: ToolContext): Promise<BoundPreview> {
+async function previewDelete(
+  args: z.output<typeof schema>,
+  { path }: Place,
+  context: ToolContext,
+): Promise<BoundPreview> {
+  const { backend, signal } = context;
+  // Then it does nothing but say why.
+  if (isRoot(path) || !backend.delete)
+    return failing("Delete", args, { failure: await remove(path, context) });
   const to = await destinationOf(path, backend, { lastLink: "itself" });
   const { name } = to;
   if (await isLink(path, backend)) {
     const summary = `Delete the link ${name}; its target stays`;
     return preview("arguments", { summary, to, detail: displayName(path), isWhole: true, effect: null });
   }
+  const missing = await previewMissing("Delete", args, { path, expects: "either" }, context);
+  if (missing) return missing;
   const { entries, isAll } = await entriesOf(path, backend, signal);
   const number = `${isAll ? "" : "more than "}${counted(entries.length, "entry", "entries")}`;
   const below =

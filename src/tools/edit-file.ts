@@ -1,19 +1,27 @@
 import { z } from "zod";
+import type { Failure } from "../backends/backend.ts";
 import { fileNotFound } from "../backends/errors.ts";
 import { nearestLines } from "../backends/near-match.ts";
 import { editFileText, notebookText } from "../backends/notebook.ts";
 import { displayName } from "../core/text.ts";
-import { type Place, failedAt, pathText, pathTool, underOtherNames } from "./call.ts";
-import { argumentsPreview, currentText, destinationOf, editPreview, withRemarks } from "./call-preview.ts";
+import { type Place, failedAt, pathText, pathTool, storedText, underOtherNames } from "./call.ts";
+import {
+  argumentsPreview,
+  currentText,
+  destinationOf,
+  editPreview,
+  failing,
+  withRemarks,
+} from "./call-preview.ts";
 import { type TextChange, artifactOf, diffIn, replacementDiff } from "./diff-preview.ts";
 import { counted } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
-import { type BoundPreview, type ToolContext, type ToolResult, type ToolSpec, toolError } from "./tool.ts";
+import { type BoundPreview, type ToolContext, type ToolResult, type ToolSpec } from "./tool.ts";
 
 const schema = z.strictObject({
   file_path: pathText(),
   old_string: z.string().describe("Text to replace, without read_file's line prefix."),
-  new_string: z.string(),
+  new_string: storedText(),
   replace_all: z.boolean().default(false),
 });
 
@@ -46,7 +54,6 @@ async function edit(
   context: ToolContext,
 ): Promise<ToolResult> {
   const { backend, signal, expectedVersion, evenReadOnly } = context;
-  if (!replacement.isWellFormed()) return toolError(UNPAIRED_SURROGATE, { code: "encoding" });
   const changes: TextChange[] = [];
   const result = await backend.edit(path, old, replacement, all, {
     signal,
@@ -78,17 +85,17 @@ function missed(error: string, path: string, text: string, old: string): string 
 async function previewEdit(
   args: EditArguments,
   { path }: Place,
-  { backend, signal }: ToolContext,
+  context: ToolContext,
 ): Promise<BoundPreview> {
+  const { backend, signal } = context;
   const to = await destinationOf(path, backend);
   const { name } = to;
-  const failing = (why: string, failure: string): BoundPreview => ({
-    ...argumentsPreview(`Edit ${name}; it would fail: ${why}`, args, to),
-    failure,
-  });
+  const fails = async (failure: Failure): Promise<BoundPreview> =>
+    failing(`Edit ${name}`, args, { failure: await failedAt(path, failure, context), to });
   const current = await currentText(path, backend, signal);
-  if (current.kind === "absent") return failing("the file is missing", fileNotFound(path).error);
+  if (current.kind === "absent") return fails(fileNotFound(path));
   if (current.kind === "unreadable") {
+    if (current.failure) return fails(current.failure);
     const summary = `Edit ${name}; its content could not be compared: ${current.reason}`;
     return withRemarks(argumentsPreview(summary, args, to), current);
   }
@@ -96,7 +103,7 @@ async function previewEdit(
   const edited = editFileText(path, current.text, [before, after], everywhere);
   if (!edited.ok) {
     const { error, code } = edited;
-    return failing(error, code === "no_match" ? missed(error, path, current.text, before) : error);
+    return fails({ code, error: code === "no_match" ? missed(error, path, current.text, before) : error });
   }
   const summary = `Edit ${name} (${counted(edited.occurrences, "occurrence")})`;
   const change = { path, before: current.text, after: edited.text };
@@ -107,5 +114,3 @@ async function previewEdit(
 
 const ON_MISS =
   "Read the file again and copy the text exactly, with its whitespace and without the number and tab before each line.";
-const UNPAIRED_SURROGATE =
-  "new_string has half of a surrogate pair and cannot be stored as UTF-8; send the whole character or leave it out.";

@@ -11,7 +11,7 @@ import type {
 import { defined } from "../core/defined.ts";
 import { displayBlock, oneLine, wellFormed } from "../core/text.ts";
 import { backendError, cancellable, checkPath, pathText } from "./call.ts";
-import { argumentsPreview, destinationOf, preview } from "./call-preview.ts";
+import { destinationOf, failing, preview } from "./call-preview.ts";
 import { counted } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import { type BoundPreview, type ToolContext, type ToolResult, type ToolSpec, toolError } from "./tool.ts";
@@ -23,6 +23,7 @@ const foreground = z.strictObject({
   command: z
     .string()
     .max(MAX_COMMAND, `Longer than ${MAX_COMMAND} characters: write a script with write_file and run that`)
+    .refine((command) => command.trim() !== "", "Command must be a non-empty string.")
     .describe("Shell command line."),
   timeout: z.number().positive().optional().describe("Seconds after which the command is stopped."),
   cwd: pathText().optional().describe("Directory to run in."),
@@ -72,7 +73,7 @@ async function previewCommand(
   const checked = cwd === undefined ? undefined : checkPath(cwd, backend, allowedPrefixes);
   if (checked?.ok === false) {
     const args = { command, cwd, background, timeout };
-    return argumentsPreview(`${what}; it would fail: ${checked.error}`, args);
+    return failing(what, args, { failure: backendError(checked, cwd ?? "") });
   }
   const to = checked && (await destinationOf(checked.path, backend));
   const where = to === undefined ? "" : ` in ${to.name}`;
@@ -92,7 +93,6 @@ async function run(
   { backend, signal, approved = false }: ToolContext,
   { allowedPrefixes, maxChars, jobs }: FileToolSettings,
 ): Promise<ToolResult> {
-  if (command.trim() === "") return toolError("Command must be a non-empty string.");
   if (!canExecute(backend))
     return unsupported("Execution not available. The configured backend cannot run commands.");
   const directory = cwd === undefined ? undefined : checkPath(cwd, backend, allowedPrefixes);

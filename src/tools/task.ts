@@ -55,7 +55,11 @@ export function taskTool(options: TaskToolOptions): ToolSpec<TaskSchema> {
     description: describeTask(options),
     schema: schemaFor(names),
     handle: (args, context) => cancellable("task", context.signal, () => delegate(args, names, context)),
-    preview: async ({ subagent_type: type, description }) => taskPreview(type, description),
+    preview: async (args, context) => {
+      const shown = taskPreview(args.subagent_type, args.description);
+      const isKnown = names.includes(args.subagent_type);
+      return isKnown ? shown : { ...shown, failure: await delegate(args, names, context) };
+    },
   });
 }
 

@@ -67,8 +67,8 @@ export interface BoundPreview extends CallPreview {
   place?: string | undefined;
   /** Version of the file that the preview was made from. The call is handed it, to change no other. */
   version?: string;
-  /** The error of the call, if it can only fail as things stand. */
-  failure?: string;
+  /** The error of the call, if it can only fail as things stand. Without a `place`, no other call can change that. */
+  failure?: ToolResult;
   /** The summary says that the file is read-only. Approved, the call may change it all the same. */
   evenReadOnly?: true;
   /**
@@ -252,7 +252,7 @@ export interface ToolSpec<Schema extends z.ZodObject = z.ZodObject> {
   /** Must not throw for expected conditions; what it throws all the same becomes an error result. */
   handle(args: z.output<Schema>, context: ToolContext): Promise<ToolResult>;
   /** Content for a person who is asked to approve this call. Default: the arguments. */
-  preview?(args: z.output<Schema>, context: ToolContext): Promise<BoundPreview>;
+  preview?(args: z.output<Schema>, context: ToolContext): Promise<BoundPreview | undefined>;
   /** The virtual path a call touches, normalised; gates and permissions look at it. */
   pathOf?(args: z.output<Schema>): string | undefined;
   /** The change made by a successful call; does not use the backend. */

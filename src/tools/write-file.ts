@@ -1,20 +1,29 @@
 import { z } from "zod";
-import type { WriteResult } from "../backends/backend.ts";
-import { invalidBase64, isDirectory } from "../backends/errors.ts";
+import type { Failure, WriteResult } from "../backends/backend.ts";
+import { alreadyExists, changedSinceRead, invalidBase64, isDirectory } from "../backends/errors.ts";
 import { decodeBase64, isTextType, mimeTypeOf } from "../backends/mime.ts";
 import { writtenNotebook as fileText } from "../backends/notebook.ts";
 import { inFormOf } from "../backends/text-edit.ts";
 import { displayName, oneLine } from "../core/text.ts";
-import { type Place, backendError, pathText, pathTool, underOtherNames } from "./call.ts";
-import { argumentsPreview, currentText, destinationOf, diffPreview, withRemarks } from "./call-preview.ts";
+import { type Place, backendError, pathText, pathTool, storedText, underOtherNames } from "./call.ts";
+import {
+  type CurrentText,
+  type Destination,
+  argumentsPreview,
+  currentText,
+  destinationOf,
+  diffPreview,
+  failing,
+  withRemarks,
+} from "./call-preview.ts";
 import { type TextChange, artifactOf, diffIn, fileDiff, lineCount } from "./diff-preview.ts";
 import { counted } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
-import { type BoundPreview, type ToolContext, type ToolResult, type ToolSpec, toolError } from "./tool.ts";
+import { type BoundPreview, type ToolContext, type ToolResult, type ToolSpec } from "./tool.ts";
 
 const schema = z.strictObject({
   file_path: pathText(),
-  content: z.string().describe("The whole text; base64 for a binary type such as .png."),
+  content: storedText().describe("The whole text; base64 for a binary type such as .png."),
 });
 
 type WriteArguments = z.output<typeof schema>;
@@ -45,7 +54,6 @@ async function write(
 ): Promise<ToolResult> {
   const { backend, signal } = context;
   if (directory) return backendError(isDirectory(path), path);
-  if (!content.isWellFormed()) return toolError(UNPAIRED_SURROGATE, { code: "encoding" });
   const created = await backend.write(path, fileText(path, content), { mode: "create", signal });
   const version = created.code === "exists" ? versionToReplace(path, context) : undefined;
   const replaced = version === undefined ? undefined : await overwrite(path, content, version, context);
@@ -91,25 +99,37 @@ async function overwrite(
   return { ...result, change: { path, before, after }, kept: [...kept, ...encodings] };
 }
 
+/** The reason why a file cannot be written, unless that may end by itself. */
+function writeRefusal(path: string, current: CurrentText, seen: string | undefined): Failure | undefined {
+  const failure = current.kind === "unreadable" ? current.failure : undefined;
+  if (failure && failure.code !== "binary") return failure;
+  const isThere = current.kind === "text" || failure !== undefined || current.entry !== undefined;
+  if (isThere && seen === undefined) return alreadyExists(path);
+  return current.kind === "text" && seen !== current.version ? changedSinceRead(path) : undefined;
+}
+
 async function previewWrite(
-  { content }: WriteArguments,
-  { path }: Place,
+  args: WriteArguments,
+  { path, directory }: Place,
   context: ToolContext,
 ): Promise<BoundPreview> {
+  const { content } = args;
   const { backend, signal } = context;
   const to = await destinationOf(path, backend);
   const { name } = to;
-  if (!isTextType(mimeTypeOf(path))) {
-    // The beginning of the base64 text: a person learns more from type and size, and can ask for the
-    // rest.
-    const beginning = oneLine(content, BASE64_HEAD);
-    const shown = argumentsPreview(binarySummary(path, content), { file_path: path, content: beginning }, to);
-    return beginning === content ? shown : { ...shown, isPart: true };
-  }
+  const mimeType = mimeTypeOf(path);
   const current = await currentText(path, backend, signal);
+  const seen = versionToReplace(path, context);
+  const refusal = directory ? isDirectory(path) : writeRefusal(path, current, seen);
+  const failure = refusal && backendError(refusal, path);
+  const isText = isTextType(mimeType);
+  if (!isText && !decodeBase64(content))
+    return failing(`Write ${name}`, args, { failure: backendError(invalidBase64(path, mimeType), path) });
+  if (failure && !(isText && current.kind === "text")) return failing(`Write ${name}`, args, { failure, to });
+  if (!isText) return binaryPreview(path, content, to);
   if (current.kind === "unreadable") {
     const summary = `Write ${name}; its content could not be compared: ${current.reason}`;
-    return withRemarks(argumentsPreview(summary, { file_path: path, content }, to), current);
+    return withRemarks(argumentsPreview(summary, args, to), current);
   }
   if (current.kind === "absent") {
     const after = fileText(path, content);
@@ -122,22 +142,21 @@ async function previewWrite(
     before: current.text,
     after: inFormOf(current.text, fileText(path, content, current.text)).text,
   };
-  const seen = versionToReplace(path, context);
-  if (seen !== undefined && seen === current.version) {
+  if (failure === undefined)
     return withRemarks(await diffPreview({ summary: `Overwrite ${name}`, change, to }), current);
-  }
   const reason = seen === undefined ? "the file already exists" : "the file changed since it was read";
-  return diffPreview({ summary: `Write ${name}; it would fail, because ${reason}`, change, to });
+  const summary = `Write ${name}; it would fail, because ${reason}`;
+  return { ...(await diffPreview({ summary, change, to })), failure };
 }
 
-function binarySummary(path: string, content: string): string {
-  const mimeType = mimeTypeOf(path);
-  const bytes = decodeBase64(content);
-  return bytes
-    ? `Create ${path} (${mimeType}, ${bytes.length} bytes)`
-    : `Write ${path}; it would fail: ${invalidBase64(path, mimeType).error}`;
+/** The beginning of the base64 text: a person learns more from type and size, and can ask for the rest. */
+function binaryPreview(path: string, content: string, to: Destination): BoundPreview {
+  const beginning = oneLine(content, BASE64_HEAD);
+  const shown = argumentsPreview(binarySummary(path, content), { file_path: path, content: beginning }, to);
+  return beginning === content ? shown : { ...shown, isPart: true };
 }
+
+const binarySummary = (path: string, content: string): string =>
+  `Create ${path} (${mimeTypeOf(path)}, ${decodeBase64(content)?.length} bytes)`;
 
 const BASE64_HEAD = 200;
-const UNPAIRED_SURROGATE =
-  "content has half of a surrogate pair and cannot be stored as UTF-8; send the whole character or leave it out.";

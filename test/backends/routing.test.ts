@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import type { Backend, BackendErrorCode } from "../../src/backends/backend.ts";
+import type { Backend } from "../../src/backends/backend.ts";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { CODES_WITHOUT_PATH } from "../../src/backends/errors.ts";
 import { FilesystemBackend } from "../../src/backends/filesystem/filesystem.ts";
@@ -93,7 +93,7 @@ const VOLATILE = new Set(["version", "modified_at", "created_at"]);
 function prefixed(value: unknown, prefix: string, asked: string): unknown {
   if (Array.isArray(value)) return value.map((item: unknown) => prefixed(item, prefix, asked));
   if (value === null || typeof value !== "object" || value instanceof Uint8Array) return value;
-  const namesPath = !("code" in value && CODES_WITHOUT_PATH.has(value.code as BackendErrorCode)); // one of the port's
+  const namesPath = !("code" in value && CODES_WITHOUT_PATH.has(value.code));
   const parts = Object.entries(value).filter(([key]) => !VOLATILE.has(key));
   return Object.fromEntries(
     parts.map(([key, part]: [string, unknown]) => {

@@ -39,13 +39,6 @@ describe.each(BACKENDS)("edit_file over $name", ({ open }) => {
     ["/no\rpe", "x", "y", "File '/no\\rpe' not found", "not_found"],
     ["/dir", "x", "y", "'/dir' is a directory", "is_directory"],
     ["/b.bin", "x", "y", "File '/b.bin' is binary and cannot be edited as text", "binary"],
-    [
-      "/a.md",
-      "x\n",
-      "y\ud83d",
-      "new_string has half of a surrogate pair and cannot be stored as UTF-8; send the whole character or leave it out.",
-      "encoding",
-    ],
   ])("%j: %j to %j fails", async (path, old, replacement, text, code) => {
     const files = { "/a.md": "x\nx", "/dir/x": "1", "/b.bin": Uint8Array.from([120, 0, 1]) };
     const tools = harness(await open(files));
@@ -115,9 +108,9 @@ describe.each(BACKENDS)("preview of edit_file over $name", ({ open }) => {
   });
 
   test.each([
-    ["/nope", "Edit /nope; it would fail: the file is missing"],
+    ["/nope", "Edit /nope; it would fail: File '/nope' not found"],
     ["/a.md", "Edit /a.md; it would fail: String not found in file: 'zz'"],
-    ["/b.bin", "Edit /b.bin; its content could not be compared: the file is binary"],
+    ["/b.bin", "Edit /b.bin; it would fail: File '/b.bin' is binary and cannot be edited as text"],
     ["~/x", "Edit a file; it would fail: Path traversal not allowed: ~/x"],
   ])("%s: the arguments, and why it would fail", async (path, summary) => {
     const tools = harness(await open({ "/a.md": "x", "/b.bin": Uint8Array.from([0]) }));

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { ExecuteOptions, ExecuteResponse } from "../../src/backends/executor.ts";
 import { canExecute } from "../../src/tools/execute.ts";
+import { parseArguments } from "../../src/tools/call.ts";
 import { foreignBackend, harness, stateBackend } from "./harness.ts";
 
 const DONE: ExecuteResponse = { output: "", exitCode: 0, truncated: false };
@@ -81,12 +82,22 @@ describe("execute", () => {
   test.each([
     [{ command: "" }, "Command must be a non-empty string."],
     [{ command: " \n" }, "Command must be a non-empty string."],
-    [{ command: "ls", cwd: "../x" }, "Path traversal not allowed: ../x"],
-  ])("%j fails before anything runs", async (args, text) => {
-    const { asked, tools } = shell({});
-    expect(await tools.call("execute", args)).toMatchObject({ content: `Error: ${text}`, status: "error" });
-    expect(asked).toEqual([]);
+  ])("%j is not valid", (args, text) => {
+    const { tools } = shell({});
+    expect(parseArguments(tools.tool("execute"), args)).toMatchObject({
+      ok: false,
+      message: expect.stringContaining(text),
+    });
   });
+
+  test.each([[{ command: "ls", cwd: "../x" }, "Path traversal not allowed: ../x"]])(
+    "%j fails before anything runs",
+    async (args, text) => {
+      const { asked, tools } = shell({});
+      expect(await tools.call("execute", args)).toMatchObject({ content: `Error: ${text}`, status: "error" });
+      expect(asked).toEqual([]);
+    },
+  );
 
   test("a backend that cannot run commands", async () => {
     const backend = stateBackend();

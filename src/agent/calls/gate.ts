@@ -1,12 +1,15 @@
 /** Asks a person about a call when a gate says so, and lets it run only as it was approved. */
 import type { ToolCall } from "@langchain/core/messages/tool";
+import { CODES_WITHOUT_PATH } from "../../backends/errors.ts";
 import { cutDiff } from "../../core/diff.ts";
 import { defined } from "../../core/defined.ts";
 import { cutMiddle } from "../../core/text.ts";
+import { memberOf } from "../../core/unknown.ts";
 import { argumentsPreview } from "../../tools/call-preview.ts";
 import { type BoundPreview, type CallPreview, type ToolResult, toolError } from "../../tools/tool.ts";
 import type { Decision, HitlRequest, HitlResponse } from "../contracts/question.ts";
 import type { Gate, Middleware, ToolCallRequest } from "../contracts/middleware.ts";
+import { isNear, pathTouched } from "../step/files.ts";
 import { ALL_DECISIONS, MAX_DESCRIPTION, responseProblem } from "./answers.ts";
 import type { CallStep } from "./call-step.ts";
 import { checkEdit } from "./check.ts";
@@ -91,8 +94,8 @@ export class Approval {
       const known = (await this.#before)?.[this.#shown.length];
       const isAskedAgain = known !== undefined && callOf(known) === callOf(now);
       const isNew = known === undefined && last === undefined;
-      if (isNew && preview?.failure !== undefined && isAlone(toolCall, this.#step))
-        return { run: false, result: toolError(preview.failure) };
+      if (isNew && preview?.failure && isCertain(toolCall, preview, this.#step))
+        return { run: false, result: preview.failure };
       // A call that was begun may have made the change itself: nobody is asked about that.
       if (last && !isAskedAgain && (begun || isSame(last.shown, now))) {
         this.#answered = last;
@@ -127,11 +130,24 @@ export class Approval {
   }
 }
 
-/** True if no other call of the reply can change what a call works on. */
-const isAlone = ({ id }: ToolCall, { reply, agent }: CallStep): boolean =>
-  reply.every((other) => other.id === id || READS.has(agent.tools.get(other.name)?.kind ?? "execute"));
-
-const READS: ReadonlySet<string> = new Set(["read", "plan"]);
+/** True if a call fails whatever else its reply does, and its error quotes no file that a person has to let it read. */
+function isCertain(
+  { id, name, args }: ToolCall,
+  { place, failure }: BoundPreview,
+  { reply, agent: { tools, permissions } }: CallStep,
+): boolean {
+  const path = tools.get(name)?.pathOf(args) ?? "";
+  const isQuoting = CODES_WITHOUT_PATH.has(memberOf(failure?.artifact, "code"));
+  const isGuarded = (at: string): boolean => permissions?.decide("read", at) === "interrupt";
+  if (isQuoting && (isGuarded(path) || isGuarded(place ?? path))) return false;
+  if (place === undefined) return true;
+  return reply.every((other) => {
+    const tool = tools.get(other.name);
+    if (other.id === id || tool?.kind === "read" || tool?.kind === "plan") return true;
+    const at = tool?.kind === "write" ? pathTouched(tool, other) : undefined;
+    return at !== undefined && !isNear(at, path) && !isNear(at, place);
+  });
+}
 
 /** The gate of a call that needs no approval. */
 const NO_GATE: Gate = { allowedDecisions: [...ALL_DECISIONS], isWaived: true };

@@ -157,14 +157,23 @@ const OPPOSITES: Partial<Record<ToolKind, ToolKind>> = { read: "write", write: "
 
 function touches(
   tool: AgentTool | undefined,
-  { args }: ToolCall,
+  call: ToolCall,
   { path, kind }: { path: string; kind: ToolKind | undefined },
 ): boolean {
   if (kind === undefined || tool?.kind !== kind) return false;
-  const checked = tool.validate(args);
-  const touched = checked.ok ? tool.pathOf(checked.args) : undefined;
-  return touched !== undefined && (isAtOrBelow(touched, path) || isAtOrBelow(path, touched));
+  const touched = pathTouched(tool, call);
+  return touched !== undefined && isNear(touched, path);
 }
+
+/** The path of a call; `undefined` if its tool takes none, or its arguments are not valid. */
+export function pathTouched(tool: AgentTool, { args }: ToolCall): string | undefined {
+  const checked = tool.validate(args);
+  return checked.ok ? tool.pathOf(checked.args) : undefined;
+}
+
+/** True if one path is that of the other, or above it. */
+export const isNear = (one: string, other: string): boolean =>
+  isAtOrBelow(one, other) || isAtOrBelow(other, one);
 
 /** Tools whose answer names a file and the version of it that the model then knows. */
 const SHOWING = new Set<unknown>(["read_file", "write_file", "edit_file"]);

@@ -1,3 +1,5 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { tool } from "@langchain/core/tools";
 import { MemorySaver } from "@langchain/langgraph";
 import { createMiddleware, providerStrategy, toolStrategy } from "langchain";
@@ -5,7 +7,9 @@ import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { buildAgent, type DeepAgentParams } from "../../../src/agent/agent.ts";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
+import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
 import { createLogger } from "../../../src/core/logger.ts";
+import { filesIn } from "../../support/files-in.ts";
 import { collect, paused, toolMessages } from "../../support/run-agent.ts";
 import { callingOnce } from "../../support/scripted-model.ts";
 
@@ -148,14 +152,17 @@ describe("parameters of an agent", () => {
     ],
   ])("deleting has %s", async (_what, interruptOn, asks) => {
     const model = callingOnce({ name: "delete", args: { file_path: "/a.md" } });
+    const rootDir = filesIn();
+    writeFileSync(join(rootDir, "a.md"), "a");
     const agent = buildAgent({
       checkpointer: new MemorySaver(),
       model,
+      backend: new FilesystemBackend({ rootDir, virtualMode: true }),
       interruptOn: interruptOn ?? {},
     });
     const last = (await collect(agent, { kind: "task", task: "go" })).at(-1);
     expect(last?.kind).toBe(asks ? "paused" : "finished");
-    const results = asks ? [] : ["Error: File '/a.md' not found"];
+    const results = asks ? [] : ["Deleted /a.md"];
     expect((await toolMessages(agent)).map(({ text }) => text).slice(asks ? 1 : 0)).toEqual(results);
   });
 });
