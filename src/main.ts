@@ -42,8 +42,7 @@ async function main(argv: readonly string[]): Promise<ExitCode> {
   if (argv.length === 0 && isatty(0) && isatty(1)) return greet();
   if (["help", "--help", "-h"].includes(first)) return showHelp(rest[0], rest[1]);
   if (["version", "--version", "-v"].includes(first)) {
-    process.stdout.write(`${packageVersion()}\n`);
-    return 0;
+    return (await import("./cli/output.ts")).say(packageVersion());
   }
   const named = !first.startsWith("-");
   const command = commandNamed(named ? first : "serve");
@@ -61,25 +60,29 @@ async function main(argv: readonly string[]): Promise<ExitCode> {
 
 /** A person called the program alone: no client speaks MCP to it here. */
 async function greet(): Promise<ExitCode> {
-  const [{ greeting }, { colorsFor, columnsOf }] = await Promise.all([
+  const [{ greeting }, { print }, { colorsFor, columnsOf }] = await Promise.all([
     import("./cli/greeting.ts"),
+    import("./cli/terminal/printer.ts"),
     import("./cli/terminal/text.ts"),
   ]);
   const style = { columns: columnsOf(process.stdout), colors: colorsFor(process.stdout, HOST.env) };
-  process.stdout.write(await greeting(HOST, style));
+  print(await greeting(HOST, style));
   return 0;
 }
 
 async function showHelp(name?: string, actionName?: string, all = false): Promise<ExitCode> {
-  const { commandHelp, overview } = await import("./cli/command.ts");
+  const [{ commandHelp, overview }, { print }] = await Promise.all([
+    import("./cli/command.ts"),
+    import("./cli/terminal/printer.ts"),
+  ]);
   if (name === undefined || name.startsWith("-")) {
-    process.stdout.write(overview(COMMANDS));
+    print(overview(COMMANDS));
     return 0;
   }
   const command = commandNamed(name);
   if (command === undefined) return unknownCommand(name);
   const action = command.actions?.find(({ name }) => name === actionName);
-  process.stdout.write(commandHelp(command, action, all));
+  print(commandHelp(command, action, all));
   return 0;
 }
 
@@ -104,11 +107,13 @@ function endWithReader(error: NodeJS.ErrnoException): void {
   if (!process.emit("SIGINT") && !process.emit("SIGHUP")) process.exit();
 }
 
-async function complain(problems: readonly string[], code: ExitCode = 2): Promise<ExitCode> {
-  const { commandLine } = await import("./config/program.ts");
+async function complain(problems: readonly string[], code: 1 | 2 = 2): Promise<ExitCode> {
+  const [{ commandLine }, output] = await Promise.all([
+    import("./config/program.ts"),
+    import("./cli/output.ts"),
+  ]);
   const hint = code === 2 ? [`Run ${commandLine(HOST, ["--help"])} to see commands and flags.`] : [];
-  process.stderr.write([...problems, ...hint].map((line) => `deepagent-mcp: ${line}\n`).join(""));
-  return code;
+  return output.complain([...problems, ...hint], code);
 }
 
 /**

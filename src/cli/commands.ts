@@ -281,10 +281,8 @@ const PARTS: readonly CommandParts[] = [
     run: async (args) => {
       const { withLocalRuns } = await import("./local-runs.ts");
       const { LOCAL } = await import("../runs/run.ts");
-      return withLocalRuns(args, false, async ({ runs }) => {
-        process.stdout.write(`${(await runs.drawing(LOCAL)).trimEnd()}\n`);
-        return 0;
-      });
+      const { say } = await import("./output.ts");
+      return withLocalRuns(args, false, async ({ runs }) => say((await runs.drawing(LOCAL)).trimEnd()));
     },
   },
   {

@@ -16,6 +16,7 @@ import {
 import { COMPLETION_SCRIPTS } from "./completion-scripts.ts";
 import { CLIENT_NAMES } from "./clients/catalogue.ts";
 import { complain } from "./output.ts";
+import { print } from "./terminal/printer.ts";
 
 /** A word that could stand there, and what it means. */
 export interface Candidate {
@@ -42,7 +43,7 @@ export async function runCompletions(
     const found = await complete(words, commands, (command, before, kind) =>
       findRuns(command, before, { host, kind }),
     );
-    process.stdout.write(linesOf(found));
+    print(linesOf(found));
     return 0;
   }
   const script = Object.hasOwn(COMPLETION_SCRIPTS, shell) ? COMPLETION_SCRIPTS[shell] : undefined;
@@ -50,7 +51,7 @@ export async function runCompletions(
     const known = Object.keys(COMPLETION_SCRIPTS).join(", ");
     return complain(`Name the shell: deepagent-mcp completions SHELL, one of ${known}.`, 2);
   }
-  process.stdout.write(script);
+  print(script);
   return 0;
 }
 

@@ -6,12 +6,11 @@ import { loadConfig } from "../config/load.ts";
 import { packageRoot } from "../config/paths.ts";
 import { commandLine } from "../config/program.ts";
 import { monotonicClock } from "../core/clock.ts";
-import { showControl } from "../core/text.ts";
 import { LOCAL, type RunView, isFinal } from "../runs/run.ts";
 import { counted } from "../tools/format.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { type LocalRuns, withLocalRuns } from "./local-runs.ts";
-import { complain } from "./output.ts";
+import { complain, say } from "./output.ts";
 import { type LiveOptions, followLive, isReady } from "./run.ts";
 import { shownMarkdown } from "./terminal/markdown.ts";
 import { type Colors, colorsFor, wrapText } from "./terminal/text.ts";
@@ -74,7 +73,7 @@ interface Stage {
 async function perform(local: LocalRuns, stage: Stage): Promise<ExitCode> {
   const { runs, interrupt } = local;
   if (!(await isReady(local))) return 1;
-  process.stdout.write(`${introduction(stage)}\n\n`);
+  say(introduction(stage), "");
   const start = monotonicClock();
   const started = await runs.start(LOCAL, { task: stage.task });
   if (!started.ok) return complain(started.message);
@@ -88,7 +87,7 @@ async function perform(local: LocalRuns, stage: Stage): Promise<ExitCode> {
       interrupt.signal.aborted ? "Interrupted; the run was cancelled." : "The run was cancelled.",
     );
   }
-  process.stdout.write(await summary(local, view, { ...stage, seconds: (monotonicClock() - start) / 1000 }));
+  say(await summary(local, view, { ...stage, seconds: (monotonicClock() - start) / 1000 }));
   return view.run.status === "completed" ? 0 : 1;
 }
 
@@ -128,9 +127,9 @@ async function summary({ runs }: LocalRuns, view: RunView, ended: Ended): Promis
   }
   if (run.answer !== undefined) parts.push(heading("Answer"), shown(run.answer));
   if (run.failure !== undefined) {
-    parts.push(heading("Failed"), colors.red(`${run.failure.reason}: ${showControl(run.failure.message)}`));
+    parts.push(heading("Failed"), colors.red(`${run.failure.reason}: ${run.failure.message}`));
   }
-  return `\n${[...parts, closing(view, ended, place)].join("\n\n")}\n`;
+  return `\n${[...parts, closing(view, ended, place)].join("\n\n")}`;
 }
 
 /** Repeats the essentials below a long output. */

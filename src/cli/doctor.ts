@@ -4,6 +4,7 @@ import { checkDriver, checkNode, checkPlatform, checkSearch } from "../app/check
 import { loadConfig } from "../config/load.ts";
 import { packageVersion } from "../config/paths.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
+import { say } from "./output.ts";
 import { checkLines, colorsFor } from "./terminal/text.ts";
 
 /** Makes all checks and prints one line for each; exit code 1 when one of them failed. */
@@ -28,6 +29,6 @@ export async function runDoctor({ flags, host }: CommandArguments): Promise<Exit
     failed === 0
       ? "All checks passed. You're ready to start a run."
       : `${failed} of ${checks.length} checks failed.`;
-  process.stdout.write(`deepagent-mcp ${packageVersion()}\n\n${lines.join("\n")}\n\n${verdict}\n`);
+  say(`deepagent-mcp ${packageVersion()}`, "", ...lines, "", verdict);
   return failed === 0 ? 0 : 1;
 }

@@ -1,10 +1,11 @@
 /** Writes results and problems of commands. */
 import { closestName } from "../core/options.ts";
 import { oneLine } from "../core/text.ts";
+import { print } from "./terminal/printer.ts";
 
 /** Writes lines to standard output. Returns the exit code of success. */
 export function say(...lines: readonly string[]): 0 {
-  process.stdout.write(lines.map((line) => `${line}\n`).join(""));
+  print(lines.map((line) => `${line}\n`).join(""));
   return 0;
 }
 
@@ -12,12 +13,8 @@ export const sayJson = (value: unknown): 0 => say(JSON.stringify(value, null, 2)
 
 /** Writes why a command cannot do what was asked, a line for each problem. Returns the exit code. */
 export function complain(problems: string | readonly string[], code: 1 | 2 = 1): 1 | 2 {
-  process.stderr.write(
-    [problems]
-      .flat()
-      .map((problem) => `deepagent-mcp: ${problem}\n`)
-      .join(""),
-  );
+  const lines = [problems].flat().map((problem) => `deepagent-mcp: ${problem}\n`);
+  print(lines.join(""), process.stderr);
   return code;
 }
 

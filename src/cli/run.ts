@@ -5,7 +5,7 @@ import type { FlagValues } from "../config/load.ts";
 import { commandLine } from "../config/program.ts";
 import { monotonicClock } from "../core/clock.ts";
 import { defined } from "../core/defined.ts";
-import { capital, displayName, displayText, oneLine, showControl } from "../core/text.ts";
+import { capital, displayName, displayText, oneLine } from "../core/text.ts";
 import type { StartRequest } from "../runs/ports.ts";
 import {
   LOCAL,
@@ -31,6 +31,7 @@ import { lineTyped, terminalAsker } from "./terminal/asker.ts";
 import { shownMarkdown } from "./terminal/markdown.ts";
 import { Keyboard } from "./terminal/keyboard.ts";
 import { Caller } from "./terminal/notify.ts";
+import { print } from "./terminal/printer.ts";
 import { LiveScreen, type Screen, plainScreen } from "./terminal/screen.ts";
 import { type Colors, checkLines, colorsFor } from "./terminal/text.ts";
 import { statusMark } from "./terminal/tree.ts";
@@ -67,7 +68,7 @@ export async function runTask(args: CommandArguments): Promise<ExitCode> {
     if (view === undefined) return unknownRun(local, runId);
     if (resume !== undefined && !isFinal(view.run.status) && !(await isReady(local))) return 1;
     if (resume !== undefined)
-      process.stderr.write(isFinal(view.run.status) ? isOver(view.run, local) : FOLLOWING);
+      print(isFinal(view.run.status) ? isOver(view.run, local) : FOLLOWING, process.stderr);
     const options: LiveOptions = { output: outputOf(flags), approvals: approvalsOf(args) };
     const code = await showLive(local, runId, options);
     return options.approvals === "ask" && options.output === "terminal"
@@ -81,7 +82,7 @@ export async function isReady({ obstacles }: LocalRuns): Promise<boolean> {
   const failed = await obstacles();
   if (failed.length === 0) return true;
   const lines = checkLines(failed, colorsFor(process.stderr, process.env));
-  process.stderr.write(`${lines.join("\n")}\n`);
+  print(`${lines.join("\n")}\n`, process.stderr);
   complain("The run cannot start. Fix the above, then try again.");
   return false;
 }
@@ -96,7 +97,7 @@ async function goOn(
   const { interrupt } = local;
   for (let code = first; ;) {
     if (interrupt.signal.aborted) return code;
-    process.stdout.write("\n");
+    print("\n");
     const task = await lineTyped("Next task (Enter to end) › ").catch(() => "");
     const runId = task.trim() === "" ? undefined : await start(local, { task, threadId });
     if (runId === undefined) return code;
@@ -130,7 +131,7 @@ const followUpText = (runId: string, { goal }: StartRequest): string =>
 async function start({ runs }: LocalRuns, request: StartRequest): Promise<string | undefined> {
   const started = await runs.start(LOCAL, request);
   if (started.ok) {
-    if (started.how === "told") process.stderr.write(followUpText(started.run.id, request));
+    if (started.how === "told") print(followUpText(started.run.id, request), process.stderr);
     return started.run.id;
   }
   complain(started.message);
@@ -177,7 +178,7 @@ export async function showLive(local: LocalRuns, runId: string, options: LiveOpt
   return isFinal(view.run.status) ? 1 : complain(howToGoOn(view, local));
 }
 
-const writeLine = (value: object): void => void process.stdout.write(`${JSON.stringify(value)}\n`);
+const writeLine = (value: object): void => print(`${JSON.stringify(value)}\n`);
 
 /** Shows the work on a run, and gives the newest view of it; `undefined` for no such run. */
 export async function followLive(
@@ -191,7 +192,7 @@ export async function followLive(
   const person = personAt(local, options);
   const screen = openScreen(options, person.keyboard);
   if (options.approvals === "wait" && view.place?.atWork === 0)
-    process.stderr.write(whereToWork(view.run, local));
+    print(whereToWork(view.run, local), process.stderr);
   const asked = new Set<string>();
   try {
     for await (const event of runs.watchLive(LOCAL, runId, { after: 0, signal: interrupt.signal })) {
@@ -220,15 +221,15 @@ function writeEnd(view: RunView, { output, approvals }: LiveOptions): void {
   const { stdout, stderr, env } = process;
   const isElsewhere = approvals === "wait";
   if (output === "terminal") {
-    stdout.write(runEnd(view, colorsFor(stdout, env), isElsewhere));
+    print(runEnd(view, colorsFor(stdout, env), isElsewhere));
     return;
   }
   const { answer = "", status, stopReason } = view.run;
   const isAnswered = status === "completed" && answer.trim() !== "";
   const rest = isAnswered ? { ...view, run: { ...view.run, answer: "" } } : view;
   if (output === "pipe" || status !== "completed" || stopReason !== undefined)
-    stderr.write(runEnd(rest, colorsFor(stderr, env), isElsewhere));
-  if (isAnswered) stdout.write(answer.endsWith("\n") ? answer : `${answer}\n`);
+    print(runEnd(rest, colorsFor(stderr, env), isElsewhere), stderr);
+  if (isAnswered) print(answer.endsWith("\n") ? answer : `${answer}\n`);
 }
 
 export const whereToWork = (run: Run, { runCommand }: LocalRuns): string =>
@@ -337,7 +338,7 @@ export function runEnd(view: RunView, colors: Colors, isElsewhere = true): strin
   const parts: string[] = [];
   if (run.stopReason !== undefined) parts.push(heading(capital(endedEarly(run.stopReason))));
   if (filesChanged.length > 0) {
-    parts.push(heading("Files changed"), filesChanged.map((path) => showControl(path)).join("\n"));
+    parts.push(heading("Files changed"), filesChanged.join("\n"));
   }
   if (goal !== undefined) {
     const { outcome, criteria } = goalReport(goal, isFinal(run.status));
@@ -347,9 +348,9 @@ export function runEnd(view: RunView, colors: Colors, isElsewhere = true): strin
     parts.push(heading("Answer"), shownMarkdown(run.answer, process.stdout, colors));
   }
   if (run.failure !== undefined) {
-    parts.push(heading("Failed"), colors.red(`${run.failure.reason}: ${showControl(run.failure.message)}`));
+    parts.push(heading("Failed"), colors.red(`${run.failure.reason}: ${run.failure.message}`));
   }
-  if (run.cancelReason !== undefined) parts.push(heading("Cancelled"), showControl(run.cancelReason));
+  if (run.cancelReason !== undefined) parts.push(heading("Cancelled"), run.cancelReason);
   const isWaiting = run.status === "working" && (place !== undefined || !isElsewhere);
   const ended = run.stopReason === undefined ? statusMark(run.status, colors) : colors.yellow("■");
   const mark = isWaiting ? colors.yellow("◌") : ended;
@@ -375,8 +376,8 @@ function findingLine(
   const mark = marks[verdict ?? "open"];
   const word = verdict === "impossible" || verdict === "uncertain" ? `${verdict}: ` : "";
   const details = verdict === "met" ? [] : [evidence, missing && `Missing: ${missing}`];
-  const below = details.flatMap((text) => (text ? [`\n  ${colors.dim(showControl(text))}`] : []));
-  return `${mark} ${word}${showControl(criterion)}${below.join("")}`;
+  const below = details.flatMap((text) => (text ? [`\n  ${colors.dim(text)}`] : []));
+  return `${mark} ${word}${criterion}${below.join("")}`;
 }
 
 const statusText = ({ status, stopReason }: RunView["run"]): string =>

@@ -30,6 +30,7 @@ import { WAITING, outputOf, runEnd, showLive, whereToWork } from "./run.ts";
 import type { BodyStyle } from "./terminal/body.ts";
 import { callLines, questionOf } from "./terminal/ask.ts";
 import { answeredLine, fieldLines, questionLines } from "./terminal/ask-question.ts";
+import { print } from "./terminal/printer.ts";
 import { renderTree } from "./terminal/tree.ts";
 import { colorsFor, columnsOf, fit, localTime } from "./terminal/text.ts";
 
@@ -218,7 +219,7 @@ export async function showRun(
     ...(schedule === undefined ? [] : [oneLine(showControl(startedBy(schedule)), 150)]),
   ];
   const lines = [
-    colors.cyan(showControl(task.trim())),
+    colors.cyan(task.trim()),
     ...facts.map(colors.dim),
     "",
     ...renderTree(runDocument(view), { ...style, frame: 0, now: Date.now() }),
@@ -232,15 +233,15 @@ export async function showRun(
     lines.push("", colors.yellow(`? ${kind} ${asked.id}`), ...title, "", ...body, ...fields, "", ...notes);
   }
   for (const { text, grantedBy } of view.grants) {
-    const calls = `every further ${showControl(text)}`;
+    const calls = `every further ${text}`;
     lines.push("", `${colors.green("✔")} Approved for this run (${grantedBy}): ${calls}`);
   }
   const decided = requestsOf(view)
     .filter(({ status }) => status !== "pending")
     .map((asked) => (isQuestion(asked) ? answeredLine(asked) : decidedLine(asked)));
   if (decided.length > 0) lines.push("", ...decided);
-  process.stdout.write(`${lines.join("\n")}\n${runEnd(view, colors)}`);
-  if (view.place?.atWork === 0) process.stdout.write(`\n${whereToWork(view.run, local)}`);
+  print(`${lines.join("\n")}\n${runEnd(view, colors)}`);
+  if (view.place?.atWork === 0) print(`\n${whereToWork(view.run, local)}`);
   return 0;
 }
 

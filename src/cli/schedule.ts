@@ -255,7 +255,7 @@ function shownLines(schedule: ScheduleView): string[] {
     colors.cyan(shown(name)),
     colors.dim(`${id}  ${schedule.expression}`),
     "",
-    showControl(task),
+    task,
     "",
     `Starts ${whenText(schedule)}.`,
     `${CATCH_UP_WORDS[catchUp]}${limit} Runs ${overlap ? "may overlap" : "do not overlap"}.`,

@@ -10,6 +10,8 @@ import type { Logger } from "../core/logger.ts";
 import { type TokenVerifier, createAuthenticator, tokenVerifier } from "../server/auth/auth.ts";
 import { type HttpOptions, serveHttp } from "../server/http/http.ts";
 import { createServerFactory } from "../server/protocol/create-server.ts";
+import { complain } from "./output.ts";
+import { print } from "./terminal/printer.ts";
 
 /** Serves over HTTP: tokens, their renewal, and the end of the server. */
 
@@ -59,7 +61,7 @@ export async function serveOverHttp(
     statistics: async () => (await parts.operator()).statistics(),
     assertReady: async () => (await parts.operator()).assertWritable(),
   });
-  process.stderr.write(`Serving ${takesRequests ? "MCP" : "probes and metrics"} at ${server.url}\n`);
+  print(`Serving ${takesRequests ? "MCP" : "probes and metrics"} at ${server.url}\n`, process.stderr);
   listening(server.url);
   if (server.pageUrl !== undefined) logger.info("page.started", { address: server.pageUrl });
   const following = tokens.follow(load, logger, () => server.recheck());
@@ -86,7 +88,7 @@ export async function refusal(
 ): Promise<typeof REFUSED> {
   const error: unknown = await opened(parts).catch((thrown: unknown) => thrown);
   if (error instanceof ConfigurationError) {
-    process.stderr.write(`deepagent-mcp: ${error.message}\n`);
+    complain(error.message);
     return REFUSED;
   }
   if (error === undefined) isOpened();

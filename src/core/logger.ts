@@ -1,4 +1,4 @@
-import { headOf } from "./text.ts";
+import { headOf, showControl } from "./text.ts";
 
 /** Severity, lowest first. */
 export const LOG_LEVELS = ["debug", "info", "warn", "error", "silent"] as const;
@@ -37,7 +37,7 @@ export const silentLogger: Logger = createLogger("silent", () => {});
 const MAX_TEXT = 16_384;
 
 function serialize(record: LogFields): string {
-  return JSON.stringify(record, (_key, value: unknown) =>
+  const json = JSON.stringify(record, (_key, value: unknown) =>
     value instanceof Error
       ? { name: value.name, message: value.message, stack: value.stack, cause: value.cause }
       : typeof value === "bigint"
@@ -46,4 +46,6 @@ function serialize(record: LogFields): string {
           ? headOf(value, MAX_TEXT)
           : value,
   );
+  // It stays the same JSON, and steers no terminal that it is read in.
+  return showControl(json);
 }

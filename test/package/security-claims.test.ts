@@ -16,7 +16,9 @@ const WRITTEN = Object.entries(PAGES).flatMap(([page, text]) =>
 describe("each sentence of SECURITY.md and of the safety section of README.md", () => {
   test("has a row in claims.ts with its tests, or with the reason why it is not a claim", () => {
     const missing = WRITTEN.filter(({ sentence }) => !Object.hasOwn(CLAIMS, sentence));
-    expect(missing.map(({ page, sentence }) => `no row for this sentence of ${page}: ${sentence}`)).toEqual([]);
+    expect(missing.map(({ page, sentence }) => `no row for this sentence of ${page}: ${sentence}`)).toEqual(
+      [],
+    );
   });
 
   test("is still there if it has a row", () => {

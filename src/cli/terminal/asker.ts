@@ -6,6 +6,7 @@ import { createInterface } from "node:readline/promises";
 import { setTimeout as delay } from "node:timers/promises";
 import { startChild } from "../../core/child-process.ts";
 import type { Keyboard } from "./keyboard.ts";
+import { control, print, printable } from "./printer.ts";
 import { type Colors, columnsOf, displayWidth, withBlanks, wrapText } from "./text.ts";
 
 /** Terminal functions that asking needs. */
@@ -43,7 +44,7 @@ export function terminalAsker(colors: Colors, keyboard: Keyboard, interrupted: (
   };
   return {
     colors,
-    print: (text) => void stdout.write(`${text}\n`),
+    print: (text) => print(`${text}\n`),
     size: () => ({ columns: columnsOf(stdout), rows: stdout.rows || 24 }),
     edit: (text, fileName) => keyboard.free(() => editInEditor(text, fileName)),
     key: async (prompt, isNew, signal) => {
@@ -70,7 +71,7 @@ async function keyPressed(
   let shown: string[] = [];
   const show = (): void => {
     shown = withBlanks(wrapText(prompt, columnsOf(stdout) - 1));
-    stdout.write(shown.join("\n"));
+    print(shown.join("\n"));
   };
   const giveBack = keyboard.take({
     key: (keys) => {
@@ -78,7 +79,7 @@ async function keyPressed(
     },
     interrupt: () => take("\u0003"),
     end: () => take("\u0004"),
-    stopping: () => void stdout.write("\n"),
+    stopping: () => print("\n"),
     continued: show,
   });
   try {
@@ -94,7 +95,7 @@ async function keyPressed(
       (sum, line) => sum + Math.max(Math.ceil(displayWidth(line) / columnsOf(stdout)), 1),
       0,
     );
-    stdout.write(`${rows > 1 ? `\u001b[${rows - 1}A` : ""}\r\u001b[J`);
+    print(control(`${rows > 1 ? `\u001b[${rows - 1}A` : ""}\r\u001b[J`));
     if (key === undefined) throw signal?.reason;
     return key;
   } finally {
@@ -109,8 +110,7 @@ const CTRL_U = "\u0015";
 
 /** Rejects at Ctrl-C and Ctrl-D. */
 async function secretTyped(keyboard: Keyboard, prompt: string): Promise<string> {
-  const { stdout } = process;
-  stdout.write(prompt);
+  print(prompt);
   let giveBack = (): void => {};
   try {
     return await new Promise<string>((resolve, reject) => {
@@ -127,12 +127,12 @@ async function secretTyped(keyboard: Keyboard, prompt: string): Promise<string> 
           else line += character;
         }
       };
-      const continued = (): void => void stdout.write(prompt);
+      const continued = (): void => print(prompt);
       giveBack = keyboard.take({ key, interrupt: interrupted, end: interrupted, continued });
     });
   } finally {
     giveBack();
-    stdout.write("\n");
+    print("\n");
   }
 }
 
@@ -151,9 +151,9 @@ export async function lineTyped(prompt: string, signal?: AbortSignal): Promise<s
   lines.once("close", () => stop.abort());
   try {
     const given = AbortSignal.any([stop.signal, ...(signal === undefined ? [] : [signal])]);
-    return await lines.question(prompt, { signal: given });
+    return await lines.question(printable(prompt), { signal: given });
   } finally {
-    if (signal?.aborted) stdout.write("\n");
+    if (signal?.aborted) print("\n");
     lines.close();
   }
 }
@@ -180,7 +180,7 @@ async function editInEditor(text: string, fileName: string): Promise<string | un
       child.once("exit", resolve);
     });
     if (code === 0) return await readFile(file, "utf8");
-    process.stdout.write(`The editor "${command}" failed; set EDITOR to one that is installed.\n`);
+    print(`The editor "${command}" failed; set EDITOR to one that is installed.\n`);
     return undefined;
   } finally {
     await rm(folder, { recursive: true, force: true });

@@ -2,8 +2,11 @@
 import type { Config } from "../../config/schema.ts";
 import type { Clock } from "../../core/clock.ts";
 import { displayName, oneLine } from "../../core/text.ts";
+import { control, print } from "./printer.ts";
 
-const BELL = "\u0007";
+const BELL = control("\u0007");
+const BEGIN = control("\u001b]");
+const END = control("\u001b\\");
 const MAX_TEXT = 120;
 /** After so long without input the person may have looked away. */
 const AWAY_MS = 30_000;
@@ -33,7 +36,7 @@ export class Caller {
     const { output, how, env } = this.#options;
     if (!output.isTTY || how === "off") return;
     const shown = oneLine(displayName(text), MAX_TEXT);
-    output.write((how === "desktop" ? desktopMessage(shown, env) : "") + BELL);
+    print((how === "desktop" ? desktopMessage(shown, env) : "") + BELL, output);
   }
 
   /** The person did something here. */
@@ -51,9 +54,9 @@ export class Caller {
 function desktopMessage(text: string, { TERM = "", TERM_PROGRAM = "", TMUX }: Environment): string {
   if (TMUX !== undefined) return "";
   const message = `deepagent-mcp: ${text}`;
-  if (["iTerm.app", "WezTerm", "ghostty"].includes(TERM_PROGRAM)) return `\u001b]9;${message}\u0007`;
-  if (TERM === "xterm-kitty") return `\u001b]99;;${message}\u001b\\`;
+  if (["iTerm.app", "WezTerm", "ghostty"].includes(TERM_PROGRAM)) return `${BEGIN}9;${message}${BELL}`;
+  if (TERM === "xterm-kitty") return `${BEGIN}99;;${message}${END}`;
   return /^(foot|rxvt)/.test(TERM)
-    ? `\u001b]777;notify;deepagent-mcp;${text.replaceAll(";", ",")}\u001b\\`
+    ? `${BEGIN}777;notify;deepagent-mcp;${text.replaceAll(";", ",")}${END}`
     : "";
 }

@@ -2,6 +2,7 @@
 import { durationText } from "../../core/clock.ts";
 import { tailOf } from "../../core/text.ts";
 import type { Keyboard } from "./keyboard.ts";
+import { control, print } from "./printer.ts";
 import { type Colors, displayWidth, fit } from "./text.ts";
 import { counted } from "../../tools/format.ts";
 import { type AgentPicture, type RunPicture, clean, isShownAbove, renderTree, titleOf } from "./tree.ts";
@@ -20,12 +21,14 @@ export interface Screen {
 }
 
 const FRAME_MS = 100;
-const HIDE_CURSOR = "\u001b[?25l";
-const CLEAR_LINE = "\u001b[2K";
-const SHOW_CURSOR = "\u001b[?25h";
+const HIDE_CURSOR = control("\u001b[?25l");
+const CLEAR_LINE = control("\u001b[2K");
+const SHOW_CURSOR = control("\u001b[?25h");
+const CLEAR_END = control("\u001b[K");
+const CLEAR_BELOW = control("\u001b[J");
 /** Terminals disagree on the width of some emoji: what is too wide is cut, and does not move the lines below it. */
-const NO_WRAP = "\u001b[?7l";
-const WRAP = "\u001b[?7h";
+const NO_WRAP = control("\u001b[?7l");
+const WRAP = control("\u001b[?7h");
 
 /** Redraws the run in place on a terminal, and discards the keys pressed while it does. */
 export class LiveScreen implements Screen {
@@ -58,7 +61,7 @@ export class LiveScreen implements Screen {
       this.#frame += 1;
       this.#draw();
     }, FRAME_MS);
-    output.write(HIDE_CURSOR);
+    print(HIDE_CURSOR, output);
     output.on("resize", this.#redraw);
     process.once("exit", this.#showCursor);
   }
@@ -76,7 +79,7 @@ export class LiveScreen implements Screen {
 
   print(text: string): void {
     this.#erase();
-    this.#output.write(`${text}\n`);
+    print(`${text}\n`, this.#output);
     this.#draw();
   }
 
@@ -88,7 +91,7 @@ export class LiveScreen implements Screen {
 
   resume(): void {
     this.#paused = false;
-    this.#output.write(HIDE_CURSOR);
+    print(HIDE_CURSOR, this.#output);
     this.#draw();
   }
 
@@ -101,7 +104,7 @@ export class LiveScreen implements Screen {
     this.#giveBackKeys();
   }
 
-  readonly #showCursor = (): void => void this.#output.write(SHOW_CURSOR);
+  readonly #showCursor = (): void => print(SHOW_CURSOR, this.#output);
 
   readonly #redraw = (): void => {
     this.#erase();
@@ -111,7 +114,7 @@ export class LiveScreen implements Screen {
   /** Line by line: tmux keeps a copy of a screen that is cleared as a whole. */
   #erase(): void {
     const back = this.#back();
-    this.#output.write(`${back}${`${CLEAR_LINE}\n`.repeat(this.#rows())}${back}`);
+    print(`${back}${`${CLEAR_LINE}\n`.repeat(this.#rows())}${back}`, this.#output);
     this.#drawn = [];
   }
 
@@ -125,15 +128,15 @@ export class LiveScreen implements Screen {
     const picture = text === "" ? this.#picture : { ...this.#picture, activity: text };
     const lines = renderTree(picture, style);
     // One write, so that nothing flickers.
-    const drawn = lines.map((line) => `${line}\u001b[K\n`).join("");
-    this.#output.write(`${NO_WRAP}${this.#back()}${drawn}\u001b[J${WRAP}`);
+    const drawn = lines.map((line) => `${line}${CLEAR_END}\n`).join("");
+    print(`${NO_WRAP}${this.#back()}${drawn}${CLEAR_BELOW}${WRAP}`, this.#output);
     this.#drawn = lines.map(displayWidth);
   }
 
   /** Goes back to the first line; keys of before may stand where it begins. */
   #back(): string {
     const rows = this.#rows();
-    return rows > 0 ? `\u001b[${rows}A\r` : "\r";
+    return control(rows > 0 ? `\u001b[${rows}A\r` : "\r");
   }
 
   /** Counts the rows on the screen; a terminal that became narrower has wrapped the lines again. */
@@ -159,10 +162,10 @@ export function plainScreen(output: NodeJS.WritableStream, now: () => number): S
   return {
     show: (picture) => {
       const time = durationText(now() - start).padStart(6);
-      for (const line of newLines(before, picture)) output.write(`[${time}] ${line}\n`);
+      for (const line of newLines(before, picture)) print(`[${time}] ${line}\n`, output);
       before = picture;
     },
-    print: (text) => void output.write(`${text}\n`),
+    print: (text) => print(`${text}\n`, output),
   };
 }
 

@@ -1,7 +1,7 @@
 /** Widths and colours of terminal text. */
 import { eastAsianWidth } from "get-east-asian-width";
-import picocolors from "picocolors";
 import type { Check } from "../../app/checks/check.ts";
+import { MARK, control } from "./printer.ts";
 
 /** Columns that `text` takes in a terminal; escape sequences for colour take none. */
 export function displayWidth(text: string): number {
@@ -86,23 +86,36 @@ function characterWidth(character: string): number {
 
 const CHARACTERS = new Intl.Segmenter(undefined, { granularity: "grapheme" });
 const PLAIN = /^[ -~]*$/;
-// oxlint-disable-next-line no-control-regex -- the escape character starts a colour sequence
-const COLOUR = /\u001b\[[0-9;]*m/g;
+/** A colour sequence, which may still have the mark that the printer takes away. */
+const COLOUR = new RegExp(`(?:${MARK})?\u001b\\[[0-9;]*m`, "g");
 /** Marks, formats, controls, and the letters of Korean that join the one before them. */
 const NO_WIDTH = /^[\p{M}\p{Cf}\p{Cc}\u1160-\u11ff\ud7b0-\ud7ff]$/u;
 /** Flags, pictures joined to one, and signs that a selector turns into pictures. */
 const EMOJI_SEQUENCE =
   /^(?:\p{Regional_Indicator}{2}|\p{Extended_Pictographic}.*(?:\u200d|\ufe0f|\p{Emoji_Modifier})|.\ufe0f\u20e3)/u;
 
-export type Colors = ReturnType<typeof picocolors.createColors>;
+export type Colors = ReturnType<typeof colorsFor>;
 
 /** Colours for a terminal that can show them, none for anything else (https://no-color.org). */
-export function colorsFor(
-  output: { isTTY?: boolean },
-  env: Readonly<Record<string, string | undefined>>,
-): Colors {
-  const wanted = output.isTTY === true && !env["NO_COLOR"] && env["TERM"] !== "dumb";
-  return picocolors.createColors(wanted);
+export function colorsFor(output: { isTTY?: boolean }, env: Readonly<Record<string, string | undefined>>) {
+  const isColorSupported = output.isTTY === true && !env["NO_COLOR"] && env["TERM"] !== "dumb";
+  const style = (begins: number, ends: number): ((text: string) => string) => {
+    const [begin, end] = [control(`\u001b[${begins}m`), control(`\u001b[${ends}m`)];
+    // A style inside it may end with the same code.
+    return (text) => (isColorSupported ? begin + text.replaceAll(end, end + begin) + end : text);
+  };
+  return {
+    isColorSupported,
+    bold: style(1, 22),
+    dim: style(2, 22),
+    italic: style(3, 23),
+    underline: style(4, 24),
+    strikethrough: style(9, 29),
+    red: style(31, 39),
+    green: style(32, 39),
+    yellow: style(33, 39),
+    cyan: style(36, 39),
+  };
 }
 
 /** Checks as people see them, one each: a mark, its name, and its text with an indent. */

@@ -1,5 +1,4 @@
 import fc from "fast-check";
-import picocolors from "picocolors";
 import { describe, expect, it } from "vitest";
 import { type Question, askQuestion, callLines, questionOf } from "../../../src/cli/terminal/ask.ts";
 import type { Asker } from "../../../src/cli/terminal/asker.ts";
@@ -162,7 +161,7 @@ describe("what a call would do", () => {
   });
 
   it("colours what is added and removed", () => {
-    const colors = picocolors.createColors(true);
+    const colors = colorsFor({ isTTY: true }, {});
     const lines = diffBody("@@ -1 +1 @@\n-a\n+b", { colors, width: 60 });
     expect(lines.slice(1)).toEqual([
       `  ${colors.dim("1")} ${colors.red("- a")}`,

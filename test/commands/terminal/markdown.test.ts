@@ -1,10 +1,9 @@
 import fc from "fast-check";
-import picocolors from "picocolors";
 import { describe, expect, it } from "vitest";
 import { shownMarkdown } from "../../../src/cli/terminal/markdown.ts";
-import { displayWidth } from "../../../src/cli/terminal/text.ts";
+import { colorsFor, displayWidth } from "../../../src/cli/terminal/text.ts";
 
-const plain = picocolors.createColors(false);
+const plain = colorsFor({}, {});
 const shown = (markdown: string, columns = 61): string[] =>
   shownMarkdown(markdown, { isTTY: true, columns }, plain).split("\n");
 
@@ -78,7 +77,7 @@ describe("shownMarkdown", () => {
   });
 
   it("uses colours where it may", () => {
-    const colors = picocolors.createColors(true);
+    const colors = colorsFor({ isTTY: true }, {});
     const text = shownMarkdown("# A\n\n**b** `c`", { isTTY: true, columns: 60 }, colors);
     expect(text).toBe(`${colors.bold(colors.cyan("A"))}\n\n${colors.bold("b")} ${colors.cyan("c")}`);
   });

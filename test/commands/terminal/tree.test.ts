@@ -1,11 +1,17 @@
 import fc from "fast-check";
-import picocolors from "picocolors";
 import { describe, expect, it } from "vitest";
 import { newLines } from "../../../src/cli/terminal/screen.ts";
-import { chopText, displayWidth, fit, withoutTabs, wrapText } from "../../../src/cli/terminal/text.ts";
+import {
+  chopText,
+  colorsFor,
+  displayWidth,
+  fit,
+  withoutTabs,
+  wrapText,
+} from "../../../src/cli/terminal/text.ts";
 import { type RunPicture, renderTree } from "../../../src/cli/terminal/tree.ts";
 
-const plain = picocolors.createColors(false);
+const plain = colorsFor({}, {});
 
 const nothingOpen = { pending_approvals: 0, pending_questions: 0 };
 const named = (name: string) => ({ agent: "general-purpose", name, description: name, ...nothingOpen });

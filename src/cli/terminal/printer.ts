@@ -1,0 +1,22 @@
+/** Writes to the terminal for all commands. */
+import { randomUUID } from "node:crypto";
+import { showControl } from "../../core/text.ts";
+
+/** Stands before each control character of ours. Text of others cannot contain it, because it is never written. */
+export const MARK = `\u0000${randomUUID()}`;
+
+/** Marks the control characters of a sequence of ours, so that `print` keeps them. Never pass it text of others. */
+export const control = (sequence: string): string =>
+  // oxlint-disable-next-line no-control-regex -- control characters are what this is about
+  sequence.replaceAll(/[\u0000-\u001f]/g, (character) => MARK + character);
+
+/** `text` with every control character and direction override escaped, except those that `control` marked. */
+export const printable = (text: string): string =>
+  text
+    .split(MARK)
+    .map((piece, index) => (index === 0 ? showControl(piece) : piece.charAt(0) + showControl(piece.slice(1))))
+    .join("");
+
+/** Writes `text` to a terminal, or to a pipe that may end at one. JSON stays the same JSON. */
+export const print = (text: string, output: { write(text: string): unknown } = process.stdout): void =>
+  void output.write(printable(text));
