@@ -105,7 +105,15 @@ async function workspaceExecutor(
   const env = { ...programs.env, ...(repository ? await gitIdentity(rootDir) : {}) };
   const sandbox =
     platform === "darwin" && provider === undefined
-      ? await seatbelt({ ...limits, env, readOnly: execute.readOnly, protectsStarters: true }, platform)
+      ? await seatbelt(
+          {
+            ...limits,
+            env,
+            readOnly: [...programs.mounts.map(({ at }) => at), ...execute.readOnly],
+            protectsStarters: true,
+          },
+          platform,
+        )
       : await bubblewrap(
           {
             ...limits,

@@ -1,5 +1,5 @@
 /** Finds what is there for this program: clients, keys of models, a sandbox. Changes nothing and loads no agent. */
-import { constants, accessSync, existsSync, readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { DEFAULT_MODELS, factsOf, modelChoice, variable } from "../agent/models/choose.ts";
 import { chooseExecutor } from "../app/executors.ts";
@@ -7,6 +7,7 @@ import { type HostFacts, defaultWorkspace } from "../config/paths.ts";
 import { withStoredKeys } from "../app/stored-keys.ts";
 import type { Config } from "../config/schema.ts";
 import { readSecret } from "../core/keychain.ts";
+import { isExecutable } from "../core/stats.ts";
 import { CLIENT_NAMES, findClient } from "./clients/catalogue.ts";
 
 export interface ClientHere {
@@ -43,15 +44,6 @@ export function isProgram(name: string, { env, platform }: HostFacts): boolean {
   const endings = platform === "win32" ? [".exe", ".cmd"] : [""];
   const folders = (env["PATH"] ?? "").split(delimiter).filter((folder) => folder !== "");
   return folders.some((folder) => endings.some((ending) => isExecutable(join(folder, name + ending))));
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 export type KeyPlace = "environment" | "keychain";

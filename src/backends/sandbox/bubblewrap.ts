@@ -4,12 +4,13 @@ import { runProgram } from "../../core/child-process.ts";
 import { errorMessage } from "../../core/errors.ts";
 import { type OptionTable, readOptions } from "../../core/options.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
-import { statsAt } from "../../core/stats.ts";
+import { linkStatsAt, statsAt } from "../../core/stats.ts";
 import { oneLine } from "../../core/text.ts";
 import { type BackendFailure, directoryNotFound } from "../errors.ts";
 import type { FilesystemOptions } from "../filesystem/filesystem.ts";
 import { addPrefix, validatePath, withoutSlash } from "../paths.ts";
 import {
+  LOCAL_PROGRAMS,
   SYSTEM_FOLDERS,
   SYSTEM_PATH,
   type SandboxMount,
@@ -20,6 +21,7 @@ import {
 import { gitView } from "./git-view.ts";
 import { type NoSandbox, PROBE_TIMEOUT_MS, isMissing, isTimedOut, tooSlow } from "./probe.ts";
 import { ProcessCgroup, systemCallFilter } from "./process-limits.ts";
+import { programFolders } from "./program-folders.ts";
 import {
   type Launch,
   type LaunchOptions,
@@ -114,11 +116,13 @@ function bubblewrapCall(shape: SandboxShape, command: string, cwd: string): Bubb
 
 function sandboxArguments(shape: SandboxShape): string[] {
   const { writable, shownAt, repositories, readOnly, env } = shape;
+  const local = linkStatsAt(LOCAL_PROGRAMS)?.isDirectory() === true ? [LOCAL_PROGRAMS] : [];
   return [
     ISOLATION,
     shape.hasSizeLimits ? ["--disable-userns"] : [],
     process.getuid?.() === 0 ? ["--uid", PLAIN_USER, "--gid", PLAIN_USER] : [],
     SYSTEM_FOLDERS.flatMap((path) => systemFolder(path)),
+    local.flatMap((path) => ["--tmpfs", path]),
     SYSTEM_FILES.flatMap((path) => ["--ro-bind-try", path, path]),
     ["--proc", "/proc", "--dev", "/dev"],
     MACHINE_FACTS.flatMap((path) => cover(path, path)),
@@ -129,7 +133,7 @@ function sandboxArguments(shape: SandboxShape): string[] {
     shownAt === writable.at ? [] : ["--symlink", writable.at, shownAt],
     masks(shape),
     // If the server runs as root, the settings of the kernel would be writable.
-    ["--remount-ro", "/proc", "--remount-ro", "/dev", "--remount-ro", "/"],
+    ["/proc", "/dev", ...local, "/"].flatMap((path) => ["--remount-ro", path]),
     Object.entries(env).flatMap(([name, value]) => ["--setenv", name, value]),
     ["--chdir", "/"],
   ].flat();
@@ -314,7 +318,10 @@ export type OpenedBubblewrap = { ok: true; backend: BubblewrapBackend } | ({ ok:
 
 /** Opens the sandbox after a trial, because containers and kernels often forbid an installed Bubblewrap to work. */
 export async function openBubblewrap(given: BubblewrapOptions): Promise<OpenedBubblewrap> {
-  const options = readOptions("Bubblewrap", given, OPTIONS);
+  const { readOnly = [], ...rest } = readOptions("Bubblewrap", given, OPTIONS);
+  const { mounts } = programFolders(process.env, rest.rootDir);
+  const system = mounts.filter(({ at }) => ["/opt", LOCAL_PROGRAMS].some((folder) => isInside(folder, at)));
+  const options = { ...rest, readOnly: [...system, ...readOnly] };
   const found = await probeBubblewrap(options);
   if (!found.ok) return found;
   return { ok: true, backend: new BubblewrapBackend(options, found.hasSizeLimits) };

@@ -1,6 +1,6 @@
-import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
 import { timeZone } from "../../core/clock.ts";
+import { isExecutable } from "../../core/stats.ts";
 
 /** The words of a text, for long lists of plain names. */
 export const wordsOf = (text: string): string[] => text.trim().split(/\s+/);
@@ -13,8 +13,11 @@ export interface SandboxMount {
 
 /** Folders of programs and libraries; some systems have them as links into `/usr`. */
 export const SYSTEM_FOLDERS: readonly string[] = wordsOf(
-  "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /opt /nix/store",
+  "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /nix/store",
 );
+
+/** Programs that were added to `/usr`, with their settings and data. Commands see what the programs need. */
+export const LOCAL_PROGRAMS = "/usr/local";
 
 /** The search path for programs if none is set. */
 export const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -24,15 +27,6 @@ export function programPath(name: string): string {
   if (name.includes("/")) return name;
   const places = (process.env["PATH"] ?? SYSTEM_PATH).split(":").map((folder) => join(folder, name));
   return places.find((path) => isExecutable(path)) ?? name;
-}
-
-function isExecutable(path: string): boolean {
-  try {
-    accessSync(path, constants.X_OK);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 /** The variables of the server that a command gets if it does not inherit all of them. */
@@ -71,7 +65,8 @@ export function commandEnvironment({
   return { PATH: SYSTEM_PATH, TZ: commandZone(), ...Object.fromEntries(inherited), ...env };
 }
 
-function nameMatcher(name: string): (candidate: string) => boolean {
+/** Compares names with one in which `*` stands for anything. */
+export function nameMatcher(name: string): (candidate: string) => boolean {
   const parts = name.split("*").map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
   const expression = new RegExp(`^${parts.join(".*")}$`, "i");
   return (candidate) => expression.test(candidate);

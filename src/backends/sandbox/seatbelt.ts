@@ -5,6 +5,7 @@ import { isInside, realPath } from "../../core/real-path.ts";
 import type { FilesystemOptions } from "../filesystem/filesystem.ts";
 import { validatePath } from "../paths.ts";
 import { SYSTEM_PATH, commandZone, wordsOf } from "./environment.ts";
+import { visiblePath } from "./bubblewrap.ts";
 import { type NoSandbox, PROBE_TIMEOUT_MS, isTimedOut, tooSlow } from "./probe.ts";
 import { SHELL, ShellBackend, type ShellLimits } from "./shell-backend.ts";
 import { refusalNote } from "./starter-guard.ts";
@@ -28,8 +29,8 @@ const PROGRAM = "/usr/bin/sandbox-exec";
 
 /** Folders that programs of the system need. Homes, mail and keychains are not among them. */
 const SYSTEM_FOLDERS = wordsOf(`
-  /System /Library/Apple /Library/Developer /bin /dev /opt /private/etc /private/var/db/timezone
-  /private/var/select /sbin /usr
+  /System /Library/Apple /Library/Developer /bin /dev /private/etc /private/var/db/timezone
+  /private/var/select /sbin /usr/bin /usr/lib /usr/libexec /usr/sbin /usr/share
 `);
 
 /**
@@ -90,13 +91,15 @@ const literal = (path: string): string => `"${path.replace(/["\\]/g, "\\$&")}"`;
 export class SeatbeltBackend extends ShellBackend {
   /** Throws `ConfigurationError` if `rootDir` is not a directory. */
   constructor(options: SeatbeltOptions) {
-    const { respectGitignore = false, hidden = [], maxFileSizeMb = 10 } = options;
+    const { respectGitignore = false, hidden = [], readOnly = [], maxFileSizeMb = 10 } = options;
     const rootDir = realpathSync.native(resolve(options.rootDir));
     const profile = (fixed: readonly string[]): string =>
-      seatbeltProfile([rootDir], options.readOnly ?? [], hidden.map(realPath), fixed);
+      seatbeltProfile([rootDir], [...readOnly, ...readOnly.map(realPath)], hidden.map(realPath), fixed);
     const usual = profile([]);
     const { LANG = "en_US.UTF-8" } = process.env;
-    const env = { PATH: SYSTEM_PATH, HOME: rootDir, LANG, TERM: "dumb", TZ: commandZone(), ...options.env };
+    const mounts = readOnly.map((folder) => ({ folder, at: folder }));
+    const path = visiblePath(`${process.env["PATH"] ?? ""}:${SYSTEM_PATH}`, mounts);
+    const env = { PATH: path, HOME: rootDir, LANG, TERM: "dumb", TZ: commandZone(), ...options.env };
     const files = { rootDir: options.rootDir, virtualMode: true, respectGitignore, hidden, maxFileSizeMb };
     super(files, {
       ...options,

@@ -1,10 +1,14 @@
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { programFolders } from "../../../src/backends/sandbox/program-folders.ts";
 import {
   seatbeltArguments,
   seatbeltProfile,
   seatbeltProblem,
 } from "../../../src/backends/sandbox/seatbelt.ts";
 import { SHELL } from "../../../src/backends/sandbox/shell-backend.ts";
+import { folder } from "./support.ts";
 
 describe("seatbeltProfile", () => {
   const profile = seatbeltProfile(["/Users/a/project"], ["/Users/a/.nvm"]);
@@ -24,10 +28,26 @@ describe("seatbeltProfile", () => {
 
   it("lets commands read programs, the folder and what is given, and no homes", () => {
     const reads = rules.filter((rule) => rule.includes("file-read*")).join("\n");
-    for (const path of ["/usr", "/Users/a/project", "/Users/a/.nvm"])
+    for (const path of ["/usr/bin", "/usr/lib", "/Users/a/project", "/Users/a/.nvm"])
       expect(reads).toContain(`(subpath "${path}")`);
     for (const path of ["/Users", "/Users/a", "/private", "/private/var", "/Library"])
       expect(reads).not.toContain(`(subpath "${path}")`);
+  });
+
+  it("lets commands read added packages as far as their programs need them", () => {
+    for (const path of ["/usr", "/usr/local", "/opt", "/opt/homebrew"])
+      expect(profile).not.toContain(`"${path}"`);
+    const root = folder();
+    for (const name of ["bin", "lib", "Cellar", "etc", "var"])
+      mkdirSync(join(root, "homebrew", name), { recursive: true });
+    const { mounts } = programFolders({ PATH: join(root, "homebrew/bin") }, "/work", "/home/x");
+    const reads = seatbeltProfile(
+      ["/work"],
+      mounts.map(({ at }) => at),
+    );
+    for (const name of ["bin", "lib", "Cellar"]) expect(reads).toContain(`"${join(root, "homebrew", name)}"`);
+    for (const name of ["etc", "var"]) expect(reads).not.toContain(`"${join(root, "homebrew", name)}"`);
+    expect(reads).not.toContain(`"${join(root, "homebrew")}"`);
   });
 
   it("hides what lies below the folder, and keeps what is above it in place", () => {
