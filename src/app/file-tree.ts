@@ -7,7 +7,7 @@ import type { Backend } from "../backends/backend.ts";
 import type { SandboxBackend } from "../backends/executor.ts";
 import { CompositeBackend } from "../backends/composite/composite.ts";
 import { FilesystemBackend } from "../backends/filesystem/filesystem.ts";
-import { PolicyRules, SENSITIVE_GLOBS } from "../backends/policy-rules.ts";
+import type { PolicyRules } from "../backends/policy-rules.ts";
 import { PolicyBackend } from "../backends/policy.ts";
 import { snapshotFiles } from "../backends/runtime.ts";
 import { StoreBackend } from "../backends/stores/langgraph-store.ts";
@@ -20,7 +20,7 @@ import type { MountsConfig } from "../config/sections.ts";
 import { isInside, realPath } from "../core/real-path.ts";
 import { NewestOf } from "../core/newest-of.ts";
 import type { Principal } from "../runs/run.ts";
-import { type Owner, type PlacesConfig, ownedPath, workspaceOf } from "./owned-places.ts";
+import { type Owner, type PlacesConfig, ownedPath, rulesOf, workspaceOf } from "./owned-places.ts";
 import { MEMORIES_MOUNT, SKILLS_MOUNT, WORKSPACE_MOUNT, bucketOf } from "./settings.ts";
 
 export type FileTreeConfig = PlacesConfig &
@@ -39,10 +39,7 @@ export class FileTree {
     this.#config = config;
     this.#served = served;
     this.#storeOf = storeOf;
-    const { hide, readOnly } = config.files;
-    const denyGlobs = hide.flatMap((glob) => (glob === "sensitive" ? SENSITIVE_GLOBS : [glob]));
-    const hasRules = hide.length + readOnly.length > 0;
-    this.#rules = hasRules ? new PolicyRules({ denyGlobs, denyPrefixes: readOnly }) : undefined;
+    this.#rules = rulesOf(config);
   }
 
   /** Returns the folders alone; `/` itself is empty and read-only. Those of a thread are there for that thread. */

@@ -8,7 +8,7 @@ import type { NewsOperator } from "../runs/news.ts";
 import { NO_LENDER } from "../runs/client-model.ts";
 import { type Principal, type Run, isFinal } from "../runs/run.ts";
 import { WorkspaceProposals } from "../proposals/proposals.ts";
-import { copiesFolder, originalOf } from "./owned-places.ts";
+import { copiesFolder, originalOf, rulesOf } from "./owned-places.ts";
 import type { Fence } from "../runs/proposals.ts";
 import type { RunService } from "../runs/service.ts";
 import { createRunService } from "../runs/supervisor.ts";
@@ -106,6 +106,7 @@ function assemble(
   const proposals = new WorkspaceProposals({
     dir: copiesFolder(config),
     without: [...(config.privatePaths ?? []), copiesFolder(config)],
+    policy: rulesOf(config),
     maxBytes: config.proposals.maxMegabytes * 1_048_576,
     clock: storage.clock,
   });

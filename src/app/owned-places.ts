@@ -1,7 +1,8 @@
-/** Places that belong to one principal or one thread, as the templates of the configuration say. */
+/** Places that belong to one principal or one thread, as the configuration says, and the rules about their files. */
 import { createHash } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
+import { PolicyRules, SENSITIVE_GLOBS } from "../backends/policy-rules.ts";
 import type { Config } from "../config/schema.ts";
 import { copyOf } from "../proposals/workspace-copy.ts";
 import { ConfigurationError } from "../core/errors.ts";
@@ -75,4 +76,11 @@ export function originalOf(
     );
   }
   return folder;
+}
+
+/** The rules of the setting `files` about the files of a workspace. */
+export function rulesOf({ files: { hide, readOnly } }: Pick<Config, "files">): PolicyRules | undefined {
+  const denyGlobs = hide.flatMap((glob) => (glob === "sensitive" ? SENSITIVE_GLOBS : [glob]));
+  const hasRules = hide.length + readOnly.length > 0;
+  return hasRules ? new PolicyRules({ denyGlobs, denyPrefixes: readOnly }) : undefined;
 }

@@ -9,7 +9,7 @@ import { mkdir, readFile, readdir, rename, rm, writeFile } from "node:fs/promise
 import { join } from "node:path";
 import { StorageError, codeOf, orElse } from "../core/errors.ts";
 import type { ReviewOutcome, ReviewRecord } from "../runs/proposals.ts";
-import { type Content, Folder, isSameContent } from "./content.ts";
+import { type Content, type Folder, isSameContent } from "./content.ts";
 import { type Manifest, UNFINISHED, type WorkspaceCopy } from "./workspace-copy.ts";
 
 /** A change of one path in the folder, in `tree` or in `base`. */
@@ -129,8 +129,7 @@ async function takeAll(
   place: string,
   { stored, mark, isRecovered, guard }: Taking,
 ): Promise<Exclude<ReviewOutcome, { kind: "done" }> | undefined> {
-  const { workspace } = await copy.manifest();
-  const folders = { folder: new Folder(workspace), tree: copy.tree, base: copy.base };
+  const folders = { folder: copy.folder(await copy.manifest()), tree: copy.tree, base: copy.base };
   const steps = await Promise.all(
     stored.map(async ({ before, after, ...at }): Promise<Step> => {
       return { ...at, before: await contentOf(place, before), after: await contentOf(place, after) };

@@ -2,9 +2,11 @@
 import { closeSync, constants, fstatSync, readlinkSync, rmdirSync, symlinkSync } from "node:fs";
 import { codeOf } from "../core/errors.ts";
 import { hasDescriptorPaths } from "../backends/filesystem/handles.ts";
-import { type FilesystemPath, Jail, statEntry } from "../backends/filesystem/jail.ts";
+import { type FilesystemPath, type HiddenFiles, Jail, statEntry } from "../backends/filesystem/jail.ts";
+import { type DiskTree, HiddenByPath } from "../backends/filesystem/list.ts";
 import { deleteVersion, putPath, removeUnfinished, statVersion } from "../backends/filesystem/read-write.ts";
 import { readBytes } from "../backends/pages.ts";
+import type { PolicyRules } from "../backends/policy-rules.ts";
 
 export type Content =
   | { kind: "file"; bytes: Buffer; executable: boolean }
@@ -28,11 +30,38 @@ export const isSameContent = (a: Content | undefined, b: Content | undefined): b
   return a.kind === "link" && b.kind === "link" && a.target === b.target;
 };
 
+/** What agents must not read or change of a workspace, by whatever name. */
+export interface FileRules {
+  /** Places that are hidden, wherever they are. */
+  without: readonly string[];
+  /** For paths from the workspace, which begin with `/`. */
+  policy?: PolicyRules | undefined;
+}
+
+export const treeOf = (root: string, without: readonly string[]): DiskTree => ({
+  jail: new Jail(root, hasDescriptorPaths(), without),
+  topSegments: () => [],
+  pathOf: (segments) => `/${segments.join("/")}`,
+});
+
+/** The files of a tree that one of these rules is about. */
+export const filesRuled = (
+  tree: DiskTree,
+  { policy }: FileRules,
+  ...rules: ("isHidden" | "isReadOnly")[]
+): HiddenByPath | undefined =>
+  policy && new HiddenByPath(tree, (path) => rules.some((rule) => policy[rule](path)));
+
 export class Folder {
   readonly #jail: Jail;
+  readonly #hidden: HiddenFiles | undefined;
+  readonly #protected: HiddenFiles | undefined;
 
-  constructor(root: string) {
-    this.#jail = new Jail(root, hasDescriptorPaths());
+  constructor(root: string, rules: FileRules = { without: [] }) {
+    const tree = treeOf(root, rules.without);
+    this.#jail = tree.jail;
+    this.#hidden = filesRuled(tree, rules, "isHidden");
+    this.#protected = filesRuled(tree, rules, "isHidden", "isReadOnly");
   }
 
   /** Follows no link. */
@@ -49,6 +78,8 @@ export class Folder {
           if (stats.isSymbolicLink())
             return { content: { kind: "link", target: readlinkSync(directory.at(name)) }, version };
           if (!stats.isFile()) return { content: { kind: "other", why: "not a regular file" }, version };
+          if ((await this.#hidden?.has(stats)) === true)
+            return { content: { kind: "other", why: "another name of a hidden file" }, version };
           if (stats.size > BigInt(MOST_BYTES))
             return { content: { kind: "other", why: "larger than 64 MB" }, version };
           const descriptor = directory.openFile(name, constants.O_RDONLY);
@@ -120,7 +151,9 @@ export class Folder {
   }
 
   #at(path: string): FilesystemPath {
-    return { jail: this.#jail, path: `/${path}`, segments: path.split("/"), links: "none" };
+    const hidden = this.#protected;
+    const at = { jail: this.#jail, path: `/${path}`, segments: path.split("/"), links: "none" } as const;
+    return hidden === undefined ? at : { ...at, hidden };
   }
 
   async #file(

@@ -17,7 +17,8 @@ import { type Run, nameOf } from "../runs/run.ts";
 import type { ReviewChoice } from "../tools/tool.ts";
 import { setTimeout as delay } from "node:timers/promises";
 import { isRepository, makeBranch } from "./branch.ts";
-import type { Content } from "./content.ts";
+import type { PolicyRules } from "../backends/policy-rules.ts";
+import type { Content, FileRules } from "./content.ts";
 import { type AppliedFile, applied, proposedFile, versionOf } from "./change.ts";
 import { withRenames } from "./renames.ts";
 import { type Guard, type Step, carryOut, contentsBefore, recover, unfinishedPlan } from "./carry-out.ts";
@@ -29,6 +30,8 @@ interface ProposalsOptions {
   dir: string;
   /** Places of the workspace that are not copied. */
   without: readonly string[];
+  /** Rules about its files. */
+  policy?: PolicyRules | undefined;
   maxBytes: number;
   clock?: Clock;
 }
@@ -61,16 +64,14 @@ export class WorkspaceProposals implements Proposals {
   async open(run: Place & Pick<Run, "id">, workspace: string, fence?: Fence): Promise<string[]> {
     const place = this.#placeOf(run);
     await mkdir(this.#options.dir, { recursive: true, mode: 0o700 });
-    const without = this.#options.without.map(realPath);
     return this.#locks.run(place, async () => {
-      const found = await exclusively(place, fence, async (copy, manifest, guard) => {
-        if (manifest.run !== run.id)
-          await copy.refresh(manifest, { run: run.id, without, now: this.#clock() }, guard);
+      const found = await this.#exclusively(place, fence, async (copy, manifest, guard) => {
+        if (manifest.run !== run.id) await copy.refresh(manifest, { run: run.id, now: this.#clock() }, guard);
         return notApplied(manifest);
       });
       if (found !== undefined) return found;
       const { maxBytes } = this.#options;
-      const source = { workspace: realPath(workspace), run: run.id, without, maxBytes };
+      const source = { workspace: realPath(workspace), run: run.id, rules: this.#rules, maxBytes };
       const guard = async (): Promise<void> => fence?.check();
       await WorkspaceCopy.make(place, { ...source, now: this.#clock() }, guard).catch(explain);
       return [];
@@ -79,7 +80,7 @@ export class WorkspaceProposals implements Proposals {
 
   /** The files of a copy that a person did not apply before. */
   async notApplied(run: Place): Promise<string[]> {
-    return notApplied(await new WorkspaceCopy(this.#placeOf(run)).manifest());
+    return notApplied(await new WorkspaceCopy(this.#placeOf(run), this.#rules).manifest());
   }
 
   isUnfinished(run: Place): boolean {
@@ -87,7 +88,7 @@ export class WorkspaceProposals implements Proposals {
   }
 
   async change(run: Place, fence?: Fence): Promise<ProposedChange | undefined> {
-    return fence === undefined ? look(this.#placeOf(run), shown) : this.#withCopy(run, fence, shown);
+    return fence === undefined ? this.#look(this.#placeOf(run), shown) : this.#withCopy(run, fence, shown);
   }
 
   async review(
@@ -121,6 +122,11 @@ export class WorkspaceProposals implements Proposals {
     await this.#locks.run(place, () => rm(place, { recursive: true, force: true }));
   }
 
+  get #rules(): FileRules {
+    const { without, policy } = this.#options;
+    return { without: without.map(realPath), policy };
+  }
+
   #placeOf({ threadId }: Place): string {
     return join(this.#options.dir, placeName(threadId));
   }
@@ -131,36 +137,59 @@ export class WorkspaceProposals implements Proposals {
     work: Work<Result>,
   ): Promise<Result | undefined> {
     const place = this.#placeOf(run);
-    return this.#locks.run(place, () => exclusively(place, fence, work));
+    return this.#locks.run(place, () => this.#exclusively(place, fence, work));
+  }
+
+  /**
+   * Works on a copy that no other process changes, and first completes what one that was ended had begun. Gives
+   * `undefined` if there is no copy.
+   */
+  async #exclusively<Result>(
+    place: string,
+    fence: Fence | undefined,
+    work: Work<Result>,
+  ): Promise<Result | undefined> {
+    const lock = await lockCopy(place, fence);
+    if (lock === undefined) return undefined;
+    const guard = async (): Promise<void> => {
+      await fence?.check();
+      if (!lock.isHeld()) throw new StorageError("storage_busy", BUSY);
+    };
+    try {
+      const copy = new WorkspaceCopy(place, this.#rules);
+      await recover(copy, guard);
+      return await work(copy, await copy.manifest(), guard);
+    } finally {
+      lock.release();
+    }
+  }
+
+  /** Shows a copy that other processes may change: as it was before a review that one of them carries out. */
+  async #look<Result>(place: string, show: Work<Result>): Promise<Result | undefined> {
+    for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
+      if (!existsSync(place)) return undefined;
+      const plan = unfinishedPlan(place);
+      const seen = [plan, stampAt(place)].join();
+      try {
+        const copy = new WorkspaceCopy(
+          place,
+          this.#rules,
+          plan === undefined ? plan : await contentsBefore(plan),
+        );
+        const result = await show(copy, await copy.manifest(), () => Promise.resolve());
+        if ([unfinishedPlan(place), stampAt(place)].join() === seen) return result;
+      } catch (thrown) {
+        // The plan or the copy was removed in between.
+        if (codeOf(thrown) !== "ENOENT") throw thrown;
+      }
+      await delay(AGAIN_MS);
+    }
+    throw new StorageError("storage_busy", BUSY);
   }
 }
 
 /** `guard` throws once another process may change the copy, and is called before each change of it or of the folder. */
 type Work<Result> = (copy: WorkspaceCopy, manifest: Manifest, guard: Guard) => Promise<Result>;
-
-/**
- * Works on a copy that no other process changes, and first completes what one that was ended had begun. Gives
- * `undefined` if there is no copy.
- */
-async function exclusively<Result>(
-  place: string,
-  fence: Fence | undefined,
-  work: Work<Result>,
-): Promise<Result | undefined> {
-  const lock = await lockCopy(place, fence);
-  if (lock === undefined) return undefined;
-  const guard = async (): Promise<void> => {
-    await fence?.check();
-    if (!lock.isHeld()) throw new StorageError("storage_busy", BUSY);
-  };
-  try {
-    const copy = new WorkspaceCopy(place);
-    await recover(copy, guard);
-    return await work(copy, await copy.manifest(), guard);
-  } finally {
-    lock.release();
-  }
-}
 
 const BUSY = "Another process uses the copy of the workspace.";
 const ATTEMPTS = 600;
@@ -196,25 +225,6 @@ const isAbandoned = (lock = ""): boolean =>
   /^\d+$/.test(lock)
     ? !isAlive(Number(lock))
     : isGone(orElse(() => (JSON.parse(lock) as { owner: string }).owner, "")); // written by `lockCopy`
-
-/** Shows a copy that other processes may change: as it was before a review that one of them carries out. */
-async function look<Result>(place: string, show: Work<Result>): Promise<Result | undefined> {
-  for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-    if (!existsSync(place)) return undefined;
-    const plan = unfinishedPlan(place);
-    const seen = [plan, stampAt(place)].join();
-    try {
-      const copy = new WorkspaceCopy(place, plan === undefined ? undefined : await contentsBefore(plan));
-      const result = await show(copy, await copy.manifest(), () => Promise.resolve());
-      if ([unfinishedPlan(place), stampAt(place)].join() === seen) return result;
-    } catch (thrown) {
-      // The plan or the copy was removed in between.
-      if (codeOf(thrown) !== "ENOENT") throw thrown;
-    }
-    await delay(AGAIN_MS);
-  }
-  throw new StorageError("storage_busy", BUSY);
-}
 
 const stampAt = (place: string): string =>
   orElse(() => stampOf(statSync(join(place, "manifest.json"), { bigint: true })), "");

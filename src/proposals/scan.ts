@@ -1,15 +1,24 @@
 /** Finds and copies the files of a workspace. */
-import { type BigIntStats, type Dirent, constants, lstatSync } from "node:fs";
+import {
+  type BigIntStats,
+  type Dirent,
+  closeSync,
+  constants,
+  fstatSync,
+  lstatSync,
+  readlinkSync,
+} from "node:fs";
 import * as fs from "node:fs/promises";
-import { dirname, isAbsolute, join, relative } from "node:path";
+import { dirname, isAbsolute, join, relative, sep } from "node:path";
 import { GitignoreTree } from "../backends/filesystem/gitignore.ts";
-import { hasDescriptorPaths, openRoot } from "../backends/filesystem/handles.ts";
+import { type DirectoryHandle, hasDescriptorPaths, openRoot } from "../backends/filesystem/handles.ts";
 import { isTemporaryName } from "../backends/filesystem/read-write.ts";
 import { isPlaceholder } from "../backends/sandbox/placeholders.ts";
 import { mapAtMost, ownTurn } from "../core/concurrency.ts";
 import { ConfigurationError, codeOf } from "../core/errors.ts";
 import { isInside, realPath } from "../core/real-path.ts";
 import { linkStatsAt } from "../core/stats.ts";
+import { type FileRules, filesRuled, treeOf } from "./content.ts";
 
 export interface ScannedFile {
   path: string;
@@ -59,11 +68,23 @@ export async function scan(root: string): Promise<ScannedFile[]> {
   return found;
 }
 
-/** Throws unless a place is gone, or closed to this user. */
+/** Throws unless a place is gone or another thing by now, or is closed to this user. */
 export function nothingThere(thrown: unknown): [] {
-  if (["ENOENT", "ENOTDIR", "EACCES"].includes(codeOf(thrown) ?? "")) return [];
+  if (CLOSED.has(codeOf(thrown) ?? "")) return [];
   throw thrown;
 }
+
+const CLOSED = new Set([
+  "ENOENT",
+  "ENOTDIR",
+  "EISDIR",
+  "EEXIST",
+  "EINVAL",
+  "ELOOP",
+  "EACCES",
+  "EPERM",
+  "EHIDDEN",
+]);
 
 const tooMuch = (what: string, remedy: string): ConfigurationError =>
   new ConfigurationError(
@@ -71,62 +92,62 @@ const tooMuch = (what: string, remedy: string): ConfigurationError =>
     `The workspace cannot be copied for a run that proposes its changes: it has ${what}. ${remedy}, or start the run with changes: "direct".`,
   );
 
-interface CopyOptions {
-  /** Places that are not copied. */
-  without: readonly string[];
-  maxBytes: number;
-}
-
-/** Copies a folder with all that is in it, ignored folders too. Unreadable files are left out. */
+/** Copies a folder with all that is in it, ignored folders too. Leaves out what cannot be read, or is hidden. */
 export async function copyFolder(
   from: string,
   to: string,
-  { without, maxBytes }: CopyOptions,
+  { maxBytes, ...rules }: FileRules & { maxBytes: number },
 ): Promise<void> {
-  const skipped = without.filter((place) => isInside(from, place));
+  const tree = treeOf(from, rules.without);
+  const hidden = filesRuled(tree, rules, "isHidden");
   let bytes = 0;
-  const copyOne = async (path: string, kind: "file" | "link"): Promise<void> => {
-    const [source, target] = [join(from, path), join(to, path)];
-    if (kind === "link") return fs.symlink(linkInside(from, path, await fs.readlink(source)), target);
-    const { size, atime, mtime } = await fs.lstat(source);
-    bytes += size;
-    if (bytes > maxBytes)
-      throw tooMuch(`more than ${Math.round(maxBytes / 1_048_576)} MB`, "Raise proposals.maxMegabytes");
-    await fs.copyFile(source, target, constants.COPYFILE_FICLONE);
-    await fs.utimes(target, atime, mtime);
-  };
-  const copyEntries = async (folder: string): Promise<string[]> => {
-    const below: string[] = [];
-    const files: [string, "file" | "link"][] = [];
-    for (const entry of await fs.readdir(join(from, folder), { withFileTypes: true }).catch(nothingThere)) {
-      const path = join(folder, entry.name);
-      if (isLeftOut(path, entry) || skipped.includes(join(from, path))) continue;
-      if (entry.isDirectory()) below.push(path);
-      else if (entry.isFile()) files.push([path, "file"]);
-      else if (entry.isSymbolicLink()) files.push([path, "link"]);
+  const copyOne = async (directory: DirectoryHandle, entry: Dirent, path: string): Promise<void> => {
+    const target = join(to, path);
+    if (entry.isSymbolicLink()) {
+      const link = readlinkSync(directory.at(entry.name));
+      return fs.symlink(linkInside(from, path, link), target);
     }
-    await mapAtMost(4, files, ([path, kind]) => copyOne(path, kind).catch(unlessUnreadable));
-    await mapAtMost(4, below, async (path) => {
-      await fs.mkdir(join(to, path));
-      const { mode } = await fs.lstat(join(from, path));
-      await fs.chmod(join(to, path), (mode & 0o777) | 0o700);
-    });
-    return below;
+    if (entry.isDirectory()) {
+      const { mode } = lstatSync(directory.at(entry.name));
+      await fs.mkdir(target);
+      return fs.chmod(target, (mode & 0o777) | 0o700);
+    }
+    const descriptor = directory.openFile(entry.name, constants.O_RDONLY);
+    try {
+      const stats = fstatSync(descriptor, { bigint: true });
+      if (!stats.isFile() || (await hidden?.has(stats)) === true) return;
+      bytes += Number(stats.size);
+      if (bytes > maxBytes)
+        throw tooMuch(`more than ${Math.round(maxBytes / 1_048_576)} MB`, "Raise proposals.maxMegabytes");
+      // The opened file, whatever has its name by now.
+      const source = hasDescriptorPaths() ? `/proc/self/fd/${descriptor}` : join(from, path);
+      await fs.copyFile(source, target, constants.COPYFILE_FICLONE);
+      await fs.utimes(target, stats.atime, stats.mtime);
+    } finally {
+      closeSync(descriptor);
+    }
   };
+  const copyEntries = (folder: string): Promise<string[]> =>
+    tree.jail.inDirectory(folder.split(sep).filter(Boolean), { links: "none" }, async (directory) => {
+      const pathOf = ({ name }: Dirent): string => join(folder, name);
+      const entries = (await directory.entries()).filter((entry) => !isLeftOut(pathOf(entry), entry));
+      const copied = await mapAtMost(4, entries, async (entry) =>
+        copyOne(directory, entry, pathOf(entry)).then(() => [entry], nothingThere),
+      );
+      return copied.flat().flatMap((entry) => (entry.isDirectory() ? [pathOf(entry)] : []));
+    });
   await fs.mkdir(to, { recursive: true });
-  for (let folders = [""]; folders.length > 0;) folders = (await mapAtMost(4, folders, copyEntries)).flat();
+  for (let folders = [""]; folders.length > 0;)
+    folders = (await mapAtMost(4, folders, (folder) => copyEntries(folder).catch(nothingThere))).flat();
   await shareObjects(from, to);
 }
 
 /** Parts of a repository that the copy does not need, and the links of submodules and worktrees to repositories elsewhere. */
 const isLeftOut = (path: string, entry: Dirent): boolean =>
   isTemporaryName(entry.name) ||
+  !(entry.isFile() || entry.isDirectory() || entry.isSymbolicLink()) ||
   (entry.name === ".git" && (path !== ".git" || !entry.isDirectory())) ||
   [".git/objects", ".git/worktrees", ".git/modules", ".git/lfs"].includes(path);
-
-function unlessUnreadable(thrown: unknown): void {
-  if (!["ENOENT", "EACCES", "EPERM"].includes(codeOf(thrown) ?? "")) throw thrown;
-}
 
 /** An absolute target inside the folder would lead from the copy into the folder itself. */
 function linkInside(root: string, path: string, target: string): string {

@@ -10,8 +10,9 @@ import { constants } from "node:fs";
 import * as fs from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { mapAtMost } from "../core/concurrency.ts";
+import { realPath } from "../core/real-path.ts";
 import type { ReviewRecord } from "../runs/proposals.ts";
-import { type Content, Folder, type Found, isSameContent } from "./content.ts";
+import { type Content, type FileRules, Folder, type Found, isSameContent } from "./content.ts";
 import { type ScannedFile, copyFolder, nothingThere, scan, stampOf } from "./scan.ts";
 
 /** A file as it was copied. */
@@ -67,16 +68,23 @@ export const copyOf = (folder: string, threadId: string): string => join(folder,
 
 export class WorkspaceCopy {
   readonly #place: string;
+  readonly #rules: FileRules;
   readonly #before: ReadonlyMap<string, Content | undefined>;
   readonly base: Folder;
   readonly tree: Folder;
 
   /** `place` exists. `before`: contents to show instead of those that are there, by folder and path. */
-  constructor(place: string, before: ReadonlyMap<string, Content | undefined> = new Map()) {
+  constructor(place: string, rules: FileRules, before: ReadonlyMap<string, Content | undefined> = new Map()) {
     this.#place = place;
+    this.#rules = rules;
     this.#before = before;
     this.base = new Folder(join(place, "base"));
     this.tree = new Folder(join(place, "tree"));
+  }
+
+  /** The folder that was copied. */
+  folder({ workspace }: Manifest): Folder {
+    return new Folder(workspace, this.#rules);
   }
 
   at(...names: string[]): string {
@@ -86,10 +94,10 @@ export class WorkspaceCopy {
   /** Makes the copy at a place where nothing is; after a crash nothing is there either. */
   static async make(
     place: string,
-    source: { workspace: string; run: string; without: readonly string[]; maxBytes: number; now: number },
+    source: { workspace: string; run: string; rules: FileRules; maxBytes: number; now: number },
     guard: () => Promise<void>,
   ): Promise<void> {
-    const { workspace, run, without, maxBytes, now } = source;
+    const { workspace, run, rules, maxBytes, now } = source;
     const making = `${place}.making-${randomBytes(6).toString("hex")}`;
     // Processes that were ended left them, or processes that may not put theirs in place any more.
     for (const name of await fs.readdir(dirname(place)))
@@ -98,11 +106,16 @@ export class WorkspaceCopy {
     try {
       await fs.mkdir(join(making, "base"), { recursive: true });
       await fs.mkdir(join(making, "reviews"));
-      const found = await filesOf(workspace, without);
-      await copyFolder(workspace, join(making, "tree"), { without, maxBytes });
+      const found = await filesOf(workspace, rules);
+      await copyFolder(workspace, join(making, "tree"), { ...rules, maxBytes });
       const files: Record<string, CopiedFile> = {};
+      const tree = realPath(join(making, "tree"));
+      const folders = new Map(found.map(({ path }) => [dirname(path), ""]));
+      for (const folder of folders.keys()) folders.set(folder, realPath(join(tree, folder)));
       await mapAtMost(AT_ONCE, found, async ({ path, stamp, ignored }) => {
-        const copy = await copyPlain(join(making, "tree", path), join(making, "base", path));
+        // A link may have taken the place of a folder.
+        if (folders.get(dirname(path)) !== join(tree, dirname(path))) return;
+        const copy = await copyPlain(join(tree, path), join(making, "base", path));
         if (copy !== undefined) files[path] = { original: stamp, copy, ...(ignored ? { ignored } : {}) };
       });
       await writeManifest(making, { workspace, run, copiedAt: now, files, decided: {} });
@@ -135,7 +148,7 @@ export class WorkspaceCopy {
   /** The files that agents changed and the folder does not have so, in the order of their paths. */
   async changed(manifest: Manifest): Promise<Sides[]> {
     const paths = await this.#touched(manifest);
-    const folder = new Folder(manifest.workspace);
+    const folder = this.folder(manifest);
     const sides = await mapAtMost(AT_ONCE, paths, async ({ path, ignored }) => {
       const [base, proposed] = await Promise.all([
         this.#read("base", this.base, path),
@@ -170,14 +183,14 @@ export class WorkspaceCopy {
   /** Takes over what the folder has by now, for all files that no agent changed. */
   async refresh(
     manifest: Manifest,
-    { run, without, now }: { run: string; without: readonly string[]; now: number },
+    { run, now }: { run: string; now: number },
     guard: () => Promise<void>,
   ): Promise<void> {
-    const found = new Map((await filesOf(manifest.workspace, without)).map((file) => [file.path, file]));
+    const found = new Map((await filesOf(manifest.workspace, this.#rules)).map((file) => [file.path, file]));
     const files = { ...manifest.files };
     const stale = Object.keys(files).filter((path) => found.get(path)?.stamp !== files[path]?.original);
     const fresh = [...found.keys()].filter((path) => !Object.hasOwn(files, path));
-    const folder = new Folder(manifest.workspace);
+    const folder = this.folder(manifest);
     await mapAtMost(AT_ONCE, [...stale, ...fresh], async (path) => {
       const [base, proposed] = await Promise.all([this.base.read(path), this.tree.read(path)]);
       if (!isSameContent(base.content, proposed.content)) return;
@@ -196,7 +209,7 @@ export class WorkspaceCopy {
 }
 
 /** Files of a workspace, without those in some places of it. */
-const filesOf = async (workspace: string, without: readonly string[]): Promise<ScannedFile[]> =>
+const filesOf = async (workspace: string, { without }: FileRules): Promise<ScannedFile[]> =>
   (await scan(workspace)).filter(({ path }) => !isBelowAny(join(workspace, path), without));
 
 const isBelowAny = (path: string, places: readonly string[]): boolean =>
