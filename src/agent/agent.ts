@@ -33,9 +33,8 @@ export type { Spent } from "./contracts/limits.ts";
 export type { TracePlace } from "./contracts/trace.ts";
 export type { AgentEvent } from "./contracts/events.ts";
 
-export async function buildLlm(options: ResolveOptions): Promise<BaseChatModel> {
-  return (await resolveModel(options)).model;
-}
+export const buildLlm = async (options: ResolveOptions): Promise<BaseChatModel> =>
+  (await resolveModel(options)).model;
 
 export { backgroundTasksMiddleware } from "./layers/planning.ts";
 export { type WrittenMessages, findCall } from "./messages/find-call.ts";

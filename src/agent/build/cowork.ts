@@ -230,9 +230,8 @@ export async function getAgentState(agent: WorkspaceAgent): Promise<WorkspaceSta
   return { ...snapshotOf(state), waiting: waiting?.interrupts ?? [] };
 }
 
-async function openIn({ graph: { checkpointer }, threadId }: WorkspaceAgent) {
-  return typeof checkpointer === "object" ? openInterrupts(checkpointer, { thread_id: threadId }) : [];
-}
+const openIn = async ({ graph: { checkpointer }, threadId }: WorkspaceAgent) =>
+  typeof checkpointer === "object" ? openInterrupts(checkpointer, { thread_id: threadId }) : [];
 
 /**
  * The input that continues with the given decisions: a list for one waiting approval, otherwise a map by the ids of

@@ -36,11 +36,10 @@ export interface ContextLimits {
 }
 
 /** The defaults: 85 % and 10 % of a known window, else 170,000 tokens and 6 messages. */
-export function defaultLimits(maxInputTokens: number | undefined): ContextLimits {
-  return maxInputTokens === undefined
+export const defaultLimits = (maxInputTokens: number | undefined): ContextLimits =>
+  maxInputTokens === undefined
     ? { trigger: [{ tokens: 170_000 }], keep: { messages: 6 }, maxInputTokens }
     : { trigger: [{ fraction: 0.85 }], keep: { fraction: 0.1 }, maxInputTokens };
-}
 
 /** True if a request of this size is to be compacted. A fraction of an unknown window never triggers. */
 export const isOver = (
@@ -363,9 +362,8 @@ export async function saveHistory(
 }
 
 /** Messages as Markdown, in full, for the file that keeps them when they leave the conversation. */
-export function transcript(messages: readonly BaseMessage[]): string {
-  return messages.map((message) => `## ${titleOf(message)}\n\n${bodyOf(message)}\n`).join("\n");
-}
+export const transcript = (messages: readonly BaseMessage[]): string =>
+  messages.map((message) => `## ${titleOf(message)}\n\n${bodyOf(message)}\n`).join("\n");
 
 /**
  * Messages as a file keeps them, each with a mark of its own, always the same. `thread` has the replies whose calls the

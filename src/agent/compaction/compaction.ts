@@ -131,9 +131,8 @@ function tellCompacted(
   if (shorter.length > 0) runtime.step.tell({ ...told, how: "shortened", messages: shorter.length });
 }
 
-function roomAfter(refused: CompactOptions["refused"]): number {
-  return refused ? refused.tokens * Math.min(AFTER_REFUSAL, (refused.fitting ?? 1) * MARGIN) : Infinity;
-}
+const roomAfter = (refused: CompactOptions["refused"]): number =>
+  refused ? refused.tokens * Math.min(AFTER_REFUSAL, (refused.fitting ?? 1) * MARGIN) : Infinity;
 
 interface Cut {
   /** Id of the first message that stays. */

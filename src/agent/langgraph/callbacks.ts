@@ -17,14 +17,12 @@ export function isObserved({ callbacks }: RunnableConfig): boolean {
 }
 
 /** Tells observers (tracers, `streamEvents`, stream mode `tools`) of a call, as LangChain's own tools do. */
-export function withToolCallbacks(
+export const withToolCallbacks = (
   call: ToolCall,
   offered: DynamicStructuredTool,
   config: RunnableConfig,
   work: () => Promise<CallResult>,
-): Promise<CallResult> {
-  return isObserved(config) ? reportToCallbacks(call, offered, config, work) : work();
-}
+): Promise<CallResult> => (isObserved(config) ? reportToCallbacks(call, offered, config, work) : work());
 
 async function reportToCallbacks(
   call: ToolCall,

@@ -65,12 +65,10 @@ export const mergedUpdate = ({ update: files, conflicts }: MergedFiles): Partial
 export const isInternal = (channel: unknown): boolean => INTERNAL.has(channel);
 
 /** Channels that callers see. As in LangChain, private ones (`_name`) of middleware are not in results. */
-export function visibleChannels(names: readonly string[]): { results: string[]; snapshots: string[] } {
-  return {
-    results: names.filter((name) => !name.startsWith("_")),
-    snapshots: names.filter((name) => !isInternal(name)),
-  };
-}
+export const visibleChannels = (names: readonly string[]): { results: string[]; snapshots: string[] } => ({
+  results: names.filter((name) => !name.startsWith("_")),
+  snapshots: names.filter((name) => !isInternal(name)),
+});
 
 /**
  * Folds changes of files in the order of calls; numbered content says itself which is newer. `null` deletes, or stays
@@ -189,11 +187,8 @@ export function contextState(state: Readonly<Record<string, unknown>>): Record<s
 }
 
 /** The part of `state` that a subagent starts from, and that its result brings back (files aside). */
-export function sharedState(state: Readonly<Record<string, unknown>>): Record<string, unknown> {
-  return Object.fromEntries(
-    Object.entries(state).filter(([key]) => !ISOLATED.has(key) && !key.startsWith("_")),
-  );
-}
+export const sharedState = (state: Readonly<Record<string, unknown>>): Record<string, unknown> =>
+  Object.fromEntries(Object.entries(state).filter(([key]) => !ISOLATED.has(key) && !key.startsWith("_")));
 
 /** The values that a subagent changed, without files. Lists of folding channels contain only the added items. */
 export function changedState(

@@ -50,10 +50,8 @@ interface Graph extends StatefulRunnable {
 }
 
 /** The runnable itself, if it is a graph of LangGraph or an agent of LangChain, which has one inside. */
-export function statefulRunnable(runnable: SubagentRunnable): StatefulRunnable | undefined {
-  // Both have LangGraph's `stream`.
-  return graphIn(runnable) && (runnable as SubagentRunnable & StatefulRunnable);
-}
+export const statefulRunnable = (runnable: SubagentRunnable): StatefulRunnable | undefined =>
+  graphIn(runnable) && (runnable as SubagentRunnable & StatefulRunnable);
 
 /** The state that a foreign subagent had reached; `undefined`: no checkpoint of ours has it. */
 export async function stateReached(
@@ -332,17 +330,16 @@ function failureOf(
   return { reason: lastAnswer(messages.slice(-1)), soFar: "" };
 }
 
-function failedReport(
+const failedReport = (
   { name, runnable }: BuiltSubagent,
   { reason, soFar }: Failed,
   files: FilesUpdate,
-): string {
-  return [
+): string =>
+  [
     `Error: subagent '${name}' failed: ${reason}`,
     ...(statefulRunnable(runnable) ? keptFiles(files) : [FILES_NOT_KNOWN]),
     ...(soFar === "" ? [] : [`What it said before:\n${soFar}`]),
   ].join("\n\n");
-}
 
 /** A line about the files of a subagent that failed; nothing if it changed none. */
 export function keptFiles(files: FilesUpdate): string[] {

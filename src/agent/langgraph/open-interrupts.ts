@@ -201,11 +201,10 @@ function asAnswer(given: unknown): Answer {
 
 const ANSWERS: ReadonlySet<unknown> = new Set(["fields", "value", "opened", "decline", "expired"]);
 
-export function questionOf({ id, value, schema }: OpenInterrupt): PendingQuestion {
-  return isAsked(value)
+export const questionOf = ({ id, value, schema }: OpenInterrupt): PendingQuestion =>
+  isAsked(value)
     ? { id, question: value.question, agent: value.agent }
     : { id, question: { kind: "interrupt", value, ...defined({ schema }) }, agent: [] };
-}
 
 /** An answer, bound to the question that it was given to. */
 export interface BoundAnswer {

@@ -200,23 +200,21 @@ async function answered(
   }
 }
 
-function firstRequest(
+const firstRequest = (
   definition: AgentDefinition,
   model: BaseChatModel,
   state: AgentState,
   config: RunnableConfig,
-): Omit<ModelRequest, "updateState"> {
-  return {
-    model,
-    messages: state.messages,
-    systemMessage: definition.systemMessage,
-    systemPrompt: textOf(definition.systemMessage),
-    tools: [
-      ...[...definition.tools.values()].map(({ offered }) => offered),
-      // LangChain's middleware knows these too, and passes them on.
-      ...(definition.providerTools as unknown as ModelRequest["tools"]),
-    ],
-    state,
-    runtime: agentRuntime(config),
-  };
-}
+): Omit<ModelRequest, "updateState"> => ({
+  model,
+  messages: state.messages,
+  systemMessage: definition.systemMessage,
+  systemPrompt: textOf(definition.systemMessage),
+  tools: [
+    ...[...definition.tools.values()].map(({ offered }) => offered),
+    // LangChain's middleware knows these too, and passes them on.
+    ...(definition.providerTools as unknown as ModelRequest["tools"]),
+  ],
+  state,
+  runtime: agentRuntime(config),
+});

@@ -12,13 +12,12 @@ import { foldMessages, textOf } from "../messages/messages.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
 import { mergeUpdates } from "../budget/meter.ts";
 
-export function composeModelCall(stack: readonly Middleware[], call: ModelHandler): ModelHandler {
-  return stack.reduceRight<ModelHandler>((inner, layer) => {
+export const composeModelCall = (stack: readonly Middleware[], call: ModelHandler): ModelHandler =>
+  stack.reduceRight<ModelHandler>((inner, layer) => {
     const wrap = layer.wrapModelCall?.bind(layer);
     if (!wrap) return inner;
     return (request) => wrap(request, (changed) => inner(withOneSystemPrompt(request, changed)));
   }, call);
-}
 
 /** A request as it leaves the stack, with its system prompt in one message. */
 export function finishRequest(stack: readonly Middleware[], request: ModelRequest): ModelRequest {
@@ -52,14 +51,12 @@ export async function runHooks(
 }
 
 /** The state for later hooks of the same round; the channels' reducers get the merged update once. */
-function applyLocally(state: AgentState, { messages, files, ...rest }: StateUpdate): AgentState {
-  return {
-    ...state,
-    ...rest,
-    messages: messages ? foldMessages(state.messages, [messages]) : state.messages,
-    files: files ? { ...state.files, ...files } : state.files,
-  };
-}
+const applyLocally = (state: AgentState, { messages, files, ...rest }: StateUpdate): AgentState => ({
+  ...state,
+  ...rest,
+  messages: messages ? foldMessages(state.messages, [messages]) : state.messages,
+  files: files ? { ...state.files, ...files } : state.files,
+});
 
 /** Gives a function that reports a warning about the run, the first time and only for the main agent. */
 export function warnOnce(): (request: ModelRequest, message: string) => void {

@@ -25,24 +25,22 @@ const MAX_BYTES = 10 * 1024 * 1024;
  * Long-term memory at the end of the system prompt: files read at the start of each run. A thread keeps what it read
  * until a file changes, so that the prompt has the same bytes over its runs.
  */
-export function memoryMiddleware({ backend, sources, log }: MemoryOptions): Middleware {
-  return {
-    name: "MemoryMiddleware",
-    channels: { memoryContents: { kind: "latest", initial: {} } },
-    beforeAgent: async (state, runtime) => {
-      const resolved = await runtime.step.backend(backend, state, log);
-      const known = contentsOf(state);
-      const memoryContents = await readSources(resolved, sources, known, log);
-      return JSON.stringify(memoryContents) === JSON.stringify(known) ? undefined : { memoryContents };
-    },
-    wrapModelCall: async (request, next) => {
-      const { runtime, state } = request;
-      const resolved = await runtime.step.backend(backend, state);
-      const guidelines = memoryGuidelines(await rootsOf(resolved), sources);
-      return next({ ...request, closingPrompt: `${memoryBlock(contentsOf(state))}\n\n${guidelines}` });
-    },
-  };
-}
+export const memoryMiddleware = ({ backend, sources, log }: MemoryOptions): Middleware => ({
+  name: "MemoryMiddleware",
+  channels: { memoryContents: { kind: "latest", initial: {} } },
+  beforeAgent: async (state, runtime) => {
+    const resolved = await runtime.step.backend(backend, state, log);
+    const known = contentsOf(state);
+    const memoryContents = await readSources(resolved, sources, known, log);
+    return JSON.stringify(memoryContents) === JSON.stringify(known) ? undefined : { memoryContents };
+  },
+  wrapModelCall: async (request, next) => {
+    const { runtime, state } = request;
+    const resolved = await runtime.step.backend(backend, state);
+    const guidelines = memoryGuidelines(await rootsOf(resolved), sources);
+    return next({ ...request, closingPrompt: `${memoryBlock(contentsOf(state))}\n\n${guidelines}` });
+  },
+});
 
 const contentsOf = (state: Readonly<Record<string, unknown>>): MemoryContents =>
   (state["memoryContents"] as MemoryContents | undefined) ?? {}; // our channel

@@ -10,13 +10,11 @@ import { mediaToLeaveOut, messagesFor, withoutRefused } from "../models/media.ts
 export const REFUSED_MEDIA = "_refusedMedia";
 
 /** Repairs what the model sees of interrupted, cancelled and parallel tool calls. */
-export function patchToolCallsMiddleware(): Middleware {
-  return {
-    name: "PatchToolCallsMiddleware",
-    channels: { [REFUSED_MEDIA]: { kind: "texts" } },
-    wrapModelCall: withoutRefusedMedia,
-  };
-}
+export const patchToolCallsMiddleware = (): Middleware => ({
+  name: "PatchToolCallsMiddleware",
+  channels: { [REFUSED_MEDIA]: { kind: "texts" } },
+  wrapModelCall: withoutRefusedMedia,
+});
 
 /** Asks again without media that the provider refuses. The state records them with the reply. */
 async function withoutRefusedMedia(request: ModelRequest, next: ModelHandler): Promise<AIMessage> {

@@ -13,17 +13,15 @@ const MAX_MARKS = 4;
  * Marks for Anthropic's cache: tools with the common part of the system prompt, all of that prompt, and the newest turn.
  * Marks of the caller stay, and count. Requests to other providers stay as they are.
  */
-export function promptCachingMiddleware(): Middleware {
-  return {
-    name: "PromptCachingMiddleware",
-    finishRequest: (request) => {
-      // Bedrock's package places the marks itself, and takes one as the sign to do so.
-      if (/bedrock/i.test(request.model._llmType()) && /claude/i.test(modelName(request.model)))
-        return withTurnMark(request);
-      return request.model._llmType() === "anthropic" ? marked(acceptable(request)) : request;
-    },
-  };
-}
+export const promptCachingMiddleware = (): Middleware => ({
+  name: "PromptCachingMiddleware",
+  finishRequest: (request) => {
+    // Bedrock's package places the marks itself, and takes one as the sign to do so.
+    if (/bedrock/i.test(request.model._llmType()) && /claude/i.test(modelName(request.model)))
+      return withTurnMark(request);
+    return request.model._llmType() === "anthropic" ? marked(acceptable(request)) : request;
+  },
+});
 
 const withTurnMark = (request: ModelRequest): ModelRequest => ({
   ...request,

@@ -169,12 +169,12 @@ function choiceOf(choice: unknown): NonNullable<SamplingRequest["toolChoice"]> {
   return { mode: choice === "none" ? "none" : "required" };
 }
 
-export function answeredMessage({
+export const answeredMessage = ({
   content,
   model,
   stopReason,
-}: Extract<SamplingReply, { kind: "answer" }>): AIMessage {
-  return new AIMessage({
+}: Extract<SamplingReply, { kind: "answer" }>): AIMessage =>
+  new AIMessage({
     content: content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n"),
     tool_calls: content.flatMap((block) =>
       block.type === "tool_use"
@@ -183,4 +183,3 @@ export function answeredMessage({
     ),
     response_metadata: { model_name: model, ...defined({ stop_reason: stopReason }) },
   });
-}

@@ -84,8 +84,8 @@ function quote({ text }: FailureFacts): string {
 }
 
 /** The beginning of `text` with everything that looks like a key, a token or credentials in an address replaced. */
-export function withoutSecrets(text: string): string {
-  return beginningOf(text)
+export const withoutSecrets = (text: string): string =>
+  beginningOf(text)
     .replace(/\b(?:(?:sk|pk|rk|gsk|xai|key|tok|pplx|csk|fw|hf)[-_]|AIza|AKIA|ASIA)[\w*.-]{8,}/g, "[key]")
     .replace(/\S+/g, (word) => (word.includes("***") ? "[key]" : word))
     .replace(/\b(Bearer|Basic)\s+[\w+/=.-]{8,}/gi, "$1 [key]")
@@ -94,7 +94,6 @@ export function withoutSecrets(text: string): string {
       "$1$2[key]",
     )
     .replace(/(https?:\/\/)[^\s/@]+@/gi, "$1");
-}
 
 export interface FailureFacts {
   reason: ModelFailureReason;

@@ -3,6 +3,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
+import { orElse } from "../../core/errors.ts";
 import { parsedJson, textMemberOf } from "../../core/unknown.ts";
 import { factsOf } from "./choose.ts";
 
@@ -22,14 +23,8 @@ export function addedVersion(folder: string, name: string): string | undefined {
 }
 
 /** True if the program would find the package without the folder. */
-export function isBesideProgram(name: string): boolean {
-  try {
-    createRequire(import.meta.url).resolve(name);
-    return true;
-  } catch {
-    return false;
-  }
-}
+export const isBesideProgram = (name: string): boolean =>
+  orElse(() => createRequire(import.meta.url).resolve(name), undefined) !== undefined;
 
 /** Loads a package from the folder, or where it was not added, from beside the program. */
 export async function loadPackage(

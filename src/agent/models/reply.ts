@@ -107,14 +107,12 @@ const LONGEST_NAME = 128;
 const TOO_MANY_VALUES = "too many values";
 
 /** Number of bytes that a piece adds to its reply. Packages repeat arguments in the content and elsewhere. */
-export function sizeOfPiece({
+export const sizeOfPiece = ({
   content,
   tool_call_chunks: chunks,
   tool_calls: calls,
   additional_kwargs: others,
-}: AIMessageChunk): number {
-  return Math.max(...[content, chunks?.length ? chunks : calls, others].map(bytesIn));
-}
+}: AIMessageChunk): number => Math.max(...[content, chunks?.length ? chunks : calls, others].map(bytesIn));
 
 /** Bytes of all strings in `value`, but for those that say what kind of block they are in. */
 function bytesIn(value: unknown): number {

@@ -266,11 +266,10 @@ function fitting(text: string, strategy: Strategy): unknown {
 }
 
 /** Reminds a model that ended without the answer. */
-export function reminderFor(strategy: Strategy): string {
-  return strategy.kind === "tool"
+export const reminderFor = (strategy: Strategy): string =>
+  strategy.kind === "tool"
     ? `Your answer was not accepted: it must be a call. ${callFor(strategy)}`
     : "Your answer does not match the requested schema. Answer again with JSON that matches it, and nothing else.";
-}
 
 /** The notice for a model that cannot be forced to call a tool. */
 const callFor = ({ tools }: Extract<Strategy, { kind: "tool" }>): string =>

@@ -1,4 +1,5 @@
 /** Rewrites the JSON Schemas of tools so that every model provider takes them, and maps arguments back. */
+import { orElse } from "../../core/errors.ts";
 import { headOf, oneLine } from "../../core/text.ts";
 import { isRecord, parsedJson, recordOf } from "../../core/unknown.ts";
 
@@ -154,13 +155,8 @@ function typeOf(value: unknown): unknown {
 }
 
 /** True if JavaScript and Python both read the pattern: OpenAI checks patterns with Python. */
-function isPattern(pattern: string): boolean {
-  try {
-    return new RegExp(pattern, "u").source !== "" && !/\\[pPkuc]|\(\?<[A-Za-z]/.test(pattern);
-  } catch {
-    return false;
-  }
-}
+const isPattern = (pattern: string): boolean =>
+  orElse(() => new RegExp(pattern, "u").source !== "" && !/\\[pPkuc]|\(\?<[A-Za-z]/.test(pattern), false);
 
 /** A schema with its references in place and no other than the known keywords. */
 function sound(given: unknown, outer: Scope): Schema {

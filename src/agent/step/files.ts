@@ -94,9 +94,8 @@ export class StepFiles implements ThreadFiles {
 }
 
 /** True if `data` was made before `known`; content without a number counts as the newest. */
-export function isOlder(data: FileData | null, known: FileData | null | undefined): boolean {
-  return data?.revision !== undefined && known?.revision !== undefined && data.revision < known.revision;
-}
+export const isOlder = (data: FileData | null, known: FileData | null | undefined): boolean =>
+  data?.revision !== undefined && known?.revision !== undefined && data.revision < known.revision;
 
 /** `open`: the task ended without an answer, because a person is asked or the run was stopped. */
 type End = "answered" | "open";

@@ -46,11 +46,10 @@ export function mergeFiles(
 }
 
 /** One sentence for both agents' reports. */
-export function describeConflict({ path, copy }: FileConflict): string {
-  return copy === undefined
+export const describeConflict = ({ path, copy }: FileConflict): string =>
+  copy === undefined
     ? `[Two agents changed ${path} at the same time: one edited it, one deleted it. It was kept.]`
     : `[Two agents changed ${path} at the same time in ways that exclude each other. It has the version that was finished first; the other version is ${copy}.]`;
-}
 
 function mergedFile(
   base: FileData | undefined,

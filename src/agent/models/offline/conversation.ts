@@ -115,15 +115,14 @@ export interface Match {
 }
 
 /** Lines of `ls`: `/a/b.ts (12 bytes, modified …)` and `/a/ (directory)`. Paths lose their slash at the end. */
-export function parseListing(output: string): { path: string; directory: boolean }[] {
-  return output.split("\n").flatMap((line) => {
+export const parseListing = (output: string): { path: string; directory: boolean }[] =>
+  output.split("\n").flatMap((line) => {
     if (!line.startsWith("/")) return [];
     const path = line.replace(/ \((?:directory|\d[^()]*)\)\s*$/, "").trimEnd();
     const directory = path.endsWith("/") || line.trimEnd().endsWith("(directory)");
     const bare = trimEndOf(path, "/");
     return bare === "" ? [] : [{ path: bare, directory }];
   });
-}
 
 /** File paths of `glob`, and how many more there are than it shows. */
 export function parsePaths(output: string): { paths: string[]; more: number } {
@@ -183,8 +182,8 @@ export function searchWords(task: string): string[] {
 }
 
 /** Words of four letters or more, or of two in scripts without blanks between words; plurals in their singular. */
-function plainWords(text: string): string[] {
-  return [...new Intl.Segmenter("en", { granularity: "word" }).segment(text)].flatMap(({ segment }) => {
+const plainWords = (text: string): string[] =>
+  [...new Intl.Segmenter("en", { granularity: "word" }).segment(text)].flatMap(({ segment }) => {
     const word = segment.toLowerCase();
     const one = /[^su]s$/.test(word) && word.length > 4 ? word.slice(0, -1) : word;
     const isShort =
@@ -192,7 +191,6 @@ function plainWords(text: string): string[] {
       (/\p{Script=Han}|\p{Script=Hiragana}|\p{Script=Katakana}|\p{Script=Thai}/u.test(word) ? 2 : 4);
     return isShort || !/\p{L}/u.test(word) || EVERYDAY.has(word) || EVERYDAY.has(one) ? [] : [one];
   });
-}
 
 /** Words of four letters or more that say nothing about what a task is about. */
 const EVERYDAY: ReadonlySet<string> = new Set(

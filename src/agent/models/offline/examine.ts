@@ -159,13 +159,12 @@ function filesLine({ files, more }: Work): string {
 }
 
 /** The first telling lines of the files that were read, two of a text and one of code. */
-function beginnings(turn: Turn): Match[] {
-  return succeeded(turn, "read_file").flatMap((call) => {
+const beginnings = (turn: Turn): Match[] =>
+  succeeded(turn, "read_file").flatMap((call) => {
     const path = pathOf(call);
     const telling = parseLines(call.result, path).filter(({ text }) => /[\p{L}\p{N}]{3}/u.test(text));
     return telling.slice(0, MARKDOWN.test(path) ? 2 : 1);
   });
-}
 
 /** The number of matches, and citations from as many files as possible; nothing when there are none. */
 function section(title: string, matches: readonly Match[], shown: number): string {

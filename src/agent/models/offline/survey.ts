@@ -1,5 +1,6 @@
 /** The areas of a workspace, and the assignments by which subagents are given them. */
 import { z } from "zod";
+import { withSlash } from "../../../backends/paths.ts";
 import { oneLine } from "../../../core/text.ts";
 import { parsedJson } from "../../../core/unknown.ts";
 import { type Turn, callsOf, parseListing, parsePaths, pathOf, searchWords } from "./conversation.ts";
@@ -161,8 +162,8 @@ interface Assignment {
 
 const GOAL_LIMIT = 1000;
 
-export function writeAssignment(area: Area, goal: string, words: readonly string[]): string {
-  return [
+export const writeAssignment = (area: Area, goal: string, words: readonly string[]): string =>
+  [
     `Examine ${area.title} and report your findings.`,
     "",
     ...area.folders.map(({ path, deep }) => `Folder${deep ? "" : ", without subfolders"}: ${path}`),
@@ -171,7 +172,6 @@ export function writeAssignment(area: Area, goal: string, words: readonly string
     "",
     "List the files, search for the words, for definitions and for open marks (TODO, FIXME), read the files that matter most, and report findings with path:line and counts. Do not change anything.",
   ].join("\n");
-}
 
 const NAMED_FOLDER = /(?<![\w:/.])\/(?:[\w.@+-]+\/)+/g;
 
@@ -199,5 +199,3 @@ function listedWords(description: string): string[] | undefined {
     .catch([])
     .parse(parsedJson(`[${line}]`));
 }
-
-const withSlash = (path: string): string => (path.endsWith("/") ? path : `${path}/`);
