@@ -174,13 +174,13 @@ const OPERATIONS: Operations<StorePath> = {
 };
 
 /** Stores the result of `plan` for the current file. Plans again if the file was replaced in between. */
-function change(
+const change = (
   { path, store, clock = systemClock, fileFormat }: StorePath,
   options: CallOptions,
   plan: (old: FileData | undefined) => { bytes: Uint8Array } | errors.BackendFailure,
   whatever?: "any",
-): Promise<WriteResult> {
-  return lockedFile(store, path, async (): Promise<WriteResult> => {
+): Promise<WriteResult> =>
+  lockedFile(store, path, async (): Promise<WriteResult> => {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       const found = await store.get(path, options);
       const obstacle = found === undefined ? await obstacleTo(path, store, options) : undefined;
@@ -196,7 +196,6 @@ function change(
     }
     return errors.changedSinceRead(path);
   });
-}
 
 /**
  * A backend over any `FileStore`.
@@ -252,9 +251,8 @@ async function getUnlessLarge(store: FileStore, path: string, options: CallOptio
   }
 }
 
-function withSize({ data, ...info }: ListedFile): FileInfo {
-  return data === undefined ? info : { ...infoOf(info.path, data), ...info };
-}
+const withSize = ({ data, ...info }: ListedFile): FileInfo =>
+  data === undefined ? info : { ...infoOf(info.path, data), ...info };
 
 async function collect<Item>(
   items: AsyncIterable<Item> | Iterable<Item>,

@@ -109,8 +109,8 @@ function parseNotebook(text: string): Notebook | undefined {
 const cellText = (cell: NotebookCell, number: number): string =>
   `<cell ${number}: ${cell.cell_type}>\n${escaped(cell.source)}\n${outputsText(cell)}`;
 
-function outputsText({ outputs }: NotebookCell): string {
-  return outputs
+const outputsText = ({ outputs }: NotebookCell): string =>
+  outputs
     .flatMap(shownOutputs)
     .map(({ kind, text }) => {
       const body = headOf(text, MAX_OUTPUT_CHARS);
@@ -118,7 +118,6 @@ function outputsText({ outputs }: NotebookCell): string {
       return `<output: ${kind}${size}>\n${body === "" ? "" : `${escaped(body)}\n`}`;
     })
     .join("");
-}
 
 const escaped = (text: string): string =>
   text

@@ -250,9 +250,8 @@ const isClass = (source: Exclude<BackendSource, Backend>): source is BackendClas
  * Lifetime of files at `path` and below: with the state of the thread, which returns to its last checkpoint after a
  * crash, or outside of it. A backend that does not declare it counts as persistent.
  */
-export async function lifetimeAt(backend: Backend, path: string): Promise<BackendCapabilities["lifetime"]> {
-  return (await backend.lifetimeOf?.(path)) ?? backend.capabilities?.lifetime ?? "persistent";
-}
+export const lifetimeAt = async (backend: Backend, path: string): Promise<BackendCapabilities["lifetime"]> =>
+  (await backend.lifetimeOf?.(path)) ?? backend.capabilities?.lifetime ?? "persistent";
 
 /** The roots of a backend, with a default for those that have no such method. */
 export async function rootsOf(backend: Backend): Promise<readonly FileRoot[]> {

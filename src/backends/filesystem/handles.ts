@@ -1,19 +1,9 @@
-import {
-  type Dirent,
-  closeSync,
-  constants,
-  existsSync,
-  fstatSync,
-  fsync,
-  lstatSync,
-  openSync,
-  readdir as readdirWithCallback,
-} from "node:fs";
+import * as fs from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
 
-const readdir = promisify(readdirWithCallback);
-const flush = promisify(fsync);
+const readdir = promisify(fs.readdir);
+const flush = promisify(fs.fsync);
 
 /** A refusal of our own, in the shape of Node's file system errors. */
 export class AccessError extends Error {
@@ -33,7 +23,7 @@ export interface DirectoryHandle {
   /** A path for `lstat`, `readlink`, `link`, `rename`, `unlink`, `mkdir` and `rmdir` of one entry. */
   at(name: string): string;
   /** Its entries, in any order. The directory must stay open until they are read. */
-  entries(): Promise<Dirent[]>;
+  entries(): Promise<fs.Dirent[]>;
   openDirectory(name: string): DirectoryHandle;
   /** A file descriptor of one entry; the caller closes it. */
   openFile(name: string, flags: number, mode?: number): number;
@@ -45,24 +35,23 @@ export interface DirectoryHandle {
 }
 
 // A flag that the system lacks is absent at run time, although its type says number.
-const NO_FOLLOW = constants.O_NOFOLLOW ?? 0;
-const DIRECTORY = constants.O_DIRECTORY ?? 0;
-const NON_BLOCKING = constants.O_NONBLOCK ?? 0;
+const NO_FOLLOW = fs.constants.O_NOFOLLOW ?? 0;
+const DIRECTORY = fs.constants.O_DIRECTORY ?? 0;
+const NON_BLOCKING = fs.constants.O_NONBLOCK ?? 0;
 
 /** True if entries can be opened relative to a directory descriptor, as on Linux. */
 export const hasDescriptorPaths = (platform: NodeJS.Platform = process.platform): boolean =>
-  platform === "linux" && existsSync("/proc/self/fd");
+  platform === "linux" && fs.existsSync("/proc/self/fd");
 
 /** Opens a directory by its real path. `byDescriptor` chooses the safer way, which only Linux has. */
-export function openRoot(
+export const openRoot = (
   path: string,
   byDescriptor: boolean,
   platform: NodeJS.Platform = process.platform,
-): DirectoryHandle {
-  return byDescriptor
-    ? new DescriptorDirectory(openSync(path, constants.O_RDONLY | DIRECTORY | NO_FOLLOW))
+): DirectoryHandle =>
+  byDescriptor
+    ? new DescriptorDirectory(fs.openSync(path, fs.constants.O_RDONLY | DIRECTORY | NO_FOLLOW))
     : new NamedDirectory(path, platform);
-}
 
 /** Entries through `/proc/self/fd/<n>/<name>`, which the kernel resolves like `openat`. */
 class DescriptorDirectory implements DirectoryHandle {
@@ -76,22 +65,22 @@ class DescriptorDirectory implements DirectoryHandle {
     return `/proc/self/fd/${this.#descriptor}/${name}`;
   }
 
-  entries(): Promise<Dirent[]> {
+  entries(): Promise<fs.Dirent[]> {
     return readdir(`/proc/self/fd/${this.#descriptor}`, { withFileTypes: true });
   }
 
   openDirectory(name: string): DirectoryHandle {
     return new DescriptorDirectory(
-      openSync(this.at(name), constants.O_RDONLY | DIRECTORY | NO_FOLLOW | NON_BLOCKING),
+      fs.openSync(this.at(name), fs.constants.O_RDONLY | DIRECTORY | NO_FOLLOW | NON_BLOCKING),
     );
   }
 
   openFile(name: string, flags: number, mode?: number): number {
-    return openSync(this.at(name), flags | NO_FOLLOW | NON_BLOCKING, mode);
+    return fs.openSync(this.at(name), flags | NO_FOLLOW | NON_BLOCKING, mode);
   }
 
   identity(): string {
-    return identityOf(fstatSync(this.#descriptor, { bigint: true }));
+    return identityOf(fs.fstatSync(this.#descriptor, { bigint: true }));
   }
 
   flush(): Promise<void> {
@@ -99,7 +88,7 @@ class DescriptorDirectory implements DirectoryHandle {
   }
 
   close(): void {
-    closeSync(this.#descriptor);
+    fs.closeSync(this.#descriptor);
   }
 }
 
@@ -130,7 +119,7 @@ class NamedDirectory implements DirectoryHandle {
     this.#path = path;
     this.#platform = platform;
     this.#parent = parent;
-    const stats = lstatSync(path, { bigint: true });
+    const stats = fs.lstatSync(path, { bigint: true });
     if (stats.isSymbolicLink() || !stats.isDirectory()) throw new AccessError("ENOTDIR");
     this.#identity = identityOf(stats);
     this.#stamp();
@@ -141,7 +130,7 @@ class NamedDirectory implements DirectoryHandle {
     return join(this.#path, name);
   }
 
-  async entries(): Promise<Dirent[]> {
+  async entries(): Promise<fs.Dirent[]> {
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       const before = this.#stamp();
       const entries = await readdir(this.#path, { withFileTypes: true });
@@ -155,17 +144,17 @@ class NamedDirectory implements DirectoryHandle {
   }
 
   openFile(name: string, flags: number, mode?: number): number {
-    const creates = (flags & constants.O_CREAT) !== 0;
-    const open = (): number => openSync(this.at(name), flags | NO_FOLLOW | NON_BLOCKING, mode);
+    const creates = (flags & fs.constants.O_CREAT) !== 0;
+    const open = (): number => fs.openSync(this.at(name), flags | NO_FOLLOW | NON_BLOCKING, mode);
     if (creates) return open();
     return this.#undisturbed(() => {
-      const before = lstatSync(this.at(name), { bigint: true });
+      const before = fs.lstatSync(this.at(name), { bigint: true });
       if (before.isSymbolicLink()) throw new AccessError("ELOOP");
       const descriptor = open();
-      if (identityOf(fstatSync(descriptor, { bigint: true })) === identityOf(before)) return descriptor;
-      closeSync(descriptor);
+      if (identityOf(fs.fstatSync(descriptor, { bigint: true })) === identityOf(before)) return descriptor;
+      fs.closeSync(descriptor);
       throw new AccessError("EBUSY");
-    }, closeSync);
+    }, fs.closeSync);
   }
 
   identity(): string {
@@ -175,11 +164,11 @@ class NamedDirectory implements DirectoryHandle {
   async flush(): Promise<void> {
     // Windows cannot open directories, and flushes their entries by itself.
     if (this.#platform === "win32") return;
-    const descriptor = openSync(this.#path, constants.O_RDONLY | DIRECTORY | NO_FOLLOW);
+    const descriptor = fs.openSync(this.#path, fs.constants.O_RDONLY | DIRECTORY | NO_FOLLOW);
     try {
       await flushed(descriptor);
     } finally {
-      closeSync(descriptor);
+      fs.closeSync(descriptor);
     }
   }
 
@@ -200,7 +189,7 @@ class NamedDirectory implements DirectoryHandle {
 
   /** The state of this directory and those above it. Fails if the path leads to another directory now. */
   #stamp(): string {
-    const stats = lstatSync(this.#path, { bigint: true });
+    const stats = fs.lstatSync(this.#path, { bigint: true });
     if (identityOf(stats) !== this.#identity) throw new AccessError("EBUSY");
     const above = this.#parent === undefined ? "" : this.#parent.#stamp();
     return `${above} ${stats.ctimeNs}`;

@@ -1,15 +1,4 @@
-import {
-  type BigIntStats,
-  type Dirent,
-  closeSync,
-  existsSync,
-  fstatSync,
-  lstatSync,
-  mkdirSync,
-  readdirSync,
-  readlinkSync,
-  statSync,
-} from "node:fs";
+import * as fs from "node:fs";
 import { dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { codeOf, orElse } from "../../core/errors.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
@@ -39,7 +28,7 @@ export class HiddenEntries {
   }
 
   /** True if there is a hidden entry anywhere below a directory. */
-  areBelow(directory: BigIntStats): boolean {
+  areBelow(directory: fs.BigIntStats): boolean {
     const identity = identityOf(directory);
     return this.#paths.some((path) => {
       for (let above = realPath(dirname(path)); isInside(this.#root, above); above = dirname(above)) {
@@ -60,12 +49,12 @@ class HiddenNow {
 
   constructor(paths: readonly string[]) {
     this.#paths = paths;
-    this.#entries = setOf(paths.map((path) => identityAt(path, lstatSync)));
+    this.#entries = setOf(paths.map((path) => identityAt(path, fs.lstatSync)));
     this.#parents = setOf(paths.map((path) => identityAt(dirname(path))));
   }
 
   /** True if an entry is hidden. A file with several names is hidden if one of them is in a hidden directory. */
-  has(stats: BigIntStats): boolean {
+  has(stats: fs.BigIntStats): boolean {
     const identity = identityOf(stats);
     if (this.#entries.has(identity)) return true;
     return stats.isFile() && stats.nlink > 1n && (this.#files ??= setOf(this.#below())).has(identity);
@@ -78,8 +67,8 @@ class HiddenNow {
   #below(): (string | undefined)[] {
     return this.#paths.flatMap((path) => {
       // A file has no entries, and neither has a directory that is gone.
-      const names = orElse(() => readdirSync(path, { recursive: true, encoding: "utf8" }), []);
-      return names.map((name) => identityAt(join(path, name), lstatSync));
+      const names = orElse(() => fs.readdirSync(path, { recursive: true, encoding: "utf8" }), []);
+      return names.map((name) => identityAt(join(path, name), fs.lstatSync));
     });
   }
 }
@@ -99,7 +88,7 @@ class GuardedDirectory implements DirectoryHandle {
     return path;
   }
 
-  async entries(): Promise<Dirent[]> {
+  async entries(): Promise<fs.Dirent[]> {
     const entries = await this.#inner.entries();
     if (!this.#hidden.isParent(this.#inner)) return entries;
     return entries.filter(({ name }) => !this.#isHidden(this.#inner.at(name)));
@@ -114,8 +103,8 @@ class GuardedDirectory implements DirectoryHandle {
 
   openFile(name: string, flags: number, mode?: number): number {
     const descriptor = this.#inner.openFile(name, flags, mode);
-    if (!this.#hidden.has(fstatSync(descriptor, { bigint: true }))) return descriptor;
-    closeSync(descriptor);
+    if (!this.#hidden.has(fs.fstatSync(descriptor, { bigint: true }))) return descriptor;
+    fs.closeSync(descriptor);
     throw new AccessError("EHIDDEN");
   }
 
@@ -132,14 +121,14 @@ class GuardedDirectory implements DirectoryHandle {
   }
 
   #isHidden(path: string): boolean {
-    const stats = lstatSync(path, { bigint: true, throwIfNoEntry: false });
+    const stats = fs.lstatSync(path, { bigint: true, throwIfNoEntry: false });
     return stats !== undefined && this.#hidden.has(stats);
   }
 }
 
-type Stat = (path: string, options: { bigint: true; throwIfNoEntry: false }) => BigIntStats | undefined;
+type Stat = (path: string, options: { bigint: true; throwIfNoEntry: false }) => fs.BigIntStats | undefined;
 
-const identityAt = (path: string, stat: Stat = statSync): string | undefined =>
+const identityAt = (path: string, stat: Stat = fs.statSync): string | undefined =>
   orElse(() => {
     const stats = stat(path, { bigint: true, throwIfNoEntry: false });
     return stats && identityOf(stats);
@@ -169,7 +158,7 @@ export interface Followed {
   /** From the root, free of links. */
   segments: readonly string[];
   /** Undefined if nothing exists at the path. */
-  stats: BigIntStats | undefined;
+  stats: fs.BigIntStats | undefined;
 }
 
 /** The first obstacle on a path that stops a walk, or the entry at its end. */
@@ -210,13 +199,13 @@ export class Jail {
     this.hidden = new HiddenEntries(this.root, hidden);
     this.#aliases = [this.root, rootDir];
     this.#byDescriptor = byDescriptor;
-    this.#wasThere = existsSync(this.root);
+    this.#wasThere = fs.existsSync(this.root);
     if (this.#wasThere) openRoot(this.root, byDescriptor).close();
   }
 
   /** True if the root does not exist yet. It then counts as empty, not as missing. */
   get isUnmade(): boolean {
-    return !this.#wasThere && !existsSync(this.root);
+    return !this.#wasThere && !fs.existsSync(this.root);
   }
 
   /** Calls `use` with the directory at `segments`, which is closed afterwards. */
@@ -281,7 +270,7 @@ export class Jail {
   }
 
   #openRoot({ create = false }: WalkOptions): DirectoryHandle {
-    if (create && this.isUnmade) mkdirSync(this.root, { recursive: true });
+    if (create && this.isUnmade) fs.mkdirSync(this.root, { recursive: true });
     try {
       const root = openRoot(this.root, this.#byDescriptor);
       this.#wasThere = true;
@@ -343,8 +332,8 @@ export class Jail {
 }
 
 /** Looks up an entry without following links; undefined if there is none. */
-export const statEntry = (directory: DirectoryHandle, name: string): BigIntStats | undefined =>
-  lstatSync(directory.at(name), { bigint: true, throwIfNoEntry: false });
+export const statEntry = (directory: DirectoryHandle, name: string): fs.BigIntStats | undefined =>
+  fs.lstatSync(directory.at(name), { bigint: true, throwIfNoEntry: false });
 
 /**
  * Finds the entry that differs from a missing name only in characters that look the same: macOS puts U+202F into the
@@ -354,7 +343,7 @@ function trueName(directory: DirectoryHandle, name: string): string {
   if (!hasSpellings(name) || statEntry(directory, name) !== undefined) return name;
   try {
     const plain = plainSpelling(name);
-    const fitting = readdirSync(directory.at(".")).filter((entry) => plainSpelling(entry) === plain);
+    const fitting = fs.readdirSync(directory.at(".")).filter((entry) => plainSpelling(entry) === plain);
     return fitting.length === 1 ? (fitting[0] ?? name) : name;
   } catch {
     // A directory that cannot be listed has only the names that are known.
@@ -387,7 +376,7 @@ function enter(
 
 function makeDirectory(directory: DirectoryHandle, name: string): void {
   try {
-    mkdirSync(directory.at(name));
+    fs.mkdirSync(directory.at(name));
   } catch (thrown) {
     // Another process made it first. It is opened and checked like any other directory.
     if (codeOf(thrown) !== "EEXIST") throw thrown;
@@ -398,7 +387,7 @@ function makeDirectory(directory: DirectoryHandle, name: string): void {
 function linkTarget(directory: DirectoryHandle, name: string): string | undefined {
   if (name === ".") return undefined;
   try {
-    return readlinkSync(directory.at(name));
+    return fs.readlinkSync(directory.at(name));
   } catch (thrown) {
     const code = codeOf(thrown);
     if (code === "EINVAL" || code === "ENOENT" || code === "UNKNOWN") return undefined;
@@ -418,7 +407,7 @@ export interface FilesystemPath extends Located {
 
 /** Files that are not read by any of their names. */
 export interface HiddenFiles {
-  has(stats: BigIntStats): Promise<boolean>;
+  has(stats: fs.BigIntStats): Promise<boolean>;
 }
 
 export interface PathForm {

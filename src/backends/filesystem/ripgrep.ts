@@ -48,8 +48,8 @@ export async function findRipgrep(): Promise<string | undefined> {
  * configuration. Gives undefined if it cannot be started or refuses the pattern. Its process is killed after
  * `maxFiles`, at the deadline and on abort, and has ended when the promise settles.
  */
-export function ripgrepFiles(request: RipgrepRequest): Promise<RipgrepAnswer | undefined> {
-  return new Promise((resolve) => {
+export const ripgrepFiles = (request: RipgrepRequest): Promise<RipgrepAnswer | undefined> =>
+  new Promise((resolve) => {
     const answer: RipgrepAnswer = { files: [], unreadable: [], tooLarge: [], end: "complete" };
     const child = start(request);
     const stop = (end: RipgrepAnswer["end"]): void => {
@@ -79,7 +79,6 @@ export function ripgrepFiles(request: RipgrepRequest): Promise<RipgrepAnswer | u
       settle(answer.end === "complete" && hasFailed ? undefined : answer);
     });
   });
-}
 
 function start(request: RipgrepRequest): ChildProcess {
   const { maxFileSize, globs = [] } = request;
@@ -193,8 +192,8 @@ const DASH = 0x2d;
  * and `-` nest or combine sets in Rust; `\Q…\E`, `\pN` of one letter and octal numbers are RE2's; anchors
  * concern one line without its CRLF end. Gives undefined for an unknown construct.
  */
-export function toRustRegex(expression: string): string | undefined {
-  return translated(expression, CONSTRUCT, ({ found, groups, next }) => {
+export const toRustRegex = (expression: string): string | undefined =>
+  translated(expression, CONSTRUCT, ({ found, groups, next }) => {
     const { quoted, set, negation = "", flags, end, off, other } = groups;
     const isRepeated = /[*+?{]/.test(next);
     // The two dialects treat a repetition of nothing differently.
@@ -221,7 +220,6 @@ export function toRustRegex(expression: string): string | undefined {
     if (found.startsWith("(?")) return found.endsWith(">") ? "(?:" : undefined;
     return found === "[" ? undefined : escapeText(groups, (ascii) => `[${ascii}]`);
   });
-}
 
 /** Escapes that mean the same inside and outside of sets, and all others. */
 const ESCAPE = String.raw`\\(?:x(?<hex>[\dA-Fa-f]{2}|\{[\dA-Fa-f]{1,8}\})|(?<unicode>[pP])(?:(?<letter>[A-Z])|\{(?<not>\^?)(?<name>[A-Za-z_ ]+)\})|(?<octal>[0-7]{1,3})|(?<other>[^]?))`;
