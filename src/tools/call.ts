@@ -247,9 +247,7 @@ export function underOtherNames({ otherNames }: WriteResult): string {
 
 const MAX_OTHER_NAMES = 10;
 
-function cancelled(tool: string): ToolResult {
-  return toolError(`${tool} was cancelled.`, { code: "aborted" });
-}
+const cancelled = (tool: string): ToolResult => toolError(`${tool} was cancelled.`, { code: "aborted" });
 
 /** An argument that is a path. Systems take 4096 bytes at most, and each way to look at one costs more the longer it is. */
 export const pathText = (): z.ZodString =>

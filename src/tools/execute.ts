@@ -37,9 +37,8 @@ const withJobs = foreground.extend({
 type Arguments = z.output<typeof withJobs>;
 
 /** True if commands can run behind this backend, so `execute` is worth offering. */
-export function canExecute(backend: Backend): backend is SandboxBackend {
-  return "execute" in backend && typeof backend.execute === "function";
-}
+export const canExecute = (backend: Backend): backend is SandboxBackend =>
+  "execute" in backend && typeof backend.execute === "function";
 
 /** The background jobs of this backend, if it has any, so `job` is worth offering. */
 export const jobsOf = (backend: Backend): BackgroundJobs | undefined =>

@@ -20,8 +20,8 @@ export const toolLine = ({ name, description }: HiddenTool): string =>
   `- ${name}: ${firstSentence(description, LINE)}`;
 
 /** Finds tools by words or by name. Its artifact names those that the model may use from now on. */
-export function findToolsTool(tools: readonly HiddenTool[]): ToolSpec {
-  return defineTool({
+export const findToolsTool = (tools: readonly HiddenTool[]): ToolSpec =>
+  defineTool({
     name: "find_tools",
     kind: "read",
     description:
@@ -41,7 +41,6 @@ export function findToolsTool(tools: readonly HiddenTool[]): ToolSpec {
       return { content: `No tool fits. Try other words, or the name of a group: ${groups}.` };
     },
   });
-}
 
 /** Tools that a query names come first, then those that fit its words best. */
 export function findTools(tools: readonly HiddenTool[], query: string, limit: number): HiddenTool[] {

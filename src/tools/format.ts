@@ -53,9 +53,8 @@ export const applyFilesText = (some: number, all: number): string =>
   some === all ? `Apply ${all === 1 ? "the file" : `all ${all} files`}` : `Apply ${some} of ${all} files`;
 
 /** `text`, and below it the notices there are, after a blank line. */
-export function withNotices(text: string, notices: readonly string[]): string {
-  return notices.length === 0 ? text : `${text}\n\n${notices.join("\n")}`;
-}
+export const withNotices = (text: string, notices: readonly string[]): string =>
+  notices.length === 0 ? text : `${text}\n\n${notices.join("\n")}`;
 
 /** True if the units at `index` and `index + 1` are one character. */
 function isPair(text: string, index: number): boolean {

@@ -77,13 +77,11 @@ function shownText(text: string, matcher: LineMatcher): string {
 }
 
 /** True if a line shows only part of a long line; a cut may move by one unit to keep a character whole. */
-function isExcerpt(text: string): boolean {
-  return text.length >= MAX_LINE_LENGTH - 2 && (text.startsWith(ELLIPSIS) || text.endsWith(ELLIPSIS));
-}
+const isExcerpt = (text: string): boolean =>
+  text.length >= MAX_LINE_LENGTH - 2 && (text.startsWith(ELLIPSIS) || text.endsWith(ELLIPSIS));
 
-function cutNotice(lines: number): string {
-  return `[${counted(lines, "line")} over ${MAX_LINE_LENGTH} characters shown in part; read a whole line with read_file, offset = its number - 1, limit = 1]`;
-}
+const cutNotice = (lines: number): string =>
+  `[${counted(lines, "line")} over ${MAX_LINE_LENGTH} characters shown in part; read a whole line with read_file, offset = its number - 1, limit = 1]`;
 
 const ELLIPSIS = "…";
 

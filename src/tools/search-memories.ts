@@ -18,10 +18,10 @@ export interface FoundMemories {
 }
 
 /** Finds memories by what they mean, for agents whose memories are searched so. */
-export function searchMemoriesTool(
+export const searchMemoriesTool = (
   search: (query: string, limit: number) => Promise<FoundMemories>,
-): ToolSpec<typeof schema> {
-  return defineTool({
+): ToolSpec<typeof schema> =>
+  defineTool({
     name: "search_memories",
     kind: "read",
     description: `Find files below /memories/ by words and by meaning. Returns the best ${LIMIT} at most, each path with an excerpt; read_file reads a whole one. For exact text, use grep.`,
@@ -29,7 +29,6 @@ export function searchMemoriesTool(
     handle: ({ query }, { signal }) =>
       cancellable("search_memories", signal, async () => found(query, await search(query, LIMIT))),
   });
-}
 
 function found(query: string, { hits, note }: FoundMemories): ToolResult {
   const lines = hits.map(({ path, snippet }) => `${displayName(path)}\n${stripControl(snippet)}`);

@@ -260,9 +260,7 @@ export interface ToolSpec<Schema extends z.ZodObject = z.ZodObject> {
 }
 
 /** Identity that infers the argument type from the schema. */
-export function defineTool<Schema extends z.ZodObject>(spec: ToolSpec<Schema>): ToolSpec<Schema> {
-  return spec;
-}
+export const defineTool = <Schema extends z.ZodObject>(spec: ToolSpec<Schema>): ToolSpec<Schema> => spec;
 
 /** The one way a tool fails: adds the prefix `Error: ` if it is missing. */
 export function toolError(text: string, artifact?: unknown): ToolResult {

@@ -87,8 +87,8 @@ const searchSchema = z.strictObject({
 });
 
 /** Finds pages, each with its address and an excerpt. */
-export function webSearchTool(search: SearchPages): ToolSpec<typeof searchSchema> {
-  return defineTool({
+export const webSearchTool = (search: SearchPages): ToolSpec<typeof searchSchema> =>
+  defineTool({
     name: "web_search",
     kind: "read",
     description: "Search the web. Returns titles, addresses and excerpts.",
@@ -96,7 +96,6 @@ export function webSearchTool(search: SearchPages): ToolSpec<typeof searchSchema
     handle: ({ query, count }, { signal }) =>
       webCall("web_search", signal, async () => foundResult(await search(query, { count, signal }))),
   });
-}
 
 function foundResult(pages: readonly FoundPage[]): ToolResult {
   const shown = pages.map(
