@@ -27,9 +27,8 @@ export function defaultDataDir(host: HostFacts): string {
 }
 
 /** The folder in which Node keeps compiled code of this program between starts. */
-export function compileCacheDir({ home, env }: Pick<HostFacts, "home" | "env">): string {
-  return join(env["XDG_CACHE_HOME"] ?? join(home, ".cache"), APP_NAME, "compile");
-}
+export const compileCacheDir = ({ home, env }: Pick<HostFacts, "home" | "env">): string =>
+  join(env["XDG_CACHE_HOME"] ?? join(home, ".cache"), APP_NAME, "compile");
 
 /** The current directory, unless it is too wide to be worked in. */
 export const defaultWorkspace = (host: HostFacts): string | undefined =>
@@ -89,6 +88,5 @@ export const packageName = (): string => textMemberOf(manifest(), "name") ?? APP
 /** True if npm has the package: until then its manifest is marked private, and `npx` cannot find it. */
 export const isPublished = (): boolean => manifest()["private"] !== true;
 
-function manifest(): Readonly<Record<string, unknown>> {
-  return recordOf(JSON.parse(readFileSync(join(packageRoot(), "package.json"), "utf8")));
-}
+const manifest = (): Readonly<Record<string, unknown>> =>
+  recordOf(JSON.parse(readFileSync(join(packageRoot(), "package.json"), "utf8")));

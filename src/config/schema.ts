@@ -335,12 +335,11 @@ export function knownKeys(path: readonly PropertyKey[]): string[] {
   return typeof shape === "object" && shape !== null ? Object.keys(shape) : [];
 }
 
-function schemaAt(path: readonly PropertyKey[]): unknown {
-  return path.reduce<unknown>((schema, key) => {
+const schemaAt = (path: readonly PropertyKey[]): unknown =>
+  path.reduce<unknown>((schema, key) => {
     const inner = unwrap(schema);
     return typeof key === "number" ? memberOf(inner, "element") : memberOf(memberOf(inner, "shape"), key);
   }, ConfigSchema);
-}
 
 /** The schema inside defaults and optionals. */
 function unwrap(schema: unknown): unknown {

@@ -39,9 +39,8 @@ export const ownPath = text.refine((path) => path.split("/").every(isOwnSegment)
   error: "must be a path such as teams/{principal}, of letters, digits, . _ - and {principal} or {thread}",
 });
 
-function isOwnSegment(name: string): boolean {
-  return /^(?:[\w.-]|\{principal\}|\{thread\})+$/.test(name) && !/^\.+$/.test(name);
-}
+const isOwnSegment = (name: string): boolean =>
+  /^(?:[\w.-]|\{principal\}|\{thread\})+$/.test(name) && !/^\.+$/.test(name);
 
 /** Permissions of a token: start and cancel runs, decide on approvals, read resources, files and memories. */
 export const SCOPES = ["run", "approve", "read"] as const;

@@ -132,15 +132,11 @@ export const ENV_PREFIX = "DEEPAGENT_";
 export const CONFIG_FILE_ENV = `${ENV_PREFIX}CONFIG`;
 
 /** `http.allowedHosts` → `DEEPAGENT_HTTP_ALLOWED_HOSTS`. */
-export function envNameOf(setting: Setting): string {
-  return `${ENV_PREFIX}${wordsOf(setting.path).join("_").toUpperCase()}`;
-}
+export const envNameOf = (setting: Setting): string =>
+  `${ENV_PREFIX}${wordsOf(setting.path).join("_").toUpperCase()}`;
 
 /** `approvals.write` → `approvals-write`; without the dashes. */
-export function flagNameOf(setting: Setting): string {
-  return setting.flag ?? wordsOf(setting.path).join("-");
-}
+export const flagNameOf = (setting: Setting): string => setting.flag ?? wordsOf(setting.path).join("-");
 
-function wordsOf(path: string): string[] {
-  return path.replace(/[A-Z]/g, (letter) => `.${letter.toLowerCase()}`).split(".");
-}
+const wordsOf = (path: string): string[] =>
+  path.replace(/[A-Z]/g, (letter) => `.${letter.toLowerCase()}`).split(".");
