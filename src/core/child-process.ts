@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn, type SpawnOptions, type StdioOptions } from "node:child_process";
 import { closeSync, openSync, readdirSync, readFileSync } from "node:fs";
 import { devNull } from "node:os";
-import { codeOf } from "./errors.ts";
+import { codeOf, orElse } from "./errors.ts";
 
 /** Standard input, output and error of a child: all it gets of what this process has open. */
 type StandardStreams = [input: Stream, output: Stream, errors: Stream];
@@ -78,12 +78,12 @@ export interface ProgramOptions extends Omit<ChildOptions, "stdio"> {
  * wrote on standard error, and with Node's error when it cannot be started. `timeout` is in milliseconds; `input` is
  * given on standard input. A program that writes more than `maxOutput` characters is killed, as after its time.
  */
-export function runProgram(
+export const runProgram = (
   file: string,
   args: readonly string[],
   { timeout, input, maxOutput = Infinity, signal, ...options }: ProgramOptions,
-): Promise<string> {
-  return new Promise((resolve, reject) => {
+): Promise<string> =>
+  new Promise((resolve, reject) => {
     const stdio: StandardStreams = [input === undefined ? "ignore" : "pipe", "pipe", "pipe"];
     const child = startChild(file, args, { ...options, stdio });
     // Node's own time limit would keep running, and keep this process alive, if the program cannot be started.
@@ -114,7 +114,6 @@ export function runProgram(
       else reject(new ProgramFailure(errors, child.killed, code));
     });
   });
-}
 
 /**
  * Closes what the launcher of this process left open above standard error. For a program that owns its
@@ -137,23 +136,13 @@ function onlyListed(streams: ChildOptions["stdio"], inputs: number): StdioOption
   return stdio;
 }
 
-function inheritedDescriptors(): readonly number[] {
-  return (inherited ??= process.platform === "linux" ? findInherited() : []);
-}
+const inheritedDescriptors = (): readonly number[] =>
+  (inherited ??= process.platform === "linux" ? findInherited() : []);
 
-function findInherited(): number[] {
-  return entriesOf("/proc/self/fd")
+const findInherited = (): number[] =>
+  orElse(() => readdirSync("/proc/self/fd"), [])
     .map(Number)
     .filter((number) => number > STANDARD_ERROR && outlivesExec(number));
-}
-
-function entriesOf(folder: string): string[] {
-  try {
-    return readdirSync(folder);
-  } catch {
-    return [];
-  }
-}
 
 function outlivesExec(descriptor: number): boolean {
   try {

@@ -41,8 +41,8 @@ export const START_NOTE = /\n\n\[Started on [^\n\]]*\]$/;
 export const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** Resolves after `milliseconds`. @throws the reason of `signal` as soon as it is aborted. */
-export function pause(milliseconds: number, signal: AbortSignal | undefined): Promise<void> {
-  return new Promise((resolve, reject) => {
+export const pause = (milliseconds: number, signal: AbortSignal | undefined): Promise<void> =>
+  new Promise((resolve, reject) => {
     const stop = (): void => {
       clearTimeout(timer);
       reject(signal?.reason as Error); // aborted with errors only
@@ -57,7 +57,6 @@ export function pause(milliseconds: number, signal: AbortSignal | undefined): Pr
     if (signal?.aborted) stop();
     else signal?.addEventListener("abort", stop, { once: true });
   });
-}
 
 /** True if `work` ended within `milliseconds`. Rejects like `work` if it fails in that time. */
 export async function isDoneWithin(milliseconds: number, work: Promise<unknown>): Promise<boolean> {

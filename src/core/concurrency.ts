@@ -13,12 +13,11 @@ const waiting: Array<() => void> = [];
  * the steps of many agents, whatever came from outside is answered. Steps that become ready all at once
  * would otherwise run in one go. Who asked first is first, so that slow steps of one agent hold up no other.
  */
-export function ownTurn(): Promise<void> {
-  return new Promise((resolve) => {
+export const ownTurn = (): Promise<void> =>
+  new Promise((resolve) => {
     waiting.push(resolve);
     setImmediate(take);
   });
-}
 
 /** When the next immediate runs, the caller of this one has finished its turn. */
 function take(): void {

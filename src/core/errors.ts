@@ -44,9 +44,8 @@ export function errorMessage(thrown: unknown): string {
 export const codeOf = (thrown: unknown): string | undefined =>
   thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : undefined;
 
-export function isAbortError(thrown: unknown): boolean {
-  return thrown instanceof Error && (thrown.name === "AbortError" || thrown.name === "TimeoutError");
-}
+export const isAbortError = (thrown: unknown): boolean =>
+  thrown instanceof Error && (thrown.name === "AbortError" || thrown.name === "TimeoutError");
 
 /** The reason to interrupt work that others continue. */
 export class Parked extends Error {

@@ -36,9 +36,8 @@ export function shapeProblem(value: unknown, limits = LIMITS): string | undefine
   return undefined;
 }
 
-function containersIn(values: readonly unknown[]): object[] {
-  return values.filter((value) => typeof value === "object" && value !== null);
-}
+const containersIn = (values: readonly unknown[]): object[] =>
+  values.filter((value) => typeof value === "object" && value !== null);
 
 /** Finds the same problems in JSON (UTF-8) before it is parsed. It does not check whether the text is JSON. */
 export function bytesShapeProblem(json: Uint8Array, limits = LIMITS): string | undefined {
@@ -72,13 +71,12 @@ const QUOTE = 0x22;
 const [BACKSLASH, COMMA, OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = Buffer.from("\\,[]{}");
 
 /** JSON with sorted keys: the same text for values that differ in the order of their keys alone. */
-export function canonicalJson(value: unknown): string {
-  return JSON.stringify(value, (_key, inner: unknown) =>
+export const canonicalJson = (value: unknown): string =>
+  JSON.stringify(value, (_key, inner: unknown) =>
     inner !== null && typeof inner === "object" && !Array.isArray(inner)
       ? Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))
       : inner,
   );
-}
 
 /** Longest message of a client, in bytes: to decode, parse and check one of 4 MB takes up to 240 ms. */
 export const MAX_MESSAGE_BYTES = 768 * 1024;
@@ -90,10 +88,7 @@ declare const jsonOf: unique symbol;
 /** Text that holds a value of type T as JSON. Only `toJson` makes it, so reading it gives a T. */
 export type Json<T> = string & { readonly [jsonOf]: T };
 
-export function toJson<T>(value: T): Json<T> {
-  // `jsonOf` exists in types only.
-  return JSON.stringify(value) as Json<T>;
-}
+export const toJson = <T>(value: T): Json<T> => JSON.stringify(value) as Json<T>;
 
 /** Throws SyntaxError for a text that `toJson` did not write. */
 export const fromJson = <T>(json: Json<T>): T => JSON.parse(json) as T; // written by `toJson` from a T

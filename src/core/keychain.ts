@@ -118,14 +118,12 @@ export async function forgetSecret(name: string, options: KeychainOptions): Prom
 const isAbsence = ({ absent }: Program, error: unknown): boolean =>
   error instanceof ProgramFailure && error.code === absent && (absent !== 1 || error.message.trim() === "");
 
-function run(
+const run = (
   { command }: Program,
   args: readonly string[],
   { env, timeout = PATIENCE_MS }: KeychainOptions,
   input?: string,
-): Promise<string> {
-  return runProgram(command, args, { timeout, env: withBus(env), ...defined({ input }) });
-}
+): Promise<string> => runProgram(command, args, { timeout, env: withBus(env), ...defined({ input }) });
 
 /** Clients pass few variables; without this one, the keychain of a Linux desktop is not found. */
 function withBus(env: KeychainOptions["env"]): Record<string, string | undefined> {

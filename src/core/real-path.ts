@@ -1,6 +1,6 @@
 import { readlinkSync, realpathSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
-import { StorageError } from "./errors.ts";
+import { StorageError, orElse } from "./errors.ts";
 
 /** The system's own limit on links in one path. */
 const MAX_LINKS = 40;
@@ -17,16 +17,8 @@ function followed(path: string, links: number): string {
     if (above === absolute) return absolute;
     const folder = followed(above, links);
     const place = join(folder, basename(absolute));
-    const target = links === 0 ? undefined : linkTarget(place);
+    const target = links === 0 ? undefined : orElse(() => readlinkSync(place), undefined);
     return target === undefined ? place : followed(resolve(folder, target), links - 1);
-  }
-}
-
-function linkTarget(path: string): string | undefined {
-  try {
-    return readlinkSync(path);
-  } catch {
-    return undefined;
   }
 }
 

@@ -66,9 +66,7 @@ export function cutMiddle(text: string, limit: number): string {
 }
 
 /** `text` without control characters other than tab and newline, and without bidirectional overrides. */
-export function stripControl(text: string): string {
-  return text.replace(UNSAFE, "");
-}
+export const stripControl = (text: string): string => text.replace(UNSAFE, "");
 
 /** `text` for a terminal: what `stripControl` takes away is shown as an escape, and every line ends with `\n`. */
 export const showControl = (text: string): string => text.replace(/\r\n/g, "\n").replace(UNSAFE, escaped);
