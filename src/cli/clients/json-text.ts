@@ -14,8 +14,8 @@ import { memberOf } from "../../core/unknown.ts";
 export type EditedText = { ok: true; text: string } | { ok: false; problem: string };
 
 /** Sets the member at `path`. Everything else stays as it is, byte for byte, comments included. */
-export function setMember(text: string, path: readonly [string, ...string[]], value: unknown): EditedText {
-  return edited(text, path, value, (root) => {
+export const setMember = (text: string, path: readonly [string, ...string[]], value: unknown): EditedText =>
+  edited(text, path, value, (root) => {
     let node = root;
     const below = (index: number): unknown =>
       path.slice(index).reduceRight((inner: unknown, name) => ({ [name]: inner }), value);
@@ -32,7 +32,6 @@ export function setMember(text: string, path: readonly [string, ...string[]], va
     }
     return [replacement(text, node, value)];
   });
-}
 
 const replacement = (text: string, { offset, length }: Node, value: unknown): Edit => ({
   offset,
@@ -165,7 +164,7 @@ function commaAfter(text: string, offset: number): number | undefined {
   return text[next] === "," ? next : undefined;
 }
 
-const eolOf = (text: string): string => (text.includes("\r\n") ? "\r\n" : "\n");
+export const eolOf = (text: string): string => (text.includes("\r\n") ? "\r\n" : "\n");
 const unitOf = (text: string): string => /^([ \t]+)["\]}]/m.exec(text)?.[1] ?? "  ";
 
 /** The white space before the items of a container. */

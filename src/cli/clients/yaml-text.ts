@@ -1,7 +1,7 @@
 /** Changes one member of a YAML text and leaves every other line as it is, comments included. */
 import { isDeepStrictEqual } from "node:util";
 import { type Pair, type YAMLMap, isMap, isPair, isScalar, parseDocument, stringify } from "yaml";
-import type { EditedText } from "./json-text.ts";
+import { type EditedText, eolOf } from "./json-text.ts";
 import { isObject, memberOf, recordOf } from "../../core/unknown.ts";
 
 /** The member at a path of names. `undefined`: it does not exist, or the text is not YAML. */
@@ -88,7 +88,6 @@ function indented(value: object, indent: string, text: string): string {
   return lines.replaceAll(/^(?=.)/gm, indent).replaceAll("\n", eolOf(text));
 }
 
-const eolOf = (text: string): string => (text.includes("\r\n") ? "\r\n" : "\n");
 const separator = (text: string, place: number): string =>
   place === 0 || text[place - 1] === "\n" ? "" : eolOf(text);
 

@@ -34,15 +34,14 @@ export function diffBody(diff: string, { colors, width }: BodyStyle): string[] {
 }
 
 /** A command or other text as it is, with a bar before each of its lines. */
-export function textBody(text: string, { colors, width }: BodyStyle): string[] {
-  return text
+export const textBody = (text: string, { colors, width }: BodyStyle): string[] =>
+  text
     .split("\n")
     .flatMap((line) =>
       chopText(withoutTabs(line), Math.max(width - 5, 8)).map(
         (piece, index) => `  ${colors.dim(index === 0 ? "│" : CONTINUED)} ${piece}`,
       ),
     );
-}
 
 /** Stands before the second and further parts of one line. */
 const CONTINUED = "┆";

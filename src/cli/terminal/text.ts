@@ -39,8 +39,8 @@ export function chopText(text: string, columns: number): string[] {
 }
 
 /** `text`, which may hold colours, broken between words into lines of at most `columns`. Leaves longer words whole. */
-export function wrapText(text: string, columns: number): string[] {
-  return text.split("\n").flatMap((paragraph) => {
+export const wrapText = (text: string, columns: number): string[] =>
+  text.split("\n").flatMap((paragraph) => {
     const lines: string[] = [];
     let line = "";
     let width = 0;
@@ -54,7 +54,6 @@ export function wrapText(text: string, columns: number): string[] {
     }
     return [...lines, line];
   });
-}
 
 const NO_BREAK = "\u00a0";
 

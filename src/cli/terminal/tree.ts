@@ -214,9 +214,8 @@ function agentLine(row: Row, below: readonly Row[], style: TreeStyle, column: nu
 }
 
 /** True if a branch of this depth has more rows before the next shallower row. */
-function goesOn(depth: number, below: readonly Row[]): boolean {
-  return below.find((row) => row.depth <= depth)?.depth === depth;
-}
+const goesOn = (depth: number, below: readonly Row[]): boolean =>
+  below.find((row) => row.depth <= depth)?.depth === depth;
 
 function activityLine(picture: RunPicture, style: TreeStyle): string {
   const { colors, width } = style;
@@ -249,9 +248,8 @@ function agentCounts({ agents }: RunPicture): string {
 }
 
 /** True if the lines about todos and agents already show the last event. */
-export function isShownAbove({ activity, agents, status }: RunPicture): boolean {
-  return status === "working" && agents.some(({ name }) => activity.startsWith(`${name}: `));
-}
+export const isShownAbove = ({ activity, agents, status }: RunPicture): boolean =>
+  status === "working" && agents.some(({ name }) => activity.startsWith(`${name}: `));
 
 /** Time, tokens and cost so far. */
 function figuresLine(picture: RunPicture, { colors, width, now }: TreeStyle): string {
