@@ -2,6 +2,7 @@
 import { relative, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ContentBlock } from "@agentclientprotocol/sdk";
+import { orElse } from "../../core/errors.ts";
 import { isInside } from "../../core/real-path.ts";
 import { MAX_TASK } from "../../runs/run.ts";
 import { fenced } from "../views/quoting.ts";
@@ -45,17 +46,9 @@ function placeOf(uri: string, cwd: string): string {
   if (!uri.startsWith("file:") || !URL.canParse(uri)) return uri;
   const url = new URL(uri);
   const lines = /^#L(\d+)(?:[:-]L?(\d+))?$/.exec(url.hash);
-  const path = pathOf(url);
+  const path = orElse(() => fileURLToPath(url), undefined);
   if (path === undefined) return uri;
   const place = isInside(cwd, path) ? `/workspace/${relative(cwd, path).split(sep).join("/")}` : path;
   if (lines === null) return place;
   return `${place} (lines ${lines[1]} to ${lines[2] ?? lines[1]})`;
-}
-
-function pathOf(url: URL): string | undefined {
-  try {
-    return fileURLToPath(url);
-  } catch {
-    return undefined;
-  }
 }

@@ -165,13 +165,11 @@ export function takenBy(
 const nameOf = (waiting: Waiting): string =>
   isQuestion(waiting) ? `"${asText(questionText(waiting.question), 100)}"` : oneLine(waiting.tool, 64);
 
-export function askable(
+export const askable = (
   view: RunView,
   left: ReadonlySet<string>,
   { open }: { open: { isPointless(waiting: Waiting): boolean } },
-): Waiting[] {
-  return waitingIn(view).filter((waiting) => !left.has(waiting.id) && !open.isPointless(waiting));
-}
+): Waiting[] => waitingIn(view).filter((waiting) => !left.has(waiting.id) && !open.isPointless(waiting));
 
 /** The client that is asked, and the places other than a form for a person to decide in. */
 export interface Asking {

@@ -160,12 +160,10 @@ export type Leaving = "cancellation" | "disconnect";
  * without a text, and the closed stream that cancels over HTTP since 2026-07-28, could be either: nobody is
  * taken to have cancelled then.
  */
-export function leavingBy(reason: unknown): Leaving {
-  return typeof reason === "string" && !TIMED_OUT.test(reason) ? "cancellation" : "disconnect";
-}
+export const leavingBy = (reason: unknown): Leaving =>
+  typeof reason === "string" && !TIMED_OUT.test(reason) ? "cancellation" : "disconnect";
 
 const TIMED_OUT = /time[sd]?[ -]?out|deadline|-32001/i;
 
-export function stopsRun(leaving: Leaving, on: Config["delivery"]["stopRunOn"]): boolean {
-  return on === "disconnect" || (on === "cancellation" && leaving === "cancellation");
-}
+export const stopsRun = (leaving: Leaving, on: Config["delivery"]["stopRunOn"]): boolean =>
+  on === "disconnect" || (on === "cancellation" && leaving === "cancellation");

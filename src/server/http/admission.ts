@@ -73,9 +73,8 @@ export function inUrl(host: string): string {
 }
 
 /** `host` as the network functions want it: IPv6 addresses without brackets. */
-export function unbracket(host: string): string {
-  return host.startsWith("[") && host.endsWith("]") ? host.slice(1, -1) : host;
-}
+export const unbracket = (host: string): string =>
+  host.startsWith("[") && host.endsWith("]") ? host.slice(1, -1) : host;
 
 export type AddressOf = (request: IncomingMessage) => string;
 

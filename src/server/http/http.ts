@@ -343,16 +343,14 @@ async function openPage(
 }
 
 /** Limits how long a client may take to send; a slower one is cut off, authenticated or not. */
-function limitsOf({ receiveMs = 30_000 }: HttpOptions): ServerOptions {
-  return {
-    headersTimeout: Math.min(10_000, receiveMs),
-    requestTimeout: receiveMs,
-    connectionsCheckingInterval: Math.min(5000, receiveMs),
-    // Longer than proxies keep theirs, so that none sends a request into a connection that is being closed.
-    keepAliveTimeout: 75_000,
-    maxHeaderSize: MAX_HEADER_BYTES,
-  };
-}
+const limitsOf = ({ receiveMs = 30_000 }: HttpOptions): ServerOptions => ({
+  headersTimeout: Math.min(10_000, receiveMs),
+  requestTimeout: receiveMs,
+  connectionsCheckingInterval: Math.min(5000, receiveMs),
+  // Longer than proxies keep theirs, so that none sends a request into a connection that is being closed.
+  keepAliveTimeout: 75_000,
+  maxHeaderSize: MAX_HEADER_BYTES,
+});
 
 type Chore = readonly [everyMs: number, work: () => void | Promise<void>];
 

@@ -170,8 +170,8 @@ const gauge = (name: string, help: string, value: number): Metric => ({
 });
 
 /** The text exposition format, version 0.0.4. */
-export function metricsText(metrics: readonly Metric[]): string {
-  return metrics
+export const metricsText = (metrics: readonly Metric[]): string =>
+  metrics
     .flatMap(({ name, help, type, values }) => [
       `# HELP ${name} ${escaped(help)}`,
       `# TYPE ${name} ${type}`,
@@ -179,7 +179,6 @@ export function metricsText(metrics: readonly Metric[]): string {
     ])
     .map((line) => `${line}\n`)
     .join("");
-}
 
 function labelText(labels: Readonly<Record<string, string>>): string {
   const pairs = Object.entries(labels).map(

@@ -1,5 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
+import { orElse } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { whenStalled } from "../../core/when-stalled.ts";
 import { BEHIND_BYTES, LatestOnly, MOST_BYTES, supersededBy } from "../stdio/output-bounds.ts";
@@ -65,9 +66,6 @@ function frameKey(chunk: Uint8Array | string): string | undefined {
   if (chunk[0] === COLON) return KEEP_ALIVE;
   const data = /^data: (.*)$/m.exec(Buffer.from(chunk).toString("utf8"))?.[1];
   if (data === undefined || data === "") return undefined;
-  try {
-    return supersededBy(JSON.parse(data) as JSONRPCMessage); // all that the SDK sends are such
-  } catch {
-    return undefined;
-  }
+  // All that the SDK sends are such messages.
+  return orElse(() => supersededBy(JSON.parse(data) as JSONRPCMessage), undefined);
 }

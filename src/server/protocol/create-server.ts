@@ -105,8 +105,8 @@ function registerPrompts(mcp: McpServer): void {
   );
 }
 
-function delegation({ task, context, result }: z.output<typeof args>): string {
-  return [
+const delegation = ({ task, context, result }: z.output<typeof args>): string =>
+  [
     "Delegate this task with run_deep_agent.",
     "",
     `Task: ${task}`,
@@ -120,4 +120,3 @@ function delegation({ task, context, result }: z.output<typeof args>): string {
       "for approval, tell me what it wants to do; I decide.",
     "Then report the outcome and name the files that changed.",
   ].join("\n");
-}
