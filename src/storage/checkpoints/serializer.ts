@@ -8,30 +8,28 @@ const BYTES = "deepagent_bytes";
  * LangGraph's serialiser, with bytes as base64 in lists, records and snapshots. All it gives is text, because the
  * saver of SQLite reads written values as text. `unreadable` makes the error for a damaged value.
  */
-export function withBytes(
+export const withBytes = (
   serde: SerializerProtocol,
   unreadable: (thrown: unknown) => unknown,
-): SerializerProtocol {
-  return {
-    dumpsTyped: async (value) => serde.dumpsTyped(replaced(value, toRecord)),
-    loadsTyped: async (type, data) => {
-      try {
-        // LangGraph's serialiser waits for each value in the JSON, and does so twice for those in a message.
-        if (type === "json" && !mentions(data, '"lc":2')) {
-          const value: unknown = JSON.parse(typeof data === "string" ? data : new TextDecoder().decode(data));
-          // Everything that is more than JSON has this key.
-          if (!mentions(data, '"lc"')) return value;
-          if (Array.isArray(value) && value.every(isSerialized))
-            return await Promise.all(value.map((one) => load(JSON.stringify(one))));
-        }
-        const value: unknown = await serde.loadsTyped(type, data);
-        return mentions(data, `"${BYTES}"`) ? replaced(value, toBytes) : value;
-      } catch (thrown) {
-        throw unreadable(thrown);
+): SerializerProtocol => ({
+  dumpsTyped: async (value) => serde.dumpsTyped(replaced(value, toRecord)),
+  loadsTyped: async (type, data) => {
+    try {
+      // LangGraph's serialiser waits for each value in the JSON, and does so twice for those in a message.
+      if (type === "json" && !mentions(data, '"lc":2')) {
+        const value: unknown = JSON.parse(typeof data === "string" ? data : new TextDecoder().decode(data));
+        // Everything that is more than JSON has this key.
+        if (!mentions(data, '"lc"')) return value;
+        if (Array.isArray(value) && value.every(isSerialized))
+          return await Promise.all(value.map((one) => load(JSON.stringify(one))));
       }
-    },
-  };
-}
+      const value: unknown = await serde.loadsTyped(type, data);
+      return mentions(data, `"${BYTES}"`) ? replaced(value, toBytes) : value;
+    } catch (thrown) {
+      throw unreadable(thrown);
+    }
+  },
+});
 
 /** True if serialised data contains `text`. */
 export const mentions = (data: Uint8Array | string, text: string): boolean =>

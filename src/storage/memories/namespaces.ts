@@ -9,14 +9,11 @@ import {
  * A namespace as text: each part as a JSON string followed by a comma. No part can look like the end of
  * another, whatever it contains, so a namespace lies below a prefix exactly when its text starts with it.
  */
-export function encodeNamespace(namespace: readonly string[]): string {
-  return namespace.map((part) => `${JSON.stringify(part)},`).join("");
-}
+export const encodeNamespace = (namespace: readonly string[]): string =>
+  namespace.map((part) => `${JSON.stringify(part)},`).join("");
 
-export function decodeNamespace(encoded: string): string[] {
-  // Written by `encodeNamespace` only.
-  return JSON.parse(`[${encoded.slice(0, -1)}]`) as string[];
-}
+export const decodeNamespace = (encoded: string): string[] =>
+  JSON.parse(`[${encoded.slice(0, -1)}]`) as string[];
 
 /** Encoded namespaces from `from` up to, not including, `to`. */
 export interface NamespaceRange {
@@ -53,8 +50,8 @@ const unusable = (namespace: readonly string[], problem: string): InvalidNamespa
   new InvalidNamespaceError(`The namespace ${JSON.stringify(namespace)} cannot be used: ${problem}.`);
 
 /** True if the namespace meets all conditions; `*` stands for any one part. */
-function matchesNamespace(namespace: readonly string[], conditions: readonly MatchCondition[]): boolean {
-  return conditions.every(({ matchType, path }) => {
+const matchesNamespace = (namespace: readonly string[], conditions: readonly MatchCondition[]): boolean =>
+  conditions.every(({ matchType, path }) => {
     const start = matchType === "prefix" ? 0 : namespace.length - path.length;
     return (
       start >= 0 &&
@@ -62,7 +59,6 @@ function matchesNamespace(namespace: readonly string[], conditions: readonly Mat
       path.every((part, index) => part === "*" || part === namespace[start + index])
     );
   });
-}
 
 /** Those of the encoded namespaces that a listing shows. */
 export function listedNamespaces(
@@ -107,14 +103,13 @@ const OPERATORS: Readonly<Record<string, (actual: unknown, wanted: unknown) => b
 };
 
 /** True if the top-level fields of `value` match `filter`: a value, or operators such as `{ $gte: 3 }`. */
-export function matchesFilter(value: Record<string, unknown>, filter: Record<string, unknown>): boolean {
-  return Object.entries(filter).every(([field, wanted]) => {
+export const matchesFilter = (value: Record<string, unknown>, filter: Record<string, unknown>): boolean =>
+  Object.entries(filter).every(([field, wanted]) => {
     const actual = Object.hasOwn(value, field) ? value[field] : undefined;
     const operators = operatorsOf(wanted);
     if (operators === undefined) return isEqual(actual, wanted);
     return operators.every(([name, operand]) => OPERATORS[name]?.(actual, operand) === true);
   });
-}
 
 function operatorsOf(wanted: unknown): [string, unknown][] | undefined {
   if (typeof wanted !== "object" || wanted === null || Array.isArray(wanted)) return undefined;

@@ -30,12 +30,10 @@ export function gramRuns(text: string): { pairs: string[]; last: string }[] {
 }
 
 /** The pairs of characters of `text`, in their order and separated by spaces; most often there are none. */
-export function gramsOf(text: string): string {
-  // The last character begins no pair, and is found by itself.
-  return gramRuns(text)
+export const gramsOf = (text: string): string =>
+  gramRuns(text)
     .flatMap(({ pairs, last }) => [pairs.join(" "), last, BORDER])
     .join(" ");
-}
 
 /** FTS5 expressions, any of which may match, of what `words` have in these scripts. */
 function gramTerms(words: readonly string[]): string[] {
@@ -99,11 +97,8 @@ const spellings = (word: string): string[] => [word, word.normalize("NFC"), word
 export const tokensOf = (word: string): string[] => word.match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
 
 /** Small letters, and without accents in alphabets that have them; every character keeps its place. */
-export function fold(text: string): string {
-  return text.replace(/[A-Z\u0080-\u1fff]/g, (unit) =>
-    unit.normalize("NFD").charAt(0).toLowerCase().charAt(0),
-  );
-}
+export const fold = (text: string): string =>
+  text.replace(/[A-Z\u0080-\u1fff]/g, (unit) => unit.normalize("NFD").charAt(0).toLowerCase().charAt(0));
 
 export const snippetOf = (text: string): string => oneLine(text, SNIPPET_LENGTH);
 

@@ -14,14 +14,12 @@ const WRITE = "BEGIN; SET LOCAL synchronous_commit = on";
 /** A commit that does not wait for the disk; it outlives the end of this process all the same. */
 const NOTE = "BEGIN; SET LOCAL synchronous_commit = off";
 
-export function postgresEngine(access: Access): Engine {
-  return {
-    of: (principal) => postgresEngine(access.of(principal)),
-    read: (steps) => translated(() => look(access, steps)),
-    write: (steps) => translated(() => transact(access, WRITE, steps)),
-    note: (steps) => translated(() => transact(access, NOTE, steps)),
-  };
-}
+export const postgresEngine = (access: Access): Engine => ({
+  of: (principal) => postgresEngine(access.of(principal)),
+  read: (steps) => translated(() => look(access, steps)),
+  write: (steps) => translated(() => transact(access, WRITE, steps)),
+  note: (steps) => translated(() => transact(access, NOTE, steps)),
+});
 
 /** Does work on Postgres; its failures are errors of ours. */
 export async function translated<T>(work: () => Promise<T>): Promise<T> {

@@ -187,9 +187,8 @@ const LOG_BYTES = 64_000_000;
  * of processes may read while one writes. Throws `StorageError`, and so does the connection later: an
  * existing file that is damaged, no database or another program's is never written to.
  */
-export function openDatabase(file: string, options: DatabaseOptions = {}): Database {
-  return openWaiting(file, readOptions("openDatabase", options, OPTIONS), LONG_WAIT_MS);
-}
+export const openDatabase = (file: string, options: DatabaseOptions = {}): Database =>
+  openWaiting(file, readOptions("openDatabase", options, OPTIONS), LONG_WAIT_MS);
 
 /** Opens the database like `openDatabase`, but waits and recovers a long log while the event loop runs. */
 export async function openDatabaseInTurns(file: string, options: DatabaseOptions = {}): Promise<Database> {
@@ -228,9 +227,7 @@ function openWaiting(file: string, options: DatabaseOptions, waitMs: number): Da
 }
 
 /** The name of the database at `path` in messages, which never show its folder. */
-export function databaseName(path: string): string {
-  return path === MEMORY ? "(in memory)" : basename(path);
-}
+export const databaseName = (path: string): string => (path === MEMORY ? "(in memory)" : basename(path));
 
 /** Lists the problems that SQLite finds in the file's structure. Reads the whole file. */
 export function integrityProblems(database: Database): string[] {

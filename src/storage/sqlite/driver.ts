@@ -3,7 +3,7 @@ import { createRequire } from "node:module";
 import { basename, dirname } from "node:path";
 import type { Database, OpenOptions } from "./api.ts";
 import { NODE_SQLITE, hasNodeSqlite, openNodeDatabase } from "./node-driver.ts";
-import { codeOf } from "../../core/errors.ts";
+import { codeOf, orElse } from "../../core/errors.ts";
 
 const load = createRequire(import.meta.url);
 
@@ -47,14 +47,7 @@ export function missingModule(thrown: unknown): string | undefined {
     : undefined;
 }
 
-function isInstalled(): boolean {
-  try {
-    load.resolve(PACKAGE);
-    return true;
-  } catch {
-    return false;
-  }
-}
+const isInstalled = (): boolean => orElse(() => load.resolve(PACKAGE), undefined) !== undefined;
 
 /** Arguments of npm that repair the installation. npm removes an optional package whose build failed. */
 const remedy = (): string =>

@@ -2,12 +2,9 @@
 import { StorageError, type StorageErrorCode, errorMessage, codeOf } from "../../core/errors.ts";
 import { isSqliteError, missingModule, repairCommand } from "./driver.ts";
 
-function damaged(name: string): string {
-  return (
-    `The database ${name} is damaged. It was left untouched: restore a backup copy, or move it away ` +
-    `and save what can be read with "sqlite3 ${name} .recover".`
-  );
-}
+const damaged = (name: string): string =>
+  `The database ${name} is damaged. It was left untouched: restore a backup copy, or move it away ` +
+  `and save what can be read with "sqlite3 ${name} .recover".`;
 
 const full = (name: string): string =>
   `There is no space left to write to ${name}. Free some disk space and try again.`;
@@ -101,9 +98,8 @@ export function storageError(thrown: unknown, name: string): unknown {
 }
 
 /** True if only another connection's lock is in the way. */
-export function isBusy(thrown: unknown): boolean {
-  return isSqliteError(thrown) && /^SQLITE_(BUSY|LOCKED)/.test(thrown.code);
-}
+export const isBusy = (thrown: unknown): boolean =>
+  isSqliteError(thrown) && /^SQLITE_(BUSY|LOCKED)/.test(thrown.code);
 
 /** Makes the error for a directory that cannot hold the database. `hasLinks`: there are links on its path. */
 export function directoryError(name: string, thrown: unknown, hasLinks: boolean): StorageError {

@@ -66,15 +66,14 @@ export interface Rows {
   where: string;
 }
 
-export function preparePiece(database: Database, { table, key, bytes, where }: Rows): DeletePiece {
-  return database.prepare(`
+export const preparePiece = (database: Database, { table, key, bytes, where }: Rows): DeletePiece =>
+  database.prepare(`
 DELETE FROM ${table} WHERE (${key}) IN (
   SELECT ${key} FROM (
     SELECT ${key}, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) - bytes AS before
     FROM (SELECT ${key}, ${bytes} AS bytes FROM ${table} WHERE ${where} LIMIT ${ROWS})
   ) WHERE before < ${BYTES}
 )`);
-}
 
 /** Deletes all rows, a piece in each turn of the event loop. Each transaction calls `assertMay`. */
 export async function deleteInPieces(

@@ -84,9 +84,8 @@ const NEWEST_ID = `
 SELECT checkpoint_id AS id FROM checkpoints
 WHERE thread_id = @thread AND checkpoint_ns = '' ORDER BY seq DESC LIMIT 1`;
 
-export async function threads(access: Access): Promise<string[]> {
-  return (await query<{ id: string }>(access, THREADS)).map(({ id }) => id);
-}
+export const threads = async (access: Access): Promise<string[]> =>
+  (await query<{ id: string }>(access, THREADS)).map(({ id }) => id);
 
 /** Gives the steps of a thread, oldest first. */
 export async function threadSteps(access: Access, large: LargeValues, thread: string): Promise<ThreadStep[]> {

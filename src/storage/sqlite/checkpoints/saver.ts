@@ -41,30 +41,28 @@ type WrittenRow = { namespace: string; id: string; task: string; idx: number };
 type WrittenPage = WrittenRow & { text: Uint8Array; limit: number };
 type Value = Pick<WriteRow, "type" | "value">;
 
-function prepare(database: Database) {
-  return {
-    take: database.prepare<Thread & FencingToken>(sql.TAKE),
-    hold: database.prepare<Thread & FencingToken>(sql.HOLD),
-    leave: database.prepare<Thread & FencingToken>(sql.LEAVE),
-    holds: database.prepare<Thread & FencingToken>(sql.HOLDS),
-    newest: database.prepare<Thread & { namespace: string }, string>(sql.NEWEST).pluck(),
-    history: database.prepare<
-      Place & { namespace: string; channels: string },
-      Omit<WriteRow, "task_id"> & { task_id: string | null }
-    >(sql.HISTORY),
-    way: database.prepare<Place, { id: string; parent: string | null }>(sql.WAY),
-    step: database.prepare<Place, { number: number; source: string; time: string }>(sql.STEP),
-    messagesAt: database.prepare<Place, WriteRow>(sql.MESSAGES_AT),
-    written: database.prepare<Thread & WrittenPage, WrittenRow & Value>(sql.WRITTEN),
-    threads: database.prepare<[], string>(sql.THREADS).pluck(),
-    copyCheckpoints: database.prepare<Copied>(sql.COPY_CHECKPOINTS),
-    copyWrites: database.prepare<Copied>(sql.COPY_WRITES),
-    countCopied: database.prepare<Thread & { ids: string }, number>(sql.COUNT_COPIED).pluck(),
-    wholeThread: sql.WHOLE_THREAD.map((rows) => preparePiece(database, rows)),
-    passed: database.prepare<GraphAddress & { id: string }>(sql.PASSED),
-    endedGraphs: sql.ENDED_GRAPHS.map((rows) => preparePiece(database, rows)),
-  };
-}
+const prepare = (database: Database) => ({
+  take: database.prepare<Thread & FencingToken>(sql.TAKE),
+  hold: database.prepare<Thread & FencingToken>(sql.HOLD),
+  leave: database.prepare<Thread & FencingToken>(sql.LEAVE),
+  holds: database.prepare<Thread & FencingToken>(sql.HOLDS),
+  newest: database.prepare<Thread & { namespace: string }, string>(sql.NEWEST).pluck(),
+  history: database.prepare<
+    Place & { namespace: string; channels: string },
+    Omit<WriteRow, "task_id"> & { task_id: string | null }
+  >(sql.HISTORY),
+  way: database.prepare<Place, { id: string; parent: string | null }>(sql.WAY),
+  step: database.prepare<Place, { number: number; source: string; time: string }>(sql.STEP),
+  messagesAt: database.prepare<Place, WriteRow>(sql.MESSAGES_AT),
+  written: database.prepare<Thread & WrittenPage, WrittenRow & Value>(sql.WRITTEN),
+  threads: database.prepare<[], string>(sql.THREADS).pluck(),
+  copyCheckpoints: database.prepare<Copied>(sql.COPY_CHECKPOINTS),
+  copyWrites: database.prepare<Copied>(sql.COPY_WRITES),
+  countCopied: database.prepare<Thread & { ids: string }, number>(sql.COUNT_COPIED).pluck(),
+  wholeThread: sql.WHOLE_THREAD.map((rows) => preparePiece(database, rows)),
+  passed: database.prepare<GraphAddress & { id: string }>(sql.PASSED),
+  endedGraphs: sql.ENDED_GRAPHS.map((rows) => preparePiece(database, rows)),
+});
 
 /**
  * Adds to the saver what its tables alone do not give: the order of storing, fences between processes, and histories
