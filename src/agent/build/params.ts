@@ -222,7 +222,6 @@ export interface DeepAgentParams<
   log?: Logger;
 }
 
-/** The structured answer that a response format asks for. */
 type ResponseOf<Format> =
   Format extends TypedToolStrategy<infer Answer>
     ? Answer
@@ -245,7 +244,6 @@ type StateOf<Schema> = 0 extends 1 & Schema
         ? InferInteropZodOutput<Schema>
         : unknown;
 
-/** The updates that those values take. */
 type UpdateOf<Schema> = Schema extends { Update: infer Value } ? Value : StateOf<Schema>;
 
 /** The state schema of a middleware, in whichever form it is stated. */
@@ -254,7 +252,6 @@ type SchemaIn<Layer> = Layer extends { stateSchema?: infer Schema } ? Exclude<Sc
 /** The channels that a state schema adds. Those whose names begin with `_` stay with the agent. */
 type ChannelsOf<Schema> = OwnChannels<StateOf<Schema>, UpdateOf<Schema>>;
 
-/** The channels that middleware adds. */
 type ChannelsIn<Layers> = Layers extends readonly [infer First, ...infer Rest]
   ? ChannelsOf<SchemaIn<First>> & ChannelsIn<Rest>
   : unknown;

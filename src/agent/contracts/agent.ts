@@ -21,7 +21,6 @@ export interface AgentSnapshot {
 /** The end of the run that left calls behind; if missing, the thread simply got a new message. */
 export type EarlierEnd = "cancelled" | "failed";
 
-/** The next input of a thread. */
 export type AgentInput =
   /**
    * A new task. The same run's task is never added twice: the run continues instead. `after` is the end of the previous
@@ -69,7 +68,6 @@ export interface WorkOptions {
   trace?: TracePlace;
 }
 
-/** An agent as runs see it. */
 export interface Agent {
   /**
    * Works on a thread and yields its events in order. The last event is `finished`, or `paused` with all requests that

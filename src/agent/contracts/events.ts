@@ -111,7 +111,6 @@ export type AgentEvent =
   | {
       kind: "goal_ended";
       agent: AgentPath;
-      /** Judged rounds until then. */
       round: number;
       outcome: "met" | "accepted" | "not_met";
       reason?: string;
@@ -120,7 +119,6 @@ export type AgentEvent =
   | {
       kind: "paused";
       interrupts: PendingInterrupt[];
-      /** Questions that are not about approval. */
       questions: PendingQuestion[];
       /** A model call waits for a client that lends its model. */
       modelAwaited: boolean;

@@ -21,7 +21,6 @@ export type GoalStatus = "open" | "asked" | "met" | "accepted" | "not_met";
 export interface GoalState {
   /** Message that began the run. */
   run: string;
-  /** Judged rounds. */
   round: number;
   /** The newest round, one verdict for each criterion in their order. */
   verdicts: readonly CriterionVerdict[];

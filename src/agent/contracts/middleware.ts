@@ -42,7 +42,6 @@ export interface ProviderTool {
 /** A runnable of LangChain as a tool, by its `asTool`. */
 export type RunnableTool = Pick<RunnableToolLike, "lc_namespace" | "name" | "description" | "schema">;
 
-/** Tools that run here. */
 export type ToolInput = StructuredToolInterface | RunnableTool | ToolSpec | ToolFunction | AgentTool;
 
 export type ValidatedArgs = { ok: true; args: Record<string, unknown> } | { ok: false; message: string };
@@ -96,7 +95,6 @@ export interface AgentTool {
 /** Identifies one tool call of a run by facts in its checkpoint: the same after a crash, never used twice. */
 export interface CallIdentity {
   agent: AgentPath;
-  /** Id of the assistant message that made the call. */
   messageId: string;
   callId: string;
   /** A call of the program that this call runs, by its number. */
@@ -127,7 +125,6 @@ export type OwnEvent<Event> = Event extends { agent: AgentPath } ? Omit<Event, "
 
 /** The step of an agent, as its layers, models and calls see it. They do not know the graph that it is a task of. */
 export interface Step {
-  /** The agent whose step it is. */
   readonly agent: AgentPath;
   readonly budget: Budget;
   /** Files of the thread, with the changes of this step. */

@@ -18,7 +18,6 @@ export interface ProgramStart {
   readonly engine: string;
 }
 
-/** The end of a call, as the program was told it. */
 export interface EndedInnerCall {
   /** From 1, in the order in which the calls of the program ended. */
   readonly order: number;
@@ -41,7 +40,6 @@ export interface InnerRecord {
 export interface ProgramRecords {
   /** The program starts. Returns the facts of its first start, and the calls that it made before. */
   begin(first: ProgramStart): Promise<{ start: ProgramStart; calls: ReadonlyMap<number, InnerRecord> }>;
-  /** Replaces the record of a call. */
   put(number: number, record: InnerRecord): Promise<void>;
 }
 

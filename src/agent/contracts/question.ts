@@ -33,7 +33,6 @@ export interface ReviewConfig {
 export interface HitlRequest {
   actionRequests: ActionRequest[];
   reviewConfigs: ReviewConfig[];
-  /** The agent that made the call. */
   agent?: AgentPath;
   /** The number of the question about this call, from the second one on. */
   question?: number;
@@ -70,7 +69,6 @@ export interface PendingInterrupt {
   request: HitlRequest;
 }
 
-/** A question as an interrupt carries it. */
 export interface AskedQuestion {
   question: Question;
   agent: AgentPath;

@@ -23,7 +23,6 @@ export interface Asking {
   strategy: Strategy | undefined;
   binder: ToolBinder;
   cache: ReplyCache | undefined;
-  /** The last change of the request. */
   finish: (request: ModelRequest) => ModelRequest;
   meter: Meter;
   /** Instruction for the last call, which has no tools; absent in all others. */

@@ -228,7 +228,6 @@ export function channelsOf(schema: unknown, owner: string): Record<string, BaseC
   );
 }
 
-/** Names of channels that fold new values into their current one. */
 export const foldingChannels = (channels: Readonly<Record<string, BaseChannel>>): ReadonlySet<string> =>
   new Set(Object.keys(channels).filter((name) => FOLDING.has(channels[name]?.lc_graph_name ?? "")));
 

@@ -261,7 +261,6 @@ interface ThreadPlace {
 const tupleAt = (checkpointer: BaseCheckpointSaver, { thread_id, checkpoint_id }: ThreadPlace) =>
   checkpointer.getTuple({ configurable: { thread_id, checkpoint_ns: "", ...defined({ checkpoint_id }) } });
 
-/** True if a thread stopped in the middle of a step. */
 export async function isInStep(checkpointer: BaseCheckpointSaver, place: ThreadPlace): Promise<boolean> {
   const tuple = await tupleAt(checkpointer, place);
   return sendsIn(tuple).length > 0 || (tuple?.pendingWrites ?? []).length > 0;

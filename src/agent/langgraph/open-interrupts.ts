@@ -37,7 +37,6 @@ const INTERRUPT_ID = /^[0-9a-f]{32}(-\d+)?$/;
 
 /** An open interrupt of a thread: a request for approval, or whatever a tool of the user asked. */
 export interface OpenInterrupt {
-  /** The id that an answer names. */
   readonly id: string;
   /** LangGraph's own id. */
   readonly interruptId: string;
@@ -206,7 +205,6 @@ export const questionOf = ({ id, value, schema }: OpenInterrupt): PendingQuestio
     ? { id, question: value.question, agent: value.agent }
     : { id, question: { kind: "interrupt", value, ...defined({ schema }) }, agent: [] };
 
-/** An answer, bound to the question that it was given to. */
 export interface BoundAnswer {
   answer: Answer;
   asked: string;

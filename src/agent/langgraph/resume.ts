@@ -71,7 +71,6 @@ export async function lastQuestion(config: RunnableConfig): Promise<unknown> {
   return asked && interruptsIn(asked[2]).at(-1)?.value;
 }
 
-/** The id of the call that a task of these writes ran. */
 export function callOf(writes: Writes, task: string): string | undefined {
   for (const [writer, channel, value] of writes) {
     if (writer !== task || channel !== "messages") continue;

@@ -45,7 +45,6 @@ export interface TaskContext extends Pick<
   meter?: Meter;
   /** Place of the graph in the tree of agents. */
   path?: AgentPath;
-  /** Files of the agent that delegated. */
   files?: ThreadFiles;
   /** The stream mode `custom` carries events too. */
   hasEvents?: true;

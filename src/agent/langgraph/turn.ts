@@ -27,7 +27,6 @@ import { agentPath, agentRuntime, contextOf, meterOf, stepOf, taskStep } from ".
 interface Turned {
   update: StateUpdate;
   added: readonly BaseMessage[];
-  /** Messages of the update that were streamed before. */
   streamed: readonly BaseMessage[];
   /** `end`: the run has ended. `again`: the reply says nothing, and a limit forbids another call of the model. */
   next?: "end" | "again";

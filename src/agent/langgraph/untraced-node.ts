@@ -35,7 +35,6 @@ interface Routes {
   name: string;
   /** The node that follows every answer, if one does. */
   edge?: string;
-  /** Channels that answers can change. */
   channels: ReadonlySet<string>;
 }
 

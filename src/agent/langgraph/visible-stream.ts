@@ -28,7 +28,6 @@ function visible(mode: string, payload: unknown): unknown {
   return mode === "checkpoints" || mode === "tasks" ? stepOf(payload) : payload;
 }
 
-/** One update, or those of several tasks. */
 const updateOf = (update: unknown): unknown =>
   Array.isArray(update) ? update.map(withoutInternals) : withoutInternals(update);
 

@@ -139,7 +139,6 @@ async function readSkill(
   return parsed.skill;
 }
 
-/** The front matter of a skill. */
 export interface SkillMetadata {
   name: string;
   description: string;

@@ -19,7 +19,6 @@ export interface WantedCall {
   time: number;
   /** When its run began. */
   since: number;
-  /** Number of subagents above it. */
   depth: number;
 }
 

@@ -85,7 +85,6 @@ export const goOnText = ({ round, verdicts }: GoalState, hint: string): string =
     "Continue, then give your whole answer again.",
   ].join("\n\n");
 
-/** One line for each criterion that is not met. */
 const openLines = (verdicts: readonly CriterionVerdict[]): string =>
   verdicts
     .filter(({ verdict }) => verdict !== "met")

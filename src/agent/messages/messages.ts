@@ -47,7 +47,6 @@ export function replyWith(
   return reply && isReply(reply) && call ? { at, reply, call } : undefined;
 }
 
-/** The messages before the newest reply that made a call. */
 export const beforeReply = (messages: BaseMessage[], callId: string): BaseMessage[] =>
   messages.slice(0, replyWith(messages, callId)?.at ?? 0);
 
@@ -193,7 +192,6 @@ export const taskMessage = (
     ...(startNote === undefined ? {} : { additional_kwargs: { [START_NOTE]: startNote } }),
   });
 
-/** The content of a message with another paragraph. */
 export const withEnd = (content: MessageContent, paragraph: string): MessageContent => {
   const text = `\n\n${paragraph}`;
   return typeof content === "string" ? content + text : [...content, { type: "text", text }];

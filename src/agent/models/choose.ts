@@ -141,7 +141,6 @@ export interface Provider {
   readonly package: string;
   /** Its versions that go with the LangChain of the program; absent when the program has the package in it. */
   readonly versions?: string;
-  /** The class of its chat model there. */
   readonly chatModel: string;
   /** Environment variable that holds its key; absent when it needs none or uses a cloud's own sign-in. */
   readonly key?: string;
@@ -190,7 +189,6 @@ export const PROVIDERS: Readonly<Record<string, Provider>> = {
   xai: added("xai", "^1.4.6", "ChatXAI", "XAI_API_KEY"),
 };
 
-/** The variables with the keys of all providers. */
 export const KEY_NAMES: readonly string[] = [
   ...new Set(Object.values(PROVIDERS).flatMap(({ key }) => key ?? [])),
 ];

@@ -11,7 +11,6 @@ interface FileWish {
   modelAlias?: string | undefined;
 }
 
-/** The operator's models. */
 export interface NamedModels {
   /** The main model as `provider:model`; `undefined`: there is none. */
   main: string | undefined;

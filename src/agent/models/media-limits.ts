@@ -98,7 +98,6 @@ const REFUSALS: readonly RegExp[] = [
   /(?:image|document) (?:format|content|bytes)|max pixels|sanitize image|pdf (?:file )?(?:is|was) not valid/i,
 ];
 
-/** The refusal of a request for its media. */
 export interface MediaRefusal {
   /** The provider's words. */
   text: string;

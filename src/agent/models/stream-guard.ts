@@ -255,7 +255,6 @@ async function within<T>(milliseconds: number, work: Promise<T>, late: () => Err
 
 /** A refusal with its words where clients look for them: they read `error.message` only. */
 interface Refusal {
-  /** The status that its body names. */
   status: number | undefined;
   body: string;
 }

@@ -271,7 +271,6 @@ export const reminderFor = (strategy: Strategy): string =>
     ? `Your answer was not accepted: it must be a call. ${callFor(strategy)}`
     : "Your answer does not match the requested schema. Answer again with JSON that matches it, and nothing else.";
 
-/** The notice for a model that cannot be forced to call a tool. */
 const callFor = ({ tools }: Extract<Strategy, { kind: "tool" }>): string =>
   `Give your final answer by calling ${[...tools.keys()].join(" or ")}.`;
 

@@ -9,7 +9,6 @@ import { joined } from "./joined-stream.ts";
 import { modelName } from "./reply.ts";
 import { type SentSchema, geminiSchema, sentSchema } from "./tool-schema.ts";
 
-/** A model with the tools that it may use. */
 export interface ToolBinding {
   model: BaseChatModel;
   tools: readonly BindToolsInput[];

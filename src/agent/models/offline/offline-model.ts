@@ -28,7 +28,6 @@ export class OfflineModel extends OwnModel {
   }
 }
 
-/** The reply to a conversation; pure. */
 export function offlineReply(messages: readonly BaseMessage[], tools: readonly BindToolsInput[]): AIMessage {
   const offered = new Map(tools.map(nameAndDescription));
   const coordinates = COORDINATOR_TOOLS.every((name) => offered.has(name));
