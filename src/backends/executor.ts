@@ -62,7 +62,6 @@ export interface CommandFacts {
   endsLeftovers?: boolean;
   /** Seconds after which a command is ended unless its call says otherwise. */
   timeout?: number;
-  /** Bytes of output that are shown. */
   outputBytes?: number;
 }
 

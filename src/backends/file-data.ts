@@ -171,7 +171,6 @@ export function editContent(path: string, known: ContentResult, edit: ContentEdi
   return { ok: true, bytes, occurrences: edited.occurrences };
 }
 
-/** Edits stored file data after a check of its version. */
 export function editFileData(path: string, data: FileData, edit: ContentEdit): EditedContent {
   if (edit.expectedVersion !== undefined && edit.expectedVersion !== versionOf(data)) {
     return { ok: false, ...errors.changedSinceRead(path) };

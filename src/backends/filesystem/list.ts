@@ -155,7 +155,6 @@ function expressibleEntries(directory: DirectoryHandle, entries: readonly Dirent
 /** Entries between two turns of the event loop. */
 const SLICE = 500;
 
-/** Lists a directory, or the file that a path names. */
 export async function listDirectory(
   tree: DiskTree,
   { segments, path, links }: FilesystemPath,

@@ -16,7 +16,6 @@ export interface RipgrepRequest {
   globs: readonly string[] | undefined;
   /** Globs of ripgrep for excluded files. */
   excluded: readonly string[];
-  /** The search stops after this number of files. */
   maxFiles: number;
   /** Milliseconds of `performance.now()`. */
   deadline: number;

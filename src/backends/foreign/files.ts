@@ -56,7 +56,6 @@ export class ForeignFiles {
     return "error" in got ? got : { bytes: bytesOf(got.data) };
   }
 
-  /** Finds the entry of a path in the listing of its directory. */
   async find(path: string, options: CallOptions = {}): Promise<FileInfo | undefined> {
     if (path === "/") return ROOT;
     const { files = [] } = await this.list(parentsOf(path).at(-1) ?? "/", options);

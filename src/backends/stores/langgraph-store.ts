@@ -30,7 +30,6 @@ function toItem(data: FileData): Record<string, unknown> {
   return { ...data, content: Buffer.from(data.content).toString("base64"), encoding: BASE64 };
 }
 
-/** Reads the file in an item; undefined if the item is something else. */
 function fromItem(value: Record<string, unknown>): FileData | undefined {
   const { content, mimeType, encoding, created_at: created, modified_at: modified } = value;
   const times = {
