@@ -17,7 +17,6 @@ const field = z.strictObject({
 
 type Asked = z.output<typeof field>;
 
-/** The one field of a question that names none. */
 const PLAIN: Field = { name: "answer", type: "text", required: true };
 
 export const askUserTool = defineTool({

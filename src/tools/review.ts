@@ -98,7 +98,6 @@ export function reviewFields(question: ReviewQuestion): Field[] {
 const BRANCH = "Make a branch of it, and leave the folder as it is";
 const NOTHING_NOW = "Apply nothing now: it stays with the run and can be applied later";
 
-/** Reads the answer of a form. */
 export function readReview(question: ReviewQuestion, values: Readonly<Record<string, Value>>): Checked {
   const { decision, files, branch, message } = values;
   const wholly = (paths: readonly string[]) =>

@@ -84,7 +84,6 @@ async function delegate(
   return report.content.length > 0 ? report : { ...report, content: "Task completed" };
 }
 
-/** The types that the description lists. */
 export const listedTypes = ({ subagents, room }: Pick<TaskToolOptions, "subagents" | "room">) =>
   withinRoom(subagents, lineOf, room);
 

@@ -47,7 +47,6 @@ export interface CallPreview {
   isPart?: true;
 }
 
-/** A change of a file for people. */
 export interface FileDiff {
   /** Unified, of bounded length; or one line about a binary file. */
   diff: string;
@@ -174,7 +173,6 @@ export type AskPerson = (question: Question) => Promise<Answer>;
  */
 export type HoldQuestion = (question: Question, ended?: AbortSignal) => Promise<Answer | undefined>;
 
-/** A subagent that works in the background. */
 export interface BackgroundTask {
   /** Id of its run. */
   readonly id: string;
