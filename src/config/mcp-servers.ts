@@ -80,7 +80,6 @@ const server = z
       : { url, headers, oauth, ...(type === "sse" ? { isOlder: true } : {}), ...policy };
   });
 
-/** Other MCP servers, in the form clients use. */
 export const mcpServersSchema = z
   .record(z.string(), server)
   .superRefine((servers, context) => {

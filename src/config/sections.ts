@@ -9,7 +9,6 @@ import { placeholderHint } from "./paths.ts";
 
 export const text = z.string().min(1);
 export const matching = (form: RegExp, error: string) => z.string().regex(form, { error });
-/** Texts that are not empty. Default: none. */
 export const listOfTexts = z.array(text).default([]);
 /** A switch, and its state if nothing is set. */
 export const onOff = (initial: boolean) => z.boolean().default(initial);
@@ -25,7 +24,6 @@ export const hasOne =
   (given: { readonly [Each in Name]?: unknown }): boolean =>
     (given[first] === undefined) !== (given[second] === undefined);
 export const whole = (min: number, max = Number.MAX_SAFE_INTEGER) => z.int().min(min).max(max);
-/** A number from `min` to `max`, both included. */
 export const between = (min: number, max: number) => z.number().min(min).max(max);
 /** A time of at most a day. */
 export const seconds = between(0, 86_400);
@@ -247,7 +245,6 @@ const bucket = {
 const KEYS_TOGETHER = { error: "needs accessKeyIdVariable and secretAccessKeyVariable together" };
 const hasHalfAKey = hasOne("accessKeyIdVariable", "secretAccessKeyVariable");
 
-/** Location of a shared storage's large values. */
 export const storageS3Schema = z
   .strictObject({
     ...bucket,
