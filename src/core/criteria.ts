@@ -2,7 +2,6 @@
 
 /** Most criteria of a goal. */
 const MOST = 20;
-/** Longest criterion, in characters. */
 const LONGEST = 1000;
 
 /** Says why these are not the criteria of a goal; `undefined`: they are. */

@@ -123,7 +123,6 @@ const HUNK = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/;
 const numberOf = (digits: string | undefined): number | undefined =>
   digits === undefined ? undefined : Number(digits);
 
-/** Position of a reader in a diff. */
 class Position {
   /** `unnumbered`: in a hunk that does not say where in the file it is. */
   #place: "outside" | "numbered" | "unnumbered" = "outside";

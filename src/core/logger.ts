@@ -30,7 +30,6 @@ export function createLogger(
   return { debug: at("debug"), info: at("info"), warn: at("warn"), error: at("error") };
 }
 
-/** A logger that drops everything. */
 export const silentLogger: Logger = createLogger("silent", () => {});
 
 /** Longest text in a line: an error may quote all that came from outside. */

@@ -5,7 +5,6 @@ type RequestId = string | number;
 export interface LineChecks {
   /** Longest line that is passed on. */
   maxBytes: number;
-  /** The text about a longer one. */
   tooLong: string;
   /** Finds the problem of a line without parsing it; `undefined`: none. */
   problemOf(line: Uint8Array): string | undefined;

@@ -3,7 +3,6 @@ import { ConfigurationError } from "../core/errors.ts";
 /** Loads a package by its name. Default: `import`. */
 export type LoadPackage = (name: string) => Promise<unknown>;
 
-/** A package that only some users install. */
 export interface OptionalPackage {
   /** The part of this library that needs it, such as `S3Backend`. */
   user: string;

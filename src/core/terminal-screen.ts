@@ -7,7 +7,6 @@ const SCREEN_COLUMNS = 500;
 
 /** A row of characters, which a program can draw over. */
 export class Row {
-  /** Its list has it. */
   isListed = false;
   /** It was erased after it was listed. */
   isErased = false;
@@ -74,7 +73,6 @@ function matchAt(expression: RegExp, text: string, at: number): RegExpExecArray 
  */
 export class TerminalScreen {
   readonly #onRow: (row: Row, isEnded: boolean) => void;
-  /** The last rows. */
   #rows: [Row, ...Row[]] = [new Row()];
   #y = 0;
   #x = 0;
@@ -233,7 +231,6 @@ function rowOf(text: string): Row {
   return row;
 }
 
-/** The final screen of a terminal after a whole output. */
 export function terminalText(output: string): string {
   if (matchAt(CONTROL, output.replaceAll("\n", ""), 0) === null) return output;
   const rows: { row: Row; end: string }[] = [];

@@ -45,7 +45,6 @@ export function oneLine(text: string, limit: number): string {
 /** The value of an environment variable, without blanks, line ends and quotes around it, which `docker --env-file` keeps. */
 export const variableText = (text: string): string => text.trim().replace(/^(["'])([^]*)\1$/, "$2");
 
-/** `text` with a capital at its beginning. */
 export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
 
 /** The first sentence of `text`, on one line of at most `limit` units. */
