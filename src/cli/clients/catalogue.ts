@@ -8,7 +8,6 @@ import { memberOf } from "../../core/unknown.ts";
 /** The name under which clients list this server. */
 export const NAME = "deepagent";
 
-/** A client that keeps its servers in a file. */
 export interface FileClient {
   kind: "file";
   title: string;
@@ -38,7 +37,6 @@ export interface CommandClient {
   docs: string;
   /** The words before the server's own command. `variables`: `NAME=VALUE` as a shell reads them. */
   add: (variables: readonly string[]) => string[];
-  /** The file that its command writes. */
   file: string;
   remove: readonly string[];
   passesShell: boolean;
@@ -292,7 +290,6 @@ const CLIENTS: Readonly<Record<string, Finder>> = {
 
 export const CLIENT_NAMES: readonly string[] = Object.keys(CLIENTS);
 
-/** Clients that a project can have a configuration for. */
 const OF_PROJECTS = ["claude-code", "cursor", "vscode", "opencode", "gemini"];
 
 export function findClient(name: string, place: Place): Client | undefined {

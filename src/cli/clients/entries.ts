@@ -83,7 +83,6 @@ export function snippetOf(client: FileClient, entry: Entry): string {
   return result.ok ? result.text.trimEnd() : "";
 }
 
-/** A file's text with the server in it. */
 export function withEntry(text: string, client: FileClient, { inputs, ...start }: Entry): EditedText {
   const { env, command, args } = start;
   const servers = client.servers(valueOf(text, client));
