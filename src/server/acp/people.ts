@@ -169,7 +169,6 @@ export function questionText(question: OpenQuestion, { openCommand }: Desk): str
   ].join("\n\n");
 }
 
-/** True if one text can answer the question. */
 export const canReply = ({ question }: OpenQuestion): boolean =>
   !(question.kind === "elicitation" && question.mode === "url") && (fieldsOf(question)?.length ?? 1) === 1;
 

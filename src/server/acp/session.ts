@@ -33,7 +33,6 @@ export class Session {
   readonly #desk: Desk;
   readonly #closing = new AbortController();
   #following: Following | undefined;
-  /** True if a run has made the thread. */
   #hasThread: boolean;
   /** One message after the other. */
   #told: Promise<unknown> = Promise.resolve();

@@ -92,7 +92,6 @@ export class RunUpdates {
     }
   }
 
-  /** The entry of a call that a person is asked about. */
   asked(approval: Approval, title: string, content: acp.ToolCallContent[]) {
     return {
       toolCallId: entryOf(approval.runId, approval.id),
@@ -176,7 +175,6 @@ const callerOf = ({ agent, data }: EventOf<"subagent_started" | "subagent_finish
 const lastOf = ({ agent, data }: EventOf<"subagent_started">): AgentPath[number] =>
   agent.at(-1) ?? { callId: data.callId, name: data.name, task: data.description };
 
-/** Stands between messages. */
 const BETWEEN = "\n\n";
 
 function said({ id, text, isLast }: Said, end: string): acp.SessionUpdate[] {

@@ -33,7 +33,6 @@ export interface SentEvent {
   message: string;
 }
 
-/** An event as streams have it. */
 export const frameOf = ({ id, message }: SentEvent): string =>
   `event: message\nid: ${id}\ndata: ${message}\n\n`;
 

@@ -207,7 +207,6 @@ const MARKED = /^([0-9a-f]{12})-\d{1,10}$/;
 const isChange = (message: JSONRPCMessage): boolean =>
   isJSONRPCNotification(message) && message.method.startsWith("notifications/resources/");
 
-/** The answer with events before those that it streams. */
 function preceded(answer: Response, events: readonly string[]): Response {
   const joined = new TransformStream<Uint8Array, Uint8Array>({
     start: (controller) => controller.enqueue(new TextEncoder().encode(events.join(""))),

@@ -31,7 +31,6 @@ export type Contents = {
 } & ({ text: string } | { blob: string });
 
 export interface ReadRequest {
-  /** URI from the client, unchanged. */
   uri: string;
   /** Variables of the template by name, percent-decoded exactly once. */
   variables: Readonly<Record<string, string>>;

@@ -25,7 +25,6 @@ interface FoundRun {
 /** One way to look at a run. */
 interface View {
   name: string;
-  /** Absent for the run itself. */
   path?: RunViewName | "events{?after}";
   title: string;
   description: string;

@@ -246,12 +246,10 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
   searchMemories,
 ];
 
-/** Returns the tools that a server with this configuration lists. */
 export const toolsFor = (config: Pick<Config, "approvals" | "codexTools">): readonly ServerTool[] => [
   ...SERVER_TOOLS.filter((tool) => tool !== answerDeepAgent || config.approvals.allowModelAnswers),
   ...(config.codexTools ? CODEX_TOOLS : []),
 ];
 
-/** A tool by its name, whether it is on or off. */
 export const toolNamed = (name: unknown): ServerTool | undefined =>
   [...SERVER_TOOLS, ...CODEX_TOOLS].find((tool) => tool.name === name);
