@@ -24,7 +24,6 @@ const isName = (value: unknown): value is string | number =>
 export const missing = (field: string): Error =>
   new Error(`Cannot store a checkpoint: config.configurable.${field} is missing.`);
 
-/** A graph at work on a thread. */
 export interface GraphAddress {
   thread: string;
   namespace: string;

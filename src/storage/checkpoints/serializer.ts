@@ -31,7 +31,6 @@ export const withBytes = (
   },
 });
 
-/** True if serialised data contains `text`. */
 export const mentions = (data: Uint8Array | string, text: string): boolean =>
   typeof data === "string"
     ? data.includes(text)

@@ -21,7 +21,6 @@ export interface NamespaceRange {
   to: string;
 }
 
-/** The prefix itself and everything below it. */
 export function rangeBelow(prefix: readonly string[]): NamespaceRange {
   const from = encodeNamespace(prefix);
   // "#" follows the quotation mark that every part starts with, "-" the comma that every part ends with.

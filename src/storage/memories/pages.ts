@@ -30,7 +30,6 @@ export function itemPages({ engine, contains }: MemoryDatabase, sql: ItemStateme
     const rows = await readRows<ItemRow>(sql.listed(start), page);
     return { rows, last: lastOf(rows, page), length: lengthOf(rows.map(({ value }) => value)) };
   };
-  /** The texts that searches look at. */
   const texts: ReadPage<TextRow> = async (start, page) => {
     const rows = await readRows<TextRow>(sql.texts(start), page);
     return { rows, last: lastOf(rows, page), length: lengthOf(rows.map(({ body }) => body)) };

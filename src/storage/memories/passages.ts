@@ -75,7 +75,6 @@ export class Nearest {
     if (likeness > (this.#best.get(id)?.likeness ?? -Infinity)) this.#best.set(id, { id, number, likeness });
   }
 
-  /** The most alike first. */
   first(limit: number): NearPassage[] {
     return [...this.#best.values()].sort((a, b) => b.likeness - a.likeness).slice(0, limit);
   }

@@ -61,7 +61,6 @@ export interface TextQuery {
   terms: string[];
   /** Likewise for the index of scripts without spaces. */
   grams: string[];
-  /** All words of the query, folded. */
   words: string[];
 }
 

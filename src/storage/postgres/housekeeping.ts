@@ -10,7 +10,6 @@ import { beginPrune, forgetRuns, forgetThreads, forgettable } from "../sql/house
 import type { Engine, Steps } from "../sql/steps.ts";
 import { BYTES_IN_OBJECTS } from "./checkpoints/objects.ts";
 
-/** Runs that one transaction forgets. */
 const RUNS_AT_ONCE = 100;
 
 /** Implements `RunRepository.prune`. The freed space is reused; files shrink only after VACUUM FULL. */

@@ -56,7 +56,6 @@ const BYTES = 2_000_000;
 /** Deletes some of the rows of `table` that meet `where`. */
 export type DeletePiece = Statement<[{ thread: string }]>;
 
-/** Rows of a table to delete. */
 export interface Rows {
   table: string;
   /** The columns that identify a row. */

@@ -16,11 +16,9 @@ import { flushLog, quickly } from "../commit.ts";
 import { type Database, pragmaNumber, usedBytes } from "../database.ts";
 import { inOwnRoom, returnSpace } from "../free-space.ts";
 
-/** Runs looked up at a time. */
 const RUNS_PER_LOOK = 10;
 /** Runs that are forgotten between two flushes of the log. */
 const RUNS_PER_FLUSH = 500;
-/** Events that are deleted in one statement. */
 const EVENTS_PER_PIECE = 100;
 /** A transaction begins no further run after so many milliseconds, because others wait for it. */
 const TURN_MS = 2;
