@@ -8,7 +8,6 @@ const { source, names, now, seed, limits, compiled } = workerData as EngineInput
 
 /** Time at work in the program, in ms; waiting for calls does not count. */
 let spentMs = 0;
-/** Answers that the program has got. */
 let answers = 0;
 let calls = 0;
 let isOver = false;

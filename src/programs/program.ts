@@ -75,7 +75,6 @@ export interface ProgramEnd {
   readonly log: string;
 }
 
-/** A program at work, and those who listen to it. */
 export interface ProgramHost {
   called(call: ProgramCall): void;
   /** The program waits for answers, and has all that were given. */
