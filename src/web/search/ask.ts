@@ -5,7 +5,6 @@ import { memberOf, parsedJson } from "../../core/unknown.ts";
 import { WebProblem, secondsToWait } from "../request.ts";
 
 export interface Question {
-  /** Name of the service for people. */
   service: string;
   url: string;
   headers?: Readonly<Record<string, string>>;

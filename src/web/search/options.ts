@@ -2,7 +2,6 @@
 export const SEARCH_PROVIDERS = ["tavily", "brave", "exa", "searxng", "command", "off"] as const;
 export type SearchProvider = (typeof SEARCH_PROVIDERS)[number];
 
-/** The way to search the web. */
 export interface SearchOptions {
   /** Default: by `command`, else by `url`, else the provider of the first key in the environment; else there is none. */
   provider?: SearchProvider | undefined;
