@@ -22,7 +22,6 @@ export interface TestRunner {
   expect: Expect;
 }
 
-/** A backend as one case gets it. */
 export interface TestedBackend {
   backend: Backend;
   /** Stands in front of every path, such as `/mnt` for a mounted backend. Default: the root is `/`. */
