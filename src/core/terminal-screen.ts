@@ -186,8 +186,7 @@ export class TerminalScreen {
   #eraseRows(part: number): void {
     if (part === 1) return;
     if (part === 0) this.#row.erase(this.#x);
-    const erased = this.#rows.splice(part === 0 ? this.#y + 1 : 0);
-    for (const row of erased) row.isErased = true;
+    for (const row of this.#rows.splice(part === 0 ? this.#y + 1 : 0)) row.isErased = true;
     if (this.#rows.length > 0) return;
     this.#rows = [new Row()];
     this.#y = this.#x = 0;

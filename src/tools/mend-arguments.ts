@@ -30,8 +30,7 @@ function unwrapped(root: Schema, args: unknown, scope: Scope): unknown {
   const known = recordOf(root["properties"]);
   if (!isRecord(args) || Object.keys(args).some((key) => Object.hasOwn(known, key) && key !== "name"))
     return args;
-  const inner = WRAPPERS.map((name) => mended({ type: "object" }, args[name], scope)).find(isRecord);
-  return inner ?? args;
+  return WRAPPERS.map((name) => mended({ type: "object" }, args[name], scope)).find(isRecord) ?? args;
 }
 
 function mended(given: Schema, value: unknown, { root, depth }: Scope): unknown {

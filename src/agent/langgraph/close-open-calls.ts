@@ -193,8 +193,7 @@ async function subagentStep(
   { call, started }: { call: ToolCall; started: ThreadFiles },
 ): Promise<Progress | undefined> {
   if (facts.tools.get(call.name)?.kind !== "delegate") return undefined;
-  const name = String(call.args["subagent_type"]);
-  const { graph, runnable } = facts.subagents?.find(name) ?? {};
+  const { graph, runnable } = facts.subagents?.find(String(call.args["subagent_type"])) ?? {};
   if (graph) return openStep(graph, checkpointer, address, started);
   if (!runnable) return undefined;
   if (!statefulRunnable(runnable)) return { state: {}, changed: {}, isUnknown: true };

@@ -37,8 +37,7 @@ interface CallRef {
 function allCallsOf(message: BaseMessage): CallRef[] {
   if (!isReply(message)) return [];
   const { tool_calls: valid = [], invalid_tool_calls: invalid = [] } = message;
-  const calls = [...valid, ...invalid];
-  return calls.flatMap(({ id, name }) => (id ? [{ id, name: name ?? "unknown" }] : []));
+  return [...valid, ...invalid].flatMap(({ id, name }) => (id ? [{ id, name: name ?? "unknown" }] : []));
 }
 
 function unfinished({ id, name }: CallRef): ToolMessage {
