@@ -92,7 +92,10 @@ async function unknownCommand(name: string): Promise<ExitCode> {
   return complain([`Unknown command "${name}".${didYouMean(name, known)}`]);
 }
 
-const commandNamed = (name: string): Command | undefined => COMMANDS.find((command) => command.name === name);
+// `main` is called above, so this has to be a declaration.
+function commandNamed(name: string): Command | undefined {
+  return COMMANDS.find((command) => command.name === name);
+}
 
 /**
  * Ends as at Ctrl-C, which parks what runs, when nobody reads any more, as after `runs list | head -1` or when the
