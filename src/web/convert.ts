@@ -1,8 +1,10 @@
 // oxlint-disable-next-line typescript/triple-slash-reference -- programs that are checked with this source have no list of files
 /// <reference path="../core/thread-texts.d.ts" />
-/** Turns HTML and PDF into text, in a thread that a page cannot hold up or exhaust. */
+/** Turns HTML and PDF into text, in a thread or a process that a page cannot hold up or exhaust. */
 import { once } from "node:events";
+import { serialize } from "node:v8";
 import { Worker } from "node:worker_threads";
+import { runProgram } from "../core/child-process.ts";
 import { Semaphore } from "../core/concurrency.ts";
 
 /** The text of a page. */
@@ -16,6 +18,17 @@ export interface Converted {
 export type HtmlInput = { html: string; url: string; isPlain: boolean };
 export type PdfInput = { pdf: Uint8Array; timeMs: number; characters: number };
 
+/** What a process is given of its thread and its bounds. */
+export interface ThreadInput {
+  code: string;
+  workerData: PdfInput;
+  timeMs: number;
+  /** Memory of the whole process. */
+  bytes: number;
+  /** Its id: the process ends with it, and may begin after its end. */
+  parent: number;
+}
+
 /** `problem`: a sentence for the model. */
 export type Outcome = Converted | { problem: string };
 
@@ -24,7 +37,7 @@ interface ConvertOptions {
   signal: AbortSignal;
 }
 
-/** An ordinary page needs 50 MB. */
+/** An ordinary page needs 50 MB. For HTML it bounds the heap, for a PDF everything: its streams unpack outside the heap. */
 const MAX_MEMORY_MB = 512;
 
 /** The Markdown of a page. A page that takes too long or too much memory is read as plain text instead. */
@@ -41,10 +54,39 @@ export async function pdfToText(
   options: ConvertOptions,
 ): Promise<Outcome> {
   const { default: code } = await import("./pdf.thread.ts?text");
+  const { default: bounded } = await import("./bounded-process.thread.ts?text");
+  const { timeMs, signal } = options;
   // The thread ends by itself with the pages it has read.
-  const input = { pdf, characters, timeMs: options.timeMs * 0.8 };
-  return (await inThread(code, input, options)) ?? { problem: TOO_MUCH };
+  const workerData = { pdf, characters, timeMs: timeMs * 0.8 };
+  const input: ThreadInput = {
+    code,
+    workerData,
+    timeMs,
+    bytes: MAX_MEMORY_MB * 2 ** 20,
+    parent: process.pid,
+  };
+  return threads.run(async () => {
+    try {
+      const output = await runProgram(process.execPath, ["-e", bounded], {
+        env: BARE,
+        inputs: [serialize(input)],
+        timeout: timeMs,
+        // Characters of JSON for one of the text, with some for titles and notes.
+        maxOutput: 6 * characters + 100_000,
+        signal,
+        windowsHide: true,
+      });
+      return JSON.parse(output) as Outcome; // as the thread posts it
+    } catch {
+      signal.throwIfAborted();
+      return { problem: TOO_MUCH };
+    }
+  }, signal);
 }
+
+/** No variable of this process but one that Windows needs. A program built with Electron runs as Node. */
+const { SystemRoot } = process.env;
+const BARE = { ELECTRON_RUN_AS_NODE: "1", ...(SystemRoot === undefined ? {} : { SystemRoot }) };
 
 const TOO_MUCH = "It takes too much time or memory to read it.";
 
@@ -54,7 +96,7 @@ const threads = new Semaphore(2);
 /** The thread has no environment and no output. `undefined`: it took too much time or memory. */
 const inThread = (
   code: string,
-  workerData: HtmlInput | PdfInput,
+  workerData: HtmlInput,
   { timeMs, signal }: ConvertOptions,
 ): Promise<Outcome | undefined> =>
   threads.run(async () => {

@@ -1,4 +1,4 @@
-/** Reads the text of a PDF. Runs in a thread of its own; `convert.ts` starts it. */
+/** Reads the text of a PDF. Runs in a thread of a process of its own; `convert.ts` starts it. */
 import { parentPort, workerData } from "node:worker_threads";
 import { getDocumentProxy } from "unpdf";
 import type { Converted, PdfInput } from "./convert.ts";
@@ -15,7 +15,7 @@ async function read({ pdf, timeMs, characters }: PdfInput): Promise<Converted> {
     const page = await document.getPage(number);
     const { items } = await page.getTextContent();
     const text = items.map((item) => ("str" in item ? item.str + (item.hasEOL ? "\n" : "") : "")).join("");
-    pages.push(text.trim());
+    pages.push(text.trim().slice(0, characters));
     length += text.length;
     page.cleanup();
   }
@@ -32,6 +32,37 @@ async function read({ pdf, timeMs, characters }: PdfInput): Promise<Converted> {
   };
 }
 
+/** Bytes that one stream of a PDF may unpack to. Fonts have some megabytes, the text of a page much less. */
+const MAX_UNPACKED = 100 * 2 ** 20;
+
+/** Ends the thread when a stream unpacks to more, by whichever of the two ways of the package. */
+function boundUnpacking(): void {
+  const refuse = (): never => {
+    post({ problem: `A part of it unpacks to more than ${MAX_UNPACKED / 2 ** 20} MB.` });
+    return process.exit();
+  };
+  globalThis.Uint8Array = new Proxy(Uint8Array, {
+    construct(target, [size, ...rest], own) {
+      if (typeof size === "number" && size > MAX_UNPACKED) refuse();
+      return Reflect.construct(target, [size, ...rest], own) as object;
+    },
+  });
+  const Native = globalThis.DecompressionStream;
+  globalThis.DecompressionStream = class extends Native {
+    override readonly readable = super.readable.pipeThrough(bounded());
+  };
+  function bounded() {
+    let left = MAX_UNPACKED;
+    return new TransformStream<Uint8Array, Uint8Array>({
+      transform: (chunk, controller) => {
+        left -= chunk.length;
+        if (left < 0) refuse();
+        controller.enqueue(chunk);
+      },
+    });
+  }
+}
+
 const problemOf = (error: unknown): string =>
   error instanceof Error && error.name === "PasswordException"
     ? "It is protected by a password."
@@ -39,4 +70,5 @@ const problemOf = (error: unknown): string =>
 
 // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
 const post = (outcome: Converted | { problem: string }): void => parentPort?.postMessage(outcome);
+boundUnpacking();
 read(workerData as PdfInput).then(post, (error: unknown) => post({ problem: problemOf(error) })); // given by convert.ts
