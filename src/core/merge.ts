@@ -1,12 +1,5 @@
 /** Merges changes of one text, line by line. */
-import { diffArrays } from "diff";
-
-/** A change of the lines from `start` up to `end` of the common beginning. */
-export interface Hunk {
-  start: number;
-  end: number;
-  lines: string[];
-}
+import { type Hunk, hunksBetween } from "./hunks.ts";
 
 /** Merges two changes of one text line by line; `undefined` if they overlap or touch differently. */
 export function mergeTexts(base: string, first: string, second: string): string | undefined {
@@ -28,39 +21,6 @@ export function mergeHunks(lines: readonly string[], hunks: readonly Hunk[]): st
     last = hunk;
   }
   return [...merged, lines.slice(at)].flat();
-}
-
-/** Changes of more lines than this are one hunk: comparing them exactly takes too long. */
-const MOST_EDITS = 5000;
-
-/** The changes that make `changed` of `base`, in their order. */
-export function hunksBetween(base: readonly string[], changed: readonly string[]): Hunk[] {
-  const parts = diffArrays([...base], [...changed], { maxEditLength: MOST_EDITS });
-  if (parts === undefined) return [wholeHunk(base, changed)];
-  const hunks: Hunk[] = [];
-  let at = 0;
-  let open: Hunk | undefined;
-  for (const { added, removed, value } of parts) {
-    if (!added && !removed) {
-      at += value.length;
-      open = undefined;
-      continue;
-    }
-    if (!open) hunks.push((open = { start: at, end: at, lines: [] }));
-    if (added) for (const line of value) open.lines.push(line);
-    else open.end = at += value.length;
-  }
-  return hunks;
-}
-
-/** One hunk, without the lines that both begin and end with. */
-function wholeHunk(base: readonly string[], changed: readonly string[]): Hunk {
-  const shorter = Math.min(base.length, changed.length);
-  let head = 0;
-  while (head < shorter && base[head] === changed[head]) head += 1;
-  let tail = 0;
-  while (tail < shorter - head && base.at(-1 - tail) === changed.at(-1 - tail)) tail += 1;
-  return { start: head, end: base.length - tail, lines: changed.slice(head, changed.length - tail) };
 }
 
 const isSameHunk = (a: Hunk, b: Hunk): boolean =>

@@ -3,7 +3,8 @@ import { createHash } from "node:crypto";
 import { STARTING_PLACES } from "../backends/sandbox/starting-places.ts";
 import { defined } from "../core/defined.ts";
 import { linesToCompare } from "../core/diff.ts";
-import { type Hunk, areOpposed, hunksBetween, mergeHunks } from "../core/merge.ts";
+import { type Hunk, closeHunks, hunksBetween } from "../core/hunks.ts";
+import { areOpposed, mergeHunks } from "../core/merge.ts";
 import type { ProposedFile, ProposedPlace } from "../runs/proposals.ts";
 import { type Content, isSameContent } from "./content.ts";
 import { type Encoding, type FileText, bytesOf, commonEncoding, readText, shown } from "./file-text.ts";
@@ -32,13 +33,7 @@ function editOf({ base, proposed, folder }: Sides): Lines | undefined {
   const lines = linesToCompare(before.text);
   const now = isSameContent(folder.content, base) ? before : readText(folder.content);
   const encoding = now && commonEncoding([before, after, now]);
-  const places: Hunk[][] = [];
-  let end = -Infinity;
-  for (const hunk of hunksBetween(lines, linesToCompare(after.text))) {
-    if (hunk.start - end > BETWEEN) places.push([hunk]);
-    else places.at(-1)?.push(hunk);
-    ({ end } = hunk);
-  }
+  const places = closeHunks(hunksBetween(lines, linesToCompare(after.text)), BETWEEN);
   const folderHunks = now && encoding && hunksBetween(lines, linesToCompare(now.text));
   return { base: lines, encoding: encoding ?? own, places, folder: folderHunks };
 }

@@ -1,6 +1,6 @@
 /** Lines of texts, and the unified diff of one place of a file: whole, but for places of unusual size. */
 import { UNENDED, diffCut, displayDiffLine, hunkHeader } from "../core/diff.ts";
-import type { Hunk } from "../core/merge.ts";
+import { type Hunk, signedLines } from "../core/hunks.ts";
 import { displayName } from "../core/text.ts";
 import { type Encoding, shown } from "./file-text.ts";
 
@@ -28,20 +28,8 @@ export function placeDiff(
   hunks: readonly Hunk[],
   isNew = false,
 ): PlaceDiff {
-  const [first, last] = [hunks[0], hunks.at(-1)];
-  const start = Math.max((first?.start ?? 0) - CONTEXT, 0);
-  const end = Math.min((last?.end ?? 0) + CONTEXT, base.length);
-  const lines: string[] = [];
-  let at = start;
-  for (const hunk of hunks) {
-    lines.push(...signed(" ", base.slice(at, hunk.start)), ...signed("-", base.slice(hunk.start, hunk.end)));
-    lines.push(...signed("+", hunk.lines));
-    at = hunk.end;
-  }
-  lines.push(...signed(" ", base.slice(at, end)));
-  const removed = hunks.reduce((sum, hunk) => sum + hunk.end - hunk.start, 0);
-  const added = hunks.reduce((sum, hunk) => sum + hunk.lines.length, 0);
-  const count = end - start;
+  const { start, lines, added, removed } = signedLines(base, hunks, CONTEXT);
+  const count = lines.length - added;
   const head = [
     `--- ${isNew ? "/dev/null" : displayName(from)}`,
     `+++ ${displayName(path)}`,
@@ -49,8 +37,6 @@ export function placeDiff(
   ];
   return { ...bounded(head, withoutReturns(lines), encoding), added, removed };
 }
-
-const signed = (sign: string, lines: readonly string[]): string[] => lines.map((line) => sign + line);
 
 /** Takes the carriage returns out of lines that all have one. */
 const withoutReturns = (lines: readonly string[]): readonly string[] =>

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
-import { structuredPatch } from "diff";
 import { z } from "zod";
 import { ownTurn } from "../core/concurrency.ts";
 import { defined } from "../core/defined.ts";
 import { type DiffCounts, diffCut, displayDiffLine, hunkHeader, linesToCompare } from "../core/diff.ts";
+import { closeHunks, hunksBetween, signedLines } from "../core/hunks.ts";
 import { displayName, headOf } from "../core/text.ts";
 import { counted, splitLines } from "./format.ts";
 import type { FileDiff } from "./tool.ts";
@@ -126,10 +126,7 @@ function firstLines(lines: readonly string[], maxLineChars: number, part = 1): s
   const shown: string[] = [];
   let used = 0;
   for (const each of lines) {
-    const head = headOf(each, each.startsWith(" ") ? MAX_LINE_CHARS : maxLineChars);
-    const missing = each.length - head.length;
-    const cut = missing > 0 ? ` [${counted(missing, "character")} more not shown]` : "";
-    const line = displayDiffLine(head) + cut;
+    const line = displayLine(each, each.startsWith(" ") ? MAX_LINE_CHARS : maxLineChars);
     used += line.length + 1;
     if (shown.length === MAX_LINES / part || used > MAX_CHARS / part) break;
     shown.push(line);
@@ -236,17 +233,16 @@ const isTooLong = ({ before, after }: ChangedPart): boolean =>
 /** In UTF-16, as the text is held: nothing has to be encoded. */
 const digest = (text: string): string => createHash("sha256").update(text, "utf16le").digest("base64url");
 
-function hunkLines({ path, before }: TextChange, part: ChangedPart): string[] {
-  if (before === undefined) return oneHunk([], linesToCompare(part.after), 0);
-  const patch = structuredPatch(path, path, part.before, part.after, "", "", {
-    context: CONTEXT_LINES,
-    maxEditLength: MAX_EDIT_LENGTH,
+function hunkLines({ before }: TextChange, part: ChangedPart): string[] {
+  const old = before === undefined ? [] : linesToCompare(part.before);
+  let shift = 0;
+  return closeHunks(hunksBetween(old, linesToCompare(part.after)), 2 * CONTEXT_LINES).flatMap((hunks) => {
+    const { start, lines, added, removed } = signedLines(old, hunks, CONTEXT_LINES);
+    const [first, count] = [part.line + start + 1, lines.length - added];
+    const header = hunkHeader(first, count, first + shift, count - removed + added);
+    shift += added - removed;
+    return [header, ...lines.flatMap((line) => line.split("\n"))];
   });
-  if (!patch) return oneHunk(linesToCompare(part.before), linesToCompare(part.after), part.line);
-  return patch.hunks.flatMap((hunk) => [
-    hunkHeader(part.line + hunk.oldStart, hunk.oldLines, part.line + hunk.newStart, hunk.newLines),
-    ...hunk.lines,
-  ]);
 }
 
 /** Beginnings, before and after, of a part that is too long to compare. */
@@ -265,35 +261,17 @@ function beginning(text: string, mark: "-" | "+"): string[] {
   return isWhole ? shown : [...shown, "[more of it is not shown]"];
 }
 
-/** Everything between the common start and the common end as one replacement: coarse, but always cheap. */
-function oneHunk(before: readonly string[], after: readonly string[], line: number): string[] {
-  const shorter = Math.min(before.length, after.length);
-  let head = 0;
-  while (head < shorter && before[head] === after[head]) head += 1;
-  let tail = 0;
-  while (tail < shorter - head && before.at(-1 - tail) === after.at(-1 - tail)) tail += 1;
-  const removed = before.slice(head, before.length - tail);
-  const added = after.slice(head, after.length - tail);
-  if (removed.length + added.length === 0) return [];
-  const lead = before.slice(Math.max(head - CONTEXT_LINES, 0), head);
-  const trail = before.slice(before.length - tail, before.length - tail + CONTEXT_LINES);
-  const start = line + head - lead.length;
-  const context = lead.length + trail.length;
-  return [
-    hunkHeader(start + 1, removed.length + context, start + 1, added.length + context),
-    ...lead.map((line) => ` ${line}`),
-    ...removed.map((line) => `-${line}`),
-    ...added.map((line) => `+${line}`),
-    ...trail.map((line) => ` ${line}`),
-  ].flatMap((line) => line.split("\n"));
+function displayLine(line: string, limit: number): string {
+  const head = headOf(line, limit);
+  const missing = line.length - head.length;
+  const cut = missing > 0 ? ` [${counted(missing, "character")} more not shown]` : "";
+  return displayDiffLine(head) + cut;
 }
 
 const CONTEXT_LINES = 3;
 const MAX_LINES = 1000;
 const MAX_LINE_CHARS = 2000;
 const MAX_CHARS = 40_000;
-/** Edits the exact diff is computed for; above, the coarse one is shown. The time grows with the square: 20 ms. */
-const MAX_EDIT_LENGTH = 300;
 /** Characters and lines of either side of a change that is compared line by line: 30 ms. */
 const MAX_COMPARED = 256 * 1024;
 const MAX_COMPARED_LINES = 5000;

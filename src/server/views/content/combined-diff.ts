@@ -2,8 +2,8 @@
  * Joins the changes of one file into one diff, against the file before the first of them. Only the diffs are needed,
  * because each has the lines around its changes: whatever became of the file since, this is what these changes did.
  */
-import { diffArrays } from "diff";
 import { type DiffCounts, diffLines } from "../../../core/diff.ts";
+import { hunksBetween, signedLines } from "../../../core/hunks.ts";
 
 export interface CombinedDiff extends DiffCounts {
   /** Unified. */
@@ -26,8 +26,6 @@ interface Line {
 }
 
 const CONTEXT = 3;
-/** Above this many lines a changed part is shown whole, without the lines that came back. */
-const MAX_COMPARED = 2000;
 const MAX_DIFFS = 500;
 const HUNK = /^@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@/;
 
@@ -206,17 +204,11 @@ const plain = (text: string): string =>
   text.replace(/\n\\ No newline at end of file$/, "").replace(/(?<![ \t·→]|\\r)(?:[ \t·→]|\\r)+$/, "");
 
 /** Lines that are on both sides were changed and changed back. */
-function compared(removed: readonly string[], added: readonly string[]): [Line["sign"], string][] {
-  if (removed.length + added.length > MAX_COMPARED)
-    return [...removed.map(signed("-")), ...added.map(signed("+"))];
-  return diffArrays([...removed], [...added]).flatMap(({ value, added: isAdded, removed: isRemoved }) =>
-    value.map(signed(isAdded ? "+" : isRemoved ? "-" : " ")),
-  );
-}
-
-const signed =
-  (sign: Line["sign"]) =>
-  (text: string): [Line["sign"], string] => [sign, text];
+const compared = (removed: readonly string[], added: readonly string[]): [Line["sign"], string][] =>
+  signedLines(removed, hunksBetween(removed, added), Infinity).lines.map((line) => [
+    line.startsWith("+") ? "+" : line.startsWith("-") ? "-" : " ",
+    line.slice(1),
+  ]);
 
 /** Lines that follow each other in both files, in lists of their own. */
 function contiguous(lines: readonly Line[]): Line[][] {
