@@ -140,6 +140,8 @@ async function answerAll(
     return complain(`There are several questions. Name the one that you answer: ${ids}.`, 2);
   }
   for (const { id, question, runId } of questions) {
+    if (question.kind === "review" && flags["decline"] !== true)
+      return complain(`To review a proposed change: ${local.runsCommand("review", runId)}`, 2);
     const read = answerFrom(question, flags);
     if ("problem" in read) return complain(`${id}: ${read.problem}`, 2);
     const outcome = await local.runs.answer(LOCAL, runId, id, read.answer, "terminal");

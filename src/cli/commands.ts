@@ -83,8 +83,9 @@ const PARTS: readonly CommandParts[] = [
       flag("--decline", "Decline to answer; without REQUEST, all open questions."),
       flag(
         "--file FILE…",
-        "Apply this file; FILE#1,2 only these places of it. Default: all files that nothing is in the way of.",
+        "Show or apply this file; FILE#1,2 only these places of it. Default: all that nothing is in the way of.",
       ),
+      flag("--digest DIGEST", "Apply only the change that the review with this digest showed."),
       flag("--over FILE…", "Apply this file, also where the folder was changed since the copy was made."),
       flag("--fit FILE…", "Let the agent fit its change to what the folder has by now."),
       flag("--refuse FILE…", "Do not apply this file, and tell the agent so."),

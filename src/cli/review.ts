@@ -1,42 +1,89 @@
 /** Shows what a run proposes to change, and applies what a person chooses of it. */
 import type { FlagValues } from "../config/load.ts";
 import { defined } from "../core/defined.ts";
-import { displayName, displayText } from "../core/text.ts";
-import { type ProposedChange, type ReviewRecord, hasConflict, versionsOf } from "../runs/proposals.ts";
+import { displayDiff } from "../core/diff.ts";
+import { displayBlock, displayName, displayText } from "../core/text.ts";
+import {
+  type ProposedChange,
+  type ProposedFile,
+  digestOf,
+  hasConflict,
+  isPlain,
+  versionsOf,
+} from "../runs/proposals.ts";
+import { recordText } from "../runs/review-events.ts";
 import { LOCAL, type OpenQuestion, type RunView, isFinal, waitingIn, isQuestion } from "../runs/run.ts";
 import type { ReviewChoice } from "../tools/tool.ts";
-import { counted } from "../tools/format.ts";
+import { applyFilesText } from "../tools/format.ts";
 import { type ExitCode, textOf, textsOf } from "./command.ts";
 import { howToResume } from "./answer-run.ts";
 import { type LocalRuns, unknownRun } from "./local-runs.ts";
 import { complain, say, sayJson } from "./output.ts";
+import { type Shown, noteShown, shownReviews } from "./shown-reviews.ts";
+import { terminalAsker } from "./terminal/asker.ts";
+import { textBody } from "./terminal/body.ts";
+import { Keyboard } from "./terminal/keyboard.ts";
 import { changeLines } from "./terminal/proposed.ts";
 import { colorsFor, columnsOf } from "./terminal/text.ts";
 
 const NOTHING = "Nothing of this run is left to apply.";
 
-/** Every file with its places, and what stands in the way of each. */
+const styleHere = () => ({
+  colors: colorsFor(process.stdout, process.env),
+  width: columnsOf(process.stdout),
+});
+
+/** Every file with its places, and what stands in the way of each; with --file all of some files, however long. */
 export async function reviewRun(local: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
   const view = await local.runs.view(LOCAL, runId);
   if (view === undefined) return unknownRun(local, runId);
   const change = await local.runs.proposedChange(LOCAL, runId);
-  if (flags["json"] === true) return sayJson(change ?? { files: [] });
+  if (flags["json"] === true)
+    return sayJson(change === undefined ? { files: [] } : { ...change, digest: digestOf(change) });
   if (change === undefined)
     return say(view.run.changes === "propose" ? NOTHING : "This run works in the folder itself.");
-  const colors = colorsFor(process.stdout, process.env);
-  const style = { colors, width: columnsOf(process.stdout) };
-  const ways = reviewOf(view) !== undefined || isFinal(view.run.status) ? waysOf(local, view, change) : [];
-  return say(...changeLines(change, style), "", ...ways);
+  const isOpen = reviewOf(view) !== undefined || isFinal(view.run.status);
+  const names = textsOf(flags["file"]);
+  const paths = names?.map((name) => newPath(name, change.files));
+  for (const path of paths ?? []) {
+    const whole = await local.runs.proposedFile(LOCAL, runId, path);
+    const version = change.files.find((file) => file.path === path)?.version;
+    if (whole === undefined || whole.file.version !== version)
+      return complain(
+        `The change has no file ${displayName(path)}. ${local.runsCommand("review", runId)} shows it.`,
+      );
+    for (const { kind, text } of whole.texts) {
+      const shown = kind === "diff" ? displayDiff(text) : displayBlock(text);
+      say(
+        "",
+        `${displayName(path)}${kind === "diff" ? "" : `, ${kind} the change`}`,
+        ...textBody(shown, styleHere()),
+      );
+    }
+  }
+  if (paths === undefined) say(...changeLines(change, styleHere()));
+  await noteShown(local, runId, change, paths);
+  return isOpen ? say("", ...waysOf(local, view, change, paths)) : 0;
 }
 
-function waysOf({ runsCommand }: LocalRuns, { run }: RunView, { files }: ProposedChange): string[] {
-  const conflict = files.find(hasConflict)?.path;
+function waysOf(
+  { runsCommand }: LocalRuns,
+  { run }: RunView,
+  change: ProposedChange,
+  read?: readonly string[],
+): string[] {
+  const { files } = change;
+  const unread = files.find(({ path, unshown }) => unshown === "text" && !read?.includes(path))?.path;
+  const apply = (...words: string[]) => runsCommand("apply", run.id, ...words, "--digest", digestOf(change));
   return [
-    `Apply all of it: ${runsCommand("apply", run.id)}`,
-    `Apply some of it: ${runsCommand("apply", run.id, "--file", files[0]?.path ?? "FILE")}`,
-    ...(conflict === undefined
+    ...(read === undefined ? [`Apply all of it: ${apply()}`] : []),
+    `Apply some of it: ${apply("--file", read?.[0] ?? files[0]?.path ?? "FILE")}`,
+    ...(unread === undefined
       ? []
-      : [`Replace what is in the way, or let the agent fit its change: --over FILE, --fit FILE`]),
+      : [`Read a file to its end: ${runsCommand("review", run.id, "--file", unread)}`]),
+    ...(files.some(hasConflict)
+      ? [`Replace what is in the way, or let the agent fit its change: --over FILE, --fit FILE`]
+      : []),
   ];
 }
 
@@ -45,15 +92,32 @@ const reviewOf = (view: RunView): OpenQuestion | undefined =>
     .filter(isQuestion)
     .find(({ question }) => question.kind === "review");
 
-/** Applies all that nothing is in the way of, or what the flags name. A run that waits for it continues. */
+/**
+ * Applies all that nothing is in the way of, or what the flags name, of a change that this terminal has shown. A run
+ * that waits for it continues.
+ */
 export async function applyRun(local: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
   const { runs } = local;
   const view = await runs.view(LOCAL, runId);
   if (view === undefined) return unknownRun(local, runId);
   const change = await runs.proposedChange(LOCAL, runId);
   if (change === undefined) return complain(NOTHING);
-  const shown = versionsOf(change.files);
-  const choice = { ...choiceOf(change, flags), shown };
+  const shown = (await shownReviews(local)).find(({ run }) => run === runId);
+  const read = change.files.flatMap(({ path, version }) => (shown?.read[path] === version ? [path] : []));
+  const choice = { ...choiceOf(change, flags, read), shown: versionsOf(change.files), read };
+  const unread = change.files.find(
+    ({ path, unshown }) => unshown === "text" && Object.hasOwn(choice.apply, path) && !read.includes(path),
+  );
+  if (unread !== undefined) {
+    const command = local.runsCommand("review", runId, "--file", unread.path);
+    return complain(`${displayName(unread.path)} is longer than the review shows. Read it first: ${command}`);
+  }
+  if ([choice.apply, choice.refused ?? {}].every(isEmpty) && !choice.fit?.length && !choice.message)
+    return complain(
+      "Nothing was applied: what is left was refused, is in conflict, ignored by Git or not shown whole. Name files with --file, --over or --fit.",
+    );
+  const problem = unseen(local, view, change, textOf(flags["digest"]), shown);
+  if (problem !== undefined && !(await confirms(local, runId, change, choice, problem))) return 1;
   const asked = reviewOf(view);
   if (asked !== undefined) {
     const outcome = await runs.answer(LOCAL, runId, asked.id, { type: "review", choice }, "terminal");
@@ -65,25 +129,69 @@ export async function applyRun(local: LocalRuns, runId: string, flags: FlagValue
   return say(recordText(outcome.record));
 }
 
-function recordText({ applied, partly, branch, worktree, unapplied }: ReviewRecord): string {
-  const count = counted(applied.length + partly.length, "file");
-  const into = branch === undefined ? "" : ` as branch ${displayName(branch)}`;
-  const at = worktree === undefined ? "" : ` in ${displayName(worktree)}`;
-  return `Applied ${count}${into}${at}. ${counted(unapplied, "file is", "files are")} left.`;
+const isEmpty = (record: object): boolean => Object.keys(record).length === 0;
+
+/** Says why a change is not the one that the person was shown; `undefined`: it is. */
+function unseen(
+  { runsCommand }: LocalRuns,
+  { run }: RunView,
+  change: ProposedChange,
+  digest: string | undefined,
+  shown: Shown | undefined,
+): string | undefined {
+  if (digest === digestOf(change)) return undefined;
+  const known = digest === undefined || digest === shown?.digest ? shown : undefined;
+  const command = runsCommand("review", run.id);
+  if (known === undefined && digest === undefined)
+    return `The change of run ${run.id} was not shown here. To see it: ${command}`;
+  const others = change.files.filter(({ path, version }) => known?.versions[path] !== version);
+  if (known !== undefined && others.length === 0) return undefined;
+  const names =
+    known === undefined
+      ? "The change"
+      : others
+          .slice(0, 5)
+          .map(({ path }) => displayName(path))
+          .join(", ");
+  return `Nothing was applied: ${names} changed since it was shown. To see it again: ${command}`;
 }
 
-function choiceOf(change: ProposedChange, flags: FlagValues): ReviewChoice {
+/** In a terminal the change is shown, and applied if the person says so; elsewhere the problem is. */
+async function confirms(
+  local: LocalRuns,
+  runId: string,
+  change: ProposedChange,
+  { apply }: ReviewChoice,
+  problem: string,
+): Promise<boolean> {
+  if (!process.stdin.isTTY || !process.stdout.isTTY) {
+    complain(problem);
+    return false;
+  }
+  const style = styleHere();
+  const asker = terminalAsker(style.colors, new Keyboard(), () => local.interrupt.abort());
+  say(...changeLines(change, style), "");
+  await noteShown(local, runId, change);
+  const question = `${applyFilesText(Object.keys(apply).length, change.files.length)}? y or n › `;
+  try {
+    return (await asker.key(question, true)).toLowerCase() === "y";
+  } catch (error) {
+    if (local.interrupt.signal.aborted) return false;
+    throw error;
+  }
+}
+
+function choiceOf(change: ProposedChange, flags: FlagValues, read: readonly string[]): ReviewChoice {
   const { files } = change;
   const named = (textsOf(flags["file"]) ?? []).map((word) => placesIn(word, files));
   const [over = [], fit = [], refused = []] = ["over", "fit", "refuse"].map((name) =>
     (textsOf(flags[name]) ?? []).map((path) => newPath(path, files)),
   );
-  const plainFiles = files.filter(
-    (file) => !hasConflict(file) && !file.ignored && !file.decided && !file.stays,
-  );
-  const isAll = [named, over, fit, refused].every((list) => list.length === 0);
-  const whole = isAll ? plainFiles.map(({ path }) => path) : over;
+  const isRead = ({ unshown, ...file }: ProposedFile) =>
+    isPlain(read.includes(file.path) ? file : { ...file, ...defined({ unshown }) });
   const said = textOf(flags["message"]) ?? "";
+  const isAll = said === "" && [named, over, fit, refused].every((list) => list.length === 0);
+  const whole = isAll ? files.filter(isRead).map(({ path }) => path) : over;
   const branch = textOf(flags["branch"]);
   return {
     apply: Object.fromEntries([...whole.map((path) => [path, "all"] as const), ...named]),

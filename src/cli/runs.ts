@@ -252,7 +252,7 @@ const fieldsOrCommands = (
   style: BodyStyle,
 ): string[] =>
   question.kind === "review"
-    ? ["", `To see it: ${runsCommand("review", runId)}`, `To apply it: ${runsCommand("apply", runId)}`]
+    ? ["", `To see and apply it: ${runsCommand("review", runId)}`]
     : fieldLines(question, style);
 
 /** Describes a decision: `approved (page) write_file: Create /workspace/a.md`. */

@@ -29,6 +29,15 @@ const isSameHunk = (a: Hunk, b: Hunk): boolean =>
   a.lines.length === b.lines.length &&
   a.lines.every((line, index) => line === b.lines[index]);
 
-/** True if two hunks change the same lines, or lines beside each other, in different ways. */
-export const areOpposed = (a: Hunk, b: Hunk): boolean =>
-  a.start <= b.end && b.start <= a.end && !isSameHunk(a, b);
+/** The hunks of `others` that exclude one of `hunks`: both change the same lines, or neighbours, differently. Both are in order. */
+export function opposedHunks(others: readonly Hunk[], hunks: readonly Hunk[]): Hunk[] {
+  let first = 0;
+  return others.filter((other) => {
+    while ((hunks[first]?.end ?? Infinity) < other.start) first += 1;
+    for (let at = first; (hunks[at]?.start ?? Infinity) <= other.end; at += 1) {
+      const hunk = hunks[at];
+      if (hunk !== undefined && !isSameHunk(hunk, other)) return true;
+    }
+    return false;
+  });
+}

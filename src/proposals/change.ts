@@ -4,15 +4,25 @@ import { STARTING_PLACES } from "../backends/sandbox/starting-places.ts";
 import { defined } from "../core/defined.ts";
 import { linesToCompare } from "../core/diff.ts";
 import { type Hunk, closeHunks, hunksBetween } from "../core/hunks.ts";
-import { areOpposed, mergeHunks } from "../core/merge.ts";
-import type { ProposedFile, ProposedPlace } from "../runs/proposals.ts";
+import { mergeHunks, opposedHunks } from "../core/merge.ts";
+import type { ProposedFile, ProposedPlace, WholeFile } from "../runs/proposals.ts";
 import { type Content, isSameContent } from "./content.ts";
-import { type Encoding, type FileText, bytesOf, commonEncoding, readText, shown } from "./file-text.ts";
-import { placeDiff, textOf } from "./place-diff.ts";
+import {
+  type Encoding,
+  type FileText,
+  bytesOf,
+  commonEncoding,
+  isLongText,
+  readText,
+  shown,
+} from "./file-text.ts";
+import { MOST_CHARS, placeDiff, textOf } from "./place-diff.ts";
 import type { Manifest, Sides } from "./workspace-copy.ts";
 
 /** Lines between two hunks that keep them apart as two places. */
 const BETWEEN = 6;
+/** A file with more places has one. */
+const MOST_PLACES = 500;
 
 /** An edit of a text. */
 interface Lines {
@@ -24,8 +34,19 @@ interface Lines {
   folder: Hunk[] | undefined;
 }
 
-/** A file that is changed in its lines only; `undefined` for any other. */
-function editOf({ base, proposed, folder }: Sides): Lines | undefined {
+const edits = new WeakMap<Sides, Lines | "none">();
+
+/** A file that is changed in its lines only; `undefined` for any other. Compares each once. */
+function editOf(sides: Sides): Lines | undefined {
+  const known = edits.get(sides) ?? compared(sides) ?? "none";
+  edits.set(sides, known);
+  return known === "none" ? undefined : known;
+}
+
+/** Compares the lines of a file beforehand, in a turn of its own. */
+export const compareLines = (sides: Sides): void => void editOf(sides);
+
+function compared({ base, proposed, folder }: Sides): Lines | undefined {
   const [before, after] = [readText(base), readText(proposed)];
   if (before === undefined || after === undefined || !hasSameMode(base, proposed)) return undefined;
   const own = commonEncoding([before, after]);
@@ -33,23 +54,33 @@ function editOf({ base, proposed, folder }: Sides): Lines | undefined {
   const lines = linesToCompare(before.text);
   const now = isSameContent(folder.content, base) ? before : readText(folder.content);
   const encoding = now && commonEncoding([before, after, now]);
-  const places = closeHunks(hunksBetween(lines, linesToCompare(after.text)), BETWEEN);
-  const folderHunks = now && encoding && hunksBetween(lines, linesToCompare(now.text));
-  return { base: lines, encoding: encoding ?? own, places, folder: folderHunks };
+  const hunks = hunksBetween(lines, linesToCompare(after.text));
+  const places = closeHunks(hunks, BETWEEN);
+  const folderHunks =
+    now && encoding && (now === before ? [] : hunksBetween(lines, linesToCompare(now.text)));
+  return {
+    base: lines,
+    encoding: encoding ?? own,
+    places: places.length > MOST_PLACES ? [hunks] : places,
+    folder: folderHunks,
+  };
 }
 
 const hasSameMode = (a: Content | undefined, b: Content | undefined): boolean =>
   a?.kind === "file" && b?.kind === "file" && a.executable === b.executable;
 
-export function proposedFile(sides: Sides, { decided }: Pick<Manifest, "decided">): ProposedFile {
+/** `room`: characters for its diff. */
+export function proposedFile(
+  sides: Sides,
+  { decided }: Pick<Manifest, "decided">,
+  room = MOST_CHARS,
+): ProposedFile {
   const { path, from, base, proposed, ignored } = sides;
   const version = versionOf(sides);
-  const edit = editOf(sides);
-  const places =
-    edit === undefined ? wholePlace(sides) : edit.places.map((hunks) => placeOf(sides, edit, hunks));
+  const places = placesOf(sides, room);
   const sum = (of: "added" | "removed") => places.reduce((total, place) => total + place[of], 0);
   const before = Object.hasOwn(decided, path) ? decided[path] : undefined;
-  const isOpposed = edit?.folder === undefined && !isSameContent(sides.folder.content, base);
+  const isOpposed = editOf(sides)?.folder === undefined && !isSameContent(sides.folder.content, base);
   const conflict = isOpposed ? whatFolderHas(sides) : undefined;
   return {
     path,
@@ -60,6 +91,7 @@ export function proposedFile(sides: Sides, { decided }: Pick<Manifest, "decided"
     removed: sum("removed"),
     places,
     notes: notesOf(sides),
+    ...defined({ unshown: unshownOf(sides, places) }),
     ...defined({ conflict }),
     ...(ignored ? { ignored } : {}),
     ...(proposed?.kind === "other" ? { stays: true as const } : {}),
@@ -67,6 +99,29 @@ export function proposedFile(sides: Sides, { decided }: Pick<Manifest, "decided"
       ? { decided: { how: before.how, ...defined({ message: before.message }) } }
       : {}),
   };
+}
+
+/** What of a file that would be written stands neither in its places nor in its notes. */
+function unshownOf({ base, proposed }: Sides, places: readonly ProposedPlace[]): ProposedFile["unshown"] {
+  if (proposed?.kind !== "file" || isSameContent(base, proposed)) return undefined;
+  if (readText(proposed) === undefined) return isLongText(proposed.bytes) ? "text" : "bytes";
+  return places.some(({ isPart }) => isPart) ? "text" : undefined;
+}
+
+/** A file with all that changes in it, however long that is. */
+export function wholeFile(sides: Sides, manifest: Pick<Manifest, "decided">): WholeFile {
+  const file = proposedFile(sides, manifest, Infinity);
+  if (file.places.length > 0)
+    return { file, texts: [{ kind: "diff", text: file.places.map(({ diff }) => diff).join("\n") }] };
+  const texts = (
+    [
+      ["before", sides.base],
+      ["after", sides.proposed],
+    ] as const
+  ).flatMap(([kind, content]) =>
+    content?.kind === "file" && isLongText(content.bytes) ? { kind, text: content.bytes.toString() } : [],
+  );
+  return { file, texts };
 }
 
 function changeOf({ from, base, proposed }: Sides): ProposedFile["change"] {
@@ -91,35 +146,45 @@ export function versionOf(sides: Sides): string {
 function isInTheWay(sides: Sides): boolean {
   if (isSameContent(sides.folder.content, sides.base)) return false;
   const { folder, places } = editOf(sides) ?? { folder: undefined, places: [] };
-  const own = places.flat();
-  return folder === undefined || folder.some((one) => own.some((hunk) => areOpposed(hunk, one)));
+  return folder === undefined || opposedHunks(folder, places.flat()).length > 0;
+}
+
+/** The places of an edit. A new or deleted text is one place, and so is one that replaces something else. */
+function placesOf(sides: Sides, room: number): ProposedPlace[] {
+  const edit = editOf(sides);
+  if (edit !== undefined) {
+    let left = room;
+    return edit.places.map((hunks) => {
+      const place = placeOf(sides, edit, hunks, left);
+      left -= place.diff.length;
+      return place;
+    });
+  }
+  const texts = textsOf(sides);
+  if (texts === undefined) return [];
+  const [old = [], lines = []] = texts.map(({ text, encoding }) => linesToCompare(shown(text, encoding)));
+  return [
+    placeDiff(sides, old, [{ start: 0, end: old.length, lines }], { room, isNew: sides.base === undefined }),
+  ];
 }
 
 function placeOf(
   sides: Sides,
   { base, encoding, folder = [] }: Lines,
   hunks: readonly Hunk[],
+  room: number,
 ): ProposedPlace {
-  const place = placeDiff({ ...sides, encoding }, base, hunks);
-  const inTheWay = folder.filter((one) => hunks.some((hunk) => areOpposed(hunk, one)));
+  const place = placeDiff({ ...sides, encoding }, base, hunks, { room });
+  const inTheWay = opposedHunks(folder, hunks);
   if (inTheWay.length === 0) return place;
   return { ...place, conflict: shown(inTheWay.flatMap(({ lines }) => lines).join("\n"), encoding) };
 }
 
-/** A new or deleted text as one place; anything else has none. */
-function wholePlace(sides: Sides): ProposedPlace[] {
-  const texts = textsOf(sides);
-  if (texts === undefined) return [];
-  const [old, lines] = texts.map(({ text, encoding }) => linesToCompare(shown(text, encoding)));
-  if (old === undefined || lines === undefined) return [];
-  const isNew = sides.base === undefined;
-  return [placeDiff(sides, old, [{ start: 0, end: old.length, lines }], isNew)];
-}
-
-/** The text before and the text after; a missing file has an empty one. `undefined`: one of the two is binary. */
+/** The text before, empty if there was none, and the text after. `undefined`: what is after is no text. */
 function textsOf({ base, proposed }: Sides): FileText[] | undefined {
-  const texts = [base, proposed].flatMap((one) => (one === undefined ? NO_TEXT : (readText(one) ?? [])));
-  return texts.length === 2 ? texts : undefined;
+  const after = proposed === undefined ? NO_TEXT : readText(proposed);
+  const before = readText(base) ?? (proposed === undefined && base !== undefined ? undefined : NO_TEXT);
+  return before && after && [before, after];
 }
 
 const NO_TEXT: FileText = { text: "", encoding: "ascii" };
@@ -140,7 +205,13 @@ function notesOf(sides: Sides): string[] {
     ...(proposed?.kind === "link" ? [`link to ${proposed.target}`] : []),
     ...(proposed?.kind === "other" ? [`${proposed.why}: it stays in the copy`] : []),
     ...(proposed?.kind === "file" && readText(proposed) === undefined && !isSameContent(base, proposed)
-      ? [`not a text, ${proposed.bytes.length.toLocaleString("en")} bytes`]
+      ? [
+          `${isLongText(proposed.bytes) ? "long text" : "not a text"}, ${proposed.bytes.length.toLocaleString("en")} bytes`,
+        ]
+      : []),
+    ...(base?.kind === "link" && proposed !== undefined ? [`replaces a link to ${base.target}`] : []),
+    ...(base?.kind === "file" && readText(base) === undefined && textsOf(sides) !== undefined
+      ? [`replaces ${base.bytes.length.toLocaleString("en")} bytes, which are not shown`]
       : []),
     ...(encoding === undefined ? ["its encoding changes"] : []),
     ...(encoding === "bytes" && !isSameContent(base, proposed) ? ["not UTF-8, shown as Windows-1252"] : []),
@@ -179,7 +250,8 @@ export function applied(
       : undefined;
   }
   const hunks = edit.places.filter((_, index) => chosen === "all" || chosen.includes(index)).flat();
-  const others = edit.folder.filter((one) => !over || !hunks.some((hunk) => areOpposed(hunk, one)));
+  const opposed = new Set(over ? opposedHunks(edit.folder, hunks) : []);
+  const others = edit.folder.filter((one) => !opposed.has(one));
   const merged = mergeHunks(edit.base, [...others, ...hunks]);
   const own = mergeHunks(edit.base, hunks);
   if (merged === undefined || own === undefined) return undefined;

@@ -11,8 +11,8 @@ export function textOf(lines: readonly string[]): string {
 }
 
 const CONTEXT = 3;
-/** Characters of one place. */
-const MOST_CHARS = 400_000;
+/** Characters of one file. */
+export const MOST_CHARS = 400_000;
 
 export interface PlaceDiff {
   diff: string;
@@ -21,12 +21,15 @@ export interface PlaceDiff {
   isPart?: true;
 }
 
-/** The diff of hunks that stand close to each other. `isNew`: there was no file before. */
+/**
+ * The diff of hunks that stand close to each other, as it is displayed. `room`: its longest length; `Infinity`: all of
+ * it, and whoever shows it displays it. `isNew`: there was no file before.
+ */
 export function placeDiff(
   { path, from = path, encoding = "utf-8" }: { path: string; from?: string; encoding?: Encoding },
   base: readonly string[],
   hunks: readonly Hunk[],
-  isNew = false,
+  { room, isNew = false }: { room: number; isNew?: boolean },
 ): PlaceDiff {
   const { start, lines, added, removed } = signedLines(base, hunks, CONTEXT);
   const count = lines.length - added;
@@ -35,7 +38,7 @@ export function placeDiff(
     `+++ ${displayName(path)}`,
     hunkHeader(start + 1, count, start + 1, count - removed + added),
   ];
-  return { ...bounded(head, withoutReturns(lines), encoding), added, removed };
+  return { ...bounded(head, withoutReturns(lines), { encoding, room }), added, removed };
 }
 
 /** Takes the carriage returns out of lines that all have one. */
@@ -45,14 +48,15 @@ const withoutReturns = (lines: readonly string[]): readonly string[] =>
 function bounded(
   head: readonly string[],
   lines: readonly string[],
-  encoding: Encoding,
+  { encoding, room }: { encoding: Encoding; room: number },
 ): Pick<PlaceDiff, "diff" | "isPart"> {
+  if (room === Infinity) return { diff: [...head, ...lines].map((line) => shown(line, encoding)).join("\n") };
   const diff = [...head];
   let used = 0;
   for (const [index, line] of lines.entries()) {
     const text = shown(line, encoding).split("\n").map(displayDiffLine).join("\n");
     used += text.length + 1;
-    if (used > MOST_CHARS) return { diff: [...diff, diffCut(lines.length - index)].join("\n"), isPart: true };
+    if (used > room) return { diff: [...diff, diffCut(lines.length - index)].join("\n"), isPart: true };
     diff.push(text);
   }
   return { diff: diff.join("\n") };

@@ -12,14 +12,22 @@ import { type FileLock, breakLock, takeLock } from "../core/file-lock.ts";
 import { isGone, processMark } from "../core/process-mark.ts";
 import { realPath } from "../core/real-path.ts";
 import { oneLine } from "../core/text.ts";
-import type { Fence, ProposedChange, Proposals, ReviewOutcome, ReviewRecord } from "../runs/proposals.ts";
+import type {
+  Fence,
+  ProposedChange,
+  Proposals,
+  ReviewOutcome,
+  ReviewRecord,
+  WholeFile,
+} from "../runs/proposals.ts";
 import { type Run, nameOf } from "../runs/run.ts";
 import type { ReviewChoice } from "../tools/tool.ts";
 import { setTimeout as delay } from "node:timers/promises";
 import { isRepository, makeBranch } from "./branch.ts";
 import type { PolicyRules } from "../backends/policy-rules.ts";
 import type { Content, FileRules } from "./content.ts";
-import { type AppliedFile, applied, proposedFile, versionOf } from "./change.ts";
+import { type AppliedFile, applied, compareLines, proposedFile, versionOf, wholeFile } from "./change.ts";
+import { MOST_CHARS as MOST_CHARS_OF_FILE } from "./place-diff.ts";
 import { withRenames } from "./renames.ts";
 import { type Guard, type Step, carryOut, contentsBefore, recover, unfinishedPlan } from "./carry-out.ts";
 import { stampOf } from "./scan.ts";
@@ -38,6 +46,8 @@ interface ProposalsOptions {
 
 /** Files of one review; the others come in the next one. */
 const MOST_FILES = 2000;
+/** Characters of their diffs together. Files for which none are left are read one by one. */
+const MOST_CHARS = 8_000_000;
 
 type Place = Pick<Run, "threadId">;
 type About = Parameters<Proposals["review"]>[2];
@@ -89,6 +99,15 @@ export class WorkspaceProposals implements Proposals {
 
   async change(run: Place, fence?: Fence): Promise<ProposedChange | undefined> {
     return fence === undefined ? this.#look(this.#placeOf(run), shown) : this.#withCopy(run, fence, shown);
+  }
+
+  async whole(run: Place, path: string): Promise<WholeFile | undefined> {
+    return this.#look(this.#placeOf(run), async (copy, manifest) => {
+      const found = (await openSides(copy, manifest)).find((one) => one.path === path);
+      if (found !== undefined) compareLines(found);
+      await ownTurn();
+      return found && wholeFile(found, manifest);
+    });
   }
 
   async review(
@@ -233,9 +252,14 @@ async function shown(copy: WorkspaceCopy, manifest: Manifest): Promise<ProposedC
   const [sides, reviews] = await Promise.all([openSides(copy, manifest), copy.reviews()]);
   if (sides.length === 0) return undefined;
   const files: ProposedChange["files"][number][] = [];
+  let room = MOST_CHARS;
   for (const one of sides.slice(0, MOST_FILES)) {
     await ownTurn();
-    files.push(proposedFile(one, manifest));
+    compareLines(one);
+    await ownTurn();
+    const file = proposedFile(one, manifest, Math.min(room, MOST_CHARS_OF_FILE));
+    room -= file.places.reduce((sum, { diff }) => sum + diff.length, 0);
+    files.push(file);
   }
   return {
     files,
@@ -320,12 +344,25 @@ class Review {
 
   async carryOut(about: About & { at: number; title: string }): Promise<ReviewOutcome> {
     const { copy, sides, guard } = this.#reviewed;
-    for (const one of sides) this.#choose(one, about.shown[one.path]);
+    for (const one of sides) {
+      await ownTurn();
+      compareLines(one);
+      await ownTurn();
+      this.#choose(one, about.shown[one.path]);
+    }
     if (this.#moved.length > 0) return { kind: "moved", paths: this.#moved };
+    const unread = [...this.#applied.keys()].find((path) => this.#isUnread(path));
+    if (unread !== undefined) return { kind: "failed", message: `${unread} was not shown to its end` };
     const branch = await this.#branch(about);
     if (branch?.ok === false) return { kind: "failed", message: branch.message };
     const record = this.#recordOf(about, branch?.worktree);
-    return carryOut(copy, { steps: this.#steps, manifest: this.#next(record), record }, guard);
+    return carryOut(copy, { steps: this.#steps, manifest: this.#next(record, about.shown), record }, guard);
+  }
+
+  #isUnread(path: string): boolean {
+    const { sides, manifest, choice } = this.#reviewed;
+    const found = choice.read?.includes(path) ? undefined : sides.find((one) => one.path === path);
+    return found !== undefined && proposedFile(found, manifest).unshown === "text";
   }
 
   #choose(sides: Sides, shown: string | undefined): void {
@@ -402,7 +439,8 @@ class Review {
     return this.#applied.get(path)?.isWhole !== true && !Object.hasOwn(this.#fitted, from);
   }
 
-  #next({ refused, branch }: ReviewRecord): Manifest {
+  /** `shown`: versions as a person saw them; of the others nothing is decided. */
+  #next({ refused, branch }: ReviewRecord, shown: About["shown"]): Manifest {
     const { manifest, sides: all } = this.#reviewed;
     const inBranches = Object.entries(manifest.decided).filter(([, { how }]) => how === "branch");
     const decided: Record<string, Decided> = Object.fromEntries(inBranches);
@@ -420,11 +458,14 @@ class Review {
         delete files[old];
         if (now !== undefined) files[at] = { original: "", ...(ignored ? { ignored } : {}) };
       }
-      if (!this.#isOpen(sides)) continue;
+      if (!this.#isOpen(sides) || shown[path] !== versionOf(sides)) continue;
       const later = result && { path, base: result.base, folder: { ...folder, content: result.folder } };
       const version = versionOf(later ? { ...later, proposed, ignored } : sides);
       const message = Object.hasOwn(refused, path) ? refused[path] : undefined;
-      decided[path] = message === undefined ? { version, how: "left" } : { version, how: "refused", message };
+      const before = Object.hasOwn(manifest.decided, path) ? manifest.decided[path] : undefined;
+      const isStillRefused = before?.how === "refused" && before.version === version;
+      if (message !== undefined) decided[path] = { version, how: "refused", message };
+      else decided[path] = isStillRefused ? before : { version, how: "left" };
     }
     return { ...manifest, files, decided };
   }

@@ -152,7 +152,8 @@ async function linesOf({ sides: { base, proposed }, bytes }: End): Promise<Lines
   await ownTurn();
   const lines = new Map<string, number>();
   if (readText(proposed ?? base) === undefined) return lines;
-  for (const line of bytes.toString("latin1").split(/(?<=\n)/)) lines.set(line, (lines.get(line) ?? 0) + 1);
+  for (const line of bytes.toString("latin1").split("\n"))
+    lines.set(`${line}\n`, (lines.get(`${line}\n`) ?? 0) + 1);
   return lines;
 }
 

@@ -3,7 +3,7 @@ import { checkAnswer } from "../tools/check-answer.ts";
 import type { ReviewChoice } from "../tools/tool.ts";
 import type { RunContext } from "./context.ts";
 import type { RunRepository } from "./ports.ts";
-import type { Fence, ProposedChange } from "./proposals.ts";
+import type { Fence, ProposedChange, WholeFile } from "./proposals.ts";
 import { problemOf } from "./review-events.ts";
 import { questionOf, shownIn } from "./review.ts";
 import { type Principal, type Run, isFinal, noRun } from "./run.ts";
@@ -16,12 +16,28 @@ export async function proposedChange(
   runId: string,
   { runs, proposals, underLease }: LaterContext,
 ): Promise<ProposedChange | undefined> {
-  const run = await runs.read.run(principal, runId);
-  if (run?.changes !== "propose" || run.parent !== undefined || proposals === undefined) return undefined;
+  const run = await proposingRun(principal, runId, runs);
+  if (run === undefined || proposals === undefined) return undefined;
   // A process that was ended while it applied it is followed by this one, unless it is still at work.
   if (isFinal(run.status) && proposals.isUnfinished(run))
     await underLease(run, (fence) => proposals.change(run, fence));
   return proposals.change(run);
+}
+
+/** One proposed file with all of its change. */
+export async function proposedFile(
+  principal: Principal,
+  runId: string,
+  path: string,
+  { runs, proposals }: LaterContext,
+): Promise<WholeFile | undefined> {
+  const run = await proposingRun(principal, runId, runs);
+  return run && proposals?.whole(run, path);
+}
+
+async function proposingRun(principal: Principal, runId: string, runs: RunRepository) {
+  const run = await runs.read.run(principal, runId);
+  return run?.changes === "propose" && run.parent === undefined ? run : undefined;
 }
 
 /** Time to wait for another process that works on the same copy: longer than one that was ended keeps its lease. */

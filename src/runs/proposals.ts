@@ -1,4 +1,5 @@
 /** Changes that a run proposes instead of making them: what a person looks at, chooses, and is told. */
+import { createHash } from "node:crypto";
 import type { ReviewChoice } from "../tools/tool.ts";
 import type { OpenQuestion, Principal, Run } from "./run.ts";
 
@@ -34,6 +35,8 @@ export interface ProposedFile {
   ignored?: true;
   /** It cannot be applied, for example because it is too large. A note says why. */
   stays?: true;
+  /** Content that neither places nor notes show: a text that a person can read by itself, or bytes that are no text. */
+  unshown?: "text" | "bytes";
   /** A person looked at this version before and did not apply it. */
   decided?: { how: "left" | "refused"; message?: string };
 }
@@ -42,10 +45,27 @@ export interface ProposedFile {
 export const hasConflict = ({ conflict, places }: Pick<ProposedFile, "conflict" | "places">): boolean =>
   conflict !== undefined || places.some((place) => place.conflict !== undefined);
 
+/** A file with texts that show all of its change; none if it has no lines. */
+export interface WholeFile {
+  file: ProposedFile;
+  texts: readonly { kind: "diff" | "before" | "after"; text: string }[];
+}
+
 /** The versions of files, by path. */
 export const versionsOf = (
   files: readonly Pick<ProposedFile, "path" | "version">[],
 ): Record<string, string> => Object.fromEntries(files.map(({ path, version }) => [path, version]));
+
+/** Names a change with all of its files: another one once any of them is another one. */
+export const digestOf = ({ files, more }: ProposedChange): string =>
+  createHash("sha256")
+    .update(JSON.stringify([more, ...files.map(({ path, version }) => [path, version])]))
+    .digest("hex")
+    .slice(0, 24);
+
+/** True if a person who applies all of a change means this file. */
+export const isPlain = (file: ProposedFile): boolean =>
+  !hasConflict(file) && !file.ignored && !file.stays && !file.unshown && file.decided?.how !== "refused";
 
 /** The whole change, as it is now. */
 export interface ProposedChange {
@@ -108,6 +128,8 @@ export interface Proposals {
    * while another process carries out a review, the change is shown as it was before.
    */
   change(run: Run, fence?: Fence): Promise<ProposedChange | undefined>;
+  /** One file, however long its change is. `undefined`: it has none. */
+  whole(run: Run, path: string): Promise<WholeFile | undefined>;
   /** True if a process carries out a review, or was ended while it did. */
   isUnfinished(run: Pick<Run, "threadId">): boolean;
   /** Carries out a choice, all or nothing, and once for each id. `shown`: versions of files as the person saw them. */

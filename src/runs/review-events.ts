@@ -1,8 +1,8 @@
 /** The event of a review in the journal. */
 import { z } from "zod";
-import { oneLine } from "../core/text.ts";
+import { displayName, oneLine } from "../core/text.ts";
 import { counted } from "../tools/format.ts";
-import type { ReviewOutcome } from "./proposals.ts";
+import type { ReviewOutcome, ReviewRecord } from "./proposals.ts";
 
 const MAX = { text: 1000, paths: 50 };
 const Text = z.string();
@@ -22,6 +22,19 @@ export function reviewedLine({ applied, unapplied, branch, problem }: ChangesRev
   const into = branch === undefined ? "" : ` as branch ${branch}`;
   const left = unapplied === 0 ? "" : `, ${counted(unapplied, "file")} not applied`;
   return oneLine(`review: applied changes of ${counted(applied.length, "file")}${into}${left}`, MAX.text);
+}
+
+/** Says in words what a review did. */
+export function recordText({ applied, partly, branch, worktree, refused, unapplied }: ReviewRecord): string {
+  const count = applied.length + partly.length;
+  const refusals = Object.keys(refused).length;
+  const into = branch === undefined ? "" : ` as branch ${displayName(branch)}`;
+  const at = worktree === undefined ? "" : ` in ${displayName(worktree)}`;
+  return [
+    count === 0 ? "Nothing was applied." : `Applied ${counted(count, "file")}${into}${at}.`,
+    ...(refusals === 0 ? [] : [`Refused ${counted(refusals, "file")}.`]),
+    unapplied === 0 ? "Nothing is left." : `${counted(unapplied, "file")} left.`,
+  ].join(" ");
 }
 
 /** Why nothing was applied. */

@@ -99,12 +99,13 @@ export function questionOf(
   return {
     kind: "review",
     files: files.map((file) => {
-      const { path, from, change, version, added, removed, places, ignored, stays, decided } = file;
+      const { path, from, change, version, added, removed, places, ignored, stays, decided, unshown } = file;
       const shown = { path, ...defined({ from }), change, version, added, removed, places: places.length };
       return {
         ...shown,
         ...(hasConflict(file) ? { conflict: true as const } : {}),
         ...(ignored || stays || decided?.how === "refused" ? { apart: true as const } : {}),
+        ...(unshown ? { unshown: true as const } : {}),
       };
     }),
     more,

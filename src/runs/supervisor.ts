@@ -11,7 +11,14 @@ import type { RunContext } from "./context.ts";
 import { decide, problemOf, useAnswer } from "./decide.ts";
 import { foreignQuestions } from "./hold.ts";
 import { NO_OTHER_SERVERS } from "./other-servers.ts";
-import { countLeft, discardChange, deleteRun, proposedChange, reviewChange } from "./later-review.ts";
+import {
+  countLeft,
+  deleteRun,
+  discardChange,
+  proposedChange,
+  proposedFile,
+  reviewChange,
+} from "./later-review.ts";
 import { ChangeFeed, SharedTails, follow, followStarts } from "./follow.ts";
 import { type RunListener, fenceOf } from "./ports.ts";
 import { type Orphans, type PruneReport, type Retention, keepHouse } from "./retention.ts";
@@ -199,6 +206,7 @@ class Supervisor implements RunService {
   sharedRun: RunService["sharedRun"] = (id) => this.#context.runs.shares.find(id, this.#context.clock());
   shareOpened: RunService["shareOpened"] = (shared) => this.#context.runs.shares.countOpening(shared);
   proposedChange: RunService["proposedChange"] = (...args) => proposedChange(...args, this.#context);
+  proposedFile: RunService["proposedFile"] = (...args) => proposedFile(...args, this.#context);
   reviewChange: RunService["reviewChange"] = (...args) => reviewChange(...args, this.#context);
   discardChange: RunService["discardChange"] = (...args) => discardChange(...args, this.#context);
 

@@ -14,7 +14,11 @@ const MAX = { message: 4000, branch: 200, version: 60 };
 
 /** Files that "all" means: those that nothing is in the way of. */
 const plainFiles = ({ files }: ReviewQuestion): ReviewedFile[] =>
-  files.filter(({ conflict, apart }) => conflict !== true && apart !== true);
+  files.filter(({ conflict, apart, unshown }) => !conflict && !apart && !unshown);
+
+/** Files that can be applied whole without another word. */
+const listedFiles = ({ files }: ReviewQuestion): ReviewedFile[] =>
+  files.filter(({ conflict, unshown }) => !conflict && !unshown);
 
 const filesText = (count: number): string => counted(count, "file");
 
@@ -30,7 +34,8 @@ const fileText = (file: ReviewedFile): string => {
     ...(file.change === "edited" ? [] : [changeText(file)]),
     countsText(file),
     ...(file.conflict ? ["conflict: look at it on the page or in the terminal"] : []),
-    ...(file.apart ? ["ignored by Git"] : []),
+    ...(file.unshown ? ["not shown whole: read it on the page or in the terminal"] : []),
+    ...(file.apart ? ["chosen by itself only"] : []),
   ].filter((part) => part !== "");
   return `${file.path}${facts.length === 0 ? "" : ` (${facts.join(", ")})`}`;
 };
@@ -53,7 +58,7 @@ export function reviewText(question: ReviewQuestion): string {
 
 export function reviewFields(question: ReviewQuestion): Field[] {
   const { hasBranches } = question;
-  const [plain, listed] = [plainFiles(question), question.files.filter(({ conflict }) => conflict !== true)];
+  const [plain, listed] = [plainFiles(question), listedFiles(question)];
   const isListed = listed.length > 1 && listed.length <= MOST_LISTED;
   const decisions = [
     {
@@ -117,7 +122,8 @@ export function readReview(question: ReviewQuestion, values: Readonly<Record<str
 }
 
 export function checkReview(question: ReviewQuestion, choice: ReviewChoice): Checked {
-  const { apply, over = [], fit = [], refused = {}, shown = {}, message, branch, worktree } = choice;
+  const { apply, over = [], fit = [], refused = {}, read = [] } = choice;
+  const { shown = {}, message, branch, worktree } = choice;
   const known = new Map(question.files.map((file) => [file.path, file]));
   const wrong = (message: string): Checked => ({ ok: false, message });
   const named = [...Object.keys(apply), ...over, ...fit, ...Object.keys(refused)];
@@ -142,16 +148,17 @@ export function checkReview(question: ReviewQuestion, choice: ReviewChoice): Che
     );
   if (branch !== undefined && Object.keys(apply).length === 0)
     return wrong("Choose the files that the branch is made of.");
-  const read: ReviewChoice = {
+  const checked: ReviewChoice = {
     apply,
     ...(over.length === 0 ? {} : { over }),
     ...(fit.length === 0 ? {} : { fit }),
     ...(Object.keys(refused).length === 0 ? {} : { refused }),
     ...(Object.keys(shown).length === 0 ? {} : { shown: versionsIn(shown, known) }),
+    ...(read.length === 0 ? {} : { read: read.filter((path) => known.has(path)) }),
     ...(message === undefined || message === "" ? {} : { message }),
     ...(branch === undefined ? {} : { branch, ...(worktree === true ? { worktree } : {}) }),
   };
-  return { ok: true, answer: { type: "review", choice: read } };
+  return { ok: true, answer: { type: "review", choice: checked } };
 }
 
 const versionsIn = (shown: Readonly<Record<string, string>>, known: ReadonlyMap<string, unknown>) =>

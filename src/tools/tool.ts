@@ -134,6 +134,8 @@ export interface ReviewedFile {
   conflict?: true;
   /** It is not among the files that "all" means, for example because git ignores it. */
   apart?: true;
+  /** The review does not show all of it, so that a form of the whole change does not apply it. */
+  unshown?: true;
 }
 
 /** Parts of a change that a person applies, and what becomes of the others. */
@@ -148,6 +150,8 @@ export interface ReviewChoice {
   refused?: Record<string, string>;
   /** Versions of files as the person saw them, by path. Default: those of the question. */
   shown?: Record<string, string>;
+  /** Files longer than the review shows that the person read to their end. */
+  read?: string[];
   /** For the agent, which then continues. */
   message?: string;
   /** Makes this branch of the applied files, in a folder of its own with `worktree`, and leaves the workspace as it is. */

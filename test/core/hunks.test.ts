@@ -24,9 +24,9 @@ describe("the hunks between two texts", () => {
   });
 
   it("keep unchanged lines between changed ones, however many are changed", () => {
-    const base = numbers(8000);
+    const base = numbers(2000);
     const changed = base.map((line, index) => (index % 2 === 0 ? line : `${line} changed`));
-    expect(hunksBetween(base, changed)).toHaveLength(4000);
+    expect(hunksBetween(base, changed)).toHaveLength(1000);
   });
 
   it("find a small change in the middle of a long text", () => {

@@ -8,12 +8,13 @@ import { type BodyStyle, diffBody } from "./body.ts";
 /** The lines of one file; its places have numbers that `--file PATH#1,2` takes. */
 function fileLines(file: ProposedFile, style: BodyStyle): string[] {
   const { colors } = style;
-  const { path, change, added, removed, places, notes, conflict, ignored, decided } = file;
+  const { path, change, added, removed, places, notes, conflict, ignored, decided, unshown } = file;
   const facts = [
     ...(change === "edited" ? [] : [changeText(file)]),
     ...(added === 0 ? [] : [`+${added}`]),
     ...(removed === 0 ? [] : [`−${removed}`]),
     ...notes,
+    ...(unshown === "text" ? ["not shown whole"] : []),
     ...(ignored ? ["ignored by Git"] : []),
     ...(decided === undefined ? [] : [decided.how === "refused" ? "refused before" : "left out before"]),
   ].map((fact) => displayText(fact));

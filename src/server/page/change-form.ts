@@ -1,38 +1,50 @@
 /** The form of a proposed change: reads what a person chose, and has it carried out. */
 import { defined } from "../../core/defined.ts";
-import { type ProposedFile, type ReviewRecord, versionsOf } from "../../runs/proposals.ts";
+import { displayName, oneLine } from "../../core/text.ts";
+import { type ProposedFile, versionsOf } from "../../runs/proposals.ts";
+import { recordText } from "../../runs/review-events.ts";
 import { alreadyAnswered } from "../../runs/run.ts";
 import type { ReviewChoice } from "../../tools/tool.ts";
+import type { PageSession } from "../contracts/viewer.ts";
 import { type ChosenOfFile, boxesOf } from "../views/room/proposed-file.ts";
 import { filesText } from "../views/room/proposed-words.ts";
 import { PROPOSED } from "../views/room/review.ts";
-import { type StampedChange, chosenIn, plainFiles, stamped } from "./proposed.ts";
+import { type StampedChange, chosenIn, hasRead, seenIn, stamped } from "./proposed.ts";
 import { textOf } from "./responses.ts";
 import type { ScreenContext } from "./screen.ts";
 
 /** The part of a choice that is about single files. */
-type OfFiles = Required<Pick<ReviewChoice, "apply" | "over" | "fit" | "refused">>;
+type OfFiles = Required<Pick<ReviewChoice, "apply" | "over" | "fit" | "refused" | "read">>;
 type ReadChange = { ok: true; choice: ReviewChoice } | { ok: false; problem: string };
 
 const MAX_MESSAGE = 4000;
-const STALE =
-  "changed since this page showed it, so nothing was applied. Look at it again: what else you chose is still chosen.";
+const MAX_NAMED = 5;
+const UNREAD =
+  "is longer than this page shows, so nothing was applied. Read it to its end, and choose it there.";
+const STALE = "Nothing was applied. Look at it again: what else you chose is still chosen.";
 
 /** Reads a form against the change as it is now. */
-function readChange(read: StampedChange, form: URLSearchParams): ReadChange {
+function readChange(read: StampedChange, form: URLSearchParams, session: PageSession): ReadChange {
   const stale = staleIn(read, form);
-  if (stale > 0) return { ok: false, problem: `${filesText(stale)} that you chose ${STALE}` };
-  const chosen = chosenIn(read, form);
-  const choice: OfFiles = { apply: {}, over: [], fit: [], refused: {} };
-  for (const { file, stamp } of read.files) {
-    const own = chosen.files.get(stamp);
-    if (own !== undefined) choose(file, own, choice);
+  if (stale.length > 0) {
+    const named = stale.slice(0, MAX_NAMED).map((path) => displayName(oneLine(path, 100)));
+    const what = `${filesText(stale.length)} that you chose changed since this page showed it`;
+    return { ok: false, problem: `${what}: ${named.join(", ")}. ${STALE}` };
   }
-  if (chosen.hasListed) for (const { path } of plainFiles(read)) choice.apply[path] = "all";
+  const chosen = chosenIn(read, form);
+  const choice: OfFiles = { apply: {}, over: [], fit: [], refused: {}, read: [] };
+  for (const { file, stamp } of read.files) {
+    const own = chosen.get(stamp);
+    if (own !== undefined) choose(file, own, choice);
+    if (file.unshown !== "text" || !Object.hasOwn(choice.apply, file.path)) continue;
+    if (!hasRead(session, stamp, form))
+      return { ok: false, problem: `${displayName(oneLine(file.path, 200))} ${UNREAD}` };
+    choice.read.push(file.path);
+  }
   const act = form.get("act");
   if (act !== "apply" && act !== "branch" && act !== "refuse")
     return { ok: false, problem: "Nothing was sent. Press one of the buttons." };
-  if (act === "refuse") refuseRest(read, textOf(form, "restMessage"), choice);
+  if (act === "refuse") refuseRest(read, form, choice);
   const branch = textOf(form, "branch");
   if (act === "branch" && branch === "") return { ok: false, problem: "Write a name for the branch." };
   const message = textOf(form, "message") || undefined;
@@ -41,14 +53,16 @@ function readChange(read: StampedChange, form: URLSearchParams): ReadChange {
 }
 
 /** Files that something was chosen for, and that are not as they were shown any more. */
-function staleIn({ files, listed }: StampedChange, form: URLSearchParams): number {
+function staleIn({ files }: StampedChange, form: URLSearchParams): string[] {
   const known = new Set(files.map(({ stamp }) => stamp));
   const named = [...form].flatMap(([name, value]) => {
     const [, kind, stamp = ""] = /^([pcx])\.(.+)$/.exec(name) ?? [];
     return kind === undefined || (kind === "c" && value === "keep") ? [] : [stamp];
   });
-  const gone = new Set(named.filter((stamp) => !known.has(stamp)));
-  return gone.size + Number(![null, listed].includes(form.get("listed")));
+  const seen = seenIn(form);
+  return [...new Set(named.filter((stamp) => !known.has(stamp)))].map(
+    (stamp) => seen.get(stamp) ?? "unknown",
+  );
 }
 
 function choose(
@@ -70,10 +84,12 @@ function choose(
   else if (places.length > 0) apply[path] = places.length === file.places.length ? "all" : [...places];
 }
 
-function refuseRest({ files }: StampedChange, why: string, { apply, fit, refused }: OfFiles): void {
-  for (const {
-    file: { path },
-  } of files) {
+/** Refuses the files that the form showed and nothing was chosen for. */
+function refuseRest({ files }: StampedChange, form: URLSearchParams, { apply, fit, refused }: OfFiles): void {
+  const [why, seen] = [textOf(form, "restMessage"), seenIn(form)];
+  for (const { file, stamp } of files) {
+    const { path } = file;
+    if (!seen.has(stamp)) continue;
     if (!Object.hasOwn(apply, path) && !Object.hasOwn(refused, path) && !fit.includes(path))
       refused[path] = why.slice(0, MAX_MESSAGE);
   }
@@ -87,10 +103,11 @@ export type SentChange =
 
 /** Answers the question about a change, or applies what was left of it. `undefined`: there is no such run. */
 export async function sendChange(
-  { runs, session: { principal } }: ScreenContext,
+  { runs, session }: ScreenContext,
   runId: string,
   form: URLSearchParams,
 ): Promise<SentChange | undefined> {
+  const { principal } = session;
   const view = await runs.view(principal, runId);
   if (view === undefined) return undefined;
   const requestId = form.get("question") || PROPOSED;
@@ -101,7 +118,7 @@ export async function sendChange(
   if (question !== undefined && question.status !== "pending") return refused(alreadyAnswered(question));
   const change = await runs.proposedChange(principal, runId);
   if (change === undefined) return refused("Nothing of this run is left to apply.");
-  const read = readChange(stamped(change), form);
+  const read = readChange(stamped(change), form, session);
   if (!read.ok) return refused(read.problem);
   const shown = versionsOf(change.files);
   const choice = { ...read.choice, shown };
@@ -112,21 +129,8 @@ export async function sendChange(
   }
   if (isEmpty(choice)) return refused("Choose the files to apply.");
   const outcome = await runs.reviewChange(principal, runId, choice, "page");
-  return outcome.ok ? { kind: "done", text: doneText(outcome.record) } : refused(outcome.message);
+  return outcome.ok ? { kind: "done", text: recordText(outcome.record) } : refused(outcome.message);
 }
 
 const isEmpty = ({ apply, fit = [], refused = {} }: ReviewChoice): boolean =>
   Object.keys(apply).length + fit.length + Object.keys(refused).length === 0;
-
-/** Says in words what was done. */
-function doneText({ applied, partly, branch, worktree, refused, unapplied }: ReviewRecord): string {
-  const count = applied.length + partly.length;
-  const into =
-    branch === undefined ? "" : ` as branch ${branch}${worktree === undefined ? "" : ` in ${worktree}`}`;
-  const refusals = Object.keys(refused).length;
-  return [
-    count === 0 ? "Nothing was applied." : `Applied ${filesText(count)}${into}.`,
-    ...(refusals === 0 ? [] : [`Refused ${filesText(refusals)}.`]),
-    ...(unapplied === 0 ? ["Nothing is left."] : [`${filesText(unapplied)} left.`]),
-  ].join(" ");
-}

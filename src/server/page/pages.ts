@@ -18,7 +18,7 @@ import { Reply, decoded, readForm } from "./responses.ts";
 import { type PartScreen, type Picture, type ScreenContext, type ScreenFacts, waitingFor } from "./screen.ts";
 import { type RunScreen, homeScreen, reviewScreen, runScreen } from "./screens.ts";
 import { type PageSession, isShared, may, mayRun, schedulePath, serversPath } from "../contracts/viewer.ts";
-import { ChangeReader, placeScreen } from "./proposed.ts";
+import { ChangeReader, fileScreen } from "./proposed.ts";
 import { schedulesScreen } from "./schedules.ts";
 import { searchScreen } from "./search.ts";
 import { afterLogin, isCallback, serversScreen } from "./servers.ts";
@@ -261,7 +261,7 @@ export class Pages {
 }
 
 const PARTS: ReadonlyMap<string, PartScreen> = new Map([
-  ["/change", placeScreen],
+  ["/change", fileScreen],
   ["/lines", linesScreen],
   ["/call", callScreen],
 ]);

@@ -1,11 +1,12 @@
 /** Reads the change that a run proposes, for its screen and its form. */
 import { createHash } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
-import { displayName, oneLine } from "../../core/text.ts";
-import { type ProposedChange, type ProposedFile, hasConflict } from "../../runs/proposals.ts";
+import { displayDiff } from "../../core/diff.ts";
+import { displayBlock, displayName, headOf, oneLine } from "../../core/text.ts";
+import { type ProposedChange, type ProposedFile, type WholeFile, hasConflict } from "../../runs/proposals.ts";
 import { type AgentPath, type Run, isFinal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
-import { isShared } from "../contracts/viewer.ts";
+import { type PageSession, isShared } from "../contracts/viewer.ts";
 import { type Html, html } from "../views/html.ts";
 import { WORKSPACE } from "../views/room/file-tree.ts";
 import type { ChosenOfChange, ProposedScreen, ShownChange } from "../views/room/proposed.ts";
@@ -13,49 +14,63 @@ import {
   type ChosenOfFile,
   type ShownFile,
   boxesOf,
+  endOfFile,
   hasOneBox,
-  linesOf,
-  plainChoice,
+  nextPart,
+  notesOf,
 } from "../views/room/proposed-file.ts";
 import { changesOfRun } from "./file-changes.ts";
-import { renderedDiff } from "./whole-text.ts";
+import { plainText, renderedDiff, renderedText } from "./whole-text.ts";
 import { textOf } from "./responses.ts";
 import { type PartScreen, type ScreenContext, partScreen } from "./screen.ts";
 
-/** Files with a place of their own on the screen, and the lines and characters of diffs that stand there at once. */
-const MAX = { files: 300, lines: 3000, chars: 400_000, reads: 100 };
+/**
+ * Files with a place of their own on the screen, the lines and characters of diffs that stand there at once, and the
+ * characters of a part of a file that is read by itself.
+ */
+const MAX = { files: 300, lines: 3000, chars: 400_000, reads: 100, part: 200_000 };
 /** Time for which the change of a run at work is not read again. */
 const FRESH_MS = 5000;
 
 /** A change with the stamps of its files. */
 export interface StampedChange {
   change: ProposedChange;
-  /** In the order of the change. */
+  /** In the order of the change. A file that the screen has no room for is read by itself, as a long one is. */
   files: readonly { file: ProposedFile; stamp: string }[];
-  /** Number of files that have a place of their own on the screen. */
-  shown: number;
-  /** Stamp of all the others. */
-  listed: string;
 }
 
 export function stamped(change: ProposedChange): StampedChange {
-  const files = change.files.map((file) => ({ file, stamp: stampOf(file) }));
-  const listed = stampIn(files.slice(MAX.files).map(({ stamp }) => stamp));
-  return { change, files, shown: Math.min(files.length, MAX.files), listed };
+  const left = { files: MAX.files, lines: MAX.lines, chars: MAX.chars };
+  const files = change.files.map((file) => {
+    const texts = file.places.map(({ diff }) => diff);
+    const chars = texts.reduce((sum, { length }) => sum + length, 0);
+    const lines = texts.reduce((sum, diff) => sum + diff.split("\n").length, 0);
+    const fits = left.files > 0 && chars <= left.chars && lines <= left.lines && file.unshown !== "text";
+    left.files -= 1;
+    if (fits) [left.chars, left.lines] = [left.chars - chars, left.lines - lines];
+    const own = fits ? file : { ...file, unshown: "text" as const };
+    return { file: own, stamp: stampOf(file) };
+  });
+  return { change, files };
 }
 
 const stampOf = ({ path, version, conflict, places }: ProposedFile): string =>
-  stampIn([path, version, conflict ?? null, ...places.map((place) => place.conflict ?? null)]);
+  createHash("sha256")
+    .update(
+      JSON.stringify([path, version, conflict ?? null, ...places.map((place) => place.conflict ?? null)]),
+    )
+    .digest("base64url")
+    .slice(0, 20);
 
-const stampIn = (parts: readonly (string | null)[]): string =>
-  createHash("sha256").update(JSON.stringify(parts)).digest("base64url").slice(0, 20);
+/** A field of the form behind the end of a file that was read by itself. It grants nothing to a session. */
+const proofOf = (session: PageSession, stamp: string): string =>
+  createHash("sha256")
+    .update(JSON.stringify(["read to its end", session.id, stamp]))
+    .digest("base64url");
 
-/** Files of the list below the others that all of it means. */
-export const plainFiles = ({ files, shown }: StampedChange): ProposedFile[] =>
-  files
-    .slice(shown)
-    .map(({ file }) => file)
-    .filter((file) => plainChoice(file).places.length > 0);
+/** True if the form comes from a screen that showed all of the file. */
+export const hasRead = (session: PageSession, stamp: string, form: URLSearchParams): boolean =>
+  form.getAll("read").includes(proofOf(session, stamp));
 
 /** Reads changes. That of a run at work is asked for at each of its events, and comparing folders takes time. */
 export class ChangeReader {
@@ -95,7 +110,8 @@ export async function proposedScreen(
     if (change === undefined) return { ...about, change };
     const read = stamped(change);
     const chosen = form && chosenIn(read, form);
-    return { ...about, chosen, change: await shown(read, await agentsOf(runs, run)) };
+    const proofs = (stamp: string) => form && hasRead(session, stamp, form) && proofOf(session, stamp);
+    return { ...about, chosen, change: await shown(read, await agentsOf(runs, run), proofs) };
   } catch (error) {
     logger.warn("page.change_unread", { runId: run.id, error });
     return { ...about, change: "unread" };
@@ -103,20 +119,26 @@ export async function proposedScreen(
 }
 
 /** Reads the boxes of a form, for those files that are still as they were shown. */
-export function chosenIn({ files, listed }: StampedChange, form: URLSearchParams): ChosenOfChange {
-  const seen = new Set(form.getAll("seen"));
+export function chosenIn({ files }: StampedChange, form: URLSearchParams): ChosenOfChange {
+  const seen = seenIn(form);
   const own = files.filter(({ stamp }) => seen.has(stamp));
-  return {
-    files: new Map(own.map(({ file, stamp }) => [stamp, chosenOf(file, stamp, form)])),
-    hasListed: form.get("listed") === listed,
-  };
+  return new Map(own.map(({ file, stamp }) => [stamp, chosenOf(file, stamp, form)]));
 }
+
+/** The paths of the files that a form showed, by their stamps. */
+export const seenIn = (form: URLSearchParams): Map<string, string> =>
+  new Map(
+    form.getAll("seen").map((seen) => [seen.slice(0, seen.indexOf(" ")), seen.slice(seen.indexOf(" ") + 1)]),
+  );
 
 function chosenOf(file: ProposedFile, stamp: string, form: URLSearchParams): ChosenOfFile {
   const [ticked, conflict] = [form.getAll(`p.${stamp}`), form.get(`c.${stamp}`)];
   const all = ticked.includes("all") ? ("all" as const) : [];
   return {
-    places: hasOneBox(file) ? all : boxesOf(file).filter((place) => ticked.includes(String(place))),
+    places:
+      hasOneBox(file) || file.unshown === "text"
+        ? all
+        : boxesOf(file).filter((place) => ticked.includes(String(place))),
     conflict: hasConflict(file) && (conflict === "take" || conflict === "fit") ? conflict : "keep",
     ...(form.has(`x.${stamp}`) ? { refused: textOf(form, `m.${stamp}`) } : {}),
   };
@@ -141,45 +163,83 @@ async function agentsOf(runs: PrincipalRuns, run: Run): Promise<ReadonlyMap<stri
   );
 }
 
-async function shown(read: StampedChange, agents: ReadonlyMap<string, AgentPath>): Promise<ShownChange> {
-  const { change, files } = read;
-  const { more, copiedAt, isRepository, reviews } = change;
+async function shown(
+  { change, files }: StampedChange,
+  agents: ReadonlyMap<string, AgentPath>,
+  proofOfRead: (stamp: string) => string | false | undefined,
+): Promise<ShownChange> {
   const own: ShownFile[] = [];
-  const left = { lines: MAX.lines, chars: MAX.chars };
-  for (const { file, stamp } of files.slice(0, read.shown)) {
-    const diffs: (Html | undefined)[] = [];
-    for (const place of file.places) {
-      const [lines, chars] = [place.diff.split("\n").length, place.diff.length];
-      const fits = lines <= left.lines && chars <= left.chars;
-      diffs.push(fits ? await renderedDiff(file.path, place.diff, { isPlace: true }) : undefined);
-      if (!fits) continue;
-      left.lines -= lines;
-      left.chars -= chars;
-    }
-    own.push({ file, stamp, diffs, agent: agents.get(file.path) });
+  for (const { file, stamp } of files) {
+    const about = { file, stamp, agent: agents.get(file.path), proof: proofOfRead(stamp) || undefined };
+    const diffs: Html[] = [];
+    for (const { diff } of file.unshown === "text" ? [] : file.places)
+      diffs.push(await renderedDiff(file.path, diff, { isPlace: true }));
+    own.push({ ...about, diffs });
   }
-  const listed = {
-    paths: files.slice(read.shown).map(({ file }) => file.path),
-    plain: plainFiles(read).length,
-    stamp: read.listed,
+  const { more, copiedAt, isRepository, reviews } = change;
+  return {
+    files: own.slice(0, MAX.files),
+    listed: own.slice(MAX.files),
+    more,
+    copiedAt,
+    isRepository,
+    reviews,
   };
-  return { files: own, listed, more, copiedAt, isRepository, reviews };
 }
 
 /**
- * The screen of one place, for a place that is too long for the screen of them all. `undefined`: it is not as it was
- * any more.
+ * The screen of one file that is read by itself, part by part; behind its end it can be chosen. `undefined`: it is not
+ * as it was any more.
  */
-export const placeScreen: PartScreen = async (context, runId, query) => {
+export const fileScreen: PartScreen = async (context, runId, query) => {
   const { runs, session, changeOf } = context;
-  const run = (await runs.view(session.principal, runId))?.run;
-  const change = run?.changes === "propose" ? await changeOf(runs, run) : undefined;
-  const found = change && stamped(change).files.find(({ stamp }) => stamp === query.get("file"))?.file;
-  const place = found?.places[Number(query.get("place"))];
-  if (found === undefined || place === undefined) return undefined;
-  const diff = await renderedDiff(found.path, place.diff);
-  const title = oneLine(displayName(found.path), 200);
-  const body = html`<h2 class="part-name">${linesOf(place)}</h2>
-    <div class="panel" data-part>${diff}</div>`;
+  const { principal } = session;
+  const run = (await runs.view(principal, runId))?.run;
+  const change = run?.changes === "propose" && !isShared(session) ? await changeOf(runs, run) : undefined;
+  const found = change && stamped(change).files.find(({ stamp }) => stamp === query.get("file"));
+  const whole = found && (await runs.proposedFile(principal, runId, found.file.path));
+  if (found === undefined || whole === undefined || stampOf(whole.file) !== found.stamp) return undefined;
+  const { stamp, file } = found;
+  const parts = whole.texts.flatMap(partsOf);
+  const asked = Math.trunc(Number(query.get("part"))) || 0;
+  const index = Math.max(Math.min(asked, parts.length - 1), 0);
+  const title = oneLine(displayName(file.path), 200);
+  const rest =
+    index + 1 < parts.length
+      ? nextPart(runId, stamp, index + 1, parts.length)
+      : endOfFile(stamp, proofOf(session, stamp), true);
+  const body = html`<div data-part>
+    ${index === 0 && notesOf({ ...file, places: whole.file.places })}
+    ${await renderedPart(parts, index, file)} ${rest}
+  </div>`;
   return partScreen(context, runId, { title, heading: title, body });
 };
+
+async function renderedPart(
+  parts: WholeFile["texts"],
+  index: number,
+  { path }: ProposedFile,
+): Promise<Html | undefined> {
+  const part = parts[index];
+  if (part === undefined) return undefined;
+  const { kind, text } = part;
+  if (kind !== "diff") {
+    const label = `Text ${kind} the change`;
+    return html`<h3 class="part-name">${label}</h3>
+      ${await plainText(text, label, displayBlock)}`;
+  }
+  const label = `Change of ${path}`;
+  return parts.length > 1 ? plainText(text, label, displayDiff) : renderedText(text, { kind, label, path });
+}
+
+/** A text in parts that end with a line, unless a line is too long. */
+function partsOf({ kind, text }: WholeFile["texts"][number]): WholeFile["texts"][number][] {
+  const parts: WholeFile["texts"][number][] = [];
+  for (let at = 0; at < text.length;) {
+    const piece = headOf(text.slice(at, at + MAX.part + 1), MAX.part);
+    const end = at + piece.length < text.length ? piece.lastIndexOf("\n") + 1 : 0;
+    parts.push({ kind, text: piece.slice(0, end || piece.length) });
+    at += end || piece.length;
+  }
+  return parts;
+}

@@ -192,12 +192,12 @@ function proposedText({ run: { changes, status, unapplied } }: RunView): string[
   if (changes !== "propose") return [];
   if (!isFinal(status))
     return ["It works on a copy of the folder, where a person applies what they want of it at the end."];
-  if (unapplied === 0) return ["All that it proposed is applied."];
+  if (unapplied === 0) return ["Nothing that it proposed is left to apply."];
   const files =
     unapplied === undefined
       ? "The folder has only what a person applied of its changes."
       : `Changes of ${counted(unapplied, "file")} are proposed and not applied.`;
-  return [`${files} A person can still apply them on the page or with "runs apply" in a terminal.`];
+  return [`${files} A person can still apply them on the page or with "runs review" in a terminal.`];
 }
 
 /** A goal with its long texts cut. */

@@ -180,7 +180,7 @@ describe("a folder that moves while somebody reads", () => {
     writeFileSync(at("b.md"), "mine\n");
     const refused = await post(visitor, runId, fields);
     expect(refused.status).toBe(422);
-    expect(refused.body).toContain("1 file that you chose changed since this page showed it");
+    expect(refused.body).toContain("1 file that you chose changed since this page showed it: b.md.");
     expect(text("a.txt")).toBe(edited());
     expect(refused.body).toContain("Conflict: changed in the folder");
     const again = fieldsIn(refused.body);
@@ -445,7 +445,82 @@ test("hostile names and contents are text, and are applied under their own names
   expect(existsSync(join(workspace, "debug.log"))).toBe(false);
 });
 
-test("what is too much for one screen is listed, and long changes have screens of their own", async () => {
+/** Reads a file by itself, part by part; gives all that was shown, and the fields behind its end. */
+async function readWhole(visitor: Visitor, body: string, stamp: string) {
+  let [shown, fields] = ["", new URLSearchParams()];
+  let next = body;
+  for (let parts = 0; parts < 20; parts += 1) {
+    const [, address] =
+      new RegExp(`href="([^"]*/change\\?file=${stamp}&#38;part=${parts})"`).exec(next) ?? [];
+    if (address === undefined) break;
+    next = (await visitor.get(address.replaceAll("&#38;", "&"))).body;
+    shown += next;
+    fields = fieldsIn(`<form data-proposed>${next}</form>`);
+  }
+  return { shown, fields };
+}
+
+const LONG = `${"a long line of a long text\n".repeat(20_000)}THE END\n`;
+
+describe("a file that is longer than the review shows", () => {
+  const asked = () =>
+    askingForReview({
+      before: { "edited.txt": LONG.replaceAll("long", "short"), "b.md": "b\n" },
+      work: (copy) => {
+        writeFiles(copy, {
+          "new.txt": LONG,
+          "edited.txt": LONG,
+          "b.md": "B\n",
+          "huge.txt": "x".repeat(2_500_000),
+        });
+        writeFileSync(join(copy, "picture.bin"), Buffer.from([0, 255, 1]));
+      },
+    });
+
+  test("is not chosen before it was read to its end, and is not taken either", async () => {
+    const { service, runId, workspace } = await asked();
+    const visitor = await decider(service, runId);
+    const body = await review(visitor, runId);
+    expect(body).toContain("Apply 1 of 5 files");
+    for (const name of ["new.txt", "edited.txt", "huge.txt"]) {
+      const fields = fieldsIn(body);
+      fields.set(`p.${stampOf(body, name)}`, "all");
+      fields.set("act", "apply");
+      fields.append("read", "made-up");
+      const refused = await post(visitor, runId, fields);
+      expect(refused.status, name).toBe(422);
+      expect(refused.body).toContain(`${name} is longer than this page shows, so nothing was applied.`);
+    }
+    const choice = { apply: { "new.txt": "all" as const } };
+    const question = (await service.view(ME, runId))?.questions.at(-1)?.id ?? "";
+    await service.answer(ME, runId, question, { type: "review", choice }, "test");
+    const again = await nextReview(service, runId, question);
+    expect(again.question).toMatchObject({ note: "new.txt was not shown to its end" });
+    expect(existsSync(join(workspace, "new.txt"))).toBe(false);
+  });
+
+  test("is applied by whoever read it, and a file that is no text by whoever chose it", async () => {
+    const { service, runId, workspace } = await asked();
+    const visitor = await decider(service, runId);
+    const body = await review(visitor, runId);
+    const fields = fieldsIn(body);
+    for (const name of ["new.txt", "edited.txt", "huge.txt"]) {
+      const whole = await readWhole(visitor, body, stampOf(body, name));
+      expect(whole.shown).toContain(name === "huge.txt" ? "x".repeat(50_000) : "THE END");
+      for (const [field, value] of whole.fields) fields.append(field, value);
+    }
+    fields.append(`p.${stampOf(body, "picture.bin")}`, "all");
+    fields.set("act", "apply");
+    expect((await post(visitor, runId, fields)).status).toBe(303);
+    await reach(service, runId, "completed");
+    for (const name of ["new.txt", "edited.txt"])
+      expect(readFileSync(join(workspace, name), "utf8") === LONG, name).toBe(true);
+    expect(readFileSync(join(workspace, "huge.txt")).length).toBe(2_500_000);
+    expect(existsSync(join(workspace, "picture.bin"))).toBe(true);
+  });
+});
+
+test("each file that one screen has no room for is read and chosen by itself", async () => {
   const many = Object.fromEntries(
     Array.from({ length: 320 }, (_, index) => [`f${String(index).padStart(3, "0")}.txt`, "x\n"]),
   );
@@ -457,19 +532,18 @@ test("what is too much for one screen is listed, and long changes have screens o
   const visitor = await decider(service, runId);
   const body = await review(visitor, runId);
   expect(body.match(/<article/g)).toHaveLength(300);
-  expect(body).toContain("Apply them, too");
-  const [, address = ""] = /href="([^"]*\/change\?[^"]*)"/.exec(body) ?? [];
-  const place = await visitor.get(address.replaceAll("&#38;", "&"));
-  expect(place.status, address).toBe(200);
-  expect(place.body).toContain("data-part");
+  expect(body).toContain("23 more files");
+  expect(body).toContain("Apply 298 of 323 files");
   const fields = fieldsIn(body);
+  const [, stamp = ""] =
+    /<li data-file="([^"]*)"[^>]*>\s*<code class="path" title="f319.txt"/.exec(body) ?? [];
+  for (const [name, value] of (await readWhole(visitor, body, stamp)).fields) fields.append(name, value);
   fields.set("act", "apply");
-  fields.set("listed", "other");
-  expect((await post(visitor, runId, fields)).status).toBe(422);
-  fields.set("listed", /name="listed"\s+value="([^"]*)"/.exec(body)?.[1] ?? "");
   expect((await post(visitor, runId, fields)).status).toBe(303);
   await reach(service, runId, "completed");
-  expect(existsSync(join(workspace, "f319.txt"))).toBe(true);
+  expect(
+    ["f296.txt", "f318.txt", "f319.txt", "c-long.txt"].map((name) => existsSync(join(workspace, name))),
+  ).toEqual([true, false, true, false]);
 });
 
 describe("in Chromium", { tags: "chromium" }, () => {

@@ -1,9 +1,10 @@
 /** One file of a proposed change: its places with their boxes, what is in the way of it, and its refusal. */
 import { cutMiddle, displayBlock, displayName, displayText, oneLine } from "../../../core/text.ts";
-import { type ProposedFile, type ProposedPlace, hasConflict } from "../../../runs/proposals.ts";
+import { type ProposedFile, type ProposedPlace, hasConflict, isPlain } from "../../../runs/proposals.ts";
 import type { AgentPath } from "../../../runs/run.ts";
 import { counted } from "../../../tools/format.ts";
 import type { DiffCounts } from "../../../core/diff.ts";
+import { runPath } from "../../contracts/viewer.ts";
 import { type Html, html, textArea } from "../html.ts";
 import { grouped } from "./figures.ts";
 import { type IconName, icon } from "./icons.ts";
@@ -15,8 +16,10 @@ export interface ShownFile {
   file: ProposedFile;
   /** Names this state of the file: another one once the file, or the folder below it, has changed. */
   stamp: string;
-  /** The change of each place; `undefined`: it is long, and a link leads to it. */
-  diffs: readonly (Html | undefined)[];
+  /** The change of each place; none if the file is read by itself. */
+  diffs: readonly Html[];
+  /** Proves that the person has read it to its end. */
+  proof: string | undefined;
   /** The agent that changed it last. Absent: not known, as for commands. */
   agent?: AgentPath | undefined;
 }
@@ -35,29 +38,29 @@ export interface FileLook {
   chosen: ChosenOfFile | undefined;
   /** The agent can read why a file is refused, and fit it. */
   hasAgent: boolean;
-  /** Address that shows one place of a file. */
-  placeAt: (stamp: string, place: number) => string;
+  /** Of the run. */
+  id: string;
 }
 
 const MAX = { notes: 20, note: 300, side: 6000, message: 4000, refused: 300, named: 4 };
 
 /** Numbers of the places that have boxes of their own. */
-export const boxesOf = ({ conflict, places, stays }: ProposedFile): number[] =>
+export const boxesOf = ({ conflict, places, stays, unshown }: ProposedFile): number[] =>
   conflict !== undefined ||
   stays ||
+  unshown === "text" ||
   (places.length < 2 && places.every((place) => place.conflict === undefined))
     ? []
     : places.flatMap((place, index) => (place.conflict === undefined ? [index] : []));
 
-/** True if one box applies all of a file. */
+/** True if one box applies all of a file. That of a file which is read by itself stands behind its end. */
 export const hasOneBox = (file: ProposedFile): boolean =>
-  !file.stays && !hasConflict(file) && boxesOf(file).length === 0;
+  !file.stays && !hasConflict(file) && file.unshown !== "text" && boxesOf(file).length === 0;
 
 /** Gives the choice before a person chooses: all that nothing speaks against. */
 export function plainChoice(file: ProposedFile): ChosenOfFile {
-  const isPlain = !hasConflict(file) && !file.ignored && !file.stays && file.decided === undefined;
   const all = hasOneBox(file) ? ("all" as const) : boxesOf(file);
-  return { places: isPlain ? all : [], conflict: "keep" };
+  return { places: isPlain(file) && file.decided === undefined ? all : [], conflict: "keep" };
 }
 
 /** Number of places that are applied. */
@@ -89,7 +92,7 @@ export function renderFile(shown: ShownFile, look: FileLook): Html {
     class="panel ask proposed"
     id="${anchor}"
     data-file="${stamp}"
-    ${(file.ignored || hasConflict(file) || file.decided?.how === "refused") && html` data-apart`}
+    ${file.decided?.how !== "left" && !isPlain(file) && html` data-apart`}
     ${!(isForm && boxesOf(file).length + Number(hasOneBox(file)) > 0) && html` data-row`}
     aria-labelledby="${anchor}-h"
     tabindex="-1"
@@ -97,14 +100,14 @@ export function renderFile(shown: ShownFile, look: FileLook): Html {
     ${head(shown, look)} ${isForm && refusal(stamp, look)} ${decidedBefore(file)}
     <div class="proposed-body">
       ${notesOf(file)} ${inTheWay(file)}
-      ${file.places.map((_place, index) => renderPlace(shown, index, look))}
+      ${file.unshown === "text" ? longFile(shown, look) : file.places.map((_place, index) => renderPlace(shown, index, look))}
       ${isForm && hasConflict(file) && conflictChoice(shown, look)}
     </div>
   </article>`;
 }
 
 function head({ file, stamp, agent }: ShownFile, look: FileLook): Html {
-  const { path, from, change, ignored, decided } = file;
+  const { path, from, change, ignored, decided, unshown } = file;
   const refusing = html`<label class="btn small refuse-word"
     ><input
       type="checkbox"
@@ -125,6 +128,7 @@ function head({ file, stamp, agent }: ShownFile, look: FileLook): Html {
     ${change !== "edited" && html`<span class="tag">${change === "added" ? "new" : change}</span>`}
     ${from !== undefined && html`<span class="from small dim">from ${shownPath(from)}</span>`}
     ${ignored && html`<span class="tag">ignored by Git</span>`}
+    ${unshown && html`<span class="tag">${unshown === "text" ? "read it first" : "not shown"}</span>`}
     ${decided?.how === "left" && html`<span class="tag">left out before</span>`} ${changeCounts(file)}
     <span class="end"
       >${agent && html`<span class="small dim desk cut">${who({ agent }, 60)}</span>`}
@@ -185,7 +189,7 @@ const WITHOUT_LINES: Partial<Record<ProposedFile["change"], string>> = {
   renamed: "Only its path changes.",
 };
 
-function notesOf({ notes, places, change, conflict }: ProposedFile): Html | undefined {
+export function notesOf({ notes, places, change, conflict }: ProposedFile): Html | undefined {
   const texts = notes.slice(0, MAX.notes).map((note) => oneLine(displayText(note), MAX.note));
   if (texts.length > 0)
     return html`<ul class="proposed-notes">
@@ -230,7 +234,7 @@ function renderPlace(shown: ShownFile, index: number, look: FileLook): Html | un
   const { file, stamp, diffs } = shown;
   const place = file.places[index];
   if (place === undefined) return undefined;
-  const diff = diffs[index] ?? longPlace(place, look.placeAt(stamp, index));
+  const diff = diffs[index] ?? html``;
   if (place.conflict !== undefined) return opposedSides(place.conflict, diff);
   if (file.places.length < 2) return html`<div class="place">${diff}</div>`;
   const title = linesOf(place);
@@ -256,9 +260,37 @@ function renderPlace(shown: ShownFile, index: number, look: FileLook): Html | un
   </section>`;
 }
 
-const longPlace = ({ added, removed }: ProposedPlace, address: string): Html =>
+const partPath = (id: string, stamp: string, part: number): string =>
+  `${runPath(id)}/change?${new URLSearchParams({ file: stamp, part: String(part) }).toString()}`;
+
+/** A file that is read by itself, part by part. */
+export function longFile({ file, stamp, proof }: ShownFile, { chosen, id }: FileLook): Html {
+  const lines = file.added + file.removed;
+  const what = lines === 0 ? "all of it" : counted(lines, "changed line");
+  return html`<div class="long-place">
+      <a class="link" data-inline href="${partPath(id, stamp, 0)}">Read ${what}</a>
+    </div>
+    ${proof !== undefined && endOfFile(stamp, proof, chosen?.places === "all")}`;
+}
+
+export const nextPart = (id: string, stamp: string, part: number, count: number): Html =>
   html`<div class="long-place">
-    <a class="link" data-inline href="${address}">Show ${counted(added + removed, "changed line")}</a>
+    <a class="link" data-inline href="${partPath(id, stamp, part)}">Read part ${part + 1} of ${count}</a>
+  </div>`;
+
+/** Stands behind the last line of a file: whoever gets there can choose it. */
+export const endOfFile = (stamp: string, proof: string, isChosen: boolean): Html =>
+  html`<div class="read-end">
+    <input type="hidden" name="read" value="${proof}" /><label
+      ><input
+        type="checkbox"
+        class="tick-box"
+        name="p.${stamp}"
+        value="all"
+        data-row
+        ${checked(isChosen)}
+      />Apply this file, which ends here</label
+    >
   </div>`;
 
 /** Lines of the folder beside the change that would replace them. */

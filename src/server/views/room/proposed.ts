@@ -8,7 +8,7 @@ import { type ApprovalViewer, mayDecide, runPath } from "../../contracts/viewer.
 import { type Html, html, textArea } from "../html.ts";
 import { nearTime, timeOf } from "./figures.ts";
 import { icon } from "./icons.ts";
-import { capital, choiceInput, diffLooks, labelled, shownPath } from "./pieces.ts";
+import { capital, diffLooks, labelled, shownPath } from "./pieces.ts";
 import {
   type ChosenOfFile,
   type FileLook,
@@ -17,6 +17,7 @@ import {
   changeCounts,
   fileAnchor,
   fileIcon,
+  longFile,
   placesChosen,
   plainChoice,
   renderFile,
@@ -35,8 +36,8 @@ import { type Complaint, NO_DEFAULT, fold, onlyLooks } from "./request.ts";
 /** A change as the page shows it. */
 export interface ShownChange {
   files: readonly ShownFile[];
-  /** Files that are only listed, because there are too many. Their stamp names all of them as they are now. */
-  listed: { paths: readonly string[]; plain: number; stamp: string };
+  /** Files that are read by themselves, because there are too many. */
+  listed: readonly ShownFile[];
   /** Number of files that come with the next review. */
   more: number;
   copiedAt: number;
@@ -44,11 +45,8 @@ export interface ShownChange {
   reviews: readonly ReviewRecord[];
 }
 
-/** A person's choice: for each file by its stamp, and besides. */
-export interface ChosenOfChange {
-  files: ReadonlyMap<string, ChosenOfFile>;
-  hasListed: boolean;
-}
+/** A person's choice for each file, by its stamp. */
+export type ChosenOfChange = ReadonlyMap<string, ChosenOfFile>;
 
 export interface ProposedScreen {
   run: Run;
@@ -61,7 +59,7 @@ export interface ProposedScreen {
   chosen?: ChosenOfChange | undefined;
 }
 
-const MAX = { branch: 200, message: 4000, listed: 2000, reviews: 20, name: 60 };
+const MAX = { branch: 200, message: 4000, reviews: 20, name: 60 };
 
 /** One change with its viewer, and the question about it. */
 interface Place {
@@ -82,7 +80,7 @@ const isOpen = ({ screen: { run, other }, question }: Place): boolean =>
 const hasForm = (place: Place): boolean => isOpen(place) && mayDecide(place.viewer.session);
 
 const chosenOf = (place: Place, { file, stamp }: ShownFile): ChosenOfFile =>
-  place.screen.chosen?.files.get(stamp) ?? plainChoice(file);
+  place.screen.chosen?.get(stamp) ?? plainChoice(file);
 
 export interface RenderedProposal {
   /** Sections for the list beside the requests. */
@@ -114,7 +112,7 @@ const NOT_HERE = html`<div class="panel empty">
 
 function lists(place: Place): Html {
   const { files, listed, more, reviews } = place.change;
-  const count = files.length + listed.paths.length + more;
+  const count = files.length + listed.length + more;
   const isForm = hasForm(place);
   const all = html`<label class="end by-script all-files"
     ><input type="checkbox" class="tick-box" data-all />All</label
@@ -214,10 +212,9 @@ function content(place: Place): Html {
   const look = (file: ShownFile): FileLook => ({
     chosen: isForm ? chosenOf(place, file) : undefined,
     hasAgent: question !== undefined,
-    placeAt: (stamp, index) =>
-      `${runPath(run.id)}/change?${new URLSearchParams({ file: stamp, place: String(index) }).toString()}`,
+    id: run.id,
   });
-  const files = html`${change.files.map((file) => renderFile(file, look(file)))} ${listedFiles(place, isForm)}`;
+  const files = html`${change.files.map((file) => renderFile(file, look(file)))} ${listedFiles(place, look)}`;
   if (!isForm)
     return html`${complaintOf(place)} ${intro(place)} ${files}
     ${isOpen(place) && html`<div class="panel">${onlyLooks(viewer)}</div>`}`;
@@ -231,8 +228,8 @@ function content(place: Place): Html {
   >
     ${intro(place)}
     <input type="hidden" name="question" value="${question?.id ?? ""}" />
-    ${change.files.map(({ stamp }) => html`<input type="hidden" name="seen" value="${stamp}" />`)} ${files}
-    ${bar(place)}
+    ${[...change.files, ...change.listed].map(({ stamp, file }) => html`<input type="hidden" name="seen" value="${`${stamp} ${file.path}`}" />`)}
+    ${files} ${bar(place)}
   </form>`;
 }
 
@@ -278,36 +275,33 @@ function standing(place: Place): Html | string | undefined {
   return undefined;
 }
 
-/** Files that have no place of their own here. */
-function listedFiles(place: Place, isForm: boolean): Html | undefined {
-  const { paths, plain, stamp } = place.change.listed;
-  if (paths.length === 0) return undefined;
-  const label = `Apply ${plain === paths.length ? "them" : `${plain} of them`}, too`;
-  const look = { type: "checkbox", attributes: html`id="listed" data-listed="${plain}"` } as const;
-  const box = choiceInput("listed", stamp, label, place.screen.chosen?.hasListed === true, look);
+/** Files that have no place of their own here: each is read, and chosen, by itself. */
+function listedFiles({ change: { listed } }: Place, look: (file: ShownFile) => FileLook): Html | undefined {
+  if (listed.length === 0) return undefined;
+  const items = listed.map(
+    (shown) =>
+      html`<li data-file="${shown.stamp}" data-apart>
+        ${shownPath(shown.file.path)} ${longFile(shown, look(shown))}
+      </li>`,
+  );
   return html`<section class="panel ask listed-files" tabindex="-1" aria-labelledby="listed-h">
     <div class="view-head">
-      <h2 class="file-title" id="listed-h">${counted(paths.length, "more file")}</h2>
+      <h2 class="file-title" id="listed-h">${counted(listed.length, "more file")}</h2>
     </div>
-    <details class="rest">
-      <summary>Show their names</summary>
-      <ul class="proposed-notes">
-        ${paths.slice(0, MAX.listed).map((path) => html`<li>${shownPath(path)}</li>`)}
-      </ul>
-    </details>
-    ${isForm && plain > 0 && html`<div class="conflict-choice">${box}</div>`}
+    <ul class="proposed-notes">
+      ${items}
+    </ul>
   </section>`;
 }
 
-/** The counts of what the form would do as it is sent to the browser. */
+/** Counts of what the form would do as it is sent to the browser. */
 function countsOf(place: Place): ChosenCounts {
   const { files, listed, more } = place.change;
-  const places = files.map((file) => placesChosen(file.file, chosenOf(place, file)));
-  const unseen = place.screen.chosen?.hasListed ? listed.plain : 0;
+  const places = [...files, ...listed].map((file) => placesChosen(file.file, chosenOf(place, file)));
   return {
-    files: places.filter((count) => count > 0).length + unseen,
-    all: files.length + listed.paths.length + more,
-    places: places.reduce((sum, count) => sum + count, unseen),
+    files: places.filter((count) => count > 0).length,
+    all: files.length + listed.length + more,
+    places: places.reduce((sum, count) => sum + count, 0),
   };
 }
 

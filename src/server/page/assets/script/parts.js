@@ -1,5 +1,6 @@
 /** Parts of the screen that are loaded into their place: steps, and unchanged lines of diffs. */
 import { Idiomorph } from "idiomorph";
+import { showProposed } from "./proposed.js";
 import { isOurs, request } from "./session.js";
 import { coloured, keepsText, prepare } from "./texts.js";
 
@@ -43,6 +44,8 @@ async function showPart(link) {
   }
   link.setAttribute("aria-expanded", String(!isOpen));
   link.firstChild.data = isOpen ? "Show all" : "Hide";
+  // A file that was read to its end can be chosen there.
+  showProposed();
 }
 
 /** Gets the results of steps that were opened before their calls ended. */

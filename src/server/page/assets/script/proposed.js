@@ -12,7 +12,7 @@ import { setText } from "./set-text.js";
 
 const form = () => document.querySelector("[data-proposed]");
 const boxesIn = (file) => [...file.querySelectorAll("input[name^='p.']")];
-const isRefusing = (file) => file.querySelector("[data-refuse]").checked;
+const isRefusing = (file) => file.querySelector("[data-refuse]")?.checked === true;
 const conflictIn = (file) => file.querySelector("[data-conflict]:checked")?.value;
 
 /** Stamps of the files when the screen was shown first; later ones are of files that moved since. */
@@ -32,11 +32,6 @@ export function showProposed() {
     const places = showFile(file);
     counts.places += places;
     counts.files += Number(places > 0);
-  }
-  const listed = form().querySelector("[data-listed]:checked");
-  if (listed !== null) {
-    counts.files += Number(listed.dataset.listed);
-    counts.places += Number(listed.dataset.listed);
   }
   showAll(files);
   showBar(counts, files);
@@ -117,7 +112,7 @@ function turnOff(button, isOff) {
 
 /** A file that is another one by now comes with what nobody has chosen yet, and the page says so. */
 function noteMoved() {
-  const stamps = [...form().querySelectorAll("[name=seen]")].map(({ value }) => value);
+  const stamps = [...form().querySelectorAll("[name=seen]")].map(({ value }) => value.split(" ")[0]);
   const now = document.getElementById("screen");
   if (screen !== now) [screen, known, moved] = [now, new Set(stamps), new Set()];
   for (const stamp of stamps) if (!known.has(stamp)) moved.add(stamp);
