@@ -124,7 +124,7 @@ export function wholeFile(sides: Sides, manifest: Pick<Manifest, "decided">): Wh
   return { file, texts };
 }
 
-function changeOf({ from, base, proposed }: Sides): ProposedFile["change"] {
+export function changeOf({ from, base, proposed }: Sides): ProposedFile["change"] {
   if (from !== undefined) return "renamed";
   return base === undefined ? "added" : proposed === undefined ? "deleted" : "edited";
 }
@@ -228,6 +228,8 @@ export interface AppliedFile {
   /** The file as far as it is applied. */
   base: Content | undefined;
   isWhole: boolean;
+  added: number;
+  removed: number;
 }
 
 /**
@@ -245,8 +247,9 @@ export function applied(
   const isWhole = chosen === "all" || new Set(chosen).size >= count;
   if (edit === undefined || edit.folder === undefined || proposed?.kind !== "file") {
     const mayWrite = over || isSameContent(folder.content, base);
+    const { added = 0, removed = 0 } = placesOf(sides, 0)[0] ?? {};
     return mayWrite && isWhole && proposed?.kind !== "other"
-      ? { folder: proposed, base: proposed, isWhole: true }
+      ? { folder: proposed, base: proposed, isWhole: true, added, removed }
       : undefined;
   }
   const hunks = edit.places.filter((_, index) => chosen === "all" || chosen.includes(index)).flat();
@@ -261,5 +264,11 @@ export function applied(
     bytes: bytesOf(textOf(lines), edit.encoding),
     executable,
   });
-  return { folder: fileOf(merged, mode), base: fileOf(own, proposed.executable), isWhole };
+  return {
+    folder: fileOf(merged, mode),
+    base: fileOf(own, proposed.executable),
+    isWhole,
+    added: hunks.reduce((sum, { lines }) => sum + lines.length, 0),
+    removed: hunks.reduce((sum, { start, end }) => sum + end - start, 0),
+  };
 }

@@ -13,6 +13,7 @@ import { isGone, processMark } from "../core/process-mark.ts";
 import { realPath } from "../core/real-path.ts";
 import { oneLine } from "../core/text.ts";
 import type {
+  AppliedChange,
   Fence,
   ProposedChange,
   Proposals,
@@ -26,7 +27,15 @@ import { setTimeout as delay } from "node:timers/promises";
 import { isRepository, makeBranch } from "./branch.ts";
 import type { PolicyRules } from "../backends/policy-rules.ts";
 import type { Content, FileRules } from "./content.ts";
-import { type AppliedFile, applied, compareLines, proposedFile, versionOf, wholeFile } from "./change.ts";
+import {
+  type AppliedFile,
+  applied,
+  changeOf,
+  compareLines,
+  proposedFile,
+  versionOf,
+  wholeFile,
+} from "./change.ts";
 import { MOST_CHARS as MOST_CHARS_OF_FILE } from "./place-diff.ts";
 import { withRenames } from "./renames.ts";
 import { type Guard, type Step, carryOut, contentsBefore, recover, unfinishedPlan } from "./carry-out.ts";
@@ -322,6 +331,15 @@ function stepsOf(
   ];
 }
 
+const changeIn = ({ sides, isWhole, added, removed }: AppliedFile & { sides: Sides }): AppliedChange => ({
+  path: sides.path,
+  ...defined({ from: sides.from }),
+  change: changeOf(sides),
+  added,
+  removed,
+  ...(isWhole ? {} : { isPart: true }),
+});
+
 interface Reviewed {
   copy: WorkspaceCopy;
   manifest: Manifest;
@@ -335,7 +353,7 @@ class Review {
   readonly #reviewed: Reviewed;
   readonly #steps: Step[] = [];
   readonly #moved: string[] = [];
-  readonly #applied = new Map<string, AppliedFile>();
+  readonly #applied = new Map<string, AppliedFile & { sides: Sides }>();
   readonly #fitted: Record<string, string> = {};
 
   constructor(reviewed: Reviewed) {
@@ -379,7 +397,7 @@ class Review {
     if (shown !== versionOf(sides) || (result === undefined && !mayFit)) {
       this.#moved.push(path);
     } else if (result !== undefined) {
-      this.#applied.set(path, result);
+      this.#applied.set(path, { ...result, sides });
       if (choice.branch !== undefined) return;
       this.#steps.push(...stepsOf("folder", { path: old, content: folder.content }, path, result.folder));
       this.#steps.push(...stepsOf("base", { path: old, content: base }, path, result.base));
@@ -428,6 +446,7 @@ class Review {
       applied: paths(true),
       partly: paths(false),
       refused: Object.fromEntries(Object.entries(refused).filter(([path]) => open.includes(path))),
+      changed: branch === undefined ? [...this.#applied.values()].map(changeIn) : [],
       fitted: this.#fitted,
       ...defined({ message, branch, worktree }),
       unapplied: open.length,

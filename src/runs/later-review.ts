@@ -3,7 +3,7 @@ import { checkAnswer } from "../tools/check-answer.ts";
 import type { ReviewChoice } from "../tools/tool.ts";
 import type { RunContext } from "./context.ts";
 import type { RunRepository } from "./ports.ts";
-import type { Fence, ProposedChange, WholeFile } from "./proposals.ts";
+import type { Fence, ProposedChange, ReviewRecord, WholeFile } from "./proposals.ts";
 import { problemOf } from "./review-events.ts";
 import { questionOf, shownIn } from "./review.ts";
 import { type Principal, type Run, isFinal, noRun } from "./run.ts";
@@ -76,7 +76,7 @@ export async function reviewChange(
     return refused("not_applied", `Nothing was applied: ${problemOf(outcome)}. Look at the change again.`);
   const { record } = outcome;
   log.info("proposals.reviewed", { runId, by, applied: record.applied.length, unapplied: record.unapplied });
-  await settle(run, record.unapplied, context);
+  await settle(run, record, context);
   return { ok: true, record };
 }
 
@@ -84,10 +84,10 @@ const refused = <Code extends string>(code: Code, message: string) => ({ ok: fal
 
 async function settle(
   run: Run,
-  unapplied: number,
+  { unapplied, changed }: Pick<ReviewRecord, "unapplied" | "changed">,
   { runs, proposals, underLease }: LaterContext,
 ): Promise<void> {
-  await runs.noteUnapplied(run.principal, run.id, unapplied);
+  await runs.noteUnapplied(run.principal, run.id, unapplied, changed);
   const newest = await newestOf(run, runs);
   if (unapplied > 0 || newest === undefined || !isFinal(newest.status)) return;
   await underLease(run, (fence) =>
@@ -159,7 +159,8 @@ export async function countLeft(context: LaterContext): Promise<void> {
       const run = await runs.read.run(principal, id);
       if (run === undefined) continue;
       const change = await proposedChange(principal, id, context);
-      await settle(run, change === undefined ? 0 : change.files.length + change.more, context);
+      const unapplied = change === undefined ? 0 : change.files.length + change.more;
+      await settle(run, { unapplied }, context);
     } catch (error) {
       log.warn("proposals.not_counted", { runId: id, error });
     }

@@ -81,6 +81,12 @@ export interface ProposedChange {
   reviews: readonly ReviewRecord[];
 }
 
+/** A file of the folder that a review changed, with all that was applied of it. */
+export interface AppliedChange extends Pick<ProposedFile, "path" | "from" | "change" | "added" | "removed"> {
+  /** Some of its places were not applied. */
+  isPart?: true;
+}
+
 /** The decisions of one review, and what became of them. */
 export interface ReviewRecord {
   id: string;
@@ -91,6 +97,8 @@ export interface ReviewRecord {
   applied: readonly string[];
   /** Paths of those of which some places were not applied. */
   partly: readonly string[];
+  /** The applied files, unless they became a branch. Absent in records of earlier versions. */
+  changed?: readonly AppliedChange[];
   refused: Readonly<Record<string, string>>;
   /** The change of the agent in files that it is to fit to the folder, as diffs. */
   fitted: Readonly<Record<string, string>>;
@@ -161,8 +169,13 @@ export interface RunReviews {
 
 /** Rows of runs that propose their changes. */
 export interface ProposalRows {
-  /** Stores how many files of a run that has ended are proposed and not applied. */
-  noteUnapplied(principal: Principal, runId: string, unapplied: number): Promise<void>;
+  /** Stores how many files of a run that has ended are proposed and not applied, and what was applied now. */
+  noteUnapplied(
+    principal: Principal,
+    runId: string,
+    unapplied: number,
+    applied?: readonly AppliedChange[],
+  ): Promise<void>;
   /** Some runs of an environment that ended with changes which nobody has counted. */
   uncounted(environment: string): Promise<{ id: string; principal: Principal }[]>;
 }

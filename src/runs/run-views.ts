@@ -30,7 +30,7 @@ export function runViews(read: Pick<RunQueries, "picture">): RunService["view"] 
         ...seen,
         mainAgent: fold.mainAgent(seen.run),
         subagents: fold.subagents(),
-        filesChanged: fold.filesChanged(),
+        filesChanged: fold.filesChanged(seen.run),
         activity: place === undefined ? fold.activity : placeText(place),
         models: fold.models(),
         ...defined({ place, goal: fold.goal(seen.run) }),

@@ -1,3 +1,4 @@
+import type { AppliedChange } from "./proposals.ts";
 import type {
   AgentPath,
   Decision,
@@ -102,6 +103,8 @@ export interface Run extends RunHead {
   changes?: "propose";
   /** Number of files that it proposes and nobody applied. Absent: not known. */
   unapplied?: number;
+  /** What people applied of its proposed changes. */
+  applied?: AppliedChange[];
   /** The run whose agent started it in the background, and its place in the tree of agents. */
   parent?: { runId: string; agent: AgentPath };
   endedAt?: number;

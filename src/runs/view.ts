@@ -122,6 +122,9 @@ class WorkFold {
 
 const MAX_SPANS = 64;
 
+/** Where the tree of an agent has its workspace. */
+const WORKSPACE = "/workspace/";
+
 /** When an agent was busy, in a bounded number of spans: with more, the shortest pauses are left out. */
 class BusyTimes {
   #ended: Span[] = [];
@@ -210,9 +213,11 @@ export class RunFold {
     return this.#usage.all();
   }
 
-  /** Sorted by code unit, so that the order is the same everywhere. */
-  filesChanged(): string[] {
-    return [...this.#files].sort();
+  /** Sorted by code unit, so that the order is the same everywhere. A run that proposes changes what was applied. */
+  filesChanged({ changes, applied = [] }: Pick<Run, "changes" | "applied">): string[] {
+    if (changes === undefined) return [...this.#files].sort();
+    const own = [...this.#files].filter((path) => !path.startsWith(WORKSPACE));
+    return [...own, ...applied.map(({ path }) => WORKSPACE + path)].sort();
   }
 
   /** Another round after the end of a goal, because of a message to the run, opens it again. */

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "vitest";
+import type { ReviewChoice } from "../../src/tools/tool.ts";
 import { endedUnapplied, reviewOf, writeFiles } from "./proposing.ts";
 import { ME, reach, startRun } from "./support.ts";
 
@@ -39,4 +40,42 @@ test("nothing is applied while another run works in the same copy, which then co
   await reach(service, next, "completed");
   expect(readFileSync(join(workspace, "a.md"), "utf8")).toBe("A2\n");
   expect((await service.view(ME, runId))?.run.unapplied).toBe(0);
+});
+
+test("what was applied counts as changed, once for a renamed file, and nothing else does", async () => {
+  const before = {
+    "a.md": "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n",
+    "old.md": "one\ntwo\nthree\n",
+    "no.md": "no\n",
+    "c.md": "c\n",
+  };
+  const { service, runId, workspace } = await endedUnapplied({
+    before,
+    work: (copy) =>
+      writeFiles(copy, {
+        "a.md": "A\nb\nc\nd\ne\nf\ng\nh\ni\nJ\n",
+        "old.md": null,
+        "new.md": "one\ntwo\n3\n",
+        "no.md": "NO\n",
+        "c.md": "C\n",
+      }),
+  });
+  writeFiles(workspace, { "c.md": "mine\n" });
+  const viewed = async () => {
+    const { run, filesChanged } = (await service.view(ME, runId)) ?? {};
+    return { applied: run?.applied, filesChanged };
+  };
+  expect(await viewed()).toEqual({ applied: undefined, filesChanged: [] });
+  const review = (choice: ReviewChoice) => service.reviewChange(ME, runId, choice, "test");
+  expect(await review({ apply: { "a.md": [1] }, refused: { "no.md": "No." } })).toMatchObject({ ok: true });
+  const part = { path: "a.md", change: "edited", added: 1, removed: 1, isPart: true };
+  expect(await viewed()).toEqual({ applied: [part], filesChanged: ["/workspace/a.md"] });
+  expect(await review({ apply: { "a.md": "all", "new.md": "all" } })).toMatchObject({ ok: true });
+  expect(await viewed()).toEqual({
+    applied: [
+      { path: "a.md", change: "edited", added: 2, removed: 2 },
+      { path: "new.md", from: "old.md", change: "renamed", added: 1, removed: 1 },
+    ],
+    filesChanged: ["/workspace/a.md", "/workspace/new.md"],
+  });
 });

@@ -48,7 +48,7 @@ test("a subagent shows its newest step; changed files are listed once, sorted", 
       toolCalls: 2,
     },
   ]);
-  expect(view.filesChanged()).toEqual(["/a", "/b"]);
+  expect(view.filesChanged({})).toEqual(["/a", "/b"]);
   expect(view.activity).toBe("helper: Write /a");
   expect(view.lastSeq).toBe(8);
 });

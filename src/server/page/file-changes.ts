@@ -2,7 +2,7 @@
 import { defined } from "../../core/defined.ts";
 import { sumOfCounts } from "../../core/diff.ts";
 import { groupBy } from "../../core/group-by.ts";
-import type { Approval, RunHead } from "../../runs/run.ts";
+import type { Approval, Run, RunHead } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { type CombinedDiff, combinedDiff } from "../views/content/combined-diff.ts";
 import type { ChangedFile } from "../views/room/answer.ts";
@@ -26,6 +26,22 @@ export async function changesOfRun(runs: PrincipalRuns, run: ChangingRun): Promi
     before = page.at(-1)?.seq;
   }
   return { changes, isAll: false };
+}
+
+/** Leaves out what a run that proposes its changes did in its copy and nobody applied. */
+export function inFolder<Known extends Pick<FileChange, "data">>(
+  changes: readonly Known[],
+  { changes: how, applied = [] }: Pick<Run, "changes" | "applied">,
+): Known[] {
+  const found = new Map(applied.map((file) => [WORKSPACE + file.path, file]));
+  if (how === undefined) return [...changes];
+  return changes.flatMap((change): Known[] => {
+    const { path, callId } = change.data;
+    if (!path.startsWith(WORKSPACE)) return [change];
+    const file = found.get(path);
+    // The journal has all of the change of a file, of which a part is in the folder.
+    return file === undefined ? [] : [file.isPart ? { ...change, data: { callId, path } } : change];
+  });
 }
 
 /** The changes of one run, and whether they are all of them. */
@@ -63,7 +79,9 @@ export async function changesOfMany(context: ScreenContext): Promise<FileChange[
     newest.map(async (run) => {
       const roots = isHere(run) ? [MEMORIES, WORKSPACE] : [MEMORIES];
       const changes = await readPage(runs, run, MAX.ofOneOfMany);
-      return changes.filter(({ data: { path } }) => roots.some((root) => path.startsWith(root)));
+      const own = changes.filter(({ data: { path } }) => roots.some((root) => path.startsWith(root)));
+      const view = own.length === 0 ? undefined : await runs.view(run.principal, run.id);
+      return view === undefined ? [] : inFolder(own, view.run);
     }),
   );
   return found.flat().toSorted((one, other) => other.time - one.time);
@@ -105,19 +123,23 @@ function pathOf({ args, decision }: Approval): unknown {
 /** So many characters of diffs are rendered in one page; the others are a link away. */
 const MAX_DIFFS = 60_000;
 
-/** The files that a run changed, each with what it did to them against the file before the run. */
-export async function changedFiles(known: RunChanges): Promise<ChangedFile[]> {
+/** The files that a run changed in the folder, each with what it did to them against the file before the run. */
+export async function changedFiles(known: RunChanges, run: Run): Promise<ChangedFile[]> {
   const files: ChangedFile[] = [];
   let left = MAX_DIFFS;
-  for (const [path, own] of groupBy(known.changes, ({ data }) => data.path)) {
+  const all = groupBy(inFolder(known.changes, run), ({ data }) => data.path);
+  const applied = new Map(run.applied?.map((file) => [WORKSPACE + file.path, file]));
+  for (const path of applied.keys()) if (!all.has(path)) all.set(path, []);
+  for (const [path, own] of all) {
+    const file = applied.get(path);
     const joined = joinedChange({ ...known, changes: own }, path);
     const diffs = joined === undefined ? own.toReversed().map(({ data }) => data.diff ?? "") : [joined.diff];
     left -= diffs.reduce((sum, { length }) => sum + length, 0);
-    const counts = sumOfCounts(joined === undefined ? own.map(({ data }) => data) : [joined]);
+    const counts = file ?? sumOfCounts(joined === undefined ? own.map(({ data }) => data) : [joined]);
     const isShown = left >= 0 && diffs.every((diff) => diff !== "");
     files.push({
       path,
-      time: own[0]?.time ?? 0,
+      time: own[0]?.time ?? run.updatedAt,
       changes: own.length,
       counts,
       diffs: isShown

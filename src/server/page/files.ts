@@ -9,7 +9,7 @@ import { type FilesFound, type FilesScreen, LINES_OF_PAGE, renderFiles } from ".
 import type { Screen } from "../views/room/shell.ts";
 import type { CombinedDiff } from "../views/content/combined-diff.ts";
 import type { Html } from "../views/html.ts";
-import { approvalsOfChanges, changesOfMany, changesOfRun, joinedChange } from "./file-changes.ts";
+import { approvalsOfChanges, changesOfMany, changesOfRun, inFolder, joinedChange } from "./file-changes.ts";
 import { renderedDiff } from "./whole-text.ts";
 import { decoded } from "./responses.ts";
 import { type ScreenContext, headOf, waitingFor } from "./screen.ts";
@@ -59,7 +59,10 @@ export async function filesScreen(request: FilesRequest): Promise<Screen | undef
     isFile && sees === undefined ? backend.read(path, lineOf(query.get("from")), LINES_OF_PAGE) : undefined,
     view === undefined
       ? changesOfMany(context).then((changes) => ({ changes, isAll: false }))
-      : changesOfRun(runs, view.run),
+      : changesOfRun(runs, view.run).then(({ changes, isAll }) => ({
+          changes: inFolder(changes, view.run),
+          isAll,
+        })),
     asked === "" ? undefined : search(backend, asked, view === undefined ? context : undefined),
   ]);
   if (file?.code === "is_directory") return filesScreen({ ...request, address: `${request.address}/` });

@@ -236,7 +236,7 @@ const BODIES: Readonly<Record<Tab, Body>> = {
   },
   answer: async ({ runs, session }, view, _query, { refused }) => {
     const { principal, id } = view.run;
-    const files = await changedFiles(await changesOfRun(runs, view.run));
+    const files = await changedFiles(await changesOfRun(runs, view.run), view.run);
     const points = mayRun(session) ? await runs.points(principal, id) : undefined;
     const shown = { view, viewer: session, files, points: (points ?? []).toReversed() };
     const answer = renderAnswer({ ...shown, refused });

@@ -4,7 +4,9 @@ import type { Value } from "./steps.ts";
 
 /** Columns that hold JSON, in whichever table. */
 const JSON_COLUMNS: ReadonlySet<string> = new Set(
-  "agent allowed_decisions args body data decision goal limits preview same structured todos".split(" "),
+  "agent allowed_decisions applied args body data decision goal limits preview same structured todos".split(
+    " ",
+  ),
 );
 
 /** The columns of a list in SQL, such as `id, run_id`. */

@@ -1,12 +1,13 @@
 /** Reviews of runs that propose their changes. */
 import { reviewedData } from "../../runs/review-events.ts";
-import type { ReviewOutcome, RunReviews } from "../../runs/proposals.ts";
+import type { AppliedChange, ReviewOutcome, RunReviews } from "../../runs/proposals.ts";
+import { fromJson, toJson } from "../../core/json.ts";
 import type { Principal } from "../../runs/run.ts";
 import { messageEntry } from "../../runs/events.ts";
 import * as journal from "./journal.ts";
 import type { OpenRunRow } from "./leases.ts";
 import * as messages from "./messages.ts";
-import { type QuestionRow, toQuestion } from "./rows.ts";
+import { type QuestionRow, type RunRow, toQuestion } from "./rows.ts";
 import { type Engine, type Steps, all, change, first } from "./steps.ts";
 
 interface ReviewsContext {
@@ -34,6 +35,7 @@ export function storedReviews({ engine, runId, write }: ReviewsContext): RunRevi
         const entry = { kind: "changes_reviewed" as const, agent: [], data: reviewedData(outcome) };
         yield* journal.append(runId, entry, now);
         yield* noteUnapplied(runId, told === undefined ? unappliedAfter(outcome) : null);
+        if (outcome.kind === "done") yield* noteApplied(runId, outcome.record.changed);
         if (told === undefined) return;
         const message = { id: `told_${id}`, text: told };
         yield* messages.add(row.id, message, undefined, now);
@@ -59,11 +61,33 @@ const noteInThread = (runId: string, unapplied: number): Steps<number> =>
     { id: runId, unapplied },
   );
 
+/** Adds what was applied to what earlier reviews of the run applied. */
+function* noteApplied(runId: string, files: readonly AppliedChange[] = []): Steps<void> {
+  if (files.length === 0) return;
+  const row = yield* first<Pick<RunRow, "applied">>("SELECT applied FROM runs WHERE id = @id", { id: runId });
+  const all = new Map((row?.applied ? fromJson(row.applied) : []).map((file) => [file.path, file]));
+  for (const { isPart, ...file } of files) {
+    const { added = 0, removed = 0, isPart: _before, ...known } = all.get(file.path) ?? {};
+    const sums = { added: added + file.added, removed: removed + file.removed };
+    all.set(file.path, { ...file, ...known, ...sums, ...(isPart ? { isPart } : {}) });
+  }
+  yield* change("UPDATE runs SET applied = @applied WHERE id = @id", {
+    id: runId,
+    applied: toJson([...all.values()]),
+  });
+}
+
 /** The same for a run that has ended. */
-export function* noteAfterEnd(principal: Principal, runId: string, unapplied: number): Steps<void> {
+export function* noteAfterEnd(
+  principal: Principal,
+  runId: string,
+  unapplied: number,
+  applied?: readonly AppliedChange[],
+): Steps<void> {
   const sql = "UPDATE runs SET unapplied = @unapplied WHERE id = @id AND principal = @principal";
-  yield* change(sql, { id: runId, principal, unapplied });
+  if ((yield* change(sql, { id: runId, principal, unapplied })) === 0) return;
   yield* noteInThread(runId, unapplied);
+  yield* noteApplied(runId, applied);
 }
 
 /** Some runs of an environment that ended with changes which nobody has counted. */

@@ -1,5 +1,6 @@
 /** Rows of the tables of runs, and what is made of them. */
 import type { AgentPath, Decision, DecisionType, SameCalls } from "../../agent/agent.ts";
+import type { AppliedChange } from "../../runs/proposals.ts";
 import type { RunLimits } from "../../runs/choices.ts";
 import { type RunEvent, type RunEventKind, isEvent } from "../../runs/events.ts";
 import type {
@@ -35,6 +36,7 @@ export interface RunRow {
   goal: Json<string[]> | null;
   changes: "propose" | null;
   unapplied: number | null;
+  applied: Json<AppliedChange[]> | null;
   status: RunStatus;
   created_at: number;
   updated_at: number;
@@ -161,7 +163,7 @@ export function toRun(row: RunRow): Run {
   const { parent_id: runId, agent } = row;
   return {
     ...toRunHead(row),
-    ...fieldsOf(row, "todos, model, limits, goal, changes, unapplied, forked_from"),
+    ...fieldsOf(row, "todos, model, limits, goal, changes, unapplied, applied, forked_from"),
     usage: fieldsOf(row, USAGE),
     ...(runId === null || agent === null ? {} : { parent: { runId, agent: fromJson(agent) } }),
     ...(row.ended_at === null ? {} : outcomeOf(row)),

@@ -397,6 +397,9 @@ CREATE INDEX runs_proposing ON runs (environment, number) WHERE changes = 'propo
 /** `schedules.changes` is the way in which its runs change the workspace; null: that of the server. */
 const SCHEDULE_CHANGES = "ALTER TABLE schedules ADD COLUMN changes TEXT;";
 
+/** `runs.applied` is a JSON list of the files that reviews of the run changed in the folder; null: none. */
+const APPLIED = "ALTER TABLE runs ADD COLUMN applied TEXT;";
+
 /** The migrations of the tables of runs. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 1, name: "threads, runs, journal, approvals", sql: TABLES },
@@ -415,6 +418,7 @@ export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 14, name: "choices of schedules", sql: SCHEDULE_CHOICES },
   { version: 15, name: "runs that propose their changes", sql: PROPOSALS },
   { version: 16, name: "changes of the runs of schedules", sql: SCHEDULE_CHANGES },
+  { version: 17, name: "applied changes of a run", sql: APPLIED },
 ];
 
 /** The tables with rows that belong to a run, in the order in which they refer to each other. */
