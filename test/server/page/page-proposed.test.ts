@@ -582,6 +582,40 @@ describe("in Chromium", { tags: "chromium" }, () => {
     expect(messages).toEqual([]);
   });
 
+  test("a long file is chosen behind its end, which is where it was read", async () => {
+    const { service, runId, workspace } = await askingForReview({
+      before: {},
+      work: (copy) =>
+        writeFiles(copy, {
+          "検潮所/潮位の長い記録.csv": `${"潮位,2026-03-01T00:00,1.25\n".repeat(40_000)}終わり\n`,
+          "fix.md": "fix\n",
+        }),
+    });
+    const { page, messages } = await visitPage(linkTo(await openPages(service), runId, "decide"));
+    const apply = page.locator("[data-act=apply]");
+    await apply.getByText("Apply 1 of 2 files").waitFor();
+    await page.getByRole("link", { name: "Read 40001 changed lines" }).click();
+    for (let part = 2; part < 30 && !(await page.getByText("終わり").isVisible()); part += 1) {
+      expect(await page.getByText("Apply this file").count()).toBe(0);
+      await page.getByRole("link", { name: `Read part ${part} of` }).click();
+      await page
+        .locator(`[data-part] .long-place a[aria-expanded=true], [data-part] .read-end`)
+        .nth(part - 2)
+        .waitFor();
+    }
+    await page.getByLabel("Apply this file, which ends here").scrollIntoViewIfNeeded();
+    await apply.getByText("Apply all 2 files").waitFor();
+    await page.screenshot({ path: "/tmp/shots/end-1280.png" });
+    await page.setViewportSize({ width: 390, height: 800 });
+    await page.getByLabel("Apply this file, which ends here").scrollIntoViewIfNeeded();
+    await page.screenshot({ path: "/tmp/shots/end-390.png" });
+    expect(await problemsOf(page)).toEqual([]);
+    await apply.click();
+    await page.getByRole("status").getByText("Completed", { exact: true }).waitFor();
+    expect(readFileSync(join(workspace, "検潮所/潮位の長い記録.csv"), "utf8")).toMatch(/終わり\n$/);
+    expect(messages).toEqual([]);
+  });
+
   test("hostile names fit every window", async () => {
     const { service, runId } = await askingForReview({
       before: HOSTILE_BEFORE,
