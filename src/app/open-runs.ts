@@ -168,9 +168,7 @@ async function openCopy(
   fence: Fence | undefined,
 ): Promise<string[] | undefined> {
   const workspace = run.changes === "propose" && !isFinal(run.status) ? originalOf(config, run) : undefined;
-  if (workspace === undefined) return undefined;
-  const isLookedAt = fence === undefined && proposals.has(run);
-  return isLookedAt ? proposals.notApplied(run) : proposals.open(run, workspace, fence);
+  return workspace === undefined ? undefined : proposals.open(run, workspace, fence);
 }
 
 /** Resolved when a run has ended, or this process is done with all of them. */

@@ -29,12 +29,10 @@ export type BranchOutcome = { ok: true; worktree?: string } | { ok: false; messa
 
 /** True for the root of a repository that has a commit. */
 export const isRepository = (workspace: string): Promise<boolean> =>
-  existsSync(join(workspace, ".git"))
-    ? askGit(workspace, ["rev-parse", "--verify", "HEAD"]).then(
-        () => true,
-        () => false,
-      )
-    : Promise.resolve(false);
+  askGit(workspace, ["rev-parse", "--verify", "HEAD"]).then(
+    () => existsSync(join(workspace, ".git")),
+    () => false,
+  );
 
 /**
  * Commits what the folder had uncommitted, if it had, and then the change. Neither the index nor a file of the folder
@@ -97,30 +95,26 @@ async function commitOf(
   const before = await git(base, ["write-tree"]);
   const tracked = entriesOf(await git(base, ["ls-files", "-z", "-s"]));
   const submodules = tracked.flatMap(([mode, , path]) => (mode === SUBMODULE ? [path] : []));
-  const inSubmodule = (path: string): string | undefined =>
+  const submoduleOf = (path: string): string | undefined =>
     submodules.find((submodule) => path.startsWith(`${submodule}/`));
-  const foreign = [...files.keys()].find((path) => inSubmodule(path) !== undefined);
-  if (foreign !== undefined)
-    throw new Error(
-      `'${foreign}' is in the submodule '${inSubmodule(foreign)}'. Leave its files out of the branch.`,
-    );
   // Paths are given on standard input, so that no name is taken for an option or a pattern.
   const listOf = (paths: Iterable<string>): string => [...paths].map((path) => `${path}\0`).join("");
-  const judged = listOf(new Set([...basePaths, ...files.keys()]));
-  const attributes = (await git(base, ["check-attr", "-z", "--stdin", "filter"], { input: judged })).split(
-    "\0",
+  const input = listOf(new Set([...basePaths, ...files.keys()]));
+  const judged = (await git(base, ["check-attr", "-z", "--stdin", "filter"], { input })).split("\0");
+  const filterOf = new Map(
+    judged.flatMap((path, at) => (at % 3 === 0 ? [[path, judged[at + 2] ?? ""]] : [])),
   );
-  const filtered = new Map<string, string>();
-  for (let at = 0; at + 2 < attributes.length; at += 3)
-    if (filters.has(attributes[at + 2] ?? "")) filtered.set(attributes[at] ?? "", attributes[at + 2] ?? "");
-  for (const path of files.keys()) {
-    const filter = filtered.get(path);
-    if (filter === undefined || files.get(path) === undefined) continue;
+  const isFiltered = (path: string): boolean => filters.has(filterOf.get(path) ?? "");
+  for (const [path, content] of files) {
+    const submodule = submoduleOf(path);
+    if (submodule !== undefined)
+      throw new Error(`'${path}' is in the submodule '${submodule}'. Leave its files out of the branch.`);
+    if (content === undefined || !isFiltered(path)) continue;
     // A filter that leaves a file as it is can be left out.
     const plain = await git(base, ["hash-object", "--no-filters", "--", path]).catch(() => "");
     if (!tracked.some(([, object, other]) => other === path && object === plain.trim()))
       throw new Error(
-        `'${path}' needs the filter '${filter}', and no program that a repository chooses is run here. Leave the file out of the branch, or apply it to the folder.`,
+        `'${path}' needs the filter '${filterOf.get(path)}', which is a program and is not run here. Leave the file out of the branch, or apply it to the folder.`,
       );
   }
   const known = new Set(basePaths);
@@ -131,30 +125,39 @@ async function commitOf(
     !known.has(path) && !left.has(path) && linkStatsAt(join(workspace, path)) === undefined;
   const deleted = tracked.flatMap(([mode, , path]) => (mode !== SUBMODULE && isDeleted(path) ? [path] : []));
   // What a filter made of a file is not known here, so that the commit keeps what it has.
-  const present = basePaths.filter((path) => inSubmodule(path) === undefined && !filtered.has(path));
-  const update = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"];
-  await git(base, update, { input: listOf([...present, ...deleted]) });
+  const present = basePaths.filter((path) => submoduleOf(path) === undefined && !isFiltered(path));
+  const update = ["update-index", "--add", "--remove", "--replace", "-z"];
+  await git(base, [...update, "--stdin"], { input: listOf([...present, ...deleted]) });
   const found = await git(base, ["write-tree"]);
   const commit = async (tree: string, parent: string, message: string): Promise<string> =>
     (await git(base, ["commit-tree", tree.trim(), "-p", parent, "-F", "-"], { input: message })).trim();
   const parent = found === before ? head : await commit(found, head, "Uncommitted work of the workspace");
+  const lines: string[] = [];
+  for (const [path, content] of files) {
+    const isLeft = content !== undefined && content.kind !== "other";
+    const entry = isLeft ? await storedEntry(path, content, base, git) : `0 ${"0".repeat(head.length)}`;
+    lines.push(`${entry}\t${path}\0`);
+  }
+  await git(base, [...update, "--index-info"], { input: lines.join("") });
+  return commit(await git(base, ["write-tree"]), parent, `${title}\n\n${trailer(id)}`);
+}
+
+/** Stores a content as an object. Gives its mode and name. */
+async function storedEntry(
+  path: string,
+  content: Exclude<Content, { kind: "other" }>,
+  base: string,
+  git: PlainRepository["git"],
+): Promise<string> {
   const scratch = mkdtempSync(join(tmpdir(), "deepagent-branch-"));
   try {
-    const lines: string[] = [];
-    for (const [path, content] of files) {
-      if (content === undefined || content.kind === "other") {
-        lines.push(`0 ${"0".repeat(head.length)}\t${path}\0`);
-        continue;
-      }
-      writeFileSync(join(scratch, "content"), content.kind === "file" ? content.bytes : content.target);
-      // A link has no line ends.
-      const filters = content.kind === "file" ? ["--path", path] : ["--no-filters"];
-      const object = await git(base, ["hash-object", "-w", ...filters, join(scratch, "content")]);
-      const mode = content.kind === "link" ? "120000" : content.executable ? "100755" : "100644";
-      lines.push(`${mode} ${object.trim()}\t${path}\0`);
-    }
-    await git(base, ["update-index", "--replace", "-z", "--index-info"], { input: lines.join("") });
-    return await commit(await git(base, ["write-tree"]), parent, `${title}\n\n${trailer(id)}`);
+    const file = join(scratch, "content");
+    writeFileSync(file, content.kind === "file" ? content.bytes : content.target);
+    // A link has no line ends.
+    const filters = content.kind === "file" ? ["--path", path] : ["--no-filters"];
+    const object = await git(base, ["hash-object", "-w", ...filters, file]);
+    const mode = content.kind === "link" ? "120000" : content.executable ? "100755" : "100644";
+    return `${mode} ${object.trim()}`;
   } finally {
     rmSync(scratch, { recursive: true, force: true });
   }

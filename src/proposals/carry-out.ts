@@ -92,6 +92,7 @@ async function store(place: string, { steps, manifest, record }: Plan): Promise<
 const readPlan = async (place: string): Promise<StoredPlan> =>
   JSON.parse(await readFile(join(place, PLAN), "utf8")) as StoredPlan; // written by `store`
 
+/** Takes all steps, and writes down that. If one of them fails, takes those before it back. */
 async function complete(
   copy: WorkspaceCopy,
   place: string,
@@ -100,60 +101,37 @@ async function complete(
 ): Promise<ReviewOutcome> {
   const { steps: stored, record } = await readPlan(place);
   const known = copy.at("reviews", `${record.id}.json`);
-  if (!existsSync(known)) {
-    const problem = await takeAll(copy, place, { stored, mark: markOf(record), isRecovered, guard });
-    await guard();
-    if (problem === undefined) {
-      await writeFile(`${known}.next`, JSON.stringify(record), { flush: true });
-      await rename(join(place, NEXT), copy.at("manifest.json")).catch(unlessMissing);
-      await rename(`${known}.next`, known);
-    } else {
-      await forget(place);
-      return problem;
-    }
-  }
-  await forget(place);
-  return { kind: "done", record };
-}
-
-interface Taking {
-  stored: StoredPlan["steps"];
-  mark: string;
-  isRecovered: boolean;
-  guard: Guard;
-}
-
-/** Takes all steps. If one of them fails, takes those before it back and gives the outcome of the review. */
-async function takeAll(
-  copy: WorkspaceCopy,
-  place: string,
-  { stored, mark, isRecovered, guard }: Taking,
-): Promise<Exclude<ReviewOutcome, { kind: "done" }> | undefined> {
   const folders = { folder: copy.folder(await copy.manifest()), tree: copy.tree, base: copy.base };
-  const steps = await Promise.all(
-    stored.map(async ({ before, after, ...at }): Promise<Step> => {
-      return { ...at, before: await contentOf(place, before), after: await contentOf(place, after) };
-    }),
-  );
+  const steps: Step[] = [];
+  for (const { before, after, ...at } of existsSync(known) ? [] : stored)
+    steps.push({ ...at, before: await contentOf(place, before), after: await contentOf(place, after) });
   // Deletions come first: a folder may stand where a file was, and the other way round.
   steps.sort((a, b) => Number(a.after !== undefined) - Number(b.after !== undefined));
   const taken = Number(await readFile(join(place, TAKEN), "utf8").catch(() => ""));
-  for (const [index, step] of steps.entries()) {
-    if (index < taken) continue;
+  const mark = markOf(record);
+  for (const [index, step] of [...steps.entries()].slice(taken)) {
     // A paused process may have been about to put this in its place.
     if (isRecovered) await folders[step.in].removeUnfinished(step.path, mark);
     const problem = await take(step, folders[step.in], mark, guard);
-    if (problem === undefined) {
-      await writeFile(join(place, TAKEN), `${index + 1}`);
-      continue;
-    }
     await guard();
-    await rm(join(place, TAKEN), { force: true });
+    await (problem === undefined
+      ? writeFile(join(place, TAKEN), `${index + 1}`)
+      : rm(join(place, TAKEN), { force: true }));
+    if (problem === undefined) continue;
     for (const { before, after, ...at } of steps.slice(0, index).toReversed())
       await take({ ...at, before: after, after: before }, folders[at.in], mark, guard);
+    await guard();
+    await forget(place);
     return problem === MOVED ? { kind: "moved", paths: [step.path] } : { kind: "failed", message: problem };
   }
-  return undefined;
+  await guard();
+  if (!existsSync(known)) {
+    await writeFile(`${known}.next`, JSON.stringify(record), { flush: true });
+    await rename(join(place, NEXT), copy.at("manifest.json")).catch(unlessMissing);
+    await rename(`${known}.next`, known);
+  }
+  await forget(place);
+  return { kind: "done", record };
 }
 
 /** Beginning of the names of files that a plan is about to put in their places. */

@@ -4,7 +4,6 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { mkdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { type Clock, systemClock } from "../core/clock.ts";
-import { isAlive } from "../core/child-process.ts";
 import { KeyedLock, ownTurn } from "../core/concurrency.ts";
 import { ConfigurationError, DeepAgentError, StorageError, codeOf, orElse } from "../core/errors.ts";
 import { defined } from "../core/defined.ts";
@@ -82,24 +81,22 @@ export class WorkspaceProposals implements Proposals {
    */
   async open(run: Place & Pick<Run, "id">, workspace: string, fence?: Fence): Promise<string[]> {
     const place = this.#placeOf(run);
-    await mkdir(this.#options.dir, { recursive: true, mode: 0o700 });
+    const { dir, maxBytes } = this.#options;
+    await mkdir(dir, { recursive: true, mode: 0o700 });
     return this.#locks.run(place, async () => {
+      const now = this.#clock();
+      // Background tasks come while others work in the copy, and change nothing.
+      const known = this.has(run) ? await new WorkspaceCopy(place, this.#rules).manifest() : undefined;
+      if (known?.run === run.id && !this.isUnfinished(run)) return notApplied(known);
       const found = await this.#exclusively(place, fence, async (copy, manifest, guard) => {
-        if (manifest.run !== run.id) await copy.refresh(manifest, { run: run.id, now: this.#clock() }, guard);
+        if (manifest.run !== run.id) await copy.refresh(manifest, { run: run.id, now }, guard);
         return notApplied(manifest);
       });
       if (found !== undefined) return found;
-      const { maxBytes } = this.#options;
-      const source = { workspace: realPath(workspace), run: run.id, rules: this.#rules, maxBytes };
-      const guard = async (): Promise<void> => fence?.check();
-      await WorkspaceCopy.make(place, { ...source, now: this.#clock() }, guard).catch(explain);
+      const source = { workspace: realPath(workspace), run: run.id, rules: this.#rules, maxBytes, now };
+      await WorkspaceCopy.make(place, source, async () => fence?.check()).catch(explain);
       return [];
     });
-  }
-
-  /** The files of a copy that a person did not apply before. */
-  async notApplied(run: Place): Promise<string[]> {
-    return notApplied(await new WorkspaceCopy(this.#placeOf(run), this.#rules).manifest());
   }
 
   isUnfinished(run: Place): boolean {
@@ -107,7 +104,7 @@ export class WorkspaceProposals implements Proposals {
   }
 
   async change(run: Place, fence?: Fence): Promise<ProposedChange | undefined> {
-    return fence === undefined ? this.#look(this.#placeOf(run), shown) : this.#withCopy(run, fence, shown);
+    return fence === undefined ? this.#look(this.#placeOf(run)) : this.#withCopy(run, fence, shown);
   }
 
   async whole(run: Place, path: string): Promise<WholeFile | undefined> {
@@ -125,16 +122,12 @@ export class WorkspaceProposals implements Proposals {
     about: About,
     fence?: Fence,
   ): Promise<ReviewOutcome> {
-    const outcome = await this.#withCopy(
-      run,
-      fence,
-      async (copy, manifest, guard): Promise<ReviewOutcome> => {
-        const known = (await copy.reviews()).find(({ id }) => id === about.id);
-        if (known !== undefined) return { kind: "done", record: known };
-        const review = new Review({ copy, manifest, sides: await openSides(copy, manifest), choice, guard });
-        return review.carryOut({ ...about, at: this.#clock(), title: nameOf(run) });
-      },
-    );
+    const outcome = await this.#withCopy<ReviewOutcome>(run, fence, async (copy, manifest, guard) => {
+      const known = (await copy.reviews()).find(({ id }) => id === about.id);
+      if (known !== undefined) return { kind: "done", record: known };
+      const review = new Review({ copy, manifest, sides: await openSides(copy, manifest), choice, guard });
+      return review.carryOut({ ...about, at: this.#clock(), title: nameOf(run) });
+    });
     return outcome ?? { kind: "failed", message: NO_COPY };
   }
 
@@ -159,11 +152,7 @@ export class WorkspaceProposals implements Proposals {
     return join(this.#options.dir, placeName(threadId));
   }
 
-  async #withCopy<Result>(
-    run: Place,
-    fence: Fence | undefined,
-    work: Work<Result>,
-  ): Promise<Result | undefined> {
+  #withCopy<Result>(run: Place, fence: Fence | undefined, work: Work<Result>): Promise<Result | undefined> {
     const place = this.#placeOf(run);
     return this.#locks.run(place, () => this.#exclusively(place, fence, work));
   }
@@ -193,26 +182,23 @@ export class WorkspaceProposals implements Proposals {
   }
 
   /** Shows a copy that other processes may change: as it was before a review that one of them carries out. */
-  async #look<Result>(place: string, show: Work<Result>): Promise<Result | undefined> {
-    for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
-      if (!existsSync(place)) return undefined;
+  async #look(place: string): Promise<ProposedChange | undefined> {
+    for (let attempt = 0; attempt < ATTEMPTS && existsSync(place); attempt += 1) {
       const plan = unfinishedPlan(place);
-      const seen = [plan, stampAt(place)].join();
+      const seen = stampAt(place);
       try {
-        const copy = new WorkspaceCopy(
-          place,
-          this.#rules,
-          plan === undefined ? plan : await contentsBefore(plan),
-        );
-        const result = await show(copy, await copy.manifest(), () => Promise.resolve());
-        if ([unfinishedPlan(place), stampAt(place)].join() === seen) return result;
+        const before = plan === undefined ? plan : await contentsBefore(plan);
+        const copy = new WorkspaceCopy(place, this.#rules, before);
+        const change = await shown(copy, await copy.manifest());
+        if (unfinishedPlan(place) === plan && stampAt(place) === seen) return change;
       } catch (thrown) {
         // The plan or the copy was removed in between.
         if (codeOf(thrown) !== "ENOENT") throw thrown;
       }
       await delay(AGAIN_MS);
     }
-    throw new StorageError("storage_busy", BUSY);
+    if (existsSync(place)) throw new StorageError("storage_busy", BUSY);
+    return undefined;
   }
 }
 
@@ -223,16 +209,13 @@ const BUSY = "Another process uses the copy of the workspace.";
 const ATTEMPTS = 600;
 const AGAIN_MS = 50;
 
-/**
- * Takes the lock of a copy; `undefined`: the copy is gone. The lock says whose it is. It is broken if its process has
- * ended, or has lost its right to the copy, which is so for everybody else once this process has a fence.
- */
+/** Takes the lock of a copy, from whoever ended or, if this process has a fence, lost it. `undefined`: it is gone. */
 async function lockCopy(place: string, fence: Fence | undefined): Promise<FileLock | undefined> {
   const path = join(place, "lock");
-  const own = { owner: `lock${processMark()}`, fence: fence?.id, nonce: randomBytes(8).toString("hex") };
+  const own = [processMark(), fence?.id, randomBytes(8).toString("hex")].join("\n");
   for (let attempt = 0; attempt < ATTEMPTS; attempt += 1) {
     try {
-      const lock = takeLock(path, JSON.stringify(own));
+      const lock = takeLock(path, own);
       if (lock !== undefined) return lock;
     } catch (thrown) {
       if (codeOf(thrown) === "ENOENT") return undefined;
@@ -240,19 +223,14 @@ async function lockCopy(place: string, fence: Fence | undefined): Promise<FileLo
     }
     const holder = textAt(path);
     await fence?.check();
-    if (fence !== undefined || isAbandoned(holder)) breakLock(path, (file) => textAt(file) === holder);
+    const [owner = ""] = holder.split("\n");
+    if (fence !== undefined || isGone(owner)) breakLock(path, (file) => textAt(file) === holder);
     else await delay(AGAIN_MS);
   }
   throw new StorageError("storage_busy", BUSY);
 }
 
-const textAt = (path: string): string | undefined => orElse(() => readFileSync(path, "utf8"), undefined);
-
-/** Locks of earlier versions have the number of their process alone. */
-const isAbandoned = (lock = ""): boolean =>
-  /^\d+$/.test(lock)
-    ? !isAlive(Number(lock))
-    : isGone(orElse(() => (JSON.parse(lock) as { owner: string }).owner, "")); // written by `lockCopy`
+const textAt = (path: string): string => orElse(() => readFileSync(path, "utf8"), "");
 
 const stampAt = (place: string): string =>
   orElse(() => stampOf(statSync(join(place, "manifest.json"), { bigint: true })), "");
