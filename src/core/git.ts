@@ -51,8 +51,8 @@ export interface PlainRepository {
   /** Drivers of the attribute `filter` that the settings name programs for. */
   filters: ReadonlySet<string>;
   /** Runs Git for a folder of files, with an index of its own. */
-  git(files: string, args: readonly string[], options?: Omit<GitOptions, "timeout">): Promise<string>;
-  close(): void;
+  git: (files: string, args: readonly string[], options?: Omit<GitOptions, "timeout">) => Promise<string>;
+  close: () => void;
 }
 
 /** Settings that say how files and objects are stored. */
@@ -81,9 +81,15 @@ export async function openPlainRepository(folder: string): Promise<PlainReposito
   }
   const own = mkdtempSync(join(tmpdir(), "deepagent-git-"));
   Object.assign(env, {
-    ...{ GIT_DIR: own, GIT_OBJECT_DIRECTORY: objects, GIT_INDEX_FILE: join(own, "index") },
-    ...{ GIT_CONFIG_NOSYSTEM: "1", GIT_CONFIG_GLOBAL: devNull, HOME: own, XDG_CONFIG_HOME: own },
-    ...{ GIT_CONFIG_COUNT: "0", GIT_CONFIG_PARAMETERS: "" },
+    GIT_DIR: own,
+    GIT_OBJECT_DIRECTORY: objects,
+    GIT_INDEX_FILE: join(own, "index"),
+    GIT_CONFIG_NOSYSTEM: "1",
+    GIT_CONFIG_GLOBAL: devNull,
+    GIT_CONFIG_COUNT: "0",
+    GIT_CONFIG_PARAMETERS: "",
+    HOME: own,
+    XDG_CONFIG_HOME: own,
   });
   const kept = [...settings].filter(([name]) => KEPT.test(name));
   const version = kept.some(([name]) => name.startsWith("extensions")) ? "1" : "0";

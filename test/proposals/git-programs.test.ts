@@ -164,7 +164,9 @@ const TRAPS: Readonly<Record<string, Trap>> = {
   "remote.<name>.receivepack": remote(
     "WORK",
     { "remote.origin.receivepack": "PROGRAM" },
-    ...["push", "origin", "HEAD:refs/heads/more"],
+    "push",
+    "origin",
+    "HEAD:refs/heads/more",
   ),
   "remote helper ext::": remote("ext::PROGRAM", { "protocol.ext.allow": "always" }),
   "a partial clone's remote": ({ set, git, work, program }) => {

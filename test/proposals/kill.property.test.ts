@@ -1,5 +1,3 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
 import {
   appendFileSync,
   chmodSync,
@@ -17,39 +15,16 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
-import { buildSync } from "esbuild";
 import { expect, test } from "vitest";
 import { WorkspaceProposals } from "../../src/proposals/proposals.ts";
 import { copyOf } from "../../src/proposals/workspace-copy.ts";
 import { attempts } from "../support/effort.ts";
+import { reviewProgram, startReview } from "./review-program.ts";
 import { filesIn } from "../support/files-in.ts";
 
 const RUN = { id: "run_1", threadId: "thr_1", task: "Do it" };
 const FILES = Array.from({ length: 34 }, (_, index) => `f${index}.txt`);
 const MOVED = Array.from({ length: 6 }, (_, index) => `m${index}.txt`);
-
-/** `review-process.ts` as one file. */
-function bundled(): string {
-  const folder = filesIn();
-  const outfile = join(folder, "process.mjs");
-  const entryPoints = [fileURLToPath(new URL("./review-process.ts", import.meta.url))];
-  // Packages are CommonJS in part, and look for `require`.
-  const banner = {
-    js: 'import { createRequire } from "node:module"; const require = createRequire(import.meta.url);',
-  };
-  buildSync({
-    mainFields: ["module", "main"],
-    entryPoints,
-    outfile,
-    banner,
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    logLevel: "error",
-  });
-  return outfile;
-}
 
 async function proposed(): Promise<{ home: string; workspace: string; proposals: WorkspaceProposals }> {
   const home = filesIn();
@@ -87,31 +62,11 @@ const ALL = FILES.length + 2 * MOVED.length + 2;
 /** The right to the copy that this process has once it has taken it from another one. */
 const FENCE = { id: "second", check: () => Promise.resolve() };
 
-/** Starts the program of a process that applies everything, and tells what it says. */
-function start(program: string, home: string, ...args: readonly string[]) {
-  writeFileSync(join(home, "fence"), "first");
-  const child = spawn(
-    process.execPath,
-    [program, join(home, "copies"), RUN.threadId, join(home, "fence"), ...args],
-    { stdio: ["ignore", "pipe", "inherit"] },
-  );
-  let text = "";
-  child.stdout.on("data", (bytes: Buffer) => (text += bytes.toString()));
-  const ended = once(child, "close");
-  /** Waits until it has said a word, or has ended. */
-  const says = async (word: string): Promise<boolean> => {
-    while (!text.includes(word) && child.exitCode === null && child.signalCode === null)
-      await Promise.race([once(child.stdout, "data"), ended]);
-    return text.includes(word);
-  };
-  return { child, says, ended, text: () => text };
-}
-
 test("a process that is killed while it applies leaves all or nothing behind", async () => {
-  const program = bundled();
+  const program = reviewProgram();
   for (let attempt = 0; attempt < attempts(24).numRuns; attempt += 1) {
     const { home, workspace, proposals } = await proposed();
-    const { child, says, ended } = start(program, home);
+    const { child, says, ended } = startReview(program, home, RUN.threadId);
     await says("begins");
     await delay(Math.random() * 120);
     child.kill("SIGKILL");
@@ -169,11 +124,11 @@ const EDIT = "edit of a person\n";
 test.each(["SIGKILL", "SIGSTOP"])(
   "whoever follows a process that got %s before any step completes the review, and nobody loses an edit",
   async (signal) => {
-    const program = bundled();
+    const program = reviewProgram();
     for (let step = 1; ; step += 1) {
       const { home, workspace, proposals } = await fewProposed();
       const before = contents(workspace);
-      const first = start(program, home, String(step), signal);
+      const first = startReview(program, home, RUN.threadId, String(step), signal);
       if (!(await first.says("stops"))) {
         expect(first.text()).toContain("done after");
         expect(step).toBeGreaterThan(16);

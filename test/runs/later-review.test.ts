@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
+import { reviewProgram, startReview } from "../proposals/review-program.ts";
 import type { ReviewChoice } from "../../src/tools/tool.ts";
 import { endedUnapplied, reviewOf, writeFiles } from "./proposing.ts";
 import { ME, reach, startRun } from "./support.ts";
@@ -78,4 +79,26 @@ test("what was applied counts as changed, once for a renamed file, and nothing e
     ],
     filesChanged: ["/workspace/a.md", "/workspace/new.md"],
   });
+});
+
+test("what a process that was killed had begun to apply is completed by whoever looks at it", async () => {
+  const { service, runId, workspace } = await endedUnapplied({ before: BEFORE, work });
+  const threadId = (await service.view(ME, runId))?.run.threadId ?? "";
+  const killed = startReview(reviewProgram(), dirname(workspace), threadId, "4");
+  await killed.ended;
+  expect(killed.text()).toContain("stops");
+  const contents = () => Object.keys(BEFORE).map((name) => readFileSync(join(workspace, name), "utf8"));
+  expect(contents()).not.toEqual(["A\n", "B\n"]);
+  expect(await service.proposedChange(ME, runId)).toBeUndefined();
+  expect(contents()).toEqual(["A\n", "B\n"]);
+});
+
+test("of many who apply a change at once, one does, and the others are told so", async () => {
+  const { service, runId, workspace } = await endedUnapplied({ before: BEFORE, work });
+  const outcomes = await Promise.all(
+    Array.from({ length: 5 }, () => service.reviewChange(ME, runId, all, "test")),
+  );
+  expect(outcomes.filter(({ ok }) => ok)).toHaveLength(1);
+  expect(readFileSync(join(workspace, "a.md"), "utf8")).toBe("A\n");
+  expect((await service.view(ME, runId))?.run.unapplied).toBe(0);
 });

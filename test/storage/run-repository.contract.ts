@@ -376,6 +376,31 @@ export function runRepositoryContract(
         expect((await runs.claimNext(claiming("b"), 9))?.run.id).toBe(yours.id);
       });
 
+      test("of a run that has ended keeps all other runs of its thread waiting, and the other way round", async () => {
+        const run = await begin();
+        const { lease } = await claim();
+        const request = { id: run.id, owner: "b", now, expires: now + 10_000 };
+        expect(await runs.leaseEnded(ME, request)).toBeUndefined();
+        expect(await runs.isHeld(lease)).toBe(true);
+        await work().complete(lease, { answer: "done" }, work().inbox(lease), now);
+        expect(await runs.isHeld(lease)).toBe(false);
+        expect(await runs.leaseEnded("you", request)).toBeUndefined();
+        const other = await data.connect();
+        const asked = [runs, other, runs].map((one, index) =>
+          one.leaseEnded(ME, { ...request, owner: `b${index}` }),
+        );
+        const [ended, ...more] = (await Promise.all(asked)).filter((one) => one !== undefined);
+        if (ended === undefined) throw new Error("not leased");
+        expect(more).toEqual([]);
+        expect(await other.isHeld(ended)).toBe(true);
+        await runs.create(ME, { task: "more", threadId: run.threadId }, fresh());
+        expect(await runs.claimNext(claiming(), 9)).toBeUndefined();
+        for (const one of await runs.leases()) await runs.revoke(one);
+        expect(await runs.isHeld(ended)).toBe(false);
+        expect((await claim()).run.threadId).toBe(run.threadId);
+        expect(await runs.leaseEnded(ME, request)).toBeUndefined();
+      });
+
       test("of a run tells where the others stand in line", async () => {
         await begin();
         const second = await begin();
