@@ -3,6 +3,7 @@ import type { Config } from "../config/schema.ts";
 import { PROGRAM } from "../config/program.ts";
 import { type ChannelContext, channelProblem, senderOf } from "../news/channel.ts";
 import { PUBLIC_CALLBACKS, subscriberSend } from "../news/subscriber.ts";
+import { defined } from "../core/defined.ts";
 import { type Channel, Courier } from "../runs/courier.ts";
 import type { Send } from "../runs/news.ts";
 import type { Storage } from "../storage/storage.ts";
@@ -10,7 +11,7 @@ import type { RunSettings } from "./settings.ts";
 
 /** Begins to deliver the news of this process's environment. */
 export function openCourier(
-  { config, env, logger, pageOf = () => undefined }: RunSettings,
+  { config, env, logger, pageOf = () => undefined, holds }: RunSettings,
   { runs, clock }: Storage,
   environment: string,
 ): Courier {
@@ -18,9 +19,11 @@ export function openCourier(
   const channels = channelsOf(config, { env, pageOf, openCommand });
   for (const { name, problem } of newsProblems(config, env)) logger.warn("news.channel", { name, problem });
   const { news } = runs;
-  const context = { callbacks: PUBLIC_CALLBACKS, clock, pageOf };
-  const subscriber = (id: string): Send => subscriberSend(() => news.subscriptionById(id), context);
-  return new Courier({ news, channels, subscriber, environment, clock, log: logger });
+  const subscriber =
+    holds &&
+    ((id: string): Send =>
+      subscriberSend(() => news.subscriptionById(id), { callbacks: PUBLIC_CALLBACKS, clock, pageOf, holds }));
+  return new Courier({ news, channels, ...defined({ subscriber }), environment, clock, log: logger });
 }
 
 const channelsOf = ({ news }: Pick<Config, "news">, context: ChannelContext): Channel[] =>

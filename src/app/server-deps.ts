@@ -8,6 +8,7 @@ import type { Logger } from "../core/logger.ts";
 import { linkGuard } from "../core/real-path.ts";
 import { keptAtLeastMs } from "../runs/retention.ts";
 import type { Run } from "../runs/run.ts";
+import type { Holds } from "../runs/shares.ts";
 import type { SharedState, StreamStore } from "../runs/server-ports.ts";
 import { principalOf } from "../server/auth/auth.ts";
 import {
@@ -37,6 +38,7 @@ export interface ServerSettings {
    * host of a request. Default: none.
    */
   page?: "local" | "request" | URL | undefined;
+  holds?: Holds | undefined;
 }
 
 export interface ServerParts {
@@ -53,7 +55,7 @@ export interface ServerParts {
 
 /** Dependencies of the MCP server. Agent and storage are loaded when runs are first needed. */
 export function serverParts(settings: ServerSettings): ServerParts {
-  const { config, env, version, logger, works = true, page } = settings;
+  const { config, env, version, logger, works = true, page, holds } = settings;
   const command = settings.openCommand ?? ((runId) => `${PROGRAM} runs open ${runId}`);
   // A terminal shows the runs of everyone who needs no token, and no others.
   const openCommand = ({ id, principal }: Run): string | undefined =>
@@ -61,7 +63,7 @@ export function serverParts(settings: ServerSettings): ServerParts {
   const storage = sharedStorage(settings);
   const lazy = lazyRuns(async () => {
     const { openRuns } = await import("./open-runs.ts");
-    const parts = { lendable: true, startsSchedules: true, ...defined({ storage, pageOf }) };
+    const parts = { lendable: true, startsSchedules: true, ...defined({ storage, pageOf, holds }) };
     return openRuns({ config, env, logger, works, ...parts });
   });
   const runs = () => lazy.runs();

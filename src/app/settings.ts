@@ -9,6 +9,7 @@ import type { Config } from "../config/schema.ts";
 import { defined } from "../core/defined.ts";
 import type { Logger } from "../core/logger.ts";
 import { realPath } from "../core/real-path.ts";
+import type { Holds } from "../runs/shares.ts";
 import type { S3Address } from "../core/s3-address.ts";
 import type { Storage } from "../storage/storage.ts";
 import { folderMark } from "./folder-mark.ts";
@@ -29,6 +30,8 @@ export interface RunSettings {
   startsSchedules?: boolean;
   /** The page of a run, at an address without secrets. Default: there is none. */
   pageOf?: (runId: string) => string | undefined;
+  /** Checks tokens that subscriptions were made with. Default: their messages are left to processes that can. */
+  holds?: Holds;
 }
 
 const Environment = z.object({ workspace: z.string(), kind: z.string(), folder: z.unknown().optional() });

@@ -128,6 +128,14 @@ export const SCHEDULE_ACTIONS: readonly Action[] = [
   }),
 ];
 
+export const ACCESS_ACTIONS: readonly Action[] = [
+  action("list", "List read-only links and subscriptions, those that end first before the others.", {
+    flags: ["json"],
+    examples: ["access list", "access list --json"],
+  }),
+  action("revoke ID…", "End them at once.", { examples: ["access revoke sub_1f0c"] }),
+];
+
 export const NEWS_ACTIONS: readonly Action[] = [
   action("list", "List messages that no channel has accepted yet, failed ones first.", {
     flags: ["json"],

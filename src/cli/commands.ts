@@ -1,5 +1,5 @@
 /** Lists all commands. Each loads its code when it runs, because `serve` has to answer the handshake at once. */
-import { RUN_ACTIONS, NEWS_ACTIONS, SCHEDULE_ACTIONS } from "./actions.ts";
+import { ACCESS_ACTIONS, NEWS_ACTIONS, RUN_ACTIONS, SCHEDULE_ACTIONS } from "./actions.ts";
 import { CLIENT_NAMES } from "./clients/catalogue.ts";
 import { COMMON, type Command, action, flag, settingFlag } from "./command.ts";
 import { CHOICE_FLAGS, REMOVAL_FLAGS } from "./schedule-choices.ts";
@@ -134,6 +134,16 @@ const PARTS: readonly CommandParts[] = [
     actions: NEWS_ACTIONS,
     flags: [flag("--json", "Write JSON."), flag("--all", "All messages that were given up.")],
     run: async (args) => (await import("./news.ts")).runNews(args),
+  },
+  {
+    usage: "access [ACTION] [ID…]",
+    summary: "List and revoke the links and subscriptions by which others learn of runs without a token.",
+    settings: ["dataDir", "storage"],
+    positionals: Infinity,
+    examples: ["access list", "access revoke ID"],
+    actions: ACCESS_ACTIONS,
+    flags: [flag("--json", "Write JSON.")],
+    run: async (args) => (await import("./access.ts")).runAccess(args),
   },
   {
     usage: "open",

@@ -5,8 +5,10 @@ import type { LoadedConfig } from "../config/load.ts";
 import type { Config } from "../config/schema.ts";
 import type { OAuthConfig, TokenConfig } from "../config/sections.ts";
 import { systemClock, isDoneWithin } from "../core/clock.ts";
+import { defined } from "../core/defined.ts";
 import { ConfigurationError, isTransient } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
+import type { Holds } from "../runs/shares.ts";
 import { type TokenVerifier, createAuthenticator, tokenVerifier } from "../server/auth/auth.ts";
 import { type HttpOptions, serveHttp } from "../server/http/http.ts";
 import { createServerFactory } from "../server/protocol/create-server.ts";
@@ -19,7 +21,7 @@ import { print } from "./terminal/printer.ts";
 const CLOSE_MS = 850;
 
 export interface ServeOptions {
-  env: Environment;
+  authentication: Opened;
   /** True if MCP is served; otherwise only probes and metrics are. Default true. */
   takesRequests?: boolean;
   /** Reads the configuration again. */
@@ -36,15 +38,14 @@ export interface ServeOptions {
 export async function serveOverHttp(
   config: Config,
   parts: ServerParts,
-  { env, load, listening, publicUrl, takesRequests = true }: ServeOptions,
+  { authentication: { tokens, holds: _holds, ...authentication }, load, ...options }: ServeOptions,
 ): Promise<0 | 2> {
   const { http, limits } = config;
   const { deps } = parts;
   const { changes, logger } = deps;
-  const tokens = new CurrentTokens(http.tokens);
+  const { listening, publicUrl, takesRequests = true } = options;
   const hasPage = takesRequests && config.page !== false;
   const page = hasPage ? (await import("../app/open-page.ts")).pageOf(config, deps, publicUrl) : undefined;
-  const authentication = await authenticationOf(http, env, logger, tokens);
   const agUi =
     takesRequests && http.agUi ? (await import("../server/ag-ui/ag-ui.ts")).agUiEndpoint(deps) : undefined;
   const server = await serveHttp({
@@ -120,6 +121,24 @@ export async function drained(parts: ServerParts, seconds: number): Promise<void
   }
 }
 
+/** Tokens as the configuration has them, and the checks by them. */
+export interface Opened extends Authentication {
+  tokens: CurrentTokens;
+  holds: Holds;
+}
+
+export async function openAuthentication(
+  { http }: Config,
+  env: Environment,
+  logger: Logger,
+  key: () => Promise<Uint8Array>,
+): Promise<Opened> {
+  const tokens = new CurrentTokens(http.tokens);
+  const authentication = await authenticationOf(http, env, logger, tokens, key);
+  const { holds } = authentication.authenticator ?? createAuthenticator({ verifiers: [] });
+  return { ...authentication, tokens, holds };
+}
+
 type Environment = Readonly<Record<string, string | undefined>>;
 type Authentication = Pick<HttpOptions, "authenticator" | "documents" | "allowedHosts">;
 
@@ -129,6 +148,7 @@ export async function authenticationOf(
   env: Environment,
   logger: Logger,
   current: CurrentTokens = new CurrentTokens(tokens),
+  key?: () => Promise<Uint8Array>,
 ): Promise<Authentication> {
   const own = http.publicUrl === undefined ? [] : [new URL(http.publicUrl).hostname];
   const allowedHosts = [...http.allowedHosts, ...own];
@@ -136,7 +156,9 @@ export async function authenticationOf(
   if (oauth === undefined)
     return {
       allowedHosts,
-      ...(known.length > 0 && { authenticator: createAuthenticator({ verifiers: known }) }),
+      ...(known.length > 0 && {
+        authenticator: createAuthenticator({ verifiers: known, ...defined({ key }) }),
+      }),
     };
   const { resourceMetadata, resourceMetadataUrl } = await import("../server/auth/verifiers.ts");
   return {
@@ -145,6 +167,7 @@ export async function authenticationOf(
     authenticator: createAuthenticator({
       verifiers: [...known, await oauthVerifier(oauth, env, logger)],
       resourceMetadataUrl: resourceMetadataUrl(oauth),
+      ...defined({ key }),
     }),
   };
 }

@@ -8,6 +8,7 @@ import { createLogger } from "../core/logger.ts";
 import { serveStdioServer } from "../server/stdio/stdio.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { complain } from "./output.ts";
+import type { openAuthentication } from "./serve-http.ts";
 
 const version = packageVersion();
 
@@ -22,11 +23,14 @@ export async function runServe(given: CommandArguments): Promise<ExitCode> {
   const publicUrl = publicUrlOf(config);
   const openCommand = (runId: string): string =>
     commandLine(host, ["runs", "open", runId, ...dataDirFlag(config, host)]);
-  const parts = serverParts({
+  const key = (): Promise<Uint8Array> => parts.deps.stateKey();
+  const authentication = overStdio ? undefined : await openedFor(config, host.env, logger, key);
+  const parts: ServerParts = serverParts({
     config,
     env: host.env,
     version,
     logger,
+    holds: authentication?.holds,
     page: linkedPage(config, overStdio, publicUrl),
     works: flags["no-work"] !== true,
     // Clients over stdio started this program, so they may read where it is installed.
@@ -34,10 +38,10 @@ export async function runServe(given: CommandArguments): Promise<ExitCode> {
   });
   const facts = { version, pid: process.pid, workspace: config.workspace ?? null };
   let code: ExitCode = 0;
-  if (!overStdio) {
+  if (authentication !== undefined) {
     const { serveOverHttp } = await import("./serve-http.ts");
     const listening = (url: string): void => logger.info("server.started", { ...facts, url });
-    code = await serveOverHttp(config, parts, { env: host.env, load, listening, publicUrl });
+    code = await serveOverHttp(config, parts, { authentication, load, listening, publicUrl });
   } else {
     const { closed } = serveStdioServer(parts.deps, { stdout: reserveStdout(), close: () => parts.close() });
     logger.info("server.started", facts);
@@ -46,6 +50,10 @@ export async function runServe(given: CommandArguments): Promise<ExitCode> {
   await sendTraces(host.env);
   process.exit(code);
 }
+
+/** Loaded with a server over HTTP alone. */
+const openedFor = async (...args: Parameters<typeof openAuthentication>) =>
+  (await import("./serve-http.ts")).openAuthentication(...args);
 
 /** The page that results link to. If requests need a token, it is the one over HTTP. */
 function linkedPage(
@@ -72,13 +80,17 @@ export async function runWork(given: CommandArguments): Promise<ExitCode> {
   const { config, load, logger, warnings } = loaded;
   if (config.workspace === undefined) return complain(warnings, 2);
   reserveStdout();
-  const parts = serverParts({ config, env: host.env, version, logger });
+  const key = (): Promise<Uint8Array> => parts.deps.stateKey();
+  const isOverHttp = flags["http"] === true;
+  const authentication = isOverHttp ? await openedFor(config, host.env, logger, key) : undefined;
+  const holds = authentication?.holds;
+  const parts: ServerParts = serverParts({ config, env: host.env, version, logger, holds });
   const facts = { version, pid: process.pid, workspace: config.workspace };
   let code: ExitCode = 0;
-  if (flags["http"] === true) {
+  if (authentication !== undefined) {
     const { serveOverHttp } = await import("./serve-http.ts");
     const listening = (url: string): void => logger.info("worker.started", { ...facts, url });
-    code = await serveOverHttp(config, parts, { env: host.env, load, listening, takesRequests: false });
+    code = await serveOverHttp(config, parts, { authentication, load, listening, takesRequests: false });
   } else {
     code = await workSilently(config, parts, () => logger.info("worker.started", facts));
   }

@@ -3,6 +3,7 @@ import { randomBytes, timingSafeEqual } from "node:crypto";
 import { type Clock, isoTime } from "../core/clock.ts";
 import { memberOf, parsedJson } from "../core/unknown.ts";
 import type { News, Send, Subscription } from "../runs/news.ts";
+import type { Holds } from "../runs/shares.ts";
 import { readBody } from "../web/body.ts";
 import type { Network } from "../web/request.ts";
 import { urlProblem } from "../web/url.ts";
@@ -89,14 +90,19 @@ export interface SubscriberContext {
   clock: Clock;
   /** The page of a run, at an address without secrets; `undefined`: there is none. */
   pageOf: (runId: string) => string | undefined;
+  holds: Holds;
 }
 
-/** Sends events to a subscription. One that has expired, or was ended, wants none any more. */
+/** Sends events to a subscription. One that has expired, or ended with its token or otherwise, wants none any more. */
 export const subscriberSend =
-  (find: () => Promise<Subscription | undefined>, { callbacks, clock, pageOf }: SubscriberContext): Send =>
+  (
+    find: () => Promise<Subscription | undefined>,
+    { callbacks, clock, pageOf, holds }: SubscriberContext,
+  ): Send =>
   async (news, signal) => {
     const subscription = await find();
     if (subscription === undefined || subscription.expiresAt <= clock()) return { ok: true };
+    if (!(await holds(subscription))) return { ok: true };
     const body = JSON.stringify(occurrenceOf(news, pageOf(news.runId)));
     return post({
       url: new URL(subscription.url),

@@ -104,7 +104,7 @@ export class WorkspaceProposals implements Proposals {
   }
 
   async change(run: Place, fence?: Fence): Promise<ProposedChange | undefined> {
-    return fence === undefined ? this.#look(this.#placeOf(run)) : this.#withCopy(run, fence, shown);
+    return fence === undefined ? this.#look(this.#placeOf(run), shown) : this.#withCopy(run, fence, shown);
   }
 
   async whole(run: Place, path: string): Promise<WholeFile | undefined> {
@@ -182,15 +182,15 @@ export class WorkspaceProposals implements Proposals {
   }
 
   /** Shows a copy that other processes may change: as it was before a review that one of them carries out. */
-  async #look(place: string): Promise<ProposedChange | undefined> {
+  async #look<Result>(place: string, show: Work<Result>): Promise<Result | undefined> {
     for (let attempt = 0; attempt < ATTEMPTS && existsSync(place); attempt += 1) {
       const plan = unfinishedPlan(place);
       const seen = stampAt(place);
       try {
         const before = plan === undefined ? plan : await contentsBefore(plan);
         const copy = new WorkspaceCopy(place, this.#rules, before);
-        const change = await shown(copy, await copy.manifest());
-        if (unfinishedPlan(place) === plan && stampAt(place) === seen) return change;
+        const result = await show(copy, await copy.manifest(), () => Promise.resolve());
+        if (unfinishedPlan(place) === plan && stampAt(place) === seen) return result;
       } catch (thrown) {
         // The plan or the copy was removed in between.
         if (codeOf(thrown) !== "ENOENT") throw thrown;

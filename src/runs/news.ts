@@ -73,6 +73,10 @@ export interface Subscription {
   /** Signs the messages: `whsec_…`. */
   secret: string;
   expiresAt: number;
+  /** Absent in rows of an older version. */
+  createdAt?: number;
+  /** Stands for the token that it was made with; absent: it was made without one. */
+  credential?: string;
 }
 
 /** Subscriptions are targets, too. No name of a channel begins so. */

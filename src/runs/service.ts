@@ -11,7 +11,7 @@ import type { Checkpoints } from "./thread-ports.ts";
 import type { RunEvent } from "./events.ts";
 import type { LiveText } from "./live-texts.ts";
 import type { RunNews } from "./news.ts";
-import type { RunSharer, SharedRuns } from "./shares.ts";
+import type { Access, RunSharer, SharedRuns } from "./shares.ts";
 import type {
   Approval,
   OpenQuestion,
@@ -333,6 +333,8 @@ export interface RunOperator extends Pick<RunRepository, "statistics" | "listAll
   planPrune(retention: Retention): Promise<PrunePlan>;
   /** The schedules of all principals. */
   allSchedules(): Promise<ScheduleView[]>;
+  /** The links and subscriptions of all principals. */
+  allAccess(): Promise<Access[]>;
   /** Takes up no more runs, and waits so many milliseconds for those at work to end. */
   drain(milliseconds: number): Promise<void>;
   /** Parks what runs (it is found and continued later) and releases everything. */

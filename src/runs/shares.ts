@@ -8,6 +8,38 @@ export interface RunShare {
   expiresAt: number;
   /** Times that somebody followed the link. */
   opened: number;
+  /** Stands for the token that it was made with; absent: it was made without one. */
+  credential?: string;
+}
+
+/** The token that something is made with, which ends with it. */
+export interface MadeWith {
+  /** Stands for the token in storage. */
+  credential: string;
+  /** When the token expires, in milliseconds since the epoch. */
+  until: number;
+}
+
+/** True if the token that something of a principal was made with is still accepted. */
+export type Holds = (made: { principal: Principal; credential?: string | undefined }) => Promise<boolean>;
+
+/** A link to a run, or a subscription to events: a way to learn of runs without a token. */
+export interface Access {
+  kind: "link" | "subscription";
+  id: string;
+  principal: Principal;
+  /** The run, and the text that stands for it. Absent: all runs of the principal. */
+  runId?: string;
+  name?: string;
+  /** Absent in rows of an older version. */
+  createdAt?: number;
+  expiresAt: number;
+  /** Of a link. */
+  opened?: number;
+  /** Of a subscription: its events, and where they are sent. */
+  type?: string;
+  url?: string;
+  credential?: string;
 }
 
 /** A share with what it shows. */
@@ -29,11 +61,11 @@ export type ShareOutcome =
 export interface ShareRows {
   /** False: there are `MAX_SHARES` already. `undefined`: no such run. */
   add(share: SharedRun): Promise<boolean | undefined>;
-  /** Oldest first; none for an unknown run. */
-  of(principal: Principal, runId: string, now: number): Promise<RunShare[]>;
-  /** Ends a link at once. False: there is none. */
-  remove(principal: Principal, runId: string, id: string): Promise<boolean>;
   find(id: string, now: number): Promise<SharedRun | undefined>;
+  /** Links and subscriptions that have not expired, of one principal or of all. */
+  access(now: number, principal?: Principal): Promise<Access[]>;
+  /** Ends a link or a subscription at once. False: there is none. */
+  revoke(principal: Principal, id: string): Promise<boolean>;
   /** Counts that somebody followed the link. */
   countOpening(share: SharedRun): Promise<void>;
 }
@@ -41,11 +73,16 @@ export interface ShareRows {
 /** Shares as their owners make them, and sign-ins find them. */
 export interface RunSharer {
   /** Makes a link that ends after so many milliseconds. */
-  share(principal: Principal, runId: string, milliseconds: number): Promise<ShareOutcome>;
-  /** Links that work, oldest first; none for an unknown run. */
-  shares(principal: Principal, runId: string): Promise<RunShare[]>;
-  /** Ends a link at once. False: there is none. */
-  unshare(principal: Principal, runId: string, shareId: string): Promise<boolean>;
+  share(
+    principal: Principal,
+    runId: string,
+    milliseconds: number,
+    madeWith?: MadeWith,
+  ): Promise<ShareOutcome>;
+  /** All links and subscriptions of the principal, those that end first before the others. */
+  access(principal: Principal): Promise<Access[]>;
+  /** Ends one of them at once. False: there is none. */
+  revoke(principal: Principal, id: string): Promise<boolean>;
 }
 
 interface NewShare {
@@ -53,16 +90,18 @@ interface NewShare {
   runId: string;
   milliseconds: number;
   now: number;
+  madeWith: MadeWith | undefined;
 }
 
 export async function share(
   rows: ShareRows,
-  { principal, runId, milliseconds, now }: NewShare,
+  { principal, runId, milliseconds, now, madeWith }: NewShare,
 ): Promise<ShareOutcome> {
-  const expiresAt = now + Math.min(milliseconds, MAX_SHARE_MS);
+  const { until = Infinity, ...by }: Partial<MadeWith> = madeWith ?? {};
+  const expiresAt = Math.min(now + Math.min(milliseconds, MAX_SHARE_MS), until);
   // Whoever has the id and no signature of it opens nothing; all the same it cannot be guessed.
   const id = randomBytes(16).toString("base64url");
-  const made = { id, runId, principal, createdAt: now, expiresAt, opened: 0 };
+  const made = { id, runId, principal, createdAt: now, expiresAt, opened: 0, ...by };
   const isAdded = await rows.add(made);
   if (isAdded === undefined) return noRun(runId);
   return isAdded ? { ok: true, share: made } : { ok: false, code: "too_many", message: TOO_MANY };

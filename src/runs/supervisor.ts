@@ -196,13 +196,16 @@ class Supervisor implements RunService {
   rename: RunService["rename"] = (principal, runId, name) =>
     this.#context.runs.rename(principal, runId, oneLine(name, MAX_NAME) || null);
 
-  share: RunService["share"] = async (principal, runId, milliseconds) =>
-    share(this.#context.runs.shares, { principal, runId, milliseconds, now: this.#context.clock() });
+  share: RunService["share"] = async (principal, runId, milliseconds, madeWith) => {
+    const { runs, clock } = this.#context;
+    return share(runs.shares, { principal, runId, milliseconds, now: clock(), madeWith });
+  };
 
-  shares: RunService["shares"] = (principal, runId) =>
-    this.#context.runs.shares.of(principal, runId, this.#context.clock());
+  access: RunService["access"] = (principal) =>
+    this.#context.runs.shares.access(this.#context.clock(), principal);
 
-  unshare: RunService["unshare"] = (...args) => this.#context.runs.shares.remove(...args);
+  allAccess: RunService["allAccess"] = () => this.#context.runs.shares.access(this.#context.clock());
+  revoke: RunService["revoke"] = (...args) => this.#context.runs.shares.revoke(...args);
   sharedRun: RunService["sharedRun"] = (id) => this.#context.runs.shares.find(id, this.#context.clock());
   shareOpened: RunService["shareOpened"] = (shared) => this.#context.runs.shares.countOpening(shared);
   proposedChange: RunService["proposedChange"] = (...args) => proposedChange(...args, this.#context);

@@ -321,21 +321,20 @@ export function runRepositoryContract(
         expect(await other.shares.find("s1", now)).toEqual(first);
         await other.shares.countOpening(first);
         expect(await runs.shares.find("s1", now)).toMatchObject({ opened: 1 });
-        expect((await runs.shares.of(ME, run.id, now)).map(({ id }) => id)).toEqual(["s1", "s2"]);
+        expect((await runs.shares.access(now, ME)).map(({ id }) => id)).toEqual(["s1", "s2"]);
         expect(await runs.shares.find("s1", now + 1000)).toBeUndefined();
-        expect((await runs.shares.of(ME, run.id, now + 1000)).map(({ id }) => id)).toEqual(["s2"]);
-        expect(await other.shares.remove(ME, run.id, "s2")).toBe(true);
+        expect((await runs.shares.access(now + 1000, ME)).map(({ id }) => id)).toEqual(["s2"]);
+        expect(await other.shares.revoke(ME, "s2")).toBe(true);
         expect(await runs.shares.find("s2", now)).toBeUndefined();
-        expect(await runs.shares.remove(ME, run.id, "s2")).toBe(false);
+        expect(await runs.shares.revoke(ME, "s2")).toBe(false);
       });
 
       test("is its owner's alone to make, to see and to take back", async () => {
         const run = await begin();
         expect(await runs.shares.add(share(run, "s1", { principal: "you" }))).toBeUndefined();
         await runs.shares.add(share(run, "s2"));
-        expect(await runs.shares.of("you", run.id, now)).toEqual([]);
-        expect(await runs.shares.remove("you", run.id, "s2")).toBe(false);
-        expect(await runs.shares.remove(ME, "run_other", "s2")).toBe(false);
+        expect(await runs.shares.access(now, "you")).toEqual([]);
+        expect(await runs.shares.revoke("you", "s2")).toBe(false);
         expect(await runs.shares.find("s2", now)).toMatchObject({ principal: ME, runId: run.id });
       });
 

@@ -1,19 +1,16 @@
 /** Says who sent a request over HTTP, by static tokens or by the claims of verified ones. */
-import { createHash, timingSafeEqual } from "node:crypto";
+import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import {
   type AuthInfo,
   OAuthError,
   OAuthErrorCode,
-  type OAuthTokenVerifier,
   bearerAuthChallengeResponse,
   verifyBearerToken,
 } from "@modelcontextprotocol/server";
 import { SCOPES, type TokenConfig } from "../../config/sections.ts";
-import type { Principal } from "../../runs/run.ts";
-
-/** The principal of everyone who reaches a server without authentication: over stdio, or HTTP on this machine. */
-const LOCAL: Principal = "local";
+import { LOCAL, type Principal } from "../../runs/run.ts";
+import type { Holds, MadeWith } from "../../runs/shares.ts";
 
 /** Why a request was not accepted. */
 export type AuthFailure =
@@ -38,21 +35,27 @@ export interface Tokens {
   check(request: IncomingMessage, authorization: string | undefined): Promise<Checked>;
   /** Checks a token that was valid before, so a refusal does not count as a guess. */
   recheck(request: IncomingMessage, authorization: string | undefined): Promise<Checked>;
+  holds: Holds;
 }
 
 interface VerifyOptions {
   /** True if it may ask another server about an unknown token. */
   mayAsk: boolean;
+  /** Digest of a token of the configuration, in place of the token. */
+  sha256?: string;
 }
 
 /** Decides about requests by their `Authorization` header. */
 export interface Authenticator {
   authenticate(authorization: string | undefined, options?: VerifyOptions): Promise<Authenticated>;
+  holds: Holds;
 }
 
 export interface AuthenticatorOptions {
   /** Asked in this order; `undefined`: the token is not of this kind. A refused token throws `OAuthError`. */
   verifiers: readonly TokenVerifier[];
+  /** Seals tokens of an authorization server for storage: at least 32 bytes. Default: nothing is made with such tokens. */
+  key?: () => Promise<Uint8Array>;
   /** Address at which clients find the authorization server that issues tokens. */
   resourceMetadataUrl?: string;
 }
@@ -66,33 +69,95 @@ export type TokenVerifier = (
 const MAX_HEADER = 16_384;
 
 /** Accepts bearer tokens that one of the verifiers knows. The answer never says why a token was refused. */
-export function createAuthenticator({ verifiers, resourceMetadataUrl }: AuthenticatorOptions): Authenticator {
+export function createAuthenticator({
+  verifiers,
+  resourceMetadataUrl,
+  key,
+}: AuthenticatorOptions): Authenticator {
   const metadata = resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl };
-  const verifierFor = (options: VerifyOptions): OAuthTokenVerifier => ({
-    verifyAccessToken: async (token) => {
-      for (const verify of verifiers) {
-        const auth = await verify(token, options);
-        if (auth !== undefined) return auth;
-      }
-      throw invalidToken();
-    },
-  });
-  return {
-    authenticate: async (authorization, options = { mayAsk: true }) => {
-      try {
-        if ((authorization?.length ?? 0) > MAX_HEADER) throw invalidToken();
-        const verifier = verifierFor(options);
-        return { ok: true, auth: await verifyBearerToken(authorization, { verifier, ...metadata }) };
-      } catch (error) {
-        if (!(error instanceof OAuthError)) throw error;
-        const reason = authorization === undefined ? "no_token" : (REASONS[error.code] ?? "invalid_token");
-        // A client that has no token yet learns which scopes there are; they are what is worth asking for.
-        const challenge = { ...metadata, requiredScopes: [...SCOPES] };
-        return { ok: false, reason, response: refusal(error, reason, challenge) };
-      }
-    },
+  const verify = async (token: string, options: VerifyOptions): Promise<AuthInfo> => {
+    for (const verifier of verifiers) {
+      const auth = await verifier(token, options);
+      if (auth !== undefined) return auth;
+    }
+    throw invalidToken();
   };
+  const authenticate: Authenticator["authenticate"] = async (authorization, options = { mayAsk: true }) => {
+    try {
+      if ((authorization?.length ?? 0) > MAX_HEADER) throw invalidToken();
+      const verifier = {
+        verifyAccessToken: async (token: string) => withCredential(await verify(token, options), token, key),
+      };
+      return { ok: true, auth: await verifyBearerToken(authorization, { verifier, ...metadata }) };
+    } catch (error) {
+      if (!(error instanceof OAuthError)) throw error;
+      const reason = authorization === undefined ? "no_token" : (REASONS[error.code] ?? "invalid_token");
+      // A client that has no token yet learns which scopes there are; they are what is worth asking for.
+      const challenge = { ...metadata, requiredScopes: [...SCOPES] };
+      return { ok: false, reason, response: refusal(error, reason, challenge) };
+    }
+  };
+  const holds: Holds = async ({ principal, credential }) => {
+    if (credential === undefined) return principal === LOCAL;
+    const { owner, sha256, sealed = "" } = JSON.parse(credential) as Credential; // as `withCredential` makes it
+    if (sha256 !== undefined) {
+      const auth = await verify("", { mayAsk: false, sha256 }).catch(() => undefined);
+      return auth !== undefined && maySucceed(auth, owner);
+    }
+    const outcome = await authenticate(`Bearer ${await unsealed(sealed, key)}`);
+    return outcome.ok ? maySucceed(outcome.auth, owner) : !FINAL.has(outcome.reason);
+  };
+  return { authenticate, holds };
 }
+
+/** A token in storage, with its owner: by its digest if the configuration has that, else sealed. */
+interface Credential {
+  owner: string;
+  sha256?: string;
+  sealed?: string;
+}
+
+type Key = (() => Promise<Uint8Array>) | undefined;
+
+/** The same facts, with what is stored of the token where something is made with it. */
+function withCredential(auth: AuthInfo, token: string, key: Key): AuthInfo {
+  const sha256 = auth.extra?.["sha256"];
+  const credential = async (): Promise<string> => {
+    const own = sha256 === undefined ? { sealed: await sealed(token, key) } : { sha256 };
+    return JSON.stringify({ owner: ownerOf(auth), ...own });
+  };
+  return { ...auth, extra: { ...auth.extra, credential } };
+}
+
+/** The token of a request, for what is made with it. `undefined`: the request had none. */
+export async function madeWith(auth: AuthInfo | undefined): Promise<MadeWith | undefined> {
+  const make = auth?.extra?.["credential"] as (() => Promise<string>) | undefined; // see `withCredential`
+  return make && { credential: await make(), until: (auth?.expiresAt ?? Infinity) * 1000 };
+}
+
+const SEALING = { alg: "dir", enc: "A256GCM" };
+const sealingKey = async (key: Key): Promise<Uint8Array> =>
+  createHmac("sha256", (await key?.()) ?? OWN_KEY)
+    .update("tokens of links")
+    .digest();
+/** Where no key is given, tokens are known to this process alone. */
+const OWN_KEY = randomBytes(32);
+
+async function sealed(token: string, key: Key): Promise<string> {
+  const { CompactEncrypt } = await import("jose");
+  const jwe = new CompactEncrypt(Buffer.from(token)).setProtectedHeader(SEALING);
+  return jwe.encrypt(await sealingKey(key));
+}
+
+/** Empty: another key sealed it. */
+async function unsealed(text: string, key: Key): Promise<string> {
+  const { compactDecrypt } = await import("jose");
+  const opened = await compactDecrypt(text, await sealingKey(key)).catch(() => undefined);
+  return Buffer.from(opened?.plaintext ?? []).toString();
+}
+
+/** Reasons for which a token is no longer good; after the others it may be. */
+export const FINAL: ReadonlySet<AuthFailure> = new Set(["invalid_token", "no_scope"]);
 
 const REASONS: Readonly<Record<string, AuthFailure>> = {
   [OAuthErrorCode.InsufficientScope]: "no_scope",
@@ -134,13 +199,20 @@ export const tooManyFailures = (): OAuthError =>
 export interface Identity {
   principal: Principal;
   scopes: readonly string[];
+  /** Digest of a token of the configuration. */
+  sha256?: string;
   /** Seconds since the epoch; a token that does not expire has none. */
   expiresAt?: number;
 }
 
 /** Facts about a verified request. The token itself is not passed on. */
-export function authInfoOf({ principal, scopes, expiresAt = Number.MAX_SAFE_INTEGER }: Identity): AuthInfo {
-  return { token: "", clientId: principal, scopes: [...scopes], expiresAt, extra: { principal } };
+export function authInfoOf({
+  principal,
+  scopes,
+  sha256,
+  expiresAt = Number.MAX_SAFE_INTEGER,
+}: Identity): AuthInfo {
+  return { token: "", clientId: principal, scopes: [...scopes], expiresAt, extra: { principal, sha256 } };
 }
 
 /** Returns the principal of a request. Without authentication everyone is the same one. */
@@ -172,10 +244,11 @@ export function maySucceed(auth: AuthInfo | undefined, owner: string): boolean {
  * constant time, so that the time says nothing about how close a guess came.
  */
 export function tokenVerifier(current: () => readonly TokenConfig[]): TokenVerifier {
-  return (token) => {
-    const given = createHash("sha256").update(token).digest();
+  return (token, options) => {
+    const { sha256: digest = createHash("sha256").update(token).digest("hex") } = options;
+    const given = Buffer.from(digest, "hex");
     const [found] = current().filter(({ sha256 }) => timingSafeEqual(Buffer.from(sha256, "hex"), given));
-    return found === undefined ? undefined : authInfoOf(found);
+    return found && authInfoOf(found);
   };
 }
 

@@ -1,6 +1,7 @@
 /** Rights of browsers, and the addresses of all that they see. */
 import type { Scope } from "../../config/sections.ts";
 import type { Principal } from "../../runs/run.ts";
+import type { MadeWith } from "../../runs/shares.ts";
 
 /** `watch`: look. `decide`: also decide on approvals, start runs and end them; never given to a model. */
 export type PagePurpose = "watch" | "decide";
@@ -28,6 +29,8 @@ export interface PageSession {
   run?: string;
   /** True if a person logged in, and can log out. */
   isLoggedIn?: boolean;
+  /** The token that a person logged in with. */
+  madeWith?: () => Promise<MadeWith | undefined>;
   /** When the shared link ends that the browser followed. Absent: it followed none. */
   sharedUntil?: number;
 }
@@ -79,6 +82,8 @@ export const schedulePath = (id?: string): string =>
   id === undefined ? "/schedules" : `/schedules#${encodeURIComponent(id)}`;
 
 export const serversPath = (): string => "/servers";
+/** Address of the links to runs and the subscriptions. */
+export const accessPath = (): string => "/access";
 
 /** Address of the files of a run; without a run, of the files that all runs share. */
 export const filesPath = (run?: string): string => (run === undefined ? "/files" : `${runPath(run)}/files`);

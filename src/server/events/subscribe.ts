@@ -7,6 +7,8 @@ import { defined } from "../../core/defined.ts";
 import { type Callbacks, callbackProblem, challenge } from "../../news/subscriber.ts";
 import { secretProblem } from "../../news/webhook.ts";
 import type { Principal } from "../../runs/run.ts";
+import type { MadeWith } from "../../runs/shares.ts";
+import { madeWith } from "../auth/auth.ts";
 import { isForWebhooks } from "./catalogue.ts";
 import { callbackFailed, exhausted, invalid, notFound, unsupported } from "./errors.ts";
 import { encodePosition, positionAt, readsFrom } from "./position.ts";
@@ -29,7 +31,7 @@ function idOf(principal: Principal, url: string, { type, args }: Wanted): string
 /** `callbacks` absent: clients of this connection subscribe no addresses. */
 export async function subscribe(
   params: Params,
-  { news, principal, now }: Asking,
+  { news, principal, context, now }: Asking,
   callbacks: Callbacks | undefined,
 ): Promise<object> {
   const wanted = wantedBy(params);
@@ -51,8 +53,11 @@ export async function subscribe(
     const failure = await challenge({ id, url, secret }, callbacks);
     if (failure !== undefined) throw callbackFailed(failure);
   }
-  const expiresAt = now + Math.round(Math.min(Math.max(ttlMs ?? USUAL, SHORTEST), LONGEST));
-  const subscription = { id, principal, type, url, secret, expiresAt, ...defined({ runId: args.run_id }) };
+  const { until = Infinity, ...by }: Partial<MadeWith> = (await madeWith(context.http?.authInfo)) ?? {};
+  const lifetime = Math.round(Math.min(Math.max(ttlMs ?? USUAL, SHORTEST), LONGEST));
+  const expiresAt = Math.min(now + lifetime, until);
+  const facts = { id, principal, type, url, secret, expiresAt, createdAt: now, ...by };
+  const subscription = { ...facts, ...defined({ runId: args.run_id }) };
   const since = params.cursor ? readsFrom(start.position) : undefined;
   const added = await news.subscribe(subscription, { most: MOST, now, since });
   if (added === undefined) throw exhausted("subscriptions", MOST);

@@ -226,5 +226,5 @@ export function tokenCheck(options: TokenCheckOptions): Tokens {
       return outcome;
     return { ...outcome, wait: refusalLimit.take(networkOf(request)) };
   };
-  return { wait, check, recheck };
+  return { wait, check, recheck, holds: (made) => authenticator.holds(made) };
 }

@@ -23,7 +23,7 @@ export class HttpPage {
     this.#publicUrl = options.publicUrl;
     const own = new TokenSignIn({ ...options, tokens });
     const { key, sharedRuns: runs, logger } = options;
-    const sharing = runs && new SharedLinks({ key, runs });
+    const sharing = runs && new SharedLinks({ key, runs, holds: (made) => tokens.holds(made) });
     const signIn = sharing === undefined ? own : new SharingSignIn(own, sharing, logger);
     this.#pages = new Pages({ ...options, base, signIn, sharing });
   }

@@ -5,7 +5,7 @@ import { type AuthInfo, type McpServerFactory, createMcpHandler } from "@modelco
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Principal } from "../../runs/run.ts";
-import { type Authenticator, maySucceed, ownerOf, principalOf } from "../auth/auth.ts";
+import { type Authenticator, FINAL, maySucceed, ownerOf, principalOf } from "../auth/auth.ts";
 import { allows } from "../auth/scopes.ts";
 import type { ResourceChanges } from "../contracts/changes.ts";
 import { followListened } from "../resources/changes.ts";
@@ -161,5 +161,3 @@ export class OpenResponses {
     }
   }
 }
-
-const FINAL: ReadonlySet<string> = new Set(["invalid_token", "no_scope"]);

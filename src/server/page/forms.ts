@@ -23,6 +23,7 @@ import { type Wrong, homeScreen, reviewScreen, runScreen } from "./screens.ts";
 import { CHANGES, type WrongSchedule, changeFrom, saveFrom, schedulesScreen } from "./schedules.ts";
 import { beginAt, serversScreen } from "./servers.ts";
 import {
+  accessPath,
   filePath,
   filesPath,
   operatorMark,
@@ -184,7 +185,7 @@ const share: Work = async (sent) => {
   const [, , milliseconds] = LIFETIMES.find(([name]) => name === form.get("for")) ?? [];
   if (sharing === undefined) return showLinks(sent, "This server makes no links: shareLinks is off.");
   if (milliseconds === undefined) return showLinks(sent, "Choose when the link ends.");
-  const made = await runs.share(session.principal, runId, milliseconds);
+  const made = await runs.share(session.principal, runId, milliseconds, await session.madeWith?.());
   if (!made.ok) return made.code === "not_found" ? sent.show(404, undefined) : showLinks(sent, made.message);
   const { id: shareId, expiresAt } = made.share;
   logger.info("page.shared", { runId, shareId, expiresAt });
@@ -194,9 +195,15 @@ const share: Work = async (sent) => {
 const unshare: Work = async (sent) => {
   const { context, runId, form } = sent;
   const shareId = form.get("share") ?? "";
-  if (await context.runs.unshare(context.session.principal, runId, shareId))
+  if (await context.runs.revoke(context.session.principal, shareId))
     context.logger.info("page.unshared", { runId, shareId });
   return showLinks(sent);
+};
+
+const revoke: Work = async ({ context: { runs, session, logger }, form, reply }) => {
+  const id = form.get("id") ?? "";
+  if (await runs.revoke(session.principal, id)) logger.info("page.revoked", { id });
+  reply.redirect(accessPath());
 };
 
 /** Shows the run with the dialog of its links. */
@@ -365,6 +372,7 @@ const OF_ALL: ReadonlyMap<string, FormWork> = new Map([
   ]),
   [`${serversPath()}/ask`, { scope: "run", work: ask }],
   [`${serversPath()}/login`, { scope: "run", work: logIn }],
+  [`${accessPath()}/revoke`, { scope: "run", work: revoke }],
   ["/start", { scope: "run", work: start }],
   ["/files/save", { scope: "run", work: save }],
   ["/files/delete", { scope: "run", work: forget }],

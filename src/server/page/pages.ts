@@ -10,6 +10,7 @@ import { scopedRuns } from "../auth/scopes.ts";
 import { sharedRuns } from "../auth/shared-reader.ts";
 import { TABS, type Tab } from "../views/room/run-head.ts";
 import { type Follow, type Screen, renderDocument, renderNotice } from "../views/room/shell.ts";
+import { accessScreen } from "./access.ts";
 import { assetAt } from "./assets.ts";
 import { fileText, filesScreen } from "./files.ts";
 import { type SentForm, workOf } from "./forms.ts";
@@ -17,7 +18,15 @@ import { type LiveScreen, sendLive, shownAt } from "./live.ts";
 import { Reply, decoded, readForm } from "./responses.ts";
 import { type PartScreen, type Picture, type ScreenContext, type ScreenFacts, waitingFor } from "./screen.ts";
 import { type RunScreen, homeScreen, reviewScreen, runScreen } from "./screens.ts";
-import { type PageSession, isShared, may, mayRun, schedulePath, serversPath } from "../contracts/viewer.ts";
+import {
+  type PageSession,
+  accessPath,
+  isShared,
+  may,
+  mayRun,
+  schedulePath,
+  serversPath,
+} from "../contracts/viewer.ts";
 import { ChangeReader, fileScreen } from "./proposed.ts";
 import { schedulesScreen } from "./schedules.ts";
 import { searchScreen } from "./search.ts";
@@ -141,6 +150,7 @@ export class Pages {
           [schedulePath()]: (context: ScreenContext) => schedulesScreen(context, url.searchParams),
         }),
         [serversPath()]: (context) => serversScreen(context),
+        [accessPath()]: accessScreen,
       };
       const read = several[url.pathname];
       const changed = (signal: AbortSignal): Promise<boolean> =>
@@ -293,7 +303,7 @@ const RUN_ADDRESS = /^\/runs\/([^/]+)(\/steps\/\d{1,15}|\/files(?:\/.*)?|\/[a-z]
 
 /** True if an address is one of the page; those of links are the loopback server's own. */
 export const isPageAddress = (path: string): boolean =>
-  /^\/(?:$|review$|schedules(?:$|\/)|servers(?:$|\/)|search$|start$|log(?:in|out)$|shared$|files(?:\/|$)|(?:runs|assets)\/)/.test(
+  /^\/(?:$|review$|schedules(?:$|\/)|servers(?:$|\/)|access(?:$|\/)|search$|start$|log(?:in|out)$|shared$|files(?:\/|$)|(?:runs|assets)\/)/.test(
     path,
   );
 

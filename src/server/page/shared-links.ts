@@ -2,7 +2,7 @@
 import { createHmac } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Logger } from "../../core/logger.ts";
-import type { SharedRun, SharedRuns } from "../../runs/shares.ts";
+import type { Access, Holds, SharedRun, SharedRuns } from "../../runs/shares.ts";
 import type { RunView } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import type { Sharing } from "../views/room/share.ts";
@@ -22,7 +22,12 @@ export interface SharedLinksOptions {
    * cannot use the links that are opened at it.
    */
   localHost?: () => string;
+  /** Default: links that were made without a token. */
+  holds?: Holds;
 }
+
+/** The facts that a link is signed for. */
+type Signed = Pick<SharedRun, "id" | "runId" | "principal" | "expiresAt">;
 
 /** The secret of a tab that followed such a link is that of the link, so any server with the key knows it. */
 const SECRET = /^shared\.([\w-]{22})\.([\w-]{43})$/;
@@ -40,16 +45,26 @@ export class SharedLinks {
   }
 
   /** Address of a link on its server. Browsers keep what follows `#` to themselves and to scripts of the page. */
-  async address(shared: SharedRun): Promise<string> {
+  async address(shared: Signed): Promise<string> {
     return `/shared#${await this.#secret(shared)}`;
   }
 
-  /** Finds the run that a secret shows. `undefined`: its link has expired or was taken back, or it is of no link. */
+  /** Those whose tokens are still accepted. */
+  async working<Made extends Pick<Access, "principal" | "credential">>(
+    made: readonly Made[],
+  ): Promise<Made[]> {
+    const { holds = async ({ credential }) => credential === undefined } = this.#options;
+    const found = await Promise.all(made.map(async (one) => ((await holds(one)) ? [one] : [])));
+    return found.flat();
+  }
+
+  /** Finds the run that a secret shows. `undefined`: its link has ended, or it is of no link. */
   async find(secret: string): Promise<SharedRun | undefined> {
     const [, id = ""] = SECRET.exec(secret) ?? [];
     if (id === "") return undefined;
     const shared = await (await this.#options.runs()).sharedRun(id);
-    return shared !== undefined && isSame(secret, await this.#secret(shared)) ? shared : undefined;
+    if (shared === undefined || !isSame(secret, await this.#secret(shared))) return undefined;
+    return (await this.working([shared]))[0];
   }
 
   async opened(shared: SharedRun): Promise<void> {
@@ -61,7 +76,7 @@ export class SharedLinks {
     return this.#sign("proof", secret);
   }
 
-  async #secret({ id, runId, principal, expiresAt }: SharedRun): Promise<string> {
+  async #secret({ id, runId, principal, expiresAt }: Signed): Promise<string> {
     const host = this.#options.localHost?.() ?? "";
     return `shared.${id}.${await this.#sign("link", JSON.stringify([id, runId, principal, expiresAt, host]))}`;
   }
@@ -117,7 +132,7 @@ export class SharingSignIn implements SignIn {
 }
 
 interface Sharer {
-  runs: Pick<PrincipalRuns, "shares">;
+  runs: Pick<PrincipalRuns, "access">;
   session: PageSession;
   sharing?: SharedLinks | undefined;
 }
@@ -128,12 +143,13 @@ export async function sharingOf(
   { run: { id: runId, principal } }: RunView,
 ): Promise<Sharing | undefined> {
   if (sharing === undefined || !mayRun(session)) return undefined;
-  const shares = await runs.shares(principal, runId);
+  const all = await runs.access(principal);
+  const own = all.filter((one) => one.kind === "link" && one.runId === runId);
   const links = await Promise.all(
-    shares.map(async (share) => ({
-      ...share,
-      address: await sharing.address({ ...share, principal, runId }),
-    })),
+    (await sharing.working(own)).map(async ({ id, expiresAt, opened = 0 }) => {
+      const address = await sharing.address({ id, principal, runId, expiresAt });
+      return { id, expiresAt, opened, address };
+    }),
   );
   return { links, isLocal: sharing.isLocal };
 }

@@ -7,7 +7,7 @@ import { SCOPES } from "../../config/sections.ts";
 import type { Clock } from "../../core/clock.ts";
 import { defined } from "../../core/defined.ts";
 import type { Logger } from "../../core/logger.ts";
-import { type AuthFailure, type Checked, type Tokens, principalOf } from "../auth/auth.ts";
+import { type AuthFailure, type Checked, type Tokens, madeWith, principalOf } from "../auth/auth.ts";
 import { allows } from "../auth/scopes.ts";
 import { renderLogIn } from "../views/room/log-in.ts";
 import { SHELL, renderNotice } from "../views/room/shell.ts";
@@ -79,7 +79,13 @@ export class TokenSignIn implements SignIn {
     const scopes = SCOPES.filter((scope) => allows(checked.auth, scope));
     return {
       ok: true,
-      session: { id: session.jti, principal: session.sub, scopes, isLoggedIn: true },
+      session: {
+        id: session.jti,
+        principal: session.sub,
+        scopes,
+        isLoggedIn: true,
+        madeWith: () => madeWith(checked.auth),
+      },
       proof,
     };
   }

@@ -400,6 +400,12 @@ const SCHEDULE_CHANGES = "ALTER TABLE schedules ADD COLUMN changes TEXT;";
 /** `runs.applied` is a JSON list of the files that reviews of the run changed in the folder; null: none. */
 const APPLIED = "ALTER TABLE runs ADD COLUMN applied TEXT;";
 
+/** `credential` stands for the token that a link or a subscription was made with; null: it was made without one. */
+const CREDENTIALS = `
+ALTER TABLE run_shares ADD COLUMN credential TEXT;
+ALTER TABLE news_subscriptions ADD COLUMN credential TEXT;
+ALTER TABLE news_subscriptions ADD COLUMN created_at INTEGER;`;
+
 /** The migrations of the tables of runs. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 1, name: "threads, runs, journal, approvals", sql: TABLES },
@@ -419,6 +425,7 @@ export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 15, name: "runs that propose their changes", sql: PROPOSALS },
   { version: 16, name: "changes of the runs of schedules", sql: SCHEDULE_CHANGES },
   { version: 17, name: "applied changes of a run", sql: APPLIED },
+  { version: 18, name: "tokens of links and subscriptions", sql: CREDENTIALS },
 ];
 
 /** The tables with rows that belong to a run, in the order in which they refer to each other. */

@@ -1,7 +1,8 @@
 /** Links with which others look at a run. */
-import { MAX_SHARES, type RunShare, type ShareRows, type SharedRun } from "../../runs/shares.ts";
+import { type Access, MAX_SHARES, type ShareRows, type SharedRun } from "../../runs/shares.ts";
+import { defined } from "../../core/defined.ts";
 import type { Principal } from "../../runs/run.ts";
-import { fieldsOf } from "./columns.ts";
+import { type ColumnsOf, fieldsOf, valuesOf } from "./columns.ts";
 import { IS_OF_PRINCIPAL } from "./rows.ts";
 import {
   type Engine,
@@ -16,6 +17,7 @@ import {
   ofPrincipal,
   ofServer,
 } from "./steps.ts";
+import { remove as unsubscribe } from "./subscriptions.ts";
 
 interface ShareRow {
   id: string;
@@ -24,12 +26,14 @@ interface ShareRow {
   created_at: number;
   expires_at: number;
   opened: number;
+  credential: string | null;
 }
 
-const SHARE = "id, created_at, expires_at, opened";
+const SHARE = "id, created_at, expires_at, opened, credential";
 
 /** Rows of links that have expired are deleted with the next one of their run. */
-function* add({ id, runId, principal, createdAt, expiresAt }: SharedRun): Steps<boolean | undefined> {
+function* add(share: SharedRun): Steps<boolean | undefined> {
+  const { runId, principal, createdAt } = share;
   yield* lockPrincipal(principal);
   const run = "SELECT id FROM runs WHERE id = @run AND principal = @principal";
   if (!(yield* exists(run, { run: runId, principal }))) return undefined;
@@ -37,30 +41,39 @@ function* add({ id, runId, principal, createdAt, expiresAt }: SharedRun): Steps<
   yield* change(expired, { run: runId, now: createdAt });
   const others = "SELECT count(*) AS count FROM run_shares WHERE run_id = @run";
   if ((yield* count(others, { run: runId })) >= MAX_SHARES) return false;
-  return yield* insert("run_shares", { id, run_id: runId, created_at: createdAt, expires_at: expiresAt });
-}
-
-function* of(principal: Principal, runId: string, now: number): Steps<RunShare[]> {
-  const rows = yield* all<ShareRow>(
-    `SELECT ${SHARE} FROM run_shares
-     WHERE run_id = @run AND expires_at > @now AND ${IS_OF_PRINCIPAL} ORDER BY created_at, id`,
-    { run: runId, now, principal },
-  );
-  return rows.map((row) => fieldsOf(row, SHARE));
-}
-
-function* remove(principal: Principal, runId: string, id: string): Steps<boolean> {
-  const sql = `DELETE FROM run_shares WHERE id = @id AND run_id = @run AND ${IS_OF_PRINCIPAL}`;
-  return (yield* change(sql, { id, run: runId, principal })) > 0;
+  return yield* insert("run_shares", valuesOf(share, `${SHARE}, run_id`));
 }
 
 function* find(id: string, now: number): Steps<SharedRun | undefined> {
   const row = yield* first<ShareRow>(
-    `SELECT s.id, s.run_id, s.created_at, s.expires_at, s.opened, r.principal
-     FROM run_shares AS s JOIN runs AS r ON r.id = s.run_id WHERE s.id = @id AND s.expires_at > @now`,
+    `SELECT s.*, r.principal FROM run_shares AS s JOIN runs AS r ON r.id = s.run_id WHERE s.id = @id AND s.expires_at > @now`,
     { id, now },
   );
   return row && fieldsOf(row, `${SHARE}, run_id, principal`);
+}
+
+const ACCESS = "kind, id, principal, run_id, name, created_at, expires_at, opened, type, url, credential";
+const NAME = "substr(coalesce(r.name, r.task), 1, 200) AS name";
+
+function* access(now: number, principal?: Principal): Steps<Access[]> {
+  const isOf = (table: string): string =>
+    principal === undefined ? "" : `AND ${table}.principal = @principal`;
+  const rows = yield* all<Record<ColumnsOf<typeof ACCESS>, unknown>>(
+    `SELECT 'link' AS kind, s.id AS id, r.principal, s.run_id, ${NAME}, s.created_at, s.expires_at, s.opened,
+       NULL AS type, NULL AS url, s.credential
+     FROM run_shares AS s JOIN runs AS r ON r.id = s.run_id WHERE s.expires_at > @now ${isOf("r")}
+     UNION ALL SELECT 'subscription', n.id, n.principal, n.run_id, ${NAME}, n.created_at, n.expires_at, NULL,
+       n.type, n.url, n.credential
+     FROM news_subscriptions AS n LEFT JOIN runs AS r ON r.id = n.run_id AND r.principal = n.principal
+     WHERE n.expires_at > @now ${isOf("n")} ORDER BY expires_at, id`,
+    { now, ...defined({ principal }) },
+  );
+  return rows.map((row) => fieldsOf(row, ACCESS) as unknown as Access); // by the names of the list
+}
+
+function* revoke(principal: Principal, id: string): Steps<boolean> {
+  const sql = `DELETE FROM run_shares WHERE id = @id AND ${IS_OF_PRINCIPAL}`;
+  return (yield* change(sql, { id, principal })) > 0 || (yield* unsubscribe(principal, id));
 }
 
 function* countOpening({ id }: SharedRun): Steps<void> {
@@ -68,10 +81,11 @@ function* countOpening({ id }: SharedRun): Steps<void> {
 }
 
 export const shareRows = (engine: Engine): ShareRows => ({
-  ...ofPrincipal(engine, "read", { of }),
-  ...ofPrincipal(engine, "write", { remove }),
+  ...ofPrincipal(engine, "write", { revoke }),
   // Nobody is known yet who asks.
   ...ofServer(engine, "read", { find }),
+  access: (now, principal) =>
+    (principal === undefined ? engine : engine.of(principal)).read(() => access(now, principal)),
   add: (share) => engine.of(share.principal).write(() => add(share)),
   countOpening: (share) => engine.of(share.principal).note(() => countOpening(share)),
 });

@@ -25,9 +25,11 @@ interface SubscriptionRow {
   url: string;
   secret: string;
   expires_at: number;
+  created_at: number | null;
+  credential: string | null;
 }
 
-const SUBSCRIPTION = "id, principal, type, run_id, url, secret, expires_at";
+const SUBSCRIPTION = "id, principal, type, run_id, url, secret, expires_at, created_at, credential";
 
 export type NamedEventRow = EventRow & Pick<RunRow, "thread_id" | "name" | "task" | "schedule_name">;
 
@@ -124,7 +126,8 @@ export function* add(
   yield* insert(
     "news_subscriptions",
     valuesOf(subscription, SUBSCRIPTION),
-    "ON CONFLICT (id) DO UPDATE SET secret = excluded.secret, expires_at = excluded.expires_at",
+    `ON CONFLICT (id) DO UPDATE SET secret = excluded.secret, expires_at = excluded.expires_at,
+       credential = excluded.credential`,
   );
   const isMissed = isNew && since !== undefined;
   return { isTruncated: isMissed && (yield* sendMissed(subscription, since, now)) };

@@ -61,7 +61,7 @@ test("every method of the run service demands a scope", async () => {
     rename: (runs) => runs.rename("p", "r", "x"),
     delete: (runs) => runs.delete("p", "r"),
     share: (runs) => runs.share("p", "r", 1),
-    unshare: (runs) => runs.unshare("p", "r", "s"),
+    revoke: (runs) => runs.revoke("p", "s"),
     decide: (runs) => runs.decide("p", "r", "a", { type: "approve" }, "test"),
     "an answer that decides": (runs) =>
       runs.useAnswer("p", "r", {

@@ -82,7 +82,7 @@ test("the AI SDK lists, subscribes, receives and unsubscribes", { tags: "ai-sdk"
   expect(events.map(({ name }) => name)).toContain("run.finished");
   const delivery = { mode: "webhook", url: callback, allowInsecureLocalhost: true };
   const { id } = await client.experimental_events.subscribe({ name: "run.finished", delivery });
-  const context = { callbacks: HERE, clock: Date.now, pageOf: () => undefined };
+  const context = { callbacks: HERE, clock: Date.now, holds: async () => true, pageOf: () => undefined };
   const courier = new Courier({
     news,
     channels: [],

@@ -63,7 +63,7 @@ function world(principal = ME, file = databaseFile()) {
 /** Sends what waits in the outbox of the file, as a server does. */
 function deliver(file: string): Courier {
   const { news } = sqliteRuns(connect(file));
-  const context = { callbacks: HERE, clock: Date.now, pageOf: () => undefined };
+  const context = { callbacks: HERE, clock: Date.now, holds: async () => true, pageOf: () => undefined };
   const courier = new Courier({
     news,
     channels: [],

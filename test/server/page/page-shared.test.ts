@@ -92,7 +92,7 @@ test("an expired, revoked, forged, cut or unknown link gets one clear page, and 
   const ended = await early.get(early.path);
   expect([ended.status, (await late.get(late.path)).status]).toEqual([401, 200]);
   expect(ended.body).toContain("This link does not work");
-  const [id = ""] = (await service.shares(ME, runId)).map((share) => share.id);
+  const [id = ""] = (await service.access(ME)).map((link) => link.id);
   const [, , signature = ""] = new URL(long).hash.split(".");
   const forged = `shared.${id}.${signature.slice(0, -1)}${signature.endsWith("A") ? "B" : "A"}`;
   for (const code of [new URL(short).hash.slice(1), forged, forged.slice(0, 40), "shared.x.y", ""]) {
@@ -106,7 +106,7 @@ test("an expired, revoked, forged, cut or unknown link gets one clear page, and 
   const { origin } = new URL(later.address);
   const code = new URL(long).hash.slice(1);
   expect((await post(`${origin}/shared`, { code }, { origin })).status).toBe(403);
-  expect(await service.unshare("somebody else", runId, id)).toBe(false);
+  expect(await service.revoke("somebody else", id)).toBe(false);
   expect((await owner.post(`/runs/${runId}/unshare`, { share: id })).status).toBe(200);
   expect((await late.get(late.path)).status).toBe(401);
   expect((await follow(long)).secret).toBe("");
@@ -115,7 +115,7 @@ test("an expired, revoked, forged, cut or unknown link gets one clear page, and 
 test("links are of one run and its owner: another principal makes none, and none outlives the run", async () => {
   const { service, runId, owner, link, follow } = await waiting();
   expect(await service.share("somebody else", runId, HOUR)).toMatchObject({ ok: false, code: "not_found" });
-  expect(await service.shares("somebody else", runId)).toEqual([]);
+  expect(await service.access("somebody else")).toEqual([]);
   const address = await link();
   await service.cancel(ME, runId, "enough");
   await reach(service, runId, "cancelled");
@@ -136,7 +136,7 @@ test("there are not more links than one can look through, and none for ever", as
   const { status, body } = await owner.post(`/runs/${runId}/share`, { for: "day" });
   expect([status, body.includes("which is the maximum")]).toEqual([422, true]);
   expect((await owner.post(`/runs/${runId}/share`, { for: "year" })).status).toBe(422);
-  expect(await service.shares(ME, runId)).toHaveLength(MAX_SHARES);
+  expect(await service.access(ME)).toHaveLength(MAX_SHARES);
 });
 
 test("over HTTP any server with the key knows a link, which needs no token", async () => {

@@ -1,6 +1,6 @@
 /** The menu of settings, which are of one browser: the script shows and changes them, and updates leave it alone. */
 import { type Html, html } from "../html.ts";
-import { serversPath } from "../../contracts/viewer.ts";
+import { accessPath, serversPath } from "../../contracts/viewer.ts";
 import { icon } from "./icons.ts";
 
 const THEMES = ["System", "Light", "Dark"] as const;
@@ -43,7 +43,8 @@ export const settingsMenu = (seesAll: boolean): Html =>
       ${
         seesAll &&
         html`<hr />
-          <a class="menu-item" href="${serversPath()}">${icon("plug")}<span>Other MCP servers</span></a>`
+          <a class="menu-item" href="${serversPath()}">${icon("plug")}<span>Other MCP servers</span></a>
+          <a class="menu-item" href="${accessPath()}">${icon("link")}<span>Links and subscriptions</span></a>`
       }
     </div>
   </details>`;

@@ -8,7 +8,7 @@ import { icon } from "./icons.ts";
 import { copySign } from "./pieces.ts";
 
 /** A link that works, with its address on this server. */
-interface ShownLink extends RunShare {
+interface ShownLink extends Pick<RunShare, "id" | "expiresAt" | "opened"> {
   address: string;
 }
 
@@ -71,7 +71,7 @@ const row = (path: string, { id, address, expiresAt, opened }: ShownLink): Html 
     </form>
   </li>`;
 
-function openedText(times: number): string {
+export function openedText(times: number): string {
   if (times === 0) return "Not opened so far.";
   return times === 1 ? "Opened once." : `Opened ${times} times.`;
 }

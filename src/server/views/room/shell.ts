@@ -17,7 +17,7 @@ export const ASSETS = {
   code: "/assets/code.js",
 } as const;
 
-type Place = "runs" | "review" | "schedules" | "servers" | "files" | "search";
+type Place = "runs" | "review" | "schedules" | "servers" | "access" | "files" | "search";
 
 export interface Screen {
   title: string;

@@ -1,0 +1,11 @@
+/** Reads the links and subscriptions of a principal that still work. */
+import { renderAccess } from "../views/room/access.ts";
+import { type Picture, type ScreenContext, livePicture, waitingFor } from "./screen.ts";
+
+export async function accessScreen(context: ScreenContext): Promise<Picture> {
+  const { runs, session, sharing } = context;
+  const [all, waiting] = await Promise.all([runs.access(session.principal), waitingFor(context)]);
+  const working = await (sharing?.working(all) ?? all);
+  const about = { title: "Links and subscriptions", place: "access", waiting } as const;
+  return livePicture(context, about, () => renderAccess(session, working));
+}

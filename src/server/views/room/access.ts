@@ -1,0 +1,58 @@
+/** The screen of links to runs and subscriptions to events, by which others learn of runs without a token. */
+import { displayText, oneLine } from "../../../core/text.ts";
+import type { Access } from "../../../runs/shares.ts";
+import { counted } from "../../../tools/format.ts";
+import { type PageSession, accessPath, mayRun, runPath } from "../../contracts/viewer.ts";
+import { type Html, html } from "../html.ts";
+import { dayAndTime } from "./figures.ts";
+import { icon } from "./icons.ts";
+import { mainOf } from "./pieces.ts";
+import { openedText } from "./share.ts";
+
+export function renderAccess(session: PageSession, all: readonly Access[]): Html {
+  const rows = all.map((one) => row(one, mayRun(session)));
+  const content = html`<div class="home-head">
+      <h1>Links and subscriptions</h1>
+      <span class="dim">${counted(all.length, "entry", "entries")}</span>
+    </div>
+    ${all.length === 0 ? EMPTY : html`<section class="panel" aria-label="Links and subscriptions">${rows}</section>`}`;
+  return mainOf(session, "home", content);
+}
+
+const EMPTY = html`<div class="panel empty">
+  ${icon("link")}
+  <h3>No links and no subscriptions</h3>
+  <p>A read-only link is made in the menu of a run. Programs subscribe to events with their token.</p>
+</div>`;
+
+function row(
+  { kind, id, runId, name, createdAt, expiresAt, opened, type, url }: Access,
+  mayEnd: boolean,
+): Html {
+  const isLink = kind === "link";
+  const what = isLink ? "Read-only link" : `Sends ${type ?? ""} to ${hostOf(url)}`;
+  const run = oneLine(displayText(name ?? runId ?? "all runs"), 160);
+  return html`<article class="server" data-row tabindex="-1" id="access-${id}">
+    <div class="server-what">
+      <h3 class="anywhere">${icon(isLink ? "link" : "bell")} ${what}</h3>
+      <p class="small anywhere">
+        ${runId === undefined ? run : html`<a class="link" href="${runPath(runId)}">${run}</a>`}
+      </p>
+      <p class="small dim">
+        ${createdAt !== undefined && html`Made ${dayAndTime(createdAt)}. `}Ends ${dayAndTime(expiresAt)}.
+        ${opened !== undefined && openedText(opened)}
+      </p>
+    </div>
+    <div class="server-acts">
+      ${
+        mayEnd &&
+        html`<form method="post" action="${accessPath()}/revoke">
+          <input type="hidden" name="id" value="${id}" />
+          <button class="btn small no">Revoke</button>
+        </form>`
+      }
+    </div>
+  </article>`;
+}
+
+const hostOf = (url = ""): string => (URL.canParse(url) ? new URL(url).host : "an address");
