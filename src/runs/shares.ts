@@ -34,9 +34,9 @@ export interface Access {
   /** Absent in rows of an older version. */
   createdAt?: number;
   expiresAt: number;
-  /** Of a link. */
+  /** Times that somebody followed the link. */
   opened?: number;
-  /** Of a subscription: its events, and where they are sent. */
+  /** The events of a subscription, and the address that they are sent to. */
   type?: string;
   url?: string;
   credential?: string;

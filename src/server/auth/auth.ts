@@ -140,7 +140,7 @@ const sealingKey = async (key: Key): Promise<Uint8Array> =>
   createHmac("sha256", (await key?.()) ?? OWN_KEY)
     .update("tokens of links")
     .digest();
-/** Where no key is given, tokens are known to this process alone. */
+/** Seals tokens that no other process can open, if no key is given. */
 const OWN_KEY = randomBytes(32);
 
 async function sealed(token: string, key: Key): Promise<string> {

@@ -68,7 +68,7 @@ export async function headOf(
   return (now) => renderRunHead(view, context.session, { ...look, now });
 }
 
-/** What a new run gets, without a choice that the session does not have. */
+/** Reads the choices for a new run, as far as the session has them. */
 export async function readinessFor({ runs, session }: ScreenContext): Promise<Readiness> {
   const { changes, ...readiness } = await runs.readiness(session.principal);
   return changes === undefined || (changes === "propose" && session.isLoggedIn)

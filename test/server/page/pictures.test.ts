@@ -13,6 +13,7 @@ import { beforeAll, describe, expect, test } from "vitest";
 import type { PageServer } from "../../../src/server/contracts/deps.ts";
 import { keyOf } from "../../../src/server/views/room/timeline.ts";
 import { ME } from "../../runs/support.ts";
+import { accessRuns } from "./access-runs.ts";
 import { browser } from "./chromium.ts";
 import { JUDGED_AT, goalRuns } from "./goal-runs.ts";
 import { ASKED_AT, QUESTIONS, askingRun } from "./question-runs.ts";
@@ -130,6 +131,14 @@ describe("the page in Chromium", { tags: "chromium" }, () => {
       folderOf: ({ environment }) => environment,
     });
     expectNone(await compared(pages, NOW, picturesOf(runs)));
+  });
+
+  test("shows links and subscriptions as it was accepted", async () => {
+    const pages = await openPages(await accessRuns(NOW), () => NOW);
+    const looks = [wide, { ...wide, scheme: "dark" }, phone, { ...phone, scheme: "light" }] as const;
+    const names = ["access", "access-dark", "access-phone", "access-phone-light"];
+    const pictures = looks.map((look, at) => ({ name: names[at] ?? "", ...look, path: "/access" }));
+    expectNone(await compared(pages, NOW, pictures));
   });
 
   test("shows a goal as it was accepted", async () => {

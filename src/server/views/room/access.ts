@@ -31,7 +31,7 @@ function row(
 ): Html {
   const isLink = kind === "link";
   const what = isLink ? "Read-only link" : `Sends ${type ?? ""} to ${hostOf(url)}`;
-  const run = oneLine(displayText(name ?? runId ?? "all runs"), 160);
+  const run = oneLine(displayText(name ?? runId ?? "All runs"), 160);
   return html`<article class="server" data-row tabindex="-1" id="access-${id}">
     <div class="server-what">
       <h3 class="anywhere">${icon(isLink ? "link" : "bell")} ${what}</h3>
