@@ -219,3 +219,9 @@ test("the image serves as its user, from a tree that cannot be written", { tags:
     await expect.poll(answer, { message: `${path}: ${errors}` }).toBe(200);
   }
 });
+
+test("the files that come with the project let commands run only where `execute.sandbox` says", () => {
+  const files = ["deploy/config/config.json", "deploy/kubernetes/config.yaml"];
+  for (const file of files) expect(read(file)).toMatch(/"execute": \{ "mode": "sandbox" \}/);
+  expect(instructions("RUN", "all").join("\n")).not.toMatch(/bubblewrap/);
+});

@@ -133,3 +133,14 @@ it("a release has the starter of projects, after the package that those need", (
   expect(pack).toMatch(/ release \. \.\/create > release\/packages\.txt$/);
   expect(linesOf(jobsOf("release.yml"))).toContain("for name in $(cat release/packages.txt); do npm publish");
 });
+
+it("the audit runs every day, and opens an issue for what it finds", () => {
+  const audit = workflows["audit.yml"];
+  const { schedule } = z.object({ schedule: z.array(z.object({ cron: z.string() })) }).parse(audit?.on);
+  expect(schedule.map(({ cron }) => cron)).toEqual([expect.stringMatching(/^\d+ \d+ \* \* \*$/)]);
+  const lines = linesOf(jobsOf("audit.yml"));
+  expect(lines).toMatch(/node scripts\/audit\.mjs > findings\.md/);
+  expect(lines).toMatch(/gh issue create .*--body-file findings\.md/);
+  expect(jobsOf("audit.yml").map(({ permissions }) => permissions?.["issues"])).toEqual(["write"]);
+  expect(read("scripts/audit.mjs")).toMatch(/npm.*audit/s);
+});

@@ -1,5 +1,6 @@
 import { emptyCheckpoint } from "@langchain/langgraph-checkpoint";
 import { expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
 import { silentLogger as logger } from "../../src/core/logger.ts";
 import { query } from "../../src/storage/postgres/engine.ts";
 import { openPool } from "../../src/storage/postgres/pool.ts";
@@ -118,4 +119,24 @@ test("without a role nothing is confined, and there are no policies", { tags }, 
   expect(access.within("x")).toBe(access);
   const policies = "SELECT 1 FROM pg_policies WHERE schemaname = @schema";
   expect(await query(access, policies, { schema })).toEqual([]);
+});
+
+test("sessions, limits and the queue have no policies", { tags }, async () => {
+  const [schema, role] = [newSchema(), await newRole()];
+  const storage = await openPostgres({ url: url(), schema, connections: 3, role, logger });
+  onTestFinished(() => storage.close());
+  const { access } = await openPool({ url: url(), schema, connections: 2 });
+  onTestFinished(() => access.pool.end());
+  const rows = await query(
+    access,
+    "SELECT tablename AS name FROM pg_tables WHERE schemaname = @schema AND NOT rowsecurity",
+    { schema },
+  );
+  const open = z
+    .array(z.object({ name: z.string() }))
+    .parse(rows)
+    .map(({ name }) => name);
+  expect(open).toEqual(expect.arrayContaining(["client_sessions", "rate_buckets", "stream_events"]));
+  for (const walled of ["runs", "run_events", "threads", "checkpoints", "store_items"])
+    expect(open).not.toContain(walled);
 });

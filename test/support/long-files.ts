@@ -18,7 +18,7 @@ export const LONG_FILES: readonly string[] = [
   "test/commands/run/{keychain,run}.test.ts",
   "test/evals/main-job.test.ts",
   "test/commands/terminal/{hostile-texts,keyboard,pseudo-terminal,questions}.test.ts",
-  "test/e2e/{commands,delegation,http-page,inherited-files,mounts,own-folders,postgres,stopping}.test.ts",
+  "test/e2e/{safety,commands,delegation,http-page,inherited-files,mounts,own-folders,postgres,stopping}.test.ts",
   "test/package/{public-types,published,release}.test.ts",
   "test/runs/{flat-cost,foreign-effects,foreign-lock,grants,history-once,lost-checkpoints,prune,shared-tail,storage-failures,two-servers}.test.ts",
   "test/server/auth/{foreign,introspection,isolation,proxy,scopes,streams}.test.ts",

@@ -1,5 +1,5 @@
 import type { ServerContext } from "@modelcontextprotocol/server";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test, vi } from "vitest";
 import { createLogger } from "../../../src/core/logger.ts";
 import { authInfoOf, principalOf } from "../../../src/server/auth/auth.ts";
 import { createStateCodec, type ApprovalState } from "../../../src/server/calls/state.ts";
@@ -54,4 +54,16 @@ test.each<[string, (state: string) => string, ServerContext, string]>([
     { event: "state.refused", level: "warn", reason, principal: principalOf(context.http?.authInfo) },
   ]);
   expect(JSON.stringify(lines)).not.toContain(state.length > 5 ? state : "run_1");
+});
+
+test("a state expires after a day", async () => {
+  vi.useFakeTimers({ toFake: ["Date"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const { mint, verify, lines } = codec();
+  const state = await mint(STATE, request("alice"));
+  vi.advanceTimersByTime(86_000_000);
+  expect(await verify(state, request("alice"))).toEqual(STATE);
+  vi.advanceTimersByTime(800_000);
+  await expect(verify(state, request("alice"))).rejects.toThrow();
+  expect(lines).toMatchObject([{ event: "state.refused", reason: "expired" }]);
 });
