@@ -2,10 +2,11 @@
 import { readFileSync } from "node:fs";
 import { delimiter, isAbsolute, join, resolve } from "node:path";
 import { type Node, type ParseError, getNodeValue, parseTree } from "jsonc-parser";
+import type { z } from "zod";
 import { closestName } from "../core/options.ts";
 import { plainProblem } from "../core/plain-problem.ts";
 import { isInside, realPath } from "../core/real-path.ts";
-import { variableText } from "../core/text.ts";
+import { shownName, variableText } from "../core/text.ts";
 import { isRecord } from "../core/unknown.ts";
 import {
   type HostFacts,
@@ -16,8 +17,7 @@ import {
   folderProblem,
   wideFolder,
 } from "./paths.ts";
-import { describeIssues } from "./problems.ts";
-import { type Config, ConfigSchema, profileDefaults } from "./schema.ts";
+import { type Config, ConfigSchema, knownKeys, profileDefaults } from "./schema.ts";
 import { namedVariables } from "./sections.ts";
 import { CONFIG_FILE_ENV, ENV_PREFIX, SETTINGS, type Setting, envNameOf, flagNameOf } from "./settings.ts";
 
@@ -274,4 +274,37 @@ export function parseJson(text: string): ParsedJson {
     // The parser is recursive: a text that is nested too deeply exhausts the stack.
     return { ok: false, place: "nested too deeply" };
   }
+}
+
+/** Puts a problem in front of the setting's name, as the person gave it. */
+type Describe = (path: string, problem: string) => string;
+
+/** Unknown settings of one group that are named. */
+const MAX_UNKNOWN = 20;
+
+/** Only the first problem of a setting is described: a value of the wrong kind also fails later checks. */
+function describeIssues(issues: readonly z.core.$ZodIssue[], describe: Describe): string[] {
+  const seen = new Set<string>();
+  return issues.flatMap((issue) => {
+    const path = issue.path.reduce<string>((text, key) => {
+      if (typeof key === "number") return `${text}[${key}]`;
+      return text === "" ? String(key) : `${text}.${String(key)}`;
+    }, "");
+    if (issue.code === "unrecognized_keys") {
+      const known = knownKeys(issue.path);
+      const shown = issue.keys.slice(0, MAX_UNKNOWN).map((key) => {
+        const full = path === "" ? key : `${path}.${key}`;
+        const meant = closestName(shownName(key), known);
+        return describe(
+          shownName(full),
+          `unknown setting${meant === undefined ? "" : `; did you mean ${meant}?`}`,
+        );
+      });
+      const more = issue.keys.length - shown.length;
+      return more > 0 ? [...shown, `${path || "configuration"}: ${more} more unknown settings`] : shown;
+    }
+    if (seen.has(path)) return [];
+    seen.add(path);
+    return [describe(path === "" ? "configuration" : path, issue.message)];
+  });
 }
