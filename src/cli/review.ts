@@ -2,15 +2,8 @@
 import type { FlagValues } from "../config/load.ts";
 import { defined } from "../core/defined.ts";
 import { displayDiff } from "../core/diff.ts";
-import { displayBlock, displayName, displayText } from "../core/text.ts";
-import {
-  type ProposedChange,
-  type ProposedFile,
-  digestOf,
-  hasConflict,
-  isPlain,
-  versionsOf,
-} from "../runs/proposals.ts";
+import { displayName, displayText, oneLine } from "../core/text.ts";
+import { type ProposedChange, digestOf, hasConflict, isPlain, versionsOf } from "../runs/proposals.ts";
 import { recordText } from "../runs/review-events.ts";
 import { LOCAL, type OpenQuestion, type RunView, isFinal, waitingIn, isQuestion } from "../runs/run.ts";
 import type { ReviewChoice } from "../tools/tool.ts";
@@ -46,20 +39,14 @@ export async function reviewRun(local: LocalRuns, runId: string, flags: FlagValu
   const names = textsOf(flags["file"]);
   const paths = names?.map((name) => newPath(name, change.files));
   for (const path of paths ?? []) {
-    const whole = await local.runs.proposedFile(LOCAL, runId, path);
-    const version = change.files.find((file) => file.path === path)?.version;
-    if (whole === undefined || whole.file.version !== version)
+    const whole = await local.runs.proposedChange(LOCAL, runId, path);
+    const found = whole?.files.find((file) => file.path === path);
+    if (found === undefined || found.version !== versionsOf(change.files)[path])
       return complain(
         `The change has no file ${displayName(path)}. ${local.runsCommand("review", runId)} shows it.`,
       );
-    for (const { kind, text } of whole.texts) {
-      const shown = kind === "diff" ? displayDiff(text) : displayBlock(text);
-      say(
-        "",
-        `${displayName(path)}${kind === "diff" ? "" : `, ${kind} the change`}`,
-        ...textBody(shown, styleHere()),
-      );
-    }
+    const text = displayDiff(found.places.map(({ diff }) => diff).join("\n"));
+    say("", displayName(path), ...textBody(text, styleHere()));
   }
   if (paths === undefined) say(...changeLines(change, styleHere()));
   await noteShown(local, runId, change, paths);
@@ -82,7 +69,7 @@ function waysOf(
       ? []
       : [`Read a file to its end: ${runsCommand("review", run.id, "--file", unread)}`]),
     ...(files.some(hasConflict)
-      ? [`Replace what is in the way, or let the agent fit its change: --over FILE, --fit FILE`]
+      ? ["Replace what is in the way, or let the agent fit its change: --over FILE, --fit FILE"]
       : []),
   ];
 }
@@ -139,21 +126,13 @@ function unseen(
   digest: string | undefined,
   shown: Shown | undefined,
 ): string | undefined {
-  if (digest === digestOf(change)) return undefined;
   const known = digest === undefined || digest === shown?.digest ? shown : undefined;
-  const command = runsCommand("review", run.id);
-  if (known === undefined && digest === undefined)
-    return `The change of run ${run.id} was not shown here. To see it: ${command}`;
   const others = change.files.filter(({ path, version }) => known?.versions[path] !== version);
-  if (known !== undefined && others.length === 0) return undefined;
-  const names =
-    known === undefined
-      ? "The change"
-      : others
-          .slice(0, 5)
-          .map(({ path }) => displayName(path))
-          .join(", ");
-  return `Nothing was applied: ${names} changed since it was shown. To see it again: ${command}`;
+  if (digest === digestOf(change) || (known !== undefined && others.length === 0)) return undefined;
+  const names = known === undefined ? "the change" : others.map(({ path }) => displayName(path)).join(", ");
+  const isNew = known === undefined && digest === undefined;
+  const why = isNew ? "the change was not shown here" : `${oneLine(names, 300)} changed since it was shown`;
+  return `Nothing was applied: ${why}. To see it: ${runsCommand("review", run.id)}`;
 }
 
 /** In a terminal the change is shown, and applied if the person says so; elsewhere the problem is. */
@@ -164,10 +143,7 @@ async function confirms(
   { apply }: ReviewChoice,
   problem: string,
 ): Promise<boolean> {
-  if (!process.stdin.isTTY || !process.stdout.isTTY) {
-    complain(problem);
-    return false;
-  }
+  if (!process.stdin.isTTY || !process.stdout.isTTY) return complain(problem) < 1;
   const style = styleHere();
   const asker = terminalAsker(style.colors, new Keyboard(), () => local.interrupt.abort());
   say(...changeLines(change, style), "");
@@ -187,11 +163,11 @@ function choiceOf(change: ProposedChange, flags: FlagValues, read: readonly stri
   const [over = [], fit = [], refused = []] = ["over", "fit", "refuse"].map((name) =>
     (textsOf(flags[name]) ?? []).map((path) => newPath(path, files)),
   );
-  const isRead = ({ unshown, ...file }: ProposedFile) =>
-    isPlain(read.includes(file.path) ? file : { ...file, ...defined({ unshown }) });
   const said = textOf(flags["message"]) ?? "";
-  const isAll = said === "" && [named, over, fit, refused].every((list) => list.length === 0);
-  const whole = isAll ? files.filter(isRead).map(({ path }) => path) : over;
+  const isAll = [named, over, fit, refused].every((list) => list.length === 0);
+  const whole = isAll
+    ? files.filter((file) => isPlain(file, read.includes(file.path))).map(({ path }) => path)
+    : over;
   const branch = textOf(flags["branch"]);
   return {
     apply: Object.fromEntries([...whole.map((path) => [path, "all"] as const), ...named]),

@@ -5,7 +5,7 @@ import { defined } from "../core/defined.ts";
 import { linesToCompare } from "../core/diff.ts";
 import { type Hunk, closeHunks, hunksBetween } from "../core/hunks.ts";
 import { mergeHunks, opposedHunks } from "../core/merge.ts";
-import type { ProposedFile, ProposedPlace, WholeFile } from "../runs/proposals.ts";
+import type { ProposedFile, ProposedPlace } from "../runs/proposals.ts";
 import { type Content, isSameContent } from "./content.ts";
 import {
   type Encoding,
@@ -69,7 +69,7 @@ function compared({ base, proposed, folder }: Sides): Lines | undefined {
 const hasSameMode = (a: Content | undefined, b: Content | undefined): boolean =>
   a?.kind === "file" && b?.kind === "file" && a.executable === b.executable;
 
-/** `room`: characters for its diff. */
+/** `room`: characters for its diff. `Infinity`: its places have all of it, for whoever displays it piece by piece. */
 export function proposedFile(
   sides: Sides,
   { decided }: Pick<Manifest, "decided">,
@@ -108,23 +108,7 @@ function unshownOf({ base, proposed }: Sides, places: readonly ProposedPlace[]):
   return places.some(({ isPart }) => isPart) ? "text" : undefined;
 }
 
-/** A file with all that changes in it, however long that is. */
-export function wholeFile(sides: Sides, manifest: Pick<Manifest, "decided">): WholeFile {
-  const file = proposedFile(sides, manifest, Infinity);
-  if (file.places.length > 0)
-    return { file, texts: [{ kind: "diff", text: file.places.map(({ diff }) => diff).join("\n") }] };
-  const texts = (
-    [
-      ["before", sides.base],
-      ["after", sides.proposed],
-    ] as const
-  ).flatMap(([kind, content]) =>
-    content?.kind === "file" && isLongText(content.bytes) ? { kind, text: content.bytes.toString() } : [],
-  );
-  return { file, texts };
-}
-
-export function changeOf({ from, base, proposed }: Sides): ProposedFile["change"] {
+function changeOf({ from, base, proposed }: Sides): ProposedFile["change"] {
   if (from !== undefined) return "renamed";
   return base === undefined ? "added" : proposed === undefined ? "deleted" : "edited";
 }
@@ -160,6 +144,10 @@ function placesOf(sides: Sides, room: number): ProposedPlace[] {
       return place;
     });
   }
+  const long = [sides.base, sides.proposed].flatMap((one) =>
+    one?.kind === "file" && isLongText(one.bytes) ? one.bytes.toString() : [],
+  );
+  if (room === Infinity && long.length > 0) return [{ diff: long.join("\n\n"), added: 0, removed: 0 }];
   const texts = textsOf(sides);
   if (texts === undefined) return [];
   const [old = [], lines = []] = texts.map(({ text, encoding }) => linesToCompare(shown(text, encoding)));
@@ -228,8 +216,6 @@ export interface AppliedFile {
   /** The file as far as it is applied. */
   base: Content | undefined;
   isWhole: boolean;
-  added: number;
-  removed: number;
 }
 
 /**
@@ -247,9 +233,8 @@ export function applied(
   const isWhole = chosen === "all" || new Set(chosen).size >= count;
   if (edit === undefined || edit.folder === undefined || proposed?.kind !== "file") {
     const mayWrite = over || isSameContent(folder.content, base);
-    const { added = 0, removed = 0 } = placesOf(sides, 0)[0] ?? {};
     return mayWrite && isWhole && proposed?.kind !== "other"
-      ? { folder: proposed, base: proposed, isWhole: true, added, removed }
+      ? { folder: proposed, base: proposed, isWhole: true }
       : undefined;
   }
   const hunks = edit.places.filter((_, index) => chosen === "all" || chosen.includes(index)).flat();
@@ -264,11 +249,5 @@ export function applied(
     bytes: bytesOf(textOf(lines), edit.encoding),
     executable,
   });
-  return {
-    folder: fileOf(merged, mode),
-    base: fileOf(own, proposed.executable),
-    isWhole,
-    added: hunks.reduce((sum, { lines }) => sum + lines.length, 0),
-    removed: hunks.reduce((sum, { start, end }) => sum + end - start, 0),
-  };
+  return { folder: fileOf(merged, mode), base: fileOf(own, proposed.executable), isWhole };
 }

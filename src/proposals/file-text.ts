@@ -20,32 +20,24 @@ export interface FileText {
 const MOST_BYTES = 2_000_000;
 const MOST_LINES = 250_000;
 
-const texts = new WeakMap<Content, FileText | "none">();
-
-/** The text of a file; `undefined` if it is binary, or too long to compare. Reads each content once. */
+/** The text of a file; `undefined` if it is binary, or too long to compare. */
 export function readText(content: Content | undefined): FileText | undefined {
-  if (content?.kind !== "file" || content.bytes.length > MOST_BYTES) return undefined;
-  const known = texts.get(content) ?? decoded(content.bytes) ?? "none";
-  texts.set(content, known);
-  return known === "none" ? undefined : known;
-}
-
-/** True for a text that is too long to compare. */
-export const isLongText = (bytes: Buffer): boolean =>
-  !hasNul(bytes) && (bytes.length > MOST_BYTES || hasManyLines(bytes));
-
-function hasManyLines(bytes: Buffer): boolean {
-  let lines = 0;
-  for (let at = 0; at < bytes.length; at += 1) if (bytes[at] === LINE_FEED) lines += 1;
-  return lines > MOST_LINES;
-}
-
-function decoded(bytes: Buffer): FileText | undefined {
-  if (hasManyLines(bytes)) return undefined;
+  if (content?.kind !== "file" || isLong(content.bytes)) return undefined;
+  const { bytes } = content;
   if (isAscii(bytes) && !hasNul(bytes)) return { text: bytes.toString("latin1"), encoding: "ascii" };
   const found = textOf(bytes);
   if (found !== undefined || hasNul(bytes) || encodingOf(bytes) !== "utf-8") return found;
   return { text: bytes.toString("latin1"), encoding: "bytes" };
+}
+
+/** True for a text that is too long to compare. */
+export const isLongText = (bytes: Buffer): boolean => isLong(bytes) && !hasNul(bytes);
+
+function isLong(bytes: Buffer): boolean {
+  let lines = 0;
+  if (bytes.length <= MOST_BYTES)
+    for (let at = 0; at < bytes.length; at += 1) if (bytes[at] === LINE_FEED) lines += 1;
+  return bytes.length > MOST_BYTES || lines > MOST_LINES;
 }
 
 const LINE_FEED = 0x0a;

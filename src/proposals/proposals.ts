@@ -11,30 +11,14 @@ import { type FileLock, breakLock, takeLock } from "../core/file-lock.ts";
 import { isGone, processMark } from "../core/process-mark.ts";
 import { realPath } from "../core/real-path.ts";
 import { oneLine } from "../core/text.ts";
-import type {
-  AppliedChange,
-  Fence,
-  ProposedChange,
-  Proposals,
-  ReviewOutcome,
-  ReviewRecord,
-  WholeFile,
-} from "../runs/proposals.ts";
+import type { Fence, ProposedChange, Proposals, ReviewOutcome, ReviewRecord } from "../runs/proposals.ts";
 import { type Run, nameOf } from "../runs/run.ts";
 import type { ReviewChoice } from "../tools/tool.ts";
 import { setTimeout as delay } from "node:timers/promises";
 import { isRepository, makeBranch } from "./branch.ts";
 import type { PolicyRules } from "../backends/policy-rules.ts";
 import type { Content, FileRules } from "./content.ts";
-import {
-  type AppliedFile,
-  applied,
-  changeOf,
-  compareLines,
-  proposedFile,
-  versionOf,
-  wholeFile,
-} from "./change.ts";
+import { type AppliedFile, applied, compareLines, proposedFile, versionOf } from "./change.ts";
 import { MOST_CHARS as MOST_CHARS_OF_FILE } from "./place-diff.ts";
 import { withRenames } from "./renames.ts";
 import { type Guard, type Step, carryOut, contentsBefore, recover, unfinishedPlan } from "./carry-out.ts";
@@ -103,17 +87,9 @@ export class WorkspaceProposals implements Proposals {
     return unfinishedPlan(this.#placeOf(run)) !== undefined;
   }
 
-  async change(run: Place, fence?: Fence): Promise<ProposedChange | undefined> {
-    return fence === undefined ? this.#look(this.#placeOf(run), shown) : this.#withCopy(run, fence, shown);
-  }
-
-  async whole(run: Place, path: string): Promise<WholeFile | undefined> {
-    return this.#look(this.#placeOf(run), async (copy, manifest) => {
-      const found = (await openSides(copy, manifest)).find((one) => one.path === path);
-      if (found !== undefined) compareLines(found);
-      await ownTurn();
-      return found && wholeFile(found, manifest);
-    });
+  async change(run: Place, whole?: string, fence?: Fence): Promise<ProposedChange | undefined> {
+    const show: Work<ProposedChange | undefined> = (copy, manifest) => shown(copy, manifest, whole);
+    return fence === undefined ? this.#look(this.#placeOf(run), show) : this.#withCopy(run, fence, show);
   }
 
   async review(
@@ -235,7 +211,11 @@ const textAt = (path: string): string => orElse(() => readFileSync(path, "utf8")
 const stampAt = (place: string): string =>
   orElse(() => stampOf(statSync(join(place, "manifest.json"), { bigint: true })), "");
 
-async function shown(copy: WorkspaceCopy, manifest: Manifest): Promise<ProposedChange | undefined> {
+async function shown(
+  copy: WorkspaceCopy,
+  manifest: Manifest,
+  whole: string | undefined,
+): Promise<ProposedChange | undefined> {
   const [sides, reviews] = await Promise.all([openSides(copy, manifest), copy.reviews()]);
   if (sides.length === 0) return undefined;
   const files: ProposedChange["files"][number][] = [];
@@ -244,7 +224,8 @@ async function shown(copy: WorkspaceCopy, manifest: Manifest): Promise<ProposedC
     await ownTurn();
     compareLines(one);
     await ownTurn();
-    const file = proposedFile(one, manifest, Math.min(room, MOST_CHARS_OF_FILE));
+    const most = one.path === whole ? Infinity : Math.min(room, MOST_CHARS_OF_FILE);
+    const file = proposedFile(one, manifest, most);
     room -= file.places.reduce((sum, { diff }) => sum + diff.length, 0);
     files.push(file);
   }
@@ -309,15 +290,6 @@ function stepsOf(
   ];
 }
 
-const changeIn = ({ sides, isWhole, added, removed }: AppliedFile & { sides: Sides }): AppliedChange => ({
-  path: sides.path,
-  ...defined({ from: sides.from }),
-  change: changeOf(sides),
-  added,
-  removed,
-  ...(isWhole ? {} : { isPart: true }),
-});
-
 interface Reviewed {
   copy: WorkspaceCopy;
   manifest: Manifest;
@@ -331,7 +303,7 @@ class Review {
   readonly #reviewed: Reviewed;
   readonly #steps: Step[] = [];
   readonly #moved: string[] = [];
-  readonly #applied = new Map<string, AppliedFile & { sides: Sides }>();
+  readonly #applied = new Map<string, AppliedFile>();
   readonly #fitted: Record<string, string> = {};
 
   constructor(reviewed: Reviewed) {
@@ -375,7 +347,7 @@ class Review {
     if (shown !== versionOf(sides) || (result === undefined && !mayFit)) {
       this.#moved.push(path);
     } else if (result !== undefined) {
-      this.#applied.set(path, { ...result, sides });
+      this.#applied.set(path, result);
       if (choice.branch !== undefined) return;
       this.#steps.push(...stepsOf("folder", { path: old, content: folder.content }, path, result.folder));
       this.#steps.push(...stepsOf("base", { path: old, content: base }, path, result.base));
@@ -424,7 +396,6 @@ class Review {
       applied: paths(true),
       partly: paths(false),
       refused: Object.fromEntries(Object.entries(refused).filter(([path]) => open.includes(path))),
-      changed: branch === undefined ? [...this.#applied.values()].map(changeIn) : [],
       fitted: this.#fitted,
       ...defined({ message, branch, worktree }),
       unapplied: open.length,

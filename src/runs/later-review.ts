@@ -3,7 +3,7 @@ import { checkAnswer } from "../tools/check-answer.ts";
 import type { ReviewChoice } from "../tools/tool.ts";
 import type { RunContext } from "./context.ts";
 import type { RunRepository } from "./ports.ts";
-import type { Fence, ProposedChange, ReviewRecord, WholeFile } from "./proposals.ts";
+import type { Fence, ProposedChange, ReviewRecord } from "./proposals.ts";
 import { problemOf } from "./review-events.ts";
 import { questionOf, shownIn } from "./review.ts";
 import { type Principal, type Run, isFinal, noRun } from "./run.ts";
@@ -14,30 +14,15 @@ type LaterContext = Pick<RunContext, "runs" | "proposals" | "underLease" | "envi
 export async function proposedChange(
   principal: Principal,
   runId: string,
+  whole: string | undefined,
   { runs, proposals, underLease }: LaterContext,
 ): Promise<ProposedChange | undefined> {
-  const run = await proposingRun(principal, runId, runs);
-  if (run === undefined || proposals === undefined) return undefined;
+  const run = await runs.read.run(principal, runId);
+  if (run?.changes !== "propose" || run.parent !== undefined || proposals === undefined) return undefined;
   // A process that was ended while it applied it is followed by this one, unless it is still at work.
   if (isFinal(run.status) && proposals.isUnfinished(run))
-    await underLease(run, (fence) => proposals.change(run, fence));
-  return proposals.change(run);
-}
-
-/** One proposed file with all of its change. */
-export async function proposedFile(
-  principal: Principal,
-  runId: string,
-  path: string,
-  { runs, proposals }: LaterContext,
-): Promise<WholeFile | undefined> {
-  const run = await proposingRun(principal, runId, runs);
-  return run && proposals?.whole(run, path);
-}
-
-async function proposingRun(principal: Principal, runId: string, runs: RunRepository) {
-  const run = await runs.read.run(principal, runId);
-  return run?.changes === "propose" && run.parent === undefined ? run : undefined;
+    await underLease(run, (fence) => proposals.change(run, undefined, fence));
+  return proposals.change(run, whole);
 }
 
 /** Time to wait for another process that works on the same copy: longer than one that was ended keeps its lease. */
@@ -62,7 +47,7 @@ export async function reviewChange(
     const message = `Run ${newest.id} continues this conversation in the same copy. Review the change when it asks.`;
     return refused("open", message);
   }
-  const change = await proposedChange(principal, runId, context);
+  const change = await proposedChange(principal, runId, undefined, context);
   if (change === undefined || proposals === undefined)
     return refused("nothing_proposed", "Nothing of this run is left to apply.");
   const checked = checkAnswer(questionOf(change), { type: "review", choice });
@@ -76,7 +61,7 @@ export async function reviewChange(
     return refused("not_applied", `Nothing was applied: ${problemOf(outcome)}. Look at the change again.`);
   const { record } = outcome;
   log.info("proposals.reviewed", { runId, by, applied: record.applied.length, unapplied: record.unapplied });
-  await settle(run, record, context);
+  await settle(run, record.unapplied, context, record);
   return { ok: true, record };
 }
 
@@ -84,10 +69,11 @@ const refused = <Code extends string>(code: Code, message: string) => ({ ok: fal
 
 async function settle(
   run: Run,
-  { unapplied, changed }: Pick<ReviewRecord, "unapplied" | "changed">,
+  unapplied: number,
   { runs, proposals, underLease }: LaterContext,
+  record?: ReviewRecord,
 ): Promise<void> {
-  await runs.noteUnapplied(run.principal, run.id, unapplied, changed);
+  await runs.noteUnapplied(run.principal, run.id, unapplied, record);
   const newest = await newestOf(run, runs);
   if (unapplied > 0 || newest === undefined || !isFinal(newest.status)) return;
   await underLease(run, (fence) =>
@@ -158,9 +144,9 @@ export async function countLeft(context: LaterContext): Promise<void> {
     try {
       const run = await runs.read.run(principal, id);
       if (run === undefined) continue;
-      const change = await proposedChange(principal, id, context);
+      const change = await proposedChange(principal, id, undefined, context);
       const unapplied = change === undefined ? 0 : change.files.length + change.more;
-      await settle(run, { unapplied }, context);
+      await settle(run, unapplied, context);
     } catch (error) {
       log.warn("proposals.not_counted", { runId: id, error });
     }

@@ -45,12 +45,6 @@ export interface ProposedFile {
 export const hasConflict = ({ conflict, places }: Pick<ProposedFile, "conflict" | "places">): boolean =>
   conflict !== undefined || places.some((place) => place.conflict !== undefined);
 
-/** A file with texts that show all of its change; none if it has no lines. */
-export interface WholeFile {
-  file: ProposedFile;
-  texts: readonly { kind: "diff" | "before" | "after"; text: string }[];
-}
-
 /** The versions of files, by path. */
 export const versionsOf = (
   files: readonly Pick<ProposedFile, "path" | "version">[],
@@ -63,9 +57,10 @@ export const digestOf = ({ files, more }: ProposedChange): string =>
     .digest("hex")
     .slice(0, 24);
 
-/** True if a person who applies all of a change means this file. */
-export const isPlain = (file: ProposedFile): boolean =>
-  !hasConflict(file) && !file.ignored && !file.stays && !file.unshown && file.decided?.how !== "refused";
+/** True if a person who applies all of a change means this file. `isRead`: they read it to its end. */
+export const isPlain = (file: ProposedFile, isRead = false): boolean =>
+  !(hasConflict(file) || file.ignored || file.stays || file.decided?.how === "refused") &&
+  (isRead || !file.unshown);
 
 /** The whole change, as it is now. */
 export interface ProposedChange {
@@ -81,12 +76,6 @@ export interface ProposedChange {
   reviews: readonly ReviewRecord[];
 }
 
-/** A file of the folder that a review changed, with all that was applied of it. */
-export interface AppliedChange extends Pick<ProposedFile, "path" | "from" | "change" | "added" | "removed"> {
-  /** Some of its places were not applied. */
-  isPart?: true;
-}
-
 /** The decisions of one review, and what became of them. */
 export interface ReviewRecord {
   id: string;
@@ -97,8 +86,6 @@ export interface ReviewRecord {
   applied: readonly string[];
   /** Paths of those of which some places were not applied. */
   partly: readonly string[];
-  /** The applied files, unless they became a branch. Absent in records of earlier versions. */
-  changed?: readonly AppliedChange[];
   refused: Readonly<Record<string, string>>;
   /** The change of the agent in files that it is to fit to the folder, as diffs. */
   fitted: Readonly<Record<string, string>>;
@@ -133,11 +120,10 @@ export interface Fence {
 export interface Proposals {
   /**
    * Shows what is left to apply; `undefined` if nothing is, or the run has no copy. Without a fence nothing is changed:
-   * while another process carries out a review, the change is shown as it was before.
+   * while another process carries out a review, the change is shown as it was before. `whole`: a file whose places
+   * have all of it.
    */
-  change(run: Run, fence?: Fence): Promise<ProposedChange | undefined>;
-  /** One file, however long its change is. `undefined`: it has none. */
-  whole(run: Run, path: string): Promise<WholeFile | undefined>;
+  change(run: Run, whole?: string, fence?: Fence): Promise<ProposedChange | undefined>;
   /** True if a process carries out a review, or was ended while it did. */
   isUnfinished(run: Pick<Run, "threadId">): boolean;
   /** Carries out a choice, all or nothing, and once for each id. `shown`: versions of files as the person saw them. */
@@ -170,12 +156,7 @@ export interface RunReviews {
 /** Rows of runs that propose their changes. */
 export interface ProposalRows {
   /** Stores how many files of a run that has ended are proposed and not applied, and what was applied now. */
-  noteUnapplied(
-    principal: Principal,
-    runId: string,
-    unapplied: number,
-    applied?: readonly AppliedChange[],
-  ): Promise<void>;
+  noteUnapplied(principal: Principal, runId: string, unapplied: number, record?: ReviewRecord): Promise<void>;
   /** Some runs of an environment that ended with changes which nobody has counted. */
   uncounted(environment: string): Promise<{ id: string; principal: Principal }[]>;
 }

@@ -1,4 +1,3 @@
-import type { AppliedChange } from "./proposals.ts";
 import type {
   AgentPath,
   Decision,
@@ -103,8 +102,8 @@ export interface Run extends RunHead {
   changes?: "propose";
   /** Number of files that it proposes and nobody applied. Absent: not known. */
   unapplied?: number;
-  /** What people applied of its proposed changes. */
-  applied?: AppliedChange[];
+  /** Files of the folder that have its proposed changes, whole or in part. */
+  applied?: Record<string, "whole" | "part">;
   /** The run whose agent started it in the background, and its place in the tree of agents. */
   parent?: { runId: string; agent: AgentPath };
   endedAt?: number;

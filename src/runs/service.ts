@@ -31,7 +31,7 @@ import type {
   ScheduleRequest,
   ScheduleView,
 } from "./schedule.ts";
-import type { Fence, ProposedChange, Proposals, ReviewRecord, WholeFile } from "./proposals.ts";
+import type { Fence, ProposedChange, Proposals, ReviewRecord } from "./proposals.ts";
 import type { Answer, ReviewChoice } from "../tools/tool.ts";
 
 /** Result of a start: a new run, a message to the one at work, or what an earlier equal start found. */
@@ -226,9 +226,7 @@ interface RunReader extends Pick<
   /** The file tree as the run's agent sees it: thread files and mounts. `undefined`: no such run. */
   runFiles(principal: Principal, runId: string): Promise<Backend | undefined>;
   /** The change that a run proposes, as it is now; `undefined`: none, or no such run. */
-  proposedChange(principal: Principal, runId: string): Promise<ProposedChange | undefined>;
-  /** One proposed file by its path, with all of its change. */
-  proposedFile(principal: Principal, runId: string, path: string): Promise<WholeFile | undefined>;
+  proposedChange(principal: Principal, runId: string, whole?: string): Promise<ProposedChange | undefined>;
   /** The mounts without a thread: `/workspace/`, `/memories/`, `/skills/`. */
   files(principal: Principal): Promise<Backend>;
   searchMemories(principal: Principal, query: string, limit: number): Promise<MemorySearch>;

@@ -11,14 +11,7 @@ import type { RunContext } from "./context.ts";
 import { decide, problemOf, useAnswer } from "./decide.ts";
 import { foreignQuestions } from "./hold.ts";
 import { NO_OTHER_SERVERS } from "./other-servers.ts";
-import {
-  countLeft,
-  deleteRun,
-  discardChange,
-  proposedChange,
-  proposedFile,
-  reviewChange,
-} from "./later-review.ts";
+import { countLeft, deleteRun, discardChange, proposedChange, reviewChange } from "./later-review.ts";
 import { ChangeFeed, SharedTails, follow, followStarts } from "./follow.ts";
 import { type RunListener, fenceOf } from "./ports.ts";
 import { type Orphans, type PruneReport, type Retention, keepHouse } from "./retention.ts";
@@ -208,8 +201,8 @@ class Supervisor implements RunService {
   revoke: RunService["revoke"] = (...args) => this.#context.runs.shares.revoke(...args);
   sharedRun: RunService["sharedRun"] = (id) => this.#context.runs.shares.find(id, this.#context.clock());
   shareOpened: RunService["shareOpened"] = (shared) => this.#context.runs.shares.countOpening(shared);
-  proposedChange: RunService["proposedChange"] = (...args) => proposedChange(...args, this.#context);
-  proposedFile: RunService["proposedFile"] = (...args) => proposedFile(...args, this.#context);
+  proposedChange: RunService["proposedChange"] = (principal, runId, whole) =>
+    proposedChange(principal, runId, whole, this.#context);
   reviewChange: RunService["reviewChange"] = (...args) => reviewChange(...args, this.#context);
   discardChange: RunService["discardChange"] = (...args) => discardChange(...args, this.#context);
 

@@ -214,10 +214,10 @@ export class RunFold {
   }
 
   /** Sorted by code unit, so that the order is the same everywhere. A run that proposes changes what was applied. */
-  filesChanged({ changes, applied = [] }: Pick<Run, "changes" | "applied">): string[] {
+  filesChanged({ changes, applied = {} }: Pick<Run, "changes" | "applied">): string[] {
     if (changes === undefined) return [...this.#files].sort();
     const own = [...this.#files].filter((path) => !path.startsWith(WORKSPACE));
-    return [...own, ...applied.map(({ path }) => WORKSPACE + path)].sort();
+    return [...own, ...Object.keys(applied).map((path) => WORKSPACE + path)].sort();
   }
 
   /** Another round after the end of a goal, because of a message to the run, opens it again. */

@@ -66,17 +66,13 @@ test("what was applied counts as changed, once for a renamed file, and nothing e
     const { run, filesChanged } = (await service.view(ME, runId)) ?? {};
     return { applied: run?.applied, filesChanged };
   };
-  expect(await viewed()).toEqual({ applied: undefined, filesChanged: [] });
+  expect(await viewed()).toEqual({ applied: {}, filesChanged: [] });
   const review = (choice: ReviewChoice) => service.reviewChange(ME, runId, choice, "test");
   expect(await review({ apply: { "a.md": [1] }, refused: { "no.md": "No." } })).toMatchObject({ ok: true });
-  const part = { path: "a.md", change: "edited", added: 1, removed: 1, isPart: true };
-  expect(await viewed()).toEqual({ applied: [part], filesChanged: ["/workspace/a.md"] });
+  expect(await viewed()).toEqual({ applied: { "a.md": "part" }, filesChanged: ["/workspace/a.md"] });
   expect(await review({ apply: { "a.md": "all", "new.md": "all" } })).toMatchObject({ ok: true });
   expect(await viewed()).toEqual({
-    applied: [
-      { path: "a.md", change: "edited", added: 2, removed: 2 },
-      { path: "new.md", from: "old.md", change: "renamed", added: 1, removed: 1 },
-    ],
+    applied: { "a.md": "whole", "new.md": "whole" },
     filesChanged: ["/workspace/a.md", "/workspace/new.md"],
   });
 });

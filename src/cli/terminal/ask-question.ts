@@ -1,7 +1,15 @@
 /** Asks a person in the terminal the questions of a run that are not about approval, field by field. */
 import { capital, cutMiddle, displayBlock, displayName, displayText, oneLine } from "../../core/text.ts";
+import { type ProposedChange, versionsOf } from "../../runs/proposals.ts";
 import { LOCAL, type OpenQuestion, alreadyAnswered } from "../../runs/run.ts";
-import { answerText, fieldProblem, fieldsOf, questionText, wanted } from "../../tools/check-answer.ts";
+import {
+  answerText,
+  checkAnswer,
+  fieldProblem,
+  fieldsOf,
+  questionText,
+  wanted,
+} from "../../tools/check-answer.ts";
 import type { Answer, Field, Question } from "../../tools/tool.ts";
 import { whoAsks } from "../../server/views/approval-form.ts";
 import {
@@ -42,7 +50,7 @@ export async function askOpenQuestion(
   const change = whole === undefined ? [] : [...changeLines(whole, style), ""];
   asker.print([...head, ...change, ...notes, ...wrapped(WAY_OUT, style).map(colors.dim)].join("\n"));
   for (;;) {
-    const answer = await answerTo(asked.question, asker, elsewhere);
+    const answer = boundTo(whole, asked.question, await answerTo(asked.question, asker, elsewhere));
     const outcome = await runs.answer(LOCAL, asked.runId, asked.id, answer, "terminal");
     if (outcome.ok && outcome.how === "stored") {
       asker.print(colors.dim(answer.type === "decline" ? "› declined" : "› answered"));
@@ -55,6 +63,13 @@ export async function askOpenQuestion(
     asker.print(colors.yellow(displayText(outcome.message)));
     if (outcome.code !== "invalid_answer") return;
   }
+}
+
+/** An answer to a review is for the change that was printed. */
+function boundTo(change: ProposedChange | undefined, question: Question, given: Answer): Answer {
+  const checked = change && checkAnswer(question, given);
+  if (change === undefined || !checked?.ok || checked.answer.type !== "review") return given;
+  return { type: "review", choice: { ...checked.answer.choice, shown: versionsOf(change.files) } };
 }
 
 const WAY_OUT = "Type /decline to leave it unanswered.";

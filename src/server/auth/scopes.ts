@@ -45,7 +45,6 @@ export function scopedRuns(service: PrincipalRuns, auth: Holder | undefined): Pr
     reviewChange: async (...args) => demand("approve").reviewChange(...args),
     discardChange: async (...args) => demand("run").discardChange(...args),
     proposedChange: async (...args) => demand("read").proposedChange(...args),
-    proposedFile: async (...args) => demand("read").proposedFile(...args),
     useAnswer: async (principal, runId, answer) => {
       demand(...ANY);
       if (answer.replies.length > 0) demand("run");

@@ -31,16 +31,16 @@ export async function changesOfRun(runs: PrincipalRuns, run: ChangingRun): Promi
 /** Leaves out what a run that proposes its changes did in its copy and nobody applied. */
 export function inFolder<Known extends Pick<FileChange, "data">>(
   changes: readonly Known[],
-  { changes: how, applied = [] }: Pick<Run, "changes" | "applied">,
+  { changes: how, applied = {} }: Pick<Run, "changes" | "applied">,
 ): Known[] {
-  const found = new Map(applied.map((file) => [WORKSPACE + file.path, file]));
   if (how === undefined) return [...changes];
   return changes.flatMap((change): Known[] => {
     const { path, callId } = change.data;
     if (!path.startsWith(WORKSPACE)) return [change];
-    const file = found.get(path);
+    const own = path.slice(WORKSPACE.length);
     // The journal has all of the change of a file, of which a part is in the folder.
-    return file === undefined ? [] : [file.isPart ? { ...change, data: { callId, path } } : change];
+    if (!Object.hasOwn(applied, own)) return [];
+    return [applied[own] === "part" ? { ...change, data: { callId, path } } : change];
   });
 }
 
@@ -128,14 +128,13 @@ export async function changedFiles(known: RunChanges, run: Run): Promise<Changed
   const files: ChangedFile[] = [];
   let left = MAX_DIFFS;
   const all = groupBy(inFolder(known.changes, run), ({ data }) => data.path);
-  const applied = new Map(run.applied?.map((file) => [WORKSPACE + file.path, file]));
-  for (const path of applied.keys()) if (!all.has(path)) all.set(path, []);
+  for (const path of Object.keys(run.applied ?? {}).map((own) => WORKSPACE + own))
+    if (!all.has(path)) all.set(path, []);
   for (const [path, own] of all) {
-    const file = applied.get(path);
     const joined = joinedChange({ ...known, changes: own }, path);
     const diffs = joined === undefined ? own.toReversed().map(({ data }) => data.diff ?? "") : [joined.diff];
     left -= diffs.reduce((sum, { length }) => sum + length, 0);
-    const counts = file ?? sumOfCounts(joined === undefined ? own.map(({ data }) => data) : [joined]);
+    const counts = sumOfCounts(joined === undefined ? own.map(({ data }) => data) : [joined]);
     const isShown = left >= 0 && diffs.every((diff) => diff !== "");
     files.push({
       path,

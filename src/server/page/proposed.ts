@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto";
 import type { Clock } from "../../core/clock.ts";
 import { displayDiff } from "../../core/diff.ts";
-import { displayBlock, displayName, headOf, oneLine } from "../../core/text.ts";
-import { type ProposedChange, type ProposedFile, type WholeFile, hasConflict } from "../../runs/proposals.ts";
+import { displayName, headOf, oneLine } from "../../core/text.ts";
+import { type ProposedChange, type ProposedFile, hasConflict } from "../../runs/proposals.ts";
 import { type AgentPath, type Run, isFinal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { type PageSession, isShared } from "../contracts/viewer.ts";
@@ -16,8 +16,7 @@ import {
   boxesOf,
   endOfFile,
   hasOneBox,
-  nextPart,
-  notesOf,
+  partLink,
 } from "../views/room/proposed-file.ts";
 import { changesOfRun } from "./file-changes.ts";
 import { plainText, renderedDiff, renderedText } from "./whole-text.ts";
@@ -25,28 +24,27 @@ import { textOf } from "./responses.ts";
 import { type PartScreen, type ScreenContext, partScreen } from "./screen.ts";
 
 /**
- * Files with a place of their own on the screen, the lines and characters of diffs that stand there at once, and the
+ * Files of one screen, the lines and characters of diffs that stand there at once, and the
  * characters of a part of a file that is read by itself.
  */
 const MAX = { files: 300, lines: 3000, chars: 400_000, reads: 100, part: 200_000 };
 /** Time for which the change of a run at work is not read again. */
 const FRESH_MS = 5000;
 
-/** A change with the stamps of its files. */
+/** The files of a change that one screen has, with their stamps. */
 export interface StampedChange {
   change: ProposedChange;
-  /** In the order of the change. A file that the screen has no room for is read by itself, as a long one is. */
+  /** In the order of the change. One whose diff the screen has no room for is read by itself, as a long one is. */
   files: readonly { file: ProposedFile; stamp: string }[];
 }
 
 export function stamped(change: ProposedChange): StampedChange {
-  const left = { files: MAX.files, lines: MAX.lines, chars: MAX.chars };
-  const files = change.files.map((file) => {
+  const left = { lines: MAX.lines, chars: MAX.chars };
+  const files = change.files.slice(0, MAX.files).map((file) => {
     const texts = file.places.map(({ diff }) => diff);
     const chars = texts.reduce((sum, { length }) => sum + length, 0);
     const lines = texts.reduce((sum, diff) => sum + diff.split("\n").length, 0);
-    const fits = left.files > 0 && chars <= left.chars && lines <= left.lines && file.unshown !== "text";
-    left.files -= 1;
+    const fits = chars <= left.chars && lines <= left.lines && file.unshown !== "text";
     if (fits) [left.chars, left.lines] = [left.chars - chars, left.lines - lines];
     const own = fits ? file : { ...file, unshown: "text" as const };
     return { file: own, stamp: stampOf(file) };
@@ -176,15 +174,9 @@ async function shown(
       diffs.push(await renderedDiff(file.path, diff, { isPlace: true }));
     own.push({ ...about, diffs });
   }
-  const { more, copiedAt, isRepository, reviews } = change;
-  return {
-    files: own.slice(0, MAX.files),
-    listed: own.slice(MAX.files),
-    more,
-    copiedAt,
-    isRepository,
-    reviews,
-  };
+  const { copiedAt, isRepository, reviews } = change;
+  const more = change.more + change.files.length - files.length;
+  return { files: own, more, copiedAt, isRepository, reviews };
 }
 
 /**
@@ -197,48 +189,34 @@ export const fileScreen: PartScreen = async (context, runId, query) => {
   const run = (await runs.view(principal, runId))?.run;
   const change = run?.changes === "propose" && !isShared(session) ? await changeOf(runs, run) : undefined;
   const found = change && stamped(change).files.find(({ stamp }) => stamp === query.get("file"));
-  const whole = found && (await runs.proposedFile(principal, runId, found.file.path));
-  if (found === undefined || whole === undefined || stampOf(whole.file) !== found.stamp) return undefined;
+  const all = found && (await runs.proposedChange(principal, runId, found.file.path));
+  const whole = all?.files.find(({ path }) => path === found?.file.path);
+  if (found === undefined || whole?.version !== found.file.version) return undefined;
   const { stamp, file } = found;
-  const parts = whole.texts.flatMap(partsOf);
+  const parts = partsOf(whole.places.map(({ diff }) => diff).join("\n"));
   const asked = Math.trunc(Number(query.get("part"))) || 0;
   const index = Math.max(Math.min(asked, parts.length - 1), 0);
-  const title = oneLine(displayName(file.path), 200);
+  const [text = "", label] = [parts[index], `Change of ${file.path}`];
+  const shownPart =
+    parts.length > 1
+      ? plainText(text, label, displayDiff)
+      : renderedText(text, { kind: "diff", label, path: file.path });
   const rest =
     index + 1 < parts.length
-      ? nextPart(runId, stamp, index + 1, parts.length)
+      ? partLink(runId, stamp, index + 1, `Read part ${index + 2} of ${parts.length}`)
       : endOfFile(stamp, proofOf(session, stamp), true);
-  const body = html`<div data-part>
-    ${index === 0 && notesOf({ ...file, places: whole.file.places })}
-    ${await renderedPart(parts, index, file)} ${rest}
-  </div>`;
+  const body = html`<div data-part>${await shownPart} ${rest}</div>`;
+  const title = oneLine(displayName(file.path), 200);
   return partScreen(context, runId, { title, heading: title, body });
 };
 
-async function renderedPart(
-  parts: WholeFile["texts"],
-  index: number,
-  { path }: ProposedFile,
-): Promise<Html | undefined> {
-  const part = parts[index];
-  if (part === undefined) return undefined;
-  const { kind, text } = part;
-  if (kind !== "diff") {
-    const label = `Text ${kind} the change`;
-    return html`<h3 class="part-name">${label}</h3>
-      ${await plainText(text, label, displayBlock)}`;
-  }
-  const label = `Change of ${path}`;
-  return parts.length > 1 ? plainText(text, label, displayDiff) : renderedText(text, { kind, label, path });
-}
-
 /** A text in parts that end with a line, unless a line is too long. */
-function partsOf({ kind, text }: WholeFile["texts"][number]): WholeFile["texts"][number][] {
-  const parts: WholeFile["texts"][number][] = [];
+function partsOf(text: string): string[] {
+  const parts: string[] = [];
   for (let at = 0; at < text.length;) {
     const piece = headOf(text.slice(at, at + MAX.part + 1), MAX.part);
     const end = at + piece.length < text.length ? piece.lastIndexOf("\n") + 1 : 0;
-    parts.push({ kind, text: piece.slice(0, end || piece.length) });
+    parts.push(piece.slice(0, end || piece.length));
     at += end || piece.length;
   }
   return parts;

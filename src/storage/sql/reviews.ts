@@ -1,6 +1,6 @@
 /** Reviews of runs that propose their changes. */
 import { reviewedData } from "../../runs/review-events.ts";
-import type { AppliedChange, ReviewOutcome, RunReviews } from "../../runs/proposals.ts";
+import type { ReviewOutcome, ReviewRecord, RunReviews } from "../../runs/proposals.ts";
 import { fromJson, toJson } from "../../core/json.ts";
 import type { Principal } from "../../runs/run.ts";
 import { messageEntry } from "../../runs/events.ts";
@@ -35,7 +35,7 @@ export function storedReviews({ engine, runId, write }: ReviewsContext): RunRevi
         const entry = { kind: "changes_reviewed" as const, agent: [], data: reviewedData(outcome) };
         yield* journal.append(runId, entry, now);
         yield* noteUnapplied(runId, told === undefined ? unappliedAfter(outcome) : null);
-        if (outcome.kind === "done") yield* noteApplied(runId, outcome.record.changed);
+        if (outcome.kind === "done") yield* noteApplied(runId, outcome.record);
         if (told === undefined) return;
         const message = { id: `told_${id}`, text: told };
         yield* messages.add(row.id, message, undefined, now);
@@ -61,20 +61,14 @@ const noteInThread = (runId: string, unapplied: number): Steps<number> =>
     { id: runId, unapplied },
   );
 
-/** Adds what was applied to what earlier reviews of the run applied. */
-function* noteApplied(runId: string, files: readonly AppliedChange[] = []): Steps<void> {
-  if (files.length === 0) return;
+/** Adds what was applied in the folder to what earlier reviews of the run applied. */
+function* noteApplied(runId: string, { applied, partly, branch }: ReviewRecord): Steps<void> {
+  if (branch !== undefined) return;
   const row = yield* first<Pick<RunRow, "applied">>("SELECT applied FROM runs WHERE id = @id", { id: runId });
-  const all = new Map((row?.applied ? fromJson(row.applied) : []).map((file) => [file.path, file]));
-  for (const { isPart, ...file } of files) {
-    const { added = 0, removed = 0, isPart: _before, ...known } = all.get(file.path) ?? {};
-    const sums = { added: added + file.added, removed: removed + file.removed };
-    all.set(file.path, { ...file, ...known, ...sums, ...(isPart ? { isPart } : {}) });
-  }
-  yield* change("UPDATE runs SET applied = @applied WHERE id = @id", {
-    id: runId,
-    applied: toJson([...all.values()]),
-  });
+  const before = row?.applied ? Object.entries(fromJson(row.applied)) : [];
+  const now = [...partly.map((path) => [path, "part"]), ...applied.map((path) => [path, "whole"])];
+  const all = toJson(Object.fromEntries([...before, ...now]));
+  yield* change("UPDATE runs SET applied = @all WHERE id = @id", { id: runId, all });
 }
 
 /** The same for a run that has ended. */
@@ -82,12 +76,12 @@ export function* noteAfterEnd(
   principal: Principal,
   runId: string,
   unapplied: number,
-  applied?: readonly AppliedChange[],
+  record?: ReviewRecord,
 ): Steps<void> {
   const sql = "UPDATE runs SET unapplied = @unapplied WHERE id = @id AND principal = @principal";
   if ((yield* change(sql, { id: runId, principal, unapplied })) === 0) return;
   yield* noteInThread(runId, unapplied);
-  yield* noteApplied(runId, applied);
+  if (record !== undefined) yield* noteApplied(runId, record);
 }
 
 /** Some runs of an environment that ended with changes which nobody has counted. */

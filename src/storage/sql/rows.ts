@@ -1,6 +1,5 @@
 /** Rows of the tables of runs, and what is made of them. */
 import type { AgentPath, Decision, DecisionType, SameCalls } from "../../agent/agent.ts";
-import type { AppliedChange } from "../../runs/proposals.ts";
 import type { RunLimits } from "../../runs/choices.ts";
 import { type RunEvent, type RunEventKind, isEvent } from "../../runs/events.ts";
 import type {
@@ -36,7 +35,7 @@ export interface RunRow {
   goal: Json<string[]> | null;
   changes: "propose" | null;
   unapplied: number | null;
-  applied: Json<AppliedChange[]> | null;
+  applied: Json<Record<string, "whole" | "part">> | null;
   status: RunStatus;
   created_at: number;
   updated_at: number;

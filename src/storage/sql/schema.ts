@@ -397,7 +397,7 @@ CREATE INDEX runs_proposing ON runs (environment, number) WHERE changes = 'propo
 /** `schedules.changes` is the way in which its runs change the workspace; null: that of the server. */
 const SCHEDULE_CHANGES = "ALTER TABLE schedules ADD COLUMN changes TEXT;";
 
-/** `runs.applied` is a JSON list of the files that reviews of the run changed in the folder; null: none. */
+/** `runs.applied` is JSON: the files that reviews of the run changed in the folder, `whole` or in `part`; null: none. */
 const APPLIED = "ALTER TABLE runs ADD COLUMN applied TEXT;";
 
 /** `credential` stands for the token that a link or a subscription was made with; null: it was made without one. */

@@ -68,7 +68,7 @@ const TWO = { "a.md": "A\n", "b.md": "B\n" };
 test("a change that was not shown here is not applied without a terminal to show it in", async () => {
   const { local, runId, textAt, said } = await ended({}, TWO);
   expect(await applyRun(local, runId, {})).toBe(1);
-  expect(said()).toContain(`was not shown here. To see it: review ${runId}`);
+  expect(said()).toContain(`the change was not shown here. To see it: review ${runId}`);
   expect(await applyRun(local, runId, { digest: "0123456789ab" })).toBe(1);
   expect(textAt("a.md")).toBeUndefined();
 });

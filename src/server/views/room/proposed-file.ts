@@ -189,7 +189,7 @@ const WITHOUT_LINES: Partial<Record<ProposedFile["change"], string>> = {
   renamed: "Only its path changes.",
 };
 
-export function notesOf({ notes, places, change, conflict }: ProposedFile): Html | undefined {
+function notesOf({ notes, places, change, conflict }: ProposedFile): Html | undefined {
   const texts = notes.slice(0, MAX.notes).map((note) => oneLine(displayText(note), MAX.note));
   if (texts.length > 0)
     return html`<ul class="proposed-notes">
@@ -260,23 +260,19 @@ function renderPlace(shown: ShownFile, index: number, look: FileLook): Html | un
   </section>`;
 }
 
-const partPath = (id: string, stamp: string, part: number): string =>
-  `${runPath(id)}/change?${new URLSearchParams({ file: stamp, part: String(part) }).toString()}`;
-
 /** A file that is read by itself, part by part. */
-export function longFile({ file, stamp, proof }: ShownFile, { chosen, id }: FileLook): Html {
+function longFile({ file, stamp, proof }: ShownFile, { chosen, id }: FileLook): Html {
   const lines = file.added + file.removed;
-  const what = lines === 0 ? "all of it" : counted(lines, "changed line");
-  return html`<div class="long-place">
-      <a class="link" data-inline href="${partPath(id, stamp, 0)}">Read ${what}</a>
-    </div>
-    ${proof !== undefined && endOfFile(stamp, proof, chosen?.places === "all")}`;
+  return html`${partLink(id, stamp, 0, lines === 0 ? "Read all of it" : `Read ${counted(lines, "changed line")}`)}
+  ${proof !== undefined && endOfFile(stamp, proof, chosen?.places === "all")}`;
 }
 
-export const nextPart = (id: string, stamp: string, part: number, count: number): Html =>
-  html`<div class="long-place">
-    <a class="link" data-inline href="${partPath(id, stamp, part)}">Read part ${part + 1} of ${count}</a>
+export function partLink(id: string, stamp: string, part: number, text: string): Html {
+  const query = new URLSearchParams({ file: stamp, part: String(part) }).toString();
+  return html`<div class="long-place">
+    <a class="link" data-inline href="${runPath(id)}/change?${query}">${text}</a>
   </div>`;
+}
 
 /** Stands behind the last line of a file: whoever gets there can choose it. */
 export const endOfFile = (stamp: string, proof: string, isChosen: boolean): Html =>

@@ -2,7 +2,6 @@
 import { displayName, displayText, oneLine } from "../../../core/text.ts";
 import { type ReviewRecord, hasConflict } from "../../../runs/proposals.ts";
 import { type OpenQuestion, type Run, isFinal } from "../../../runs/run.ts";
-import { counted } from "../../../tools/format.ts";
 import { changeText } from "../../../tools/review.ts";
 import { type ApprovalViewer, mayDecide, runPath } from "../../contracts/viewer.ts";
 import { type Html, html, textArea } from "../html.ts";
@@ -17,7 +16,6 @@ import {
   changeCounts,
   fileAnchor,
   fileIcon,
-  longFile,
   placesChosen,
   plainChoice,
   renderFile,
@@ -36,8 +34,6 @@ import { type Complaint, NO_DEFAULT, fold, onlyLooks } from "./request.ts";
 /** A change as the page shows it. */
 export interface ShownChange {
   files: readonly ShownFile[];
-  /** Files that are read by themselves, because there are too many. */
-  listed: readonly ShownFile[];
   /** Number of files that come with the next review. */
   more: number;
   copiedAt: number;
@@ -111,8 +107,8 @@ const NOT_HERE = html`<div class="panel empty">
 </div>`;
 
 function lists(place: Place): Html {
-  const { files, listed, more, reviews } = place.change;
-  const count = files.length + listed.length + more;
+  const { files, more, reviews } = place.change;
+  const count = files.length + more;
   const isForm = hasForm(place);
   const all = html`<label class="end by-script all-files"
     ><input type="checkbox" class="tick-box" data-all />All</label
@@ -214,7 +210,7 @@ function content(place: Place): Html {
     hasAgent: question !== undefined,
     id: run.id,
   });
-  const files = html`${change.files.map((file) => renderFile(file, look(file)))} ${listedFiles(place, look)}`;
+  const files = html`${change.files.map((file) => renderFile(file, look(file)))}`;
   if (!isForm)
     return html`${complaintOf(place)} ${intro(place)} ${files}
     ${isOpen(place) && html`<div class="panel">${onlyLooks(viewer)}</div>`}`;
@@ -228,7 +224,7 @@ function content(place: Place): Html {
   >
     ${intro(place)}
     <input type="hidden" name="question" value="${question?.id ?? ""}" />
-    ${[...change.files, ...change.listed].map(({ stamp, file }) => html`<input type="hidden" name="seen" value="${`${stamp} ${file.path}`}" />`)}
+    ${change.files.map(({ stamp, file }) => html`<input type="hidden" name="seen" value="${`${stamp} ${file.path}`}" />`)}
     ${files} ${bar(place)}
   </form>`;
 }
@@ -275,32 +271,13 @@ function standing(place: Place): Html | string | undefined {
   return undefined;
 }
 
-/** Files that have no place of their own here: each is read, and chosen, by itself. */
-function listedFiles({ change: { listed } }: Place, look: (file: ShownFile) => FileLook): Html | undefined {
-  if (listed.length === 0) return undefined;
-  const items = listed.map(
-    (shown) =>
-      html`<li data-file="${shown.stamp}" data-apart>
-        ${shownPath(shown.file.path)} ${longFile(shown, look(shown))}
-      </li>`,
-  );
-  return html`<section class="panel ask listed-files" tabindex="-1" aria-labelledby="listed-h">
-    <div class="view-head">
-      <h2 class="file-title" id="listed-h">${counted(listed.length, "more file")}</h2>
-    </div>
-    <ul class="proposed-notes">
-      ${items}
-    </ul>
-  </section>`;
-}
-
 /** Counts of what the form would do as it is sent to the browser. */
 function countsOf(place: Place): ChosenCounts {
-  const { files, listed, more } = place.change;
-  const places = [...files, ...listed].map((file) => placesChosen(file.file, chosenOf(place, file)));
+  const { files, more } = place.change;
+  const places = files.map((file) => placesChosen(file.file, chosenOf(place, file)));
   return {
     files: places.filter((count) => count > 0).length,
-    all: files.length + listed.length + more,
+    all: files.length + more,
     places: places.reduce((sum, count) => sum + count, 0),
   };
 }
