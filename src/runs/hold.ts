@@ -24,19 +24,17 @@ export function foreignQuestions(
     if (!known.has(id) && known.size >= MOST_QUESTIONS.run) throw new TooManyQuestions("run");
     known.add(id);
   };
-  return {
-    countQuestion,
-    hold: async ({ agent, question }, signal, ended = signal) => {
-      const id = newId("held");
-      await countQuestion(id);
-      await work.askQuestion(lease, { id, agent, question }, clock());
-      const stop = AbortSignal.any([signal, ended, AbortSignal.timeout(patienceMs)]);
-      await feed.wait(rootId, stop, async () => {
-        const asked = await read.question(principal, rootId, id);
-        return asked?.status === "pending" ? undefined : true;
-      });
-      signal.throwIfAborted();
-      return work.takeHeld(lease, id, clock());
-    },
+  const hold: ForeignQuestions["hold"] = async ({ agent, question }, signal, ended = signal) => {
+    const id = newId("held");
+    await countQuestion(id);
+    await work.askQuestion(lease, { id, agent, question }, clock());
+    const stop = AbortSignal.any([signal, ended, AbortSignal.timeout(patienceMs)]);
+    await feed.wait(rootId, stop, async () => {
+      const asked = await read.question(principal, rootId, id);
+      return asked?.status === "pending" ? undefined : true;
+    });
+    signal.throwIfAborted();
+    return work.takeHeld(lease, id, clock());
   };
+  return { countQuestion, hold: Object.assign(hold, { run: rootId }) };
 }

@@ -45,6 +45,8 @@ export interface CallPreview {
   detail: string;
   /** `detail` leaves out a part of the call, which only the arguments have whole. Absent: this shows all of it. */
   isPart?: true;
+  /** A person approved the call before, and it did nothing, because its effect had changed by then. */
+  again?: true;
 }
 
 export interface FileDiff {
@@ -172,10 +174,12 @@ export type Answer =
 export type AskPerson = (question: Question) => Promise<Answer>;
 
 /**
- * Asks a person while the call is at work, for as long as the run allows and until `ended` aborts; then the question
- * is withdrawn. `undefined`: nobody answered. @throws TooManyQuestions
+ * Asks a person of `run` while the call is at work, for as long as the run allows and until `ended` aborts; then the
+ * question is withdrawn. `undefined`: nobody answered. @throws TooManyQuestions
  */
-export type HoldQuestion = (question: Question, ended?: AbortSignal) => Promise<Answer | undefined>;
+export type HoldQuestion = ((question: Question, ended?: AbortSignal) => Promise<Answer | undefined>) & {
+  run?: string;
+};
 
 export interface BackgroundTask {
   /** Id of its run. */

@@ -52,12 +52,15 @@ export interface WorkOptions {
   spentElsewhere?: () => Promise<Spent>;
   /** Messages that arrive while the agent works. It does not finish before it has read all of them. */
   inbox?: Inbox;
-  /** Asks a person while a call is at work. `undefined`: nobody answered, or nobody can be asked. */
-  hold?: (
-    asked: Pick<PendingQuestion, "agent" | "question">,
-    signal: AbortSignal,
-    ended?: AbortSignal,
-  ) => Promise<Answer | undefined>;
+  /** Asks a person of `run` while a call is at work. `undefined`: nobody answered, or nobody can be asked. */
+  hold?: {
+    (
+      asked: Pick<PendingQuestion, "agent" | "question">,
+      signal: AbortSignal,
+      ended?: AbortSignal,
+    ): Promise<Answer | undefined>;
+    run?: string;
+  };
   /** Counts a question of another server. Rejects with `TooManyQuestions` if there were too many in the run. */
   countQuestion?: (id: string) => Promise<void>;
   /** Takes the model's text so far, empty when a call begins or is tried again. It must be quick and not throw. */

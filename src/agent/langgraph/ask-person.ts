@@ -59,7 +59,8 @@ export async function askTask(
 /** `undefined` where no run keeps the question while the call is at work. */
 export function holdQuestion(config: RunnableConfig, signal: AbortSignal): HoldQuestion | undefined {
   const { hold, path: agent = [] } = contextOf(config);
-  return hold && ((question, ended) => hold({ agent, question }, signal, ended));
+  const ask: HoldQuestion = async (question, ended) => hold?.({ agent, question }, signal, ended);
+  return hold && Object.assign(ask, defined({ run: hold.run }));
 }
 
 /** `undefined` in a graph without a checkpointer: it cannot wait. */

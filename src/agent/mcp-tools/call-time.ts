@@ -4,6 +4,8 @@ export class CallTime {
   readonly #own = new AbortController();
   readonly #ms: number;
   #timer: NodeJS.Timeout | undefined;
+  /** Questions that the time stands still for. */
+  #open = 0;
 
   /** The time begins now. `signal` ends the call too. */
   constructor(ms: number, signal: AbortSignal) {
@@ -12,10 +14,20 @@ export class CallTime {
     this.restart();
   }
 
-  /** Does nothing once the call has ended. */
+  /** Stands still until all that is `asked` is answered. */
+  async during<T>(asked: Promise<T>): Promise<T> {
+    this.#open += 1;
+    this.stop();
+    return asked.finally(() => {
+      this.#open -= 1;
+      this.restart();
+    });
+  }
+
+  /** Does nothing while a question is open, or once the call has ended. */
   restart(): void {
     this.stop();
-    if (!this.#own.signal.aborted)
+    if (this.#open === 0 && !this.#own.signal.aborted)
       this.#timer = setTimeout(() => this.#own.abort(timedOut(this.#ms)), this.#ms);
   }
 

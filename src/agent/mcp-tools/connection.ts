@@ -1,4 +1,5 @@
 /** One connection to another MCP server: opened, kept and opened again, with bounds on the tools that it lists. */
+import { AsyncLocalStorage } from "node:async_hooks";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Client, ElicitResult, RequestOptions, Result, Tool } from "@modelcontextprotocol/client";
 import { type Clock, LONGEST_TIMER_MS, monotonicClock } from "../../core/clock.ts";
@@ -67,9 +68,19 @@ export interface CallOptions {
   isRepeatable?: boolean;
   /** Asks a person while the call is at work. */
   hold?: HoldQuestion | undefined;
+  /** Is told why nobody was asked a question that may be of this call. */
+  lose?: (why: string) => void;
   /** Answers that the server asked for when the call was first made. */
   continuation?: Continuation | undefined;
 }
+
+type CallAtWork = Pick<CallOptions, "hold" | "lose"> & {
+  time: CallTime;
+  count: ReturnType<typeof questionCounter>;
+};
+
+/** The call on whose stream a message came. One for all connections, because each one slows all promises down. */
+const heardCall = new AsyncLocalStorage<CallAtWork>();
 
 interface Attempt {
   client: Promise<Client>;
@@ -93,11 +104,7 @@ export class McpConnection {
   #redactor = new Redactor();
   #closed = false;
   /** Calls that wait for their result. */
-  readonly #atWork = new Set<{
-    hold: HoldQuestion | undefined;
-    time: CallTime;
-    count: ReturnType<typeof questionCounter>;
-  }>();
+  readonly #atWork = new Set<CallAtWork>();
   /** The way that worked last. */
   #way: Way | undefined;
   /** True if the last agent waited in vain: the next ones wait a fifth of the time. */
@@ -194,11 +201,11 @@ export class McpConnection {
     { name, inputSchema }: Tool,
     args: Record<string, unknown>,
     signal: AbortSignal,
-    { isRepeatable = false, hold, continuation }: CallOptions = {},
+    { isRepeatable = false, hold, lose, continuation }: CallOptions = {},
   ): Promise<ReadResult | InputRequired | TheirTask | { unsent: string }> {
     let isSent = false;
     const time = new CallTime(this.config.timeout * 1000, signal);
-    const atWork = { hold, time, count: questionCounter() };
+    const atWork = { hold, lose, time, count: questionCounter() };
     const options = {
       signal: time.signal,
       timeout: LONGEST_TIMER_MS,
@@ -211,7 +218,8 @@ export class McpConnection {
     try {
       const answer: unknown = await this.#guarded((client) => {
         isSent = true;
-        return client.callTool({ name, arguments: args, ...continuation }, options);
+        const params = { name, arguments: args, ...continuation };
+        return heardCall.run(atWork, () => client.callTool(params, options));
       }, isRepeatable);
       if (isInputRequired(answer)) return answer;
       const raw = answerIn(answer as Result); // the package's own type
@@ -228,28 +236,31 @@ export class McpConnection {
   }
 
   /**
-   * Asks a person what a server asks in the middle of a call. Servers of that generation do not say which call it is:
-   * with several at work, nobody is asked.
+   * Asks a person what a server asks in the middle of a call. Servers of that generation do not say which call it is: over
+   * HTTP its stream does, else it is one of those at work, if these are of one run.
    */
   async #elicit(params: unknown): Promise<ElicitResult> {
-    const [call, ...others] = this.#atWork;
+    const own = heardCall.getStore();
+    const calls = own && this.#atWork.has(own) ? [own] : [...this.#atWork];
+    const [first] = calls;
     const question = elicitationIn(this.name, params);
-    if (!question || !call?.hold || others.length > 0) {
-      const why = question ? "another call is at work" : "no form can show it";
+    if (!question || !first?.hold || calls.some(({ hold }) => hold?.run !== first.hold?.run)) {
+      const why = question ? "it may be of another run" : "no form can show it";
       this.#options.log.warn("mcp_question_refused", { server: this.name, why });
+      for (const { lose } of calls) lose?.(why);
       return elicitResult(undefined);
     }
-    const { time, count, hold } = call;
-    time.stop();
+    const ask = async () => {
+      for (const { count } of calls) count(question);
+      return first.hold?.(question, calls.length === 1 ? first.time.signal : undefined);
+    };
+    const asked = ask();
     try {
-      count(question);
-      return elicitResult(await hold(question, time.signal));
+      await Promise.all(calls.map(({ time }) => time.during(asked)));
     } catch (error) {
-      if (error instanceof TooManyQuestions) time.end(error);
-      throw error;
-    } finally {
-      time.restart();
+      if (error instanceof TooManyQuestions) for (const { time } of calls) time.end(error);
     }
+    return elicitResult(await asked);
   }
 
   /** Says why something with this server failed, without its secrets. */

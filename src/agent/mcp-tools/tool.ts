@@ -6,7 +6,7 @@ import { isRecord } from "../../core/unknown.ts";
 import { argumentsPreview } from "../../tools/call-preview.ts";
 import { TooManyQuestions } from "../../tools/question-quota.ts";
 import { mendedArguments } from "../../tools/mend-arguments.ts";
-import { type ContentBlock, type ToolContext, type ToolResult, toolError } from "../../tools/tool.ts";
+import { type ContentBlock, type ToolResult, toolError } from "../../tools/tool.ts";
 import type { AgentTool, CallScope } from "../contracts/middleware.ts";
 import { NO_LIMITS, shownBlock } from "../models/media.ts";
 import type { ReadResult, TheirTask } from "./answers.ts";
@@ -104,7 +104,7 @@ async function run(
   let continuation: Continuation | undefined;
   for (let round = 0; !task && round < MOST_ROUNDS; round += 1) {
     try {
-      const answer = await attempt(options, args, context, continuation);
+      const answer = await attempt(options, args, scope, continuation);
       if ("content" in answer) return answer;
       if ("taskId" in answer) {
         await context.keep?.((task = answer));
@@ -127,13 +127,18 @@ async function run(
 async function attempt(
   options: McpToolOptions,
   args: Record<string, unknown>,
-  { signal, hold }: ToolContext,
+  { context: { signal, hold }, step }: CallScope,
   continuation: Continuation | undefined,
 ): Promise<ToolResult | InputRequired | TheirTask> {
   const { connection, tool } = options;
-  const own = { isRepeatable: isRepeatable(tool), hold, continuation };
+  let lost: string | undefined;
+  const lose = (why: string): void => {
+    lost = `The MCP server ${connection.name} asked a question during ${options.name}. Nobody was asked, because ${why}; the server was told that it is cancelled.`;
+    step.tell({ kind: "warning", message: lost });
+  };
+  const own = { isRepeatable: isRepeatable(tool), hold, lose, continuation };
   const answer = await connection.call(tool, args, signal, own);
-  if ("blocks" in answer) return resultOf(answer, noteOn(answer, options));
+  if ("blocks" in answer) return resultOf(answer, lost ?? noteOn(answer, options));
   if (!("unsent" in answer)) return answer;
   return toolError(
     `The MCP server ${connection.name} is not available: ${answer.unsent}. The call was not made.`,

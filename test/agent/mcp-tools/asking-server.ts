@@ -1,5 +1,6 @@
 /** Servers that ask a person in the middle of a call, one of each generation. */
-import { createServer } from "node:http";
+import { type IncomingMessage, type ServerResponse, createServer } from "node:http";
+import { json } from "node:stream/consumers";
 import { toNodeHandler } from "@modelcontextprotocol/node";
 import { McpServer, createMcpHandler, inputRequired, inputResponse } from "@modelcontextprotocol/server";
 import { z } from "zod";
@@ -50,3 +51,50 @@ await server.connect(new StdioServerTransport());
 export async function oldServer() {
   return { command: process.execPath, args: [await programOf(SOURCE)] };
 }
+
+/** Speaks a revision of 2025 over HTTP: each question comes on the stream of its call. */
+export async function oldHttpServer() {
+  const answers = new Map<unknown, (answer: unknown) => void>();
+  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    if (request.method !== "POST") return void response.writeHead(405).end();
+    const { id, method, result } = (await json(request)) as {
+      id?: number;
+      method?: string;
+      result?: Answered;
+    };
+    if (method === undefined) answers.get(id)?.(result);
+    if (id === undefined || method === undefined) return void response.writeHead(202).end();
+    response.writeHead(200, { "content-type": "text/event-stream", "mcp-session-id": "s" });
+    const put = (message: object) =>
+      response.write(`data: ${JSON.stringify({ jsonrpc: "2.0", ...message })}\n\n`);
+    if (method === "tools/call") {
+      const asked = `q${answers.size}`;
+      put({ id: asked, method: "elicitation/create", params: SEAT });
+      answers.set(asked, (answer) => {
+        const { action, content } = answer as Answered;
+        put({ id, result: { content: [{ type: "text", text: `${action} ${String(content?.seat)}` }] } });
+        response.end();
+      });
+      return;
+    }
+    const known = RESULTS[method];
+    put(known ? { id, result: known } : { id, error: { code: -32_601, message: "Method not found" } });
+    response.end();
+  };
+  const server = createServer((request, response) => void handle(request, response));
+  return { url: `${await addressOf(server)}/mcp` };
+}
+
+interface Answered {
+  action: string;
+  content?: { seat?: unknown };
+}
+
+const RESULTS: Readonly<Record<string, object>> = {
+  initialize: {
+    protocolVersion: "2025-06-18",
+    capabilities: { tools: {} },
+    serverInfo: { name: "airline", version: "1.0.0" },
+  },
+  "tools/list": { tools: [{ name: "book", description: "Books.", inputSchema: { type: "object" } }] },
+};

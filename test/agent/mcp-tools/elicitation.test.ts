@@ -5,17 +5,17 @@ import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
 import type { McpServerConfig } from "../../../src/agent/mcp-tools/server-config.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
 import { calling, databaseFile, ME, openServer, reach, startRun } from "../../runs/support.ts";
-import { newServer, oldServer } from "./asking-server.ts";
+import { newServer, oldHttpServer, oldServer } from "./asking-server.ts";
 import { at, run } from "./connect-to.ts";
 
 /** A run that calls `book` of a server until it waits for a person. */
-async function booking(config: McpServerConfig, options: object = {}) {
+async function booking(config: McpServerConfig, options: object = {}, calls = [book("a")]) {
   const env = { PATH: process.env["PATH"] };
   const mcp = openMcpTools({ airline: config }, { env, version: "0.0.0-test", log: silentLogger });
   onTestFinished(() => mcp.close());
   const file = databaseFile();
   const agent = async () => ({
-    model: calling({ name: "airline__book", args: {} }),
+    model: calling(...calls),
     tools: (await mcp.forAgent()).tools,
   });
   const server = openServer(file, agent, options);
@@ -66,6 +66,45 @@ it("nobody answers a server of 2025 in time: it is told so, and the question is 
   const { run: ended, questions } = await reach(service, runId, "completed");
   expect(ended.answer).toBe("cancel undefined");
   expect(questions).toMatchObject([{ status: "withdrawn" }]);
+});
+
+const book = (id: string) => ({ id, name: "airline__book", args: {} });
+
+it("two calls of one run ask a server of 2025 at once: each question reaches the person, and its answer the call", async () => {
+  const { service, runId } = await booking(run(await oldServer()), {}, [book("a"), book("b")]);
+  const asked = async () => (await service.view(ME, runId))?.questions ?? [];
+  await expect.poll(async () => (await asked()).length, { timeout: 30_000 }).toBe(2);
+  for (const [index, { id }] of (await asked()).entries()) {
+    const seat = index === 0 ? "window" : "aisle";
+    await service.answer(ME, runId, id, { type: "fields", values: { seat } }, "page");
+  }
+  const { run: ended } = await reach(service, runId, "completed");
+  expect(ended.answer?.split("; ").toSorted()).toEqual(["accept aisle", "accept window"]);
+});
+
+it("over HTTP a question is known by the stream of its call, also beside calls of other runs", async () => {
+  const { service, runId } = await booking(at((await oldHttpServer()).url));
+  await reach(service, runId, "input_required");
+  const other = await startRun(service, "fly too");
+  const [question] = (await reach(service, other.id, "input_required")).questions;
+  await service.answer(ME, other.id, question?.id ?? "", WINDOW, "page");
+  expect((await reach(service, other.id, "completed")).run.answer).toBe("accept window");
+  const [own] = (await reach(service, runId, "input_required")).questions;
+  await service.answer(ME, runId, own?.id ?? "", { type: "decline" }, "page");
+  expect((await reach(service, runId, "completed")).run.answer).toBe("decline undefined");
+});
+
+it("a question that may be of two runs is lost: the step and the run say so", async () => {
+  const { service, runId } = await booking(run(await oldServer()));
+  await reach(service, runId, "input_required");
+  const other = await startRun(service, "fly too");
+  const { run: ended, questions } = await reach(service, other.id, "completed");
+  const lost =
+    "The MCP server airline asked a question during airline__book. Nobody was asked, because it may be of another run";
+  expect(ended.answer).toContain(`cancel undefined\n\n[${lost}`);
+  expect(questions).toEqual([]);
+  const events = (await service.recentEvents(ME, other.id, { kinds: ["warning"], limit: 9 })) ?? [];
+  expect(events).toMatchObject([{ data: { message: expect.stringContaining(lost) } }]);
 });
 
 it("a server killed while a call is held: the question is withdrawn, and the call's outcome is unknown", async () => {
