@@ -31,15 +31,11 @@ export const FILE_TOOL_NAMES: readonly string[] = Object.keys(FILE_TOOLS);
 export function fileTools(options: FileToolOptions = {}): ToolSpec[] {
   const settings = resolveOptions(options);
   return Object.entries(FILE_TOOLS)
-    .filter(([name]) => isOn(name as FileToolName, options)) // the keys of the record above
+    .filter(([name]) => name !== "delete" || options.delete !== false)
+    .filter(([name]) => name !== "job" || options.jobs === true)
+    .filter(([name]) => options.tools?.includes(name as FileToolName) ?? true) // the keys of the record above
     .map(([name, make]) => {
       const description = options.toolDescriptions?.[name as FileToolName]; // as above
       return description === undefined ? make(settings) : { ...make(settings), description };
     });
-}
-
-function isOn(name: FileToolName, options: FileToolOptions): boolean {
-  if (name === "delete" && options.delete === false) return false;
-  if (name === "job" && options.jobs !== true) return false;
-  return options.tools === undefined || options.tools.includes(name);
 }

@@ -23,7 +23,7 @@ export const lsTool = (settings: FileToolSettings): ToolSpec<typeof schema> =>
         const { backend, signal } = context;
         const { files = [], skipped = 0, ...result } = await backend.ls(path, { signal });
         if (result.error !== undefined) return failedAt(path, result, context);
-        const missing = `[${counted(skipped, "entry", "entries")} not listed: ${NOT_LISTED}]`;
+        const missing = `[${counted(skipped, "entry", "entries")} not listed: permission denied, or a name that no path can express]`;
         const lines = files.map((file) => entryLine(file, times));
         const text = lines.length > 0 ? lines.join("\n") : `No files found in ${displayName(path)}`;
         return {
@@ -34,8 +34,6 @@ export const lsTool = (settings: FileToolSettings): ToolSpec<typeof schema> =>
     },
     settings,
   );
-
-const NOT_LISTED = "permission denied, or a name that no path can express";
 
 /** `/a.md (120 bytes)`, `/notes/ (directory)`; with times `/a.md (120 bytes, modified 2026-01-01T00:00:00.000Z)`. */
 function entryLine(

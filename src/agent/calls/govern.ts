@@ -5,7 +5,7 @@ import { errorMessage, isAbortError, isTransient } from "../../core/errors.ts";
 import { memberOf } from "../../core/unknown.ts";
 import { toolError } from "../../tools/tool.ts";
 import { describeLimit, isBeyondLimit } from "../budget/limits.ts";
-import { type CallTime, type Deadline, callTime } from "../budget/meter.ts";
+import { type Deadline, callTime } from "../budget/meter.ts";
 import type { AgentTool, CallResult, CallScope, ToolCallRequest } from "../contracts/middleware.ts";
 import { earlierCalls } from "../step/files.ts";
 import type { CallStep } from "./call-step.ts";
@@ -134,7 +134,9 @@ async function runThroughLayers(
       return toolError(text, { code: error.code });
     }
     agent.log.warn("tool_failed", { tool: toolCall.name, callId: toolCall.id, error });
-    return toolError(failureText(toolCall, error, time));
+    const { name } = toolCall;
+    if (time.isOver()) return toolError(`${name} ${time.why()}.`);
+    return toolError(isAbortError(error) ? `${name} was cancelled.` : errorMessage(error));
   }
 }
 
@@ -201,9 +203,4 @@ const signature = ({ name, args }: ToolCall): string => JSON.stringify([name, ar
 function timed(scope: CallScope, { signal }: Deadline): CallScope {
   if (!signal) return scope;
   return { ...scope, context: { ...scope.context, signal }, config: { ...scope.config, signal } };
-}
-
-function failureText({ name }: ToolCall, error: unknown, time: CallTime): string {
-  if (time.isOver()) return `${name} ${time.why()}.`;
-  return isAbortError(error) ? `${name} was cancelled.` : errorMessage(error);
 }
