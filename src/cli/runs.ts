@@ -4,6 +4,7 @@ import { retentionOf } from "../app/lifecycle.ts";
 import type { FlagValues } from "../config/load.ts";
 import { isoTime } from "../core/clock.ts";
 import { displayName, displayText, oneLine, showControl } from "../core/text.ts";
+import { askedAgainText } from "../runs/asked-words.ts";
 import type { PrunePlan, Retention } from "../runs/retention.ts";
 import {
   LOCAL,
@@ -11,7 +12,9 @@ import {
   type OpenQuestion,
   type Principal,
   type RunHead,
+  type RunView,
   STATUS_WORDS,
+  isAskedAgain,
   isQuestion,
   nameOf,
   requestsOf,
@@ -238,7 +241,7 @@ export async function showRun(
   }
   const decided = requestsOf(view)
     .filter(({ status }) => status !== "pending")
-    .map((asked) => (isQuestion(asked) ? answeredLine(asked) : decidedLine(asked)));
+    .map((asked) => (isQuestion(asked) ? answeredLine(asked) : decidedLine(asked, view)));
   if (decided.length > 0) lines.push("", ...decided);
   print(`${lines.join("\n")}\n${runEnd(view, colors)}`);
   if (view.place?.atWork === 0) print(`\n${whereToWork(view.run, local)}`);
@@ -256,9 +259,11 @@ const fieldsOrCommands = (
     : fieldLines(question, style);
 
 /** Describes a decision: `approved (page) write_file: Create /workspace/a.md`. */
-function decidedLine({ status, decidedBy, tool, preview }: Approval): string {
+function decidedLine(approval: Approval, view: RunView): string {
+  const { status, decidedBy, tool, preview } = approval;
   const by = decidedBy === undefined ? "" : ` (${decidedBy})`;
-  return `  ${status}${by} ${oneLine(displayName(tool), 64)}: ${oneLine(displayText(preview.summary), 200)}`;
+  const again = isAskedAgain(approval, view) ? askedAgainText(approval) : "";
+  return `  ${status}${by} ${oneLine(displayName(tool), 64)}: ${oneLine(displayText(preview.summary), 200)}${again}`;
 }
 
 /** Gives a run at work a message, which its agent reads before it next asks its model. */

@@ -264,6 +264,18 @@ export const requestsOf = ({ approvals, questions }: Pick<RunView, "approvals" |
 export const waitingIn = (view: Pick<RunView, "approvals" | "questions">): Waiting[] =>
   requestsOf(view).filter(({ status }) => status === "pending");
 
+/** True if the approved call did nothing, because its effect had changed by then. A person was asked about it again. */
+export function isAskedAgain(own: Approval, { approvals }: Pick<RunView, "approvals">): boolean {
+  const callOf = ({ tool, args, agent }: Approval): string => JSON.stringify([tool, args, agent]);
+  const next = approvals.find(
+    (other) =>
+      other.requestedAt >= (own.decidedAt ?? Infinity) &&
+      other.id !== own.id &&
+      callOf(other) === callOf(own),
+  );
+  return next?.preview.again === true;
+}
+
 /** Decision of a person. `approve_same`: this call, and those of the run that count as the same. */
 export type PersonDecision = Decision | { type: "approve_same" };
 

@@ -27,7 +27,7 @@ export async function currentText(path: string, backend: Backend, signal: AbortS
   const { data, error, code, version } = await backend.readRaw(path, { signal });
   if (code === "not_found") return { kind: "absent" };
   if (error !== undefined || !data) {
-    const failure = PASSING.has(code) ? {} : { failure: { error, code } };
+    const failure = PASSING.test(code ?? "io") ? {} : { failure: { error, code } };
     return { kind: "unreadable", reason: displayName(error ?? "no content"), entry, ...failure };
   }
   const known = contentOf(path, data);
@@ -36,14 +36,8 @@ export async function currentText(path: string, backend: Backend, signal: AbortS
     : { kind: "unreadable", reason: "the file is binary", entry, failure: binaryEdit(path) };
 }
 
-const PASSING = new Set<Failure["code"]>([
-  undefined,
-  "io",
-  "timeout",
-  "aborted",
-  "backend_error",
-  "unsupported",
-]);
+/** Codes of failures that may end by themselves. */
+const PASSING = /^(?:io|timeout|aborted|backend_error|unsupported)$/;
 
 /** Adds to a preview what else a person has to know about the file. */
 export function withRemarks(shown: BoundPreview, { entry }: CurrentText): BoundPreview {
@@ -133,11 +127,9 @@ export function failing(
   { failure, to }: { failure: ToolResult; to?: Destination },
 ): BoundPreview {
   const text = typeof failure.content === "string" ? failure.content : "";
-  const why = firstSentence(text.replace(/^Error: /, ""), MAX_REASON).replace(/\.$/, "");
+  const why = firstSentence(text.replace(/^Error: /, ""), 300).replace(/\.$/, "");
   return { ...argumentsPreview(`${what}; it would fail: ${why}`, args, to), failure };
 }
-
-const MAX_REASON = 300;
 
 interface PreviewParts {
   summary: string;

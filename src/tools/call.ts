@@ -239,13 +239,11 @@ async function truePath(path: string, backend: Backend): Promise<string> {
 /** Ends an answer about a file with hard links: it changed under its other names, too. */
 export function underOtherNames({ otherNames }: WriteResult): string {
   if (otherNames === undefined) return "";
-  const names = otherNames.slice(0, MAX_OTHER_NAMES).map((name) => `'${displayName(name)}'`);
+  const names = otherNames.slice(0, 10).map((name) => `'${displayName(name)}'`);
   return names.length === 0
     ? ". The file has another name elsewhere, which changed too"
     : `. The same file is ${names.join(", ")}, and changed there too`;
 }
-
-const MAX_OTHER_NAMES = 10;
 
 const cancelled = (tool: string): ToolResult => toolError(`${tool} was cancelled.`, { code: "aborted" });
 
@@ -288,8 +286,11 @@ export interface ArgumentIssue {
 
 /** Names each bad field of a call, in bounds. */
 export function invalidArguments(tool: string, issues: readonly ArgumentIssue[]): string {
-  const problems = issues.slice(0, MAX_ISSUES).map(issueText).join("; ");
-  return `Invalid arguments for ${tool}: ${problems}`;
+  const problems = issues.slice(0, 5).map(({ message, path }) => {
+    const place = path.map(String).join(".");
+    return headOf(place === "" ? message : `${place}: ${message}`, 300);
+  });
+  return `Invalid arguments for ${tool}: ${problems.join("; ")}`;
 }
 
 /**
@@ -333,11 +334,3 @@ function renameAliases(raw: unknown, aliases: Readonly<Record<string, string>>):
   }
   return renamed;
 }
-
-function issueText({ message, path }: ArgumentIssue): string {
-  const place = path.map(String).join(".");
-  return headOf(place === "" ? message : `${place}: ${message}`, MAX_ISSUE_CHARS);
-}
-
-const MAX_ISSUES = 5;
-const MAX_ISSUE_CHARS = 300;

@@ -27,7 +27,7 @@ export const deleteTool = (settings: FileToolSettings): ToolSpec<typeof schema> 
 
 async function remove(path: string, context: ToolContext): Promise<ToolResult> {
   const { backend, signal } = context;
-  if (isRoot(path)) return backendError(refusedToDelete(path), path);
+  if (/^[/.]$/.test(path)) return backendError(refusedToDelete(path), path);
   if (!backend.delete) return backendError(deletionUnavailable(path), path);
   const result = await backend.delete(path, { signal });
   if (result.error !== undefined) return failedAt(path, result, context);
@@ -37,8 +37,6 @@ async function remove(path: string, context: ToolContext): Promise<ToolResult> {
     ...(result.filesUpdate ? { update: { files: { ...result.filesUpdate, ...result.recorded } } } : {}),
   };
 }
-
-const isRoot = (path: string): boolean => path === "/" || path === ".";
 
 /** Entries that are looked up, compared and shown at most; those that are shown of more. */
 const MAX_ENTRIES = 5000;
@@ -52,7 +50,7 @@ async function previewDelete(
 ): Promise<BoundPreview> {
   const { backend, signal } = context;
   // Then it does nothing but say why.
-  if (isRoot(path) || !backend.delete)
+  if (/^[/.]$/.test(path) || !backend.delete)
     return failing("Delete", args, { failure: await remove(path, context) });
   const to = await destinationOf(path, backend, { lastLink: "itself" });
   const { name } = to;

@@ -203,16 +203,13 @@ function reviewRequest(
   };
 }
 
-const shownOf = (
-  { kind, summary, destination, detail, isPart }: BoundPreview,
-  again: boolean,
-): CallPreview => ({
-  kind,
-  summary: again ? `${summary}. Asked again: its effect would differ from the one shown before` : summary,
-  ...defined({ destination }),
-  detail,
-  ...defined({ isPart }),
-});
+function shownOf(bound: BoundPreview, again: boolean): CallPreview {
+  const { kind, summary, destination, detail, isPart } = bound;
+  const shown = { kind, summary, ...defined({ destination }), detail, ...defined({ isPart }) };
+  const what = kind === "diff" ? "the file" : "what it would do";
+  const why = `Asked again: ${what} changed after the approval, so nothing was done`;
+  return again ? { ...shown, summary: `${summary}. ${why}`, again } : shown;
+}
 
 /** A preview that fails is left out: the person has the arguments. */
 async function previewOf(

@@ -77,7 +77,8 @@ export async function filesScreen(request: FilesRequest): Promise<Screen | undef
     isOnlyChanged: sees !== undefined,
     ...(view === undefined ? {} : { changed: view.filesChanged }),
   };
-  const entry = listedIn(listings, path);
+  const listed = listings.get(folderOf(path)) ?? [];
+  const entry = typeof listed === "string" ? undefined : listed.find((one) => one.path === path);
   const look = lookOf(query.get("view"), sees !== undefined);
   const joined =
     view !== undefined && look === "changes" && own.length > 0 ? joinedChange(known, path) : undefined;
@@ -154,11 +155,6 @@ async function listingsFor(
     await Promise.all(roots.slice(0, MAX.roots).map((root) => list(root.path)));
   }
   return listings;
-}
-
-function listedIn(listings: FileTree["listings"], path: string): FileInfo | undefined {
-  const listed = listings.get(folderOf(path)) ?? [];
-  return typeof listed === "string" ? undefined : listed.find((entry) => entry.path === path);
 }
 
 function lineOf(text: string | null): number {

@@ -8,7 +8,7 @@ import { keyOf } from "../views/room/timeline.ts";
 import type { Refused } from "../views/room/pieces.ts";
 import { isWholeOnPage } from "../views/room/approval.ts";
 import type { Complaint } from "../views/room/request.ts";
-import type { Tab } from "../views/room/run-head.ts";
+import { TABS, type Tab } from "../views/room/run-head.ts";
 import { LIFETIMES } from "../views/room/share.ts";
 import { type Follow, type Screen, renderNotice } from "../views/room/shell.ts";
 import { isAsItStands } from "../views/shown-call.ts";
@@ -136,14 +136,13 @@ const tell: Work = async (sent) => {
   if (text === "") return reply.redirect(whom.path);
   const told = await context.runs.tell(context.session.principal, whom.runId, { text });
   if (told.ok) return reply.redirect(whom.path);
-  if (whom.runId !== runId) return reply.html(422, failure(AGENT_ENDED));
+  if (whom.runId !== runId)
+    return reply.html(422, failure("This agent has ended, so it did not read the message."));
   if (told.code === "not_found") return show(404, undefined);
   return refuseOn(sent, { field: "more", text, problem: ENDED });
 };
 
 const ENDED = "The run has ended, so its agent did not read this. Send it here to continue the conversation.";
-
-const AGENT_ENDED = "This agent has ended, so it did not read the message.";
 
 /** The run, or its subagent in the background that a form names; `undefined`: it has no such subagent. */
 async function meantBy({ context: { runs, session }, runId, form }: SentForm) {
@@ -167,17 +166,22 @@ const cancel: Work = async (sent) => {
 
 const rename: Work = async ({ context: { runs, session }, runId, form, reply, show }) => {
   const isFound = await runs.rename(session.principal, runId, form.get("name") ?? "");
-  return isFound ? reply.redirect(runPath(runId)) : show(404, undefined);
+  const tab = tabIn(form);
+  const address = tab === undefined ? runPath(runId) : `${runPath(runId)}/${tab}`;
+  return isFound ? reply.redirect(address) : show(404, undefined);
 };
+
+/** The tab of the run on which a form of its head was sent, if it is known. */
+const tabIn = (form: URLSearchParams): Tab | undefined => TABS.find((tab) => tab === form.get("tab"));
 
 const remove: Work = async ({ context: { runs, session }, runId, reply, show }) => {
   const deleted = await runs.delete(session.principal, runId);
   if (!deleted.ok)
     return deleted.code === "open" ? reply.html(422, failure(deleted.message)) : show(404, undefined);
-  return session.run === undefined ? reply.redirect("/") : reply.html(200, DELETED);
+  return session.run === undefined
+    ? reply.redirect("/")
+    : reply.html(200, renderNotice("The run is deleted", "You can close this tab."));
 };
-
-const DELETED = renderNotice("The run is deleted", "You can close this tab.");
 
 const share: Work = async (sent) => {
   const { context, runId, form } = sent;
@@ -208,7 +212,7 @@ const revoke: Work = async ({ context: { runs, session, logger }, form, reply })
 
 /** Shows the run with the dialog of its links. */
 const showLinks = (sent: SentForm, problem?: string): Promise<void> =>
-  showRun(sent, undefined, { dialog: { isOpen: true, problem } }, problem === undefined ? 200 : 422);
+  showRun(sent, tabIn(sent.form), { dialog: { isOpen: true, problem } }, problem === undefined ? 200 : 422);
 
 const goOnAtEnd: Work = async (sent) => {
   const run = await runOf(sent);
@@ -273,7 +277,8 @@ const isOfAll = ({ context: { session }, form }: SentForm): boolean =>
   form.get("back") === "all" && session.run === undefined;
 
 /** Leads to what waits next. */
-const goNext = (sent: SentForm): void => sent.reply.redirect(isOfAll(sent) ? "/review" : runPath(sent.runId));
+const goNext = (sent: SentForm): void =>
+  sent.reply.redirect(isOfAll(sent) ? "/review" : `${runPath(sent.runId)}/review`);
 
 const decide: Work = async (sent) => {
   const { context, runId, form } = sent;

@@ -14,6 +14,8 @@ const KEEP_ALIVE_MS = 15_000;
 export interface LiveScreen {
   /** Reads the screen; `undefined` when the session or the run has gone. */
   read: () => Promise<Picture | undefined>;
+  /** Address of the screen that was read, if its own may lead to another one later. */
+  address?: () => string;
   /** Resolves when it may look different; false: it never will. */
   changed: (signal: AbortSignal) => Promise<boolean>;
 }
@@ -35,12 +37,9 @@ const markOf = (screen: Screen, now: number): string =>
 
 /** True if a page with this mark shows all that has happened: the picture would have looked like it then. */
 function isUpToDate(picture: Picture, mark: string): boolean {
-  const now = Number(mark.split("-", 1)[0]);
-  return mark !== "" && isTime(now) && markOf(picture(now), now) === mark;
+  const now = Math.trunc(Number(mark.split("-", 1)[0]));
+  return mark !== "" && Math.abs(now) <= 8.64e15 && markOf(picture(now), now) === mark;
 }
-
-/** Dates of other numbers have no text. */
-const isTime = (number: number): boolean => Number.isSafeInteger(number) && Math.abs(number) <= 8.64e15;
 
 const updateOf = (screen: Screen, reply?: Reply): string => {
   const [icon, shown] = [faviconOf(screen), renderScreen(screen)];

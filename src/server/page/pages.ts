@@ -102,7 +102,9 @@ export class Pages {
     if (asset !== undefined) return reply.asset(asset);
     const isForDocument = secretOf(request) === undefined && /^(?:GET|HEAD)$/.test(request.method ?? "");
     if (isForDocument) return reply.html(200, signIn.shell);
-    if (isOfOtherSite(request)) return reply.text(403, "text/plain", "Forbidden");
+    // Browsers say so if no page of this origin asks. Other sites cannot send the secret's header either.
+    if ((request.headers["sec-fetch-site"] ?? "same-origin") !== "same-origin")
+      return reply.text(403, "text/plain", "Forbidden");
     if (await signIn.answer(reply, url)) return;
     const [, run = "", action = ""] = RUN_ADDRESS.exec(url.pathname) ?? [];
     const runId = run === "" ? undefined : decoded(run);
@@ -120,7 +122,7 @@ export class Pages {
     const picture = await live.read();
     if (picture === undefined) return this.#show(reply, 404, undefined);
     const { screen, mark } = shownAt(picture, this.#options.clock());
-    return this.#show(reply, 200, screen, { mark });
+    return this.#show(reply, 200, screen, { mark, ...(live.address && { address: live.address() }) });
   }
 
   #show(reply: Reply, status: number, screen: Screen | undefined, follow?: Follow): void {
@@ -169,9 +171,11 @@ export class Pages {
     let seen: RunScreen | undefined;
     return {
       read: async () => {
-        seen = await runScreen(await this.#context(session), runId, tab, query);
+        // The tab that was chosen first stays.
+        seen = await runScreen(await this.#context(session), runId, tab ?? seen?.tab, query);
         return seen?.picture;
       },
+      address: () => seen?.address ?? "",
       changed: async (signal) => {
         if (seen === undefined) return false;
         const { view, waiting } = seen;
@@ -233,7 +237,8 @@ export class Pages {
 
   async #follow(reply: Reply, { url, session, runId }: Asked, live: LiveScreen): Promise<void> {
     const principal = whoseShare(session);
-    const [open, all] = [this.#live.get(principal) ?? 0, sum(this.#live.values())];
+    const open = this.#live.get(principal) ?? 0;
+    const all = [...this.#live.values()].reduce((sum, one) => sum + one, 0);
     if (open >= MAX_LIVE.each || all >= MAX_LIVE.all) {
       return reply.text(503, "text/plain", "Too many pages are open");
     }
@@ -290,14 +295,6 @@ async function otherCount(context: ScreenContext, waiting: number, signal: Abort
   do await pause(LOOK_MS, signal).catch(() => undefined);
   while (!signal.aborted && (await waitingFor(context)) === waiting);
 }
-
-const sum = (counts: Iterable<number>): number => [...counts].reduce((total, count) => total + count, 0);
-
-/** True if the browser says that no page of this origin asks. Other sites cannot send the secret's header either. */
-const isOfOtherSite = ({ headers }: IncomingMessage): boolean => {
-  const site = headers["sec-fetch-site"];
-  return site !== undefined && site !== "same-origin";
-};
 
 const RUN_ADDRESS = /^\/runs\/([^/]+)(\/steps\/\d{1,15}|\/files(?:\/.*)?|\/[a-z]+)?$/;
 

@@ -1,7 +1,7 @@
 /** Reads what the screen of schedules shows, and carries out its forms. */
 import { timeZone as serverZone } from "../../core/clock.ts";
 import { nextTimes, readRule } from "../../runs/cron.ts";
-import { CATCH_UP, type CatchUp, type ScheduleView } from "../../runs/schedule.ts";
+import { CATCH_UP, type CatchUp } from "../../runs/schedule.ts";
 import { operatorMark, runPath, schedulePath } from "../contracts/viewer.ts";
 import {
   type Preview,
@@ -38,7 +38,8 @@ export async function schedulesScreen(
   const isOfMany = new Set(folders).size > 1;
   const schedules = found.map((one, at) => ({ ...one, folder: isOfMany ? folders[at] : undefined }));
   const edited = schedules.find(({ id }) => id === (refused?.edited ?? query.get("edit")));
-  const draft = refused?.draft ?? draftOf(query, MAX_GIVEN, edited && draftFrom(edited));
+  const own = edited && { ...edited, catchUpLimit: String(edited.catchUpLimit), choices: fieldsOf(edited) };
+  const draft = refused?.draft ?? draftOf(query, MAX_GIVEN, own);
   const screen = { session, schedules, edited, draft, folder: settings.folder, readiness, refused };
   const about = { title: "Schedules", place: "schedules", waiting } as const;
   return livePicture(context, about, (now) =>
@@ -66,12 +67,6 @@ const suggested = (): ScheduleDraft => ({
   catchUpLimit: "10",
   overlap: false,
   choices: new URLSearchParams(),
-});
-
-const draftFrom = (schedule: ScheduleView): ScheduleDraft => ({
-  ...schedule,
-  catchUpLimit: String(schedule.catchUpLimit),
-  choices: fieldsOf(schedule),
 });
 
 /** The fields of a form; those that it has not are as in `otherwise`. */

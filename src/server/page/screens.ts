@@ -184,6 +184,8 @@ async function reasons({ runs, session: { principal } }: ScreenContext, pending:
 export interface RunScreen {
   picture: Picture;
   view: RunView;
+  tab: Tab;
+  address: string;
   /** Number of open requests in the picture. */
   waiting: number;
 }
@@ -214,7 +216,13 @@ export async function runScreen(
   const news = await newsOf(context, pending, view.run);
   const head = await headOf(context, view, tab, wrong.dialog);
   const about = { title: oneLine(nameOf(view.run), 80), place: "runs", waiting, news } as const;
-  return { view, waiting, picture: livePicture(context, about, (now) => html`${head(now)} ${body(now)}`) };
+  return {
+    view,
+    tab,
+    address: `${runPath(runId)}/${tab}?${query.toString()}`,
+    waiting,
+    picture: livePicture(context, about, (now) => html`${head(now)} ${body(now)}`),
+  };
 }
 
 type Body = (

@@ -29,7 +29,9 @@ export async function searchScreen(
   const commands = commandsOf(text, query.get("run") ?? "", waiting, counts);
   if (mayRun(session) && has(SCHEDULES.name, text)) commands.push(SCHEDULES);
   const isFound = Object.values(all).some(({ length }) => length > 0) || commands.length > 0;
-  if (mayRun(session) && (isFound || text === "")) commands.unshift(startCommand(text));
+  const name = text === "" ? "Start a run" : `Start a run with “${text}”`;
+  if (mayRun(session) && (isFound || text === ""))
+    commands.unshift({ name, address: startAddress(text), icon: "up" });
   const runs = Object.values(counts).reduce((total, count) => total + count, 0);
   const isCut = (kind: keyof typeof all): boolean =>
     all[kind].length > MAX.each || (kind === "files" && files.isCut);
@@ -114,12 +116,6 @@ async function filesWith(
 }
 
 const SCHEDULES: Command = { name: "Show schedules", address: schedulePath(), icon: "clock" };
-
-const startCommand = (text: string): Command => ({
-  name: text === "" ? "Start a run" : `Start a run with “${text}”`,
-  address: startAddress(text),
-  icon: "up",
-});
 
 /** Commands that make sense now and whose names have the text. `run`: the one whose screen is open, or empty. */
 function commandsOf(

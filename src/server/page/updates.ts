@@ -27,9 +27,6 @@ export async function renderAppView(
     .text;
 }
 
-/** The newest events in an export as Markdown. */
-const MAX_EVENTS = 1000;
-
 /** A run as Markdown for people, or as the JSON that clients get. `undefined`: no such run, or no such form. */
 export async function exportText(
   { runs, session: { principal } }: ScreenContext,
@@ -41,6 +38,6 @@ export async function exportText(
   if (view === undefined) return undefined;
   if (form === "json") return `${JSON.stringify(runDocument(view), null, 2)}\n`;
   if (form !== "markdown") return undefined;
-  const events = (await runs.recentEvents(principal, runId, { limit: MAX_EVENTS })) ?? [];
+  const events = (await runs.recentEvents(principal, runId, { limit: 1000 })) ?? [];
   return transcriptOf(view, events.toReversed());
 }

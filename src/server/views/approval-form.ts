@@ -100,7 +100,8 @@ export function decisionOf(approval: Approval, content: unknown): FormAnswer {
     const isUnseen = read.ok && !call.isWhole && isAsItStands(read.decision, approval);
     return isUnseen ? { ok: false, problem: NOT_SHOWN } : read;
   }
-  if (edited !== "" && !sameArguments(edited, approval)) {
+  const args = parsedJson(edited);
+  if (edited !== "" && (args === undefined || canonicalJson(args) !== canonicalJson(approval.args))) {
     return {
       ok: false,
       problem: "You changed the arguments but chose approve. Choose edit to run it with your changes.",
@@ -205,9 +206,4 @@ function editableArguments({ args }: Approval): string | undefined {
   // Escaping takes long, and makes nothing shorter.
   const shown = json.length > MAX_EDITABLE_CHARACTERS ? json : escapeHidden(json);
   return shown.length > MAX_EDITABLE_CHARACTERS ? undefined : shown;
-}
-
-function sameArguments(edited: string, approval: Approval): boolean {
-  const args = parsedJson(edited);
-  return args !== undefined && canonicalJson(args) === canonicalJson(approval.args);
 }

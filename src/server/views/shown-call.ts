@@ -14,7 +14,7 @@ import {
 } from "../../core/text.ts";
 import { type Approval, type PersonDecision, offeredDecisions } from "../../runs/run.ts";
 
-const MAX_SUMMARY = 300;
+const MAX_SUMMARY = 400;
 
 export interface ShownCall {
   /** One line: what would happen. */

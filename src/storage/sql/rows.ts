@@ -174,6 +174,10 @@ function outcomeOf(row: RunRow): Partial<Run> {
   const { failure_reason: reason, failure_message: message } = row;
   return {
     ...fieldsOf(row, "ended_at, answer, structured, stop_reason, cancel_reason"),
+    // Nobody works on the plan any more.
+    todos: fromJson(row.todos).map((todo) =>
+      todo.status === "completed" ? todo : { ...todo, status: "pending" },
+    ),
     ...(reason === null ? {} : { failure: { reason, message: message ?? "" } }),
   };
 }

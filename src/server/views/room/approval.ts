@@ -49,7 +49,8 @@ export function renderApproval(approval: Approval, about: Omit<Request, "asked">
     sign: approvalIcon(approval),
     tag: displayName(approval.tool),
     title: approval.preview.kind === "command" ? html`Run a command` : callHeadline(approval),
-    more: destinationOf(call),
+    more: html`${destinationOf(call)}
+    ${saysInHead(approval) && html`<p class="${approval.preview.again ? "notice amber" : "note"}">${call.summary}</p>`}`,
   };
   const content = html`${detail(approval, call, viewer.session)} ${facts(approval, call)} ${END}
   ${foot(approval, viewer, { complaint, isOfAll: about.task !== undefined, isWhole: call.isWhole })}`;
@@ -118,9 +119,12 @@ export function renderWholeCall(
   </article>`;
 }
 
+/** True if the summary stands above the call, because it says more than the title or has to be read first. */
+const saysInHead = ({ preview }: Approval): boolean => preview.kind === "diff" || preview.again === true;
+
 function facts(approval: Approval, { summary }: ShownCall): Html | false {
-  const { preview, agent, tool } = approval;
-  const isSaid = preview.kind === "diff" || summary === displayName(tool);
+  const { agent, tool } = approval;
+  const isSaid = saysInHead(approval) || summary === displayName(tool);
   return terms("kv", [
     ...(isSaid ? [] : [["What", summary] as const]),
     ...(agent.length > 1 ? [["Agent", agentTypes(agent)] as const] : []),

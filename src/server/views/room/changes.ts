@@ -42,15 +42,9 @@ export function changeFacts({ run, agent, time, data, approval, isOfMany, shown 
     ${shown === undefined && added !== undefined && removed !== undefined && renderDiffCounts({ added, removed })}`;
 }
 
-const PLACES: Readonly<Record<string, string>> = {
-  page: "approved by you, on this page",
-  terminal: "approved by you, in a terminal",
-};
-
 function approvedText({ decidedBy = "", status }: Approval): string {
-  const text = decidedBy.startsWith("same as ")
-    ? "approved as before"
-    : (PLACES[decidedBy] ?? "approved by you, in an MCP client");
+  const where = { page: "on this page", terminal: "in a terminal" }[decidedBy] ?? "in an MCP client";
+  const text = decidedBy.startsWith("same as ") ? "approved as before" : `approved by you, ${where}`;
   return status === "edited" ? `${text}, with changes` : text;
 }
 

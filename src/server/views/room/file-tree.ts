@@ -91,18 +91,14 @@ function byRank(entries: readonly FileInfo[]): FileInfo[] {
 /** Folders and files of these paths alone, all of them open. */
 function changedSection(title: string, root: string, paths: readonly string[], tree: FileTree): Html | false {
   if (paths.length === 0) return false;
-  const listings = listingsOf(paths.slice(0, MAX_CHANGED), root);
+  const way = (at: string): string[] => (at === root ? [] : [at, ...way(folderOf(at))]);
+  const all = [...new Set(paths.slice(0, MAX_CHANGED).flatMap(way))].map((at) => ({ path: at }));
+  const listings = groupBy(all, (entry) => folderOf(entry.path));
   const rest = paths.length - MAX_CHANGED;
   // A folder that is shown has its part in the section with all of its entries.
   const path = tree.path.endsWith("/") ? "" : tree.path;
   return html`${section(title, root, { ...tree, path, listings, isWhole: true }, paths.length)}
   ${rest > 0 && html`<p class="note pad">${rest} more are not shown.</p>`}`;
-}
-
-function listingsOf(paths: readonly string[], root: string): Map<string, FileInfo[]> {
-  const way = (path: string): string[] => (path === root ? [] : [path, ...way(folderOf(path))]);
-  const all = [...new Set(paths.flatMap(way))].map((path) => ({ path }));
-  return groupBy(all, ({ path }) => folderOf(path));
 }
 
 const section = (title: string, root: string, tree: FileTree, count?: number): Html =>

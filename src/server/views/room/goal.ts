@@ -1,11 +1,10 @@
 /** The goal of a run on its screens: each criterion with the newest verdict and its evidence. */
-import { oneLine } from "../../../core/text.ts";
+import { capital, oneLine } from "../../../core/text.ts";
 import { VERDICT_WORDS } from "../../../core/criteria.ts";
 import { type CriterionFinding, type GoalView, goalHeading } from "../../../runs/goal.ts";
 import { type RunView, isFinal } from "../../../runs/run.ts";
 import { type Html, html } from "../html.ts";
 import { type IconName, type Tone, icon } from "./icons.ts";
-import { capital } from "./pieces.ts";
 
 /** Characters that a person reads of a criterion and of a finding. */
 const MAX = 1000;

@@ -22,7 +22,7 @@ import { isReview } from "./question.ts";
 import { anchorOf, who } from "./request.ts";
 import { headline, requestIcon } from "./review.ts";
 import { type StartSettings, startChips } from "./start-choices.ts";
-import { ASKING, type Standing, type State, WORKING, counted, stateIcon } from "./states.ts";
+import { ASKING, type Standing, WORKING, counted, stateIcon } from "./states.ts";
 import { requestsWait, requestsWaitForYou } from "./waiting.ts";
 
 const MAX = { needs: 8, line: 300 };
@@ -243,8 +243,12 @@ function list({ runs, now }: HomeScreen): Html {
 function row(run: ListedRun, now: number): Html {
   const { id, folder, standing, usage, costUsd, hasUnknownCost, createdAt, endedAt, schedule } = run;
   const used = usage.inputTokens + usage.outputTokens;
+  const [first = WORKING, ...others] = standing.states;
+  const word = standing.states.map((state) => state.word).join(", ");
+  // Needing a person is seen first.
+  const state = others.length === 0 ? first : { ...ASKING, word };
   return html`<a class="run-row" id="row-${id}" data-row href="${runPath(id)}"
-    ><span>${stateIcon(iconOf(standing))}</span
+    ><span>${stateIcon(state)}</span
     ><span class="cut"
       ><span class="t cut block">${oneLine(displayText(nameOf(run).slice(0, 2000)), MAX.line)}</span
       ><span class="s cut block"
@@ -258,12 +262,6 @@ function row(run: ListedRun, now: number): Html {
       >${costUsd === 0 ? (hasUnknownCost ? "unknown" : "–") : `${hasUnknownCost ? "≥ " : ""}${money(costUsd)}`}</span
     ></a
   >`;
-}
-
-/** Needing a person is seen first. */
-function iconOf({ states }: Standing): State {
-  const [first = WORKING, ...others] = states;
-  return others.length === 0 ? first : { ...ASKING, word: states.map(({ word }) => word).join(", ") };
 }
 
 function secondLine({ status, standing, activity, outcome, failure }: ListedRun): string {
@@ -280,7 +278,7 @@ function secondLine({ status, standing, activity, outcome, failure }: ListedRun)
 }
 
 function agentsBar({ standing: { agents } }: ListedRun): Html | undefined {
-  const { all, done, failed, cancelled, asking, queued } = agents;
+  const { all, done, failed, cancelled, asking, working } = agents;
   if (all === 0) return undefined;
   let at = 0;
   const piece = (name: string, count: number): Html | false => {
@@ -290,7 +288,6 @@ function agentsBar({ standing: { agents } }: ListedRun): Html | undefined {
       count > 0 && html`<rect class="${name}" x="${x.toFixed(1)}%" width="${width.toFixed(1)}%" height="6" />`
     );
   };
-  const working = all - done - failed - cancelled - asking - queued;
   return html`<svg aria-hidden="true">
       ${piece("fill-green", done)}${piece("fill-red", failed)}${piece("fill-bar", cancelled)}${piece("fill-amber", asking)}${piece("fill-blue", working)}</svg
     ><span class="num">${done} of ${all}</span>`;

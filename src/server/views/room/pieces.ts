@@ -58,8 +58,6 @@ export const terms = (look: string, rows: readonly (readonly [string, Html | str
     )}
   </dl>`;
 
-export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
-
 /** One of several views of the same. */
 export const choice = (name: string, address: string, isCurrent: boolean): Html =>
   html`<a href="${address}" ${current(isCurrent)}>${name}</a>`;

@@ -1,5 +1,5 @@
 /** One file of a proposed change: its places with their boxes, what is in the way of it, and its refusal. */
-import { cutMiddle, displayBlock, displayName, displayText, oneLine } from "../../../core/text.ts";
+import { capital, cutMiddle, displayBlock, displayName, displayText, oneLine } from "../../../core/text.ts";
 import { type ProposedFile, type ProposedPlace, hasConflict, isPlain } from "../../../runs/proposals.ts";
 import type { AgentPath } from "../../../runs/run.ts";
 import { counted } from "../../../tools/format.ts";
@@ -8,7 +8,7 @@ import { runPath } from "../../contracts/viewer.ts";
 import { type Html, html, textArea } from "../html.ts";
 import { grouped } from "./figures.ts";
 import { type IconName, icon } from "./icons.ts";
-import { capital, choiceInput, copyButton, labelled, shownPath } from "./pieces.ts";
+import { choiceInput, copyButton, labelled, shownPath } from "./pieces.ts";
 import { who } from "./request.ts";
 
 /** A file as the page shows it. */

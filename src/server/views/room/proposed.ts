@@ -1,5 +1,5 @@
 /** The review of a whole proposed change: its files and places, what was decided before, and the form that applies it. */
-import { displayName, displayText, oneLine } from "../../../core/text.ts";
+import { capital, displayName, displayText, oneLine } from "../../../core/text.ts";
 import { type ReviewRecord, hasConflict } from "../../../runs/proposals.ts";
 import { type OpenQuestion, type Run, isFinal } from "../../../runs/run.ts";
 import { changeText } from "../../../tools/review.ts";
@@ -7,7 +7,7 @@ import { type ApprovalViewer, mayDecide, runPath } from "../../contracts/viewer.
 import { type Html, html, textArea } from "../html.ts";
 import { nearTime, timeOf } from "./figures.ts";
 import { icon } from "./icons.ts";
-import { capital, diffLooks, labelled, shownPath } from "./pieces.ts";
+import { diffLooks, labelled, shownPath } from "./pieces.ts";
 import {
   type ChosenOfFile,
   type FileLook,

@@ -42,16 +42,15 @@ export const questionIcon = ({ question }: OpenQuestion): IconName => {
 
 /** The words of a question on one line, with the name of the server that asks. */
 export function questionLine({ question }: OpenQuestion): string {
-  if (question.kind === "review") return reviewLine(question);
+  if (question.kind === "review") {
+    const { added = 0, removed = 0 } = sumOfCounts(question.files) ?? {};
+    const files = filesText(question.files.length + question.more);
+    return `Review the change of ${files}, +${grouped(added)} −${grouped(removed)}`;
+  }
   const text = oneLine(displayText(questionText(question)), MAX.line);
   if (question.kind !== "elicitation") return text;
   const host = addressOf(question)?.host ?? "an address";
   return `${serverName(question)} ${question.mode === "url" ? `asks to open ${host}` : `asks: ${text}`}`;
-}
-
-function reviewLine({ files, more }: Extract<Question, { kind: "review" }>): string {
-  const { added = 0, removed = 0 } = sumOfCounts(files) ?? {};
-  return `Review the change of ${filesText(files.length + more)}, +${grouped(added)} −${grouped(removed)}`;
 }
 
 /** Leads to the screen that shows the whole change; nothing is decided here. */

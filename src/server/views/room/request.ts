@@ -1,7 +1,7 @@
 /** Pieces of requests: approvals and other questions stand in one queue and look alike. */
 import { displayName, oneLine } from "../../../core/text.ts";
 import { type Waiting, agentName } from "../../../runs/run.ts";
-import { type ApprovalViewer, type Viewer, isShared, runPath } from "../../contracts/viewer.ts";
+import { type ApprovalViewer, isShared, runPath } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
 import { timeOf } from "./figures.ts";
 import { type IconName, icon } from "./icons.ts";
@@ -90,26 +90,21 @@ export function requestPanel(
 /** Stands in place of the form for those who may not send one. */
 export function onlyLooks({ session, openCommand }: ApprovalViewer): Html {
   const elsewhere = openCommand && html`, or run <code>${openCommand}</code> in a terminal`;
+  // A host could press anything in a page that it frames, so the app has no buttons.
+  const kind =
+    session === "app" ? "app" : isShared(session) ? "shared" : session.isLoggedIn ? "token" : "link";
   return html`<p class="ask-foot only-looks note">
-    ${icon("eye")}<span>${whyNot(session)}${elsewhere}.</span>
+    ${icon("eye")}<span>${WHY_NOT[kind]}${elsewhere}.</span>
   </p>`;
 }
 
-/** A host could press anything in a page that it frames, so the app has no buttons. */
-const BESIDE_APP = "Nothing is decided in this view. Answer the form of your client";
-/** A session that came from a tool result only looks on: the model that read the link could have opened it. */
-const ONLY_LOOKS =
-  "This page was opened from a link that the calling model knows, so it only shows the run. To decide, use a client that shows forms";
-
-const LACKS_SCOPE = "Your token only looks. To decide, log in with one that has the scope approve";
-
-const SHARED = "This page was shared with you to read. Only the owner of the run decides";
-
-function whyNot(viewer: Viewer): string {
-  if (viewer === "app") return BESIDE_APP;
-  if (isShared(viewer)) return SHARED;
-  return viewer.isLoggedIn ? LACKS_SCOPE : ONLY_LOOKS;
-}
+const WHY_NOT = {
+  app: "Nothing is decided in this view. Answer the form of your client",
+  shared: "This page was shared with you to read. Only the owner of the run decides",
+  token: "Your token only looks. To decide, log in with one that has the scope approve",
+  /** It came from a tool result, and the model that read it could have opened it. */
+  link: "This page was opened from a link that the calling model knows, so it only shows the run. To decide, use a client that shows forms",
+};
 
 /** The return key in a field presses a form's first button: this one, which does nothing. */
 export const NO_DEFAULT = html`<button disabled hidden></button>`;

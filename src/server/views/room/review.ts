@@ -1,10 +1,9 @@
 /** The review of open requests: approvals and other questions, oldest first, and what was decided and answered. */
 import { displayText, oneLine } from "../../../core/text.ts";
-import { askedCall, objectText } from "../../../runs/asked-words.ts";
+import { askedAgainText, askedCall, objectText } from "../../../runs/asked-words.ts";
 import {
-  type Approval,
   DEADLINE,
-  type OpenQuestion,
+  isAskedAgain,
   type Waiting,
   type RunView,
   isQuestion,
@@ -170,12 +169,6 @@ const decisionText = ({ status, decidedBy }: Waiting, state: State): string =>
 
 const wayOf = (by: string): string => CHANNELS[by] ?? `(${oneLine(by.replaceAll("_", " "), 40)})`;
 
-/** The words of an answer; nothing of an approval. */
-function answerIn(asked: Approval | OpenQuestion): string {
-  const said = isQuestion(asked) && asked.answer ? answerText(asked.answer) : undefined;
-  return said === undefined || said === "" ? "" : `: ${oneLine(displayText(said), MAX.answer)}`;
-}
-
 /** `isListed`: the reviews of the change stand in a list of their own. */
 function decided(view: RunView, isListed: boolean): Html | undefined {
   const past = requestsOf(view)
@@ -183,12 +176,16 @@ function decided(view: RunView, isListed: boolean): Html | undefined {
     .toReversed();
   if (past.length === 0) return undefined;
   const items = past.slice(0, MAX.decided).map((asked) => {
-    const state = stateOf(asked);
+    const isVain = !isQuestion(asked) && isAskedAgain(asked, view);
+    const state = isVain
+      ? { ...stateOf(asked), icon: "again" as const, tone: "amber" as const }
+      : stateOf(asked);
+    const answer = isQuestion(asked) && asked.answer && answerText(asked.answer);
     const at = asked.decidedAt !== undefined && html`, ${timeOf(asked.decidedAt)}`;
     return html`<li>
       <span class="past"
         >${icon(state.icon, state.tone)}${headline(asked)}<small class="anywhere"
-          >${decisionText(asked, state)}${at}${answerIn(asked)}</small
+          >${decisionText(asked, state)}${at}${answer && `: ${oneLine(displayText(answer), MAX.answer)}`}${isVain && askedAgainText(asked)}</small
         ></span
       >
     </li>`;

@@ -1,5 +1,5 @@
 /** The head of every screen of a run: its task, its state, and its tabs. */
-import { displayText, oneLine } from "../../../core/text.ts";
+import { capital, displayText, oneLine } from "../../../core/text.ts";
 import { type Run, type RunSchedule, type RunView, isFinal, nameOf, waitingIn } from "../../../runs/run.ts";
 import { costGap } from "../../../runs/view.ts";
 import {
@@ -17,7 +17,6 @@ import { costOf, dayAndTime, elapsed, grouped, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
 import { filesText } from "./proposed-words.ts";
 import { headlineText } from "./review.ts";
-import { capital } from "./pieces.ts";
 import { renderRunDialogs, renderRunMenu } from "./run-menu.ts";
 import type { Sharing } from "./share.ts";
 import { ASKING, ASKING_OWNER, WORKING, agentsText, pill, standingOf } from "./states.ts";

@@ -1,5 +1,5 @@
 /** The screen of schedules: when each starts, what became of its last run, and a form for another one. */
-import { displayText, oneLine } from "../../../core/text.ts";
+import { capital, displayText, oneLine } from "../../../core/text.ts";
 import { MAX_NAME, type RunSummary } from "../../../runs/run.ts";
 import { CATCH_UP, type CatchUp, type ScheduleField, type ScheduleView } from "../../../runs/schedule.ts";
 import type { Readiness } from "../../../runs/service.ts";
@@ -9,7 +9,7 @@ import { type Html, html, textArea } from "../html.ts";
 import { LATE_MS, choiceWords, expressionWords, skipText, timeIn } from "../schedule-words.ts";
 import { dayAndTime } from "./figures.ts";
 import { icon } from "./icons.ts";
-import { type Fact, capital, mainOf } from "./pieces.ts";
+import { type Fact, mainOf } from "./pieces.ts";
 import { startChips } from "./start-choices.ts";
 import { standingInList, stateIcon } from "./states.ts";
 

@@ -1,7 +1,7 @@
 /** One search over runs, files, memories and commands: a box over every screen, and a screen of its own. */
 import type { GrepMatch } from "../../../backends/backend.ts";
 import { defined } from "../../../core/defined.ts";
-import { displayText, oneLine } from "../../../core/text.ts";
+import { capital, displayText, oneLine } from "../../../core/text.ts";
 import type { RunSummary } from "../../../runs/run.ts";
 import type { MemoryHit } from "../../../runs/service.ts";
 import { type PageSession, filePath, filesPath, mayRun, runPath } from "../../contracts/viewer.ts";
@@ -9,7 +9,7 @@ import { type Html, html } from "../html.ts";
 import { dayAndTime, elapsed, grouped } from "./figures.ts";
 import { lineAddress } from "./files.ts";
 import { type IconName, type Tone, icon } from "./icons.ts";
-import { capital, choice, mainOf, marked } from "./pieces.ts";
+import { choice, mainOf, marked } from "./pieces.ts";
 import { standingInList } from "./states.ts";
 
 export const KINDS = ["runs", "files", "memories", "commands"] as const;

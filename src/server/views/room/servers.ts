@@ -28,9 +28,12 @@ export interface ServersScreen {
 
 export function renderServers(screen: ServersScreen): Html {
   const { session, servers, notice } = screen;
+  const missing = servers.filter(({ problem }) => problem !== undefined).length;
   const content = html`<div class="home-head">
       <h1>MCP servers</h1>
-      <span class="dim">${countOf(servers)}</span>
+      <span class="dim"
+        >${counted(servers.length, "server")}${missing > 0 && `, ${missing} not available`}</span
+      >
       ${servers.length > 0 && html`<form method="post" action="${serversPath()}/ask"><button class="btn small">Check now</button></form>`}
     </div>
     ${notice?.server === undefined && notice?.problem && html`<p class="notice red" role="alert">${notice.problem}</p>`}
@@ -43,12 +46,6 @@ const EMPTY = html`<div class="panel empty">
   <h3>No other MCP servers</h3>
   <p>Name them under <code>mcpServers</code> in the configuration, and the agent can use their tools.</p>
 </div>`;
-
-function countOf(servers: readonly ServerState[]): string {
-  const missing = servers.filter(({ problem }) => problem !== undefined).length;
-  const all = counted(servers.length, "server");
-  return missing === 0 ? all : `${all}, ${missing} not available`;
-}
 
 function row(server: ServerState, { mayLogIn, notice }: ServersScreen): Html {
   const { name, place, askedAt, tools, notes, problem, needsLogin } = server;

@@ -66,7 +66,10 @@ const row = (path: string, { id, address, expiresAt, opened }: ShownLink): Html 
     </div>
     <form method="post" action="${path}/unshare" class="share-end">
       <input type="hidden" name="share" value="${id}" />
-      <span class="small dim">Ends ${dayAndTime(expiresAt)}. ${openedText(opened)}</span>
+      <span class="small dim"
+        >Ends ${dayAndTime(expiresAt)}.
+        ${["Not opened so far", "Opened once"][opened] ?? `Opened ${opened} times`}.</span
+      >
       <button class="btn small no">Stop sharing</button>
     </form>
   </li>`;

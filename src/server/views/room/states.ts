@@ -27,6 +27,8 @@ export const ASKING: State = { icon: "ask", tone: "amber", word: "Needs you" };
 /** The same run, seen by somebody whom it does not ask. */
 export const ASKING_OWNER: State = { ...ASKING, word: "Waits for its owner" };
 export const AGENT_ASKS: State = { ...ASKING, word: "Asks" };
+/** An agent whose subagents all wait for a person. */
+export const WAITS: State = { icon: "queue", tone: "faint", word: "Waits for its agents" };
 const QUEUED: State = { icon: "queue", tone: "faint", word: "Waits for its turn" };
 export const RETRYING: State = { icon: "again", tone: "blue", word: "Tries again" };
 /** A run that completed with what it had. */
@@ -88,21 +90,28 @@ function statesOf(
 }
 
 /** An agent whose own subagent asks does not work: it waits for its report. */
+const isAtWork = ({ agent, status }: SubagentView, asked: readonly AgentPath[]): boolean =>
+  status === "working" && !asked.some((path) => isWithin(agent, path));
+
+/** Since when an agent and those below it do nothing but wait for a person; `undefined`: one works, or none waits. */
+export function waitsSince(view: RunView, agent: AgentPath): number | undefined {
+  const asked = waitingIn(view).filter((one) => isWithin(agent, one.agent));
+  const below = view.subagents.filter((one) => isWithin(agent, one.agent));
+  const paths = asked.map((one) => one.agent);
+  if (asked.length === 0 || below.some((one) => isAtWork(one, paths))) return undefined;
+  const ends = below.map(({ endedAt = 0 }) => endedAt);
+  return Math.max(...asked.map(({ requestedAt }) => requestedAt), ...ends);
+}
+
 function countsOf({ subagents }: RunView, asked: readonly AgentPath[]): AgentCounts {
-  const counts = {
-    all: subagents.length,
-    done: 0,
-    failed: 0,
-    cancelled: 0,
-    queued: 0,
-    asking: 0,
-    working: 0,
-  };
-  for (const { agent, status } of subagents) {
+  const all = subagents.length;
+  const counts = { all, done: 0, failed: 0, cancelled: 0, queued: 0, asking: 0, working: 0 };
+  for (const one of subagents) {
+    const { agent, status } = one;
     if (status === "completed") counts.done += 1;
     else if (status !== "working") counts[status] += 1;
     else if (asked.some((path) => path.length === agent.length && isWithin(agent, path))) counts.asking += 1;
-    else if (!asked.some((path) => isWithin(agent, path))) counts.working += 1;
+    else if (isAtWork(one, asked)) counts.working += 1;
   }
   return counts;
 }
@@ -115,20 +124,15 @@ export const agentsText = ({ all, done, failed, cancelled, queued }: AgentCounts
 export const counted = (counts: Readonly<Record<string, number>>): string[] =>
   Object.entries(counts).flatMap(([word, count]) => (count > 0 ? [`${count} ${word}`] : []));
 
-/** A run that waits for people because of its subagents has a main agent that waits for them, at work. */
-export function mainState({ run, place, mainAgent }: RunView, asked: readonly Waiting[]): State {
-  if (place !== undefined) return QUEUED;
-  const state = run.status === "input_required" ? WORKING : RUN_STATES[run.status];
-  return agentState(state, mainAgent, asked);
-}
-
-/** `asked`: what the agent itself asked. */
-export const subagentState = (subagent: SubagentView, asked: readonly Waiting[]): State =>
-  agentState(AGENT_STATES[subagent.status], subagent, asked);
-
-function agentState(state: State, { isRetrying }: AgentWork, asked: readonly Waiting[]): State {
+/** `asked`: the requests of the agent itself; `since`: see `waitsSince`. */
+export function agentState(
+  state: State,
+  { isRetrying }: AgentWork,
+  { asked, waitsSince: since }: { asked: readonly Waiting[]; waitsSince: number | undefined },
+): State {
   if (asked.some(({ status }) => status === "pending")) return AGENT_ASKS;
-  return state === WORKING && isRetrying === true ? RETRYING : state;
+  if (state !== WORKING && state !== ASKING) return state;
+  return since !== undefined ? WAITS : isRetrying === true ? RETRYING : WORKING;
 }
 
 /** The picture, with the word for those who do not see it. */
@@ -138,11 +142,5 @@ export const stateIcon = ({ icon: name, tone, word }: State): Html =>
 export const pill = ({ icon: name, tone, word }: State): Html =>
   html`<strong class="pill ${tone}" role="status">${icon(name)}${word}</strong>`;
 
-const APPROVAL_ICONS: Readonly<Record<Approval["preview"]["kind"], IconName>> = {
-  diff: "diff",
-  command: "term",
-  arguments: "plug",
-};
-
 export const approvalIcon = ({ preview }: Pick<Approval, "preview">): IconName =>
-  APPROVAL_ICONS[preview.kind];
+  preview.kind === "diff" ? "diff" : preview.kind === "command" ? "term" : "plug";

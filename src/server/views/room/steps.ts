@@ -1,4 +1,5 @@
 /** The steps of one agent: what it said and which calls it made. Calls of the same kind in a row are one row. */
+import { groupBy } from "../../../core/group-by.ts";
 import { displayText, headOf, oneLine } from "../../../core/text.ts";
 import { askedCallText, objectText } from "../../../runs/asked-words.ts";
 import { type RunEvent, stepOf } from "../../../runs/events.ts";
@@ -9,7 +10,7 @@ import { type Html, html } from "../html.ts";
 import { duration } from "./duration.ts";
 import { timeOf } from "./figures.ts";
 import { type IconName, icon } from "./icons.ts";
-import { counted } from "./states.ts";
+import { counted, waitsSince } from "./states.ts";
 
 export interface ShownSteps {
   view: RunView;
@@ -54,7 +55,10 @@ export function stepRows(shown: ShownSteps): Html[] {
       if (line !== undefined && line !== "") rows.push(sayRow(event, line));
     }
   }
-  return inRuns(rows, foldedAs).flatMap((run) => {
+  // Calls of a program stay apart from those around it.
+  const kindOf = (row: Call | Html): string | undefined =>
+    "event" in row ? `${row.event.data.tool} ${row.event.data.within ?? ""}` : undefined;
+  return inRuns(rows, kindOf).flatMap((run) => {
     const calls = run.filter((row) => "event" in row);
     return calls.length < MIN_FOLDED
       ? run.map((row) => ("event" in row ? callRow(row, shown) : row))
@@ -62,15 +66,10 @@ export function stepRows(shown: ShownSteps): Html[] {
   });
 }
 
-/** Calls of a program stay apart from those around it. */
-const foldedAs = (row: Call | Html): string | undefined =>
-  "event" in row ? `${row.event.data.tool} ${row.event.data.within ?? ""}` : undefined;
-
-const ASKS: ReadonlySet<RunEvent["kind"]> = new Set(["approval_requested", "question_asked"]);
-
 const sayRow = (event: RunEvent, text: string): Html =>
   html`<li class="say" id="step-${event.seq}">
-    ${icon(ASKS.has(event.kind) ? "ask" : "say")}<span>${shownLine(event, text)}</span
+    ${icon(/^(?:approval_requested|question_asked)$/.test(event.kind) ? "ask" : "say")}<span
+      >${shownLine(event, text)}</span
     ><span class="num">${timeOf(event.time)}</span>
   </li>`;
 
@@ -121,8 +120,9 @@ function callRow({ event, end }: Call, { view, viewer }: ShownSteps): Html {
   const { tool } = event.data;
   const isOver = end !== undefined || isFinal(view.run.status);
   const isBad = end?.data.status === "error";
-  const took = end === undefined ? [] : [shortTook(end.time - event.time)];
-  const result = end === undefined ? [isOver ? "did not finish" : "at work"] : resultOf(end.data);
+  const time = end === undefined ? 0 : end.time - event.time;
+  const took = end === undefined ? [] : [time < 10_000 ? `${(time / 1000).toFixed(1)}s` : duration(time)];
+  const result = end === undefined ? [standOf({ event, end }, view)] : resultOf(end.data, isBad);
   const isInner = event.data.within !== undefined;
   const marks = [isBad && "bad", isInner && "inner"].filter(Boolean).join(" ");
   // The thread has the messages of the program only, not those of its calls.
@@ -135,8 +135,20 @@ function callRow({ event, end }: Call, { view, viewer }: ShownSteps): Html {
   </li>`;
 }
 
-function resultOf({ tool, summary, status }: Finished["data"]): string[] {
-  const isBad = status === "error";
+/** Returns the word for an open call. A call waits with all of its subagents, or with its question to a person. */
+function standOf({ event: { agent, data } }: Call, view: RunView): string {
+  if (isFinal(view.run.status)) return "did not finish";
+  const { tool, callId } = data;
+  const path = tool === "task" ? [...agent, { callId, name: "" }] : agent;
+  const asks = view.questions.some(({ status, agent: by, question }) => {
+    const own = question.kind === "elicitation" ? `${question.server}__` : "ask_user";
+    return status === "pending" && JSON.stringify(by) === JSON.stringify(agent) && tool.startsWith(own);
+  });
+  const isOfAgents = tool === "task" || tool === "check_async_task";
+  return asks || (isOfAgents && waitsSince(view, path) !== undefined) ? "waiting" : "at work";
+}
+
+function resultOf({ tool, summary }: Finished["data"], isBad: boolean): string[] {
   if (summary === "" || (!isBad && isPlainResult(tool))) return isBad ? ["Failed"] : [];
   // A read line begins with its number.
   const line = withoutMarks(tool === "read_file" ? summary.replace(/^\d+ /, "") : summary).trim();
@@ -149,9 +161,12 @@ function manyRow(calls: readonly Call[], shown: ShownSteps): Html {
   if (newest === undefined || oldest === undefined) return html``;
   const { tool } = newest.event.data;
   const failed = calls.filter(({ end }) => end?.data.status === "error").length;
-  const open = calls.filter(({ end }) => end === undefined).length;
-  const isOver = isFinal(shown.view.run.status);
-  const facts = counted({ [isOver ? "did not finish" : "at work"]: open, failed }).join(", ");
+  const open = groupBy(
+    calls.filter(({ end }) => end === undefined),
+    (call) => standOf(call, shown.view),
+  );
+  const counts = [...open].map(([word, { length }]) => [word, length] as const);
+  const facts = counted({ ...Object.fromEntries(counts), failed }).join(", ");
   const id = `steps-${oldest.event.seq}`;
   return html`<li class="${newest.event.data.within === undefined ? "many" : "many inner"}" id="${id}">
     <details id="${id}-fold" data-kept>
@@ -176,6 +191,3 @@ function showAll(address: string, call: ToldCall): Html {
     >
   </div>`;
 }
-
-const shortTook = (milliseconds: number): string =>
-  milliseconds < 10_000 ? `${(milliseconds / 1000).toFixed(1)}s` : duration(milliseconds);

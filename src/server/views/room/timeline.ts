@@ -24,11 +24,14 @@ import {
   RETRYING,
   RUN_STATES,
   type State,
+  WAITS,
   WORKING,
-  mainState,
+  agentState,
+  standingOf,
   stateIcon,
-  subagentState,
+  waitsSince,
 } from "./states.ts";
+import { MIN_FOLDED } from "./steps.ts";
 
 /** One agent as the page shows it. */
 export interface AgentRow {
@@ -42,6 +45,8 @@ export interface AgentRow {
   work: AgentWork;
   /** Its requests to a person. */
   asked: readonly Waiting[];
+  /** Since when it waits for its agents, as its state says. */
+  waitsSince: number | undefined;
   subagent: SubagentView | undefined;
 }
 
@@ -55,50 +60,52 @@ export const keyOf = (agent: AgentPath): string =>
 /** The main agent, then the others, each before those that it started. */
 export function agentRows(view: RunView): AgentRow[] {
   const asked = groupBy(requestsOf(view), ({ agent }) => keyOf(agent));
-  const own = asked.get("") ?? [];
+  const [standing = WORKING] = standingOf(view).states;
+  const own = { asked: asked.get("") ?? [], waitsSince: waitsSince(view, []) };
   const main: AgentRow = {
+    ...own,
     key: "",
     depth: 0,
     name: "Main agent",
     type: undefined,
-    state: mainState(view, own),
+    state: agentState(standing, view.mainAgent, own),
     work: view.mainAgent,
-    asked: own,
     subagent: undefined,
   };
   const branches = (parent: AgentPath): AgentRow[] =>
     view.subagents
       .filter(({ agent }) => agent.length === parent.length + 1 && isWithin(parent, agent))
       .flatMap((subagent) => [
-        rowOf(subagent, asked.get(keyOf(subagent.agent)) ?? []),
+        rowOf(subagent, {
+          asked: asked.get(keyOf(subagent.agent)) ?? [],
+          waitsSince: waitsSince(view, subagent.agent),
+        }),
         ...branches(subagent.agent),
       ]);
   return [main, ...branches([])];
 }
 
-function rowOf(subagent: SubagentView, asked: readonly Waiting[]): AgentRow {
+function rowOf(subagent: SubagentView, around: Pick<AgentRow, "asked" | "waitsSince">): AgentRow {
   const { agent, name, description } = subagent;
   return {
+    ...around,
     key: keyOf(agent),
     depth: agent.length,
     name: firstSentence(description, MAX_NAME).replace(/\.$/, "") || oneLine(name, MAX_NAME),
     type: name === GENERAL_PURPOSE ? undefined : oneLine(name, 40),
-    state: subagentState(subagent, asked),
+    state: agentState(AGENT_STATES[subagent.status], subagent, around),
     work: subagent,
-    asked,
     subagent,
   };
 }
 
 /** Up to so many agents stand in the order in which they were started. Of more, those that need something come first. */
 const FEW = 8;
-/** Fewer that are finished are not worth a fold. */
-const MIN_FOLDED = 3;
 
 const ORDER: readonly (readonly State[])[] = [
   [AGENT_ASKS],
   [RUN_STATES.failed, RETRYING],
-  [WORKING],
+  [WORKING, WAITS],
   [AGENT_STATES.queued],
   [AGENT_STATES.cancelled],
 ];
@@ -310,7 +317,12 @@ function foldedRows(
   drawing: Drawing,
   isOpen: boolean,
 ): Html {
-  const bars = all.map(({ work }) => wholeBar(work, drawing));
+  const { axis, at } = drawing;
+  const bars = all.map(({ work: { startedAt, endedAt } }) => {
+    if (startedAt === undefined || endedAt === undefined) return undefined;
+    const width = percent(Math.max(LEAST, (endedAt - startedAt) / (axis.end - axis.start)));
+    return html`<rect class="whole some" x="${at(startedAt)}" width="${width}" y="13" height="6" rx="3" />`;
+  });
   const costs = all.map(({ work }) => work.costUsd);
   const cost = costs.includes(undefined) ? undefined : costs.reduce<number>((sum, one = 0) => sum + one, 0);
   return html`<li id="finished">
@@ -328,19 +340,9 @@ function foldedRows(
   </li>`;
 }
 
-function wholeBar({ startedAt, endedAt }: AgentWork, { axis, at }: Drawing): Html | undefined {
-  if (startedAt === undefined || endedAt === undefined) return undefined;
-  const width = percent(Math.max(LEAST, (endedAt - startedAt) / (axis.end - axis.start)));
-  return html`<rect class="whole some" x="${at(startedAt)}" width="${width}" y="13" height="6" rx="3" />`;
-}
-
-const BEFORE_START = new Map([
-  [AGENT_STATES.queued, "queued"],
-  [AGENT_STATES.cancelled, "not begun"],
-]);
-
 function timeText({ work, state }: AgentRow, now: number): Html | string {
-  if (work.startedAt === undefined) return BEFORE_START.get(state) ?? "–";
+  if (work.startedAt === undefined)
+    return state === AGENT_STATES.queued ? "queued" : state === AGENT_STATES.cancelled ? "not begun" : "–";
   return elapsed(work.startedAt, work.endedAt, now);
 }
 
@@ -358,7 +360,10 @@ export function waitsOf(asked: readonly Waiting[], until: number): Span[] {
   return waits;
 }
 
-function bar({ work, state, asked, depth }: AgentRow, { axis, at, withCalls }: Drawing): Html | undefined {
+function bar(
+  { work, state, asked, depth, waitsSince: since }: AgentRow,
+  { axis, at, withCalls }: Drawing,
+): Html | undefined {
   const length = axis.end - axis.start;
   const share = (start: number, end: number): number => (end - start) / length;
   const width = (start: number, end: number): string => percent(Math.max(LEAST, share(start, end)));
@@ -375,7 +380,8 @@ function bar({ work, state, asked, depth }: AgentRow, { axis, at, withCalls }: D
     return axis.now === undefined || state !== AGENT_STATES.queued
       ? undefined
       : piece("waits", axis.now + length * 0.005, axis.end - length * 0.003);
-  const until = work.endedAt ?? axis.now ?? axis.end;
+  const end = work.endedAt ?? axis.now ?? axis.end;
+  const until = state === WAITS ? (since ?? end) : end;
   if (state === AGENT_STATES.failed) return piece("broke", work.startedAt, until);
   const isOpen = work.endedAt === undefined && axis.now !== undefined;
   const busy: readonly Span[] =
@@ -385,8 +391,9 @@ function bar({ work, state, asked, depth }: AgentRow, { axis, at, withCalls }: D
   const waits = waitsOf(asked, until)
     .filter(([start, end]) => end === until || share(start, end) >= LEAST)
     .map(([start, end]) => piece(isOpen && end === until ? "asks" : "asks past", start, end));
+  const idle = until < end && piece("waits", until, end);
   const edge = html`<rect class="edge" x="${at(until)}" width="3" y="8" height="16" rx="1.5" />`;
-  return html`${piece(isOpen ? "at-work" : "whole", work.startedAt, until)}${calls}${waits}${isOpen && state !== AGENT_ASKS && edge}`;
+  return html`${piece(isOpen ? "at-work" : "whole", work.startedAt, until)}${calls}${waits}${idle}${isOpen && state !== AGENT_ASKS && state !== WAITS && edge}`;
 }
 
 const key = (name: string, text: string, className = ""): Html =>

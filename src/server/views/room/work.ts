@@ -145,11 +145,12 @@ function agentPanel(row: AgentRow, screen: WorkScreen): Html {
     work.model !== "" && html`<span>${oneLine(work.model, 60)}</span>`,
   ];
   const told = subagent === undefined ? view.run.task : subagent.description;
+  const canSteer = subagent?.background === true && subagent.status === "working" && mayRun(screen.viewer);
   return html`<section class="panel" id="agent" aria-labelledby="ag-h">
     <div class="panel-head">
       ${stateIcon(state)}
       <h2 id="ag-h" class="cut">${name}</h2>
-      ${subagent && isSteerable(subagent, screen) && steering(view, subagent)}
+      ${canSteer && steering(view, subagent)}
     </div>
     <div class="agent-told">
       <details class="told">
@@ -164,10 +165,6 @@ function agentPanel(row: AgentRow, screen: WorkScreen): Html {
     ${steps.length === 0 && html`<p class="note pad">Nothing so far.</p>`}
   </section>`;
 }
-
-/** True if a person can tell a subagent more, or cancel it, by itself. */
-const isSteerable = ({ background, status }: SubagentView, { viewer }: WorkScreen): boolean =>
-  background === true && status === "working" && mayRun(viewer);
 
 /** Message and cancel for one subagent in the background, whose run ends its path. */
 function steering({ run }: RunView, { agent }: SubagentView): Html {

@@ -105,6 +105,9 @@ export async function send(form, button, answered) {
   if (sending.has(form)) return;
   sending.add(form);
   const body = new URLSearchParams(new FormData(form, button));
+  // Dialogs of a run leave its tab as it is.
+  const tab = form.closest("dialog") && document.querySelector(".tabs [aria-current=page]");
+  if (tab) body.set("tab", tab.getAttribute("href").split("/").pop());
   const drafts = [...form.querySelectorAll("[data-draft]")].map(draftKey);
   try {
     const response = await request(form.getAttribute("action"), { method: "POST", body });
