@@ -21,7 +21,7 @@ import { print } from "./terminal/printer.ts";
 const CLOSE_MS = 850;
 
 export interface ServeOptions {
-  authentication: Opened;
+  authentication: Authentication;
   /** True if MCP is served; otherwise only probes and metrics are. Default true. */
   takesRequests?: boolean;
   /** Reads the configuration again. */
@@ -121,54 +121,35 @@ export async function drained(parts: ServerParts, seconds: number): Promise<void
   }
 }
 
-/** Tokens as the configuration has them, and the checks by them. */
-export interface Opened extends Authentication {
+type Environment = Readonly<Record<string, string | undefined>>;
+export interface Authentication extends Pick<HttpOptions, "authenticator" | "documents" | "allowedHosts"> {
   tokens: CurrentTokens;
   holds: Holds;
 }
 
-export async function openAuthentication(
-  { http }: Config,
-  env: Environment,
-  logger: Logger,
-  key: () => Promise<Uint8Array>,
-): Promise<Opened> {
-  const tokens = new CurrentTokens(http.tokens);
-  const authentication = await authenticationOf(http, env, logger, tokens, key);
-  const { holds } = authentication.authenticator ?? createAuthenticator({ verifiers: [] });
-  return { ...authentication, tokens, holds };
-}
-
-type Environment = Readonly<Record<string, string | undefined>>;
-type Authentication = Pick<HttpOptions, "authenticator" | "documents" | "allowedHosts">;
-
-/** Makes the authenticator. With tokens or OAuth configured, every request needs a token, also on loopback. */
+/**
+ * Makes the authenticator. With tokens or OAuth configured, every request needs a token, also on loopback. `key` seals
+ * tokens that links and subscriptions are made with. Default: one of this process.
+ */
 export async function authenticationOf(
-  { tokens, oauth, ...http }: Config["http"],
+  { oauth, ...http }: Config["http"],
   env: Environment,
   logger: Logger,
-  current: CurrentTokens = new CurrentTokens(tokens),
   key?: () => Promise<Uint8Array>,
 ): Promise<Authentication> {
   const own = http.publicUrl === undefined ? [] : [new URL(http.publicUrl).hostname];
-  const allowedHosts = [...http.allowedHosts, ...own];
-  const known = tokens.length === 0 ? [] : [tokenVerifier(() => current.tokens)];
-  if (oauth === undefined)
-    return {
-      allowedHosts,
-      ...(known.length > 0 && {
-        authenticator: createAuthenticator({ verifiers: known, ...defined({ key }) }),
-      }),
-    };
-  const { resourceMetadata, resourceMetadataUrl } = await import("../server/auth/verifiers.ts");
+  const tokens = new CurrentTokens(http.tokens);
+  const verifiers = http.tokens.length === 0 ? [] : [tokenVerifier(() => tokens.tokens)];
+  const server = oauth && (await import("../server/auth/verifiers.ts"));
+  if (oauth !== undefined) verifiers.push(await oauthVerifier(oauth, env, logger));
+  const metadata = oauth && server && { resourceMetadataUrl: server.resourceMetadataUrl(oauth) };
+  const authenticator = createAuthenticator({ verifiers, ...metadata, ...defined({ key }) });
   return {
-    allowedHosts: [...allowedHosts, new URL(oauth.resource).hostname],
-    documents: resourceMetadata(oauth),
-    authenticator: createAuthenticator({
-      verifiers: [...known, await oauthVerifier(oauth, env, logger)],
-      resourceMetadataUrl: resourceMetadataUrl(oauth),
-      ...defined({ key }),
-    }),
+    tokens,
+    holds: authenticator.holds,
+    allowedHosts: [...http.allowedHosts, ...own, ...(oauth ? [new URL(oauth.resource).hostname] : [])],
+    ...(oauth && server && { documents: server.resourceMetadata(oauth) }),
+    ...(verifiers.length > 0 && { authenticator }),
   };
 }
 

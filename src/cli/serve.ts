@@ -8,7 +8,7 @@ import { createLogger } from "../core/logger.ts";
 import { serveStdioServer } from "../server/stdio/stdio.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { complain } from "./output.ts";
-import type { openAuthentication } from "./serve-http.ts";
+import type { authenticationOf } from "./serve-http.ts";
 
 const version = packageVersion();
 
@@ -24,7 +24,7 @@ export async function runServe(given: CommandArguments): Promise<ExitCode> {
   const openCommand = (runId: string): string =>
     commandLine(host, ["runs", "open", runId, ...dataDirFlag(config, host)]);
   const key = (): Promise<Uint8Array> => parts.deps.stateKey();
-  const authentication = overStdio ? undefined : await openedFor(config, host.env, logger, key);
+  const authentication = overStdio ? undefined : await authenticationFor(config.http, host.env, logger, key);
   const parts: ServerParts = serverParts({
     config,
     env: host.env,
@@ -52,8 +52,8 @@ export async function runServe(given: CommandArguments): Promise<ExitCode> {
 }
 
 /** Loaded with a server over HTTP alone. */
-const openedFor = async (...args: Parameters<typeof openAuthentication>) =>
-  (await import("./serve-http.ts")).openAuthentication(...args);
+const authenticationFor = async (...args: Parameters<typeof authenticationOf>) =>
+  (await import("./serve-http.ts")).authenticationOf(...args);
 
 /** The page that results link to. If requests need a token, it is the one over HTTP. */
 function linkedPage(
@@ -82,7 +82,7 @@ export async function runWork(given: CommandArguments): Promise<ExitCode> {
   reserveStdout();
   const key = (): Promise<Uint8Array> => parts.deps.stateKey();
   const isOverHttp = flags["http"] === true;
-  const authentication = isOverHttp ? await openedFor(config, host.env, logger, key) : undefined;
+  const authentication = isOverHttp ? await authenticationFor(config.http, host.env, logger, key) : undefined;
   const holds = authentication?.holds;
   const parts: ServerParts = serverParts({ config, env: host.env, version, logger, holds });
   const facts = { version, pid: process.pid, workspace: config.workspace };

@@ -2,16 +2,6 @@
 import { randomBytes } from "node:crypto";
 import { type Principal, noRun } from "./run.ts";
 
-export interface RunShare {
-  id: string;
-  createdAt: number;
-  expiresAt: number;
-  /** Times that somebody followed the link. */
-  opened: number;
-  /** Stands for the token that it was made with; absent: it was made without one. */
-  credential?: string;
-}
-
 /** The token that something is made with, which ends with it. */
 export interface MadeWith {
   /** Stands for the token in storage. */
@@ -21,7 +11,7 @@ export interface MadeWith {
 }
 
 /** True if the token that something of a principal was made with is still accepted. */
-export type Holds = (made: { principal: Principal; credential?: string | undefined }) => Promise<boolean>;
+export type Holds = (made: Pick<Access, "principal" | "credential">) => Promise<boolean>;
 
 /** A link to a run, or a subscription to events: a way to learn of runs without a token. */
 export interface Access {
@@ -39,13 +29,15 @@ export interface Access {
   /** The events of a subscription, and the address that they are sent to. */
   type?: string;
   url?: string;
+  /** Stands for the token that it was made with; absent: it was made without one. */
   credential?: string;
 }
 
-/** A share with what it shows. */
-export interface SharedRun extends RunShare {
-  principal: Principal;
+/** A link with the run that it shows. */
+export interface SharedRun extends Pick<Access, "id" | "principal" | "expiresAt" | "credential"> {
   runId: string;
+  createdAt: number;
+  opened: number;
 }
 
 /** Longest lifetime of a link. */

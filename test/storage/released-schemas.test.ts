@@ -51,6 +51,7 @@ it("no step that a database may have been made by changes", () => {
         "14 de2ee6c27611",
         "15 7d3ed4dfb51a",
         "16 5982317316ef",
+        "17 ae9b1dbcee00",
       ],
       "store": [
         "1 4b55d3eff00e",

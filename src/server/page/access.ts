@@ -5,7 +5,8 @@ import { type Picture, type ScreenContext, livePicture, waitingFor } from "./scr
 export async function accessScreen(context: ScreenContext): Promise<Picture> {
   const { runs, session, sharing } = context;
   const [all, waiting] = await Promise.all([runs.access(session.principal), waitingFor(context)]);
-  const working = await (sharing?.working(all) ?? all);
+  // Whoever operates the server may also revoke what does not work any more.
+  const working = session.isLoggedIn && sharing ? await sharing.working(all) : all;
   const about = { title: "Links and subscriptions", place: "access", waiting } as const;
   return livePicture(context, about, () => renderAccess(session, working));
 }

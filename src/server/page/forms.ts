@@ -196,18 +196,12 @@ const share: Work = async (sent) => {
   return showLinks(sent);
 };
 
-const unshare: Work = async (sent) => {
+/** Ends a link or a subscription, from the dialog of a run or the list of all. */
+const revoke: Work = async (sent) => {
   const { context, runId, form } = sent;
-  const shareId = form.get("share") ?? "";
-  if (await context.runs.revoke(context.session.principal, shareId))
-    context.logger.info("page.unshared", { runId, shareId });
-  return showLinks(sent);
-};
-
-const revoke: Work = async ({ context: { runs, session, logger }, form, reply }) => {
-  const id = form.get("id") ?? "";
-  if (await runs.revoke(session.principal, id)) logger.info("page.revoked", { id });
-  reply.redirect(accessPath());
+  const id = form.get("share") ?? "";
+  if (await context.runs.revoke(context.session.principal, id)) context.logger.info("page.revoked", { id });
+  return runId === "" ? sent.reply.redirect(accessPath()) : showLinks(sent);
 };
 
 /** Shows the run with the dialog of its links. */
@@ -393,7 +387,7 @@ const OF_RUN: ReadonlyMap<string, FormWork> = new Map([
   ["/rename", { scope: "run", work: rename }],
   ["/delete", { scope: "run", work: remove }],
   ["/share", { scope: "run", work: share }],
-  ["/unshare", { scope: "run", work: unshare }],
+  ["/unshare", { scope: "run", work: revoke }],
   ["/continue", { scope: "run", work: goOnAtEnd }],
   ["/again", { scope: "run", work: again }],
   ["/fork", { scope: "run", work: fork }],

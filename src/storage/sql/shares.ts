@@ -19,17 +19,7 @@ import {
 } from "./steps.ts";
 import { remove as unsubscribe } from "./subscriptions.ts";
 
-interface ShareRow {
-  id: string;
-  run_id: string;
-  principal: Principal;
-  created_at: number;
-  expires_at: number;
-  opened: number;
-  credential: string | null;
-}
-
-const SHARE = "id, created_at, expires_at, opened, credential";
+const SHARE = "id, run_id, created_at, expires_at, opened, credential";
 
 /** Rows of links that have expired are deleted with the next one of their run. */
 function* add(share: SharedRun): Steps<boolean | undefined> {
@@ -41,24 +31,24 @@ function* add(share: SharedRun): Steps<boolean | undefined> {
   yield* change(expired, { run: runId, now: createdAt });
   const others = "SELECT count(*) AS count FROM run_shares WHERE run_id = @run";
   if ((yield* count(others, { run: runId })) >= MAX_SHARES) return false;
-  return yield* insert("run_shares", valuesOf(share, `${SHARE}, run_id`));
+  return yield* insert("run_shares", valuesOf(share, SHARE));
 }
 
 function* find(id: string, now: number): Steps<SharedRun | undefined> {
-  const row = yield* first<ShareRow>(
-    `SELECT s.*, r.principal FROM run_shares AS s JOIN runs AS r ON r.id = s.run_id WHERE s.id = @id AND s.expires_at > @now`,
-    { id, now },
-  );
-  return row && fieldsOf(row, `${SHARE}, run_id, principal`);
+  const sql = `SELECT s.*, r.principal FROM run_shares AS s JOIN runs AS r ON r.id = s.run_id
+    WHERE s.id = @id AND s.expires_at > @now`;
+  const row = yield* first<Row>(sql, { id, now });
+  return row && (fieldsOf(row, `${SHARE}, principal`) as unknown as SharedRun); // by the names of the list
 }
 
+type Row = Record<ColumnsOf<typeof ACCESS>, unknown>;
 const ACCESS = "kind, id, principal, run_id, name, created_at, expires_at, opened, type, url, credential";
 const NAME = "substr(coalesce(r.name, r.task), 1, 200) AS name";
 
 function* access(now: number, principal?: Principal): Steps<Access[]> {
   const isOf = (table: string): string =>
     principal === undefined ? "" : `AND ${table}.principal = @principal`;
-  const rows = yield* all<Record<ColumnsOf<typeof ACCESS>, unknown>>(
+  const rows = yield* all<Row>(
     `SELECT 'link' AS kind, s.id AS id, r.principal, s.run_id, ${NAME}, s.created_at, s.expires_at, s.opened,
        NULL AS type, NULL AS url, s.credential
      FROM run_shares AS s JOIN runs AS r ON r.id = s.run_id WHERE s.expires_at > @now ${isOf("r")}

@@ -223,8 +223,8 @@ test("a subscription ends with the token of its client, and is revoked on the pa
   const { body } = await operator.get("/access");
   expect(body).toContain(`Sends run.finished to ${new URL(receiver.url).host}`);
   expect(body).not.toContain("whsec_");
-  const form = { id: entryOf?.id ?? "" };
+  const form = { share: entryOf?.id ?? "" };
   expect((await operator.post("/access/revoke", form)).headers["location"]).toBe("/access");
-  expect((await service.access(ME)).map(({ id }) => id)).not.toContain(form.id);
-  expect(await service.revoke("bob", form.id)).toBe(false);
+  expect((await service.access(ME)).map(({ id }) => id)).not.toContain(form.share);
+  expect(await service.revoke("bob", form.share)).toBe(false);
 });

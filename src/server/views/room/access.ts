@@ -47,7 +47,7 @@ function row(
       ${
         mayEnd &&
         html`<form method="post" action="${accessPath()}/revoke">
-          <input type="hidden" name="id" value="${id}" />
+          <input type="hidden" name="share" value="${id}" />
           <button class="btn small no">Revoke</button>
         </form>`
       }

@@ -1,5 +1,5 @@
 /** The dialog with which a person shares one run, and what those see who followed such a link. */
-import type { RunShare } from "../../../runs/shares.ts";
+import type { SharedRun } from "../../../runs/shares.ts";
 import type { RunView } from "../../../runs/run.ts";
 import { type PageSession, runPath } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
@@ -8,7 +8,7 @@ import { icon } from "./icons.ts";
 import { copySign } from "./pieces.ts";
 
 /** A link that works, with its address on this server. */
-interface ShownLink extends Pick<RunShare, "id" | "expiresAt" | "opened"> {
+interface ShownLink extends Pick<SharedRun, "id" | "expiresAt" | "opened"> {
   address: string;
 }
 
