@@ -114,7 +114,7 @@ const limits = fc.record(
 
 /** The operator's settings, of which a run may choose some. */
 const settings = fc.record({
-  changes: ways as fc.Arbitrary<"direct" | "propose">,
+  changes: ways,
   limits,
   models: fc.subarray(MODELS, { minLength: 1 }).map((specs) => specs.map((spec) => ({ spec }))),
 });
@@ -168,7 +168,7 @@ async function served() {
   };
   /** Ways of a caller to start a run, each with all the choices that it has, and some that it has not. */
   const callers: Readonly<Record<string, (given: Choices) => Promise<unknown>>> = {
-    service: async (given) => service.start(ME, { task: "go", ...given } as StartRequest),
+    service: async (given) => service.start(ME, { task: "go", ...given }),
     run_deep_agent: async ({ changes, goal, ...rest }) => {
       const args = { task: "go", wait_seconds: 0, idempotency_key: `${(number += 1)}` };
       const own = Object.fromEntries(Object.entries({ changes, goal }).filter(([, value]) => value));
