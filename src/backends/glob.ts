@@ -92,10 +92,10 @@ function expand(parts: readonly Part[]): GlobToken[][] {
   return results;
 }
 
-/** `literal`, or the `suffix` of `*suffix`, is set if it suffices and saves the general matching. */
+/** `literal` is set if the segment is one name. */
 export type Segment =
   | { globstar: true }
-  | { globstar: false; literal?: string; suffix?: string; tokens: readonly GlobToken[] };
+  | { globstar: false; literal?: string; tokens: readonly GlobToken[]; matches: (name: string) => boolean };
 
 function toSegments(tokens: readonly GlobToken[]): Segment[] {
   const segments: GlobToken[][] = [[]];
@@ -109,9 +109,11 @@ function toSegments(tokens: readonly GlobToken[]): Segment[] {
 function toSegment(tokens: readonly GlobToken[]): Segment {
   if (tokens.length >= 2 && tokens.every(({ kind }) => kind === "star")) return { globstar: true };
   const literal = literalOf(tokens);
-  if (literal !== undefined) return { globstar: false, tokens, literal };
+  if (literal !== undefined) return { globstar: false, tokens, literal, matches: (name) => name === literal };
   const suffix = tokens[0]?.kind === "star" ? literalOf(tokens.slice(1)) : undefined;
-  return suffix === undefined ? { globstar: false, tokens } : { globstar: false, tokens, suffix };
+  if (suffix !== undefined) return { globstar: false, tokens, matches: (name) => name.endsWith(suffix) };
+  let matches: ((name: string) => boolean) | undefined;
+  return { globstar: false, tokens, matches: (name) => (matches ??= matcherOf(tokens))(name) };
 }
 
 function literalOf(tokens: readonly GlobToken[]): string | undefined {
@@ -132,7 +134,7 @@ function matchSegments(segments: readonly Segment[], names: readonly string[]): 
       retryAt = at;
       retryName = name;
       at += 1;
-    } else if (segment !== undefined && matchName(segment, names[name] ?? "")) {
+    } else if (segment !== undefined && segment.matches(names[name] ?? "")) {
       at += 1;
       name += 1;
     } else if (retryAt !== -1) {
@@ -150,7 +152,7 @@ function matchSegments(segments: readonly Segment[], names: readonly string[]): 
 function nameMatcher(segments: readonly Segment[]): ((name: string) => boolean) | undefined {
   const [first, second] = segments;
   const isAboutName = segments.length === 2 && first?.globstar === true && second?.globstar === false;
-  return isAboutName ? (name) => matchName(second, name) : undefined;
+  return isAboutName ? second.matches : undefined;
 }
 
 /**
@@ -168,7 +170,7 @@ function segmentsBelow(segments: readonly Segment[], names: readonly string[]): 
           next.add(at);
           continue; // `**` may also take nothing: the next segment gets its try.
         }
-        if (segment !== undefined && matchName(segment, name)) next.add(at + 1);
+        if (segment !== undefined && segment.matches(name)) next.add(at + 1);
         break;
       }
     }
@@ -177,37 +179,55 @@ function segmentsBelow(segments: readonly Segment[], names: readonly string[]): 
   return [...positions].filter((at) => at < segments.length).map((at) => segments.slice(at));
 }
 
-function matchName(segment: Segment & { globstar: false }, name: string): boolean {
-  if (segment.literal !== undefined) return segment.literal === name;
-  if (segment.suffix !== undefined) return name.endsWith(segment.suffix);
-  return matchTokens(segment.tokens, Array.from(name));
+/**
+ * Makes a test of names. It follows all ways through the tokens at once, a bit for each, so that a name takes time in
+ * proportion to its length, whatever the tokens are.
+ */
+function matcherOf(tokens: readonly GlobToken[]): (name: string) => boolean {
+  const steps: GlobToken[] = [];
+  const stars = new Set<number>();
+  for (const token of tokens) {
+    if (token.kind === "star") stars.add(steps.length);
+    else steps.push(token);
+  }
+  const words = (steps.length >> 5) + 1;
+  const bits = (isSet: (at: number) => boolean): Uint32Array => {
+    const set = new Uint32Array(words);
+    for (let at = 0; at <= steps.length; at += 1)
+      if (isSet(at)) set[at >> 5] = (set[at >> 5] ?? 0) | (1 << at);
+    return set;
+  };
+  const loops = bits((at) => stars.has(at));
+  const masks = new Map<string, Uint32Array>();
+  const maskOf = (character: string): Uint32Array => {
+    const known = masks.get(character);
+    if (known !== undefined) return known;
+    if (masks.size >= MOST_MASKS) masks.clear();
+    const mask = bits((at) => steps[at] !== undefined && matchCharacter(steps[at], character));
+    masks.set(character, mask);
+    return mask;
+  };
+  return (name) => {
+    const state = new Uint32Array(words);
+    state[0] = 1;
+    for (const character of name) {
+      const mask = maskOf(character);
+      let [carry, any] = [0, 0];
+      for (let at = 0; at < words; at += 1) {
+        const before = state[at] ?? 0;
+        const moved = before & (mask[at] ?? 0);
+        const after = (moved << 1) | carry | (before & (loops[at] ?? 0));
+        state[at] = after;
+        carry = moved >>> 31;
+        any |= after;
+      }
+      if (any === 0) return false;
+    }
+    return (((state[steps.length >> 5] ?? 0) >>> (steps.length & 31)) & 1) === 1;
+  };
 }
 
-function matchTokens(tokens: readonly GlobToken[], characters: readonly string[]): boolean {
-  let at = 0;
-  let index = 0;
-  let retryAt = -1;
-  let retryIndex = 0;
-  while (index < characters.length) {
-    const token = tokens[at];
-    if (token?.kind === "star") {
-      retryAt = at;
-      retryIndex = index;
-      at += 1;
-    } else if (token !== undefined && matchCharacter(token, characters[index] ?? "")) {
-      at += 1;
-      index += 1;
-    } else if (retryAt !== -1) {
-      retryIndex += 1;
-      at = retryAt + 1;
-      index = retryIndex;
-    } else {
-      return false;
-    }
-  }
-  while (tokens[at]?.kind === "star") at += 1;
-  return at === tokens.length;
-}
+const MOST_MASKS = 256;
 
 function matchCharacter(token: GlobToken, character: string): boolean {
   if (token.kind === "char") return token.value === character;
@@ -332,7 +352,7 @@ function normalize(segments: readonly Segment[]): Segment[] {
     if (segment.globstar) return segments[index + 1]?.globstar !== true;
     return segment.literal !== "." && (segment.literal !== "" || index === last);
   });
-  if (kept.at(-1)?.globstar === true) kept.push({ globstar: false, suffix: "", tokens: [{ kind: "star" }] });
+  if (kept.at(-1)?.globstar === true) kept.push(toSegment([{ kind: "star" }]));
   return kept;
 }
 

@@ -19,6 +19,22 @@ export const ownTurn = (): Promise<void> =>
     setImmediate(take);
   });
 
+/** Chooses items one by one, and lets others have their turns: a test by patterns from outside may take a while. */
+export async function filterInTurns<Item>(
+  items: readonly Item[],
+  isWanted: (item: Item) => boolean,
+): Promise<Item[]> {
+  const wanted: Item[] = [];
+  let begun = performance.now();
+  for (const item of items) {
+    if (isWanted(item)) wanted.push(item);
+    if (performance.now() - begun < TURN_MS) continue;
+    await ownTurn();
+    begun = performance.now();
+  }
+  return wanted;
+}
+
 /** When the next immediate runs, the caller of this one has finished its turn. */
 function take(): void {
   const now = performance.now();

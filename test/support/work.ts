@@ -1,16 +1,23 @@
-/** Work of our own code, counted: no load of the machine changes it. */
+/** Work of our own code, counted: no load of the machine changes it. It comes before the imports of that code. */
 import { Session } from "node:inspector/promises";
+import { setFlagsFromString } from "node:v8";
+import { afterAll } from "vitest";
 
 const SOURCES = /\/src\/.*\.ts/;
 
-// Functions are counted block by block only if they are first called after this.
+// Functions are counted block by block only if they are compiled after this, whatever other test files have compiled.
+setFlagsFromString("--no-compilation-cache");
 const session = new Session();
 session.connect();
 await session.post("Profiler.enable");
 await session.post("Profiler.startPreciseCoverage", { callCount: true, detailed: true });
+afterAll(() => {
+  session.disconnect();
+  setFlagsFromString("--compilation-cache");
+});
 
 /** Executions of the blocks of our sources while `work` runs. What JavaScript itself does in one call counts nothing. */
-async function workOf(work: () => unknown): Promise<number> {
+export async function workOf(work: () => unknown): Promise<number> {
   await session.post("Profiler.takePreciseCoverage");
   await work();
   const { result } = await session.post("Profiler.takePreciseCoverage");

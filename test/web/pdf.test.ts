@@ -3,10 +3,10 @@ import { once } from "node:events";
 import { serialize } from "node:v8";
 import { deflateSync } from "node:zlib";
 import { expect, onTestFinished, test } from "vitest";
-import bounded from "../../src/web/bounded-process.thread.ts?text";
 import { isAlive, runProgram } from "../../src/core/child-process.ts";
 import { pdfToText } from "../../src/web/convert.ts";
 
+const { default: bounded } = await import("../../src/web/bounded-process.thread.ts?text");
 const MB = 2 ** 20;
 /** Longer than any of these tests may take: only a limit of memory ends a process before. */
 const LONG_MS = 600_000;

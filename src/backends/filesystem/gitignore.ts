@@ -1,6 +1,7 @@
 import { closeSync, constants, fstatSync, readFileSync, readSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { join, resolve } from "node:path";
+import { filterInTurns } from "../../core/concurrency.ts";
 import { orElse } from "../../core/errors.ts";
 import { trimEndOf } from "../../core/text.ts";
 import { type Glob, compileGlob } from "../glob.ts";
@@ -135,12 +136,12 @@ export class GitignoreTree {
   }
 
   /** Chooses those of the files of one directory that are not excluded. */
-  kept(files: readonly string[]): readonly string[] {
+  async kept(files: readonly string[]): Promise<readonly string[]> {
     const [first = ""] = files;
     const rules = this.#rulesFor(first);
     if (rules === undefined) return [];
     if (rules.isEmpty && !files.some(isGit)) return files;
-    return files.filter((path) => !isLeftOut(this.#prefix + path, false, rules));
+    return filterInTurns(files, (path) => !isLeftOut(this.#prefix + path, false, rules));
   }
 
   /** Says that a directory, given with a slash at its end, has no `.gitignore` file. */

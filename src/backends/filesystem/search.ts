@@ -1,5 +1,6 @@
 import { closeSync, constants, fstatSync } from "node:fs";
 import { join } from "node:path";
+import { filterInTurns } from "../../core/concurrency.ts";
 import { codeOf } from "../../core/errors.ts";
 import type { CallOptions, FileInfo, GlobResult, GrepResult } from "../backend.ts";
 import { textOf } from "../encoding.ts";
@@ -88,8 +89,8 @@ async function* walkInOrder(root: SearchRoot, glob: Glob, request: Omit<WalkRequ
   };
   const kept = keptOf(glob, root, onIgnored);
   for await (const found of walkFiles(directory, { ...request, glob: kept, onNames })) {
-    const matching = found.filter((path) => glob.matches(path));
-    const files = ignored.kept(matching);
+    const matching = await filterInTurns(found, glob.matches);
+    const files = await ignored.kept(matching);
     if (files.length < matching.length) onIgnored(found[0] ?? "");
     yield { files, ignored: false };
   }
@@ -97,7 +98,7 @@ async function* walkInOrder(root: SearchRoot, glob: Glob, request: Omit<WalkRequ
   const reaches = (path: string): boolean =>
     glob.reaches(path) && (onTheWay.has(path) || ignored.excludes(path, true));
   for await (const files of walkFiles(directory, { ...request, glob: { reaches } })) {
-    const late = files.filter((path) => glob.matches(path) && ignored.excludes(path, false));
+    const late = await filterInTurns(files, (path) => glob.matches(path) && ignored.excludes(path, false));
     yield { files: late, ignored: true };
   }
 }
@@ -163,7 +164,7 @@ export async function grepDirectory(root: SearchRoot, search: FilesystemSearch):
   if (proposed?.end === "aborted") return operationAborted(root.path);
   const isUsable = proposed !== undefined && proposed.end !== "overflow";
   skipped = isUsable ? countSkipped(root, glob, proposed) : 0;
-  const portions = isUsable ? inOrder(root, glob, proposed.files) : walk();
+  const portions = isUsable ? await inOrder(root, glob, proposed.files) : walk();
   // Files found before the time was up are still searched.
   const until = proposed?.end === "timeout" ? deadline + SEARCH_TIME_LIMIT_MS / 3 : deadline;
   const result = await searchIn(root, portions, search, { deadline: until });
@@ -192,11 +193,16 @@ async function searchIn(
 }
 
 /** Puts the proposed files that match in order, those that git ignores after all others. */
-function inOrder({ ignored, leavesOut }: SearchRoot, glob: Glob, proposed: readonly string[]): Portion[] {
-  const chosen = [...new Set(proposed)].filter((path) => !path.includes("\\") && glob.matches(path));
+async function inOrder(
+  { ignored, leavesOut }: SearchRoot,
+  glob: Glob,
+  proposed: readonly string[],
+): Promise<Portion[]> {
+  const isChosen = (path: string): boolean => !path.includes("\\") && glob.matches(path);
+  const chosen = await filterInTurns([...new Set(proposed)], isChosen);
   const sorted = chosen.sort(comparePaths);
   if (leavesOut) return [{ files: sorted, ignored: false }];
-  const late = new Set(sorted.filter((path) => ignored.excludes(path, false)));
+  const late = new Set(await filterInTurns(sorted, (path) => ignored.excludes(path, false)));
   return [
     { files: sorted.filter((path) => !late.has(path)), ignored: false },
     { files: [...late], ignored: true },

@@ -1,8 +1,8 @@
+import { growth } from "../../support/work.ts";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { Redactor } from "../../../src/agent/mcp-tools/redactor.ts";
 import { attempts } from "../../support/effort.ts";
-import { growth } from "../../support/work.ts";
 import { png } from "../../support/media-files.ts";
 
 const base64 = (text: string, encoding: "base64" | "base64url" = "base64"): string =>
