@@ -61,6 +61,41 @@ it("a server of 2025 asks while its call is at work, and the call waits", async 
   expect(questions).toMatchObject([{ status: "answered", decidedBy: "page" }]);
 });
 
+const KEY = "very/secret+key-0123456789";
+
+it.each([
+  [
+    "form",
+    {
+      message: "Is $KEY right?",
+      requestedSchema: {
+        type: "object",
+        properties: { $KEY: { type: "string", title: "$KEY", description: "$KEY", enum: ["$KEY", "no"] } },
+      },
+    },
+  ],
+  ["address", { mode: "url", elicitationId: "1", message: "open $KEY", url: "https://x.example/?k=$KEY" }],
+])("the secrets of a server are in no part of its %s", async (_kind, question) => {
+  const source = `const out = (message) => process.stdout.write(JSON.stringify({ jsonrpc: "2.0", ...message }) + "\\n");
+    const key = process.env.KEY;
+    const forms = [key, encodeURIComponent(key), Buffer.from("x" + key).toString("base64url")];
+    const question = forms.map((form) => JSON.stringify(JSON.parse(${JSON.stringify(JSON.stringify(question))}.replaceAll("$KEY", form))));
+    const answer = ({ id, method, result }) => {
+      if (method === "initialize") out({ id, result: { protocolVersion: "2025-06-18", capabilities: { tools: {} }, serverInfo: { name: "a", version: "1" } } });
+      if (method === "tools/list") out({ id, result: { tools: [{ name: "book", inputSchema: { type: "object" } }] } });
+      if (method === "tools/call") question.forEach((params, at) => out({ id: at, method: "elicitation/create", params: JSON.parse(params) }));
+    };
+    require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => answer(JSON.parse(line)));`;
+  const server = { ...run({ command: process.execPath, args: ["-e", source] }), env: { KEY } };
+  const { service, runId } = await booking(server);
+  await expect.poll(async () => (await service.view(ME, runId))?.questions.length).toBe(3);
+  const { questions } = await reach(service, runId, "input_required");
+  const shown = JSON.stringify([questions, await service.events(ME, runId)]);
+  expect(shown.split("[hidden]").length).toBeGreaterThan(6);
+  for (const form of [KEY, encodeURIComponent(KEY), Buffer.from(KEY).toString("base64url").slice(4, -4)])
+    expect(shown).not.toContain(form);
+});
+
 it("nobody answers a server of 2025 in time: it is told so, and the question is withdrawn", async () => {
   const { service, runId } = await booking(run(await oldServer()), { questionHoldMs: 200 });
   const { run: ended, questions } = await reach(service, runId, "completed");
