@@ -18,7 +18,7 @@ export interface Converted {
 export type HtmlInput = { html: string; url: string; isPlain: boolean };
 export type PdfInput = { pdf: Uint8Array; timeMs: number; characters: number };
 
-/** What a process is given of its thread and its bounds. */
+/** Input of a bounded process: its thread, and the bounds. */
 export interface ThreadInput {
   code: string;
   workerData: PdfInput;

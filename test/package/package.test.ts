@@ -14,9 +14,11 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import { serialize } from "node:v8";
 import { transformSync } from "esbuild";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { z } from "zod";
+import { runProgram } from "../../src/core/child-process.ts";
 import { hasNodeSqlite } from "../../src/storage/sqlite/node-driver.ts";
 import { INITIALIZE, ROOT } from "../commands/built-bin.ts";
 import { connect } from "../support/harness.ts";
@@ -127,6 +129,26 @@ it("brings at most two packages with it, and asks for no other", () => {
     "better-sqlite3",
   ]);
   expect(Object.values(peerDependenciesMeta).every(({ optional }) => optional)).toBe(true);
+});
+
+it("has the code of threads and of their process as texts, and reads a PDF with them", async () => {
+  const textOf = async (name: string): Promise<string> => {
+    const chunks = files.filter((path) => path.startsWith("dist/library/") && path.includes(`/${name}`));
+    expect(chunks).toHaveLength(1);
+    const loaded = (await import(join(installed, chunks[0] ?? ""))) as { default: string };
+    return loaded.default;
+  };
+  const pdf = new Uint8Array(
+    Buffer.from(
+      "%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 4 0 R/Resources<</Font<</F1 5 0 R>>>>>>endobj\n4 0 obj<</Length 42>>stream\nBT /F1 24 Tf 20 100 Td (Hello tides) Tj ET\nendstream endobj\n5 0 obj<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF",
+    ),
+  );
+  const workerData = { pdf, timeMs: 60_000, characters: 1000 };
+  const code = await textOf("pdf.thread-");
+  const input = serialize({ code, workerData, timeMs: 60_000, bytes: 2 ** 29, parent: process.pid });
+  const options = { env: {}, inputs: [input], timeout: 60_000 };
+  const output = await runProgram(process.execPath, ["-e", await textOf("bounded-process.thread-")], options);
+  expect(JSON.parse(output)).toEqual({ text: "[page 1]\nHello tides", notes: [] });
 });
 
 it("names the licence of everything that is bundled", () => {

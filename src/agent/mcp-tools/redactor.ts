@@ -117,8 +117,9 @@ export class Redactor {
       const forms = this.#forms?.[digestAt(codes, at)];
       if (forms === undefined) continue;
       for (const form of forms) {
+        if (at + form.length > codes.length) continue;
         // Tokens often begin alike, and seldom end alike.
-        let left = at + form.length > codes.length ? -1 : form.length;
+        let left = form.length;
         while (left > 0 && form[left - 1] === codes[at + left - 1]) left -= 1;
         work += form.length - left;
         if (left !== 0) continue;
