@@ -1,7 +1,6 @@
 /** Git outside of a sandbox: it runs no program that a repository, or a file in it, names. */
 import {
   copyFileSync,
-  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -10,8 +9,9 @@ import {
   writeFileSync,
 } from "node:fs";
 import { devNull, homedir, tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { basename, dirname, join, resolve } from "node:path";
 import { type ProgramOptions, runProgram } from "./child-process.ts";
+import { linkStatsAt } from "./stats.ts";
 
 /** Variables that name another repository than that of a folder: Git sets them for hooks, and for what these start. */
 const ELSEWHERE =
@@ -30,7 +30,7 @@ export const askGit = (
 ): Promise<string> => {
   const own = Object.entries(process.env).filter(([name]) => !ELSEWHERE.test(name));
   const off = ["--no-pager", "-c", "core.fsmonitor=false", "-c", `core.hooksPath=${devNull}`];
-  // What a partial clone lacks is not fetched: its settings name a program for that.
+  // Missing objects of a partial clone are not fetched: its settings name a program for that.
   const unattended = { GIT_NO_LAZY_FETCH: "1", GIT_TERMINAL_PROMPT: "0" };
   return runProgram("git", [...off, ...args], {
     timeout: 120_000,
@@ -40,47 +40,26 @@ export const askGit = (
   });
 };
 
-/** A repository with its objects and refs alone. */
-export interface PlainRepository {
-  /** The commit that is checked out. */
-  head: string;
-  /** The Git directory that all working trees share. */
-  directory: string;
-  /** The index of the working tree. */
-  index: string;
-  /** Drivers of the attribute `filter` that the settings name programs for. */
-  filters: ReadonlySet<string>;
-  /** Runs Git for a folder of files, with an index of its own. */
-  git: (files: string, args: readonly string[], options?: Omit<GitOptions, "timeout">) => Promise<string>;
-  close: () => void;
-}
+/** A repository with its objects and refs alone. `git` runs Git for a folder of files, with an index of its own. */
+export type PlainRepository = Awaited<ReturnType<typeof openPlainRepository>>;
 
-/** Settings that say how files and objects are stored. */
+/** Settings that say how files and objects are stored, and who commits. */
 const KEPT =
-  /^(?:core\.(?:autocrlf|eol|filemode|ignorecase|precomposeunicode|sharedrepository|symlinks)|extensions\.(?:objectformat|refstorage)|i18n\.commitencoding)$/;
+  /^(?:core\.(?:autocrlf|eol|filemode|ignorecase|precomposeunicode|sharedrepository|symlinks)|extensions\.(?:objectformat|refstorage)|i18n\.commitencoding|(?:author|committer|user)\.(?:name|email))$/;
 
 /**
  * Opens the repository of a working tree without its settings, hooks, drivers and remotes, and without those of the
  * user and the system, which its files could choose: they are seen from a Git directory of our own.
  */
-export async function openPlainRepository(folder: string): Promise<PlainRepository> {
+export async function openPlainRepository(folder: string) {
   const names = ["HEAD", "--git-common-dir", "--git-path", "objects", "--git-path", "index"];
   const [head = "", ...paths] = (await askGit(folder, ["rev-parse", ...names])).trim().split("\n");
   const [directory = "", objects = "", index = ""] = paths.map((path) => resolve(folder, path));
   const listed = (await askGit(folder, ["config", "--list", "-z"])).split("\0");
-  const settings = new Map(
-    listed.map((line): [string, string] => {
-      const [name = "", value = "true"] = line.split(/\n(.*)/s);
-      return [name, value];
-    }),
-  );
-  const env: NodeJS.ProcessEnv = {};
-  for (const role of ["AUTHOR", "COMMITTER"]) {
-    const ident = await askGit(folder, ["var", `GIT_${role}_IDENT`]);
-    [, env[`GIT_${role}_NAME`], env[`GIT_${role}_EMAIL`]] = /^(.*) <(.*)> /.exec(ident) ?? [];
-  }
+  const entries = listed.map((line) => line.split(/\n(.*)/s));
+  const settings = new Map(entries.map(([name = "", value = "true"]) => [name, value]));
   const own = mkdtempSync(join(tmpdir(), "deepagent-git-"));
-  Object.assign(env, {
+  const env = {
     GIT_DIR: own,
     GIT_OBJECT_DIRECTORY: objects,
     GIT_INDEX_FILE: join(own, "index"),
@@ -90,7 +69,7 @@ export async function openPlainRepository(folder: string): Promise<PlainReposito
     GIT_CONFIG_PARAMETERS: "",
     HOME: own,
     XDG_CONFIG_HOME: own,
-  });
+  };
   const kept = [...settings].filter(([name]) => KEPT.test(name));
   const version = kept.some(([name]) => name.startsWith("extensions")) ? "1" : "0";
   // Attributes name drivers, and no setting says what these run.
@@ -105,21 +84,21 @@ export async function openPlainRepository(folder: string): Promise<PlainReposito
   writeFileSync(join(own, "config"), lines.join(""));
   writeFileSync(join(own, "HEAD"), `${head}\n`);
   mkdirSync(join(own, "info"));
-  for (const name of ["packed-refs", "info/attributes"].filter((one) => existsSync(join(directory, one))))
-    copyFileSync(join(directory, name), join(own, name));
-  for (const name of ["refs", "reftable", "logs"].filter((one) => existsSync(join(directory, one))))
-    symlinkSync(join(directory, name), join(own, name), "junction");
   // The index may be split.
-  for (const name of readdirSync(dirname(index)).filter((one) => one.startsWith("sharedindex.")))
-    copyFileSync(join(dirname(index), name), join(own, name));
+  const parts = readdirSync(dirname(index)).filter((name) => name.startsWith("sharedindex."));
+  const files = ["packed-refs", "info/attributes"].map((name) => join(directory, name));
+  for (const file of [...files, ...parts.map((name) => join(dirname(index), name))])
+    if (linkStatsAt(file)?.isFile() === true)
+      copyFileSync(file, join(own, basename(file) === "attributes" ? "info" : "", basename(file)));
+  for (const name of ["refs", "reftable", "logs"])
+    if (linkStatsAt(join(directory, name))?.isDirectory() === true)
+      symlinkSync(join(directory, name), join(own, name), "junction");
   const drivers = [...settings.keys()].map((name) => /^filter\.(.*)\.(?:clean|process)$/s.exec(name)?.[1]);
-  return {
-    head,
-    directory,
-    index,
-    filters: new Set(drivers.filter((name) => name !== undefined)),
-    git: (files, args, { env: more, ...options } = {}) =>
-      askGit(files, args, { ...options, env: { ...env, GIT_WORK_TREE: files, ...more } }),
-    close: () => rmSync(own, { recursive: true, force: true }),
-  };
+  const git = (
+    files: string,
+    args: readonly string[],
+    { env: more, ...options }: Omit<GitOptions, "timeout"> = {},
+  ): Promise<string> => askGit(files, args, { ...options, env: { ...env, GIT_WORK_TREE: files, ...more } });
+  const close = (): void => rmSync(own, { recursive: true, force: true });
+  return { head, directory, index, filters: new Set(drivers), git, close };
 }

@@ -124,7 +124,7 @@ async function commitOf(
   const isDeleted = (path: string): boolean =>
     !known.has(path) && !left.has(path) && linkStatsAt(join(workspace, path)) === undefined;
   const deleted = tracked.flatMap(([mode, , path]) => (mode !== SUBMODULE && isDeleted(path) ? [path] : []));
-  // What a filter made of a file is not known here, so that the commit keeps what it has.
+  // Filtered files keep their content of the commit.
   const present = basePaths.filter((path) => submoduleOf(path) === undefined && !isFiltered(path));
   const update = ["update-index", "--add", "--remove", "--replace", "-z"];
   await git(base, [...update, "--stdin"], { input: listOf([...present, ...deleted]) });

@@ -30,7 +30,7 @@ export const isSameContent = (a: Content | undefined, b: Content | undefined): b
   return a.kind === "link" && b.kind === "link" && a.target === b.target;
 };
 
-/** What agents must not read or change of a workspace, by whatever name. */
+/** Files of a workspace that agents must not read or change, by whatever name. */
 export interface FileRules {
   /** Places that are hidden, wherever they are. */
   without: readonly string[];

@@ -159,7 +159,7 @@ export class WorkspaceProposals implements Proposals {
 
   /** Shows a copy that other processes may change: as it was before a review that one of them carries out. */
   async #look<Result>(place: string, show: Work<Result>): Promise<Result | undefined> {
-    for (let attempt = 0; attempt < ATTEMPTS && existsSync(place); attempt += 1) {
+    for (let attempt = 1; existsSync(place); attempt += 1) {
       const plan = unfinishedPlan(place);
       const seen = stampAt(place);
       try {
@@ -169,11 +169,11 @@ export class WorkspaceProposals implements Proposals {
         if (unfinishedPlan(place) === plan && stampAt(place) === seen) return result;
       } catch (thrown) {
         // The plan or the copy was removed in between.
-        if (codeOf(thrown) !== "ENOENT") throw thrown;
+        if (codeOf(thrown) !== "ENOENT" || attempt === LOOKS) throw thrown;
       }
+      if (attempt === LOOKS) throw new StorageError("storage_busy", BUSY);
       await delay(AGAIN_MS);
     }
-    if (existsSync(place)) throw new StorageError("storage_busy", BUSY);
     return undefined;
   }
 }
@@ -181,8 +181,9 @@ export class WorkspaceProposals implements Proposals {
 /** `guard` throws once another process may change the copy, and is called before each change of it or of the folder. */
 type Work<Result> = (copy: WorkspaceCopy, manifest: Manifest, guard: Guard) => Promise<Result>;
 
-const BUSY = "Another process uses the copy of the workspace.";
+const BUSY = "Another process uses the copy of the workspace. Try again in a moment.";
 const ATTEMPTS = 600;
+const LOOKS = 40;
 const AGAIN_MS = 50;
 
 /** Takes the lock of a copy, from whoever ended or, if this process has a fence, lost it. `undefined`: it is gone. */

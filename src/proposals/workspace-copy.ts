@@ -73,7 +73,7 @@ export class WorkspaceCopy {
   readonly base: Folder;
   readonly tree: Folder;
 
-  /** `place` exists. `before`: contents to show instead of those that are there, by folder and path. */
+  /** `place` exists. `before`: contents to show instead of the present ones, by folder and path. */
   constructor(place: string, rules: FileRules, before: ReadonlyMap<string, Content | undefined> = new Map()) {
     this.#place = place;
     this.#rules = rules;
