@@ -42,7 +42,7 @@ async function main(argv: readonly string[]): Promise<ExitCode> {
   if (argv.length === 0 && isatty(0) && isatty(1)) return greet();
   if (["help", "--help", "-h"].includes(first)) return showHelp(rest[0], rest[1]);
   if (["version", "--version", "-v"].includes(first)) {
-    return (await import("./cli/output.ts")).say(packageVersion());
+    return print(`${packageVersion()}\n`);
   }
   const named = !first.startsWith("-");
   const command = commandNamed(named ? first : "serve");
@@ -60,30 +60,21 @@ async function main(argv: readonly string[]): Promise<ExitCode> {
 
 /** A person called the program alone: no client speaks MCP to it here. */
 async function greet(): Promise<ExitCode> {
-  const [{ greeting }, { print }, { colorsFor, columnsOf }] = await Promise.all([
+  const [{ greeting }, { colorsFor, columnsOf }] = await Promise.all([
     import("./cli/greeting.ts"),
-    import("./cli/terminal/printer.ts"),
     import("./cli/terminal/text.ts"),
   ]);
   const style = { columns: columnsOf(process.stdout), colors: colorsFor(process.stdout, HOST.env) };
-  print(await greeting(HOST, style));
-  return 0;
+  return print(await greeting(HOST, style));
 }
 
 async function showHelp(name?: string, actionName?: string, all = false): Promise<ExitCode> {
-  const [{ commandHelp, overview }, { print }] = await Promise.all([
-    import("./cli/command.ts"),
-    import("./cli/terminal/printer.ts"),
-  ]);
-  if (name === undefined || name.startsWith("-")) {
-    print(overview(COMMANDS));
-    return 0;
-  }
+  const { commandHelp, overview } = await import("./cli/command.ts");
+  if (name === undefined || name.startsWith("-")) return print(overview(COMMANDS));
   const command = commandNamed(name);
   if (command === undefined) return unknownCommand(name);
   const action = command.actions?.find(({ name }) => name === actionName);
-  print(commandHelp(command, action, all));
-  return 0;
+  return print(commandHelp(command, action, all));
 }
 
 async function unknownCommand(name: string): Promise<ExitCode> {
@@ -109,12 +100,14 @@ function endWithReader(error: NodeJS.ErrnoException): void {
 }
 
 async function complain(problems: readonly string[], code: 1 | 2 = 2): Promise<ExitCode> {
-  const [{ commandLine }, output] = await Promise.all([
-    import("./config/program.ts"),
-    import("./cli/output.ts"),
-  ]);
+  const { commandLine } = await import("./config/program.ts");
   const hint = code === 2 ? [`Run ${commandLine(HOST, ["--help"])} to see commands and flags.`] : [];
-  return output.complain([...problems, ...hint], code);
+  return (await import("./cli/output.ts")).complain([...problems, ...hint], code);
+}
+
+async function print(text: string): Promise<ExitCode> {
+  (await import("./cli/terminal/printer.ts")).print(text);
+  return 0;
 }
 
 /**

@@ -103,30 +103,13 @@ async function workspaceExecutor(
   const repository = workspaceFolder === undefined;
   const programs = programFolders(process.env, rootDir);
   const env = { ...programs.env, ...(repository ? await gitIdentity(rootDir) : {}) };
+  const readOnly = [...programs.mounts, ...sameFolders(execute.readOnly)];
+  const common = { ...limits, env, readOnly, protectsStarters: true };
+  const more = { mountPath: WORKSPACE_MOUNT, readOnly: [...readOnly, ...skillMounts(config)], repository };
   const sandbox =
     platform === "darwin" && provider === undefined
-      ? await seatbelt(
-          {
-            ...limits,
-            env,
-            readOnly: [...programs.mounts.map(({ at }) => at), ...execute.readOnly],
-            protectsStarters: true,
-          },
-          platform,
-        )
-      : await bubblewrap(
-          {
-            ...limits,
-            mountPath: WORKSPACE_MOUNT,
-            readOnly: [...programs.mounts, ...sameFolders(execute.readOnly), ...skillMounts(config)],
-            protectsStarters: true,
-            repository,
-            env,
-            memoryMb,
-            maxProcesses,
-          },
-          platform,
-        );
+      ? await seatbelt(common, platform)
+      : await bubblewrap({ ...common, ...more, memoryMb, maxProcesses }, platform);
   const isEnough = sandbox.kind === "sandbox" || execute.mode === "sandbox" || provider !== undefined;
   return isEnough ? sandbox : host(sandbox);
 }
@@ -164,7 +147,7 @@ async function bubblewrap(options: BubblewrapOptions, platform: NodeJS.Platform)
     return { kind: "none", ...why };
   }
   const open = (rootDir: string, objects?: string) => {
-    const readOnly = [...(options.readOnly ?? []), ...(objects === undefined ? [] : sameFolders([objects]))];
+    const readOnly = [...(options.readOnly ?? []), ...sameFolders(objects === undefined ? [] : [objects])];
     return new BubblewrapBackend({ ...options, rootDir, readOnly }, found.hasSizeLimits);
   };
   const filter =
@@ -179,7 +162,7 @@ async function seatbelt(options: SeatbeltOptions, platform: NodeJS.Platform): Pr
     kind: "sandbox",
     name: "Seatbelt",
     open: (rootDir, objects) => {
-      const readOnly = [...(options.readOnly ?? []), ...(objects === undefined ? [] : [objects])];
+      const readOnly = [...(options.readOnly ?? []), ...sameFolders(objects === undefined ? [] : [objects])];
       // A copy lies in a folder that is hidden everywhere else.
       const hidden = options.hidden?.filter((place) => !isInside(realPath(place), realPath(rootDir))) ?? [];
       return new SeatbeltBackend({ ...options, rootDir, readOnly, hidden });

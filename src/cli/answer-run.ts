@@ -45,7 +45,12 @@ export async function answerRun(
   if (view === undefined) return unknownRun(local, runId);
   const chosen =
     requestId === undefined ? waitingIn(view) : requestsOf(view).filter(({ id }) => id === requestId);
-  if (chosen.length === 0) return complain(nothingOpen(local, runId, requestId));
+  if (chosen.length === 0)
+    return complain(
+      requestId === undefined
+        ? `Run ${runId} has nothing waiting for approval or an answer.`
+        : `Run ${runId} has no approval or question ${requestId}. ${local.runsCommand("show", runId)} lists the open ones.`,
+    );
   const given = [...DECISIONS, ...ANSWERS].filter((name) => flags[name] !== undefined);
   const [only = ""] = given;
   if (given.length > 1) {
@@ -191,8 +196,3 @@ function decisionFrom(
   const args = parsedJson(textOf(edit) ?? "");
   return !isRecord(args) ? undefined : { type: "edit", editedAction: { name: tool, args } };
 }
-
-const nothingOpen = ({ runsCommand }: LocalRuns, runId: string, requestId: string | undefined): string =>
-  requestId === undefined
-    ? `Run ${runId} has nothing waiting for approval or an answer.`
-    : `Run ${runId} has no approval or question ${requestId}. ${runsCommand("show", runId)} lists the open ones.`;

@@ -15,8 +15,7 @@ import {
 } from "./command.ts";
 import { COMPLETION_SCRIPTS } from "./completion-scripts.ts";
 import { CLIENT_NAMES } from "./clients/catalogue.ts";
-import { complain } from "./output.ts";
-import { print } from "./terminal/printer.ts";
+import { complain, say } from "./output.ts";
 
 /** A word that could stand there, and what it means. */
 export interface Candidate {
@@ -43,21 +42,15 @@ export async function runCompletions(
     const found = await complete(words, commands, (command, before, kind) =>
       findRuns(command, before, { host, kind }),
     );
-    print(linesOf(found));
-    return 0;
+    if (typeof found === "string") return say(`:${found}`);
+    return say(...found.map(({ word, text }) => (text === undefined ? word : `${word}\t${text}`)));
   }
   const script = Object.hasOwn(COMPLETION_SCRIPTS, shell) ? COMPLETION_SCRIPTS[shell] : undefined;
   if (script === undefined) {
     const known = Object.keys(COMPLETION_SCRIPTS).join(", ");
     return complain(`Name the shell: deepagent-mcp completions SHELL, one of ${known}.`, 2);
   }
-  print(script);
-  return 0;
-}
-
-function linesOf(found: Completion): string {
-  if (typeof found === "string") return `:${found}\n`;
-  return found.map(({ word, text }) => `${word}${text === undefined ? "" : `\t${text}`}\n`).join("");
+  return say(script.trimEnd());
 }
 
 /** Candidates for the last of `words`. The first word is the one after the program's name. */

@@ -6,6 +6,7 @@ import { chooseExecutor } from "../app/executors.ts";
 import { type HostFacts, defaultWorkspace } from "../config/paths.ts";
 import { withStoredKeys } from "../app/stored-keys.ts";
 import type { Config } from "../config/schema.ts";
+import { orElse } from "../core/errors.ts";
 import { readSecret } from "../core/keychain.ts";
 import { isExecutable } from "../core/stats.ts";
 import { CLIENT_NAMES, findClient } from "./clients/catalogue.ts";
@@ -31,13 +32,8 @@ export function clientsHere(host: HostFacts): ClientHere[] {
 }
 
 /** True if a JSON, TOML or YAML file has a member with the name of this server. */
-function namesServer(file: string): boolean {
-  try {
-    return /\bdeepagent["']?\s*[:\]]/.test(readFileSync(file, "utf8"));
-  } catch {
-    return false;
-  }
-}
+const namesServer = (file: string): boolean =>
+  orElse(() => /\bdeepagent["']?\s*[:\]]/.test(readFileSync(file, "utf8")), false);
 
 /** True if a shell would find the program. */
 export function isProgram(name: string, { env, platform }: HostFacts): boolean {

@@ -80,7 +80,10 @@ function placeOf(
   if (!loaded.ok) return loaded.problems.join("\n");
   const { config } = loaded;
   const names = Object.entries(config.mcpServers).flatMap(([one, server]) => ("url" in server ? [one] : []));
-  const known = names.length === 0 ? NONE : `Servers with a url: ${names.join(", ")}.`;
+  const known =
+    names.length === 0
+      ? "The configuration has no server with a url; add one to mcpServers."
+      : `Servers with a url: ${names.join(", ")}.`;
   if (name === undefined) return `Name a server. ${known}`;
   const given = config.mcpServers[name];
   if (given === undefined)
@@ -89,8 +92,6 @@ function placeOf(
   if (!place.ok) return `${name} ${place.problem}`;
   return { ...place, name, logins: loginsOf(config, host.env), config };
 }
-
-const NONE = "The configuration has no server with a url; add one to mcpServers.";
 
 /** Waits for the browser, or at a terminal for the address at which a browser elsewhere ended. */
 async function answerFrom(browser: Promise<URLSearchParams>): Promise<URLSearchParams> {

@@ -81,7 +81,11 @@ async function install(spec: string, folder: string, host: HostFacts): Promise<s
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await writeFile(join(folder, LOADER.file), LOADER.text);
-    await writeFile(join(folder, "package.json"), MANIFEST, { flag: "wx" }).catch(unlessThere);
+    await writeFile(join(folder, "package.json"), MANIFEST, { flag: "wx" }).catch(
+      (error: NodeJS.ErrnoException) => {
+        if (error.code !== "EEXIST") throw error;
+      },
+    );
   } catch (error) {
     return `${folder} cannot be written: ${errorMessage(error)}`;
   }
@@ -108,7 +112,3 @@ const npmLaunch = ({ platform }: HostFacts): Launch =>
         args: [join(dirname(process.execPath), "node_modules", "npm", "bin", "npm-cli.js")],
       }
     : { command: "npm", args: [] };
-
-function unlessThere(error: NodeJS.ErrnoException): void {
-  if (error.code !== "EEXIST") throw error;
-}

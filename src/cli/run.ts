@@ -351,11 +351,12 @@ export function runEnd(view: RunView, colors: Colors, isElsewhere = true): strin
     parts.push(heading("Failed"), colors.red(`${run.failure.reason}: ${run.failure.message}`));
   }
   if (run.cancelReason !== undefined) parts.push(heading("Cancelled"), run.cancelReason);
+  const status = run.stopReason === undefined ? STATUS_WORDS[run.status] : endedEarly(run.stopReason);
   const isWaiting = run.status === "working" && (place !== undefined || !isElsewhere);
   const ended = run.stopReason === undefined ? statusMark(run.status, colors) : colors.yellow("■");
   const mark = isWaiting ? colors.yellow("◌") : ended;
   const figures = [`${inputTokens} tokens in, ${outputTokens} out`, ...(cost === undefined ? [] : [cost])];
-  parts.push(`${mark} ${run.id} ${isWaiting ? WAITING : statusText(run)} · ${figures.join(" · ")}`);
+  parts.push(`${mark} ${run.id} ${isWaiting ? WAITING : status} · ${figures.join(" · ")}`);
   const gap = costGap(models);
   if (gap !== undefined) parts.push(colors.dim(gap));
   return `\n${parts.join("\n\n")}\n`;
@@ -379,9 +380,6 @@ function findingLine(
   const below = details.flatMap((text) => (text ? [`\n  ${colors.dim(text)}`] : []));
   return `${mark} ${word}${criterion}${below.join("")}`;
 }
-
-const statusText = ({ status, stopReason }: RunView["run"]): string =>
-  stopReason === undefined ? STATUS_WORDS[status] : endedEarly(stopReason);
 
 /** The status that people see for a working run while no process works on it. */
 export const WAITING = "waiting";

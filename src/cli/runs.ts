@@ -146,7 +146,11 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
   }
   if (others !== "") say(`\nThese are the runs of this terminal. ${others}`);
   const stuck = found.find((run) => statusOf(run) === WAITING);
-  if (process.stdout.isTTY && stuck !== undefined) say(`\n${howToTakeUp(local, stuck.id)}`);
+  if (process.stdout.isTTY && stuck !== undefined)
+    say(
+      "\nwaiting: no server is working on it. For the reason and the next step:",
+      `  ${local.runsCommand("show", stuck.id)}`,
+    );
   return 0;
 }
 
@@ -175,9 +179,6 @@ function wordOf(run: RunHead): string {
   const status = statusOf(run);
   return status === WAITING ? status : STATUS_WORDS[status];
 }
-
-const howToTakeUp = ({ runsCommand }: LocalRuns, runId: string): string =>
-  `waiting: no server is working on it. For the reason and the next step:\n  ${runsCommand("show", runId)}`;
 
 /** `  └ run_x  at work   researcher: Compare the prices`. The whole id, by which it is told more or cancelled. */
 const taskLine = ({ id, status, name, description }: ChildRun): string =>
@@ -326,15 +327,16 @@ export async function pruneRuns({ runs: service, config }: LocalRuns, flags: Fla
 
 function planLines({ maxAgeMs, maxBytes }: Retention, plan: PrunePlan, deletesOrphans: boolean): string[] {
   return [
-    ...(maxAgeMs === undefined ? [] : [byAge(maxAgeMs, plan)]),
+    ...(maxAgeMs === undefined
+      ? []
+      : [
+          `Would delete ${runs(plan.runs)} that ended more than ${counted(maxAgeMs / 86_400_000, "day")} ago.`,
+        ]),
     ...(maxBytes === undefined ? [] : [bySize(maxBytes, plan)]),
     ...(plan.orphans === 0 ? [] : [orphansLine(plan.orphans, deletesOrphans ? "Would delete" : undefined)]),
     `Unfinished runs (${plan.unfinished}) and memories are kept. Nothing was changed.`,
   ];
 }
-
-const byAge = (maxAgeMs: number, plan: PrunePlan): string =>
-  `Would delete ${runs(plan.runs)} that ended more than ${counted(maxAgeMs / 86_400_000, "day")} ago.`;
 
 function bySize(maxBytes: number, { storedBytes, runs, runsForSize }: PrunePlan): string {
   const stored = `${megabytes(storedBytes)} stored, including memories`;

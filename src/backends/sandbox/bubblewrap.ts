@@ -146,7 +146,7 @@ function sandboxArguments(shape: SandboxShape): string[] {
 function masks({ writable, repositories, readOnly, hidden, fixed }: SandboxShape): string[] {
   // A hidden path may lie in a fixed one, whose mount would show it again.
   const covers = [
-    ...fixed.map((path) => ({ path, mount: fix })),
+    ...fixed.map((path) => ({ path, mount: (from: string, at: string) => ["--ro-bind-try", from, at] })),
     ...hidden.map((path) => ({ path, mount: cover })),
   ];
   const places = covers.map(({ path, mount }) => ({ path: realPath(path), mount }));
@@ -165,8 +165,6 @@ function masks({ writable, repositories, readOnly, hidden, fixed }: SandboxShape
     ];
   });
 }
-
-const fix = (path: string, at: string): string[] => ["--ro-bind-try", path, at];
 
 function directoriesBetween(folder: string, path: string): string[] {
   const above = dirname(path);

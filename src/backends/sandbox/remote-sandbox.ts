@@ -166,7 +166,7 @@ export class RemoteSandbox extends BaseSandbox {
         return { ...written(output), exitCode: first.exitCode, truncated };
       }
       isStopped = true;
-      const kill = this.#toEnd(killScript(mark), () => {}, settled.signal);
+      const kill = this.#toEnd(`set -- ${mark}\n${END_MARKED}`, () => {}, settled.signal);
       await isDoneWithin(LAST_WORDS_MS, Promise.allSettled([kill, ended]));
       output.finish();
       if (first === "timeout") return timedOutResponse(output, timeout);
@@ -210,8 +210,6 @@ function commandScript(command: string, directory: string, env: Readonly<Record<
   const given = entries.map(([name]) => `"$${name}"`).join(" ");
   return `${assignments(variables)}${START}exec env ${given} "$shell" -c "$command" </dev/null\n`;
 }
-
-const killScript = (mark: string): string => `set -- ${mark}\n${END_MARKED}`;
 
 export interface RemoteProvider {
   /** For texts, such as `Modal`. */

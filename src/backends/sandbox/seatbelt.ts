@@ -4,7 +4,7 @@ import { runProgram } from "../../core/child-process.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
 import type { FilesystemOptions } from "../filesystem/filesystem.ts";
 import { validatePath } from "../paths.ts";
-import { SYSTEM_PATH, commandZone, wordsOf } from "./environment.ts";
+import { type SandboxMount, SYSTEM_PATH, commandZone, wordsOf } from "./environment.ts";
 import { visiblePath } from "./bubblewrap.ts";
 import { type NoSandbox, PROBE_TIMEOUT_MS, isTimedOut, tooSlow } from "./probe.ts";
 import { SHELL, ShellBackend, type ShellLimits } from "./shell-backend.ts";
@@ -15,8 +15,8 @@ export interface SeatbeltOptions
   extends ShellLimits, Pick<FilesystemOptions, "respectGitignore" | "maxFileSizeMb"> {
   /** The folder that commands may change. It must exist. */
   rootDir: string;
-  /** More folders that commands may read. */
-  readOnly?: readonly string[];
+  /** More folders that commands may read, at their own paths. */
+  readOnly?: readonly SandboxMount[];
   /** Same as in `FilesystemBackend`, for commands too. */
   hidden?: readonly string[];
   /** The same as that of Bubblewrap. */
@@ -53,7 +53,7 @@ export function seatbeltProfile(
     "(allow sysctl-read)",
     "(allow file-read-metadata)",
     '(allow file-read* (literal "/"))',
-    `(allow file-read* ${subpaths([...SYSTEM_FOLDERS, ...readable, ...writable])})`,
+    `(allow file-read* ${subpaths([...SYSTEM_FOLDERS, ...readable, ...readable.map(realPath), ...writable])})`,
     `(allow file-write* ${subpaths(writable)})`,
     "(deny file-write-setugid)",
     '(allow file-write-data (literal "/dev/null") (literal "/dev/zero") (literal "/dev/tty"))',
@@ -93,12 +93,12 @@ export class SeatbeltBackend extends ShellBackend {
   constructor(options: SeatbeltOptions) {
     const { respectGitignore = false, hidden = [], readOnly = [], maxFileSizeMb = 10 } = options;
     const rootDir = realpathSync.native(resolve(options.rootDir));
+    const readable = readOnly.map(({ folder }) => folder);
     const profile = (fixed: readonly string[]): string =>
-      seatbeltProfile([rootDir], [...readOnly, ...readOnly.map(realPath)], hidden.map(realPath), fixed);
+      seatbeltProfile([rootDir], readable, hidden.map(realPath), fixed);
     const usual = profile([]);
     const { LANG = "en_US.UTF-8" } = process.env;
-    const mounts = readOnly.map((folder) => ({ folder, at: folder }));
-    const path = visiblePath(`${process.env["PATH"] ?? ""}:${SYSTEM_PATH}`, mounts);
+    const path = visiblePath(`${process.env["PATH"] ?? ""}:${SYSTEM_PATH}`, readOnly);
     const env = { PATH: path, HOME: rootDir, LANG, TERM: "dumb", TZ: commandZone(), ...options.env };
     const files = { rootDir: options.rootDir, virtualMode: true, respectGitignore, hidden, maxFileSizeMb };
     super(files, {
@@ -138,7 +138,10 @@ export async function seatbeltProblem(
   platform: NodeJS.Platform = process.platform,
 ): Promise<NoSandbox | undefined> {
   if (platform !== "darwin") return { reason: "Seatbelt exists on macOS only." };
-  const profile = seatbeltProfile([realpathSync.native(resolve(options.rootDir))], options.readOnly ?? []);
+  const profile = seatbeltProfile(
+    [realpathSync.native(resolve(options.rootDir))],
+    (options.readOnly ?? []).map(({ folder }) => folder),
+  );
   const args = ["-p", profile, "/bin/sh", "-c", "exit 0"];
   try {
     await runProgram(PROGRAM, args, { timeout: PROBE_TIMEOUT_MS });

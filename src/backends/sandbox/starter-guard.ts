@@ -61,7 +61,7 @@ export class StarterGuards {
     } catch (error) {
       return {
         code: "io",
-        error: `The command was not run: the sandbox could not be prepared (${codeText(error)})`,
+        error: `The command was not run: the sandbox could not be prepared (${/^\w+/.exec(errorMessage(error))?.[0] ?? "unknown"})`,
       };
     }
   }
@@ -82,8 +82,6 @@ function linkProblem(root: string, [link]: readonly string[]): string | undefine
   if (link === undefined) return undefined;
   return `${relative(root, link)} can start programs outside the sandbox and has a link on its path, which the sandbox cannot protect. A person must approve each command in this workspace.`;
 }
-
-const codeText = (error: unknown): string => /^\w+/.exec(errorMessage(error))?.[0] ?? "unknown";
 
 const REFUSED =
   /read-only file system|EROFS|EBUSY|EISDIR|EPERM|device or resource busy|is a directory|operation not permitted/i;

@@ -1,6 +1,7 @@
 /** The keys of the terminal, which shows none of them while they are taken: they would break the picture. */
 import { openSync } from "node:fs";
 import { ReadStream } from "node:tty";
+import { orElse } from "../../core/errors.ts";
 
 export interface KeyHandlers {
   /** One key; several characters are an arrow or a text that was pasted. Default: it is swallowed. */
@@ -141,11 +142,5 @@ export class Keyboard {
 /** Standard input, or where that is something else, the terminal by its own name. */
 function terminalInput(): ReadStream | undefined {
   if (process.stdin.isTTY) return process.stdin;
-  try {
-    const input = new ReadStream(openSync("/dev/tty", "r"));
-    input.unref();
-    return input;
-  } catch {
-    return undefined;
-  }
+  return orElse(() => new ReadStream(openSync("/dev/tty", "r")).unref(), undefined);
 }

@@ -24,8 +24,6 @@ const FRAME_MS = 100;
 const HIDE_CURSOR = control("\u001b[?25l");
 const CLEAR_LINE = control("\u001b[2K");
 const SHOW_CURSOR = control("\u001b[?25h");
-const CLEAR_END = control("\u001b[K");
-const CLEAR_BELOW = control("\u001b[J");
 /** Terminals disagree on the width of some emoji: what is too wide is cut, and does not move the lines below it. */
 const NO_WRAP = control("\u001b[?7l");
 const WRAP = control("\u001b[?7h");
@@ -128,8 +126,8 @@ export class LiveScreen implements Screen {
     const picture = text === "" ? this.#picture : { ...this.#picture, activity: text };
     const lines = renderTree(picture, style);
     // One write, so that nothing flickers.
-    const drawn = lines.map((line) => `${line}${CLEAR_END}\n`).join("");
-    print(`${NO_WRAP}${this.#back()}${drawn}${CLEAR_BELOW}${WRAP}`, this.#output);
+    const drawn = lines.map((line) => `${line}${control("\u001b[K")}\n`).join("");
+    print(`${NO_WRAP}${this.#back()}${drawn}${control("\u001b[J")}${WRAP}`, this.#output);
     this.#drawn = lines.map(displayWidth);
   }
 
