@@ -30,8 +30,6 @@ const isPart = matcher(`
   *.so *.so.* *.dylib *.dll *.jar *.node *.wasm *.pak *.asar *.deps.json *.runtimeconfig.json icudtl.dat *snapshot*.bin
   *.sh *.py *.js *.cjs *.mjs *.pl *.pm *.rb *.lua
 `);
-/** Most files of one folder. Each is a mount, and the time for mounts grows with the square of their number. */
-const MAX_FILES = 150;
 
 /** Managers whose programs start those of a version: folder below the home folder, variable that names it, needed parts. */
 const MANAGERS: readonly (readonly [folder: string, variable: string, parts: string])[] = [
@@ -109,7 +107,7 @@ export function programFolders(
   };
 }
 
-/** The wanted entries of a folder. Java does not start without its settings. `withPrograms`: and a bounded number of programs. */
+/** Finds wanted entries, and the settings of Java. `withPrograms`: also programs, but 150 in all: mounts take time. */
 function pathsIn(folder: string, isWanted: (name: string) => boolean, withPrograms = false): string[] {
   // A folder may be open to programs that are started in it, and closed to whoever lists it.
   const paths = orElse(() => readdirSync(folder), []).map((name) => join(folder, name));
@@ -118,7 +116,7 @@ function pathsIn(folder: string, isWanted: (name: string) => boolean, withProgra
   const isNeeded = (path: string): boolean => isWanted(basename(path)) || (isJava && path.endsWith("/conf"));
   return paths
     .filter((path) => isNeeded(path) || (withPrograms && isProgram(path)))
-    .slice(0, withPrograms ? MAX_FILES : Infinity);
+    .slice(0, withPrograms ? 150 : Infinity);
 }
 
 /** Each place elsewhere that the links to files in a folder lead to, also by way of other links. */
