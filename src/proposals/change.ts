@@ -101,7 +101,7 @@ export function proposedFile(
   };
 }
 
-/** What of a file that would be written stands neither in its places nor in its notes. */
+/** Tells what kind of content would be written that neither places nor notes show. */
 function unshownOf({ base, proposed }: Sides, places: readonly ProposedPlace[]): ProposedFile["unshown"] {
   if (proposed?.kind !== "file" || isSameContent(base, proposed)) return undefined;
   if (readText(proposed) === undefined) return isLongText(proposed.bytes) ? "text" : "bytes";
@@ -168,7 +168,7 @@ function placeOf(
   return { ...place, conflict: shown(inTheWay.flatMap(({ lines }) => lines).join("\n"), encoding) };
 }
 
-/** The text before, empty if there was none, and the text after. `undefined`: what is after is no text. */
+/** The text before, empty if there was none, and the text after. Returns undefined if the file after the change is not a text. */
 function textsOf({ base, proposed }: Sides): FileText[] | undefined {
   const after = proposed === undefined ? NO_TEXT : readText(proposed);
   const before = readText(base) ?? (proposed === undefined && base !== undefined ? undefined : NO_TEXT);

@@ -35,7 +35,7 @@ export interface ProposedFile {
   ignored?: true;
   /** It cannot be applied, for example because it is too large. A note says why. */
   stays?: true;
-  /** Content that neither places nor notes show: a text that a person can read by itself, or bytes that are no text. */
+  /** Content that neither places nor notes show: a text that a person can read by itself, or bytes that are not. */
   unshown?: "text" | "bytes";
   /** A person looked at this version before and did not apply it. */
   decided?: { how: "left" | "refused"; message?: string };

@@ -122,7 +122,7 @@ class WorkFold {
 
 const MAX_SPANS = 64;
 
-/** Where the tree of an agent has its workspace. */
+/** Folder of the workspace in the tree of an agent. */
 const WORKSPACE = "/workspace/";
 
 /** When an agent was busy, in a bounded number of spans: with more, the shortest pauses are left out. */

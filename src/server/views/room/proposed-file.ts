@@ -38,7 +38,7 @@ export interface FileLook {
   chosen: ChosenOfFile | undefined;
   /** The agent can read why a file is refused, and fit it. */
   hasAgent: boolean;
-  /** Of the run. */
+  /** Id of the run. */
   id: string;
 }
 
@@ -220,7 +220,7 @@ function inTheWay(file: ProposedFile): Html | undefined {
 }
 
 /** Such as `Lines 8–11`. */
-export function linesOf(place: Pick<ProposedPlace, "diff"> | undefined): string {
+function linesOf(place: Pick<ProposedPlace, "diff"> | undefined): string {
   const hunks = [...(place?.diff ?? "").matchAll(/^@@ -(\d+)(?:,(\d+))? /gm)];
   const [first, last] = [hunks[0], hunks.at(-1)];
   if (first === undefined || last === undefined) return "This change";
