@@ -31,23 +31,19 @@ export const RUN_ACTIONS: readonly Action[] = [
       ],
     },
   ),
-  action("review RUN", "Show a run's proposed changes file by file; with --file, all of long files.", {
+  action("review RUN", "Show a run's proposed changes; --file shows all of a long one.", {
     flags: ["file", "json"],
     examples: ["runs review last", "runs review last --file data/tides.csv"],
   }),
-  action(
-    "apply RUN",
-    "Apply changes that runs review showed: all that is left, or the files that flags name.",
-    {
-      flags: ["digest", "file", "over", "fit", "refuse", "message", "branch", "worktree"],
-      examples: [
-        "runs apply last",
-        "runs apply last --file src/send.js#1,2 --file src/outbox.js",
-        'runs apply last --refuse deploy/crontab --message "Hourly on purpose"',
-        "runs apply last --branch agent/outbox --worktree",
-      ],
-    },
-  ),
+  action("apply RUN", "Apply the reviewed changes: all that is left, or named files.", {
+    flags: ["digest", "file", "over", "fit", "refuse", "message", "branch", "worktree"],
+    examples: [
+      "runs apply last",
+      "runs apply last --file src/send.js#1,2 --file src/outbox.js",
+      'runs apply last --refuse deploy/crontab --message "Hourly on purpose"',
+      "runs apply last --branch agent/outbox --worktree",
+    ],
+  }),
   action("discard RUN", "Delete what a run proposed and nobody applied.", {
     examples: ["runs discard last"],
   }),
