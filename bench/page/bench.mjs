@@ -46,7 +46,7 @@ async function begin(task) {
   return (await repository.claimNext(request, 10)).lease;
 }
 
-const record = (lease, event, time = now) => work.record(lease, sources.entryOf(event), time);
+const record = (lease, event, time = now) => work.record(lease, [sources.entryOf(event)], time);
 const called = (agent) => ({
   kind: "model_called",
   agent,

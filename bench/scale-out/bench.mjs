@@ -85,7 +85,7 @@ async function transitions(storage) {
         for (let n = 0; n < EVENTS; n += 1) {
           const data = { callId: `call_${n}`, tool: "ls", summary: "lists the folder" };
           const identity = `tool_started/call_${n}`;
-          await log.record(lease, { kind: "tool_started", agent: [], data, identity }, Date.now());
+          await log.record(lease, [{ kind: "tool_started", agent: [], data, identity }], Date.now());
         }
       }),
     ),
@@ -156,7 +156,7 @@ async function follow() {
   const log = one.runs.work({});
   for (let n = 0; n < 200; n += 1) {
     const data = { callId: `call_${n}`, tool: "ls", summary: "lists the folder" };
-    await log.record(lease, { kind: "tool_started", agent: [], data }, Date.now());
+    await log.record(lease, [{ kind: "tool_started", agent: [], data }], Date.now());
     stored.push(performance.now());
     await new Promise((resolve) => setTimeout(resolve, 5));
   }

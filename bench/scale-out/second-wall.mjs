@@ -46,7 +46,7 @@ const start = ({ runs }, n) => {
 const record = ({ log, lease }, n) => {
   const data = { callId: `call_${n}`, tool: "ls", summary: "lists the folder" };
   const entry = { kind: "tool_started", agent: [], data, identity: `tool_started/call_${n}` };
-  return log.record(lease, entry, Date.now());
+  return log.record(lease, [entry], Date.now());
 };
 const put = (one, n) => {
   const checkpoint = { v: 4, id: `1f0-${String(n).padStart(8, "0")}`, ts: new Date().toISOString() };

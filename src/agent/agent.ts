@@ -29,9 +29,9 @@ export type { AgentPath, Inbox, InboxMessage, TokenUsage } from "./contracts/sta
 export type { CallIdentity, EffectLog, StoredOutcome } from "./contracts/middleware.ts";
 export type { Agent, AgentInput, AgentSnapshot, EarlierEnd, WorkOptions } from "./contracts/agent.ts";
 export type { ChildRun, ChildRuns, NewChild } from "./contracts/children.ts";
-export type { Spent } from "./contracts/limits.ts";
+export type { SharedBudget, Spent } from "./contracts/limits.ts";
 export type { TracePlace } from "./contracts/trace.ts";
-export type { AgentEvent } from "./contracts/events.ts";
+export type { AgentEnd, AgentEvent, EventSink, StepEvent } from "./contracts/events.ts";
 
 export const buildLlm = async (options: ResolveOptions): Promise<BaseChatModel> =>
   (await resolveModel(options)).model;

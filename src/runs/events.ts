@@ -262,7 +262,7 @@ export type JournalEntry = EventFacts & {
   effect?: RunEffect;
 };
 
-interface RunEffect {
+export interface RunEffect {
   todos?: Todo[];
   usage?: TokenUsage;
   /** US dollars of a model call; `unknown` where its price is. */

@@ -1,11 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Agent, AgentEvent, AgentInput } from "../agent/agent.ts";
+import type { Agent, AgentEnd, AgentInput, SharedBudget, StepEvent } from "../agent/agent.ts";
 import { startNote } from "../core/clock.ts";
 import { ownTurn } from "../core/concurrency.ts";
 import { ConfigurationError, RunFailure, StorageError, errorMessage, isTransient } from "../core/errors.ts";
 import type { WorkerOfRun } from "./client-model.ts";
 import type { RunContext } from "./context.ts";
-import { entryOf } from "./events.ts";
+import { EventQueue } from "./event-queue.ts";
+import { type JournalEntry, entryOf } from "./events.ts";
 import type { ForeignQuestions } from "./hold.ts";
 import { type Lease, LeaseLostError, type RunInbox } from "./ports.ts";
 import { FencedOffError } from "./thread-ports.ts";
@@ -35,9 +36,6 @@ export interface Execution {
   /** The failure that stopped the run, if work stopped with something else. */
   failure?: unknown;
 }
-
-type StreamEnd = Extract<AgentEvent, { kind: "finished" | "paused" }>;
-type StreamEvent = Exclude<AgentEvent, StreamEnd>;
 
 /** Pause between two attempts to continue when storage fails, in ms; each pause is twice the one before. */
 const FIRST_WAIT_MS = 250;
@@ -103,7 +101,7 @@ async function converse(
   if (trouble !== undefined) {
     const message = `The run waited for its storage. ${trouble.message}`;
     const warning = entryOf({ kind: "warning", agent: [], message });
-    await work.record(lease, warning, clock());
+    await work.record(lease, [warning], clock());
   }
   if (lease.epoch > 1) await work.forgetHeld(lease, clock());
   const agent = workerOf(run, await context.agentFor(run, { lease, onFailure: breakingOff(execution) }));
@@ -112,7 +110,7 @@ async function converse(
   const inbox = work.inbox(lease);
   for (;;) {
     const input = await work.nextInput(lease);
-    const end = await stream(agent, input, inbox, execution, context);
+    const end = await advance(agent, input, inbox, execution, context);
     const delivered = (input.kind === "resume" ? Object.keys(input.answers) : []).map((interruptId) => ({
       interruptId,
       again: offered.has(interruptId),
@@ -156,14 +154,14 @@ function workerOf({ parent }: Run, main: Agent): Agent {
   throw new RunFailure("configuration", `There is no subagent '${name}' any more that could do this task.`);
 }
 
-/** Gives the agent one input and journals what it tells. */
-async function stream(
+/** Gives the agent one input, and journals what happens until it ends or waits. */
+async function advance(
   agent: Agent,
   input: AgentInput,
   inbox: RunInbox,
   execution: Execution,
   context: ExecutionContext,
-): Promise<StreamEnd> {
+): Promise<AgentEnd> {
   const { run, lease, controller } = execution;
   const { work, clock, newId, texts } = context;
   const { signal } = controller;
@@ -174,41 +172,68 @@ async function stream(
   if (signal.aborted) abort();
   signal.addEventListener("abort", abort);
   let handedOver = input.kind !== "task";
+  const markHandedOver = async (): Promise<void> => {
+    if (!handedOver) await work.markHandedOver(lease);
+    handedOver = true;
+  };
+  const onFailure = breakingOff(execution);
+  const events = new EventQueue(async (told) => {
+    await markHandedOver();
+    await journal(told, lease, context);
+    for (const event of told) {
+      if (event.kind === "model_called" && event.agent.length === 0) speaker.told(event.text);
+    }
+  }, onFailure);
+  const { hold, countQuestion } = context.foreignQuestions(lease);
   const children = work.children(lease, clock, () => newId("thr"));
   const options = {
     runId: run.id,
     agent: run.parent?.agent ?? [],
     inbox,
     signal: own.signal,
+    events,
     // Subagents in the background start no others there.
     ...(run.parent === undefined ? { children, say: speaker.say } : {}),
-    spentElsewhere: () => children.spentElsewhere(),
+    budget: inOrder(children.budget, events, onFailure),
     startNote: startNote(clock()),
-    effects: work.effectLog(lease, clock, breakingOff(execution)),
-    ...context.foreignQuestions(lease),
+    effects: work.effectLog(lease, clock, onFailure),
+    countQuestion,
+    hold: Object.assign(
+      async (...asked: Parameters<typeof hold>) => {
+        await events.stored();
+        return hold(...asked);
+      },
+      { run: lease.rootId },
+    ),
     hasAnswers: () => work.hasAnswers(lease),
     trace: work.tracePlace(lease),
   };
   try {
-    for await (const event of agent.work(run.threadId, input, options)) {
-      try {
-        if (!handedOver) await work.markHandedOver(lease);
-        handedOver = true;
-        if (event.kind === "finished" || event.kind === "paused") return event;
-        await journal(event, lease, context);
-        if (event.kind === "model_called" && event.agent.length === 0) speaker.told(event.text);
-      } catch (error) {
-        // Leaving the loop does not stop tools at work; nothing may continue that cannot be journalled.
-        controller.abort();
-        throw error;
-      }
-    }
-    own.signal.throwIfAborted();
-    throw new Error("The agent's events ended without a result.");
+    const end = await agent.work(run.threadId, input, options);
+    await markHandedOver();
+    return end;
   } finally {
-    speaker.end();
     signal.removeEventListener("abort", abort);
+    // Also those before a failure or a stop.
+    await events.stored().finally(() => speaker.end());
   }
+}
+
+/** Reserves one after the other, and after the events so far: replies are counted before their tokens are released. */
+function inOrder(
+  budget: SharedBudget,
+  events: EventQueue,
+  onFailure: (error: unknown) => void,
+): SharedBudget {
+  let reserved = Promise.resolve(true);
+  return {
+    spent: () => budget.spent(),
+    reserve: (tokens, fits) => {
+      reserved = Promise.all([reserved, events.stored()]).then(() => budget.reserve(tokens, fits));
+      reserved.catch(onFailure);
+      return reserved;
+    },
+  };
 }
 
 /** Ends this stretch of work on the run when what it does can no longer be stored. */
@@ -220,13 +245,25 @@ function breakingOff(execution: Execution): (error: unknown) => void {
   };
 }
 
-function journal(event: StreamEvent, lease: Lease, { work, clock }: ExecutionContext): Promise<void> {
-  if (event.kind === "approval_requested") {
-    return work.requestApprovals(lease, event.agent, event.interruptId, event.request, clock());
+/** Stores events in their order, those between two questions together. */
+async function journal(
+  events: readonly StepEvent[],
+  lease: Lease,
+  { work, clock }: ExecutionContext,
+): Promise<void> {
+  const entries: JournalEntry[] = [];
+  for (const event of events) {
+    const { kind, agent } = event;
+    if (kind !== "approval_requested" && kind !== "question_asked") {
+      entries.push(entryOf(event));
+      continue;
+    }
+    await work.record(lease, entries.splice(0), clock());
+    const { interruptId: id } = event;
+    if (kind === "approval_requested") await work.requestApprovals(lease, agent, id, event.request, clock());
+    else await work.askQuestion(lease, { id, agent, question: event.question }, clock());
   }
-  if (event.kind !== "question_asked") return work.record(lease, entryOf(event), clock());
-  const { interruptId: id, agent, question } = event;
-  return work.askQuestion(lease, { id, agent, question }, clock());
+  await work.record(lease, entries, clock());
 }
 
 /** Writes down how work on a run ended that did not end by itself. */

@@ -334,8 +334,8 @@ export interface WorkLog {
   effectLog(lease: Lease, clock: Clock, onFailure: (error: unknown) => void): EffectLog;
   /** The agent has the task in its state, which is on the disk first: from here on it continues. */
   markHandedOver(lease: Lease): Promise<void>;
-  /** Journals one event with its effect on the run; a repeat changes nothing. Durable with the next other method. */
-  record(lease: Lease, entry: JournalEntry, now: number): Promise<void>;
+  /** Journals events with their effects on the run; a repeat changes nothing. Durable with the next other method. */
+  record(lease: Lease, entries: readonly JournalEntry[], now: number): Promise<void>;
   /** Stores what a call asks for; what is stored already, decided or not, stays as it is. */
   requestApprovals(
     lease: Lease,

@@ -51,7 +51,7 @@ export async function reviewAtEnd(
     if (isTransient(thrown)) throw thrown;
     log.error("proposals.not_shown", { runId: run.id, error: thrown });
     const message = `The proposed change cannot be shown: ${thrown instanceof ConfigurationError ? thrown.message : "an unexpected error, which is in the log of the server"}`;
-    await work.record(lease, entryOf({ kind: "warning", agent: [], message }), clock());
+    await work.record(lease, [entryOf({ kind: "warning", agent: [], message })], clock());
     return "unknown" as const;
   });
   if (change === "unknown") return "done";

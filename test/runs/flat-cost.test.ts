@@ -45,7 +45,7 @@ test("an event takes as many statements after 10,000 events as at the start", as
         ? ({ kind: "tool_started", ...call } as const)
         : ({ kind: "tool_finished", status: "success", ...call } as const);
     since();
-    await work.record(claim.lease, entryOf(event), 2);
+    await work.record(claim.lease, [entryOf(event)], 2);
     costs.push(since());
   }
   expect(new Set(costs.slice(10))).toEqual(new Set(costs.slice(0, 2)));

@@ -109,7 +109,7 @@ class World {
         const event = operation.started
           ? ({ kind: "tool_started", ...call } as const)
           : ({ kind: "tool_finished", status: "success", ...call } as const);
-        return work.record(lease, entryOf(event), now);
+        return work.record(lease, [entryOf(event)], now);
       }
       case "request":
         return work.requestApprovals(lease, [], operation.interrupt, requestOf(operation.calls), now);

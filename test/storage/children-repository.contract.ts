@@ -271,15 +271,42 @@ export function childrenRepositoryContract(
           text: "",
           costUsd: 0.5,
         });
-      await work().record(parent.lease, used([], 10), NOW);
-      await work().record(child.lease, used(child.run.parent?.agent ?? [], 100), NOW);
-      expect(await ofParent(parent).spentElsewhere()).toEqual({ tokens: 101, costUsd: 0.5 });
-      expect(await ofParent(child).spentElsewhere()).toEqual({ tokens: 11, costUsd: 0.5 });
+      await work().record(parent.lease, [used([], 10)], NOW);
+      await work().record(child.lease, [used(child.run.parent?.agent ?? [], 100)], NOW);
+      expect(await ofParent(parent).budget.spent()).toMatchObject({ tokens: 101, costUsd: 0.5 });
+      expect(await ofParent(child).budget.spent()).toMatchObject({ tokens: 11, costUsd: 0.5 });
       expect((await runs.read.run(ME, run.id))?.usage).toEqual({
         inputTokens: 110,
         outputTokens: 2,
         cachedInputTokens: 0,
       });
+    });
+
+    test("it shares a budget: what others at work have reserved counts until they release it or lose their lease", async () => {
+      const { run, parent, child } = await family();
+      const [ofRoot, ofChild] = [ofParent(parent).budget, ofParent(child).budget];
+      const seen: number[] = [];
+      const look = (_others: unknown, reserved: number): boolean => seen.push(reserved) > 0;
+      expect(await ofChild.reserve(100, look)).toBe(true);
+      expect(await ofRoot.reserve(50, look)).toBe(true);
+      expect(await ofChild.reserve(300, () => false)).toBe(false);
+      await ofRoot.reserve(0, look);
+      await ofChild.reserve(0, look);
+      expect(seen).toEqual([0, 100, 100, 0]);
+      // Of two that reserve at once, one sees the other.
+      const reserved = await Promise.all(
+        [ofRoot, ofChild].map((budget) => budget.reserve(7, (_others, held) => held === 0)),
+      );
+      expect(reserved.toSorted()).toEqual([false, true]);
+      await ofChild.reserve(7, () => true);
+      await work().park(child.lease, true, NOW);
+      await ofRoot.reserve(1, look);
+      expect(seen.at(-1)).toBe(0);
+      await expect(ofChild.reserve(1, look)).rejects.toThrow(LeaseLostError);
+      const again = await claim();
+      expect(again.run.id).toBe(child.run.id);
+      await ofRoot.reserve(1, look);
+      expect([seen.at(-1), (await runs.read.run(ME, run.id))?.status]).toEqual([0, "working"]);
     });
 
     test("there are no more than the most at a time", async () => {
@@ -299,8 +326,8 @@ export function childrenRepositoryContract(
       const warning = (of: typeof agent, message: string) => entryOf({ kind: "warning", agent: of, message });
       await Promise.all(
         Array.from({ length: 20 }, async (_, index) => {
-          await work().record(child.lease, warning(agent, `child ${index}`), NOW);
-          await work().record(parent.lease, warning([], `parent ${index}`), NOW);
+          await work().record(child.lease, [warning(agent, `child ${index}`)], NOW);
+          await work().record(parent.lease, [warning([], `parent ${index}`)], NOW);
           await ofParent(parent).tell(started.id, { id: `m${index}`, text: "x" });
           await work().requestApprovals(child.lease, agent, `i${index}`, asks, NOW);
         }),

@@ -51,7 +51,9 @@ it("no step that a database may have been made by changes", () => {
         "14 de2ee6c27611",
         "15 7d3ed4dfb51a",
         "16 5982317316ef",
-        "17 ae9b1dbcee00",
+        "17 6cffeab30858",
+        "18 8ea128fef6aa",
+        "19 3577d5ec3f64",
       ],
       "store": [
         "1 4b55d3eff00e",

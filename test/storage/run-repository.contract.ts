@@ -164,14 +164,14 @@ export function runRepositoryContract(
         const { lease } = await claim();
         const about = (callId: string) => ({ agent: [{ callId, name: "n" }], callId, name: "n" });
         const told = async (kind: "subagent_queued" | "subagent_started", callId: string): Promise<void> =>
-          work().record(lease, entryOf({ kind, ...about(callId), description: "d" }), now);
+          work().record(lease, [entryOf({ kind, ...about(callId), description: "d" })], now);
         await told("subagent_started", "a");
         await told("subagent_queued", "b");
         await told("subagent_queued", "b");
         await told("subagent_started", "b");
         await told("subagent_queued", "c");
         const end = { kind: "subagent_finished" as const, status: "success" as const, report: "r" };
-        await work().record(lease, entryOf({ ...end, ...about("a") }), now);
+        await work().record(lease, [entryOf({ ...end, ...about("a") })], now);
         const listed = async () => (await runs.read.summaries(ME, {}, 1))[0]?.subagents;
         expect(await listed()).toEqual({ completed: 1, failed: 0, cancelled: 0, open: 2 });
         await runs.cancel(ME, run.id, "enough", now);
@@ -194,7 +194,7 @@ export function runRepositoryContract(
           call,
           { ...sub, kind: "subagent_finished" as const, status: "error" as const, report: "r" },
         ]) {
-          await work().record(own, entryOf(event), now);
+          await work().record(own, [entryOf(event)], now);
         }
         await work().complete(own, { answer: "It is FORTY_TWO" }, work().inbox(own), now + 5);
         const listed = await runs.read.summaries(ME, {}, 9);
@@ -469,7 +469,7 @@ export function runRepositoryContract(
         const attempts = [
           () => log.nextInput(lease),
           () => log.markHandedOver(lease),
-          () => log.record(lease, warning, now),
+          () => log.record(lease, [warning], now),
           () => log.requestApprovals(lease, [], "i1", asks(), now),
           () => stopped(lease),
           () => log.complete(lease, { answer: "" }, log.inbox(lease), now),
@@ -531,7 +531,7 @@ export function runRepositoryContract(
           entryOf({ kind: "todos", agent: [], todos }),
           entryOf({ kind: "model_called", agent: [], model: "m", usage, text: "so far" }),
         ];
-        for (const entry of entries) await work().record(lease, entry, now);
+        for (const entry of entries) await work().record(lease, [entry], now);
         const page = await runs.read.journal(ME, run.id, 0, 100);
         expect(page?.events.map(({ seq, kind }) => [seq, kind])).toEqual([
           [1, "run_started"],
@@ -585,7 +585,7 @@ export function runRepositoryContract(
           run: { cancelReason: "enough" },
         });
         const late = entryOf({ kind: "warning", agent: [], message: "late" });
-        await expect(work().record(lease, late, now)).rejects.toThrow(LeaseLostError);
+        await expect(work().record(lease, [late], now)).rejects.toThrow(LeaseLostError);
         // Whoever works on it keeps the lease until it has stopped.
         expect(await runs.leases()).toHaveLength(1);
         await runs.release(lease);
@@ -846,7 +846,7 @@ export function runRepositoryContract(
       expect(told).toEqual([`${run.id} true`]);
       await expect.poll(() => foreign).toBeGreaterThan(0);
       const { lease } = await claim();
-      await work().record(lease, entryOf({ kind: "warning", agent: [], message: "w" }), now);
+      await work().record(lease, [entryOf({ kind: "warning", agent: [], message: "w" })], now);
       expect(told.at(-1)).toBe(`${run.id} false`);
       // Some look once when they begin.
       expect(elsewhere).toBeLessThanOrEqual(1);

@@ -1,6 +1,13 @@
 import type { Checkpoint, CheckpointMetadata, PendingWrite } from "@langchain/langgraph-checkpoint";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import type { CallIdentity, EffectLog, StoredOutcome } from "../../src/agent/agent.ts";
+import type {
+  AgentEvent,
+  CallIdentity,
+  EffectLog,
+  EventSink,
+  StepEvent,
+  StoredOutcome,
+} from "../../src/agent/agent.ts";
 import {
   createCheckpointer,
   type SqliteCheckpointer,
@@ -59,6 +66,17 @@ export class MortalProcess {
         (error: unknown) => this.#isDead || reject(error),
       );
     });
+  }
+
+  /** Adds events to `events`, each of which leaves a trace. */
+  journal(events: AgentEvent[]): EventSink {
+    const waiting: StepEvent[] = [];
+    return {
+      tell: (event) => void waiting.push(event),
+      stored: async () => {
+        for (const event of waiting.splice(0)) await this.trace(() => events.push(event));
+      },
+    };
   }
 
   /** A checkpointer with a connection of its own, which is lost with the process; `stored` is told what tasks wrote. */

@@ -18,11 +18,19 @@ export async function collect(
   told: (events: readonly AgentEvent[]) => void = () => undefined,
 ): Promise<AgentEvent[]> {
   const events: AgentEvent[] = [];
-  const all = { runId: "run_1", signal: new AbortController().signal, ...options };
-  for await (const event of agent.work(threadId, input, all)) {
+  const add = (event: AgentEvent): void => {
     events.push(event);
     told(events);
-  }
+  };
+  const sink = { tell: add, stored: async () => undefined };
+  add(
+    await agent.work(threadId, input, {
+      runId: "run_1",
+      signal: new AbortController().signal,
+      events: sink,
+      ...options,
+    }),
+  );
   return events;
 }
 

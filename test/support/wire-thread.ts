@@ -10,6 +10,7 @@ import {
   type WorkOptions,
 } from "../../src/agent/agent.ts";
 import { resolveModel } from "../../src/agent/models/resolve.ts";
+import { collect } from "./run-agent.ts";
 import { startWireServer, type WireReply, type WireRequest, type WireServer } from "./wire-server.ts";
 
 /** The protocols of both providers, with a model that speaks each. */
@@ -48,12 +49,8 @@ export async function wireThread(
   /** As a new process makes it. */
   const agent = () =>
     buildAgent({ model, checkpointer, ...(typeof params === "function" ? params() : params) });
-  const run = async (input: AgentInput, options: Partial<WorkOptions> = {}): Promise<AgentEvent[]> => {
-    const events: AgentEvent[] = [];
-    const { signal } = new AbortController();
-    const all = { runId: "run_1", signal, ...options };
-    for await (const event of agent().work("t1", input, all)) events.push(event);
-    return events;
+  const run = (input: AgentInput, options: Partial<WorkOptions> = {}): Promise<AgentEvent[]> => {
+    return collect(agent(), input, options);
   };
   const go = (options: Partial<WorkOptions> = {}) => run({ kind: "task", task: "go" }, options);
   /** The thread goes on: whatever it holds, the provider takes it. */

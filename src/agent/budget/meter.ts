@@ -1,5 +1,6 @@
 /** Counts the usage of a run, and ends its work when its time is used up. */
 import type { AIMessage, BaseMessage } from "@langchain/core/messages";
+import { setTimeout as delay } from "node:timers/promises";
 import { type Clock, LONGEST_TIMER_MS, monotonicClock } from "../../core/clock.ts";
 import { untilAborted } from "../../core/concurrency.ts";
 import type { AgentState, LimitReason, StateUpdate } from "../contracts/state.ts";
@@ -7,7 +8,7 @@ import { callsOf, isReply } from "../messages/messages.ts";
 import { repeatedTurns } from "../messages/repeated-calls.ts";
 import { type Reached, currentRun, describeLimit, spentBy } from "./limits.ts";
 import { type Used, passedMark, toldMark, withMark } from "./told-marks.ts";
-import type { AgentLimits, Spent } from "../contracts/limits.ts";
+import type { AgentLimits, SharedBudget, Spent } from "../contracts/limits.ts";
 
 /** The use of earlier parts of a run, besides its own replies, as the state has it. */
 export interface Carried extends Spent {
@@ -35,6 +36,10 @@ const modelCalls = (messages: readonly BaseMessage[]): number =>
   messages.filter(isReply).reduce((sum, { response_metadata: { [MODEL_CALLS]: calls } }) => {
     return sum + (typeof calls === "number" ? calls : 1);
   }, 0);
+
+/** Pauses between two looks at what other runs have reserved, in ms; each is twice the one before. */
+const FIRST_PAUSE_MS = 50;
+const LONGEST_PAUSE_MS = 1000;
 
 const NOTHING: Spent = { tokens: 0, costUsd: 0 };
 
@@ -193,9 +198,9 @@ export class Meter {
   }
 
   /** Learns what other runs have used that count against the same limits. */
-  async lookElsewhere(spentElsewhere: (() => Promise<Spent>) | undefined): Promise<void> {
+  async lookElsewhere(shared: SharedBudget | undefined): Promise<void> {
     const top = this.#above.at(-1) ?? this;
-    if (spentElsewhere && top.countsSubagents) top.#elsewhere = await spentElsewhere();
+    if (shared && top.countsSubagents) top.#elsewhere = await shared.spent();
   }
 
   /** Everything that counts against the limits. */
@@ -205,29 +210,53 @@ export class Meter {
 
   /**
    * Reserves the tokens of a model call, here and for the agents that delegated, until the returned function is called.
-   * Waits while calls at work may use up the rest of a limit. @throws the reason of `signal`, when it aborts first.
+   * Waits while calls at work, also of other runs, may use up the rest of a limit. @throws the reason of `signal`, when
+   * it aborts first.
    */
-  async reserve(estimate: () => number, signal: AbortSignal | undefined): Promise<() => void> {
+  async reserve(
+    estimate: () => number,
+    signal: AbortSignal | undefined,
+    shared?: SharedBudget,
+  ): Promise<() => void> {
     const limited = [this, ...this.#above].filter((meter) => meter.countsSubagents);
     const top = limited.at(-1);
     if (!top) return () => undefined;
     const tokens = estimate();
     const waiting = top.#waiting;
-    while (limited.some((meter) => !meter.#hasRoom(tokens))) {
+    while (limited.some((meter) => !meter.#hasRoom(tokens, meter.#tokensAtWork))) {
       await untilAborted(new Promise<void>((resolve) => waiting.push(resolve)), signal);
     }
     for (const meter of limited) meter.#atWork.push(tokens);
-    return () => {
+    const release = (): void => {
       for (const meter of limited) meter.#atWork.splice(meter.#atWork.indexOf(tokens), 1);
       for (const wake of waiting.splice(0)) wake();
+      // A failure leaves more reserved than is at work, until the next call or the end of the lease.
+      void shared?.reserve(top.#tokensAtWork, () => true).catch(() => undefined);
     };
+    const fits = (others: Spent, reserved: number): boolean => {
+      top.#elsewhere = others;
+      return top.#hasRoom(tokens, top.#tokensAtWork - tokens + reserved);
+    };
+    const reserved = async () => shared === undefined || shared.reserve(top.#tokensAtWork, fits);
+    try {
+      for (let pause = FIRST_PAUSE_MS; !(await reserved()); pause *= 2)
+        await delay(Math.min(pause, LONGEST_PAUSE_MS), undefined, { signal });
+    } catch (error) {
+      release();
+      throw error;
+    }
+    return release;
   }
 
-  /** True if one more call of about `tokens` stays within the limits, or no other call is at work. */
-  #hasRoom(tokens: number): boolean {
-    if (this.#atWork.length === 0 || this.#reachedTotals()) return true;
+  get #tokensAtWork(): number {
+    return this.#atWork.reduce((sum, tokens) => sum + tokens, 0);
+  }
+
+  /** True if a call of about `tokens` beside `others` at work stays within the limits, or no other is at work. */
+  #hasRoom(tokens: number, others: number): boolean {
+    if (others === 0 || this.#reachedTotals()) return true;
     const { tokens: used, costUsd } = this.#total;
-    const more = this.#atWork.reduce((sum, reserved) => sum + reserved, tokens);
+    const more = others + tokens;
     const { tokens: most = Infinity, costUsd: mostUsd = Infinity } = this.limits;
     return used + more <= most && costUsd + (more * costUsd) / Math.max(used, 1) <= mostUsd;
   }

@@ -3,10 +3,10 @@ import type { FileData, MaybePromise } from "../../backends/backend.ts";
 import type { Answer, Todo } from "../../tools/tool.ts";
 import type { EffectLog, ValidatedArgs } from "./middleware.ts";
 import type { TracePlace } from "./trace.ts";
-import type { AgentEvent } from "./events.ts";
+import type { AgentEnd, EventSink } from "./events.ts";
 import type { PendingQuestion, QuestionReply } from "./question.ts";
 import type { ChildRuns } from "./children.ts";
-import type { Spent } from "./limits.ts";
+import type { SharedBudget } from "./limits.ts";
 import type { AgentPath, Inbox, InboxMessage } from "./state.ts";
 
 /** The parts of a thread that runs and clients see. */
@@ -42,14 +42,15 @@ export interface WorkOptions {
   /** Told to the model with the task, and with the task of each subagent: the date, time zone and platform. */
   startNote?: string;
   signal: AbortSignal;
+  events?: EventSink;
   /** Keeps calls with outside effects from being made twice when a run continues after a crash. */
   effects?: EffectLog;
   /** Place of the agent in the tree of its run: a background subagent is not at the top. Default: the main agent. */
   agent?: AgentPath;
   /** Subagents that work in the background; absent where none can be started. */
   children?: ChildRuns;
-  /** Use of other runs that count against the same limits. */
-  spentElsewhere?: () => Promise<Spent>;
+  /** Absent if no other run counts against the same limits. */
+  budget?: SharedBudget;
   /** Messages that arrive while the agent works. It does not finish before it has read all of them. */
   inbox?: Inbox;
   /** Asks a person of `run` while a call is at work. `undefined`: nobody answered, or nobody can be asked. */
@@ -73,13 +74,12 @@ export interface WorkOptions {
 
 export interface Agent {
   /**
-   * Works on a thread and yields its events in order. The last event is `finished`, or `paused` with all requests that
-   * wait for a person.
+   * Works on a thread until it has finished or waits, and reports what happens to `events`.
    *
    * @throws RunFailure with a stable code when the run cannot continue; an abort error when `signal` aborted; anything
    *   else is a bug.
    */
-  work(threadId: string, input: AgentInput, options: WorkOptions): AsyncIterable<AgentEvent>;
+  work(threadId: string, input: AgentInput, options: WorkOptions): Promise<AgentEnd>;
   /** Checks a call of this agent, or of one of its subagents, before a person's edit of it is stored. */
   checkCall(tool: string, args: unknown, agent?: AgentPath): ValidatedArgs;
   /** The current contents of a thread: todos, files, the last answer. */

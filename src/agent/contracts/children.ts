@@ -1,6 +1,6 @@
 /** Background subagents as the agent that starts them sees them: each is a run of its own. */
 import type { BackgroundTask } from "../../tools/tool.ts";
-import type { Spent } from "./limits.ts";
+import type { SharedBudget } from "./limits.ts";
 import type { AgentState, InboxMessage, ReportingChild } from "./state.ts";
 
 export interface ChildRun extends BackgroundTask {
@@ -34,8 +34,8 @@ export interface ChildRuns {
   tell(id: string, message: InboxMessage): Promise<ChildRun | undefined>;
   /** Cancels a child; gives it as it was before. */
   cancel(id: string, reason: string): Promise<ChildRun | undefined>;
-  /** Use of all other runs of the tree: of the one that started this one, and of its other children. */
-  spentElsewhere(): Promise<Spent>;
+  /** Shared with the run that started this one, and with its other children. */
+  readonly budget: SharedBudget;
 }
 
 /** Reads the files of a background subagent that has ended, as parts of its state: nothing if it changed none. */

@@ -132,3 +132,17 @@ export type AgentEvent =
       /** Why the run ended early, if it did. */
       stopReason?: StopReason;
     };
+
+/** The end of work on a thread. */
+export type AgentEnd = Extract<AgentEvent, { kind: "paused" | "finished" }>;
+
+/** An event until then. */
+export type StepEvent = Exclude<AgentEvent, AgentEnd>;
+
+/** Receives the events of an agent at work. */
+export interface EventSink {
+  /** Takes an event as it happens. Returns at once and never throws. */
+  tell(event: StepEvent): void;
+  /** Resolves once all events so far are stored. The results of a task are stored after its events. */
+  stored(): Promise<void>;
+}

@@ -54,6 +54,17 @@ export interface ModelPrice {
   cacheWrite?: number;
 }
 
+/** The budget that the runs of a tree have in common, wherever they work. */
+export interface SharedBudget {
+  /** Use of the other runs. */
+  spent(): Promise<Spent>;
+  /**
+   * Reserves tokens for the model calls at work in this run, instead of those before, if `fits` agrees with the use
+   * of the other runs and the tokens that they have reserved. It may be called again.
+   */
+  reserve(tokens: number, fits: (others: Spent, reserved: number) => boolean): Promise<boolean>;
+}
+
 /** Tokens and money used so far. */
 export interface Spent {
   tokens: number;

@@ -63,6 +63,7 @@ type Written = { start: ProgramStart } | { number: number; record: InnerRecord }
 function keptRecords(config: RunnableConfig): ProgramRecords {
   const put = async (name: string, written: Written): Promise<void> => {
     const { checkpointer, place, task } = await stepOfTask(config);
+    await contextOf(config).events?.stored();
     await checkpointer?.putWrites(place, [[PROGRAM, written]], `${task}:${name}`);
   };
   return {

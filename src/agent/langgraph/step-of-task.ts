@@ -11,7 +11,7 @@ import type { AgentPath, AgentPathSegment, AgentState, FilesState } from "../con
 import type { AgentRuntime, Step } from "../contracts/middleware.ts";
 import type { ReadChild } from "../contracts/children.ts";
 import type { WorkOptions } from "../contracts/agent.ts";
-import type { AgentEvent } from "../contracts/events.ts";
+import type { AgentEvent, StepEvent } from "../contracts/events.ts";
 import type { RunTrace, TracePlace } from "../contracts/trace.ts";
 import { READ_KEY, RESUMING_KEY, STEP_KEY, STREAM_KEY } from "./internals.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
@@ -25,10 +25,11 @@ const CONTEXT_KEY = "__deepagent";
 export interface TaskContext extends Pick<
   Partial<WorkOptions>,
   | "startNote"
+  | "events"
   | "effects"
   | "inbox"
   | "children"
-  | "spentElsewhere"
+  | "budget"
   | "hold"
   | "countQuestion"
   | "say"
@@ -138,10 +139,11 @@ export const withEvents = <Options extends object>(
   options: Options & Pick<RunnableConfig, "configurable">,
 ): Options => ({ ...options, configurable: withContext(options.configurable, { hasEvents: true }) });
 
-/** Sends an event to the tracer of the run, and to those who asked for events. */
-function emit(config: Scope, event: AgentEvent): void {
-  const { trace, hasEvents } = contextOf(config);
+/** Sends an event to the tracer of the run, to its journal, and to those who asked for events. */
+function emit(config: Scope, event: StepEvent): void {
+  const { trace, events, hasEvents } = contextOf(config);
   trace?.tell(event);
+  events?.tell(event);
   if (hasEvents) (config as Config).writer?.({ deepagent: event }); // LangGraph puts the writer on every task's config
 }
 

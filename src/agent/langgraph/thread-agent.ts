@@ -1,4 +1,4 @@
-/** Works on threads with the graph of an agent, and yields what happens in order. */
+/** Works on threads with the graph of an agent. */
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { Command, END, type StateSnapshot } from "@langchain/langgraph";
 import type { FileData } from "../../backends/backend.ts";
@@ -10,7 +10,7 @@ import type { AgentLimits } from "../contracts/limits.ts";
 import type { AgentPath, AgentState, FilesState } from "../contracts/state.ts";
 import type { ValidatedArgs } from "../contracts/middleware.ts";
 import type { Agent, AgentInput, AgentSnapshot, WorkOptions } from "../contracts/agent.ts";
-import type { AgentEvent } from "../contracts/events.ts";
+import type { AgentEnd } from "../contracts/events.ts";
 import { directAnswer } from "../models/answers.ts";
 import { newMessages, received, unread } from "./reading-inbox.ts";
 import { taskMessage } from "../messages/messages.ts";
@@ -24,7 +24,7 @@ import { Meter } from "../budget/meter.ts";
 import { StepFiles } from "../step/files.ts";
 import { graphFailure } from "./internals.ts";
 import { type OpenInterrupt, isRequest, openInterrupts, questionOf } from "./open-interrupts.ts";
-import { type TaskContext, eventOf, withContext } from "./step-of-task.ts";
+import { type TaskContext, withContext } from "./step-of-task.ts";
 import { Progress } from "./untraced-node.ts";
 
 export class ThreadAgent implements Agent {
@@ -57,20 +57,20 @@ export class ThreadAgent implements Agent {
     return (await this.graph.getGraphAsync({ xray: true })).drawMermaid();
   }
 
-  async *work(threadId: string, input: AgentInput, options: WorkOptions): AsyncGenerator<AgentEvent> {
+  async work(threadId: string, input: AgentInput, options: WorkOptions): Promise<AgentEnd> {
     let reading: Promise<StateSnapshot> | undefined;
     const begun = (): Promise<StateSnapshot> => (reading ??= this.#thread(threadId));
     let next: GraphInput = await this.#inputOf(threadId, input, options, begun);
     const context = await this.#contextOf(options, begun);
     for (;;) {
-      const { asked, reached } = yield* this.#stream(threadId, next, context, options);
+      const { asked, reached } = await this.#run(threadId, next, context, options);
       options.signal.throwIfAborted();
       const waiting = asked && whatWaits(await this.#open(threadId), asked);
-      if (waiting && !waiting.childAwaited) return yield { kind: "paused", ...waiting };
+      if (waiting && !waiting.childAwaited) return { kind: "paused", ...waiting };
       // A limit has closed the requests, or a call that waits looked before another one saw the message.
       const state = reached ?? valuesOf(await this.#thread(threadId));
       const told = await newMessages(options.inbox, state.messages ?? []);
-      if (told.length === 0) return yield waiting ? { kind: "paused", ...waiting } : finishedEvent(state);
+      if (told.length === 0) return waiting ? { kind: "paused", ...waiting } : finishedEvent(state);
       next = waiting ? null : await received(told, state, this.#readChild);
     }
   }
@@ -96,7 +96,7 @@ export class ThreadAgent implements Agent {
     { runId: run, trace: tracePlace, agent = [], signal: _signal, ...given }: WorkOptions,
     begun: () => Promise<StateSnapshot>,
   ): Promise<TaskContext> {
-    const context: TaskContext = { ...given, run, tracePlace, hasEvents: true, readChild: this.#readChild };
+    const context: TaskContext = { ...given, run, tracePlace, readChild: this.#readChild };
     if (this.#limits === undefined) return context;
     // A subagent that works by itself, and not inside a task of the agent that delegated.
     const files = valuesOf(await begun())[GIVEN_FILES] as FilesState | undefined; // our channel
@@ -116,15 +116,26 @@ export class ThreadAgent implements Agent {
     return openInterrupts(checkpointer, { thread_id: threadId });
   }
 
-  async *#stream(
+  /** Runs the graph until it ends or waits. */
+  async #run(
     threadId: string,
     input: GraphInput,
     given: TaskContext,
-    { runId, signal }: WorkOptions,
-  ): AsyncGenerator<AgentEvent, Stopped> {
+    { runId, signal, events }: WorkOptions,
+  ): Promise<Stopped> {
     const progress = new Progress();
-    const context = { ...given, progress };
     const asked: string[] = [];
+    const context: TaskContext = {
+      ...given,
+      progress,
+      events: {
+        tell: (event) => {
+          if ("interruptId" in event) asked.push(event.interruptId);
+          events?.tell(event);
+        },
+        stored: async () => events?.stored(),
+      },
+    };
     try {
       // Events of subagents come in the same way. Not streaming their steps saves much of their time.
       const stream = await this.graph.stream(input, {
@@ -136,11 +147,7 @@ export class ThreadAgent implements Agent {
         durability: "sync",
         signal,
       });
-      for await (const chunk of stream) {
-        const event = eventOf(chunk);
-        if (event && "interruptId" in event) asked.push(event.interruptId);
-        if (event) yield event;
-      }
+      for await (const _ of stream);
       if (progress.isInterrupted) return { asked };
       // A graph that a limit may end while it waits continues as another graph.
       const isOneGraph = progress.hasBegun && !new Meter(this.graph.facts.limits, context.meter).hasTotals;
@@ -213,7 +220,7 @@ export function snapshotOf(state: StateSnapshot): AgentSnapshot {
   return { todos, files: Object.fromEntries(present), answer: finalText(messages) };
 }
 
-export function finishedEvent({ messages = [], structuredResponse }: Partial<AgentState>): AgentEvent {
+export function finishedEvent({ messages = [], structuredResponse }: Partial<AgentState>): AgentEnd {
   const stopReason = stopReasonOf(messages.at(-1));
   return {
     kind: "finished",
@@ -226,7 +233,7 @@ export function finishedEvent({ messages = [], structuredResponse }: Partial<Age
 export function whatWaits(
   open: readonly OpenInterrupt[],
   asked: readonly string[],
-): Omit<Extract<AgentEvent, { kind: "paused" }>, "kind"> | undefined {
+): Omit<Extract<AgentEnd, { kind: "paused" }>, "kind"> | undefined {
   const modelAwaited = open.some(({ value }) => value === MODEL_AWAITED);
   const childAwaited = open.some(({ value }) => value === CHILD_AWAITED);
   const waiting = open

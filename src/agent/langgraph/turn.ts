@@ -46,7 +46,7 @@ export function turnsOf(definition: AgentDefinition, steps: TurnSteps): TakeTurn
     const annotated: BaseMessage[] = [...edited, ...annotatedReports(before)];
     const told = annotated.length > 0 ? foldMessages(before.messages, [annotated]) : before.messages;
     const meter = meterOf(config, definition.limits);
-    await meter.lookElsewhere(contextOf(config).spentElsewhere);
+    await meter.lookElsewhere(contextOf(config).budget);
     meter.load({ ...before, messages: told });
     const near = meter.nearLimit(told);
     if (near) annotated.push(near);
@@ -153,7 +153,7 @@ async function askAllLayers(
   try {
     const reply = await answered(async () => {
       const request = firstRequest(definition, await definition.model(), state, timed);
-      release = await meter.reserve(() => expectedTokens(request), time.signal);
+      release = await meter.reserve(() => expectedTokens(request), time.signal, contextOf(config).budget);
       if (meter.isUsedUp) return undefined;
       return call({ ...request, updateState: (update) => void updates.push(update) });
     }, time);

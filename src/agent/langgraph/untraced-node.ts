@@ -68,9 +68,16 @@ class UntracedNode extends Runnable {
   async #invoke(input: unknown, config: RunnableConfig): Promise<unknown> {
     if (config.signal) expectFanOut(config.signal);
     const { work, observed, writers, routes } = this.#node;
-    if (isObserved(config)) return observed.invoke(input, config);
+    // LangGraph stores the results of a task when it has ended. The journal has what led to them by then.
+    const journaled = async (answer: unknown): Promise<unknown> => {
+      await contextOf(config).events?.stored();
+      return answer;
+    };
+    if (isObserved(config)) return observed.invoke(input, config).then(journaled);
     // Sets the configuration that LangChain's `getConfig` finds. LangGraph gives a node the input of its declared type.
-    const working = inContext({ extra: { [CONFIG_KEY]: config } }, async () => work(input as never, config));
+    const working = inContext({ extra: { [CONFIG_KEY]: config } }, async () =>
+      journaled(await work(input as never, config)),
+    );
     let answer = await untilAborted(working, config.signal); // a task that does not listen is left behind
     if (isCommand(answer) && answer.graph === undefined) {
       const send = config.configurable?.[SEND_KEY] as (writes: Write[]) => void; // set by LangGraph for every task

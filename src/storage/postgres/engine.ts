@@ -2,7 +2,7 @@
 import type { Pool, PoolClient } from "pg";
 import { byValue } from "../../core/by-identity.ts";
 import { inPostgres } from "../sql/dialects.ts";
-import type { Answer, Engine, Steps } from "../sql/steps.ts";
+import type { Answer, Engine, Statement, Steps } from "../sql/steps.ts";
 import type { Access } from "./access.ts";
 import { isBrokenOff, isReadOnly, isRepeatable, postgresError } from "./errors.ts";
 
@@ -39,24 +39,41 @@ async function look<T>(access: Access, steps: () => Steps<T>): Promise<T> {
   return then.done === true ? then.value : transact(access, LOOK, steps);
 }
 
-const transact = <T>(access: Access, kind: string, steps: () => Steps<T>): Promise<T> =>
-  inTransaction(access, kind, (client) => carryOut(client, steps()));
-
-async function inTransaction<T>(
-  access: Access,
-  kind: string,
-  work: (client: PoolClient) => Promise<T>,
-): Promise<T> {
+/** Carries out a transaction. A statement whose answer nobody needs costs no round trip of its own. */
+async function transact<T>(access: Access, kind: string, steps: () => Steps<T>): Promise<T> {
   const { confinement } = access;
   const begin = confinement === undefined ? kind : `${kind}; ${confinement}`;
   for (let attempt = 1; ; attempt += 1) {
     const client = await access.pool.connect();
     let broken: Error | undefined;
+    const sent: [Promise<Answer>, Statement["orElse"]?][] = [];
+    const send = (answer: Promise<Answer>, orElse?: Statement["orElse"]): Promise<Answer> => {
+      answer.catch(() => undefined); // `settled` throws it
+      sent.push([answer, orElse]);
+      return answer;
+    };
+    /** Waits for all that was sent; throws what the first failed with. */
+    const settled = async (): Promise<void> => {
+      for (const [answer, orElse] of sent.splice(0))
+        if ((await answer).changes === 0 && orElse) throw orElse();
+    };
+    const plain = (text: string): Promise<Answer> => client.query(text).then(() => NO_ANSWER);
     try {
-      await client.query(begin);
-      const result = await work(client);
-      await client.query("COMMIT");
-      return result;
+      void send(plain(begin));
+      const carriedOut = steps();
+      let step = carriedOut.next();
+      while (step.done !== true) {
+        const { isLock, isBlind, orElse } = step.value;
+        const answer = send(answerOf(client, step.value), orElse);
+        if (isLock || isBlind || orElse) step = carriedOut.next(NO_ANSWER);
+        else {
+          await settled();
+          step = carriedOut.next(await answer);
+        }
+      }
+      void send(plain("COMMIT"));
+      await settled();
+      return step.value;
     } catch (thrown) {
       // A connection that cannot roll back is of no use any more. A silent one is not waited for again, and one that
       // takes no changes may lead to a server that is no longer the primary.
@@ -69,11 +86,7 @@ async function inTransaction<T>(
   }
 }
 
-async function carryOut<T>(client: PoolClient, steps: Steps<T>): Promise<T> {
-  let step = steps.next();
-  while (step.done !== true) step = steps.next(await answerOf(client, step.value));
-  return step.value;
-}
+const NO_ANSWER: Answer = { rows: [], changes: 0 };
 
 /** The time of Postgres in milliseconds. */
 export const NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
@@ -87,25 +100,26 @@ export const unhurried = (text: string): { text: string; query_timeout: number }
 /** Parameters by their names in the SQL; a list is an array of Postgres. */
 type Parameters = Readonly<Record<string, unknown>>;
 
-interface GivenStatement {
-  sql: string;
-  values: Parameters;
-}
-
 /** Carries out one statement by itself, and gives its rows. */
 export const query = <Row extends object>(
   access: Access,
   sql: string,
   values: Parameters = {},
-): Promise<Row[]> => translated(async () => (await answerTo(access, { sql, values })).rows as Row[]); // by the columns that it names
+): Promise<Row[]> =>
+  // Lists too are sent as they are, and the rows have the columns that it names.
+  translated(
+    async () => (await answerTo(access, { sql, values: values as Statement["values"] })).rows as Row[],
+  );
 
 /** One statement is a transaction by itself, but where that has to be confined first. */
-function answerTo(access: Access, statement: GivenStatement): Promise<Answer> {
+function answerTo(access: Access, statement: Statement): Promise<Answer> {
   if (access.confinement === undefined) return answerOf(access.pool, statement);
-  return inTransaction(access, "BEGIN", (client) => answerOf(client, statement));
+  return transact(access, "BEGIN", function* (): Steps<Answer> {
+    return yield statement;
+  });
 }
 
-async function answerOf(connection: Pool | PoolClient, { sql, values }: GivenStatement): Promise<Answer> {
+async function answerOf(connection: Pool | PoolClient, { sql, values }: Statement): Promise<Answer> {
   const { names, ...statement } = prepared(sql);
   const sent = names.map((one) => sendable(values[one] ?? null));
   const { rows, rowCount } = await connection.query<object>({ ...statement, values: sent });

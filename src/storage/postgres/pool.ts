@@ -36,11 +36,13 @@ export async function openPool(options: PostgresOptions): Promise<Connections> {
     const message = "storage names a Postgres, which needs a package that is not installed: npm install pg.";
     throw new ConfigurationError("INVALID_CONFIG", message);
   });
-  const config: PoolConfig = {
+  const config: PoolConfig & { pipeline: boolean } = {
     connectionString: url,
     max: connections,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     query_timeout: ANSWER_MS,
+    // Older versions of `pg` send one query after the other.
+    pipeline: true,
     application_name: "deepagent-mcp",
     // Numbers of ours are below 2 to the power of 53.
     types: {

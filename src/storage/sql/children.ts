@@ -1,5 +1,14 @@
 /** Runs that the agent of another run started in the background: its children. */
-import type { AgentPath, ChildRun, ChildRuns, InboxMessage, NewChild, Spent } from "../../agent/agent.ts";
+import type {
+  AgentPath,
+  ChildRun,
+  ChildRuns,
+  InboxMessage,
+  NewChild,
+  SharedBudget,
+  Spent,
+} from "../../agent/agent.ts";
+import { byIdentity } from "../../core/by-identity.ts";
 import type { Clock } from "../../core/clock.ts";
 import { defined } from "../../core/defined.ts";
 import { toJson } from "../../core/json.ts";
@@ -10,11 +19,11 @@ import type { Lease } from "../../runs/ports.ts";
 import { type Principal, breakOff, isFinal } from "../../runs/run.ts";
 import { wake } from "./child-reports.ts";
 import * as journal from "./journal.ts";
-import type { OpenRunRow } from "./leases.ts";
+import * as leases from "./leases.ts";
 import * as messages from "./messages.ts";
 import { NANOS, type RunRow, askerOf, toRun } from "./rows.ts";
 import * as status from "./status.ts";
-import { type Engine, type Steps, all, change, exists, first, insert } from "./steps.ts";
+import { type Engine, type Steps, all, change, exists, first, insert, send } from "./steps.ts";
 import { addThread, beginCopy, begunAt, takeCopy } from "./threads.ts";
 import { withdraw } from "./withdraw.ts";
 
@@ -28,7 +37,7 @@ export const hasOpenChildren = (parent: string): Steps<boolean> =>
 
 /** Cancels the open children of a run that ends; gives their ids. Their questions are withdrawn with its own. */
 export function* cancelChildren(parent: string, reason: string, now: number): Steps<string[]> {
-  const open = yield* all<OpenRunRow>(`SELECT * ${OPEN_CHILDREN} ORDER BY number`, { parent });
+  const open = yield* all<leases.OpenRunRow>(`SELECT * ${OPEN_CHILDREN} ORDER BY number`, { parent });
   for (const row of open) {
     const ending = { now, cancelReason: reason, isSilent: true as const };
     yield* status.end(row.id, breakOff(row.status, "cancelled"), ending);
@@ -37,7 +46,11 @@ export function* cancelChildren(parent: string, reason: string, now: number): St
 }
 
 /** Everything that a child gets from the run that starts it. */
-function* start(parent: OpenRunRow, child: NewChild, now: number): Steps<RunRow | "too_many" | "no_thread"> {
+function* start(
+  parent: leases.OpenRunRow,
+  child: NewChild,
+  now: number,
+): Steps<RunRow | "too_many" | "no_thread"> {
   const { id: parentId, principal } = parent;
   const known = yield* childOf(parentId, { call: child.call });
   if (known !== undefined) return known;
@@ -110,35 +123,69 @@ const STEPS = ["tool_started", "model_called", "model_retry", "warning"] as cons
 interface UseRow {
   tokens: number | string | null;
   nanos: number | string | null;
+  reserved: number | string | null;
 }
 
-/** Use of the rest of the tree. The row of the run at the top counts all of it, and the others their own. */
-function* spentElsewhere({ runId, rootId }: Lease): Steps<Spent> {
-  const use = "sum(input_tokens + output_tokens) AS tokens, sum(cost_nanos) AS nanos FROM runs";
-  const isRoot = runId === rootId;
-  const others = yield* first<UseRow>(
-    isRoot ? `SELECT ${use} WHERE parent_id = @root` : `SELECT ${use} WHERE id = @root`,
-    { root: rootId },
+/**
+ * Use of the rest of the tree, and the tokens reserved there by runs at work. The row of the run at the top counts all
+ * of it, and the others their own.
+ */
+function* useElsewhere({ runId: id, rootId: root }: Lease): Steps<Spent & { reserved: number }> {
+  const sign =
+    id === root
+      ? "CASE WHEN id = @id THEN 0 ELSE 1 END"
+      : "CASE id WHEN @root THEN 1 WHEN @id THEN -1 ELSE 0 END";
+  const use = yield* first<UseRow>(
+    `SELECT sum((input_tokens + output_tokens) * ${sign}) AS tokens, sum(cost_nanos * ${sign}) AS nanos,
+       sum(CASE WHEN id <> @id AND lease_owner IS NOT NULL THEN reserved_tokens ELSE 0 END) AS reserved
+     FROM runs WHERE id = @root OR parent_id = @root`,
+    { id, root },
   );
-  const own = isRoot ? undefined : yield* first<UseRow>(`SELECT ${use} WHERE id = @id`, { id: runId });
-  const less = (key: keyof UseRow): number => Number(others?.[key] ?? 0) - Number(own?.[key] ?? 0);
-  return { tokens: less("tokens"), costUsd: less("nanos") / NANOS };
+  const { tokens, nanos, reserved } = use ?? {};
+  return {
+    tokens: Number(tokens ?? 0),
+    costUsd: Number(nanos ?? 0) / NANOS,
+    reserved: Number(reserved ?? 0),
+  };
+}
+
+/** Reserves tokens for a run, unless they do not fit. The lock of the run at the top lets one run do so at a time. */
+function* reserve(
+  lease: Lease,
+  tokens: number,
+  fits: Parameters<SharedBudget["reserve"]>[1],
+): Steps<boolean> {
+  yield* leases.heldToChange(lease);
+  const { reserved, ...others } = yield* useElsewhere(lease);
+  if (!fits(others, reserved)) return false;
+  yield* send("UPDATE runs SET reserved_tokens = @tokens WHERE id = @id", { id: lease.runId, tokens });
+  return true;
 }
 
 interface ChildContext {
   engine: Engine;
   /** Carries out work under the lease of the parent, and makes it durable. */
-  write: <T>(work: (row: OpenRunRow) => Steps<T>) => Promise<T>;
+  write: <T>(work: (row: leases.OpenRunRow) => Steps<T>) => Promise<T>;
   /** Is told of a run that others may work on now. */
   changed: (runId: string) => void;
   clock: Clock;
   newThreadId: () => string;
 }
 
+/** `hasOthers`: true if other runs share the budget of a run. A run that nobody worked on before has no children. */
+const familyUnder = byIdentity(({ runId, rootId, epoch }: Lease): { hasOthers?: Promise<boolean> } =>
+  runId === rootId && epoch > 1 ? {} : { hasOthers: Promise.resolve(runId !== rootId) },
+);
+
 /** The children of a run that is at work. */
 export function storedChildren(lease: Lease, context: ChildContext): ChildRuns {
   const { principal, runId } = lease;
   const { engine, write, changed, clock, newThreadId } = context;
+  const known = familyUnder(lease);
+  const hasOthers = (): Promise<boolean> =>
+    (known.hasOthers ??= engine.read(() =>
+      exists("SELECT id FROM runs WHERE parent_id = @id LIMIT 1", { id: runId }),
+    ));
   return {
     find: (which) =>
       engine.read(function* () {
@@ -153,6 +200,7 @@ export function storedChildren(lease: Lease, context: ChildContext): ChildRuns {
       return id;
     },
     start: async (child) => {
+      known.hasOthers = Promise.resolve(true);
       const started = await write(function* (row) {
         const made = yield* start(row, child, clock());
         return typeof made === "string" ? made : yield* view(made);
@@ -172,7 +220,12 @@ export function storedChildren(lease: Lease, context: ChildContext): ChildRuns {
       changed(id);
       return before;
     },
-    spentElsewhere: () => engine.read(() => spentElsewhere(lease)),
+    budget: {
+      spent: async () =>
+        (await hasOthers()) ? engine.read(() => useElsewhere(lease)) : { tokens: 0, costUsd: 0 },
+      reserve: async (tokens, fits) =>
+        !(await hasOthers()) || engine.note(() => reserve(lease, tokens, fits)),
+    },
   };
 }
 

@@ -8,21 +8,26 @@ export interface PlacedSql {
 
 const LOCK = / FOR (UPDATE|SHARE)( SKIP LOCKED)?\b/g;
 const HINT = / INDEXED BY \w+/g;
+const ROWS = /\bjson_rows\((@\w+)\)/g;
 const LIST = /\bjson_each\((@\w+)\)/g;
 const PARAMETER = /@(\w+)/g;
 
 /** Leaves out locks of rows, because a transaction that writes has the whole database. */
 export function inSqlite(sql: string): PlacedSql {
   const names: string[] = [];
-  const text = sql.replace(LOCK, "").replace(PARAMETER, (_, name: string) => (names.push(name), "?"));
+  const text = sql
+    .replace(LOCK, "")
+    .replace(ROWS, "json_each($1)")
+    .replace(PARAMETER, (_, name: string) => (names.push(name), "?"));
   return { text, names };
 }
 
-/** Leaves out hints for an index, and reads a list of texts as JSON. */
+/** Leaves out hints for an index, and reads lists of texts and of records as JSON. */
 export function inPostgres(sql: string): PlacedSql {
   const names: string[] = [];
   const text = sql
     .replace(HINT, "")
+    .replace(ROWS, "jsonb_array_elements($1::jsonb)")
     .replace(LIST, "jsonb_array_elements_text($1::jsonb)")
     .replace(PARAMETER, (_, name: string) => {
       if (!names.includes(name)) names.push(name);

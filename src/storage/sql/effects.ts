@@ -1,10 +1,11 @@
 /** Calls with outside effects, which a run begins at most once. */
 import type { CallIdentity, EffectLog, StoredOutcome } from "../../agent/agent.ts";
+import { byIdentity } from "../../core/by-identity.ts";
 import type { Clock } from "../../core/clock.ts";
 import { toJson } from "../../core/json.ts";
 import type { Lease } from "../../runs/ports.ts";
 import * as leases from "./leases.ts";
-import { type Engine, type Steps, change, first, insert } from "./steps.ts";
+import { type Engine, type Steps, first, insertOf, send } from "./steps.ts";
 
 interface EffectContext {
   engine: Engine;
@@ -18,6 +19,7 @@ interface EffectContext {
 /** A call begins only under the lease, so that a server that lost the run changes nothing; anyone may end it. */
 export function storedEffects(lease: Lease, { engine, sync, clock, onFailure }: EffectContext): EffectLog {
   const attempt = telling(onFailure);
+  const begun = begunUnder(lease);
   const IS_CALL = "run_id = @run_id AND call = @call";
   const find = (call: CallIdentity) =>
     first<{ type: string | null; outcome: Uint8Array | null; ended_at: number | null }>(
@@ -26,29 +28,28 @@ export function storedEffects(lease: Lease, { engine, sync, clock, onFailure }: 
     );
   const begin = function* (call: CallIdentity, tool: string): Steps<void> {
     yield* leases.heldToChange(lease);
-    yield* insert("effects", { ...keyOf(lease, call), tool, begun_at: clock() });
+    yield { ...insertOf("effects", { ...keyOf(lease, call), tool, begun_at: clock() }), isBlind: true };
   };
   // Does nothing for a call that has an outcome, or whose run has ended.
   const finish = (call: CallIdentity, { type, data }: StoredOutcome) =>
-    change(
+    send(
       `UPDATE effects SET ended_at = @now, type = @type, outcome = @outcome
        WHERE ${IS_CALL} AND ended_at IS NULL`,
       { ...keyOf(lease, call), type, outcome: data, now: clock() },
     );
   // The handle of a call stands in the place of its outcome until it ends.
   const keep = (call: CallIdentity, handle: Uint8Array) =>
-    change(`UPDATE effects SET outcome = @handle WHERE ${IS_CALL} AND ended_at IS NULL`, {
+    send(`UPDATE effects SET outcome = @handle WHERE ${IS_CALL} AND ended_at IS NULL`, {
       ...keyOf(lease, call),
       handle,
     });
   const forget = (call: CallIdentity) =>
-    change(
-      `DELETE FROM effects WHERE ${IS_CALL} AND ended_at IS NULL AND outcome IS NULL`,
-      keyOf(lease, call),
-    );
+    send(`DELETE FROM effects WHERE ${IS_CALL} AND ended_at IS NULL AND outcome IS NULL`, keyOf(lease, call));
   return {
     find: (call) =>
       attempt(async () => {
+        // Nobody worked on the run before, so the calls are known.
+        if (lease.epoch === 1 && !begun.has(keyOf(lease, call).call)) return undefined;
         const row = await engine.read(() => find(call));
         if (row === undefined) return undefined;
         const { type, outcome, ended_at: endedAt } = row;
@@ -59,14 +60,18 @@ export function storedEffects(lease: Lease, { engine, sync, clock, onFailure }: 
       attempt(async () => {
         // Without the checkpoint that has the call, another call would be made instead.
         await sync();
+        begun.add(keyOf(lease, call).call);
         await engine.write(() => begin(call, tool));
       }),
     // Lost in a power cut, the outcome is unknown, which is safe; so is a call that seems to have begun.
-    finish: async (call, outcome) => void (await attempt(() => engine.note(() => finish(call, outcome)))),
-    keep: async (call, handle) => void (await attempt(() => engine.write(() => keep(call, handle)))),
-    withdraw: async (call) => void (await attempt(() => engine.note(() => forget(call)))),
+    finish: (call, outcome) => attempt(() => engine.note(() => finish(call, outcome))),
+    keep: (call, handle) => attempt(() => engine.write(() => keep(call, handle))),
+    withdraw: (call) => attempt(() => engine.note(() => forget(call))),
   };
 }
+
+/** The calls that began under a lease. */
+const begunUnder = byIdentity((_lease: Lease) => new Set<string>());
 
 const keyOf = ({ runId }: Lease, { agent, messageId, callId, inner }: CallIdentity) => ({
   run_id: runId,

@@ -1,27 +1,113 @@
 /** The journals of runs. */
+import { byIdentity } from "../../core/by-identity.ts";
 import { defined } from "../../core/defined.ts";
 import { toJson } from "../../core/json.ts";
-import { type JournalEntry, type RunEvent, isRepeat } from "../../runs/events.ts";
-import type { RecentEvents } from "../../runs/ports.ts";
+import { type JournalEntry, type RunEffect, type RunEvent, isRepeat } from "../../runs/events.ts";
+import { type Lease, LeaseLostError, type RecentEvents } from "../../runs/ports.ts";
 import { valuesOf } from "./columns.ts";
-import { type EventRow, toEvent } from "./rows.ts";
-import { type Steps, all, first, insert } from "./steps.ts";
+import * as leases from "./leases.ts";
+import { type EventRow, NANOS, toEvent } from "./rows.ts";
+import { type Steps, all, first, insert, send } from "./steps.ts";
 
-/** Says if the journal has this already, and the kind of its newest event about the same. */
-export function* has(
-  runId: string,
-  entry: JournalEntry,
-): Steps<{ isKnown: boolean; latest?: EventRow["kind"] }> {
-  if (entry.identity === undefined) return { isKnown: false };
-  // Without the hint SQLite walks the run's events from the end, which gets longer with every one.
-  const latest = yield* first<Pick<EventRow, "kind" | "data">>(
-    `SELECT kind, data FROM run_events INDEXED BY run_events_identity
-     WHERE run_id = @run_id AND identity = @identity ORDER BY seq DESC LIMIT 1`,
-    { run_id: runId, identity: entry.identity },
+type Subject = Pick<EventRow, "kind" | "data">;
+
+/** The newest event of each identity that was stored under a lease. */
+class Known {
+  readonly #newest = new Map<string, Subject>();
+  /** True if the journal has no other event of this lease's agents. */
+  isWhole: boolean;
+
+  constructor({ epoch }: Lease) {
+    this.isWhole = epoch === 1;
+  }
+
+  find = (identity: string): Subject | undefined => this.#newest.get(identity);
+
+  add(entries: readonly JournalEntry[]): void {
+    for (const { identity, kind, data } of entries) {
+      // Only the data of todos tells repeats apart.
+      const kept = toJson(kind === "todos" ? data : {});
+      if (identity !== undefined) this.#newest.set(identity, { kind, data: kept });
+    }
+  }
+}
+
+export const knownUnder = byIdentity((lease: Lease) => new Known(lease));
+
+/** Adds those of the entries that the journal lacks, and returns them. Throws LeaseLostError without the lease. */
+export function* add(lease: Lease, entries: readonly JournalEntry[], now: number): Steps<JournalEntry[]> {
+  const known = knownUnder(lease);
+  const newest = new Map<string, Subject>();
+  const find = (identity: string) => newest.get(identity) ?? known.find(identity);
+  const unknown = entries.flatMap(({ identity = [] }) => identity).filter((one) => find(one) === undefined);
+  if (!known.isWhole && unknown.length > 0) {
+    // Without the hint and CROSS JOIN SQLite walks all events of the run.
+    const rows = yield* all<Subject & { identity: string }>(
+      `SELECT identity, kind, data FROM json_each(@identities) AS subject CROSS JOIN run_events
+       WHERE run_id = @root AND seq = (
+         SELECT seq FROM run_events INDEXED BY run_events_identity
+         WHERE run_id = @root AND identity = subject.value ORDER BY seq DESC LIMIT 1)`,
+      { root: lease.rootId, identities: toJson(unknown) },
+    );
+    for (const { identity, ...subject } of rows) newest.set(identity, subject);
+  }
+  const added = entries.flatMap((entry): JournalEntry[] => {
+    const { identity = "", kind, data } = entry;
+    const latest = find(identity);
+    if (latest !== undefined && isRepeat(entry, latest)) return [];
+    if (identity !== "") newest.set(identity, { kind, data: toJson(data) });
+    // A subagent that was queued has been counted.
+    const isCounted = kind === "subagent_started" && latest?.kind === "subagent_queued";
+    return isCounted ? [{ ...entry, effect: {} }] : [entry];
+  });
+  if (added.length === 0) return (yield* leases.held(lease), []);
+  // All of it changes nothing without the lease, so that nothing has to be read first.
+  const held = { ...leases.valuesOf(lease), run: lease.runId, root: lease.rootId };
+  yield* leases.lock(lease);
+  yield {
+    sql: `UPDATE runs SET last_seq = last_seq + CASE id WHEN @root THEN @added ELSE 0 END,
+       updated_at = CASE id WHEN @root THEN @now ELSE updated_at END,
+       todos = coalesce(@todos, todos), answer = coalesce(@answer, answer),
+       input_tokens = input_tokens + @input, output_tokens = output_tokens + @output,
+       cached_input_tokens = cached_input_tokens + @cached, cost_nanos = cost_nanos + @cost,
+       unpriced_calls = unpriced_calls + @unpriced, subagents_started = subagents_started + @started,
+       subagents_completed = subagents_completed + @completed, subagents_failed = subagents_failed + @failed
+       WHERE id IN (@run, @root) AND ${leases.IF_HELD}`,
+    values: { ...held, added: added.length, now, ...effectsOf(added) },
+    orElse: () => new LeaseLostError(lease.runId),
+  };
+  const rows = added.map((entry, index) => ({
+    later: added.length - index - 1,
+    ...valuesOf(entry, "agent, kind, data, identity"),
+  }));
+  yield* send(
+    `INSERT INTO run_events (run_id, seq, time, agent, kind, data, identity)
+     SELECT runs.id, last_seq - CAST(value ->> 'later' AS INTEGER), @now, value ->> 'agent', value ->> 'kind',
+       value ->> 'data', value ->> 'identity'
+     FROM runs CROSS JOIN json_rows(@rows) WHERE runs.id = @root AND ${leases.IF_HELD}`,
+    { ...held, now, rows: toJson(rows) },
   );
-  return latest === undefined
-    ? { isKnown: false }
-    : { isKnown: isRepeat(entry, latest), latest: latest.kind };
+  return added;
+}
+
+/** The sums of what entries change on the run. */
+function effectsOf(entries: readonly JournalEntry[]) {
+  const effects = entries.flatMap(({ effect = [] }) => effect);
+  const sum = (part: (effect: RunEffect) => number | boolean): number =>
+    effects.reduce((total, effect) => total + Number(part(effect)), 0);
+  const todos = effects.findLast((effect) => effect.todos !== undefined)?.todos;
+  return {
+    answer: effects.findLast(({ answer }) => answer !== undefined)?.answer ?? null,
+    todos: todos === undefined ? null : toJson(todos),
+    input: sum(({ usage }) => usage?.inputTokens ?? 0),
+    output: sum(({ usage }) => usage?.outputTokens ?? 0),
+    cached: sum(({ usage }) => usage?.cachedInputTokens ?? 0),
+    cost: sum(({ cost = 0 }) => (cost === "unknown" ? 0 : Math.round(cost * NANOS))),
+    unpriced: sum(({ cost }) => cost === "unknown"),
+    started: sum(({ subagent }) => subagent === "begun"),
+    completed: sum(({ subagent }) => subagent === "completed"),
+    failed: sum(({ subagent }) => subagent === "failed"),
+  };
 }
 
 /** Gives the event's sequence number. Belongs into the transaction of what the event tells of. */

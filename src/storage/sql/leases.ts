@@ -49,6 +49,10 @@ FROM waiting WHERE principal IS NOT NULL`;
 const SEEN_LEASES = `SELECT id AS "runId", lease_owner AS owner, lease_epoch AS epoch, heartbeat_at AS "heartbeatAt"
   FROM runs WHERE lease_owner IS NOT NULL`;
 const IS_HELD = "id = @id AND lease_owner = @owner AND lease_epoch = @epoch";
+/** The same, for a run that is not over. */
+const IS_AT_WORK = `${IS_HELD} AND status IN ('working', 'input_required')`;
+/** The condition of statements about other rows. */
+export const IF_HELD = `EXISTS (SELECT 1 FROM runs WHERE ${IS_AT_WORK})`;
 
 /** True if any waiting run could be taken by a server of this environment. */
 export const anyWaiting = (environment: string): Steps<boolean> =>
@@ -71,7 +75,8 @@ export function* claimNext(request: ClaimRequest): Steps<ClaimedRow | undefined>
   const crashes = crashesBy(before);
   yield* change(
     `UPDATE runs SET lease_owner = @owner, lease_epoch = lease_epoch + 1, lease_expires_at = @expires,
-       heartbeat_at = @now, claimed_at = @now, in_flight = 1, crashes = @crashes WHERE id = @id`,
+       heartbeat_at = @now, claimed_at = @now, in_flight = 1, crashes = @crashes,
+       reserved_tokens = 0 WHERE id = @id`,
     { id: before.id, owner, expires: expiresAt, now, crashes },
   );
   const { id: runId, principal, number: run } = before;
@@ -158,19 +163,22 @@ export function* revoke({ runId: id, epoch, heartbeatAt }: SeenLease): Steps<voi
 }
 
 /** The run's row, for whoever still has the lease of a run that is not over. Throws LeaseLostError. */
-export function* held(lease: Lease, lock = ""): Steps<OpenRunRow> {
-  const row = yield* first<OpenRunRow>(
-    `SELECT * FROM runs WHERE ${IS_HELD} AND status IN ('working', 'input_required')${lock}`,
-    valuesOf(lease),
-  );
+export function* held(lease: Lease): Steps<OpenRunRow> {
+  const row = yield* first<OpenRunRow>(`SELECT * FROM runs WHERE ${IS_AT_WORK}`, valuesOf(lease));
   if (row === undefined) throw new LeaseLostError(lease.runId);
   return row;
 }
 
-/** The same, but locks the row until the transaction ends, and before it that of the run that started it. */
+/** Locks the row of the run that started the run, then its own, until the transaction ends. */
+export function* lock({ runId: id, rootId: root }: Lease): Steps<void> {
+  const sql = "SELECT id FROM runs WHERE id IN (@id, @root) ORDER BY number FOR UPDATE";
+  yield { sql, values: { id, root }, isLock: true };
+}
+
+/** Locks the rows, and returns the run's for whoever still has its lease. Throws LeaseLostError. */
 export function* heldToChange(lease: Lease): Steps<OpenRunRow> {
-  if (lease.rootId !== lease.runId) yield* lockParent(lease.runId);
-  return yield* held(lease, " FOR UPDATE");
+  yield* lock(lease);
+  return yield* held(lease);
 }
 
 /** Locks the run that started a run. It comes first, because parents change their children and children tell parents. */
@@ -216,7 +224,7 @@ export function* fenceOff(lease: Lease): Steps<void> {
   yield* change(`UPDATE runs SET lease_epoch = lease_epoch + 1 WHERE ${IS_HELD}`, valuesOf(lease));
 }
 
-const valuesOf = ({ runId, owner, epoch }: Lease) => ({ id: runId, owner, epoch });
+export const valuesOf = ({ runId, owner, epoch }: Lease) => ({ id: runId, owner, epoch });
 
 /** A stretch of work this long did not crash its server. */
 const HARMLESS_MS = 600_000;

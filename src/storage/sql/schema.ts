@@ -406,6 +406,9 @@ ALTER TABLE run_shares ADD COLUMN credential TEXT;
 ALTER TABLE news_subscriptions ADD COLUMN credential TEXT;
 ALTER TABLE news_subscriptions ADD COLUMN created_at INTEGER;`;
 
+/** `runs.reserved_tokens` is what the model calls at work are expected to use; it counts while the run has a lease. */
+const RESERVED = "ALTER TABLE runs ADD COLUMN reserved_tokens INTEGER NOT NULL DEFAULT 0;";
+
 /** The migrations of the tables of runs. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 1, name: "threads, runs, journal, approvals", sql: TABLES },
@@ -426,6 +429,7 @@ export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 16, name: "changes of the runs of schedules", sql: SCHEDULE_CHANGES },
   { version: 17, name: "applied changes of a run", sql: APPLIED },
   { version: 18, name: "tokens of links and subscriptions", sql: CREDENTIALS },
+  { version: 19, name: "budgets reserved by runs at work", sql: RESERVED },
 ];
 
 /** The tables with rows that belong to a run, in the order in which they refer to each other. */

@@ -6,12 +6,16 @@ export type Value = string | number | Uint8Array | null;
 export interface Statement {
   /**
    * SQL that SQLite and Postgres both take, with parameters as `@name`. `dialects.ts` has what is for one of them:
-   * locks of rows, `INDEXED BY`, and `json_each(@list)`, whose elements are texts in Postgres.
+   * locks of rows, `INDEXED BY`, and `json_each(@list)` of texts and `json_rows(@list)` of records.
    */
   readonly sql: string;
   readonly values: Readonly<Record<string, Value>>;
   /** It only keeps other transactions waiting. SQLite leaves it out: its transactions come one after the other. */
   readonly isLock?: true;
+  /** Nobody needs its answer, nor that of a lock. Postgres is sent it together with the next statement. */
+  readonly isBlind?: true;
+  /** It is blind, too; the error to throw if it changes no row. Statements after it must then change nothing. */
+  readonly orElse?: () => Error;
 }
 
 export interface Answer {
@@ -51,6 +55,11 @@ export function* first<Row extends object>(
   return rows[0] as Row | undefined; // as above
 }
 
+/** Changes rows, however many. */
+export function* send(sql: string, values: Statement["values"] = {}): Steps<void> {
+  yield { sql, values, isBlind: true };
+}
+
 /** Gives how many rows it changed. */
 export function* change(sql: string, values: Statement["values"] = {}): Steps<number> {
   return (yield { sql, values }).changes;
@@ -58,10 +67,13 @@ export function* change(sql: string, values: Statement["values"] = {}): Steps<nu
 
 /** Inserts a row; false if `onConflict` kept it from that. */
 export function* insert(table: string, values: Statement["values"], onConflict = ""): Steps<boolean> {
+  return (yield insertOf(table, values, onConflict)).changes === 1;
+}
+
+export function insertOf(table: string, values: Statement["values"], onConflict = ""): Statement {
   const names = Object.keys(values);
   const places = names.map((name) => `@${name}`).join(", ");
-  const sql = `INSERT INTO ${table} (${names.join(", ")}) VALUES (${places}) ${onConflict}`;
-  return (yield* change(sql, values)) === 1;
+  return { sql: `INSERT INTO ${table} (${names.join(", ")}) VALUES (${places}) ${onConflict}`, values };
 }
 
 /** True if there is a row. */

@@ -34,7 +34,7 @@ import * as news from "./news.ts";
 import * as questions from "./questions.ts";
 import { storedReviews } from "./reviews.ts";
 import { withdraw } from "./withdraw.ts";
-import { type Asker, NANOS, type RunRow, askerOf, rootOf, toQuestion, treeOf } from "./rows.ts";
+import { type Asker, type RunRow, askerOf, rootOf, toQuestion, treeOf } from "./rows.ts";
 import * as status from "./status.ts";
 import { type Engine, type Steps, change, first } from "./steps.ts";
 
@@ -157,41 +157,27 @@ export class StoredWork implements WorkLog {
     this.#options = options;
   }
 
-  record: WorkLog["record"] = (lease, entry, now) =>
-    this.#note(lease, function* (row) {
-      const root = rootOf(row);
-      const { isKnown, latest } = yield* journal.has(root, entry);
-      if (isKnown) return;
-      yield* journal.append(root, entry, now);
-      if (entry.kind === "subagent_finished" && (yield* withdrawOf(askerOf(row), entry.agent, now))) {
-        yield* status.update(row, now);
+  record: WorkLog["record"] = async (lease, entries, now) => {
+    if (entries.length === 0) return;
+    const known = journal.knownUnder(lease);
+    const record = function* () {
+      const added = yield* journal.add(lease, entries, now);
+      for (const { kind, agent } of added) {
+        if (kind !== "subagent_finished") continue;
+        const row = yield* leases.held(lease);
+        if (yield* withdrawOf(askerOf(row), agent, now)) yield* status.update(row, now);
       }
-      const { effect } = entry;
-      if (effect === undefined) return;
-      const { subagent, cost = 0, todos, answer, usage } = effect;
-      yield* change(
-        `UPDATE runs SET todos = coalesce(@todos, todos), answer = coalesce(@answer, answer),
-           input_tokens = input_tokens + @input, output_tokens = output_tokens + @output,
-           cached_input_tokens = cached_input_tokens + @cached, cost_nanos = cost_nanos + @cost,
-           unpriced_calls = unpriced_calls + @unpriced, subagents_started = subagents_started + @started,
-           subagents_completed = subagents_completed + @completed,
-           subagents_failed = subagents_failed + @failed WHERE id IN (@id, @root)`,
-        {
-          id: row.id,
-          root,
-          answer: answer ?? null,
-          todos: todos === undefined ? null : toJson(todos),
-          input: usage?.inputTokens ?? 0,
-          output: usage?.outputTokens ?? 0,
-          cached: usage?.cachedInputTokens ?? 0,
-          cost: cost === "unknown" ? 0 : Math.round(cost * NANOS),
-          unpriced: Number(cost === "unknown"),
-          started: Number(subagent === "begun" && latest !== "subagent_queued"),
-          completed: Number(subagent === "completed"),
-          failed: Number(subagent === "failed"),
-        },
-      );
-    });
+      return added;
+    };
+    try {
+      known.add(await this.#engine.of(lease.principal).note(record));
+    } catch (error) {
+      // It may be stored all the same.
+      known.isWhole = false;
+      throw error;
+    }
+    this.#tell(lease);
+  };
 
   requestApprovals: WorkLog["requestApprovals"] = (lease, agent, interruptId, request, now) => {
     const ask = (row: leases.OpenRunRow) => this.#ask(row, { id: interruptId, request }, agent, now);

@@ -9,7 +9,11 @@ import { unreadable } from "./errors.ts";
 /** Carries out all steps at once, so that no other statement of this process comes between them. */
 export function sqliteEngine(database: Database): Engine {
   const prepared = byValue((sql: string) => prepare(database, sql));
-  const answerTo = ({ sql, values, isLock }: Statement): Answer => (isLock ? NOTHING : prepared(sql)(values));
+  const answerTo = ({ sql, values, isLock, orElse }: Statement): Answer => {
+    const answer = isLock ? NOTHING : prepared(sql)(values);
+    if (orElse && answer.changes === 0) throw orElse();
+    return answer;
+  };
   const carryOut = <T>(steps: Steps<T>): T => {
     try {
       let step = steps.next();

@@ -98,13 +98,12 @@ class Story {
     const process = new MortalProcess(end);
     this.#processes.push(process);
     const effects = effectLogOf(process, this.world.effects);
-    const options = { runId: "run_1", signal: process.signal, effects };
     const events: AgentEvent[] = [];
-    const working = (async () => {
-      for await (const event of this.world.agentOf(process).work("t1", input, options)) {
-        await process.trace(() => events.push(event));
-      }
-    })();
+    const options = { runId: "run_1", signal: process.signal, effects, events: process.journal(events) };
+    const working = this.world
+      .agentOf(process)
+      .work("t1", input, options)
+      .then((end) => process.trace(() => void events.push(end)));
     try {
       await Promise.race([working, process.died]);
     } catch (error) {

@@ -108,11 +108,11 @@ async function tell(plan: Plan, world: World, ends: readonly End[]): Promise<str
         answers.size === 0 ? { kind: "task", task: "go" } : resumeAgentInput(Object.fromEntries(answers));
       const events: AgentEvent[] = [];
       const signal = AbortSignal.any([process.signal, gone.signal]);
-      const options = { runId: "run_1", signal, effects: effectLogOf(process, world.effects) };
-      const working = (async () => {
-        for await (const event of agent.work("t1", input, options))
-          await process.trace(() => events.push(event));
-      })();
+      const effects = effectLogOf(process, world.effects);
+      const options = { runId: "run_1", signal, effects, events: process.journal(events) };
+      const working = agent
+        .work("t1", input, options)
+        .then((end) => process.trace(() => void events.push(end)));
       await Promise.race([working, process.died]).catch((error: unknown) => {
         if (!process.isEnded) throw error;
         return process.settled();

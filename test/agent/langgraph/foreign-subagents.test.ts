@@ -174,12 +174,16 @@ describe.each([
         });
       }),
     );
-    const options = { runId: "run_1", signal: controller.signal };
-    const cancelled = (async () => {
-      for await (const event of agent().work("t1", { kind: "task", task: "go" }, options)) {
-        if (event.kind === "tool_finished" && event.callId === "e") edited.resolve();
-      }
-    })();
+    const cancelled = collect(
+      agent(),
+      { kind: "task", task: "go" },
+      { signal: controller.signal },
+      (events) => {
+        const event = events.at(-1);
+        // Its result is stored within this turn of the event loop.
+        if (event?.kind === "tool_finished" && event.callId === "e") setImmediate(edited.resolve);
+      },
+    );
     void Promise.all([reached.promise, edited.promise]).then(() => controller.abort());
     await expect(cancelled).rejects.toThrow();
     await collect(agent(), { kind: "task", task: "go on", after: "cancelled" }, { runId: "run_2" });

@@ -99,7 +99,7 @@ describe("a person's message above 50,000 tokens", () => {
       ["run_1", "go"],
       ["run_2", large],
     ] as const) {
-      for await (const _event of agent.work("t1", { kind: "task", task }, { ...options, runId }));
+      await agent.work("t1", { kind: "task", task }, { ...options, runId });
     }
     expect(Object.keys((await agent.snapshot("t1")).files)).toEqual([
       "/conversation_history/message-m1.md",

@@ -81,7 +81,7 @@ export async function goalRuns(): Promise<{ service: RunService; asked: string; 
     );
     if (claimed === undefined) throw new Error("nothing waits");
     for (const [index, event] of events.entries())
-      await work.record(claimed.lease, entryOf(event), now + 60_000 * (index + 1));
+      await work.record(claimed.lease, [entryOf(event)], now + 60_000 * (index + 1));
     return claimed.lease;
   };
   const [asked, ended] = ["run_asked", "run_ended"];

@@ -6,7 +6,10 @@ test("no text becomes markup, in content or in an attribute", () => {
   fc.assert(
     fc.property(
       fc.string({
-        unit: fc.oneof(fc.constantFrom(..."<>&\"'`"), fc.string({ unit: "binary", maxLength: 3 })),
+        unit: fc.oneof(
+          fc.constantFrom("<", ">", "&", '"', "'", "`"),
+          fc.string({ unit: "binary", maxLength: 3 }),
+        ),
       }),
       (text) => {
         const { text: page } = html`<p title="${text}">${[text, html`<b>${text}</b>`]}</p>`;

@@ -125,7 +125,7 @@ export async function seededRuns(): Promise<SeededRuns> {
     return claimed.lease;
   }
   const record = (lease: Lease, time: number, event: Event): Promise<void> =>
-    work.record(lease, entryOf(event), time);
+    work.record(lease, [entryOf(event)], time);
   const says = (
     lease: Lease,
     time: number,

@@ -1,0 +1,110 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import { buildAgent } from "../../../src/agent/agent.ts";
+import { snapshotFiles } from "../../../src/backends/runtime.ts";
+import { StateBackend } from "../../../src/backends/stores/state.ts";
+import { silentLogger as log } from "../../../src/core/logger.ts";
+import type { RunService } from "../../../src/runs/service.ts";
+import { createRunService } from "../../../src/runs/supervisor.ts";
+import { openPostgres } from "../../../src/storage/postgres/storage.ts";
+import { openSqlite } from "../../../src/storage/sqlite/storage.ts";
+import type { Storage } from "../../../src/storage/storage.ts";
+import { postgresSuite } from "../../storage/postgres-suite.ts";
+import { filesIn } from "../../support/files-in.ts";
+import { FAST, reach, startRun } from "../support.ts";
+import { agentWith, repliesIn, start, startedIn } from "./support.ts";
+
+const CHILDREN = 8;
+/** Less than the estimate of a first call, so that no reply is a surprise. */
+const PER_REPLY = 1000;
+const LIMIT = 24_000;
+
+/** Eight children on two servers call the model until a limit stops them; returns the number of calls. */
+async function spendAll(
+  connect: () => Promise<Storage>,
+  limits: { tokens?: number; costUsd?: number },
+): Promise<number> {
+  let asked = 0;
+  const usage = { inputTokens: PER_REPLY - 10, outputTokens: 10 };
+  const answer = (reply: object) => {
+    asked += 1;
+    return { usage, ...reply };
+  };
+  const params = agentWith(
+    (request) => {
+      const started = startedIn(request).length;
+      const tasks = Array.from({ length: CHILDREN }, (_, index) => start(`child ${index}`));
+      return answer(started === 0 ? { toolCalls: tasks } : { text: "I wait." });
+    },
+    (request) =>
+      answer({
+        toolCalls: [{ name: "ls", args: { path: `/${repliesIn(request)}` } }],
+        delayMs: 10,
+      }),
+    { limits: { ...limits, prices: { scripted: { input: 1, output: 1 } } } },
+  );
+  const serve = async (): Promise<RunService> => {
+    const storage = await connect();
+    const { checkpointer } = await storage.forAgents();
+    const service = createRunService({
+      runs: storage.runs,
+      clock: storage.clock,
+      checkpoints: async () => checkpointer,
+      agentFor: async () => buildAgent({ ...params, checkpointer }),
+      tree: async () => new StateBackend({ files: snapshotFiles() }),
+      treeWithThread: async () => StateBackend,
+      searchMemories: async () => ({ hits: [] }),
+      drawing: async () => "",
+      preflight: async () => undefined,
+      environment: "test",
+      concurrentRuns: CHILDREN / 2,
+      log,
+      timing: { ...FAST, leaseMs: 30_000 },
+    });
+    onTestFinished(async () => {
+      await service.close();
+      await storage.close();
+    });
+    return service;
+  };
+  const [service] = [await serve(), await serve()];
+  const run = await startRun(service, "the task");
+  const { run: ended, subagents } = await reach(service, run.id, "completed");
+  expect(ended.stopReason).toBe(limits.tokens === undefined ? "max_cost" : "max_tokens");
+  expect(subagents).toHaveLength(CHILDREN);
+  const { inputTokens, outputTokens } = ended.usage;
+  // A call that the end of the run broke off was asked for, and has no reply.
+  expect(inputTokens + outputTokens).toBeLessThanOrEqual(asked * PER_REPLY);
+  return asked;
+}
+
+describe("background agents on two servers stay within the limit that they share", () => {
+  const postgres = postgresSuite();
+  const storages: [string, () => () => Promise<Storage>, { tags?: string[] }][] = [
+    [
+      "SQLite",
+      () => {
+        const folder = filesIn();
+        return () => openSqlite(folder, log);
+      },
+      {},
+    ],
+    [
+      "Postgres",
+      () => {
+        const schema = postgres.newSchema();
+        return () => openPostgres({ url: postgres.url(), schema, logger: log });
+      },
+      { tags: ["postgres"] },
+    ],
+  ];
+  for (const [name, open, options] of storages) {
+    test(`tokens, in ${name}`, { ...options, timeout: 60_000 }, async () => {
+      // Only the last call can be too much, because all were estimated well.
+      expect(await spendAll(open(), { tokens: LIMIT })).toBe(LIMIT / PER_REPLY);
+    });
+
+    test(`money, in ${name}`, { ...options, timeout: 60_000 }, async () => {
+      expect(await spendAll(open(), { costUsd: LIMIT / 1e6 })).toBe(LIMIT / PER_REPLY);
+    });
+  }
+});
