@@ -89,7 +89,7 @@ async function* walkInOrder(root: SearchRoot, glob: Glob, request: Omit<WalkRequ
   };
   const kept = keptOf(glob, root, onIgnored);
   for await (const found of walkFiles(directory, { ...request, glob: kept, onNames })) {
-    const matching = await filterInTurns(found, glob.matches);
+    const matching = await filterInTurns(found, (path) => glob.matches(path));
     const files = await ignored.kept(matching);
     if (files.length < matching.length) onIgnored(found[0] ?? "");
     yield { files, ignored: false };
