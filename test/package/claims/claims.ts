@@ -211,10 +211,42 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
   "A link to a hidden file does not exist.": {
     "test/backends/policy/policy-links.test.ts": ["hide links to hidden files, with descriptor paths: %s"],
   },
-  "A hard link to a hidden file cannot be read or changed, and one to a read-only file cannot be changed.": {
-    "test/backends/policy/policy-links.test.ts": [
-      "do not have to be links: a second name of a hidden file cannot be read either",
-      "a hard link to a file that may not be changed is left alone, and another one is changed under both names",
+  "A hard link to a hidden file cannot be read or changed, and is left out of the copy in which a run proposes its changes; one to a read-only file cannot be changed.":
+    {
+      "test/backends/policy/policy-links.test.ts": [
+        "do not have to be links: a second name of a hidden file cannot be read either",
+        "a hard link to a file that may not be changed is left alone, and another one is changed under both names",
+      ],
+      "test/proposals/copies.test.ts": [
+        "holds for other names of a file in the copy, also for those that come later",
+        "keeps a review from giving the agent such a file, and from showing it",
+        "applies nothing to another name of a file that may not be changed",
+      ],
+    },
+  "A file of a proposed change is applied only in the version that was shown, and a long one only after it was read to the end.":
+    {
+      "test/commands/runs/review.test.ts": [
+        "by %s exactly that change is applied, and no other one",
+        "a long file is applied once it was shown to its end",
+      ],
+      "test/server/page/page-proposed.test.ts": [
+        "makes the form stale: nothing is applied, the other choices stay, and the conflict is shown",
+        "is not chosen before it was read to its end, and is not taken either",
+      ],
+    },
+  "Making a branch of a proposed change runs no program that the repository names: no filter, driver, hook, monitor, signing or credential program, editor, alias or program of a remote.":
+    {
+      "test/proposals/git-programs.test.ts": ["%s is not run for a branch"],
+    },
+  "Git sees the objects and refs of the repository from a Git directory of its own.": {
+    "test/proposals/git-programs.test.ts": [
+      "%s is not run for a branch",
+      "makes a branch of a linked working tree, of packed refs and of a split index",
+    ],
+  },
+  "A file that needs a filter program is not changed on a branch.": {
+    "test/proposals/git-programs.test.ts": [
+      "leaves what a filter made of a file as it is, and refuses to change such a file",
     ],
   },
   "No command runs in the workspace while such a rule is set.": {
@@ -437,21 +469,38 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
       ],
       "test/commands/terminal/hostile-texts.test.ts": ["no command lets a text of others steer the terminal"],
     },
-  "Pages of the web are parsed in threads without an environment, with bounds of time and memory; bodies are bounded after decompression.":
+  "HTML is parsed in a thread without an environment, with bounds of time and heap.": {
+    "test/web/page-reader.test.ts": [
+      "bombs, endless bodies and giant pages are cut, and slow ones end",
+      "a page that cannot be turned into Markdown in bounds is plain text",
+    ],
+  },
+  "PDFs are read in a process without an environment that is killed at its time limit and at 512 MB of memory in all, and that unpacks no stream beyond 100 MB.":
     {
-      "test/web/page-reader.test.ts": [
-        "bombs, endless bodies and giant pages are cut, and slow ones end",
-        "a page that cannot be turned into Markdown in bounds is plain text",
-        "compressed pages are read, in two layers at most",
+      "test/web/pdf.test.ts": [
+        "the thread of a process has its input and no environment",
+        "a stream that unpacks to 300 MB is not read to its end",
+        "nor are the streams of a page that unpack to more together",
+        "a process whose thread is busy ends with its parent",
       ],
     },
-  "Their text stands in a block that it cannot end, with its address.": {
+  "Bodies are bounded after decompression.": {
+    "test/web/page-reader.test.ts": [
+      "bombs, endless bodies and giant pages are cut, and slow ones end",
+      "compressed pages are read, in two layers at most",
+    ],
+  },
+  "The text of a page stands in a block that it cannot end, with its address.": {
     "test/agent/layers/web.test.ts": [
       "an approved page is quoted with its address, title and day, and cannot end the quotation",
     ],
   },
-  "What is rendered, searched, compared and parsed is bounded before it is looked at, so one text cannot hold up the server.":
+  "What is rendered, searched, compared and parsed is bounded before it is looked at, and read in work that is linear in its length (robots.txt, `.gitignore`, patterns, front matter, JSON, messages), so one text cannot hold up the server.":
     {
+      "test/core/linear-parsers.test.ts": [
+        "take work in proportion to their number",
+        "a pattern of many %s judges a name with few looks",
+      ],
       "test/core/linear-expressions.test.ts": [
         "take linear time, whatever text they meet",
         "are refused when they are quadratic",
@@ -478,25 +527,50 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
   "`install`, `uninstall` and `init` follow no link out of a project.": {
     "test/commands/install/install.test.ts": ["%s is neither read nor written (%s)"],
   },
-  "Forms and model requests of other MCP servers are not passed on to the person.": {
-    "test/agent/mcp-tools/hostile.test.ts": [
-      "is refused what it asks of a model or the machine in the middle of a call, and of a person where nobody can be asked",
+  "Questions of other MCP servers are shown to a person under the name that the operator gave the server, and approve nothing; their requests for a model are refused.":
+    {
+      "test/agent/mcp-tools/elicitation.test.ts": [
+        "a server of 2026 asks a person; the call is made again with the answer, after a restart too",
+        "a person may decline what a server asks",
+      ],
+      "test/agent/mcp-tools/hostile.test.ts": [
+        "is refused what it asks of a model or the machine in the middle of a call, and of a person where nobody can be asked",
+      ],
+    },
+  "A server can ask at most 5 questions in a call and 20 in a run; then the call fails.": {
+    "test/agent/mcp-tools/questions-without-end.test.ts": [
+      "a call that asks again and again fails, the same question: %s",
+      "calls at once and one after the other have the limit of their run, across a restart too",
+      "a flood of questions in the middle of a call ends it, withdraws them, and is one message of news",
     ],
   },
-  "The secrets that such a server was given in `env` and `headers` are blacked out in all that it says: results, errors, descriptions, links and logs; also in addresses, JSON and base64.":
+  "The secrets that such a server was given in `env` and `headers`, and the tokens and client secret of a log-in, are blacked out in all that it sends: results, errors, descriptions, links, questions with their forms and addresses, and output that is logged.":
     {
       "test/agent/mcp-tools/answers.test.ts": [
         "is quoted with what does not fit, never as having refused, and without its secrets",
       ],
       "test/agent/mcp-tools/mcp-tools.test.ts": [
         "gets a clean environment and what is configured, which nobody is shown",
-        "is reached with the headers it needs",
+      ],
+      "test/agent/mcp-tools/redactor.test.ts": [
+        "values of JSON are redacted in names, texts and numbers, and nothing else changes",
+        "secrets that are added are hidden, and short ones are words",
       ],
     },
-  "Plain words and paths under harmless names do not count as secrets.": {
+  "They are found as they are, escaped (JSON, addresses, HTML), in base64 at any alignment, in hexadecimal digits and in UTF-16.":
+    {
+      "test/agent/mcp-tools/redactor.test.ts": [
+        "is hidden, and the text around it stays",
+        "media stay as they are, unless a secret is among their bytes",
+      ],
+    },
+  "A secret that another MCP server sends in several pieces, compressed, encrypted, or inside the pixels of an image is not found.":
+    "outside",
+  "Secrets shorter than 6 characters, and plain words and paths under harmless names, do not count.": {
     "test/agent/mcp-tools/mcp-tools.test.ts": [
       "gets a clean environment and what is configured, which nobody is shown",
     ],
+    "test/agent/mcp-tools/redactor.test.ts": ["secrets that are added are hidden, and short ones are words"],
   },
   "Memories need no approval: an instruction that gets into one is read again in later conversations.": {
     "test/commands/compose/write-gates.test.ts": ["does not ask for %j"],
@@ -642,12 +716,23 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
       "another program at its port gets nothing of use, and nothing that it answers is shown",
     ],
   },
-  "A shared link is good at the port of its server only, for at most seven days, and shows one run without the files that it read.":
+  "A shared link is good at the port of its server only, for at most seven days, and shows one run without anything that it only read: no results of calls, no unchanged lines of files.":
     {
+      "test/server/page/page-shared-reads.test.ts": [
+        "no screen, export or stream of a shared link has a text that agents only read",
+        "a diff keeps its changed lines with their numbers, and none around them",
+      ],
       "test/server/page/page-shared.test.ts": [
         "there are not more links than one can look through, and none for ever",
         "links are of one run and its owner: another principal makes none, and none outlives the run",
         "whoever follows a link sees what the run changed, and no file as it is",
+      ],
+    },
+  "A caller can add supervision to its run and not remove it: a client's model, or a person with a token, cannot choose `direct` where the operator set `changes: \"propose\"`, raise a limit, or name another model than the operator's.":
+    {
+      "test/server/supervision.property.test.ts": [
+        "every argument of every tool that begins or steers a run has a row",
+        "whatever a caller chooses, its run is at least as supervised as the operator wants it",
       ],
     },
   "A proof for a link is good once, for one port, and only at a server that had the port before the proof was made.":
@@ -729,8 +814,12 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
     ],
     "test/server/auth/command.test.ts": ["a token in the wrong form ends the start, and is not repeated"],
   },
-  "A token that is taken out of the configuration ends within seconds with all that is open, a revoked one by introspection within a minute.":
+  "A token that is taken out of the configuration ends within seconds with all that is open and with the links and subscriptions that it made, a revoked one by introspection within a minute.":
     {
+      "test/server/auth/made-with.test.ts": [
+        "a link ends with the token of the person who made it, and no other",
+        "a subscription ends with the token of its client, and is revoked on the page",
+      ],
       "test/server/auth/streams.test.ts": [
         "a running server follows its configuration: a token that is taken out ends its streams",
       ],
@@ -738,6 +827,12 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
         "an answer holds for a short time: one question for many requests, also at once",
       ],
     },
+  "Links and subscriptions never outlive their token.": {
+    "test/server/auth/made-with.test.ts": [
+      "what is made with a signed token ends when that expires",
+      "a token of an authorization server holds until that says otherwise, at every server with the key",
+    ],
+  },
   "Refused tokens are counted by address, requests by principal; runs take turns.": {
     "test/server/auth/refusals.test.ts": [
       "gets 429, and the authorization server is left alone; good tokens go on being accepted",
