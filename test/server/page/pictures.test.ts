@@ -188,13 +188,15 @@ describe("the page in Chromium", { tags: "chromium" }, () => {
 /** Texts that the script has not formatted or coloured yet. */
 const UNSHOWN = ":is(md-text, code-text, diff-text):not([data-mounted])";
 
-/** What fonts of the machine would have to draw is left out, because they differ. */
-const HIDE_FOREIGN = `for (const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT); walker.nextNode();)
-  if (/[\\u0590-\\u06ff\\u3040-\\u9fff\\u{1f000}-\\u{1ffff}]/u.test(walker.currentNode.data))
-    walker.currentNode.parentElement.style.visibility = "hidden"`;
+/** Characters that fonts of the machine would have to draw are replaced, because they differ in size, too. */
+const REPLACE_FOREIGN = `for (const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT); walker.nextNode();) {
+  const { data } = walker.currentNode;
+  const replaced = data.replace(/[\\u0590-\\u06ff\\u3040-\\u9fff\\uac00-\\ud7a3\\uff00-\\uffef\\u{1f000}-\\u{1ffff}]/gu, "x").replace(/[\\u200d\\ufe0f]/gu, "");
+  if (replaced !== data) walker.currentNode.data = replaced;
+}`;
 
 async function taken(page: Page): Promise<Buffer> {
-  await page.evaluate(HIDE_FOREIGN);
+  await page.evaluate(REPLACE_FOREIGN);
   return page.screenshot({ animations: "disabled", caret: "hide" });
 }
 
