@@ -98,8 +98,9 @@ function pairRow(
   what: string,
   { begun, ended, id }: { begun: string; ended: string; id: "callId" | "approvalId" | "questionId" },
 ): Row {
+  // Each of the two model servers counts the calls that it asks for.
   const ids = (kind: string) =>
-    journal.filter((event) => event.kind === kind).map(({ data }) => data[id] ?? "");
+    journal.filter((event) => event.kind === kind).map(({ agent, data }) => `${agent} ${data[id]}`);
   const [first, last] = [[...new Set(ids(begun))].sort(), ids(ended).sort()];
   return row(
     what,
