@@ -66,7 +66,7 @@ export class ProgramFailure extends Error {
 
 export interface ProgramOptions extends Omit<ChildOptions, "stdio"> {
   timeout: number;
-  input?: string;
+  input?: string | Uint8Array;
   /** Default: no limit. */
   maxOutput?: number;
   /** Kills the program when it is aborted. */

@@ -1,6 +1,5 @@
 /** Makes a branch of a change, beside everything that is checked out. */
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { ProgramFailure } from "../core/child-process.ts";
 import { errorMessage } from "../core/errors.ts";
@@ -9,7 +8,7 @@ import { linkStatsAt } from "../core/stats.ts";
 import { oneLine } from "../core/text.ts";
 import type { Content } from "./content.ts";
 
-export interface BranchRequest {
+interface BranchRequest {
   /** Root of a repository. */
   workspace: string;
   name: string;
@@ -25,8 +24,6 @@ export interface BranchRequest {
   hasWorktree: boolean;
 }
 
-export type BranchOutcome = { ok: true; worktree?: string } | { ok: false; message: string };
-
 /** True for the root of a repository that has a commit. */
 export const isRepository = (workspace: string): Promise<boolean> =>
   askGit(workspace, ["rev-parse", "--verify", "HEAD"]).then(
@@ -38,7 +35,9 @@ export const isRepository = (workspace: string): Promise<boolean> =>
  * Commits what the folder had uncommitted, if it had, and then the change. Neither the index nor a file of the folder
  * is touched. Line ends become what attributes and settings say; filters are not run.
  */
-export async function makeBranch(request: BranchRequest): Promise<BranchOutcome> {
+export async function makeBranch(
+  request: BranchRequest,
+): Promise<{ ok: true; worktree?: string } | { ok: false; message: string }> {
   const { workspace, base, name, id, hasWorktree } = request;
   let repository: PlainRepository | undefined;
   try {
@@ -149,18 +148,12 @@ async function storedEntry(
   base: string,
   git: PlainRepository["git"],
 ): Promise<string> {
-  const scratch = mkdtempSync(join(tmpdir(), "deepagent-branch-"));
-  try {
-    const file = join(scratch, "content");
-    writeFileSync(file, content.kind === "file" ? content.bytes : content.target);
-    // A link has no line ends.
-    const filters = content.kind === "file" ? ["--path", path] : ["--no-filters"];
-    const object = await git(base, ["hash-object", "-w", ...filters, file]);
-    const mode = content.kind === "link" ? "120000" : content.executable ? "100755" : "100644";
-    return `${mode} ${object.trim()}`;
-  } finally {
-    rmSync(scratch, { recursive: true, force: true });
-  }
+  const input = content.kind === "file" ? content.bytes : content.target;
+  // A link has no line ends.
+  const filters = content.kind === "file" ? ["--path", path] : ["--no-filters"];
+  const object = await git(base, ["hash-object", "-w", "--stdin", ...filters], { input });
+  const mode = content.kind === "link" ? "120000" : content.executable ? "100755" : "100644";
+  return `${mode} ${object.trim()}`;
 }
 
 const SUBMODULE = "160000";

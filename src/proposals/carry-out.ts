@@ -36,7 +36,7 @@ interface StoredPlan {
 /** Throws once another process may change the copy. */
 export type Guard = () => Promise<void>;
 
-/** Folders with plans begin so. Each has its own name, so that a paused process touches no later plan. */
+/** Each folder with a plan has its own name after this, so that a paused process touches no later plan. */
 const APPLY = "apply";
 const PLAN = "plan.json";
 const NEXT = "manifest.json";
@@ -108,7 +108,8 @@ async function complete(
   // Deletions come first: a folder may stand where a file was, and the other way round.
   steps.sort((a, b) => Number(a.after !== undefined) - Number(b.after !== undefined));
   const taken = Number(await readFile(join(place, TAKEN), "utf8").catch(() => ""));
-  const mark = markOf(record);
+  // The names of files that the plan is about to put in their places begin with it.
+  const mark = createHash("sha256").update(record.id).digest("hex").slice(0, 12);
   for (const [index, step] of [...steps.entries()].slice(taken)) {
     // A paused process may have been about to put this in its place.
     if (isRecovered) await folders[step.in].removeUnfinished(step.path, mark);
@@ -127,15 +128,14 @@ async function complete(
   await guard();
   if (!existsSync(known)) {
     await writeFile(`${known}.next`, JSON.stringify(record), { flush: true });
-    await rename(join(place, NEXT), copy.at("manifest.json")).catch(unlessMissing);
+    await rename(join(place, NEXT), copy.at("manifest.json")).catch((thrown: unknown) => {
+      if (codeOf(thrown) !== "ENOENT") throw thrown;
+    });
     await rename(`${known}.next`, known);
   }
   await forget(place);
   return { kind: "done", record };
 }
-
-/** Beginning of the names of files that a plan is about to put in their places. */
-const markOf = ({ id }: ReviewRecord): string => createHash("sha256").update(id).digest("hex").slice(0, 12);
 
 /** Nothing is continued once the plan is gone. */
 async function forget(place: string): Promise<void> {
@@ -178,8 +178,4 @@ async function contentOf(place: string, stored: Stored): Promise<Content | undef
   if ("link" in stored) return { kind: "link", target: stored.link };
   const { bytes, executable } = stored;
   return { kind: "file", bytes: await readFile(join(place, bytes)), executable };
-}
-
-function unlessMissing(thrown: unknown): void {
-  if (codeOf(thrown) !== "ENOENT") throw thrown;
 }

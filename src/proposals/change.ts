@@ -24,7 +24,6 @@ const BETWEEN = 6;
 /** A file with more places has one. */
 const MOST_PLACES = 500;
 
-/** An edit of a text. */
 interface Lines {
   base: string[];
   encoding: Encoding;
@@ -56,13 +55,11 @@ function compared({ base, proposed, folder }: Sides): Lines | undefined {
   const encoding = now && commonEncoding([before, after, now]);
   const hunks = hunksBetween(lines, linesToCompare(after.text));
   const places = closeHunks(hunks, BETWEEN);
-  const folderHunks =
-    now && encoding && (now === before ? [] : hunksBetween(lines, linesToCompare(now.text)));
   return {
     base: lines,
     encoding: encoding ?? own,
     places: places.length > MOST_PLACES ? [hunks] : places,
-    folder: folderHunks,
+    folder: now && encoding && (now === before ? [] : hunksBetween(lines, linesToCompare(now.text))),
   };
 }
 
@@ -84,15 +81,13 @@ export function proposedFile(
   const conflict = isOpposed ? whatFolderHas(sides) : undefined;
   return {
     path,
-    ...defined({ from }),
     change: changeOf(sides),
     version,
     added: sum("added"),
     removed: sum("removed"),
     places,
     notes: notesOf(sides),
-    ...defined({ unshown: unshownOf(sides, places) }),
-    ...defined({ conflict }),
+    ...defined({ from, conflict, unshown: unshownOf(sides, places) }),
     ...(ignored ? { ignored } : {}),
     ...(proposed?.kind === "other" ? { stays: true as const } : {}),
     ...(before?.version === version && before.how !== "branch"
@@ -193,13 +188,11 @@ function notesOf(sides: Sides): string[] {
     ...(proposed?.kind === "link" ? [`link to ${proposed.target}`] : []),
     ...(proposed?.kind === "other" ? [`${proposed.why}: it stays in the copy`] : []),
     ...(proposed?.kind === "file" && readText(proposed) === undefined && !isSameContent(base, proposed)
-      ? [
-          `${isLongText(proposed.bytes) ? "long text" : "not a text"}, ${proposed.bytes.length.toLocaleString("en")} bytes`,
-        ]
+      ? [`${isLongText(proposed.bytes) ? "long text" : "not a text"}, ${sizeText(proposed.bytes)}`]
       : []),
     ...(base?.kind === "link" && proposed !== undefined ? [`replaces a link to ${base.target}`] : []),
     ...(base?.kind === "file" && readText(base) === undefined && textsOf(sides) !== undefined
-      ? [`replaces ${base.bytes.length.toLocaleString("en")} bytes, which are not shown`]
+      ? [`replaces ${sizeText(base.bytes)}, which are not shown`]
       : []),
     ...(encoding === undefined ? ["its encoding changes"] : []),
     ...(encoding === "bytes" && !isSameContent(base, proposed) ? ["not UTF-8, shown as Windows-1252"] : []),
@@ -209,9 +202,9 @@ function notesOf(sides: Sides): string[] {
   ];
 }
 
-/** The contents of a file once some of its change is applied. */
+const sizeText = ({ length }: Buffer): string => `${length.toLocaleString("en")} bytes`;
+
 export interface AppliedFile {
-  /** For the folder. */
   folder: Content | undefined;
   /** The file as far as it is applied. */
   base: Content | undefined;
@@ -243,11 +236,11 @@ export function applied(
   const merged = mergeHunks(edit.base, [...others, ...hunks]);
   const own = mergeHunks(edit.base, hunks);
   if (merged === undefined || own === undefined) return undefined;
-  const mode = folder.content?.kind === "file" ? folder.content.executable : proposed.executable;
-  const fileOf = (lines: readonly string[], executable: boolean): Content => ({
+  const fileOf = (lines: readonly string[], { executable }: { executable: boolean }): Content => ({
     kind: "file",
     bytes: bytesOf(textOf(lines), edit.encoding),
     executable,
   });
-  return { folder: fileOf(merged, mode), base: fileOf(own, proposed.executable), isWhole };
+  const modeOf = folder.content?.kind === "file" ? folder.content : proposed;
+  return { folder: fileOf(merged, modeOf), base: fileOf(own, proposed), isWhole };
 }

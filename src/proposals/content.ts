@@ -119,7 +119,12 @@ export class Folder {
         const { error } = await deleteVersion(at, found.version, mark);
         if (error !== undefined) return error;
       }
-      if (content?.kind === "link") await this.#link(at, content.target);
+      if (content?.kind === "link")
+        await this.#jail.atEntry(
+          at.segments,
+          { create: true, links: "none", lastLink: "itself" },
+          ({ directory, name }) => symlinkSync(content.target, directory.at(name)),
+        );
       if (content?.kind !== "file") return undefined;
       return await this.#file(at, content, { old: isReplaced ? NOTHING : found, mark });
     } catch (thrown) {
@@ -151,9 +156,8 @@ export class Folder {
   }
 
   #at(path: string): FilesystemPath {
-    const hidden = this.#protected;
     const at = { jail: this.#jail, path: `/${path}`, segments: path.split("/"), links: "none" } as const;
-    return hidden === undefined ? at : { ...at, hidden };
+    return this.#protected === undefined ? at : { ...at, hidden: this.#protected };
   }
 
   async #file(
@@ -170,14 +174,6 @@ export class Folder {
       mark,
     });
     return error;
-  }
-
-  async #link(at: FilesystemPath, target: string): Promise<void> {
-    await this.#jail.atEntry(
-      at.segments,
-      { create: true, links: "none", lastLink: "itself" },
-      ({ directory, name }) => symlinkSync(target, directory.at(name)),
-    );
   }
 }
 

@@ -30,17 +30,13 @@ export function readText(content: Content | undefined): FileText | undefined {
   return { text: bytes.toString("latin1"), encoding: "bytes" };
 }
 
-/** True for a text that is too long to compare. */
 export const isLongText = (bytes: Buffer): boolean => isLong(bytes) && !hasNul(bytes);
 
 function isLong(bytes: Buffer): boolean {
   let lines = 0;
-  if (bytes.length <= MOST_BYTES)
-    for (let at = 0; at < bytes.length; at += 1) if (bytes[at] === LINE_FEED) lines += 1;
+  if (bytes.length <= MOST_BYTES) for (const byte of bytes) if (byte === 0x0a) lines += 1;
   return bytes.length > MOST_BYTES || lines > MOST_LINES;
 }
-
-const LINE_FEED = 0x0a;
 
 /** The encoding that texts can be merged in; `undefined`: they have different ones. */
 export function commonEncoding(texts: readonly FileText[]): Encoding | undefined {

@@ -2,6 +2,7 @@
 import { UNENDED, diffCut, displayDiffLine, hunkHeader } from "../core/diff.ts";
 import { type Hunk, signedLines } from "../core/hunks.ts";
 import { displayName } from "../core/text.ts";
+import type { ProposedPlace } from "../runs/proposals.ts";
 import { type Encoding, shown } from "./file-text.ts";
 
 /** The text of lines. Only the last one may have no line break. */
@@ -14,13 +15,6 @@ const CONTEXT = 3;
 /** Characters of one file. */
 export const MOST_CHARS = 400_000;
 
-export interface PlaceDiff {
-  diff: string;
-  added: number;
-  removed: number;
-  isPart?: true;
-}
-
 /**
  * The diff of hunks that stand close to each other, as it is displayed. `room`: its longest length; `Infinity`: all of
  * it, and whoever shows it displays it. `isNew`: there was no file before.
@@ -30,7 +24,7 @@ export function placeDiff(
   base: readonly string[],
   hunks: readonly Hunk[],
   { room, isNew = false }: { room: number; isNew?: boolean },
-): PlaceDiff {
+): Omit<ProposedPlace, "conflict"> {
   const { start, lines, added, removed } = signedLines(base, hunks, CONTEXT);
   const count = lines.length - added;
   const head = [
@@ -49,7 +43,7 @@ function bounded(
   head: readonly string[],
   lines: readonly string[],
   { encoding, room }: { encoding: Encoding; room: number },
-): Pick<PlaceDiff, "diff" | "isPart"> {
+): Pick<ProposedPlace, "diff" | "isPart"> {
   if (room === Infinity) return { diff: [...head, ...lines].map((line) => shown(line, encoding)).join("\n") };
   const diff = [...head];
   let used = 0;

@@ -16,7 +16,6 @@ import { type Run, nameOf } from "../runs/run.ts";
 import type { ReviewChoice } from "../tools/tool.ts";
 import { setTimeout as delay } from "node:timers/promises";
 import { isRepository, makeBranch } from "./branch.ts";
-import type { PolicyRules } from "../backends/policy-rules.ts";
 import type { Content, FileRules } from "./content.ts";
 import { type AppliedFile, applied, compareLines, proposedFile, versionOf } from "./change.ts";
 import { MOST_CHARS as MOST_CHARS_OF_FILE } from "./place-diff.ts";
@@ -25,13 +24,9 @@ import { type Guard, type Step, carryOut, contentsBefore, recover, unfinishedPla
 import { stampOf } from "./scan.ts";
 import { type Decided, type Manifest, type Sides, WorkspaceCopy, placeName } from "./workspace-copy.ts";
 
-interface ProposalsOptions {
+interface ProposalsOptions extends FileRules {
   /** Folder of all copies. */
   dir: string;
-  /** Places of the workspace that are not copied. */
-  without: readonly string[];
-  /** Rules about its files. */
-  policy?: PolicyRules | undefined;
   maxBytes: number;
   clock?: Clock;
 }
@@ -45,13 +40,11 @@ type Place = Pick<Run, "threadId">;
 type About = Parameters<Proposals["review"]>[2];
 
 export class WorkspaceProposals implements Proposals {
-  readonly #options: ProposalsOptions;
-  readonly #clock: Clock;
+  readonly #options: ProposalsOptions & { clock: Clock };
   readonly #locks = new KeyedLock();
 
   constructor(options: ProposalsOptions) {
-    this.#options = options;
-    this.#clock = options.clock ?? systemClock;
+    this.#options = { clock: systemClock, ...options };
   }
 
   /** True if the thread has a copy here. */
@@ -65,10 +58,10 @@ export class WorkspaceProposals implements Proposals {
    */
   async open(run: Place & Pick<Run, "id">, workspace: string, fence?: Fence): Promise<string[]> {
     const place = this.#placeOf(run);
-    const { dir, maxBytes } = this.#options;
+    const { dir, maxBytes, clock } = this.#options;
     await mkdir(dir, { recursive: true, mode: 0o700 });
     return this.#locks.run(place, async () => {
-      const now = this.#clock();
+      const now = clock();
       // Background tasks come while others work in the copy, and change nothing.
       const known = this.has(run) ? await new WorkspaceCopy(place, this.#rules).manifest() : undefined;
       if (known?.run === run.id && !this.isUnfinished(run)) return notApplied(known);
@@ -102,9 +95,11 @@ export class WorkspaceProposals implements Proposals {
       const known = (await copy.reviews()).find(({ id }) => id === about.id);
       if (known !== undefined) return { kind: "done", record: known };
       const review = new Review({ copy, manifest, sides: await openSides(copy, manifest), choice, guard });
-      return review.carryOut({ ...about, at: this.#clock(), title: nameOf(run) });
+      return review.carryOut({ ...about, at: this.#options.clock(), title: nameOf(run) });
     });
-    return outcome ?? { kind: "failed", message: NO_COPY };
+    const message =
+      "the copy of the workspace is not on this machine. It is where the run worked, in the folder of the setting proposals.folder.";
+    return outcome ?? { kind: "failed", message };
   }
 
   async tidy(run: Place & Pick<Run, "id">, fence?: Fence): Promise<void> {
@@ -261,9 +256,6 @@ function notApplied({ decided }: Manifest): string[] {
     );
 }
 
-const NO_COPY =
-  "the copy of the workspace is not on this machine. It is where the run worked, in the folder of the setting proposals.folder.";
-
 /** A run waits for space and the like; anything else ends it with a reason. */
 function explain(thrown: unknown): never {
   const code = codeOf(thrown);
@@ -366,6 +358,13 @@ class Review {
     const { branch: name, worktree } = choice;
     if (name === undefined) return undefined;
     const { workspace, files } = manifest;
+    const changed = new Map<string, Content | undefined>();
+    for (const { path, from } of sides) {
+      const result = this.#applied.get(path);
+      if (result === undefined) continue;
+      if (from !== undefined) changed.set(from, undefined);
+      changed.set(path, result.base);
+    }
     return makeBranch({
       workspace,
       name,
@@ -373,15 +372,9 @@ class Review {
       title,
       base: copy.at("base"),
       basePaths: Object.keys(files).filter((path) => files[path]?.ignored !== true),
-      files: new Map(sides.flatMap((one) => this.#branchFiles(one))),
+      files: changed,
       hasWorktree: worktree === true,
     });
-  }
-
-  #branchFiles({ path, from }: Sides): [string, Content | undefined][] {
-    const result = this.#applied.get(path);
-    if (result === undefined) return [];
-    return [...(from === undefined ? [] : [[from, undefined] as [string, undefined]]), [path, result.base]];
   }
 
   #recordOf({ id, by, at }: About & { at: number }, worktree: string | undefined): ReviewRecord {
@@ -408,7 +401,7 @@ class Review {
     return this.#applied.get(path)?.isWhole !== true && !Object.hasOwn(this.#fitted, from);
   }
 
-  /** `shown`: versions as a person saw them; of the others nothing is decided. */
+  /** `shown`: versions as a person saw them; nothing is decided of the others. */
   #next({ refused, branch }: ReviewRecord, shown: About["shown"]): Manifest {
     const { manifest, sides: all } = this.#reviewed;
     const inBranches = Object.entries(manifest.decided).filter(([, { how }]) => how === "branch");

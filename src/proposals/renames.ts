@@ -29,7 +29,7 @@ interface Pair {
 
 /** The files with each rename as one: the file at its new path, `from` the old one. */
 export async function withRenames(all: readonly Sides[]): Promise<Sides[]> {
-  const renames = new Renames(all.flatMap(deletedEnd), all.flatMap(addedEnd));
+  const renames = new Renames(all.filter(isDeleted).flatMap(endOf), all.filter(isAdded).flatMap(endOf));
   // Files in a folder that was moved have the same names in it.
   for (const names of [2, 1, 0]) await renames.pairEqual(names);
   await renames.pairSimilar();
@@ -42,20 +42,16 @@ export async function withRenames(all: readonly Sides[]): Promise<Sides[]> {
   });
 }
 
-function deletedEnd(sides: Sides): End[] {
-  const { base, proposed, folder } = sides;
-  if (proposed !== undefined || base?.kind !== "file" || folder.content?.kind !== "file") return [];
-  return endOf(sides, base);
-}
+const isDeleted = ({ base, proposed, folder }: Sides): boolean =>
+  base?.kind === "file" && proposed === undefined && folder.content?.kind === "file";
 
-function addedEnd(sides: Sides): End[] {
-  const { base, proposed, folder } = sides;
-  if (base !== undefined || proposed?.kind !== "file" || folder.content !== undefined) return [];
-  return endOf(sides, proposed);
-}
+const isAdded = ({ base, proposed, folder }: Sides): boolean =>
+  base === undefined && proposed?.kind === "file" && folder.content === undefined;
 
-function endOf(sides: Sides, { bytes, executable }: { bytes: Buffer; executable: boolean }): End[] {
-  return bytes.length === 0 ? [] : [{ sides, bytes, kind: `${sides.ignored} ${executable}` }];
+function endOf(sides: Sides): End[] {
+  const file = sides.proposed ?? sides.base;
+  if (file?.kind !== "file" || file.bytes.length === 0) return [];
+  return [{ sides, bytes: file.bytes, kind: `${sides.ignored} ${file.executable}` }];
 }
 
 class Renames {
@@ -69,7 +65,9 @@ class Renames {
 
   /** Pairs files with the same bytes, whose paths end with the same names. */
   async pairEqual(names: number): Promise<void> {
-    for (const [deleted, added] of this.#groups((end) => `${end.bytes.length} ${lastNames(end, names)}`)) {
+    const keyOf = ({ sides: { path }, bytes }: End): string =>
+      [bytes.length, ...(names === 0 ? [] : path.split("/").slice(-names))].join("/");
+    for (const [deleted, added] of this.#groups(keyOf)) {
       const olds = await byBytes(deleted);
       for (const [digest, news] of await byBytes(added))
         for (const [index, old] of (olds.get(digest) ?? []).entries()) this.#pair(old, news[index]);
@@ -93,10 +91,8 @@ class Renames {
   #groups(keyOf: (end: End) => string): [End[], End[]][] {
     const keyed = (end: End): string => `${end.kind} ${keyOf(end)}`;
     const added = groupBy(this.#added, keyed);
-    return [...groupBy(this.#deleted, keyed)].flatMap(([key, deleted]): [End[], End[]][] => {
-      const news = added.get(key);
-      return news === undefined ? [] : [[deleted, news]];
-    });
+    const both = [...groupBy(this.#deleted, keyed)].filter(([key]) => added.has(key));
+    return both.map(([key, deleted]) => [deleted, added.get(key) ?? []]);
   }
 
   #pair(old: End, now: End | undefined): void {
@@ -133,8 +129,9 @@ class Texts {
       if (having.length > MOST_HAVING) continue;
       for (const old of having) shared.set(old, (shared.get(old) ?? 0) + line.length);
     }
-    const best = [...shared].toSorted((a, b) => b[1] - a[1]).slice(0, MOST_COMPARED);
-    return best
+    return [...shared]
+      .toSorted((a, b) => b[1] - a[1])
+      .slice(0, MOST_COMPARED)
       .map(([old]) => ({ old, now, part: this.#partInCommon(old, now, lines) }))
       .filter(({ part }) => part >= ALIKE);
   }
@@ -156,9 +153,6 @@ async function linesOf({ sides: { base, proposed }, bytes }: End): Promise<Lines
     lines.set(`${line}\n`, (lines.get(`${line}\n`) ?? 0) + 1);
   return lines;
 }
-
-const lastNames = ({ sides: { path } }: End, count: number): string =>
-  count === 0 ? "" : path.split("/").slice(-count).join("/");
 
 async function byBytes(ends: readonly End[]): Promise<Map<string, End[]>> {
   const digests = new Map<End, string>();

@@ -33,7 +33,6 @@ export const stampOf = ({ ino, size, mtimeNs, ctimeNs, mode }: BigIntStats): str
 
 /** Most files of a workspace, without those in ignored folders. */
 const MOST_FILES = 200_000;
-const COUNT_OF_MOST = MOST_FILES.toLocaleString("en");
 const FILES_PER_TURN = 100;
 
 /** Files and links of a folder in no order, without those in ignored folders, `.git` and unfinished writes. */
@@ -59,7 +58,10 @@ export async function scan(root: string): Promise<ScannedFile[]> {
         }
       }
       if (found.length > MOST_FILES)
-        throw tooMuch(`more than ${COUNT_OF_MOST} files`, "Let Git ignore what is generated");
+        throw tooMuch(
+          `more than ${MOST_FILES.toLocaleString("en")} files`,
+          "Let Git ignore what is generated",
+        );
     }
   } finally {
     rules.close();
@@ -70,21 +72,9 @@ export async function scan(root: string): Promise<ScannedFile[]> {
 
 /** Throws unless a place is gone or another thing by now, or is closed to this user. */
 export function nothingThere(thrown: unknown): [] {
-  if (CLOSED.has(codeOf(thrown) ?? "")) return [];
+  if (/^E(?:NOENT|NOTDIR|ISDIR|EXIST|INVAL|LOOP|ACCES|PERM|HIDDEN)$/.test(codeOf(thrown) ?? "")) return [];
   throw thrown;
 }
-
-const CLOSED = new Set([
-  "ENOENT",
-  "ENOTDIR",
-  "EISDIR",
-  "EEXIST",
-  "EINVAL",
-  "ELOOP",
-  "EACCES",
-  "EPERM",
-  "EHIDDEN",
-]);
 
 const tooMuch = (what: string, remedy: string): ConfigurationError =>
   new ConfigurationError(
@@ -139,7 +129,12 @@ export async function copyFolder(
   await fs.mkdir(to, { recursive: true });
   for (let folders = [""]; folders.length > 0;)
     folders = (await mapAtMost(4, folders, (folder) => copyEntries(folder).catch(nothingThere))).flat();
-  await shareObjects(from, to);
+  // The repository of the copy reads the objects of the original and writes its own.
+  const objects = sharedObjects(from);
+  if (objects === undefined) return;
+  const own = join(to, ".git", "objects", "info");
+  await fs.mkdir(own, { recursive: true });
+  await fs.writeFile(join(own, "alternates"), `${objects}\n`);
 }
 
 /** Parts of a repository that the copy does not need, and the links of submodules and worktrees to repositories elsewhere. */
@@ -161,12 +156,4 @@ export function sharedObjects(workspace: string | undefined): string | undefined
   const objects = join(realPath(workspace), ".git", "objects");
   const isFolder = [dirname(objects), objects].every((path) => linkStatsAt(path)?.isDirectory() === true);
   return isFolder ? objects : undefined;
-}
-
-/** The repository of the copy reads the objects of the original and writes its own. */
-async function shareObjects(from: string, to: string): Promise<void> {
-  const objects = sharedObjects(from);
-  if (objects === undefined) return;
-  await fs.mkdir(join(to, ".git", "objects", "info"), { recursive: true });
-  await fs.writeFile(join(to, ".git", "objects", "info", "alternates"), `${objects}\n`);
 }

@@ -170,14 +170,12 @@ export class WorkspaceCopy {
       return now !== undefined && now.stamp === copy ? [] : [{ path, ignored: now?.ignored ?? ignored }];
     });
     const added = [...found.values()].filter(({ path }) => !Object.hasOwn(files, path));
-    const before = [...this.#before.keys()].map((key) => key.slice(key.indexOf(" ") + 1));
-    const listed = new Set([...known, ...added].map(({ path }) => path));
-    const moved = [...new Set(before)].filter((path) => !listed.has(path));
-    return [
-      ...known,
-      ...added,
-      ...moved.map((path) => ({ path, ignored: files[path]?.ignored === true })),
-    ].toSorted((a, b) => (a.path < b.path ? -1 : 1));
+    const touched = new Map([...known, ...added].map((file) => [file.path, file]));
+    for (const key of this.#before.keys()) {
+      const path = key.slice(key.indexOf(" ") + 1);
+      if (!touched.has(path)) touched.set(path, { path, ignored: files[path]?.ignored === true });
+    }
+    return [...touched.values()].toSorted((a, b) => (a.path < b.path ? -1 : 1));
   }
 
   /** Takes over what the folder has by now, for all files that no agent changed. */
@@ -210,10 +208,9 @@ export class WorkspaceCopy {
 
 /** Files of a workspace, without those in some places of it. */
 const filesOf = async (workspace: string, { without }: FileRules): Promise<ScannedFile[]> =>
-  (await scan(workspace)).filter(({ path }) => !isBelowAny(join(workspace, path), without));
-
-const isBelowAny = (path: string, places: readonly string[]): boolean =>
-  places.some((place) => path === place || path.startsWith(`${place}/`));
+  (await scan(workspace)).filter(
+    ({ path }) => !without.some((place) => `${join(workspace, path)}/`.startsWith(`${place}/`)),
+  );
 
 /** Copies one file or link; gives the stamp of the copy, or `undefined` if there is nothing to copy. */
 async function copyPlain(from: string, to: string): Promise<string | undefined> {
