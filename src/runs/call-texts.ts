@@ -38,9 +38,9 @@ export async function callTexts(
   if (result.keptIn === undefined) return { ...call, args, result };
   const whole = await textAt(result.keptIn, await files(maker.id));
   const { text, isError } = result;
-  return whole === undefined
-    ? { ...call, args, result: { text, isError }, missing: notIn(result.keptIn) }
-    : { ...call, args, result: { text: whole, isError } };
+  if (whole !== undefined) return { ...call, args, result: { text: whole, isError } };
+  const missing = `This is the beginning: the whole result was kept in ${result.keptIn}, which no longer exists.`;
+  return { ...call, args, result: { text, isError }, missing };
 }
 
 /** The run that an agent works for: a subagent in the background has its own. */
@@ -49,12 +49,10 @@ async function madeBy(run: Run, [first]: AgentPath, { read }: RunRepository): Pr
   return child?.parent?.runId === run.id ? child : run;
 }
 
-type CallEvent = Extract<RunEvent, { kind: "tool_started" }>;
-
 async function foundIn(
   checkpoints: Checkpoints,
   { threadId, createdAt: since, parent }: Run,
-  { agent, time, data }: CallEvent,
+  { agent, time, data }: Extract<RunEvent, { kind: "tool_started" }>,
 ) {
   const { findCall } = await import("../agent/agent.ts");
   const depth = agent.length - (parent?.agent.length ?? 0);
@@ -79,5 +77,3 @@ const NO_RESULT = "The run ended before there was a result.";
 const NO_RESULT_YET = "There is no result so far.";
 const LOST_BELOW =
   "This subagent does not keep its messages here, or they are not stored any more. The journal of the run has the beginning of the step.";
-const notIn = (path: string): string =>
-  `This is the beginning: the whole result was kept in ${path}, which no longer exists.`;

@@ -17,9 +17,7 @@ export const RunLimits = z.strictObject({
   workTime: amount.optional(),
 });
 export type RunLimits = z.output<typeof RunLimits>;
-type LimitName = keyof RunLimits;
-
-const NAMES: readonly LimitName[] = ["costUsd", "tokens", "modelCalls", "toolCalls", "workTime"];
+const NAMES = RunLimits.keyof().options;
 
 export interface RunChoices {
   /** A model of `StartChoices`. Default: that of the server. */
@@ -83,9 +81,8 @@ export function choiceProblem(
   const wrong = goal && criteriaProblem(goal);
   if (wrong !== undefined) return { code: "invalid_goal", message: wrong };
   const chosen = offered.models.find(({ spec }) => model === undefined || spec === model);
-  if (model !== undefined && chosen?.problem !== undefined) {
+  if (model !== undefined && chosen?.problem !== undefined)
     return { code: "model_not_allowed", message: chosen.problem };
-  }
   if (model !== undefined && chosen === undefined) {
     const code = "model_not_allowed";
     return { code, message: notAllowed(model, offered), skip: code };
@@ -131,8 +128,6 @@ export const loweredLimits = (own: RunLimits, most: RunLimits): RunLimits =>
 
 /** The lower one of each limit, so that a run never has more than its server allows. */
 export function lowerLimits(server: RunLimits, own: RunLimits = {}): RunLimits {
-  const limits = NAMES.map(
-    (name) => [name, Math.min(server[name] ?? Infinity, own[name] ?? Infinity)] as const,
-  );
+  const limits = NAMES.map((name) => [name, Math.min(server[name] ?? Infinity, own[name] ?? Infinity)]);
   return Object.fromEntries(limits.filter(([, limit]) => limit !== Infinity));
 }

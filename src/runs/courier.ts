@@ -1,6 +1,6 @@
 /** Delivers news: takes messages out of the outbox and gives them to their channels. */
 import { type Clock, isDoneWithin } from "../core/clock.ts";
-import { coalesced } from "../core/concurrency.ts";
+import { coalesced, untilAborted } from "../core/concurrency.ts";
 import { errorMessage } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import { oneLine } from "../core/text.ts";
@@ -21,20 +21,10 @@ export interface Channel extends NewsRule {
 }
 
 const MINUTE = 60_000;
-const HOUR = 60 * MINUTE;
-/** Pauses after failed attempts: about a day in all. */
-const PAUSES_MS: readonly number[] = [
-  5000,
-  30_000,
-  2 * MINUTE,
-  10 * MINUTE,
-  30 * MINUTE,
-  2 * HOUR,
-  6 * HOUR,
-  15 * HOUR,
-];
+/** Pauses after failed attempts, given in seconds: about a day in all. */
+const PAUSES_MS = [5, 30, 120, 600, 1800, 7200, 21_600, 54_000].map((seconds) => seconds * 1000);
 /** Longest pause that a receiver can ask for. */
-const LONGEST_MS = 24 * HOUR;
+const LONGEST_MS = 24 * 60 * MINUTE;
 /** An attempt takes no longer. */
 const ATTEMPT_MS = 30_000;
 /** From then on another server makes the attempt again. */
@@ -206,7 +196,8 @@ export class Courier {
     const timeout = AbortSignal.timeout(ATTEMPT_MS);
     try {
       const signal = AbortSignal.any([timeout, this.#stop.signal]);
-      return await Promise.race([send(news, signal), aborted(signal)]);
+      // Nothing waits for a channel that does not look at the signal.
+      return await untilAborted(send(news, signal), signal);
     } catch (error) {
       if (this.#stop.signal.aborted) return "broken_off";
       return timeout.aborted
@@ -231,11 +222,3 @@ export class Courier {
     return settled;
   }
 }
-
-/** Rejects when the signal aborts, so that nothing waits for a channel that does not look at it. */
-const aborted = (signal: AbortSignal): Promise<never> =>
-  new Promise((_resolve, reject) => {
-    const end = (): void => reject(new Error("The attempt was broken off."));
-    if (signal.aborted) end();
-    else signal.addEventListener("abort", end, { once: true });
-  });

@@ -14,17 +14,14 @@ import { agentName, endedEarly } from "./run.ts";
 export const LINE = 200;
 
 const Text = z.string();
+const Count = z.number().optional();
 const Call = z.object({ callId: Text });
 const ToolCall = Call.extend({ tool: Text, summary: Text });
 /** `diff` may be cut; `added` and `removed` count the lines of the whole change, and are absent in older rows. */
-const FileChange = Call.extend({
-  path: Text,
-  diff: Text.optional(),
-  added: z.number().optional(),
-  removed: z.number().optional(),
-});
+const FileChange = Call.extend({ path: Text, diff: Text.optional(), added: Count, removed: Count });
 /** Names the call that a person is asked about; absent in older rows. */
 const AskedCallData = z.object({ act: Text, object: Text, kind: z.enum(["command", "file", "tool"]) });
+const TodoData = z.object({ content: Text, status: z.enum(["pending", "in_progress", "completed"]) });
 const QuestionKind = z.enum(["ask", "interrupt", "elicitation", "review"]);
 const Empty = z.object({});
 const End = z.enum(["success", "error"]);
@@ -49,14 +46,7 @@ const ofAgent = <Data extends z.ZodType>(
   data: Data,
   line: Kind<Data>["line"] = () => undefined,
 ): Kind<Data> => ({ relevance, data, line });
-const ofRun = <Data extends z.ZodType>(
-  relevance: Relevance,
-  data: Data,
-  line: Kind<Data>["line"],
-): Kind<Data> => ({
-  ...ofAgent(relevance, data, line),
-  isOfRun: true,
-});
+const ofRun: typeof ofAgent = (...kind) => ({ ...ofAgent(...kind), isOfRun: true });
 
 /** For each kind of event: its relevance, the `data` that the journal stores, and its line. All texts are bounded. */
 const EVENTS = {
@@ -75,12 +65,7 @@ const EVENTS = {
   ),
   run_failed: ofRun("end", z.object({ reason: Text, message: Text }), ({ message }) => `failed: ${message}`),
   run_cancelled: ofRun("end", z.object({ reason: Text }), ({ reason }) => `cancelled: ${reason}`),
-  todos: ofAgent(
-    "change",
-    z.object({
-      todos: z.array(z.object({ content: Text, status: z.enum(["pending", "in_progress", "completed"]) })),
-    }),
-  ),
+  todos: ofAgent("change", z.object({ todos: z.array(TodoData) })),
   /** It cannot start yet: as many as may work at the same time do. The event's `agent` is the subagent itself. */
   subagent_queued: ofAgent("progress", Call.extend({ name: Text, description: Text })),
   /** The event's `agent` is the subagent itself. */
@@ -130,25 +115,15 @@ const EVENTS = {
    */
   approval_decided: ofAgent(
     "decision",
-    z.object({
-      approvalId: Text,
-      tool: Text,
-      decision: Text,
-      by: Text,
-      call: AskedCallData.optional(),
-    }),
+    z.object({ approvalId: Text, tool: Text, decision: Text, by: Text, call: AskedCallData.optional() }),
     ({ tool, call, decision, by }) =>
       `${decidedText(decision, by)}: ${call === undefined ? tool : askedCallText(call)}`,
   ),
   /** A question that is not about approval: of the agent, of a tool, or of another MCP server. */
   question_asked: ofAgent(
     "decision",
-    z.object({
-      questionId: Text,
-      kind: QuestionKind,
-      /** The MCP server that asks. */ server: Text.optional(),
-      text: Text,
-    }),
+    // `server`: the MCP server that asks.
+    z.object({ questionId: Text, kind: QuestionKind, server: Text.optional(), text: Text }),
     ({ kind, server, text }) => oneLine(`${ASKS[kind]}${server ?? ""}: ${text}`, LINE),
   ),
   /** `answer`: what was said, cut; absent where nothing was. */
@@ -221,7 +196,7 @@ export type RunEvent = EventFacts & {
   time: number;
 };
 
-/** True if `facts` are those of a possible journal event. Nothing is copied or reordered. */
+/** Nothing is copied or reordered. */
 export const isEvent = <T extends { kind: string; data: unknown }>(facts: T): facts is T & EventFacts =>
   Object.hasOwn(EVENTS, facts.kind) &&
   EVENTS[facts.kind as RunEventKind /* a key of the table */].data.safeParse(facts.data).success;
@@ -237,9 +212,8 @@ export function activityOf(event: RunEvent): string | undefined {
 }
 
 /** Text of an event about its own agent; `undefined`: not worth a line. */
-export function stepOf(event: RunEvent): string | undefined {
-  return EVENTS[event.kind].isOfRun === true ? undefined : lineOf(event, nameIn(event));
-}
+export const stepOf = (event: RunEvent): string | undefined =>
+  EVENTS[event.kind].isOfRun === true ? undefined : lineOf(event, nameIn(event));
 
 function lineOf({ kind, data }: RunEvent, name: string): string | undefined {
   const { line } = EVENTS[kind] as Kind<z.ZodType>; // the row of its kind, whose schema its data fits
@@ -294,12 +268,12 @@ const SHORTENED: Readonly<Record<string, (value: string) => string>> = {
   diff: (diff) => cutDiff(diff, DIFF),
 };
 
-const shownTodos = (all: readonly Todo[]) =>
-  all.slice(0, TODOS).map(({ content, status }) => ({ content: oneLine(content, LINE), status }));
-
 /** The fields of an event that its kind has in the journal. */
 function dataOf(event: JournalledEvent): object {
-  if (event.kind === "todos") return { todos: shownTodos(event.todos) };
+  if (event.kind === "todos") {
+    const todos = event.todos.slice(0, TODOS);
+    return { todos: todos.map(({ content, status }) => ({ content: oneLine(content, LINE), status })) };
+  }
   const fields = Object.keys(EVENTS[event.kind].data.shape).map((name): [string, unknown] => {
     const value: unknown = Reflect.get(event, name);
     return [name, typeof value === "string" ? (SHORTENED[name]?.(value) ?? value) : value];

@@ -2,6 +2,7 @@ import { ownTurn } from "../core/concurrency.ts";
 import type { JournalPage, RunQueries } from "./ports.ts";
 import type { RunEvent } from "./events.ts";
 import { type Principal, type RunHead, isFinal } from "./run.ts";
+import type { RunService } from "./service.ts";
 
 /** Tells when a run may have changed; not what changed. */
 export interface Subscription {
@@ -20,7 +21,6 @@ interface Listener {
 /** No run has this id. */
 const ANY_RUN = "";
 
-/** Key of the news of what a run's agent writes. */
 const textOf = (runId: string): string => `${runId} text`;
 
 /** News of changed runs for those who follow them in this process. A slow follower only sees less news. */
@@ -59,7 +59,10 @@ export class ChangeFeed {
         return dirty;
       },
       close: () => {
-        for (const key of keys) this.#remove(key, listener);
+        for (const key of keys) {
+          this.#listeners.get(key)?.delete(listener);
+          if (this.#listeners.get(key)?.size === 0) this.#listeners.delete(key);
+        }
       },
     };
   }
@@ -80,12 +83,6 @@ export class ChangeFeed {
     } finally {
       subscription.close();
     }
-  }
-
-  #remove(key: string, listener: Listener): void {
-    const listeners = this.#listeners.get(key);
-    listeners?.delete(listener);
-    if (listeners?.size === 0) this.#listeners.delete(key);
   }
 
   /** Wakes everyone; nothing waits any more from here on. */
@@ -122,13 +119,6 @@ interface Sources {
   feed: ChangeFeed;
 }
 
-/** One follower's use of a tail. */
-export interface TailReader {
-  /** The run as it was at the newest change, and at most `PAGE` events after `seq`. `undefined`: no such run. */
-  after(seq: number): Promise<JournalPage | undefined>;
-  close(): void;
-}
-
 /** The newest events of followed runs: each change costs one look. Who has fallen behind reads own pages. */
 export class SharedTails {
   readonly #sources: Sources;
@@ -139,15 +129,16 @@ export class SharedTails {
   }
 
   /** Follows the run for this principal. */
-  open(principal: Principal, runId: string): TailReader {
+  open(principal: Principal, runId: string) {
     const key = JSON.stringify([principal, runId]);
     const tail = this.#tails.get(key) ?? new Tail(principal, runId, this.#sources);
     this.#tails.set(key, tail);
     tail.readers += 1;
     tail.isStale = true;
     return {
-      after: (seq) => tail.after(seq),
-      close: () => {
+      /** The run as it was at the newest change, and at most `PAGE` events after `seq`. `undefined`: no such run. */
+      after: (seq: number) => tail.after(seq),
+      close: (): void => {
         tail.readers -= 1;
         if (tail.readers > 0) return;
         tail.news.close();
@@ -230,14 +221,6 @@ class Tail {
 /** Maximum number of runs announced that started at one moment: the newest of them. */
 const STARTED_AT_ONCE = 50;
 
-export interface FollowOptions {
-  /** Number of the newest event that is known. Default 0. */
-  after?: number;
-  signal: AbortSignal;
-  /** Id of the newest text whose beginning is known. */
-  text?: string | undefined;
-}
-
 /**
  * A run's journal from `after` on, as it grows. What is new is read once for all who follow the run; one that
  * is behind reads its own pages. None holds up the run or another follower. With `texts`, also what its agent writes,
@@ -246,7 +229,7 @@ export interface FollowOptions {
 export async function* follow<Text = never>(
   principal: Principal,
   runId: string,
-  { after = 0, signal, text }: FollowOptions,
+  { after = 0, signal, text }: Parameters<RunService["watchLive"]>[2],
   {
     feed,
     tails,
@@ -282,7 +265,7 @@ export async function* follow<Text = never>(
 
 /** Passes new events on, in a frame of its own: a follower that waits for more holds no event. */
 async function* page<Text>(
-  tail: TailReader,
+  tail: Pick<Tail, "after">,
   after: number,
   signal: AbortSignal,
   written: (() => readonly Text[]) | undefined,

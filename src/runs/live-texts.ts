@@ -11,26 +11,13 @@ export interface LiveText {
   text: string;
 }
 
-interface Written {
-  id: string;
-  text: string;
-  /** True once the journal has the event of its model call. */
-  isTold: boolean;
-}
+/** `isTold`: the journal has the event of its model call. */
+type Written = Omit<LiveText, "kind"> & { isTold: boolean };
 
 /** Texts of a run that are kept for slow followers. */
 const KEPT = 4;
 /** Parts that arrive within this time are one step for followers, in ms. */
 const STEP_MS = 30;
-
-/** One stretch of work on a run. */
-export interface Speaker {
-  /** Takes the text of the model call under way so far; an empty one begins another call, or the same once more. */
-  say: (text: string) => void;
-  /** The journal has the event of a model call, with this beginning of its text. */
-  told: (beginning: string) => void;
-  end: () => void;
-}
 
 export class LiveTexts {
   readonly #feed: Pick<ChangeFeed, "notifyText">;
@@ -43,7 +30,7 @@ export class LiveTexts {
   }
 
   /** Begins a stretch of work on a run. `claim`: the number that this process claimed it under. */
-  speaker(runId: string, claim: number): Speaker {
+  speaker(runId: string, claim: number) {
     const texts: Written[] = [];
     this.#runs.set(runId, texts);
     let step: NodeJS.Timeout | undefined;
@@ -52,18 +39,20 @@ export class LiveTexts {
       this.#feed.notifyText(runId);
     };
     return {
-      say: (text) => {
+      /** Takes the text of the model call under way so far; an empty one begins another call, or the same again. */
+      say: (text: string): void => {
         const last = texts.at(-1);
         if (last !== undefined && (text !== "" || last.text === "")) last.text = text;
         else texts.push({ id: `${runId}:${claim}.${(this.#count += 1)}`, text, isTold: false });
         if (texts.length > KEPT) texts.shift();
         if (text !== "") step ??= setTimeout(notify, STEP_MS).unref();
       },
-      told: (beginning) => {
+      /** The journal has the event of a model call, with this beginning of its text. */
+      told: (beginning: string): void => {
         const found = texts.findIndex(({ text, isTold }) => !isTold && isBeginning(beginning, text));
         for (const one of texts.slice(0, found + 1)) one.isTold = true;
       },
-      end: () => {
+      end: (): void => {
         clearTimeout(step);
         if (this.#runs.get(runId) === texts) this.#runs.delete(runId);
       },
@@ -94,9 +83,6 @@ export class LiveTexts {
   }
 }
 
-/** Characters of a text that the event of its model call has. */
-const TOLD = 300;
-
-/** True if the journal has `text` as this beginning, on one line. */
+/** True if the journal has `text` as this beginning: 300 characters on one line. */
 export const isBeginning = (beginning: string, text: string): boolean =>
-  beginning !== "" && oneLine(text, TOLD) === beginning;
+  beginning !== "" && oneLine(text, 300) === beginning;

@@ -12,12 +12,7 @@ export const NEWS_TYPES = [
 export type NewsType = (typeof NEWS_TYPES)[number];
 
 /** Types that a channel gets if it names none: a run that ends at a limit has finished, too. */
-export const USUAL_NEWS: readonly NewsType[] = [
-  "run.finished",
-  "run.failed",
-  "question.asked",
-  "approval.requested",
-];
+export const USUAL_NEWS: readonly NewsType[] = NEWS_TYPES.filter((type) => type !== "budget.reached");
 
 /** Types that clients may ask for: also steps of a run, which come often and are sent to no channel. */
 export const EVENT_TYPES = [...NEWS_TYPES, "run.progress"] as const;

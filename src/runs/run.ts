@@ -50,10 +50,7 @@ export const FAILURE_REASONS = [
 export type FailureReason = (typeof FAILURE_REASONS)[number];
 
 /** Why a run failed: a stable reason, and a text for people. */
-export type FailureDetails = {
-  reason: FailureReason;
-  message: string;
-};
+export type FailureDetails = { reason: FailureReason; message: string };
 
 /** The schedule that started a run. Without `dueAt`, a person did, outside its times. */
 export interface RunSchedule {
@@ -397,21 +394,16 @@ export interface ModelCall {
 }
 
 /** Allowed changes of status. An approval that is still pending keeps a run from completing. */
-interface Transitions {
-  working: "input_required" | FinalStatus;
-  input_required: "working" | "failed" | "cancelled";
-}
-
-/** One legal change of status. An illegal pair does not compile. */
-export type Transition = {
-  [From in OpenStatus]: { [To in Transitions[From]]: { from: From; to: To } }[Transitions[From]];
-}[OpenStatus];
-
-/** The same rule as data. */
-export const TRANSITIONS: { readonly [From in OpenStatus]: readonly Transitions[From][] } = {
+export const TRANSITIONS = {
   working: ["input_required", "completed", "failed", "cancelled"],
   input_required: ["working", "failed", "cancelled"],
-};
+} as const satisfies Record<OpenStatus, readonly RunStatus[]>;
+
+type To<From extends OpenStatus> = (typeof TRANSITIONS)[From][number];
+/** One legal change of status. An illegal pair does not compile. */
+export type Transition = {
+  [From in OpenStatus]: { [Next in To<From>]: { from: From; to: Next } }[To<From>];
+}[OpenStatus];
 
 export function isFinal(status: RunStatus): status is FinalStatus {
   return status === "completed" || status === "failed" || status === "cancelled";
@@ -443,9 +435,8 @@ export const alreadyAnswered = ({ status, decidedBy }: OpenQuestion): string =>
 
 /** Why an answer was not used. */
 export function alreadyDecided({ status, decidedBy, expiresAt }: Approval): string {
-  if (decidedBy === DEADLINE) {
+  if (decidedBy === DEADLINE)
     return `Too late: nobody decided by ${shortTime(expiresAt ?? 0)}, so this was denied.`;
-  }
   if (status === "withdrawn")
     return "This no longer needs a decision: the run ended or continued without the call.";
   return `This has already been decided: ${status}${decidedBy === undefined ? "" : ` (${decidedBy})`}.`;

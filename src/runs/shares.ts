@@ -62,7 +62,7 @@ export interface ShareRows {
   countOpening(share: SharedRun): Promise<void>;
 }
 
-/** Shares as their owners make them, and sign-ins find them. */
+/** Shares as their owners make them. */
 export interface RunSharer {
   /** Makes a link that ends after so many milliseconds. */
   share(
@@ -77,29 +77,23 @@ export interface RunSharer {
   revoke(principal: Principal, id: string): Promise<boolean>;
 }
 
-interface NewShare {
-  principal: Principal;
-  runId: string;
-  milliseconds: number;
-  now: number;
-  madeWith: MadeWith | undefined;
-}
-
 export async function share(
-  rows: ShareRows,
-  { principal, runId, milliseconds, now, madeWith }: NewShare,
+  principal: Principal,
+  runId: string,
+  milliseconds: number,
+  { until = Infinity, ...by }: Partial<MadeWith>,
+  { rows, now }: { rows: ShareRows; now: number },
 ): Promise<ShareOutcome> {
-  const { until = Infinity, ...by }: Partial<MadeWith> = madeWith ?? {};
   const expiresAt = Math.min(now + Math.min(milliseconds, MAX_SHARE_MS), until);
   // Whoever has the id and no signature of it opens nothing; all the same it cannot be guessed.
   const id = randomBytes(16).toString("base64url");
   const made = { id, runId, principal, createdAt: now, expiresAt, opened: 0, ...by };
   const isAdded = await rows.add(made);
   if (isAdded === undefined) return noRun(runId);
-  return isAdded ? { ok: true, share: made } : { ok: false, code: "too_many", message: TOO_MANY };
+  if (isAdded) return { ok: true, share: made };
+  const message = `This run has ${MAX_SHARES} links that work, which is the maximum. Stop one of them first.`;
+  return { ok: false, code: "too_many", message };
 }
-
-const TOO_MANY = `This run has ${MAX_SHARES} links that work, which is the maximum. Stop one of them first.`;
 
 /** Links as sign-ins find them; they are of no principal. */
 export interface SharedRuns {

@@ -189,9 +189,9 @@ class Supervisor implements RunService {
   rename: RunService["rename"] = (principal, runId, name) =>
     this.#context.runs.rename(principal, runId, oneLine(name, MAX_NAME) || null);
 
-  share: RunService["share"] = async (principal, runId, milliseconds, madeWith) => {
+  share: RunService["share"] = (principal, runId, milliseconds, madeWith) => {
     const { runs, clock } = this.#context;
-    return share(runs.shares, { principal, runId, milliseconds, now: clock(), madeWith });
+    return share(principal, runId, milliseconds, madeWith ?? {}, { rows: runs.shares, now: clock() });
   };
 
   access: RunService["access"] = (principal) =>
