@@ -59,9 +59,8 @@ export async function answerOutcome(
   if (stored !== undefined && stored.decidedBy !== DEADLINE)
     return { ok: true, question: stored, how: "stored" };
   const now = stored ?? (await runs.read.question(principal, runId, question.id)) ?? question;
-  if (now.answer && canonicalJson(now.answer) === canonicalJson(given)) {
+  if (now.answer && canonicalJson(now.answer) === canonicalJson(given))
     return { ok: true, question: now, how: "repeated" };
-  }
   const said = answerText(given);
   if (now.decidedBy === DEADLINE && said !== undefined) {
     const text = `A late answer to your question "${oneLine(questionText(now.question), 300)}": ${said}`;

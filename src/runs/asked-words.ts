@@ -22,9 +22,8 @@ export function askedCall({
   tool,
   args,
 }: Pick<Approval, "preview" | "tool" | "args">): AskedCall {
-  if (kind === "command") {
+  if (kind === "command")
     return { act: "Run", object: oneLine(displayName(detail), MAX_COMMAND), kind: "command" };
-  }
   const [path, act] = [args["file_path"], summary.split(" ", 1)[0] ?? ""];
   return typeof path === "string" && path !== "" && FILE_ACTS.has(act)
     ? { act, object: path, kind: "file" }

@@ -30,9 +30,8 @@ export function readRule(given: Rule, now: number): ReadRule {
     return { ok: false, field: "timeZone", message };
   }
   const wrong = (text: string): ReadRule => ({ ok: false, field: "expression", message: `${text} ${HELP}` });
-  if (expression.length > MAX_EXPRESSION || !FORM.test(expression)) {
+  if (expression.length > MAX_EXPRESSION || !FORM.test(expression))
     return wrong(`"${shownName(expression)}" is not a cron expression.`);
-  }
   try {
     const rule = { expression, timeZone };
     const next = cronOf(rule).nextRun(new Date(now));

@@ -115,9 +115,8 @@ async function outcomeOf(
   decided: Approval | undefined,
   context: DecideContext,
 ): Promise<DecideOutcome> {
-  if (decided !== undefined && decided.decidedBy !== DEADLINE) {
+  if (decided !== undefined && decided.decidedBy !== DEADLINE)
     return { ok: true, approval: decided, repeated: false };
-  }
   // Someone else decided while this was checked, or the deadline did.
   const now = decided ?? (await context.runs.read.approval(run.principal, run.id, approval.id)) ?? approval;
   return repeated(now, decision, run, context);

@@ -112,7 +112,9 @@ export async function deleteRun(
   const run = await runs.read.run(principal, runId);
   if (run === undefined) return noRun(runId);
   if (await runs.disown(principal, runId)) {
-    await discardWithThread(run, context);
+    // With the last run of a thread, the copy goes.
+    if (run.changes === "propose" && (await newestOf(run, runs)) === undefined)
+      await context.proposals?.discard(run);
     await prune().catch((error: unknown) => log.warn("runs.prune_failed", { error }));
     return { ok: true };
   }
@@ -122,12 +124,6 @@ export async function deleteRun(
       ? `Run ${runId} is still being stopped. Try again in a moment.`
       : `Run ${runId} has not ended. Cancel it first, then delete it.`;
   return refused("open", message);
-}
-
-/** With the last run of a thread, the copy goes. */
-async function discardWithThread(run: Run, { runs, proposals }: LaterContext): Promise<void> {
-  if (run.changes !== "propose" || proposals === undefined) return;
-  if ((await newestOf(run, runs)) === undefined) await proposals.discard(run);
 }
 
 /** The newest run of the thread. */

@@ -59,19 +59,18 @@ export function keptAtLeastMs({ maxAgeMs, maxBytes }: Retention): number | null 
   return known.length === 0 ? null : Math.min(...known);
 }
 
-const HOUR_MS = 3_600_000;
-
 /** Prunes now and every hour until `signal` aborts, then resolves when it is done. Keeps no process alive. */
 export async function keepHouse(
   prune: (now: number) => Promise<PruneReport>,
   { clock = systemClock, log }: { clock?: Clock; log: Logger },
   signal: AbortSignal,
 ): Promise<void> {
-  const work = async (): Promise<void> => {
-    log.info("runs.pruned", { ...(await prune(clock())) });
-  };
   while (!signal.aborted) {
-    await work().catch((error: unknown) => log.warn("runs.prune_failed", { error }));
-    await delay(HOUR_MS, undefined, { signal, ref: false }).catch(() => undefined);
+    try {
+      log.info("runs.pruned", { ...(await prune(clock())) });
+    } catch (error) {
+      log.warn("runs.prune_failed", { error });
+    }
+    await delay(3_600_000, undefined, { signal, ref: false }).catch(() => undefined);
   }
 }

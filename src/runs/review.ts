@@ -6,16 +6,9 @@ import type { Answer, Question, ReviewChoice } from "../tools/tool.ts";
 import { entryOf } from "./events.ts";
 import type { RunContext } from "./context.ts";
 import { type Delivered, type Lease, type RunInbox, type RunResult, fenceOf } from "./ports.ts";
-import {
-  type Fence,
-  type ProposedChange,
-  type Proposals,
-  type ReviewRecord,
-  hasConflict,
-  versionsOf,
-} from "./proposals.ts";
+import { type ProposedChange, type ReviewRecord, hasConflict, versionsOf } from "./proposals.ts";
 import { problemOf } from "./review-events.ts";
-import { type OpenQuestion, type Run, isCut } from "./run.ts";
+import { type Run, isCut } from "./run.ts";
 
 type ReviewContext = Pick<RunContext, "runs" | "work" | "clock" | "newId" | "proposals" | "log">;
 
@@ -40,9 +33,12 @@ export async function reviewAtEnd(
   const answered = await reviews.answered();
   let note: string | undefined;
   if (answered !== undefined) {
-    const outcome = await carriedOut(run, answered, proposals, fence);
+    const { id, question, answer, decidedBy: by = "" } = answered;
+    const choice = choiceIn(answer);
+    const shown = shownIn(question.kind === "review" ? question.files : [], choice);
+    const outcome = await proposals.review(run, choice, { id, by, shown }, fence);
     const told = outcome.kind === "done" ? toldOf(outcome.record) : undefined;
-    await reviews.settle(answered, outcome, { now: clock(), ...(told === undefined ? {} : { told }) });
+    await reviews.settle(answered, outcome, { now: clock(), ...defined({ told }) });
     if (outcome.kind === "done") return told === undefined ? "done" : "told";
     note = problemOf(outcome);
   }
@@ -64,17 +60,6 @@ export async function reviewAtEnd(
   const paused = { interrupts: [], questions: [asked], modelAwaited: false, childAwaited: false };
   const outcome = await work.pause(lease, paused, delivered, inbox, clock());
   return outcome === "waiting" ? "asked" : "told";
-}
-
-function carriedOut(
-  run: Run,
-  { id, question, answer, decidedBy }: OpenQuestion,
-  proposals: Proposals,
-  fence: Fence,
-) {
-  const files = question.kind === "review" ? question.files : [];
-  const choice = choiceIn(answer);
-  return proposals.review(run, choice, { id, by: decidedBy ?? "", shown: shownIn(files, choice) }, fence);
 }
 
 /** The versions of files that a person saw. */
@@ -110,8 +95,7 @@ export function questionOf(
     }),
     more,
     hasBranches: isRepository,
-    ...(isWhole ? { diff } : {}),
-    ...(note === undefined ? {} : { note }),
+    ...defined({ diff: isWhole ? diff : undefined, note }),
   };
 }
 

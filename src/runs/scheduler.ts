@@ -27,15 +27,10 @@ export function stepOf(schedule: Schedule, now: number): Step | undefined {
   const start = found.slice(0, wanted).at(-1) ?? dueAt;
   const last = (time: number): number | undefined => lastTimes(schedule, time - 1, 1)[0];
   const range = (from: number, to: number): Occurrences => ({ from, to, before: last(from) });
-  if (catchUp === "skip" && now - start > ON_TIME_MS) {
+  if (catchUp === "skip" && now - start > ON_TIME_MS)
     return { skipped: range(dueAt, start), dueAt: nextTime(schedule, now) };
-  }
   const older = start > dueAt ? range(dueAt, Math.max(dueAt, last(start) ?? dueAt)) : undefined;
-  return {
-    ...(older === undefined ? {} : { skipped: older }),
-    start: range(start, start),
-    dueAt: nextTime(schedule, start),
-  };
+  return { ...defined({ skipped: older }), start: range(start, start), dueAt: nextTime(schedule, start) };
 }
 
 type SchedulerContext = SchedulesContext & Pick<RunContext, "preflight" | "log">;

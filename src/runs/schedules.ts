@@ -32,7 +32,6 @@ import { tooManyOpen } from "./start.ts";
 /** Schedules of one principal. */
 const MAX_SCHEDULES = 100;
 const MAX_CATCH_UP = 100;
-const DEFAULT_CATCH_UP = 10;
 /** Characters of a task that become the name of its schedule. */
 const MAX_DEFAULT_NAME = 60;
 
@@ -42,11 +41,7 @@ export type SchedulesContext = Pick<
 >;
 
 /** The fields of a schedule that a person chooses. */
-type Chosen = Pick<
-  Schedule,
-  "task" | "name" | "expression" | "timeZone" | "catchUp" | "catchUpLimit" | "overlap"
-> &
-  RunChoices;
+type Chosen = Omit<Schedule, "id" | "principal" | "environment" | "createdAt" | "pausedAt" | "dueAt">;
 
 export async function addSchedule(
   principal: Principal,
@@ -54,8 +49,7 @@ export async function addSchedule(
   { schedules, environment, choices, newId, clock }: SchedulesContext,
 ): Promise<ScheduleOutcome> {
   const now = clock();
-  const { catchUp = "one", catchUpLimit = DEFAULT_CATCH_UP, overlap = false } = request;
-  const { name = "", timeZone = serverZone() } = request;
+  const { catchUp = "one", catchUpLimit = 10, overlap = false, name = "", timeZone = serverZone() } = request;
   const given = supervised({ ...request, catchUp, catchUpLimit, overlap, name, timeZone });
   const read = chosenOf(given, now);
   if (!read.ok) return read;
@@ -114,29 +108,25 @@ function chosenOf(
   if (task.length > MAX_TASK) return invalid("task", `The task is longer than ${MAX_TASK} characters.`);
   const read = readRule({ expression, timeZone }, now);
   if (!read.ok) return invalid(read.field, read.message);
-  if (!CATCH_UP.includes(catchUp)) {
+  if (!CATCH_UP.includes(catchUp))
     return invalid("catchUp", `Missed runs can be caught up on as ${CATCH_UP.join(", ")}.`);
-  }
-  if (!Number.isInteger(catchUpLimit) || catchUpLimit < 1 || catchUpLimit > MAX_CATCH_UP) {
+  if (!Number.isInteger(catchUpLimit) || catchUpLimit < 1 || catchUpLimit > MAX_CATCH_UP)
     return invalid("catchUpLimit", `The limit must be a whole number from 1 to ${MAX_CATCH_UP}.`);
-  }
   const name = oneLine(wellFormed(given.name), MAX_NAME).trim() || oneLine(task, MAX_DEFAULT_NAME);
   const chosen = { task, name, ...read.rule, catchUp, catchUpLimit, overlap, ...runChoices(given) };
   return { ok: true, chosen };
 }
 
 /** Leaves out what is empty. */
-const runChoices = ({
-  model = "",
-  limits = {},
-  goal = [],
-  changes = "",
-}: Pick<ScheduleRequest, keyof RunChoices>): RunChoices => ({
-  ...(model === "" ? {} : { model }),
-  ...(Object.keys(defined(limits)).length === 0 ? {} : { limits: defined(limits) }),
-  ...(goal.length === 0 ? {} : { goal: storableGoal(goal) }),
-  ...(changes === "" ? {} : { changes }),
-});
+function runChoices({ model, limits = {}, goal = [], changes }: Pick<ScheduleRequest, keyof RunChoices>) {
+  const given = {
+    model: model || undefined,
+    limits: Object.keys(defined(limits)).length === 0 ? undefined : defined(limits),
+    goal: goal.length === 0 ? undefined : storableGoal(goal),
+    changes: changes || undefined,
+  };
+  return defined(given);
+}
 
 /** Choices that were made before are not checked again: the operator may have changed what is allowed since. */
 function refusedChoices(
@@ -180,12 +170,9 @@ function missedOf(schedule: Schedule, now: number, reason: SkipReason): Skip | u
   return last >= schedule.dueAt ? { from: schedule.dueAt, to: last, reason } : undefined;
 }
 
-const invalid = (field: ScheduleField, message: string): Refused => ({
-  ok: false,
-  code: "invalid",
-  field,
-  message,
-});
+function invalid(field: ScheduleField, message: string): Refused {
+  return { ok: false, code: "invalid", field, message };
+}
 
 export async function pauseSchedule(
   principal: Principal,
@@ -239,17 +226,15 @@ export async function runScheduleNow(
   const schedule = await schedules.find(principal, id);
   if (schedule === undefined) return { ok: false, code: "not_found", message: noSchedule(id) };
   const problem = startProblem(schedule, choices());
-  if (problem !== undefined) {
+  if (problem !== undefined)
     return { ok: false, code: problem.code, message: `No run was started. ${problem.message}` };
-  }
   const created = await schedules.runNow(schedule, newRun(schedule.environment, context));
   if (created.kind === "created") return { ok: true, run: created.run };
   if (created.kind === "previous_open") {
     const message = `Run ${created.run.id} of this schedule has not ended, and it does not allow runs to overlap. Wait for it, or cancel it.`;
     return { ok: false, code: "previous_open", message };
   }
-  if (created.kind === "too_many_open") {
+  if (created.kind === "too_many_open")
     return { ok: false, code: "too_many_open_runs", message: tooManyOpen(created.limit) };
-  }
   throw new Error(`A run of a schedule was not started: ${created.kind}.`);
 }

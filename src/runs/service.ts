@@ -3,7 +3,7 @@ import type { Backend, BackendSource } from "../backends/backend.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
 import type { IdSource } from "../core/ids.ts";
-import type { StartChoices } from "./choices.ts";
+import type { ChoiceProblem, StartChoices } from "./choices.ts";
 import type { OtherServers } from "./other-servers.ts";
 import type { RecentEvents, RunQueries, RunRepository, StartRequest } from "./ports.ts";
 import type { Orphans, PrunePlan, PruneReport, Retention } from "./retention.ts";
@@ -50,10 +50,7 @@ type StartRefusal =
   | "model_not_configured"
   | "workspace_missing"
   | "configuration_invalid"
-  | "model_not_allowed"
-  | "limit_not_allowed"
-  | "invalid_goal"
-  | "cannot_propose"
+  | ChoiceProblem["code"]
   | "restart_needed"
   | "shutting_down";
 
@@ -71,11 +68,7 @@ export interface Readiness extends Partial<StartChoices> {
 }
 
 export type DecideOutcome =
-  | {
-      ok: true;
-      approval: Approval;
-      /** It had been decided so before; nothing changed. */ repeated: boolean;
-    }
+  | { ok: true; approval: Approval; /** It had been decided so before; nothing changed. */ repeated: boolean }
   /** Others, or the deadline, had decided otherwise, or the call is no longer wanted; nothing changed. */
   | { ok: false; code: "already_decided"; message: string; approval: Approval }
   | { ok: false; code: "not_found" | "not_allowed" | "invalid_arguments"; message: string };
@@ -86,10 +79,6 @@ export type AnswerOutcome =
   /** Others had answered otherwise, or the question is no longer asked; nothing changed. */
   | { ok: false; code: "already_answered"; message: string; question: OpenQuestion }
   | { ok: false; code: "not_found" | "invalid_answer"; message: string };
-
-type ModelReplyOutcome =
-  | { ok: true; /** It was replied to before, or is asked no more; nothing changed. */ repeated: boolean }
-  | { ok: false; code: "not_found"; message: string };
 
 /** Everything that a client sent back under one signed id: all of it counts, once, or nothing. */
 export interface CarriedAnswer {
@@ -179,6 +168,10 @@ export interface MemorySearch {
   note?: string;
 }
 
+type Page = { limit: number; before?: string };
+/** `after`: the number of the newest event that is known. Default 0. */
+type Following = { after?: number; signal: AbortSignal };
+
 /** Looks at runs and files of one principal. A run of another looks exactly like one that does not exist. */
 interface RunReader extends Pick<
   RunQueries,
@@ -186,13 +179,9 @@ interface RunReader extends Pick<
 > {
   view(principal: Principal, runId: string): Promise<RunView | undefined>;
   /** Newest first. */
-  list(principal: Principal, options: { limit: number; before?: string }): Promise<RunHead[]>;
+  list(principal: Principal, page: Page): Promise<RunHead[]>;
   /** The same with what a list shows, only those that the filter lets through. */
-  summaries(
-    principal: Principal,
-    filter: RunFilter,
-    options: { limit: number; before?: string },
-  ): Promise<RunSummary[]>;
+  summaries(principal: Principal, filter: RunFilter, page: Page): Promise<RunSummary[]>;
   /** Events with `seq > after`, oldest first, at most `limit`. `undefined`: no such run. */
   events(
     principal: Principal,
@@ -202,11 +191,7 @@ interface RunReader extends Pick<
   /** Events from the end of the journal, newest first. `undefined`: no such run. */
   recentEvents(principal: Principal, runId: string, wanted: RecentEvents): Promise<RunEvent[] | undefined>;
   /** Follows the journal, also of work elsewhere, to the final event or until `signal` aborts. */
-  watch(
-    principal: Principal,
-    runId: string,
-    options: { after?: number; signal: AbortSignal },
-  ): AsyncIterable<RunEvent>;
+  watch(principal: Principal, runId: string, options: Following): AsyncIterable<RunEvent>;
   /**
    * The same, and between the events what the run's agent writes, if this process works on the run: each text whole so
    * far, before the event of its model call. A slow reader gets fewer steps of a text. `text`: the newest one whose
@@ -215,7 +200,7 @@ interface RunReader extends Pick<
   watchLive(
     principal: Principal,
     runId: string,
-    options: { after?: number; signal: AbortSignal; text?: string | undefined },
+    options: Following & { text?: string | undefined },
   ): AsyncIterable<RunEvent | LiveText>;
   /** The points of the run's thread, oldest first. `undefined`: no such run. */
   points(principal: Principal, runId: string): Promise<RunPoint[] | undefined>;
@@ -245,13 +230,16 @@ interface RunStarter {
   answered(principal: Principal, runId: string, begunAt: number): Promise<void>;
   /** Tells a run that is not over something: its agent reads it before it next asks its model, once. */
   tell(principal: Principal, runId: string, request: TellRequest): Promise<TellOutcome>;
-  /** Stores a client's reply to a model call and lets the run continue; the first reply counts. */
+  /**
+   * Stores a client's reply to a model call and lets the run continue; the first reply counts. `repeated`: it was
+   * replied to before, or is asked no more.
+   */
   replyToModel(
     principal: Principal,
     runId: string,
     callId: string,
     reply: SamplingReply,
-  ): Promise<ModelReplyOutcome>;
+  ): Promise<{ ok: true; repeated: boolean } | { ok: false; code: "not_found"; message: string }>;
   cancel(principal: Principal, runId: string, reason: string): Promise<CancelOutcome>;
   /** Gives a run another name, and changes nothing else. Without a name, its task stands for it. False: no such run. */
   rename(principal: Principal, runId: string, name: string): Promise<boolean>;
@@ -341,20 +329,6 @@ export interface RunOperator extends Pick<RunRepository, "statistics" | "listAll
 
 export interface RunService extends PrincipalRuns, RunOperator, SharedRuns {}
 
-/** Times of the machinery, in milliseconds. */
-interface RunTiming {
-  /** Interval between two looks for changes by other processes, in ms. Default 100. */
-  pollMs: number;
-  /** Interval at which leases are renewed, in ms. Default 2000. */
-  heartbeatMs: number;
-  /** Lease lifetime without a renewal, in ms. Default 8000. */
-  leaseMs: number;
-  /** Time that a run keeps its place while it waits for a client's model, in ms. Default 30000. */
-  lendMs: number;
-  /** Longest time between two looks at the clock while a schedule waits, in ms. Default 60000. */
-  scheduleMs: number;
-}
-
 export interface RunServiceOptions {
   /** Storage of runs. It still belongs to the caller: close it after the service. */
   runs: RunRepository;
@@ -412,5 +386,17 @@ export interface RunServiceOptions {
   clock?: Clock;
   /** Default: random. */
   newId?: IdSource;
-  timing?: Partial<RunTiming>;
+  /** Times of the machinery, in milliseconds. */
+  timing?: {
+    /** Interval between two looks for changes by other processes. Default 100. */
+    pollMs?: number;
+    /** Interval at which leases are renewed. Default 2000. */
+    heartbeatMs?: number;
+    /** Lease lifetime without a renewal. Default 8000. */
+    leaseMs?: number;
+    /** Time that a run keeps its place while it waits for a client's model. Default 30000. */
+    lendMs?: number;
+    /** Longest time between two looks at the clock while a schedule waits. Default 60000. */
+    scheduleMs?: number;
+  };
 }

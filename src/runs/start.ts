@@ -7,13 +7,12 @@ import type { Checkpoints } from "./thread-ports.ts";
 import { type Principal, type Run, noRun, parsePoint } from "./run.ts";
 import type { Readiness, RunPoint, StartOutcome, TellOutcome, TellRequest } from "./service.ts";
 
-/** A point of a thread is named by the thread and its number. */
 const pointId = (threadId: string, number: number): string => `${threadId}@${number}`;
 
 /** Without checkpoints there is nothing to begin another thread from. */
 type ThreadContext = Pick<RunContext, "runs" | "checkpoints">;
 
-/** The points of a thread, oldest first. */
+/** Oldest first. */
 export async function pointsOfThread(
   principal: Principal,
   threadId: string,
@@ -21,13 +20,10 @@ export async function pointsOfThread(
 ): Promise<RunPoint[]> {
   const points: RunPoint[] = [];
   let runId: string | undefined;
-  for (const { number, time, messageId, summary } of await readPoints(
-    threadId,
-    await checkpoints?.(principal),
-  )) {
+  const stored = await readPoints(threadId, await checkpoints?.(principal));
+  for (const { number, time, messageId, summary } of stored) {
     // A message to a run at work has an id as well, and began no run.
-    const begins = messageId !== undefined && (await runs.read.run(principal, messageId)) !== undefined;
-    if (begins) runId = messageId;
+    if (messageId !== undefined && (await runs.read.run(principal, messageId))) runId = messageId;
     points.push({ id: pointId(threadId, number), time, summary, ...defined({ runId }) });
   }
   return points;
@@ -64,7 +60,6 @@ const noPoint = (name: string): Refused => ({
   message: `There is no point ${shownName(name)} any more. The resource deepagent://runs/{run_id}/points of a run of the thread lists those to choose from.`,
 });
 
-/** Says that an idempotency key already stands for another task. */
 const keyConflict = (runId: string): string =>
   `This idempotency key was used before, for run ${runId} with another task, goal or thread. Use a new key for a new task.`;
 

@@ -26,11 +26,7 @@ import { runViews } from "./run-views.ts";
 import { Worker, warnUnlessLocked } from "./worker.ts";
 
 /** Opens the service and takes up what an earlier process left unfinished. */
-export function createRunService(options: RunServiceOptions): RunService {
-  return new Supervisor(options);
-}
-
-const EVENTS_PER_PAGE = 1000;
+export const createRunService = (options: RunServiceOptions): RunService => new Supervisor(options);
 
 class Supervisor implements RunService {
   readonly news: RunService["news"];
@@ -126,7 +122,7 @@ class Supervisor implements RunService {
   recentEvents: RunService["recentEvents"] = (...args) => this.#context.read.recent(...args);
   modelCalls: RunService["modelCalls"] = (...args) => this.#context.read.modelCalls(...args);
 
-  events: RunService["events"] = async (principal, runId, { after = 0, limit = EVENTS_PER_PAGE } = {}) => {
+  events: RunService["events"] = async (principal, runId, { after = 0, limit = 1000 } = {}) => {
     const page = await this.#context.read.journal(principal, runId, after, limit);
     return page && [...page.events];
   };
@@ -252,11 +248,11 @@ class Supervisor implements RunService {
   }
 
   close(): Promise<void> {
-    this.#closing ??= this.#close();
-    return this.#closing;
+    return (this.#closing ??= this.#close());
   }
 
   #listener(): RunListener {
+    const { log } = this.#context;
     return {
       changed: (runId, fromOutside) => {
         this.#feed.notify(runId);
@@ -267,7 +263,7 @@ class Supervisor implements RunService {
         this.#scheduler?.review();
         this.#feed.notifyAll();
       },
-      failed: (error) => this.#failed("poll", error),
+      failed: (error) => warnUnlessLocked(log, "runs.pulse_failed", { what: "poll", error }),
     };
   }
 
@@ -276,7 +272,8 @@ class Supervisor implements RunService {
     if (this.#beat !== undefined) this.#worker.breakOffUnrenewed();
     this.#beat ??= this.#onHeartbeat()
       .catch((error: unknown) => {
-        this.#failed("heartbeat", error);
+        // A locked or full database now may be well at the next beat.
+        warnUnlessLocked(this.#context.log, "runs.pulse_failed", { what: "heartbeat", error });
         this.#worker.breakOffUnrenewed(error);
       })
       .finally(() => (this.#beat = undefined));
@@ -286,14 +283,8 @@ class Supervisor implements RunService {
     const { runs, clock, log } = this.#context;
     await this.#worker.heartbeat();
     // Uses the system clock and the stored deadline, so that neither a restart nor a sleep delays it.
-    for (const { runId, id } of await runs.expire(clock())) {
+    for (const { runId, id } of await runs.expire(clock()))
       log.info("question.deadline_passed", { runId, questionId: id });
-    }
-  }
-
-  /** A locked or full database now may be well at the next beat. */
-  #failed(what: string, error: unknown): void {
-    warnUnlessLocked(this.#context.log, "runs.pulse_failed", { what, error });
   }
 
   /** The next due time may be another one after this change. */

@@ -64,11 +64,10 @@ export function costText(models: readonly ModelUsage[]): string | undefined {
 
 /** Says which setting is missing for a cost that is not known; `undefined` if all of it is known. */
 export function costGap(models: readonly ModelUsage[]): string | undefined {
-  const unpriced = [
-    ...new Set(models.filter(({ costUsd }) => costUsd === undefined).map(({ model }) => model)),
-  ];
+  const unpriced = models.filter(({ costUsd }) => costUsd === undefined);
   if (unpriced.length === 0) return undefined;
-  return `The price of ${unpriced.join(", ")} is not known. Set it in limits.prices.`;
+  const names = new Set(unpriced.map(({ model }) => model));
+  return `The price of ${[...names].join(", ")} is not known. Set it in limits.prices.`;
 }
 
 /** An amount above zero, never shown as zero. */
@@ -183,7 +182,9 @@ export class RunFold {
 
   add(event: RunEvent): void {
     this.lastSeq = event.seq;
-    this.#judge(event);
+    // Another round after the end of a goal, because of a message to the run, opens it again.
+    if (event.kind === "goal_judged") [this.#judged, this.#goalEnded] = [event.data, undefined];
+    if (event.kind === "goal_ended") this.#goalEnded = event.data;
     if (event.kind === "file_changed") this.#files.add(event.data.path);
     if (event.kind === "model_called") this.#usage.add(event);
     if (event.kind === "subagent_queued" || event.kind === "subagent_started") this.#addSubagent(event);
@@ -220,12 +221,6 @@ export class RunFold {
     return [...own, ...Object.keys(applied).map((path) => WORKSPACE + path)].sort();
   }
 
-  /** Another round after the end of a goal, because of a message to the run, opens it again. */
-  #judge(event: RunEvent): void {
-    if (event.kind === "goal_judged") [this.#judged, this.#goalEnded] = [event.data, undefined];
-    if (event.kind === "goal_ended") this.#goalEnded = event.data;
-  }
-
   #addSubagent(event: EventOf<"subagent_queued" | "subagent_started">): void {
     const isQueued = event.kind === "subagent_queued";
     const key = keyOf(event.agent);
@@ -256,10 +251,9 @@ export class RunFold {
   /** Ends the work of an agent that has ended. */
   #breakOff(agent: AgentPath, time: number, status: "failed" | "cancelled" = "failed"): void {
     for (const view of this.#subagents.values()) {
-      if (isWithin(agent, view.agent) && isOpen(view)) {
-        view.status = status;
-        view.work.endedAt = time;
-      }
+      if (!isWithin(agent, view.agent) || !["working", "queued"].includes(view.status)) continue;
+      view.status = status;
+      view.work.endedAt = time;
     }
   }
 
@@ -280,8 +274,6 @@ export class RunFold {
     view.step = stepOf(event) ?? view.step;
   }
 }
-
-const isOpen = ({ status }: Subagent): boolean => status === "working" || status === "queued";
 
 /** Distinguishes any two agents: ids come from models, so no separator is safe. */
 const keyOf = (agent: AgentPath): string => agent.map(({ callId }) => `${callId.length}:${callId}`).join("");
