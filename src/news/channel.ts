@@ -62,9 +62,8 @@ export function channelProblem(options: ChannelOptions, env: ChannelContext["env
   const variables = [urlVariable, secretVariable, tokenVariable];
   const missing = variables.find((name) => name !== undefined && !env[name]);
   if (missing !== undefined) return `the environment variable ${missing} is not set`;
-  if (urlVariable !== undefined && !isSecureUrl(env[urlVariable] ?? "")) {
+  if (urlVariable !== undefined && !isSecureUrl(env[urlVariable] ?? ""))
     return `${urlVariable} must have an https address`;
-  }
   if (options.kind !== "webhook") return undefined;
   const problem = secretProblem(env[options.secretVariable] ?? "");
   return problem === undefined ? undefined : `${options.secretVariable} ${problem}`;
@@ -86,12 +85,10 @@ async function requestOf(
       return { url, body: JSON.stringify(slackForm(message)) };
     case "ntfy": {
       const token = env[options.tokenVariable ?? ""];
-      const body = JSON.stringify(ntfyForm(message, basename(url.pathname)));
-      return {
-        url: new URL(".", url),
-        body,
-        ...(token && { headers: { authorization: `Bearer ${token}` } }),
-      };
+      const { title, text, url: click } = message;
+      const form = { topic: basename(url.pathname), title, message: text, ...defined({ click }) };
+      const own = token && { headers: { authorization: `Bearer ${token}` } };
+      return { url: new URL(".", url), body: JSON.stringify(form), ...own };
     }
   }
 }
@@ -104,10 +101,3 @@ function slackForm({ title, text, url }: Message): object {
   const link = url === undefined ? "" : `\n<${url}|Open the run>`;
   return { text: `*${escaped(title).replaceAll("*", "∗")}* ${escaped(text)}${link}` };
 }
-
-const ntfyForm = ({ title, text, url }: Message, topic: string): object => ({
-  topic,
-  title,
-  message: text,
-  ...defined({ click: url }),
-});

@@ -2,6 +2,7 @@
 import { isoTime } from "../core/clock.ts";
 import { defined } from "../core/defined.ts";
 import { displayName, oneLine } from "../core/text.ts";
+import type { AskedCall } from "../runs/asked-words.ts";
 import type { News } from "../runs/news.ts";
 import { endedEarly } from "../runs/run.ts";
 
@@ -32,7 +33,6 @@ export function payloadOf(news: News, url: string | undefined): object {
   return { type: news.type, timestamp: isoTime(news.time), data: dataOf(news, url) };
 }
 
-/** The facts of an event, for programs. */
 export function dataOf(news: News, url: string | undefined): Record<string, string> {
   const { runId, threadId, schedule, event, questions = 1 } = news;
   const facts = {
@@ -89,10 +89,8 @@ function textOf({ event, questions = 1 }: News): string {
   }
 }
 
-type Asked = Extract<News["event"], { kind: "approval_requested" }>["data"];
-
 /** The call without its object: a command may contain a secret. */
-function actOf({ tool, call }: Asked): string {
+function actOf({ tool, call }: { tool: string; call?: Pick<AskedCall, "act" | "kind"> | undefined }): string {
   if (call?.kind === "command") return "run a command";
   if (call?.kind === "file") return `${call.act.toLowerCase()} a file`;
   return `call ${displayName(tool)}`;

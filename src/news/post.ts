@@ -1,4 +1,5 @@
 /** Sends one message over HTTP. */
+import { defined } from "../core/defined.ts";
 import { errorMessage, isAbortError } from "../core/errors.ts";
 import type { SendResult } from "../runs/news.ts";
 import { type Network, request, secondsToWait } from "../web/request.ts";
@@ -15,13 +16,11 @@ export interface Post {
   final?: ReadonlySet<number>;
 }
 
-const GONE: ReadonlySet<number> = new Set([410]);
-
 /**
  * Posts JSON. Every status but 2xx is a failure, redirects included: they would take the message elsewhere. The
  * answer's body is not read.
  */
-export async function post({ final = GONE, ...sent }: Post): Promise<SendResult> {
+export async function post({ final = new Set([410]), ...sent }: Post): Promise<SendResult> {
   const { url, signal } = sent;
   try {
     const answer = await postJson(sent);
@@ -29,12 +28,9 @@ export async function post({ final = GONE, ...sent }: Post): Promise<SendResult>
     const { statusCode: status = 0 } = answer;
     if (status >= 200 && status < 300) return { ok: true };
     const seconds = secondsToWait(answer.headers["retry-after"]);
-    return {
-      ok: false,
-      problem: `${hostOf(url)} answered ${status}`,
-      ...(final.has(status) ? { isFinal: true } : {}),
-      ...(seconds === undefined ? {} : { afterMs: Number(seconds) * 1000 }),
-    };
+    const afterMs = seconds === undefined ? undefined : Number(seconds) * 1000;
+    const problem = `${hostOf(url)} answered ${status}`;
+    return { ok: false, problem, ...(final.has(status) && { isFinal: true }), ...defined({ afterMs }) };
   } catch (error) {
     if (isAbortError(error) || signal.aborted) throw error;
     return { ok: false, problem: errorMessage(error), isUnreachable: true };

@@ -6,7 +6,6 @@ import { oneLine } from "../core/text.ts";
 import type { SendResult } from "../runs/news.ts";
 
 const TIMEOUT_MS = 20_000;
-const MAX_OUTPUT = 100_000;
 
 export interface Program {
   /** Name of the program for the operator. */
@@ -23,7 +22,7 @@ export async function sendToProgram(
   signal: AbortSignal,
 ): Promise<SendResult> {
   try {
-    const limits = { timeout: TIMEOUT_MS, maxOutput: MAX_OUTPUT };
+    const limits = { timeout: TIMEOUT_MS, maxOutput: 100_000 };
     await runProgram(file, args, { ...limits, signal, windowsHide: true, ...defined({ input }) });
     return { ok: true };
   } catch (error) {
@@ -33,9 +32,8 @@ export async function sendToProgram(
 }
 
 function failureOf(error: unknown): string {
-  if (!(error instanceof ProgramFailure)) {
+  if (!(error instanceof ProgramFailure))
     return codeOf(error) === "ENOENT" ? "is not installed" : "could not be started";
-  }
   if (error.isTimeout) return `did not end within ${TIMEOUT_MS / 1000} s, or wrote too much`;
   const said = oneLine(error.message, 200);
   return `failed (exit code ${error.code ?? "none"})${said === "" ? "" : `: ${said}`}`;

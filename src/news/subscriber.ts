@@ -7,6 +7,7 @@ import type { Holds } from "../runs/shares.ts";
 import { readBody } from "../web/body.ts";
 import type { Network } from "../web/request.ts";
 import { urlProblem } from "../web/url.ts";
+import type { ChannelContext } from "./channel.ts";
 import { dataOf } from "./message.ts";
 import { post, postJson } from "./post.ts";
 import { signedHeaders } from "./webhook.ts";
@@ -24,8 +25,6 @@ export const PUBLIC_CALLBACKS: Callbacks = {
   isTrusted: () => false,
 };
 
-const CHALLENGE_MS = 10_000;
-const MAX_ANSWER = 4096;
 /** Statuses after which a client does not want the event again: it is gone, or the event is too large. */
 const REFUSED: ReadonlySet<number> = new Set([410, 413]);
 
@@ -65,31 +64,26 @@ export async function challenge(
   const url = new URL(receiver.url);
   const nonce = randomBytes(32).toString("base64url");
   const body = JSON.stringify({ type: "verification", challenge: nonce });
-  const signal = AbortSignal.timeout(CHALLENGE_MS);
+  const signal = AbortSignal.timeout(10_000);
   const headers = await headersFor(receiver, `msg_verification_${randomBytes(12).toString("hex")}`, body);
   try {
     const answer = await postJson({ url, network, headers, body, signal });
     const { statusCode: status = 0 } = answer;
-    const { bytes } = await readBody(answer, url, MAX_ANSWER);
+    const { bytes } = await readBody(answer, url, 4096);
     if (status >= 500) return "http_5xx";
     if (status < 200 || status >= 300) return "http_4xx";
-    return repeats(bytes.toString("utf8"), nonce) ? undefined : "challenge_failed";
+    const repeated = Buffer.from(String(memberOf(parsedJson(bytes.toString("utf8")), "challenge")));
+    const wanted = Buffer.from(nonce);
+    const isRepeated = repeated.length === wanted.length && timingSafeEqual(repeated, wanted);
+    return isRepeated ? undefined : "challenge_failed";
   } catch {
     return signal.aborted ? "timeout" : "connection_failed";
   }
 }
 
-function repeats(text: string, nonce: string): boolean {
-  const repeated = memberOf(parsedJson(text), "challenge");
-  const [given, wanted] = [Buffer.from(String(repeated)), Buffer.from(nonce)];
-  return given.length === wanted.length && timingSafeEqual(given, wanted);
-}
-
-export interface SubscriberContext {
+export interface SubscriberContext extends Pick<ChannelContext, "pageOf"> {
   callbacks: Callbacks;
   clock: Clock;
-  /** The page of a run, at an address without secrets; `undefined`: there is none. */
-  pageOf: (runId: string) => string | undefined;
   holds: Holds;
 }
 
@@ -101,8 +95,8 @@ export const subscriberSend =
   ): Send =>
   async (news, signal) => {
     const subscription = await find();
-    if (subscription === undefined || subscription.expiresAt <= clock()) return { ok: true };
-    if (!(await holds(subscription))) return { ok: true };
+    const isOpen = subscription !== undefined && subscription.expiresAt > clock();
+    if (!isOpen || !(await holds(subscription))) return { ok: true };
     const body = JSON.stringify(occurrenceOf(news, pageOf(news.runId)));
     return post({
       url: new URL(subscription.url),

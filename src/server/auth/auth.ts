@@ -9,6 +9,7 @@ import {
   verifyBearerToken,
 } from "@modelcontextprotocol/server";
 import { SCOPES, type TokenConfig } from "../../config/sections.ts";
+import { defined } from "../../core/defined.ts";
 import { LOCAL, type Principal } from "../../runs/run.ts";
 import type { Holds, MadeWith } from "../../runs/shares.ts";
 
@@ -20,13 +21,11 @@ export type AuthFailure =
   | "issuer_unavailable"
   | "too_many_failures";
 
-/** The holder of an accepted request, or the response that refuses it. */
-type Authenticated = { ok: true; auth: AuthInfo } | { ok: false; reason: AuthFailure; response: Response };
+type Accepted = { ok: true; auth: AuthInfo };
+type Refused = { ok: false; reason: AuthFailure; response: Response };
 
 /** A refusal also says for how many seconds the address has to wait; 0: it need not. */
-export type Checked =
-  | Extract<Authenticated, { ok: true }>
-  | (Extract<Authenticated, { ok: false }> & { wait: number });
+export type Checked = Accepted | (Refused & { wait: number });
 
 /** Checks tokens, and bounds how many an address may have refused. */
 export interface Tokens {
@@ -47,7 +46,7 @@ interface VerifyOptions {
 
 /** Decides about requests by their `Authorization` header. */
 export interface Authenticator {
-  authenticate(authorization: string | undefined, options?: VerifyOptions): Promise<Authenticated>;
+  authenticate(authorization: string | undefined, options?: VerifyOptions): Promise<Accepted | Refused>;
   holds: Holds;
 }
 
@@ -69,24 +68,21 @@ export type TokenVerifier = (
 const MAX_HEADER = 16_384;
 
 /** Accepts bearer tokens that one of the verifiers knows. The answer never says why a token was refused. */
-export function createAuthenticator({
-  verifiers,
-  resourceMetadataUrl,
-  key,
-}: AuthenticatorOptions): Authenticator {
-  const metadata = resourceMetadataUrl === undefined ? {} : { resourceMetadataUrl };
-  const verify = async (token: string, options: VerifyOptions): Promise<AuthInfo> => {
+export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
+  const { verifiers, key, resourceMetadataUrl } = options;
+  const metadata = defined({ resourceMetadataUrl });
+  const verify = async (token: string, how: VerifyOptions): Promise<AuthInfo> => {
     for (const verifier of verifiers) {
-      const auth = await verifier(token, options);
+      const auth = await verifier(token, how);
       if (auth !== undefined) return auth;
     }
     throw invalidToken();
   };
-  const authenticate: Authenticator["authenticate"] = async (authorization, options = { mayAsk: true }) => {
+  const authenticate: Authenticator["authenticate"] = async (authorization, how = { mayAsk: true }) => {
     try {
       if ((authorization?.length ?? 0) > MAX_HEADER) throw invalidToken();
       const verifier = {
-        verifyAccessToken: async (token: string) => withCredential(await verify(token, options), token, key),
+        verifyAccessToken: async (token: string) => withCredential(await verify(token, how), token, key),
       };
       return { ok: true, auth: await verifyBearerToken(authorization, { verifier, ...metadata }) };
     } catch (error) {
@@ -111,11 +107,7 @@ export function createAuthenticator({
 }
 
 /** A token in storage, with its owner: by its digest if the configuration has that, else sealed. */
-interface Credential {
-  owner: string;
-  sha256?: string;
-  sealed?: string;
-}
+type Credential = { owner: string; sha256?: string; sealed?: string };
 
 type Key = (() => Promise<Uint8Array>) | undefined;
 
@@ -135,7 +127,6 @@ export async function madeWith(auth: AuthInfo | undefined): Promise<MadeWith | u
   return make && { credential: await make(), until: (auth?.expiresAt ?? Infinity) * 1000 };
 }
 
-const SEALING = { alg: "dir", enc: "A256GCM" };
 const sealingKey = async (key: Key): Promise<Uint8Array> =>
   createHmac("sha256", (await key?.()) ?? OWN_KEY)
     .update("tokens of links")
@@ -145,8 +136,8 @@ const OWN_KEY = randomBytes(32);
 
 async function sealed(token: string, key: Key): Promise<string> {
   const { CompactEncrypt } = await import("jose");
-  const jwe = new CompactEncrypt(Buffer.from(token)).setProtectedHeader(SEALING);
-  return jwe.encrypt(await sealingKey(key));
+  const jwe = new CompactEncrypt(Buffer.from(token));
+  return jwe.setProtectedHeader({ alg: "dir", enc: "A256GCM" }).encrypt(await sealingKey(key));
 }
 
 /** Empty: another key sealed it. */
@@ -165,9 +156,6 @@ const REASONS: Readonly<Record<string, AuthFailure>> = {
   [OAuthErrorCode.TooManyRequests]: "too_many_failures",
 };
 
-/** Seconds after which a client should try again when the authorization server did not answer. */
-const RETRY_SECONDS = 5;
-
 function refusal(
   error: OAuthError,
   reason: AuthFailure,
@@ -175,7 +163,7 @@ function refusal(
 ): Response {
   const body = error.toResponseObject();
   if (reason === "issuer_unavailable")
-    return Response.json(body, { status: 503, headers: { "retry-after": String(RETRY_SECONDS) } });
+    return Response.json(body, { status: 503, headers: { "retry-after": "5" } });
   if (reason === "too_many_failures") return Response.json(body, { status: 429 });
   return bearerAuthChallengeResponse(error, challenge);
 }
@@ -184,17 +172,15 @@ export const invalidToken = (): OAuthError =>
   new OAuthError(OAuthErrorCode.InvalidToken, "The token is unknown, expired or not for this server");
 
 /** Says that the token could not be checked now; it may be good. */
-export const issuerUnavailable = (): OAuthError =>
-  new OAuthError(
-    OAuthErrorCode.TemporarilyUnavailable,
-    "The authorization server does not answer. Try again soon.",
-  );
+export function issuerUnavailable(): OAuthError {
+  const message = "The authorization server does not answer. Try again soon.";
+  return new OAuthError(OAuthErrorCode.TemporarilyUnavailable, message);
+}
 
-export const tooManyFailures = (): OAuthError =>
-  new OAuthError(
-    OAuthErrorCode.TooManyRequests,
-    "Too many refused tokens from this address. Try again later.",
-  );
+export function tooManyFailures(): OAuthError {
+  const message = "Too many refused tokens from this address. Try again later.";
+  return new OAuthError(OAuthErrorCode.TooManyRequests, message);
+}
 
 export interface Identity {
   principal: Principal;
@@ -206,12 +192,8 @@ export interface Identity {
 }
 
 /** Facts about a verified request. The token itself is not passed on. */
-export function authInfoOf({
-  principal,
-  scopes,
-  sha256,
-  expiresAt = Number.MAX_SAFE_INTEGER,
-}: Identity): AuthInfo {
+export function authInfoOf(identity: Identity): AuthInfo {
+  const { principal, scopes, sha256, expiresAt = Number.MAX_SAFE_INTEGER } = identity;
   return { token: "", clientId: principal, scopes: [...scopes], expiresAt, extra: { principal, sha256 } };
 }
 
@@ -255,9 +237,6 @@ export function tokenVerifier(current: () => readonly TokenConfig[]): TokenVerif
 /** Clocks of servers differ by this much, in seconds. */
 export const CLOCK_TOLERANCE_SECONDS = 5;
 
-/** The claims about a token that are read here. */
-export type TokenClaims = Readonly<Record<string, unknown>>;
-
 /**
  * Returns the holder of a valid token. The principal is issuer and subject together, so it is nobody from
  * `http.tokens`.
@@ -265,25 +244,20 @@ export type TokenClaims = Readonly<Record<string, unknown>>;
  * @throws OAuthError when the token names nobody, has no scope of this server, or is bound to a key: such a
  * token is worth nothing without the proof that it is presented by the one it was issued to (RFC 9449).
  */
-export function holderOf(issuer: string, claims: TokenClaims): AuthInfo {
+export function holderOf(issuer: string, claims: Readonly<Record<string, unknown>>): AuthInfo {
   const { sub, exp, cnf } = claims; // exp: seconds since the epoch
   if (typeof sub !== "string" || sub === "" || cnf !== undefined) throw invalidToken();
   const scopes = scopesOf(claims);
   if (scopes.length === 0) {
-    throw new OAuthError(
-      OAuthErrorCode.InsufficientScope,
-      `The token has none of the scopes ${SCOPES.join(", ")}`,
-    );
+    const message = `The token has none of the scopes ${SCOPES.join(", ")}`;
+    throw new OAuthError(OAuthErrorCode.InsufficientScope, message);
   }
-  return authInfoOf({
-    principal: `${issuer}#${sub}`,
-    scopes,
-    ...(typeof exp === "number" ? { expiresAt: exp + CLOCK_TOLERANCE_SECONDS } : {}),
-  });
+  const expiresAt = typeof exp === "number" ? exp + CLOCK_TOLERANCE_SECONDS : undefined;
+  return authInfoOf({ principal: `${issuer}#${sub}`, scopes, ...defined({ expiresAt }) });
 }
 
 /** `scope` as RFC 9068 and RFC 7662 have it, or `scp` as other servers do. */
-function scopesOf({ scope, scp }: TokenClaims): string[] {
+function scopesOf({ scope, scp }: Readonly<Record<string, unknown>>): string[] {
   const claimed: unknown[] = typeof scope === "string" ? scope.split(" ") : Array.isArray(scp) ? scp : [];
   return SCOPES.filter((known) => claimed.includes(known));
 }

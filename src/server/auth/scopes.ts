@@ -4,9 +4,7 @@ import { DeepAgentError } from "../../core/errors.ts";
 import type { PrincipalRuns, RunSchedules } from "../../runs/service.ts";
 
 /** The rights of a token or of a session of the page. */
-interface Holder {
-  scopes: readonly string[];
-}
+type Holder = { scopes: readonly string[] };
 
 /** True if the holder has one of the scopes. Without authentication, everything is allowed. */
 export function allows(auth: Holder | undefined, ...oneOf: readonly Scope[]): boolean {
@@ -100,8 +98,6 @@ export function readableRuns(service: PrincipalRuns, auth: AuthInfo | undefined)
 const ANY: readonly Scope[] = ["run", "approve", "read"];
 
 function insufficientScope(oneOf: readonly Scope[]): DeepAgentError {
-  return new DeepAgentError(
-    "insufficient_scope",
-    `The token of this connection does not have the scope ${oneOf.join(" or ")}. Use a token that has it.`,
-  );
+  const message = `The token of this connection does not have the scope ${oneOf.join(" or ")}. Use a token that has it.`;
+  return new DeepAgentError("insufficient_scope", message);
 }

@@ -24,10 +24,8 @@ async function* sharedEvents(events: AsyncIterable<RunEvent>): AsyncIterable<Run
 /** Removes the first line of a call's result, which may be of a file, a command, a page or another server. */
 function sharedEvent(event: RunEvent): RunEvent {
   if (event.kind === "tool_finished") return { ...event, data: { ...event.data, summary: "" } };
-  const { diff } = event.kind === "file_changed" ? event.data : {};
-  return event.kind === "file_changed" && diff !== undefined
-    ? { ...event, data: { ...event.data, diff: changedLines(diff) } }
-    : event;
+  if (event.kind !== "file_changed" || event.data.diff === undefined) return event;
+  return { ...event, data: { ...event.data, diff: changedLines(event.data.diff) } };
 }
 
 /** The newest lines of a run and its agents may be those of a failed call. */

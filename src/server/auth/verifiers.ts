@@ -22,7 +22,7 @@ const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256
 const KEYS_TIMEOUT_MS = 5000;
 
 /** Kinds of a JWT that can be an access token (RFC 9068, 2.1). Many servers write the general kind or none. */
-const ACCESS_TOKEN_TYPES: readonly unknown[] = [undefined, "at+jwt", "jwt"];
+const ACCESS_TOKEN_TYPES = ["at+jwt", "jwt"];
 
 /**
  * Verifies access tokens of an OAuth 2.1 authorization server: signature by its published keys, kind, issuer,
@@ -41,7 +41,15 @@ export function jwtVerifier(config: OAuthConfig & { jwksUrl: string }, logger: L
     const { payload, protectedHeader } = await jwtVerify(token, keys, options).catch((error: unknown) => {
       throw refusal(error, logger);
     });
-    if (!ACCESS_TOKEN_TYPES.includes(mediaTypeOf(protectedHeader.typ))) {
+    // Media types ignore case, and a `typ` may leave `application/` out (RFC 7515, 4.1.9).
+    const { typ = "jwt" } = protectedHeader;
+    if (
+      !ACCESS_TOKEN_TYPES.includes(
+        String(typ)
+          .toLowerCase()
+          .replace(/^application\//, ""),
+      )
+    ) {
       logger.info("auth.token_refused", { reason: "kind of token" });
       throw invalidToken();
     }
@@ -49,28 +57,22 @@ export function jwtVerifier(config: OAuthConfig & { jwksUrl: string }, logger: L
   };
 }
 
-/** Media types ignore case, and a `typ` may leave `application/` out (RFC 7515, 4.1.9). */
-const mediaTypeOf = (typ: unknown): unknown =>
-  typeof typ === "string" ? typ.toLowerCase().replace(/^application\//, "") : typ;
-
 /** The client learns only whether its token or this server is at fault; the log says why. */
 function refusal(error: unknown, logger: Logger): Error {
-  const ours = !(error instanceof errors.JOSEError) || KEYS_UNAVAILABLE.has(error.code);
   const reason = error instanceof errors.JOSEError ? error.code : "unreachable";
-  if (!ours) {
-    logger.info("auth.token_refused", { reason });
-    return invalidToken();
+  if (KEYS_UNAVAILABLE.has(reason)) {
+    logger.warn("auth.keys_unavailable", { reason, error });
+    return issuerUnavailable();
   }
-  logger.warn("auth.keys_unavailable", { reason, error });
-  return issuerUnavailable();
+  logger.info("auth.token_refused", { reason });
+  return invalidToken();
 }
 
-const KEYS_UNAVAILABLE = new Set(["ERR_JWKS_TIMEOUT", "ERR_JWKS_INVALID", "ERR_JOSE_GENERIC"]);
+const KEYS_UNAVAILABLE = new Set(["unreachable", "ERR_JWKS_TIMEOUT", "ERR_JWKS_INVALID", "ERR_JOSE_GENERIC"]);
 
 /** Address of the metadata of the protected resource (RFC 9728). */
-export function resourceMetadataUrl({ resource }: OAuthConfig): string {
-  return getOAuthProtectedResourceMetadataUrl(new URL(resource));
-}
+export const resourceMetadataUrl = ({ resource }: OAuthConfig): string =>
+  getOAuthProtectedResourceMetadataUrl(new URL(resource));
 
 /** Returns that document by its path, and at the root for clients that look only there. */
 export function resourceMetadata(config: OAuthConfig): ReadonlyMap<string, unknown> {
@@ -110,16 +112,21 @@ const MAX_ANSWER = 65_536;
  * good answers are kept, briefly and never past the expiry of the token, under the token's hash.
  */
 export function introspectionVerifier(options: IntrospectionOptions): TokenVerifier {
-  const { clock } = options;
+  const { oauth, clock, logger } = options;
   /** Times in milliseconds since the epoch. */
   const kept = new NewestOf<{ auth: AuthInfo; since: number; until: number }>(KEPT_TOKENS);
   const asked = new Map<string, Promise<AuthInfo>>();
   const askAndKeep = async (token: string, key: string): Promise<AuthInfo> => {
     const answer = await ask(token, options).catch((error: unknown) => {
-      options.logger.warn("auth.introspection_failed", { reason: reasonOf(error) });
+      logger.warn("auth.introspection_failed", { reason: reasonOf(error) });
       throw issuerUnavailable();
     });
-    const auth = holderOfActive(answer, options);
+    const reason = problemOf(answer, oauth, clock() / 1000);
+    if (reason !== undefined) {
+      logger.info("auth.token_refused", { reason });
+      throw invalidToken();
+    }
+    const auth = holderOf(oauth.issuer, answer);
     const since = clock();
     kept.keep(key, { auth, since, until: Math.min(since + KEPT_MS, (auth.expiresAt ?? Infinity) * 1000) });
     return auth;
@@ -148,14 +155,16 @@ export function introspectionVerifier(options: IntrospectionOptions): TokenVerif
 const Answer = z.looseObject({ active: z.boolean() });
 type Answer = z.output<typeof Answer>;
 
-type Endpoint = Pick<IntrospectionOptions, "url" | "clientId" | "clientSecret">;
-
-async function ask(token: string, { url, clientId, clientSecret }: Endpoint): Promise<Answer> {
-  const credentials = [clientId, clientSecret].map(formEncoded).join(":");
+async function ask(
+  token: string,
+  { url, clientId, clientSecret }: Pick<IntrospectionOptions, "url" | "clientId" | "clientSecret">,
+): Promise<Answer> {
+  // The parts are encoded (RFC 6749, 2.3.1), so that a colon in one of them is not a separator.
+  const parts = [clientId, clientSecret].map((part) => new URLSearchParams([["", part]]).toString().slice(1));
   const response = await fetch(url, {
     method: "POST",
     headers: {
-      authorization: `Basic ${Buffer.from(credentials).toString("base64")}`,
+      authorization: `Basic ${Buffer.from(parts.join(":")).toString("base64")}`,
       accept: "application/json",
     },
     body: new URLSearchParams({ token, token_type_hint: "access_token" }),
@@ -204,16 +213,7 @@ export async function issuerProblem(
   }
 }
 
-/** @throws OAuthError unless the token is active, for this server, valid now and of somebody. */
-function holderOfActive(answer: Answer, { oauth, clock, logger }: IntrospectionOptions): AuthInfo {
-  const problem = problemOf(answer, oauth, clock() / 1000);
-  if (problem !== undefined) {
-    logger.info("auth.token_refused", { reason: problem });
-    throw invalidToken();
-  }
-  return holderOf(oauth.issuer, answer);
-}
-
+/** Says why a token is not active, not for this server or not valid now. */
 function problemOf(
   { active, iss, aud, exp, nbf, token_type: type }: Answer,
   { issuer, resource, audience = resource }: IntrospectionOptions["oauth"],
@@ -229,9 +229,6 @@ function problemOf(
   if (type !== undefined && !(typeof type === "string" && /^bearer$/i.test(type))) return "token type";
   return undefined;
 }
-
-/** Encodes a part of the credentials (RFC 6749, 2.3.1), so that a colon in it is not a separator. */
-const formEncoded = (text: string): string => new URLSearchParams([["", text]]).toString().slice(1);
 
 async function boundedText({ body }: Response): Promise<string> {
   let text = "";

@@ -11,20 +11,12 @@ import type { SharedRuns } from "../../runs/shares.ts";
 import { type PageLink, runPath } from "./viewer.ts";
 import type { ResourceChanges } from "./changes.ts";
 
+type ModelSetting = "model" | "fallbackModels" | "allowedModels";
+
 /** Dependencies that all connections of a process share. */
 export interface ServerDeps {
   version: string;
-  config: Pick<
-    Config,
-    | "approvals"
-    | "delivery"
-    | "model"
-    | "fallbackModels"
-    | "allowedModels"
-    | "subagents"
-    | "codexTools"
-    | "workspace"
-  >;
+  config: Pick<Config, "approvals" | "delivery" | "subagents" | "codexTools" | "workspace" | ModelSetting>;
   logger: Logger;
   clock: Clock;
   /** Clock for durations; it does not jump when the system's clock is set. */
@@ -61,24 +53,31 @@ export interface ServerDeps {
   page?: PageLinks;
 }
 
-/** Opens the service once; the next call retries a failed opening. Once closed, it stays closed. */
+/** Opens something once. The next call retries a failed opening; one that was never opened need not be closed. */
+function openedOnce<Opened extends { close(): Promise<void> }>(open: () => Promise<Opened>) {
+  let opened: Promise<Opened> | undefined;
+  return {
+    get: (): Promise<Opened> =>
+      (opened ??= open().catch((error: unknown) => {
+        opened = undefined;
+        throw error;
+      })),
+    close: async (): Promise<void> => (await opened?.catch(() => undefined))?.close(),
+  };
+}
+
+/** Opens the service when it is first used. Closing it parks running work; once closed, it stays closed. */
 export function lazyRuns(open: () => Promise<RunService>) {
-  let opened: Promise<RunService> | undefined;
+  const service = openedOnce(open);
   let closed = false;
   return {
     runs: async (): Promise<RunService> => {
       if (closed) throw new DeepAgentError("shutting_down", "The server is shutting down. Connect again.");
-      opened ??= open().catch((error: unknown) => {
-        opened = undefined;
-        throw error;
-      });
-      return opened;
+      return service.get();
     },
-    /** Parks running work and releases everything. Does nothing if it was never opened. */
-    close: async (): Promise<void> => {
+    close: (): Promise<void> => {
       closed = true;
-      const service = await opened?.catch(() => undefined);
-      await service?.close();
+      return service.close();
     },
   };
 }
@@ -134,14 +133,10 @@ export function originOf({ http }: ServerContext): string | undefined {
 
 /** Opens the page server with the first link; a failed opening is tried again by the next one. */
 export function createPageLinks(open: () => Promise<PageServer>, logger: Logger): PageLinks {
-  let opened: Promise<PageServer> | undefined;
+  const page = openedOnce(open);
   const use = async (of: (server: PageServer) => string): Promise<string | undefined> => {
-    opened ??= open().catch((error: unknown) => {
-      opened = undefined;
-      throw error;
-    });
     try {
-      return of(await opened);
+      return of(await page.get());
     } catch (error) {
       logger.warn("page.not_opened", { error });
       return undefined;
@@ -152,9 +147,6 @@ export function createPageLinks(open: () => Promise<PageServer>, logger: Logger)
     watch: (principal, run) => use((server) => server.link({ run, principal, purpose: "watch" })),
     decide: (principal, run) => use((server) => server.link({ run, principal, purpose: "decide" })),
     address: () => use((server) => server.address),
-    close: async () => {
-      const server = await opened?.catch(() => undefined);
-      await server?.close();
-    },
+    close: page.close,
   };
 }

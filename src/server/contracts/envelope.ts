@@ -8,6 +8,7 @@ import {
   isJSONRPCRequest,
   isJSONRPCResponse,
 } from "@modelcontextprotocol/server";
+import { defined } from "../../core/defined.ts";
 import { isRecord } from "../../core/unknown.ts";
 
 /** An error about a message. The id is null if the message has none that can be used. */
@@ -33,21 +34,20 @@ type Members = Record<string, unknown>;
 
 /** The SDK takes no more over HTTP. */
 const MAX_BATCH = 100;
-const BAD_BATCH = `Invalid request: a batch must have 1 to ${MAX_BATCH} messages`;
-const NO_BATCHES =
-  "Invalid request: this revision of the protocol has no batches; send each message by itself";
+const BAD_BATCH = `a batch must have 1 to ${MAX_BATCH} messages`;
+const NO_BATCHES = "this revision of the protocol has no batches; send each message by itself";
 
 /** Reads one message, or a batch of them in a revision that `takesBatches`. A bad one leaves the others as they are. */
 export function readMessages(value: unknown, takesBatches: boolean): Received {
   const isBatch = Array.isArray(value);
   if (isBatch && (value.length === 0 || value.length > MAX_BATCH))
-    return { messages: [], errors: [errorAnswer(null, ProtocolErrorCode.InvalidRequest, BAD_BATCH)] };
+    return { messages: [], errors: [invalidRequest(null, BAD_BATCH)] };
   const received: Received = { messages: [], errors: [] };
   for (const read of (isBatch ? value : [value]).map(readMessage)) {
     if (!read.ok) received.errors.push(...(read.isExpected ? [read.answer] : []));
     else if (!isBatch || takesBatches) received.messages.push(read.message);
     else if (isJSONRPCRequest(read.message))
-      received.errors.push(errorAnswer(read.message.id, ProtocolErrorCode.InvalidRequest, NO_BATCHES));
+      received.errors.push(invalidRequest(read.message.id, NO_BATCHES));
   }
   return received;
 }
@@ -67,12 +67,7 @@ function readMessage(value: unknown): Incoming {
   if (value["jsonrpc"] !== "2.0") return refuse(shown, 'jsonrpc must be "2.0"', isExpected);
   if (isExpected && !isId(id)) return refuse(shown, `id must be ${AN_ID}`);
   const params = readParams(method, emptied(value["params"]) ?? undefined);
-  const message = {
-    jsonrpc: "2.0",
-    ...(isExpected && { id }),
-    method,
-    ...(params !== undefined && { params }),
-  };
+  const message = { jsonrpc: "2.0", ...(isExpected && { id }), method, ...defined({ params }) };
   if (isMessage(message)) return { ok: true, message };
   const problem =
     params === undefined || isRecord(params) ? paramsProblem(params) : "params must be an object";
@@ -128,9 +123,12 @@ export const errorAnswer = (id: ErrorAnswer["id"], code: number, message: string
   error: { code, message },
 });
 
+const invalidRequest = (id: ErrorAnswer["id"], problem: string): ErrorAnswer =>
+  errorAnswer(id, ProtocolErrorCode.InvalidRequest, `Invalid request: ${problem}`);
+
 const refuse = (id: ErrorAnswer["id"], problem: string, isExpected = true): Incoming => ({
   ok: false,
-  answer: errorAnswer(id, ProtocolErrorCode.InvalidRequest, `Invalid request: ${problem}`),
+  answer: invalidRequest(id, problem),
   isExpected,
 });
 

@@ -57,10 +57,8 @@ export const REVISIONS: readonly Revision[] = [
  * Returns the revision of a request or connection. The SDK calls it `modern` if requests stand alone and `legacy`
  * if a handshake agrees on the `id`; before the handshake the oldest revision holds.
  */
-export function revisionOf(era: McpRequestContext["era"], id?: string): Revision {
-  if (era === "modern") return LATEST;
-  return REVISIONS.find((revision) => revision.id === id) ?? OLDEST;
-}
+export const revisionOf = (era: McpRequestContext["era"], id?: string): Revision =>
+  era === "modern" ? LATEST : (REVISIONS.find((revision) => revision.id === id) ?? OLDEST);
 
 /** Says how long a client may keep an answer, in revisions that have such hints. */
 export const cacheFor = ({ cacheHints }: Revision, ttlMs: number) =>

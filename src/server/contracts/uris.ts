@@ -1,3 +1,5 @@
+import { orElse } from "../../core/errors.ts";
+
 export const FILES_TEMPLATE = "deepagent://files/{+path}";
 export const RUN_TEMPLATE = "deepagent://runs/{run_id}";
 export const RUN_FILES_TEMPLATE = `${RUN_TEMPLATE}/files/{+path}`;
@@ -22,14 +24,7 @@ export function runIdOf(uri: string): string | undefined {
 }
 
 /** Percent-decodes once; `undefined` for malformed input. */
-export function decodeOnce(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return undefined;
-  }
-}
+export const decodeOnce = (text: string): string | undefined =>
+  orElse(() => decodeURIComponent(text), undefined);
 
-export function encodePath(path: string): string {
-  return path.split("/").map(encodeURIComponent).join("/");
-}
+export const encodePath = (path: string): string => path.split("/").map(encodeURIComponent).join("/");

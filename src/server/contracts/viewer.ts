@@ -2,6 +2,7 @@
 import type { Scope } from "../../config/sections.ts";
 import type { Principal } from "../../runs/run.ts";
 import type { MadeWith } from "../../runs/shares.ts";
+import { encodePath } from "./uris.ts";
 
 /** `watch`: look. `decide`: also decide on approvals, start runs and end them; never given to a model. */
 export type PagePurpose = "watch" | "decide";
@@ -91,7 +92,7 @@ export const filesPath = (run?: string): string => (run === undefined ? "/files"
 /** Address of a file or a folder below the address of files. A folder ends in a slash. */
 export function filePath(base: string, path: string, query: Readonly<Record<string, string>> = {}): string {
   const more = new URLSearchParams(query).toString();
-  const address = base + path.toWellFormed().split("/").map(encodeURIComponent).join("/");
+  const address = base + encodePath(path.toWellFormed());
   return more === "" ? address : `${address}?${more}`;
 }
 

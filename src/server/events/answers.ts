@@ -18,8 +18,6 @@ import {
 import { eventStreams } from "./stream.ts";
 import { subscribe, unsubscribe } from "./subscribe.ts";
 
-/** Pause that clients are asked to make between polls, in ms. */
-const NEXT_POLL_MS = 5000;
 const MOST_EVENTS = 100;
 
 export type Answer = (given: object, asking: Asking) => object | Promise<object>;
@@ -62,7 +60,7 @@ export function answersTo(
         cursor: encodePosition(page.position),
         truncated: isTruncated,
         hasMore: page.hasMore,
-        nextPollMs: page.hasMore ? 0 : NEXT_POLL_MS,
+        nextPollMs: page.hasMore ? 0 : 5000,
       };
     }),
     stream: taking(EventParams, (params, { now, ...asking }) =>

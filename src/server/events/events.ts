@@ -6,9 +6,6 @@ import type { ServerDeps } from "../contracts/deps.ts";
 import { guarded } from "../resources/resource.ts";
 import type { Answer } from "./answers.ts";
 
-const METHODS = ["list", "poll", "stream", "subscribe", "unsubscribe"];
-const FORBIDDEN = -32_012;
-
 export interface EventsScope {
   deps: ServerDeps;
   answers: () => Promise<Readonly<Record<string, Answer>>>;
@@ -21,7 +18,7 @@ export function eventAnswers(deps: ServerDeps): EventsScope["answers"] {
 }
 
 export function registerEvents(mcp: McpServer, { deps, answers }: EventsScope): void {
-  for (const method of METHODS) {
+  for (const method of ["list", "poll", "stream", "subscribe", "unsubscribe"]) {
     mcp.server.setRequestHandler(`events/${method}`, { params: z.looseObject({}) }, (given, context) =>
       guarded(`events/${method}`, deps, async () => {
         const principal = deps.principalOf(context.http?.authInfo);
@@ -31,7 +28,7 @@ export function registerEvents(mcp: McpServer, { deps, answers }: EventsScope): 
           return { ...(await answer?.(given, { news, principal, context, now: deps.clock() })) };
         } catch (error) {
           const isRefused = error instanceof DeepAgentError && error.code === "insufficient_scope";
-          throw isRefused ? new ProtocolError(FORBIDDEN, `Forbidden: ${error.message}`) : error;
+          throw isRefused ? new ProtocolError(-32_012, `Forbidden: ${error.message}`) : error;
         }
       }),
     );

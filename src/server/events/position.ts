@@ -1,7 +1,8 @@
 /** Positions in the events of a principal, and the events after one. */
 import { createHash } from "node:crypto";
 import { z } from "zod";
-import type { EventType, News, RunNews } from "../../runs/news.ts";
+import { parsedJson } from "../../core/unknown.ts";
+import type { News, OccurrenceQuery, RunNews } from "../../runs/news.ts";
 import type { Principal } from "../../runs/run.ts";
 
 /**
@@ -37,13 +38,8 @@ export const encodePosition = ({ floor, time, known }: Position): string =>
 
 /** `undefined`: no position that this server made. */
 export function decodePosition(cursor: string): Position | undefined {
-  try {
-    const text = Buffer.from(cursor, "base64url").toString("utf8");
-    const [floor, time, known] = Encoded.parse(JSON.parse(text));
-    return { floor, time, known };
-  } catch {
-    return undefined;
-  }
+  const { data } = Encoded.safeParse(parsedJson(Buffer.from(cursor, "base64url").toString("utf8")));
+  return data && { floor: data[0], time: data[1], known: data[2] };
 }
 
 /** Time from which events are read again for a position. */
@@ -58,19 +54,12 @@ export interface Page {
   hasMore: boolean;
 }
 
-export interface PageQuery {
-  type: EventType;
-  runId?: string | undefined;
-  limit: number;
-  now: number;
-}
-
 /** The events after a position, oldest first, at most `limit`. */
 export async function eventsAfter(
   news: RunNews,
   principal: Principal,
   position: Position,
-  { type, runId, limit, now }: PageQuery,
+  { type, runId, limit, now }: Omit<OccurrenceQuery, "since"> & { now: number },
 ): Promise<Page> {
   const { floor, time, known } = position;
   const most = limit + known.length + 1;
@@ -81,10 +70,9 @@ export async function eventsAfter(
   const given = fresh.slice(0, limit);
   const settled = found.length < most && fresh.length === given.length ? now - SETTLED_MS : 0;
   const newest = Math.max(time, settled, ...given.map((one) => one.time));
-  const isGiven = new Set(given);
+  const later = new Set(fresh.slice(limit));
   const remembered = found
-    .filter((one) => isGiven.has(one) || marks.has(markOf(one.id)))
-    .filter((one) => one.time >= newest - OVERLAP_MS)
+    .filter((one) => !later.has(one) && one.time >= newest - OVERLAP_MS)
     .map(({ id }) => markOf(id));
   return {
     news: given,

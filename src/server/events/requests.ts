@@ -22,11 +22,7 @@ export const EventParams = z.looseObject({
 export const PollParams = EventParams.extend({ maxEvents: z.int().min(1).nullish() });
 
 export const SubscribeParams = EventParams.extend({
-  delivery: z.looseObject({
-    mode: z.string().nullish(),
-    url: z.string(),
-    secret: z.string().nullish(),
-  }),
+  delivery: z.looseObject({ mode: z.string().nullish(), url: z.string(), secret: z.string().nullish() }),
   ttlMs: z.number().nullish(),
 });
 

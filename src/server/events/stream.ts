@@ -13,7 +13,6 @@ const SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId";
 const [MOST_STREAMS, MOST_OF_PRINCIPAL] = [200, 50];
 const LOOK_MS = 1000;
 const HEARTBEAT_MS = 15_000;
-const PAGE = 50;
 
 interface Streamed extends Wanted, Start, Omit<Asking, "now"> {
   pageOf: (runId: string) => string | undefined;
@@ -48,12 +47,8 @@ async function send(streamed: Streamed, clock: Clock): Promise<void> {
   await tell("active", { cursor: encodePosition(at), truncated: streamed.isTruncated });
   let quietMs = 0;
   while (!signal.aborted) {
-    const page = await eventsAfter(news, principal, at, {
-      type,
-      runId: args.run_id,
-      limit: PAGE,
-      now: clock(),
-    });
+    const wanted = { type, runId: args.run_id, limit: 50, now: clock() };
+    const page = await eventsAfter(news, principal, at, wanted);
     at = page.position;
     const cursor = encodePosition(at);
     for (const one of page.news) await tell("event", { ...occurrenceOf(one, pageOf(one.runId)), cursor });
