@@ -2,7 +2,6 @@ import { ownTurn } from "../core/concurrency.ts";
 import type { JournalPage, RunQueries } from "./ports.ts";
 import type { RunEvent } from "./events.ts";
 import { type Principal, type RunHead, isFinal } from "./run.ts";
-import type { RunService } from "./service.ts";
 
 /** Tells when a run may have changed; not what changed. */
 export interface Subscription {
@@ -221,15 +220,18 @@ class Tail {
 /** Maximum number of runs announced that started at one moment: the newest of them. */
 const STARTED_AT_ONCE = 50;
 
+/** `after`: the number of the newest event that is known. Default 0. */
+export type Following = { after?: number; signal: AbortSignal };
+
 /**
  * A run's journal from `after` on, as it grows. What is new is read once for all who follow the run; one that
  * is behind reads its own pages. None holds up the run or another follower. With `texts`, also what its agent writes,
- * each text before the event of its model call.
+ * each text before the event of its model call. `text`: the newest one whose beginning is known.
  */
 export async function* follow<Text = never>(
   principal: Principal,
   runId: string,
-  { after = 0, signal, text }: Parameters<RunService["watchLive"]>[2],
+  { after = 0, signal, text }: Following & { text?: string | undefined },
   {
     feed,
     tails,

@@ -4,6 +4,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
 import type { IdSource } from "../core/ids.ts";
 import type { ChoiceProblem, StartChoices } from "./choices.ts";
+import type { Following } from "./follow.ts";
 import type { OtherServers } from "./other-servers.ts";
 import type { RecentEvents, RunQueries, RunRepository, StartRequest } from "./ports.ts";
 import type { Orphans, PrunePlan, PruneReport, Retention } from "./retention.ts";
@@ -169,8 +170,6 @@ export interface MemorySearch {
 }
 
 type Page = { limit: number; before?: string };
-/** `after`: the number of the newest event that is known. Default 0. */
-type Following = { after?: number; signal: AbortSignal };
 
 /** Looks at runs and files of one principal. A run of another looks exactly like one that does not exist. */
 interface RunReader extends Pick<

@@ -42,14 +42,11 @@ export function jwtVerifier(config: OAuthConfig & { jwksUrl: string }, logger: L
       throw refusal(error, logger);
     });
     // Media types ignore case, and a `typ` may leave `application/` out (RFC 7515, 4.1.9).
-    const { typ = "jwt" } = protectedHeader;
-    if (
-      !ACCESS_TOKEN_TYPES.includes(
-        String(typ)
-          .toLowerCase()
-          .replace(/^application\//, ""),
-      )
-    ) {
+    const { typ = "jwt" }: { typ?: unknown } = protectedHeader;
+    const kind = String(typ)
+      .toLowerCase()
+      .replace(/^application\//, "");
+    if (!ACCESS_TOKEN_TYPES.includes(kind)) {
       logger.info("auth.token_refused", { reason: "kind of token" });
       throw invalidToken();
     }
