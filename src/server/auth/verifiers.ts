@@ -22,7 +22,7 @@ const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256
 const KEYS_TIMEOUT_MS = 5000;
 
 /** Kinds of a JWT that can be an access token (RFC 9068, 2.1). Many servers write the general kind or none. */
-const ACCESS_TOKEN_TYPES = ["at+jwt", "jwt"];
+const ACCESS_TOKEN_TYPES: readonly unknown[] = [undefined, "at+jwt", "jwt"];
 
 /**
  * Verifies access tokens of an OAuth 2.1 authorization server: signature by its published keys, kind, issuer,
@@ -41,18 +41,17 @@ export function jwtVerifier(config: OAuthConfig & { jwksUrl: string }, logger: L
     const { payload, protectedHeader } = await jwtVerify(token, keys, options).catch((error: unknown) => {
       throw refusal(error, logger);
     });
-    // Media types ignore case, and a `typ` may leave `application/` out (RFC 7515, 4.1.9).
-    const { typ = "jwt" }: { typ?: unknown } = protectedHeader;
-    const kind = String(typ)
-      .toLowerCase()
-      .replace(/^application\//, "");
-    if (!ACCESS_TOKEN_TYPES.includes(kind)) {
+    if (!ACCESS_TOKEN_TYPES.includes(mediaTypeOf(protectedHeader.typ))) {
       logger.info("auth.token_refused", { reason: "kind of token" });
       throw invalidToken();
     }
     return holderOf(config.issuer, payload);
   };
 }
+
+/** Media types ignore case, and a `typ` may leave `application/` out (RFC 7515, 4.1.9). */
+const mediaTypeOf = (typ: unknown): unknown =>
+  typeof typ === "string" ? typ.toLowerCase().replace(/^application\//, "") : typ;
 
 /** The client learns only whether its token or this server is at fault; the log says why. */
 function refusal(error: unknown, logger: Logger): Error {
