@@ -54,13 +54,8 @@ export function clientFacts(
     tasks: declaresExtension(declared, TASKS_EXTENSION),
     name: Info.safeParse(info).data,
     apps: declaresExtension(declared, APPS_EXTENSION),
-    models: declaresModels(declared) && allows(context.http?.authInfo, "run"),
+    models: Sampling.safeParse(declared).success && allows(context.http?.authInfo, "run"),
   };
-}
-
-/** True if the client lends its model with tools, which an agent cannot work without. */
-function declaresModels(capabilities: unknown): boolean {
-  return Sampling.safeParse(capabilities).success;
 }
 
 /** True if the client shows forms. An empty `elicitation` means that it does, as in early revisions. */
@@ -70,24 +65,20 @@ export function declaresForms(capabilities: unknown): boolean {
   return elicitation["form"] !== undefined || Object.keys(elicitation).length === 0;
 }
 
-export function declaresUrls(capabilities: unknown): boolean {
-  return Capabilities.safeParse(capabilities).data?.elicitation?.["url"] !== undefined;
-}
+export const declaresUrls = (capabilities: unknown): boolean =>
+  Capabilities.safeParse(capabilities).data?.elicitation?.["url"] !== undefined;
 
-function declaresExtension(capabilities: unknown, extension: string): boolean {
-  return Extensions.safeParse(capabilities).data?.extensions[extension] !== undefined;
-}
+const declaresExtension = (capabilities: unknown, extension: string): boolean =>
+  Extensions.safeParse(capabilities).data?.extensions[extension] !== undefined;
 
 const Capabilities = z.looseObject({ elicitation: z.looseObject({}).optional() });
+/** Lends the model with tools, which an agent cannot work without. */
 const Sampling = z.looseObject({ sampling: z.looseObject({ tools: z.looseObject({}) }) });
 const Info = z.object({ name: z.string().max(200), version: z.string().max(200).catch("") });
 const Extensions = z.looseObject({ extensions: z.record(z.string(), z.unknown()) });
 
 /** The name that a client gives itself, used only to choose how long its calls wait. */
-export interface ClientName {
-  name: string;
-  version: string;
-}
+type ClientName = z.output<typeof Info>;
 
 /** Rules by which a client counts the time of a call. */
 export interface CallLimit {
@@ -112,19 +103,15 @@ export const KNOWN_LIMITS: Readonly<Record<string, CallLimit>> = {
   "Visual Studio Code - Insiders": { extendsOnProgress: true, pausesForForms: true },
 };
 
-/** Time that a call waits for its run. */
-export interface CallWindow {
-  seconds: number;
-  /** The time while a form of the call is open does not count. */
-  pausesForForms: boolean;
-}
-
-/** Returns the window of a call of this client; `tellsProgress`: it carries a progress token. */
+/**
+ * Returns how long a call of this client waits for its run. `tellsProgress`: it carries a progress token.
+ * `pausesForForms`: the time while a form of the call is open does not count.
+ */
 export function windowFor(
   client: ClientName | undefined,
   tellsProgress: boolean,
   delivery: Config["delivery"],
-): CallWindow {
+): { seconds: number; pausesForForms: boolean } {
   const known = bestMatch(client, KNOWN_LIMITS);
   const configured = bestMatch(client, delivery.clients);
   const isExtended = tellsProgress && known?.extendsOnProgress === true;

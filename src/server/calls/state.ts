@@ -60,7 +60,8 @@ export function createStateCodec(deps: CodecDeps) {
       return await codecOf(await deps.stateKey()).verify(state, context);
     } catch (error) {
       const previous = await deps.previousStateKey?.();
-      if (previous === undefined || errorMessage(error) !== WRONG_SIGNATURE) throw error;
+      // The message of the SDK's codec for a signature by another key.
+      if (previous === undefined || errorMessage(error) !== "mac") throw error;
       return codecOf(previous).verify(state, context);
     }
   };
@@ -78,9 +79,6 @@ export function createStateCodec(deps: CodecDeps) {
     },
   };
 }
-
-/** Message of the SDK's codec for a signature by another key. */
-const WRONG_SIGNATURE = "mac";
 
 const FILE = "state.key";
 

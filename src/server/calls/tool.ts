@@ -14,7 +14,7 @@ import { byIdentity } from "../../core/by-identity.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import { defined } from "../../core/defined.ts";
 import { wellFormed } from "../../core/text.ts";
-import { MAX_TASK, type Run, type Waiting, isFinal, waitingIn } from "../../runs/run.ts";
+import { MAX_TASK, type Run, isFinal, waitingIn } from "../../runs/run.ts";
 import { allows } from "../auth/scopes.ts";
 import type { OpenRequests } from "./open-requests.ts";
 import type { AnswerWays, RunReport } from "../views/run-report.ts";
@@ -59,9 +59,7 @@ export interface ServerTool<Input extends z.ZodObject = z.ZodObject> {
 }
 
 /** Identity that infers the argument type from the schema. */
-export function defineTool<Input extends z.ZodObject>(tool: ServerTool<Input>): ServerTool<Input> {
-  return tool;
-}
+export const defineTool = <Input extends z.ZodObject>(tool: ServerTool<Input>): ServerTool<Input> => tool;
 
 export interface Registration {
   deps: ServerDeps;
@@ -90,9 +88,8 @@ export function registerTool(mcp: McpServer, tool: ServerTool, registration: Reg
     const outcome = await handled().catch((error: unknown) =>
       refused(failureText(error, { kind: "tool", name: tool.name }, deps)),
     );
-    if (outcome.kind === "run" || outcome.kind === "task") {
+    if (outcome.kind === "run" || outcome.kind === "task")
       whenSent(() => markAnswered(outcome.view.run, begunAt, deps));
-    }
     return toResult(outcome, {
       ...(await answerWays(outcome, client, { context, deps, open })),
       picture: client.apps ? await pictureOf(outcome, context, deps) : undefined,
@@ -118,8 +115,8 @@ export async function answerWays(
 ): Promise<AnswerWays> {
   const { openCommand, config } = deps;
   const run = outcome.kind === "run" || outcome.kind === "task" ? outcome.view.run : undefined;
-  const isUnread =
-    open !== undefined && run !== undefined && pendingIn(outcome).some((waiting) => open.isUnread(waiting));
+  const pending = outcome.kind === "run" ? waitingIn(outcome.view) : [];
+  const isUnread = open !== undefined && pending.some((waiting) => open.isUnread(waiting));
   const isOpen = run !== undefined && !isFinal(run.status) && ((!forms && !opensPage) || isUnread);
   // The page shows the journal too.
   const page =
@@ -130,8 +127,6 @@ export async function answerWays(
   const model = config.approvals.allowModelAnswers;
   return { forms, opensPage, isUnread, openCommand, page, decidesOnPage, model };
 }
-
-const pendingIn = (outcome: Outcome): Waiting[] => (outcome.kind === "run" ? waitingIn(outcome.view) : []);
 
 /** Renders the run for an MCP App, with its journal. */
 async function pictureOf(

@@ -153,9 +153,8 @@ export function takenBy(
     logger.info("question.already_answered", { runId, questionId: waiting.id });
     notes.push(`The user's answer to ${nameOf(waiting)} was not used. ${outcome.message}`);
   }
-  if (isToldLate) {
+  if (isToldLate)
     notes.push(`The user's answer to ${nameOf(waiting)} came late, so the agent gets it as a message.`);
-  }
   // Somebody was faster, or the run ended while the person was reading: there is nothing left to answer.
   if (outcome.ok || isLate(outcome) || outcome.code === "not_found") return { kind: "decided" };
   // A person who declined has nothing to correct.
@@ -217,9 +216,8 @@ export function pageMessage(runId: string, waiting: readonly Waiting[]): string 
 }
 
 function pageLines(waiting: Waiting): string[] {
-  if (isQuestion(waiting)) {
+  if (isQuestion(waiting))
     return [`- ${askedBy(waiting)} ${asText(shownText(waiting.question))}`, ...expiryText(waiting)];
-  }
   const { agent, tool, preview } = waiting;
   const line = `- ${asText(agentLabel(agent))}, ${asText(tool, 64)}: ${asText(preview.summary)}`;
   return [line, ...deadlineText(waiting)];

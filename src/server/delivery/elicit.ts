@@ -37,7 +37,10 @@ async function askUntilAnswered(session: DeliverySession, waiting: Waiting, view
   let problem: string | undefined;
   for (let attempt = 0; attempt < MAX_ATTEMPTS && !isOver(session); attempt += 1) {
     const taken = await ask(session, waiting, total, problem);
-    if (taken === undefined) return !(await isPending(session, waiting));
+    if (taken === undefined) {
+      const now = await session.runs.view(session.principal, session.runId);
+      return now === undefined || allDecided([waiting])(now);
+    }
     if (taken.kind !== "again") return taken.kind === "decided";
     problem = taken.problem;
   }
@@ -67,11 +70,6 @@ async function ask(
   if (context.mcpReq.signal.aborted) form.close();
   if (pausesForForms) session.deadline += deps.monotonic() - opened;
   return answered.signal.aborted ? taken : undefined;
-}
-
-async function isPending({ runs, principal, runId }: DeliverySession, waiting: Waiting): Promise<boolean> {
-  const view = await runs.view(principal, runId);
-  return view !== undefined && !allDecided([waiting])(view);
 }
 
 /**

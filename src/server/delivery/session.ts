@@ -41,21 +41,15 @@ export interface DeliverySession extends ToolCall, Decider, Asking {
 /** One way in which the outcome of a run reaches a client call. It never ends or changes the run itself. */
 export type Delivery = (session: DeliverySession) => Promise<Outcome>;
 
-interface WaitOptions {
-  /** Ends the wait before the window closes; by the monotonic clock. */
-  until?: number;
-  signal?: AbortSignal;
-}
-
 /**
  * Follows the run and reports its progress until it is final or `enough`, the window closes or the request
- * ends; returns the newest view. The request's signal counts only until this returns, because it also aborts
- * after a normal end.
+ * ends; returns the newest view. `until` ends the wait before the window closes, by the monotonic clock. The request's
+ * signal counts only until this returns, because it also aborts after a normal end.
  */
 export async function follow(
   session: DeliverySession,
   enough: (view: RunView, changed: boolean) => boolean,
-  { until = session.deadline, signal }: WaitOptions = {},
+  { until = session.deadline, signal }: { until?: number; signal?: AbortSignal } = {},
 ): Promise<RunView> {
   const stop = new AbortController();
   const end = (): void => stop.abort();

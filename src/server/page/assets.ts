@@ -26,10 +26,12 @@ const mark = (colour: string): string =>
 
 function text(type: string, content: string): Asset {
   const body = once(() => Buffer.from(content));
-  return { type: `${type}; charset=utf-8`, body, packed: once(() => compress(body())) };
+  return {
+    type: `${type}; charset=utf-8`,
+    body,
+    packed: once(() => promisify<Buffer, Buffer>(brotliCompress)(body())),
+  };
 }
-
-const compress = promisify<Buffer, Buffer>(brotliCompress);
 
 const font = (base64: string): Asset => ({
   type: "font/woff2",

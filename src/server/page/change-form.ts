@@ -17,8 +17,7 @@ import type { ScreenContext } from "./screen.ts";
 type OfFiles = Required<Pick<ReviewChoice, "apply" | "over" | "fit" | "refused" | "read">>;
 type ReadChange = { ok: true; choice: ReviewChoice } | { ok: false; problem: string };
 
-const MAX_MESSAGE = 4000;
-const MAX_NAMED = 5;
+const MAX = { message: 4000, named: 5 };
 const UNREAD =
   "is longer than this page shows, so nothing was applied. Read it to its end, and choose it there.";
 const STALE = "Nothing was applied. Look at it again: what else you chose is still chosen.";
@@ -27,7 +26,7 @@ const STALE = "Nothing was applied. Look at it again: what else you chose is sti
 function readChange(read: StampedChange, form: URLSearchParams, session: PageSession): ReadChange {
   const stale = staleIn(read, form);
   if (stale.length > 0) {
-    const named = stale.slice(0, MAX_NAMED).map((path) => displayName(oneLine(path, 100)));
+    const named = stale.slice(0, MAX.named).map((path) => displayName(oneLine(path, 100)));
     const what = `${filesText(stale.length)} that you chose changed since this page showed it`;
     return { ok: false, problem: `${what}: ${named.join(", ")}. ${STALE}` };
   }
@@ -71,7 +70,7 @@ function choose(
   { apply, over, fit, refused: reasons }: OfFiles,
 ): void {
   const { path } = file;
-  if (refused !== undefined) reasons[path] = refused.slice(0, MAX_MESSAGE);
+  if (refused !== undefined) reasons[path] = refused.slice(0, MAX.message);
   else if (conflict === "fit") fit.push(path);
   else if (conflict === "take") {
     const boxes = new Set(boxesOf(file));
@@ -91,7 +90,7 @@ function refuseRest({ files }: StampedChange, form: URLSearchParams, { apply, fi
     const { path } = file;
     if (!seen.has(stamp)) continue;
     if (!Object.hasOwn(apply, path) && !Object.hasOwn(refused, path) && !fit.includes(path))
-      refused[path] = why.slice(0, MAX_MESSAGE);
+      refused[path] = why.slice(0, MAX.message);
   }
 }
 
@@ -120,8 +119,7 @@ export async function sendChange(
   if (change === undefined) return refused("Nothing of this run is left to apply.");
   const read = readChange(stamped(change), form, session);
   if (!read.ok) return refused(read.problem);
-  const shown = versionsOf(change.files);
-  const choice = { ...read.choice, shown };
+  const choice = { ...read.choice, shown: versionsOf(change.files) };
   if (question !== undefined) {
     const outcome = await runs.answer(principal, runId, question.id, { type: "review", choice }, "page");
     if (!outcome.ok) return refused(outcome.message);

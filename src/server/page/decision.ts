@@ -28,22 +28,22 @@ export function pageDecision(approval: Approval, form: URLSearchParams): PageDec
   if (decision === "approve" || decision === "approve_same") {
     const isSame =
       edited === "none" || (edited !== "broken" && canonicalJson(edited) === canonicalJson(approval.args));
-    return isSame ? { ok: true, decision: { type: decision } } : { ok: false, problem: CHANGED };
+    if (isSame) return { ok: true, decision: { type: decision } };
+    return {
+      ok: false,
+      problem: "You changed the arguments. Choose “Approve with changes”, or undo the changes.",
+    };
   }
   if (decision === "reject") {
     const message = (form.get("message") ?? "").trim().slice(0, MAX_MESSAGE_CHARACTERS);
     return { ok: true, decision: { type: "reject", ...(message === "" ? {} : { message }) } };
   }
-  if (decision !== "edit" || edited === "none") {
+  if (decision !== "edit" || edited === "none")
     return { ok: false, problem: "No decision was sent. Press one of the buttons." };
-  }
-  if (edited === "broken") {
+  if (edited === "broken")
     return { ok: false, field: "edited_args", ...jsonProblem(form.get("edited_args") ?? "", NO_OBJECT) };
-  }
   return { ok: true, decision: { type: "edit", editedAction: { name: approval.tool, args: edited } } };
 }
-
-const CHANGED = "You changed the arguments. Choose “Approve with changes”, or undo the changes.";
 
 /** Checks arguments that a person is still editing, as if they were sent now. */
 export async function editProblem(

@@ -12,7 +12,8 @@ import { keyOf } from "../views/room/timeline.ts";
 import { renderedDiff } from "./whole-text.ts";
 import type { ScreenContext } from "./screen.ts";
 
-const MAX = { perPage: 500, ofRun: 2000, runs: 30, ofOneOfMany: 200 };
+/** `diffs`: characters that are rendered in one page; the others are a link away. */
+const MAX = { perPage: 500, ofRun: 2000, runs: 30, ofOneOfMany: 200, diffs: 60_000 };
 
 type ChangingRun = Pick<RunHead, "id" | "task" | "name" | "principal">;
 
@@ -120,13 +121,10 @@ function pathOf({ args, decision }: Approval): unknown {
   return ran["file_path"] ?? ran["path"];
 }
 
-/** So many characters of diffs are rendered in one page; the others are a link away. */
-const MAX_DIFFS = 60_000;
-
 /** The files that a run changed in the folder, each with what it did to them against the file before the run. */
 export async function changedFiles(known: RunChanges, run: Run): Promise<ChangedFile[]> {
   const files: ChangedFile[] = [];
-  let left = MAX_DIFFS;
+  let left = MAX.diffs;
   const all = groupBy(inFolder(known.changes, run), ({ data }) => data.path);
   for (const path of Object.keys(run.applied ?? {}).map((own) => WORKSPACE + own))
     if (!all.has(path)) all.set(path, []);

@@ -16,9 +16,16 @@ import { type ScreenContext, headOf, waitingFor } from "./screen.ts";
 import { filesPath, isShared, linesPath } from "../contracts/viewer.ts";
 import { isAsItIs } from "./unchanged.ts";
 
-const MAX = { roots: 20, hits: 20, names: 50, matches: 100, perFile: 5, changes: 50, looked: 50 };
-/** Time limit of a search, in milliseconds. */
-const SEARCH_MS = 10_000;
+const MAX = {
+  roots: 20,
+  hits: 20,
+  names: 50,
+  matches: 100,
+  perFile: 5,
+  changes: 50,
+  looked: 50,
+  searchMs: 10_000,
+};
 
 export interface FilesRequest {
   context: ScreenContext;
@@ -51,12 +58,13 @@ export async function filesScreen(request: FilesRequest): Promise<Screen | undef
   const { backend, view } = found;
   const base = filesPath(runId);
   const path = pathIn(request.address, base);
-  const sees = isShared(session) ? NOTHING_OF_OTHERS : undefined;
-  const asked = sees === undefined ? (query.get("q") ?? "").trim().slice(0, 200) : "";
+  // Those who follow a shared link see the changes of the run, and no file as it is.
+  const isOnlyChanged = isShared(session);
+  const asked = isOnlyChanged ? "" : (query.get("q") ?? "").trim().slice(0, 200);
   const isFile = !path.endsWith("/") && asked === "";
   const [listings, file, known, results] = await Promise.all([
-    sees?.listings ?? listingsFor(backend, path, view === undefined),
-    isFile && sees === undefined ? backend.read(path, lineOf(query.get("from")), LINES_OF_PAGE) : undefined,
+    isOnlyChanged ? NO_FILES : listingsFor(backend, path, view === undefined),
+    isFile && !isOnlyChanged ? backend.read(path, lineOf(query.get("from")), LINES_OF_PAGE) : undefined,
     view === undefined
       ? changesOfMany(context).then((changes) => ({ changes, isAll: false }))
       : changesOfRun(runs, view.run).then(({ changes, isAll }) => ({
@@ -74,12 +82,12 @@ export async function filesScreen(request: FilesRequest): Promise<Screen | undef
     listings,
     query: asked,
     marks: await marksOf(all, backend),
-    isOnlyChanged: sees !== undefined,
+    isOnlyChanged,
     ...(view === undefined ? {} : { changed: view.filesChanged }),
   };
   const listed = listings.get(folderOf(path)) ?? [];
   const entry = typeof listed === "string" ? undefined : listed.find((one) => one.path === path);
-  const look = lookOf(query.get("view"), sees !== undefined);
+  const look = lookOf(query.get("view"), isOnlyChanged);
   const joined =
     view !== undefined && look === "changes" && own.length > 0 ? joinedChange(known, path) : undefined;
   const screen: FilesScreen = {
@@ -104,8 +112,7 @@ export async function filesScreen(request: FilesRequest): Promise<Screen | undef
   };
 }
 
-/** Those who follow a shared link see the changes of the run, and no file as it is. */
-const NOTHING_OF_OTHERS = { listings: new Map([["/", []]]) };
+const NO_FILES: FileTree["listings"] = new Map([["/", []]]);
 
 const lookOf = (view: string | null, isShared: boolean): FilesScreen["look"] =>
   view === "changes" || view === "history" ? view : isShared ? "changes" : "file";
@@ -118,10 +125,12 @@ async function shownJoined(
 ): Promise<Html> {
   const isKnown = await isAsItIs(context, runId, { path, diff, side: "newLine" });
   const lines = isKnown ? linesPath(runId, { file: path }) : undefined;
-  return renderedDiff(path, diff, { lines, counts: { added, removed }, remark: AGAINST });
+  return renderedDiff(path, diff, {
+    lines,
+    counts: { added, removed },
+    remark: "against the file before this run",
+  });
 }
-
-const AGAINST = "against the file before this run";
 
 /** The whole text of a file. `undefined`: no such run, or no such text. */
 export async function fileText(request: FilesRequest): Promise<string | undefined> {
@@ -217,7 +226,7 @@ async function search(
   query: string,
   shared: Pick<ScreenContext, "runs" | "session"> | undefined,
 ): Promise<FilesFound> {
-  const signal = AbortSignal.timeout(SEARCH_MS);
+  const signal = AbortSignal.timeout(MAX.searchMs);
   const [found, memories] = await Promise.all([
     searchFiles(backend, query, { under: "/", signal }),
     shared?.runs.searchMemories(shared.session.principal, query, MAX.hits),
@@ -227,18 +236,11 @@ async function search(
   return { names, lines, memories, notes: [...found.notes, ...cut] };
 }
 
-interface FileSearch {
-  under: string;
-  /** Leaves contents out. */
-  namesOnly?: boolean;
-  signal: AbortSignal;
-}
-
-/** Searches names and contents of files below a folder, in capital and small letters. */
+/** Searches names and contents of files below a folder, in capital and small letters; `namesOnly` leaves contents out. */
 export async function searchFiles(
   backend: Backend,
   query: string,
-  { under, namesOnly = false, signal }: FileSearch,
+  { under, namesOnly = false, signal }: { under: string; namesOnly?: boolean; signal: AbortSignal },
 ): Promise<Pick<FilesFound, "names" | "lines" | "notes"> & { isCut: boolean }> {
   const options = { caseSensitive: false, maxPerFile: MAX.perFile, signal };
   const [named, inside] = await Promise.all([

@@ -1,5 +1,6 @@
 /** Keeps open pages up to date: sends a screen again whenever something happened that it shows. */
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import { type Clock, pause } from "../../core/clock.ts";
 import { whenStalled } from "../../core/when-stalled.ts";
@@ -87,9 +88,10 @@ export async function sendLive(
       if (!isUpToDate(picture, mark)) {
         const shown = shownAt(picture, clock());
         mark = shown.mark;
-        await write(response, `id: ${mark}\nevent: update\ndata: ${updateOf(shown.screen, reply)}`);
+        const event = `id: ${mark}\nevent: update\ndata: ${updateOf(shown.screen, reply)}`;
+        await write(response, event, stop.signal);
       }
-      if (!mayChange) return await write(response, "event: end\ndata: {}");
+      if (!mayChange) return await write(response, "event: end\ndata: {}", stop.signal);
       mayChange = await changed(stop.signal);
       await pause(GATHER_MS, stop.signal).catch(() => undefined);
     }
@@ -101,15 +103,6 @@ export async function sendLive(
 }
 
 /** Waits until the browser has read it, so that a slow one gets fewer updates and no backlog. */
-async function write(response: ServerResponse, event: string): Promise<void> {
-  if (response.write(`${event}\n\n`)) return;
-  await new Promise<void>((resolve) => {
-    const release = (): void => {
-      response.off("drain", release);
-      response.off("close", release);
-      resolve();
-    };
-    response.once("drain", release);
-    response.once("close", release);
-  });
+async function write(response: ServerResponse, event: string, signal: AbortSignal): Promise<void> {
+  if (!response.write(`${event}\n\n`)) await once(response, "drain", { signal }).catch(() => undefined);
 }

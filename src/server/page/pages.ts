@@ -239,9 +239,8 @@ export class Pages {
     const principal = whoseShare(session);
     const open = this.#live.get(principal) ?? 0;
     const all = [...this.#live.values()].reduce((sum, one) => sum + one, 0);
-    if (open >= MAX_LIVE.each || all >= MAX_LIVE.all) {
+    if (open >= MAX_LIVE.each || all >= MAX_LIVE.all)
       return reply.text(503, "text/plain", "Too many pages are open");
-    }
     this.#live.set(principal, open + 1);
     const isSignedIn = async (): Promise<boolean> =>
       (await this.#options.signIn.find(reply.request, url, runId)).ok;

@@ -108,7 +108,8 @@ export async function proposedScreen(
     if (change === undefined) return { ...about, change };
     const read = stamped(change);
     const chosen = form && chosenIn(read, form);
-    const proofs = (stamp: string) => form && hasRead(session, stamp, form) && proofOf(session, stamp);
+    const proofs = (stamp: string) =>
+      form && hasRead(session, stamp, form) ? proofOf(session, stamp) : undefined;
     return { ...about, chosen, change: await shown(read, await agentsOf(runs, run), proofs) };
   } catch (error) {
     logger.warn("page.change_unread", { runId: run.id, error });
@@ -164,15 +165,14 @@ async function agentsOf(runs: PrincipalRuns, run: Run): Promise<ReadonlyMap<stri
 async function shown(
   { change, files }: StampedChange,
   agents: ReadonlyMap<string, AgentPath>,
-  proofOfRead: (stamp: string) => string | false | undefined,
+  proofOfRead: (stamp: string) => string | undefined,
 ): Promise<ShownChange> {
   const own: ShownFile[] = [];
   for (const { file, stamp } of files) {
-    const about = { file, stamp, agent: agents.get(file.path), proof: proofOfRead(stamp) || undefined };
     const diffs: Html[] = [];
     for (const { diff } of file.unshown === "text" ? [] : file.places)
       diffs.push(await renderedDiff(file.path, diff, { isPlace: true }));
-    own.push({ ...about, diffs });
+    own.push({ file, stamp, agent: agents.get(file.path), proof: proofOfRead(stamp), diffs });
   }
   const { copiedAt, isRepository, reviews } = change;
   const more = change.more + change.files.length - files.length;

@@ -1,7 +1,7 @@
 /** Reads what the screen of schedules shows, and carries out its forms. */
 import { timeZone as serverZone } from "../../core/clock.ts";
 import { nextTimes, readRule } from "../../runs/cron.ts";
-import { CATCH_UP, type CatchUp } from "../../runs/schedule.ts";
+import { CATCH_UP } from "../../runs/schedule.ts";
 import { operatorMark, runPath, schedulePath } from "../contracts/viewer.ts";
 import {
   type Preview,
@@ -12,9 +12,6 @@ import {
 import { expressionWords } from "../views/schedule-words.ts";
 import { fieldsOf, readChoices } from "./start-form.ts";
 import { type Picture, type ScreenContext, livePicture, readinessFor, waitingFor } from "./screen.ts";
-
-/** Characters of a field that an address brings. */
-const MAX_GIVEN = 200;
 
 /** A form that was not taken, with the fields that were sent. */
 export interface WrongSchedule extends RefusedSchedule {
@@ -39,7 +36,7 @@ export async function schedulesScreen(
   const schedules = found.map((one, at) => ({ ...one, folder: isOfMany ? folders[at] : undefined }));
   const edited = schedules.find(({ id }) => id === (refused?.edited ?? query.get("edit")));
   const own = edited && { ...edited, catchUpLimit: String(edited.catchUpLimit), choices: fieldsOf(edited) };
-  const draft = refused?.draft ?? draftOf(query, MAX_GIVEN, own);
+  const draft = refused?.draft ?? draftOf(query, 200, own);
   const screen = { session, schedules, edited, draft, folder: settings.folder, readiness, refused };
   const about = { title: "Schedules", place: "schedules", waiting } as const;
   return livePicture(context, about, (now) =>
@@ -69,25 +66,22 @@ const suggested = (): ScheduleDraft => ({
   choices: new URLSearchParams(),
 });
 
-/** The fields of a form; those that it has not are as in `otherwise`. */
-function draftOf(given: URLSearchParams, limit = MAX_GIVEN, otherwise = suggested()): ScheduleDraft {
+/** The fields of a form, each up to `limit` characters; those that it has not are as in `otherwise`. */
+function draftOf(given: URLSearchParams, limit: number, otherwise = suggested()): ScheduleDraft {
   const text = (name: keyof ScheduleDraft): string =>
     given.get(name)?.slice(0, limit) ?? String(otherwise[name]);
-  const catchUp = text("catchUp");
   return {
     task: text("task"),
     expression: text("expression"),
     timeZone: text("timeZone"),
     name: text("name"),
-    catchUp: isCatchUp(catchUp) ? catchUp : "one",
+    catchUp: CATCH_UP.find((one) => one === text("catchUp")) ?? "one",
     catchUpLimit: text("catchUpLimit"),
     // A form that was sent leaves out a box that is not checked.
     overlap: given.has("overlap") || (!given.has("expression") && otherwise.overlap),
     choices: given.has("catchUp") ? given : otherwise.choices,
   };
 }
-
-const isCatchUp = (text: string): text is CatchUp => CATCH_UP.some((one) => one === text);
 
 /** Adds a schedule, or changes the one that was sent with the form; what it gives was not taken. */
 export async function saveFrom(

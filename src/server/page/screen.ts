@@ -3,7 +3,7 @@ import type { Logger } from "../../core/logger.ts";
 import type { ProposedChange } from "../../runs/proposals.ts";
 import { type Run, type RunView, waitingIn } from "../../runs/run.ts";
 import type { PrincipalRuns, Readiness } from "../../runs/service.ts";
-import { type PageSession, runPath } from "../contracts/viewer.ts";
+import { type PageSession, mayRun, runPath } from "../contracts/viewer.ts";
 import { type Html, html } from "../views/html.ts";
 import { icon } from "../views/room/icons.ts";
 import { mainOf } from "../views/room/pieces.ts";
@@ -11,7 +11,7 @@ import { type HeadLook, renderRunHead } from "../views/room/run-head.ts";
 import type { Sharing } from "../views/room/share.ts";
 import type { Screen } from "../views/room/shell.ts";
 import type { StartSettings } from "../views/room/start-choices.ts";
-import { type SharedLinks, sharingOf } from "./shared-links.ts";
+import type { SharedLinks } from "./shared-links.ts";
 
 /** Facts about a server and its runs that screens show. */
 export interface ScreenFacts {
@@ -66,6 +66,23 @@ export async function headOf(
   const shared = await sharingOf(context, view);
   const look = { tab, folder: context.folderOf?.(view.run), sharing: shared && { ...shared, ...dialog } };
   return (now) => renderRunHead(view, context.session, { ...look, now });
+}
+
+/** The links to a run. `undefined`: the session may not share it, or the server makes no links. */
+async function sharingOf(
+  { runs, session, sharing }: ScreenContext,
+  { run: { id: runId, principal } }: RunView,
+): Promise<Sharing | undefined> {
+  if (sharing === undefined || !mayRun(session)) return undefined;
+  const all = await runs.access(principal);
+  const own = all.filter((one) => one.kind === "link" && one.runId === runId);
+  const links = await Promise.all(
+    (await sharing.working(own)).map(async ({ id, expiresAt, opened = 0 }) => {
+      const address = await sharing.address({ id, principal, runId, expiresAt });
+      return { id, expiresAt, opened, address };
+    }),
+  );
+  return { links, isLocal: sharing.isLocal };
 }
 
 /** Reads the choices for a new run, as far as the session has them. */

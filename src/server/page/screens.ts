@@ -35,14 +35,11 @@ import { proposedScreen } from "./proposed.ts";
 import { type Picture, type ScreenContext, headOf, livePicture, readinessFor } from "./screen.ts";
 import { type Viewer, mayRun, runPath } from "../contracts/viewer.ts";
 
-const LISTED = 50;
-const MAX_PENDING = 50;
-/** Open runs whose agents and activity are read. */
-const MAX_VIEWS = 20;
-/** Characters of a task that an address brings. */
-const MAX_GIVEN = 200;
-/** Runs of one status that are looked through. */
-const MAX_OPEN = 50;
+/**
+ * `views`: open runs whose agents and activity are read. `given`: characters of a task that an address brings.
+ * `open`: runs of one status that are looked through. `ends`: runs whose ends are told.
+ */
+const MAX = { listed: 50, pending: 50, views: 20, given: 200, open: 50, ends: 20, steps: 200, activity: 100 };
 
 export async function homeScreen(
   context: ScreenContext,
@@ -56,11 +53,11 @@ export async function homeScreen(
   const [counts, { pending, waiting }, found, readiness] = await Promise.all([
     runs.counts(principal),
     pendingOf(context),
-    runs.summaries(principal, filter, { limit: LISTED + 1, ...(before === null ? {} : { before }) }),
+    runs.summaries(principal, filter, { limit: MAX.listed + 1, ...(before === null ? {} : { before }) }),
     mayRun(session) ? readinessFor(context) : {},
   ]);
   const open = await openRuns(context, counts);
-  const listed = found.slice(0, LISTED);
+  const listed = found.slice(0, MAX.listed);
   const views = await viewsOf(runs, [...open.asking, ...listed]);
   const news = await newsOf(context, pending);
   const standing = (run: RunSummary): Standing => {
@@ -76,8 +73,8 @@ export async function homeScreen(
       return Object.assign(run, { standing: standing(run), activity, folder: folderOf?.(run) });
     });
   const stand = { counts, both: both.length, inLine: open.inLine, waiting, pending };
-  const list = { runs: shown, filter, hasOlder: found.length > LISTED };
-  const form = { settings, readiness, refused, given: query.get("task")?.slice(0, MAX_GIVEN) };
+  const list = { runs: shown, filter, hasOlder: found.length > MAX.listed };
+  const form = { settings, readiness, refused, given: query.get("task")?.slice(0, MAX.given) };
   const about = { title: "Runs", place: "runs", waiting, news } as const;
   return livePicture(context, about, (now) => renderHome({ session, ...stand, ...list, ...form, now }));
 }
@@ -88,7 +85,7 @@ async function openRuns(
   counts: Readonly<Record<RunStatus, number>>,
 ): Promise<{ asking: RunSummary[]; inLine: number }> {
   const of = async (status: RunStatus): Promise<RunSummary[]> =>
-    counts[status] === 0 ? [] : runs.summaries(principal, { status }, { limit: MAX_OPEN });
+    counts[status] === 0 ? [] : runs.summaries(principal, { status }, { limit: MAX.open });
   const [asking, working] = await Promise.all([of("input_required"), of("working")]);
   return { asking, inLine: working.filter(({ place }) => place !== undefined).length };
 }
@@ -97,7 +94,7 @@ async function openRuns(
 async function viewsOf(runs: PrincipalRuns, some: readonly RunSummary[]): Promise<Map<string, RunView>> {
   const open = new Map(some.flatMap((run) => (isFinal(run.status) ? [] : [[run.id, run] as const])));
   const found = await Promise.all(
-    [...open.values()].slice(0, MAX_VIEWS).map(({ principal, id }) => runs.view(principal, id)),
+    [...open.values()].slice(0, MAX.views).map(({ principal, id }) => runs.view(principal, id)),
   );
   return new Map(found.flatMap((view) => (view === undefined ? [] : [[view.run.id, view] as const])));
 }
@@ -114,36 +111,33 @@ type Pending = PendingApproval | PendingQuestion;
 /** The oldest requests that wait in all runs, and how many wait. */
 async function pendingOf({ runs, session: { principal } }: ScreenContext) {
   const [approvals, questions] = await Promise.all([
-    runs.pending(principal, MAX_PENDING),
-    runs.pendingQuestions(principal, MAX_PENDING),
+    runs.pending(principal, MAX.pending),
+    runs.pendingQuestions(principal, MAX.pending),
   ]);
   const all: Pending[] = [...approvals, ...questions].sort(
     (one, other) => one.requestedAt - other.requestedAt,
   );
-  const waiting = all.length < MAX_PENDING ? all.length : await runs.countPending(principal);
-  return { pending: all.slice(0, MAX_PENDING), waiting };
+  const waiting = all.length < MAX.pending ? all.length : await runs.countPending(principal);
+  return { pending: all.slice(0, MAX.pending), waiting };
 }
 
-/** Runs whose ends are told. */
-const MAX_ENDS = 20;
 /** The end of a shorter run is not told. */
 const LONG_RUN_MS = 30_000;
 
 /** Open requests, and the newest runs that have ended. A session of one run is told the end of `own` alone. */
 async function newsOf({ runs, session }: ScreenContext, pending: readonly Pending[], own?: Run) {
   const isOfAll = session.run === undefined;
-  const seen = isOfAll ? await runs.summaries(session.principal, {}, { limit: MAX_ENDS }) : own ? [own] : [];
+  const seen = isOfAll ? await runs.summaries(session.principal, {}, { limit: MAX.ends }) : own ? [own] : [];
   const ends = seen.filter(({ createdAt, endedAt = 0 }) => endedAt - createdAt >= LONG_RUN_MS);
-  return [...pending.map(askOf), ...ends.map(endOf)];
+  const told = ends.map((run): News => ({
+    key: `end ${run.id}`,
+    kind: "ends",
+    name: oneLine(nameOf(run), 80),
+    text: `Run ${STATUS_WORDS[run.status]}`,
+    address: runPath(run.id),
+  }));
+  return [...pending.map(askOf), ...told];
 }
-
-const endOf = (run: Pick<Run, "id" | "status" | "name" | "task">): News => ({
-  key: `end ${run.id}`,
-  kind: "ends",
-  name: oneLine(nameOf(run), 80),
-  text: `Run ${STATUS_WORDS[run.status]}`,
-  address: runPath(run.id),
-});
 
 const askOf = (asked: Pending): News => ({
   key: `ask ${asked.id}`,
@@ -252,9 +246,6 @@ const BODIES: Readonly<Record<Tab, Body>> = {
   },
 };
 
-const MAX_STEPS = 200;
-const MAX_ACTIVITY = 100;
-
 /** Events about the run as a whole; the others are steps of its agents. */
 const KEY_EVENTS: readonly RunEventKind[] = [
   ...(["run_started", "run_resumed", "run_parked", "run_completed", "run_failed", "run_cancelled"] as const),
@@ -276,14 +267,14 @@ export async function workBody(
   const isList = query.get("view") === "list";
   const before = Number(query.get("before") ?? Number.NaN);
   const [steps = [], activity = []] = await Promise.all([
-    runs.recentEvents(principal, id, { agent, limit: MAX_STEPS }),
+    runs.recentEvents(principal, id, { agent, limit: MAX.steps }),
     runs.recentEvents(principal, id, {
-      limit: MAX_ACTIVITY + 1,
+      limit: MAX.activity + 1,
       ...(isAll ? {} : { kinds: KEY_EVENTS }),
       ...(Number.isSafeInteger(before) && before > 0 ? { before } : {}),
     }),
   ]);
-  const shown: readonly RunEvent[] = activity.slice(0, MAX_ACTIVITY);
-  const older = activity.length > MAX_ACTIVITY ? shown.at(-1)?.seq : undefined;
+  const shown: readonly RunEvent[] = activity.slice(0, MAX.activity);
+  const older = activity.length > MAX.activity ? shown.at(-1)?.seq : undefined;
   return (now) => renderWork({ view, viewer, now, selected, steps, activity: shown, isAll, isList, older });
 }

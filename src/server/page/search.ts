@@ -1,5 +1,5 @@
 /** Searches everything that the page shows: runs, files, memories and commands. */
-import type { Backend, GrepMatch } from "../../backends/backend.ts";
+import type { Backend } from "../../backends/backend.ts";
 import { groupBy } from "../../core/group-by.ts";
 import type { RunStatus } from "../../runs/run.ts";
 import type { MemorySearch } from "../../runs/service.ts";
@@ -80,15 +80,8 @@ async function read(context: ScreenContext, text: string, namesOnly: boolean, si
 const byName = <One>(found: readonly One[], text: string, nameOf: (one: One) => string): One[] =>
   found.toSorted((one, other) => Number(has(nameOf(other), text)) - Number(has(nameOf(one), text)));
 
-interface FoundFiles {
-  names: string[];
-  /** The first line of each other file. */
-  lines: GrepMatch[];
-  notes: string[];
-  isCut: boolean;
-  /** Names the folders that were searched. */
-  places: string;
-}
+/** `lines`: the first one of each other file. `places`: names the folders that were searched. */
+type FoundFiles = Awaited<ReturnType<typeof searchFiles>> & { places: string };
 const NO_FILES: FoundFiles = { names: [], lines: [], notes: [], isCut: false, places: "files" };
 
 /** Memories are left out: their own search finds them without reading all of them. */

@@ -3,13 +3,10 @@ import { createHmac } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import type { Logger } from "../../core/logger.ts";
 import type { Access, Holds, SharedRun, SharedRuns } from "../../runs/shares.ts";
-import type { RunView } from "../../runs/run.ts";
-import type { PrincipalRuns } from "../../runs/service.ts";
-import type { Sharing } from "../views/room/share.ts";
 import { renderNotice } from "../views/room/shell.ts";
 import { isSame } from "./find-page.ts";
 import { type Reply, readForm } from "./responses.ts";
-import { type PageSession, mayRun, runPath } from "../contracts/viewer.ts";
+import { type PageSession, runPath } from "../contracts/viewer.ts";
 import type { SignIn, SignedIn } from "./sign-in.ts";
 import { secretOf } from "./tab-secrets.ts";
 
@@ -125,42 +122,12 @@ export class SharingSignIn implements SignIn {
     const shared = await this.#links.find(secret);
     if (shared === undefined) return { ok: false, status: 401, page: ENDED };
     const proof = await this.#links.proof(secret);
-    return shared.runId === runId
-      ? { ok: true, session: sessionOf(shared), proof }
-      : { ok: false, status: 404, page: OTHER, proof };
+    if (shared.runId !== runId) return { ok: false, status: 404, page: OTHER, proof };
+    const { id, principal, expiresAt: sharedUntil } = shared;
+    const session: PageSession = { id: `shared ${id}`, principal, scopes: ["read"], run: runId, sharedUntil };
+    return { ok: true, session, proof };
   }
 }
-
-interface Sharer {
-  runs: Pick<PrincipalRuns, "access">;
-  session: PageSession;
-  sharing?: SharedLinks | undefined;
-}
-
-/** The links to a run. `undefined`: the session may not share it, or the server makes no links. */
-export async function sharingOf(
-  { runs, session, sharing }: Sharer,
-  { run: { id: runId, principal } }: RunView,
-): Promise<Sharing | undefined> {
-  if (sharing === undefined || !mayRun(session)) return undefined;
-  const all = await runs.access(principal);
-  const own = all.filter((one) => one.kind === "link" && one.runId === runId);
-  const links = await Promise.all(
-    (await sharing.working(own)).map(async ({ id, expiresAt, opened = 0 }) => {
-      const address = await sharing.address({ id, principal, runId, expiresAt });
-      return { id, expiresAt, opened, address };
-    }),
-  );
-  return { links, isLocal: sharing.isLocal };
-}
-
-const sessionOf = ({ id, principal, runId, expiresAt }: SharedRun): PageSession => ({
-  id: `shared ${id}`,
-  principal,
-  scopes: ["read"],
-  run: runId,
-  sharedUntil: expiresAt,
-});
 
 const ENDED = renderNotice(
   "This link does not work",

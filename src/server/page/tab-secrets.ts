@@ -9,7 +9,7 @@ import { SCOPES, type Scope } from "../../config/sections.ts";
 import type { Clock } from "../../core/clock.ts";
 import { defined } from "../../core/defined.ts";
 import { isSame } from "./find-page.ts";
-import { LIFETIME_MS, type PageGrant, type PagePurpose, type PageSession } from "../contracts/viewer.ts";
+import { LIFETIME_MS, type PageGrant, type PageSession } from "../contracts/viewer.ts";
 
 /**
  * The script of the page sends this header with each request: the secret of its tab, or a word that is none where
@@ -21,7 +21,7 @@ export const SECRET_HEADER = "page-session";
 export const PROOF_HEADER = "page-proof";
 
 /** A secret, and the proof that answers to it carry. */
-export interface TabSecret {
+interface TabSecret {
   secret: string;
   proof: string;
 }
@@ -46,8 +46,6 @@ export const secretOf = ({ headers }: IncomingMessage): string | undefined => {
   const value = headers[SECRET_HEADER];
   return typeof value === "string" ? value : undefined;
 };
-
-const SCOPES_OF: Readonly<Record<PagePurpose, readonly Scope[]>> = { watch: ["read"], decide: SCOPES };
 
 const Ticket = z.object({
   principal: z.string(),
@@ -83,7 +81,8 @@ export class TabSecrets {
       JSON.parse(Buffer.from(text, "base64url").toString("utf8")),
     );
     if (expires <= this.#clock()) return undefined;
-    return { id, principal, scopes: SCOPES_OF[purpose], ...defined({ run }) };
+    const scopes: readonly Scope[] = purpose === "decide" ? SCOPES : ["read"];
+    return { id, principal, scopes, ...defined({ run }) };
   }
 
   /** Goes from server to tab only, so nobody who was sent the secret can know it. */

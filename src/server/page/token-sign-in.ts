@@ -14,7 +14,7 @@ import { SHELL, renderNotice } from "../views/room/shell.ts";
 import { type Reply, readForm } from "./responses.ts";
 import { LIFETIME_MS } from "../contracts/viewer.ts";
 import type { SignIn, SignedIn } from "./sign-in.ts";
-import { type TabSecret, TabSecrets, secretOf } from "./tab-secrets.ts";
+import { TabSecrets, secretOf } from "./tab-secrets.ts";
 
 export interface TokenSignInOptions {
   /** Seals tokens in cookies: at least 32 bytes, the same at all servers of one address. */
@@ -43,7 +43,7 @@ const MAX_FORM_BYTES = 64 * 1024;
  */
 export class TokenSignIn implements SignIn {
   readonly shell = SHELL;
-  readonly nothing = NOTHING;
+  readonly nothing = renderNotice("Nothing to see here", "There is no such page among those of your token.");
   readonly #options: TokenSignInOptions;
   /** Seals sessions that tabs keep. */
   readonly #ownKey = randomBytes(32);
@@ -112,7 +112,8 @@ export class TokenSignIn implements SignIn {
     const until = (checked.auth.expiresAt ?? Infinity) * 1000;
     const expires = Math.min(this.#options.clock() + LIFETIME_MS, until);
     const granted = { principal, token, expires };
-    const session = keepsCookies(request) ? undefined : await this.#secretFor(granted);
+    const secret = keepsCookies(request) ? undefined : await seal(this.#ownKey, granted);
+    const session = secret === undefined ? undefined : { secret, proof: this.#secrets.proofOf(secret) };
     const cookie = session === undefined ? await this.#cookieFor(request, granted) : {};
     if (cookie === undefined) return refuse(TOO_LONG);
     logger.info("page.logged_in", { principal });
@@ -128,11 +129,6 @@ export class TokenSignIn implements SignIn {
     const { session } = await this.#read(request);
     if (session !== undefined) this.#end(session);
     return { "set-cookie": cookie };
-  }
-
-  async #secretFor(granted: Granted): Promise<TabSecret> {
-    const secret = await seal(this.#ownKey, granted);
-    return { secret, proof: this.#secrets.proofOf(secret) };
   }
 
   async #logOut(reply: Reply): Promise<void> {
@@ -269,5 +265,3 @@ function ownAddress(next: string): string {
   const url = URL.canParse(next, "http://page") ? new URL(next, "http://page") : undefined;
   return url?.host === "page" && !url.pathname.startsWith("//") ? url.pathname + url.search : "/";
 }
-
-const NOTHING = renderNotice("Nothing to see here", "There is no such page among those of your token.");

@@ -21,14 +21,11 @@ import { decodeOnce, encodePath } from "../contracts/uris.ts";
 /** The Skills extension (SEP-2640), as servers declare it. */
 export const SKILLS_EXTENSION = { "io.modelcontextprotocol/skills": { directoryRead: true } } as const;
 
-/** Skills in one answer of `skills/list`. */
+/** Skills in one answer of `skills/list`, and skills named in `resources/list`. */
 const PAGE = 50;
-/** Skills named in `resources/list`. */
-const LISTED = 50;
 /** Time that a client may cache a description, in ms. A file that has changed since does not match its digest. */
 const TTL_MS = 60_000;
 
-const PageParams = z.looseObject({ cursor: z.string().optional() });
 const UriParams = z.looseObject({ uri: z.string() });
 
 /** Files below `/skills/` at `skill://…`: instructions for the client's own model, and for the agent. */
@@ -39,7 +36,7 @@ export const SKILLS: ResourceSpec = {
   description: "Instructions for recurring work, each a folder with a SKILL.md.",
   list: async (scope) => {
     const skills = await catalogOf(scope);
-    const uris = (await skills.uris()).slice(0, LISTED);
+    const uris = (await skills.uris()).slice(0, PAGE);
     const summaries = await Promise.all(uris.map((uri) => skills.summarize(uri)));
     return summaries.flatMap((summary) => summary ?? []);
   },
@@ -59,7 +56,8 @@ const catalogOf = async ({ runs, principal, logger }: ResourceScope): Promise<Sk
 export function serveSkills(mcp: McpServer, scope: ResourceScope): void {
   const catalog = (): Promise<SkillCatalog> => catalogOf(scope);
   const cache = cacheFor(scope.revision, TTL_MS);
-  mcp.server.setRequestHandler("skills/list", { params: PageParams }, ({ cursor }) =>
+  const params = z.looseObject({ cursor: z.string().optional() });
+  mcp.server.setRequestHandler("skills/list", { params }, ({ cursor }) =>
     guarded("skills/list", scope, async () => ({ ...(await page(await catalog(), cursor)), ...cache })),
   );
   mcp.server.setRequestHandler("skills/get", { params: UriParams }, ({ uri }) =>
@@ -85,9 +83,8 @@ async function page(
   cursor?: string,
 ): Promise<{ skills: object[]; nextCursor?: string }> {
   const after = cursor === undefined ? "" : Buffer.from(cursor, "base64url").toString();
-  if (cursor !== undefined && !after.startsWith("skill://")) {
+  if (cursor !== undefined && !after.startsWith("skill://"))
     throw invalid("Invalid cursor: take it from the answer before, or leave it out.");
-  }
   const rest = (await catalog.uris()).filter((uri) => uri > after);
   const shown = rest.slice(0, PAGE);
   const skills: object[] = [];
@@ -107,8 +104,6 @@ const MANIFEST = "SKILL.md";
 /** Size of one skill that every client has to accept (SEP-2640). */
 const MAX_FILES = 512;
 const MAX_BYTES = 16 * 1024 * 1024;
-/** A skill is `name`, or `folder/name` for a configured folder of skills. */
-const DEPTHS = [1, 2] as const;
 
 /**
  * The skills below `/skills/` as the Skills extension (SEP-2640) describes them. Nothing is kept: files are
@@ -183,7 +178,8 @@ class SkillCatalog {
   /** The well-formed skill that `path` is or belongs to. */
   async #skillFolderOf(path: string): Promise<string | undefined> {
     const segments = path.slice(ROOT.length + 1).split("/");
-    for (const depth of DEPTHS) {
+    // A skill is `name`, or `folder/name` for a configured folder of skills.
+    for (const depth of [1, 2]) {
       if (segments.length < depth) break;
       const folder = `${ROOT}/${segments.slice(0, depth).join("/")}`;
       if (await this.#hasManifest(folder)) {

@@ -92,9 +92,8 @@ export function decisionOf(approval: Approval, content: unknown): FormAnswer {
     if (!call.isWhole && isApproval(decision)) return { ok: false, problem: NOT_SHOWN };
     return { ok: false, problem: `"${decision}" is not possible here; choose ${offered.join(" or ")}.` };
   }
-  if (decision === "reject") {
+  if (decision === "reject")
     return { ok: true, decision: { type: "reject", ...(message.trim() === "" ? {} : { message }) } };
-  }
   if (decision === "edit") {
     const read = editOf(approval, edited);
     const isUnseen = read.ok && !call.isWhole && isAsItStands(read.decision, approval);
@@ -182,9 +181,8 @@ const EFFECTS: Record<Approval["preview"]["kind"], string> = {
 };
 
 function editOf(approval: Approval, edited: string): FormAnswer {
-  if (edited.trim() === "") {
+  if (edited.trim() === "")
     return { ok: false, problem: "To edit, write the changed arguments as a JSON object." };
-  }
   const args = parsedJson(edited);
   if (args === undefined)
     return { ok: false, problem: "The changed arguments are not valid JSON; nothing was run." };

@@ -357,9 +357,8 @@ function statusMessage(view: RunView, ways: AnswerWays): string {
     case "working":
       return `Run ${run.id} ${view.place === undefined ? "is working: " : ""}${line(view.activity)}. Call check_deep_agent with this run_id and after: ${run.lastSeq} to wait for it.`;
     case "input_required":
-      if (waitingIn(view).length === 0) {
+      if (waitingIn(view).length === 0)
         return `Run ${run.id} waits for a client that lends its model (MCP sampling with tools). It continues when such a client calls check_deep_agent with this run_id.`;
-      }
       return `Run ${run.id} waits for a person to ${wanted(view)}. ${howToAnswer(view, ways)}`;
     case "completed":
       return run.stopReason === undefined
