@@ -11,12 +11,8 @@ import { type ShownCall, decisionsFor, isApproval, isAsItStands, shownCall } fro
 
 /** Longest arguments that a form field can hold for editing. */
 export const MAX_EDITABLE_CHARACTERS = 8000;
-/** Longest call that a form shows; dialogs of clients do not scroll far. */
-const MAX_SHOWN_CHARACTERS = 6000;
-const MAX_PROBLEM_CHARACTERS = 300;
-/** Longer than any path with the words around it. */
-const MAX_SAME = 5000;
-const MAX_MESSAGE_CHARACTERS = 2000;
+/** `shown`: dialogs of clients do not scroll far. `same`: longer than any path with the words around it. */
+const MAX = { shown: 6000, problem: 300, same: 5000, message: 2000 };
 
 export interface FormPlace {
   runId: string;
@@ -36,7 +32,7 @@ export type FormAnswer = { ok: true; decision: PersonDecision } | { ok: false; p
 /** True if a form shows all of the call, and so may approve it. */
 export const isWholeInForm = (approval: Approval): boolean => inForm(approval).isWhole;
 
-const inForm = (approval: Approval): ShownCall => shownCall(approval, MAX_SHOWN_CHARACTERS);
+const inForm = (approval: Approval): ShownCall => shownCall(approval, MAX.shown);
 
 /**
  * The form for one approval: who wants to do what, the real diff or command, and a decision without a
@@ -69,7 +65,7 @@ export function approvalForm(approval: Approval, place: FormPlace): ElicitReques
     type: "string",
     title: "Message to the agent",
     description: "Only for reject: why, and what to do instead",
-    maxLength: MAX_MESSAGE_CHARACTERS,
+    maxLength: MAX.message,
   };
   return {
     mode: "form",
@@ -124,10 +120,6 @@ const labelOf = (agent: AgentPath, name: (segment: AgentPath[number]) => string)
 export const whoAsks = (agent: AgentPath, shown: (text: string) => string = displayName): string =>
   agent.map((segment) => `"${shown(agentName(segment))}"`).join(" › ") || "The main agent";
 
-/** Describes the calls that `approve_same` allows besides this one. */
-const sameText = ({ same }: Approval): string =>
-  `approve_same: also every further ${asText(same?.text ?? "call like this", MAX_SAME)}, in this run, without asking again.`;
-
 /** Describes the deadline of an approval; empty if it waits indefinitely. */
 export const deadlineText = ({ expiresAt }: Approval): string[] =>
   expiresAt === undefined ? [] : [`Denied unless somebody decides by ${shortTime(expiresAt)}.`];
@@ -135,10 +127,10 @@ export const deadlineText = ({ expiresAt }: Approval): string[] =>
 const Answer = z.object({
   decision: z.enum(["approve", "approve_same", "edit", "reject"]),
   edited_args: z.string().max(MAX_EDITABLE_CHARACTERS).optional(),
-  message: z.string().max(MAX_MESSAGE_CHARACTERS).optional(),
+  message: z.string().max(MAX.message).optional(),
 });
 
-const TOO_LONG = `The answer was too long: arguments have at most ${MAX_EDITABLE_CHARACTERS} characters, a message ${MAX_MESSAGE_CHARACTERS}.`;
+const TOO_LONG = `The answer was too long: arguments have at most ${MAX_EDITABLE_CHARACTERS} characters, a message ${MAX.message}.`;
 
 /** Approving is offered only for calls that the form shows whole, editing for arguments that fit into it. */
 function formDecisions(approval: Approval, call: ShownCall): PersonDecision["type"][] {
@@ -152,9 +144,11 @@ function formMessage(
   call: ShownCall,
   decisions: readonly string[],
 ): string {
+  const same = asText(approval.same?.text ?? "call like this", MAX.same);
+  const sameText = `approve_same: also every further ${same}, in this run, without asking again.`;
   const tooLongToEdit = approval.allowedDecisions.includes("edit") && !decisions.includes("edit");
   return [
-    ...(place.problem === undefined ? [] : [asText(place.problem, MAX_PROBLEM_CHARACTERS), ""]),
+    ...(place.problem === undefined ? [] : [asText(place.problem, MAX.problem), ""]),
     `${whoAsks(approval.agent, (text) => asText(text))} wants to run ${asText(approval.tool, 64)} (${EFFECTS[approval.preview.kind]}):`,
     asText(call.summary),
     "",
@@ -162,7 +156,7 @@ function formMessage(
     "",
     ...(call.isWhole ? [] : [notWhole(place.elsewhere)]),
     `run ${place.runId} · approval ${place.position} of ${place.total}`,
-    ...(decisions.includes("approve_same") ? [sameText(approval)] : []),
+    ...(decisions.includes("approve_same") ? [sameText] : []),
     ...deadlineText(approval),
     ...(tooLongToEdit ? ["The arguments are too long to be edited in this form."] : []),
   ].join("\n");

@@ -49,11 +49,10 @@ export interface ToldCall {
 export function callWords({ tool, summary }: ToldCall, isOver: boolean): { verb: string; about: string } {
   const { does, did } = wordsOf(tool);
   const about = summary.startsWith(tool) ? summary.slice(tool.length).trim() : summary;
-  return { verb: isOver ? did : does, about: quoted(about).replace(/(^| in )\/workspace\/(?=\S)/, "$1") };
+  // A pattern is told as JSON: it gets the quotes that people write.
+  const quoted = about.replace(/^"((?:[^"\\]|\\.)*)"(?=$| in )/, "“$1”");
+  return { verb: isOver ? did : does, about: quoted.replace(/(^| in )\/workspace\/(?=\S)/, "$1") };
 }
-
-/** A pattern is told as JSON: it gets the quotes that people write. */
-const quoted = (about: string): string => about.replace(/^"((?:[^"\\]|\\.)*)"(?=$| in )/, "“$1”");
 
 export const manyCalls = (tool: string, count: number): string => wordsOf(tool).many(count);
 

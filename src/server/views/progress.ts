@@ -5,7 +5,6 @@ import { oneLine, stripControl } from "../../core/text.ts";
 import { type RunEvent, activityOf } from "../../runs/events.ts";
 import type { RunView } from "../../runs/run.ts";
 
-const MAX_CHARACTERS = 200;
 /** Nobody reads faster, and a client that does not read at all costs the memory of every line. */
 const LINES = { burst: 40, everyMs: 100 };
 
@@ -105,7 +104,7 @@ export function createProgress(options: ProgressOptions): Progress {
 
 const lineOf = ({ run, activity }: RunView): string => `run ${run.id}: ${activity}`;
 
-const shown = (message: string): string => oneLine(stripControl(message), MAX_CHARACTERS);
+const shown = (message: string): string => oneLine(stripControl(message), 200);
 
 /** All who follow a run are given the same events, and tell the same of them. */
 const lines = new WeakMap<RunEvent, { line: string | undefined }>();

@@ -10,11 +10,8 @@ import type { Answer, Field, Question } from "../../tools/tool.ts";
 import { type FormPlace, whoAsks } from "./approval-form.ts";
 import { asText, indented } from "./quoting.ts";
 
-/** Longest text that a form shows; dialogs of clients do not scroll far. */
-const MAX_SHOWN_CHARACTERS = 6000;
-const MAX_TITLE = 200;
-const MAX_DESCRIPTION = 500;
-const MAX_PROBLEM_CHARACTERS = 300;
+/** `shown`: dialogs of clients do not scroll far. */
+const MAX = { shown: 6000, title: 200, description: 500, problem: 300 };
 
 /** The form that a client shows, or the address that it opens. */
 export type PersonRequest = ElicitRequestFormParams | { mode: "url"; message: string; url: string };
@@ -55,7 +52,7 @@ export const askedBy = ({ agent, question }: Pick<OpenQuestion, "agent" | "quest
   if (question.kind === "ask") return `${who} asks:`;
   if (question.kind === "interrupt") return `${who} uses a tool that asks:`;
   if (question.kind === "review") return "Review of the proposed change:";
-  return `Asked by the MCP server "${asText(question.server, MAX_TITLE)}", which gets the answer:`;
+  return `Asked by the MCP server "${asText(question.server, MAX.title)}", which gets the answer:`;
 };
 
 /** The whole text of a question with nothing hidden in it. */
@@ -71,9 +68,8 @@ export const continuesAfter = (time: string): string =>
 const isAddress = (question: Question): boolean => question.kind === "elicitation" && question.mode === "url";
 
 /** The web address that a person is asked to open; `undefined` for any other address or question. */
-export function addressOf(question: Question): URL | undefined {
-  return question.kind === "elicitation" && question.mode === "url" ? webAddress(question.url) : undefined;
-}
+export const addressOf = (question: Question): URL | undefined =>
+  question.kind === "elicitation" && question.mode === "url" ? webAddress(question.url) : undefined;
 
 /** `undefined`: a browser is not to open it. */
 export function webAddress(text: string): URL | undefined {
@@ -86,8 +82,7 @@ export const addressLines = (url: URL): string[] => [`Host: ${url.host}`, `Addre
 
 /** True if a form of ours has room for all of the text. */
 export const isWholeInQuestionForm = ({ question }: Pick<OpenQuestion, "question">): boolean =>
-  shownText(question).length <= MAX_SHOWN_CHARACTERS &&
-  (question.kind !== "review" || question.diff !== undefined);
+  shownText(question).length <= MAX.shown && (question.kind !== "review" || question.diff !== undefined);
 
 const OPENED = "opened";
 const ANSWER = "answer";
@@ -112,7 +107,9 @@ export function formFields(question: Question): readonly Field[] {
     const title = `${field.title ?? field.name}: other`;
     const description = field.many ? "Counts besides the options" : "Counts instead of the options";
     const text: Field = { name: otherName(field, fields), title, description, type: "text" };
-    return [{ ...choice, ...(required ? { description: orOther(field) } : {}) }, text];
+    const own = field.description === undefined ? "" : `${field.description} `;
+    const all = `${own}Choose, or write another answer below.`;
+    return [{ ...choice, ...(required ? { description: all } : {}) }, text];
   });
 }
 
@@ -126,9 +123,6 @@ function shownFields(question: Question): readonly Field[] | undefined {
     return [{ ...field, options: field.options.slice(-1), labels: field.labels?.slice(-1) ?? [] }];
   });
 }
-
-const orOther = ({ description }: Field): string =>
-  `${description === undefined ? "" : `${description} `}Choose, or write another answer below.`;
 
 /** Reads the content of an answered form, made from the fields of `formFields`. */
 export function answerIn(question: Question, content: unknown): ReadAnswer {
@@ -219,12 +213,12 @@ function propertiesOf(field: Field, fields: readonly Field[], { lists }: Abiliti
 }
 
 const labelsOf = ({ title, name, description }: Field) => ({
-  title: oneLine(displayName(title ?? name), MAX_TITLE),
-  ...defined({ description: description && oneLine(displayName(description), MAX_DESCRIPTION) }),
+  title: oneLine(displayName(title ?? name), MAX.title),
+  ...defined({ description: description && oneLine(displayName(description), MAX.description) }),
 });
 
 const labelOf = ({ options, labels }: Choice, option: string): string =>
-  oneLine(displayName(labels?.[options.indexOf(option)] ?? option), MAX_TITLE);
+  oneLine(displayName(labels?.[options.indexOf(option)] ?? option), MAX.title);
 
 function plainProperty(field: Exclude<Field, Choice>): Property {
   if (field.type === "yes_no") return { type: "boolean" };
@@ -255,22 +249,20 @@ function formMessage(asked: OpenQuestion, place: FormPlace, can: Abilities): str
   const isWhole = isWholeInQuestionForm(asked);
   const schema =
     question.kind === "interrupt" && fieldsOf(question) === undefined ? question.schema : undefined;
+  const json = schema && cutMiddle(displayBlock(JSON.stringify(schema, null, 2)), MAX.shown);
   return [
-    ...(place.problem === undefined ? [] : [asText(place.problem, MAX_PROBLEM_CHARACTERS), ""]),
+    ...(place.problem === undefined ? [] : [asText(place.problem, MAX.problem), ""]),
     askedBy(asked),
     "",
-    indented(cutMiddle(shownText(question), MAX_SHOWN_CHARACTERS)),
+    indented(cutMiddle(shownText(question), MAX.shown)),
     "",
     ...(isWhole ? [] : [notWhole(place.elsewhere)]),
-    ...(schema === undefined ? [] : ["The answer has to fit this JSON Schema:", "", shownSchema(schema), ""]),
+    ...(json === undefined ? [] : ["The answer has to fit this JSON Schema:", "", indented(json), ""]),
     ...addressText(question, can),
     `run ${place.runId} · question ${place.position} of ${place.total}`,
     ...expiryText(asked),
   ].join("\n");
 }
-
-const shownSchema = (schema: object): string =>
-  indented(cutMiddle(displayBlock(JSON.stringify(schema, null, 2)), MAX_SHOWN_CHARACTERS));
 
 const notWhole = (elsewhere = "answer on the page of the server or in its terminal"): string =>
   `This form is too small to show the whole question. To see all of it, ${elsewhere}; the run waits.`;

@@ -4,11 +4,8 @@ import { type AskedCall, objectText } from "../../runs/asked-words.ts";
 import type { RunEvent } from "../../runs/events.ts";
 import { endedLine, findingText, judgedLine } from "../../runs/goal.ts";
 import {
-  type AgentPath,
   type Approval,
-  type ModelUsage,
   type OpenQuestion,
-  type RunSchedule,
   type RunView,
   type SubagentView,
   type Waiting,
@@ -45,7 +42,12 @@ export function runDocument(view: RunView) {
     model: run.model,
     limits: run.limits && limitsDocument(run.limits),
     goal: view.goal && goalReport(view.goal, isFinal(run.status)),
-    schedule: run.schedule && scheduleDocument(run.schedule),
+    // Without a due time, a person started it outside the times of the schedule.
+    schedule: run.schedule && {
+      schedule_id: run.schedule.id,
+      name: run.schedule.name,
+      due_at: run.schedule.dueAt === undefined ? undefined : isoTime(run.schedule.dueAt),
+    },
     activity,
     queue: place === undefined ? undefined : { number: place.number, waiting: place.waiting },
     created_at: isoTime(run.createdAt),
@@ -71,33 +73,31 @@ export function runDocument(view: RunView) {
     files_changed: filesChanged,
     usage: {
       ...usageReport(run.usage, totalCost(models)),
-      models: models.map(modelDocument),
+      models: models.map(({ model, role, calls, ...usage }) => ({
+        model,
+        role,
+        calls,
+        ...usageReport(usage, usage.costUsd),
+      })),
     },
     last_seq: run.lastSeq,
   };
 }
 
-/** Without a due time, a person started it outside the times of the schedule. */
-const scheduleDocument = ({ id, name, dueAt }: RunSchedule): object => ({
-  schedule_id: id,
-  name,
-  due_at: dueAt === undefined ? undefined : isoTime(dueAt),
+export const eventDocument = ({ seq, time, agent, kind, data }: RunEvent): object => ({
+  seq,
+  time: isoTime(time),
+  agent: agentLabel(agent),
+  kind,
+  data,
 });
 
-const modelDocument = (usage: ModelUsage): object => ({
-  model: usage.model,
-  role: usage.role,
-  calls: usage.calls,
-  ...usageReport(usage, usage.costUsd),
+export const pointDocument = ({ id, time, runId, summary }: RunPoint): object => ({
+  thread_id: id,
+  time: isoTime(time),
+  run_id: runId,
+  summary,
 });
-
-export function eventDocument({ seq, time, agent, kind, data }: RunEvent): object {
-  return { seq, time: isoTime(time), agent: agentLabel(agent), kind, data };
-}
-
-export function pointDocument({ id, time, runId, summary }: RunPoint): object {
-  return { thread_id: id, time: isoTime(time), run_id: runId, summary };
-}
 
 /** The answer of a run as text; while there is none, where the run stands. */
 export function reportOf({ run, activity }: RunView): string {
@@ -116,7 +116,7 @@ function agentDocument(
   { agent, description, status, step, toolCalls }: SubagentView,
   pending: readonly Waiting[],
 ) {
-  const own = pending.filter((one) => isSameAgent(one.agent, agent));
+  const own = pending.filter((one) => one.agent.length === agent.length && isWithin(one.agent, agent));
   const pendingQuestions = own.filter(isQuestion).length;
   return {
     agent: agentTypes(agent),
@@ -130,9 +130,6 @@ function agentDocument(
     pending_questions: pendingQuestions,
   };
 }
-
-const isSameAgent = (one: AgentPath, other: AgentPath): boolean =>
-  one.length === other.length && isWithin(one, other);
 
 function approvalDocument(approval: Approval): object {
   return {
@@ -236,7 +233,7 @@ function proseOf({ kind, data }: RunEvent): string[] {
     case "subagent_started":
       return ["A subagent began.", ...quoted(data.description)];
     case "subagent_finished":
-      return [data.status === "error" ? FAILED : REPORTED, ...quoted(data.report)];
+      return [`The subagent ${data.status === "error" ? "failed" : "reported"}.`, ...quoted(data.report)];
     case "tool_started":
       return [calledLine(data)];
     case "tool_finished":
@@ -271,9 +268,6 @@ function proseOf({ kind, data }: RunEvent): string[] {
       return ["Warning:", quote(data.message)];
   }
 }
-
-const FAILED = "The subagent failed.";
-const REPORTED = "The subagent reported.";
 
 const calledLine = ({ tool, summary, within }: Extract<RunEvent, { kind: "tool_started" }>["data"]): string =>
   `called ${code(tool)}${within === undefined ? "" : " in its program"}: ${code(summary)}`;

@@ -7,11 +7,8 @@ import type { PrincipalRuns } from "../../runs/service.ts";
 import { asText } from "./quoting.ts";
 import { RunReport, line } from "./run-report.ts";
 
-/** Newest runs among which those of a list are chosen. */
-const LOOKED_AT = 100;
-const TOLD = 10;
-const MAX_TASK_CHARACTERS = 120;
-const MAX_ACTIVITY_CHARACTERS = 200;
+/** `newest`: runs among which those of a list are chosen. `task`, `activity`: characters. */
+const MAX = { newest: 100, listed: 10, task: 120, activity: 200 };
 
 /** Recent runs, for callers that have lost their run_id. */
 export const RunList = z.object({
@@ -39,8 +36,8 @@ const URGENCY: Readonly<Record<RunStatus, number>> = {
 
 /** The principal's recent runs: first what waits for a person, then what works, each newest first. */
 export async function recentRuns(service: PrincipalRuns, principal: Principal): Promise<RunList> {
-  const newest = await service.list(principal, { limit: LOOKED_AT });
-  const chosen = newest.toSorted((a, b) => URGENCY[a.status] - URGENCY[b.status]).slice(0, TOLD);
+  const newest = await service.list(principal, { limit: MAX.newest });
+  const chosen = newest.toSorted((a, b) => URGENCY[a.status] - URGENCY[b.status]).slice(0, MAX.listed);
   const runs = await Promise.all(chosen.map((run) => summaryOf(run, service)));
   if (runs.length === 0) return { message: "You have no runs. Start one with run_deep_agent.", runs };
   return {
@@ -51,9 +48,8 @@ export async function recentRuns(service: PrincipalRuns, principal: Principal): 
 }
 
 /** The list for clients that show text only. */
-export function runListText({ message, runs }: RunList): string {
-  return [message, ...runs.map(runText)].join("\n\n");
-}
+export const runListText = ({ message, runs }: RunList): string =>
+  [message, ...runs.map(runText)].join("\n\n");
 
 async function summaryOf(run: RunHead, service: PrincipalRuns): Promise<RunList["runs"][number]> {
   const view = URGENCY[run.status] < 2 ? await service.view(run.principal, run.id) : undefined;
@@ -61,10 +57,10 @@ async function summaryOf(run: RunHead, service: PrincipalRuns): Promise<RunList[
     run_id: run.id,
     thread_id: run.threadId,
     status: run.status,
-    task: line(run.task, MAX_TASK_CHARACTERS),
+    task: line(run.task, MAX.task),
     started_at: isoTime(run.createdAt),
     ...defined({ schedule: run.schedule && line(run.schedule.name) }),
-    ...(view === undefined ? {} : { activity: line(view.activity, MAX_ACTIVITY_CHARACTERS) }),
+    ...(view === undefined ? {} : { activity: line(view.activity, MAX.activity) }),
   };
 }
 

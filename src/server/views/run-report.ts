@@ -11,7 +11,6 @@ import {
   GENERAL_PURPOSE,
   type Run,
   type RunView,
-  type SubagentView,
   type TokenUsage,
   isFinal,
   isQuestion,
@@ -142,7 +141,7 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
   const pending = pendingApprovals(view);
   const answer = run.answer === undefined ? undefined : cutToBytes(run.answer, MAX.answer);
   if (answer !== run.answer) truncated.push("answer");
-  const structured = boundedJson(run.structured, MAX.answer);
+  const structured = (JSON.stringify(run.structured)?.length ?? 0) <= MAX.answer ? run.structured : undefined;
   if (structured === undefined && run.structured !== undefined) truncated.push("structured");
   const whole = view.goal && goalReport(view.goal, isFinal(run.status));
   const goal = whole && shortGoal(whole);
@@ -160,7 +159,9 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
     })),
     agents: agentsOf(view, capped),
     approvals: capped("approvals", pending, MAX.approvals).map(approvalReport),
-    questions: capped("questions", view.questions.toSorted(pendingFirst), MAX.questions).map(questionReport),
+    questions: capped("questions", view.questions.toSorted(statusFirst("pending")), MAX.questions).map(
+      questionReport,
+    ),
     ...(goal && { goal }),
     files_changed: [...capped("files_changed", view.filesChanged, MAX.files)],
     usage: usageReport(run.usage, totalCost(view.models)),
@@ -174,7 +175,9 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
     ...proposedText(view),
     ...deniedInTime(view),
     ...unansweredInTime(view),
-    ...(truncated.length === 0 ? [] : [whereTheRestIs(run.id, truncated)]),
+    ...(truncated.length === 0
+      ? []
+      : [`Cut short here: ${truncated.join(", ")}. The resource ${runUri(run.id)} has all of it.`]),
   ].join(" ");
   return { ...report, message, ...(truncated.length === 0 ? {} : { truncated }) };
 }
@@ -215,8 +218,6 @@ const shortGoal = ({ criteria, ...goal }: GoalReport): GoalReport => ({
 
 const inReport = (approval: Approval): ShownCall => shownCall(approval, MAX.detail);
 
-const CUT_HERE = "[This is not the whole call: it is approved only where all of it is shown]";
-
 function approvalReport(approval: Approval): RunReport["approvals"][number] {
   const { preview, expiresAt } = approval;
   const { detail, isWhole } = inReport(approval);
@@ -226,7 +227,9 @@ function approvalReport(approval: Approval): RunReport["approvals"][number] {
     agent: agentLabel(approval.agent),
     summary: line(preview.summary),
     ...defined({ destination: preview.destination }),
-    detail: isWhole ? detail : `${detail}\n${CUT_HERE}`,
+    detail: isWhole
+      ? detail
+      : `${detail}\n[This is not the whole call: it is approved only where all of it is shown]`,
     decisions: reportedDecisions(approval),
     ...defined({ expires_at: expiresAt === undefined ? undefined : isoTime(expiresAt) }),
   };
@@ -247,8 +250,11 @@ function questionReport(asked: OpenQuestion): RunReport["questions"][number] {
   };
 }
 
-const pendingFirst = (one: OpenQuestion, other: OpenQuestion): number =>
-  Number(other.status === "pending") - Number(one.status === "pending");
+/** Compares such that those with this status come first. */
+const statusFirst =
+  (status: string) =>
+  (one: { status: string }, other: { status: string }): number =>
+    Number(other.status === status) - Number(one.status === status);
 
 /** Decisions for a reader of the report. "The same" is for people alone. */
 const reportedDecisions = (approval: Approval): string[] =>
@@ -265,7 +271,7 @@ type Capped = <Item>(name: string, items: readonly Item[], limit: number) => rea
 function agentsOf({ run, subagents }: RunView, capped: Capped): RunReport["agents"] {
   const ended = isFinal(run.status);
   const max = ended ? MAX_ENDED : MAX;
-  return capped("agents", ended ? subagents.toSorted(failedFirst) : subagents, max.agents).map(
+  return capped("agents", ended ? subagents.toSorted(statusFirst("failed")) : subagents, max.agents).map(
     (subagent) => ({
       agent: agentTypes(subagent.agent),
       description: line(subagent.description, max.line),
@@ -275,12 +281,6 @@ function agentsOf({ run, subagents }: RunView, capped: Capped): RunReport["agent
     }),
   );
 }
-
-const whereTheRestIs = (runId: string, truncated: readonly string[]): string =>
-  `Cut short here: ${truncated.join(", ")}. The resource ${runUri(runId)} has all of it.`;
-
-const failedFirst = (one: SubagentView, other: SubagentView): number =>
-  Number(other.status === "failed") - Number(one.status === "failed");
 
 /** `text` cut in the middle to about `limit` bytes of UTF-8. */
 function cutToBytes(text: string, limit: number): string {
@@ -296,6 +296,8 @@ export function reportText(report: RunReport): string {
   const { answer = "", todos, agents, goal, approvals, questions, files_changed: files, usage } = report;
   const isWhole = report.status === "completed" && report.stop_reason === undefined;
   const todoLines = todos.map(({ status, content }) => `${TODO_MARKS[status] ?? "[ ]"} ${asText(content)}`);
+  const { input_tokens: read, output_tokens: written, cost_usd: usd } = usage;
+  const cost = usd === "unknown" || usd === 0 ? "" : ` · ${dollars(usd)}`;
   const fileLines = files.map((file) => `- ${asText(file)}`);
   const sections = [
     ...(isWhole ? [answer, report.message] : [report.message, answer]),
@@ -310,7 +312,7 @@ export function reportText(report: RunReport): string {
     report.page !== undefined &&
       !report.message.includes(report.page) &&
       `For the user, to see the run in a browser: ${report.page}`,
-    `run_id ${report.run_id} · thread_id ${report.thread_id} · tokens ${usage.input_tokens} in, ${usage.output_tokens} out${costText(usage.cost_usd)}`,
+    `run_id ${report.run_id} · thread_id ${report.thread_id} · tokens ${read} in, ${written} out${cost}`,
   ];
   return sections.filter(Boolean).join("\n\n");
 }
@@ -319,9 +321,6 @@ function agentLine({ agent, description, status, step }: RunReport["agents"][num
   const type = agent.endsWith(GENERAL_PURPOSE) ? "" : `${asText(agent)}, `;
   return `- ${type}"${asText(firstSentence(description, MAX_ENDED.line))}" (${status}): ${asText(step)}`;
 }
-
-const costText = (cost: RunReport["usage"]["cost_usd"]): string =>
-  cost === "unknown" || cost === 0 ? "" : ` · ${dollars(cost)}`;
 
 export const pendingApprovals = (view: RunView): Approval[] =>
   view.approvals.filter((approval) => approval.status === "pending");
@@ -446,10 +445,6 @@ function nextStep(view: RunView, ways: AnswerWays): Pick<RunReport, "next"> {
   const tool = isForModel ? "answer_deep_agent" : "check_deep_agent";
   return { next: { tool, after_seconds: POLL_SECONDS[status] } };
 }
-
-/** `value` when its JSON fits. */
-const boundedJson = (value: unknown, limit: number): unknown =>
-  (JSON.stringify(value)?.length ?? 0) <= limit ? value : undefined;
 
 /** A text of others on one line. */
 export const line = (text: string, limit = MAX.line): string =>

@@ -31,9 +31,6 @@ export interface Sent {
   ended: readonly Message[];
 }
 
-type ModelCalled = Extract<RunEvent, { kind: "model_called" }>;
-type Completed = Extract<RunEvent, { kind: "run_completed" }>;
-
 /** Gives an event the whole answer: the journal has the beginning of a long one. */
 export async function withAnswer(
   event: RunEvent,
@@ -44,9 +41,6 @@ export async function withAnswer(
   const { answer = event.data.answer } = (await runs.view(principal, event.runId))?.run ?? {};
   return { ...event, data: { ...event.data, answer } };
 }
-
-/** Ended messages that are remembered. */
-const KEPT = 4;
 
 /**
  * Follows the texts of one run's main agent. A text that came live is not sent again when the journal or the answer has
@@ -91,7 +85,7 @@ export class Spoken {
   }
 
   /** An event of a model call of the main agent, with the beginning of its text. */
-  told({ runId, seq, data: { text } }: ModelCalled): Said[] {
+  told({ runId, seq, data: { text } }: Extract<RunEvent, { kind: "model_called" }>): Said[] {
     const before = this.#release();
     if (text === "") return before;
     const known = [...this.#ended, ...(this.#open ? [this.#open] : [])];
@@ -112,7 +106,7 @@ export class Spoken {
   }
 
   /** The end of the run, with its whole answer. */
-  answered({ runId, seq, data: { answer } }: Completed): Said[] {
+  answered({ runId, seq, data: { answer } }: Extract<RunEvent, { kind: "run_completed" }>): Said[] {
     const isHeld = this.#held !== undefined;
     this.#held = undefined;
     const last = this.#open ?? this.#ended.at(-1);
@@ -152,7 +146,7 @@ export class Spoken {
     const message = this.#open;
     if (message === undefined) return [];
     this.#open = undefined;
-    this.#ended = [...this.#ended, message].slice(-KEPT);
+    this.#ended = [...this.#ended, message].slice(-4);
     return [{ id: message.id, text: "", isLast: true }];
   }
 }

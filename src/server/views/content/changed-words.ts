@@ -7,18 +7,18 @@ export interface Range {
   end: number;
 }
 
-/** The changed parts of some lines, in order; none for a line that has little in common with the other side. */
-export interface ChangedWords {
-  removed: Range[][];
-  added: Range[][];
-}
-
-/** Compares a run of removed lines with the run of added lines that follows it. */
-export function changedWords(removed: readonly string[], added: readonly string[]): ChangedWords | undefined {
+/**
+ * Compares a run of removed lines with the run of added lines that follows it. Returns the changed parts of each line,
+ * in order; none for a line that has little in common with the other side.
+ */
+export function changedWords(
+  removed: readonly string[],
+  added: readonly string[],
+): { removed: Range[][]; added: Range[][] } | undefined {
   const [before, after] = [removed.join("\n"), added.join("\n")];
-  if (removed.length === 0 || added.length === 0 || before.length + after.length > MAX_CHARACTERS)
+  if (removed.length === 0 || added.length === 0 || before.length + after.length > MAX.characters)
     return undefined;
-  const parts = diffWordsWithSpace(before, after, { maxEditLength: MAX_EDITS });
+  const parts = diffWordsWithSpace(before, after, { maxEditLength: MAX.edits });
   if (parts === undefined) return undefined;
   const [old, now] = [sideOf(removed, parts, "removed"), sideOf(added, parts, "added")];
   // Lines can be paired only if both sides have the same number of lines.
@@ -33,8 +33,7 @@ export function changedWords(removed: readonly string[], added: readonly string[
 }
 
 /** Compared for each run of changed lines. With the limit of edits this takes a few milliseconds. */
-const MAX_CHARACTERS = 4000;
-const MAX_EDITS = 100;
+const MAX = { characters: 4000, edits: 100 };
 /** Share of a line that must be unchanged; below it the line counts as replaced, without marked words. */
 const LEAST_EQUAL = 0.4;
 

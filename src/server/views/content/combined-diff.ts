@@ -26,7 +26,6 @@ interface Line {
 }
 
 const CONTEXT = 3;
-const MAX_DIFFS = 500;
 const HUNK = /^@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@/;
 
 /**
@@ -36,7 +35,7 @@ const HUNK = /^@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@/;
  */
 export function combinedDiff(diffs: readonly string[]): CombinedDiff | undefined {
   const [first] = diffs;
-  if (first === undefined || diffs.length > MAX_DIFFS) return undefined;
+  if (first === undefined || diffs.length > 500) return undefined;
   if (diffs.slice(1).some((diff) => diff.startsWith("--- /dev/null\n"))) return undefined;
   const file = new JoinedFile(first.startsWith("--- /dev/null\n"));
   if (!diffs.every((diff) => file.apply(diff))) return undefined;

@@ -42,13 +42,13 @@ export interface Gap {
 export function renderDiff(diff: string, view: DiffView): Html {
   const { label, lines: address, isUnfolded, isPlace } = view;
   const lines = diffLines(displayDiff(diff));
-  if (lines.length > MAX_LINES) return html`${bar(diff, view)}${asText(diff, lines.length, label)}`;
+  if (lines.length > MAX.lines) return html`${bar(diff, view)}${asText(diff, lines.length, label)}`;
   const groups = groupsOf(lines.filter(({ kind }) => kind !== "file"));
   if (isPlace && groups[0]?.remark !== undefined) groups.shift();
   if (address !== undefined) groups.push(...endOf(groups));
   markChangedWords(groups);
-  const isFolded = isUnfolded !== true && lines.length > FOLD_ABOVE;
-  const [shown, rest] = divided(groups, isFolded ? FOLDED_TO : MAX_LINES);
+  const isFolded = isUnfolded !== true && lines.length > MAX.unfolded;
+  const [shown, rest] = divided(groups, isFolded ? MAX.folded : MAX.lines);
   const more = html`<details class="rest">
     <summary>Show ${rest.reduce((sum, group) => sum + sizeOf(group), 0)} more lines</summary>
     ${table(rest, address)}
@@ -98,9 +98,8 @@ export const renderDiffCounts = ({ added, removed }: DiffCounts): Html =>
     ><span class="plus">+${added}</span> <span class="minus">−${removed}</span></span
   >`;
 
-const MAX_LINES = 5000;
-const FOLD_ABOVE = 400;
-const FOLDED_TO = 200;
+/** Lines of diffs, and characters whose words are compared in one. */
+const MAX = { lines: 5000, unfolded: 400, folded: 200, compared: 20_000 };
 
 const asText = (diff: string, lines: number, label: string): Html =>
   html`<details class="diff rest">
@@ -193,7 +192,7 @@ function noteRemark(note: string): string {
 }
 
 function markChangedWords(groups: readonly Group[]): void {
-  let left = MAX_COMPARED;
+  let left = MAX.compared;
   for (const group of groups) {
     if (group.remark !== undefined || !group.isChange || left < 0) continue;
     const removed = group.rows.filter(({ kind }) => kind === "del");
@@ -204,9 +203,6 @@ function markChangedWords(groups: readonly Group[]): void {
     left -= changed === undefined ? 0 : group.rows.reduce((sum, { code }) => sum + code.length, 0);
   }
 }
-
-/** Characters whose words are compared in one diff. */
-const MAX_COMPARED = 20_000;
 
 const codeOf = (rows: readonly Row[]): string[] => rows.map(({ code }) => code);
 

@@ -151,10 +151,12 @@ function sums(view: RunView): Html {
   const { inputTokens, outputTokens, cachedInputTokens } = run.usage;
   const calls = models.reduce((sum, used) => sum + used.calls, 0);
   const toolCalls = subagents.reduce((sum, one) => sum + one.toolCalls, mainAgent.toolCalls);
+  const waits = waitsOf(requestsOf(view), run.endedAt ?? run.updatedAt);
+  const waited = waits.reduce((sum, [start, end]) => sum + end - start, 0);
   const cached = inputTokens === 0 ? 0 : Math.round((100 * cachedInputTokens) / inputTokens);
   const rows: readonly [string, Html | string][] = [
     ["Time", duration((run.endedAt ?? run.updatedAt) - run.createdAt)],
-    ["Waited for answers", duration(waitedMs(view))],
+    ["Waited for answers", duration(waited)],
     ["Model calls", grouped(calls)],
     ["Tool calls", grouped(toolCalls)],
     ["Tokens in", tokens(inputTokens)],
@@ -167,13 +169,6 @@ function sums(view: RunView): Html {
     ${terms("sum", rows)}
   </section>`;
 }
-
-/** Time in which at least one request was open. */
-const waitedMs = (view: RunView): number =>
-  waitsOf(requestsOf(view), view.run.endedAt ?? view.run.updatedAt).reduce(
-    (sum, [start, end]) => sum + end - start,
-    0,
-  );
 
 function costs(view: RunView): Html | undefined {
   const total = totalCost(view.models);

@@ -30,9 +30,8 @@ export const unmarked = (typed: string): string =>
 
 const hexOf = (character: string): string => character.charCodeAt(0).toString(16).padStart(4, "0");
 
-function visibleJson(value: unknown): string {
-  return JSON.stringify(value, null, 2).replace(HIDDEN, (character) => `\\u${hexOf(character)}`);
-}
+const visibleJson = (value: unknown): string =>
+  JSON.stringify(value, null, 2).replace(HIDDEN, (character) => `\\u${hexOf(character)}`);
 
 const HIDDEN = /[\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 /** Characters that a browser does not show or return unchanged. */

@@ -43,9 +43,7 @@ export function timeOf(milliseconds: number): Html {
 
 /** The same, with the day unless it is half a day away at most. */
 export const nearTime = (milliseconds: number, now: number): Html =>
-  Math.abs(milliseconds - now) > HALF_DAY_MS ? dayAndTime(milliseconds) : timeOf(milliseconds);
-
-const HALF_DAY_MS = 43_200_000;
+  Math.abs(milliseconds - now) > 43_200_000 ? dayAndTime(milliseconds) : timeOf(milliseconds);
 
 /** The same with the day. */
 export function dayAndTime(milliseconds: number): Html {

@@ -17,9 +17,6 @@ const ROOTS: ReadonlyMap<string, { title: string; row: string }> = new Map([
   ["/skills/", { title: "Skills", row: "Skills" }],
 ]);
 
-/** Entries by folder, for the folders that are open; a text for a folder that could not be read. */
-type Listings = ReadonlyMap<string, readonly FileInfo[] | string>;
-
 /** Says what runs did to a file: it was modified, added or deleted. */
 export type Mark = "M" | "A" | "D";
 
@@ -28,7 +25,8 @@ export interface FileTree {
   base: string;
   /** The file or folder that is shown. */
   path: string;
-  listings: Listings;
+  /** Entries by folder, for the folders that are open; a text for a folder that could not be read. */
+  listings: ReadonlyMap<string, readonly FileInfo[] | string>;
   marks: ReadonlyMap<string, Mark>;
   /** Files that the run of the tree changed; absent for the tree that all runs share. */
   changed?: readonly string[];

@@ -16,7 +16,7 @@ import { type PageSession, mayRun, runPath } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
 import { elapsed, grouped, money, timeOf, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
-import { causeOf } from "./outcome.ts";
+import { CAUSES } from "./outcome.ts";
 import { type Refused, choice, composeBox, mainOf, searchField } from "./pieces.ts";
 import { isReview } from "./question.ts";
 import { anchorOf, who } from "./request.ts";
@@ -204,7 +204,6 @@ function empty({ session, filter: { status, text } }: HomeScreen): Html {
   </div>`;
 }
 
-const DAY_MS = 86_400_000;
 /** Made once: making it takes as long as a row. */
 let dayFormat: Intl.DateTimeFormat | undefined;
 
@@ -212,7 +211,7 @@ let dayFormat: Intl.DateTimeFormat | undefined;
 function dayName(time: number, now: number): string {
   const day = (moment: number): string => new Date(moment).toDateString();
   if (day(time) === day(now)) return "Today";
-  if (day(time) === day(now - DAY_MS)) return "Yesterday";
+  if (day(time) === day(now - 86_400_000)) return "Yesterday";
   dayFormat ??= new Intl.DateTimeFormat("en-GB", {
     weekday: "long",
     day: "numeric",
@@ -267,7 +266,7 @@ function row(run: ListedRun, now: number): Html {
 function secondLine({ status, standing, activity, outcome, failure }: ListedRun): string {
   const { states, agents, waiting } = standing;
   const [word = ""] = states.map((state) => state.word);
-  const text = failure === undefined ? (activity ?? outcome ?? "") : causeOf(failure.reason);
+  const text = failure === undefined ? (activity ?? outcome ?? "") : CAUSES[failure.reason];
   const line = oneLine(displayText(text).replace(/^#+ |[`*]/gm, ""), MAX.line);
   const parts = [
     waiting > 0 && requestsWait(waiting),

@@ -2,14 +2,8 @@
 import { type Html, html } from "../html.ts";
 import { renderNotice } from "./shell.ts";
 
-export interface LogIn {
-  /** Address after the log-in. */
-  next: string;
-  problem?: string;
-}
-
-/** The token is posted and never becomes a part of an address. */
-export const renderLogIn = ({ next, problem }: LogIn): Html =>
+/** The token is posted and never becomes a part of an address. `next`: address after the log-in. */
+export const renderLogIn = ({ next, problem }: { next: string; problem?: string }): Html =>
   renderNotice(
     "Log in",
     "With a token of this server, such as your MCP client sends.",

@@ -9,7 +9,8 @@ import { counted, standingOf } from "./states.ts";
 
 const MAX = { text: 600, said: 4000 };
 
-const CAUSES: Readonly<Record<FailureReason, string>> = {
+/** Causes of failures as headings. */
+export const CAUSES: Readonly<Record<FailureReason, string>> = {
   model_auth: "The model provider refused the API key",
   model_not_found: "The model was not found at its provider",
   model_rate_limited: "The model provider refused more requests",
@@ -27,9 +28,6 @@ const CAUSES: Readonly<Record<FailureReason, string>> = {
   storage: "The server could not store the run",
   internal: "The server met an unexpected error",
 };
-
-/** The cause of a failure as a heading. */
-export const causeOf = (reason: FailureReason): string => CAUSES[reason];
 
 /** Begins the words of a provider in the message of a failure. */
 const QUOTED = " The provider said: ";
@@ -54,7 +52,7 @@ function failed(
   const { answer = "" } = view.run;
   return html`<section class="banner" role="alert">
     ${icon("fail")}
-    <h2>${causeOf(reason)}</h2>
+    <h2>${CAUSES[reason]}</h2>
     <p>${oneLine(advice, MAX.text)}</p>
     ${kept(view)} ${mayRun(viewer) && actions(view, "Try again", "Continue with a message")}
     ${quoted.length > 0 && said("What the provider said", quoted.join(QUOTED))}

@@ -197,13 +197,11 @@ export function shownPath(path: string): Html {
   const shown = displayName(path);
   const name = shown.slice(shown.lastIndexOf("/") + 1);
   const folder = shown.slice(0, shown.length - name.length).replace(/^\/workspace\//, "");
-  const end = tailOf(name, NAME_END);
+  const end = tailOf(name, 14);
   return html`<code class="path" title="${shown}"
     ><span>${folder}</span><span>${name.slice(0, name.length - end.length)}</span><span>${end}</span></code
   >`;
 }
-
-const NAME_END = 14;
 
 /** `/` gives it the focus. */
 export const searchField = (label: string, placeholder: string, limit: number, value = ""): Html =>

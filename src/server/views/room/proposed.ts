@@ -20,15 +20,7 @@ import {
   plainChoice,
   renderFile,
 } from "./proposed-file.ts";
-import {
-  type ChosenCounts,
-  applyText,
-  boundText,
-  branchText,
-  filesText,
-  placesText,
-  refuseText,
-} from "./proposed-words.ts";
+import { applyText, boundText, branchText, filesText, placesText, refuseText } from "./proposed-words.ts";
 import { type Complaint, NO_DEFAULT, fold, onlyLooks } from "./request.ts";
 
 /** A change as the page shows it. */
@@ -84,10 +76,11 @@ export interface RenderedProposal {
   content: Html;
 }
 
-type About = Omit<Place, "screen" | "change">;
-
 /** `undefined`: there is nothing to show. */
-export function renderProposal(screen: ProposedScreen, about: About): RenderedProposal | undefined {
+export function renderProposal(
+  screen: ProposedScreen,
+  about: Omit<Place, "screen" | "change">,
+): RenderedProposal | undefined {
   const { change, run } = screen;
   if (change === "unread") return { content: UNREAD };
   if (change === undefined)
@@ -271,20 +264,15 @@ function standing(place: Place): Html | string | undefined {
   return undefined;
 }
 
-/** Counts of what the form would do as it is sent to the browser. */
-function countsOf(place: Place): ChosenCounts {
-  const { files, more } = place.change;
-  const places = files.map((file) => placesChosen(file.file, chosenOf(place, file)));
-  return {
-    files: places.filter((count) => count > 0).length,
-    all: files.length + more,
-    places: places.reduce((sum, count) => sum + count, 0),
-  };
-}
-
 function bar(place: Place): Html {
   const { change, question, screen } = place;
-  const counts = countsOf(place);
+  const places = change.files.map((file) => placesChosen(file.file, chosenOf(place, file)));
+  // What the form would do as it is sent to the browser.
+  const counts = {
+    files: places.filter((count) => count > 0).length,
+    all: change.files.length + change.more,
+    places: places.reduce((sum, count) => sum + count, 0),
+  };
   const hasAgent = question !== undefined;
   const press = (act: string, look: string, text: string): Html =>
     html`<button class="btn ${look}" name="act" value="${act}" data-act="${act}">${text}</button>`;

@@ -36,8 +36,6 @@ export const who = ({ agent }: Pick<Waiting, "agent">, limit = 80): string => {
   return last === undefined ? "Main agent" : displayName(oneLine(last.task ?? agentName(last), limit));
 };
 
-const MAX_WHY = 600;
-
 /** A request among those that are shown, and who sees it. */
 export interface RequestLook {
   viewer: ApprovalViewer;
@@ -81,7 +79,7 @@ export function requestPanel(
       <h2 id="${anchor}-h">${title}</h2>
       ${more}
       ${task !== undefined && html`<p class="note">In <a class="link" href="${runPath(asked.runId)}">${oneLine(task, 160)}</a></p>`}
-      ${why !== undefined && html`<blockquote class="ask-why" aria-label="What the agent said before">${oneLine(why, MAX_WHY)}</blockquote>`}
+      ${why !== undefined && html`<blockquote class="ask-why" aria-label="What the agent said before">${oneLine(why, 600)}</blockquote>`}
     </div>
     ${content}
   </article>`;

@@ -54,19 +54,13 @@ export interface ReviewScreen {
 }
 
 /** One after the other, without what is around them. */
-export const renderRequests = (screen: ReviewScreen): Html =>
-  html`${screen.requests.map((request, index) => renderRequest(request, index, screen))}`;
-
-function renderRequest(
-  { asked, ...about }: Request,
-  index: number,
-  { requests, viewer, complaint, now }: ReviewScreen,
-): Html {
-  const own = complaint?.requestId === asked.id ? complaint : undefined;
-  const look = { viewer, place: { index, count: requests.length }, complaint: own };
-  return isQuestion(asked)
-    ? renderQuestion(asked, about, { ...look, now })
-    : renderApproval(asked, about, look);
+export function renderRequests({ requests, viewer, complaint, now }: ReviewScreen): Html {
+  const shown = requests.map(({ asked, ...about }, index) => {
+    const own = complaint?.requestId === asked.id ? complaint : undefined;
+    const look = { viewer, place: { index, count: requests.length }, complaint: own, now };
+    return isQuestion(asked) ? renderQuestion(asked, about, look) : renderApproval(asked, about, look);
+  });
+  return html`${shown}`;
 }
 
 export function renderReview(screen: ReviewScreen): Html {

@@ -82,6 +82,8 @@ function row(schedule: ListedSchedule, { refused, now }: SchedulesScreen): Html 
   const goal = criteria === 0 ? "" : `goal of ${counted(criteria, "criterion", "criteria")}`;
   const chosen = [choiceWords(schedule), goal].filter((text) => text !== "").join(", ");
   const problem = refused?.id === id ? refused.problem : undefined;
+  // There the form has the fields of the schedule.
+  const editing = `${schedulePath()}?edit=${encodeURIComponent(id)}#new`;
   const isNewest = skip !== undefined && skip.to > (schedule.runs[0]?.schedule?.dueAt ?? 0);
   return html`<article class="sched" id="${id}" data-row tabindex="-1">
     <div class="sched-what">
@@ -109,7 +111,7 @@ function row(schedule: ListedSchedule, { refused, now }: SchedulesScreen): Html 
     </dl>
     <div class="sched-acts">
       ${act("run", id, "Run now")}
-      <a class="btn small" href="${editPath(id)}">Edit</a>
+      <a class="btn small" href="${editing}">Edit</a>
       ${pausedAt === undefined ? act("pause", id, "Pause") : act("resume", id, "Resume")}
       ${removing(schedule)}
     </div>
@@ -151,9 +153,6 @@ const CATCH_UP_CHOICES: Readonly<Record<CatchUp, string>> = {
   all: "Start all, one after the other",
   skip: "Skip them",
 };
-
-/** Address at which the form has the fields of a schedule. */
-const editPath = (id: string): string => `${schedulePath()}?edit=${encodeURIComponent(id)}#new`;
 
 function scheduleForm({ draft, preview, folder, readiness, refused, edited }: SchedulesScreen): Html {
   const own = refused?.isOfForm ? refused : undefined;

@@ -92,12 +92,13 @@ function modelMenu(models: readonly OfferedModel[], chosen: URLSearchParams, who
   const [main] = models;
   const options = models.map(({ spec, problem, price: cost }, index) => {
     const [, provider = "", name = ""] = /^(?:([^:]*):)?([^]*)$/.exec(spec) ?? [];
+    const priced = cost === undefined ? "no price" : `$${cost.input} · $${cost.output}`;
     const note = [provider, index === 0 && "Default of this server"].filter(Boolean).join(". ");
     return option({
       name: "model",
       value: index === 0 ? "" : spec,
       title: name,
-      end: problem === undefined ? priceText(cost) : undefined,
+      end: problem === undefined ? priced : undefined,
       note: problem === undefined ? note : oneLine(problem, 300),
       word: index === 0 ? undefined : spec,
       isChosen: index === 0 ? wanted === "" : spec === wanted,
@@ -123,9 +124,6 @@ function modelMenu(models: readonly OfferedModel[], chosen: URLSearchParams, who
       another.${more}
     </p>`;
 }
-
-const priceText = (price: OfferedModel["price"]): string =>
-  price === undefined ? "no price" : `$${price.input} · $${price.output}`;
 
 const CHANGES = [
   ["direct", "Direct changes", "It changes the folder while it works"],
@@ -172,7 +170,6 @@ ${chosen.get("goal") ?? ""}</textarea>
 
 /** Costs that are offered, as far as they are below the server's. */
 const COSTS = [0.1, 0.25, 0.5, 1, 2, 5, 10, 20, 50, 100];
-const OFFERED = 3;
 
 function limitChip(limits: RunLimits, models: readonly OfferedModel[], chosen: URLSearchParams): Chip {
   const words = limitWords(limits);
@@ -202,7 +199,7 @@ function costOptions(
   // Without any price no run could keep such a limit.
   if (!models.some((one) => one.price !== undefined)) return undefined;
   const below = COSTS.filter((cost) => costUsd === undefined || cost < costUsd);
-  const offered = costUsd === undefined ? [1, 5, 20] : below.slice(-OFFERED);
+  const offered = costUsd === undefined ? [1, 5, 20] : below.slice(-3);
   const wanted = chosen.get("cost") ?? "";
   const other = chosen.get("costOther") ?? "";
   const title = "Stop the run when it has cost";

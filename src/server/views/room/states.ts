@@ -33,7 +33,6 @@ const QUEUED: State = { icon: "queue", tone: "faint", word: "Waits for its turn"
 export const RETRYING: State = { icon: "again", tone: "blue", word: "Tries again" };
 /** A run that completed with what it had. */
 const STOPPED: State = { icon: "stop", tone: "amber", word: "Stopped at a limit" };
-const GOAL_MISSED: State = { ...STOPPED, word: "Goal not met" };
 /** A run whose model is one that a client lends, and no client answers. */
 const UNLENT: State = { icon: "queue", tone: "faint", word: "Waits for a client" };
 
@@ -84,7 +83,7 @@ function statesOf(
   { waiting, works }: { waiting: number; works: boolean },
 ): State[] {
   if (place !== undefined) return [QUEUED];
-  if (stopReason !== undefined) return [isLimit(stopReason) ? STOPPED : GOAL_MISSED];
+  if (stopReason !== undefined) return [isLimit(stopReason) ? STOPPED : { ...STOPPED, word: "Goal not met" }];
   if (status !== "input_required") return [RUN_STATES[status]];
   return [...(works ? [WORKING] : []), waiting > 0 ? ASKING : UNLENT];
 }

@@ -19,12 +19,11 @@ export interface ShownSteps {
   steps: readonly RunEvent[];
 }
 
-type Started = Extract<RunEvent, { kind: "tool_started" }>;
 type Finished = Extract<RunEvent, { kind: "tool_finished" }>;
 
 /** A call from its start to its end. */
 interface Call {
-  event: Started;
+  event: Extract<RunEvent, { kind: "tool_started" }>;
   end: Finished | undefined;
 }
 

@@ -50,8 +50,6 @@ export interface AgentRow {
   subagent: SubagentView | undefined;
 }
 
-const MAX_NAME = 120;
-
 export const keyOf = (agent: AgentPath): string =>
   agent.length === 0
     ? ""
@@ -61,7 +59,11 @@ export const keyOf = (agent: AgentPath): string =>
 export function agentRows(view: RunView): AgentRow[] {
   const asked = groupBy(requestsOf(view), ({ agent }) => keyOf(agent));
   const [standing = WORKING] = standingOf(view).states;
-  const own = { asked: asked.get("") ?? [], waitsSince: waitsSince(view, []) };
+  const around = (agent: AgentPath) => ({
+    asked: asked.get(keyOf(agent)) ?? [],
+    waitsSince: waitsSince(view, agent),
+  });
+  const own = around([]);
   const main: AgentRow = {
     ...own,
     key: "",
@@ -75,13 +77,7 @@ export function agentRows(view: RunView): AgentRow[] {
   const branches = (parent: AgentPath): AgentRow[] =>
     view.subagents
       .filter(({ agent }) => agent.length === parent.length + 1 && isWithin(parent, agent))
-      .flatMap((subagent) => [
-        rowOf(subagent, {
-          asked: asked.get(keyOf(subagent.agent)) ?? [],
-          waitsSince: waitsSince(view, subagent.agent),
-        }),
-        ...branches(subagent.agent),
-      ]);
+      .flatMap((subagent) => [rowOf(subagent, around(subagent.agent)), ...branches(subagent.agent)]);
   return [main, ...branches([])];
 }
 
@@ -91,7 +87,7 @@ function rowOf(subagent: SubagentView, around: Pick<AgentRow, "asked" | "waitsSi
     ...around,
     key: keyOf(agent),
     depth: agent.length,
-    name: firstSentence(description, MAX_NAME).replace(/\.$/, "") || oneLine(name, MAX_NAME),
+    name: firstSentence(description, MAX.name).replace(/\.$/, "") || oneLine(name, MAX.name),
     type: name === GENERAL_PURPOSE ? undefined : oneLine(name, 40),
     state: agentState(AGENT_STATES[subagent.status], subagent, around),
     work: subagent,
@@ -110,14 +106,14 @@ const ORDER: readonly (readonly State[])[] = [
   [AGENT_STATES.cancelled],
 ];
 
-interface OrderedRows {
-  shown: readonly AgentRow[];
-  /** Those that are finished, behind one row that opens them. */
-  folded: readonly AgentRow[];
-}
-
-/** Keeps each agent below the one that started it. The `selected` one is never folded. */
-export function inOrder(rows: readonly AgentRow[], selected: string): OrderedRows {
+/**
+ * Keeps each agent below the one that started it. `folded`: those that are finished, behind one row that opens them.
+ * The `selected` one is never folded.
+ */
+export function inOrder(
+  rows: readonly AgentRow[],
+  selected: string,
+): { shown: readonly AgentRow[]; folded: readonly AgentRow[] } {
   const [main, ...others] = rows;
   if (main === undefined || others.length <= FEW) return { shown: rows, folded: [] };
   const branches: AgentRow[][] = [];
@@ -152,14 +148,12 @@ interface Axis {
 const MINUTE = 60_000;
 /** Minutes: the axis grows in these, so that bars do not creep. */
 const STEPS = [0.25, 0.5, 1, 3, 5, 10, 15, 30, 60, 120, 240, 720, 1440, 7200, 43_200];
-const MAX_MARKS = 5;
-/** Leaves some room at the right for the future. */
-const FUTURE = 1.1;
 
 function axisOf({ run }: RunView, now: number): Axis {
   const end = run.endedAt ?? now;
-  const length = Math.max(1000, end - run.createdAt) * (run.endedAt === undefined ? FUTURE : 1);
-  const minutes = STEPS.find((step) => length / (step * MINUTE) <= MAX_MARKS) ?? 43_200;
+  // Leaves some room at the right for the future.
+  const length = Math.max(1000, end - run.createdAt) * (run.endedAt === undefined ? 1.1 : 1);
+  const minutes = STEPS.find((step) => length / (step * MINUTE) <= MAX.marks) ?? 43_200;
   return {
     start: run.createdAt,
     end: run.createdAt + length,
@@ -178,9 +172,8 @@ const markText = (milliseconds: number): string =>
 
 /** The narrowest that a piece of a bar is drawn, as a share of the axis. */
 const LEAST = 0.003;
-const MAX_ROWS = 300;
-/** Up to so many agents their tool calls are drawn too. */
-const MAX_WITH_CALLS = 40;
+/** `withCalls`: up to so many agents their tool calls are drawn too. */
+const MAX = { name: 120, marks: 5, rows: 300, withCalls: 40 };
 
 interface Drawing {
   axis: Axis;
@@ -209,13 +202,13 @@ export function renderAgents(view: RunView, rows: readonly AgentRow[], look: Age
       <span class="end">${!look.isList && LEGEND} ${look.looks}</span>
     </div>
     ${look.isList ? renderList(rows, order, look) : renderTimes(view, rows, order, look)}
-    ${rows.length > MAX_ROWS && html`<p class="note pad">${rows.length - MAX_ROWS} more agents are not shown.</p>`}
+    ${rows.length > MAX.rows && html`<p class="note pad">${rows.length - MAX.rows} more agents are not shown.</p>`}
   </section>`;
 }
 
 function renderList(rows: readonly AgentRow[], order: string, { now, selected, link }: AgentsLook): Html {
   const { shown, folded } = inOrder(rows, selected);
-  const cells = [...shown, ...folded].slice(0, MAX_ROWS).map((row) => {
+  const cells = [...shown, ...folded].slice(0, MAX.rows).map((row) => {
     const { key, depth, name, state, work } = row;
     const used = work.usage.inputTokens + work.usage.outputTokens;
     return html`<tr id="agent-${key}" ${current(key === selected)}>
@@ -261,12 +254,12 @@ function renderTimes(
   const line = (time: number, look = ""): Html =>
     html`<line class="${look}" x1="${at(time)}" x2="${at(time)}" y1="0" y2="32" />`;
   const grid = html`${marks.map((time) => line(time))}${axis.now && line(axis.now, "nowline")}`;
-  const drawing: Drawing = { axis, at, grid, now, withCalls: rows.length <= MAX_WITH_CALLS, selected, link };
+  const drawing: Drawing = { axis, at, grid, now, withCalls: rows.length <= MAX.withCalls, selected, link };
   const { shown, folded } = inOrder(rows, selected);
-  const rest = Math.max(0, MAX_ROWS - shown.length);
+  const rest = Math.max(0, MAX.rows - shown.length);
   return html`${axisRow(axis, marks, at)}
     <ol class="tl-body" tabindex="0" aria-label="Agents${order}">
-      ${shown.slice(0, MAX_ROWS).map((row) => agentRow(row, drawing))}
+      ${shown.slice(0, MAX.rows).map((row) => agentRow(row, drawing))}
       ${folded.length > 0 && foldedRows(folded, folded.slice(0, rest), drawing, isFinal(view.run.status))}
     </ol>
     <p class="tl-more" hidden><button type="button" class="btn bare small"></button></p>`;
