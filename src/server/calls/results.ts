@@ -94,11 +94,10 @@ export function runResult(
   };
 }
 
-function mediaBlock({ type, mimeType, data }: Media, path: string): CallToolResult["content"][number] {
-  return type === "resource"
+const mediaBlock = ({ type, mimeType, data }: Media, path: string): CallToolResult["content"][number] =>
+  type === "resource"
     ? { type, resource: { uri: fileUri(path), mimeType, blob: data } }
     : { type, mimeType, data };
-}
 
 function memories({ query, hits, note }: Extract<Outcome, { kind: "memories" }>): CallToolResult {
   const found = hits.map(({ path, snippet, score }) => ({ path, snippet: snippet.slice(0, 2000), score }));

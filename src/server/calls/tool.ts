@@ -166,12 +166,9 @@ function inputSchema(tool: ServerTool): StandardSchemaWithJSON<unknown, Record<s
   };
 }
 
-/** Unknown arguments that are named in a refusal. */
-const MAX_UNKNOWN = 10;
-
 function problem(issue: z.core.$ZodIssue, known: string): string {
   if (issue.code === "unrecognized_keys") {
-    const keys = issue.keys.slice(0, MAX_UNKNOWN).map((key) => JSON.stringify(key.slice(0, 80)));
+    const keys = issue.keys.slice(0, 10).map((key) => JSON.stringify(key.slice(0, 80)));
     const others = issue.keys.length - keys.length;
     const unknown = keys.join(", ") + (others > 0 ? ` and ${others} more` : "");
     return `unknown argument ${unknown}; the arguments are ${known}`;
@@ -220,12 +217,10 @@ function outline({ properties = {}, required = [] }: Json): Json {
   };
 }
 
-function typeOnly({ type, enum: values, items, required }: Json, withNames: boolean): Json {
-  return {
-    ...defined({ type, enum: values, required: withNames ? required : undefined }),
-    ...(items === undefined ? {} : { items: typeOnly(items as Json, withNames) }), // arrays here have one item schema
-  };
-}
+const typeOnly = ({ type, enum: values, items, required }: Json, withNames: boolean): Json => ({
+  ...defined({ type, enum: values, required: withNames ? required : undefined }),
+  ...(items === undefined ? {} : { items: typeOnly(items as Json, withNames) }), // arrays here have one item schema
+});
 
 /** Arguments that several tools have. */
 export const taskText = z

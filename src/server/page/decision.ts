@@ -1,4 +1,5 @@
 import { type ParseError, parseTree, printParseErrorCode } from "jsonc-parser";
+import { defined } from "../../core/defined.ts";
 import { canonicalJson } from "../../core/json.ts";
 import { parsedJson } from "../../core/unknown.ts";
 import type { Approval, PersonDecision } from "../../runs/run.ts";
@@ -9,7 +10,6 @@ import type { ScreenContext } from "./screen.ts";
 /** The decision that a person sent, or the reason why it is none. */
 export type PageDecision = { ok: true; decision: PersonDecision } | ({ ok: false } & Problem);
 
-/** A problem of a form. */
 interface Problem {
   problem: string;
   /** The field it is about. */
@@ -18,8 +18,6 @@ interface Problem {
   line?: number;
   column?: number;
 }
-
-const MAX_MESSAGE_CHARACTERS = 2000;
 
 /** Only a pressed button decides. Approving with changed arguments is refused: they would be lost. */
 export function pageDecision(approval: Approval, form: URLSearchParams): PageDecision {
@@ -35,8 +33,8 @@ export function pageDecision(approval: Approval, form: URLSearchParams): PageDec
     };
   }
   if (decision === "reject") {
-    const message = (form.get("message") ?? "").trim().slice(0, MAX_MESSAGE_CHARACTERS);
-    return { ok: true, decision: { type: "reject", ...(message === "" ? {} : { message }) } };
+    const message = (form.get("message") ?? "").trim().slice(0, 2000) || undefined;
+    return { ok: true, decision: { type: "reject", ...defined({ message }) } };
   }
   if (decision !== "edit" || edited === "none")
     return { ok: false, problem: "No decision was sent. Press one of the buttons." };

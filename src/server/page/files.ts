@@ -67,10 +67,7 @@ export async function filesScreen(request: FilesRequest): Promise<Screen | undef
     isFile && !isOnlyChanged ? backend.read(path, lineOf(query.get("from")), LINES_OF_PAGE) : undefined,
     view === undefined
       ? changesOfMany(context).then((changes) => ({ changes, isAll: false }))
-      : changesOfRun(runs, view.run).then(({ changes, isAll }) => ({
-          changes: inFolder(changes, view.run),
-          isAll,
-        })),
+      : changesOfRun(runs, view.run).then((own) => ({ ...own, changes: inFolder(own.changes, view.run) })),
     asked === "" ? undefined : search(backend, asked, view === undefined ? context : undefined),
   ]);
   if (file?.code === "is_directory") return filesScreen({ ...request, address: `${request.address}/` });
@@ -276,10 +273,8 @@ export async function saveMemory(
   { path, content, version }: { path: string; content: string; version: string },
 ): Promise<string | undefined> {
   if (!path.startsWith(MEMORIES)) return "Only memories can be changed here.";
-  const saved = await backend.write(path, content, {
-    mode: "overwrite",
-    ...(version === "" ? {} : { expectedVersion: version }),
-  });
+  const expected = version === "" ? {} : { expectedVersion: version };
+  const saved = await backend.write(path, content, { mode: "overwrite", ...expected });
   if (saved.code === "conflict")
     return "This file changed while you were editing. Review the new version, then save.";
   return saved.error;

@@ -17,14 +17,12 @@ const PATIENCE_MS = 2000;
 const FRESH_MS = 60_000;
 
 /** Notes where a page is: each server has a port of its own. */
-export async function notePage(dataDir: string, address: string): Promise<void> {
-  await writeNote(dataDir, [address, ...(await othersThan(dataDir, address))]);
-}
+export const notePage = async (dataDir: string, address: string): Promise<void> =>
+  writeNote(dataDir, [address, ...(await othersThan(dataDir, address))]);
 
 /** Takes the note of one server back. */
-export async function forgetPage(dataDir: string, address: string): Promise<void> {
-  await writeNote(dataDir, await othersThan(dataDir, address));
-}
+export const forgetPage = async (dataDir: string, address: string): Promise<void> =>
+  writeNote(dataDir, await othersThan(dataDir, address));
 
 const othersThan = async (dataDir: string, address: string): Promise<string[]> =>
   (await notedPages(dataDir)).filter((other) => other !== address);
@@ -32,9 +30,8 @@ const othersThan = async (dataDir: string, address: string): Promise<string[]> =
 async function writeNote(dataDir: string, [address, ...earlier]: readonly string[]): Promise<void> {
   const file = join(dataDir, FILE);
   if (address === undefined) return rm(file, { force: true });
-  return writeFile(file, JSON.stringify({ address, earlier: earlier.slice(0, MAX_NOTED - 1) }), {
-    mode: 0o600,
-  });
+  const note = { address, earlier: earlier.slice(0, MAX_NOTED - 1) };
+  return writeFile(file, JSON.stringify(note), { mode: 0o600 });
 }
 
 async function notedPages(dataDir: string): Promise<string[]> {

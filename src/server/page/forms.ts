@@ -124,8 +124,9 @@ const save: Work = async ({ context, form, reply, now, show }) => {
 const forget: Work = async ({ context: { runs, session }, form, reply }) => {
   const path = form.get("path") ?? "";
   const problem = await deleteMemory(await runs.files(session.principal), path);
-  if (problem !== undefined) return reply.html(422, failure(problem));
-  return reply.redirect(filePath(filesPath(), MEMORIES));
+  return problem === undefined
+    ? reply.redirect(filePath(filesPath(), MEMORIES))
+    : reply.html(422, failure(problem));
 };
 
 const tell: Work = async (sent) => {
@@ -204,7 +205,6 @@ const revoke: Work = async (sent) => {
   return runId === "" ? sent.reply.redirect(accessPath()) : showLinks(sent);
 };
 
-/** Shows the run with the dialog of its links. */
 const showLinks = (sent: SentForm, problem?: string): Promise<void> =>
   showRun(sent, tabIn(sent.form), { dialog: { isOpen: true, problem } }, problem === undefined ? 200 : 422);
 
@@ -240,7 +240,6 @@ const fork: Work = async (sent) => {
 interface Further {
   /** Id of the field that it was written in. */
   field: string;
-  /** The run that is continued. */
   run: Run;
   threadId: string;
   task: string;
@@ -270,7 +269,6 @@ function complainOf(sent: SentForm, problem: Omit<Complaint, "form">): Promise<v
 const isOfAll = ({ context: { session }, form }: SentForm): boolean =>
   form.get("back") === "all" && session.run === undefined;
 
-/** Leads to what waits next. */
 const goNext = (sent: SentForm): void =>
   sent.reply.redirect(isOfAll(sent) ? "/review" : `${runPath(sent.runId)}/review`);
 
@@ -342,13 +340,10 @@ const changeSchedule =
     return typeof changed === "string" ? sent.reply.redirect(changed) : refuseSchedule(sent, changed);
   };
 
-const refuseSchedule = (sent: SentForm, refused: WrongSchedule): Promise<void> =>
-  showAgain(
-    sent,
-    schedulePath(),
-    (again) => schedulesScreen(sent.context, new URLSearchParams(), again),
-    refused,
-  );
+function refuseSchedule(sent: SentForm, refused: WrongSchedule): Promise<void> {
+  const read = (wrong?: WrongSchedule) => schedulesScreen(sent.context, new URLSearchParams(), wrong);
+  return showAgain(sent, schedulePath(), read, refused);
+}
 
 const ask: Work = async ({ context, reply }) => {
   await (await context.runs.otherServers()).ask();

@@ -21,14 +21,8 @@ export interface LiveScreen {
   changed: (signal: AbortSignal) => Promise<boolean>;
 }
 
-interface Shown {
-  screen: Screen;
-  /** Says what a page shows: when it was made, and a digest of it. */
-  mark: string;
-}
-
-/** The screen of this moment. */
-export function shownAt(picture: Picture, now: number): Shown {
+/** The screen of this moment. Its mark says what a page shows: when it was made, and a digest of it. */
+export function shownAt(picture: Picture, now: number): { screen: Screen; mark: string } {
   const screen = picture(now);
   return { screen, mark: markOf(screen, now) };
 }

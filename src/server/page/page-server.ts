@@ -8,7 +8,6 @@ import { Reply, isFrom } from "./responses.ts";
 import { SharedLinks, SharingSignIn } from "./shared-links.ts";
 
 const HOST = "127.0.0.1";
-const CUT_INTERVAL_MS = 20;
 
 export interface PageServerOptions
   extends Omit<PagesOptions, "signIn" | "base" | "sharing" | "ownAddress">, LinkSignInOptions {
@@ -48,7 +47,7 @@ export async function openPageServer(options: PageServerOptions): Promise<PageSe
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeAllConnections();
       // Browsers connect ahead of need, so connections that were just being accepted are closed too.
-      const cut = setInterval(() => server.closeAllConnections(), CUT_INTERVAL_MS);
+      const cut = setInterval(() => server.closeAllConnections(), 20);
       await closed;
       clearInterval(cut);
     },

@@ -146,11 +146,8 @@ function chosenOf(file: ProposedFile, stamp: string, form: URLSearchParams): Cho
 /** The run that works in the copy of one that has ended: a later one of the same conversation. */
 async function otherAtWork(runs: PrincipalRuns, run: Run): Promise<string | undefined> {
   if (!isFinal(run.status)) return undefined;
-  const [newest] = await runs.summaries(
-    run.principal,
-    { threadId: run.threadId, tasksOnly: true },
-    { limit: 1 },
-  );
+  const { principal, threadId } = run;
+  const [newest] = await runs.summaries(principal, { threadId, tasksOnly: true }, { limit: 1 });
   return newest === undefined || isFinal(newest.status) ? undefined : newest.id;
 }
 

@@ -8,8 +8,6 @@ import { OTHER, otherName } from "../views/room/question-fields.ts";
 import { jsonProblem } from "./decision.ts";
 import { textOf, typedIn } from "./responses.ts";
 
-const MAX_MESSAGE_CHARACTERS = 2000;
-
 /** The answer that a person sent, or the reason why it is none. `fields`: the problem of each field by its name. */
 export type PageAnswer =
   | { ok: true; answer: Answer }
@@ -20,7 +18,7 @@ export function pageAnswer({ question }: OpenQuestion, form: URLSearchParams): P
   const act = form.get("act");
   if (act === "opened") return { ok: true, answer: { type: "opened" } };
   if (act === "decline") {
-    const message = textOf(form, "message").slice(0, MAX_MESSAGE_CHARACTERS) || undefined;
+    const message = textOf(form, "message").slice(0, 2000) || undefined;
     return { ok: true, answer: { type: "decline", ...defined({ message }) } };
   }
   if (act !== "answer") return { ok: false, problem: "No answer was sent. Press one of the buttons." };

@@ -116,12 +116,10 @@ export function decoded(part: string): string {
   }
 }
 
-const MAX_FORM_BYTES = 1024 * 1024;
-
 /** The fields of a posted form; `undefined` when it is none, or too large. */
 export async function readForm(
   request: IncomingMessage,
-  maxBytes = MAX_FORM_BYTES,
+  maxBytes = 1024 * 1024,
 ): Promise<URLSearchParams | undefined> {
   const type = request.headers["content-type"]?.split(";", 1)[0]?.trim();
   if (type !== "application/x-www-form-urlencoded") return undefined;

@@ -48,11 +48,7 @@ function previewOf({ expression, timeZone }: ScheduleDraft, now: number): Previe
   const read = readRule({ expression, timeZone }, now);
   if (!read.ok) return { problem: read.message };
   const { rule } = read;
-  return {
-    words: expressionWords(rule.expression),
-    timeZone: rule.timeZone,
-    times: nextTimes(rule, now, 3),
-  };
+  return { words: expressionWords(rule.expression), timeZone: rule.timeZone, times: nextTimes(rule, now, 3) };
 }
 
 const suggested = (): ScheduleDraft => ({

@@ -77,17 +77,9 @@ export class TokenSignIn implements SignIn {
       return { ok: false, status, page: renderLogIn({ next, problem: text }), proof };
     }
     const scopes = SCOPES.filter((scope) => allows(checked.auth, scope));
-    return {
-      ok: true,
-      session: {
-        id: session.jti,
-        principal: session.sub,
-        scopes,
-        isLoggedIn: true,
-        madeWith: () => madeWith(checked.auth),
-      },
-      proof,
-    };
+    const { jti: id, sub: principal } = session;
+    const opened = { id, principal, scopes, isLoggedIn: true, madeWith: () => madeWith(checked.auth) };
+    return { ok: true, session: opened, proof };
   }
 
   async #logIn(reply: Reply): Promise<void> {
@@ -201,7 +193,6 @@ export class TokenSignIn implements SignIn {
 interface Granted {
   principal: string;
   token: string;
-  /** When the session ends. */
   expires: number;
 }
 

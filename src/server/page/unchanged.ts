@@ -30,14 +30,8 @@ export const linesScreen: PartScreen = async (context, runId, query) => {
   const view = { label: `Unchanged lines of ${path}`, path, lines: linesPath(runId, subject) };
   const rest = Math.max((lines?.length ?? 0) - first, 0);
   const left = count === 0 ? rest : Math.min(count, rest);
-  const shown =
-    lines === undefined
-      ? CHANGED
-      : renderGap(
-          { old, new: now, count: left },
-          lines.slice(first, first + Math.min(left, MAX.given)),
-          view,
-        );
+  const given = lines?.slice(first, first + Math.min(left, MAX.given));
+  const shown = given ? renderGap({ old, new: now, count: left }, given, view) : CHANGED;
   return partScreen(context, runId, {
     title: `Unchanged lines of ${oneLine(path, 80)}`,
     heading: displayText(path),

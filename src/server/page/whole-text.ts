@@ -15,10 +15,8 @@ export interface TextLook {
   path: string;
 }
 
-/** Characters of a text that are shown at all, and that are shown as rows of a diff. */
-const MAX = { shown: 1_000_000, diff: 15_000 };
-/** Characters made into HTML in one turn. */
-const PER_TURN = 50_000;
+/** Characters of a text that are shown at all, that are shown as rows of a diff, and that become HTML in one turn. */
+const MAX = { shown: 1_000_000, diff: 15_000, inTurn: 50_000 };
 
 export async function renderedDiff(
   path: string,
@@ -59,7 +57,7 @@ export const plainText = async (text: string, label: string, display: Display = 
 async function shownText(text: string, display: Display): Promise<Html[]> {
   const pieces: Html[] = [];
   for (let at = 0; at < text.length;) {
-    const piece = headOf(text.slice(at, at + PER_TURN + 1), PER_TURN);
+    const piece = headOf(text.slice(at, at + MAX.inTurn + 1), MAX.inTurn);
     pieces.push(html`${display(piece)}`);
     at += piece.length;
     await ownTurn();

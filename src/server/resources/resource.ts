@@ -15,6 +15,7 @@ import { failureText } from "../contracts/failures.ts";
 import { type Revision, cacheFor } from "../contracts/revisions.ts";
 import { decodeOnce } from "../contracts/uris.ts";
 import { defined } from "../../core/defined.ts";
+import { parsedJson } from "../../core/unknown.ts";
 
 /** Dependencies of the resources of one server instance. */
 export interface ResourceScope extends Pick<ServerDeps, "runs" | "changes" | "logger"> {
@@ -180,13 +181,16 @@ async function pageOf(
 
 function cursorOf(text: string | undefined): Cursor | undefined {
   if (text === undefined) return undefined;
-  try {
-    return Cursor.parse(JSON.parse(Buffer.from(text, "base64url").toString()));
-  } catch {
-    const message = "Invalid cursor: take it from the answer before, or leave it out.";
-    throw new ProtocolError(ProtocolErrorCode.InvalidParams, message);
-  }
+  const { data } = Cursor.safeParse(parsedJson(Buffer.from(text, "base64url").toString()));
+  if (data === undefined) throw invalidCursor();
+  return data;
 }
+
+export const invalidCursor = (): ProtocolError =>
+  new ProtocolError(
+    ProtocolErrorCode.InvalidParams,
+    "Invalid cursor: take it from the answer before, or leave it out.",
+  );
 
 /** Lets through what is written for the client; anything else is logged and hidden behind a reference. */
 export async function guarded<Value>(

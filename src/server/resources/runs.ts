@@ -22,7 +22,6 @@ interface FoundRun {
   view: RunView;
 }
 
-/** One way to look at a run. */
 interface View {
   name: string;
   path?: RunViewName | "events{?after}";

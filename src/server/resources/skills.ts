@@ -15,7 +15,7 @@ import type { Logger } from "../../core/logger.ts";
 import { decodeUtf8 } from "../../core/utf8.ts";
 import { cacheFor } from "../contracts/revisions.ts";
 import { DIRECTORY_TYPE } from "./files.ts";
-import { type Contents, type ResourceScope, type ResourceSpec, guarded } from "./resource.ts";
+import { type Contents, type ResourceScope, type ResourceSpec, guarded, invalidCursor } from "./resource.ts";
 import { decodeOnce, encodePath } from "../contracts/uris.ts";
 
 /** The Skills extension (SEP-2640), as servers declare it. */
@@ -83,8 +83,7 @@ async function page(
   cursor?: string,
 ): Promise<{ skills: object[]; nextCursor?: string }> {
   const after = cursor === undefined ? "" : Buffer.from(cursor, "base64url").toString();
-  if (cursor !== undefined && !after.startsWith("skill://"))
-    throw invalid("Invalid cursor: take it from the answer before, or leave it out.");
+  if (cursor !== undefined && !after.startsWith("skill://")) throw invalidCursor();
   const rest = (await catalog.uris()).filter((uri) => uri > after);
   const shown = rest.slice(0, PAGE);
   const skills: object[] = [];
@@ -96,14 +95,13 @@ async function page(
   return { skills, ...defined({ nextCursor: last && Buffer.from(last).toString("base64url") }) };
 }
 
-const invalid = (message: string, uri?: string): ProtocolError =>
-  new ProtocolError(ProtocolErrorCode.InvalidParams, message, uri === undefined ? undefined : { uri });
+const invalid = (message: string, uri: string): ProtocolError =>
+  new ProtocolError(ProtocolErrorCode.InvalidParams, message, { uri });
 
 const ROOT = "/skills";
 const MANIFEST = "SKILL.md";
 /** Size of one skill that every client has to accept (SEP-2640). */
-const MAX_FILES = 512;
-const MAX_BYTES = 16 * 1024 * 1024;
+const MAX = { files: 512, bytes: 16 * 1024 * 1024 };
 
 /**
  * The skills below `/skills/` as the Skills extension (SEP-2640) describes them. Nothing is kept: files are
@@ -218,8 +216,8 @@ class SkillCatalog {
         else found.push(path);
         bytes += size;
       }
-      if (found.length + open.length > MAX_FILES || bytes > MAX_BYTES)
-        return this.#skip(folder, `it has more than ${MAX_FILES} files and folders, or more than 16 MiB`);
+      if (found.length + open.length > MAX.files || bytes > MAX.bytes)
+        return this.#skip(folder, `it has more than ${MAX.files} files and folders, or more than 16 MiB`);
     }
     return found;
   }

@@ -14,9 +14,8 @@ export class Html {
 type Part = Html | string | number | undefined | false | readonly Part[];
 
 /** HTML with every interpolated text escaped, for element content and double-quoted attributes. */
-export function html(strings: TemplateStringsArray, ...parts: readonly Part[]): Html {
-  return new Html(strings.map((fixed, index) => fixed + textOf(parts[index])).join(""));
-}
+export const html = (strings: TemplateStringsArray, ...parts: readonly Part[]): Html =>
+  new Html(strings.map((fixed, index) => fixed + textOf(parts[index])).join(""));
 
 /**
  * Renders a text area. A browser drops one line break at its beginning, and takes all other white space for text:
@@ -33,6 +32,5 @@ function textOf(part: Part): string {
 }
 
 /** Control characters and overrides of the writing direction, with which text can pretend, are left out. */
-function escapeHtml(text: string): string {
-  return stripControl(text).replace(/[&<>"'`]/g, (character) => `&#${character.charCodeAt(0)};`);
-}
+const escapeHtml = (text: string): string =>
+  stripControl(text).replace(/[&<>"'`]/g, (character) => `&#${character.charCodeAt(0)};`);

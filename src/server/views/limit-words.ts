@@ -3,15 +3,13 @@ import type { RunLimits } from "../../runs/choices.ts";
 import { duration } from "./room/duration.ts";
 import { grouped, tokens as short } from "./room/figures.ts";
 
-export function limitWords({ costUsd, tokens, modelCalls, toolCalls, workTime }: RunLimits): string[] {
-  return [
-    ...(costUsd === undefined ? [] : [price(costUsd)]),
-    ...(tokens === undefined ? [] : [`${short(tokens)} tokens`]),
-    ...(modelCalls === undefined ? [] : [`${grouped(modelCalls)} model calls`]),
-    ...(toolCalls === undefined ? [] : [`${grouped(toolCalls)} tool calls`]),
-    ...(workTime === undefined ? [] : [`${duration(workTime * 1000)} of work`]),
-  ];
-}
+export const limitWords = ({ costUsd, tokens, modelCalls, toolCalls, workTime }: RunLimits): string[] => [
+  ...(costUsd === undefined ? [] : [price(costUsd)]),
+  ...(tokens === undefined ? [] : [`${short(tokens)} tokens`]),
+  ...(modelCalls === undefined ? [] : [`${grouped(modelCalls)} model calls`]),
+  ...(toolCalls === undefined ? [] : [`${grouped(toolCalls)} tool calls`]),
+  ...(workTime === undefined ? [] : [`${duration(workTime * 1000)} of work`]),
+];
 
 /** Limits that were chosen for a run; the others are those of the server. */
 export const limitsDocument = ({ costUsd, tokens, modelCalls, toolCalls, workTime }: RunLimits): object => ({

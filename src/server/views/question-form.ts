@@ -4,6 +4,7 @@ import { z } from "zod";
 import { shortTime } from "../../core/clock.ts";
 import { defined } from "../../core/defined.ts";
 import { cutMiddle, displayBlock, displayName, oneLine } from "../../core/text.ts";
+import { parsedJson } from "../../core/unknown.ts";
 import type { OpenQuestion } from "../../runs/run.ts";
 import { fieldsOf, questionText } from "../../tools/check-answer.ts";
 import type { Answer, Field, Question } from "../../tools/tool.ts";
@@ -34,16 +35,10 @@ export function questionForm(asked: OpenQuestion, place: FormPlace, can: Abiliti
   if (address !== undefined && can.urls) return { mode: "url", message, url: address.href };
   const fields = formFields(asked.question);
   const properties = Object.fromEntries(fields.flatMap((field) => propertiesOf(field, fields, can)));
-  const required = fields.filter((field) => field.required).map(({ name }) => name);
-  return {
-    mode: "form",
-    message,
-    requestedSchema: {
-      type: "object",
-      required: required.filter((name) => Object.hasOwn(properties, name)),
-      properties,
-    },
-  };
+  const required = fields.flatMap(({ name, required: isRequired }) =>
+    isRequired && Object.hasOwn(properties, name) ? [name] : [],
+  );
+  return { mode: "form", message, requestedSchema: { type: "object", required, properties } };
 }
 
 /** The line above the text: it names the agent that asks, or another MCP server as what it is. */
@@ -166,13 +161,9 @@ export function freeAnswer(question: Question, given: unknown): ReadAnswer {
   if (typeof given !== "string" || given.trim() === "")
     return { ok: false, problem: "The answer is missing." };
   const isJson = isJsonWanted(question);
-  if (!isJson && !/^\s*[[{]/.test(given)) return { ok: true, answer: { type: "value", value: given } };
-  try {
-    return { ok: true, answer: { type: "value", value: JSON.parse(given) as unknown } };
-  } catch {
-    if (isJson) return { ok: false, problem: "The answer is not valid JSON." };
-    return { ok: true, answer: { type: "value", value: given } };
-  }
+  const json = isJson || /^\s*[[{]/.test(given) ? parsedJson(given) : undefined;
+  if (isJson && json === undefined) return { ok: false, problem: "The answer is not valid JSON." };
+  return { ok: true, answer: { type: "value", value: json === undefined ? given : json } };
 }
 
 /** True if whoever asks states a form of the answer, and it is not a text. */

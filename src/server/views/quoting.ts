@@ -34,12 +34,11 @@ export function fenced(text: string, language: string): string {
   return `${fence}${language}\n${shown}\n${fence}`;
 }
 
-export function quote(text: string): string {
-  return stripControl(text)
+export const quote = (text: string): string =>
+  stripControl(text)
     .split("\n")
     .map((line) => `> ${line}`.trimEnd())
     .join("\n");
-}
 
 const longestRun = (text: string): number =>
   (text.match(/`+/g) ?? []).reduce((longest, run) => Math.max(longest, run.length), 0);

@@ -73,31 +73,21 @@ export function runDocument(view: RunView) {
     files_changed: filesChanged,
     usage: {
       ...usageReport(run.usage, totalCost(models)),
-      models: models.map(({ model, role, calls, ...usage }) => ({
-        model,
-        role,
-        calls,
-        ...usageReport(usage, usage.costUsd),
-      })),
+      models: models.map(({ model, role, calls, ...usage }) => {
+        return { model, role, calls, ...usageReport(usage, usage.costUsd) };
+      }),
     },
     last_seq: run.lastSeq,
   };
 }
 
-export const eventDocument = ({ seq, time, agent, kind, data }: RunEvent): object => ({
-  seq,
-  time: isoTime(time),
-  agent: agentLabel(agent),
-  kind,
-  data,
-});
+export function eventDocument({ seq, time, agent, kind, data }: RunEvent): object {
+  return { seq, time: isoTime(time), agent: agentLabel(agent), kind, data };
+}
 
-export const pointDocument = ({ id, time, runId, summary }: RunPoint): object => ({
-  thread_id: id,
-  time: isoTime(time),
-  run_id: runId,
-  summary,
-});
+export function pointDocument({ id, time, runId, summary }: RunPoint): object {
+  return { thread_id: id, time: isoTime(time), run_id: runId, summary };
+}
 
 /** The answer of a run as text; while there is none, where the run stands. */
 export function reportOf({ run, activity }: RunView): string {
@@ -131,23 +121,21 @@ function agentDocument(
   };
 }
 
-function approvalDocument(approval: Approval): object {
-  return {
-    id: approval.id,
-    tool: approval.tool,
-    agent: agentLabel(approval.agent),
-    summary: approval.preview.summary,
-    destination: approval.preview.destination,
-    detail: approval.preview.detail,
-    arguments: approval.args,
-    decisions: approval.allowedDecisions,
-    status: approval.status,
-    requested_at: isoTime(approval.requestedAt),
-    expires_at: approval.expiresAt === undefined ? undefined : isoTime(approval.expiresAt),
-    decided_at: approval.decidedAt === undefined ? undefined : isoTime(approval.decidedAt),
-    decided_by: approval.decidedBy,
-  };
-}
+const approvalDocument = (approval: Approval): object => ({
+  id: approval.id,
+  tool: approval.tool,
+  agent: agentLabel(approval.agent),
+  summary: approval.preview.summary,
+  destination: approval.preview.destination,
+  detail: approval.preview.detail,
+  arguments: approval.args,
+  decisions: approval.allowedDecisions,
+  status: approval.status,
+  requested_at: isoTime(approval.requestedAt),
+  expires_at: approval.expiresAt === undefined ? undefined : isoTime(approval.expiresAt),
+  decided_at: approval.decidedAt === undefined ? undefined : isoTime(approval.decidedAt),
+  decided_by: approval.decidedBy,
+});
 
 /** `asked`: the question as it was asked, with its fields. */
 function questionDocument(asked: OpenQuestion): object {

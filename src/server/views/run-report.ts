@@ -271,15 +271,14 @@ type Capped = <Item>(name: string, items: readonly Item[], limit: number) => rea
 function agentsOf({ run, subagents }: RunView, capped: Capped): RunReport["agents"] {
   const ended = isFinal(run.status);
   const max = ended ? MAX_ENDED : MAX;
-  return capped("agents", ended ? subagents.toSorted(statusFirst("failed")) : subagents, max.agents).map(
-    (subagent) => ({
-      agent: agentTypes(subagent.agent),
-      description: line(subagent.description, max.line),
-      status: subagent.status,
-      step: line(subagent.step, max.line),
-      tool_calls: subagent.toolCalls,
-    }),
-  );
+  const ordered = ended ? subagents.toSorted(statusFirst("failed")) : subagents;
+  return capped("agents", ordered, max.agents).map((subagent) => ({
+    agent: agentTypes(subagent.agent),
+    description: line(subagent.description, max.line),
+    status: subagent.status,
+    step: line(subagent.step, max.line),
+    tool_calls: subagent.toolCalls,
+  }));
 }
 
 /** `text` cut in the middle to about `limit` bytes of UTF-8. */
@@ -398,9 +397,8 @@ function deniedInTime({ approvals }: RunView): string[] {
 function unansweredInTime({ questions }: RunView): string[] {
   const last = questions.findLast(({ decidedBy }) => decidedBy === DEADLINE);
   if (last === undefined) return [];
-  return [
-    `Nobody answered in time: "${asText(shownText(last.question))}"; the agent continued without an answer.`,
-  ];
+  const text = asText(shownText(last.question));
+  return [`Nobody answered in time: "${text}"; the agent continued without an answer.`];
 }
 
 function howToAnswer(view: RunView, ways: AnswerWays): string {

@@ -2,7 +2,6 @@
 import { isoTime } from "../../core/clock.ts";
 import type { RunChoices } from "../../runs/choices.ts";
 import { nextTimes } from "../../runs/cron.ts";
-import type { RunSummary } from "../../runs/run.ts";
 import type { CatchUp, Schedule, ScheduleView, Skip, SkipReason } from "../../runs/schedule.ts";
 import { limitWords, limitsDocument } from "./limit-words.ts";
 
@@ -86,17 +85,15 @@ export function scheduleDocument(schedule: ScheduleView, now: number): object {
     created_at: isoTime(createdAt),
     paused_at: pausedAt === undefined ? undefined : isoTime(pausedAt),
     next: pausedAt === undefined ? [dueAt, ...nextTimes(schedule, Math.max(dueAt, now), 2)].map(isoTime) : [],
-    runs: runs.map(runDocument),
+    runs: runs.map(({ id, status, createdAt: begun, schedule: { dueAt: due } = {} }) => ({
+      run_id: id,
+      status,
+      due_at: due === undefined ? undefined : isoTime(due),
+      created_at: isoTime(begun),
+    })),
     skips: skips.map(({ from, to, reason }) => ({ from: isoTime(from), to: isoTime(to), reason })),
   };
 }
-
-const runDocument = ({ id, status, createdAt, schedule }: RunSummary): object => ({
-  run_id: id,
-  status,
-  due_at: schedule?.dueAt === undefined ? undefined : isoTime(schedule.dueAt),
-  created_at: isoTime(createdAt),
-});
 
 const NICKNAMES: Readonly<Record<string, string>> = {
   "@yearly": "0 0 1 1 *",

@@ -62,14 +62,8 @@ export const decisionsFor = (
 ): PersonDecision["type"][] =>
   offeredDecisions(approval).filter((decision) => isWhole || !isApproval(decision));
 
-/** A part of the call as text. */
-export interface CallPart {
-  name: string;
-  text: string;
-}
-
 /** Every argument of the call in full: texts as they are, anything else as JSON. */
-export const callParts = ({ args }: Pick<Approval, "args">): CallPart[] =>
+export const callParts = ({ args }: Pick<Approval, "args">): { name: string; text: string }[] =>
   Object.entries(args).map(([name, value]) => ({
     name: displayName(name),
     text: typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? ""),

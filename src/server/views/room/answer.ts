@@ -31,12 +31,10 @@ import { agentRows, waitsOf } from "./timeline.ts";
 
 const MAX = { files: 100, points: 30, agents: 6 };
 
-/** A file that the run changed. */
 export interface ChangedFile {
   path: string;
   /** When it was changed last. */
   time: number;
-  /** Number of changes. */
   changes: number;
   /** Absent where they are not known. */
   counts?: DiffCounts | undefined;

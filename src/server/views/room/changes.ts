@@ -12,7 +12,6 @@ import { keyOf } from "./timeline.ts";
 
 type ChangeEvent = Extract<RunEvent, { kind: "file_changed" }>;
 
-/** One change of a file by a call of a run. */
 export interface FileChange extends Pick<ChangeEvent, "seq" | "time" | "agent"> {
   run: Pick<RunHead, "id" | "task" | "name">;
   data: ChangeEvent["data"];

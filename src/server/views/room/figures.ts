@@ -6,9 +6,8 @@ import { type Html, html } from "../html.ts";
 import { duration } from "./duration.ts";
 
 /** A whole number from 0 on, such as `1,234,567`. `Intl` would take 20 ms of the first page. */
-export function grouped(count: number): string {
-  return count < 1000 ? String(count) : `${grouped(Math.floor(count / 1000))},${String(count).slice(-3)}`;
-}
+export const grouped = (count: number): string =>
+  count < 1000 ? String(count) : `${grouped(Math.floor(count / 1000))},${String(count).slice(-3)}`;
 
 /** `1.84M`, `412k`, `950`. */
 export function tokens(count: number): string {

@@ -51,12 +51,11 @@ const open = (criterion: string): Html =>
     ${icon("todo", "faint")}<span><span class="hide">Not judged: </span>${oneLine(criterion, MAX)}</span>
   </li>`;
 
-function found({ criterion, verdict, evidence, missing }: CriterionFinding): Html {
-  return html`<li>
+const found = ({ criterion, verdict, evidence, missing }: CriterionFinding): Html =>
+  html`<li>
     ${icon(...LOOKS[verdict])}<span
       ><span class="${verdict === "met" || verdict === "not_met" ? "hide" : "word"}"
         >${capital(VERDICT_WORDS[verdict])}: </span
       >${oneLine(criterion, MAX)}<small>${oneLine(evidence, MAX)}</small>${missing !== undefined && html`<small><b>Missing:</b> ${oneLine(missing, MAX)}</small>`}</span
     >
   </li>`;
-}

@@ -43,16 +43,14 @@ export interface HomeScreen {
   both: number;
   /** Runs that wait for their turn, counted as at work. */
   inLine: number;
-  /** Number of open requests. */
+  /** Number of open requests, the oldest of which are `pending`. */
   waiting: number;
-  /** The oldest of them. */
   pending: readonly (PendingApproval | PendingQuestion)[];
   runs: readonly ListedRun[];
   filter: RunFilter;
   /** True if there are older ones than `runs`. */
   hasOlder: boolean;
   now: number;
-  /** Settings that count for every new run. */
   settings: StartSettings;
   readiness: Readiness;
   refused: Refused | undefined;

@@ -11,7 +11,6 @@ import { type IconName, icon } from "./icons.ts";
 import { choiceInput, copyButton, labelled, shownPath } from "./pieces.ts";
 import { who } from "./request.ts";
 
-/** A file as the page shows it. */
 export interface ShownFile {
   file: ProposedFile;
   /** Names this state of the file: another one once the file, or the folder below it, has changed. */
@@ -24,7 +23,6 @@ export interface ShownFile {
   agent?: AgentPath | undefined;
 }
 
-/** A person's choice for one file. */
 export interface ChosenOfFile {
   /** Numbers of the places to apply, without those in conflict. `all`: the file has no single places. */
   places: "all" | readonly number[];
@@ -100,7 +98,7 @@ export function renderFile(shown: ShownFile, look: FileLook): Html {
     ${head(shown, look)} ${isForm && refusal(stamp, look)} ${decidedBefore(file)}
     <div class="proposed-body">
       ${notesOf(file)} ${inTheWay(file)}
-      ${file.unshown === "text" ? longFile(shown, look) : file.places.map((_place, index) => renderPlace(shown, index, look))}
+      ${file.unshown === "text" ? longFile(shown, look) : file.places.map((place, index) => renderPlace(shown, place, index, look))}
       ${isForm && hasConflict(file) && conflictChoice(shown, look)}
     </div>
   </article>`;
@@ -220,8 +218,8 @@ function inTheWay(file: ProposedFile): Html | undefined {
 }
 
 /** Such as `Lines 8–11`. */
-function linesOf(place: Pick<ProposedPlace, "diff"> | undefined): string {
-  const hunks = [...(place?.diff ?? "").matchAll(/^@@ -(\d+)(?:,(\d+))? /gm)];
+function linesOf({ diff }: ProposedPlace): string {
+  const hunks = [...diff.matchAll(/^@@ -(\d+)(?:,(\d+))? /gm)];
   const [first, last] = [hunks[0], hunks.at(-1)];
   if (first === undefined || last === undefined) return "This change";
   const [start, from, count] = [Number(first[1]), Number(last[1]), Number(last[2] ?? 1)];
@@ -230,10 +228,8 @@ function linesOf(place: Pick<ProposedPlace, "diff"> | undefined): string {
   return end <= start ? `Line ${start}` : `Lines ${start}–${end}`;
 }
 
-function renderPlace(shown: ShownFile, index: number, look: FileLook): Html | undefined {
+function renderPlace(shown: ShownFile, place: ProposedPlace, index: number, look: FileLook): Html {
   const { file, stamp, diffs } = shown;
-  const place = file.places[index];
-  if (place === undefined) return undefined;
   const diff = diffs[index] ?? html``;
   if (place.conflict !== undefined) return opposedSides(place.conflict, diff);
   if (file.places.length < 2) return html`<div class="place">${diff}</div>`;

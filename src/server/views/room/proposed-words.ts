@@ -2,13 +2,11 @@
 
 import { applyFilesText, counted } from "../../../tools/format.ts";
 
-/** Numbers of what is chosen. */
 export interface ChosenCounts {
   /** Files of which something is applied. */
   files: number;
   /** All files that are proposed. */
   all: number;
-  /** Places that are applied. */
   places: number;
 }
 

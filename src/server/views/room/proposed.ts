@@ -23,7 +23,6 @@ import {
 import { applyText, boundText, branchText, filesText, placesText, refuseText } from "./proposed-words.ts";
 import { type Complaint, NO_DEFAULT, fold, onlyLooks } from "./request.ts";
 
-/** A change as the page shows it. */
 export interface ShownChange {
   files: readonly ShownFile[];
   /** Number of files that come with the next review. */
@@ -33,7 +32,7 @@ export interface ShownChange {
   reviews: readonly ReviewRecord[];
 }
 
-/** A person's choice for each file, by its stamp. */
+/** By the stamps of the files. */
 export type ChosenOfChange = ReadonlyMap<string, ChosenOfFile>;
 
 export interface ProposedScreen {
@@ -153,8 +152,8 @@ function noteOf(file: ShownFile["file"], chosen: ChosenOfFile | undefined): stri
   return placesText(placesChosen(file, chosen), boxes);
 }
 
-function earlier(reviews: readonly ReviewRecord[], wayOf: Place["wayOf"]): Html {
-  return html`<section class="past-box">
+const earlier = (reviews: readonly ReviewRecord[], wayOf: Place["wayOf"]): Html =>
+  html`<section class="past-box">
     <h2>Earlier reviews<span class="count">${reviews.length}</span></h2>
     <ul>
       ${reviews
@@ -163,7 +162,6 @@ function earlier(reviews: readonly ReviewRecord[], wayOf: Place["wayOf"]): Html 
         .map((record) => pastReview(record, wayOf))}
     </ul>
   </section>`;
-}
 
 function pastReview(record: ReviewRecord, wayOf: Place["wayOf"]): Html {
   const { applied, partly, branch, worktree, unapplied, at, by, message, refused } = record;
@@ -222,7 +220,6 @@ function content(place: Place): Html {
   </form>`;
 }
 
-/** Says where the change is now. */
 function intro(place: Place): Html {
   const { change, screen, question, now, viewer } = place;
   const { copiedAt, reviews, isRepository, more } = change;
@@ -308,8 +305,8 @@ const complaintOf = ({ complaint }: Place): Html | undefined =>
   complaint &&
   html`<p class="notice red" role="alert">${icon("fail", "red")}<span>${complaint.problem}</span></p>`;
 
-function branchFields({ id }: Run, typed: string, press: Html): Html {
-  return html`<label
+const branchFields = ({ id }: Run, typed: string, press: Html): Html =>
+  html`<label
       ><span class="label">Name of the new branch. The folder stays as it is.</span>
       <input
         class="field mono"
@@ -325,7 +322,6 @@ function branchFields({ id }: Run, typed: string, press: Html): Html {
       own, beside this one (a worktree)</label
     >
     <p>${press}</p>`;
-}
 
 const messageField = (typed: string): Html =>
   labelled(

@@ -92,10 +92,7 @@ function wordsOf(question: Question): { title: Html; more?: Html } {
       question.mode === "url"
         ? html`The MCP server ${name} asks you to open an address`
         : html`Asked by the MCP server ${name}`;
-    return {
-      title,
-      more: html`<blockquote class="ask-why"><p class="lines">${text}</p></blockquote>`,
-    };
+    return { title, more: html`<blockquote class="ask-why"><p class="lines">${text}</p></blockquote>` };
   }
   if (text.length <= MAX.title && !text.includes("\n")) return { title: html`${text}` };
   const title =

@@ -39,9 +39,7 @@ export const who = ({ agent }: Pick<Waiting, "agent">, limit = 80): string => {
 /** A request among those that are shown, and who sees it. */
 export interface RequestLook {
   viewer: ApprovalViewer;
-  /** Its place among them. */
   place: { index: number; count: number };
-  /** The problem with a form that was refused. */
   complaint?: Complaint | undefined;
 }
 

@@ -171,9 +171,8 @@ function decided(view: RunView, isListed: boolean): Html | undefined {
   if (past.length === 0) return undefined;
   const items = past.slice(0, MAX.decided).map((asked) => {
     const isVain = !isQuestion(asked) && isAskedAgain(asked, view);
-    const state = isVain
-      ? { ...stateOf(asked), icon: "again" as const, tone: "amber" as const }
-      : stateOf(asked);
+    const own = stateOf(asked);
+    const state: State = isVain ? { ...own, icon: "again", tone: "amber" } : own;
     const answer = isQuestion(asked) && asked.answer && answerText(asked.answer);
     const at = asked.decidedAt !== undefined && html`, ${timeOf(asked.decidedAt)}`;
     return html`<li>

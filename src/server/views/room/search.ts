@@ -31,20 +31,18 @@ export interface Command {
   key?: string;
 }
 
-/** Results; those whose names have the text come first. */
-interface Found {
-  runs: readonly FoundRun[];
-  files: readonly FoundFile[];
-  memories: readonly MemoryHit[];
-  commands: readonly Command[];
-}
-
 export interface SearchScreen {
   session: PageSession;
   query: string;
   /** The only kind to show; absent: all of them. */
   kind: Kind | undefined;
-  found: Found;
+  /** Those whose names have the text come first. */
+  found: {
+    runs: readonly FoundRun[];
+    files: readonly FoundFile[];
+    memories: readonly MemoryHit[];
+    commands: readonly Command[];
+  };
   /** Kinds that have more results than were read. */
   cut: ReadonlySet<Kind>;
   /** Contents are not searched yet. */

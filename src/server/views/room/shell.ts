@@ -38,7 +38,6 @@ export interface Screen {
 export interface News {
   key: string;
   kind: "asks" | "ends";
-  /** Name of the run. */
   name: string;
   text: string;
   address: string;

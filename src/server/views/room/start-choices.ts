@@ -247,14 +247,14 @@ function costOptions(
     <hr />`;
 }
 
-function amount(
+const amount = (
   name: string,
   label: string,
   unit: string,
   most: number | undefined,
   chosen: URLSearchParams,
-): Html {
-  return html`<label class="limit"
+): Html =>
+  html`<label class="limit"
     ><span>${label}</span
     ><input
       class="field num"
@@ -265,4 +265,3 @@ function amount(
       value="${chosen.get(name) ?? ""}"
       data-unit="${unit}"
   /></label>`;
-}

@@ -1,4 +1,5 @@
 /** The screen of a run at work: its plan, its agents over time, what one of them does, and what happened. */
+import { defined } from "../../../core/defined.ts";
 import { firstSentence, oneLine } from "../../../core/text.ts";
 import { type RunEvent, activityOf, stepOf } from "../../../runs/events.ts";
 import { type ModelUsage, type RunView, type SubagentView, isFinal } from "../../../runs/run.ts";
@@ -39,10 +40,9 @@ export function renderWork(screen: WorkScreen): Html {
   const row = rows.find(({ key }) => key === selected) ?? rows[0];
   const own = row?.key ?? "";
   const address = (key: string, isTable = isList): string => {
-    const query = new URLSearchParams({
-      ...(key === "" ? {} : { agent: key }),
-      ...(isTable ? { view: "list" } : {}),
-    });
+    const query = new URLSearchParams(
+      defined({ agent: key || undefined, view: isTable ? "list" : undefined }),
+    );
     return `${runPath(view.run.id)}/work${query.size === 0 ? "" : `?${query.toString()}`}`;
   };
   const isApp = viewer === "app";
