@@ -110,9 +110,8 @@ function memories({ query, hits, note }: Extract<Outcome, { kind: "memories" }>)
   };
 }
 
-const POLL_INTERVAL_MS = 2000;
-/** Interval for clients that lend their model, because each model call waits for the next poll. */
-const LENDING_POLL_INTERVAL_MS = 500;
+/** `lending`: for clients that lend their model, because each model call waits for the next poll. */
+const POLL_INTERVAL_MS = { plain: 2000, lending: 500 };
 const MAX_STATUS_CHARACTERS = 300;
 
 /** Input requests of the protocol by key, as they would be pushed to a 2025-era client. */
@@ -135,7 +134,7 @@ export function taskFields({ run, activity }: RunView, ttlMs: number | null, { l
     createdAt: isoTime(run.createdAt),
     lastUpdatedAt: isoTime(run.updatedAt),
     ttlMs,
-    pollIntervalMs: lends ? LENDING_POLL_INTERVAL_MS : POLL_INTERVAL_MS,
+    pollIntervalMs: lends ? POLL_INTERVAL_MS.lending : POLL_INTERVAL_MS.plain,
   };
 }
 

@@ -180,10 +180,7 @@ function problem(issue: z.core.$ZodIssue, known: string): string {
 function outputSchema(output: z.ZodObject): StandardSchemaWithJSON {
   const json = outline(jsonSchema(output));
   return {
-    "~standard": {
-      ...output["~standard"],
-      jsonSchema: { input: () => json, output: () => json },
-    },
+    "~standard": { ...output["~standard"], jsonSchema: { input: () => json, output: () => json } },
   };
 }
 

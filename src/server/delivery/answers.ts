@@ -76,14 +76,10 @@ export const isUnread = ({ action }: FormResponse, elapsed: number): boolean =>
  * Reads the answer to one form. Only an accepted form says something; a decline rejects, or leaves a question without
  * an answer. Silence, a closed form and a client that answers by itself, faster than anyone can read, leave it open.
  */
-export function readAnswer(
-  waiting: Waiting,
-  response: FormResponse,
-  { elapsed, client }: Circumstances,
-): Read {
-  if (isUnread(response, elapsed)) return { kind: "left", isUnread: true };
+export function readAnswer(waiting: Waiting, response: FormResponse, around: Circumstances): Read {
+  if (isUnread(response, around.elapsed)) return { kind: "left", isUnread: true };
   if (response.action === "cancel") return { kind: "left" };
-  if (isQuestion(waiting)) return readQuestion(waiting, response, { elapsed, client });
+  if (isQuestion(waiting)) return readQuestion(waiting, response, around);
   const { id: approvalId } = waiting;
   if (response.action === "decline") {
     const decision = { type: "reject" as const, message: "declined by the user" };

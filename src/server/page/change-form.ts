@@ -59,9 +59,8 @@ function staleIn({ files }: StampedChange, form: URLSearchParams): string[] {
     return kind === undefined || (kind === "c" && value === "keep") ? [] : [stamp];
   });
   const seen = seenIn(form);
-  return [...new Set(named.filter((stamp) => !known.has(stamp)))].map(
-    (stamp) => seen.get(stamp) ?? "unknown",
-  );
+  const gone = new Set(named.filter((stamp) => !known.has(stamp)));
+  return [...gone].map((stamp) => seen.get(stamp) ?? "unknown");
 }
 
 function choose(

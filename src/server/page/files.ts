@@ -61,10 +61,12 @@ export async function filesScreen(request: FilesRequest): Promise<Screen | undef
   // Those who follow a shared link see the changes of the run, and no file as it is.
   const isOnlyChanged = isShared(session);
   const asked = isOnlyChanged ? "" : (query.get("q") ?? "").trim().slice(0, 200);
+  const line = Number(query.get("from") ?? 0);
+  const from = Number.isSafeInteger(line) && line > 0 ? line : 0;
   const isFile = !path.endsWith("/") && asked === "";
   const [listings, file, known, results] = await Promise.all([
-    isOnlyChanged ? NO_FILES : listingsFor(backend, path, view === undefined),
-    isFile && !isOnlyChanged ? backend.read(path, lineOf(query.get("from")), LINES_OF_PAGE) : undefined,
+    isOnlyChanged ? new Map<string, FileInfo[]>([["/", []]]) : listingsFor(backend, path, view === undefined),
+    isFile && !isOnlyChanged ? backend.read(path, from, LINES_OF_PAGE) : undefined,
     view === undefined
       ? changesOfMany(context).then((changes) => ({ changes, isAll: false }))
       : changesOfRun(runs, view.run).then((own) => ({ ...own, changes: inFolder(own.changes, view.run) })),
@@ -108,8 +110,6 @@ export async function filesScreen(request: FilesRequest): Promise<Screen | undef
     main: renderFiles(screen, head?.(now)),
   };
 }
-
-const NO_FILES: FileTree["listings"] = new Map([["/", []]]);
 
 const lookOf = (view: string | null, isShared: boolean): FilesScreen["look"] =>
   view === "changes" || view === "history" ? view : isShared ? "changes" : "file";
@@ -161,11 +161,6 @@ async function listingsFor(
     await Promise.all(roots.slice(0, MAX.roots).map((root) => list(root.path)));
   }
   return listings;
-}
-
-function lineOf(text: string | null): number {
-  const line = Number(text ?? 0);
-  return Number.isSafeInteger(line) && line > 0 ? line : 0;
 }
 
 /** `changes`: the newest first. A change without a diff may be a deletion: the file is then missing. */

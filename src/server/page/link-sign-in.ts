@@ -13,8 +13,6 @@ import { LIFETIME_MS, type PageLink, runPath } from "../contracts/viewer.ts";
 import type { SignIn, SignedIn } from "./sign-in.ts";
 import { TabSecrets, secretOf } from "./tab-secrets.ts";
 
-const MAX_LINKS = 10_000;
-
 /** Codes in links to the page: good once, on the server that made them. The oldest makes room for a new one. */
 export class LinkCodes {
   readonly #links = new Map<string, { link: PageLink; expires: number }>();
@@ -28,7 +26,7 @@ export class LinkCodes {
     const code = randomBytes(32).toString("base64url");
     this.#links.set(code, { link, expires: this.#clock() + LIFETIME_MS });
     const oldest = this.#links.keys().next();
-    if (this.#links.size > MAX_LINKS && oldest.done !== true) this.#links.delete(oldest.value);
+    if (this.#links.size > 10_000 && oldest.done !== true) this.#links.delete(oldest.value);
     return code;
   }
 

@@ -55,7 +55,6 @@ const LOOK_MS = 1000;
 /** Time between two looks at every open page, so that it ends with its session. */
 const RECHECK_MS = 30_000;
 
-/** The request of a browser. */
 interface Asked {
   url: URL;
   session: PageSession;

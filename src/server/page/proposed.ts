@@ -52,19 +52,15 @@ export function stamped(change: ProposedChange): StampedChange {
   return { change, files };
 }
 
+const digestOf = (facts: readonly unknown[]): string =>
+  createHash("sha256").update(JSON.stringify(facts)).digest("base64url");
+
 const stampOf = ({ path, version, conflict, places }: ProposedFile): string =>
-  createHash("sha256")
-    .update(
-      JSON.stringify([path, version, conflict ?? null, ...places.map((place) => place.conflict ?? null)]),
-    )
-    .digest("base64url")
-    .slice(0, 20);
+  digestOf([path, version, conflict, ...places.map((place) => place.conflict)]).slice(0, 20);
 
 /** A field of the form behind the end of a file that was read by itself. It grants nothing to a session. */
 const proofOf = (session: PageSession, stamp: string): string =>
-  createHash("sha256")
-    .update(JSON.stringify(["read to its end", session.id, stamp]))
-    .digest("base64url");
+  digestOf(["read to its end", session.id, stamp]);
 
 /** True if the form comes from a screen that showed all of the file. */
 export const hasRead = (session: PageSession, stamp: string, form: URLSearchParams): boolean =>

@@ -90,7 +90,7 @@ export class TokenSignIn implements SignIn {
     const refuse = ({ status, text }: Problem, headers: Record<string, string> = {}): void =>
       reply.html(status, renderLogIn({ next, problem: text }), headers);
     const token = (form?.get("token") ?? "").trim();
-    if (token === "") return refuse(NO_TOKEN);
+    if (token === "") return refuse({ status: 422, text: "There was no token in the form." });
     // Unlike MCP requests, a guess is not looked at any more: whoever has a good token can wait for a minute.
     const wait = tokens.wait(request);
     if (wait > 0) return refuse(PROBLEMS.too_many_failures, { "retry-after": String(wait) });
@@ -230,7 +230,6 @@ const PROBLEMS: Readonly<Record<Exclude<AuthFailure, "no_token">, Problem>> = {
     text: "Too many tokens from your address were refused. Try again in a minute.",
   },
 };
-const NO_TOKEN: Problem = { status: 422, text: "There was no token in the form." };
 const CANNOT_READ: Problem = {
   status: 403,
   text: "This token may not look at runs. Use one that has the scope read.",

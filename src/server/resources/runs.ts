@@ -9,8 +9,6 @@ import { eventDocument, pointDocument, reportOf, runDocument, transcriptOf } fro
 import type { ListSection, ReadRequest, ResourceScope, ResourceSpec } from "./resource.ts";
 import { RUN_TEMPLATE, type RunViewName, runUri } from "../contracts/uris.ts";
 
-/** Runs looked at for completion. */
-const COMPLETED_RUNS = 200;
 /** Newest events in `/events`. */
 const SHOWN_EVENTS = 1000;
 /** Time that a client may cache the resources of a finished run, in ms. */
@@ -143,6 +141,6 @@ export const listRuns: ListSection = async ({ runs, principal }, { limit, after 
 };
 
 export async function completeRun({ runs, principal }: ResourceScope, typed: string): Promise<string[]> {
-  const recent = await (await runs()).list(principal, { limit: COMPLETED_RUNS });
+  const recent = await (await runs()).list(principal, { limit: 200 });
   return recent.map((run) => run.id).filter((id) => id.startsWith(typed));
 }

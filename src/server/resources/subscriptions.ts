@@ -20,10 +20,8 @@ export function serveSubscriptions(mcp: McpServer, scope: SubscriptionScope): vo
   mcp.server.setRequestHandler("resources/subscribe", async ({ params: { uri } }) => {
     if (!(await mayExist(uri, scope))) throw new ResourceNotFoundError(uri);
     if (subscribed.size >= MAX_SUBSCRIPTIONS) {
-      throw new ProtocolError(
-        ProtocolErrorCode.InvalidParams,
-        `This connection has ${MAX_SUBSCRIPTIONS} subscriptions. Unsubscribe from some first.`,
-      );
+      const message = `This connection has ${MAX_SUBSCRIPTIONS} subscriptions. Unsubscribe from some first.`;
+      throw new ProtocolError(ProtocolErrorCode.InvalidParams, message);
     }
     subscribed.add(uri);
     scope.changes.follow(scope.principal, uri);

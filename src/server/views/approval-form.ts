@@ -69,7 +69,7 @@ export function approvalForm(approval: Approval, place: FormPlace): ElicitReques
   };
   return {
     mode: "form",
-    message: formMessage(approval, place, call, decisions),
+    message: formMessage(approval, place, call),
     requestedSchema: { type: "object", required: decisions.length > 0 ? ["decision"] : [], properties },
   };
 }
@@ -138,12 +138,8 @@ function formDecisions(approval: Approval, call: ShownCall): PersonDecision["typ
   return decisionsFor(approval, call).filter((decision) => decision !== "edit" || isEditable);
 }
 
-function formMessage(
-  approval: Approval,
-  place: FormPlace,
-  call: ShownCall,
-  decisions: readonly string[],
-): string {
+function formMessage(approval: Approval, place: FormPlace, call: ShownCall): string {
+  const decisions = formDecisions(approval, call);
   const same = asText(approval.same?.text ?? "call like this", MAX.same);
   const sameText = `approve_same: also every further ${same}, in this run, without asking again.`;
   const tooLongToEdit = approval.allowedDecisions.includes("edit") && !decisions.includes("edit");

@@ -229,7 +229,7 @@ function proseOf({ kind, data }: RunEvent): string[] {
     case "model_called":
       return data.text === "" ? [] : ["said:", quote(data.text)];
     case "file_changed":
-      return [`changed ${code(data.path)}.`, ...diffOf(data.diff)];
+      return [`changed ${code(data.path)}.`, ...(data.diff ? [fenced(data.diff, "diff")] : [])];
     case "message_received":
       return ["was told:", quote(data.text)];
     case "approval_requested":
@@ -272,7 +272,5 @@ function askedLine({ kind, server = "" }: Extract<RunEvent, { kind: "question_as
   if (kind === "review") return "proposes a change:";
   return kind === "ask" ? "asks:" : "uses a tool that asks:";
 }
-
-const diffOf = (diff = ""): string[] => (diff === "" ? [] : [fenced(diff, "diff")]);
 
 const quoted = (text: string): string[] => (text === "" ? [] : [quote(text)]);

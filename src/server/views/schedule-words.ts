@@ -115,7 +115,8 @@ export function expressionWords(expression: string): string {
   const fields = (NICKNAMES[expression.toLowerCase()] ?? expression).split(" ");
   const [minute = "", hour = "", day = "", month = "", weekday = ""] = fields;
   const days = dayWords(any(day), any(weekday));
-  const months = any(month) === "*" ? "" : ` in ${listed(month, monthName) ?? `months ${month}`}`;
+  const months =
+    any(month) === "*" ? "" : ` in ${listed(month, (value) => named(MONTHS, value, 1)) ?? `months ${month}`}`;
   const { text, isAllDay } = timeWords(any(minute), any(hour));
   if (days === "" && months === "") return isAllDay ? text : `${text} every day`;
   return `${text}${days === "" ? "" : `, ${days}`}${months}`;
@@ -175,7 +176,6 @@ function weekdays(field: string): string {
 }
 
 const dayName = (value: string): string | undefined => named(DAYS, value, 0);
-const monthName = (value: string): string | undefined => named(MONTHS, value, 1);
 
 /** A name by its number, counted from `first`, or by its three first letters. */
 const named = (names: readonly string[], value: string, first: number): string | undefined =>

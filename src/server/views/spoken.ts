@@ -5,9 +5,8 @@ import { type LiveText, isBeginning } from "../../runs/live-texts.ts";
 import type { Principal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 
-/** A part of a message. */
+/** A part of the message with this id. */
 export interface Said {
-  /** The message that it belongs to. */
   id: string;
   /** May be empty at the end of a message. */
   text: string;

@@ -17,7 +17,6 @@ type Piece =
   /** A line that a change added. */
   | { text: string };
 
-/** A line of the result. */
 interface Line {
   sign: " " | "-" | "+";
   text: string;
@@ -76,18 +75,14 @@ class JoinedFile {
         reader.copyTo(Number(start) + (count === "0" ? 1 : 0));
       } else if (kind === "add") reader.put({ text: own });
       else if (kind === "context" || kind === "del") {
-        if (oldLine === undefined || !this.#take(reader, { oldLine, text: own, stays: kind === "context" }))
-          return false;
+        if (oldLine === undefined || !this.#take(reader, oldLine, own, kind === "context")) return false;
       } else if (kind === "note" && !isRemark(text)) return false;
     }
     this.#pieces = reader.rest();
     return true;
   }
 
-  #take(
-    reader: PieceReader,
-    { oldLine, text, stays }: { oldLine: number; text: string; stays: boolean },
-  ): boolean {
+  #take(reader: PieceReader, oldLine: number, text: string, stays: boolean): boolean {
     reader.copyTo(oldLine);
     const piece = reader.next(1);
     if (piece === undefined) return false;

@@ -107,7 +107,6 @@ const asText = (diff: string, lines: number, label: string): Html =>
     <pre class="json" tabindex="0" aria-label="${label}">${displayDiff(diff)}</pre>
   </details>`;
 
-/** One line of code. */
 interface Row {
   kind: "add" | "del" | "context";
   oldLine?: number | undefined;

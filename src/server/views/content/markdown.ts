@@ -45,7 +45,7 @@ const RULES: typeof markdown.renderer.rules = {
   link_close: (tokens, index) => {
     const target = targetOf(opening(tokens, index));
     return webAddress(target) === undefined
-      ? ` (<code>${escapeHtml(headOf(displayText(target), MAX_TARGET))}</code>)`
+      ? ` (<code>${escapeHtml(headOf(displayText(target), MAX.target))}</code>)`
       : "</a>";
   },
   // Wide tables scroll inside their box.
@@ -79,21 +79,20 @@ export const targetOf = (link: Token | undefined): string => String(link?.attrGe
  */
 function webAddress(target: string): string | undefined {
   const url = URL.canParse(target) ? new URL(target) : undefined;
-  return url !== undefined && PROTOCOLS.has(url.protocol) && url.username === "" ? url.href : undefined;
+  return url !== undefined && /^(?:https?|mailto):$/.test(url.protocol) && url.username === ""
+    ? url.href
+    : undefined;
 }
 
-const PROTOCOLS: ReadonlySet<string> = new Set(["http:", "https:", "mailto:"]);
-const MAX_TARGET = 200;
-
-/** The worst text of this length takes less than a second. */
-const MAX_CHARACTERS = 100_000;
+/** `text`: the worst text of this length takes less than a second. */
+const MAX = { target: 200, text: 100_000 };
 
 /**
  * The tokens of a text; `undefined` for one that is shown as it was written, because it is too long or nests so deeply
  * that the parser would leave out a part.
  */
 export function markdownTokens(text: string): Token[] | undefined {
-  if (text.length > MAX_CHARACTERS) return undefined;
+  if (text.length > MAX.text) return undefined;
   const tokens = markdown.parse(text, {});
   const deepest = (markdown.options.maxNesting ?? 0) - 1;
   return tokens.some(({ level, nesting }) => nesting > 0 && level >= deepest) ? undefined : tokens;

@@ -36,7 +36,6 @@ export function callHeadline(approval: Pick<Approval, "preview" | "tool" | "args
   >`;
 }
 
-/** The call as a review shows it. */
 const onPage = (approval: Pick<Approval, "preview">): ShownCall => shownCall(approval, Infinity);
 
 /** True if a review shows all of the call; else its own screen does. */
@@ -132,7 +131,6 @@ function facts(approval: Approval, { summary }: ShownCall): Html | false {
   ]);
 }
 
-/** The form of one request. */
 interface FormLook {
   complaint?: Complaint | undefined;
   /** Decided among the requests of all runs. */

@@ -72,10 +72,8 @@ export function renderHome(screen: HomeScreen): Html {
 
 function stand({ counts, both, inLine, waiting }: HomeScreen): string {
   const line = inLine > 0 ? ` (${inLine} in line)` : "";
-  return [
-    `${counts.working + both} at work${line}`,
-    ...(waiting > 0 ? [requestsWaitForYou(waiting)] : []),
-  ].join(", ");
+  const waits = waiting > 0 ? `, ${requestsWaitForYou(waiting)}` : "";
+  return `${counts.working + both} at work${line}${waits}`;
 }
 
 function needs({ waiting, pending, now }: HomeScreen): Html | undefined {

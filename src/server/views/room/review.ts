@@ -153,9 +153,6 @@ const CHANNELS: Readonly<Record<string, string>> = {
 
 const EXPIRED: State = { icon: "clock", tone: "faint", word: "Nobody answered in time" };
 
-const stateOf = (asked: Waiting): State =>
-  isQuestion(asked) && asked.decidedBy === DEADLINE ? EXPIRED : DECISIONS[asked.status];
-
 const decisionText = ({ status, decidedBy }: Waiting, state: State): string =>
   decidedBy === undefined || status === "withdrawn" || state === EXPIRED
     ? state.word
@@ -171,7 +168,7 @@ function decided(view: RunView, isListed: boolean): Html | undefined {
   if (past.length === 0) return undefined;
   const items = past.slice(0, MAX.decided).map((asked) => {
     const isVain = !isQuestion(asked) && isAskedAgain(asked, view);
-    const own = stateOf(asked);
+    const own = isQuestion(asked) && asked.decidedBy === DEADLINE ? EXPIRED : DECISIONS[asked.status];
     const state: State = isVain ? { ...own, icon: "again", tone: "amber" } : own;
     const answer = isQuestion(asked) && asked.answer && answerText(asked.answer);
     const at = asked.decidedAt !== undefined && html`, ${timeOf(asked.decidedAt)}`;

@@ -29,7 +29,6 @@ export const LIFETIMES: readonly (readonly [name: string, words: string, millise
   ["day", "1 day", 86_400_000],
   ["week", "7 days", 7 * 86_400_000],
 ];
-const DEFAULT_LIFETIME = "day";
 
 export function renderShareDialog({ run }: RunView, { links, isLocal, isOpen, problem }: Sharing): Html {
   const path = runPath(run.id);
@@ -44,7 +43,7 @@ export function renderShareDialog({ run }: RunView, { links, isLocal, isOpen, pr
     <form method="post" action="${path}/share" class="share-new" autocomplete="off">
       <label class="small dim" for="share-for">Ends after</label>
       <select id="share-for" name="for" class="field">
-        ${LIFETIMES.map(([name, words]) => html`<option value="${name}" ${name === DEFAULT_LIFETIME && html` selected`}>${words}</option>`)}
+        ${LIFETIMES.map(([name, words]) => html`<option value="${name}" ${name === "day" && html` selected`}>${words}</option>`)}
       </select>
       <button class="btn ink">Make a link</button>
     </form>

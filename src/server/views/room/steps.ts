@@ -1,5 +1,4 @@
 /** The steps of one agent: what it said and which calls it made. Calls of the same kind in a row are one row. */
-import { groupBy } from "../../../core/group-by.ts";
 import { displayText, headOf, oneLine } from "../../../core/text.ts";
 import { askedCallText, objectText } from "../../../runs/asked-words.ts";
 import { type RunEvent, stepOf } from "../../../runs/events.ts";
@@ -160,12 +159,12 @@ function manyRow(calls: readonly Call[], shown: ShownSteps): Html {
   if (newest === undefined || oldest === undefined) return html``;
   const { tool } = newest.event.data;
   const failed = calls.filter(({ end }) => end?.data.status === "error").length;
-  const open = groupBy(
-    calls.filter(({ end }) => end === undefined),
-    (call) => standOf(call, shown.view),
-  );
-  const counts = [...open].map(([word, { length }]) => [word, length] as const);
-  const facts = counted({ ...Object.fromEntries(counts), failed }).join(", ");
+  const open: Record<string, number> = {};
+  for (const call of calls.filter(({ end }) => end === undefined)) {
+    const word = standOf(call, shown.view);
+    open[word] = (open[word] ?? 0) + 1;
+  }
+  const facts = counted({ ...open, failed }).join(", ");
   const id = `steps-${oldest.event.seq}`;
   return html`<li class="${newest.event.data.within === undefined ? "many" : "many inner"}" id="${id}">
     <details id="${id}-fold" data-kept>

@@ -43,7 +43,6 @@ export interface AgentRow {
   type: string | undefined;
   state: State;
   work: AgentWork;
-  /** Its requests to a person. */
   asked: readonly Waiting[];
   /** Since when it waits for its agents, as its state says. */
   waitsSince: number | undefined;
