@@ -264,7 +264,7 @@ function standing(place: Place): Html | string | undefined {
 function bar(place: Place): Html {
   const { change, question, screen } = place;
   const places = change.files.map((file) => placesChosen(file.file, chosenOf(place, file)));
-  // What the form would do as it is sent to the browser.
+  // Numbers of what the form chooses as it is sent to the browser.
   const counts = {
     files: places.filter((count) => count > 0).length,
     all: change.files.length + change.more,
