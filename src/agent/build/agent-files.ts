@@ -37,7 +37,6 @@ export type ParsedAgentFile =
   | { ok: true; agent: AgentFile; warnings: string[] }
   | { ok: false; problem: string };
 
-const MAX_BYTES = 100 * 1024;
 /** Characters. Every call of the model pays for the descriptions. */
 const LONGEST_DESCRIPTION = 1024;
 
@@ -82,9 +81,8 @@ const plainName = (text: string): string =>
 export function parseAgentFile(path: string, text: string): ParsedAgentFile {
   const found = frontMatterOf(text);
   if (!found) return { ok: false, problem: `${path} does not start with front matter between '---' lines` };
-  if (found.problem !== undefined) {
+  if (found.problem !== undefined)
     return { ok: false, problem: `${path}: the front matter ${found.problem}` };
-  }
   const parsed = Fields.safeParse(found.fields, { error: plainProblem });
   if (!parsed.success) {
     const fields = parsed.error.issues.map(
@@ -150,12 +148,9 @@ const MOST_FILES = 200;
 const TOO_MANY = `only the first ${MOST_FILES} are read, and the others cannot be started`;
 
 async function readAgentFile(backend: Backend, path: string, log: Logger): Promise<AgentFile | undefined> {
-  const file = await readText(backend, path, MAX_BYTES);
-  if (file.text === undefined) {
-    log.warn("agent_file_skipped", { path, problem: file.error });
-    return undefined;
-  }
-  const parsed = parseAgentFile(path, file.text);
+  const file = await readText(backend, path, 100 * 1024);
+  const parsed =
+    file.text === undefined ? { ok: false as const, problem: file.error } : parseAgentFile(path, file.text);
   if (!parsed.ok) {
     log.warn("agent_file_skipped", { path, problem: parsed.problem });
     return undefined;
@@ -235,8 +230,6 @@ const ELSEWHERE: ReadonlySet<string> = new Set([
   "ReadMcpResourceTool",
 ]);
 const BUILT_IN: readonly string[] = [...FILE_TOOL_NAMES, "write_todos", ...WEB_TOOL_NAMES, "task"];
-/** Large results are read from files: no subagent does without. */
-const ALWAYS = ["read_file", "ls"];
 
 /** The tools a subagent gets, and the problems of the names in its description. */
 export function chooseTools(wishes: ToolWishes, offer: ToolOffer): ChosenTools {
@@ -251,7 +244,8 @@ export function chooseTools(wishes: ToolWishes, offer: ToolOffer): ChosenTools {
   const own = wanted.flatMap(({ builtIn }) => builtIn);
   const denied = new Set(unwanted.flatMap(({ builtIn }) => builtIn));
   const isNarrowed = wishes.tools !== undefined && (wishes.isFile === true || own.length > 0);
-  const fileTools = left(FILE_TOOL_NAMES, isNarrowed ? [...ALWAYS, ...own] : undefined, denied);
+  // Large results are read from files: no subagent does without.
+  const fileTools = left(FILE_TOOL_NAMES, isNarrowed ? ["read_file", "ls", ...own] : undefined, denied);
   const webTools = left(WEB_TOOL_NAMES, isNarrowed ? own : undefined, denied);
   const chosen = wishes.tools && wanted.flatMap(({ foreign }) => foreign);
   const others = new Set(unwanted.flatMap(({ foreign }) => foreign));
@@ -350,12 +344,8 @@ const OPTIONS: OptionTable<LoadSubagentsOptions> = {
  * @throws ConfigurationError `BACKEND_RUNTIME` for what only makes a backend.
  */
 export async function loadSubagents(options: LoadSubagentsOptions): Promise<SubAgent[]> {
-  const {
-    backend,
-    folders = AGENT_FOLDERS,
-    tools = [],
-    log = createLogger("warn"),
-  } = readOptions("loadSubagents", options, OPTIONS);
+  const read = readOptions("loadSubagents", options, OPTIONS);
+  const { backend, folders = AGENT_FOLDERS, tools = [], log = createLogger("warn") } = read;
   checkBackend("`backend` of loadSubagents", backend);
   // It loads LangChain, which other readers of these files, such as `doctor`, do without.
   const { toAgentTool } = await import("../langgraph/foreign-tool.ts");

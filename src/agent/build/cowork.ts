@@ -126,19 +126,14 @@ export async function buildLlm(options: BuildLlmOptions = {}): Promise<BaseChatM
  */
 export function buildAgent(given: BuildAgentOptions): WorkspaceAgent {
   const options = readOptions("buildAgent", given, OPTIONS);
-  const {
-    mode = "cowork",
-    withHitl = true,
-    threadId = randomUUID(),
-    profile: chosen = "deepcowork",
-  } = options;
+  const { mode = "cowork", withHitl = true, threadId = randomUUID() } = options;
   if (!options.workspaceDir || !Object.hasOwn(PROMPTS, mode)) {
     throw new ConfigurationError(
       "INVALID_OPTION",
       "buildAgent takes `workspaceDir`, the folder to work on, and as `mode` cowork or acp.",
     );
   }
-  const profile = profileOf(chosen);
+  const profile = profileOf(options.profile ?? "deepcowork");
   const { globalSkills = join(homedir(), ".cowork", "skills") } = options;
   const place = openPlace(profile, options.workspaceDir, globalSkills);
   const { model = () => buildLlm(), systemPrompt = PROMPTS[mode](place.folder) } = options;
@@ -222,10 +217,8 @@ function tokenOf(chunk: unknown): TokenEvent | undefined {
 
 /** The current state of an agent's thread, also in another process. */
 export async function getAgentState(agent: WorkspaceAgent): Promise<WorkspaceState> {
-  const state = await agent.graph.getState(
-    { configurable: { thread_id: agent.threadId } },
-    { subgraphs: true },
-  );
+  const thread = { configurable: { thread_id: agent.threadId } };
+  const state = await agent.graph.getState(thread, { subgraphs: true });
   const waiting = whatWaits(await openIn(agent), []);
   return { ...snapshotOf(state), waiting: waiting?.interrupts ?? [] };
 }

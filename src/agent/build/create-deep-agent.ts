@@ -68,9 +68,6 @@ import {
   warnOfMemorySaver,
 } from "./read-params.ts";
 
-const DEFAULT_RECURSION_LIMIT = 1000;
-const TOOL_NAME = /^[a-zA-Z0-9_-]{1,64}$/;
-
 /**
  * Builds a deep agent and returns its compiled LangGraph graph.
  *
@@ -167,7 +164,7 @@ function assemble(
     editForms: editForms(params.interruptOn ?? {}),
     limits: params.limits ?? {},
     tellsFailures: params.hints?.failures !== false,
-    recursionLimit: params.recursionLimit ?? DEFAULT_RECURSION_LIMIT,
+    recursionLimit: params.recursionLimit ?? 1000,
     log: params.log ?? silentLogger,
     channels: Object.keys(channels),
     folding: foldingChannels(channels),
@@ -237,7 +234,7 @@ function collectTools(middleware: readonly Middleware[], params: DeepAgentParams
         `Two tools are named '${tool.name}'; rename yours, or leave the built-in one out${tool.name === "write_todos" ? " with `todos: false`" : ""}.`,
       );
     }
-    if (!TOOL_NAME.test(tool.name)) {
+    if (!/^[a-zA-Z0-9_-]{1,64}$/.test(tool.name)) {
       throw new ConfigurationError(
         "INVALID_TOOL_NAME",
         `'${tool.name}' cannot be the name of a tool: providers accept up to 64 letters, digits, '_' and '-'.`,
@@ -337,13 +334,8 @@ function buildGraphOf(
   return assemble(visible, stack, runner, { nested: true, model, prompt, permissions });
 }
 
-const DEFAULT_ROUNDS = 5;
-/** Bounds of one judged round, which the agent's limits contain too. */
-const JUDGE_CALLS = 20;
-const JUDGE_TOKENS = 250_000;
-
 /** The goal with its judge: a subagent with the agent's files and nothing else. */
-function goalOf({ criteria, rounds = DEFAULT_ROUNDS, model }: GoalOptions, params: DeepAgentParams): Goal {
+function goalOf({ criteria, rounds = 5, model }: GoalOptions, params: DeepAgentParams): Goal {
   const { maxIterations = Infinity, tokens = Infinity } = params.limits ?? {};
   const spec: SubAgent = {
     name: JUDGE,
@@ -353,7 +345,8 @@ function goalOf({ criteria, rounds = DEFAULT_ROUNDS, model }: GoalOptions, param
     interruptOn: false,
     ...defined({ model }),
     responseFormat: findingsFormat(criteria),
-    limits: { maxIterations: Math.min(maxIterations, JUDGE_CALLS), tokens: Math.min(tokens, JUDGE_TOKENS) },
+    // Bounds of one judged round, which the agent's limits contain too.
+    limits: { maxIterations: Math.min(maxIterations, 20), tokens: Math.min(tokens, 250_000) },
   };
   const { fallbackModels, backend, store, cache, filesystem, summarization, promptCaching, log, debug } =
     params;
@@ -364,18 +357,9 @@ function goalOf({ criteria, rounds = DEFAULT_ROUNDS, model }: GoalOptions, param
   const { tools: _all, systemPrompt: _own, toolDescriptions: _too, ...sizes } = filesystem ?? {};
   const reading: DeepAgentParams = {
     // Only what is named here: a parameter that brings other tools must not reach the judge.
-    ...defined({
-      fallbackModels,
-      backend,
-      store,
-      cache,
-      summarization,
-      promptCaching,
-      log,
-      debug,
-      permissions,
-    }),
-    ...defined({ model: params.model, limits: params.limits, recursionLimit: params.recursionLimit }),
+    ...defined({ fallbackModels, backend, store, cache, summarization, promptCaching, log, debug }),
+    ...defined({ permissions, limits: params.limits, recursionLimit: params.recursionLimit }),
+    ...defined({ model: params.model }),
     filesystem: { ...sizes, tools: ["ls", "read_file", "glob", "grep"] },
     todos: false,
   };

@@ -44,11 +44,7 @@ export const PROFILES = {
     interruptOn: GATES,
     limits: { maxIterations: 25 },
   },
-  production: {
-    maxFileSizeMb: 5,
-    filesystem: { evictTokens: 10_000 },
-    interruptOn: GATES,
-  },
+  production: { maxFileSizeMb: 5, filesystem: { evictTokens: 10_000 }, interruptOn: GATES },
 } as const satisfies Record<string, AgentProfile>;
 
 export type ProfileName = keyof typeof PROFILES;
@@ -76,9 +72,11 @@ export function openPlace(
     ...(hasGlobal ? [GLOBAL_SKILLS] : []),
     ...(existsSync(join(rootDir, "skills")) ? [join(folder, "skills")] : []),
   ];
-  const mounts: Record<string, BackendSource> = hasGlobal
-    ? { [GLOBAL_SKILLS]: readOnly(new FilesystemBackend({ rootDir: globalSkills, virtualMode: true })) }
-    : {};
+  const mounts: Record<string, BackendSource> = {};
+  if (hasGlobal) {
+    const global = new FilesystemBackend({ rootDir: globalSkills, virtualMode: true });
+    mounts[GLOBAL_SKILLS] = new PolicyBackend(global, { readOnly: true });
+  }
   if (shell) {
     const local = new LocalShellBackend({ ...shell, rootDir, maxFileSizeMb });
     const backend = hasGlobal ? new CompositeBackend(local, mounts) : local;
@@ -88,6 +86,3 @@ export function openPlace(
   const backend = new CompositeBackend(StateBackend, { ...mounts, [WORKSPACE]: files });
   return { backend, folder: WORKSPACE, skills: skillsOf(WORKSPACE), close: () => Promise.resolve() };
 }
-
-const readOnly = (backend: FilesystemBackend): PolicyBackend =>
-  new PolicyBackend(backend, { readOnly: true });

@@ -50,21 +50,19 @@ export function readParams(given: DeepAgentParams | null | undefined): DeepAgent
 function readWeb(given: NonNullable<DeepAgentParams["web"]>): WebOptions {
   const options = readOptions("web", typeof given === "object" ? given : { mode: given }, WEB);
   const { mode = "ask", search } = options;
-  if (!["ask", "allow", "off"].includes(mode)) {
-    throw new ConfigurationError(
-      "INVALID_OPTION",
-      `web has the mode '${mode}'; modes are ask, allow and off.`,
-    );
-  }
+  if (!["ask", "allow", "off"].includes(mode))
+    throw invalidOption(`web has the mode '${mode}'; modes are ask, allow and off.`);
   if (typeof search !== "object") return options;
   const read = readOptions("web.search", search, SEARCH);
   const { provider } = read;
   if (provider === undefined || SEARCH_PROVIDERS.includes(provider)) return { ...options, search: read };
-  throw new ConfigurationError(
-    "INVALID_OPTION",
+  throw invalidOption(
     `web.search has the provider '${provider}'; providers are ${SEARCH_PROVIDERS.join(", ")}.`,
   );
 }
+
+const invalidOption = (problem: string): ConfigurationError =>
+  new ConfigurationError("INVALID_OPTION", problem);
 
 const MOST_ROUNDS = 20;
 
@@ -204,10 +202,7 @@ const GOAL: OptionTable<GoalOptions> = {
   model: "anything",
 };
 
-const ON_DEMAND: OptionTable<ToolsOnDemand> = {
-  names: "a list of non-empty texts",
-  tokens: "a number",
-};
+const ON_DEMAND: OptionTable<ToolsOnDemand> = { names: "a list of non-empty texts", tokens: "a number" };
 
 const HINTS: OptionTable<Hints> = {
   workspace: "a text",

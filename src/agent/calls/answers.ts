@@ -18,9 +18,10 @@ export function responseProblem(request: HitlRequest, response: unknown): string
   }
   for (const [index, decision] of decisions.entries()) {
     const allowed = request.reviewConfigs[index]?.allowedDecisions ?? ALL_DECISIONS;
-    if (!allowed.includes(decision.type) && !isExpiry(decision)) {
+    // A deadline denies whatever a person may do.
+    const isExpiry = decision.type === "reject" && decision.expired === true;
+    if (!allowed.includes(decision.type) && !isExpiry)
       return `Decision '${decision.type}' is not allowed here; allowed: ${allowed.join(", ")}.`;
-    }
     if (decision.type === "edit" && !isAction(decision.editedAction))
       return "An edit needs editedAction with the name and the arguments to run instead.";
     if (decision.type === "reject" && !["string", "undefined"].includes(typeof decision.message))
@@ -31,6 +32,3 @@ export function responseProblem(request: HitlRequest, response: unknown): string
 
 const isAction = (given: unknown): boolean =>
   isRecord(given) && typeof given["name"] === "string" && isRecord(given["args"]);
-
-/** A deadline denies whatever a person may do. */
-const isExpiry = (decision: Decision): boolean => decision.type === "reject" && decision.expired === true;

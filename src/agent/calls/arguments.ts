@@ -31,7 +31,11 @@ function checkBy(schema: unknown): ArgumentsCheck {
   if (isStandardSchema(schema)) {
     return (args) => {
       const result = schema["~standard"].validate(args);
-      if (!(result instanceof Promise)) return (result.issues ?? []).map(fromStandard);
+      if (!(result instanceof Promise))
+        return (result.issues ?? []).map(({ message, path = [] }) => ({
+          message,
+          path: path.map((segment) => (typeof segment === "object" ? segment.key : segment)),
+        }));
       result.catch(() => {}); // told by the tool when it runs
       return [];
     };
@@ -42,15 +46,6 @@ function checkBy(schema: unknown): ArgumentsCheck {
   return (args) => issuesOf(validator.validate(args).errors);
 }
 
-type StandardIssue = Pick<ArgumentIssue, "message"> & {
-  path?: ReadonlyArray<PropertyKey | { readonly key: PropertyKey }> | undefined;
-};
-
-const fromStandard = ({ message, path = [] }: StandardIssue): ArgumentIssue => ({
-  message,
-  path: path.map((segment) => (typeof segment === "object" ? segment.key : segment)),
-});
-
 type SchemaError = ReturnType<Validator["validate"]>["errors"][number];
 
 /** Keywords that only repeat that something below them is wrong. */
@@ -60,8 +55,6 @@ const OUTER: ReadonlySet<string> = new Set(
     "items prefixItems additionalItems unevaluatedItems allOf $ref $recursiveRef"
   ).split(" "),
 );
-/** Keywords that take one of several forms; the problems of each form are left out. */
-const CHOICE: ReadonlySet<string> = new Set(["anyOf", "oneOf"]);
 /** The schema `false`: nothing may be there. */
 const NOTHING = "false";
 
@@ -69,12 +62,16 @@ function issuesOf(errors: readonly SchemaError[]): ArgumentIssue[] {
   const choices: SchemaError[] = [];
   const telling = errors.filter((error) => {
     if (OUTER.has(error.keyword) || choices.some((choice) => isBelow(error, choice))) return false;
-    if (CHOICE.has(error.keyword)) choices.push(error);
+    // The problems of each form are left out.
+    if (["anyOf", "oneOf"].includes(error.keyword)) choices.push(error);
     return true;
   });
   return telling.map(({ keyword, error, instanceLocation }) => ({
     message: keyword === NOTHING ? "not expected here" : error,
-    path: instanceLocation.split("/").slice(1).map(unescaped),
+    path: instanceLocation
+      .split("/")
+      .slice(1)
+      .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~")),
   }));
 }
 
@@ -82,6 +79,3 @@ function issuesOf(errors: readonly SchemaError[]): ArgumentIssue[] {
 const isBelow = (error: SchemaError, choice: SchemaError): boolean =>
   `${error.instanceLocation}/`.startsWith(`${choice.instanceLocation}/`) &&
   (error.keyword === NOTHING || error.keywordLocation.startsWith(`${choice.keywordLocation}/`));
-
-/** One part of a JSON pointer. */
-const unescaped = (part: string): string => part.replaceAll("~1", "/").replaceAll("~0", "~");

@@ -66,7 +66,7 @@ export class Approval {
     { begun = false, gate: own }: { begun?: boolean; gate?: Gate | undefined } = {},
   ): Promise<Verdict> {
     const { toolCall } = request;
-    const gate = own ?? (await firstGate(this.#step.agent.middleware, request)) ?? NO_GATE;
+    const gate = own ?? (await firstGate(this.#step.agent.middleware, request));
     const known = (await (this.#before ??= this.#step.questions.shown()))[this.#shown.length];
     const isFree = gate.isWaived || begun;
     const isKnown = known !== undefined && callOf(known) === sealOf(toolCall);
@@ -149,9 +149,6 @@ function isCertain(
   });
 }
 
-/** The gate of a call that needs no approval. */
-const NO_GATE: Gate = { allowedDecisions: [...ALL_DECISIONS], isWaived: true };
-
 interface Question {
   toolCall: ToolCall;
   gate: Gate;
@@ -166,19 +163,16 @@ interface Answered {
   go: Go;
 }
 
-/** The first gate that asks, else the first that would. */
-async function firstGate(layers: readonly Middleware[], request: ToolCallRequest): Promise<Gate | undefined> {
+/** The first gate that asks, else the first that would, else one that does not ask. */
+async function firstGate(layers: readonly Middleware[], request: ToolCallRequest): Promise<Gate> {
   let waived: Gate | undefined;
   for (const { gate } of layers) {
     const asked = await gate?.(request);
     if (asked && !asked.isWaived) return asked;
     waived ??= asked;
   }
-  return waived;
+  return waived ?? { allowedDecisions: [...ALL_DECISIONS], isWaived: true };
 }
-
-/** Leaves room for the words around it. */
-const MAX_SHOWN_DIFF = MAX_DESCRIPTION - 1000;
 
 /** `again`: the person has approved something else before. */
 function reviewRequest(
@@ -191,7 +185,8 @@ function reviewRequest(
   const same = tool && bound ? { same: sameCalls(tool, args, bound) } : {};
   const preview = bound && shownOf(bound, again);
   const detail = preview?.detail ?? argumentsPreview(name, args).detail;
-  const shown = preview?.kind === "diff" ? cutDiff(detail, MAX_SHOWN_DIFF) : detail;
+  // Leaves room for the words around it.
+  const shown = preview?.kind === "diff" ? cutDiff(detail, MAX_DESCRIPTION - 1000) : detail;
   const description =
     gate.description ??
     cutMiddle(`Tool execution requires approval\n\nTool: ${name}\n\n${shown}`, MAX_DESCRIPTION);

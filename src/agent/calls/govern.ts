@@ -117,7 +117,6 @@ async function runThroughLayers(
     isPause: scope.isPause,
     race: (done) => time.race(done),
   });
-  const isAborted = (): boolean => scope.context.signal.aborted;
   try {
     const result = await run(request);
     // An error of a call that was aborted with its run is discarded: the run continues later, or has told the model.
@@ -126,7 +125,7 @@ async function runThroughLayers(
     return result;
   } catch (error) {
     if (scope.isPause(error)) await effects.withdraw();
-    if (scope.isPause(error) || isAborted()) throw error;
+    if (scope.isPause(error) || scope.context.signal.aborted) throw error;
     // A subagent whose steps could not be stored has not failed: it continues from its last checkpoint.
     if (isTransient(error) && tool?.kind === "delegate") throw error;
     if (error instanceof MiddlewareFailure) {
@@ -183,20 +182,14 @@ async function runApproved(
   for (let { expectedVersion, evenReadOnly } = go, attempt = 1; ; attempt += 1) {
     const context = { ...scope.context, approved, expectedVersion, evenReadOnly, ...kept };
     const result = await tool.run(call, { ...scope, context });
-    if (
-      expectedVersion === undefined ||
-      memberOf(result.artifact, "code") !== "conflict" ||
-      attempt === MAX_ATTEMPTS
-    )
-      return result;
+    const hasConflict = expectedVersion !== undefined && memberOf(result.artifact, "code") === "conflict";
+    // Others may change the file at the same time, in other places.
+    if (!hasConflict || attempt === 5) return result;
     const verdict = await approval.again();
     if (!verdict.run) return verdict.result;
     ({ expectedVersion, evenReadOnly } = verdict);
   }
 }
-
-/** Maximum number of attempts for a call whose file others change at the same time, in other places. */
-const MAX_ATTEMPTS = 5;
 
 const signature = ({ name, args }: ToolCall): string => JSON.stringify([name, args]);
 

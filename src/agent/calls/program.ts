@@ -52,7 +52,7 @@ export async function runProgram(source: string, step: CallStep, govern: GovernC
       source,
       names: [...step.agent.tools.values()].flatMap(({ name, kind }) => (kind === "delegate" ? [] : [name])),
       now: known.start.now,
-      seed: seedOf(outer),
+      seed: createHash("sha256").update(outer).digest().readUInt32BE(0) % 1_000_000,
       signal: call.context.signal,
     };
     const end = await withProgram(input, pass, (running) => pass.drive(running));
@@ -61,9 +61,6 @@ export async function runProgram(source: string, step: CallStep, govern: GovernC
     await questions.ask(end.waiting);
   }
 }
-
-const seedOf = (callId: string): number =>
-  createHash("sha256").update(callId).digest().readUInt32BE(0) % 1_000_000;
 
 const digestOf = (name: string, args: unknown): string => digest([name, args]);
 

@@ -16,8 +16,7 @@ export function sealOf({ name, args }: ToolCall, preview?: BoundPreview): string
 }
 
 /** A short digest, equal for equal facts. */
-export const digest = (facts: unknown): string =>
-  createHash("sha256").update(canonicalJson(facts)).digest("base64url").slice(0, 22);
+export const digest = (facts: unknown): string => keyOf(facts).slice(0, 22);
 
 export const callOf = (seal: string): string => seal.split(".", 1)[0] ?? "";
 

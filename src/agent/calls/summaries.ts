@@ -18,12 +18,9 @@ export function callSummary(name: string, args: Readonly<Record<string, unknown>
 
 /** The first line of a result that says something, for people: no heading, fence or bracket alone. */
 export function resultSummary(text: string): string {
-  const lines = headOf(text.trimStart(), LOOKED_AT).split("\n");
+  const lines = headOf(text.trimStart(), 4000).split("\n");
   const telling = lines.find(
     (line) => /[\p{L}\p{N}]/u.test(line) && !/^\s*(?:#|`{3}|~{3}|<[^<>]*>\s*$)/.test(line),
   );
   return oneLine(telling ?? lines[0] ?? "", SUMMARY_LIMIT);
 }
-
-/** Characters of a result in which a telling line is looked for. */
-const LOOKED_AT = 4000;

@@ -15,7 +15,6 @@ export interface LeftOutTool {
 
 /** A field of `_meta`, which the package passes on as it is. */
 const RAW = "deepagent-mcp/answer";
-const INITIALIZE = "initialize";
 /** Methods whose answers are read here. */
 const READ = /^(?:initialize$|(?:tools|resources|prompts|tasks)\/)/;
 /** The fields that the package wants in an answer to one of these. */
@@ -48,7 +47,7 @@ export function acceptAnyAnswer(transport: Transport, redactor: Redactor): void 
     // Questions to the person are the client's to refuse.
     if (!("result" in message) || message.result["resultType"] === "input_required") return;
     message.result =
-      request.method === INITIALIZE
+      request.method === "initialize"
         ? beginningIn(message.result, request.params?.["protocolVersion"])
         : { ...STRICT, _meta: { [RAW]: message.result } };
   };
@@ -155,7 +154,11 @@ export function resultIn(answer: Readonly<Record<string, unknown>>): ReadResult 
   const parts = isBare && Object.keys(others).length > 0 ? [others] : given;
   const read = parts.map((part) => blocksIn(recordOf(part)));
   return {
-    blocks: parts.flatMap((part, at) => read[at] ?? [textBlock(textIn(part) ?? partText(recordOf(part)))]),
+    blocks: parts.flatMap(
+      (part, at) =>
+        read[at] ??
+        textBlock(textIn(part) ?? textIn(recordOf(part)["text"]) ?? JSON.stringify(recordOf(part))),
+    ),
     structuredContent: structuredContent ?? undefined,
     isError: isError === true || isError === "true",
     isOdd: read.includes(undefined) || !Array.isArray(content ?? []),
@@ -163,7 +166,6 @@ export function resultIn(answer: Readonly<Record<string, unknown>>): ReadResult 
 }
 
 const textBlock = (text: string): ContentBlock => ({ type: "text", text });
-const partText = (part: Record<string, unknown>): string => textIn(part["text"]) ?? JSON.stringify(part);
 
 /** A block as the model reads it; `undefined` for a part that is not a block of MCP. */
 function blocksIn(part: Record<string, unknown>): ContentBlock[] | undefined {

@@ -61,7 +61,7 @@ export async function beginLogin({ server, redirectUrl, ...request }: LoginReque
       : "The authorization server did not accept this client. If it has one registered for you, set oauth.clientId",
   );
   const { address, state } = kept;
-  if (address === undefined || !isOfWeb(address))
+  if (address === undefined || !/^https?:$/.test(address.protocol))
     throw new LoginFailed("The authorization server named no address to open.");
   return {
     address,
@@ -75,8 +75,6 @@ export async function beginLogin({ server, redirectUrl, ...request }: LoginReque
   };
 }
 
-const isOfWeb = ({ protocol }: URL): boolean => /^https?:$/.test(protocol);
-
 /** Reads the code with which the browser came back. */
 function codeIn(answer: URLSearchParams, state: string, redactor: Redactor): string {
   if (answer.get("state") !== state)
@@ -84,10 +82,8 @@ function codeIn(answer: URLSearchParams, state: string, redactor: Redactor): str
   const [error, code] = [answer.get("error"), answer.get("code")];
   redactor.add(code ?? undefined);
   if (error === null && code !== null) return code;
-  const why = oneLine(
-    redactor.text([error ?? "no code", answer.get("error_description") ?? ""].join(" ")),
-    300,
-  );
+  const said = [error ?? "no code", answer.get("error_description") ?? ""].join(" ");
+  const why = oneLine(redactor.text(said), 300);
   throw new LoginFailed(`The authorization server did not log you in: ${why}.`);
 }
 
@@ -165,9 +161,6 @@ function loginOf({ client, tokens, discovery, resource }: KeptFacts, url: string
   return { url, authorizationServer, metadata, resource, client, tokens, expiresAt: expiryOf(tokens, now) };
 }
 
-/** Time for the authorization server to hear that a token counts no more. */
-const REVOKE_MS = 10_000;
-
 /** Tells the authorization server that a log-in has ended, if it wants to know (RFC 7009). */
 export async function revokeLogin(
   { metadata, client, tokens }: Login,
@@ -187,6 +180,6 @@ export async function revokeLogin(
       ...(secret && { authorization: `Basic ${Buffer.from(`${id}:${secret}`).toString("base64")}` }),
     },
     body: new URLSearchParams({ token, token_type_hint: hint, client_id: id }).toString(),
-    signal: AbortSignal.timeout(REVOKE_MS),
+    signal: AbortSignal.timeout(10_000),
   });
 }

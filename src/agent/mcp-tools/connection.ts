@@ -37,18 +37,10 @@ function killProcess(pid: number | null): void {
   }
 }
 
-/** Time an agent waits for a server that is starting. */
-const PATIENCE_MS = 15_000;
-/** Time a process may take to start in all: the first `npx` of a package downloads it. */
-const START_MS = 120_000;
-/** Time an address may take to begin in one way. */
-const ADDRESS_MS = 30_000;
 /** Time a server may take to say which revisions it speaks; servers from before that question may say nothing. */
 const PROBE_MS = 4000;
 const METHOD_NOT_FOUND = -32_601;
 const MAX_PAGES = 64;
-/** Time a server's process may take to end by itself. */
-const CLOSE_MS = 500;
 
 export interface ConnectionOptions {
   env: Environment;
@@ -274,7 +266,8 @@ export class McpConnection {
     this.#attempt = undefined;
     if (!attempt) return;
     const pid = attempt.pid();
-    const late = setTimeout(() => killProcess(pid), CLOSE_MS);
+    // Gives the process time to end by itself.
+    const late = setTimeout(() => killProcess(pid), 500);
     try {
       const client = await Promise.race([attempt.client, Promise.resolve(undefined)]);
       await client?.close();
@@ -358,7 +351,7 @@ export class McpConnection {
   }
 
   #patienceMs(): number {
-    return (this.#options.patienceMs ?? PATIENCE_MS) / (this.#isSlow ? 5 : 1);
+    return (this.#options.patienceMs ?? 15_000) / (this.#isSlow ? 5 : 1);
   }
 
   /** Connects in the way that worked last, else in each way until one works. */
@@ -415,7 +408,8 @@ export class McpConnection {
       if (this.#attempt === attempt && attempt.isOpen) this.#attempt = undefined;
     };
     try {
-      const timeout = "url" in this.config ? ADDRESS_MS : START_MS;
+      // The first `npx` of a package downloads it.
+      const timeout = "url" in this.config ? 30_000 : 120_000;
       const late = rejectAfter(timeout + PROBE_MS, () => "it did not answer in time");
       await Promise.race([client.connect(opened.transport, { timeout }), late]);
       if (this.#closed) throw new McpUnavailableError("this server is shutting down");

@@ -6,15 +6,12 @@ import { MOST_QUESTIONS, TooManyQuestions } from "../../tools/question-quota.ts"
 import type { Answer, AskPerson, Question } from "../../tools/tool.ts";
 import { recordOf } from "../../core/unknown.ts";
 
-const MAX_MESSAGE = 4000;
-const METHOD = "elicitation/create";
-
 /** Reads a question; `undefined` if no form can show it, or its address is none of the web. */
 export function elicitationIn(server: string, params: unknown): Question | undefined {
   const { mode, message, url, requestedSchema } = recordOf(params);
   const text =
     typeof message === "string" && message.trim() !== "" ? message : "The server asks for your input.";
-  const common = { kind: "elicitation", server, message: cutMiddle(text, MAX_MESSAGE) } as const;
+  const common = { kind: "elicitation", server, message: cutMiddle(text, 4000) } as const;
   if (mode === "url" || (requestedSchema === undefined && url !== undefined))
     return typeof url === "string" && isOfWeb(url) ? { ...common, mode: "url", url } : undefined;
   const fields = flatFields(recordOf(requestedSchema));
@@ -60,7 +57,7 @@ export async function continuationOf(
   if (Object.keys(inputRequests).length > MOST_QUESTIONS.call) throw new TooManyQuestions("call");
   const inputResponses: Record<string, ElicitResult> = {};
   for (const [key, { method, params }] of Object.entries(inputRequests)) {
-    const question = method === METHOD ? elicitationIn(server, params) : undefined;
+    const question = method === "elicitation/create" ? elicitationIn(server, params) : undefined;
     inputResponses[key] = elicitResult(question && ask ? await ask(question) : undefined);
   }
   return { inputResponses, ...(requestState === undefined ? {} : { requestState }) };

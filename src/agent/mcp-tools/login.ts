@@ -52,9 +52,6 @@ class LoginProblem extends McpUnavailableError {
   readonly status = 401;
 }
 
-/** Time before its end in which a token is renewed, in ms: clocks differ, and a call takes time. */
-const EARLY_MS = 30_000;
-
 /** The log-in of one server as its requests use it. */
 export class ServerLogin {
   readonly #server: string;
@@ -76,7 +73,8 @@ export class ServerLogin {
     if (login === undefined) return undefined;
     const { expiresAt = Infinity } = login;
     const { access_token: token, refresh_token: refreshToken } = login.tokens;
-    const isOld = expiresAt - EARLY_MS <= this.#options.clock();
+    // Clocks differ, and a call takes time.
+    const isOld = expiresAt - 30_000 <= this.#options.clock();
     return isOld && refreshToken !== undefined ? this.renewed(token) : token;
   }
 

@@ -142,22 +142,19 @@ async function read(
     if (lines.length === 0) return { content: `The server has no ${kind.many}.` };
     const more =
       next === undefined ? [] : [`There are more: continue with the cursor ${JSON.stringify(next)}.`];
-    return { content: cutMiddle([...lines, ...more].join("\n"), MOST) };
+    return { content: cutMiddle([...lines, ...more].join("\n"), 40_000) };
   } catch (error) {
     signal.throwIfAborted();
     return toolError(`The MCP server ${connection.name} did not answer: ${connection.reason(error)}.`);
   }
 }
 
-/** Characters of a list that the model is shown. */
-const MOST = 40_000;
-
 /** One page of each list. A list that the server does not know is empty. */
 async function listed(
   { lists }: Kind,
   connection: McpConnection,
   page: { cursor?: string },
-  signal = AbortSignal.timeout(LIST_MS),
+  signal = AbortSignal.timeout(10_000),
 ): Promise<{ lines: string[]; next: string | undefined }> {
   // A cursor belongs to the first list.
   const asked = page.cursor === undefined ? lists : lists.slice(0, 1);
@@ -178,5 +175,3 @@ async function listed(
     next: typeof next === "string" && next !== "" ? next : undefined,
   };
 }
-
-const LIST_MS = 10_000;

@@ -34,7 +34,7 @@ function strictMessage(value: unknown, asked: RequestId | undefined): JSONRPCMes
     return own === undefined ? named : { ...named, id: own };
   }
   // Ids of ours are numbers, which some servers give back as text.
-  const id = asked ?? (typeof own === "string" && NUMBER.test(own) ? Number(own) : own);
+  const id = asked ?? (typeof own === "string" && /^\d{1,15}$/.test(own) ? Number(own) : own);
   if (id === undefined) return undefined;
   if (isFailure(error)) return { jsonrpc: "2.0", id, error: strictError(error) };
   // Programs that leave out empty fields leave out an empty result, too.
@@ -42,8 +42,6 @@ function strictMessage(value: unknown, asked: RequestId | undefined): JSONRPCMes
 }
 
 const isId = (id: unknown): id is RequestId => typeof id === "string" || Number.isSafeInteger(id);
-
-const NUMBER = /^\d{1,15}$/;
 
 /** Some servers send `error: null`, `false`, `""` or `{}` beside a result. */
 const isFailure = (error: unknown): boolean =>
@@ -84,11 +82,8 @@ export function strictEvent(event: string, asked?: RequestId): string {
   const lines = event.split(/\r\n|\r|\n/).filter((line) => line !== "");
   const others = lines.filter((line) => !DATA.test(line));
   const data = lines.filter((line) => DATA.test(line)).map((line) => line.replace(DATA, ""));
-  const type =
-    others
-      .findLast((line) => line.startsWith("event:"))
-      ?.slice("event:".length)
-      .trim() ?? "message";
+  const named = others.findLast((line) => line.startsWith("event:"));
+  const type = named?.slice("event:".length).trim() ?? "message";
   if (type === "endpoint" && asked !== undefined) return strictEvent(`data: ${OLDER_TRANSPORT}`, asked);
   const messages = type === "message" ? messagesIn(data.join("\n"), asked) : undefined;
   const events = messages?.map((message) => [...others, `data: ${JSON.stringify(message)}`]) ?? [lines];

@@ -17,7 +17,6 @@ const MOST_WORK = 4;
 const FREE_WORK = 100_000;
 /** A text with more secrets than this is hidden as a whole. */
 const MOST_SPANS = 100_000;
-const REASON_LIMIT = 300;
 
 /**
  * Finds secrets as they are and escaped in any way (JSON, addresses, HTML, also some of their characters only), in
@@ -97,7 +96,7 @@ export class Redactor {
 
   /** A reason for people and models: one bounded line without secrets, and without words that look like secrets. */
   reason(text: string): string {
-    return oneLine(withoutSecrets(this.text(beginningOf(text))), REASON_LIMIT);
+    return oneLine(withoutSecrets(this.text(beginningOf(text))), 300);
   }
 
   /** Letters of base64 may spell a short secret by chance, so that bytes count where they are media. */
@@ -154,14 +153,19 @@ function formsOf(secret: string): string[] {
     .filter((part) => part.length >= SHORTEST)
     .flatMap((part) => {
       const [utf8, utf16] = [Buffer.from(part), Buffer.from(part, "utf16le")];
-      const coded = [utf8, utf16].flatMap((bytes) => [...base64Of(bytes), bytes.toString("hex")]);
+      const coded = [utf8, utf16].flatMap((bytes) => base64Of(bytes));
+      const hex = [utf8, utf16].map((bytes) => bytes.toString("hex"));
       const plain = [part, utf8.toString("latin1")].flatMap((text) => [text, text.replaceAll(" ", "+")]);
       // Its last byte is the first one of the next character in the other order of bytes.
-      return [...plain, ...coded, ...coded.map(upperHex), utf16.subarray(0, -1).toString("latin1")];
+      return [
+        ...plain,
+        ...coded,
+        ...hex,
+        ...hex.map((text) => text.toUpperCase()),
+        utf16.subarray(0, -1).toString("latin1"),
+      ];
     });
 }
-
-const upperHex = (text: string): string => (/^[\da-f]+$/.test(text) ? text.toUpperCase() : text);
 
 /** The characters of base64 that follow from these bytes alone, whichever bytes are around them, in both alphabets. */
 const base64Of = (bytes: Buffer): string[] =>
@@ -174,17 +178,7 @@ const base64Of = (bytes: Buffer): string[] =>
 
 const ESCAPE = /[%&\\\r\n]/;
 /** Letters behind a backslash, and the characters that they stand for. */
-const LETTERS: Readonly<Record<string, string>> = {
-  b: "\b",
-  f: "\f",
-  n: "\n",
-  r: "\r",
-  t: "\t",
-  '"': '"',
-  "'": "'",
-  "\\": "\\",
-  "/": "/",
-};
+const LETTERS: Readonly<Record<string, string>> = { b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" };
 const ENTITY = /^&(?:#(\d{1,6})|#x([\da-f]{1,5})|(amp|lt|gt|quot|apos));/i;
 const LONGEST_ENTITY = 9;
 const ENTITIES: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
@@ -237,7 +231,8 @@ function escapeAt(codes: Uint16Array, at: number): number {
   const next = String.fromCharCode(codes[at + 1] ?? 0);
   if (next === "u") return escape(hexAt(codes, at + 2, 4), 6);
   if (next === "x") return escape(hexAt(codes, at + 2, 2), 4);
-  return escape(LETTERS[next]?.charCodeAt(0) ?? -1, 2);
+  const meant = `"'\\/`.includes(next) ? next : LETTERS[next];
+  return escape(meant?.charCodeAt(0) ?? -1, 2);
 }
 
 /** The number that so many hexadecimal digits spell; -1 if they are none. */

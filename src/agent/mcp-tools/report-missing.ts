@@ -47,13 +47,10 @@ function noteOn({ problems, leftOut }: Missing): string {
   const tools = leftOut.map(({ server, tool }) => `${tool} of ${server}`).join(", ");
   return [
     servers && `These MCP servers and their tools are not available now: ${servers}.`,
-    tools && `These tools of MCP servers cannot be used: ${headOf(tools, MAX_NAMED)}.`,
+    tools && `These tools of MCP servers cannot be used: ${headOf(tools, 1000)}.`,
     (servers || tools) &&
       "Do as much as possible without them, and say in your answer what you needed them for.",
   ]
     .filter(Boolean)
     .join(" ");
 }
-
-/** Characters of the system prompt that names of tools may take. */
-const MAX_NAMED = 1000;

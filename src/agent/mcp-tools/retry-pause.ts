@@ -2,9 +2,6 @@
 import { type Clock, durationText } from "../../core/clock.ts";
 import { McpUnavailableError, httpStatusOf } from "./failure-reasons.ts";
 
-const FIRST_MS = 1000;
-const LONGEST_MS = 60_000;
-
 export class RetryPause {
   readonly #clock: Clock;
   #last: { failures: number; until: number; reason: unknown } | undefined;
@@ -18,7 +15,7 @@ export class RetryPause {
   failed(error: unknown): void {
     if (httpStatusOf(error) === 401) return this.end();
     const failures = (this.#last?.failures ?? 0) + 1;
-    const until = this.#clock() + Math.min(FIRST_MS * 2 ** (failures - 1), LONGEST_MS);
+    const until = this.#clock() + Math.min(1000 * 2 ** (failures - 1), 60_000);
     this.#last = { failures, until, reason: error };
   }
 

@@ -6,9 +6,6 @@ import { isLonger } from "./answers.ts";
 /** Returns the problem of a value; `undefined` without one, and for every value if the schema cannot be read. */
 export type SchemaCheck = (value: unknown) => string | undefined;
 
-/** Characters of a schema that is compiled: 1000 take 5 to 10 ms. */
-const MAX_COMPILED = 4000;
-
 /**
  * Makes checks of schemas, each compiled when it is first used. Ignores keywords that can take for ever to check
  * (patterns, items that must all differ) and schemas that take long to compile. The checks only help the model; the
@@ -24,7 +21,8 @@ export async function schemaChecks(): Promise<(schema: object) => SchemaCheck> {
 }
 
 function compile(schemas: jsonSchemaValidator, schema: object): SchemaCheck {
-  if (isLonger(schema, MAX_COMPILED)) return () => undefined;
+  // 1000 characters take 5 to 10 ms.
+  if (isLonger(schema, 4000)) return () => undefined;
   try {
     // Leaving keywords out of a schema makes another one.
     const checked = withoutSlowChecks(schema) as Parameters<typeof schemas.getValidator>[0];

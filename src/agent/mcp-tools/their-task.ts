@@ -19,8 +19,6 @@ export function keptTask(handle: unknown): TheirTask | undefined {
 const INTERVAL = { least: 250, usual: 2000, most: 60_000 };
 /** Looks that may fail one after the other before the task is given up: about five minutes. */
 const MOST_FAILURES = 12;
-const LONGEST_PAUSE_MS = 60_000;
-const CANCEL_MS = 5000;
 /** The server does not know the task. */
 const INVALID_PARAMS = -32_602;
 
@@ -47,7 +45,7 @@ export async function resultOfTask(
         const isAnswer = Reflect.get(Object(error), "code") === INVALID_PARAMS;
         if (isAnswer || failures > MOST_FAILURES) throw error;
       }
-      await wait(pauseAfter(failures), undefined, { signal });
+      await wait(Math.min(1000 * 2 ** (failures - 1), 60_000), undefined, { signal });
     }
   };
   const answered = new Set<string>();
@@ -67,7 +65,7 @@ export async function resultOfTask(
     }
   } catch (error) {
     if ((signal.aborted && !isParked(signal)) || error instanceof TooManyQuestions)
-      await ask("tasks/cancel", {}, AbortSignal.timeout(CANCEL_MS)).catch(() => undefined); // it ends by itself
+      await ask("tasks/cancel", {}, AbortSignal.timeout(5000)).catch(() => undefined); // it ends by itself
     throw error;
   }
 }
@@ -81,8 +79,6 @@ function newRequestsIn(
   const others = all.filter((request) => !answered.has(JSON.stringify(request)));
   return Object.fromEntries(others) as InputRequired["inputRequests"] & {}; // each is checked before it is asked
 }
-
-const pauseAfter = (failures: number): number => Math.min(1000 * 2 ** (failures - 1), LONGEST_PAUSE_MS);
 
 function intervalIn(state: Readonly<Record<string, unknown>>): number {
   const asked = Number(state["pollIntervalMs"] ?? INTERVAL.usual);

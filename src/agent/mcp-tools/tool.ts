@@ -83,10 +83,7 @@ function summaryOf(server: string, { name, title }: Tool): string {
   return `MCP server ${oneLine(server, 80)}: tool ${oneLine(name, 80)}${called}`;
 }
 
-/** Most times that a server may ask before it carries out one call. */
-const MOST_ROUNDS = 16;
-
-/** Makes a call, makes it again with a person's answers as long as the server asks, and waits for its task. */
+/** Makes a call, makes it again with a person's answers if the server asks, at most 15 times, and waits for its task. */
 async function run(
   options: McpToolOptions,
   args: Record<string, unknown>,
@@ -102,7 +99,7 @@ async function run(
     return toolError(failureText(error, options));
   };
   let continuation: Continuation | undefined;
-  for (let round = 0; !task && round < MOST_ROUNDS; round += 1) {
+  for (let round = 0; !task && round < 16; round += 1) {
     try {
       const answer = await attempt(options, args, scope, continuation);
       if ("content" in answer) return answer;

@@ -78,8 +78,6 @@ export async function createTransport(
   return { transport, pid: () => null, end: async () => undefined, noise: () => "" };
 }
 
-const CHALLENGE_MS = 20_000;
-
 /** Asks a server to begin, and gives its answer as it is: one that wants a log-in says so with HTTP 401. */
 export function askForChallenge({ url, headers }: RemoteMcpServer): Promise<Response> {
   const clientInfo = { name: "deepagent-mcp", version: "1" };
@@ -92,7 +90,7 @@ export function askForChallenge({ url, headers }: RemoteMcpServer): Promise<Resp
       accept: "application/json, text/event-stream",
     },
     body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params }),
-    signal: AbortSignal.timeout(CHALLENGE_MS),
+    signal: AbortSignal.timeout(20_000),
   });
 }
 
@@ -115,8 +113,6 @@ function tellingEnds<T extends Transport>(transport: T): T {
 
 /** Characters of a process's standard error, and of its other output, that are kept. */
 const MAX_STDERR = 4000;
-/** Time in which the last words of a process that has ended arrive. */
-const LAST_WORDS_MS = 500;
 
 async function processTransport(
   { command, args, env, cwd }: Extract<McpServerConfig, { command: string }>,
@@ -156,7 +152,7 @@ async function processTransport(
     const status = child?.exitCode ?? child?.signalCode;
     if (status === undefined || status === null) return undefined;
     // A program that it has started may hold its output.
-    await Promise.race([reading, wait(LAST_WORDS_MS, undefined, { ref: false })]);
+    await Promise.race([reading, wait(500, undefined, { ref: false })]);
     // Many programs say on standard output how they are called.
     const words = lastWordsOf(stderr) || lastWordsOf(noise);
     return `its process ended (${typeof status === "number" ? `exit code ${status}` : status})${words === "" ? "" : `: ${words}`}`;

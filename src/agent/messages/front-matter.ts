@@ -24,13 +24,11 @@ const CALL = 60;
 const OPENING = /^---[^\S\n]{0,100}\n/;
 /** Blank lines, comments, such as notes on a license, and headings, which people and generators put before it. */
 const BEFORE = /^\uFEFF?(?:\s|#.*\n|<!--(?:[^-]|-(?!->)){0,2000}-->)*/;
-/** Longest text before it, in characters. */
-const MAX_BEFORE = 4096;
 const CLOSING = /^---[^\S\n]{0,100}$/m;
 
 /** `undefined` when the text does not begin with front matter. */
 export function frontMatterOf(text: string): FrontMatter | undefined {
-  const before = BEFORE.exec(headOf(text, MAX_BEFORE))?.[0].length ?? 0;
+  const before = BEFORE.exec(headOf(text, 4096))?.[0].length ?? 0;
   const opening = OPENING.exec(text.slice(before, before + 200))?.[0];
   if (opening === undefined) return undefined;
   const start = before + opening.length;

@@ -24,12 +24,8 @@ Verdicts:
 - impossible: nothing the agent can do would meet it. Say why.
 - uncertain: you cannot find out with what you see, for example because nobody ran the command that would show it and running it is not the agent's to do. If the agent could have shown it and did not, that is not_met.`;
 
-/** Bounds of the material, in characters. */
-const TASK = 20_000;
-const ANSWER = 50_000;
+/** Most characters of a command and of its result. */
 const RESULT = 800;
-/** Commands whose results are shown, the newest. */
-const COMMANDS = 20;
 
 export interface Judged {
   task: string;
@@ -47,8 +43,8 @@ export function judgeTask(
 ): string {
   const parts: Array<[string, unknown]> = [
     ["criteria", Object.fromEntries(criteria)],
-    ["task that the agent was given", cutMiddle(task, TASK)],
-    ["its answer", cutMiddle(answer, ANSWER)],
+    ["task that the agent was given", cutMiddle(task, 20_000)],
+    ["its answer", cutMiddle(answer, 50_000)],
     ...(todos.length === 0 ? [] : [["its todo list", todos] satisfies [string, unknown]]),
     ["commands that it ran, with recorded results, newest last", commandsIn(messages, isCommand)],
   ];
@@ -61,7 +57,7 @@ function commandsIn(messages: readonly BaseMessage[], isCommand: (tool: string) 
   return messages
     .flatMap(callsOf)
     .filter(({ name }) => isCommand(name))
-    .slice(-COMMANDS)
+    .slice(-20)
     .map(({ id = "", name, args }) => ({
       tool: name,
       arguments: cutMiddle(JSON.stringify(args), RESULT),

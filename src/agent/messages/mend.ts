@@ -85,13 +85,9 @@ const isSame = (one: readonly unknown[], other: readonly unknown[]): boolean =>
   one.length === other.length && one.every((item, at) => item === other[at]);
 
 /** Blocks of Anthropic's replies that OpenAI's package would pass on and OpenAI would refuse. */
-const ANTHROPIC_ONLY: ReadonlySet<string> = new Set([
-  "thinking",
-  "redacted_thinking",
-  "tool_use",
-  "server_tool_use",
-  "input_json_delta",
-]);
+const ANTHROPIC_ONLY: ReadonlySet<string> = new Set(
+  "thinking redacted_thinking tool_use server_tool_use input_json_delta".split(" "),
+);
 
 export const isOpenAi = (model: BaseChatModel): boolean => model._llmType().includes("openai");
 

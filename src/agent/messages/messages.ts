@@ -81,9 +81,6 @@ export function copyMessage(message: BaseMessage, change: Change): BaseMessage {
 
 type Writes = ReadonlyArray<BaseMessageLike | readonly BaseMessageLike[]>;
 
-/** More are looked up in an index of the whole thread. */
-const FEW = 32;
-
 /**
  * Puts new messages into a thread by LangGraph's rules: one with a known id takes the place of that message, and a
  * `RemoveMessage` takes messages away. Results stand in the order of their calls, whichever ended first.
@@ -92,7 +89,8 @@ export function foldMessages(state: BaseMessage[], writes: Writes): BaseMessage[
   const added = (writes.flat() as BaseMessageLike[]).map(toMessage); // TypeScript also flattens contents
   const isRead = BaseMessage.isInstance(state[0]);
   const messages: Array<BaseMessage | undefined> = isRead ? [...state] : state.map(toMessage);
-  const places = added.length > FEW && new Map(messages.map((message, at) => [message?.id, at]));
+  // Many are looked up in an index of the whole thread.
+  const places = added.length > 32 && new Map(messages.map((message, at) => [message?.id, at]));
   const placeOf = (id: string): number =>
     places ? (places.get(id) ?? -1) : messages.findLastIndex((known) => known?.id === id);
   let isAppended = true;
@@ -101,7 +99,8 @@ export function foldMessages(state: BaseMessage[], writes: Writes): BaseMessage[
     const at = id ? placeOf(id) : -1;
     const isRemoval = RemoveMessage.isInstance(message);
     isAppended &&= !isRemoval && at < 0;
-    if (isRemoval && id === REMOVE_ALL) {
+    // LangGraph removes all messages before this id.
+    if (isRemoval && id === "__remove_all__") {
       messages.length = 0;
       if (places) places.clear();
     } else if (isRemoval) {
@@ -116,9 +115,6 @@ export function foldMessages(state: BaseMessage[], writes: Writes): BaseMessage[
   const kept = messages.filter((message) => message !== undefined);
   return inCallOrder(kept, isAppended ? state.length : 0);
 }
-
-/** Removes all messages before it, as the id of a `RemoveMessage` of LangGraph. */
-const REMOVE_ALL = "__remove_all__";
 
 const CLASSES: Readonly<Record<string, new (fields: never) => BaseMessage>> = {
   human: HumanMessage,

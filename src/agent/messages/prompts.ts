@@ -109,9 +109,7 @@ export function commandsPrompt({ commands = {}, capabilities = {} }: SandboxBack
   return `## Commands\n${sentences.join(" ")}`;
 }
 
-type Isolation = NonNullable<SandboxBackend["capabilities"]>["isolation"];
-
-function placeOf(isolation: Isolation | undefined, network: boolean | undefined): string {
+function placeOf(isolation: string | undefined, network: boolean | undefined): string {
   const facts = [
     ...(isolation === undefined
       ? []

@@ -14,8 +14,6 @@ const TOLD_AFTER = 1;
 export const REPEATED_NOTE =
   "[You made this call before, and its result is the same. Repeating it gives nothing new: use what you know, try something else, or report the obstacle.]";
 
-/** Calls that fail alike, this one included, from which on the model is told. */
-const ALIKE = 3;
 /** Characters of a failure that are compared. */
 const COMPARED = 300;
 
@@ -64,7 +62,7 @@ export function failsAlike(messages: readonly BaseMessage[], call: ToolCall, res
     if (failed.length < own.length) break;
     const [newest] = failed;
     if (newest) tried.add(JSON.stringify(newest.args));
-    if (tried.size >= ALIKE) return true;
+    if (tried.size >= 3) return true;
   }
   return false;
 }

@@ -12,8 +12,6 @@ export interface WorkspaceFacts {
   git?: string | undefined;
 }
 
-const MOST_NAMES = 40;
-const MOST_COMMANDS = 8;
 /** Characters of the names: the whole note is about 300 tokens at most. */
 const NAMES = 600;
 const MOST_LINE = 200;
@@ -26,7 +24,7 @@ export function workspaceNote({ path, names, languages, commands, git }: Workspa
   const lines = [
     names.length === 0 ? "The folder is empty." : `Top level: ${withinRoom(names)}`,
     ...(languages.length === 0 ? [] : [`Languages: ${languages.join(", ")}`]),
-    ...(commands.length === 0 ? [] : [`Commands: ${commands.slice(0, MOST_COMMANDS).join(", ")}`]),
+    ...(commands.length === 0 ? [] : [`Commands: ${commands.slice(0, 8).join(", ")}`]),
     ...(git === undefined ? [] : [`Git: ${git}`]),
   ];
   const body = lines.map((line) => quoted(line, line.startsWith("Top level") ? NAMES * 2 : MOST_LINE));
@@ -36,7 +34,7 @@ export function workspaceNote({ path, names, languages, commands, git }: Workspa
 function withinRoom(names: readonly string[]): string {
   const shown: string[] = [];
   let length = 0;
-  for (const name of names.slice(0, MOST_NAMES)) {
+  for (const name of names.slice(0, 40)) {
     const one = displayName(name);
     if (length + one.length > NAMES) break;
     shown.push(one);

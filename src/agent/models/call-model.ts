@@ -15,9 +15,6 @@ import { ModelStreamBrokenError } from "./stream-guard.ts";
 const PATIENCE_MS = 60_000;
 /** The same while another model is ready to take over. */
 const SPARE_PATIENCE_MS = 5_000;
-/** The first pause between two tries, and the longest; each is twice the one before. */
-const FIRST_PAUSE_MS = 500;
-const LONGEST_PAUSE_MS = 60_000;
 
 /** Keeps LangChain's packages from retrying by themselves; some read it here only, not where they are built. */
 export interface OneTry {
@@ -67,7 +64,7 @@ export function pauseAfter(
   { attempt, leftMs, chance }: { attempt: number; leftMs: number; chance: number },
 ): number | undefined {
   if (!retryable || leftMs <= 0 || retryAfterMs > leftMs) return undefined;
-  const longest = Math.min(FIRST_PAUSE_MS * 2 ** (attempt - 1), LONGEST_PAUSE_MS);
+  const longest = Math.min(500 * 2 ** (attempt - 1), 60_000);
   const own = Math.min((longest * (1 + chance)) / 2, leftMs);
   return Math.ceil(Math.max(own, retryAfterMs));
 }

@@ -92,9 +92,6 @@ export type SamplingReply =
   | { kind: "answer"; content: SamplingBlock[]; model: string; stopReason?: string }
   | { kind: "declined"; message: string };
 
-/** Room for one reply: enough for a long file in one tool call. */
-const MAX_TOKENS = 16_384;
-
 /**
  * A model call as a sampling request. A user message with tool results has nothing else in it, and every
  * tool use is followed by its result, as the rules of sampling demand; equal calls give equal requests.
@@ -108,7 +105,7 @@ export function samplingRequest(
     ...(system.length === 0 ? {} : { systemPrompt: system.join("\n\n") }),
     messages: conversation(messages),
     ...(tools.length === 0 ? {} : { tools: tools.map(samplingTool), toolChoice: choiceOf(toolChoice) }),
-    maxTokens: MAX_TOKENS,
+    maxTokens: 16_384, // enough for a long file in one tool call
   };
 }
 
@@ -125,11 +122,11 @@ function conversation(messages: readonly BaseMessage[]): SamplingMessage[] {
     const isReply = AIMessage.isInstance(message);
     if (!isReply && !HumanMessage.isInstance(message)) continue;
     const calls = isReply ? (message.tool_calls ?? []) : [];
-    const uses = calls.map(({ id = "", name, args }) => ({
+    const uses = calls.map(({ id = "", name, args: input }) => ({
       type: "tool_use" as const,
       id,
       name,
-      input: args,
+      input,
     }));
     const content = [...blocksOf(message), ...uses];
     if (content.length > 0) said.push({ role: isReply ? "assistant" : "user", content });
@@ -169,17 +166,13 @@ function choiceOf(choice: unknown): NonNullable<SamplingRequest["toolChoice"]> {
   return { mode: choice === "none" ? "none" : "required" };
 }
 
-export const answeredMessage = ({
-  content,
-  model,
-  stopReason,
-}: Extract<SamplingReply, { kind: "answer" }>): AIMessage =>
+export const answeredMessage = (reply: Extract<SamplingReply, { kind: "answer" }>): AIMessage =>
   new AIMessage({
-    content: content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n"),
-    tool_calls: content.flatMap((block) =>
+    content: reply.content.flatMap((block) => (block.type === "text" ? [block.text] : [])).join("\n"),
+    tool_calls: reply.content.flatMap((block) =>
       block.type === "tool_use"
         ? [{ type: "tool_call" as const, id: block.id, name: block.name, args: block.input }]
         : [],
     ),
-    response_metadata: { model_name: model, ...defined({ stop_reason: stopReason }) },
+    response_metadata: { model_name: reply.model, ...defined({ stop_reason: reply.stopReason }) },
   });

@@ -9,8 +9,6 @@ import { isObject, memberOf } from "../../core/unknown.ts";
 import type { ModelFailureReason } from "../contracts/state.ts";
 import { saysOverflow } from "./provider-words.ts";
 
-const QUOTE_LIMIT = 300;
-
 /**
  * The run failure for an error of a model call. `code` is a stable failure reason. The message says what happened and
  * what to do next, quotes the provider if that helps, and holds no key and no stack.
@@ -79,7 +77,7 @@ const pause = ({ retryAfterMs }: FailureFacts): string =>
   retryAfterMs === undefined ? " a little" : ` ${Math.ceil(retryAfterMs / 1000)} s`;
 
 function quote({ text }: FailureFacts): string {
-  const shown = oneLine(withoutSecrets(text), QUOTE_LIMIT);
+  const shown = oneLine(withoutSecrets(text), 300);
   return shown === "" ? "" : ` The provider said: ${shown}`;
 }
 
@@ -193,8 +191,6 @@ const NETWORK_CODE =
   /^(?:ECONN(?:REFUSED|RESET|ABORTED)|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|EPIPE|ETIMEDOUT|UND_ERR_)/;
 /** The other end spoke no TLS, or its certificate is not trusted. */
 const TLS_CODE = /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_|ERR_SSL_|EPROTO)/;
-/** Longer words are not codes. */
-const LONGEST_KIND = 200;
 
 /** The error and its causes, outermost first. */
 export function causesOf(error: unknown): object[] {
@@ -247,7 +243,8 @@ const errorKind = (chain: readonly object[]): string =>
     .flatMap((layer) =>
       ["code", "type", "lc_error_code", "name"].flatMap((field) => textIn(layer, field) ?? []),
     )
-    .map((word) => headOf(word, LONGEST_KIND))
+    // Longer words are not codes.
+    .map((word) => headOf(word, 200))
     .join(" ");
 
 /** The message of the provider's answer when there is one, else of the innermost error that says anything. */

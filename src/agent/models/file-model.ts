@@ -27,16 +27,13 @@ export interface FileModel {
   notice?: string;
 }
 
-/** Names by which files ask for the main model. */
-const MAIN: ReadonlySet<string> = new Set(["inherit", "default"]);
-
 /**
  * The model of a subagent file. Names such as `sonnet` stand for a named model of that family, the main one before
  * the others. A file that asks for a model that nobody named gets the main model, and a notice.
  */
 export function fileModel({ name, model, modelAlias }: FileWish, named: NamedModels): FileModel {
   const wanted = (model ?? modelAlias ?? "").trim();
-  if (wanted === "" || MAIN.has(wanted.toLowerCase())) return {};
+  if (["", "inherit", "default"].includes(wanted.toLowerCase())) return {};
   const { main, others, env, lendable = false } = named;
   const known = others.flatMap((text) => {
     const choice = modelChoice({ model: text, env, lendable });

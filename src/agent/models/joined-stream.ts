@@ -1,22 +1,13 @@
-/** Joins the pieces of streamed answers in linear time. */
+/** Bounds streamed answers, and mends the calls in them once all of their pieces have arrived. */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import {
-  AIMessageChunk,
-  type AIMessageChunkFields,
-  type BaseMessageChunk,
-  _mergeDicts,
-  _mergeLists,
-  mergeContent,
-  mergeUsageMetadata,
-} from "@langchain/core/messages";
+import { AIMessageChunk, type BaseMessageChunk } from "@langchain/core/messages";
 import { ChatGenerationChunk } from "@langchain/core/outputs";
 import { LONGEST_REPLY, cutPiece, replyOf, sizeOfPiece } from "./reply.ts";
 
 type Stream = BaseChatModel["_streamResponseChunks"];
 
 /**
- * A delegate of `model` that joins the pieces of its streamed answers in linear time, up to `longest` bytes. LangChain
- * builds a message of all pieces for each new one, and each message parses the arguments of all its calls again.
+ * A delegate of `model` whose streamed answers have `longest` bytes at most, and calls that `replyOf` has mended.
  * Listeners, by callbacks or by `stream`, still get the pieces at once. The model itself is not changed.
  */
 export function joined<Model extends object>(model: Model, longest = LONGEST_REPLY): Model {
@@ -61,7 +52,7 @@ const delegate = <Type extends object>(object: Type, base: object, member: strin
 /** The first piece of an answer, which takes up those that follow. Their message is made when it is asked for. */
 class JoinedPieces extends ChatGenerationChunk {
   #message: BaseMessageChunk | undefined;
-  #fields: AIMessageChunkFields;
+  #joined: AIMessageChunk;
   /** Number of bytes that it may still add. */
   #room: number;
   #isCut = false;
@@ -69,10 +60,10 @@ class JoinedPieces extends ChatGenerationChunk {
   constructor(piece: ChatGenerationChunk, first: AIMessageChunk, longest: number) {
     super(piece);
     this.#room = longest;
-    this.#fields = merged({ content: "" }, this.#fitting(first));
+    this.#joined = this.#fitting(first);
     Object.defineProperty(this, "message", {
       enumerable: true,
-      get: () => (this.#message ??= replyOf(this.#fields, this.#isCut)),
+      get: () => (this.#message ??= replyOf(this.#joined, this.#isCut)),
       set: (message: BaseMessageChunk) => (this.#message = message),
     });
   }
@@ -82,8 +73,9 @@ class JoinedPieces extends ChatGenerationChunk {
     if (!AIMessageChunk.isInstance(next)) return super.concat(piece);
     const fitting = this.#fitting(next);
     // LangChain names the first piece after the run.
-    const id = this.#message?.id ?? this.#fields.id;
-    this.#fields = merged({ ...this.#fields, ...(id === undefined ? {} : { id }) }, fitting);
+    const id = this.#message?.id;
+    this.#joined = this.#joined.concat(fitting);
+    if (id !== undefined) this.#joined.id = id;
     this.#message = undefined;
     this.text += fitting === next ? piece.text : fitting.text;
     this.generationInfo = { ...this.generationInfo, ...piece.generationInfo };
@@ -97,23 +89,4 @@ class JoinedPieces extends ChatGenerationChunk {
     this.#room = Math.max(this.#room - size, 0);
     return fitting;
   }
-}
-
-/** Declared for blocks of content, it merges whatever has an index or an id. */
-const mergeLists = _mergeLists as <Item>(left?: Item[], right?: Item[]) => Item[] | undefined;
-
-/** Merges like `AIMessageChunk.concat`, but does not parse arguments. */
-function merged(before: AIMessageChunkFields, next: AIMessageChunk): AIMessageChunkFields {
-  const usage = before.usage_metadata ?? next.usage_metadata;
-  const chunks = next.tool_call_chunks ?? [];
-  return {
-    content: mergeContent(before.content ?? "", next.content),
-    additional_kwargs: _mergeDicts(before.additional_kwargs, next.additional_kwargs) ?? {},
-    response_metadata: _mergeDicts(before.response_metadata, next.response_metadata) ?? {},
-    tool_call_chunks: mergeLists(before.tool_call_chunks, chunks) ?? [],
-    // Calls that came in pieces are read from the pieces.
-    tool_calls: (chunks.length > 0 ? undefined : mergeLists(before.tool_calls, next.tool_calls)) ?? [],
-    ...(usage && { usage_metadata: mergeUsageMetadata(before.usage_metadata, next.usage_metadata) }),
-    ...((before.id ?? next.id) !== undefined && { id: before.id ?? next.id }),
-  };
 }

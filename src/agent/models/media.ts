@@ -16,6 +16,7 @@ import { type MediaRefusal, mediaLimits } from "./media-limits.ts";
 import { withoutSecrets } from "./failure.ts";
 import { isRecord, recordOf } from "../../core/unknown.ts";
 import { copyMessage } from "../messages/messages.ts";
+
 export type Block = Exclude<BaseMessage["content"], string>[number];
 
 const MEDIA: ReadonlySet<string> = new Set(
@@ -80,7 +81,6 @@ function carriedBy(block: Block): Carried | undefined {
 const textIn = (value: unknown): string =>
   typeof value === "string" ? value.replace(/;.*/s, "").trim().toLowerCase() : "";
 
-const MAX_SVG = 100_000;
 const PDF = "application/pdf";
 export const NO_LIMITS: MediaLimits = { accepts: () => true };
 
@@ -95,7 +95,7 @@ export function shownBlock(block: Block, limits: MediaLimits): Block {
   const facts = mediaFacts(bytes, claimed);
   const { mimeType, damage } = facts;
   if (mimeType === "image/svg+xml")
-    return textBlock(block, headOf(Buffer.from(bytes).toString("utf8"), MAX_SVG));
+    return textBlock(block, headOf(Buffer.from(bytes).toString("utf8"), 100_000));
   // Documents of other types are the provider's to judge.
   const isOther = mimeType === undefined && !["image", "audio", "video"].includes(kind) && claimed !== PDF;
   if (isOther && damage === undefined) return block;
@@ -176,12 +176,9 @@ export const withoutRefused = (messages: BaseMessage[], refused: RefusedMedia): 
 const refusalText = (words: string): string =>
   `the model's provider refused it (${words}). Continue without it, or convert it to another format or size, and read that`;
 
-/** Attempts that believe the provider's word about which block is at fault. */
-const PRECISE = 3;
-
 /**
- * Chooses which media to leave out of a refused request: the block that the provider names, else all since the last
- * reply, else all. Empty: nothing is left that could be the cause.
+ * Chooses which media to leave out of a refused request: in the first attempts the block that the provider names, else
+ * all since the last reply, else all. Empty: nothing is left that could be the cause.
  */
 export function mediaToLeaveOut(
   sent: readonly BaseMessage[],
@@ -190,7 +187,7 @@ export function mediaToLeaveOut(
 ): RefusedMedia {
   const suspects = sent.filter((message) => keyOf(message) !== undefined && hasMedia(message));
   const named =
-    attempt > PRECISE ? [] : namedBy(refusal.text, sent).filter((message) => suspects.includes(message));
+    attempt > 3 ? [] : namedBy(refusal.text, sent).filter((message) => suspects.includes(message));
   const since = sent.findLastIndex((message) => AIMessage.isInstance(message));
   const recent = suspects.filter((message) => sent.indexOf(message) > since);
   const chosen = [named, recent, refusal.isSure ? suspects : []].find(({ length }) => length > 0) ?? [];

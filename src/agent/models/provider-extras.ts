@@ -83,9 +83,6 @@ function take({ reasoning_details: details, tool_calls: calls, ...delta }: Field
   return typeof delta[THOUGHTS] === "string" || listOf(details).length > 0 || signed.length > 0;
 }
 
-/** Fields of a detail that come in pieces. */
-const IN_PIECES: ReadonlySet<string> = new Set(["text", "summary", "data"]);
-
 function takeDetail(piece: Fields, details: Fields[]): void {
   const { index, type } = piece;
   const known = details.find(
@@ -94,7 +91,8 @@ function takeDetail(piece: Fields, details: Fields[]): void {
   if (!known) return void details.push({ ...piece });
   for (const [name, value] of Object.entries(piece)) {
     const before = known[name];
-    const isPiece = IN_PIECES.has(name) && typeof before === "string" && typeof value === "string";
+    const isPiece =
+      /^(?:text|summary|data)$/.test(name) && typeof before === "string" && typeof value === "string";
     if (isPiece) known[name] = before + value;
     else if (value !== null) known[name] = value;
   }

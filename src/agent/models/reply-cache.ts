@@ -13,8 +13,6 @@ import type { ToolBinding } from "./tool-binder.ts";
 /** Everything a reply depends on, besides the messages. */
 type CachedRequest = ToolBinding & { settings: Record<string, unknown> };
 
-const NAMESPACE = ["deepagent", "replies"];
-
 /**
  * Replies to earlier requests to the same model, with the same settings, tools and messages. The calls of a cached
  * reply are run again each time. If the cache fails, the model is asked.
@@ -34,7 +32,7 @@ export class ReplyCache {
     messages: readonly BaseMessage[],
     ask: () => Promise<AIMessage>,
   ): Promise<AIMessage> {
-    const key: [string[], string] = [NAMESPACE, keyOf(request, messages)];
+    const key: [string[], string] = [["deepagent", "replies"], keyOf(request, messages)];
     const known = await this.#trying(() => this.#cache.get([key]));
     const found = known?.[0]?.value;
     if (AIMessage.isInstance(found)) return again(found);

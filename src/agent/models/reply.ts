@@ -3,7 +3,6 @@ import type { BaseChatModel } from "@langchain/core/language_models/chat_models"
 import {
   AIMessage,
   AIMessageChunk,
-  type AIMessageChunkFields,
   type BaseMessage,
   type MessageContent,
   ToolMessage,
@@ -22,15 +21,12 @@ import { costOf, reportedModel } from "../budget/prices.ts";
 
 /** Facts and mending of a model's reply: its name, why it ended, its size, and calls that cannot be read. */
 
-/** Parts of the request that OpenAI's responses API repeats in every answer. */
-const REPEATED = ["instructions", "tools", "input"];
-
 /**
- * `reply` without the parts of the request that came back with it. Kept in every message of a thread, the
- * system prompt and all tool schemas would be most of what is stored.
+ * `reply` without the parts of the request that OpenAI's responses API repeats in it. Kept in every message of a
+ * thread, the system prompt and all tool schemas would be most of what is stored.
  */
 export function withoutRequest(reply: AIMessage): AIMessage {
-  for (const key of REPEATED) delete reply.response_metadata[key];
+  for (const key of ["instructions", "tools", "input"]) delete reply.response_metadata[key];
   return reply;
 }
 
@@ -143,16 +139,14 @@ export function cutPiece(piece: AIMessageChunk, room: number): AIMessageChunk {
  * becomes an invalid call that keeps their beginning. LangChain would parse them character by character to turn them
  * into JSON.
  */
-export function replyOf(
-  {
-    content = "",
+export function replyOf(joined: AIMessageChunk, isCut: boolean): AIMessageChunk {
+  const {
+    content,
     tool_call_chunks: chunks = [],
-    response_metadata = {},
-    id,
-    ...fields
-  }: AIMessageChunkFields,
-  isCut: boolean,
-): AIMessageChunk {
+    additional_kwargs,
+    response_metadata,
+    usage_metadata,
+  } = joined;
   const valid: ToolCallChunk[] = [];
   const invalid: InvalidToolCall[] = [];
   for (const given of chunks) {
@@ -166,10 +160,13 @@ export function replyOf(
   // OpenAI's package would send the copy in `output` in place of the message.
   const { output: _output, ...metadata } = response_metadata;
   const message = new AIMessageChunk({
-    ...fields,
+    additional_kwargs,
+    ...defined({ usage_metadata }),
+    // Calls that came in pieces are read from the pieces.
+    tool_calls: chunks.length > 0 ? [] : (joined.tool_calls ?? []),
     // No provider takes halves of surrogate pairs, and to write them as JSON takes long.
     content: withTexts(content, wellFormed),
-    ...short("id", id),
+    ...short("id", joined.id),
     response_metadata: isCut ? { ...metadata, stop_reason: "max_output_tokens" } : response_metadata,
     tool_call_chunks: valid,
   });
@@ -246,7 +243,9 @@ export function safeReply(
       why: error === TOO_MANY_VALUES ? TOO_MANY : incomplete,
     })),
   ];
-  const callIds = read.length > 0 ? callIdsOf(thread) : new Set<string | undefined>();
+  const earlier =
+    read.length === 0 ? [] : thread.filter(isReply).flatMap(({ tool_calls = [] }) => tool_calls);
+  const callIds = new Set(earlier.map(({ id }) => id));
   const refused: ToolMessage[] = [];
   const mended = read.map(({ call, why }) => {
     if (why === undefined) return mendCall(call, callIds, names);
@@ -268,14 +267,6 @@ function refusalOf(args: unknown): string | undefined {
   if (!isRecord(args)) return INCOMPLETE;
   return shapeProblem(args, ARGUMENTS_SHAPE) === undefined ? undefined : TOO_MANY;
 }
-
-const callIdsOf = (thread: readonly BaseMessage[]): Set<string | undefined> =>
-  new Set(
-    thread
-      .filter(isReply)
-      .flatMap(({ tool_calls: calls = [] }) => calls)
-      .map(({ id }) => id),
-  );
 
 /**
  * Calls whose arguments LangChain completed: if an answer is cut at the limit of output tokens, LangChain closes the

@@ -24,20 +24,13 @@ import { loadPackage, packageMissing } from "./packages.ts";
 import { type WaitingLimits, guardedFetch, limitSilence } from "./stream-guard.ts";
 import { readingAnyEvents } from "./strict-chunks.ts";
 
-/** Maximum time until a call begins to answer. */
-const REQUEST_TIMEOUT_MS = 120_000;
-/** Longest silence inside an answer: reasoning models think for minutes without a word. */
-const STREAM_IDLE_MS = 300_000;
-/** Room for one reply: enough for a long file in one tool call. */
-const ANTHROPIC_MAX_TOKENS = 16_384;
-
 export interface ResolveOptions extends ModelOptions {
   log?: Logger;
   /** Parameters of LangChain's class, by `provider:model` or its beginning; the longest match applies. */
   parameters?: Readonly<Record<string, Record<string, unknown>>> | undefined;
   /** Maximum time until a call begins to answer, in ms. Default 120,000. */
   requestMs?: number;
-  /** Longest silence inside an answer, in milliseconds. Default 300,000. */
+  /** Longest silence inside an answer, in ms. Default 300,000: reasoning models think for minutes without a word. */
   idleMs?: number;
   /** Folder of packages that were added. Default: packages are beside the library. */
   packages?: string;
@@ -71,7 +64,7 @@ export async function resolveModel(options: ResolveOptions): Promise<ResolvedMod
 
 async function providerModel(
   { spec, provider, name }: Extract<ModelChoice, { ok: true }>,
-  { env, parameters = {}, requestMs = REQUEST_TIMEOUT_MS, idleMs = STREAM_IDLE_MS, packages }: ResolveOptions,
+  { env, parameters = {}, requestMs = 120_000, idleMs = 300_000, packages }: ResolveOptions,
 ): Promise<BaseChatModel> {
   const facts = factsOf(provider);
   const apiKey = keyOf(facts, env);
@@ -80,10 +73,8 @@ async function providerModel(
     const baseURL = endpointOf(facts, env)?.url;
     const limits = { requestMs, idleMs };
     const fields = {
-      // Models before the fourth generation write less and refuse more; the package knows how much.
-      ...(provider === "anthropic" && !name.startsWith("claude-3")
-        ? { maxTokens: ANTHROPIC_MAX_TOKENS }
-        : {}),
+      // Enough for a long file in one tool call. Older models write less and refuse more; the package knows how much.
+      ...(provider === "anthropic" && !name.startsWith("claude-3") ? { maxTokens: 16_384 } : {}),
       ...longestMatch(spec, parameters),
       model: name,
       // Failed calls are tried again in one place, around the call.

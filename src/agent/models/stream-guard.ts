@@ -33,14 +33,10 @@ class NoModelAnswerError extends Error {
   override readonly name: string = "NoModelAnswerError";
 }
 
-/** Most bytes of a refusal that are read; its reason stands at the beginning. */
-const MAX_ERROR_BYTES = 65_536;
 /** Most characters of an event. Some end an answer by repeating all of it. */
 const LONGEST_EVENT = 2_097_152;
 /** Bytes of a stream that are passed on at once: client libraries need some time for each event. */
 const PART = 16_384;
-/** Factor on the longest silence: signs of life without content may continue for that long. */
-const KEPT_WARM = 3;
 
 /**
  * `fetch` whose event streams fail when the answer in them is not whole. Without this, a stream cut at an
@@ -65,7 +61,7 @@ export function guardedFetch(idleMs: number, fetch: Fetch = globalThis.fetch): F
     const type = headers.get("content-type")?.toLowerCase();
     if (body === null) return response;
     if (!ok) {
-      const text = await textOf(body, MAX_ERROR_BYTES);
+      const text = await textOf(body, 65_536);
       return new Response(refusalIn(text)?.body ?? text, { status, statusText, headers });
     }
     if (type?.startsWith("text/event-stream"))
@@ -86,10 +82,8 @@ function asStream(text: string): Response | undefined {
   }
   const refusal = refusalIn(text);
   const headers = { "content-type": "application/json" };
-  return refusal && new Response(refusal.body, { status: refusal.status ?? BAD_REQUEST, headers });
+  return refusal && new Response(refusal.body, { status: refusal.status ?? 400, headers });
 }
-
-const BAD_REQUEST = 400;
 
 function firstBytes(limit: number): TransformStream<Uint8Array, Uint8Array> {
   let left = limit;
@@ -144,13 +138,13 @@ function guardedBody(source: ReadableStream<Uint8Array>, idleMs: number): Readab
   });
 }
 
-/** Adds up the time in which a stream brought signs of life only. */
+/** Adds up the time in which a stream brought signs of life only, up to three times the longest silence. */
 export class KeepAlives {
   readonly #mostMs: number;
   #waitedMs = 0;
 
   constructor(idleMs: number) {
-    this.#mostMs = KEPT_WARM * idleMs;
+    this.#mostMs = 3 * idleMs;
   }
 
   /** Notes a part of the stream for which the reader waited. @throws ModelSilentError after too many without content. */
@@ -253,14 +247,11 @@ async function within<T>(milliseconds: number, work: Promise<T>, late: () => Err
   return Promise.race([work, over]).finally(() => clearTimeout(timer));
 }
 
-/** A refusal with its words where clients look for them: they read `error.message` only. */
-interface Refusal {
-  status: number | undefined;
-  body: string;
-}
-
-/** Reads the body of an answer; `undefined`: it is not JSON, or does not say why a request was refused. */
-function refusalIn(text: string): Refusal | undefined {
+/**
+ * A refusal with its words in `error.message`, where clients look for them; `undefined` if the body is not JSON, or
+ * does not say why a request was refused.
+ */
+function refusalIn(text: string): { status: number | undefined; body: string } | undefined {
   const value = parsedJson(text);
   // Gemini puts its refusal into a list.
   const given = recordOf([value].flat()[0]);

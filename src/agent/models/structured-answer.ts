@@ -211,13 +211,12 @@ export class NoStructuredResponse extends RunFailure {
 
   constructor(what: string, said = "", options?: { cause?: unknown }) {
     const quoted = said === "" ? "" : ` It said: "${oneLine(said, 300)}".`;
-    super("no_structured_response", `${what}${quoted} ${WAYS_OUT}`, options);
+    const remedy =
+      "Ask again, make the schema simpler, use a model that follows it, or take the answer as text without responseFormat.";
+    super("no_structured_response", `${what}${quoted} ${remedy}`, options);
     this.said = said;
   }
 }
-
-const WAYS_OUT =
-  "Ask again, make the schema simpler, use a model that follows it, or take the answer as text without responseFormat.";
 
 export const hasCalls = ({ tool_calls = [], invalid_tool_calls = [] }: AIMessage): boolean =>
   tool_calls.length + invalid_tool_calls.length > 0;

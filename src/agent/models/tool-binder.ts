@@ -47,7 +47,9 @@ function boundModel({ model, tools, toolChoice, options }: ToolBinding): Pick<Ba
       { ...choice, ...options },
     ),
   );
-  const restores = new Map(sent.flatMap(({ tool, restore }) => (restore ? [[nameOf(tool), restore]] : [])));
+  const restores = new Map(
+    sent.flatMap(({ tool, restore }) => (restore ? [[Reflect.get(tool, "name"), restore]] : [])),
+  );
   if (restores.size === 0) return bound;
   const invoke: typeof bound.invoke = async (...request) => {
     const reply = await bound.invoke(...request);
@@ -60,8 +62,6 @@ function boundModel({ model, tools, toolChoice, options }: ToolBinding): Pick<Ba
   };
   return { invoke };
 }
-
-const nameOf = (tool: BindToolsInput): unknown => Reflect.get(tool, "name");
 
 /** Gemini, also behind a service that speaks another protocol. */
 export const isGoogle = (model: BaseChatModel): boolean =>

@@ -157,16 +157,12 @@ export function parseLines(output: string, path: string): Match[] {
   });
 }
 
-/** Most words worth searching for: each costs a search in every area. */
-const MOST_WORDS = 5;
-const LONGEST_TASK = 4000;
-
 /**
  * The words of a task to search for, in any language: quoted text and names of things (`camelCase`,
  * `snake_case`, file names) first, then the longer words that are not everyday ones.
  */
 export function searchWords(task: string): string[] {
-  const text = task.slice(0, LONGEST_TASK);
+  const text = task.slice(0, 4000);
   const quoted = [...text.matchAll(/[`"“„«']([^`"“”„«»'\n]{2,60})[`"”“»']/g)].map((hit) => hit[1] ?? "");
   const names = [...text.matchAll(/[\p{L}_$][\p{L}\p{N}_$]*(?:[.\-/_][\p{L}\p{N}_$]+)*/gu)]
     .map(([name]) => name)
@@ -176,7 +172,8 @@ export function searchWords(task: string): string[] {
     const word = candidate.trim();
     const isKnown = words.some((other) => other.toLowerCase().includes(word.toLowerCase()));
     if (word.length >= 2 && !isKnown) words.push(word);
-    if (words.length === MOST_WORDS) break;
+    // Each costs a search in every area.
+    if (words.length === 5) break;
   }
   return words;
 }

@@ -141,13 +141,11 @@ function subagentType(description: string): string {
   return listed.includes("general-purpose") ? "general-purpose" : (listed[0] ?? "general-purpose");
 }
 
-const MOST_ATTEMPTS = 5;
-
 /** The report under the first name that is not taken: an earlier report is kept, not overwritten. */
 function reportToWrite(work: Work): Record<string, unknown>[] {
   const { turn, base, entries, areas, isReadOnly, report } = work;
   const tried = callsOf(turn, "write_file").map(pathOf);
-  const isDone = report !== undefined && !(report.isTaken && tried.length < MOST_ATTEMPTS);
+  const isDone = report !== undefined && !(report.isTaken && tried.length < 5);
   if (areas.length === 0 || isReadOnly || isDone) return [];
   const taken = new Set([...entries.map(({ path }) => path), ...tried]);
   let path = `${base}deepagent-report.md`;
@@ -251,13 +249,11 @@ function noteLine({ note }: Work): string {
     : `No note was kept: writing ${note.path} ${note.failure}.`;
 }
 
-const NOTES_SHOWN = 3;
-
 /** The newest entries of the notes, as they were read before this task was added. */
 function earlierTasks(turn: Turn): string {
   const notes = callsOf(turn, "read_file").find((call) => !call.failed && pathOf(call) === MEMORY_FILE);
   const entries = parseLines(notes?.result ?? "", MEMORY_FILE).filter(({ text }) => text.startsWith("- "));
-  const shown = entries.slice(0, NOTES_SHOWN).map(({ text }) => text);
+  const shown = entries.slice(0, 3).map(({ text }) => text);
   return shown.length === 0 ? "" : `From my notes, earlier tasks here:\n${shown.join("\n")}`;
 }
 
@@ -271,9 +267,6 @@ function examinedAreas({ turn, areas }: Work): { area: Area; report: string; fai
   });
 }
 
-const TASK_LIMIT = 2000;
-const SECTION_LIMIT = 12_000;
-
 function reportText(work: Work): string {
   const examined = examinedAreas(work);
   const list = examined.map(
@@ -282,12 +275,12 @@ function reportText(work: Work): string {
   return `${[
     `# Report: ${oneLine(work.turn.task, 100)}`,
     "Written by the offline model of deepagent-mcp. It is not a language model: it follows fixed rules, lists and searches files, and understands neither the task nor the text. Every line below was read from the files; what it means is for you to judge.",
-    `**Task.** ${oneLine(work.turn.task, TASK_LIMIT)}`,
+    `**Task.** ${oneLine(work.turn.task, 2000)}`,
     `**Searched for.** ${work.words.join(", ") || "no word of the task was specific enough"}`,
     `## Areas\n\n${list.join("\n")}`,
     ...examined.map(
       ({ area, report, failed }) =>
-        `## ${area.title}\n\n${failed ? `This area could not be examined: ${report}` : cutMiddle(report, SECTION_LIMIT)}`,
+        `## ${area.title}\n\n${failed ? `This area could not be examined: ${report}` : cutMiddle(report, 12_000)}`,
     ),
   ].join("\n\n")}\n`;
 }

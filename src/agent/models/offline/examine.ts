@@ -26,8 +26,6 @@ import {
 } from "./survey.ts";
 
 const FILES_TO_READ = 3;
-const LINES_TO_READ = 60;
-const MATCHES_PER_SEARCH = 100;
 
 type Work = ReturnType<typeof workOf>;
 
@@ -42,7 +40,7 @@ const STEPS: readonly Row<Work>[] = [
     text: "Searching for the words, for definitions and for open marks.",
     args: ({ folders, words }) =>
       folders.flatMap(({ path, deep }) => {
-        const place = { path, max_count: MATCHES_PER_SEARCH, ...(deep ? {} : { glob: "./*" }) };
+        const place = { path, max_count: 100, ...(deep ? {} : { glob: "./*" }) };
         return [
           ...words.map((pattern) => ({ pattern, case_sensitive: false, ...place })),
           ...[DEFINITION, MARK].map(({ source }) => ({ pattern: source, regex: true, ...place })),
@@ -52,7 +50,7 @@ const STEPS: readonly Row<Work>[] = [
   {
     tool: "read_file",
     text: "Reading the files that seem to matter most.",
-    args: (work) => filesToRead(work).map((path) => ({ file_path: path, limit: LINES_TO_READ })),
+    args: (work) => filesToRead(work).map((path) => ({ file_path: path, limit: 60 })),
   },
 ];
 
@@ -93,8 +91,6 @@ const DEFINITION =
   /^(?:(?:export|public|private|protected|static|abstract|async|default|pub|final) ){0,4}(?:function|class|interface|struct|trait|enum|def|fn|func|module|type) +[A-Za-z_]|^export const [A-Za-z_]|^#{1,3} ./;
 const MARK = /\b(?:TODO|FIXME|HACK|XXX)\b/;
 
-const isMarked = ({ text }: Match): boolean => MARK.test(text);
-
 /** A line that starts with `#` is a heading in Markdown and a comment elsewhere. */
 const isDefinition = ({ path, text }: Match): boolean =>
   DEFINITION.test(text) && (!text.startsWith("#") || MARKDOWN.test(path));
@@ -119,7 +115,6 @@ const TELLING =
 const DULL =
   /\/(?:licen[cs]e[^/]*|\.[^/]*)$|\.(?:png|jpe?g|gif|webp|ico|bmp|svg|pdf|zip|t?gz|bz2|xz|7z|jar|war|class|o|so|a|dll|dylib|exe|bin|wasm|woff2?|ttf|otf|eot|mp[34]|wav|ogg|mov|avi|mkv|sqlite3?|db|lock|snap|map|min\.js|pyc|parquet|npy)$/i;
 
-const PROBLEMS_SHOWN = 3;
 const LINE_LIMIT = 140;
 
 function areaReport(work: Work): string {
@@ -136,10 +131,14 @@ function areaReport(work: Work): string {
       return section(code(word), found, 5) || `${code(word)}: no matches`;
     }),
     section("Definitions and headings", matches.filter(isDefinition), 10),
-    section("Open marks", matches.filter(isMarked), 8),
+    section(
+      "Open marks",
+      matches.filter(({ text }) => MARK.test(text)),
+      8,
+    ),
     section("Read, how it begins", beginnings(turn), 2 * FILES_TO_READ),
     ...problems
-      .slice(0, PROBLEMS_SHOWN)
+      .slice(0, 3)
       .map((call) => `Not possible: ${oneLine(`${call.name}: ${failureText(call)}`, LINE_LIMIT)}`),
   ]
     .filter((part) => part !== "")

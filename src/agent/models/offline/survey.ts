@@ -153,21 +153,12 @@ export const nameOf = (path: string): string => path.slice(path.lastIndexOf("/")
 /** Order that does not depend on the machine's language. */
 export const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 
-/** The work of a subagent, as the description of its `task` call has it. */
-interface Assignment {
-  goal: string;
-  folders: AreaFolder[];
-  words: string[];
-}
-
-const GOAL_LIMIT = 1000;
-
 export const writeAssignment = (area: Area, goal: string, words: readonly string[]): string =>
   [
     `Examine ${area.title} and report your findings.`,
     "",
     ...area.folders.map(({ path, deep }) => `Folder${deep ? "" : ", without subfolders"}: ${path}`),
-    `Goal: ${oneLine(goal, GOAL_LIMIT)}`,
+    `Goal: ${oneLine(goal, 1000)}`,
     `Search words: ${words.length === 0 ? "(none)" : words.map((word) => JSON.stringify(word)).join(", ")}`,
     "",
     "List the files, search for the words, for definitions and for open marks (TODO, FIXME), read the files that matter most, and report findings with path:line and counts. Do not change anything.",
@@ -176,7 +167,7 @@ export const writeAssignment = (area: Area, goal: string, words: readonly string
 const NAMED_FOLDER = /(?<![\w:/.])\/(?:[\w.@+-]+\/)+/g;
 
 /** Reads an assignment; any other text is taken as a goal, with the folders it names. */
-export function readAssignment(description: string, fallbackFolder: string): Assignment {
+export function readAssignment(description: string, fallbackFolder: string) {
   const folders = [...description.matchAll(/^Folder(, without subfolders)?: (\/.*)$/gm)].map(
     ([, flat, path = "/"]): AreaFolder => ({ path: withSlash(path.trim()), deep: flat === undefined }),
   );
