@@ -61,14 +61,12 @@ export function changedLines(diff: string): string {
       const [oldStart = 0, oldLines = 1, newStart = 0, newLines = 1] = ranges ?? [];
       [old, next] = ranges ? [oldStart + Number(oldLines === 0), newStart + Number(newLines === 0)] : [0, 0];
     }
-    if (old > 0) [old, next] = [old + Number(ofOld(kind)), next + Number(ofNew(kind))];
+    if (old > 0 && (kind === "del" || kind === "context")) old += 1;
+    if (next > 0 && (kind === "add" || kind === "context")) next += 1;
   }
   flush();
   return kept.join("\n");
 }
-
-const ofOld = (kind: DiffLine["kind"]): boolean => kind === "del" || kind === "context";
-const ofNew = (kind: DiffLine["kind"]): boolean => kind === "add" || kind === "context";
 
 /** Counts the lines that a diff shows as changed; of a diff that was cut these are fewer than really changed. */
 export function diffCounts(diff: string): DiffCounts {

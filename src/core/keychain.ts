@@ -27,7 +27,6 @@ interface Program {
 }
 
 const SERVICE = "deepagent-mcp";
-const PATIENCE_MS = 30_000;
 
 const PROGRAMS: Partial<Record<NodeJS.Platform, Program>> = {
   darwin: {
@@ -121,7 +120,7 @@ const isAbsence = ({ absent }: Program, error: unknown): boolean =>
 const run = (
   { command }: Program,
   args: readonly string[],
-  { env, timeout = PATIENCE_MS }: KeychainOptions,
+  { env, timeout = 30_000 }: KeychainOptions,
   input?: string,
 ): Promise<string> => runProgram(command, args, { timeout, env: withBus(env), ...defined({ input }) });
 

@@ -1,9 +1,6 @@
 /** Lists of names and descriptions in a prompt, which every call pays for. */
 
-/** Entries of one list, however short they are. */
-const MOST_ENTRIES = 100;
-
-/** Takes entries in order as long as their lines have room, in characters; `undefined`: all of them have. */
+/** Takes up to 100 entries in order as long as their lines have room, in characters; `undefined`: takes all. */
 export function withinRoom<Entry>(
   entries: readonly Entry[],
   lineOf: (entry: Entry) => string,
@@ -13,7 +10,7 @@ export function withinRoom<Entry>(
   let characters = 0;
   for (const entry of entries) {
     const length = lineOf(entry).length + 1;
-    if (room !== undefined && (shown.length === MOST_ENTRIES || characters + length > room)) continue;
+    if (room !== undefined && (shown.length === 100 || characters + length > room)) continue;
     shown.push(entry);
     characters += length;
   }

@@ -32,9 +32,7 @@ export function createLogger(
 
 export const silentLogger: Logger = createLogger("silent", () => {});
 
-/** Longest text in a line: an error may quote all that came from outside. */
-const MAX_TEXT = 16_384;
-
+/** Cuts long texts: an error may quote all that came from outside. */
 function serialize(record: LogFields): string {
   const json = JSON.stringify(record, (_key, value: unknown) =>
     value instanceof Error
@@ -42,7 +40,7 @@ function serialize(record: LogFields): string {
       : typeof value === "bigint"
         ? value.toString()
         : typeof value === "string"
-          ? headOf(value, MAX_TEXT)
+          ? headOf(value, 16_384)
           : value,
   );
   // It stays the same JSON, and steers no terminal that it is read in.

@@ -136,10 +136,6 @@ function heif({ all, big }: Bytes): Format {
   return at < 0 ? {} : { sides: [big(at + 8, 4), big(at + 12, 4)] };
 }
 
-/** Longer sides, and more pixels, are mistakes or attacks. */
-const MAX_SIDE = 100_000;
-const MAX_PIXELS = 1e9;
-
 /** Reads what bytes are. `claimed`, a type by name, decides only between sound and film in one container. */
 export function mediaFacts(given: Uint8Array, claimed = ""): MediaFacts {
   const bytes = new Bytes(given);
@@ -150,8 +146,9 @@ export function mediaFacts(given: Uint8Array, claimed = ""): MediaFacts {
   const isTwin = /^(?:audio|video)\//.test(claimed) && claimed.split("/")[1] === found.split("/")[1];
   const { isWhole = true, ...facts } = READERS[found]?.(bytes) ?? {};
   const [width, height] = facts.sides ?? [1, 1];
+  // Longer sides, and more pixels, are mistakes or attacks.
   const isPossible =
-    Math.min(width, height) > 0 && Math.max(width, height) <= MAX_SIDE && width * height <= MAX_PIXELS;
+    Math.min(width, height) > 0 && Math.max(width, height) <= 100_000 && width * height <= 1e9;
   const wrongSize = isPossible ? undefined : `its header says ${width} × ${height} pixels`;
   const damage = isWhole ? wrongSize : "it is cut off, its end is missing";
   return { mimeType: isTwin ? claimed : found, size, ...facts, damage };

@@ -2,11 +2,8 @@ import { readlinkSync, realpathSync } from "node:fs";
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path";
 import { StorageError, orElse } from "./errors.ts";
 
-/** The system's own limit on links in one path. */
-const MAX_LINKS = 40;
-
-/** The absolute path with links resolved, also through links to places that do not exist yet. */
-export const realPath = (path: string): string => followed(path, MAX_LINKS);
+/** The absolute path with links (40, as the system allows) resolved, also to places that do not exist yet. */
+export const realPath = (path: string): string => followed(path, 40);
 
 function followed(path: string, links: number): string {
   const absolute = resolve(path);

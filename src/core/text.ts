@@ -96,7 +96,7 @@ export const escapeHidden = (text: string): string => text.replace(HIDDEN, escap
 export const displayName = (name: string): string =>
   escapeHidden(name)
     .replace(/[\t\n]/g, escaped)
-    .replace(BLANKS_OF_NAME, (blanks) => BLANK.repeat(blanks.length));
+    .replace(BLANKS_OF_NAME, (blanks) => "\\u0020".repeat(blanks.length));
 
 /** Escapes hidden characters and counts long runs of blanks. Lines stay, and showing it again changes nothing. */
 export const displayText = (text: string): string =>
@@ -114,7 +114,6 @@ export const displayBlock = (text: string): string =>
   displayMarked(text).replace(EMPTY_LINES, (lines) => `\n[${lines.length - 1} empty lines]\n`);
 
 const BLANKS_OF_NAME = / {2,}|^ | $/g;
-const BLANK = "\\u0020";
 /** More than code is usually indented. A shorter run pushes nothing out of sight. */
 const LONG_RUN = /[ \t]{41,}/g;
 const TRAILING_BLANKS = /(?<![ \t])[ \t]{1,40}$/gm;

@@ -3,10 +3,10 @@ import { z } from "zod";
 import { defined } from "../core/defined.ts";
 import { type Answer, type Field, type ToolResult, type Value, defineTool, toolError } from "./tool.ts";
 
-const NAME = /^[A-Za-z][A-Za-z0-9_-]{0,39}$/;
-
 const field = z.strictObject({
-  name: z.string().regex(NAME, "Up to 40 letters, digits, '_' and '-', a letter first"),
+  name: z
+    .string()
+    .regex(/^[A-Za-z][A-Za-z0-9_-]{0,39}$/, "Up to 40 letters, digits, '_' and '-', a letter first"),
   title: z.string().max(200).optional(),
   type: z.enum(["text", "number", "yes_no", "choice"]).optional(),
   options: z.array(z.string().min(1).max(200)).min(1).max(20).optional(),
@@ -14,8 +14,6 @@ const field = z.strictObject({
   other: z.boolean().optional(),
   optional: z.boolean().optional(),
 });
-
-type Asked = z.output<typeof field>;
 
 const PLAIN: Field = { name: "answer", type: "text", required: true };
 
@@ -51,7 +49,7 @@ export const askUserTool = defineTool({
   },
 });
 
-function toField({ name, title, type, options, many, other, optional }: Asked): Field {
+function toField({ name, title, type, options, many, other, optional }: z.output<typeof field>): Field {
   const ifSo = (value: boolean | undefined) => (value ? (true as const) : undefined);
   const common = { name, ...defined({ title, required: ifSo(!optional) }) };
   if (options === undefined || (type !== undefined && type !== "choice"))
@@ -60,9 +58,8 @@ function toField({ name, title, type, options, many, other, optional }: Asked): 
 }
 
 function resultOf(answer: Answer): ToolResult {
-  if (answer.type === "fields") {
+  if (answer.type === "fields")
     return { content: textOf(answer.values), artifact: { answer: answer.values } };
-  }
   const said = answer.type === "decline" && answer.message ? ` They said: ${answer.message}` : "";
   const why = answer.type === "expired" ? "Nobody answered in time." : `The person did not answer.${said}`;
   return {

@@ -13,8 +13,7 @@ import {
   toolError,
 } from "./tool.ts";
 
-const TASK_ID = z.string().min(1).max(200);
-const ofTask = z.strictObject({ task_id: TASK_ID });
+const ofTask = z.strictObject({ task_id: z.string().min(1).max(200) });
 
 /** Longest line about the step or the description of a task, in characters. */
 const LINE = 160;

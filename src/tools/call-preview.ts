@@ -21,9 +21,8 @@ export async function currentText(path: string, backend: Backend, signal: AbortS
   const listed = await backend.ls(path, { signal });
   const [first] = listed.files ?? [];
   const entry = first?.path === path ? first : undefined;
-  if ((entry?.size ?? 0) > MAX_PREVIEW_BYTES) {
+  if ((entry?.size ?? 0) > 10 * 1024 * 1024)
     return { kind: "unreadable", reason: "the file is too large to compare", entry };
-  }
   const { data, error, code, version } = await backend.readRaw(path, { signal });
   if (code === "not_found") return { kind: "absent" };
   if (error !== undefined || !data) {
@@ -154,5 +153,4 @@ export const preview = (
   effect,
 });
 
-const MAX_PREVIEW_BYTES = 10 * 1024 * 1024;
 const MAX_ARGUMENT_CHARS = 20_000;

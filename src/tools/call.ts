@@ -22,12 +22,6 @@ import { mendedArguments } from "./mend-arguments.ts";
 import type { FileToolSettings } from "./options.ts";
 import { type BoundPreview, type ToolContext, type ToolResult, type ToolSpec, toolError } from "./tool.ts";
 
-/** Directories at the root, and names in a directory, that are looked at. */
-const MAX_TOP = 8;
-const MAX_NAMES = 2000;
-/** Segments at the end of a path that may be right although those before them are not. */
-const MAX_TAIL = 4;
-
 /**
  * The file or directory that was probably meant by a virtual path that does not exist: the same path below a
  * directory of the root, the path with misspelt names corrected, or the end of it below a directory of the root.
@@ -39,7 +33,7 @@ async function nearestPath(path: string, backend: Backend, signal: AbortSignal):
   return (
     (await firstExisting(top, [whole], backend, signal)) ??
     (await corrected(path, backend, signal)) ??
-    (await firstExisting(top, shorter.slice(-MAX_TAIL), backend, signal))
+    (await firstExisting(top, shorter.slice(-4), backend, signal))
   );
 }
 
@@ -60,7 +54,7 @@ export async function lookedAtRoot(
 async function topDirectories(backend: Backend, signal: AbortSignal): Promise<string[]> {
   const { files = [] } = await backend.ls("/", { signal });
   const directories = files.filter(({ is_dir: isDirectory }) => isDirectory === true);
-  return directories.slice(0, MAX_TOP).map(({ path }) => withoutSlash(path));
+  return directories.slice(0, 8).map(({ path }) => withoutSlash(path));
 }
 
 async function firstExisting(
@@ -84,7 +78,7 @@ async function corrected(path: string, backend: Backend, signal: AbortSignal): P
   let at = "/";
   for (const wanted of path.split("/").slice(1)) {
     const { files = [] } = await backend.ls(at, { signal });
-    const names = files.slice(0, MAX_NAMES).map((file) => baseName(file.path));
+    const names = files.slice(0, 2000).map((file) => baseName(file.path));
     const name = names.includes(wanted) ? wanted : closestName(wanted, names);
     if (name === undefined) return undefined;
     at = joinPath(at, name);
@@ -119,13 +113,8 @@ export function checkPath(
 ): PathResult {
   const form = backend.capabilities?.paths ?? "virtual";
   const given = path ?? (form === "real" ? "." : "/");
-  if (!given.isWellFormed()) {
-    return {
-      ok: false,
-      code: "invalid_path",
-      error: `Path contains half of a surrogate pair: ${displayName(given)}`,
-    };
-  }
+  const error = `Path contains half of a surrogate pair: ${displayName(given)}`;
+  if (!given.isWellFormed()) return { ok: false, code: "invalid_path", error };
   return validatePath(given, { form, ...(allowedPrefixes ? { allowedPrefixes } : {}) });
 }
 
@@ -223,10 +212,8 @@ export async function failedAt(
   const nearest =
     failure.code === "not_found" && isVirtual ? await nearestPath(path, backend, signal) : undefined;
   if (nearest === undefined) return backendError(failure, path);
-  return backendError(
-    { ...failure, error: `${failure.error ?? "not found"}. Did you mean ${displayName(nearest)}?` },
-    path,
-  );
+  const error = `${failure.error ?? "not found"}. Did you mean ${displayName(nearest)}?`;
+  return backendError({ ...failure, error }, path);
 }
 
 /** The path of the intended file, if only another spelling of `path` exists; see `plainSpelling`. */
@@ -270,13 +257,12 @@ export function parseArguments<Schema extends z.ZodObject>(
   raw: unknown,
 ): ParsedArguments<z.output<Schema>> {
   const args = renameAliases(raw, spec.aliases ?? {});
-  const strict = spec.schema.safeParse(args);
-  const parsed = strict.success ? strict : spec.schema.safeParse(mendedArguments(wholeSchema(spec), args));
+  let parsed = spec.schema.safeParse(args);
+  if (!parsed.success)
+    parsed = spec.schema.safeParse(mendedArguments(z.toJSONSchema(spec.schema, { io: "input" }), args));
   if (parsed.success) return { ok: true, args: parsed.data };
   return { ok: false, message: invalidArguments(spec.name, parsed.error.issues) };
 }
-
-const wholeSchema = ({ schema }: ToolSpec): unknown => z.toJSONSchema(schema, { io: "input" });
 
 export interface ArgumentIssue {
   readonly message: string;

@@ -9,7 +9,6 @@ import type { Answer, Field, Question, Value } from "./tool.ts";
 export type CheckedAnswer = { ok: true; answer: Answer } | { ok: false; message: string };
 
 const MOST_CHARS = 64 * 1024;
-const SHAPE = { depth: 20, values: 10_000 };
 
 /** The fields of a question; `undefined`: it takes a free text, or JSON. */
 export function fieldsOf(question: Question): readonly Field[] | undefined {
@@ -56,9 +55,8 @@ export function answerText(answer: Answer): string | undefined {
 /** Reads an answer, or says what is wrong with it. */
 export function checkAnswer(question: Question, given: Answer): CheckedAnswer {
   if (given.type === "decline" || given.type === "expired") return { ok: true, answer: given };
-  if (question.kind === "elicitation" && question.mode === "url") {
+  if (question.kind === "elicitation" && question.mode === "url")
     return given.type === "opened" ? { ok: true, answer: given } : problem("Open the address, or decline.");
-  }
   if (given.type === "review" && question.kind === "review") return checkReview(question, given.choice);
   const fields = fieldsOf(question);
   if (given.type === "fields" && fields !== undefined) {
@@ -67,7 +65,7 @@ export function checkAnswer(question: Question, given: Answer): CheckedAnswer {
     return readReview(question, read.answer.values);
   }
   if (given.type === "value" && question.kind === "interrupt") {
-    const isFitting = shapeProblem(given.value, SHAPE) === undefined;
+    const isFitting = shapeProblem(given.value, { depth: 20, values: 10_000 }) === undefined;
     if (isFitting && (JSON.stringify(given.value) ?? "").length <= MOST_CHARS)
       return { ok: true, answer: given };
     return problem("The answer is too large: at most 64 KB and 20 levels of JSON.");
@@ -162,8 +160,6 @@ function limitsOf({ min, max }: Extract<Field, { type: "number" }>): string {
 
 const problem = (message: string) => ({ ok: false as const, message });
 
-const MOST_FIELDS = 50;
-
 /**
  * The fields of a flat JSON Schema, of the form that MCP's elicitation has; `undefined` for any other schema. A schema
  * that a sloppy program writes without `type: object` counts by its properties.
@@ -173,7 +169,7 @@ export function flatFields(schema: Readonly<Record<string, unknown>>): Field[] |
   if (!isRecord(properties)) return undefined;
   const needed = new Set(Array.isArray(required) ? required : []);
   const fields = Object.entries(properties)
-    .slice(0, MOST_FIELDS)
+    .slice(0, 50)
     .map(([name, property]): Field | undefined => {
       if (!isRecord(property)) return undefined;
       const [title, description] = [textIn(property["title"]), textIn(property["description"])];

@@ -38,10 +38,6 @@ async function remove(path: string, context: ToolContext): Promise<ToolResult> {
   };
 }
 
-/** Entries that are looked up, compared and shown at most; those that are shown of more. */
-const MAX_ENTRIES = 5000;
-const MAX_SHOWN = 200;
-
 /** Bound to each entry that would go, with its size and time. */
 async function previewDelete(
   args: z.output<typeof schema>,
@@ -65,7 +61,7 @@ async function previewDelete(
   const below =
     entries.length === 1 && entries[0]?.path === path ? "" : ` and everything below it: ${number}`;
   const names = entries.map((entry) => displayName(entry.path));
-  const shown = names.slice(0, isAll ? names.length : MAX_SHOWN);
+  const shown = names.slice(0, isAll ? names.length : 200);
   // The folder itself says what else goes, when its entries are too many to be looked up.
   const rest = isAll ? [] : ["[and everything else below this folder]"];
   return preview("arguments", {
@@ -92,7 +88,7 @@ async function entriesOf(
   const directories = [top];
   for (let directory = directories.pop(); directory !== undefined; directory = directories.pop()) {
     const { files = [] } = await backend.ls(directory, { signal });
-    if (entries.length + files.length > MAX_ENTRIES) return { entries, isAll: false };
+    if (entries.length + files.length > 5000) return { entries, isAll: false };
     entries.push(...files);
     for (const { path, is_dir } of files) {
       const at = withoutSlash(path);

@@ -169,9 +169,8 @@ interface ChangedPart {
 }
 
 function changedPart({ before = "", after }: TextChange, context = CONTEXT_LINES): ChangedPart {
-  const head = commonLength(Math.min(before.length, after.length), (from, to) => {
-    return before.slice(from, to) === after.slice(from, to);
-  });
+  const isSame = (from: number, to: number): boolean => before.slice(from, to) === after.slice(from, to);
+  const head = commonLength(Math.min(before.length, after.length), isSame);
   const start = lineStart(before, head, context);
   const tail = commonLength(Math.min(before.length, after.length) - start, (from, to) => {
     const [left, right] = [before.length - to, after.length - to];
@@ -218,17 +217,16 @@ function lineEnd(text: string, position: number, context: number): number {
 
 function countLines(text: string, end: number): number {
   let lines = 0;
-  for (let at = 0; at < end; at += 1) if (text.charCodeAt(at) === LINE_FEED) lines += 1;
+  for (let at = 0; at < end; at += 1) if (text.charCodeAt(at) === 0x0a) lines += 1;
   return lines;
 }
 
 export const lineCount = (text: string): number =>
   countLines(text, text.length) + (text === "" || text.endsWith("\n") ? 0 : 1);
 
+/** True if comparing both sides line by line may take more than 30 ms. */
 const isTooLong = ({ before, after }: ChangedPart): boolean =>
-  [before, after].some(
-    (text) => text.length > MAX_COMPARED || countLines(text, text.length) > MAX_COMPARED_LINES,
-  );
+  [before, after].some((text) => text.length > 256 * 1024 || countLines(text, text.length) > 5000);
 
 /** In UTF-16, as the text is held: nothing has to be encoded. */
 const digest = (text: string): string => createHash("sha256").update(text, "utf16le").digest("base64url");
@@ -272,7 +270,3 @@ const CONTEXT_LINES = 3;
 const MAX_LINES = 1000;
 const MAX_LINE_CHARS = 2000;
 const MAX_CHARS = 40_000;
-/** Characters and lines of either side of a change that is compared line by line: 30 ms. */
-const MAX_COMPARED = 256 * 1024;
-const MAX_COMPARED_LINES = 5000;
-const LINE_FEED = 0x0a;

@@ -79,7 +79,7 @@ async function edit(
 /** The error of text that is not found, with the lines that come nearest to it. */
 function missed(error: string, path: string, text: string, old: string): string {
   const near = nearestLines(notebookText(path, text) ?? text, old);
-  return `${error}. ${ON_MISS}${near === undefined ? "" : ` ${near}`}`;
+  return `${error}. Read the file again and copy the text exactly, with its whitespace and without the number and tab before each line.${near === undefined ? "" : ` ${near}`}`;
 }
 
 async function previewEdit(
@@ -111,6 +111,3 @@ async function previewEdit(
   const preview = withRemarks(shown, current);
   return current.version === undefined ? preview : { ...preview, version: current.version };
 }
-
-const ON_MISS =
-  "Read the file again and copy the text exactly, with its whitespace and without the number and tab before each line.";

@@ -100,7 +100,7 @@ async function run(
   if (background === true) return startJob(backend.jobs, command, options);
   const response = await backend.execute(command, {
     signal,
-    ...defined({ timeout, keepBytes: maxChars === undefined ? undefined : KEPT_BYTES }),
+    ...defined({ timeout, keepBytes: maxChars === undefined ? undefined : 10 * 1024 * 1024 }),
     ...options,
   });
   if (signal.aborted) return toolError("execute was cancelled.", { code: "aborted" });
@@ -173,16 +173,12 @@ function exitLine({ exitCode, timedOut }: ExecuteResponse): string {
   return `[Command ${code === 0 ? "succeeded" : "failed"} with exit code ${code}]`;
 }
 
-/** Output of a command that goes into a file whole. */
-const KEPT_BYTES = 10 * 1024 * 1024;
 const TIMEOUT_EXIT_CODE = 124;
 
 const schema = z.strictObject({
   action: z.enum(["list", "read", "stop"]),
   id: z.string().optional().describe("The job to read or stop."),
 });
-
-const MAX_COMMAND_CHARACTERS = 200;
 
 /** Lists, reads and stops what `execute` started in the background. */
 export const jobTool = (): ToolSpec<typeof schema> => ({
@@ -207,9 +203,7 @@ async function handle(
 }
 
 function listed(jobs: readonly JobInfo[]): ToolResult {
-  const lines = jobs.map(
-    (job) => `${job.id}: ${stateOf(job)}: ${oneLine(job.command, MAX_COMMAND_CHARACTERS)}`,
-  );
+  const lines = jobs.map((job) => `${job.id}: ${stateOf(job)}: ${oneLine(job.command, 200)}`);
   return { content: lines.join("\n") || "No background jobs", artifact: { jobs } };
 }
 

@@ -10,14 +10,9 @@ export interface HiddenTool {
   parameters: readonly string[];
 }
 
-/** Longest line about a tool, in characters. */
-const LINE = 140;
-const DEFAULT_LIMIT = 5;
-const MAX_LIMIT = 20;
-
 /** `- name: first sentence`. */
 export const toolLine = ({ name, description }: HiddenTool): string =>
-  `- ${name}: ${firstSentence(description, LINE)}`;
+  `- ${name}: ${firstSentence(description, 140)}`;
 
 /** Finds tools by words or by name. Its artifact names those that the model may use from now on. */
 export const findToolsTool = (tools: readonly HiddenTool[]): ToolSpec =>
@@ -28,7 +23,7 @@ export const findToolsTool = (tools: readonly HiddenTool[]): ToolSpec =>
       "Get tools that are not in your list, by name or by words about their purpose. You can use those that are found from your next reply on.",
     schema: z.strictObject({
       query: z.string().min(1).max(500).describe("An exact name, several, or words such as `create issue`."),
-      limit: z.int().min(1).max(MAX_LIMIT).default(DEFAULT_LIMIT).describe("Number of tools to get at most."),
+      limit: z.int().min(1).max(20).default(5).describe("Number of tools to get at most."),
     }),
     async handle({ query, limit }) {
       const found = findTools(tools, query, limit);
@@ -55,9 +50,6 @@ export function findTools(tools: readonly HiddenTool[], query: string, limit: nu
     .map(({ tool }) => tool);
 }
 
-/** More than all words of a query together. */
-const NAMED = 1e6;
-
 /** The fields of a tool that are searched, with their weights. */
 const fieldsOf = byIdentity(
   ({ name, description, parameters }: HiddenTool): ReadonlyArray<readonly [number, readonly string[]]> => [
@@ -75,7 +67,7 @@ function scoreOf(
 ): number {
   const lower = tool.name.toLowerCase();
   const own = lower.slice(lower.indexOf("__") + 2);
-  if (lower === asked || own === asked || named.has(lower)) return NAMED;
+  if (lower === asked || own === asked || named.has(lower)) return 1e6; // more than all words together
   const fields = fieldsOf(tool);
   const score = words.map((word) =>
     Math.max(...fields.map(([weight, field]) => weight * Math.max(0, ...field.map((one) => fit(word, one))))),

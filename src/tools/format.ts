@@ -14,13 +14,10 @@ export function splitLine(text: string, size: number): string[] {
   return pieces;
 }
 
-/** Lines between two that show their number: a number on each would be a sixth of what a model reads of code. */
-const NUMBERED_LINES = 5;
-
 /**
  * One source line as output lines: `12⇥text` when it shows its number, else `⇥text`. Numbers stand on every fifth
- * line, and where `isFirst` says that a page begins. A line over `maxLineChars` shows its number and continues on
- * lines labelled `12.1`, `12.2`, ….
+ * line (on each, they would be a sixth of what a model reads of code), and where `isFirst` says that a page begins. A
+ * line over `maxLineChars` shows its number and continues on lines labelled `12.1`, `12.2`, ….
  */
 export function numberLine(
   line: string,
@@ -28,7 +25,7 @@ export function numberLine(
   { maxLineChars, isFirst = false }: { maxLineChars: number; isFirst?: boolean },
 ): string[] {
   const pieces = splitLine(line, maxLineChars);
-  const isNumbered = isFirst || pieces.length > 1 || lineNumber % NUMBERED_LINES === 0;
+  const isNumbered = isFirst || pieces.length > 1 || lineNumber % 5 === 0;
   const label = isNumbered ? String(lineNumber) : "";
   return pieces.map((piece, index) => `${index === 0 ? label : `${lineNumber}.${index}`}\t${piece}`);
 }

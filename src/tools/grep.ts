@@ -31,9 +31,8 @@ export function formatMatches(
   for (const match of matches) byFile.get(match.path)?.push(match);
   const files = [...byFile].map(([path, found]) => ({ name: displayName(path), found }));
   if (mode === "files_with_matches") return { text: files.map(({ name }) => name).join("\n"), notices: [] };
-  if (mode === "count") {
+  if (mode === "count")
     return { text: files.map(({ name, found }) => `${name}: ${found.length}`).join("\n"), notices: [] };
-  }
   const sections = files.map(({ name, found }) => ({ name, lines: fileLines(found, matcher) }));
   const cut = sections.flatMap(({ lines }) => lines).filter((line) => isExcerpt(line.text)).length;
   const text = sections
@@ -62,9 +61,8 @@ function fileLines(found: readonly GrepMatch[], matcher: LineMatcher): ShownLine
     for (const [index, text] of before.entries()) addContext(line - before.length + index, text);
     for (const [index, text] of after.entries()) addContext(line + 1 + index, text);
   }
-  for (const { line, text } of found) {
+  for (const { line, text } of found)
     lines.set(line, { number: line, mark: ":", text: shownText(text, matcher) });
-  }
   return [...lines.values()].sort((a, b) => a.number - b.number);
 }
 
@@ -153,8 +151,9 @@ async function searchFiles(args: GrepArguments, path: string, context: ToolConte
   ];
   return {
     content: withNotices(text, [...notices, ...resultNotices(result, args.max_count)]),
+    // It is stored with the message and is not evicted.
     artifact: {
-      matches: matches.slice(0, MAX_ARTIFACT_MATCHES).map(({ path, line }) => ({ path, line })),
+      matches: matches.slice(0, 1000).map(({ path, line }) => ({ path, line })),
       count: matches.length,
       truncated: result.truncated === true || (result.matches ?? []).length > matches.length,
       skipped: result.skipped ?? 0,
@@ -206,6 +205,3 @@ async function asExpression(
       : `with regex: true it matches ${most}${counted(matches.length, "line")}, the first in ${displayName(first.path)}:${first.line}`;
   return `[the pattern was searched as literal text; ${finds}]`;
 }
-
-/** The artifact is stored with the message and is not evicted, so it is bounded here. */
-const MAX_ARTIFACT_MATCHES = 1000;

@@ -28,7 +28,8 @@ export const lsTool = (settings: FileToolSettings): ToolSpec<typeof schema> =>
         const text = lines.length > 0 ? lines.join("\n") : `No files found in ${displayName(path)}`;
         return {
           content: withNotices(text, skipped > 0 ? [missing] : []),
-          artifact: { path, entries: files.slice(0, MAX_ARTIFACT_ENTRIES), count: files.length, skipped },
+          // It is stored with the message and is not evicted.
+          artifact: { path, entries: files.slice(0, 1000), count: files.length, skipped },
         };
       },
     },
@@ -47,6 +48,3 @@ function entryLine(
   ];
   return displayName(path) + (facts.length > 0 ? ` (${facts.join(", ")})` : "");
 }
-
-/** The artifact is stored with the message and is not evicted, so it is bounded here. */
-const MAX_ARTIFACT_ENTRIES = 1000;

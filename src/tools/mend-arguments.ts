@@ -9,9 +9,6 @@ interface Scope {
   depth: number;
 }
 
-/** Deeper values stay as they are. */
-const MAX_DEPTH = 20;
-
 /**
  * The arguments with each value in the form that its schema asks for, if it can only be meant so: a number or a list
  * in a string, `null` for a value that may be missing, a name or a choice in another case, a remark that the tool does
@@ -23,18 +20,17 @@ export function mendedArguments(schema: unknown, args: unknown): unknown {
   return mended(root, unwrapped(root, args, scope), scope);
 }
 
-/** Names under which models put all arguments once more. */
-const WRAPPERS = ["arguments", "args", "input", "parameters"];
-
 function unwrapped(root: Schema, args: unknown, scope: Scope): unknown {
   const known = recordOf(root["properties"]);
   if (!isRecord(args) || Object.keys(args).some((key) => Object.hasOwn(known, key) && key !== "name"))
     return args;
-  return WRAPPERS.map((name) => mended({ type: "object" }, args[name], scope)).find(isRecord) ?? args;
+  // Names under which models put all arguments once more.
+  const wrappers = ["arguments", "args", "input", "parameters"];
+  return wrappers.map((name) => mended({ type: "object" }, args[name], scope)).find(isRecord) ?? args;
 }
 
 function mended(given: Schema, value: unknown, { root, depth }: Scope): unknown {
-  if (depth > MAX_DEPTH) return value;
+  if (depth > 20) return value;
   const scope = { root, depth: depth + 1 };
   const schema = plainForm(given, root);
   switch (typesOf(schema)[0]) {
@@ -89,12 +85,8 @@ function mendedText(schema: Schema, value: unknown): unknown {
   if (typesOf(schema)[0] === "string" && (typeof value === "number" || typeof value === "boolean"))
     return String(value);
   if (typeof value !== "string" || !Array.isArray(choices)) return value;
-  return (
-    onlyAlike(
-      value,
-      choices.filter((choice) => typeof choice === "string"),
-    ) ?? value
-  );
+  const texts = choices.filter((choice) => typeof choice === "string");
+  return onlyAlike(value, texts) ?? value;
 }
 
 /** The one of some names that differs from a word in case, blanks, `-` and `_` alone. */

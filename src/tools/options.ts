@@ -52,9 +52,9 @@ export interface FileToolSettings {
 }
 
 export function resolveOptions(options: FileToolOptions): FileToolSettings {
-  const evictTokens = options.evictTokens === undefined ? DEFAULT_EVICT_TOKENS : options.evictTokens;
+  const evictTokens = options.evictTokens === undefined ? 20_000 : options.evictTokens;
   return {
-    maxChars: evictTokens === null ? undefined : evictTokens * CHARS_PER_TOKEN,
+    maxChars: evictTokens === null ? undefined : evictTokens * 4,
     grepMaxCount: options.grepMaxCount ?? 1000,
     readLimit: options.readLimit ?? 2000,
     maxLineChars: options.maxLineChars ?? 10_000,
@@ -64,6 +64,4 @@ export function resolveOptions(options: FileToolOptions): FileToolSettings {
   };
 }
 
-const DEFAULT_EVICT_TOKENS = 20_000;
-const CHARS_PER_TOKEN = 4;
 const COMMON_MEDIA = /^(image\/(png|jpeg|gif|webp)|audio\/.+|video\/.+|application\/pdf)$/;

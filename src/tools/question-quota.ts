@@ -5,11 +5,9 @@ import type { Question } from "./tool.ts";
 /** Most questions in one call, and in one run with its subagents. docs/questions.md has these numbers. */
 export const MOST_QUESTIONS = { call: 5, run: 20 } as const;
 
-type Place = keyof typeof MOST_QUESTIONS;
-
 /** Another MCP server asks people more than they can be expected to answer. The message follows its name. */
 export class TooManyQuestions extends DeepAgentError {
-  constructor(place: Place) {
+  constructor(place: keyof typeof MOST_QUESTIONS) {
     super(
       "too_many_questions",
       `it asked a person more than ${MOST_QUESTIONS[place]} questions in one ${place}`,

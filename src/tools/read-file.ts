@@ -19,9 +19,6 @@ import { numberLine, splitLines, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import { type ContentBlock, type ToolContext, type ToolResult, type ToolSpec, toolError } from "./tool.ts";
 
-/** Largest binary file given to a model. */
-const MAX_MEDIA_BYTES = 10 * 1024 * 1024;
-
 /** Bytes of a binary file as the model gets them: one content block, or the error that says why not. */
 function mediaResult(
   path: string,
@@ -38,7 +35,7 @@ function mediaResult(
     return binary(`is binary (${mimeType}, ${bytes.length} bytes) and cannot be shown as text`);
   const problem = mediaProblem(facts, { accepts });
   if (problem !== undefined) return binary(`(${describeMedia(facts, named)}) cannot be shown. ${problem}`);
-  if (bytes.length > MAX_MEDIA_BYTES) return backendError(binaryTooLarge(bytes.length), path);
+  if (bytes.length > 10 * 1024 * 1024) return backendError(binaryTooLarge(bytes.length), path);
   const block: ContentBlock = {
     type,
     mimeType,
@@ -62,11 +59,6 @@ async function westernFile(path: string, { backend, signal }: ToolContext): Prom
 
 const WESTERN_HINT = "[this file is not UTF-8 and is shown as Windows-1252; edit_file changes UTF-8 only]";
 
-/** Characters kept free for the footer when a page is cut to size. */
-const FOOTER_ROOM = 300;
-/** Most characters of a line that the label of a piece takes. */
-const LABEL_ROOM = 24;
-
 /** A page of a text file as a backend returned it. */
 export interface Page {
   lines: readonly string[];
@@ -78,13 +70,6 @@ export interface Page {
   total?: number;
   /** True if the file has lines after this page. */
   more: boolean;
-}
-
-export interface PageLimits {
-  /** Size of a piece. */
-  maxLineChars: number;
-  /** Size of the whole output in characters; `undefined`: no limit. */
-  maxChars: number | undefined;
 }
 
 export interface FormattedPage {
@@ -102,9 +87,15 @@ export interface FormattedPage {
  * cut to size on a line end; a line that is larger than the output is cut between its pieces. `remarks` are
  * added to the footer.
  */
-export function formatPage(page: Page, limits: PageLimits, remarks: readonly string[] = []): FormattedPage {
-  const room = roomFor(limits.maxChars);
-  const pieceSize = Math.min(limits.maxLineChars, room - LABEL_ROOM);
+export function formatPage(
+  page: Page,
+  limits: Pick<FileToolSettings, "maxLineChars" | "maxChars">,
+  remarks: readonly string[] = [],
+): FormattedPage {
+  const { maxChars = Infinity, maxLineChars } = limits;
+  // Without the footer, and a piece without its label.
+  const room = Math.max(maxChars - 300, Math.ceil(maxChars / 2));
+  const pieceSize = Math.min(maxLineChars, room - 24);
   const shown: string[] = [];
   const notices = [...remarks];
   let used = 0;
@@ -143,9 +134,6 @@ function pageFooter(start: number, end: number, total: number | undefined): stri
 const cutLineFooter = (offset: number, characters: number, pieces: { next: number; of: number }): string =>
   `[line ${offset + 1} has ${characters} characters in ${pieces.of} pieces; ` +
   `continue with offset=${offset} piece=${pieces.next}, or find text in it with grep]`;
-
-const roomFor = (maxChars: number | undefined): number =>
-  maxChars === undefined ? Infinity : Math.max(maxChars - FOOTER_ROOM, Math.ceil(maxChars / 2));
 
 function howManyFit(pieces: readonly string[], room: number): number {
   let used = -1;

@@ -6,8 +6,6 @@ import type { Answer, Field, Question, ReviewChoice, ReviewedFile, Value } from 
 type ReviewQuestion = Extract<Question, { kind: "review" }>;
 type Checked = { ok: true; answer: Answer } | { ok: false; message: string };
 
-/** Files that a form can list; of more, all or none can be applied there. */
-const MOST_LISTED = 100;
 /** Files that the text of the question names. */
 const MOST_NAMED = 40;
 const MAX = { message: 4000, branch: 200, version: 60 };
@@ -15,10 +13,6 @@ const MAX = { message: 4000, branch: 200, version: 60 };
 /** Files that "all" means: those that nothing is in the way of. */
 const plainFiles = ({ files }: ReviewQuestion): ReviewedFile[] =>
   files.filter(({ conflict, apart, unshown }) => !conflict && !apart && !unshown);
-
-/** Files that can be applied whole without another word. */
-const listedFiles = ({ files }: ReviewQuestion): ReviewedFile[] =>
-  files.filter(({ conflict, unshown }) => !conflict && !unshown);
 
 const filesText = (count: number): string => counted(count, "file");
 
@@ -58,8 +52,10 @@ export function reviewText(question: ReviewQuestion): string {
 
 export function reviewFields(question: ReviewQuestion): Field[] {
   const { hasBranches } = question;
-  const [plain, listed] = [plainFiles(question), listedFiles(question)];
-  const isListed = listed.length > 1 && listed.length <= MOST_LISTED;
+  const plain = plainFiles(question);
+  // Files that can be applied whole without another word. Of very many, all or none can be applied in a form.
+  const listed = question.files.filter(({ conflict, unshown }) => !conflict && !unshown);
+  const isListed = listed.length > 1 && listed.length <= 100;
   const decisions = [
     {
       option: "all",

@@ -3,13 +3,11 @@ import { z } from "zod";
 import { cutMiddle, displayText } from "../core/text.ts";
 import { type ToolSpec, defineTool, toolError } from "./tool.ts";
 
-/** Characters of a program. */
-const MAX_SOURCE = 100_000;
 /** Characters of a program that a person who decides on it is shown. */
 const MAX_SHOWN = 20_000;
 
 const schema = z.strictObject({
-  source: z.string().min(1).max(MAX_SOURCE).describe("The body of an async JavaScript function."),
+  source: z.string().min(1).max(100_000).describe("The body of an async JavaScript function."),
 });
 
 export const runProgramTool: ToolSpec<typeof schema> = defineTool({

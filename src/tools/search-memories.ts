@@ -4,9 +4,7 @@ import { cancellable } from "./call.ts";
 import { withNotices } from "./format.ts";
 import { type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
 
-const schema = z.strictObject({
-  query: z.string().min(1).max(500).describe("Words, or a topic"),
-});
+const schema = z.strictObject({ query: z.string().min(1).max(500).describe("Words, or a topic") });
 
 const LIMIT = 10;
 

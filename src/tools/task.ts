@@ -29,9 +29,6 @@ export interface TaskToolOptions {
   folders?: readonly string[] | undefined;
 }
 
-/** Characters of an assignment that a person who decides on it is shown. */
-const MAX_SHOWN = 100_000;
-
 /** A type may be written in another case, or with `_` for `-`. */
 const schemaFor = (names: readonly string[]) =>
   z.strictObject({
@@ -67,7 +64,7 @@ export function taskTool(options: TaskToolOptions): ToolSpec<TaskSchema> {
 export const taskPreview = (type: string, description: string): BoundPreview => ({
   kind: "arguments",
   summary: displayName(`Delegate a task to the subagent '${type}'`),
-  detail: displayText(cutMiddle(description, MAX_SHOWN)),
+  detail: displayText(cutMiddle(description, 100_000)),
 });
 
 async function delegate(
@@ -87,8 +84,7 @@ async function delegate(
 export const listedTypes = ({ subagents, room }: Pick<TaskToolOptions, "subagents" | "room">) =>
   withinRoom(subagents, lineOf, room);
 
-const lineOf = ({ name, description }: SubagentSummary): string =>
-  `- ${name}: ${oneLine(description, MAX_DESCRIPTION)}`;
+const lineOf = ({ name, description }: SubagentSummary): string => `- ${name}: ${oneLine(description, 2000)}`;
 
 function describeTask(options: TaskToolOptions): string {
   const { subagents, description = DESCRIPTION, folders = [] } = options;
@@ -102,9 +98,6 @@ const moreTypes = (folders: readonly string[]): string =>
   folders.length === 0
     ? "More types exist than are listed here; the user may name one."
     : `More types exist than are listed here: list ${folders.map((folder) => `\`${folder}\``).join(" and ")}, and use the \`name\` in a file as the type.`;
-
-/** Longest description of one type that is shown. */
-const MAX_DESCRIPTION = 2000;
 
 const DESCRIPTION = `Hand a task to a subagent, which works in a context of its own and answers once with a report. It shares your files and sees nothing of this conversation but your description.
 

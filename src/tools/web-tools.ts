@@ -24,10 +24,9 @@ export interface WebFetchOptions {
 /** Characters of a page that the conversation gets; the rest is read from the file. */
 const SHOWN = 20_000;
 
-const shape = { url: z.string().max(MAX_URL, `Longer than ${MAX_URL} characters`) };
-
 export function webFetchTool({ reader, isNamed, asks, keepsTexts }: WebFetchOptions): ToolSpec {
-  const schema = z.strictObject(shape).superRefine(({ url }, context) => {
+  const text = z.string().max(MAX_URL, `Longer than ${MAX_URL} characters`);
+  const schema = z.strictObject({ url: text }).superRefine(({ url }, context) => {
     const read = readUrl(url, isNamed);
     if (!read.ok) context.addIssue({ code: "custom", path: ["url"], message: read.problem });
   });
@@ -78,12 +77,9 @@ const END = "</web_page>";
 
 const attribute = (text: string): string => stripControl(text).replaceAll('"', "'").replaceAll(/[<>]/g, "");
 
-const COUNT = 8;
-const MAX_COUNT = 20;
-
 const searchSchema = z.strictObject({
   query: z.string().min(1).max(500),
-  count: z.int().min(1).max(MAX_COUNT).default(COUNT),
+  count: z.int().min(1).max(20).default(8),
 });
 
 /** Finds pages, each with its address and an excerpt. */

@@ -137,11 +137,8 @@ async function previewWrite(
     const change = { path, before: undefined, after };
     return diffPreview({ summary: `Create ${name} (${lines})`, change, to });
   }
-  const change = {
-    path,
-    before: current.text,
-    after: inFormOf(current.text, fileText(path, content, current.text)).text,
-  };
+  const { text: before } = current;
+  const change = { path, before, after: inFormOf(before, fileText(path, content, before)).text };
   if (failure === undefined)
     return withRemarks(await diffPreview({ summary: `Overwrite ${name}`, change, to }), current);
   const reason = seen === undefined ? "the file already exists" : "the file changed since it was read";
@@ -151,12 +148,10 @@ async function previewWrite(
 
 /** The beginning of the base64 text: a person learns more from type and size, and can ask for the rest. */
 function binaryPreview(path: string, content: string, to: Destination): BoundPreview {
-  const beginning = oneLine(content, BASE64_HEAD);
+  const beginning = oneLine(content, 200);
   const shown = argumentsPreview(binarySummary(path, content), { file_path: path, content: beginning }, to);
   return beginning === content ? shown : { ...shown, isPart: true };
 }
 
 const binarySummary = (path: string, content: string): string =>
   `Create ${path} (${mimeTypeOf(path)}, ${decodeBase64(content)?.length} bytes)`;
-
-const BASE64_HEAD = 200;

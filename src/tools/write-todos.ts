@@ -23,11 +23,7 @@ export const writeTodosTool = defineTool({
   schema: z.strictObject({ todos: z.array(todo).describe("In order of work.") }),
   async handle({ todos }) {
     const list: Todo[] = todos;
-    return {
-      content: summaryOf(list),
-      artifact: { todos: list },
-      update: { todos: list },
-    };
+    return { content: summaryOf(list), artifact: { todos: list }, update: { todos: list } };
   },
 });
 
@@ -35,9 +31,7 @@ export const writeTodosTool = defineTool({
 function summaryOf(list: readonly Todo[]): string {
   if (list.length === 0) return "Emptied the todo list";
   const of = (status: Todo["status"]): Todo[] => list.filter((todo) => todo.status === status);
-  const current = of("in_progress").map(({ content }) => oneLine(content, MAX_STEP_CHARS));
+  const current = of("in_progress").map(({ content }) => oneLine(content, 100));
   const done = `${of("completed").length} of ${list.length} completed`;
   return `Updated the todo list: ${done}${current.length > 0 ? `; in progress: ${current.join(", ")}` : ""}`;
 }
-
-const MAX_STEP_CHARS = 100;

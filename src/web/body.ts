@@ -16,9 +16,6 @@ export interface Body {
 /** Content codings that are asked for. */
 export const ACCEPTED_CODINGS = "gzip, br";
 
-/** A body in more layers than this is an attack. */
-const MAX_CODINGS = 2;
-
 // A compressed body that ends too early is read as far as it goes.
 const TOLERANT = { finishFlush: constants.Z_SYNC_FLUSH };
 
@@ -54,7 +51,8 @@ function decoded(incoming: IncomingMessage, url: URL): Readable {
     .map((coding) => coding.trim().toLowerCase())
     .filter((coding) => coding !== "" && coding !== "identity");
   const unknown = codings.find((coding) => !Object.hasOwn(DECODERS, coding));
-  if (unknown !== undefined || codings.length > MAX_CODINGS) {
+  // A body in more layers is an attack.
+  if (unknown !== undefined || codings.length > 2) {
     incoming.destroy();
     const named = oneLine(unknown ?? codings.join(", "), 60);
     throw new WebProblem(

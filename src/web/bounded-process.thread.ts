@@ -4,23 +4,18 @@ import { deserialize } from "node:v8";
 import { Worker } from "node:worker_threads";
 import type { ThreadInput } from "./convert.ts";
 
-/** The descriptor with the input. */
-const INPUT = 3;
-/** Time between two looks at the memory, in which it grows by less than it may have. */
-const LOOK_MS = 20;
-
 /** The thread may be busy in a place where it cannot be stopped. */
 const end = (): void => void process.kill(process.pid, "SIGKILL");
 
 async function run(): Promise<void> {
   const chunks: Buffer[] = [];
-  for await (const chunk of createReadStream("", { fd: INPUT })) chunks.push(chunk as Buffer); // no encoding is set
+  for await (const chunk of createReadStream("", { fd: 3 })) chunks.push(chunk as Buffer); // no encoding is set
   const { code, workerData, timeMs, bytes, parent } = deserialize(Buffer.concat(chunks)) as ThreadInput; // of convert.ts
   setTimeout(end, timeMs);
-  // Counts everything, also buffers, which the limits of a thread leave out.
+  // Counts everything, also buffers, which the limits of a thread leave out. Memory grows by less than that in 20 ms.
   setInterval(() => {
     if (process.memoryUsage.rss() > bytes || process.ppid !== parent) end();
-  }, LOOK_MS);
+  }, 20);
   const worker = new Worker(code, { eval: true, workerData, env: {}, stdout: true, stderr: true });
   worker.once("message", (outcome: unknown) => {
     process.stdout.write(JSON.stringify(outcome), () => process.exit());

@@ -1,11 +1,8 @@
 /** Turns the bytes of a page into text, as browsers do. */
-
+import { orElse } from "../core/errors.ts";
 import type { Body } from "./body.ts";
 
 type Decoder = InstanceType<typeof TextDecoder>;
-
-/** Bytes in which a page may name its encoding. */
-const LOOKED_AT = 1024;
 
 /** The text of a body. `named`: the charset of its content type; `isMarkup`: it may name one itself. */
 export function decodeBody({ bytes, isCut }: Body, named: string | undefined, isMarkup: boolean): string {
@@ -27,17 +24,11 @@ const MARKS = [
 ] as const;
 
 /** `undefined` for a name that stands for no encoding. */
-function decoderOf(label: string | undefined): Decoder | undefined {
-  if (label === undefined) return undefined;
-  try {
-    return new TextDecoder(label);
-  } catch {
-    return undefined;
-  }
-}
+const decoderOf = (label: string | undefined): Decoder | undefined =>
+  label === undefined ? undefined : orElse(() => new TextDecoder(label), undefined);
 
 function namedInside(bytes: Buffer): string | undefined {
-  const head = bytes.toString("latin1", 0, LOOKED_AT);
+  const head = bytes.toString("latin1", 0, 1024);
   const [, label] =
     /<meta\s[^<>]{0,500}?charset\s*=[\s"']*([\w.:-]+)/i.exec(head) ??
     /^\s*<\?xml\s[^>]{0,200}?encoding\s*=\s*["']([\w.:-]+)/i.exec(head) ??

@@ -13,14 +13,7 @@ export interface Content {
 const TEXT =
   /^(text\/.+|application\/(.+\+)?(json|xml|yaml|toml|javascript|ecmascript|x-ndjson|x-sh|sql|graphql))$/;
 /** Types that servers give to what they do not know. */
-const UNKNOWN: ReadonlySet<string> = new Set([
-  "",
-  "application/octet-stream",
-  "binary/octet-stream",
-  "unknown/unknown",
-]);
-
-const LOOKED_AT = 4096;
+const UNKNOWN = ["", "application/octet-stream", "binary/octet-stream", "unknown/unknown"];
 
 export function contentOf(header: string | undefined, bytes: Buffer): Content {
   const [type = "", ...parameters] = (header ?? "").split(";");
@@ -32,11 +25,11 @@ export function contentOf(header: string | undefined, bytes: Buffer): Content {
     name: named === "" ? "of an unknown type" : named,
     ...(charset === undefined ? {} : { charset }),
   };
-  const head = bytes.toString("latin1", 0, LOOKED_AT);
-  if (named === "application/pdf" || (UNKNOWN.has(named) && head.startsWith("%PDF-")))
+  const head = bytes.toString("latin1", 0, 4096);
+  if (named === "application/pdf" || (UNKNOWN.includes(named) && head.startsWith("%PDF-")))
     return { kind: "pdf", ...found };
   if (named === "text/html" || named === "application/xhtml+xml") return { kind: "html", ...found };
-  if (UNKNOWN.has(named)) return { kind: sniffed(head), ...found };
+  if (UNKNOWN.includes(named)) return { kind: sniffed(head), ...found };
   return { kind: TEXT.test(named) ? "text" : "other", ...found };
 }
 

@@ -58,13 +58,8 @@ export async function pdfToText(
   const { timeMs, signal } = options;
   // The thread ends by itself with the pages it has read.
   const workerData = { pdf, characters, timeMs: timeMs * 0.8 };
-  const input: ThreadInput = {
-    code,
-    workerData,
-    timeMs,
-    bytes: MAX_MEMORY_MB * 2 ** 20,
-    parent: process.pid,
-  };
+  const bytes = MAX_MEMORY_MB * 2 ** 20;
+  const input: ThreadInput = { code, workerData, timeMs, bytes, parent: process.pid };
   return threads.run(async () => {
     try {
       const output = await runProgram(process.execPath, ["-e", bounded], {

@@ -11,16 +11,10 @@ import type { Converted, HtmlInput } from "./convert.ts";
 const MOST = { nodes: 100_000, depth: 512 };
 /** Larger or deeper pages are not searched for their article, which takes time that grows with the cube of the depth. */
 const MOST_SEARCHED = { nodes: 20_000, depth: 100 };
-/** A longer text is not searched for an article. */
-const LONGEST_ARTICLE = 500_000;
-/** An article with less of the page's text than this is not the page's content. */
-const LEAST_PART = 0.3;
 /** Elements without text for readers. */
 const NO_TEXT = "script, style, noscript, template, svg, canvas, iframe, object, dialog";
 /** Parts around the content of a page. */
 const AROUND = "nav, header, footer, aside, form, [role=navigation], [role=banner], [role=contentinfo]";
-/** Longest address of a link. Longer ones are data. */
-const MAX_LINK = 1000;
 
 /** The part of the DOM that is used here; the compiler does not know the whole one. */
 interface Element {
@@ -98,10 +92,11 @@ function articleOf(page: Page): Element | undefined {
   const outermost = [...page.querySelectorAll(AROUND)].filter((one) => !one.parentElement?.closest(AROUND));
   const around = outermost.reduce((sum, element) => sum + textOf(element).length, 0);
   const whole = textOf(page.body).length;
-  if (whole > LONGEST_ARTICLE) return undefined;
+  if (whole > 500_000) return undefined;
   const found = findArticle(page);
   const length = textOf(found).length;
-  return found && length > 0 && length >= LEAST_PART * (whole - around) ? found : undefined;
+  // An article with little of the page's text is not the page's content.
+  return found && length > 0 && length >= 0.3 * (whole - around) ? found : undefined;
 }
 
 function findArticle(page: Page): Element | null {
@@ -156,7 +151,8 @@ function linked(content: string, href: string, base: string): string {
   const text = oneLine(content);
   if (text === "" || href === "" || href.startsWith("#") || !URL.canParse(href, base)) return content;
   const { protocol, href: address } = new URL(href, base);
-  if (!["http:", "https:", "mailto:"].includes(protocol) || address.length > MAX_LINK) return content;
+  // Longer addresses are data.
+  if (!["http:", "https:", "mailto:"].includes(protocol) || address.length > 1000) return content;
   return `[${text}](${address.replaceAll("(", "%28").replaceAll(")", "%29")})`;
 }
 

@@ -19,10 +19,8 @@ interface Sent {
   signal?: AbortSignal | null | undefined;
 }
 
-const MOST_REDIRECTS = 3;
-
 /**
- * Makes a `fetch`. It follows redirects of GET requests without their `authorization`, and gives any other redirect as
+ * Makes a `fetch`. It follows three redirects of GET requests without their `authorization`, and gives any other redirect as
  * the answer. It throws WebProblem for an address that may not be asked, and for an answer that is late or too large.
  */
 export function judgedFetch({
@@ -48,9 +46,7 @@ export function judgedFetch({
     const url = new URL(given);
     try {
       const { at, incoming } =
-        method === "GET"
-          ? await followRedirects(url, MOST_REDIRECTS, send)
-          : { at: url, incoming: await send(url) };
+        method === "GET" ? await followRedirects(url, 3, send) : { at: url, incoming: await send(url) };
       const { bytes, isCut } = await readBody(incoming, at, maxBytes);
       if (isCut)
         throw new WebProblem("large", `The answer of ${hostOf(at)} has more than ${maxBytes} bytes.`);

@@ -37,21 +37,16 @@ export interface ReadOptions {
   follows: (to: URL) => boolean;
 }
 
-/** Most answers by robots.txt that are kept, and how long. */
-const MAX_ROBOTS = 200;
-const ROBOTS_MS = 3_600_000;
-const ROBOTS_WAIT_MS = 5000;
-
 const ACCEPT =
   "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, application/json;q=0.8, application/pdf;q=0.7, */*;q=0.1";
 
-/** Reads pages, and remembers what robots.txt says. */
+/** Reads pages, and remembers what robots.txt says for an hour. */
 export class PageReader {
   readonly #network: Network;
   readonly #userAgent: string;
   readonly #limits: WebLimits;
   readonly #clock: Clock;
-  readonly #robots = new NewestOf<{ rules: Promise<RobotsRules>; until: number }>(MAX_ROBOTS);
+  readonly #robots = new NewestOf<{ rules: Promise<RobotsRules>; until: number }>(200);
 
   constructor({ network, userAgent, limits, clock = systemClock }: ReaderOptions) {
     this.#network = network;
@@ -60,11 +55,7 @@ export class PageReader {
     this.#clock = clock;
   }
 
-  /**
-   * Reads one page.
-   *
-   * @throws WebProblem
-   */
+  /** Reads one page. @throws WebProblem */
   async read(url: URL, { signal, follows }: ReadOptions): Promise<WebPage> {
     const timed = AbortSignal.any([signal, AbortSignal.timeout(this.#limits.timeMs)]);
     try {
@@ -103,11 +94,7 @@ export class PageReader {
   }
 
   #get(url: URL, signal: AbortSignal): Promise<IncomingMessage> {
-    const headers = {
-      "user-agent": this.#userAgent,
-      accept: ACCEPT,
-      "accept-encoding": ACCEPTED_CODINGS,
-    };
+    const headers = { "user-agent": this.#userAgent, accept: ACCEPT, "accept-encoding": ACCEPTED_CODINGS };
     return request(url, { network: this.#network, headers, signal });
   }
 
@@ -115,7 +102,7 @@ export class PageReader {
     const now = this.#clock();
     let known = this.#robots.get(url.origin);
     if (known === undefined || known.until <= now) {
-      known = { rules: this.#readRobots(url), until: now + ROBOTS_MS };
+      known = { rules: this.#readRobots(url), until: now + 3_600_000 };
       this.#robots.keep(url.origin, known);
     }
     const rules = await known.rules;
@@ -129,7 +116,7 @@ export class PageReader {
 
   /** Allows all where there is no robots.txt, or none that can be read in time. */
   async #readRobots(url: URL): Promise<RobotsRules> {
-    const signal = AbortSignal.timeout(Math.min(ROBOTS_WAIT_MS, this.#limits.timeMs / 2));
+    const signal = AbortSignal.timeout(Math.min(5000, this.#limits.timeMs / 2));
     const first = new URL("/robots.txt", url);
     try {
       const { at, incoming } = await followRedirects(first, this.#limits.redirects, async (to) => {

@@ -65,11 +65,9 @@ export async function request(
   });
 }
 
-const REDIRECTS: ReadonlySet<number | undefined> = new Set([301, 302, 303, 307, 308]);
-
 /** The target of a redirect; `undefined`: the answer is none. */
-function redirectOf({ statusCode, headers: { location } }: IncomingMessage, at: URL): URL | undefined {
-  if (!REDIRECTS.has(statusCode) || location === undefined) return undefined;
+function redirectOf({ statusCode = 0, headers: { location } }: IncomingMessage, at: URL): URL | undefined {
+  if (![301, 302, 303, 307, 308].includes(statusCode) || location === undefined) return undefined;
   // Servers send other bytes than ASCII as they are, and Node reads them as Latin-1.
   const target = Buffer.from(location, "latin1").toString("utf8");
   if (!URL.canParse(target, at.href)) return undefined;

@@ -12,8 +12,6 @@ interface Rule {
 
 /** Longer files are read up to here; the standard asks for as much. */
 export const MAX_ROBOTS_BYTES = 500 * 1024;
-/** Rules beyond these are not looked at. */
-const MAX_RULES = 5000;
 
 /** True if the path and query of a URL may be read. */
 export type RobotsRules = (url: URL) => boolean;
@@ -40,7 +38,7 @@ export function readRobots(text: string, name: string): RobotsRules {
       isNaming = false;
       const pattern = value.trim();
       const rules = group.isOwn ? own : group.isOthers ? others : undefined;
-      if (pattern !== "" && rules !== undefined && rules.length < MAX_RULES)
+      if (pattern !== "" && rules !== undefined && rules.length < 5000)
         rules.push(ruleOf(pattern, field === "allow"));
     }
   }

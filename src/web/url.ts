@@ -112,12 +112,11 @@ export function readHost(entry: string): NamedHost | string {
   };
 }
 
-const LOOPBACK: ReadonlySet<string> = new Set(["127.0.0.1", "[::1]", "localhost"]);
-
 /** True for an https address, or http on this machine, without credentials and fragment. */
 export function isSecureUrl(text: string): boolean {
   if (!URL.canParse(text)) return false;
   const { protocol, hostname, hash, username, password } = new URL(text);
   if (hash !== "" || username !== "" || password !== "") return false;
-  return protocol === "https:" || (protocol === "http:" && LOOPBACK.has(hostname));
+  const isLoopback = ["127.0.0.1", "[::1]", "localhost"].includes(hostname);
+  return protocol === "https:" || (protocol === "http:" && isLoopback);
 }

@@ -18,7 +18,6 @@ export interface Question {
 }
 
 const PATIENCE_MS = 20_000;
-const MAX_BYTES = 2 * 1024 * 1024;
 
 /** The answer's JSON. @throws WebProblem */
 export async function askService(question: Question): Promise<unknown> {
@@ -57,7 +56,7 @@ async function textOf({ body }: Response, service: string): Promise<string> {
   let length = 0;
   for await (const chunk of (body ?? []) as AsyncIterable<Uint8Array>) {
     length += chunk.length;
-    if (length > MAX_BYTES) throw new WebProblem("search", `The answer of ${service} is too large.`);
+    if (length > 2 * 1024 * 1024) throw new WebProblem("search", `The answer of ${service} is too large.`);
     chunks.push(chunk);
   }
   return Buffer.concat(chunks, length).toString("utf8");

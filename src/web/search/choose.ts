@@ -7,14 +7,9 @@ import type { SearchPages } from "./results.ts";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A search that can be made. `name`: for people. */
-interface NamedSearch {
-  name: string;
-  search: SearchPages;
-}
-
 export type SearchChoice =
-  | { ok: true; /** Absent: none is configured. */ found?: NamedSearch }
+  /** `found`: a search that can be made, with its name for people; absent: none is configured. */
+  | { ok: true; found?: { name: string; search: SearchPages } }
   /** `keys`: variables any of which would do, where a key is all that is missing. */
   | { ok: false; problem: string; keys?: readonly string[] };
 

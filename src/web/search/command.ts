@@ -6,7 +6,6 @@ import { WebProblem } from "../request.ts";
 import { type SearchPages, listIn, tidyPages } from "./results.ts";
 
 const PATIENCE_MS = 30_000;
-const MAX_OUTPUT = 2 * 1024 * 1024;
 
 /**
  * Runs the program for each search: `{"query": "…", "count": 8}` on standard input, `{"results": […]}` or the list
@@ -15,7 +14,7 @@ const MAX_OUTPUT = 2 * 1024 * 1024;
 export function commandSearch(program: string, args: readonly string[]): SearchPages {
   return async (query, { count, signal }) => {
     const input = `${JSON.stringify({ query, count })}\n`;
-    const options = { timeout: PATIENCE_MS, input, signal, maxOutput: MAX_OUTPUT };
+    const options = { timeout: PATIENCE_MS, input, signal, maxOutput: 2 * 1024 * 1024 };
     const output = await runProgram(program, args, options).catch((error: unknown) => {
       signal.throwIfAborted();
       throw new WebProblem("search", `The search command ${failureOf(error)}.`, { cause: error });

@@ -28,8 +28,6 @@ export function listIn(answer: unknown, ...path: readonly string[]): RawPage[] {
   return Array.isArray(list) ? list.filter(isRecord) : [];
 }
 
-const MAX_SNIPPET = 600;
-
 /** Up to `count` results, each page once, without those that name no page. */
 export function tidyPages(raw: readonly RawPage[], count: number, names: FieldNames = {}): FoundPage[] {
   const found = new Map<string, FoundPage>();
@@ -53,7 +51,7 @@ function tidyPage(page: RawPage, names: FieldNames): FoundPage | undefined {
   return {
     title: plain(field("title"), 200) || address.host,
     url: address.href,
-    snippet: plain(field("snippet"), MAX_SNIPPET),
+    snippet: plain(field("snippet"), 600),
     ...(day === undefined ? {} : { date: day }),
   };
 }
