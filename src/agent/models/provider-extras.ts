@@ -92,7 +92,7 @@ function takeDetail(piece: Fields, details: Fields[]): void {
   for (const [name, value] of Object.entries(piece)) {
     const before = known[name];
     const isPiece =
-      /^(?:text|summary|data)$/.test(name) && typeof before === "string" && typeof value === "string";
+      ["text", "summary", "data"].includes(name) && typeof before === "string" && typeof value === "string";
     if (isPiece) known[name] = before + value;
     else if (value !== null) known[name] = value;
   }
