@@ -1,22 +1,9 @@
 /** Puts agents together. This file loads LangChain, so it is imported when an agent is first needed. */
-import {
-  type Agent,
-  type DeepAgentParams,
-  type InterruptOn,
-  type ModelLender,
-  type SubAgent,
-  backgroundTasksMiddleware,
-  buildAgent,
-} from "../agent/agent.ts";
+import type { Agent, DeepAgentParams, InterruptOn, ModelLender, SubAgent } from "../agent/agent.ts";
+import { backgroundTasksMiddleware, buildAgent } from "../agent/agent.ts";
 import type { AgentTool } from "../agent/contracts/middleware.ts";
-import {
-  AGENT_FOLDERS,
-  type AgentFile,
-  type ToolOffer,
-  type ToolWishes,
-  chooseTools,
-  loadAgentFiles,
-} from "../agent/build/agent-files.ts";
+import type { AgentFile, ToolOffer, ToolWishes } from "../agent/build/agent-files.ts";
+import { AGENT_FOLDERS, chooseTools, loadAgentFiles } from "../agent/build/agent-files.ts";
 import { notingFiles } from "../agent/layers/skill-files.ts";
 import type { McpToolSet, McpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
 import { reportMissingTools } from "../agent/mcp-tools/report-missing.ts";
@@ -233,28 +220,23 @@ const MEMORY_FILES = [`${WORKSPACE_MOUNT}/AGENTS.md`, `${MEMORIES_MOUNT}/AGENTS.
 /** The model of an agent that only reads threads and checks arguments, because no model can be used. */
 const UNUSED_MODEL = OFFLINE;
 
-/** A subagent, with the tools it may use by name. */
-type SubagentConfig = Omit<SubAgent, "tools"> & ToolWishes;
-
 const NOTHING: McpToolSet = { tools: [], gated: [], problems: [], leftOut: [], notes: [] };
-
-interface OwnParts {
-  interruptOn: InterruptOn;
-  subagents: readonly SubagentConfig[];
-  /** Notices about files of subagents, which are in the log already, and about the model of the run. */
-  skipped: readonly string[];
-  notices: readonly string[];
-  servers: readonly string[];
-  web: Web["tools"];
-  /** Tokens that the tools of other servers may take in each request. */
-  tokens: number;
-  log: Logger;
-}
 
 /** Returns the tools that the other MCP servers add to an agent with these gates and subagents. */
 async function withForeignTools(
   mcp: McpTools | undefined,
-  own: OwnParts,
+  own: {
+    interruptOn: InterruptOn;
+    subagents: readonly (Omit<SubAgent, "tools"> & ToolWishes)[];
+    /** Notices about files of subagents, which are in the log already, and about the model of the run. */
+    skipped: readonly string[];
+    notices: readonly string[];
+    servers: readonly string[];
+    web: Web["tools"];
+    /** Tokens that the tools of other servers may take in each request. */
+    tokens: number;
+    log: Logger;
+  },
 ): Promise<
   Required<Pick<DeepAgentParams, "tools" | "middleware" | "interruptOn" | "subagents" | "toolsOnDemand">>
 > {

@@ -87,7 +87,10 @@ function serversOf(servers: readonly McpServer[], configured: Config["mcpServers
   const read: Config["mcpServers"] = {};
   const leftOut: string[] = [];
   for (const server of servers) {
-    const name = nameOf(server);
+    const name = server.name
+      .replace(/[^A-Za-z0-9]+/g, "-")
+      .replace(/^-|-$/g, "")
+      .slice(0, 32);
     const parsed = ConfigSchema.shape.mcpServers.safeParse({ [name]: inConfiguration(server) });
     const problems = parsed.error?.issues.map(({ path, message }) =>
       `${path.slice(1).join(".")} ${message}`.trim(),
@@ -108,10 +111,3 @@ const inConfiguration = (server: McpServer): object =>
 
 const asRecord = (pairs: readonly { name: string; value: string }[]): Record<string, string> =>
   Object.fromEntries(pairs.map(({ name, value }) => [name, value]));
-
-/** A name that tools can begin with. */
-const nameOf = ({ name }: McpServer): string =>
-  name
-    .replace(/[^A-Za-z0-9]+/g, "-")
-    .replace(/^-|-$/g, "")
-    .slice(0, 32);

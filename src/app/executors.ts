@@ -3,17 +3,10 @@ import { join } from "node:path";
 import type { MaybePromise } from "../backends/backend.ts";
 import type { SandboxBackend } from "../backends/executor.ts";
 import { SandboxError } from "../backends/sandbox/base-sandbox.ts";
-import {
-  BubblewrapBackend,
-  type BubblewrapOptions,
-  probeBubblewrap,
-} from "../backends/sandbox/bubblewrap.ts";
-import {
-  type SetupOptions,
-  createSandbox,
-  prepare,
-  setupScriptOf,
-} from "../backends/sandbox/create-sandbox.ts";
+import type { BubblewrapOptions } from "../backends/sandbox/bubblewrap.ts";
+import { BubblewrapBackend, probeBubblewrap } from "../backends/sandbox/bubblewrap.ts";
+import type { SetupOptions } from "../backends/sandbox/create-sandbox.ts";
+import { createSandbox, prepare, setupScriptOf } from "../backends/sandbox/create-sandbox.ts";
 import type { SandboxMount } from "../backends/sandbox/environment.ts";
 import { gitIdentity } from "../backends/sandbox/git-view.ts";
 import { programFolders } from "../backends/sandbox/program-folders.ts";

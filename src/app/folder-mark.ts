@@ -5,8 +5,6 @@ import { join } from "node:path";
 import { realPath } from "../core/real-path.ts";
 import { statsAt } from "../core/stats.ts";
 
-const OWN_FOLDER = ".deepagent";
-
 /**
  * Gives the same text on every machine that sees this folder, and another one elsewhere: also where a copy of the
  * folder is, or an empty one at the same path. It is made of the number of the folder in its file system and of a
@@ -19,7 +17,7 @@ export function folderMark(folder: string): string {
 }
 
 function markIn(folder: string): string | undefined {
-  const own = join(realPath(folder), OWN_FOLDER);
+  const own = join(realPath(folder), ".deepagent");
   const file = join(own, "folder-id");
   // Fails if it exists, or if the folder is read-only.
   attempt(() => mkdirSync(own));

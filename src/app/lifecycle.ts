@@ -49,9 +49,8 @@ const LANGSMITH_SWITCHES = [
  * Makes tracers send what they still hold, because the process is about to end. False: some was not sent in time,
  * and the process would not end while a tracer keeps trying.
  */
-export async function sendTraces(env: Readonly<Record<string, string | undefined>>): Promise<boolean> {
-  return isDoneWithin(PATIENCE_MS, Promise.all([sendSpans(), sendToLangSmith(env)]));
-}
+export const sendTraces = async (env: Readonly<Record<string, string | undefined>>): Promise<boolean> =>
+  isDoneWithin(PATIENCE_MS, Promise.all([sendSpans(), sendToLangSmith(env)]));
 
 async function sendSpans(): Promise<void> {
   if (!(Symbol.for("opentelemetry.js.api.1") in globalThis)) return;
@@ -61,9 +60,8 @@ async function sendSpans(): Promise<void> {
   const inner: unknown =
     "getDelegate" in known && typeof known.getDelegate === "function" ? known.getDelegate() : known;
   const provider = typeof inner === "object" && inner !== null ? inner : known;
-  if ("forceFlush" in provider && typeof provider.forceFlush === "function") {
+  if ("forceFlush" in provider && typeof provider.forceFlush === "function")
     await Promise.resolve(provider.forceFlush()).catch(() => undefined);
-  }
 }
 
 async function sendToLangSmith(env: Readonly<Record<string, string | undefined>>): Promise<void> {
@@ -73,9 +71,7 @@ async function sendToLangSmith(env: Readonly<Record<string, string | undefined>>
 }
 
 /** Translates the settings about finished runs for the run service. */
-export function retentionOf({ retention: { days, megabytes } }: Pick<Config, "retention">): Retention {
-  return {
-    ...(days === undefined ? {} : { maxAgeMs: days * 86_400_000 }),
-    ...(megabytes === undefined ? {} : { maxBytes: megabytes * 1_000_000 }),
-  };
-}
+export const retentionOf = ({ retention: { days, megabytes } }: Pick<Config, "retention">): Retention => ({
+  ...(days === undefined ? {} : { maxAgeMs: days * 86_400_000 }),
+  ...(megabytes === undefined ? {} : { maxBytes: megabytes * 1_000_000 }),
+});

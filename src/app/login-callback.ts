@@ -13,8 +13,6 @@ export interface LoginCallback {
   close(): void;
 }
 
-const PATIENCE_MS = 600_000;
-
 const PAGE = `<!doctype html><meta charset="utf-8"><title>deepagent-mcp</title>
 <p>The terminal has your answer. You can close this tab.</p>`;
 
@@ -44,7 +42,7 @@ export async function openLoginCallback(port = 0): Promise<LoginCallback> {
     address: `http://127.0.0.1:${(server.address() as AddressInfo).port}/callback`, // a TCP server has such an address
     answerTo: async (state) => {
       try {
-        const [answer] = await once(answers, `state ${state}`, { signal: AbortSignal.timeout(PATIENCE_MS) });
+        const [answer] = await once(answers, `state ${state}`, { signal: AbortSignal.timeout(600_000) });
         return answer as URLSearchParams; // the only value that is emitted
       } catch {
         throw new LoginFailed("Nobody logged in within ten minutes. Begin again.");

@@ -5,12 +5,8 @@ import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { McpUnavailableError } from "../agent/mcp-tools/failure-reasons.ts";
 import type { Login, LoginOptions, LoginStore } from "../agent/mcp-tools/login.ts";
-import {
-  type McpServerConfig,
-  type RemoteMcpServer,
-  expandServer,
-  takesLogin,
-} from "../agent/mcp-tools/server-config.ts";
+import type { McpServerConfig, RemoteMcpServer } from "../agent/mcp-tools/server-config.ts";
+import { expandServer, takesLogin } from "../agent/mcp-tools/server-config.ts";
 import { inProcessLock } from "../backends/filesystem/process-lock.ts";
 import { PROGRAM } from "../config/program.ts";
 import type { Config } from "../config/schema.ts";
@@ -81,7 +77,7 @@ const IV_BYTES = 12;
 const TAG_BYTES = 16;
 /** Time after which a lock is left over from a process that ended, in ms. A renewal takes at most 20 s. */
 const STALE_MS = 45_000;
-const POLL_MS = 50;
+
 /** Held while the first key is made. No server has such a name. */
 const KEY_LOCK = "logins.key";
 
@@ -183,7 +179,7 @@ class LoginFiles implements LoginStore {
       if (lock !== undefined) return lock;
       // One process at a time, so that none breaks the lock that another has taken since.
       if (isStale(path)) await inProcessLock(path, () => breakLock(path, isStale));
-      else await wait(POLL_MS);
+      else await wait(50);
     }
   }
 
@@ -208,9 +204,8 @@ class LoginFiles implements LoginStore {
     if (kept.ok) {
       const key = kept.secret ?? (await this.#firstKey(keychain));
       if (key !== undefined) return Buffer.from(key, "base64");
-    } else if (await this.#hasLogins()) {
+    } else if (await this.#hasLogins())
       throw new McpUnavailableError(`its log-in cannot be read: ${kept.problem}`);
-    }
     return keyIn(this.#folder, KEY);
   }
 

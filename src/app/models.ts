@@ -82,17 +82,16 @@ export function otherModelProblem(
 }
 
 /** Returns the usable fallback models. Logs the others, because a missing fallback need not stop anything. */
-export function usableFallbacks(
+export const usableFallbacks = (
   { fallbackModels }: Pick<Config, "fallbackModels">,
   { env, lendable = false }: { env: Environment; lendable?: boolean },
   log: Logger,
-): string[] {
-  return fallbackModels.filter((model) => {
+): string[] =>
+  fallbackModels.filter((model) => {
     const choice = modelChoice({ model, env, lendable });
     if (!choice.ok) log.warn("fallback_model_unusable", { model, reason: choice.message });
     return choice.ok;
   });
-}
 
 /**
  * The models that the operator named, among which subagent files may choose. `chosen`: the one that the run works with

@@ -1,10 +1,10 @@
 /** The channels that get news of runs, as configured. */
 import type { Config } from "../config/schema.ts";
 import { PROGRAM } from "../config/program.ts";
-import { type ChannelContext, channelProblem, senderOf } from "../news/channel.ts";
+import { channelProblem, senderOf } from "../news/channel.ts";
 import { PUBLIC_CALLBACKS, subscriberSend } from "../news/subscriber.ts";
 import { defined } from "../core/defined.ts";
-import { type Channel, Courier } from "../runs/courier.ts";
+import { Courier } from "../runs/courier.ts";
 import type { Send } from "../runs/news.ts";
 import type { Storage } from "../storage/storage.ts";
 import type { RunSettings } from "./settings.ts";
@@ -16,7 +16,11 @@ export function openCourier(
   environment: string,
 ): Courier {
   const openCommand = (runId: string): string => `${PROGRAM} runs open ${runId}`;
-  const channels = channelsOf(config, { env, pageOf, openCommand });
+  const channels = Object.entries(config.news).map(([target, { events: types, ...options }]) => ({
+    target,
+    types,
+    send: senderOf(options, { env, pageOf, openCommand }),
+  }));
   for (const { name, problem } of newsProblems(config, env)) logger.warn("news.channel", { name, problem });
   const { news } = runs;
   const subscriber =
@@ -25,13 +29,6 @@ export function openCourier(
       subscriberSend(() => news.subscriptionById(id), { callbacks: PUBLIC_CALLBACKS, clock, pageOf, holds }));
   return new Courier({ news, channels, ...defined({ subscriber }), environment, clock, log: logger });
 }
-
-const channelsOf = ({ news }: Pick<Config, "news">, context: ChannelContext): Channel[] =>
-  Object.entries(news).map(([target, { events: types, ...options }]) => ({
-    target,
-    types,
-    send: senderOf(options, context),
-  }));
 
 /** The channels that cannot send now. */
 export const newsProblems = (

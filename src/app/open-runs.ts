@@ -156,9 +156,8 @@ const deadlinesOf = ({ approvals, questions }: Config) => ({
 });
 
 /** The run whose agent, folders and commands a run has: a background task has those of the run that started it. */
-async function mainRunOf(run: Run, { runs }: Storage): Promise<Run> {
-  return (run.parent && (await runs.read.run(run.principal, run.parent.runId))) ?? run;
-}
+const mainRunOf = async (run: Run, { runs }: Storage): Promise<Run> =>
+  (run.parent && (await runs.read.run(run.principal, run.parent.runId))) ?? run;
 
 /** Makes the copy that a run works in, or brings it up to date. Gives the files that a person did not apply before. */
 async function openCopy(

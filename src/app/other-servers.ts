@@ -3,12 +3,8 @@ import { basename } from "node:path";
 import { type PendingLogin, LoginFailed, beginLogin } from "../agent/mcp-tools/authorize.ts";
 import { McpUnavailableError } from "../agent/mcp-tools/failure-reasons.ts";
 import type { LoginOptions } from "../agent/mcp-tools/login.ts";
-import {
-  type McpServerState,
-  type McpTools,
-  leftOutText,
-  openMcpTools,
-} from "../agent/mcp-tools/open-mcp-tools.ts";
+import type { McpServerState, McpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
+import { leftOutText, openMcpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
 import { takesLogin } from "../agent/mcp-tools/server-config.ts";
 import type { Environment } from "../agent/models/choose.ts";
 import { packageVersion } from "../config/paths.ts";
@@ -24,7 +20,6 @@ export const openOtherServers = (config: Settings, env: Environment, log: Logger
 
 /** Log-ins that wait for a browser. */
 const MOST_PENDING = 20;
-const PENDING_MS = 600_000;
 
 interface Pending {
   server: string;
@@ -67,7 +62,7 @@ export class ServersForPeople implements OtherServers {
       const now = clock();
       for (const [state, { until }] of this.#pending) if (until < now) this.#pending.delete(state);
       if (this.#pending.size >= MOST_PENDING) return { ok: false, problem: "Too many log-ins wait." };
-      this.#pending.set(login.state, { server: name, login, until: now + PENDING_MS });
+      this.#pending.set(login.state, { server: name, login, until: now + 600_000 });
       return { ok: true, address: login.address };
     } catch (error) {
       return { ok: false, problem: problemOf(error) };

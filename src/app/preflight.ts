@@ -11,9 +11,8 @@ type Refusal = NonNullable<Readiness["refusal"]>;
 type Found = Refusal | undefined;
 
 /** Finds the first reason why no run can be started now. */
-export async function startRefusal(settings: RunSettings, choice: ModelChoice): Promise<Found> {
-  return workspaceRefusal(settings) ?? modelRefusal(settings, choice) ?? promptRefusal(settings);
-}
+export const startRefusal = async (settings: RunSettings, choice: ModelChoice): Promise<Found> =>
+  workspaceRefusal(settings) ?? modelRefusal(settings, choice) ?? promptRefusal(settings);
 
 function workspaceRefusal({ config: { workspace } }: RunSettings): Found {
   if (workspace === undefined) return { code: "workspace_missing", message: NO_WORKSPACE };

@@ -9,11 +9,9 @@ import { type MountedExecutor, isIsolated } from "./executors.ts";
 import { type Owner, type PlacesConfig, workspaceOf } from "./owned-places.ts";
 import { WORKSPACE_MOUNT, WRITE_TOOLS, approvalGates, pathsOf } from "./settings.ts";
 
-type GatesConfig = PlacesConfig & Pick<Config, "approvals">;
-
 /** The calls of a run that a person approves. `served`: folders on other servers. */
 export const runGates = (
-  config: GatesConfig,
+  config: PlacesConfig & Pick<Config, "approvals">,
   owner: Owner,
   { mounted, served }: { mounted: MountedExecutor | undefined; served: readonly string[] },
 ): InterruptOn => {

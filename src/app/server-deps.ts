@@ -11,13 +11,8 @@ import type { Run } from "../runs/run.ts";
 import type { Holds } from "../runs/shares.ts";
 import type { SharedState, StreamStore } from "../runs/server-ports.ts";
 import { principalOf } from "../server/auth/auth.ts";
-import {
-  type ServerDeps,
-  createPageLinks,
-  lazyRuns,
-  loginPageLinks,
-  pagesAt,
-} from "../server/contracts/deps.ts";
+import type { ServerDeps } from "../server/contracts/deps.ts";
+import { createPageLinks, lazyRuns, loginPageLinks, pagesAt } from "../server/contracts/deps.ts";
 import { loadPreviousStateKey, loadStateKey } from "../server/calls/state.ts";
 import { createResourceChanges } from "../server/resources/changes.ts";
 import type { SharedStorage } from "../storage/storage.ts";

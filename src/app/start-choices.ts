@@ -22,9 +22,8 @@ export function startChoices(
   for (const [index, choice] of wanted.entries()) {
     const spec = choice.ok ? choice.spec : (config.allowedModels[index - 1] ?? "");
     const price = choice.ok ? modelPrice(choice.name, prices) : undefined;
-    if (spec !== "" && !models.has(spec)) {
+    if (spec !== "" && !models.has(spec))
       models.set(spec, { spec, ...defined({ price, problem: choice.ok ? undefined : choice.message }) });
-    }
   }
   return {
     models: [...models.values()],

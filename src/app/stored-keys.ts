@@ -13,14 +13,12 @@ export interface FoundKeys {
   problem?: string;
 }
 
-type Needed = ModelSettings & Pick<Config, "memories" | "web">;
-
 /**
  * Looks in the system's keychain for the keys of configured models and of a named search provider that the environment
  * does not have. Asks it for no other key, and not at all where none is missing.
  */
 export async function withStoredKeys(
-  config: Needed,
+  config: ModelSettings & Pick<Config, "memories" | "web">,
   env: Environment,
   options: Partial<Omit<KeychainOptions, "env">> = {},
 ): Promise<FoundKeys> {

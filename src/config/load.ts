@@ -46,9 +46,8 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   readFlags(draft, sources);
   expandPaths(draft, sources);
   const profile = draft.get("profile");
-  for (const [path, value] of profileDefaults(profile)) {
+  for (const [path, value] of profileDefaults(profile))
     draft.setDefault(path, value, `profile ${String(profile)}`);
-  }
   draft.setDefault("dataDir", defaultDataDir(sources));
   const workspace = defaultWorkspace(sources);
   if (workspace !== undefined) draft.setDefault("workspace", workspace);
@@ -64,13 +63,11 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   if (!parsed.success)
     draft.problems.push(...describeIssues(parsed.error.issues, (path, text) => draft.describe(path, text)));
   for (const [setting, variable] of parsed.success ? namedVariables(parsed.data) : []) {
-    if (!sources.env[variable]) {
+    if (!sources.env[variable])
       draft.problems.push(`${setting}: the environment variable ${variable} is not set`);
-    }
   }
-  if (draft.get("storageS3") !== undefined && draft.get("storage") === undefined) {
+  if (draft.get("storageS3") !== undefined && draft.get("storage") === undefined)
     draft.problems.push("storageS3: needs the setting storage, the address of a Postgres");
-  }
   if (!parsed.success || draft.problems.length > 0) return { ok: false, problems: draft.problems };
   const privatePaths = [...own, ...(draft.configFile === undefined ? [] : [draft.configFile])];
   const warnings = parsed.data.workspace === undefined ? [noWorkspace(sources)] : [];
@@ -169,9 +166,8 @@ function readEnvironment(draft: Draft, sources: ConfigSources): void {
       const meant = closestName(name, known.keys());
       const hint = meant === undefined ? "" : `; did you mean ${meant}?`;
       draft.problems.push(`${name}: unknown setting in the environment${hint}`);
-    } else if (text !== "") {
+    } else if (text !== "")
       setConverted(draft, setting, setting.kind === "paths" ? text.split(delimiter) : text, name);
-    }
   }
 }
 

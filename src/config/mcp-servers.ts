@@ -61,9 +61,8 @@ const server = z
       problem("has a url; args, env and cwd are for a command");
     } else if (command !== undefined && (headers ?? oauth) !== undefined) {
       problem("has a command; headers and oauth are for a url");
-    } else if (type !== undefined && (type === "stdio") !== (command !== undefined)) {
+    } else if (type !== undefined && (type === "stdio") !== (command !== undefined))
       problem(`has type ${type}; stdio goes with a command, the others with a url`);
-    }
   })
   .transform(({ type, command, args = [], env = {}, cwd, url, headers = {}, oauth, disabled, ...rest }) => {
     const { approve, timeout, tools, alwaysAllow, autoApprove, disabledTools } = rest;

@@ -1,14 +1,8 @@
 import { existsSync, realpathSync } from "node:fs";
 import { delimiter, join, resolve, sep } from "node:path";
 import type { FlagValues } from "./load.ts";
-import {
-  type HostFacts,
-  defaultDataDir,
-  expandHome,
-  isPublished,
-  packageName,
-  packageRoot,
-} from "./paths.ts";
+import type { HostFacts } from "./paths.ts";
+import { defaultDataDir, expandHome, isPublished, packageName, packageRoot } from "./paths.ts";
 import type { Config } from "./schema.ts";
 import { SETTINGS, type Setting, flagNameOf } from "./settings.ts";
 

@@ -105,8 +105,6 @@ const readBy = (read: (entry: string) => unknown) =>
     if (typeof found === "string") context.addIssue({ code: "custom", message: found });
   });
 
-const origin = readBy(readOrigin);
-
 /** The part of the configuration that `serve --http` alone reads. */
 export const httpSchema = z.strictObject({
   host: z
@@ -126,7 +124,7 @@ export const httpSchema = z.strictObject({
     .default([])
     .describe("Host names that requests may name, besides the loopback ones."),
   allowedOrigins: z
-    .array(origin)
+    .array(readBy(readOrigin))
     .default([])
     .describe(
       "Web pages that may send requests, besides those of this machine: `https://app.example`, or a host for any scheme and port.",
@@ -188,15 +186,12 @@ export const sandboxSchema = z.strictObject({
   setupTimeout: withDefault(seconds.min(1), 600).describe("Time limit of the setup."),
 });
 
-/** A host that web_fetch may reach at a private address. */
-const webHost = readBy(readHost);
-
 export const webSchema = z.strictObject({
   mode: oneOf(["ask", "allow", "off"], "ask").describe(
     "Lets the agent read pages of the web with web_fetch: ask, with a person's approval, which can hold for all pages of a host in a run; allow, without; off, not at all, and no search either.",
   ),
   hosts: z
-    .array(webHost)
+    .array(readBy(readHost))
     .default([])
     .describe(
       "Hosts that web_fetch may reach although their addresses are private, on any port, such as `wiki.corp.example`, `*.corp.example` or `127.0.0.1:8080`. Default: only the public internet is read.",
@@ -291,13 +286,12 @@ const mount = z
 
 /** Names of the server's own folders. */
 const TAKEN: ReadonlySet<string> = new Set(["workspace", "memories", "skills", "sandbox"]);
-const MOUNT_PATH = /^\/([\w.-]+)\/?$/;
 
 /** More folders of the agent's tree, kept on other servers. */
 export const mountsSchema = z.record(z.string(), mount).superRefine((mounts, context) => {
   const seen = new Set<string>();
   for (const path of Object.keys(mounts)) {
-    const name = MOUNT_PATH.exec(path)?.[1];
+    const name = /^\/([\w.-]+)\/?$/.exec(path)?.[1];
     const problem = (message: string): void => context.addIssue({ code: "custom", path: [path], message });
     if (name === undefined || /^\.+$/.test(name)) problem("mount a folder of the root, such as /archive/");
     else if (TAKEN.has(name)) problem("is a folder of the server already; choose another name");

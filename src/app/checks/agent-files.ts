@@ -1,11 +1,6 @@
 /** Checks the subagents and skills that files of the workspace and of the operator describe. */
-import {
-  AGENT_FOLDERS,
-  type AgentFile,
-  type ToolOffer,
-  chooseTools,
-  loadAgentFiles,
-} from "../../agent/build/agent-files.ts";
+import type { AgentFile, ToolOffer } from "../../agent/build/agent-files.ts";
+import { AGENT_FOLDERS, chooseTools, loadAgentFiles } from "../../agent/build/agent-files.ts";
 import {
   notingFiles,
   MOST_READ,

@@ -31,13 +31,11 @@ export interface Facts {
 export type OwnFacts = Pick<Facts, "config" | "env">;
 
 /** Reads the keychain for the keys that the environment lacks. */
-export async function factsFor(
+export const factsFor = async (
   { config, warnings }: Pick<Facts, "config" | "warnings">,
   host: HostFacts,
   lendable: boolean,
-): Promise<Facts> {
-  return { config, warnings, host, lendable, ...(await withStoredKeys(config, host.env)) };
-}
+): Promise<Facts> => ({ config, warnings, host, lendable, ...(await withStoredKeys(config, host.env)) });
 
 /** Resolves with the result of `work`, or with `instead` after so many milliseconds. `work` gets a signal to stop. */
 export async function within<Result>(

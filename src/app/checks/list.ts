@@ -16,13 +16,11 @@ import { checkMounts, checkPromptFile, checkReadOnly, checkStorage, checkWorkspa
 import { checkTools } from "./servers.ts";
 import { checkSearchAnswers, checkSearchKey } from "./web.ts";
 
-type Result = Check | Check[] | Promise<Check | Check[]>;
-
 /** Each kind includes the ones before it. `start`: in no time; `machine`: on this machine; `network`: all. */
 const KINDS = ["start", "machine", "network"] as const;
 export type Kind = (typeof KINDS)[number];
 
-const CHECKS: ReadonlyArray<readonly [Kind, (facts: Facts) => Result]> = [
+const CHECKS: ReadonlyArray<readonly [Kind, (facts: Facts) => Check | Check[] | Promise<Check | Check[]>]> = [
   ["start", checkWorkspace],
   ["machine", checkStorage],
   ["start", checkModel],

@@ -5,7 +5,6 @@ import { DeepAgentError, errorMessage } from "../../core/errors.ts";
 import type { Check } from "./check.ts";
 
 const MIN_NODE = 20;
-const SEARCH_TIMEOUT_MS = 5000;
 
 export function checkNode(version: string): Check {
   const ok = Number(version.split(".")[0]) >= MIN_NODE;
@@ -65,7 +64,7 @@ export async function checkSearch(): Promise<Check> {
   const name = "Search";
   try {
     const { rgPath } = await import("@vscode/ripgrep");
-    const version = await runProgram(rgPath, ["--version"], { timeout: SEARCH_TIMEOUT_MS });
+    const version = await runProgram(rgPath, ["--version"], { timeout: 5000 });
     return { name, ok: true, text: version.split("\n")[0] ?? "ripgrep" };
   } catch (error) {
     const text = `ripgrep cannot be run: ${errorMessage(error)}\nInstall again without --omit=optional.`;

@@ -1,12 +1,6 @@
 /** Checks models, their keys and prices. */
-import {
-  CLIENT,
-  type Environment,
-  OFFLINE,
-  PROVIDERS,
-  modelChoice,
-  variable,
-} from "../../agent/models/choose.ts";
+import type { Environment } from "../../agent/models/choose.ts";
+import { CLIENT, OFFLINE, PROVIDERS, modelChoice, variable } from "../../agent/models/choose.ts";
 import { embedderProblem } from "../../agent/models/embeddings.ts";
 import { packagesFolder } from "../../agent/models/packages.ts";
 import { modelPrice } from "../../agent/budget/prices.ts";
