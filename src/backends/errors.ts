@@ -224,8 +224,6 @@ const SPOKEN_CODES: readonly [pattern: RegExp, code: BackendErrorCode][] = [
   [/timed? ?out/i, "timeout"],
 ];
 
-const SYSTEM_CALL_TEXT = /\bE[A-Z]{2,}: [^,:]*, \w+ '/;
-
 const spokenCode = (said: string): BackendErrorCode | undefined =>
   SPOKEN_CODES.find(([pattern]) => pattern.test(said))?.[1];
 
@@ -236,7 +234,7 @@ const spokenCode = (said: string): BackendErrorCode | undefined =>
 export function foreignFailure(path: string, said: string): BackendFailure {
   const text = said.replace(/^Error: /, "");
   // The text of a system call contains paths of the host.
-  if (SYSTEM_CALL_TEXT.test(text)) return thrownFailure(path, text);
+  if (/\bE[A-Z]{2,}: [^,:]*, \w+ '/.test(text)) return thrownFailure(path, text);
   const code = spokenCode(text);
   return code === "not_found" ? fileNotFound(path) : failure(code ?? "io", text || "the backend failed");
 }

@@ -78,9 +78,7 @@ export function bytesOf(data: FileData): Uint8Array {
   return plainBytes(bytes ?? Buffer.from(data.content, "utf8"));
 }
 
-/**
- * Reads a text file of at most `maxBytes`. A larger file is not even loaded if the backend lists sizes.
- */
+/** Reads a text file of at most `maxBytes`. A larger file is not even loaded if the backend lists sizes. */
 export async function readText(
   backend: Backend,
   path: string,
@@ -172,8 +170,7 @@ export function editContent(path: string, known: ContentResult, edit: ContentEdi
 }
 
 export function editFileData(path: string, data: FileData, edit: ContentEdit): EditedContent {
-  if (edit.expectedVersion !== undefined && edit.expectedVersion !== versionOf(data)) {
+  if (edit.expectedVersion !== undefined && edit.expectedVersion !== versionOf(data))
     return { ok: false, ...errors.changedSinceRead(path) };
-  }
   return editContent(path, contentOf(path, data), edit);
 }

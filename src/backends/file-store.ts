@@ -10,11 +10,10 @@ import type {
   MaybePromise,
   WriteResult,
 } from "./backend.ts";
+import type { Located, Operations } from "./checked-backend.ts";
 import {
   CheckedBackend,
   FILES_ONLY,
-  type Located,
-  type Operations,
   PARALLEL_TRANSFERS,
   fileLocks,
   loadedBy,
@@ -23,16 +22,8 @@ import {
 import * as errors from "./errors.ts";
 import { type FileFormat, editFileData, infoOf, toFileData, versionOf } from "./file-data.ts";
 import { parentsOf, validatePath } from "./paths.ts";
-import {
-  type SearchFile,
-  type SearchableContent,
-  compileSearch,
-  globFlat,
-  grepListed,
-  listFlat,
-  refusedWrite,
-  searchable,
-} from "./search.ts";
+import type { SearchFile, SearchableContent } from "./search.ts";
+import { compileSearch, globFlat, grepListed, listFlat, refusedWrite, searchable } from "./search.ts";
 
 /** A stored file. `version` is the store's own mark of exactly this state; `put` compares it. */
 export interface StoredFile {
@@ -190,9 +181,8 @@ const change = (
       const times = { now: isoTime(clock()), createdAt: found?.data.created_at };
       const data = toFileData(path, changed.bytes, times, fileFormat);
       const expected = whatever ?? (found === undefined ? "absent" : { version: found.version });
-      if (await store.put(path, data, expected, options)) {
+      if (await store.put(path, data, expected, options))
         return { path, filesUpdate: null, version: versionOf(data) };
-      }
     }
     return errors.changedSinceRead(path);
   });

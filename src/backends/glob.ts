@@ -19,9 +19,8 @@ const MAX_ALTERNATIVES = 256;
 /** The alternatives a pattern stands for, braces expanded. Throws `GlobSyntaxError`, whose message is the reason. */
 function parseGlob(pattern: string): GlobToken[][] {
   if (pattern === "") throw new GlobSyntaxError("the pattern is empty");
-  if (pattern.length > MAX_PATTERN_LENGTH) {
+  if (pattern.length > MAX_PATTERN_LENGTH)
     throw new GlobSyntaxError(`the pattern is longer than ${MAX_PATTERN_LENGTH} characters`);
-  }
   if (pattern.includes("\0")) throw new GlobSyntaxError("the pattern contains a NUL character");
   const signs = pattern.match(SIGN) ?? [];
   return expand(parseSequence(signs[Symbol.iterator](), 0).parts);
@@ -71,9 +70,7 @@ function setOf(sign: string): GlobToken {
     if (from === "/") throw new GlobSyntaxError("a '[' is not closed");
     return [code(from), code(to)];
   });
-  if (ranges.some(([low, high]) => high < low)) {
-    throw new GlobSyntaxError("a range in brackets is reversed");
-  }
+  if (ranges.some(([low, high]) => high < low)) throw new GlobSyntaxError("a range in brackets is reversed");
   return { kind: "class", negated: mark !== "", ranges };
 }
 
@@ -84,9 +81,8 @@ function expand(parts: readonly Part[]): GlobToken[][] {
   let results: GlobToken[][] = [[]];
   for (const part of parts) {
     const tails = part.kind === "group" ? part.options.flatMap(expand) : [[part]];
-    if (results.length * tails.length > MAX_ALTERNATIVES) {
+    if (results.length * tails.length > MAX_ALTERNATIVES)
       throw new GlobSyntaxError(`the braces expand to more than ${MAX_ALTERNATIVES} patterns`);
-    }
     results = results.flatMap((head) => tails.map((tail) => [...head, ...tail]));
   }
   return results;
@@ -116,11 +112,8 @@ function toSegment(tokens: readonly GlobToken[]): Segment {
   return { globstar: false, tokens, matches: (name) => (matches ??= matcherOf(tokens))(name) };
 }
 
-function literalOf(tokens: readonly GlobToken[]): string | undefined {
-  return tokens.every((token) => token.kind === "char")
-    ? tokens.map((token) => token.value).join("")
-    : undefined;
-}
+const literalOf = (tokens: readonly GlobToken[]): string | undefined =>
+  tokens.every((token) => token.kind === "char") ? tokens.map((token) => token.value).join("") : undefined;
 
 /** Matches wildcards over segments. Retries only the last `**`, which is enough and bounds the work. */
 function matchSegments(segments: readonly Segment[], names: readonly string[]): boolean {
@@ -310,9 +303,8 @@ export function compileGlob(pattern: string, options: GlobOptions = {}): GlobCom
   for (const segments of alternatives) {
     const literals = segments.map((segment) => (segment.globstar ? undefined : segment.literal));
     if (literals.includes("..")) return { ok: false, ...climbingGlob(pattern) };
-    if (options.fromRoot !== true && segments.length > 1 && literals[0] === "") {
+    if (options.fromRoot !== true && segments.length > 1 && literals[0] === "")
       return { ok: false, ...invalidGlob(`'${pattern}' is absolute; give the directory as path`) };
-    }
   }
   const anyDepth = options.nameAtAnyDepth === true;
   const prepared = alternatives.map((segments): Segment[] =>
@@ -380,14 +372,12 @@ function unionOf(alternatives: readonly Segment[][]): Glob {
   };
 }
 
-function complementOf(inner: Glob): Glob {
-  return {
-    alternatives: undefined,
-    matches: (path) => !inner.matches(path),
-    reaches: () => true,
-    below: (directory) => {
-      const rest = inner.below(directory);
-      return rest === undefined ? "**" : `!${rest}`;
-    },
-  };
-}
+const complementOf = (inner: Glob): Glob => ({
+  alternatives: undefined,
+  matches: (path) => !inner.matches(path),
+  reaches: () => true,
+  below: (directory) => {
+    const rest = inner.below(directory);
+    return rest === undefined ? "**" : `!${rest}`;
+  },
+});

@@ -22,7 +22,6 @@ const alike = (line: string): string => plainMarks(line).replace(/\s+/g, " ").tr
 
 const MAX_LINES = 20_000;
 const MAX_SHOWN_LINES = 8;
-const MAX_SHOWN_CHARS = 200;
 
 /** Describes the lines that are nearest to a missing text. Returns undefined if none are alike. */
 export function nearestLines(text: string, missing: string): string | undefined {
@@ -36,7 +35,8 @@ export function nearestLines(text: string, missing: string): string | undefined 
       return shown(lines, at, wanted.length, `differ${wanted.length === 1 ? "s" : ""} in ${difference}`);
   }
   const plain = missing.replaceAll(/\\([ntr"'`\\])/g, (_, sign: string) => ESCAPES[sign] ?? sign);
-  if (plain !== missing && lines.join("\n").includes(plain)) return ESCAPED;
+  if (plain !== missing && lines.join("\n").includes(plain))
+    return "The text is in the file, but escaped once too often here: write line breaks, tabs, quotes and backslashes as they are.";
   const known = lines.map(alike);
   for (const [index, line] of wanted.slice(0, MAX_WANTED).map(alike).entries()) {
     const at = line.length < MIN_LINE ? -1 : known.findIndex((each) => each.includes(line));
@@ -52,8 +52,6 @@ export function nearestLines(text: string, missing: string): string | undefined 
 }
 
 const ESCAPES: Readonly<Record<string, string>> = { n: "\n", t: "\t", r: "\r" };
-const ESCAPED =
-  "The text is in the file, but escaped once too often here: write line breaks, tabs, quotes and backslashes as they are.";
 
 /** Lines of the missing text that are looked for one by one. */
 const MAX_WANTED = 50;
@@ -62,9 +60,7 @@ const MIN_LINE = 8;
 
 function shown(lines: readonly string[], at: number, count: number, difference: string): string {
   const end = Math.min(at + count, lines.length);
-  const part = lines
-    .slice(at, Math.min(end, at + MAX_SHOWN_LINES))
-    .map((line) => headOf(line, MAX_SHOWN_CHARS));
+  const part = lines.slice(at, Math.min(end, at + MAX_SHOWN_LINES)).map((line) => headOf(line, 200));
   const name = count === 1 ? `Line ${at + 1} of the file` : `Lines ${at + 1} to ${end} of the file`;
   return `${name} ${difference}:\n${part.join("\n")}`;
 }

@@ -1,5 +1,5 @@
 import { type Clock, isoTime, systemClock } from "../core/clock.ts";
-import { type OptionTable, readOptions } from "../core/options.ts";
+import { readOptions } from "../core/options.ts";
 import type {
   Backend,
   BackendCapabilities,
@@ -133,8 +133,6 @@ async function look(base: Backend, path: string, options: CallOptions) {
   return code === "not_found" ? undefined : { error, code: code ?? "io" };
 }
 
-const OPTIONS: OptionTable<{ clock?: Clock }> = { clock: "a function" };
-
 interface OverlayPath extends Located {
   changes: OverlayChanges;
   base: () => Promise<Backend>;
@@ -210,9 +208,8 @@ const OPERATIONS: Operations<OverlayPath> = {
     // Another call may have changed or deleted it while the base was read.
     const own = changes.get(path);
     const data = own ?? (changes.hidesBase(path) ? undefined : found.data);
-    if (data === undefined) {
+    if (data === undefined)
       return found.error === undefined ? errors.fileNotFound(path) : { error: found.error, code: found.code };
-    }
     const version = own === undefined ? found.version : versionOf(own);
     if (expectedVersion !== undefined && expectedVersion !== version) return errors.changedSinceRead(path);
     const edited = editFileData(path, data, edit);
@@ -260,7 +257,7 @@ export class OverlayBackend extends CheckedBackend {
     checkBackend("The first argument of OverlayBackend", base);
     super(OPERATIONS, (path) => this.#locate(path));
     this.#source = base;
-    this.#clock = readOptions("OverlayBackend", given, OPTIONS).clock ?? systemClock;
+    this.#clock = readOptions("OverlayBackend", given, { clock: "a function" }).clock ?? systemClock;
     this.#runtime = runtime;
   }
 

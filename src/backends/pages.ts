@@ -37,9 +37,8 @@ interface PageFacts {
 
 function pageResult(request: PageRequest, page: PageFacts): ReadResult {
   const { offset } = request;
-  if (page.totalLines !== undefined && offset > 0 && offset >= page.totalLines) {
+  if (page.totalLines !== undefined && offset > 0 && offset >= page.totalLines)
     return offsetPastEnd(offset, page.totalLines);
-  }
   const endLine = offset + page.lines;
   return {
     content: page.content,

@@ -21,8 +21,6 @@ export type PathResult =
 /** Half of a character has no UTF-8, so two such names could be one file. */
 const LONE_SURROGATE = /\p{Surrogate}/u;
 
-const WINDOWS_ABSOLUTE = /^(?:[a-zA-Z]:|\\\\)/;
-
 /**
  * Checks and normalizes a path from outside. Idempotent. Decodes no percent signs and folds no Unicode, so the path
  * that was checked is the one that is used.
@@ -33,24 +31,21 @@ export function validatePath(path: unknown, options: ValidatePathOptions = {}): 
   if (LONE_SURROGATE.test(path)) return refuse(errors.pathNotUnicode());
   const segments = path.split(/[/\\]/);
   if (path.startsWith("~") || segments.includes("..")) return refuse(errors.pathTraversal(path));
-  if (WINDOWS_ABSOLUTE.test(path)) return refuse(errors.windowsPath(path));
+  if (/^(?:[a-zA-Z]:|\\\\)/.test(path)) return refuse(errors.windowsPath(path));
   const kept = segments.filter((segment) => segment !== "" && segment !== ".");
   const relative = options.form === "real" && segments[0] !== "";
   const normalized = relative ? kept.join("/") || "." : `/${kept.join("/")}`;
   const prefixes = options.allowedPrefixes;
-  if (prefixes !== undefined && !prefixes.some((prefix) => isAtOrBelow(normalized, prefix))) {
+  if (prefixes !== undefined && !prefixes.some((prefix) => isAtOrBelow(normalized, prefix)))
     return refuse(errors.pathNotAllowed(path, prefixes));
-  }
   const last = segments.at(-1);
   return { ok: true, path: normalized, directory: last === "" || last === "." || kept.length === 0 };
 }
 
 const refuse = (failure: errors.BackendFailure): PathResult => ({ ok: false, ...failure });
 
-const HAS_SPELLINGS = /[^\x21-\x26\x28-\x7e]/;
-
 /** True if a folder may hold the same name written with other characters that look the same. */
-export const hasSpellings = (name: string): boolean => HAS_SPELLINGS.test(name);
+export const hasSpellings = (name: string): boolean => /[^\x21-\x26\x28-\x7e]/.test(name);
 
 /** A name as people and models type it: composed letters, ordinary spaces, straight apostrophes. */
 export const plainSpelling = (name: string): string =>

@@ -10,9 +10,8 @@ export interface PolicyOptions {
   /** Refuses changes at and below these directories, but allows reading. Letter case makes no difference. */
   denyPrefixes?: readonly string[];
   /**
-   * Hides these files and everything below directories of such names: no access, no entry in listings and
-   * searches. Patterns are written from the root, or without `/` for a name at any depth. Letter case
-   * makes no difference.
+   * Hides these files and everything below directories of such names: no access, no entry in listings and searches.
+   * Patterns are written from the root, or without `/` for a name at any depth. Letter case makes no difference.
    */
   denyGlobs?: readonly string[];
   /** Only these and what lies below them can be accessed. Default: everything. */

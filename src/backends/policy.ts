@@ -1,5 +1,5 @@
 /** A backend with rules about its paths, which hold for the names of files and for the places that links lead to. */
-import { type OptionTable, readOptions } from "../core/options.ts";
+import { readOptions } from "../core/options.ts";
 import type {
   Backend,
   BackendCapabilities,
@@ -11,14 +11,8 @@ import type {
   MaybePromise,
   ResolveOptions,
 } from "./backend.ts";
-import {
-  CheckedBackend,
-  type Located,
-  type Method,
-  type Operations,
-  PARALLEL_TRANSFERS,
-  uploadTo,
-} from "./checked-backend.ts";
+import type { Located, Method, Operations } from "./checked-backend.ts";
+import { CheckedBackend, PARALLEL_TRANSFERS, uploadTo } from "./checked-backend.ts";
 import * as errors from "./errors.ts";
 import {
   addPrefix,
@@ -32,13 +26,6 @@ import {
 import { NamedPlaces, type PolicyOptions, PolicyRules } from "./policy-rules.ts";
 import { bindRuntime, checkBackend, lifetimeAt, obtainBackend, rootsOf } from "./runtime.ts";
 import { grepShown } from "./search.ts";
-
-const OPTIONS: OptionTable<PolicyOptions> = {
-  readOnly: "true or false",
-  denyPrefixes: "a list of non-empty texts",
-  denyGlobs: "a list of non-empty texts",
-  allowPrefixes: "a list of non-empty texts",
-};
 
 interface PolicyPath extends Located {
   /** The path as it was checked; undefined for an invalid one, which the inner backend refuses. */
@@ -162,9 +149,8 @@ const OPERATIONS: Operations<PolicyPath> = {
     if (inner.delete === undefined) return errors.deletionUnavailable(checked ?? path);
     // The inner backend refuses invalid paths, and the root. If the path is a link, it removes only the link.
     const isTree = checked !== undefined && checked !== "/" && at.isLink !== true;
-    if (isTree && (await protectsBelow(inner, { ...at, at: checked }, options))) {
+    if (isTree && (await protectsBelow(inner, { ...at, at: checked }, options)))
       return errors.deletesNotAllowed(checked);
-    }
     return inner.delete(path, options);
   },
 };
@@ -250,7 +236,14 @@ export class PolicyBackend extends CheckedBackend {
     const rules =
       options instanceof PolicyRules
         ? options
-        : new PolicyRules(readOptions("PolicyBackend", options, OPTIONS));
+        : new PolicyRules(
+            readOptions("PolicyBackend", options, {
+              readOnly: "true or false",
+              denyPrefixes: "a list of non-empty texts",
+              denyGlobs: "a list of non-empty texts",
+              allowPrefixes: "a list of non-empty texts",
+            }),
+          );
     let bound: Promise<Backend> | undefined;
     const open = (): Promise<Backend> => (bound ??= obtainBackend(inner, runtime));
     const named = new NamedPlaces([]);

@@ -44,9 +44,8 @@ export function compileSearch(pattern: string, options: GrepOptions = {}): Searc
       ...errors.invalidRegex(`the pattern is longer than ${MAX_PATTERN_LENGTH} characters`),
     };
   }
-  if (!isRegex && options.caseSensitive !== false) {
+  if (!isRegex && options.caseSensitive !== false)
     return { ok: true, literal: pattern, matcher: (line) => rangeOf(line.indexOf(pattern), pattern.length) };
-  }
   try {
     const flags = options.caseSensitive === false ? RE2JS.CASE_INSENSITIVE : 0;
     const expression = RE2JS.compile(isRegex ? pattern : RE2JS.quote(pattern), flags);

@@ -1,6 +1,6 @@
 import { defined } from "../../core/defined.ts";
 import { ConfigurationError } from "../../core/errors.ts";
-import { type OptionTable, readOptions } from "../../core/options.ts";
+import { readOptions } from "../../core/options.ts";
 import type {
   Backend,
   BackendCapabilities,
@@ -13,32 +13,15 @@ import type {
   MaybePromise,
   ResolveOptions,
 } from "../backend.ts";
-import {
-  COMPLETE,
-  CheckedBackend,
-  type Located,
-  type Operations,
-  PARALLEL_TRANSFERS,
-  downloadOf,
-  uploadTo,
-} from "../checked-backend.ts";
+import type { Located, Operations } from "../checked-backend.ts";
+import { COMPLETE, CheckedBackend, PARALLEL_TRANSFERS, downloadOf, uploadTo } from "../checked-backend.ts";
 import * as errors from "../errors.ts";
 import type { ExecuteOptions, SandboxBackend } from "../executor.ts";
 import { addPrefix, isAtOrBelow, stripPrefix, validatePath, withSlash, withoutSlash } from "../paths.ts";
 import { bindRuntime, lifetimeAt, rootsOf } from "../runtime.ts";
 import { sortByPath } from "../search.ts";
-import {
-  type Mount,
-  MountTree,
-  type Target,
-  type WithPaths,
-  globTree,
-  grepTree,
-  listTree,
-  ownerOptions,
-  readMounts,
-  restore,
-} from "./mounts.ts";
+import type { Mount, Target, WithPaths } from "./mounts.ts";
+import { MountTree, globTree, grepTree, listTree, ownerOptions, readMounts, restore } from "./mounts.ts";
 
 /**
  * Deletes a path and the contents of mounts below it. Refuses the root and mount points. Deletes nothing if one of
@@ -164,8 +147,6 @@ async function innerOptions(
   return error === undefined ? { ...rest, cwd: stripPrefix(prefix, valid.path) } : { error, code };
 }
 
-const OPTIONS: OptionTable<CompositeOptions> = { executor: "a text" };
-
 interface TreePath extends Located, Target {
   tree: MountTree;
 }
@@ -276,7 +257,7 @@ export class CompositeBackend extends TreeBackend {
     routes: Readonly<Record<string, BackendSource>> = {},
     given: CompositeOptions = {},
   ) {
-    const options = readOptions("CompositeBackend", given, OPTIONS);
+    const options = readOptions("CompositeBackend", given, { executor: "a text" });
     const mounts = readMounts(defaultBackend, routes);
     super(new MountTree(mounts), executorOf(mounts, options));
   }

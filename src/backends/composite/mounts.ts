@@ -55,9 +55,8 @@ export function readMounts(root: BackendSource, routes: Readonly<Record<string, 
   const twice = mounts.find(
     ({ prefix }, index) => mounts.findIndex((other) => other.prefix === prefix) !== index,
   );
-  if (twice !== undefined) {
+  if (twice !== undefined)
     throw new ConfigurationError("INVALID_ROUTE", `The route '${twice.prefix}/' is given twice`);
-  }
   mounts.sort((left, right) => right.prefix.length - left.prefix.length);
   return [...mounts, { prefix: "/", source: root }];
 }
@@ -116,9 +115,8 @@ export function restore<Result extends WithPaths>(target: Target, result: Result
   if (prefix === "/") return result;
   const restored = { ...result };
   if (result.path !== undefined) restored.path = addPrefix(prefix, result.path);
-  if (result.otherNames !== undefined) {
+  if (result.otherNames !== undefined)
     restored.otherNames = result.otherNames.map((path) => addPrefix(prefix, path));
-  }
   if (result.filesUpdate !== undefined && result.filesUpdate !== null) {
     // The keys change, the kind of values does not.
     restored.filesUpdate = prefixKeys(prefix, result.filesUpdate as Record<string, null>);
@@ -134,9 +132,8 @@ function restoreText({ mount, inner }: Target, text: string, code: Failure["code
   for (let at = text.indexOf(inner); at !== -1; at = text.indexOf(inner, at + 1)) {
     const before = text[at - 1];
     const after = text[at + inner.length];
-    if (isBoundary(before) && isBoundary(after)) {
+    if (isBoundary(before) && isBoundary(after))
       return text.slice(0, at) + addPrefix(mount.prefix, inner) + text.slice(at + inner.length);
-    }
   }
   return text;
 }

@@ -44,14 +44,12 @@ const FAILURES: Readonly<Record<string, errors.FailureAt>> = {
   ENODEV: errors.notRegularFile,
 };
 
-const IS_MISSING = /^(?:ENOENT|ENOTDIR|EHIDDEN)$/;
-
 /** Makes a failure of an exception of the file system. `missing`: for an entry that does not exist. */
 function failureOf(thrown: unknown, path: string, missing: errors.FailureAt): errors.BackendFailure {
   if (isAbortError(thrown)) return errors.operationAborted(path);
   const code = codeOf(thrown);
   if (code === undefined) throw thrown;
-  const known = IS_MISSING.test(code) ? missing : FAILURES[code];
+  const known = /^(?:ENOENT|ENOTDIR|EHIDDEN)$/.test(code) ? missing : FAILURES[code];
   return known?.(path) ?? errors.ioFailure(path, REASONS[code] ?? `the system reports ${code}`);
 }
 
@@ -103,8 +101,6 @@ export const FILESYSTEM_OPTIONS: OptionTable<FilesystemOptions> = {
   descriptorPaths: "true or false",
 };
 
-const BYTES_PER_MB = 1024 * 1024;
-
 /** The failures for a missing entry of methods that do not ask for a file. */
 const MISSING: Partial<Record<Method, errors.FailureAt>> = {
   ls: errors.directoryNotFound,
@@ -131,7 +127,7 @@ class Disk implements DiskTree {
     const { descriptorPaths, hidden } = options;
     this.jail = new Jail(isContained ? configuredDir : jailDir, descriptorPaths, hidden);
     this.options = options;
-    this.maxFileSize = (options.maxFileSizeMb ?? 10) * BYTES_PER_MB;
+    this.maxFileSize = (options.maxFileSizeMb ?? 10) * 1024 * 1024;
   }
 
   locate(path: string): DiskPath | errors.BackendFailure {

@@ -431,9 +431,7 @@ export function parseFilesystemPath(
   const valid = validatePath(path, { form: form.virtual ? "virtual" : "real" });
   if (!valid.ok) return valid;
   const base = segmentsOf(relative(form.jailDir, form.rootDir), sep);
-  if (form.virtual) {
-    return { segments: [...base, ...segmentsOf(valid.path, "/")], path: valid.path };
-  }
+  if (form.virtual) return { segments: [...base, ...segmentsOf(valid.path, "/")], path: valid.path };
   const asked = resolve(form.rootDir, valid.path);
   const wanted = replaceBase(asked, form.configuredDir, form.rootDir) ?? asked;
   const below = replaceBase(wanted, form.jailDir, "");

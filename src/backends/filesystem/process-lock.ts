@@ -10,7 +10,6 @@ import { AccessError } from "./handles.ts";
 /** A step takes microseconds, so an older lock belongs to a process that was killed in the middle of one. */
 const STALE_AFTER_MS = 2000;
 const GIVE_UP_AFTER_MS = 15_000;
-const LONGEST_PAUSE_MS = 8;
 
 /**
  * Runs a synchronous step while no other process of this user on this machine runs one for the same key.
@@ -54,7 +53,7 @@ async function acquire(path: string): Promise<FileLock> {
     const lock = takeLock(path);
     if (lock !== undefined) return lock;
     if (isStale(path)) breakLock(path, isStale);
-    else await sleep(1 + Math.random() * LONGEST_PAUSE_MS);
+    else await sleep(1 + Math.random() * 8);
   }
   throw new AccessError("EBUSY");
 }

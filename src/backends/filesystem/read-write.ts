@@ -38,8 +38,6 @@ import { type FilesystemPath, type JailEntry, type WalkOptions, statEntry } from
 import { inProcessLock } from "./process-lock.ts";
 import { codeOf } from "../../core/errors.ts";
 
-const writeAll = promisify(writeFile);
-
 const TEMPORARY_PREFIX = ".deepagent-";
 const TEMPORARY = /^\.deepagent-[0-9a-f]{24}\.tmp$/;
 
@@ -142,7 +140,7 @@ async function writeTemporary(directory: DirectoryHandle, name: string, content:
   const flags = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL;
   const descriptor = directory.openFile(name, flags, 0o666);
   try {
-    await writeAll(descriptor, bytes);
+    await promisify(writeFile)(descriptor, bytes);
     if (replaces !== undefined) keepAttributes(descriptor, replaces);
     if (executable !== undefined) setExecutable(descriptor, executable);
     await flushed(descriptor);
@@ -268,16 +266,14 @@ export function readPath(
   });
 }
 
-export function readWholePath(at: FilesystemPath, options: CallOptions): Promise<ReadRawResult> {
-  return openPath(at, options, async ({ descriptor, stats }): Promise<ReadRawResult> => {
+export const readWholePath = (at: FilesystemPath, options: CallOptions): Promise<ReadRawResult> =>
+  openPath(at, options, async ({ descriptor, stats }): Promise<ReadRawResult> => {
     const bytes = await readBytes(descriptor, Number(stats.size), MAX_LOAD_SIZE);
-    if (bytes.length > MAX_LOAD_SIZE) {
+    if (bytes.length > MAX_LOAD_SIZE)
       return errors.tooLargeToLoad(at.path, Number(stats.size), MAX_LOAD_SIZE);
-    }
     const times = { createdAt: stats.birthtime.toISOString(), now: stats.mtime.toISOString() };
     return { data: toFileData(at.path, plainBytes(bytes), times), version: statVersion(stats) };
   });
-}
 
 function openPath<Result>(
   at: FilesystemPath,
@@ -326,15 +322,14 @@ const MAX_ATTEMPTS = 5;
  * Replaces text in a file. Follows a link inside the root and changes its target. An edit that is bound to a version
  * fails if that is gone; any other edit is made on the newest content.
  */
-export function editPath(at: FilesystemPath, edit: PathEdit): Promise<EditResult> {
-  return exclusively(at, {}, async (located): Promise<EditResult> => {
+export const editPath = (at: FilesystemPath, edit: PathEdit): Promise<EditResult> =>
+  exclusively(at, {}, async (located): Promise<EditResult> => {
     for (let attempt = 1; ; attempt += 1) {
       const result = await editOnce(located, at, edit);
       const isFinal = result.code !== "conflict" || edit.expectedVersion !== undefined;
       if (isFinal || attempt === MAX_ATTEMPTS) return result;
     }
   });
-}
 
 async function editOnce(
   { directory, name }: JailEntry,
@@ -349,12 +344,10 @@ async function editOnce(
   }));
   if ("error" in loaded) return loaded;
   const { stats, bytes } = loaded;
-  if (bytes.length > maxFileSize) {
+  if (bytes.length > maxFileSize)
     return errors.tooLargeToEdit(path, Math.max(Number(stats.size), bytes.length), maxFileSize);
-  }
-  if (expectedVersion !== undefined && expectedVersion !== statVersion(stats)) {
+  if (expectedVersion !== undefined && expectedVersion !== statVersion(stats))
     return errors.changedSinceRead(path);
-  }
   if (isReadOnly(stats) && edit.evenReadOnly !== true) return errors.readOnlyFile(path);
   const edited = editContent(path, classifyBytes(path, bytes), edit);
   if (!edited.ok) return { error: edited.error, code: edited.code };
@@ -400,12 +393,12 @@ const isSame = (now: BigIntStats | undefined, then: BigIntStats | undefined): bo
   (now && statVersion(now)) === (then && statVersion(then));
 
 /** Removes a file or a link of a version. Another one that took its place in the meantime is left there, or put back. */
-export function deleteVersion(
+export const deleteVersion = (
   { jail, segments, path, links }: FilesystemPath,
   version: string,
   mark: string,
-): Promise<DeleteResult> {
-  return jail.atEntry(segments, { lastLink: "itself", links }, async ({ directory, name }) => {
+): Promise<DeleteResult> =>
+  jail.atEntry(segments, { lastLink: "itself", links }, async ({ directory, name }) => {
     const stats = statEntry(directory, name);
     if (stats === undefined || statVersion(stats) !== version) return errors.changedSinceRead(path);
     const aside = temporaryName(mark);
@@ -417,15 +410,13 @@ export function deleteVersion(
     await directory.flush();
     return isSame ? { path, filesUpdate: null } : errors.changedSinceRead(path);
   });
-}
 
 /** Removes what processes were about to put into the place of an entry under a mark, so that they cannot any more. */
-export function removeUnfinished({ jail, segments, links }: FilesystemPath, mark: string): Promise<void> {
-  return jail.atEntry(segments, { lastLink: "itself", links }, async ({ directory }) => {
+export const removeUnfinished = ({ jail, segments, links }: FilesystemPath, mark: string): Promise<void> =>
+  jail.atEntry(segments, { lastLink: "itself", links }, async ({ directory }) => {
     for (const { name } of await directory.entries())
       if (isTemporaryName(name) && name.startsWith(TEMPORARY_PREFIX + mark)) removeIfThere(directory, name);
   });
-}
 
 /** Removes a file, a link (not its target), or a directory with its contents. Refuses a directory with hidden entries. */
 export function deleteEntry(at: FilesystemPath, { signal }: CallOptions): Promise<DeleteResult> {

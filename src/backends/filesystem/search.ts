@@ -9,14 +9,8 @@ import type { Glob } from "../glob.ts";
 import { hasNul, isTextType, mimeTypeOf } from "../mime.ts";
 import { readBytes } from "../pages.ts";
 import { baseName, comparePaths, joinPath, withSlash } from "../paths.ts";
-import {
-  SEARCH_TIME_LIMIT_MS,
-  type Search,
-  type SearchFile,
-  type SearchableContent,
-  compileSearch,
-  searchFiles,
-} from "../search.ts";
+import type { Search, SearchFile, SearchableContent } from "../search.ts";
+import { SEARCH_TIME_LIMIT_MS, compileSearch, searchFiles } from "../search.ts";
 import { GitignoreTree } from "./gitignore.ts";
 import { type DirectoryHandle, DirectoryTrail } from "./handles.ts";
 import type { FilesystemPath, HiddenFiles } from "./jail.ts";
@@ -79,9 +73,8 @@ async function* walkInOrder(root: SearchRoot, glob: Glob, request: Omit<WalkRequ
   const onTheWay = new Set<string>();
   /** A directory, or a file, for which the directories on the way are remembered. */
   const onIgnored = (path: string): void => {
-    for (let at = path.lastIndexOf("/"); at > 0; at = path.lastIndexOf("/", at - 1)) {
+    for (let at = path.lastIndexOf("/"); at > 0; at = path.lastIndexOf("/", at - 1))
       onTheWay.add(path.slice(0, at));
-    }
     onTheWay.add(path);
   };
   const onNames = (at: string, names: readonly string[]): void => {
@@ -317,14 +310,11 @@ async function* candidates(
   }
 }
 
-/** Opens a file and gives its descriptor to `use`, which closes it. */
-type OpenFile = (use: (descriptor: number) => Promise<SearchableContent>) => Promise<SearchableContent>;
-
 /** Loads the text of a file for a search. Skips a file that vanished or is not a file any more. */
 async function loadText(
   name: string,
   { maxFileSize, hidden }: { maxFileSize: number; hidden: HiddenFiles | undefined },
-  open: OpenFile,
+  open: (use: (descriptor: number) => Promise<SearchableContent>) => Promise<SearchableContent>,
 ): Promise<SearchableContent> {
   if (!isTextType(mimeTypeOf(name))) return { kind: "binary" };
   try {

@@ -20,14 +20,8 @@ import type {
   ReadResult,
   WriteResult,
 } from "../backend.ts";
-import {
-  CheckedBackend,
-  type Located,
-  type Method,
-  type Operations,
-  PARALLEL_TRANSFERS,
-  wrapBackend,
-} from "../checked-backend.ts";
+import type { Located, Method, Operations } from "../checked-backend.ts";
+import { CheckedBackend, PARALLEL_TRANSFERS, wrapBackend } from "../checked-backend.ts";
 import * as errors from "../errors.ts";
 import { bytesToWrite, editFileData, readFileData, versionOf, versionOfBytes } from "../file-data.ts";
 import { compileGlob } from "../glob.ts";
@@ -35,9 +29,8 @@ import { isTextType, mimeTypeOf } from "../mime.ts";
 import { isNotebookPath } from "../notebook.ts";
 import { type PageRequest, pageRequest } from "../pages.ts";
 import { isAtOrBelow, joinPath, relativeTo, validatePath } from "../paths.ts";
+import type { Search, SearchFile } from "../search.ts";
 import {
-  type Search,
-  type SearchFile,
   compileSearch,
   excerpt,
   fileFilter,
@@ -244,9 +237,8 @@ async function searchHere(files: ForeignFiles, search: Search, listAll: () => Pr
   const chosen = chooser(search);
   if (typeof chosen !== "function") return chosen;
   const one = await files.data(path, options);
-  if ("data" in one) {
+  if ("data" in one)
     return searchFiles(chosen(path) ? [{ path, load: () => searchable(path, one.data) }] : [], search);
-  }
   const listed = await listAll();
   if (listed.files === undefined) return failureOf(path, listed);
   const found = listed.files.filter((file) => chosen(file.path));
@@ -294,9 +286,8 @@ const OPERATIONS: Operations<ForeignPath> = {
     return found.is_dir === true ? result : { ...result, files: [found] };
   },
   read: async ({ path, files, declared, backend }, page, options) => {
-    if (declared.rawRead === true) {
+    if (declared.rawRead === true)
       return files.guard(path, options, () => backend.read(path, page.offset, page.limit, options));
-    }
     const got = await files.data(path, options);
     return "error" in got ? got : readFileData(path, got.data, page);
   },
@@ -322,9 +313,8 @@ const OPERATIONS: Operations<ForeignPath> = {
     return (await files.find(path, options)) === undefined ? errors.pathNotFound(path) : result;
   },
   write: async ({ path, files, declared, backend }, content, options) => {
-    if (declared.writeMode === true) {
+    if (declared.writeMode === true)
       return files.guard(path, options, () => backend.write(path, content, options));
-    }
     if (path === "/") return errors.isDirectory(path);
     const given = bytesToWrite(path, content, options.encoding);
     if (!given.ok) return { error: given.error, code: given.code };

@@ -77,9 +77,8 @@ export class ForeignFiles {
    */
   async put(path: string, bytes: Uint8Array, content: string | undefined, options: CallOptions) {
     const written = await this.guard(path, options, async (): Promise<WriteResult> => {
-      if (this.#backend.uploadFiles === undefined || content !== undefined) {
+      if (this.#backend.uploadFiles === undefined || content !== undefined)
         return this.#backend.write(path, content ?? Buffer.from(bytes).toString("utf8"));
-      }
       const answers: UploadAnswers = await this.#backend.uploadFiles([[path, new Uint8Array(bytes)]]);
       const [answer] = answers;
       const filesUpdate = answer?.filesUpdate ?? answers.filesUpdate ?? null;

@@ -1,5 +1,5 @@
 import { ConfigurationError, DeepAgentError } from "../../core/errors.ts";
-import { type OptionTable, readOptions } from "../../core/options.ts";
+import { readOptions } from "../../core/options.ts";
 import type {
   BackendCapabilities,
   CallOptions,
@@ -8,45 +8,21 @@ import type {
   WriteOptions,
   WriteResult,
 } from "../backend.ts";
-import {
-  COMPLETE,
-  CheckedBackend,
-  type Located,
-  type Method,
-  type Operations,
-  fileLocks,
-  loadedBy,
-  storedBy,
-} from "../checked-backend.ts";
+import type { Located, Method, Operations } from "../checked-backend.ts";
+import { COMPLETE, CheckedBackend, fileLocks, loadedBy, storedBy } from "../checked-backend.ts";
 import * as errors from "../errors.ts";
 import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../executor.ts";
 import { editFileData, toFileData, versionOf, versionOfBytes } from "../file-data.ts";
 import { compileGlob } from "../glob.ts";
 import { relativeTo, validatePath } from "../paths.ts";
-import {
-  type SearchableContent,
-  compileSearch,
-  fileFilter,
-  searchFiles,
-  searchable,
-  sortByPath,
-} from "../search.ts";
+import type { SearchableContent } from "../search.ts";
+import { compileSearch, fileFilter, searchFiles, searchable, sortByPath } from "../search.ts";
 import { type RunCommand, SandboxFiles, type SandboxFilesOptions } from "./sandbox-files.ts";
 
 export interface BaseSandboxOptions extends Partial<SandboxFilesOptions> {
   /** Larger files are not read, searched or edited. Default 10. */
   maxFileSizeMb?: number;
 }
-
-const OPTIONS: OptionTable<BaseSandboxOptions> = {
-  root: "a text",
-  readChunk: "a number",
-  transfer: "anything",
-  maxFileSizeMb: "a number",
-};
-
-const BYTES_PER_MB = 1024 * 1024;
-const READ_CHUNK = 48 * 1024;
 
 const CHANGES: ReadonlySet<Method> = new Set<Method>(["write", "edit", "upload", "delete"]);
 
@@ -176,14 +152,19 @@ export abstract class BaseSandbox extends CheckedBackend implements SandboxBacke
         "BaseSandbox is an abstract base class; extend it with `id` and `execute`, or use createSandbox.",
       );
     }
-    const options = readOptions("BaseSandbox", given, OPTIONS);
-    const { root = "/", readChunk = READ_CHUNK, maxFileSizeMb = 10, transfer } = options;
+    const options = readOptions("BaseSandbox", given, {
+      root: "a text",
+      readChunk: "a number",
+      transfer: "anything",
+      maxFileSizeMb: "a number",
+    });
+    const { root = "/", readChunk = 48 * 1024, maxFileSizeMb = 10, transfer } = options;
     const run: RunCommand = (command, call) => this.runFileCommand(command, call);
     const files = new SandboxFiles(run, { root, readChunk, transfer });
     super(OPERATIONS, (path) => {
       const valid = validatePath(path);
       if (!valid.ok) return valid;
-      return { path: valid.path, id: this.id, files, maxFileSize: maxFileSizeMb * BYTES_PER_MB };
+      return { path: valid.path, id: this.id, files, maxFileSize: maxFileSizeMb * 1024 * 1024 };
     });
     this.capabilities = {
       ...COMPLETE,

@@ -22,14 +22,8 @@ import { gitView } from "./git-view.ts";
 import { type NoSandbox, PROBE_TIMEOUT_MS, isMissing, isTimedOut, tooSlow } from "./probe.ts";
 import { ProcessCgroup, systemCallFilter } from "./process-limits.ts";
 import { programFolders } from "./program-folders.ts";
-import {
-  type Launch,
-  type LaunchOptions,
-  SHELL,
-  SHELL_LIMITS,
-  ShellBackend,
-  type ShellLimits,
-} from "./shell-backend.ts";
+import type { Launch, LaunchOptions, ShellLimits } from "./shell-backend.ts";
+import { SHELL, SHELL_LIMITS, ShellBackend } from "./shell-backend.ts";
 import { StarterGuards, refusalNote } from "./starter-guard.ts";
 
 /** The view and the limits of a command in the sandbox. */
@@ -73,11 +67,6 @@ const PLAIN_USER = "1000";
 
 /** Several runtimes reserve far more address space than the memory they use. */
 const ADDRESS_SPACE_FACTOR = 16;
-const KIB = 1024;
-
-const ISOLATION = wordsOf(
-  "--unshare-all --unshare-user --die-with-parent --new-session --cap-drop ALL --hostname sandbox --clearenv",
-);
 
 /** Sets the limits, changes to the directory, and executes the command. */
 const START = [
@@ -118,7 +107,9 @@ function sandboxArguments(shape: SandboxShape): string[] {
   const { writable, shownAt, repositories, readOnly, env } = shape;
   const local = linkStatsAt(LOCAL_PROGRAMS)?.isDirectory() === true ? [LOCAL_PROGRAMS] : [];
   return [
-    ISOLATION,
+    wordsOf(
+      "--unshare-all --unshare-user --die-with-parent --new-session --cap-drop ALL --hostname sandbox --clearenv",
+    ),
     shape.hasSizeLimits ? ["--disable-userns"] : [],
     process.getuid?.() === 0 ? ["--uid", PLAIN_USER, "--gid", PLAIN_USER] : [],
     SYSTEM_FOLDERS.flatMap((path) => systemFolder(path)),
@@ -178,7 +169,7 @@ function cover(path: string, at: string): string[] {
   return stats.isDirectory() ? ["--tmpfs", at, "--remount-ro", at] : ["--ro-bind", "/dev/null", at];
 }
 
-const kibibytes = (bytes: number): string => String(Math.floor(bytes / KIB));
+const kibibytes = (bytes: number): string => String(Math.floor(bytes / 1024));
 
 function systemFolder(path: string): string[] {
   if (!existsSync(path)) return [];
@@ -254,7 +245,6 @@ const OPTIONS: OptionTable<BubblewrapOptions> = {
 };
 
 const MIB = 1024 * 1024;
-const SIZE_LIMITS_SINCE = [0, 8] as const;
 
 /**
  * A folder, and a shell that sees only that folder and the programs of this machine: no network, and no other files,
@@ -356,7 +346,7 @@ export async function probeBubblewrap(
       reason: `The program ${program} does not report its version (${oneLine(errorMessage(error), 200)}).`,
     };
   }
-  const hasSizeLimits = isAtLeast(version, SIZE_LIMITS_SINCE);
+  const hasSizeLimits = isAtLeast(version, [0, 8] as const);
   try {
     const shape = shapeOf(options, hasSizeLimits);
     const { args, inputs } = bubblewrapCall(shape, "exit 0", shape.writable.at);
@@ -429,9 +419,8 @@ function launch(
   if (statsAt(folder) === undefined) return directoryNotFound("/");
   const env = { ...shape.env, ...call.env };
   // Arguments are separated by NUL, so the text after one would be an argument of Bubblewrap.
-  if (Object.entries(env).some((pair) => pair.join("").includes("\0"))) {
+  if (Object.entries(env).some((pair) => pair.join("").includes("\0")))
     return { code: "unsupported", error: "An environment variable contains a NUL character." };
-  }
   const guard = guards?.begin(call.approved === true);
   if (guard !== undefined && "error" in guard) return guard;
   const { fixed = [], empty = [], release } = guard ?? {};

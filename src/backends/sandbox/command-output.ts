@@ -163,14 +163,12 @@ function beginningOf(bytes: Buffer, length: number): Buffer {
 const TIMEOUT_EXIT_CODE = 124;
 
 /** The response for a command that was ended at its time limit in seconds. */
-export function timedOutResponse(output: CommandOutput, timeout: number): ExecuteResponse {
-  return {
-    ...written(output),
-    output: withLine(outputText(output), `Error: Command timed out after ${timeout} seconds.`),
-    exitCode: TIMEOUT_EXIT_CODE,
-    timedOut: true,
-  };
-}
+export const timedOutResponse = (output: CommandOutput, timeout: number): ExecuteResponse => ({
+  ...written(output),
+  output: withLine(outputText(output), `Error: Command timed out after ${timeout} seconds.`),
+  exitCode: TIMEOUT_EXIT_CODE,
+  timedOut: true,
+});
 
 /** The members of a response that concern output. */
 export function written(output: CommandOutput): Pick<ExecuteResponse, "output" | "truncated" | "whole"> {
@@ -192,16 +190,15 @@ export const withLine = (text: string, line: string): string =>
   text === "" || text.endsWith("\n") ? text + line : `${text}\n${line}`;
 
 /** Resolves when the time in seconds is up or `signal` aborts; never, if `settled` aborts before. */
-export function stopReason(
+export const stopReason = (
   timeout: number,
   signal: AbortSignal | undefined,
   settled: AbortSignal,
-): Promise<"timeout" | "aborted"> {
-  return new Promise((resolve) => {
+): Promise<"timeout" | "aborted"> =>
+  new Promise((resolve) => {
     const timer = setTimeout(() => resolve("timeout"), timeout * 1000);
     settled.addEventListener("abort", () => clearTimeout(timer), { once: true });
     if (signal === undefined) return;
     if (signal.aborted) resolve("aborted");
     else signal.addEventListener("abort", () => resolve("aborted"), { once: true, signal: settled });
   });
-}

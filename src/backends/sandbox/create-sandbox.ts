@@ -38,7 +38,6 @@ export interface OpenSandbox extends SandboxBackend, AsyncDisposable {
 }
 
 const SETUP_TIMEOUT = 600;
-const OUTPUT_TAIL = 2000;
 
 /**
  * Opens a sandbox of any provider, ready for use. A running one that `sandboxId` names is used without setup. The
@@ -95,7 +94,7 @@ export async function prepare(
   await sandbox.close();
   const code = timedOut === true ? "COMMAND_TIMEOUT" : "COMMAND_FAILED";
   const what = timedOut === true ? "did not finish in time" : `failed with exit code ${exitCode ?? "none"}`;
-  const tail = output.trim().slice(-OUTPUT_TAIL);
+  const tail = output.trim().slice(-2000);
   throw new SandboxError(code, `The setup script of the sandbox ${what}; its output ends: ${tail}`);
 }
 
@@ -105,9 +104,8 @@ export async function setupScriptOf({
   setupScriptPath,
 }: SetupOptions): Promise<string | undefined> {
   if (setupScriptPath === undefined) return setupScript;
-  if (setupScript !== undefined) {
+  if (setupScript !== undefined)
     throw new ConfigurationError("SANDBOX_SETUP", "Set setupScript or setupScriptPath, not both");
-  }
   try {
     return await readFile(setupScriptPath, "utf8");
   } catch (cause) {

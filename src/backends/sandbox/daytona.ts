@@ -3,15 +3,8 @@ import { setTimeout as delay } from "node:timers/promises";
 import { readOptions } from "../../core/options.ts";
 import type { LoadPackage } from "../../core/optional-package.ts";
 import type { OutputStream } from "./command-output.ts";
-import {
-  type ProviderPackage,
-  REMOTE_OPTIONS,
-  type RemoteMachine,
-  type RemoteOptions,
-  type RemoteSandbox,
-  loadClient,
-  openRemote,
-} from "./remote-sandbox.ts";
+import type { ProviderPackage, RemoteMachine, RemoteOptions, RemoteSandbox } from "./remote-sandbox.ts";
+import { REMOTE_OPTIONS, loadClient, openRemote } from "./remote-sandbox.ts";
 
 /** `parameters` are those of `create`, such as `snapshot`. Daytona stops an idle sandbox by itself. */
 export type DaytonaOptions = RemoteOptions;
@@ -55,7 +48,6 @@ export const DAYTONA: ProviderPackage = {
   keys: ["DAYTONA_API_KEY"],
   hasKeys: ({ DAYTONA_API_KEY: key, DAYTONA_JWT_TOKEN: token }) => Boolean(key) || Boolean(token),
 };
-const POLL_MS = 250;
 
 /** A workspace at Daytona, working in `/home/daytona`. Throws `SandboxError`. */
 export async function openDaytona(given: DaytonaOptions, load: LoadPackage): Promise<RemoteSandbox> {
@@ -111,7 +103,7 @@ async function startInSession(
       for (;;) {
         const { exitCode } = await process.getSessionCommand(session, cmdId);
         if (exitCode !== undefined || signal.aborted) return exitCode ?? null;
-        await delay(POLL_MS);
+        await delay(250);
       }
     } finally {
       await process.deleteSession(session).catch(() => undefined);

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { type OptionTable, readOptions } from "../../core/options.ts";
+import { readOptions } from "../../core/options.ts";
 import { oneLine } from "../../core/text.ts";
 import type { CallOptions } from "../backend.ts";
 import type { CommandFacts, ExecuteOptions, ExecuteResponse } from "../executor.ts";
@@ -27,18 +27,6 @@ export interface DockerOptions extends ShellLimits {
   /** Arguments of `run` that limit a new container. Default: 2 GiB of memory, 2 processors, 512 processes. */
   limits?: readonly string[];
 }
-
-const OPTIONS: OptionTable<DockerOptions> = {
-  ...SHELL_LIMITS,
-  image: "a text",
-  sandboxId: "a text",
-  program: "a text",
-  programArguments: "a list of non-empty texts",
-  workdir: "a text",
-  env: "a plain object of texts",
-  user: "a text",
-  limits: "a list of non-empty texts",
-};
 
 const DEFAULT_LIMITS = ["--memory", "2g", "--cpus", "2", "--pids-limit", "512"];
 /** Root in the container keeps what it needs to make the working directory. Commands do not run as root. */
@@ -169,7 +157,6 @@ export class DockerSandbox extends BaseSandbox {
 
 const DEFAULT_USER = "1000:1000";
 const NO_IMAGE = "A container needs an image, or as sandboxId the id of a running one";
-const QUESTION_TIMEOUT = 10;
 
 /**
  * Finds the reason why no container could be opened: no image, no program, and with `isThorough` a service that does
@@ -184,7 +171,7 @@ export async function dockerProblem(
   const ask = async (...args: string[]): Promise<ExecuteResponse> => {
     const runner = new ProcessRunner({ guarded: false });
     try {
-      return await runProgram(runner, options, args, QUESTION_TIMEOUT);
+      return await runProgram(runner, options, args, 10);
     } finally {
       await runner.close();
     }
@@ -211,7 +198,17 @@ const notRunning = (id: string): string => `The container '${id}' does not run; 
 
 /** Starts a container, or takes the running one that `sandboxId` names. Throws `SandboxError`. */
 export async function openDocker(given: DockerOptions): Promise<DockerSandbox> {
-  const options = readOptions("Docker", given, OPTIONS);
+  const options = readOptions("Docker", given, {
+    ...SHELL_LIMITS,
+    image: "a text",
+    sandboxId: "a text",
+    program: "a text",
+    programArguments: "a list of non-empty texts",
+    workdir: "a text",
+    env: "a plain object of texts",
+    user: "a text",
+    limits: "a list of non-empty texts",
+  });
   const runner = new ProcessRunner({ guarded: false });
   try {
     const container = await containerFor(options, runner);
@@ -229,9 +226,7 @@ async function containerFor(options: DockerOptions, runner: ProcessRunner): Prom
     if (exitCode === 0) return { id: sandboxId };
     throw new SandboxError("NOT_INITIALIZED", notRunning(sandboxId));
   }
-  if (image === undefined) {
-    throw new SandboxError("NOT_INITIALIZED", NO_IMAGE);
-  }
+  if (image === undefined) throw new SandboxError("NOT_INITIALIZED", NO_IMAGE);
   const idle = ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 3600 & wait; done"];
   const limits = options.limits ?? DEFAULT_LIMITS;
   const name = `deepagent-${randomBytes(8).toString("hex")}`;

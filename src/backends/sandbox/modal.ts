@@ -2,17 +2,10 @@ import { existsSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import type { ReadableStream } from "node:stream/web";
-import { type OptionTable, readOptions } from "../../core/options.ts";
+import { readOptions } from "../../core/options.ts";
 import type { LoadPackage } from "../../core/optional-package.ts";
-import {
-  type ProviderPackage,
-  REMOTE_OPTIONS,
-  type RemoteMachine,
-  type RemoteOptions,
-  type RemoteSandbox,
-  loadClient,
-  openRemote,
-} from "./remote-sandbox.ts";
+import type { ProviderPackage, RemoteMachine, RemoteOptions, RemoteSandbox } from "./remote-sandbox.ts";
+import { REMOTE_OPTIONS, loadClient, openRemote } from "./remote-sandbox.ts";
 
 /** `parameters` are those of `sandboxes.create`. A new sandbox ends after an hour unless they say otherwise. */
 export interface ModalOptions extends RemoteOptions {
@@ -21,8 +14,6 @@ export interface ModalOptions extends RemoteOptions {
   /** Image of a new sandbox, from a registry. Default `debian:bookworm-slim`. */
   image?: string;
 }
-
-const OPTIONS: OptionTable<ModalOptions> = { ...REMOTE_OPTIONS, app: "a text", image: "a text" };
 
 /** The part of the package that is used, as version 0.11.1 declares it. */
 export interface ModalClient {
@@ -61,11 +52,10 @@ export const MODAL: ProviderPackage = {
   hasKeys: ({ MODAL_TOKEN_ID: id, MODAL_TOKEN_SECRET: secret, MODAL_CONFIG_PATH: file }) =>
     (Boolean(id) && Boolean(secret)) || existsSync(file ?? join(homedir(), ".modal.toml")),
 };
-const LIFETIME_MS = 3_600_000;
 
 /** A container at Modal, working in `/workspace`. Throws `SandboxError`. */
 export async function openModal(given: ModalOptions, load: LoadPackage): Promise<RemoteSandbox> {
-  const options = readOptions("Modal", given, OPTIONS);
+  const options = readOptions("Modal", given, { ...REMOTE_OPTIONS, app: "a text", image: "a text" });
   // The package declares the interface above.
   const Client = (await loadClient(MODAL, load)) as new () => ModalClient;
   const { app: appName = "deepagent", image = "debian:bookworm-slim", parameters } = options;
@@ -81,7 +71,7 @@ export async function openModal(given: ModalOptions, load: LoadPackage): Promise
   const create = async (client: ModalClient): Promise<ModalSandbox> => {
     const app = await client.apps.fromName(appName, { createIfMissing: true });
     const from = client.images.fromRegistry(image);
-    return client.sandboxes.create(app, from, { timeoutMs: LIFETIME_MS, ...parameters });
+    return client.sandboxes.create(app, from, { timeoutMs: 3_600_000, ...parameters });
   };
   return openRemote(
     {

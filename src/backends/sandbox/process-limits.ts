@@ -9,7 +9,6 @@ const PREFIX = "deepagent-";
 /** Processes of Bubblewrap itself. */
 const OVERHEAD = 4;
 const REMOVE_ATTEMPTS = 50;
-const REMOVE_EVERY_MS = 20;
 
 /**
  * A control group that limits the number of processes. It holds for root, too, which the kernel exempts from the
@@ -42,24 +41,19 @@ export class ProcessCgroup {
 
   /** Removes the group. Call it after its processes were ended; they may take a moment to go. */
   async remove(): Promise<void> {
-    for (let attempt = 1; !remove(this.#folder) && attempt < REMOVE_ATTEMPTS; attempt += 1) {
-      await delay(REMOVE_EVERY_MS);
-    }
+    for (let attempt = 1; !remove(this.#folder) && attempt < REMOVE_ATTEMPTS; attempt += 1) await delay(20);
   }
 }
 
-/**
- * Finds the group in which groups that limit processes can be made. `root` is the root of the file system.
- */
+/** Finds the group in which groups that limit processes can be made. `root` is the root of the file system. */
 export function cgroupParent(root = "/"): string | undefined {
   const mount = join(root, "sys/fs/cgroup");
   const own = ownCgroups(root);
   const counting = join(mount, "pids");
   const inCounting = own.get("pids");
   // In version 1 each kind of group has its own tree, of which a container may see a part.
-  if (inCounting !== undefined) {
+  if (inCounting !== undefined)
     return [join(counting, inCounting), counting].find((folder) => existsSync(join(folder, "cgroup.procs")));
-  }
   // In version 2 the parent must hand the limit down, and such a group has no processes itself.
   const folder = resolve(mount, `.${own.get("") ?? "/"}`);
   return [folder, ...(folder === mount ? [] : [dirname(folder)])].find((candidate) => {
@@ -170,8 +164,6 @@ const argument = (index: number): number => 16 + 8 * index;
 
 const AUDIT_ARCHITECTURES = { x64: 0xc000003e, arm64: 0xc00000b7 } as const;
 
-type Processor = keyof typeof AUDIT_ARCHITECTURES;
-
 /** CLONE_NEW* of mounts, control groups, host names, message queues, users, processes and network. */
 const NAMESPACES = 0x7e020000;
 const SET_ID_BITS = 0o6000;
@@ -237,11 +229,10 @@ const SPECIAL: Readonly<Record<string, readonly Step[]>> = {
  * for other processors. Calls of another architecture (32-bit programs) end the process, calls newer than the list
  * seem to be missing, and refused calls fail with EPERM.
  */
-export function systemCallFilter(processor: string = process.arch): Uint8Array | undefined {
-  return processor === "x64" || processor === "arm64" ? encode(stepsFor(processor)) : undefined;
-}
+export const systemCallFilter = (processor: string = process.arch): Uint8Array | undefined =>
+  processor === "x64" || processor === "arm64" ? encode(stepsFor(processor)) : undefined;
 
-function stepsFor(processor: Processor): Step[] {
+function stepsFor(processor: keyof typeof AUDIT_ARCHITECTURES): Step[] {
   const special = [...callNumbers(SPECIAL_CALLS, processor)].flatMap(([name, number]) => {
     const block = SPECIAL[name] ?? [];
     return [step(IF_EQUAL, number, 0, block.length), ...block];

@@ -254,8 +254,8 @@ function tryKill(target: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
-function endOf(child: ChildProcess): Promise<ProcessEnd> {
-  return new Promise((resolve) => {
+const endOf = (child: ChildProcess): Promise<ProcessEnd> =>
+  new Promise((resolve) => {
     let end: ProcessEnd | undefined;
     const settle = (): void => {
       if (end !== undefined) resolve(end);
@@ -272,7 +272,6 @@ function endOf(child: ChildProcess): Promise<ProcessEnd> {
     });
     child.once("close", settle);
   });
-}
 
 function finished(output: CommandOutput, end: ProcessEnd): ExecuteResponse {
   if (!("failure" in end)) return { ...written(output), exitCode: end.exitCode };
@@ -281,7 +280,6 @@ function finished(output: CommandOutput, end: ProcessEnd): ExecuteResponse {
 }
 
 const ENVIRONMENT = { PATH: SYSTEM_PATH };
-const END_TIMEOUT_MS = 10_000;
 
 /**
  * Reads the numbers of process groups from standard input, and kills these groups when the input ends without a `.`.
@@ -304,9 +302,7 @@ sleep 2
 end_marked "$1"
 `;
 
-/**
- * A small shell that ends the remaining process groups when this process is gone, even if it was killed.
- */
+/** A small shell that ends the remaining process groups when this process is gone, even if it was killed. */
 export class ProcessGuard {
   readonly #mark: string;
   #shell: ChildProcess | undefined;
@@ -332,7 +328,7 @@ export class ProcessGuard {
   /** Kills all processes of one command, or of all commands, in whatever group. */
   async endMarked(mark = this.#mark): Promise<void> {
     if (this.#shell === undefined) return;
-    const options = { env: ENVIRONMENT, cwd: "/", timeout: END_TIMEOUT_MS };
+    const options = { env: ENVIRONMENT, cwd: "/", timeout: 10_000 };
     await runProgram("/bin/sh", ["-c", END_MARKED, "sh", mark], options).catch(() => undefined);
   }
 
@@ -367,9 +363,7 @@ function startWatcher(script: string, args: readonly string[], env: Readonly<Rec
   return shell;
 }
 
-/**
- * A program that runs when this process is gone, even if it was killed.
- */
+/** A program that runs when this process is gone, even if it was killed. */
 export class LastWill {
   readonly #shell: ChildProcess;
 

@@ -5,14 +5,8 @@ import { basename, dirname, isAbsolute, join, resolve } from "node:path";
 import { orElse } from "../../core/errors.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
 import { isExecutable, statsAt } from "../../core/stats.ts";
-import {
-  LOCAL_PROGRAMS,
-  SYSTEM_FOLDERS,
-  SYSTEM_PATH,
-  type SandboxMount,
-  nameMatcher,
-  wordsOf,
-} from "./environment.ts";
+import type { SandboxMount } from "./environment.ts";
+import { LOCAL_PROGRAMS, SYSTEM_FOLDERS, SYSTEM_PATH, nameMatcher, wordsOf } from "./environment.ts";
 
 function matcher(words: string): (name: string) => boolean {
   const matches = wordsOf(words).map(nameMatcher);

@@ -188,9 +188,8 @@ export class RemoteSandbox extends BaseSandbox {
     const drained = command.drained.catch(() => (isBroken = true));
     const exitCode = await command.exitCode;
     lastChunkAt = Math.max(lastChunkAt, performance.now());
-    for (let left = QUIET_MS; left > 0 && !(await isDoneWithin(left, drained));) {
+    for (let left = QUIET_MS; left > 0 && !(await isDoneWithin(left, drained));)
       left = lastChunkAt + QUIET_MS - performance.now();
-    }
     return { exitCode, isBroken };
   }
 }

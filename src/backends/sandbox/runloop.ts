@@ -1,14 +1,7 @@
 import { readOptions } from "../../core/options.ts";
 import type { LoadPackage } from "../../core/optional-package.ts";
-import {
-  type ProviderPackage,
-  REMOTE_OPTIONS,
-  type RemoteMachine,
-  type RemoteOptions,
-  type RemoteSandbox,
-  loadClient,
-  openRemote,
-} from "./remote-sandbox.ts";
+import type { ProviderPackage, RemoteMachine, RemoteOptions, RemoteSandbox } from "./remote-sandbox.ts";
+import { REMOTE_OPTIONS, loadClient, openRemote } from "./remote-sandbox.ts";
 
 /** `parameters` are those of `devboxes.create`, such as `blueprint_name`. Runloop ends a devbox after an hour. */
 export type RunloopOptions = RemoteOptions;

@@ -197,14 +197,6 @@ export class ShellBackend extends FilesystemBackend implements SandboxBackend {
 
 export interface LocalShellOptions extends FilesystemOptions, EnvironmentOptions, ShellLimits {}
 
-const OPTIONS: OptionTable<LocalShellOptions> = {
-  ...FILESYSTEM_OPTIONS,
-  ...SHELL_LIMITS,
-  env: "a plain object of texts",
-  inheritEnv: "true or false",
-  secretNames: "a list of non-empty texts",
-};
-
 /**
  * A directory, and the shell of this machine in it. **No isolation**: `rootDir` confines the file tools only, and
  * commands reach everything that this user can. Close it when it is no longer needed, which ends processes that
@@ -213,7 +205,13 @@ const OPTIONS: OptionTable<LocalShellOptions> = {
 export class LocalShellBackend extends ShellBackend {
   /** Takes the options of `FilesystemBackend`; the first command also creates a missing directory. */
   constructor(given: LocalShellOptions = {}) {
-    const options = readOptions("LocalShellBackend", given, OPTIONS);
+    const options = readOptions("LocalShellBackend", given, {
+      ...FILESYSTEM_OPTIONS,
+      ...SHELL_LIMITS,
+      env: "a plain object of texts",
+      inheritEnv: "true or false",
+      secretNames: "a list of non-empty texts",
+    });
     const rootDir = realPath(options.rootDir ?? ".");
     const env = commandEnvironment(options);
     super(pickOptions<FilesystemOptions>(options, FILESYSTEM_OPTIONS), {

@@ -1,7 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { BaseStore, Item } from "@langchain/langgraph-checkpoint";
 import { ConfigurationError } from "../../core/errors.ts";
-import type { OptionTable } from "../../core/options.ts";
 import type { StoredMemories } from "../../storage/memories/store.ts";
 import type { Backend, BackendRuntime, FileData } from "../backend.ts";
 import { storeMissing } from "../errors.ts";
@@ -100,10 +99,8 @@ const badNamespace = (namespace: readonly string[]): ConfigurationError =>
     `The store namespace ${JSON.stringify(namespace)} is not usable: use at least one part, each made of letters, digits and _ @ + ~ - (and periods and colons, where the store takes them)`,
   );
 
-/** A store that can bind a put to the version that was read. */
-type VersionedStore = Pick<StoredMemories, "getVersioned" | "putIf">;
-
-const isVersioned = (store: object): store is VersionedStore => "getVersioned" in store && "putIf" in store;
+const isVersioned = (store: object): store is Pick<StoredMemories, "getVersioned" | "putIf"> =>
+  "getVersioned" in store && "putIf" in store;
 
 class StoreFiles implements FileStore {
   readonly id: string;
@@ -161,9 +158,8 @@ class StoreFiles implements FileStore {
   }
 
   explain(thrown: unknown): string {
-    if (thrown instanceof Error && thrown.name === "InvalidNamespaceError") {
+    if (thrown instanceof Error && thrown.name === "InvalidNamespaceError")
       throw badNamespace(this.#namespace);
-    }
     return "the store failed; try again";
   }
 
@@ -228,13 +224,6 @@ export interface StoreBackendOptions extends FileStoreBackendOptions {
   namespace?: StoreNamespace;
 }
 
-const OPTIONS: OptionTable<StoreBackendOptions> = {
-  store: "anything",
-  namespace: "anything",
-  fileFormat: "a text",
-  clock: "a function",
-};
-
 /**
  * Files in a LangGraph `BaseStore`, shared by all threads: one item per file, the path is its key.
  *
@@ -251,7 +240,17 @@ export class StoreBackend extends FileStoreBackend {
     runtimeOrOptions?: BackendRuntime | StateAndStore | StoreBackendOptions,
     options?: StoreBackendOptions,
   ) {
-    const split = splitArguments("StoreBackend", OPTIONS, runtimeOrOptions, options);
+    const split = splitArguments(
+      "StoreBackend",
+      {
+        store: "anything",
+        namespace: "anything",
+        fileFormat: "a text",
+        clock: "a function",
+      },
+      runtimeOrOptions,
+      options,
+    );
     super(() => openFiles(split.runtime ?? ambientRuntime(), split.options), split.options);
     if (typeof split.options.namespace === "object") checkNamespace(split.options.namespace);
     this.#runtime = split.runtime;

@@ -1,17 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { ConfigurationError } from "../../core/errors.ts";
-import { type OptionTable, readOptions } from "../../core/options.ts";
+import { readOptions } from "../../core/options.ts";
 import type { FileData } from "../backend.ts";
 import { bytesOf, toFileData } from "../file-data.ts";
-import {
-  type Expected,
-  type FileStore,
-  FileStoreBackend,
-  FileTooLarge,
-  type ListOptions,
-  type ListedFile,
-  type StoredFile,
-} from "../file-store.ts";
+import type { Expected, FileStore, ListOptions, ListedFile, StoredFile } from "../file-store.ts";
+import { FileStoreBackend, FileTooLarge } from "../file-store.ts";
 import { type LoadPackage, loadOptional } from "../../core/optional-package.ts";
 import { memberOf } from "../../core/unknown.ts";
 import { validatePath } from "../paths.ts";
@@ -87,9 +80,8 @@ export class PostgresFiles implements FileStore {
 
   async put(path: string, data: FileData, expected: Expected): Promise<boolean> {
     const bytes = bytesOf(data);
-    if (bytes.byteLength > this.#place.maxBytes) {
+    if (bytes.byteLength > this.#place.maxBytes)
       throw new FileTooLarge(bytes.byteLength, this.#place.maxBytes);
-    }
     const isText = typeof data.content === "string";
     const content = isText ? data.content : Buffer.from(bytes).toString("base64");
     const values = [
@@ -304,15 +296,6 @@ export interface PostgresBackendOptions {
   load?: LoadPackage;
 }
 
-const OPTIONS: OptionTable<PostgresBackendOptions> = {
-  connectionString: "a text",
-  pool: "anything",
-  table: "a text",
-  prefix: "a text",
-  maxFileSizeMb: "a number",
-  load: "a function",
-};
-
 /**
  * Files as rows of a Postgres table: `path`, `content`, `created_at`, `modified_at`, and columns for size, encoding
  * and version. Kept across threads and shared by all that use the table.
@@ -324,14 +307,19 @@ export class PostgresBackend extends FileStoreBackend {
   readonly #files: PostgresFiles;
 
   constructor(options: PostgresBackendOptions = {}) {
-    const given = readOptions("PostgresBackend", options, OPTIONS);
+    const given = readOptions("PostgresBackend", options, {
+      connectionString: "a text",
+      pool: "anything",
+      table: "a text",
+      prefix: "a text",
+      maxFileSizeMb: "a number",
+      load: "a function",
+    });
     const { table = "deepagent_files", maxFileSizeMb = 32 } = given;
-    if (given.connectionString !== undefined && given.pool !== undefined) {
+    if (given.connectionString !== undefined && given.pool !== undefined)
       throw unusable("set a connectionString or a pool");
-    }
-    if (!TABLE.test(table)) {
+    if (!TABLE.test(table))
       throw unusable("table must be a name such as deepagent_files or schema.deepagent_files");
-    }
     if (!(maxFileSizeMb > 0)) throw unusable("maxFileSizeMb must be more than 0");
     const maxBytes = maxFileSizeMb * 1024 * 1024;
     const files = new PostgresFiles({ ...given, table, prefix: folderOf(given.prefix), maxBytes });

@@ -1,20 +1,13 @@
 import { randomUUID } from "node:crypto";
 import type * as Sdk from "@aws-sdk/client-s3";
 import { ConfigurationError } from "../../core/errors.ts";
-import { type OptionTable, readOptions } from "../../core/options.ts";
+import { readOptions } from "../../core/options.ts";
 import { S3Connection, s3ErrorName, s3Problem } from "../../core/s3.ts";
 import type { S3Address } from "../../core/s3-address.ts";
 import type { CallOptions, FileData } from "../backend.ts";
 import { bytesOf, toFileData } from "../file-data.ts";
-import {
-  type Expected,
-  type FileStore,
-  FileStoreBackend,
-  FileTooLarge,
-  type ListOptions,
-  type ListedFile,
-  type StoredFile,
-} from "../file-store.ts";
+import type { Expected, FileStore, ListOptions, ListedFile, StoredFile } from "../file-store.ts";
+import { FileStoreBackend, FileTooLarge } from "../file-store.ts";
 import { mimeTypeOf } from "../mime.ts";
 import { validatePath } from "../paths.ts";
 
@@ -65,9 +58,8 @@ export class S3Files implements FileStore {
 
   async put(path: string, data: FileData, expected: Expected, options?: CallOptions): Promise<boolean> {
     const bytes = bytesOf(data);
-    if (bytes.byteLength > this.#place.maxBytes) {
+    if (bytes.byteLength > this.#place.maxBytes)
       throw new FileTooLarge(bytes.byteLength, this.#place.maxBytes);
-    }
     const { client, sdk } = await this.#connection.open();
     const condition = await this.#conditionFor(path, expected);
     if (condition === undefined) return false;
@@ -240,18 +232,6 @@ export interface S3BackendOptions extends S3Address {
   maxFileSizeMb?: number;
 }
 
-const OPTIONS: OptionTable<S3BackendOptions> = {
-  bucket: "a text",
-  prefix: "a text",
-  endpoint: "a text",
-  region: "a text",
-  credentials: "an object { accessKeyId, secretAccessKey }",
-  forcePathStyle: "true or false",
-  conditionalWrites: "true or false",
-  maxFileSizeMb: "a number",
-  load: "a function",
-};
-
 /**
  * Files as objects of an S3 bucket: key = prefix + path. They are kept across threads and shared by all users of the
  * bucket.
@@ -264,15 +244,23 @@ export class S3Backend extends FileStoreBackend {
   readonly #files: S3Files;
 
   constructor(options: S3BackendOptions) {
-    const given = readOptions("S3Backend", options, OPTIONS);
+    const given = readOptions("S3Backend", options, {
+      bucket: "a text",
+      prefix: "a text",
+      endpoint: "a text",
+      region: "a text",
+      credentials: "an object { accessKeyId, secretAccessKey }",
+      forcePathStyle: "true or false",
+      conditionalWrites: "true or false",
+      maxFileSizeMb: "a number",
+      load: "a function",
+    });
     const { prefix = "", endpoint, conditionalWrites = true, maxFileSizeMb = 32 } = given;
     // Callers without types may leave the bucket out.
-    if (!("bucket" in given) || !BUCKET.test(given.bucket)) {
+    if (!("bucket" in given) || !BUCKET.test(given.bucket))
       throw unusable("bucket must be the name of a bucket");
-    }
-    if (endpoint !== undefined && !(URL.canParse(endpoint) && /^https?:/.test(endpoint))) {
+    if (endpoint !== undefined && !(URL.canParse(endpoint) && /^https?:/.test(endpoint)))
       throw unusable("endpoint must be an address that starts with http:// or https://");
-    }
     const folder = validatePath(prefix === "" ? "/" : prefix);
     if (!folder.ok) throw unusable(`prefix: ${folder.error}`);
     if (!(maxFileSizeMb > 0)) throw unusable("maxFileSizeMb must be more than 0");

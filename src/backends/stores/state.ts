@@ -1,5 +1,4 @@
 import { isoTime, systemClock } from "../../core/clock.ts";
-import type { OptionTable } from "../../core/options.ts";
 import type {
   Backend,
   BackendCapabilities,
@@ -10,14 +9,8 @@ import type {
   ThreadFiles,
   WriteResult,
 } from "../backend.ts";
-import {
-  CheckedBackend,
-  FILES_ONLY,
-  type Located,
-  type Operations,
-  loadedBy,
-  storedBy,
-} from "../checked-backend.ts";
+import type { Located, Operations } from "../checked-backend.ts";
+import { CheckedBackend, FILES_ONLY, loadedBy, storedBy } from "../checked-backend.ts";
 import * as errors from "../errors.ts";
 import { editFileData, toFileData, versionOf } from "../file-data.ts";
 import type { FileStoreBackendOptions } from "../file-store.ts";
@@ -26,8 +19,6 @@ import { type StateAndStore, ambientRuntime, bindRuntime, splitArguments } from 
 import { globFlat, grepFlat, hasBelow, infosOf, listFlat, pathsAtOrBelow, refusedWrite } from "../search.ts";
 
 export type StateBackendOptions = FileStoreBackendOptions;
-
-const OPTIONS: OptionTable<StateBackendOptions> = { fileFormat: "a text", clock: "a function" };
 
 interface StatePath extends Located, StateBackendOptions {
   files: ThreadFiles;
@@ -88,7 +79,12 @@ export class StateBackend extends CheckedBackend<true> {
     runtimeOrOptions?: BackendRuntime | StateAndStore | StateBackendOptions,
     options?: StateBackendOptions,
   ) {
-    const split = splitArguments("StateBackend", OPTIONS, runtimeOrOptions, options);
+    const split = splitArguments(
+      "StateBackend",
+      { fileFormat: "a text", clock: "a function" },
+      runtimeOrOptions,
+      options,
+    );
     super(OPERATIONS, (path) => {
       const valid = validatePath(path);
       if (!valid.ok) return valid;
