@@ -3,7 +3,6 @@ import { type Action, action } from "./command.ts";
 import { CHOICE_FLAGS, REMOVAL_FLAGS } from "./schedule-choices.ts";
 
 const CHOICES = CHOICE_FLAGS.map(({ name }) => name);
-const REMOVALS = REMOVAL_FLAGS.map(({ name }) => name);
 
 export const RUN_ACTIONS: readonly Action[] = [
   action("list", "List the newest runs, one per line.", {
@@ -89,7 +88,7 @@ export const SCHEDULE_ACTIONS: readonly Action[] = [
       "overlap",
       "no-overlap",
       ...CHOICES,
-      ...REMOVALS,
+      ...REMOVAL_FLAGS.map(({ name }) => name),
       "json",
       "all-principals",
     ],

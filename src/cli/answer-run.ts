@@ -3,19 +3,8 @@ import type { FlagValues } from "../config/load.ts";
 import { defined } from "../core/defined.ts";
 import { displayText, oneLine } from "../core/text.ts";
 import { isRecord, parsedJson } from "../core/unknown.ts";
-import {
-  LOCAL,
-  type Approval,
-  type OpenQuestion,
-  type PersonDecision,
-  type Run,
-  type Waiting,
-  alreadyAnswered,
-  alreadyDecided,
-  isQuestion,
-  requestsOf,
-  waitingIn,
-} from "../runs/run.ts";
+import type { Approval, OpenQuestion, PersonDecision, Run, Waiting } from "../runs/run.ts";
+import { LOCAL, alreadyAnswered, alreadyDecided, isQuestion, requestsOf, waitingIn } from "../runs/run.ts";
 import { fieldsOf, questionText } from "../tools/check-answer.ts";
 import type { Answer, Question } from "../tools/tool.ts";
 import { type ExitCode, textOf, textsOf } from "./command.ts";
@@ -80,9 +69,8 @@ async function askHere(
   chosen: readonly Waiting[],
 ): Promise<ExitCode> {
   const [only] = chosen;
-  if (only !== undefined && only.status !== "pending") {
+  if (only !== undefined && only.status !== "pending")
     return complain(`${only.id}: ${isQuestion(only) ? alreadyAnswered(only) : alreadyDecided(only)}`);
-  }
   if (!process.stdin.isTTY || !process.stdout.isTTY) {
     const ways = [!chosen.every(isQuestion) && HOW_TO_DECIDE, chosen.some(isQuestion) && HOW_TO_ANSWER];
     const words = ways.flatMap((way) => (way ? [`use ${way}`] : [])).join("; for questions ");
@@ -116,9 +104,8 @@ async function decideAll(
   approvals: readonly Approval[],
   flags: FlagValues,
 ): Promise<ExitCode> {
-  if (flags["edit"] !== undefined && approvals.length > 1) {
+  if (flags["edit"] !== undefined && approvals.length > 1)
     return complain(`--edit is for one approval: ${approvals.map(({ id }) => id).join(", ")}.`, 2);
-  }
   for (const approval of approvals) {
     const decision = decisionFrom(approval, flags);
     if (decision === undefined) return complain("--edit needs the arguments as a JSON object.", 2);

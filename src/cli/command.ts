@@ -4,14 +4,8 @@ import type { FlagValues } from "../config/load.ts";
 import type { HostFacts } from "../config/paths.ts";
 import { PROGRAM, programLaunch } from "../config/program.ts";
 import { settingInfo } from "../config/schema.ts";
-import {
-  SETTINGS,
-  SETTING_GROUPS,
-  type Setting,
-  type SettingKind,
-  envNameOf,
-  flagNameOf,
-} from "../config/settings.ts";
+import type { Setting, SettingKind } from "../config/settings.ts";
+import { SETTINGS, SETTING_GROUPS, envNameOf, flagNameOf } from "../config/settings.ts";
 import { defined } from "../core/defined.ts";
 import { didYouMean } from "../core/options.ts";
 
@@ -151,9 +145,7 @@ function optionProblems(token: OptionToken, flags: ReadonlyMap<string, Flag>): s
     const meant = token.rawName.startsWith("--") ? didYouMean(token.name, flags.keys(), "--") : "";
     return [`Unknown flag ${token.rawName}.${meant}`];
   }
-  if (flag.kind === "boolean") {
-    return token.value === undefined ? [] : [`${token.rawName} takes no value.`];
-  }
+  if (flag.kind === "boolean") return token.value === undefined ? [] : [`${token.rawName} takes no value.`];
   const taken = token.value !== undefined && (token.inlineValue === true || !token.value.startsWith("-"));
   return taken ? [] : [`${token.rawName} needs a value: ${token.rawName} ${flag.hint ?? "VALUE"}.`];
 }
@@ -181,8 +173,6 @@ const VALUE_FORM: Record<SettingKind, Pick<Flag, "kind" | "hint">> = {
   list: { kind: "list", hint: "NAME" },
   boolean: { kind: "boolean" },
 };
-
-const WIDTH = 100;
 
 /** The server as the files of most clients have it. */
 function clientEntry(): string {
@@ -309,7 +299,7 @@ function table(rows: readonly (readonly [string, string])[]): string[] {
   const indent = 2;
   const column = Math.min(32, Math.max(0, ...rows.map(([label]) => label.length)) + indent);
   return rows.flatMap(([label, text]) => {
-    const lines = wrap(text, WIDTH - column - indent);
+    const lines = wrap(text, 100 - column - indent);
     const first = label.length < column ? label.padEnd(column) + (lines.shift() ?? "") : label;
     return [first, ...lines.map((line) => " ".repeat(column) + line)].map(
       (line) => " ".repeat(indent) + line,

@@ -9,10 +9,7 @@ const PROJECT = flag(
   "Change the configuration of the project in the current folder instead of your own; for claude-code, cursor, vscode, opencode and gemini.",
 );
 
-/** A command with the configuration flags and none of its own, if not said otherwise. Its usage begins with its name. */
-type CommandParts = Omit<Command, "name" | "flags" | "configurable"> & Partial<Command>;
-
-const PARTS: readonly CommandParts[] = [
+const PARTS: readonly (Omit<Command, "name" | "flags" | "configurable"> & Partial<Command>)[] = [
   {
     usage: "serve",
     summary:

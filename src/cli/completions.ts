@@ -4,15 +4,8 @@ import { loadConfig } from "../config/load.ts";
 import type { HostFacts } from "../config/paths.ts";
 import { settingInfo } from "../config/schema.ts";
 import { oneLine, showControl } from "../core/text.ts";
-import {
-  type Action,
-  type Command,
-  type CommandArguments,
-  type ExitCode,
-  type Flag,
-  flagsOf,
-  parseArguments,
-} from "./command.ts";
+import type { Action, Command, CommandArguments, ExitCode, Flag } from "./command.ts";
+import { flagsOf, parseArguments } from "./command.ts";
 import { COMPLETION_SCRIPTS } from "./completion-scripts.ts";
 import { CLIENT_NAMES } from "./clients/catalogue.ts";
 import { complain, say } from "./output.ts";
@@ -122,12 +115,11 @@ const placesOf = (usage: string): string[] =>
     .split(" ")
     .filter((word) => word !== "|" && word !== "-" && word !== "");
 
-function positionalsOf(words: readonly string[], flagAt: (word: string) => Flag | undefined): string[] {
-  return words.filter((word, at) => {
+const positionalsOf = (words: readonly string[], flagAt: (word: string) => Flag | undefined): string[] =>
+  words.filter((word, at) => {
     const open = flagAt(words[at - 1] ?? "");
     return !word.startsWith("-") && (open === undefined || open.kind === "boolean");
   });
-}
 
 /** Flags that are not given yet; of an action its own, and the settings. */
 function flagsFor(
@@ -184,8 +176,6 @@ async function completePlace(
   }
 }
 
-const RECENT = 20;
-
 /**
  * The newest runs of the data folder that the words name, or its schedules. A Postgres is not asked: a key press has not
  * that time.
@@ -213,7 +203,7 @@ async function findRuns(
       found = (await runs.schedules(LOCAL)).map(({ id, name }) => candidate(id, name));
       return 0;
     }
-    const newest = await runs.list(LOCAL, { limit: RECENT });
+    const newest = await runs.list(LOCAL, { limit: 20 });
     found = newest.map(({ id, status, task }) => candidate(id, task, `${status}: `));
     found.unshift({ word: "last", text: "The newest run." });
     return 0;

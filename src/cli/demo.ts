@@ -126,9 +126,8 @@ async function summary({ runs }: LocalRuns, view: RunView, ended: Ended): Promis
     if (typeof data?.content === "string") parts.push(heading(`Memory  ${path}`), shown(data.content));
   }
   if (run.answer !== undefined) parts.push(heading("Answer"), shown(run.answer));
-  if (run.failure !== undefined) {
+  if (run.failure !== undefined)
     parts.push(heading("Failed"), colors.red(`${run.failure.reason}: ${run.failure.message}`));
-  }
   return `\n${[...parts, closing(view, ended, place)].join("\n\n")}`;
 }
 

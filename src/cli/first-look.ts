@@ -20,8 +20,8 @@ export interface ClientHere {
 }
 
 /** All clients that have a place for their configuration on this platform. */
-export function clientsHere(host: HostFacts): ClientHere[] {
-  return CLIENT_NAMES.flatMap((name) => {
+export const clientsHere = (host: HostFacts): ClientHere[] =>
+  CLIENT_NAMES.flatMap((name) => {
     const client = findClient(name, { host });
     if (client === undefined) return [];
     const { title, file } = client;
@@ -29,7 +29,6 @@ export function clientsHere(host: HostFacts): ClientHere[] {
       client.kind === "file" ? existsSync(dirname(file)) : isProgram(client.remove[0] ?? "", host);
     return [{ name, title, isInstalled, hasServer: namesServer(file) }];
   });
-}
 
 /** True if a JSON, TOML or YAML file has a member with the name of this server. */
 const namesServer = (file: string): boolean =>
@@ -54,14 +53,13 @@ export interface ModelHere {
 /** Timeout of a keychain look-up, in ms, so that a first look never waits for it to be unlocked. */
 const KEYCHAIN_MS = 1500;
 
-export async function modelsHere({ env, platform }: HostFacts): Promise<ModelHere[]> {
-  return Promise.all(
+export const modelsHere = async ({ env, platform }: HostFacts): Promise<ModelHere[]> =>
+  Promise.all(
     DEFAULT_MODELS.map(async ({ provider, model }) => {
       const { key = "" } = factsOf(provider);
       return { spec: `${provider}:${model}`, key, from: await keyPlace(key, { env, platform }) };
     }),
   );
-}
 
 /** Finds the place of the key with this name; `undefined` if it is not set. */
 export async function keyPlace(

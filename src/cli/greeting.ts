@@ -8,7 +8,6 @@ import { type ClientHere, clientsHere, modelHere, sandboxHere } from "./first-lo
 import { type Colors, padded, wrapText } from "./terminal/text.ts";
 
 const WHAT = "An MCP server that gives any client a durable deep agent.";
-const WIDEST = 100;
 
 const OTHERS = [
   ['run "TASK"', "works on a task in this terminal"],
@@ -23,7 +22,7 @@ export async function greeting(
   host: HostFacts,
   { columns, colors }: { columns: number; colors: Colors },
 ): Promise<string> {
-  const width = Math.min(columns, WIDEST) - 1;
+  const width = Math.min(columns, 100) - 1;
   const facts = await factsOf(host);
   const isReady = facts.every(({ name, ok }) => ok || name === "Sandbox");
   const [words, does] = isReady

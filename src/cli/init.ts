@@ -6,12 +6,11 @@ import { commandLine } from "../config/program.ts";
 import { didYouMean } from "../core/options.ts";
 import { type CommandArguments, type ExitCode, textOf } from "./command.ts";
 import { clientsHere, sandboxHere } from "./first-look.ts";
+import type { Approvals, Sandbox } from "./init-questions.ts";
 import {
   APPROVALS,
   APPROVALS_QUESTION,
-  type Approvals,
   SANDBOX,
-  type Sandbox,
   choose,
   clientQuestion,
   modelNameProblem,

@@ -6,18 +6,11 @@ import { didYouMean } from "../core/options.ts";
 import { startChild } from "../core/child-process.ts";
 import { errorMessage } from "../core/errors.ts";
 import { type CommandArguments, type ExitCode, textOf, textsOf } from "./command.ts";
-import {
-  CLIENT_NAMES,
-  type Client,
-  type CommandClient,
-  type FileClient,
-  type Place,
-  findClient,
-} from "./clients/catalogue.ts";
+import type { Client, CommandClient, FileClient, Place } from "./clients/catalogue.ts";
+import { CLIENT_NAMES, findClient } from "./clients/catalogue.ts";
 import { ConfigFile } from "./clients/config-file.ts";
+import type { Entry, Settings } from "./clients/entries.ts";
 import {
-  type Entry,
-  type Settings,
   differOnlyInForm,
   entryFor,
   environmentOf,
@@ -67,8 +60,8 @@ interface Wishes {
 }
 
 /** Asks at the terminal for everything that the command line left open. */
-function completed(wishes: Wishes, client: Client, host: HostFacts): Promise<Wishes> {
-  return atTerminal(async (asker) => {
+const completed = (wishes: Wishes, client: Client, host: HostFacts): Promise<Wishes> =>
+  atTerminal(async (asker) => {
     const hasFolder = client.kind === "file" && client.projectFolder !== undefined;
     const workspace = wishes.workspace ?? (hasFolder ? undefined : await workspaceOf(host, asker));
     const model = wishes.model ?? (await modelOf(host, asker));
@@ -79,7 +72,6 @@ function completed(wishes: Wishes, client: Client, host: HostFacts): Promise<Wis
       : new Map([...variableOf(key, client), ...addressOf(model, client, host)]);
     return { workspace, model, key, env };
   });
-}
 
 async function installIn(client: Client, wishes: Wishes, args: CommandArguments): Promise<ExitCode> {
   const { flags, host } = args;
@@ -114,17 +106,16 @@ const SHARED =
 const INSTALLED_SETTINGS = ["approvals-write", "approvals-execute", "execute"] as const;
 
 /** Takes the server out of a client's configuration again. */
-export async function runUninstall(args: CommandArguments): Promise<ExitCode> {
-  return orRefusal(async () => {
+export const runUninstall = async (args: CommandArguments): Promise<ExitCode> =>
+  orRefusal(async () => {
     const client = clientOf(args);
     if (client.kind === "file") return uninstallFrom(client, fileOf(client, args), args);
     const { title, remove } = client;
     return say(`${title} removes servers by itself. Run:\n\n  ${remove.join(" ")}\n\n${leftBy(args)}`);
   });
-}
 
-function uninstallFrom(client: FileClient, file: ConfigFile, args: CommandArguments): Promise<ExitCode> {
-  return changing(client, "Remove the server from it yourself.", async () => {
+const uninstallFrom = (client: FileClient, file: ConfigFile, args: CommandArguments): Promise<ExitCode> =>
+  changing(client, "Remove the server from it yourself.", async () => {
     const text = await file.read();
     if (text === undefined || !hasEntry(withoutMark(text), client))
       return say(`${client.title} does not have this server: ${client.file}`);
@@ -138,7 +129,6 @@ function uninstallFrom(client: FileClient, file: ConfigFile, args: CommandArgume
     await file.forget();
     return say(`Removed from ${client.title}: ${client.file}`, leftBy(args));
   });
-}
 
 /** Names what stays on this machine, and the commands that delete it. */
 function leftBy({ host }: CommandArguments): string {
@@ -149,9 +139,8 @@ function leftBy({ host }: CommandArguments): string {
   return `Runs and memories are kept in ${folder}, which other clients may use too. To delete them: ${remove}\nKeys in the keychain are kept as well. To list them: ${keys}`;
 }
 
-function placeOf({ flags, host }: CommandArguments): Place {
-  return flags["project"] === true ? { host, project: host.cwd } : { host };
-}
+const placeOf = ({ flags, host }: CommandArguments): Place =>
+  flags["project"] === true ? { host, project: host.cwd } : { host };
 
 /** The client that was named. Throws `Refusal` for another name. */
 function clientOf(args: CommandArguments): Client {

@@ -10,7 +10,6 @@ import { SHORT_ID } from "./runs.ts";
 import { colorsFor, columnsOf, fit } from "./terminal/text.ts";
 
 const NAMES = ["list", "retry", "drop"];
-const SHOWN = 500;
 
 /** Works on the data directory alone: servers that use it see the change. */
 export async function runNews(args: CommandArguments): Promise<ExitCode> {
@@ -43,7 +42,7 @@ export async function runNews(args: CommandArguments): Promise<ExitCode> {
 }
 
 async function list({ runs, dataCommand }: LocalRuns, { flags }: CommandArguments): Promise<ExitCode> {
-  const found = await runs.outbox.list(SHOWN);
+  const found = await runs.outbox.list(500);
   if (flags["json"] === true) return say(...found.map((one) => JSON.stringify(documentOf(one))));
   if (found.length === 0) return say("All messages were delivered.");
   const colors = colorsFor(process.stdout, process.env);

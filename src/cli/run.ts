@@ -7,17 +7,8 @@ import { monotonicClock } from "../core/clock.ts";
 import { defined } from "../core/defined.ts";
 import { capital, displayName, displayText, oneLine } from "../core/text.ts";
 import type { StartRequest } from "../runs/ports.ts";
-import {
-  LOCAL,
-  MAX_TASK,
-  type Run,
-  type RunView,
-  STATUS_WORDS,
-  isFinal,
-  isQuestion,
-  endedEarly,
-  waitingIn,
-} from "../runs/run.ts";
+import type { Run, RunView } from "../runs/run.ts";
+import { LOCAL, MAX_TASK, STATUS_WORDS, isFinal, isQuestion, endedEarly, waitingIn } from "../runs/run.ts";
 import { costGap, costText } from "../runs/view.ts";
 import { questionText } from "../tools/check-answer.ts";
 import { eventDocument, runDocument } from "../server/views/run-document.ts";
@@ -109,9 +100,8 @@ async function goOn(
 async function taskFrom(given: string | undefined): Promise<string | undefined> {
   const { stdin, stdout } = process;
   if (given !== undefined && given !== "-") return given;
-  if (given === undefined && stdin.isTTY) {
+  if (given === undefined && stdin.isTTY)
     return stdout.isTTY ? lineTyped("Task › ").catch(() => undefined) : undefined;
-  }
   const chunks: Buffer[] = [];
   for await (const chunk of stdin) {
     chunks.push(chunk as Buffer); // no encoding is set
@@ -268,8 +258,6 @@ function openScreen({ output }: LiveOptions, keyboard: Keyboard): Screen | undef
     : new LiveScreen(stdout, colorsFor(stdout, env), keyboard);
 }
 
-const SETTLE_MS = 100;
-
 async function decide(
   view: RunView,
   { runs, interrupt }: LocalRuns,
@@ -294,7 +282,7 @@ async function decide(
   try {
     const asker = terminalAsker(colors, keyboard, () => interrupt.abort());
     // Calls of one reply are there by then, and are counted.
-    await delay(SETTLE_MS);
+    await delay(100);
     await askOpenRequests(view.run.id, { runs, asker });
     return "continue";
   } catch (error) {
@@ -337,19 +325,15 @@ export function runEnd(view: RunView, colors: Colors, isElsewhere = true): strin
   const heading = (title: string): string => colors.bold(colors.cyan(`── ${title}`));
   const parts: string[] = [];
   if (run.stopReason !== undefined) parts.push(heading(capital(endedEarly(run.stopReason))));
-  if (filesChanged.length > 0) {
-    parts.push(heading("Files changed"), filesChanged.join("\n"));
-  }
+  if (filesChanged.length > 0) parts.push(heading("Files changed"), filesChanged.join("\n"));
   if (goal !== undefined) {
     const { outcome, criteria } = goalReport(goal, isFinal(run.status));
     parts.push(heading(outcome), criteria.map((finding) => findingLine(finding, colors)).join("\n"));
   }
-  if (run.answer !== undefined && run.answer.trim() !== "") {
+  if (run.answer !== undefined && run.answer.trim() !== "")
     parts.push(heading("Answer"), shownMarkdown(run.answer, process.stdout, colors));
-  }
-  if (run.failure !== undefined) {
+  if (run.failure !== undefined)
     parts.push(heading("Failed"), colors.red(`${run.failure.reason}: ${run.failure.message}`));
-  }
   if (run.cancelReason !== undefined) parts.push(heading("Cancelled"), run.cancelReason);
   const status = run.stopReason === undefined ? STATUS_WORDS[run.status] : endedEarly(run.stopReason);
   const isWaiting = run.status === "working" && (place !== undefined || !isElsewhere);

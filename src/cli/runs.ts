@@ -6,13 +6,9 @@ import { isoTime } from "../core/clock.ts";
 import { displayName, displayText, oneLine, showControl } from "../core/text.ts";
 import { askedAgainText } from "../runs/asked-words.ts";
 import type { PrunePlan, Retention } from "../runs/retention.ts";
+import type { Approval, OpenQuestion, Principal, RunHead, RunView } from "../runs/run.ts";
 import {
   LOCAL,
-  type Approval,
-  type OpenQuestion,
-  type Principal,
-  type RunHead,
-  type RunView,
   STATUS_WORDS,
   isAskedAgain,
   isQuestion,
@@ -68,9 +64,8 @@ export async function runRuns(args: CommandArguments): Promise<ExitCode> {
   const act = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined;
   if (act === undefined) return unknownAction("runs", name, Object.keys(ACTIONS));
   const [least, most] = wordCounts(name);
-  if (words.length < least) {
+  if (words.length < least)
     return complain(`runs ${name} needs the id of a run${least > 1 ? " and a text" : ""}.`, 2);
-  }
   if (words.length > most) return complain(`Unexpected argument "${words[most]}" for runs ${name}.`, 2);
   const isOfAll = args.flags[ALL] === true;
   if (isOfAll && name !== "list" && name !== "show")
@@ -113,15 +108,13 @@ const MAX_LIMIT = 1000;
 /** The newest runs, one a line. */
 export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<ExitCode> {
   const limit = flags["limit"] === undefined ? DEFAULT_LIMIT : Number(flags["limit"]);
-  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT) {
+  if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT)
     return complain(`--limit must be a whole number from 1 to ${MAX_LIMIT}.`, 2);
-  }
   const isOfAll = flags[ALL] === true;
   const found = await (isOfAll ? local.runs.listAll(limit) : local.runs.list(LOCAL, { limit }));
   const tasks = new Map<string, ChildRun[]>();
-  for (const { id, principal } of flags["tree"] === true ? found : []) {
+  for (const { id, principal } of flags["tree"] === true ? found : [])
     tasks.set(id, await local.runs.children(principal, id));
-  }
   if (flags["json"] === true) {
     const below = (run: RunHead) => tasks.get(run.id)?.map(taskRowOf);
     return say(...found.map((run) => JSON.stringify({ ...rowOf(run), background_tasks: below(run) })));
@@ -310,9 +303,8 @@ export async function listPoints(local: LocalRuns, runId: string, flags: FlagVal
 export async function pruneRuns({ runs: service, config }: LocalRuns, flags: FlagValues): Promise<ExitCode> {
   const deletesOrphans = flags["orphans"] === true;
   const retention = retentionOf(config);
-  if (Object.keys(retention).length === 0 && !deletesOrphans) {
+  if (Object.keys(retention).length === 0 && !deletesOrphans)
     return complain("Set --retention-days or --retention-megabytes to say which runs to delete.", 2);
-  }
   if (flags["dry-run"] === true)
     return say(...planLines(retention, await service.planPrune(retention), deletesOrphans));
   const report = await service.prune(retention, deletesOrphans ? "delete" : "count");
@@ -325,18 +317,14 @@ export async function pruneRuns({ runs: service, config }: LocalRuns, flags: Fla
   );
 }
 
-function planLines({ maxAgeMs, maxBytes }: Retention, plan: PrunePlan, deletesOrphans: boolean): string[] {
-  return [
-    ...(maxAgeMs === undefined
-      ? []
-      : [
-          `Would delete ${runs(plan.runs)} that ended more than ${counted(maxAgeMs / 86_400_000, "day")} ago.`,
-        ]),
-    ...(maxBytes === undefined ? [] : [bySize(maxBytes, plan)]),
-    ...(plan.orphans === 0 ? [] : [orphansLine(plan.orphans, deletesOrphans ? "Would delete" : undefined)]),
-    `Unfinished runs (${plan.unfinished}) and memories are kept. Nothing was changed.`,
-  ];
-}
+const planLines = ({ maxAgeMs, maxBytes }: Retention, plan: PrunePlan, deletesOrphans: boolean): string[] => [
+  ...(maxAgeMs === undefined
+    ? []
+    : [`Would delete ${runs(plan.runs)} that ended more than ${counted(maxAgeMs / 86_400_000, "day")} ago.`]),
+  ...(maxBytes === undefined ? [] : [bySize(maxBytes, plan)]),
+  ...(plan.orphans === 0 ? [] : [orphansLine(plan.orphans, deletesOrphans ? "Would delete" : undefined)]),
+  `Unfinished runs (${plan.unfinished}) and memories are kept. Nothing was changed.`,
+];
 
 function bySize(maxBytes: number, { storedBytes, runs, runsForSize }: PrunePlan): string {
   const stored = `${megabytes(storedBytes)} stored, including memories`;

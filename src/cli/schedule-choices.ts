@@ -42,9 +42,8 @@ export function choicesIn(flags: FlagValues, { limits: before }: RunChoices = {}
   const limits = Object.fromEntries(given.map(([flag, limit]) => [limit, numberOf(flags[flag])]));
   const isGiven = { model: model !== undefined, limits: given.length > 0, goal: goal !== undefined };
   for (const name of ["model", "limits", "goal"] as const) {
-    if (isGiven[name] && flags[`no-${name}`] === true) {
+    if (isGiven[name] && flags[`no-${name}`] === true)
       return `Give ${name === "limits" ? `--${given[0]?.[0]}` : `--${name}`} or --no-${name}, not both.`;
-    }
   }
   return defined({
     model: flags["no-model"] === true ? "" : textOf(model),

@@ -7,13 +7,8 @@ import { defined } from "../core/defined.ts";
 import { oneLine, showControl } from "../core/text.ts";
 import { nextTimes } from "../runs/cron.ts";
 import { LOCAL, STATUS_WORDS } from "../runs/run.ts";
-import {
-  CATCH_UP,
-  type CatchUp,
-  type Schedule,
-  type ScheduleChanges,
-  type ScheduleView,
-} from "../runs/schedule.ts";
+import type { CatchUp, Schedule, ScheduleChanges, ScheduleView } from "../runs/schedule.ts";
+import { CATCH_UP } from "../runs/schedule.ts";
 import {
   CATCH_UP_WORDS,
   choiceWords,
@@ -71,9 +66,8 @@ export async function runSchedule(args: CommandArguments): Promise<ExitCode> {
     return complain(`Unexpected argument "${words[count]}" for schedule ${name}.${quoting}`, 2);
   }
   const isOfAll = args.flags[ALL] === true;
-  if (isOfAll && (name === "add" || name === "run")) {
+  if (isOfAll && (name === "add" || name === "run"))
     return complain(`--${ALL} is not for schedule ${name}.`, 2);
-  }
   const foreign = name === "edit" ? undefined : OF_EDIT.find((flag) => args.flags[flag] !== undefined);
   if (foreign !== undefined) return complain(`--${foreign} is for schedule edit only.`, 2);
   const given = name === "add" || name === "edit" || name === "run" ? await asServer(args) : args;
@@ -126,9 +120,8 @@ async function add(
   const loaded = loadConfig({ flags: settings, ...host });
   if (!loaded.ok) return complain(loaded.problems.join("; "), 2);
   const { config } = loaded;
-  if (config.workspace === undefined) {
+  if (config.workspace === undefined)
     return complain("Choose the folder that its runs work in with --workspace DIR.", 2);
-  }
   const given = changesIn(flags);
   if (typeof given === "string") return complain(given, 2);
   const added = await local.runs.addSchedule(LOCAL, {
@@ -158,9 +151,8 @@ async function edit(
   const { principal, id } = before;
   const changes = changesIn(flags, before);
   if (typeof changes === "string") return complain(changes, 2);
-  if (Object.keys(changes).length === 0) {
+  if (Object.keys(changes).length === 0)
     return complain('Say what to change, such as --cron "0 8 * * *", --task TEXT or --name NAME.', 2);
-  }
   const edited = await runs.editSchedule(principal, id, { ...changes, isOperators: true });
   if (!edited.ok) return complain(edited.message, edited.code === "invalid" ? 2 : 1);
   const { schedule } = edited;

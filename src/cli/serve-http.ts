@@ -97,11 +97,9 @@ export async function refusal(
   return new Promise(() => {});
 }
 
-const LONGEST_WAIT_MS = 10_000;
-
 /** Opens runs and their storage; while it cannot be reached, tries again. Throws what does not pass by itself. */
 async function opened(parts: ServerParts): Promise<void> {
-  for (let waitMs = 500; ; waitMs = Math.min(waitMs * 2, LONGEST_WAIT_MS)) {
+  for (let waitMs = 500; ; waitMs = Math.min(waitMs * 2, 10_000)) {
     try {
       await parts.operator();
       return;

@@ -18,7 +18,6 @@ const Shown = z.object({
 export type Shown = z.output<typeof Shown>;
 
 const FILE = "shown-reviews.json";
-const MOST_RUNS = 50;
 
 /** The newest first. A file that cannot be read is none. */
 export async function shownReviews({ config }: LocalRuns): Promise<Shown[]> {
@@ -45,7 +44,7 @@ export async function noteShown(
     read: { ...before?.read, ...read },
   };
   const file = join(local.config.dataDir, FILE);
-  const next = JSON.stringify([shown, ...all.filter((one) => one !== before)].slice(0, MOST_RUNS));
+  const next = JSON.stringify([shown, ...all.filter((one) => one !== before)].slice(0, 50));
   await writeFile(`${file}.${process.pid}`, next, { mode: 0o600 });
   await rename(`${file}.${process.pid}`, file);
 }

@@ -266,13 +266,6 @@ const goose: Finder = ({ host }) => {
   };
 };
 
-const lmStudio: Finder = ({ host }) => ({
-  ...FILE,
-  title: "LM Studio",
-  docs: "https://lmstudio.ai/docs/app/mcp",
-  file: below(host, host.home, ".lmstudio", "mcp.json"),
-});
-
 /** Finds the configuration of a client; `undefined` if it has none in this place or on this platform. */
 const CLIENTS: Readonly<Record<string, Finder>> = {
   "claude-desktop": claudeDesktop,
@@ -285,7 +278,12 @@ const CLIENTS: Readonly<Record<string, Finder>> = {
   gemini,
   codex,
   goose,
-  "lm-studio": lmStudio,
+  "lm-studio": ({ host }) => ({
+    ...FILE,
+    title: "LM Studio",
+    docs: "https://lmstudio.ai/docs/app/mcp",
+    file: below(host, host.home, ".lmstudio", "mcp.json"),
+  }),
 };
 
 export const CLIENT_NAMES: readonly string[] = Object.keys(CLIENTS);

@@ -3,15 +3,8 @@ import { parseJson } from "../../config/load.ts";
 import type { Launch } from "../../config/program.ts";
 import { isObject, textMemberOf } from "../../core/unknown.ts";
 import { type FileClient, NAME } from "./catalogue.ts";
-import {
-  type EditedText,
-  addElement,
-  elements,
-  removeAt,
-  setMember,
-  valueAt,
-  withObject,
-} from "./json-text.ts";
+import type { EditedText } from "./json-text.ts";
+import { addElement, elements, removeAt, setMember, valueAt, withObject } from "./json-text.ts";
 import { setYamlMember, yamlValueAt } from "./yaml-text.ts";
 
 /** Content for the entry of this server. */

@@ -1,13 +1,7 @@
 /** Changes one member of a JSON text and leaves every other byte as it is, comments included. */
 import { isDeepStrictEqual } from "node:util";
-import {
-  type Edit,
-  type Node,
-  applyEdits,
-  createScanner,
-  findNodeAtLocation,
-  stripComments,
-} from "jsonc-parser";
+import type { Edit, Node } from "jsonc-parser";
+import { applyEdits, createScanner, findNodeAtLocation, stripComments } from "jsonc-parser";
 import { parseJson } from "../../config/load.ts";
 import { memberOf } from "../../core/unknown.ts";
 

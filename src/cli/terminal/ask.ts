@@ -1,16 +1,8 @@
 /** Asks a person in the terminal what a run waits for. */
 import { displayName, displayText, oneLine } from "../../core/text.ts";
 import { isRecord, parsedJson } from "../../core/unknown.ts";
-import {
-  LOCAL,
-  type Approval,
-  type PersonDecision,
-  type Waiting,
-  alreadyDecided,
-  isQuestion,
-  offeredDecisions,
-  waitingIn,
-} from "../../runs/run.ts";
+import type { Approval, PersonDecision, Waiting } from "../../runs/run.ts";
+import { LOCAL, alreadyDecided, isQuestion, offeredDecisions, waitingIn } from "../../runs/run.ts";
 import { deadlineText, whoAsks } from "../../server/views/approval-form.ts";
 import { restOf, shownCall } from "../../server/views/shown-call.ts";
 import { type AskOptions, askOpenQuestion } from "./ask-question.ts";

@@ -21,10 +21,6 @@ const SIGNALS: ReadonlyMap<string, NodeJS.Signals> = new Map([
   ["\u001a", "SIGTSTP"],
   ["\u001c", "SIGQUIT"],
 ]);
-interface SignalTarget {
-  kill(process: number, signal: NodeJS.Signals): unknown;
-  emit(signal: NodeJS.Signals): unknown;
-}
 
 /**
  * Gives a signal to all programs that were started together, as the terminal does. Windows has no such groups, and of
@@ -33,7 +29,10 @@ interface SignalTarget {
 export function raise(
   signal: NodeJS.Signals,
   platform: NodeJS.Platform = process.platform,
-  target: SignalTarget = process,
+  target: {
+    kill(process: number, signal: NodeJS.Signals): unknown;
+    emit(signal: NodeJS.Signals): unknown;
+  } = process,
 ): void {
   if (platform !== "win32") target.kill(0, signal);
   else if (signal === "SIGINT") target.emit(signal);
@@ -80,9 +79,8 @@ export class Keyboard {
     const input = this.#input;
     if (input === undefined || this.#isOpen || this.#isFree) return;
     this.#isOpen = true;
-    if (process.platform !== "win32") {
+    if (process.platform !== "win32")
       process.on("SIGTSTP", this.#stop).on("SIGCONT", this.#continue).on("SIGQUIT", this.#quit);
-    }
     process.on("exit", this.#letGo);
     input.on("data", this.#read).on("end", this.#end);
     // A terminal that was closed tells so by a signal too.

@@ -146,9 +146,8 @@ function chosenRows(rows: readonly Row[], room: number): Set<Row> {
   const chosen = new Set<Row>();
   const choose = (state: State, most: number): void => {
     const left = Math.max(Math.min(most, room - chosen.size), 0);
-    for (const row of rows.filter((row) => row.state === state && !chosen.has(row)).slice(0, left)) {
+    for (const row of rows.filter((row) => row.state === state && !chosen.has(row)).slice(0, left))
       chosen.add(row);
-    }
   };
   choose("needs you", room);
   choose("failed", Math.ceil(room / 4));
