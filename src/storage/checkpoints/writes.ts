@@ -1,14 +1,12 @@
 /** Checkpoints and writes of tasks on their way into a database and out of it. */
 import { isDeepStrictEqual } from "node:util";
-import {
-  type Checkpoint,
-  type CheckpointPendingWrite,
-  type CheckpointTuple,
-  type SerializerProtocol,
-  TASKS,
-  WRITES_IDX_MAP,
-  maxChannelVersion,
+import type {
+  Checkpoint,
+  CheckpointPendingWrite,
+  CheckpointTuple,
+  SerializerProtocol,
 } from "@langchain/langgraph-checkpoint";
+import { TASKS, WRITES_IDX_MAP, maxChannelVersion } from "@langchain/langgraph-checkpoint";
 import { mapAtMost } from "../../core/concurrency.ts";
 
 export interface WriteRow {

@@ -2,30 +2,13 @@
 import { type Clock, systemClock } from "../../core/clock.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import type { Embedder } from "../../core/embedder.ts";
-import {
-  type Engine,
-  type Statement,
-  type Steps,
-  all,
-  change,
-  count,
-  exists,
-  first,
-  insert,
-} from "../sql/steps.ts";
+import type { Engine, Statement, Steps } from "../sql/steps.ts";
+import { all, change, count, exists, first, insert } from "../sql/steps.ts";
 import type { MemoryDatabase } from "./contracts.ts";
 import { AFTER, IDS, IN_ORDER, type ItemPosition, idsOf, stretchOf } from "./items.ts";
 import { rangeBelow } from "./namespaces.ts";
-import {
-  CLAIM_MS,
-  type EmbeddedItem,
-  type NearPassage,
-  Nearest,
-  PASSAGES_LENGTH,
-  type UnembeddedItem,
-  bytesOf,
-  unitVector,
-} from "./passages.ts";
+import type { EmbeddedItem, NearPassage, UnembeddedItem } from "./passages.ts";
+import { CLAIM_MS, Nearest, PASSAGES_LENGTH, bytesOf, unitVector } from "./passages.ts";
 
 /** Old items put into the queue in one transaction. */
 const FILL = 500;

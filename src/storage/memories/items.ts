@@ -155,8 +155,6 @@ function bytesIn(part: unknown): number {
   return Object.entries(part).reduce((sum, [name, one]) => sum + Buffer.byteLength(name) + bytesIn(one), 0);
 }
 
-const MINUTE_MS = 60_000;
-
 /** Gives a lifetime in milliseconds; `null` is for ever. */
 export const lifetimeOf = (minutes: number | null): number | null =>
-  minutes === null ? null : Math.max(0, Math.round(minutes * MINUTE_MS));
+  minutes === null ? null : Math.max(0, Math.round(minutes * 60_000));

@@ -1,9 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
-import {
-  InvalidNamespaceError,
-  type ListNamespacesOperation,
-  type MatchCondition,
-} from "@langchain/langgraph-checkpoint";
+import type { ListNamespacesOperation, MatchCondition } from "@langchain/langgraph-checkpoint";
+import { InvalidNamespaceError } from "@langchain/langgraph-checkpoint";
 
 /**
  * A namespace as text: each part as a JSON string followed by a comma. No part can look like the end of
@@ -35,9 +32,8 @@ export function checkRoot(namespace: readonly string[]): void {
 /** Throws unless an item can be put there. Unlike other stores, parts may contain dots. */
 export function checkAddress(namespace: readonly string[], key: string): void {
   if (namespace.length === 0) throw unusable(namespace, "it has no part");
-  if (namespace.some((part) => typeof part !== "string" || part === "")) {
+  if (namespace.some((part) => typeof part !== "string" || part === ""))
     throw unusable(namespace, "each part must be a text that is not empty");
-  }
   if (typeof key !== "string" || /\p{Surrogate}/u.test(key)) {
     throw new TypeError(
       `The key ${JSON.stringify(key)} cannot be used: it must be well-formed Unicode text.`,
@@ -119,8 +115,7 @@ function operatorsOf(wanted: unknown): [string, unknown][] | undefined {
 /** Compares numbers as numbers and texts, such as dates, by their characters; NaN when two values have no order. */
 function compare(actual: unknown, wanted: unknown): number {
   const difference = Number(actual) - Number(wanted);
-  if (!Number.isNaN(difference) || typeof actual !== "string" || typeof wanted !== "string") {
+  if (!Number.isNaN(difference) || typeof actual !== "string" || typeof wanted !== "string")
     return Number(actual) === Number(wanted) ? 0 : difference;
-  }
   return actual < wanted ? -1 : actual === wanted ? 0 : 1;
 }

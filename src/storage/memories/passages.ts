@@ -109,9 +109,8 @@ const FUSION = 60;
 export function fuse(lists: readonly (readonly { id: number }[])[]): { id: number; score: number }[] {
   const scores = new Map<number, number>();
   for (const list of lists) {
-    for (const [place, { id }] of list.entries()) {
+    for (const [place, { id }] of list.entries())
       scores.set(id, (scores.get(id) ?? 0) + 1 / (FUSION + place + 1));
-    }
   }
   return [...scores].map(([id, score]) => ({ id, score })).sort((a, b) => b.score - a.score);
 }

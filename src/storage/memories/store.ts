@@ -25,18 +25,8 @@ import type {
   TtlConfig,
   VersionedItem,
 } from "./contracts.ts";
-import {
-  type ItemRow,
-  type ItemStatements,
-  type TextRow,
-  idsOf,
-  itemOf,
-  itemStatements,
-  jsonOf,
-  lifetimeOf,
-  stretchOf,
-  versionOf,
-} from "./items.ts";
+import type { ItemRow, ItemStatements, TextRow } from "./items.ts";
+import { idsOf, itemOf, itemStatements, jsonOf, lifetimeOf, stretchOf, versionOf } from "./items.ts";
 import {
   MAX_COUNT,
   type NamespaceRange,
@@ -73,7 +63,6 @@ const FOUND = 16;
 const SWEPT = 50;
 /** Making a snippet of so many characters takes a while. */
 const LONG_TEXT = 20_000;
-const MINUTE_MS = 60_000;
 
 /**
  * LangGraph's `BaseStore` in a database.
@@ -414,7 +403,7 @@ export class StoredMemories extends BaseStore implements MemoryStore {
 
   #sweepSometimes(): void {
     const { sweepIntervalMinutes = 60 } = this.#ttl;
-    if (Math.abs(this.#clock() - this.#sweptAt) < sweepIntervalMinutes * MINUTE_MS) return;
+    if (Math.abs(this.#clock() - this.#sweptAt) < sweepIntervalMinutes * 60_000) return;
     // Items that cannot be deleted now are invisible, and are deleted later.
     this.sweepExpiredItems().catch(() => undefined);
   }

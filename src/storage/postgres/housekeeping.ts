@@ -1,11 +1,7 @@
 /** Forgets, counts and checks runs in Postgres. */
 import type { Pool } from "pg";
-import {
-  KEPT_FOR_SIZE_MS,
-  type PruneContext,
-  type PruneReport,
-  type Retention,
-} from "../../runs/retention.ts";
+import type { PruneContext, PruneReport, Retention } from "../../runs/retention.ts";
+import { KEPT_FOR_SIZE_MS } from "../../runs/retention.ts";
 import { beginPrune, forgetRuns, forgetThreads, forgettable } from "../sql/housekeeping.ts";
 import type { Engine, Steps } from "../sql/steps.ts";
 import { BYTES_IN_OBJECTS } from "./checkpoints/objects.ts";

@@ -2,16 +2,8 @@
 import type { Decision, SamplingReply } from "../../agent/agent.ts";
 import { answeredEntry, decidedEntry } from "../../runs/asked-events.ts";
 import type { AnsweredQuestion, AppliedAnswer, DecidedCall, SignedAnswer } from "../../runs/ports.ts";
-import {
-  type Approval,
-  DEADLINE,
-  type OpenQuestion,
-  type PersonDecision,
-  type Principal,
-  type Run,
-  isFinal,
-  sameAs,
-} from "../../runs/run.ts";
+import type { Approval, OpenQuestion, PersonDecision, Principal, Run } from "../../runs/run.ts";
+import { DEADLINE, isFinal, sameAs } from "../../runs/run.ts";
 import * as approvals from "./approvals.ts";
 import * as journal from "./journal.ts";
 import type { Answer } from "../../tools/tool.ts";
@@ -90,9 +82,8 @@ export function* use(run: Run, signed: SignedAnswer, now: number): Steps<Applied
     for (const one of replies) applied.replied.push(yield* reply(run, one.callId, one.reply, now));
     return applied;
   }
-  if (found !== undefined && !isFinal(found.status)) {
+  if (found !== undefined && !isFinal(found.status))
     yield* journal.append(run.id, { kind: "answer_refused", agent: [], data: { reason } }, now);
-  }
   return undefined;
 }
 

@@ -18,13 +18,12 @@ export function add(approval: Approval): Steps<boolean> {
 type NumberedRow = ApprovalRow & { number: number };
 
 /** Rows of the run with `number > after`, oldest first. */
-function after(runId: string, number: number): Steps<NumberedRow[]> {
-  return all<NumberedRow>(
+const after = (runId: string, number: number): Steps<NumberedRow[]> =>
+  all<NumberedRow>(
     `SELECT * FROM questions INDEXED BY approvals_of_run
      WHERE run_id = @run_id AND number > @number AND kind = 'approval' ORDER BY number`,
     { run_id: runId, number },
   );
-}
 
 /** Oldest first. */
 export function* ofRun(runId: string): Steps<Approval[]> {
@@ -35,18 +34,16 @@ export function* ofRun(runId: string): Steps<Approval[]> {
 export const decide = (approval: Approval, decision: Decision, by: string, now: number): Steps<boolean> =>
   settle(approval, { status: decidedStatus(decision), decision }, by, now);
 
-interface DecidedApprovals {
-  /** Number of the newest row that is in `approvals`; none before it is pending. */
-  upTo: number;
-  approvals: Approval[];
-}
-
 /**
  * The approvals of runs as views show them. A decision is never taken back, so that each is read once: a look
  * at a run costs the same after a thousand. Not for use within a transaction, which may be undone.
  */
 export class ApprovalViews {
-  readonly #decided = new NewestOf<DecidedApprovals>(256);
+  readonly #decided = new NewestOf<{
+    /** Number of the newest row that is in `approvals`; none before it is pending. */
+    upTo: number;
+    approvals: Approval[];
+  }>(256);
 
   /** Oldest first. */
   *of(runId: string): Steps<Approval[]> {

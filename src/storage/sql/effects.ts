@@ -18,7 +18,14 @@ interface EffectContext {
 
 /** A call begins only under the lease, so that a server that lost the run changes nothing; anyone may end it. */
 export function storedEffects(lease: Lease, { engine, sync, clock, onFailure }: EffectContext): EffectLog {
-  const attempt = telling(onFailure);
+  const attempt = async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      onFailure(error);
+      throw error;
+    }
+  };
   const begun = begunUnder(lease);
   const IS_CALL = "run_id = @run_id AND call = @call";
   const find = (call: CallIdentity) =>
@@ -77,15 +84,3 @@ const keyOf = ({ runId }: Lease, { agent, messageId, callId, inner }: CallIdenti
   run_id: runId,
   call: toJson([...agent.map((segment) => segment.callId), messageId, callId, ...[inner ?? []].flat()]),
 });
-
-/** Does work, and tells of its failure before it throws it. */
-const telling =
-  (onFailure: (error: unknown) => void) =>
-  async <T>(work: () => Promise<T>): Promise<T> => {
-    try {
-      return await work();
-    } catch (error) {
-      onFailure(error);
-      throw error;
-    }
-  };

@@ -1,11 +1,6 @@
 /** Leases, and the queue. A run waits while its thread has another run under a live lease, such as a cancelled one. */
-import {
-  type ClaimRequest,
-  type Lease,
-  LeaseLostError,
-  type OwnedRun,
-  type SeenLease,
-} from "../../runs/ports.ts";
+import type { ClaimRequest, Lease, OwnedRun, SeenLease } from "../../runs/ports.ts";
+import { LeaseLostError } from "../../runs/ports.ts";
 import { type Place, type Waiting, fairest, turnsOf } from "../../runs/queue.ts";
 import type { FailureDetails, OpenStatus, Principal } from "../../runs/run.ts";
 import { type RunRow, rootOf } from "./rows.ts";

@@ -27,13 +27,12 @@ export interface SentMessage {
 }
 
 /** The message that the principal sent with this key, to whichever run. */
-export function byKey(principal: Principal, key: string): Steps<SentMessage | undefined> {
-  return first<SentMessage>(
+export const byKey = (principal: Principal, key: string): Steps<SentMessage | undefined> =>
+  first<SentMessage>(
     `SELECT run_id AS "runId", text FROM run_messages JOIN runs ON runs.id = run_id
      WHERE run_messages.idempotency_key = @key AND principal = @principal`,
     { key, principal },
   );
-}
 
 /** Belongs into the transaction of its event. */
 export function* add(

@@ -1,30 +1,20 @@
 /** The outbox of news over any engine: the port of `runs/news.ts`, one transaction for each method. */
 import type { JournalEntry } from "../../runs/events.ts";
-import {
-  type NewsRepository,
-  type NewsRule,
-  type NewsType,
-  type Outgoing,
-  type Settled,
-  type Unreachable,
-  type WaitingNews,
-  newsOf,
-  targetOf,
+import type {
+  NewsRepository,
+  NewsRule,
+  NewsType,
+  Outgoing,
+  Settled,
+  Unreachable,
+  WaitingNews,
 } from "../../runs/news.ts";
+import { newsOf, targetOf } from "../../runs/news.ts";
 import { fieldsOf } from "./columns.ts";
 import * as journal from "./journal.ts";
 import type { RunRow } from "./rows.ts";
-import {
-  type Engine,
-  type Steps,
-  all,
-  change,
-  count,
-  first,
-  insert,
-  ofPrincipal,
-  ofServer,
-} from "./steps.ts";
+import type { Engine, Steps } from "./steps.ts";
+import { all, change, count, first, insert, ofPrincipal, ofServer } from "./steps.ts";
 import * as subscriptions from "./subscriptions.ts";
 import { NAMED_EVENT, type NamedEventRow, toNews } from "./subscriptions.ts";
 

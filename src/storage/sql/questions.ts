@@ -5,16 +5,8 @@ import { toJson } from "../../core/json.ts";
 import type { ApprovalStatus, OpenQuestion, Principal } from "../../runs/run.ts";
 import type { Answer } from "../../tools/tool.ts";
 import { valuesOf } from "./columns.ts";
-import {
-  ASKED,
-  type AnyQuestionRow,
-  type ApprovalRow,
-  type Asker,
-  IS_OF_PRINCIPAL,
-  type QuestionRow,
-  toApproval,
-  toQuestion,
-} from "./rows.ts";
+import type { AnyQuestionRow, ApprovalRow, Asker, QuestionRow } from "./rows.ts";
+import { ASKED, IS_OF_PRINCIPAL, toApproval, toQuestion } from "./rows.ts";
 import { type Statement, type Steps, all, change, count, first, insert } from "./steps.ts";
 
 /** Answers by interrupt, ready to resume with. */

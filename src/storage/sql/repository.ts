@@ -137,9 +137,8 @@ function changesOf(engine: Engine, notify: Notify) {
     answered: async (principal, runId, begunAt) => {
       const own = engine.of(principal);
       // Looked at first: most answers change nothing, and need not wait for whoever writes.
-      if (await own.read(() => runs.isUnanswered(principal, runId, begunAt))) {
+      if (await own.read(() => runs.isUnanswered(principal, runId, begunAt)))
         await own.write(() => runs.forgetCall(principal, runId));
-      }
     },
   } satisfies Partial<RunRepository>;
 }
@@ -225,9 +224,8 @@ function* claim(request: ClaimRequest): Steps<(Claim & { crashes: number }) | un
   if (claimed === undefined) return undefined;
   const { lease, before, crashes } = claimed;
   const recovered = before.in_flight !== 0;
-  if (recovered && before.parent_id === null) {
+  if (recovered && before.parent_id === null)
     yield* journal.append(before.id, { kind: "run_resumed", agent: [], data: {} }, request.now);
-  }
   return { lease, run: toRun(before), recovered, crashes };
 }
 

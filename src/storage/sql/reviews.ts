@@ -17,33 +17,31 @@ interface ReviewsContext {
 }
 
 /** The port of `runs/ports.ts` over an engine. */
-export function storedReviews({ engine, runId, write }: ReviewsContext): RunReviews {
-  return {
-    answered: () =>
-      engine.read(function* () {
-        const row = yield* first<QuestionRow>(
-          `SELECT * FROM questions WHERE run_id = @run_id AND kind = 'review' AND delivered = 0
+export const storedReviews = ({ engine, runId, write }: ReviewsContext): RunReviews => ({
+  answered: () =>
+    engine.read(function* () {
+      const row = yield* first<QuestionRow>(
+        `SELECT * FROM questions WHERE run_id = @run_id AND kind = 'review' AND delivered = 0
              AND status IN ('approved', 'rejected') ORDER BY number LIMIT 1`,
-          { run_id: runId },
-        );
-        return row && toQuestion(row);
-      }),
-    settle: ({ id }, outcome, { told, now }) =>
-      write(function* (row) {
-        const settled = "UPDATE questions SET delivered = 1 WHERE run_id = @run_id AND id = @id";
-        yield* change(settled, { run_id: runId, id });
-        const entry = { kind: "changes_reviewed" as const, agent: [], data: reviewedData(outcome) };
-        yield* journal.append(runId, entry, now);
-        yield* noteUnapplied(runId, told === undefined ? unappliedAfter(outcome) : null);
-        if (outcome.kind === "done") yield* noteApplied(runId, outcome.record);
-        if (told === undefined) return;
-        const message = { id: `told_${id}`, text: told };
-        yield* messages.add(row.id, message, undefined, now);
-        yield* journal.append(runId, messageEntry(message.id, told), now);
-      }),
-    note: (unapplied) => write(() => noteUnapplied(runId, unapplied)),
-  };
-}
+        { run_id: runId },
+      );
+      return row && toQuestion(row);
+    }),
+  settle: ({ id }, outcome, { told, now }) =>
+    write(function* (row) {
+      const settled = "UPDATE questions SET delivered = 1 WHERE run_id = @run_id AND id = @id";
+      yield* change(settled, { run_id: runId, id });
+      const entry = { kind: "changes_reviewed" as const, agent: [], data: reviewedData(outcome) };
+      yield* journal.append(runId, entry, now);
+      yield* noteUnapplied(runId, told === undefined ? unappliedAfter(outcome) : null);
+      if (outcome.kind === "done") yield* noteApplied(runId, outcome.record);
+      if (told === undefined) return;
+      const message = { id: `told_${id}`, text: told };
+      yield* messages.add(row.id, message, undefined, now);
+      yield* journal.append(runId, messageEntry(message.id, told), now);
+    }),
+  note: (unapplied) => write(() => noteUnapplied(runId, unapplied)),
+});
 
 const unappliedAfter = (outcome: ReviewOutcome): number | null =>
   outcome.kind === "done" ? outcome.record.unapplied : null;

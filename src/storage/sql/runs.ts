@@ -5,48 +5,21 @@ import { defined } from "../../core/defined.ts";
 import { canonicalJson } from "../../core/json.ts";
 import { messageEntry } from "../../runs/events.ts";
 import type { Created, NewMessage, NewRun, Obstacle, Sent, StartRequest } from "../../runs/ports.ts";
-import {
-  type Principal,
-  type Run,
-  type RunFilter,
-  type RunHead,
-  type RunStatus,
-  type RunSummary,
-  breakOff,
-  isFinal,
-  parsePoint,
-} from "../../runs/run.ts";
+import type { Principal, Run, RunFilter, RunHead, RunStatus, RunSummary } from "../../runs/run.ts";
+import { breakOff, isFinal, parsePoint } from "../../runs/run.ts";
 import { wake } from "./child-reports.ts";
 import { cancelChildren } from "./children.ts";
 import { valuesOf } from "./columns.ts";
 import * as journal from "./journal.ts";
 import * as messages from "./messages.ts";
-import {
-  HEAD_COLUMNS,
-  type HeadRow,
-  type RunRow,
-  SUMMARY_COLUMNS,
-  type SummaryRow,
-  toRun,
-  toRunHead,
-  toSummary,
-  treeOf,
-} from "./rows.ts";
+import type { HeadRow, RunRow, SummaryRow } from "./rows.ts";
+import { HEAD_COLUMNS, SUMMARY_COLUMNS, toRun, toRunHead, toSummary, treeOf } from "./rows.ts";
 import { lockParent } from "./leases.ts";
 import * as status from "./status.ts";
 import { addThread, begunAt, takeCopy } from "./threads.ts";
 import { withdraw } from "./withdraw.ts";
-import {
-  type Statement,
-  type Steps,
-  all,
-  change,
-  count,
-  exists,
-  first,
-  insert,
-  lockPrincipal,
-} from "./steps.ts";
+import type { Statement, Steps } from "./steps.ts";
+import { all, change, count, exists, first, insert, lockPrincipal } from "./steps.ts";
 
 const OWN = "id = @id AND principal = @principal";
 
@@ -102,16 +75,14 @@ export function* summaries(
 }
 
 /** Condition of the principal's runs that a filter lets through, but for its text. */
-export function ownedRuns(principal: Principal, { status: only, threadId }: Omit<RunFilter, "text">) {
-  return {
-    condition: [
-      "principal = @principal AND parent_id IS NULL",
-      ...(only === undefined ? [] : ["status = @status"]),
-      ...(threadId === undefined ? [] : ["thread_id = @thread"]),
-    ].join(" AND "),
-    values: { principal, ...defined({ status: only, thread: threadId }) },
-  };
-}
+export const ownedRuns = (principal: Principal, { status: only, threadId }: Omit<RunFilter, "text">) => ({
+  condition: [
+    "principal = @principal AND parent_id IS NULL",
+    ...(only === undefined ? [] : ["status = @status"]),
+    ...(threadId === undefined ? [] : ["thread_id = @thread"]),
+  ].join(" AND "),
+  values: { principal, ...defined({ status: only, thread: threadId }) },
+});
 
 export function* counts(principal: Principal): Steps<Record<RunStatus, number>> {
   // Children are taken off, because a condition on `parent_id` would read the rows instead of an index.
@@ -241,9 +212,8 @@ export function* create(principal: Principal, request: StartRequest, fresh: NewR
 /** Stores a message for a run that is not over, for its agent to read before it next asks its model. */
 export function* send(principal: Principal, runId: string, message: NewMessage): Steps<Sent> {
   const sent = yield* addMessage(principal, runId, message);
-  if (message.call !== undefined && (sent.kind === "sent" || sent.kind === "repeated")) {
+  if (message.call !== undefined && (sent.kind === "sent" || sent.kind === "repeated"))
     yield* noteCall(principal, runId, message.call);
-  }
   return sent;
 }
 

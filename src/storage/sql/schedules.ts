@@ -17,18 +17,8 @@ import type {
 import { fieldsOf, valuesOf } from "./columns.ts";
 import { SUMMARY_COLUMNS, type SummaryRow, toSummary } from "./rows.ts";
 import { create, runWhere } from "./runs.ts";
-import {
-  type Engine,
-  type Steps,
-  all,
-  change,
-  exists,
-  first,
-  insert,
-  lockPrincipal,
-  ofPrincipal,
-  ofServer,
-} from "./steps.ts";
+import type { Engine, Steps } from "./steps.ts";
+import { all, change, exists, first, insert, lockPrincipal, ofPrincipal, ofServer } from "./steps.ts";
 
 /** Newest runs and skips of a schedule that are shown with it. */
 const SHOWN = 5;

@@ -60,9 +60,8 @@ export async function search(
   const read = (size: number, place: string) =>
     collect((page) => readNext(size, `${place} AND number < @before`, isFound, { ...values, ...page }));
   const proposals = index && (await engine.read(() => index.proposals(text)));
-  if (index === undefined || proposals === undefined) {
+  if (index === undefined || proposals === undefined)
     return (await read(WINDOW, `runs WHERE ${owned}`)).map(toSummary);
-  }
   // A run that ends in between is found twice rather than never.
   const { hint, condition } = index.leftOut;
   const leftOut = await read(LEFT_OUT_WINDOW, `runs ${hint} WHERE ${condition} AND ${owned}`);

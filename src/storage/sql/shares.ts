@@ -4,19 +4,8 @@ import { defined } from "../../core/defined.ts";
 import type { Principal } from "../../runs/run.ts";
 import { type ColumnsOf, fieldsOf, valuesOf } from "./columns.ts";
 import { IS_OF_PRINCIPAL } from "./rows.ts";
-import {
-  type Engine,
-  type Steps,
-  all,
-  change,
-  count,
-  exists,
-  first,
-  insert,
-  lockPrincipal,
-  ofPrincipal,
-  ofServer,
-} from "./steps.ts";
+import type { Engine, Steps } from "./steps.ts";
+import { all, change, count, exists, first, insert, lockPrincipal, ofPrincipal, ofServer } from "./steps.ts";
 import { remove as unsubscribe } from "./subscriptions.ts";
 
 const SHARE = "id, run_id, created_at, expires_at, opened, credential";

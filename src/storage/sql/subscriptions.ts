@@ -1,14 +1,6 @@
 /** Clients that are sent events, and events that clients ask for, over any engine. */
-import {
-  KINDS,
-  type EventType,
-  type News,
-  type OccurrenceQuery,
-  type RunNews,
-  type Subscription,
-  newsId,
-  targetOf,
-} from "../../runs/news.ts";
+import type { EventType, News, OccurrenceQuery, RunNews, Subscription } from "../../runs/news.ts";
+import { KINDS, newsId, targetOf } from "../../runs/news.ts";
 import { defined } from "../../core/defined.ts";
 import { toJson } from "../../core/json.ts";
 import type { Principal } from "../../runs/run.ts";

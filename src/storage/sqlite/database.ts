@@ -2,7 +2,7 @@ import { type Stats, chmodSync, closeSync, existsSync, mkdirSync, openSync, stat
 import { basename, dirname, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Database } from "./api.ts";
-import { type OptionTable, readOptions } from "../../core/options.ts";
+import { readOptions } from "../../core/options.ts";
 import { StorageError, isLocked, codeOf } from "../../core/errors.ts";
 import { linkGuard, realPath } from "../../core/real-path.ts";
 import { damagedError, directoryError, foreignError, isBusy, storageError } from "./errors.ts";
@@ -166,8 +166,6 @@ export interface DatabaseOptions {
   synchronous?: "FULL" | "NORMAL";
 }
 
-const OPTIONS: OptionTable<DatabaseOptions> = { synchronous: "a text" };
-
 /** Longest wait of a write for another connection's lock, in ms. It blocks this process; `whenUnlocked` does not. */
 const SHORT_WAIT_MS = 5;
 const MEMORY = ":memory:";
@@ -188,7 +186,7 @@ const LOG_BYTES = 64_000_000;
  * existing file that is damaged, no database or another program's is never written to.
  */
 export const openDatabase = (file: string, options: DatabaseOptions = {}): Database =>
-  openWaiting(file, readOptions("openDatabase", options, OPTIONS), LONG_WAIT_MS);
+  openWaiting(file, readOptions("openDatabase", options, { synchronous: "a text" }), LONG_WAIT_MS);
 
 /** Opens the database like `openDatabase`, but waits and recovers a long log while the event loop runs. */
 export async function openDatabaseInTurns(file: string, options: DatabaseOptions = {}): Promise<Database> {
@@ -313,9 +311,8 @@ function configure(database: Database, synchronous: "FULL" | "NORMAL", tries: nu
   // Reading the schema detects a file of another kind before anything could be written to it.
   database.prepare("SELECT count(*) FROM sqlite_schema").get();
   // Only a new file can be made one that gives free space back; see `returnSpace`.
-  if (pragmaNumber(database, "page_count") === 0) {
+  if (pragmaNumber(database, "page_count") === 0)
     retryWhileBusy(tries, () => database.pragma("auto_vacuum = INCREMENTAL"));
-  }
   // Two processes that turn the log on at once can be refused at once, without the busy timeout.
   retryWhileBusy(tries, () => database.pragma("journal_mode = WAL"));
   database.pragma(`synchronous = ${synchronous}`);

@@ -88,9 +88,8 @@ async function sizeOfAll(database: Database): Promise<number> {
       "SELECT (SELECT max(id) FROM stream_events) - (SELECT min(id) FROM stream_events)",
     )
     .pluck();
-  if (database.memory || (span.get() ?? 0) < SUMMED_AT_ONCE) {
+  if (database.memory || (span.get() ?? 0) < SUMMED_AT_ONCE)
     return database.prepare<[], { total: number }>(sum).get()?.total ?? 0;
-  }
   const [row] = (await readInThread(database.name, sum)) as { total: number }[]; // what it selects
   return row?.total ?? 0;
 }

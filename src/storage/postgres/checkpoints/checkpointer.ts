@@ -1,23 +1,16 @@
 /** Checkpoints of LangGraph in Postgres. */
 import type { RunnableConfig } from "@langchain/core/runnables";
-import {
-  BaseCheckpointSaver,
-  type Checkpoint,
-  type CheckpointListOptions,
-  type CheckpointMetadata,
-  type CheckpointTuple,
-  type DeltaChannelHistory,
-  type PendingWrite,
-  WRITES_IDX_MAP,
-  copyCheckpoint,
+import type {
+  Checkpoint,
+  CheckpointListOptions,
+  CheckpointMetadata,
+  CheckpointTuple,
+  DeltaChannelHistory,
+  PendingWrite,
 } from "@langchain/langgraph-checkpoint";
-import {
-  type Checkpoints,
-  FencedOffError,
-  type FencingToken,
-  type ThreadStep,
-  type WrittenMessages,
-} from "../../../runs/thread-ports.ts";
+import { BaseCheckpointSaver, WRITES_IDX_MAP, copyCheckpoint } from "@langchain/langgraph-checkpoint";
+import type { Checkpoints, FencingToken, ThreadStep, WrittenMessages } from "../../../runs/thread-ports.ts";
+import { FencedOffError } from "../../../runs/thread-ports.ts";
 import type { Principal } from "../../../runs/run.ts";
 import { type GraphAddress, addressOf, configAt, missing } from "../../checkpoints/address.ts";
 import { LargeValues } from "../../checkpoints/large-values.ts";
@@ -400,9 +393,7 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
   }): Promise<Record<string, DeltaChannelHistory>> {
     const { threadId: thread, namespace, checkpointId: id } = addressOf(options.config);
     const channels = [...new Set(options.channels)];
-    if (thread === undefined) {
-      return Object.fromEntries(channels.map((name) => [name, { writes: [] }]));
-    }
+    if (thread === undefined) return Object.fromEntries(channels.map((name) => [name, { writes: [] }]));
     await this.#settled();
     return deltaHistories(this.#access, this.#large, { thread, namespace, id: id ?? null }, channels);
   }

@@ -10,13 +10,8 @@ import type {
 import { SqliteSaver } from "@langchain/langgraph-checkpoint-sqlite";
 import { byValue } from "../../../core/by-identity.ts";
 import { ownTurn } from "../../../core/concurrency.ts";
-import {
-  type Checkpoints,
-  FencedOffError,
-  type FencingToken,
-  type ThreadStep,
-  type WrittenMessages,
-} from "../../../runs/thread-ports.ts";
+import type { Checkpoints, FencingToken, ThreadStep, WrittenMessages } from "../../../runs/thread-ports.ts";
+import { FencedOffError } from "../../../runs/thread-ports.ts";
 import { type GraphAddress, addressOf, configAt, missing } from "../../checkpoints/address.ts";
 import { timeOfId } from "../../checkpoints/id-time.ts";
 import { PassingWrites } from "../../checkpoints/passing-writes.ts";
@@ -39,7 +34,6 @@ type Place = Thread & { id: string };
 type Copied = Thread & { target: string; last: string; ids: string; unfinished: string };
 type WrittenRow = { namespace: string; id: string; task: string; idx: number };
 type WrittenPage = WrittenRow & { text: Uint8Array; limit: number };
-type Value = Pick<WriteRow, "type" | "value">;
 
 const prepare = (database: Database) => ({
   take: database.prepare<Thread & FencingToken>(sql.TAKE),
@@ -54,7 +48,7 @@ const prepare = (database: Database) => ({
   way: database.prepare<Place, { id: string; parent: string | null }>(sql.WAY),
   step: database.prepare<Place, { number: number; source: string; time: string }>(sql.STEP),
   messagesAt: database.prepare<Place, WriteRow>(sql.MESSAGES_AT),
-  written: database.prepare<Thread & WrittenPage, WrittenRow & Value>(sql.WRITTEN),
+  written: database.prepare<Thread & WrittenPage, WrittenRow & Pick<WriteRow, "type" | "value">>(sql.WRITTEN),
   threads: database.prepare<[], string>(sql.THREADS).pluck(),
   copyCheckpoints: database.prepare<Copied>(sql.COPY_CHECKPOINTS),
   copyWrites: database.prepare<Copied>(sql.COPY_WRITES),

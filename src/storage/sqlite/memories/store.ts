@@ -1,4 +1,4 @@
-import { type OptionTable, readOptions } from "../../../core/options.ts";
+import { readOptions } from "../../../core/options.ts";
 import { type MemoryOptions, StoredMemories } from "../../memories/store.ts";
 import type { Database } from "../database.ts";
 import { migrate } from "../migrations.ts";
@@ -11,17 +11,15 @@ export interface StoreOptions extends MemoryOptions {
   index?: VectorIndexConfig;
 }
 
-const OPTIONS: OptionTable<StoreOptions> = {
-  clock: "a function",
-  ttl: "a plain object",
-  index: "a plain object",
-};
-
 export type SqliteStore = StoredMemories;
 
 /** Makes a store over `database`, and its tables when they are missing. The caller closes the database. */
 export function createStore(database: Database, options: StoreOptions = {}): SqliteStore {
-  const { index, ...given } = readOptions("createStore", options, OPTIONS);
+  const { index, ...given } = readOptions("createStore", options, {
+    clock: "a function",
+    ttl: "a plain object",
+    index: "a plain object",
+  });
   migrate(database, "store", STORE_MIGRATIONS);
   const memories = memoriesInSqlite(database);
   return new StoredMemories(index === undefined ? memories : withVectors(memories, index), given);

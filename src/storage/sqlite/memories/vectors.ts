@@ -53,9 +53,8 @@ export function withVectors(memories: MemoryDatabase, config: VectorIndexConfig)
         *after(item): Steps<void> {
           yield* after?.(item) ?? [];
           yield* change("DELETE FROM store_vectors WHERE item = @item", { item });
-          for (const { field, text } of texts[index] ?? []) {
+          for (const { field, text } of texts[index] ?? [])
             yield* change(PUT, { item, field, vector: known.get(text) ?? null });
-          }
         },
       }));
     },

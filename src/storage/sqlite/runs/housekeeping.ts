@@ -2,12 +2,8 @@
 import { statfs } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import {
-  KEPT_FOR_SIZE_MS,
-  type PruneContext,
-  type PruneReport,
-  type Retention,
-} from "../../../runs/retention.ts";
+import type { PruneContext, PruneReport, Retention } from "../../../runs/retention.ts";
+import { KEPT_FOR_SIZE_MS } from "../../../runs/retention.ts";
 import type { Checkpoints } from "../../../runs/thread-ports.ts";
 import { beginPrune, forgetRuns, forgetThreads, forgettable } from "../../sql/housekeeping.ts";
 import { DISOWN, IS_FORGETTABLE } from "../../sql/runs.ts";
