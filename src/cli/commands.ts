@@ -9,6 +9,7 @@ const PROJECT = flag(
   "Change the configuration of the project in the current folder instead of your own; for claude-code, cursor, vscode, opencode and gemini.",
 );
 
+/** Commands, with the configuration flags and none of their own if not said otherwise. A usage begins with the name. */
 const PARTS: readonly (Omit<Command, "name" | "flags" | "configurable"> & Partial<Command>)[] = [
   {
     usage: "serve",
