@@ -7,15 +7,8 @@ import { type Hunk, closeHunks, hunksBetween } from "../core/hunks.ts";
 import { mergeHunks, opposedHunks } from "../core/merge.ts";
 import type { ProposedFile, ProposedPlace } from "../runs/proposals.ts";
 import { type Content, isSameContent } from "./content.ts";
-import {
-  type Encoding,
-  type FileText,
-  bytesOf,
-  commonEncoding,
-  isLongText,
-  readText,
-  shown,
-} from "./file-text.ts";
+import type { Encoding, FileText } from "./file-text.ts";
+import { bytesOf, commonEncoding, isLongText, readText, shown } from "./file-text.ts";
 import { MOST_CHARS, placeDiff, textOf } from "./place-diff.ts";
 import type { Manifest, Sides } from "./workspace-copy.ts";
 

@@ -1,13 +1,6 @@
 /** Finds and copies the files of a workspace. */
-import {
-  type BigIntStats,
-  type Dirent,
-  closeSync,
-  constants,
-  fstatSync,
-  lstatSync,
-  readlinkSync,
-} from "node:fs";
+import type { BigIntStats, Dirent } from "node:fs";
+import { closeSync, constants, fstatSync, lstatSync, readlinkSync } from "node:fs";
 import * as fs from "node:fs/promises";
 import { dirname, isAbsolute, join, relative, sep } from "node:path";
 import { GitignoreTree } from "../backends/filesystem/gitignore.ts";

@@ -4,15 +4,8 @@ import { coalesced, untilAborted } from "../core/concurrency.ts";
 import { errorMessage } from "../core/errors.ts";
 import type { Logger } from "../core/logger.ts";
 import { oneLine } from "../core/text.ts";
-import {
-  type NewsRepository,
-  type NewsRule,
-  type Outgoing,
-  type Send,
-  type SendResult,
-  type Settled,
-  subscriptionIn,
-} from "./news.ts";
+import type { NewsRepository, NewsRule, Outgoing, Send, SendResult, Settled } from "./news.ts";
+import { subscriptionIn } from "./news.ts";
 import { warnUnlessLocked } from "./worker.ts";
 
 /** A receiver of news, and the way to it. */

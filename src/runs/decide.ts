@@ -4,15 +4,8 @@ import { shownName } from "../core/text.ts";
 import { answerOutcome, prepareAnswer } from "./answer.ts";
 import type { RunContext } from "./context.ts";
 import type { AnsweredQuestion, DecidedCall } from "./ports.ts";
-import {
-  type Approval,
-  DEADLINE,
-  type PersonDecision,
-  type Principal,
-  type Run,
-  alreadyDecided,
-  offeredDecisions,
-} from "./run.ts";
+import type { Approval, PersonDecision, Principal, Run } from "./run.ts";
+import { DEADLINE, alreadyDecided, offeredDecisions } from "./run.ts";
 import type { AnswerOutcome, CarriedAnswer, DecideOutcome, UsedAnswer } from "./service.ts";
 
 /** A decision before it is stored. */

@@ -3,15 +3,8 @@ import { timeZone as serverZone } from "../core/clock.ts";
 import { defined } from "../core/defined.ts";
 import { oneLine, shownName, wellFormed } from "../core/text.ts";
 import { isDeepStrictEqual } from "node:util";
-import {
-  type ChoiceProblem,
-  type RunChoices,
-  type StartChoices,
-  choiceProblem,
-  loweredLimits,
-  storableGoal,
-  supervised,
-} from "./choices.ts";
+import type { ChoiceProblem, RunChoices, StartChoices } from "./choices.ts";
+import { choiceProblem, loweredLimits, storableGoal, supervised } from "./choices.ts";
 import { lastTimes, nextTime, readRule } from "./cron.ts";
 import type { RunContext } from "./context.ts";
 import type { NewRun } from "./ports.ts";

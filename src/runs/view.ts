@@ -4,15 +4,8 @@ import { oneLine } from "../core/text.ts";
 import type { GoalEnded, GoalJudged, GoalView } from "./goal.ts";
 import type { Place } from "./queue.ts";
 import { type RunEvent, activityOf, relevanceOf, stepOf } from "./events.ts";
-import {
-  type AgentWork,
-  type ModelUsage,
-  type Run,
-  type Span,
-  type SubagentView,
-  type TokenUsage,
-  isWithin,
-} from "./run.ts";
+import type { AgentWork, ModelUsage, Run, Span, SubagentView, TokenUsage } from "./run.ts";
+import { isWithin } from "./run.ts";
 
 type EventOf<K extends RunEvent["kind"]> = Extract<RunEvent, { kind: K }>;
 

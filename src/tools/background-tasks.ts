@@ -3,15 +3,8 @@ import { z } from "zod";
 import { displayName, oneLine } from "../core/text.ts";
 import { cancellable } from "./call.ts";
 import { taskPreview } from "./task.ts";
-import {
-  type BackgroundTask,
-  type ToolContext,
-  type ToolResult,
-  type ToolSpec,
-  defineTool,
-  isOpenTask,
-  toolError,
-} from "./tool.ts";
+import type { BackgroundTask, ToolContext, ToolResult, ToolSpec } from "./tool.ts";
+import { defineTool, isOpenTask, toolError } from "./tool.ts";
 
 const ofTask = z.strictObject({ task_id: z.string().min(1).max(200) });
 

@@ -3,14 +3,8 @@ import { namesText, withinRoom } from "../core/listing.ts";
 import { cutMiddle, displayName, displayText, oneLine } from "../core/text.ts";
 import { cancellable } from "./call.ts";
 import { onlyAlike } from "./mend-arguments.ts";
-import {
-  type BoundPreview,
-  type ToolContext,
-  type ToolResult,
-  type ToolSpec,
-  defineTool,
-  toolError,
-} from "./tool.ts";
+import type { BoundPreview, ToolContext, ToolResult, ToolSpec } from "./tool.ts";
+import { defineTool, toolError } from "./tool.ts";
 
 interface SubagentSummary {
   name: string;

@@ -4,14 +4,8 @@ import type { ToolCall } from "@langchain/core/messages/tool";
 import { Semaphore, untilAborted } from "../../core/concurrency.ts";
 import { systemClock } from "../../core/clock.ts";
 import { oneLine } from "../../core/text.ts";
-import {
-  ENGINE,
-  PROGRAM_LIMITS,
-  type ProgramCall,
-  type ProgramEnd,
-  type RunningProgram,
-  withProgram,
-} from "../../programs/program.ts";
+import type { ProgramCall, ProgramEnd, RunningProgram } from "../../programs/program.ts";
+import { ENGINE, PROGRAM_LIMITS, withProgram } from "../../programs/program.ts";
 import { type ToolResult, toolError } from "../../tools/tool.ts";
 import { DEFAULT_PARALLEL } from "../budget/limits.ts";
 import { mergeUpdates } from "../budget/meter.ts";

@@ -10,15 +10,8 @@ import { callsOf, lastAnswer, replyWith } from "../messages/messages.ts";
 import type { AgentGraph } from "./definition.ts";
 import { CHECKPOINTER_KEY, INTERRUPT, RESUME, branchTo, interruptsIn } from "./internals.ts";
 import { type Reached, describeLimit } from "../budget/limits.ts";
-import {
-  type Address,
-  type Writes,
-  below,
-  finishedTasks,
-  isRequest,
-  openInterrupts,
-  sendsIn,
-} from "./open-interrupts.ts";
+import type { Address, Writes } from "./open-interrupts.ts";
+import { below, finishedTasks, isRequest, openInterrupts, sendsIn } from "./open-interrupts.ts";
 import { callOf } from "./resume.ts";
 import { TOOLS, filesReducer, mergedUpdate } from "./channels.ts";
 import { StepFiles } from "../step/files.ts";

@@ -26,14 +26,8 @@ import {
   resultsOfUnbegun,
 } from "./close-open-calls.ts";
 import { isTracing, startTrace } from "./tracing.ts";
-import {
-  CHECKPOINTER_KEY,
-  RESUMING_KEY,
-  SCRATCHPAD_KEY,
-  SIGNALS_KEY,
-  type Scratchpad,
-  graphFailure,
-} from "./internals.ts";
+import type { Scratchpad } from "./internals.ts";
+import { CHECKPOINTER_KEY, RESUMING_KEY, SCRATCHPAD_KEY, SIGNALS_KEY, graphFailure } from "./internals.ts";
 import { Meter } from "../budget/meter.ts";
 import {
   type EditCheck,

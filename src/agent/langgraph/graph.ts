@@ -1,16 +1,8 @@
 /** LangGraph's graph of an agent, and nodes that need no room of their own. */
 import type { BaseMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
-import {
-  Annotation,
-  type BaseChannel,
-  type BaseCheckpointSaver,
-  type BaseStore,
-  Command,
-  START,
-  type Send,
-  StateGraph,
-} from "@langchain/langgraph";
+import type { BaseChannel, BaseCheckpointSaver, BaseStore, Send } from "@langchain/langgraph";
+import { Annotation, Command, START, StateGraph } from "@langchain/langgraph";
 import type { z } from "zod";
 import { defined } from "../../core/defined.ts";
 import type { TurnSteps } from "../budget/meter.ts";

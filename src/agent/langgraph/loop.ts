@@ -7,16 +7,8 @@ import { callsOf, isReply, isResult } from "../messages/messages.ts";
 import { createToolNode } from "./call-task.ts";
 import { TOOLS } from "./channels.ts";
 import type { AgentDefinition } from "./definition.ts";
-import {
-  type AgentNode,
-  type CompileOptions,
-  type CompiledAgentGraph,
-  type GraphNodes,
-  MODEL,
-  compileGraph,
-  hookNode,
-  returnDirect,
-} from "./graph.ts";
+import type { AgentNode, CompileOptions, CompiledAgentGraph, GraphNodes } from "./graph.ts";
+import { MODEL, compileGraph, hookNode, returnDirect } from "./graph.ts";
 import { GOAL_STEPS, JUDGE, goalNodes } from "./goal-nodes.ts";
 import { showMessages } from "./outcome.ts";
 import { type TakeTurn, turnsOf } from "./turn.ts";

@@ -1,11 +1,6 @@
 /** Starts subagents, ours and graphs of others, and brings back their reports, files and state. */
-import {
-  AIMessage,
-  BaseMessage,
-  type BaseMessageLike,
-  ChatMessage,
-  coerceMessageLikeToMessage,
-} from "@langchain/core/messages";
+import type { BaseMessageLike } from "@langchain/core/messages";
+import { AIMessage, BaseMessage, ChatMessage, coerceMessageLikeToMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { type BaseCheckpointSaver, isGraphBubbleUp } from "@langchain/langgraph";
 import type { FilesUpdate, ThreadFiles } from "../../backends/backend.ts";

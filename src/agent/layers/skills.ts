@@ -3,14 +3,8 @@ import type { Logger } from "../../core/logger.ts";
 import { oneLine } from "../../core/text.ts";
 import type { Middleware } from "../contracts/middleware.ts";
 import { SKILLS_PROMPT } from "../messages/prompts.ts";
-import {
-  MOST_READ,
-  type SkillsMetadata,
-  listedSkills,
-  loadSkills,
-  notingFiles,
-  skillLine,
-} from "./skill-files.ts";
+import type { SkillsMetadata } from "./skill-files.ts";
+import { MOST_READ, listedSkills, loadSkills, notingFiles, skillLine } from "./skill-files.ts";
 import { warnOnce } from "./compose.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
 import { unlisted } from "./planning.ts";

@@ -9,16 +9,8 @@ import type { HoldQuestion } from "../../tools/tool.ts";
 import { codeOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Environment } from "../models/choose.ts";
-import {
-  type LeftOutTool,
-  type ReadResult,
-  acceptAnyAnswer,
-  answerIn,
-  resultIn,
-  toolIn,
-  type TheirTask,
-  taskIn,
-} from "./answers.ts";
+import type { LeftOutTool, ReadResult, TheirTask } from "./answers.ts";
+import { acceptAnyAnswer, answerIn, resultIn, toolIn, taskIn } from "./answers.ts";
 import { McpUnavailableError, httpStatusOf, reasonOf } from "./failure-reasons.ts";
 import { isSessionLost } from "./messages.ts";
 import { CallTime } from "./call-time.ts";

@@ -1,14 +1,8 @@
 /** The model that an MCP client lends, in the terms of sampling. */
 import type { BindToolsInput } from "@langchain/core/language_models/chat_models";
 import type { ModelProfile } from "@langchain/core/language_models/profile";
-import {
-  AIMessage,
-  type BaseMessage,
-  type ContentBlock,
-  HumanMessage,
-  SystemMessage,
-  ToolMessage,
-} from "@langchain/core/messages";
+import type { BaseMessage, ContentBlock } from "@langchain/core/messages";
+import { AIMessage, HumanMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
 import type { ChatResult } from "@langchain/core/outputs";
 import { convertToOpenAITool } from "@langchain/core/utils/function_calling";
 import { defined } from "../../core/defined.ts";

@@ -3,14 +3,8 @@ import { Buffer } from "node:buffer";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { byIdentity } from "../../core/by-identity.ts";
-import {
-  type MediaLimits,
-  bytesIn,
-  describeMedia,
-  mediaFacts,
-  mediaKind,
-  mediaProblem,
-} from "../../core/media.ts";
+import type { MediaLimits } from "../../core/media.ts";
+import { bytesIn, describeMedia, mediaFacts, mediaKind, mediaProblem } from "../../core/media.ts";
 import { headOf, oneLine } from "../../core/text.ts";
 import { type MediaRefusal, mediaLimits } from "./media-limits.ts";
 import { withoutSecrets } from "./failure.ts";

@@ -1,12 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import {
-  AIMessage,
-  AIMessageChunk,
-  type BaseMessage,
-  type MessageContent,
-  ToolMessage,
-} from "@langchain/core/messages";
+import type { BaseMessage, MessageContent } from "@langchain/core/messages";
+import { AIMessage, AIMessageChunk, ToolMessage } from "@langchain/core/messages";
 import type { InvalidToolCall, ToolCall, ToolCallChunk } from "@langchain/core/messages/tool";
 import { defined } from "../../core/defined.ts";
 import { bytesShapeProblem, shapeProblem } from "../../core/json.ts";

@@ -7,16 +7,8 @@ import { defined } from "../../core/defined.ts";
 import { ConfigurationError, errorMessage, codeOf } from "../../core/errors.ts";
 import { type Logger, silentLogger } from "../../core/logger.ts";
 import { longestMatch } from "../../core/longest-match.ts";
-import {
-  DEFAULT_MODEL,
-  type ModelChoice,
-  type ModelOptions,
-  OFFLINE,
-  factsOf,
-  endpointOf,
-  keyOf,
-  modelChoice,
-} from "./choose.ts";
+import type { ModelChoice, ModelOptions } from "./choose.ts";
+import { DEFAULT_MODEL, OFFLINE, factsOf, endpointOf, keyOf, modelChoice } from "./choose.ts";
 import { modelFailure, withoutSecrets } from "./failure.ts";
 import { mediaLimits } from "./media-limits.ts";
 import { carryExtras } from "./provider-extras.ts";

@@ -11,15 +11,8 @@ import { defined } from "../../core/defined.ts";
 import { DeepAgentError } from "../../core/errors.ts";
 import { recordOf } from "../../core/unknown.ts";
 import { GOAL_NOT_USED } from "../../runs/goal.ts";
-import {
-  MAX_TASK,
-  type Principal,
-  type RunView,
-  type Waiting,
-  isFinal,
-  isQuestion,
-  waitingIn,
-} from "../../runs/run.ts";
+import type { Principal, RunView, Waiting } from "../../runs/run.ts";
+import { MAX_TASK, isFinal, isQuestion, waitingIn } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { principalOf } from "../auth/auth.ts";
 import { scopedRuns } from "../auth/scopes.ts";

@@ -1,10 +1,6 @@
 /** Derives a client's abilities and patience from its declarations. */
-import {
-  CLIENT_CAPABILITIES_META_KEY,
-  CLIENT_INFO_META_KEY,
-  type McpServer,
-  type ServerContext,
-} from "@modelcontextprotocol/server";
+import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
+import { CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import type { Config } from "../../config/schema.ts";
 import { allows } from "../auth/scopes.ts";

@@ -3,28 +3,15 @@ import { randomUUID } from "node:crypto";
 import { defined } from "../../core/defined.ts";
 import type { Logger } from "../../core/logger.ts";
 import { oneLine } from "../../core/text.ts";
-import {
-  type OpenQuestion,
-  type PersonDecision,
-  type Principal,
-  type RunView,
-  type Waiting,
-  isQuestion,
-  waitingIn,
-} from "../../runs/run.ts";
+import type { OpenQuestion, PersonDecision, Principal, RunView, Waiting } from "../../runs/run.ts";
+import { isQuestion, waitingIn } from "../../runs/run.ts";
 import type { AnswerOutcome, DecideOutcome, PrincipalRuns } from "../../runs/service.ts";
 import { questionText } from "../../tools/check-answer.ts";
 import type { Answer } from "../../tools/tool.ts";
 import type { ClientFacts } from "../calls/client.ts";
 import type { Taken } from "../calls/open-requests.ts";
-import {
-  type FormPlace,
-  agentLabel,
-  approvalForm,
-  deadlineText,
-  decisionOf,
-  isWholeInForm,
-} from "../views/approval-form.ts";
+import type { FormPlace } from "../views/approval-form.ts";
+import { agentLabel, approvalForm, deadlineText, decisionOf, isWholeInForm } from "../views/approval-form.ts";
 import {
   type PersonRequest,
   addressOf,

@@ -10,14 +10,8 @@ import { whileLending } from "./client-model.ts";
 import { keyOf } from "../calls/open-requests.ts";
 import { elicitDelivery, elicitPageDelivery } from "./elicit.ts";
 import { inputRequiredDelivery } from "./input-required.ts";
-import {
-  type CarriedAnswers,
-  type Delivery,
-  type DeliverySession,
-  follow,
-  gathered,
-  hasNews,
-} from "./session.ts";
+import type { CarriedAnswers, Delivery, DeliverySession } from "./session.ts";
+import { follow, gathered, hasNews } from "./session.ts";
 
 /**
  * Waits until the run ends or needs a person, for clients that cannot show a form. Returns the current state

@@ -3,15 +3,8 @@ import { randomUUID } from "node:crypto";
 import { type RunView, type Waiting, waitingIn } from "../../runs/run.ts";
 import type { Taken } from "../calls/open-requests.ts";
 import { allDecided, askable, isUnread, pageMessage, placeOf } from "./answers.ts";
-import {
-  type Delivery,
-  type DeliverySession,
-  follow,
-  gathered,
-  hasNews,
-  isOver,
-  openForm,
-} from "./session.ts";
+import type { Delivery, DeliverySession } from "./session.ts";
+import { follow, gathered, hasNews, isOver, openForm } from "./session.ts";
 
 /** Maximum number of times that one form is shown, if its answers cannot be carried out. */
 const MAX_ATTEMPTS = 5;

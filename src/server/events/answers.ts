@@ -6,15 +6,8 @@ import type { ServerDeps } from "../contracts/deps.ts";
 import { describeEvents } from "./catalogue.ts";
 import { invalid } from "./errors.ts";
 import { encodePosition, eventsAfter } from "./position.ts";
-import {
-  type Asking,
-  EventParams,
-  ListParams,
-  PollParams,
-  SubscribeParams,
-  startOf,
-  wantedBy,
-} from "./requests.ts";
+import type { Asking } from "./requests.ts";
+import { EventParams, ListParams, PollParams, SubscribeParams, startOf, wantedBy } from "./requests.ts";
 import { eventStreams } from "./stream.ts";
 import { subscribe, unsubscribe } from "./subscribe.ts";
 

@@ -1,12 +1,7 @@
 /** Keeps what 2025-era sessions were sent, so that a client can resume a broken stream. */
 import { setTimeout as delay } from "node:timers/promises";
-import {
-  type EventStore,
-  type JSONRPCMessage,
-  type JSONRPCRequest,
-  isJSONRPCRequest,
-  isJSONRPCResponse,
-} from "@modelcontextprotocol/server";
+import type { EventStore, JSONRPCMessage, JSONRPCRequest } from "@modelcontextprotocol/server";
+import { isJSONRPCRequest, isJSONRPCResponse } from "@modelcontextprotocol/server";
 import { type Clock, monotonicClock } from "../../core/clock.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import type { Logger } from "../../core/logger.ts";

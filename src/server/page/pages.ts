@@ -18,15 +18,8 @@ import { type LiveScreen, sendLive, shownAt } from "./live.ts";
 import { Reply, decoded, readForm } from "./responses.ts";
 import { type PartScreen, type Picture, type ScreenContext, type ScreenFacts, waitingFor } from "./screen.ts";
 import { type RunScreen, homeScreen, reviewScreen, runScreen } from "./screens.ts";
-import {
-  type PageSession,
-  accessPath,
-  isShared,
-  may,
-  mayRun,
-  schedulePath,
-  serversPath,
-} from "../contracts/viewer.ts";
+import type { PageSession } from "../contracts/viewer.ts";
+import { accessPath, isShared, may, mayRun, schedulePath, serversPath } from "../contracts/viewer.ts";
 import { ChangeReader, fileScreen } from "./proposed.ts";
 import { schedulesScreen } from "./schedules.ts";
 import { searchScreen } from "./search.ts";

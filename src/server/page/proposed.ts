@@ -10,14 +10,8 @@ import { type PageSession, isShared } from "../contracts/viewer.ts";
 import { type Html, html } from "../views/html.ts";
 import { WORKSPACE } from "../views/room/file-tree.ts";
 import type { ChosenOfChange, ProposedScreen, ShownChange } from "../views/room/proposed.ts";
-import {
-  type ChosenOfFile,
-  type ShownFile,
-  boxesOf,
-  endOfFile,
-  hasOneBox,
-  partLink,
-} from "../views/room/proposed-file.ts";
+import type { ChosenOfFile, ShownFile } from "../views/room/proposed-file.ts";
+import { boxesOf, endOfFile, hasOneBox, partLink } from "../views/room/proposed-file.ts";
 import { changesOfRun } from "./file-changes.ts";
 import { plainText, renderedDiff, renderedText } from "./whole-text.ts";
 import { textOf } from "./responses.ts";

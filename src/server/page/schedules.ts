@@ -3,12 +3,8 @@ import { timeZone as serverZone } from "../../core/clock.ts";
 import { nextTimes, readRule } from "../../runs/cron.ts";
 import { CATCH_UP } from "../../runs/schedule.ts";
 import { operatorMark, runPath, schedulePath } from "../contracts/viewer.ts";
-import {
-  type Preview,
-  type RefusedSchedule,
-  type ScheduleDraft,
-  renderSchedules,
-} from "../views/room/schedules.ts";
+import type { Preview, RefusedSchedule, ScheduleDraft } from "../views/room/schedules.ts";
+import { renderSchedules } from "../views/room/schedules.ts";
 import { expressionWords } from "../views/schedule-words.ts";
 import { fieldsOf, readChoices } from "./start-form.ts";
 import { type Picture, type ScreenContext, livePicture, readinessFor, waitingFor } from "./screen.ts";

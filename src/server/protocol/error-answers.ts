@@ -1,10 +1,6 @@
 /** Gives the SDK's errors the code of the revision, and words for people. */
-import {
-  type JSONRPCMessage,
-  type McpServer,
-  ProtocolErrorCode,
-  isJSONRPCErrorResponse,
-} from "@modelcontextprotocol/server";
+import type { JSONRPCMessage, McpServer } from "@modelcontextprotocol/server";
+import { ProtocolErrorCode, isJSONRPCErrorResponse } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { parsedJson } from "../../core/unknown.ts";
 import type { Revision } from "../contracts/revisions.ts";

@@ -1,11 +1,6 @@
 /** The Skills extension: the catalog of skills, and the resources that show them. */
-import {
-  type McpServer,
-  ProtocolError,
-  ProtocolErrorCode,
-  type Resource,
-  ResourceNotFoundError,
-} from "@modelcontextprotocol/server";
+import type { McpServer, Resource } from "@modelcontextprotocol/server";
+import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError } from "@modelcontextprotocol/server";
 import type { Skill } from "@modelcontextprotocol/server/ext/skills";
 import { z } from "zod";
 import type { Backend } from "../../backends/backend.ts";

@@ -1,9 +1,5 @@
-import {
-  type McpServer,
-  ProtocolError,
-  ProtocolErrorCode,
-  ResourceNotFoundError,
-} from "@modelcontextprotocol/server";
+import type { McpServer } from "@modelcontextprotocol/server";
+import { ProtocolError, ProtocolErrorCode, ResourceNotFoundError } from "@modelcontextprotocol/server";
 import { type ResourceScope, guarded } from "./resource.ts";
 import { runIdOf } from "../contracts/uris.ts";
 

@@ -1,25 +1,13 @@
 /** The Tasks extension: a run is its task, and questions and pages are the task's input requests. */
-import {
-  type CallToolResult,
-  type McpServer,
-  ProtocolError,
-  ProtocolErrorCode,
-  type ServerContext,
-  inputResponse,
-} from "@modelcontextprotocol/server";
+import type { CallToolResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
+import { ProtocolError, ProtocolErrorCode, inputResponse } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { asksForClientModel } from "../../config/schema.ts";
 import type { Clock } from "../../core/clock.ts";
 import { defined } from "../../core/defined.ts";
 import { NewestOf } from "../../core/newest-of.ts";
-import {
-  type ModelCall,
-  type Principal,
-  type RunView,
-  type Waiting,
-  isFinal,
-  waitingIn,
-} from "../../runs/run.ts";
+import type { ModelCall, Principal, RunView, Waiting } from "../../runs/run.ts";
+import { isFinal, waitingIn } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { type Taken, keyOf, questionKey } from "../calls/open-requests.ts";
 import { formFor, pageMessage, placeOf, takeAnswer } from "../delivery/answers.ts";

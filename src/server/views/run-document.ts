@@ -3,19 +3,8 @@ import { isoTime } from "../../core/clock.ts";
 import { type AskedCall, objectText } from "../../runs/asked-words.ts";
 import type { RunEvent } from "../../runs/events.ts";
 import { endedLine, findingText, judgedLine } from "../../runs/goal.ts";
-import {
-  type Approval,
-  type OpenQuestion,
-  type RunView,
-  type SubagentView,
-  type Waiting,
-  agentName,
-  isFinal,
-  isQuestion,
-  isWithin,
-  endedEarly,
-  waitingIn,
-} from "../../runs/run.ts";
+import type { Approval, OpenQuestion, RunView, SubagentView, Waiting } from "../../runs/run.ts";
+import { agentName, isFinal, isQuestion, isWithin, endedEarly, waitingIn } from "../../runs/run.ts";
 import type { RunPoint } from "../../runs/service.ts";
 import { totalCost } from "../../runs/view.ts";
 import { reviewedLine } from "../../runs/review-events.ts";

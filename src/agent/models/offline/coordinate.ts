@@ -1,18 +1,8 @@
 /** The rules of the main agent: plan, delegate, collect the reports, and answer. */
 import { cutMiddle, oneLine } from "../../../core/text.ts";
 import { counted } from "../../../tools/format.ts";
-import {
-  type CallRecord,
-  type Row,
-  type Step,
-  type Tools,
-  type Turn,
-  callsOf,
-  failureText,
-  nextStep,
-  parseLines,
-  pathOf,
-} from "./conversation.ts";
+import type { CallRecord, Row, Step, Tools, Turn } from "./conversation.ts";
+import { callsOf, failureText, nextStep, parseLines, pathOf } from "./conversation.ts";
 import {
   type Area,
   MEMORIES,

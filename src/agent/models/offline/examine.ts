@@ -15,15 +15,8 @@ import {
   parsePaths,
   pathOf,
 } from "./conversation.ts";
-import {
-  type AreaFolder,
-  WORKSPACE,
-  compare,
-  isExamined,
-  nameOf,
-  readAssignment,
-  relevance,
-} from "./survey.ts";
+import type { AreaFolder } from "./survey.ts";
+import { WORKSPACE, compare, isExamined, nameOf, readAssignment, relevance } from "./survey.ts";
 
 const FILES_TO_READ = 3;
 

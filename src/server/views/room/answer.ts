@@ -15,18 +15,8 @@ import { goalSection } from "./goal.ts";
 import { icon } from "./icons.ts";
 import { renderOutcome } from "./outcome.ts";
 import { counted } from "./states.ts";
-import {
-  type Fact,
-  type Refused,
-  composeBox,
-  copyButton,
-  cutPath,
-  diffLooks,
-  listSection,
-  mainOf,
-  share,
-  terms,
-} from "./pieces.ts";
+import type { Fact, Refused } from "./pieces.ts";
+import { composeBox, copyButton, cutPath, diffLooks, listSection, mainOf, share, terms } from "./pieces.ts";
 import { agentRows, waitsOf } from "./timeline.ts";
 
 const MAX = { files: 100, points: 30, agents: 6 };

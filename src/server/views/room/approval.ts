@@ -3,29 +3,16 @@ import { displayName } from "../../../core/text.ts";
 import { askedCall } from "../../../runs/asked-words.ts";
 import type { Approval, PersonDecision } from "../../../runs/run.ts";
 import { editableArguments } from "./editable-arguments.ts";
-import {
-  type ApprovalViewer,
-  type Viewer,
-  callPath,
-  linesPath,
-  mayDecide,
-  runPath,
-} from "../../contracts/viewer.ts";
+import type { ApprovalViewer, Viewer } from "../../contracts/viewer.ts";
+import { callPath, linesPath, mayDecide, runPath } from "../../contracts/viewer.ts";
 import { agentTypes, deadlineText } from "../approval-form.ts";
 import { renderDiff } from "../content/diff.ts";
 import { languageOf } from "../content/texts.ts";
 import { type Html, html, textArea } from "../html.ts";
 import { type ShownCall, decisionsFor, shownCall } from "../shown-call.ts";
 import { diffLooks, labelled, shownPath, terms } from "./pieces.ts";
-import {
-  type Complaint,
-  NO_DEFAULT,
-  type Request,
-  type RequestLook,
-  fold,
-  onlyLooks,
-  requestPanel,
-} from "./request.ts";
+import type { Complaint, Request, RequestLook } from "./request.ts";
+import { NO_DEFAULT, fold, onlyLooks, requestPanel } from "./request.ts";
 import { approvalIcon } from "./states.ts";
 
 /** Such as `Run node --test test/`, or `Edit src/alarms.ts`. */

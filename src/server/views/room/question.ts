@@ -13,16 +13,8 @@ import { type IconName, icon } from "./icons.ts";
 import { choiceInput, copyButton, labelled, terms } from "./pieces.ts";
 import { filesText } from "./proposed-words.ts";
 import { fieldInput } from "./question-fields.ts";
-import {
-  type Complaint,
-  NO_DEFAULT,
-  type Request,
-  type RequestLook,
-  anchorOf,
-  fold,
-  onlyLooks,
-  requestPanel,
-} from "./request.ts";
+import type { Complaint, Request, RequestLook } from "./request.ts";
+import { NO_DEFAULT, anchorOf, fold, onlyLooks, requestPanel } from "./request.ts";
 
 const MAX = { line: 200, title: 160, value: 60_000, server: 80 };
 

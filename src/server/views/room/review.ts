@@ -1,15 +1,8 @@
 /** The review of open requests: approvals and other questions, oldest first, and what was decided and answered. */
 import { displayText, oneLine } from "../../../core/text.ts";
 import { askedAgainText, askedCall, objectText } from "../../../runs/asked-words.ts";
-import {
-  DEADLINE,
-  isAskedAgain,
-  type Waiting,
-  type RunView,
-  isQuestion,
-  waitingIn,
-  requestsOf,
-} from "../../../runs/run.ts";
+import type { Waiting, RunView } from "../../../runs/run.ts";
+import { DEADLINE, isAskedAgain, isQuestion, waitingIn, requestsOf } from "../../../runs/run.ts";
 import { answerText } from "../../../tools/check-answer.ts";
 import type { ApprovalViewer } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";

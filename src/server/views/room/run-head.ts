@@ -2,15 +2,8 @@
 import { capital, displayText, oneLine } from "../../../core/text.ts";
 import { type Run, type RunSchedule, type RunView, isFinal, nameOf, waitingIn } from "../../../runs/run.ts";
 import { costGap } from "../../../runs/view.ts";
-import {
-  filesPath,
-  isShared,
-  mayDecide,
-  mayRun,
-  runPath,
-  schedulePath,
-  type Viewer,
-} from "../../contracts/viewer.ts";
+import type { Viewer } from "../../contracts/viewer.ts";
+import { filesPath, isShared, mayDecide, mayRun, runPath, schedulePath } from "../../contracts/viewer.ts";
 import { type Html, html, textArea } from "../html.ts";
 import { limitWords } from "../limit-words.ts";
 import { costOf, dayAndTime, elapsed, grouped, tokens } from "./figures.ts";

@@ -1,18 +1,8 @@
 /** The agents of a run over time: one row for each, with a bar of what it did when. */
 import { groupBy } from "../../../core/group-by.ts";
 import { firstSentence, oneLine } from "../../../core/text.ts";
-import {
-  type AgentPath,
-  type AgentWork,
-  GENERAL_PURPOSE,
-  type Waiting,
-  type RunView,
-  type Span,
-  type SubagentView,
-  isFinal,
-  isWithin,
-  requestsOf,
-} from "../../../runs/run.ts";
+import type { AgentPath, AgentWork, Waiting, RunView, Span, SubagentView } from "../../../runs/run.ts";
+import { GENERAL_PURPOSE, isFinal, isWithin, requestsOf } from "../../../runs/run.ts";
 import { type Html, html } from "../html.ts";
 import { duration } from "./duration.ts";
 import { elapsed, money, timeOf, tokens } from "./figures.ts";
