@@ -80,10 +80,15 @@ const reviewOf = (view: RunView): OpenQuestion | undefined =>
     .find(({ question }) => question.kind === "review");
 
 /**
- * Applies all that nothing is in the way of, or what the flags name, of a change that this terminal has shown. A run
- * that waits for it continues.
+ * Applies all that nothing is in the way of, or what the flags name, of a change that was shown here. A run that waits
+ * for it continues. `word`: as the run was named.
  */
-export async function applyRun(local: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
+export async function applyRun(
+  local: LocalRuns,
+  runId: string,
+  flags: FlagValues,
+  word = runId,
+): Promise<ExitCode> {
   const { runs } = local;
   const view = await runs.view(LOCAL, runId);
   if (view === undefined) return unknownRun(local, runId);
@@ -103,7 +108,9 @@ export async function applyRun(local: LocalRuns, runId: string, flags: FlagValue
     return complain(
       "Nothing was applied: what is left was refused, is in conflict, ignored by Git or not shown whole. Name files with --file, --over or --fit.",
     );
-  const problem = unseen(local, view, change, textOf(flags["digest"]), shown);
+  // A script that names a run by its id decides without a look; which run is the last may change under it.
+  const isBlind = shown === undefined && flags["digest"] === undefined && word !== "last" && !isTerminal();
+  const problem = isBlind ? undefined : unseen(local, view, change, textOf(flags["digest"]), shown);
   if (problem !== undefined && !(await confirms(local, runId, change, choice, problem))) return 1;
   const asked = reviewOf(view);
   if (asked !== undefined) {
@@ -116,6 +123,7 @@ export async function applyRun(local: LocalRuns, runId: string, flags: FlagValue
   return say(recordText(outcome.record));
 }
 
+const isTerminal = (): boolean => process.stdin.isTTY && process.stdout.isTTY;
 const isEmpty = (record: object): boolean => Object.keys(record).length === 0;
 
 /** Says why a change is not the one that the person was shown; `undefined`: it is. */
@@ -143,7 +151,7 @@ async function confirms(
   { apply }: ReviewChoice,
   problem: string,
 ): Promise<boolean> {
-  if (!process.stdin.isTTY || !process.stdout.isTTY) return complain(problem) < 1;
+  if (!isTerminal()) return complain(problem) < 1;
   const style = styleHere();
   const asker = terminalAsker(style.colors, new Keyboard(), () => local.interrupt.abort());
   say(...changeLines(change, style), "");

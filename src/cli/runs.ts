@@ -43,7 +43,7 @@ const ACTIONS: Readonly<Record<string, Action | "page">> = {
     showLive(local, run, { output: outputOf(flags), approvals: "wait" }),
   answer: (local, [run = "", id], { flags }) => answerRun(local, run, id, flags),
   review: (local, [run = ""], { flags }) => reviewRun(local, run, flags),
-  apply: (local, [run = ""], { flags }) => applyRun(local, run, flags),
+  apply: (local, [run = ""], { flags, positionals }) => applyRun(local, run, flags, positionals[1]),
   discard: (local, [run = ""]) => discardRun(local, run),
   cancel: (local, [run = ""], { flags }) => cancelRun(local, run, flags),
   tell: (local, [run = "", text = ""]) => tellRun(local, run, text),

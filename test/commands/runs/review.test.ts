@@ -65,12 +65,14 @@ test.each([
 
 const TWO = { "a.md": "A\n", "b.md": "B\n" };
 
-test("a change that was not shown here is not applied without a terminal to show it in", async () => {
+test("a script applies a change that was not shown here only if it names the run by its id", async () => {
   const { local, runId, textAt, said } = await ended({}, TWO);
-  expect(await applyRun(local, runId, {})).toBe(1);
+  expect(await applyRun(local, runId, {}, "last")).toBe(1);
   expect(said()).toContain(`the change was not shown here. To see it: review ${runId}`);
   expect(await applyRun(local, runId, { digest: "0123456789ab" })).toBe(1);
   expect(textAt("a.md")).toBeUndefined();
+  expect(await applyRun(local, runId, {})).toBe(0);
+  expect(textAt("a.md")).toBe("A\n");
 });
 
 test.each([["the review that was shown last"], ["a digest"]])(
@@ -93,7 +95,7 @@ test("a digest alone is enough where the review was shown to somebody else", asy
   const { local, runId, textAt, said } = await ended({}, TWO);
   await reviewRun(local, runId, { json: true });
   const { digest } = JSON.parse(said()) as { digest: string };
-  expect(await applyRun(local, runId, {})).toBe(1);
+  expect(await applyRun(local, runId, {}, "last")).toBe(1);
   expect(await applyRun(local, runId, { digest })).toBe(0);
   expect(textAt("b.md")).toBe("B\n");
 });

@@ -392,13 +392,17 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
     "test/e2e/safety.test.ts": ["rules in a sandbox judge paths by name"],
   },
   "A person who approves without reading.": "outside",
-  "`run --yes`, `runs answer --approve` and `demo --yes` approve everything unseen.": {
-    "test/commands/run/run.test.ts": [
-      "--yes works to the end; a pipe gets the answer, and standard error the rest",
-    ],
-    "test/commands/demo/demo.test.ts": ["works on the folder itself with --yes"],
-    "test/commands/runs/runs.test.ts": ["an answer is stored, and the run goes on with it"],
-  },
+  "`run --yes`, `runs answer --approve`, `demo --yes`, and `runs apply ID` in a script without a review before it, approve everything unseen.":
+    {
+      "test/commands/runs/review.test.ts": [
+        "a script applies a change that was not shown here only if it names the run by its id",
+      ],
+      "test/commands/run/run.test.ts": [
+        "--yes works to the end; a pipe gets the answer, and standard error the rest",
+      ],
+      "test/commands/demo/demo.test.ts": ["works on the folder itself with --yes"],
+      "test/commands/runs/runs.test.ts": ["an answer is stored, and the run goes on with it"],
+    },
   "Letters that look like others, such as Cyrillic ones in a Latin name.": {
     "test/e2e/safety.test.ts": ["letters that look like others are shown as they are"],
   },
