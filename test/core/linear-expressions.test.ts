@@ -10,6 +10,7 @@ const MADE_FROM_STRINGS: Readonly<Record<string, string>> = {
   "backends/filesystem/ripgrep.ts": "constants of that file, joined; recheck finds both of them linear",
   "backends/sandbox/environment.ts":
     "patterns and names of this process's environment variables, both set by whoever starts it",
+  "cli/terminal/text.ts": "a mark of this process, which is random digits, before the codes of colours",
   "core/text.ts": "names of our own blocks; the rest of the pattern takes linear time",
 };
 

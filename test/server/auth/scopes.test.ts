@@ -98,7 +98,7 @@ test("every method of the run service demands a scope", async () => {
   const reading = ["watchStarts", "list", "events", "runFiles", "files", "searchMemories", "drawing"];
   expect(await refusedBy(holder())).toEqual(Object.keys(calls));
   expect(await refusedBy(holder("run"))).toEqual(["decide", "an answer that decides", ...reading]);
-  const changing = ["start", "cancel", "rename", "delete", "share", "unshare", "an answer of a model"];
+  const changing = ["start", "cancel", "rename", "delete", "share", "revoke", "an answer of a model"];
   expect(await refusedBy(holder("approve"))).toEqual([...changing, ...reading]);
   const deciding = ["decide", "an answer that decides", "an answer of a model"];
   expect(await refusedBy(holder("read"))).toEqual([...changing.slice(0, 6), ...deciding]);
