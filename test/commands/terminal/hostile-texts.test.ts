@@ -70,6 +70,11 @@ const calls = (wrong: string): Record<string, readonly string[][]> => {
       ["runs", "prune", "--dry-run", "--retention-days", HOSTILE],
       ["runs", "prune", HOSTILE],
     ],
+    "access list": [
+      ["access", "list"],
+      ["access", "list", "--json"],
+    ],
+    "access revoke": [["access", "revoke", HOSTILE]],
     "schedule add": [
       ["schedule", "add", HOSTILE, "task"],
       ["schedule", "add", "@daily", HOSTILE, "--name", HOSTILE, "--goal", HOSTILE],
