@@ -70,10 +70,7 @@ const calls = (wrong: string): Record<string, readonly string[][]> => {
       ["runs", "prune", "--dry-run", "--retention-days", HOSTILE],
       ["runs", "prune", HOSTILE],
     ],
-    "access list": [
-      ["access", "list"],
-      ["access", "list", "--json"],
-    ],
+    "access list": [["access", "list"]],
     "access revoke": [["access", "revoke", HOSTILE]],
     "schedule add": [
       ["schedule", "add", HOSTILE, "task"],
