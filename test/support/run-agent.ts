@@ -57,7 +57,8 @@ export function withInternals(graph: DeepAgentGraph): DeepAgentGraph {
 export function skippingPauses(time: { pass(milliseconds: number): void }) {
   return (events: readonly AgentEvent[]): void => {
     const newest = events.at(-1);
-    if (newest?.kind === "model_retry") time.pass(newest.pauseMs);
+    // The event is told before its pause begins.
+    if (newest?.kind === "model_retry") setImmediate(() => time.pass(newest.pauseMs));
   };
 }
 
