@@ -94,6 +94,9 @@ export class TcpLink {
       return;
     }
     const far = connect(this.target, "127.0.0.1");
+    // A link that is only slow sends each packet when it comes.
+    near.setNoDelay(true);
+    far.setNoDelay(true);
     far.on("error", () => undefined);
     const pair = { near, far };
     this.#pairs.add(pair);
