@@ -80,7 +80,10 @@ export class WorkspaceProposals implements Proposals {
     return unfinishedPlan(this.#placeOf(run)) !== undefined;
   }
 
-  async change(run: Place, whole?: string, fence?: Fence): Promise<ProposedChange | undefined> {
+  async change(
+    run: Place,
+    { whole, fence }: { whole?: string; fence?: Fence } = {},
+  ): Promise<ProposedChange | undefined> {
     const show: Work<ProposedChange | undefined> = (copy, manifest) => shown(copy, manifest, whole);
     return fence === undefined ? this.#look(this.#placeOf(run), show) : this.#withCopy(run, fence, show);
   }

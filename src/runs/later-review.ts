@@ -1,4 +1,5 @@
 /** Changes that a run proposed, for whoever looks at them or applies them after its end. */
+import { defined } from "../core/defined.ts";
 import { checkAnswer } from "../tools/check-answer.ts";
 import type { ReviewChoice } from "../tools/tool.ts";
 import type { RunContext } from "./context.ts";
@@ -21,8 +22,8 @@ export async function proposedChange(
   if (run?.changes !== "propose" || run.parent !== undefined || proposals === undefined) return undefined;
   // A process that was ended while it applied it is followed by this one, unless it is still at work.
   if (isFinal(run.status) && proposals.isUnfinished(run))
-    await underLease(run, (fence) => proposals.change(run, undefined, fence));
-  return proposals.change(run, whole);
+    await underLease(run, (fence) => proposals.change(run, { fence }));
+  return proposals.change(run, defined({ whole }));
 }
 
 /** Time to wait for another process that works on the same copy: longer than one that was ended keeps its lease. */

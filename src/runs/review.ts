@@ -42,7 +42,7 @@ export async function reviewAtEnd(
     if (outcome.kind === "done") return told === undefined ? "done" : "told";
     note = problemOf(outcome);
   }
-  const change = await proposals.change(run, undefined, fence).catch(async (thrown: unknown) => {
+  const change = await proposals.change(run, { fence }).catch(async (thrown: unknown) => {
     // The answer of the agent is not lost for it.
     if (isTransient(thrown)) throw thrown;
     log.error("proposals.not_shown", { runId: run.id, error: thrown });

@@ -71,7 +71,7 @@ test("a process that is killed while it applies leaves all or nothing behind", a
     await delay(Math.random() * 120);
     child.kill("SIGKILL");
     await ended;
-    const change = await proposals.change(RUN, undefined, FENCE);
+    const change = await proposals.change(RUN, { fence: FENCE });
     const found = applied(workspace);
     expect([0, ALL]).toContain(found);
     expect(change === undefined).toBe(found === ALL);
@@ -144,7 +144,7 @@ test.each(["SIGKILL", "SIGSTOP"])(
       const isApplied = half["a.txt"] === AFTER["a.txt"] && half["b.txt"] === AFTER["b.txt"];
       if (isApplied) appendFileSync(join(workspace, "a.txt"), EDIT);
       writeFileSync(join(home, "fence"), "second");
-      const wasPlanned = await proposals.change(RUN, undefined, FENCE).then((change) => change === undefined);
+      const wasPlanned = await proposals.change(RUN, { fence: FENCE }).then((change) => change === undefined);
       expect(contents(workspace)).toEqual(
         wasPlanned ? { ...AFTER, ...(isApplied ? { "a.txt": AFTER["a.txt"] + EDIT } : {}) } : before,
       );
