@@ -60,13 +60,13 @@ export async function openLab(kind: StorageKind, options: LabOptions): Promise<L
   const workspace = join(folder, "workspace");
   cpSync(join(packageRoot(), "demo/workspace"), workspace, { recursive: true });
   const postgres = kind === "postgres" ? await startPostgres() : undefined;
-  const lab = new Lab({ folder, workspace, postgres, program: programIn(folder, options.packed) });
+  const lab = new Lab({ folder, workspace, postgres, program: programIn(folder, kind, options.packed) });
   for (let n = 0; n < (postgres ? 2 : 1); n += 1) await lab.addServer(options.model);
   return lab;
 }
 
-/** The command that starts the program: as it was built, or installed from its package. */
-function programIn(folder: string, isPacked: boolean): readonly string[] {
+/** The command that starts the program: as it was built, or installed from its package as docs/scale.md says. */
+function programIn(folder: string, kind: StorageKind, isPacked: boolean): readonly string[] {
   if (!isPacked) return [process.execPath, join(packageRoot(), "dist/bin/deepagent-mcp.js")];
   const npm = (cwd: string, ...args: string[]): string =>
     execFileSync("npm", args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
@@ -81,7 +81,8 @@ function programIn(folder: string, isPacked: boolean): readonly string[] {
   const home = join(folder, "installed");
   mkdirSync(home);
   npm(home, "init", "--yes");
-  npm(home, "install", "--silent", "--no-audit", "--no-fund", join(folder, file));
+  const packages = [join(folder, file), ...(kind === "postgres" ? ["pg"] : [])];
+  npm(home, "install", "--silent", "--no-audit", "--no-fund", ...packages);
   return ["npx", "--no-install", "deepagent-mcp"];
 }
 
