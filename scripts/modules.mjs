@@ -151,13 +151,17 @@ function measure() {
   return {
     names: sources.reduce((sum, { names }) => sum + names.length, 0),
     duplicateNames: [...places.values()].filter((files) => files.size > MOST_FILES).length,
+    genitiveNames: sources.reduce(
+      (sum, { names }) => sum + names.filter((name) => /[a-z](?:Of|In)$/.test(name)).length,
+      0,
+    ),
     singleUseFunctions: sources.reduce((sum, { singleUse }) => sum + singleUse.length, 0),
     interfaces: Object.fromEntries(MODULES.map((module) => [module, interfaceOf(module)])),
   };
 }
 
 function* growth(now, before) {
-  for (const count of ["names", "duplicateNames", "singleUseFunctions"])
+  for (const count of ["names", "duplicateNames", "genitiveNames", "singleUseFunctions"])
     if (now[count] > before[count])
       yield `${count}: ${now[count]}, at most ${before[count]}; inline or rename (--report lists them)`;
   for (const [module, { names, files }] of Object.entries(now.interfaces)) {
