@@ -24,7 +24,7 @@ export async function attempt(service: PrincipalRuns, task: EvalTask, workspace:
       const isNew = typeof asked !== "string";
       const threadId = isNew ? undefined : views.at(-1)?.run.threadId;
       const text = askOf(task.name, isNew ? asked.anew : asked);
-      const started = await service.start("local", { task: text, ...(threadId ? { threadId } : {}) });
+      const started = await service.control.start({ task: text, ...(threadId ? { threadId } : {}) });
       if (!started.ok) throw new Error(started.message);
       const view = await followRun(service, started.run.id, task);
       views.push(view);
@@ -45,7 +45,7 @@ async function checkEnd(
   workspace: string,
 ): Promise<void> {
   const last = views.at(-1)?.run;
-  const tree = last && (await service.runFiles("local", last.id));
+  const tree = last && (await service.files.ofRun(last.id));
   await task.check({
     answer: last?.answer ?? "",
     views,
@@ -66,26 +66,26 @@ async function followRun(service: PrincipalRuns, runId: string, task: EvalTask):
   const isNew = ({ id, status }: { id: string; status: string }): boolean =>
     status === "pending" && !answered.has(id);
   const look = async (): Promise<RunView> => {
-    const view = await service.view("local", runId);
+    const view = await service.read.view(runId);
     if (!view) throw new Error("the run is gone");
     for (const approval of view.approvals.filter(isNew)) {
       answered.add(approval.id);
-      const tell = (text: string) => service.tell("local", runId, { text });
+      const tell = (text: string) => service.control.tell(runId, { text });
       const decision = (await task.person?.(approval, tell)) ?? { type: "approve" };
-      await service.decide("local", runId, approval.id, decision, "evals");
+      await service.requests.decide(runId, approval.id, decision, "evals");
     }
     for (const { id } of view.questions.filter(isNew)) {
       answered.add(id);
-      await service.answer("local", runId, id, { type: "decline" }, "evals");
+      await service.requests.answer(runId, id, { type: "decline" }, "evals");
     }
     return view;
   };
   const signal = AbortSignal.timeout(PATIENCE_MS);
-  for await (const { kind } of service.watch("local", runId, { signal })) {
+  for await (const { kind } of service.watch.events(runId, { signal })) {
     if (kind === "approval_requested" || kind === "question_asked") await look();
   }
   const view = await look();
   if (isFinal(view.run.status)) return view;
-  await service.cancel("local", runId, `The run did not end within ${PATIENCE_MS / 60_000} minutes.`);
+  await service.control.cancel(runId, `The run did not end within ${PATIENCE_MS / 60_000} minutes.`);
   return look();
 }

@@ -49,7 +49,8 @@ async function tryTask(task: EvalTask, env: Environment, think: Think | undefine
   try {
     const parts = openParts({ ...env, ...folders.env, ...brain?.env });
     try {
-      const { problem, views } = await attempt(await parts.deps.runs(), task, folders.workspace);
+      const runs = (await parts.deps.runs()).as({ principal: "local" });
+      const { problem, views } = await attempt(runs, task, folders.workspace);
       return { ...figuresOf(views, start), ...(problem === undefined ? {} : { problem }) };
     } finally {
       await parts.close();

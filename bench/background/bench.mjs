@@ -82,11 +82,12 @@ async function measure(tool) {
   });
   const before = process.cpuUsage();
   const begun = performance.now();
-  const { run } = await service.start("local", { task: tool });
-  for await (const _event of service.watch("local", run.id, { signal: new AbortController().signal }));
+  const runs = service.as({ principal: "local" });
+  const { run } = await runs.control.start({ task: tool });
+  for await (const _event of runs.watch.events(run.id, { signal: new AbortController().signal }));
   const milliseconds = performance.now() - begun;
   const { user, system } = process.cpuUsage(before);
-  const { subagents } = await service.view("local", run.id);
+  const { subagents } = await runs.read.view(run.id);
   const done = subagents.filter(({ status }) => status === "completed").length;
   if (done !== SUBAGENTS) throw new Error(`${tool}: ${done} of ${SUBAGENTS} subagents completed`);
   await service.close();

@@ -149,7 +149,7 @@ await printTurns([
   [`${scaled(500)} MB in one thread`, () => fillThread("huge", scaled(500), MB)],
   ["that deleted", () => checkpointer.deleteThread("huge")],
   ["its space given back", () => checkpointer.returnSpace(signal)],
-  [`a page of ${scaled(100_000)} runs`, () => each(50, () => read.list("me", 50))],
+  [`a page of ${scaled(100_000)} runs`, () => each(50, () => read.list("me", { limit: 50 }))],
   ["counts of them", () => each(5, () => sqliteRuns(runs).statistics())],
   [
     `a journal of ${scaled(10_000)} events read`,

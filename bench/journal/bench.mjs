@@ -53,8 +53,9 @@ async function inRun(storage, checkpointer) {
     concurrentRuns: 1,
     log: logger,
   });
-  const { run } = await service.start("me", { task: "work" });
-  for await (const _event of service.watch("me", run.id, { signal: new AbortController().signal }));
+  const runs = service.as({ principal: "me" });
+  const { run } = await runs.control.start({ task: "work" });
+  for await (const _event of runs.watch.events(run.id, { signal: new AbortController().signal }));
   await service.close();
   return medianLap(model);
 }

@@ -77,15 +77,16 @@ const ME = "local";
 const session = { principal: ME, scopes: ["read"] };
 const PAGE = { runs: service, session, openCommand: () => undefined, settings: [] };
 const WAYS = { forms: true, model: false, links: true };
-const view = (runId) => service.view(ME, runId);
+const runs = service.as({ principal: ME });
+const view = (runId) => runs.read.view(runId);
 /** The ways to look at a run, each as a server does it. */
 const LOOKS = {
   check_deep_agent: async (runId) => JSON.stringify(sources.runResult(await view(runId), WAYS)),
   "resource of the run": async (runId) => JSON.stringify(sources.runDocument(await view(runId)), null, 2),
   "its newest 1000 events": async (runId, seq) =>
-    JSON.stringify(await service.events(ME, runId, { after: Math.max(0, seq - 1000), limit: 1000 })),
+    JSON.stringify(await runs.read.events(runId, { after: Math.max(0, seq - 1000), limit: 1000 })),
   "its transcript": async (runId, seq) => {
-    const events = await service.events(ME, runId, { after: Math.max(0, seq - 1000), limit: 1000 });
+    const events = await runs.read.events(runId, { after: Math.max(0, seq - 1000), limit: 1000 });
     return sources.transcriptOf(await view(runId), events ?? []);
   },
   "the page": async (runId) => {
@@ -94,7 +95,7 @@ const LOOKS = {
   },
 };
 
-const started = await service.start(ME, { task: "go" });
+const started = await runs.control.start({ task: "go" });
 if (!started.ok) throw new Error(started.message);
 const runId = started.run.id;
 /** Milliseconds of CPU: others on the machine do not count. */
@@ -106,12 +107,12 @@ function cpu() {
 const laps = new Map();
 const note = (what, seq, ms) => laps.set(what, [...(laps.get(what) ?? []), { seq, ms }]);
 let written = { seq: 0, at: performance.now(), cpu: cpu() };
-for await (const event of service.watch(ME, runId, { signal: new AbortController().signal })) {
+for await (const event of runs.watch.events(runId, { signal: new AbortController().signal })) {
   const { seq, kind, data } = event;
   if (kind === "run_failed") throw new Error(String(data.message));
   if (seq >= EVENTS) model.ends = true;
   if (kind === "approval_requested") {
-    await service.decide(ME, runId, data.approvalId, { type: "approve" }, "bench");
+    await runs.requests.decide(runId, data.approvalId, { type: "approve" }, "bench");
   }
   if (seq - written.seq < LOOK_EVERY) continue;
   const steps = model.arrived.filter((at) => at > written.at);

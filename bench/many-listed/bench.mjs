@@ -120,7 +120,7 @@ for (let round = -3; round < ROUNDS; round += 1) {
       await new Promise((resolve) => setTimeout(resolve, 3));
       longest = 0;
       const start = performance.now();
-      sources.renderDocument(await screen(store.service));
+      sources.renderDocument(await screen(store.service.as(session)));
       const took = performance.now() - start;
       await new Promise((resolve) => setTimeout(resolve, 3));
       if (round < 0) continue;

@@ -79,16 +79,17 @@ function open(name) {
     concurrentRuns: RUNS,
     log: sources.silentLogger,
   });
+  const own = service.as({ principal: "local" });
   const start = async (task) => {
-    const started = await service.start("local", { task });
+    const started = await own.control.start({ task });
     if (!started.ok) throw new Error(started.message);
     return started.run.id;
   };
   const reach = async (runId, status) => {
     const signal = new AbortController().signal;
-    for await (const event of service.watch("local", runId, { signal })) {
+    for await (const event of own.watch.events(runId, { signal })) {
       if (event.kind === "run_failed") throw new Error(String(event.data.message));
-      if ((await service.view("local", runId)).run.status === status) return;
+      if ((await own.read.view(runId)).run.status === status) return;
     }
   };
   const close = async () => {
@@ -96,12 +97,12 @@ function open(name) {
     database.close();
     checkpoints.close();
   };
-  return { service, start, reach, close };
+  return { own, start, reach, close };
 }
 
 /** Looks at one run after the other while they work; each wait counts from when the look was due. */
 async function looks() {
-  const { service, start, reach, close } = open("busy");
+  const { own, start, reach, close } = open("busy");
   const end = new Int32Array(new SharedArrayBuffer(4));
   const idleThread = new Worker(IDLE_THREAD, { eval: true, workerData: { end, every: LOOK_EVERY_MS } });
   const begun = performance.now();
@@ -119,7 +120,7 @@ async function looks() {
     const early = due - performance.now();
     if (early > 0) await delay(early);
     const asked = Math.min(due, performance.now());
-    void service.view("local", runs[look % RUNS]).then(() => waits.push(performance.now() - asked));
+    void own.read.view(runs[look % RUNS]).then(() => waits.push(performance.now() - asked));
   }
   await ended;
   const seconds = (performance.now() - begun) / 1000;

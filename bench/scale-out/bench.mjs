@@ -192,14 +192,14 @@ async function atWork() {
   });
   const ids = [];
   for (let n = 0; n < AT_WORK; n += 1) {
-    const { run } = await service.start(`x${n}`, { task: "work" });
+    const { run } = await service.as({ principal: `x${n}` }).control.start({ task: "work" });
     ids.push(run.id);
   }
   const looks = [];
   let most = 0;
   const seconds = await timed(async () => {
     for (let n = 0; ; n = (n + 1) % AT_WORK) {
-      looks.push(await timed(() => service.view(`x${n}`, ids[n])));
+      looks.push(await timed(() => service.as({ principal: `x${n}` }).read.view(ids[n])));
       if (n > 0) continue;
       const statistics = await service.statistics();
       most = Math.max(most, statistics.atWork);
@@ -243,7 +243,7 @@ async function growth(parked) {
   };
   const { read } = storage.runs;
   const starts = await of(PRINCIPALS, (principal) => start(storage.runs, principal));
-  const lists = await of(100, (principal) => read.summaries(principal, {}, 50));
+  const lists = await of(100, (principal) => read.summaries(principal, {}, { limit: 50 }));
   const counts = await of(100, (principal) => read.counts(principal));
   const claims = await of(300, () => claim(storage.runs));
   await pool.end();

@@ -70,7 +70,7 @@ await row("an event", record);
 await row("one run", ({ runs, lease }) => runs.read.run("me", lease.runId));
 await row(`a page of ${ROUNDS} events`, ({ runs, lease }) => runs.read.journal("me", lease.runId, 0, 1000));
 await row("a look at a run", ({ runs, lease }) => runs.read.picture("me", lease.runId, 0, 1000));
-await row("a list of 50 runs", ({ runs }) => runs.read.list("me", 50));
+await row("a list of 50 runs", ({ runs }) => runs.read.list("me", { limit: 50 }));
 await row("a checkpoint stored", put);
 await row("a checkpoint read", (one) => one.checkpointer.getTuple(at(one)));
 await row("a memory stored", ({ store }, n) =>

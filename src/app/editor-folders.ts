@@ -20,7 +20,7 @@ export interface EditorSettings {
   logger: Logger;
 }
 
-type OfEditor = Pick<EditorDeps, "open" | "runs" | "folderOf" | "principal">;
+type OfEditor = Pick<EditorDeps, "open" | "runs" | "folderOf">;
 
 interface Opened {
   /** The MCP servers of the session that opened it, in one form. */
@@ -34,6 +34,7 @@ interface Opened {
 export function editorFolders(settings: EditorSettings): OfEditor & { close(): Promise<void> } {
   const { config: given, env, logger } = settings;
   const { workspace: _workspace, workspaceFolder: _folder, ...config } = given;
+  const holder = { principal: principalOf(undefined) };
   const folders = new Map<string, Opened>();
   const openService = async (own: Config, worksOn: boolean): Promise<RunService> => {
     const { openRuns } = await import("./open-runs.ts");
@@ -63,15 +64,14 @@ export function editorFolders(settings: EditorSettings): OfEditor & { close(): P
     return {
       ok: true,
       folder,
-      runs: await opened.runs(),
+      runs: (await opened.runs()).as(holder),
       ...(notes.length === 0 ? {} : { note: notes.map((note) => `_${note}_`).join("\n\n") }),
       worksOn: (run) => run.environment === environment,
     };
   };
   return {
-    principal: principalOf(undefined),
     open,
-    runs: () => looking.runs(),
+    runs: async () => (await looking.runs()).as(holder),
     folderOf: ({ environment }) => workspaceOf(environment),
     close: async () => {
       await Promise.all([looking, ...folders.values()].map((one) => one.close()));

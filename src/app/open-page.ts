@@ -5,7 +5,7 @@ import { systemClock } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
 import type { Principal, Run } from "../runs/run.ts";
 import type { SharedRuns } from "../runs/shares.ts";
-import type { PrincipalRuns } from "../runs/service.ts";
+import type { RunsByHolder } from "../runs/service.ts";
 import type { HttpOptions } from "../server/http/http.ts";
 import { forgetPage, notePage } from "../server/page/find-page.ts";
 import { folderName, worksIn } from "./settings.ts";
@@ -16,7 +16,7 @@ import type { PageServer, ServerDeps } from "../server/contracts/deps.ts";
 
 export interface OpenPage {
   config: Config;
-  runs: () => Promise<PrincipalRuns>;
+  runs: () => Promise<RunsByHolder>;
   /** Finds runs by links to them. Default: no links are made. */
   sharedRuns?: () => Promise<SharedRuns>;
   /** With which a command proves that it may ask for a link; at least 32 bytes. */

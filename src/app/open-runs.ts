@@ -174,7 +174,7 @@ async function openCopy(
 async function endOf(runs: RunService, principal: Principal, runId: string): Promise<void> {
   const { signal } = new AbortController();
   // After the final event only the stream's end can follow.
-  const events = runs.watch(principal, runId, { after: Number.MAX_SAFE_INTEGER, signal });
+  const events = runs.as({ principal }).watch.events(runId, { after: Number.MAX_SAFE_INTEGER, signal });
   await events[Symbol.asyncIterator]().next();
 }
 

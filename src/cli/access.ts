@@ -16,17 +16,18 @@ export async function runAccess(args: CommandArguments): Promise<ExitCode> {
   if ((name === "list") !== (ids.length === 0))
     return complain(name === "list" ? "access list takes no id." : "access revoke needs an id.", 2);
   return withLocalRuns(args, false, async (local) => {
-    const all = await local.runs.allAccess();
+    const all = await local.operator.allAccess();
     if (name === "revoke") return revoke(local, all, ids);
     if (args.flags["json"] === true) return say(...all.map((one) => JSON.stringify(documentOf(one))));
     return say(...(all.length === 0 ? ["There are no links and no subscriptions."] : all.map(lineOf)));
   });
 }
 
-async function revoke({ runs, dataCommand }: LocalRuns, all: Access[], ids: string[]): Promise<ExitCode> {
+async function revoke({ operator, dataCommand }: LocalRuns, all: Access[], ids: string[]): Promise<ExitCode> {
   for (const word of ids) {
     const [one, ...others] = all.filter(({ id }) => id.startsWith(word));
-    if (one === undefined || others.length > 0 || !(await runs.revoke(one.principal, one.id))) {
+    const runs = one && others.length === 0 ? operator.as({ principal: one.principal }) : undefined;
+    if (one === undefined || !(await runs?.access.revoke(one.id))) {
       const what = `${oneLine(word, 80)} names no link or subscription, or several`;
       return complain(`${what}. ${dataCommand("access", "list")} shows all.`);
     }

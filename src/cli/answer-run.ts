@@ -4,7 +4,7 @@ import { defined } from "../core/defined.ts";
 import { displayText, oneLine } from "../core/text.ts";
 import { isRecord, parsedJson } from "../core/unknown.ts";
 import type { Approval, OpenQuestion, PersonDecision, Run, Waiting } from "../runs/run.ts";
-import { LOCAL, alreadyAnswered, alreadyDecided, isQuestion, requestsOf, waitingIn } from "../runs/run.ts";
+import { alreadyAnswered, alreadyDecided, isQuestion, requestsOf, waitingIn } from "../runs/run.ts";
 import { fieldsOf, questionText } from "../tools/check-answer.ts";
 import type { Answer, Question } from "../tools/tool.ts";
 import { type ExitCode, textOf, textsOf } from "./command.ts";
@@ -30,7 +30,7 @@ export async function answerRun(
   requestId: string | undefined,
   flags: FlagValues,
 ): Promise<ExitCode> {
-  const view = await local.runs.view(LOCAL, runId);
+  const view = await local.runs.read.view(runId);
   if (view === undefined) return unknownRun(local, runId);
   const chosen =
     requestId === undefined ? waitingIn(view) : requestsOf(view).filter(({ id }) => id === requestId);
@@ -109,7 +109,7 @@ async function decideAll(
   for (const approval of approvals) {
     const decision = decisionFrom(approval, flags);
     if (decision === undefined) return complain("--edit needs the arguments as a JSON object.", 2);
-    const outcome = await local.runs.decide(LOCAL, approval.runId, approval.id, decision, "terminal");
+    const outcome = await local.runs.requests.decide(approval.runId, approval.id, decision, "terminal");
     if (!outcome.ok) return complain(`${approval.id}: ${outcome.message}`);
     say(
       outcome.repeated
@@ -136,7 +136,7 @@ async function answerAll(
       return complain(`To review a proposed change: ${local.runsCommand("review", runId)}`, 2);
     const read = answerFrom(question, flags);
     if ("problem" in read) return complain(`${id}: ${read.problem}`, 2);
-    const outcome = await local.runs.answer(LOCAL, runId, id, read.answer, "terminal");
+    const outcome = await local.runs.requests.answer(runId, id, read.answer, "terminal");
     if (!outcome.ok) return complain(`${id}: ${displayText(outcome.message)}`);
     const words = oneLine(displayText(questionText(question)), 200);
     if (outcome.how === "repeated") say(`${id}: ${alreadyAnswered(outcome.question)}`);

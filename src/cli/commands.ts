@@ -289,9 +289,8 @@ const PARTS: readonly (Omit<Command, "name" | "flags" | "configurable"> & Partia
     settings: ["workspace", "execute.mode"],
     run: async (args) => {
       const { withLocalRuns } = await import("./local-runs.ts");
-      const { LOCAL } = await import("../runs/run.ts");
       const { say } = await import("./output.ts");
-      return withLocalRuns(args, false, async ({ runs }) => say((await runs.drawing(LOCAL)).trimEnd()));
+      return withLocalRuns(args, false, async ({ runs }) => say((await runs.agents.drawing()).trimEnd()));
     },
   },
   {

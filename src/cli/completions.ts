@@ -191,7 +191,6 @@ async function findRuns(
   const loaded = loadConfig({ flags, ...host });
   if (!loaded.ok || loaded.config.storage !== undefined || !existsSync(loaded.config.dataDir)) return [];
   const { withLocalRuns } = await import("./local-runs.ts");
-  const { LOCAL } = await import("../runs/run.ts");
   const { SHORT_ID } = await import("./runs.ts");
   const candidate = (id: string, name: string, state = ""): Candidate => ({
     word: id.slice(0, SHORT_ID),
@@ -200,10 +199,10 @@ async function findRuns(
   let found: Candidate[] = [];
   await withLocalRuns({ flags, positionals: [], host }, false, async ({ runs }) => {
     if (kind === "SCHEDULE") {
-      found = (await runs.schedules(LOCAL)).map(({ id, name }) => candidate(id, name));
+      found = (await runs.schedules.list()).map(({ id, name }) => candidate(id, name));
       return 0;
     }
-    const newest = await runs.list(LOCAL, { limit: 20 });
+    const newest = await runs.read.list({ limit: 20 });
     found = newest.map(({ id, status, task }) => candidate(id, task, `${status}: `));
     found.unshift({ word: "last", text: "The newest run." });
     return 0;

@@ -6,7 +6,7 @@ import { loadConfig } from "../config/load.ts";
 import { packageRoot } from "../config/paths.ts";
 import { commandLine } from "../config/program.ts";
 import { monotonicClock } from "../core/clock.ts";
-import { LOCAL, type RunView, isFinal } from "../runs/run.ts";
+import { type RunView, isFinal } from "../runs/run.ts";
 import { counted } from "../tools/format.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { type LocalRuns, withLocalRuns } from "./local-runs.ts";
@@ -75,14 +75,14 @@ async function perform(local: LocalRuns, stage: Stage): Promise<ExitCode> {
   if (!(await isReady(local))) return 1;
   say(introduction(stage), "");
   const start = monotonicClock();
-  const started = await runs.start(LOCAL, { task: stage.task });
+  const started = await runs.control.start({ task: stage.task });
   if (!started.ok) return complain(started.message);
   const reason = stage.isSample ? "it works on a copy" : "--yes";
   const how: LiveOptions = { output: "terminal", approvals: stage.isAsking ? "ask" : "approve", reason };
   const view = await followLive(local, started.run.id, how);
   if (view === undefined || !isFinal(view.run.status)) {
     // Its data may be deleted now, so that nobody could continue it.
-    await runs.cancel(LOCAL, started.run.id, "The demo was interrupted.");
+    await runs.control.cancel(started.run.id, "The demo was interrupted.");
     return complain(
       interrupt.signal.aborted ? "Interrupted; the run was cancelled." : "The run was cancelled.",
     );
@@ -120,7 +120,7 @@ async function summary({ runs }: LocalRuns, view: RunView, ended: Ended): Promis
   const place = report && join(folder, ...report.split("/").slice(2));
   const parts: string[] = [];
   if (place !== undefined) parts.push(heading(`Report  ${place}`), shown(await readFile(place, "utf8")));
-  const files = await runs.files(LOCAL);
+  const files = await runs.files.mounts();
   for (const path of filesChanged.filter((one) => one.startsWith("/memories/"))) {
     const { data } = await files.readRaw(path);
     if (typeof data?.content === "string") parts.push(heading(`Memory  ${path}`), shown(data.content));

@@ -9,6 +9,7 @@ import type { Config } from "../config/schema.ts";
 import { defined } from "../core/defined.ts";
 import { type Logger, createLogger } from "../core/logger.ts";
 import { LOCAL, type Run } from "../runs/run.ts";
+import type { PrincipalRuns } from "../runs/service.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { complain } from "./output.ts";
 
@@ -18,7 +19,10 @@ const ENDS = ["SIGINT", "SIGTERM"] as const;
 const HANG_UP = "SIGHUP";
 
 export interface LocalRuns {
-  runs: OpenedRuns;
+  /** The runs of everyone who uses this machine without a token. */
+  runs: PrincipalRuns;
+  /** The runs of all principals. */
+  operator: OpenedRuns;
   config: Config;
   logger: Logger;
   /** Aborts at Ctrl-C and when the process is asked to stop. */
@@ -57,18 +61,19 @@ export async function withLocalRuns(
   process.on(HANG_UP, stop);
   const { openRuns } = await import("../app/open-runs.ts");
   // Only a process that works cleans up: looking at runs changes nothing.
-  const runs = await openRuns({ config, env: facts?.env ?? host.env, logger, keepsHouse: worksOn });
+  const operator = await openRuns({ config, env: facts?.env ?? host.env, logger, keepsHouse: worksOn });
   // Keeps the process alive while it waits for a run that another process works on.
   const hold = setInterval(() => undefined, 2 ** 30);
   let code: ExitCode;
   try {
     const obstacles = async (): Promise<Check[]> =>
       facts === undefined ? [] : (await import("../app/checks/list.ts")).startProblems(facts);
-    code = await work({ runs, config, logger, interrupt, obstacles, ...commandsFor(config, args) });
+    const runs = operator.as({ principal: LOCAL });
+    code = await work({ runs, operator, config, logger, interrupt, obstacles, ...commandsFor(config, args) });
   } finally {
     clearInterval(hold);
     for (const signal of ENDS) process.off(signal, stop);
-    await runs.close();
+    await operator.close();
     process.off(HANG_UP, stop);
   }
   // Leaves the exit code to `main`, and lets what was written get out first.
@@ -114,14 +119,14 @@ export function beginsWith(word: string, prefix: "run_" | "sch_"): (id: string) 
 export async function namedRun(local: LocalRuns, word: string): Promise<string | undefined> {
   const { runs } = local;
   if (word === "last") {
-    const [newest] = await runs.list(LOCAL, { limit: 1 });
+    const [newest] = await runs.read.list({ limit: 1 });
     if (newest === undefined) complain("There are no runs in this data directory yet.");
     return newest?.id;
   }
-  if ((await runs.view(LOCAL, word)) !== undefined) return word;
+  if ((await runs.read.view(word)) !== undefined) return word;
   const found: string[] = [];
   for (let before: string | undefined; ;) {
-    const page = await runs.list(LOCAL, { limit: PAGE, ...defined({ before }) });
+    const page = await runs.read.list({ limit: PAGE, ...defined({ before }) });
     found.push(...page.map(({ id }) => id).filter(beginsWith(word, "run_")));
     before = page.at(-1)?.id;
     if (page.length < PAGE) break;

@@ -27,7 +27,7 @@ export async function runNews(args: CommandArguments): Promise<ExitCode> {
   }
   const numbers = words.length === 0 ? undefined : words.map(Number);
   return withLocalRuns(args, false, async (local) => {
-    const { outbox } = local.runs;
+    const { outbox } = local.operator;
     const count = await (name === "retry" ? outbox.retry(numbers) : outbox.drop(numbers));
     const wanted = new Set(numbers).size;
     if (count < wanted) {
@@ -41,8 +41,8 @@ export async function runNews(args: CommandArguments): Promise<ExitCode> {
   });
 }
 
-async function list({ runs, dataCommand }: LocalRuns, { flags }: CommandArguments): Promise<ExitCode> {
-  const found = await runs.outbox.list(500);
+async function list({ operator, dataCommand }: LocalRuns, { flags }: CommandArguments): Promise<ExitCode> {
+  const found = await operator.outbox.list(500);
   if (flags["json"] === true) return say(...found.map((one) => JSON.stringify(documentOf(one))));
   if (found.length === 0) return say("All messages were delivered.");
   const colors = colorsFor(process.stdout, process.env);

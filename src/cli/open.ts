@@ -27,12 +27,12 @@ export async function runOpen(args: CommandArguments, runId?: string): Promise<E
 }
 
 async function serveHere(local: LocalRuns, mayOpen: boolean, runId: string | undefined): Promise<ExitCode> {
-  const { runs, logger, interrupt, config } = local;
-  if (runId !== undefined && (await runs.view(LOCAL, runId)) === undefined) return unknownRun(local, runId);
+  const { runs, operator, logger, interrupt, config } = local;
+  if (runId !== undefined && (await runs.read.view(runId)) === undefined) return unknownRun(local, runId);
   const server = await openPage({
     config,
-    runs: async () => runs,
-    ...(config.shareLinks ? { sharedRuns: async () => runs } : {}),
+    runs: async () => operator,
+    ...(config.shareLinks ? { sharedRuns: async () => operator } : {}),
     // Servers on one Postgres have no key that is theirs alone; commands ask none of them for a link.
     key: config.storage === undefined ? await loadStateKey(config.dataDir) : randomBytes(32),
     local: LOCAL,

@@ -5,7 +5,7 @@ import { displayDiff } from "../core/diff.ts";
 import { displayName, displayText, oneLine } from "../core/text.ts";
 import { type ProposedChange, digestOf, hasConflict, isPlain, versionsOf } from "../runs/proposals.ts";
 import { recordText } from "../runs/review-events.ts";
-import { LOCAL, type OpenQuestion, type RunView, isFinal, waitingIn, isQuestion } from "../runs/run.ts";
+import { type OpenQuestion, type RunView, isFinal, waitingIn, isQuestion } from "../runs/run.ts";
 import type { ReviewChoice } from "../tools/tool.ts";
 import { applyFilesText } from "../tools/format.ts";
 import { type ExitCode, textOf, textsOf } from "./command.ts";
@@ -28,9 +28,9 @@ const styleHere = () => ({
 
 /** Every file with its places, and what stands in the way of each; with --file all of some files, however long. */
 export async function reviewRun(local: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
-  const view = await local.runs.view(LOCAL, runId);
+  const view = await local.runs.read.view(runId);
   if (view === undefined) return unknownRun(local, runId);
-  const change = await local.runs.proposedChange(LOCAL, runId);
+  const change = await local.runs.changes.proposed(runId);
   if (flags["json"] === true)
     return sayJson(change === undefined ? { files: [] } : { ...change, digest: digestOf(change) });
   if (change === undefined)
@@ -39,7 +39,7 @@ export async function reviewRun(local: LocalRuns, runId: string, flags: FlagValu
   const names = textsOf(flags["file"]);
   const paths = names?.map((name) => newPath(name, change.files));
   for (const path of paths ?? []) {
-    const whole = await local.runs.proposedChange(LOCAL, runId, path);
+    const whole = await local.runs.changes.proposed(runId, path);
     const found = whole?.files.find((file) => file.path === path);
     if (found === undefined || found.version !== versionsOf(change.files)[path])
       return complain(
@@ -90,9 +90,9 @@ export async function applyRun(
   word = runId,
 ): Promise<ExitCode> {
   const { runs } = local;
-  const view = await runs.view(LOCAL, runId);
+  const view = await runs.read.view(runId);
   if (view === undefined) return unknownRun(local, runId);
-  const change = await runs.proposedChange(LOCAL, runId);
+  const change = await runs.changes.proposed(runId);
   if (change === undefined) return complain(NOTHING);
   const shown = (await shownReviews(local)).find(({ run }) => run === runId);
   const read = change.files.flatMap(({ path, version }) => (shown?.read[path] === version ? [path] : []));
@@ -114,11 +114,11 @@ export async function applyRun(
   if (problem !== undefined && !(await confirms(local, runId, change, choice, problem))) return 1;
   const asked = reviewOf(view);
   if (asked !== undefined) {
-    const outcome = await runs.answer(LOCAL, runId, asked.id, { type: "review", choice }, "terminal");
+    const outcome = await runs.requests.answer(runId, asked.id, { type: "review", choice }, "terminal");
     if (!outcome.ok) return complain(displayText(outcome.message));
     return say(`Run ${runId} carries it out and continues. ${howToResume(local, view.run)}`);
   }
-  const outcome = await runs.reviewChange(LOCAL, runId, choice, "terminal");
+  const outcome = await runs.changes.review(runId, choice, "terminal");
   if (!outcome.ok) return complain(displayText(outcome.message));
   return say(recordText(outcome.record));
 }
@@ -203,7 +203,7 @@ const newPath = (path: string, files: Files): string => files.find(({ from }) =>
 
 /** Deletes the copy of a run that has ended, with all that was not applied. */
 export async function discardRun({ runs }: LocalRuns, runId: string): Promise<ExitCode> {
-  const outcome = await runs.discardChange(LOCAL, runId);
+  const outcome = await runs.changes.discard(runId);
   if (!outcome.ok) return complain(outcome.message);
   return say(`Deleted the copy of run ${runId}, and what was not applied.`);
 }

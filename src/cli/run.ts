@@ -8,7 +8,7 @@ import { defined } from "../core/defined.ts";
 import { capital, displayName, displayText, oneLine } from "../core/text.ts";
 import type { StartRequest } from "../runs/ports.ts";
 import type { Run, RunView } from "../runs/run.ts";
-import { LOCAL, MAX_TASK, STATUS_WORDS, isFinal, isQuestion, endedEarly, waitingIn } from "../runs/run.ts";
+import { MAX_TASK, STATUS_WORDS, isFinal, isQuestion, endedEarly, waitingIn } from "../runs/run.ts";
 import { costGap, costText } from "../runs/view.ts";
 import { questionText } from "../tools/check-answer.ts";
 import { eventDocument, runDocument } from "../server/views/run-document.ts";
@@ -55,7 +55,7 @@ export async function runTask(args: CommandArguments): Promise<ExitCode> {
         })
       : namedRun(local, resume));
     if (runId === undefined) return 1;
-    const view = await local.runs.view(LOCAL, runId);
+    const view = await local.runs.read.view(runId);
     if (view === undefined) return unknownRun(local, runId);
     if (resume !== undefined && !isFinal(view.run.status) && !(await isReady(local))) return 1;
     if (resume !== undefined)
@@ -119,7 +119,7 @@ const followUpText = (runId: string, { goal }: StartRequest): string =>
   `Run ${runId} is working in this thread and reads this at its next step.\n${goal === undefined ? "" : "--goal was not used: it counts only for a run that begins.\n"}`;
 
 async function start({ runs }: LocalRuns, request: StartRequest): Promise<string | undefined> {
-  const started = await runs.start(LOCAL, request);
+  const started = await runs.control.start(request);
   if (started.ok) {
     if (started.how === "told") print(followUpText(started.run.id, request), process.stderr);
     return started.run.id;
@@ -177,7 +177,7 @@ export async function followLive(
   options: LiveOptions,
 ): Promise<RunView | undefined> {
   const { runs, interrupt } = local;
-  let view = await runs.view(LOCAL, runId);
+  let view = await runs.read.view(runId);
   if (view === undefined) return undefined;
   const person = personAt(local, options);
   const screen = openScreen(options, person.keyboard);
@@ -185,7 +185,7 @@ export async function followLive(
     print(whereToWork(view.run, local), process.stderr);
   const asked = new Set<string>();
   try {
-    for await (const event of runs.watchLive(LOCAL, runId, { after: 0, signal: interrupt.signal })) {
+    for await (const event of runs.watch.live(runId, { after: 0, signal: interrupt.signal })) {
       if (event.kind === "live_text") {
         screen?.write?.(event.text);
         continue;
@@ -193,7 +193,7 @@ export async function followLive(
       if (options.output === "json") writeLine({ type: "event", ...eventDocument(event) });
       // Skips the steps that the first view contains already.
       if (event.seq < view.run.lastSeq) continue;
-      view = (await runs.view(LOCAL, runId)) ?? view;
+      view = (await runs.read.view(runId)) ?? view;
       screen?.show(runDocument(view));
       person.follow(view);
       const open = waitingIn(view).filter(({ id }) => !asked.has(id));
@@ -201,7 +201,7 @@ export async function followLive(
       for (const { id } of open) asked.add(id);
       if ((await decide(view, local, options, { ...person, screen })) === "stop") break;
     }
-    return (await runs.view(LOCAL, runId)) ?? view;
+    return (await runs.read.view(runId)) ?? view;
   } finally {
     screen?.close?.();
   }
@@ -272,7 +272,7 @@ async function decide(
     for (const { id, status, preview } of view.approvals) {
       if (status !== "pending") continue;
       screen?.print(`${colors.yellow("✔ approved")} (${reason}): ${displayText(preview.summary)}`);
-      await runs.decide(LOCAL, view.run.id, id, { type: "approve" }, "terminal --yes");
+      await runs.requests.decide(view.run.id, id, { type: "approve" }, "terminal --yes");
     }
     if (!waitingIn(view).some(isQuestion)) return "continue";
     caller.call(whatWaits(view));

@@ -87,8 +87,8 @@ export async function runRuns(args: CommandArguments): Promise<ExitCode> {
 const ALL = "all-principals";
 
 /** The newest run of any principal that `word` names. */
-async function namedOfAll({ runs }: LocalRuns, word: string): Promise<RunHead | undefined> {
-  const all = await runs.listAll(MAX_LIMIT);
+async function namedOfAll({ operator }: LocalRuns, word: string): Promise<RunHead | undefined> {
+  const all = await operator.listAll(MAX_LIMIT);
   const isNamed = beginsWith(word, "run_");
   return word === "last" ? all[0] : all.find(({ id }) => isNamed(id));
 }
@@ -111,10 +111,10 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
   if (!Number.isInteger(limit) || limit < 1 || limit > MAX_LIMIT)
     return complain(`--limit must be a whole number from 1 to ${MAX_LIMIT}.`, 2);
   const isOfAll = flags[ALL] === true;
-  const found = await (isOfAll ? local.runs.listAll(limit) : local.runs.list(LOCAL, { limit }));
+  const found = await (isOfAll ? local.operator.listAll(limit) : local.runs.read.list({ limit }));
   const tasks = new Map<string, ChildRun[]>();
   for (const { id, principal } of flags["tree"] === true ? found : [])
-    tasks.set(id, await local.runs.children(principal, id));
+    tasks.set(id, await local.operator.as({ principal }).read.children(id));
   if (flags["json"] === true) {
     const below = (run: RunHead) => tasks.get(run.id)?.map(taskRowOf);
     return say(...found.map((run) => JSON.stringify({ ...rowOf(run), background_tasks: below(run) })));
@@ -148,8 +148,8 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
 }
 
 /** Says how many runs other principals have, who reach the server with a token; empty if there are none. */
-async function othersText({ runs: service, runsCommand }: LocalRuns): Promise<string> {
-  const [statistics, own] = await Promise.all([service.statistics(), service.counts(LOCAL)]);
+async function othersText({ runs: ownRuns, operator, runsCommand }: LocalRuns): Promise<string> {
+  const [statistics, own] = await Promise.all([operator.statistics(), ownRuns.read.counts()]);
   const sum = (counts: Readonly<Record<string, number>>): number =>
     Object.values(counts).reduce((total, count) => total + count, 0);
   const others = sum(statistics.runs) - sum(own);
@@ -204,7 +204,7 @@ export async function showRun(
   flags: FlagValues,
   principal: Principal = LOCAL,
 ): Promise<ExitCode> {
-  const view = await local.runs.view(principal, runId);
+  const view = await local.operator.as({ principal }).read.view(runId);
   if (view === undefined) return unknownRun(local, runId);
   if (flags["json"] === true) return sayJson(runDocument(view));
   const { task, threadId, parent, schedule } = view.run;
@@ -263,7 +263,7 @@ function decidedLine(approval: Approval, view: RunView): string {
 /** Gives a run at work a message, which its agent reads before it next asks its model. */
 export async function tellRun(local: LocalRuns, runId: string, text: string): Promise<ExitCode> {
   if (text.trim() === "") return complain("The message is empty.", 2);
-  const outcome = await local.runs.tell(LOCAL, runId, { text });
+  const outcome = await local.runs.control.tell(runId, { text });
   if (!outcome.ok) return outcome.code === "not_found" ? unknownRun(local, runId) : complain(outcome.message);
   return say(`Run ${runId} reads it at its next step.`);
 }
@@ -271,7 +271,7 @@ export async function tellRun(local: LocalRuns, runId: string, text: string): Pr
 /** Ends a run for good, whoever works on it. */
 export async function cancelRun(local: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
   const reason = textOf(flags["message"]) ?? "cancelled in the terminal";
-  const outcome = await local.runs.cancel(LOCAL, runId, reason);
+  const outcome = await local.runs.control.cancel(runId, reason);
   if (!outcome.ok) return unknownRun(local, runId);
   const status = STATUS_WORDS[outcome.run.status];
   return say(
@@ -283,7 +283,7 @@ export async function cancelRun(local: LocalRuns, runId: string, flags: FlagValu
 
 /** The points of the run's thread that a new thread can begin from, oldest first. */
 export async function listPoints(local: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
-  const points = await local.runs.points(LOCAL, runId);
+  const points = await local.runs.read.points(runId);
   if (points === undefined) return unknownRun(local, runId);
   if (flags["json"] === true) return say(...points.map((point) => JSON.stringify(pointDocument(point))));
   const colors = colorsFor(process.stdout, process.env);
@@ -294,20 +294,20 @@ export async function listPoints(local: LocalRuns, runId: string, flags: FlagVal
     say(`${id}  ${colors.dim(when)}  ${text}`);
   }
   const newest = points.at(-1);
-  const view = newest && (await local.runs.view(LOCAL, runId));
+  const view = newest && (await local.runs.read.view(runId));
   if (!newest || !view) return 0;
   return say(`To start from the newest:\n  ${local.runCommand(view.run, "--thread", newest.id)} "TASK"`);
 }
 
 /** Deletes finished runs that exceed the configured retention; a server does the same every hour. */
-export async function pruneRuns({ runs: service, config }: LocalRuns, flags: FlagValues): Promise<ExitCode> {
+export async function pruneRuns({ operator, config }: LocalRuns, flags: FlagValues): Promise<ExitCode> {
   const deletesOrphans = flags["orphans"] === true;
   const retention = retentionOf(config);
   if (Object.keys(retention).length === 0 && !deletesOrphans)
     return complain("Set --retention-days or --retention-megabytes to say which runs to delete.", 2);
   if (flags["dry-run"] === true)
-    return say(...planLines(retention, await service.planPrune(retention), deletesOrphans));
-  const report = await service.prune(retention, deletesOrphans ? "delete" : "count");
+    return say(...planLines(retention, await operator.planPrune(retention), deletesOrphans));
+  const report = await operator.prune(retention, deletesOrphans ? "delete" : "count");
   const { orphans = 0, memories, freedBytes } = report;
   return say(
     `Deleted ${runs(report.runs)} and ${threads(report.threads)}.`,

@@ -6,7 +6,7 @@ import { type FlagValues, loadConfig } from "../config/load.ts";
 import { defined } from "../core/defined.ts";
 import { oneLine, showControl } from "../core/text.ts";
 import { nextTimes } from "../runs/cron.ts";
-import { LOCAL, STATUS_WORDS } from "../runs/run.ts";
+import { STATUS_WORDS } from "../runs/run.ts";
 import type { CatchUp, Schedule, ScheduleChanges, ScheduleView } from "../runs/schedule.ts";
 import { CATCH_UP } from "../runs/schedule.ts";
 import {
@@ -34,17 +34,17 @@ const ACTS: Readonly<Record<string, Act>> = {
     return say(...shownLines(schedule));
   },
   edit,
-  pause: async ({ runs }, { principal, id, name }) => {
-    const paused = await runs.pauseSchedule(principal, id);
+  pause: async ({ operator }, { principal, id, name }) => {
+    const paused = await operator.as({ principal }).schedules.pause(id);
     return paused.ok ? say(`Schedule ${shown(name)} is paused.`) : complain(paused.message);
   },
-  resume: async ({ runs }, { principal, id, name }) => {
-    const resumed = await runs.resumeSchedule(principal, id);
+  resume: async ({ operator }, { principal, id, name }) => {
+    const resumed = await operator.as({ principal }).schedules.resume(id);
     if (!resumed.ok) return complain(resumed.message);
     return say(`Schedule ${shown(name)} continues. Next: ${nextText(resumed.schedule, Date.now())}.`);
   },
-  remove: async ({ runs }, { principal, id, name }) => {
-    await runs.removeSchedule(principal, id);
+  remove: async ({ operator }, { principal, id, name }) => {
+    await operator.as({ principal }).schedules.remove(id);
     return say(`Schedule ${shown(name)} is removed. Its runs are kept.`);
   },
   run: runNow,
@@ -73,7 +73,7 @@ export async function runSchedule(args: CommandArguments): Promise<ExitCode> {
   const given = name === "add" || name === "edit" || name === "run" ? await asServer(args) : args;
   return withLocalRuns(given, false, async (local) => {
     if (name === "add") return add(local, words, args, given);
-    const schedules = await (isOfAll ? local.runs.allSchedules() : local.runs.schedules(LOCAL));
+    const schedules = await (isOfAll ? local.operator.allSchedules() : local.runs.schedules.list());
     if (name === "list") return list(schedules, args, local);
     const found = namedSchedule(schedules, words[0] ?? "");
     if (typeof found !== "string") return (await ACTS[name]?.(local, found, args)) ?? 0;
@@ -124,7 +124,7 @@ async function add(
     return complain("Choose the folder that its runs work in with --workspace DIR.", 2);
   const given = changesIn(flags);
   if (typeof given === "string") return complain(given, 2);
-  const added = await local.runs.addSchedule(LOCAL, {
+  const added = await local.runs.schedules.add({
     ...given,
     isOperators: true,
     task,
@@ -144,7 +144,7 @@ async function add(
 }
 
 async function edit(
-  { runs }: LocalRuns,
+  { operator }: LocalRuns,
   before: ScheduleView,
   { flags }: CommandArguments,
 ): Promise<ExitCode> {
@@ -153,7 +153,7 @@ async function edit(
   if (typeof changes === "string") return complain(changes, 2);
   if (Object.keys(changes).length === 0)
     return complain('Say what to change, such as --cron "0 8 * * *", --task TEXT or --name NAME.', 2);
-  const edited = await runs.editSchedule(principal, id, { ...changes, isOperators: true });
+  const edited = await operator.as({ principal }).schedules.edit(id, { ...changes, isOperators: true });
   if (!edited.ok) return complain(edited.message, edited.code === "invalid" ? 2 : 1);
   const { schedule } = edited;
   if (flags["json"] === true) return sayNew(schedule);
@@ -265,11 +265,11 @@ function shownLines(schedule: ScheduleView): string[] {
 }
 
 async function runNow(
-  { runs, runsCommand }: LocalRuns,
+  { operator, runsCommand }: LocalRuns,
   { principal, id, name }: ScheduleView,
   { flags }: CommandArguments,
 ): Promise<ExitCode> {
-  const started = await runs.runScheduleNow(principal, id);
+  const started = await operator.as({ principal }).schedules.runNow(id);
   if (!started.ok) return complain(started.message);
   if (flags["json"] === true) return say(JSON.stringify({ run_id: started.run.id }));
   return say(

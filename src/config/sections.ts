@@ -2,6 +2,7 @@
 import { isIP } from "node:net";
 import { isAbsolute } from "node:path";
 import { _default as withDefault, optional, z } from "zod";
+import { SCOPES } from "../runs/run.ts";
 import { SEARCH_PROVIDERS } from "../web/search/options.ts";
 import { isSecureUrl, readHost } from "../web/url.ts";
 import { readOrigin } from "./origins.ts";
@@ -41,8 +42,6 @@ const isOwnSegment = (name: string): boolean =>
   /^(?:[\w.-]|\{principal\}|\{thread\})+$/.test(name) && !/^\.+$/.test(name);
 
 /** Permissions of a token: start and cancel runs, decide on approvals, read resources, files and memories. */
-export const SCOPES = ["run", "approve", "read"] as const;
-export type Scope = (typeof SCOPES)[number];
 
 const token = z.strictObject({
   sha256: matching(/^[0-9a-f]{64}$/, "must be the SHA-256 of the token in lowercase hex").describe(

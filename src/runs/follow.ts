@@ -296,11 +296,11 @@ export async function* followStarts(
 ): AsyncGenerator<RunHead, void, undefined> {
   const subscription = feed.subscribe();
   try {
-    let newest = (await runs.list(principal, 1))[0]?.id;
+    let newest = (await runs.list(principal, { limit: 1 }))[0]?.id;
     while (!signal.aborted && !feed.closed) {
       await subscription.changed(signal);
-      if ((await runs.list(principal, 1))[0]?.id === newest) continue;
-      const started = await runs.list(principal, STARTED_AT_ONCE);
+      if ((await runs.list(principal, { limit: 1 }))[0]?.id === newest) continue;
+      const started = await runs.list(principal, { limit: STARTED_AT_ONCE });
       const known = started.findIndex(({ id }) => id === newest);
       newest = started[0]?.id;
       yield* started.slice(0, known === -1 ? started.length : known).toReversed();

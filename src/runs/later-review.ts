@@ -129,7 +129,7 @@ export async function deleteRun(
 
 /** The newest run of the thread. */
 async function newestOf({ principal, threadId }: Run, runs: RunRepository) {
-  const [newest] = await runs.read.summaries(principal, { threadId, tasksOnly: true }, 1);
+  const [newest] = await runs.read.summaries(principal, { threadId, tasksOnly: true }, { limit: 1 });
   return newest;
 }
 

@@ -100,7 +100,8 @@ export interface RunNews {
    * the principal has `most` others.
    */
   subscribe(
-    subscription: Subscription,
+    principal: Principal,
+    subscription: Omit<Subscription, "principal">,
     terms: { most: number; now: number; since?: number | undefined },
   ): Promise<{ isTruncated: boolean } | undefined>;
   /** Ends it, with the messages on their way. False: there was none. */

@@ -228,13 +228,16 @@ interface RunPicture {
   modelCalls: OpenModelCall[];
 }
 
+/** Part of a list of runs: those after the run `before`. An unknown one counts as none. */
+export type Page = { limit: number; before?: string | undefined };
+
 /** Reads runs. A run of another principal looks like one that does not exist. */
 export interface RunQueries {
   run(principal: Principal, runId: string): Promise<Run | undefined>;
-  /** Newest first; an unknown `before` counts as none. */
-  list(principal: Principal, limit: number, before?: string): Promise<RunHead[]>;
-  /** The same with what a list shows, only those that the filter lets through. */
-  summaries(principal: Principal, filter: RunFilter, limit: number, before?: string): Promise<RunSummary[]>;
+  /** Newest first. */
+  list(principal: Principal, page: Page): Promise<RunHead[]>;
+  /** Lists the runs that the filter lets through, with what a list shows. */
+  summaries(principal: Principal, filter: RunFilter, page: Page): Promise<RunSummary[]>;
   /** Number of the principal's runs. */
   counts(principal: Principal): Promise<Record<RunStatus, number>>;
   /** Approvals that wait for a decision in any run of the principal, oldest first. */
@@ -252,8 +255,8 @@ export interface RunQueries {
     after: number,
     limit: number,
   ): Promise<JournalPage | undefined>;
-  /** Events before `before`, newest first. `undefined`: no such run. */
-  recent(principal: Principal, runId: string, wanted: RecentEvents): Promise<RunEvent[] | undefined>;
+  /** Events from the end of the journal, newest first. Returns `undefined` if there is no such run. */
+  recentEvents(principal: Principal, runId: string, wanted: RecentEvents): Promise<RunEvent[] | undefined>;
   picture(principal: Principal, runId: string, after: number, limit: number): Promise<RunPicture | undefined>;
   approval(principal: Principal, runId: string, approvalId: string): Promise<Approval | undefined>;
   question(principal: Principal, runId: string, questionId: string): Promise<OpenQuestion | undefined>;

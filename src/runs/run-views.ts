@@ -3,13 +3,13 @@ import { ownTurn } from "../core/concurrency.ts";
 import { defined } from "../core/defined.ts";
 import { NewestOf } from "../core/newest-of.ts";
 import type { RunQueries } from "./ports.ts";
-import type { RunService } from "./service.ts";
+import type { RunGroups } from "./scopes.ts";
 import { RunFold, placeText } from "./view.ts";
 
 /** Read at once to bring a view up to date: more would keep others from their turn. */
 const EVENTS_AT_ONCE = 250;
 
-export function runViews(read: Pick<RunQueries, "picture">): RunService["view"] {
+export function runViews(read: Pick<RunQueries, "picture">): RunGroups["read"]["view"] {
   const folds = new NewestOf<RunFold>(256);
   return async (principal, runId) => {
     for (;;) {

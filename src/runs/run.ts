@@ -28,6 +28,17 @@ export type Principal = string;
 /** The principal whose runs the terminal shows: everyone who reaches the server without a token. */
 export const LOCAL: Principal = "local";
 
+/** Rights that a token can have. */
+export const SCOPES = ["run", "approve", "read"] as const;
+export type Scope = (typeof SCOPES)[number];
+
+/** Acts on runs of a principal, as far as its scopes allow. */
+export interface Holder {
+  readonly principal: Principal;
+  /** Read at each use: those of a session may grow. Absent: everything is allowed, as without authentication. */
+  readonly scopes?: readonly string[];
+}
+
 /** Stable reasons why a run failed. Clients branch on them. */
 export const FAILURE_REASONS = [
   "model_auth",

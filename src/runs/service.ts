@@ -6,22 +6,21 @@ import type { IdSource } from "../core/ids.ts";
 import type { ChoiceProblem, StartChoices } from "./choices.ts";
 import type { Following } from "./follow.ts";
 import type { OtherServers } from "./other-servers.ts";
-import type { RecentEvents, RunQueries, RunRepository, StartRequest } from "./ports.ts";
+import type { RunQueries, RunRepository, StartRequest } from "./ports.ts";
 import type { Orphans, PrunePlan, PruneReport, Retention } from "./retention.ts";
 import type { Checkpoints } from "./thread-ports.ts";
 import type { RunEvent } from "./events.ts";
 import type { LiveText } from "./live-texts.ts";
 import type { RunNews } from "./news.ts";
-import type { Access, RunSharer, SharedRuns } from "./shares.ts";
+import type { Access, MadeWith, ShareOutcome, SharedRuns } from "./shares.ts";
 import type {
   Approval,
+  Holder,
   OpenQuestion,
   PersonDecision,
   Principal,
   Run,
-  RunFilter,
   RunHead,
-  RunSummary,
   RunView,
   SamplingReply,
 } from "./run.ts";
@@ -169,145 +168,160 @@ export interface MemorySearch {
   note?: string;
 }
 
-type Page = { limit: number; before?: string };
+/** Removes the principal from the parameters of each method, because a handle has it bound. */
+type WithoutPrincipal<Group> = {
+  [Name in keyof Group]: Group[Name] extends (principal: Principal, ...args: infer Args) => infer Result
+    ? (...args: Args) => Result
+    : never;
+};
 
-/** Looks at runs and files of one principal. A run of another looks exactly like one that does not exist. */
-interface RunReader extends Pick<
-  RunQueries,
-  "counts" | "pending" | "pendingQuestions" | "countPending" | "children" | "modelCalls"
-> {
-  view(principal: Principal, runId: string): Promise<RunView | undefined>;
-  /** Newest first. */
-  list(principal: Principal, page: Page): Promise<RunHead[]>;
-  /** The same with what a list shows, only those that the filter lets through. */
-  summaries(principal: Principal, filter: RunFilter, page: Page): Promise<RunSummary[]>;
-  /** Events with `seq > after`, oldest first, at most `limit`. `undefined`: no such run. */
-  events(
-    principal: Principal,
-    runId: string,
-    options?: { after?: number; limit?: number },
-  ): Promise<RunEvent[] | undefined>;
-  /** Events from the end of the journal, newest first. `undefined`: no such run. */
-  recentEvents(principal: Principal, runId: string, wanted: RecentEvents): Promise<RunEvent[] | undefined>;
-  /** Follows the journal, also of work elsewhere, to the final event or until `signal` aborts. */
-  watch(principal: Principal, runId: string, options: Following): AsyncIterable<RunEvent>;
+type StoredQuery =
+  | "list"
+  | "summaries"
+  | "counts"
+  | "pending"
+  | "pendingQuestions"
+  | "countPending"
+  | "children"
+  | "modelCalls"
+  | "recentEvents";
+
+/** Looks at runs. A run of another principal looks exactly like one that does not exist. */
+interface RunReader extends WithoutPrincipal<Pick<RunQueries, StoredQuery>> {
+  view(runId: string): Promise<RunView | undefined>;
+  /** Events with `seq > after`, oldest first, at most `limit`. Returns `undefined` if there is no such run. */
+  events(runId: string, options?: { after?: number; limit?: number }): Promise<RunEvent[] | undefined>;
+  /** The points of the run's thread, oldest first. Returns `undefined` if there is no such run. */
+  points(runId: string): Promise<RunPoint[] | undefined>;
+  /** The call that began with event `seq`. Returns `undefined` if there is no such run or call. */
+  callTexts(runId: string, seq: number): Promise<CallTexts | undefined>;
+}
+
+/** Streams that follow runs, also those that other processes work on. */
+interface RunWatcher {
+  /** Follows the journal to the final event, or until `signal` aborts. */
+  events(runId: string, options: Following): AsyncIterable<RunEvent>;
   /**
-   * The same, and between the events what the run's agent writes, if this process works on the run: each text whole so
+   * Follows the journal and, if this process works on the run, yields the texts that its agent writes: each whole so
    * far, before the event of its model call. A slow reader gets fewer steps of a text. `text`: the newest one whose
    * beginning is known.
    */
-  watchLive(
-    principal: Principal,
-    runId: string,
-    options: Following & { text?: string | undefined },
-  ): AsyncIterable<RunEvent | LiveText>;
-  /** The points of the run's thread, oldest first. `undefined`: no such run. */
-  points(principal: Principal, runId: string): Promise<RunPoint[] | undefined>;
-  /** The call that began with event `seq`. `undefined`: no such run, or no call began there. */
-  callTexts(principal: Principal, runId: string, seq: number): Promise<CallTexts | undefined>;
-  /** Runs of the principal that are started from now on, also by another process. */
-  watchStarts(principal: Principal, options: { signal: AbortSignal }): AsyncIterable<RunHead>;
-  /** The file tree as the run's agent sees it: thread files and mounts. `undefined`: no such run. */
-  runFiles(principal: Principal, runId: string): Promise<Backend | undefined>;
-  /** The change that a run proposes, as it is now; `undefined`: none, or no such run. */
-  proposedChange(principal: Principal, runId: string, whole?: string): Promise<ProposedChange | undefined>;
-  /** The mounts without a thread: `/workspace/`, `/memories/`, `/skills/`. */
-  files(principal: Principal): Promise<Backend>;
-  searchMemories(principal: Principal, query: string, limit: number): Promise<MemorySearch>;
-  /** The graph of the principal's agents, as text of Mermaid. */
-  drawing(principal: Principal): Promise<string>;
-  /** The other MCP servers of this process. */
-  otherServers(): Promise<OtherServers>;
+  live(runId: string, options: Following & { text?: string | undefined }): AsyncIterable<RunEvent | LiveText>;
+  /** Yields the runs that are started from now on. */
+  starts(options: { signal: AbortSignal }): AsyncIterable<RunHead>;
 }
 
 /** Begins and ends runs, and tells them something. What a method changes is stored before it returns. */
-interface RunStarter {
-  readiness(principal: Principal): Promise<Readiness>;
+interface RunControl {
   /** Stores a new run, or a message to the one at work in its thread; works on it in the background. */
-  start(principal: Principal, request: StartRequest): Promise<StartOutcome>;
-  /** A client was sent what became of the run, in answer to a call that began at `begunAt`. */
-  answered(principal: Principal, runId: string, begunAt: number): Promise<void>;
-  /** Tells a run that is not over something: its agent reads it before it next asks its model, once. */
-  tell(principal: Principal, runId: string, request: TellRequest): Promise<TellOutcome>;
+  start(request: StartRequest): Promise<StartOutcome>;
+  /** Notes that a client was sent the outcome of the run, in answer to a call that began at `begunAt`. */
+  answered(runId: string, begunAt: number): Promise<void>;
+  /** Sends a message to an open run: its agent reads it once, before it next asks its model. */
+  tell(runId: string, request: TellRequest): Promise<TellOutcome>;
   /**
    * Stores a client's reply to a model call and lets the run continue; the first reply counts. `repeated`: it was
    * replied to before, or is asked no more.
    */
   replyToModel(
-    principal: Principal,
     runId: string,
     callId: string,
     reply: SamplingReply,
   ): Promise<{ ok: true; repeated: boolean } | { ok: false; code: "not_found"; message: string }>;
-  cancel(principal: Principal, runId: string, reason: string): Promise<CancelOutcome>;
+  cancel(runId: string, reason: string): Promise<CancelOutcome>;
   /** Gives a run another name, and changes nothing else. Without a name, its task stands for it. False: no such run. */
-  rename(principal: Principal, runId: string, name: string): Promise<boolean>;
+  rename(runId: string, name: string): Promise<boolean>;
   /** Deletes an ended run with all that belongs to it. Files in the workspace and memories stay. */
-  delete(principal: Principal, runId: string): Promise<DeleteOutcome>;
+  delete(runId: string): Promise<DeleteOutcome>;
 }
 
 /** Lets runs begin by themselves. What a method changes is stored before it returns. */
-export interface RunSchedules {
+interface RunSchedules {
   /** In the order in which they were added. */
-  schedules(principal: Principal): Promise<ScheduleView[]>;
-  addSchedule(principal: Principal, request: ScheduleRequest): Promise<ScheduleOutcome>;
+  list(): Promise<ScheduleView[]>;
+  add(request: ScheduleRequest): Promise<ScheduleOutcome>;
   /** Changes what is given. With another expression or time zone, it continues with the next occurrence from now on. */
-  editSchedule(principal: Principal, id: string, changes: ScheduleChanges): Promise<ScheduleOutcome>;
+  edit(id: string, changes: ScheduleChanges): Promise<ScheduleOutcome>;
   /** Starts no runs until it is resumed; one that is paused already stays so. */
-  pauseSchedule(principal: Principal, id: string): Promise<ScheduleOutcome>;
+  pause(id: string): Promise<ScheduleOutcome>;
   /** Continues with the next occurrence from now on. */
-  resumeSchedule(principal: Principal, id: string): Promise<ScheduleOutcome>;
+  resume(id: string): Promise<ScheduleOutcome>;
   /** Its runs stay. False: no such schedule. */
-  removeSchedule(principal: Principal, id: string): Promise<boolean>;
+  remove(id: string): Promise<boolean>;
   /** Starts a run now, besides those at the times of the schedule. */
-  runScheduleNow(principal: Principal, id: string): Promise<RunNowOutcome>;
+  runNow(id: string): Promise<RunNowOutcome>;
 }
 
-/** Stores what people decided. What a method changes is stored before it returns. */
-interface RunDecider {
+/** Stores the decisions and answers of people to the requests of a run, before a method returns. */
+interface RunRequests {
   /** Stores the decision of a person and lets the run continue. An edit is validated before it is stored. */
-  decide(
-    principal: Principal,
-    runId: string,
-    approvalId: string,
-    decision: PersonDecision,
-    by: string,
-  ): Promise<DecideOutcome>;
-  /** Says why `decide` would refuse a decision now; nothing is stored. `undefined`: it would not. */
-  problemOf(
-    principal: Principal,
-    runId: string,
-    approvalId: string,
-    decision: PersonDecision,
-  ): Promise<string | undefined>;
-  /** Applies proposed changes after the run has ended: all that is chosen, or nothing. */
-  reviewChange(
-    principal: Principal,
-    runId: string,
-    choice: ReviewChoice,
-    by: string,
-  ): Promise<LaterReviewOutcome>;
-  /** Deletes what a run that has ended proposed and nobody applied. */
-  discardChange(principal: Principal, runId: string): Promise<DeleteOutcome>;
+  decide(runId: string, approvalId: string, decision: PersonDecision, by: string): Promise<DecideOutcome>;
+  /** Says why `decide` would refuse a decision now, and stores nothing. Returns `undefined` if it would not. */
+  problemOf(runId: string, approvalId: string, decision: PersonDecision): Promise<string | undefined>;
   /** Stores the answer of a person to a question that is not about approval, and lets the run continue. */
-  answer(
-    principal: Principal,
-    runId: string,
-    questionId: string,
-    answer: Answer,
-    by: string,
-  ): Promise<AnswerOutcome>;
+  answer(runId: string, questionId: string, answer: Answer, by: string): Promise<AnswerOutcome>;
   /**
    * Uses up a signed answer of a client and does what it says, at once: no end of the process comes between.
-   * `undefined`, with an event, when it was used before, by whatever process, or has a `problem`; for an
-   * unknown run too. A decision that cannot be carried out does not hinder the others.
+   * Returns `undefined`, with an event, if any process used it before or it has a `problem`; for an unknown run
+   * too. A decision that cannot be carried out does not hinder the others.
    */
-  useAnswer(principal: Principal, runId: string, answer: CarriedAnswer): Promise<UsedAnswer | undefined>;
+  useAnswer(runId: string, answer: CarriedAnswer): Promise<UsedAnswer | undefined>;
 }
 
-/** All that a principal may do with runs. */
-export interface PrincipalRuns extends RunReader, RunStarter, RunSchedules, RunDecider, RunSharer {
-  readonly news: RunNews;
+/** Changes that a run proposes. */
+interface RunChanges {
+  /** Reads the proposed change as it is now. Returns `undefined` if there is none, or no such run. */
+  proposed(runId: string, whole?: string): Promise<ProposedChange | undefined>;
+  /** Applies proposed changes after the run has ended: all that is chosen, or nothing. */
+  review(runId: string, choice: ReviewChoice, by: string): Promise<LaterReviewOutcome>;
+  /** Deletes the unapplied changes of a run that has ended. */
+  discard(runId: string): Promise<DeleteOutcome>;
+}
+
+/** Links to runs, and subscriptions: ways to learn of runs without a token. */
+interface RunAccess {
+  /** Makes a link that ends after so many milliseconds. */
+  share(runId: string, milliseconds: number, madeWith?: MadeWith): Promise<ShareOutcome>;
+  /** All links and subscriptions of the principal, those that end first before the others. */
+  list(): Promise<Access[]>;
+  /** Ends one of them at once. False: there is none. */
+  revoke(id: string): Promise<boolean>;
+}
+
+interface RunFiles {
+  /** The file tree as the run's agent sees it: thread files and mounts. Returns `undefined` if there is no such run. */
+  ofRun(runId: string): Promise<Backend | undefined>;
+  /** The mounts without a thread: `/workspace/`, `/memories/`, `/skills/`. */
+  mounts(): Promise<Backend>;
+  searchMemories(query: string, limit: number): Promise<MemorySearch>;
+}
+
+/** Facts about the agents that new runs get. */
+interface RunAgents {
+  readiness(): Promise<Readiness>;
+  /** The graph of the principal's agents, as text of Mermaid. */
+  drawing(): Promise<string>;
+  /** The other MCP servers of this process. */
+  otherServers(): Promise<OtherServers>;
+}
+
+/** Everything that a principal may do with runs, for one holder. `scopes.ts` has the scopes that each method needs. */
+export interface PrincipalRuns {
+  readonly read: RunReader;
+  readonly watch: RunWatcher;
+  readonly control: RunControl;
+  readonly requests: RunRequests;
+  readonly changes: RunChanges;
+  readonly schedules: RunSchedules;
+  readonly access: RunAccess;
+  readonly news: WithoutPrincipal<RunNews>;
+  readonly files: RunFiles;
+  readonly agents: RunAgents;
+}
+
+/** Binds a holder to the runs of its principal. */
+export interface RunsByHolder {
+  as(holder: Holder): PrincipalRuns;
 }
 
 /** For the operator of the server, never for a client. */
@@ -326,7 +340,7 @@ export interface RunOperator extends Pick<RunRepository, "statistics" | "listAll
   close(): Promise<void>;
 }
 
-export interface RunService extends PrincipalRuns, RunOperator, SharedRuns {}
+export interface RunService extends RunsByHolder, RunOperator, SharedRuns {}
 
 export interface RunServiceOptions {
   /** Storage of runs. It still belongs to the caller: close it after the service. */

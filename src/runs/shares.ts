@@ -62,21 +62,6 @@ export interface ShareRows {
   countOpening(share: SharedRun): Promise<void>;
 }
 
-/** Shares as their owners make them. */
-export interface RunSharer {
-  /** Makes a link that ends after so many milliseconds. */
-  share(
-    principal: Principal,
-    runId: string,
-    milliseconds: number,
-    madeWith?: MadeWith,
-  ): Promise<ShareOutcome>;
-  /** All links and subscriptions of the principal, those that end first before the others. */
-  access(principal: Principal): Promise<Access[]>;
-  /** Ends one of them at once. False: there is none. */
-  revoke(principal: Principal, id: string): Promise<boolean>;
-}
-
 export async function share(
   principal: Principal,
   runId: string,

@@ -58,12 +58,12 @@ export async function waitingRun({ workspace, env }: TerminalHome, principal = M
   if (!loaded.ok) throw new Error(loaded.problems.join("\n"));
   const service = await openRuns({ config: loaded.config, env, logger: silentLogger });
   try {
-    const started = await service.start(principal, { task: "list every TODO" });
+    const started = await service.as({ principal }).control.start({ task: "list every TODO" });
     if (!started.ok) throw new Error(started.message);
     const { id } = started.run;
     const signal = AbortSignal.timeout(60_000);
-    for await (const _event of service.watch(principal, id, { after: 0, signal }))
-      if ((await service.view(principal, id))?.run.status === "input_required") return id;
+    for await (const _event of service.as({ principal }).watch.events(id, { after: 0, signal }))
+      if ((await service.as({ principal }).read.view(id))?.run.status === "input_required") return id;
     throw new Error("The run did not wait.");
   } finally {
     await service.close();

@@ -83,15 +83,16 @@ function factory({ era }: McpRequestContext): McpServer {
   registerContentTools(mcp);
   registerFixtureResources(mcp);
   registerFixturePrompts(mcp);
+  const own = { ...deps, runs: async () => (await deps.runs()).as({ principal: "local" }) };
   if (era === "legacy") {
     registerAskingTools(mcp);
-    serveSubscriptions(mcp, { ...deps, principal: "local" });
+    serveSubscriptions(mcp, { ...own, principal: "local" });
     return mcp;
   }
   registerInputRequired(mcp, codec);
   registerTaskTools(mcp, deps, codec);
   takeConfirmations(mcp);
-  registerTasks(mcp, { deps, revision: revisionOf(era), questions, pages });
+  registerTasks(mcp, { deps: own, revision: revisionOf(era), questions, pages });
   mcp.registerTool("test_trigger_tool_change", TRIGGER, () => announce("toolsChanged"));
   mcp.registerTool("test_trigger_prompt_change", TRIGGER, () => announce("promptsChanged"));
   return mcp;

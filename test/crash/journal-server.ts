@@ -120,12 +120,16 @@ const service = createRunService({
   log: logger,
   timing: { pollMs: 20, heartbeatMs: 50 },
 });
-const started = await service.start("me", { task: "work", goal: ["there is a file"], idempotencyKey: "one" });
+const started = await service
+  .as({ principal: "me" })
+  .control.start({ task: "work", goal: ["there is a file"], idempotencyKey: "one" });
 if (!started.ok) throw new Error(started.message);
 const { id, threadId } = started.run;
-for await (const _event of service.watch("me", id, { signal: new AbortController().signal }));
-const view = await service.view("me", id);
-const children = await service.children("me", id);
+for await (const _event of service
+  .as({ principal: "me" })
+  .watch.events(id, { signal: new AbortController().signal }));
+const view = await service.as({ principal: "me" }).read.view(id);
+const children = await service.as({ principal: "me" }).read.children(id);
 const replies: string[] = [];
 for (const thread of [threadId, ...children.map((child) => child.threadId)]) {
   for (const { messages } of await checkpointer.writtenWith(thread, "said "))
@@ -135,7 +139,7 @@ const stored: Stored = {
   status: view?.run.status ?? "",
   points,
   usage: view?.run.usage ?? { inputTokens: 0, outputTokens: 0 },
-  events: (await service.events("me", id)) ?? [],
+  events: (await service.as({ principal: "me" }).read.events(id)) ?? [],
   replies,
 };
 process.stdout.write(JSON.stringify(stored), () => process.exit(0));

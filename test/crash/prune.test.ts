@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import { integrityProblems, openDatabase } from "../../src/storage/sqlite/database.ts";
-import { cleanUpWith, ME, note, noteTool, openServer, reach, startRun } from "../runs/support.ts";
+import { cleanUpWith, mine, note, noteTool, openServer, reach, startRun } from "../runs/support.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { mountDisk } from "./small-disk.ts";
 
@@ -41,6 +41,6 @@ test("what is forgotten on a disk that is full makes room", { tags: "mount" }, a
   const before = sizes();
   expect(await service.prune({ maxAgeMs: DAY })).toMatchObject({ runs: RUNS, threads: RUNS });
   expect(before - sizes()).toBeGreaterThan(before / 2);
-  expect(await service.list(ME, { limit: 10 })).toEqual([]);
+  expect(await mine(service).read.list({ limit: 10 })).toEqual([]);
   for (const one of [database, checkpoints]) expect(integrityProblems(one)).toEqual([]);
 });

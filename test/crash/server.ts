@@ -94,7 +94,7 @@ const otherServers = (folder: string, program: string | undefined): Record<strin
 async function follow(runs: RunService, runId: string): Promise<RunEvent[]> {
   const events: RunEvent[] = [];
   const { signal } = new AbortController();
-  for await (const event of runs.watch(OWNER, runId, { signal })) events.push(event);
+  for await (const event of runs.as({ principal: OWNER }).watch.events(runId, { signal })) events.push(event);
   return events;
 }
 
@@ -110,19 +110,23 @@ async function answer(request: Request): Promise<unknown> {
   const { runs } = await service;
   switch (request.method) {
     case "start":
-      return runs.start(OWNER, request.request);
+      return runs.as({ principal: OWNER }).control.start(request.request);
     case "decide":
-      return runs.decide(OWNER, request.runId, request.approvalId, request.decision, "test");
+      return runs
+        .as({ principal: OWNER })
+        .requests.decide(request.runId, request.approvalId, request.decision, "test");
     case "tell":
-      return runs.tell(OWNER, request.runId, { text: request.text, idempotencyKey: request.key });
+      return runs
+        .as({ principal: OWNER })
+        .control.tell(request.runId, { text: request.text, idempotencyKey: request.key });
     case "cancel":
-      return runs.cancel(OWNER, request.runId, "enough");
+      return runs.as({ principal: OWNER }).control.cancel(request.runId, "enough");
     case "view":
-      return runs.view(OWNER, request.runId);
+      return runs.as({ principal: OWNER }).read.view(request.runId);
     case "points":
-      return runs.points(OWNER, request.runId);
+      return runs.as({ principal: OWNER }).read.points(request.runId);
     case "events":
-      return runs.events(OWNER, request.runId, { after: request.after });
+      return runs.as({ principal: OWNER }).read.events(request.runId, { after: request.after });
     case "follow":
       return follow(runs, request.runId);
   }

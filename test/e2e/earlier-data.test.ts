@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunEvent } from "../../src/runs/events.ts";
-import { follow, ME } from "../runs/support.ts";
+import { follow, mine } from "../runs/support.ts";
 import { APPROVE, type Asked } from "../server/raw-client.ts";
 import { FORMS, overMemory } from "../server/tasks/raw.ts";
 import { wronglyAnswered } from "../support/harness-brain.ts";
@@ -50,7 +50,7 @@ async function serve(name: StoryName, home: Home, { runId, keys, state }: Facts)
       const isUnexpected = ({ kind }: RunEvent): boolean =>
         kind === "approval_requested" && (asked += 1) > approvals.length;
       const events = await follow(runs, runId, isUnexpected);
-      const view = await runs.view(ME, runId);
+      const view = await mine(runs).read.view(runId);
       expect(wronglyAnswered(home.brain)).toEqual([]);
       expect(home.brain.refusals).toEqual([]);
       return {
@@ -155,7 +155,7 @@ test("a command that had begun is not repeated, and its outcome is reported as u
 
 test("a call of a lent model is answered by its signed state, and asked for once", async () => {
   const { runs, runId, rpc, repeat, end } = await open("lent-model");
-  const waiting = (await runs.modelCalls(ME, runId)).map(({ request }) => request as object);
+  const waiting = (await mine(runs).read.modelCalls(runId)).map(({ request }) => request as object);
   // If the prompt or a tool has changed since, the run has to ask again, with another request.
   const asked = [...waiting, ...(await repeat(LENT_REPLIES[1] ?? {}, LENDS))];
   expect(new Set(asked.map((request) => JSON.stringify(request))).size).toBe(asked.length);

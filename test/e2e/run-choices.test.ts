@@ -4,7 +4,7 @@ import { openRuns } from "../../src/app/open-runs.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { silentLogger } from "../../src/core/logger.ts";
 import type { StartRequest } from "../../src/runs/ports.ts";
-import { ME, reach } from "../runs/support.ts";
+import { mine, reach } from "../runs/support.ts";
 import { type Home, connect, openDeps, openHome, openStdio } from "../support/harness.ts";
 import { play, type Thought } from "../support/harness-brain.ts";
 import { deferred } from "../support/harness-deferred.ts";
@@ -23,19 +23,23 @@ test("a model and limits that are chosen for one run count for its agents, and f
     }),
   });
   const service = await openDeps(home).runs();
-  expect(await service.readiness(ME)).toMatchObject({
+  expect(await mine(service).agents.readiness()).toMatchObject({
     model: "anthropic:claude-test",
     models: [{ spec: "anthropic:claude-test" }, { spec: SMALL }],
     limits: { modelCalls: 5 },
   });
-  const tooMany = await service.start(ME, { task: "x", limits: { modelCalls: 6 } });
+  const tooMany = await mine(service).control.start({ task: "x", limits: { modelCalls: 6 } });
   expect(tooMany).toMatchObject({ ok: false, code: "limit_not_allowed" });
-  const started = await service.start(ME, { task: "Look twice", model: SMALL, limits: { modelCalls: 1 } });
+  const started = await mine(service).control.start({
+    task: "Look twice",
+    model: SMALL,
+    limits: { modelCalls: 1 },
+  });
   if (!started.ok) throw new Error(started.message);
   const { run } = await reach(service, started.run.id, "completed");
   expect(run).toMatchObject({ model: SMALL, limits: { modelCalls: 1 }, stopReason: "max_iterations" });
   expect(new Set(home.brain.thoughts.map(modelOf))).toEqual(new Set(["claude-small"]));
-  const other = await service.start(ME, { task: "Say hello" });
+  const other = await mine(service).control.start({ task: "Say hello" });
   if (!other.ok) throw new Error(other.message);
   await reach(service, other.run.id, "completed");
   expect(home.brain.thoughts.map(modelOf).at(-1)).toBe("claude-test");
@@ -72,7 +76,7 @@ async function startElsewhere({ env }: Home, request: StartRequest): Promise<str
   const loaded = loadConfig({ flags: {}, cwd: tmpdir(), home: tmpdir(), platform: process.platform, env });
   if (!loaded.ok) throw new Error(loaded.problems.join("\n"));
   const service = await openRuns({ config: loaded.config, env, logger: silentLogger, works: false });
-  const started = await service.start(ME, request);
+  const started = await mine(service).control.start(request);
   await service.close();
   if (!started.ok) throw new Error(started.message);
   return started.run.id;

@@ -64,7 +64,8 @@ test("a run goes on past clients that do not read, and tells them its end", { ta
   const signal = new AbortController().signal;
   const followed = (async () => {
     const seen: number[] = [];
-    for await (const { seq } of runs.watch("local", runId, { signal })) seen.push(seq);
+    for await (const { seq } of runs.as({ principal: "local" }).watch.events(runId, { signal }))
+      seen.push(seq);
     return seen;
   })();
   allThere.resolve();
@@ -74,7 +75,7 @@ test("a run goes on past clients that do not read, and tells them its end", { ta
   const report = await reader.call("check_deep_agent", wait, { onProgress });
   expect(report.structured).toMatchObject({ status: "completed", answer: "looked around" });
   expect(await untilStatus(reader, runId, "completed")).toMatchObject({ answer: "looked around" });
-  const { lastSeq = 0 } = (await runs.view("local", runId))?.run ?? {};
+  const { lastSeq = 0 } = (await runs.as({ principal: "local" }).read.view(runId))?.run ?? {};
   expect(lastSeq).toBeGreaterThan(STEPS * CALLS * 2);
   expect(await followed).toEqual(Array.from({ length: lastSeq }, (_, n) => n + 1));
   expect(lines.length).toBeGreaterThan(1);

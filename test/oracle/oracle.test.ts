@@ -21,7 +21,10 @@ const isSolved = async (model: string, fault: string): Promise<void> => {
   const env = { ...home.env, DEEPAGENT_MODEL: model, OPENAI_API_KEY: WIRE_KEY, OPENAI_BASE_URL };
   const service = await openDeps({ ...home, env }).runs();
   const tries = await Promise.all(
-    TASKS.map(async (task) => ({ task: task.name, ...(await attempt(service, task, home.workspace)) })),
+    TASKS.map(async (task) => ({
+      task: task.name,
+      ...(await attempt(service.as({ principal: "local" }), task, home.workspace)),
+    })),
   );
   expect(TASKS).toHaveLength(30);
   expect(tries.filter(({ problem }) => problem !== undefined)).toEqual([]);

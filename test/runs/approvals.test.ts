@@ -5,7 +5,7 @@ import type { Decision } from "../../src/runs/run.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import {
-  ME,
+  mine,
   approve,
   calling,
   databaseFile,
@@ -40,7 +40,7 @@ test("a gated call waits as an approval without holding a slot, and runs once it
   const { run } = await reach(service, first.id, "completed");
   expect(run.answer).toBe("noted a");
   expect(notes).toEqual(["a"]);
-  expect((await service.view(ME, second.id))?.run.status).toBe("input_required");
+  expect((await mine(service).read.view(second.id))?.run.status).toBe("input_required");
 });
 
 test("partial answers in any order: each approved call runs once, the others wait on", async () => {
@@ -72,7 +72,7 @@ test("an approval given while siblings still work is taken up when they are done
   const run = await startRun(service, "two notes");
   await reach(service, run.id, "input_required");
   await approve(service, run.id, "gated");
-  expect((await service.view(ME, run.id))?.run.status).toBe("working");
+  expect((await mine(service).read.view(run.id))?.run.status).toBe("working");
   expect(notes).toEqual([]);
   slow.resolve();
   await reach(service, run.id, "completed");
@@ -86,7 +86,7 @@ async function waiting(notes: string[], gate: object | true = true) {
   const run = await startRun(service, "note a");
   const { approvals } = await reach(service, run.id, "input_required");
   const id = approvals[0]?.id ?? "";
-  const decide = (decision: Decision) => service.decide(ME, run.id, id, decision, "test");
+  const decide = (decision: Decision) => mine(service).requests.decide(run.id, id, decision, "test");
   return { service, run, id, decide };
 }
 
@@ -114,7 +114,7 @@ test("an edited call runs with the edited arguments, once they fit the tool", as
     code: "invalid_arguments",
   });
   expect(await decide(edit({ text: "b" }, "unknown"))).toMatchObject({ code: "invalid_arguments" });
-  expect((await service.view(ME, run.id))?.run.status).toBe("input_required");
+  expect((await mine(service).read.view(run.id))?.run.status).toBe("input_required");
   expect(await decide(edit({ text: "b" }))).toMatchObject({ ok: true, approval: { status: "edited" } });
   await reach(service, run.id, "completed");
   expect(notes).toEqual(["b"]);
@@ -123,7 +123,7 @@ test("an edited call runs with the edited arguments, once they fit the tool", as
 test("only allowed kinds of decision are taken", async () => {
   const { service, run, decide } = await waiting([], { allowedDecisions: ["approve", "reject"] });
   expect(await decide(edit({ text: "b" }))).toMatchObject({ ok: false, code: "not_allowed" });
-  expect((await service.view(ME, run.id))?.approvals[0]).toMatchObject({
+  expect((await mine(service).read.view(run.id))?.approvals[0]).toMatchObject({
     status: "pending",
     allowedDecisions: ["approve", "reject"],
   });
@@ -134,7 +134,7 @@ test("a repeated answer changes nothing and says so", async () => {
   const { service, run, decide } = await waiting(notes);
   await decide({ type: "approve" });
   await reach(service, run.id, "completed");
-  const before = await service.view(ME, run.id);
+  const before = await mine(service).read.view(run.id);
   expect(await decide({ type: "approve" })).toMatchObject({
     ok: true,
     repeated: true,
@@ -148,7 +148,7 @@ test("a repeated answer changes nothing and says so", async () => {
       approval: before?.approvals[0],
     });
   }
-  expect(await service.view(ME, run.id)).toEqual(before);
+  expect(await mine(service).read.view(run.id)).toEqual(before);
   expect(notes).toEqual(["a"]);
 });
 
@@ -163,11 +163,13 @@ test("a repeated edit is the same answer when its arguments are", async () => {
 
 test("an approval of another principal looks like one that does not exist", async () => {
   const { service, run, id } = await waiting([]);
-  const foreign = await service.decide("someone", run.id, id, { type: "approve" }, "test");
-  const unknown = await service.decide(ME, run.id, "nothing:0", { type: "approve" }, "test");
+  const foreign = await service
+    .as({ principal: "someone" })
+    .requests.decide(run.id, id, { type: "approve" }, "test");
+  const unknown = await mine(service).requests.decide(run.id, "nothing:0", { type: "approve" }, "test");
   expect(foreign).toMatchObject({ ok: false, code: "not_found" });
   expect(unknown).toMatchObject({ ok: false, code: "not_found" });
-  expect((await service.view(ME, run.id))?.approvals[0]?.status).toBe("pending");
+  expect((await mine(service).read.view(run.id))?.approvals[0]?.status).toBe("pending");
 });
 
 test("an edit that the agent cannot follow any more denies the call", async () => {
@@ -184,7 +186,9 @@ test("an edit that the agent cannot follow any more denies the call", async () =
   await first.service.close();
   const idle = openServer(file, own("remark"), { concurrentRuns: 0 });
   const id = approvals[0]?.id ?? "";
-  expect(await idle.service.decide(ME, run.id, id, edit({ text: "b" }, "remark"), "test")).toMatchObject({
+  expect(
+    await mine(idle.service).requests.decide(run.id, id, edit({ text: "b" }, "remark"), "test"),
+  ).toMatchObject({
     ok: true,
     approval: { status: "edited" },
   });
@@ -232,13 +236,14 @@ test.each([
   const run = await startRun(service, "have a remark made");
   const { approvals } = await reach(service, run.id, "input_required");
   expect(approvals[0]?.agent).toHaveLength(2);
-  const decide = (decision: Decision) => service.decide(ME, run.id, approvals[0]?.id ?? "", decision, "test");
+  const decide = (decision: Decision) =>
+    mine(service).requests.decide(run.id, approvals[0]?.id ?? "", decision, "test");
   expect(await decide(edit({ text: "far too long to be a remark" }, "remark"))).toEqual({
     ok: false,
     code: "invalid_arguments",
     message: expect.stringMatching(/^Invalid arguments for remark: text: .*string .*20/i),
   });
-  expect((await service.view(ME, run.id))?.approvals).toMatchObject([{ status: "pending" }]);
+  expect((await mine(service).read.view(run.id))?.approvals).toMatchObject([{ status: "pending" }]);
   expect(await decide(edit({ text: "b" }, "remark"))).toMatchObject({ ok: true });
   await reach(service, run.id, "completed");
   expect(notes).toEqual(["b"]);

@@ -11,7 +11,7 @@ import {
   databaseFile,
   follow,
   kinds,
-  ME,
+  mine,
   note,
   noteTool,
   openServer,
@@ -37,7 +37,7 @@ async function decidedBefore(
   await asking.service.close();
   const idle = openServer(file, first, { concurrentRuns: 0 });
   const id = approvals[0]?.id ?? "";
-  expect(await idle.service.decide(ME, run.id, id, decision, "test")).toMatchObject({ ok: true });
+  expect(await mine(idle.service).requests.decide(run.id, id, decision, "test")).toMatchObject({ ok: true });
   await idle.service.close();
   const { service } = openServer(file, later);
   const { answer } = (await reach(service, run.id, "completed")).run;

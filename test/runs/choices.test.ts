@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { type RunLimits, type StartChoices, choiceProblem, lowerLimits } from "../../src/runs/choices.ts";
 import { readChoices } from "../../src/server/page/start-form.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
-import { ME, databaseFile, openServer, reach, startRun } from "./support.ts";
+import { mine, databaseFile, openServer, reach, startRun } from "./support.ts";
 
 const OFFERED: StartChoices = {
   models: [
@@ -74,12 +74,12 @@ test("a run keeps what was chosen for it, also for the server that takes it up a
   const offers = { choices: () => OFFERED };
   const first = openServer(file, agent, { ...offers, concurrentRuns: 0 });
   const { id } = await startRun(first.service, "look", choices);
-  expect(await first.service.start(ME, { task: "x", model: "e:other" })).toMatchObject({
+  expect(await mine(first.service).control.start({ task: "x", model: "e:other" })).toMatchObject({
     ok: false,
     code: "model_not_allowed",
   });
-  expect(await first.service.list(ME, { limit: 9 })).toHaveLength(1);
-  expect(await first.service.readiness(ME)).toMatchObject(OFFERED);
+  expect(await mine(first.service).read.list({ limit: 9 })).toHaveLength(1);
+  expect(await mine(first.service).agents.readiness()).toMatchObject(OFFERED);
   first.kill();
   const second = openServer(file, agent, offers);
   const { run } = await reach(second.service, id, "completed");

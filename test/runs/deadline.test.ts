@@ -7,7 +7,7 @@ import {
   databaseFile,
   FAST,
   follow,
-  ME,
+  mine,
   note,
   noteTool,
   openServer,
@@ -44,7 +44,7 @@ async function waiting(options: Partial<RunServiceOptions>, gate: object | true 
 test("what nobody decides in time is denied, the model is told, and the run goes on", async () => {
   const { time, clock } = handSet();
   const { service, runId, notes } = await waiting({ clock }, true, "a", "b");
-  const asked = await service.view(ME, runId);
+  const asked = await mine(service).read.view(runId);
   expect(asked?.approvals).toMatchObject([
     { expiresAt: time.now + MINUTE },
     { expiresAt: time.now + MINUTE },
@@ -65,7 +65,7 @@ test.each(["approve", "edit"] as const)("a late %s is not used, and is told why"
   const { service, runId, id, notes } = await waiting({ clock, timing: UNMOVED });
   time.now += MINUTE;
   const late = type === "approve" ? APPROVE : { type, editedAction: { name: "note", args: { text: "b" } } };
-  const outcome = await service.decide(ME, runId, id, late, "person");
+  const outcome = await mine(service).requests.decide(runId, id, late, "person");
   expect(outcome).toMatchObject({
     ok: false,
     code: "already_decided",
@@ -80,7 +80,7 @@ test("an answer of the last moment counts, and the deadline does not undo it", a
   const { time, clock } = handSet();
   const { service, runId, id, notes } = await waiting({ clock });
   time.now += MINUTE - 1;
-  await service.decide(ME, runId, id, APPROVE, "person");
+  await mine(service).requests.decide(runId, id, APPROVE, "person");
   time.now += MINUTE;
   const { approvals } = await reach(service, runId, "completed");
   expect(approvals).toMatchObject([{ status: "approved", decidedBy: "person" }]);
@@ -103,7 +103,7 @@ test("a clock that is set back only makes it wait longer", async () => {
   const { time, clock } = handSet();
   const { service, runId, id, notes } = await waiting({ clock });
   time.now -= 10 * MINUTE;
-  await service.decide(ME, runId, id, APPROVE, "person");
+  await mine(service).requests.decide(runId, id, APPROVE, "person");
   await reach(service, runId, "completed");
   expect(notes).toEqual(["a"]);
 });

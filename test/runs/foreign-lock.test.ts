@@ -9,7 +9,7 @@ import { deferred } from "../support/harness-deferred.ts";
 import {
   checkpointsOf,
   FAST,
-  ME,
+  mine,
   approve,
   calling,
   cleanUpWith,
@@ -103,8 +103,8 @@ test.each(["runs", "checkpoints"] as const)("a foreign lock, %s: reads go on, wr
   go.resolve();
   // Each answer comes while all that writes still waits: nobody waits for the lock in place of them.
   for (let asked = 0; asked < 50; asked += 1) {
-    expect((await service.view(ME, slow.id))?.run.status).toBe("working");
-    expect((await service.list(ME, { limit: 9 })).length).toBeGreaterThanOrEqual(2);
+    expect((await mine(service).read.view(slow.id))?.run.status).toBe("working");
+    expect((await mine(service).read.list({ limit: 9 })).length).toBeGreaterThanOrEqual(2);
     await nextTurn();
   }
   if (which === "runs") expect(settled).toEqual([]);

@@ -8,7 +8,7 @@ import {
   approve,
   databaseFile,
   follow,
-  ME,
+  mine,
   note,
   noteTool,
   openServer,
@@ -79,7 +79,7 @@ test("every point of a thread can be forked, lives apart, leaves nothing", { tag
   await atWork.promise;
   await follow(service, run.id, ({ kind }) => kind === "approval_requested");
 
-  const points = (await service.points(ME, run.id)) ?? [];
+  const points = (await mine(service).read.points(run.id)) ?? [];
   expect(points.map(({ summary }) => summary.split(":")[0])).toEqual([
     "told",
     "called write_file",
@@ -95,13 +95,13 @@ test("every point of a thread can be forked, lives apart, leaves nothing", { tag
   const forks = [];
   for (const [index, { id }] of points.entries()) {
     const fork = await ended("look", id);
-    const own = (await service.points(ME, fork.id)) ?? [];
+    const own = (await mine(service).read.points(fork.id)) ?? [];
     // One of the points that it has from the original, and the last one of its own.
     for (const from of [own[index]?.id, own.at(-1)?.id]) forks.push(await ended("look", from));
     // What was written by then, nothing of what waits, and what had ended beside it.
     expect(fork.answer?.includes("/large.md")).toBe(index > 1);
   }
-  expect(await service.points(ME, run.id)).toEqual(points);
+  expect(await mine(service).read.points(run.id)).toEqual(points);
   released.resolve();
   await approve(service, run.id, "ask");
   await reach(service, run.id, "completed");
@@ -111,7 +111,7 @@ test("every point of a thread can be forked, lives apart, leaves nothing", { tag
   isOld.run(threadId);
   expect(await service.prune({ maxAgeMs: DAY })).toMatchObject({ runs: 3, threads: 1 });
   for (const fork of forks.slice(4)) {
-    const read = await (await service.runFiles(ME, fork.id))?.readRaw("/large.md");
+    const read = await (await mine(service).files.ofRun(fork.id))?.readRaw("/large.md");
     expect(read).toMatchObject({ data: { content: LARGE } });
   }
   for (const { threadId: thread } of forks) isOld.run(thread);

@@ -8,7 +8,7 @@ import {
   approve,
   databaseFile,
   follow,
-  ME,
+  mine,
   note,
   noteTool,
   openServer,
@@ -47,11 +47,11 @@ function open(extra: object = {}, options: object = {}) {
     return (await reach(service, run.id, "completed")).run;
   };
   const pointAt = async (runId: string, summary: string) => {
-    const points = (await service.points(ME, runId)) ?? [];
+    const points = (await mine(service).read.points(runId)) ?? [];
     return points.find((point) => point.summary.includes(summary))?.id ?? "none";
   };
   const paths = async (runId: string) => {
-    const listed = await (await service.runFiles(ME, runId))?.ls("/");
+    const listed = await (await mine(service).files.ofRun(runId))?.ls("/");
     return listed?.files?.map(({ path }) => path) ?? listed;
   };
   return { ...server, checkpoints, checkpointer, notes, ended, pointAt, paths };
@@ -61,7 +61,7 @@ test("the points of a thread tell what happened, and to which run it belongs", a
   const { service, ended } = open();
   const first = await ended("write a");
   const second = await ended("hello", first.threadId);
-  const points = await service.points(ME, second.id);
+  const points = await mine(service).read.points(second.id);
   expect(points?.map(({ runId, summary }) => [runId, summary])).toEqual([
     [first.id, "told: write a"],
     [first.id, "called write_file"],
@@ -72,15 +72,17 @@ test("the points of a thread tell what happened, and to which run it belongs", a
   ]);
   expect(new Set(points?.map(({ id }) => id)).size).toBe(6);
   expect(points?.every(({ id }) => id.startsWith(`${first.threadId}@`))).toBe(true);
-  expect(await service.points(ME, "run_unknown")).toBeUndefined();
-  expect(await service.points("somebody else", first.id)).toBeUndefined();
+  expect(await mine(service).read.points("run_unknown")).toBeUndefined();
+  expect(await service.as({ principal: "somebody else" }).read.points(first.id)).toBeUndefined();
 });
 
 test("a task whose text went into a file is told of once, by its beginning, and can be forked", async () => {
   const { service, ended, pointAt, paths } = open();
   const task = `tell ${"me all of it. ".repeat(20_000)}`;
   const first = await ended(task);
-  const summaries = ((await service.points(ME, first.id)) ?? []).map(({ summary }) => summary.slice(0, 20));
+  const summaries = ((await mine(service).read.points(first.id)) ?? []).map(({ summary }) =>
+    summary.slice(0, 20),
+  );
   expect(summaries).toEqual(["told: tell me all of", "answered: tell me al"]);
   for (const point of ["told: tell", "answered: tell"]) {
     const fork = await ended("hello", await pointAt(first.id, point));
@@ -93,14 +95,14 @@ test("a fork has messages and files of its point and goes its own way; the origi
   const { service, ended, pointAt, paths } = open();
   const first = await ended("write a");
   const second = await ended("write b", first.threadId);
-  const before = await service.points(ME, first.id);
+  const before = await mine(service).read.points(first.id);
   const fork = await ended("write c", await pointAt(first.id, "answered: write a"));
   expect(fork.threadId).not.toBe(first.threadId);
   expect(fork.forkedFrom).toMatch(`${first.threadId}@`);
   expect(fork.answer).toBe("write a | write c");
   expect(await paths(fork.id)).toEqual(["/a.md", "/c.md"]);
   expect(await paths(second.id)).toEqual(["/a.md", "/b.md"]);
-  expect(await service.points(ME, first.id)).toEqual(before);
+  expect(await mine(service).read.points(first.id)).toEqual(before);
   expect((await ended("on", fork.threadId)).answer).toBe("write a | write c | on");
   expect((await ended("on", first.threadId)).answer).toBe("write a | write b | on");
   // The points of the original are points of the fork too.
@@ -137,12 +139,12 @@ test("points that do not exist, and threads of others, are refused before anythi
   const run = await ended("hello");
   const point = await pointAt(run.id, "answered");
   const refusals = [
-    await service.start(ME, { task: "x", threadId: `${run.threadId}@999` }),
-    await service.start(ME, { task: "x", threadId: "thr_unknown@1" }),
-    await service.start("somebody else", { task: "x", threadId: point }),
+    await mine(service).control.start({ task: "x", threadId: `${run.threadId}@999` }),
+    await mine(service).control.start({ task: "x", threadId: "thr_unknown@1" }),
+    await service.as({ principal: "somebody else" }).control.start({ task: "x", threadId: point }),
   ].map((outcome) => !outcome.ok && outcome.code);
   expect(refusals).toEqual(["point_not_found", "thread_not_found", "thread_not_found"]);
-  expect(await service.list(ME, { limit: 9 })).toHaveLength(1);
+  expect(await mine(service).read.list({ limit: 9 })).toHaveLength(1);
   expect(checkpoints.prepare("SELECT count(DISTINCT thread_id) FROM checkpoints").pluck().get()).toBe(1);
 });
 
@@ -150,13 +152,13 @@ test("a repeated fork with the same key is the same run", async () => {
   const { service, ended, pointAt } = open();
   const run = await ended("hello");
   const request = { task: "on", threadId: await pointAt(run.id, "answered"), idempotencyKey: "k" };
-  const outcomes = [await service.start(ME, request), await service.start(ME, request)];
+  const outcomes = [await mine(service).control.start(request), await mine(service).control.start(request)];
   expect(outcomes).toMatchObject([
     { ok: true, how: "started" },
     { ok: true, how: "existing" },
   ]);
   expect(outcomes[0]?.ok && outcomes[0].run.id).toBe(outcomes[1]?.ok && outcomes[1].run.id);
-  expect(await service.start(ME, { ...request, threadId: `${run.threadId}@0` })).toMatchObject({
+  expect(await mine(service).control.start({ ...request, threadId: `${run.threadId}@0` })).toMatchObject({
     code: "idempotency_conflict",
   });
 });
@@ -192,7 +194,7 @@ describe("a thread goes on after a run that", () => {
     const run = await startRun(service, "note x");
     await atWork.promise;
     await follow(service, run.id, ({ kind }) => kind === "tool_finished");
-    await service.cancel(ME, run.id, "enough");
+    await mine(service).control.cancel(run.id, "enough");
     expect((await ended("on", run.threadId)).answer).toBe("note x | on");
     const results = asked.requests.at(-1)?.messages.filter(({ type }) => type === "tool");
     expect(results?.map(({ text }) => text)).toEqual([
@@ -210,10 +212,12 @@ describe("a thread goes on after a run that", () => {
     const { service, ended, notes } = open();
     const run = await startRun(service, "note x");
     const { approvals } = await reach(service, run.id, "input_required");
-    await service.cancel(ME, run.id, "enough");
+    await mine(service).control.cancel(run.id, "enough");
     const next = await ended("on", run.threadId);
-    expect((await service.view(ME, next.id))?.approvals).toEqual([]);
-    expect(await service.decide(ME, run.id, approvals[0]?.id ?? "", APPROVE, "late")).toMatchObject({
+    expect((await mine(service).read.view(next.id))?.approvals).toEqual([]);
+    expect(
+      await mine(service).requests.decide(run.id, approvals[0]?.id ?? "", APPROVE, "late"),
+    ).toMatchObject({
       ok: false,
       code: "already_decided",
     });

@@ -4,7 +4,7 @@ import { ClientModel } from "../../src/agent/models/client-model.ts";
 import type { RunEvent } from "../../src/runs/events.ts";
 import { findings, isJudge, met, notMet, unsettled } from "../support/judge.ts";
 import { type ScriptedReply, scriptedModel } from "../support/scripted-model.ts";
-import { FAST, ME, databaseFile, follow, kinds, openServer, reach, startRun } from "./support.ts";
+import { FAST, mine, databaseFile, follow, kinds, openServer, reach, startRun } from "./support.ts";
 
 const GOAL = ["There is a report", "The customer likes it"];
 
@@ -61,7 +61,9 @@ test("a person decides what the judge cannot settle, also after the server was k
   expect(questions).toHaveLength(1);
   const values = { decision: "accept" };
   const answer = { type: "fields" as const, values };
-  expect(await service.answer(ME, id, questions[0]?.id ?? "", answer, "page")).toMatchObject({ ok: true });
+  expect(await mine(service).requests.answer(id, questions[0]?.id ?? "", answer, "page")).toMatchObject({
+    ok: true,
+  });
   const view = await reach(service, id, "completed");
   expect(view.run).toMatchObject({ answer: "answer 1" });
   expect(view.goal?.ended).toMatchObject({ outcome: "accepted" });
@@ -81,7 +83,7 @@ test("a run that is over without meeting its goal says so", async () => {
 
 test("criteria that make no goal are refused, and nothing is started", async () => {
   const { service } = judging();
-  const start = (goal: string[]) => service.start(ME, { task: "report", goal });
+  const start = (goal: string[]) => mine(service).control.start({ task: "report", goal });
   expect(await start([])).toMatchObject({
     code: "invalid_goal",
     message: "No run was started. A goal needs at least one criterion.",
@@ -95,15 +97,15 @@ test("criteria that make no goal are refused, and nothing is started", async () 
   expect(await start(Array.from({ length: 21 }, (_, at) => `c${at}`))).toMatchObject({
     code: "invalid_goal",
   });
-  expect(await service.list(ME, { limit: 10 })).toEqual([]);
+  expect(await mine(service).read.list({ limit: 10 })).toEqual([]);
 });
 
 test("the same task with another goal is another request", async () => {
   const { service } = judging(findings(met), findings(met));
-  const one = await service.start(ME, { task: "report", goal: ["a"], idempotencyKey: "k" });
-  const same = await service.start(ME, { task: "report", goal: ["a"], idempotencyKey: "k" });
+  const one = await mine(service).control.start({ task: "report", goal: ["a"], idempotencyKey: "k" });
+  const same = await mine(service).control.start({ task: "report", goal: ["a"], idempotencyKey: "k" });
   expect([one, same]).toMatchObject([{ how: "started" }, { how: "existing" }]);
-  const other = await service.start(ME, { task: "report", goal: ["b"], idempotencyKey: "k" });
+  const other = await mine(service).control.start({ task: "report", goal: ["b"], idempotencyKey: "k" });
   expect(other).toMatchObject({ code: "idempotency_conflict" });
 });
 
@@ -116,16 +118,16 @@ test("a judge works with a model that a client lends, also after nobody lent it 
   const { id } = await startRun(service, "report", { goal: ["There is a report"] });
   const lend = async (content: object) => {
     await follow(service, id, ({ kind }) => kind === "model_requested");
-    await expect.poll(() => service.modelCalls(ME, id)).toHaveLength(1);
-    await expect.poll(async () => (await service.view(ME, id))?.run.status).toBe("input_required");
-    const [call] = await service.modelCalls(ME, id);
+    await expect.poll(() => mine(service).read.modelCalls(id)).toHaveLength(1);
+    await expect.poll(async () => (await mine(service).read.view(id))?.run.status).toBe("input_required");
+    const [call] = await mine(service).read.modelCalls(id);
     const reply = {
       kind: "answer" as const,
       model: "lent-1",
       content: [content as { type: "text"; text: string }],
     };
-    await service.replyToModel(ME, id, call?.id ?? "", reply);
-    await expect.poll(async () => (await service.modelCalls(ME, id))[0]?.id).not.toBe(call?.id);
+    await mine(service).control.replyToModel(id, call?.id ?? "", reply);
+    await expect.poll(async () => (await mine(service).read.modelCalls(id))[0]?.id).not.toBe(call?.id);
   };
   await lend({ type: "text", text: "done" });
   const [finding] = findings(met).toolCalls ?? [];
@@ -140,7 +142,7 @@ test("a message to a run whose goal is met is worked on, and the new answer is j
   const { id } = await startRun(service, "report", { goal: GOAL });
   const told = follow(service, id, ({ kind }) => kind === "goal_ended");
   await told;
-  const sent = await service.tell(ME, id, { text: "add a letter" });
+  const sent = await mine(service).control.tell(id, { text: "add a letter" });
   const { run, goal } = await reach(service, id, "completed");
   const rounds = sent.ok ? 2 : 1; // it may have ended before
   expect(run.answer).toBe(`answer ${rounds}`);

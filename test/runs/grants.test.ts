@@ -7,7 +7,7 @@ import { scriptedModel, type ScriptedToolCall } from "../support/scripted-model.
 import {
   databaseFile,
   follow,
-  ME,
+  mine,
   note,
   noteTool,
   openServer,
@@ -57,7 +57,7 @@ async function answerAll(
     const { approvals } = await reach(service, runId, "input_required");
     const open = approvals.find(({ status }) => status === "pending");
     asked.push(`${open?.tool} ${String(open?.args["text"] ?? open?.args["file_path"])}`);
-    const outcome = await service.decide(ME, runId, open?.id ?? "", answer, "person");
+    const outcome = await mine(service).requests.decide(runId, open?.id ?? "", answer, "person");
     expect(outcome).toMatchObject({ ok: true, repeated: false });
   }
   return asked;
@@ -118,7 +118,7 @@ test("it is listed while the run lasts, survives a restart, and ends with the ru
   expect(notes).toEqual(["a", "b", "a"]);
   const again = await startRun(next.service, "notes once more");
   expect(await answerAll(next.service, again.id, { type: "reject" })).toEqual(["note a"]);
-  await next.service.cancel(ME, again.id, "enough");
+  await mine(next.service).control.cancel(again.id, "enough");
 });
 
 test("what waits already and is the same goes ahead at once", async () => {
@@ -127,13 +127,13 @@ test("what waits already and is the same goes ahead at once", async () => {
   const run = await startRun(service, "notes");
   const { approvals } = await reachAsked(service, run.id, 3);
   const one = approvals.find(({ args }) => args["text"] === "a");
-  await service.decide(ME, run.id, one?.id ?? "", SAME, "person");
+  await mine(service).requests.decide(run.id, one?.id ?? "", SAME, "person");
   await expect.poll(() => notes).toEqual(["a", "a"]);
-  const view = await service.view(ME, run.id);
+  const view = await mine(service).read.view(run.id);
   expect(view?.approvals.filter(({ status }) => status === "pending")).toMatchObject([
     { args: { text: "b" } },
   ]);
-  await service.cancel(ME, run.id, "enough");
+  await mine(service).control.cancel(run.id, "enough");
 });
 
 test("nobody approves the same where approving is not allowed", async () => {
@@ -141,9 +141,9 @@ test("nobody approves the same where approving is not allowed", async () => {
   const { service } = openServer(databaseFile(), agentOf([], [[note("a")]], gate));
   const run = await startRun(service, "notes");
   const { approvals } = await reach(service, run.id, "input_required");
-  const outcome = await service.decide(ME, run.id, approvals[0]?.id ?? "", SAME, "person");
+  const outcome = await mine(service).requests.decide(run.id, approvals[0]?.id ?? "", SAME, "person");
   expect(outcome).toMatchObject({ ok: false, code: "not_allowed" });
-  await service.cancel(ME, run.id, "enough");
+  await mine(service).control.cancel(run.id, "enough");
 });
 
 test("arguments that look like a grant grant nothing", async () => {

@@ -6,7 +6,7 @@ import { openDatabase } from "../../src/storage/sqlite/database.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import { calls, isSummarizer, long } from "../support/long-results.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
-import { cleanUpWith, databaseFile, ME, openServer, reach, startRun } from "./support.ts";
+import { cleanUpWith, databaseFile, mine, openServer, reach, startRun } from "./support.ts";
 
 const THEN = {
   "goes on": undefined,
@@ -48,8 +48,8 @@ test.each(Object.entries(THEN))("history of a killed run is kept once when it %s
   expect(before).toContain("the task");
 
   const idle = openServer(file, agent(0, never), { concurrentRuns: 0 });
-  if (then === "told") await idle.service.tell(ME, run.id, { text: "one thing more" });
-  if (then === "follow-up") await idle.service.cancel(ME, run.id, "enough");
+  if (then === "told") await mine(idle.service).control.tell(run.id, { text: "one thing more" });
+  if (then === "follow-up") await mine(idle.service).control.cancel(run.id, "enough");
   const second = openServer(
     file,
     agent(12, async () => ({ text: "SUMMARY" })),

@@ -14,6 +14,7 @@ import {
   follow,
   kinds,
   ME,
+  mine,
   noteTool,
   openServer,
   reach,
@@ -65,17 +66,19 @@ test("a server that lost a run asks no client for it", async () => {
   time.now += 1000;
   const next = open({ ...FAST, lendMs: 10_000 });
   await follow(next.service, run.id, ({ kind }) => kind === "model_requested");
-  const before = await next.service.events(ME, run.id);
-  const [call] = await next.service.modelCalls(ME, run.id);
+  const before = await mine(next.service).read.events(run.id);
+  const [call] = await mine(next.service).read.modelCalls(run.id);
   woken.resolve();
   await refused.promise;
   expect(refusal).toBeInstanceOf(LeaseLostError);
-  expect(await next.service.events(ME, run.id)).toEqual(before);
-  expect(await next.service.modelCalls(ME, run.id)).toEqual([call]);
-  await next.service.replyToModel(ME, run.id, call?.id ?? "", replies.call);
-  await expect.poll(() => next.service.modelCalls(ME, run.id)).toMatchObject([{ id: expect.any(String) }]);
-  const [then] = await next.service.modelCalls(ME, run.id);
-  await next.service.replyToModel(ME, run.id, then?.id ?? "", replies.text);
+  expect(await mine(next.service).read.events(run.id)).toEqual(before);
+  expect(await mine(next.service).read.modelCalls(run.id)).toEqual([call]);
+  await mine(next.service).control.replyToModel(run.id, call?.id ?? "", replies.call);
+  await expect
+    .poll(() => mine(next.service).read.modelCalls(run.id))
+    .toMatchObject([{ id: expect.any(String) }]);
+  const [then] = await mine(next.service).read.modelCalls(run.id);
+  await mine(next.service).control.replyToModel(run.id, then?.id ?? "", replies.text);
   const { run: ended } = await reach(next.service, run.id, "completed");
   expect([ended.answer, notes]).toEqual(["noted", ["a"]]);
   const events = kinds(await follow(next.service, run.id));

@@ -9,7 +9,7 @@ import {
   approve,
   databaseFile,
   follow,
-  ME,
+  mine,
   note,
   noteTool,
   openServer,
@@ -52,7 +52,7 @@ test("a run whose limit is reached while calls wait for a person ends, and nobod
     ({ kind, data }) => kind === "approval_decided" && data["decision"] === "withdrawn",
   );
   expect(closed).toHaveLength(2);
-  const late = await service.decide(ME, run.id, approvals[0]?.id ?? "", APPROVE, "test");
+  const late = await mine(service).requests.decide(run.id, approvals[0]?.id ?? "", APPROVE, "test");
   expect(late).toMatchObject({ ok: false, message: expect.stringContaining("no longer needs a decision") });
   const next = await startRun(service, JSON.stringify([[note("c")]]), { threadId: run.threadId });
   await reach(service, next.id, "input_required");
@@ -102,8 +102,8 @@ test("what a run used counts in the server that goes on with it, waiting for a p
 
 /** The run's view once it has ended, or asks about the note. */
 async function settled(service: RunService, id: string, text: string): Promise<RunView> {
-  for await (const _event of service.watch(ME, id, { signal: new AbortController().signal })) {
-    const view = await service.view(ME, id);
+  for await (const _event of mine(service).watch.events(id, { signal: new AbortController().signal })) {
+    const view = await mine(service).read.view(id);
     const isAsked = view?.approvals.some(({ args, status }) => args["text"] === text && status === "pending");
     if (view && (isAsked || view.run.status === "completed")) return view;
   }

@@ -4,7 +4,7 @@ import { ChangeFeed } from "../../src/runs/follow.ts";
 import { type LiveText, LiveTexts } from "../../src/runs/live-texts.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
-import { ME, calling, databaseFile, note, noteTool, openServer, reach, startRun } from "./support.ts";
+import { ME, mine, calling, databaseFile, note, noteTool, openServer, reach, startRun } from "./support.ts";
 
 const textsOf = (found: readonly LiveText[]) => found.map(({ text }) => text);
 
@@ -57,7 +57,8 @@ function followed(service: ReturnType<typeof openServer>["service"], runId: stri
   const stop = new AbortController();
   const items: (RunEvent | LiveText)[] = [];
   const ended = (async () => {
-    for await (const item of service.watchLive(principal, runId, { signal: stop.signal })) items.push(item);
+    for await (const item of service.as({ principal }).watch.live(runId, { signal: stop.signal }))
+      items.push(item);
   })();
   const texts = () => items.flatMap((item) => (item.kind === "live_text" ? [item.text] : []));
   return { items, texts, ended, stop: () => stop.abort() };
@@ -73,14 +74,14 @@ test("followers of a run read what its agent writes before the journal has it; o
   });
   const { service } = openServer(databaseFile(), { model, tools: [noteTool([])] });
   const { id } = await startRun(service, "note");
-  const [mine, late, others] = [followed(service, id), followed(service, id), followed(service, id, "you")];
+  const [own, late, others] = [followed(service, id), followed(service, id), followed(service, id, "you")];
   await others.ended;
-  await expect.poll(() => mine.items.some(({ kind }) => kind === "tool_finished")).toBe(true);
+  await expect.poll(() => own.items.some(({ kind }) => kind === "tool_finished")).toBe(true);
   rest.resolve();
   await reach(service, id, "completed");
-  await Promise.all([mine.ended, late.ended]);
+  await Promise.all([own.ended, late.ended]);
   expect(others.items).toEqual([]);
-  for (const { items, texts } of [mine, late]) {
+  for (const { items, texts } of [own, late]) {
     expect(texts().at(-1)).toBe("All is noted.");
     const text = items.findIndex((item) => item.kind === "live_text" && item.text === "All is noted.");
     const end = items.findIndex(({ kind }) => kind === "run_completed");
@@ -88,7 +89,7 @@ test("followers of a run read what its agent writes before the journal has it; o
     expect(end).toBeGreaterThan(text);
   }
   // Nothing of it is stored.
-  const events = (await service.events(ME, id)) ?? [];
+  const events = (await mine(service).read.events(id)) ?? [];
   expect(events.filter(({ kind }) => kind === "model_called")).toHaveLength(2);
   const again = followed(service, id);
   await again.ended;
@@ -99,7 +100,7 @@ test("a follower that reads nothing holds up neither the run nor another followe
   const { service } = openServer(databaseFile(), { model: calling(note("a")), tools: [noteTool([])] });
   const { id } = await startRun(service, "note");
   const signal = new AbortController();
-  const idle = service.watchLive(ME, id, { signal: signal.signal })[Symbol.asyncIterator]();
+  const idle = mine(service).watch.live(id, { signal: signal.signal })[Symbol.asyncIterator]();
   await idle.next();
   await reach(service, id, "completed");
   signal.abort();

@@ -7,7 +7,7 @@ import {
   approve,
   calling,
   databaseFile,
-  ME,
+  mine,
   note,
   noteTool,
   openServer,
@@ -74,5 +74,5 @@ test("a row that is damaged ends the run that needs it, and others say so who re
     message: expect.stringMatching(/^A row of the database of checkpoints is damaged/),
   });
   server.database.exec("UPDATE runs SET todos = '['");
-  await expect(server.service.view(ME, run.id)).rejects.toMatchObject({ code: "storage_corrupt" });
+  await expect(mine(server.service).read.view(run.id)).rejects.toMatchObject({ code: "storage_corrupt" });
 });

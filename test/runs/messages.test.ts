@@ -6,7 +6,7 @@ import {
   databaseFile,
   follow,
   kinds,
-  ME,
+  mine,
   note,
   noteTool,
   openServer,
@@ -23,7 +23,10 @@ const listening = (before?: () => Promise<void>) =>
   });
 
 const tell = (server: ReturnType<typeof openServer>, runId: string, text: string, idempotencyKey?: string) =>
-  server.service.tell(ME, runId, { text, ...(idempotencyKey === undefined ? {} : { idempotencyKey }) });
+  mine(server.service).control.tell(runId, {
+    text,
+    ...(idempotencyKey === undefined ? {} : { idempotencyKey }),
+  });
 
 test("a task that is too large for the conversation is shown whole to people, and is in a file for the agent, over restarts and follow-ups", async () => {
   const file = databaseFile();
@@ -46,7 +49,7 @@ test("a task that is too large for the conversation is shown whole to people, an
   const next = await startRun(service, "and now?", { threadId: run.threadId });
   const { run: followed } = await reach(service, next.id, "completed");
   expect(followed.answer).toBe(JSON.stringify([shown, "and now?".length]));
-  const files = await service.runFiles(ME, run.id);
+  const files = await mine(service).files.ofRun(run.id);
   const listed = await files?.ls("/conversation_history");
   expect(listed?.files).toMatchObject([{ path: expect.stringContaining(run.id), size: task.length }]);
 });
@@ -132,7 +135,7 @@ describe("a message to a run", () => {
     });
     const { approvals } = await reach(server.service, run.id, "input_required");
     await tell(clerk, run.id, "meanwhile");
-    await server.service.decide(ME, run.id, approvals[0]?.id ?? "", { type: "approve" }, "test");
+    await mine(server.service).requests.decide(run.id, approvals[0]?.id ?? "", { type: "approve" }, "test");
     expect((await reach(server.service, run.id, "completed")).run.answer).toBe(
       "the task | early | meanwhile",
     );
@@ -147,7 +150,9 @@ describe("a message to a run", () => {
       code: "ended",
       message: `Run ${run.id} has already ended (completed). To continue, start a new run in its thread ${run.threadId}.`,
     });
-    expect(await server.service.tell("someone", run.id, { text: "mine" })).toMatchObject({
+    expect(
+      await server.service.as({ principal: "someone" }).control.tell(run.id, { text: "mine" }),
+    ).toMatchObject({
       code: "not_found",
     });
   });
@@ -179,7 +184,7 @@ describe("a start in a thread at work", () => {
       },
     );
     const request = { task: "more", threadId: run.threadId, idempotencyKey: "k" };
-    const starts = [other, server, other].map(({ service }) => service.start(ME, request));
+    const starts = [other, server, other].map(({ service }) => mine(service).control.start(request));
     const outcomes = await Promise.all(starts);
     expect(outcomes).toMatchObject(outcomes.map(() => ({ ok: true, run: { id: run.id } })));
     expect(outcomes.map((outcome) => outcome.ok && outcome.how).sort()).toEqual([
@@ -189,24 +194,31 @@ describe("a start in a thread at work", () => {
     ]);
     go.resolve();
     expect((await reach(server.service, run.id, "completed")).run.answer).toBe("the task | more");
-    expect(await server.service.start(ME, request)).toMatchObject({ how: "existing", run: { id: run.id } });
-    expect(await server.service.list(ME, { limit: 9 })).toHaveLength(1);
+    expect(await mine(server.service).control.start(request)).toMatchObject({
+      how: "existing",
+      run: { id: run.id },
+    });
+    expect(await mine(server.service).read.list({ limit: 9 })).toHaveLength(1);
   });
 
   test("with a key that stands for something else is refused", async () => {
     const { server, run, go } = await atWork();
     const { threadId } = run;
     const { service } = server;
-    await service.start(ME, { task: "more", threadId, idempotencyKey: "k" });
+    await mine(service).control.start({ task: "more", threadId, idempotencyKey: "k" });
     const conflict = {
       ok: false,
       code: "idempotency_conflict",
       message: `This idempotency key was used before, for run ${run.id} with another task, goal or thread. Use a new key for a new task.`,
     };
-    expect(await service.start(ME, { task: "other", threadId, idempotencyKey: "k" })).toEqual(conflict);
-    expect(await service.start(ME, { task: "more", idempotencyKey: "k" })).toEqual(conflict);
+    expect(await mine(service).control.start({ task: "other", threadId, idempotencyKey: "k" })).toEqual(
+      conflict,
+    );
+    expect(await mine(service).control.start({ task: "more", idempotencyKey: "k" })).toEqual(conflict);
     expect(await tell(server, run.id, "other", "k")).toEqual(conflict);
-    expect(await service.start("someone", { task: "theirs", idempotencyKey: "k" })).toMatchObject({
+    expect(
+      await service.as({ principal: "someone" }).control.start({ task: "theirs", idempotencyKey: "k" }),
+    ).toMatchObject({
       how: "started",
     });
     go.resolve();
@@ -222,7 +234,7 @@ describe("a start in a thread at work", () => {
     for (let turn = 0; turn < 40; turn += 1) {
       const first = await startRun(server.service, "one");
       for (let wait = 0; wait < turn % 20; wait += 1) await new Promise((resolve) => setImmediate(resolve));
-      const met = await server.service.start(ME, { task: "two", threadId: first.threadId });
+      const met = await mine(server.service).control.start({ task: "two", threadId: first.threadId });
       if (!met.ok) throw new Error(met.message);
       ways.add(met.how);
       expect((await reach(server.service, met.run.id, "completed")).run.answer).toBe("one | two");
@@ -250,7 +262,7 @@ test.each(["cancelled", "failed"] as const)("the next run reads what a %s run wa
   const run = await startRun(server.service, "the task");
   await asked.promise;
   await tell(server, run.id, "more");
-  if (end === "cancelled") await server.service.cancel(ME, run.id, "enough");
+  if (end === "cancelled") await mine(server.service).control.cancel(run.id, "enough");
   else breakOff.resolve();
   await reach(server.service, run.id, end);
   const next = await startRun(server.service, "and then", { threadId: run.threadId });

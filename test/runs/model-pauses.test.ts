@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { type RunEvent, activityOf } from "../../src/runs/events.ts";
 import { scriptedModel, type ScriptedRequest } from "../support/scripted-model.ts";
-import { databaseFile, follow, kinds, ME, openServer, reach, startRun } from "./support.ts";
+import { databaseFile, follow, kinds, mine, openServer, reach, startRun } from "./support.ts";
 
 const LIMITED = Object.assign(new Error("slow down"), { status: 429, headers: { "retry-after": "300" } });
 const isRetry = ({ kind }: RunEvent): boolean => kind === "model_retry";
@@ -44,7 +44,7 @@ describe("a run whose model is limited for minutes", () => {
       pauseMs: 300_000,
     });
     expect(told && activityOf(told)).toBe(`look: ${message}`);
-    const view = await server.service.view(ME, run.id);
+    const view = await mine(server.service).read.view(run.id);
     expect(view).toMatchObject({
       activity: `look: ${message}`,
       subagents: [{ step: message }],
@@ -54,7 +54,7 @@ describe("a run whose model is limited for minutes", () => {
 
   test("is cancelled at once", async () => {
     const { server, run, model } = await pausedInSubagent(databaseFile());
-    await server.service.cancel(ME, run.id, "enough");
+    await mine(server.service).control.cancel(run.id, "enough");
     const { run: ended } = await reach(server.service, run.id, "cancelled");
     expect(ended.status).toBe("cancelled");
     expect(model.requests).toHaveLength(3);

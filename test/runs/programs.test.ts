@@ -7,7 +7,7 @@ import { callingOnce, type ScriptedToolCall } from "../support/scripted-model.ts
 import { agentWith, repliesIn, reportsIn, resultsIn } from "./background/support.ts";
 import {
   APPROVE,
-  ME,
+  mine,
   approve,
   calling,
   databaseFile,
@@ -38,8 +38,8 @@ test("the calls of a program wait as approvals of their own, and are made once e
   ]);
   await approve(service, run.id, "c");
   const rejected = approvals[1]?.id ?? "";
-  await service.decide(ME, run.id, rejected, { type: "reject", message: "no" }, "test");
-  expect((await service.view(ME, run.id))?.run.status).toBe("input_required");
+  await mine(service).requests.decide(run.id, rejected, { type: "reject", message: "no" }, "test");
+  expect((await mine(service).read.view(run.id))?.run.status).toBe("input_required");
   expect(notes).toEqual([]);
   await approve(service, run.id, "a");
   const view = await reach(service, run.id, "completed");
@@ -72,19 +72,21 @@ async function nth(
 }
 
 const statuses = async (service: RunService, runId: string) =>
-  (await service.view(ME, runId))?.approvals.map(({ args, status }) => [args["text"], status]);
+  (await mine(service).read.view(runId))?.approvals.map(({ args, status }) => [args["text"], status]);
 
 test("stale, forged, foreign and repeated answers about calls of a program change nothing", async () => {
   const notes: string[] = [];
   const { service, run, first } = await waiting(notes);
   const forged = [first.replace(/:0$/, ":1"), first.replace(":0", "-2:0"), "nothing:0"];
   for (const id of forged) {
-    expect(await service.decide(ME, run.id, id, APPROVE, "test")).toMatchObject({
+    expect(await mine(service).requests.decide(run.id, id, APPROVE, "test")).toMatchObject({
       ok: false,
       code: "not_found",
     });
   }
-  expect(await service.decide("someone", run.id, first, APPROVE, "test")).toMatchObject({
+  expect(
+    await service.as({ principal: "someone" }).requests.decide(run.id, first, APPROVE, "test"),
+  ).toMatchObject({
     code: "not_found",
   });
   expect(await statuses(service, run.id)).toEqual([["a", "pending"]]);
@@ -93,11 +95,11 @@ test("stale, forged, foreign and repeated answers about calls of a program chang
   await reach(service, run.id, "input_required");
   expect(notes).toEqual(["a"]);
   // The answer to the first question counts for that one alone.
-  expect(await service.decide(ME, run.id, first, APPROVE, "test")).toMatchObject({
+  expect(await mine(service).requests.decide(run.id, first, APPROVE, "test")).toMatchObject({
     ok: true,
     repeated: true,
   });
-  expect(await service.decide(ME, run.id, first, { type: "reject" }, "test")).toMatchObject({
+  expect(await mine(service).requests.decide(run.id, first, { type: "reject" }, "test")).toMatchObject({
     code: "already_decided",
   });
   expect(await statuses(service, run.id)).toEqual([
@@ -115,7 +117,7 @@ test("two people who decide at once are counted once", async () => {
   const { service, run, first } = await waiting(notes);
   const outcomes = await Promise.all(
     [APPROVE, { type: "reject" } as const, APPROVE].map((decision) =>
-      service.decide(ME, run.id, first, decision, "test"),
+      mine(service).requests.decide(run.id, first, decision, "test"),
     ),
   );
   expect(outcomes.filter((outcome) => outcome.ok && !outcome.repeated)).toHaveLength(1);
@@ -134,7 +136,12 @@ test("the same calls of a program are approved for the rest of the run", async (
   });
   const run = await startRun(service, "the same note");
   const { approvals } = await reach(service, run.id, "input_required");
-  const outcome = await service.decide(ME, run.id, approvals[0]?.id ?? "", { type: "approve_same" }, "test");
+  const outcome = await mine(service).requests.decide(
+    run.id,
+    approvals[0]?.id ?? "",
+    { type: "approve_same" },
+    "test",
+  );
   expect(outcome).toMatchObject({ ok: true });
   expect((await reach(service, run.id, "completed")).run.answer).toBe("done");
   expect(notes).toEqual(["a", "a", "a"]);
@@ -185,7 +192,7 @@ test("the journal says which calls a program made", async () => {
     { callId: "outer:1", tool: "note", within: "outer" },
   ]);
   const seq = events.find(({ kind, data }) => kind === "tool_started" && "within" in data)?.seq ?? 0;
-  const texts = await service.callTexts(ME, run.id, seq);
+  const texts = await mine(service).read.callTexts(run.id, seq);
   expect(texts).toMatchObject({ tool: "note", missing: expect.stringContaining("A program made this call") });
   const steps = stepRows({
     view: await reach(service, run.id, "completed"),

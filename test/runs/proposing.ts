@@ -12,7 +12,7 @@ import { WorkspaceProposals } from "../../src/proposals/proposals.ts";
 import { copyOf } from "../../src/proposals/workspace-copy.ts";
 import type { OpenQuestion } from "../../src/runs/run.ts";
 import type { RunService } from "../../src/runs/service.ts";
-import { ME, calling, databaseFile, openServer, reach, startRun } from "./support.ts";
+import { mine, calling, databaseFile, openServer, reach, startRun } from "./support.ts";
 import { filesIn } from "../support/files-in.ts";
 
 /** Files by their paths; `null`: there is none. */
@@ -107,7 +107,9 @@ export async function reviewOf(service: RunService, runId: string): Promise<Open
 /** The review that a run asks for after another one. */
 export async function nextReview(service: RunService, runId: string, last: string): Promise<OpenQuestion> {
   const read = async () =>
-    (await service.view(ME, runId))?.questions.find(({ status, id }) => status === "pending" && id !== last);
+    (await mine(service).read.view(runId))?.questions.find(
+      ({ status, id }) => status === "pending" && id !== last,
+    );
   return vi.waitFor(async () => {
     const found = await read();
     if (found === undefined) throw new Error("The run asks for no other review.");
@@ -119,7 +121,12 @@ export async function nextReview(service: RunService, runId: string, last: strin
 export async function endedUnapplied(options: ProposingOptions, task?: string) {
   const asking = await askingForReview(options, task);
   const choice = { apply: {} };
-  await asking.service.answer(ME, asking.runId, asking.question.id, { type: "review", choice }, "test");
+  await mine(asking.service).requests.answer(
+    asking.runId,
+    asking.question.id,
+    { type: "review", choice },
+    "test",
+  );
   await reach(asking.service, asking.runId, "completed");
   return asking;
 }

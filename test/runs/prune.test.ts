@@ -12,7 +12,7 @@ import {
   checkpointsOf,
   calling,
   databaseFile,
-  ME,
+  mine,
   note,
   noteTool,
   openServer,
@@ -45,11 +45,11 @@ test("runs that ended long ago are forgotten, with the threads nobody went on wi
   const later = await ended("later", { threadId: continued.threadId });
   expect(await service.prune({})).toMatchObject({ runs: 0, threads: 0 });
   expect(await service.prune({ maxAgeMs: 7 * DAY })).toMatchObject({ runs: 2, threads: 1 });
-  expect(await service.view(ME, old.id)).toBeUndefined();
-  expect(await service.view(ME, continued.id)).toBeUndefined();
-  expect((await service.view(ME, later.id))?.run.status).toBe("completed");
+  expect(await mine(service).read.view(old.id)).toBeUndefined();
+  expect(await mine(service).read.view(continued.id)).toBeUndefined();
+  expect((await mine(service).read.view(later.id))?.run.status).toBe("completed");
   expect(threads()).toEqual([continued.threadId]);
-  expect(await service.start(ME, { task: "again", threadId: old.threadId })).toMatchObject({
+  expect(await mine(service).control.start({ task: "again", threadId: old.threadId })).toMatchObject({
     code: "thread_not_found",
   });
   expect(rows("run_events")).toBe(later.lastSeq);
@@ -69,7 +69,7 @@ test("as long as too much is stored the oldest go, but none that is not over", a
   const size = (await service.prune({ maxBytes: 1e9 })).runs;
   expect(size).toBe(0);
   expect(await service.prune({ maxBytes: 1 })).toMatchObject({ runs: 15, threads: 15 });
-  expect((await service.list(ME, { limit: 10 })).map(({ id }) => id)).toEqual([waiting.id]);
+  expect((await mine(service).read.list({ limit: 10 })).map(({ id }) => id)).toEqual([waiting.id]);
   expect(threads()).toEqual([waiting.threadId]);
 });
 
@@ -85,7 +85,7 @@ test("no more runs go for the room they take than it takes", async () => {
   const { runs: forgotten } = await service.prune({ maxBytes: storedBytes - 1 });
   expect(forgotten).toBeGreaterThan(0);
   expect(forgotten).toBeLessThan(4);
-  const kept = (await service.list(ME, { limit: 10 })).map(({ id }) => id);
+  const kept = (await mine(service).read.list({ limit: 10 })).map(({ id }) => id);
   expect(kept).toEqual(
     runs
       .slice(forgotten)
@@ -125,7 +125,7 @@ test("the files get smaller by what was forgotten, and the report says by how mu
   const plan = await service.planPrune({ maxAgeMs: DAY });
   expect(plan).toMatchObject({ runs: 12, runsForSize: 0, unfinished: 0, orphans: 0 });
   expect(await service.planPrune({ maxBytes: 1 })).toMatchObject({ runs: 0, runsForSize: 12 });
-  expect((await service.list(ME, { limit: 20 })).length).toBe(12);
+  expect((await mine(service).read.list({ limit: 20 })).length).toBe(12);
   const { runs, freedBytes } = await service.prune({ maxAgeMs: DAY });
   expect(runs).toBe(12);
   expect(before - sizes()).toBe(freedBytes);
@@ -146,7 +146,7 @@ test("two servers prune at once, and each run is forgotten by one of them", asyn
   const reports = await Promise.all([service, other.service].map((one) => one.prune({ maxAgeMs: DAY })));
   expect(reports.map(({ runs }) => runs).reduce((sum, runs) => sum + runs)).toBe(30);
   await service.prune({});
-  expect((await service.list(ME, { limit: 50 })).map(({ id }) => id)).toEqual([kept.id]);
+  expect((await mine(service).read.list({ limit: 50 })).map(({ id }) => id)).toEqual([kept.id]);
   expect(threads()).toEqual([kept.threadId]);
 });
 
@@ -155,14 +155,14 @@ test("who reads a run that is forgotten comes to an end", async () => {
   const run = await ended("old");
   time.now += 10 * DAY;
   const signal = new AbortController().signal;
-  const reader = service.watch(ME, run.id, { signal })[Symbol.asyncIterator]();
+  const reader = mine(service).watch.events(run.id, { signal })[Symbol.asyncIterator]();
   expect((await reader.next()).value).toMatchObject({ seq: 1 });
   await service.prune({ maxAgeMs: DAY });
   const rest: RunEvent[] = [];
   for (let next = await reader.next(); next.done !== true; next = await reader.next()) rest.push(next.value);
   expect(rest.map(({ seq }) => seq)).toEqual(rest.map((_event, index) => index + 2));
-  expect(await service.view(ME, run.id)).toBeUndefined();
-  expect(await service.events(ME, run.id)).toBeUndefined();
+  expect(await mine(service).read.view(run.id)).toBeUndefined();
+  expect(await mine(service).read.events(run.id)).toBeUndefined();
 });
 
 test("of a long journal nobody reads what is left while it is forgotten, or when that was broken off", async () => {
@@ -170,7 +170,8 @@ test("of a long journal nobody reads what is left while it is forgotten, or when
   const run = await ended("old", { idempotencyKey: "once" });
   lengthen(server.database, run, 1200);
   time.now += 10 * DAY;
-  const reader = service.watch(ME, run.id, { signal: new AbortController().signal })[Symbol.asyncIterator]();
+  const events = mine(service).watch.events(run.id, { signal: new AbortController().signal });
+  const reader = events[Symbol.asyncIterator]();
   const seen = [(await reader.next()).value?.seq];
   // Ends in the middle of the journal, like a process that is killed there.
   server.database.exec(
@@ -181,10 +182,10 @@ test("of a long journal nobody reads what is left while it is forgotten, or when
     seen.push(next.value.seq);
   }
   expect(seen).toEqual(seen.map((_seq, index) => index + 1));
-  expect(await service.view(ME, run.id)).toBeUndefined();
-  expect(await service.events(ME, run.id, { after: 900 })).toBeUndefined();
-  expect(await service.list(ME, { limit: 10 })).toEqual([]);
-  expect(await service.start(ME, { task: "another", idempotencyKey: "once" })).toMatchObject({
+  expect(await mine(service).read.view(run.id)).toBeUndefined();
+  expect(await mine(service).read.events(run.id, { after: 900 })).toBeUndefined();
+  expect(await mine(service).read.list({ limit: 10 })).toEqual([]);
+  expect(await mine(service).control.start({ task: "another", idempotencyKey: "once" })).toMatchObject({
     how: "started",
   });
   server.database.exec("DROP TRIGGER dies");
@@ -266,5 +267,5 @@ test("threads that belong to no run are counted, and deleted only when that is a
   const writes = checkpoints.prepare("SELECT count(*) FROM writes WHERE thread_id = ?").pluck();
   expect(writes.get(lost.threadId)).toBe(0);
   expect(await service.prune({}, "count")).toMatchObject({ orphans: 0 });
-  expect((await service.view(ME, kept.id))?.run.status).toBe("completed");
+  expect((await mine(service).read.view(kept.id))?.run.status).toBe("completed");
 });

@@ -9,7 +9,7 @@ import {
   databaseFile,
   follow,
   kinds,
-  ME,
+  mine,
   openServer,
   reach,
   startRun,
@@ -33,10 +33,15 @@ test("the agent asks, waits without a time limit, and goes on with the answer", 
   const { service, runId, question } = await asking();
   expect(question).toMatchObject({ status: "pending", question: { kind: "ask", text: "Which colour?" } });
   expect(question.expiresAt).toBeUndefined();
-  expect(await service.pendingQuestions(ME, 10)).toMatchObject([{ id: question.id, task: "paint" }]);
-  expect(await service.countPending(ME)).toBe(1);
+  expect(await mine(service).read.pendingQuestions(10)).toMatchObject([{ id: question.id, task: "paint" }]);
+  expect(await mine(service).read.countPending()).toBe(1);
   const values = { answer: "blue" };
-  const answered = await service.answer(ME, runId, question.id, { type: "fields", values }, "page");
+  const answered = await mine(service).requests.answer(
+    runId,
+    question.id,
+    { type: "fields", values },
+    "page",
+  );
   expect(answered).toMatchObject({
     ok: true,
     how: "stored",
@@ -58,7 +63,7 @@ test("an answer is stored once; another one and a malformed one change nothing",
   ];
   const { service, runId, question } = await asking({ fields: options });
   const give = (values: object) =>
-    service.answer(ME, runId, question.id, { type: "fields", values: { ...values } }, "page");
+    mine(service).requests.answer(runId, question.id, { type: "fields", values: { ...values } }, "page");
   expect(await give({ size: "XL", count: 2 })).toMatchObject({
     code: "invalid_answer",
     message: "'size' must be one of: S, M.",
@@ -67,7 +72,9 @@ test("an answer is stored once; another one and a malformed one change nothing",
   expect(await give({ size: "M", count: "3", more: "x" })).toMatchObject({ ok: true });
   expect(await give({ size: "M", count: 3 })).toMatchObject({ ok: true, how: "repeated" });
   expect(await give({ size: "S", count: 3 })).toMatchObject({ ok: false, code: "already_answered" });
-  expect(await service.answer("other", runId, question.id, { type: "decline" }, "page")).toMatchObject({
+  expect(
+    await service.as({ principal: "other" }).requests.answer(runId, question.id, { type: "decline" }, "page"),
+  ).toMatchObject({
     code: "not_found",
   });
   const { run } = await reach(service, runId, "completed");
@@ -94,7 +101,12 @@ test("a question that nobody answers in time ends with no answer; a late one rea
     ({ kind, data }) => kind === "question_asked" && data.text === "And the size?",
   );
   const values = { answer: "blue" };
-  const late = await service.answer(ME, runId, first?.id ?? "", { type: "fields", values }, "page");
+  const late = await mine(service).requests.answer(
+    runId,
+    first?.id ?? "",
+    { type: "fields", values },
+    "page",
+  );
   expect(late).toMatchObject({
     ok: true,
     how: "told",
@@ -110,7 +122,7 @@ test("a server that was killed while it waited goes on elsewhere with the answer
   kill();
   const other = openServer(file, agent);
   const values = { answer: "red" };
-  await other.service.answer(ME, runId, question.id, { type: "fields", values }, "terminal");
+  await mine(other.service).requests.answer(runId, question.id, { type: "fields", values }, "terminal");
   expect((await reach(other.service, runId, "completed")).run.answer).toBe("The person answered: red");
 });
 
@@ -132,18 +144,22 @@ test("the interrupts of a LangChain tool are questions, one after the other", as
   const { id: runId } = await startRun(service, "travel");
   const { questions } = await reach(service, runId, "input_required");
   expect(questions).toMatchObject([{ question: { kind: "interrupt", value: { question: "Which seat?" } } }]);
-  await service.answer(ME, runId, questions[0]?.id ?? "", { type: "value", value: "12A" }, "page");
+  await mine(service).requests.answer(runId, questions[0]?.id ?? "", { type: "value", value: "12A" }, "page");
   await follow(service, runId, ({ kind, data }) => kind === "question_asked" && data.text === "Which meal?");
   const [, second] = (await reach(service, runId, "input_required")).questions;
-  const wrong = await service.answer(
-    ME,
+  const wrong = await mine(service).requests.answer(
     runId,
     second?.id ?? "",
     { type: "fields", values: { meal: "soup" } },
     "page",
   );
   expect(wrong).toMatchObject({ code: "invalid_answer", message: "'meal' must be one of: fish, rice." });
-  await service.answer(ME, runId, second?.id ?? "", { type: "fields", values: { meal: "fish" } }, "page");
+  await mine(service).requests.answer(
+    runId,
+    second?.id ?? "",
+    { type: "fields", values: { meal: "fish" } },
+    "page",
+  );
   const { run } = await reach(service, runId, "completed");
   expect(run.answer).toBe('{"seat":"12A","meal":{"meal":"fish"}}');
 });
@@ -164,9 +180,9 @@ test("a question of a LangChain tool is open while another call of the reply is 
   });
   const { id: runId } = await startRun(service, "travel");
   await follow(service, runId, ({ kind }) => kind === "question_asked");
-  const [open] = (await service.view(ME, runId))?.questions ?? [];
+  const [open] = (await mine(service).read.view(runId))?.questions ?? [];
   expect(open).toMatchObject({ status: "pending", question: { kind: "interrupt", value: "Which seat?" } });
   finish();
-  await service.answer(ME, runId, open?.id ?? "", { type: "value", value: "12A" }, "page");
+  await mine(service).requests.answer(runId, open?.id ?? "", { type: "value", value: "12A" }, "page");
   expect((await reach(service, runId, "completed")).run.answer).toMatch(/12A.*worked|worked.*12A/);
 });

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { deferred } from "../support/harness-deferred.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import {
-  ME,
+  mine,
   approve,
   calling,
   databaseFile,
@@ -99,7 +99,7 @@ test("an approval outlives its server, and what was decided before the crash is 
   const second = openServer(file, agent);
   await follow(second.service, run.id, ({ kind }) => kind === "tool_finished");
   expect(notes).toEqual(["a"]);
-  const pending = (await second.service.view(ME, run.id))?.approvals.filter(
+  const pending = (await mine(second.service).read.view(run.id))?.approvals.filter(
     ({ status }) => status === "pending",
   );
   expect(pending?.map(({ args }) => args)).toEqual([{ text: "b" }]);
@@ -132,7 +132,7 @@ test("a server that lost a run while it could not write never writes to it again
   expect((await reach(second.service, run.id, "completed")).run.answer).toBe("from the second");
   release.resolve();
   await first.service.close();
-  const view = await second.service.view(ME, run.id);
+  const view = await mine(second.service).read.view(run.id);
   expect(view?.run.answer).toBe("from the second");
   expect(kinds(await follow(second.service, run.id)).at(-1)).toBe("run_completed");
 });
@@ -211,7 +211,7 @@ test("a crash amid subagents repeats none of their finished calls, and their app
     run.id,
     ({ kind, agent: path }) => kind === "subagent_finished" && path.length === 1,
   );
-  expect((await next.service.view(ME, run.id))?.approvals).toEqual(approvals);
+  expect((await mine(next.service).read.view(run.id))?.approvals).toEqual(approvals);
   await approve(next.service, run.id, "gated");
   const view = await reach(next.service, run.id, "completed");
   expect(notes).toEqual(["free", "gated"]);

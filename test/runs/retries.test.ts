@@ -6,6 +6,7 @@ import {
   connect,
   databaseFile,
   ME,
+  mine,
   note,
   noteTool,
   openServer,
@@ -20,7 +21,7 @@ const never = () => scriptedModel(() => new Promise<never>(() => {}));
 function open(file = databaseFile(), options: Parameters<typeof openServer>[2] = {}, model = never()) {
   const server = openServer(file, { model }, options);
   const ask = async (task: string, extra: object = {}, principal = ME): Promise<[Started, string]> => {
-    const outcome = await server.service.start(principal, { task, askedAt: 1000, ...extra });
+    const outcome = await server.service.as({ principal }).control.start({ task, askedAt: 1000, ...extra });
     if (!outcome.ok) throw new Error(outcome.message);
     return [outcome.how, outcome.run.id];
   };
@@ -35,13 +36,13 @@ test("the same task joins the run of a call that was not answered, also after a 
   first.kill();
   const second = open(file);
   expect(await second.ask("x")).toEqual(["joined", id]);
-  expect(await second.service.list(ME, { limit: 10 })).toHaveLength(1);
+  expect(await mine(second.service).read.list({ limit: 10 })).toHaveLength(1);
 });
 
 test("once its call was answered, the same task is a wish to do it again", async () => {
   const { service, ask } = open();
   const [, id] = await ask("x");
-  await service.answered(ME, id, 1000);
+  await mine(service).control.answered(id, 1000);
   expect(await ask("x")).toEqual(["started", expect.not.stringMatching(id)]);
 });
 
@@ -56,7 +57,7 @@ test("another task, thread, principal or key, and a start without a call, join n
   const { service, ask } = open();
   const [, id] = await ask("x");
   const { threadId } = await startRun(service, "x");
-  expect(await service.list(ME, { limit: 10 })).toHaveLength(2);
+  expect(await mine(service).read.list({ limit: 10 })).toHaveLength(2);
   const others = [
     ask("y"),
     ask("x", {}, "someone else"),
@@ -81,7 +82,7 @@ test("a message to a thread at work is not told twice", async () => {
   const extra = { threadId: run.threadId };
   expect(await ask("and y", extra)).toEqual(["told", run.id]);
   expect(await ask("and y", extra)).toEqual(["joined", run.id]);
-  await service.answered(ME, run.id, 1000);
+  await mine(service).control.answered(run.id, 1000);
   expect(await ask("and y", extra)).toEqual(["told", run.id]);
 });
 
@@ -97,7 +98,7 @@ test("a completed run is joined for an hour, one that was cancelled is not", asy
   expect((await done.ask("x", { askedAt: Date.now() + HOUR + 1000 }))[0]).toBe("started");
   const { service, ask } = open();
   const [, cancelled] = await ask("x");
-  await service.cancel(ME, cancelled, "not wanted");
+  await mine(service).control.cancel(cancelled, "not wanted");
   expect((await ask("x"))[0]).toBe("started");
 });
 
@@ -108,10 +109,10 @@ test("a run that waits for a person is joined however old it is", async () => {
     tools: [noteTool([])],
     interruptOn: { note: true },
   });
-  const first = await server.service.start(ME, { task: "note a", askedAt: 0 });
+  const first = await mine(server.service).control.start({ task: "note a", askedAt: 0 });
   const id = first.ok ? first.run.id : "";
   await reach(server.service, id, "input_required");
-  const again = await server.service.start(ME, { task: "note a", askedAt: Date.now() });
+  const again = await mine(server.service).control.start({ task: "note a", askedAt: Date.now() });
   expect(again).toMatchObject({ how: "joined", run: { id } });
   expect(connect(file).prepare("SELECT count(*) AS runs FROM runs").get()).toEqual({ runs: 1 });
 });

@@ -6,7 +6,7 @@ import { append } from "../../src/storage/sql/journal.ts";
 import { sqliteEngine } from "../../src/storage/sqlite/engine.ts";
 import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
-import { databaseFile, ME, openServer, startRun } from "./support.ts";
+import { databaseFile, ME, mine, openServer, startRun } from "./support.ts";
 
 const USAGE = { inputTokens: 1, outputTokens: 1, cachedInputTokens: 0 };
 const SUB: AgentPath = [{ callId: "c1", name: "helper" }];
@@ -211,13 +211,13 @@ test("views asked for at once take in each event of a long journal once", async 
     await change(n);
     await add({ ...called, agent });
   }
-  const views = await Promise.all(Array.from({ length: 5 }, () => service.view(ME, run.id)));
+  const views = await Promise.all(Array.from({ length: 5 }, () => mine(service).read.view(run.id)));
   for (const view of views) {
     expect(view?.filesChanged).toHaveLength(2345);
     expect(view?.subagents).toMatchObject([{ toolCalls: 2345 }]);
   }
   await change(2345);
-  expect((await service.view(ME, run.id))?.filesChanged).toHaveLength(2346);
+  expect((await mine(service).read.view(run.id))?.filesChanged).toHaveLength(2346);
 });
 
 test("a row whose data no version writes is reported as a damaged database", async () => {

@@ -3,7 +3,7 @@ import type { StartChoices } from "../../src/runs/choices.ts";
 import type { Schedule, ScheduleRequest } from "../../src/runs/schedule.ts";
 import type { RunService } from "../../src/runs/service.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
-import { FAST, ME, databaseFile, openServer, reach } from "./support.ts";
+import { FAST, mine, databaseFile, openServer, reach } from "./support.ts";
 
 const DAY = 24 * 3_600_000;
 const MORNING = Date.parse("2026-03-02T07:00:00Z");
@@ -35,12 +35,12 @@ function world() {
 }
 
 async function add(service: RunService, more: Partial<ScheduleRequest>): Promise<Schedule> {
-  const added = await service.addSchedule(ME, { ...DAILY, ...more });
+  const added = await mine(service).schedules.add({ ...DAILY, ...more });
   if (!added.ok) throw new Error(added.message);
   return added.schedule;
 }
 
-const first = async (service: RunService) => (await service.schedules(ME))[0];
+const first = async (service: RunService) => (await mine(service).schedules.list())[0];
 
 test("model, limits and goal of a schedule are those of its runs, also of one that a person starts", async () => {
   const { at, service } = world();
@@ -51,7 +51,7 @@ test("model, limits and goal of a schedule are those of its runs, also of one th
   await expect.poll(async () => (await first(service))?.runs.length).toBe(1);
   const due = (await first(service))?.runs[0]?.id ?? "";
   expect((await reach(service, due, "completed")).run).toMatchObject(chosen);
-  const now = await service.runScheduleNow(ME, id);
+  const now = await mine(service).schedules.runNow(id);
   expect(now).toMatchObject({ ok: true, run: chosen });
 });
 
@@ -70,9 +70,9 @@ test.each([
 ])("%j is refused when it is added and when it is changed, with what to do", async (choices, field, told) => {
   const { service } = world();
   const refused = { ok: false, code: "invalid", field, message: expect.stringMatching(told) };
-  expect(await service.addSchedule(ME, { ...DAILY, ...choices })).toMatchObject(refused);
+  expect(await mine(service).schedules.add({ ...DAILY, ...choices })).toMatchObject(refused);
   const { id } = await add(service, { goal: ["There is a report"] });
-  expect(await service.editSchedule(ME, id, choices)).toMatchObject(refused);
+  expect(await mine(service).schedules.edit(id, choices)).toMatchObject(refused);
   expect(await first(service)).toMatchObject({ goal: ["There is a report"] });
 });
 
@@ -80,16 +80,16 @@ test("a schedule proposes changes where its server does not, and where nothing w
   const { at, service } = world();
   at.offered = { ...OFFERED, noProposals: "There is no workspace." };
   const { id } = await add(service, { changes: "propose" });
-  await service.editSchedule(ME, id, { name: "other" });
+  await mine(service).schedules.edit(id, { name: "other" });
   expect(await first(service)).toMatchObject({ name: "other", changes: "propose" });
   at.offered = OFFERED;
-  expect(await service.runScheduleNow(ME, id)).toMatchObject({ ok: true, run: { changes: "propose" } });
+  expect(await mine(service).schedules.runNow(id)).toMatchObject({ ok: true, run: { changes: "propose" } });
 });
 
 test("an edit changes the choices that it gives, and empty ones take them back", async () => {
   const { at, service } = world();
   const { id } = await add(service, { model: "b:small", limits: { tokens: 9 }, goal: ["a"] });
-  await service.editSchedule(ME, id, { limits: { tokens: 5, toolCalls: 2 } });
+  await mine(service).schedules.edit(id, { limits: { tokens: 5, toolCalls: 2 } });
   expect(await first(service)).toMatchObject({
     model: "b:small",
     limits: { tokens: 5, toolCalls: 2 },
@@ -97,9 +97,12 @@ test("an edit changes the choices that it gives, and empty ones take them back",
   });
   // What was chosen before is kept when the rest is changed, even if it is not allowed any more.
   at.offered = { models: OFFERED.models.slice(0, 1), limits: { tokens: 1 } };
-  expect(await service.editSchedule(ME, id, { name: "other" })).toMatchObject({ ok: true });
-  expect(await service.editSchedule(ME, id, { goal: ["b"] })).toMatchObject({ ok: false, field: "model" });
-  await service.editSchedule(ME, id, { model: "", limits: {}, goal: [] });
+  expect(await mine(service).schedules.edit(id, { name: "other" })).toMatchObject({ ok: true });
+  expect(await mine(service).schedules.edit(id, { goal: ["b"] })).toMatchObject({
+    ok: false,
+    field: "model",
+  });
+  await mine(service).schedules.edit(id, { model: "", limits: {}, goal: [] });
   const { model, limits, goal, name } = (await first(service)) ?? {};
   expect({ model, limits, goal, name }).toEqual({ name: "other" });
 });
@@ -115,7 +118,7 @@ test("a time whose model is not allowed any more is skipped and says so; a lower
     runs: [],
     skips: [{ from: MORNING, to: MORNING, reason: "model_not_allowed" }],
   });
-  expect(await service.runScheduleNow(ME, id)).toMatchObject({
+  expect(await mine(service).schedules.runNow(id)).toMatchObject({
     ok: false,
     code: "model_not_allowed",
     message: expect.stringMatching(/^No run was started\. This server does not allow the model 'b:small'/),
@@ -139,6 +142,6 @@ test("a time whose model only lacks its key here stays due", async () => {
   await add(service, { name: "plain", expression: "1 7 * * *" });
   at.offered = { ...OFFERED, models: [{ spec: "a:main" }, { spec: "b:small", problem: "needs B_API_KEY" }] };
   at.now = MORNING + 60_000;
-  await expect.poll(async () => (await service.schedules(ME))[1]?.runs.length).toBe(1);
+  await expect.poll(async () => (await mine(service).schedules.list())[1]?.runs.length).toBe(1);
   expect(await first(service)).toMatchObject({ dueAt: MORNING, runs: [], skips: [] });
 });

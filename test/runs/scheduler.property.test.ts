@@ -108,7 +108,7 @@ test("each occurrence has one run or one logged skip, whatever servers do and cl
       const schedule: Schedule = { id: "sch_1", ...names, ...rule, createdAt: START, dueAt };
       await one.schedules.add(schedule, 1);
       const endRuns = async (): Promise<void> => {
-        for (const { id, status } of await one.read.list(ME, 1000)) {
+        for (const { id, status } of await one.read.list(ME, { limit: 1000 })) {
           if (!isFinal(status)) await one.cancel(ME, id, "end", now);
         }
       };
@@ -146,7 +146,7 @@ test("each occurrence has one run or one logged skip, whatever servers do and cl
       const settled = await one.schedules.find(ME, "sch_1");
       expect(settled?.dueAt).toBe(nextTime(schedule, now));
       const skips = skipsOf(file);
-      const started = (await one.read.list(ME, 1000)).map((run) => run.schedule?.dueAt ?? 0);
+      const started = (await one.read.list(ME, { limit: 1000 })).map((run) => run.schedule?.dueAt ?? 0);
       const accounts = [...occurrences(schedule, dueAt, now)].map((time) => ({
         time,
         runs: started.filter((at) => at === time).length,

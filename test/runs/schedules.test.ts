@@ -7,6 +7,7 @@ import { scriptedModel } from "../support/scripted-model.ts";
 import {
   FAST,
   ME,
+  mine,
   approve,
   calling,
   connect,
@@ -43,13 +44,13 @@ function world(): {
 }
 
 async function add(service: RunService, more: Partial<ScheduleRequest> = {}): Promise<Schedule> {
-  const added = await service.addSchedule(ME, { ...DAILY, ...more });
+  const added = await mine(service).schedules.add({ ...DAILY, ...more });
   if (!added.ok) throw new Error(added.message);
   return added.schedule;
 }
 
 const onlyOne = async (service: RunService) => {
-  const [one] = await service.schedules(ME);
+  const [one] = await mine(service).schedules.list();
   if (one === undefined) throw new Error("no schedule");
   return one;
 };
@@ -62,7 +63,7 @@ describe("a server", () => {
     const { id, dueAt } = await add(service);
     expect(dueAt).toBe(MORNING);
     at.now = MORNING - 1;
-    expect(await service.list(ME, { limit: 9 })).toEqual([]);
+    expect(await mine(service).read.list({ limit: 9 })).toEqual([]);
     at.now = MORNING + 5;
     await expect.poll(() => runCount(service)).toBe(1);
     const [started] = (await onlyOne(service)).runs;
@@ -90,7 +91,7 @@ describe("a server", () => {
     await expect.poll(() => runCount(looksOn)).toBe(1);
     await add(looksOn, { name: "later", expression: "0 8 * * *" });
     at.now = MORNING + HOUR;
-    await expect.poll(async () => (await looksOn.schedules(ME))[1]?.runs.length).toBe(1);
+    await expect.poll(async () => (await mine(looksOn).schedules.list())[1]?.runs.length).toBe(1);
   });
 
   test("skips an occurrence while the earlier run waits for a person, and starts the next one after", async () => {
@@ -110,7 +111,7 @@ describe("a server", () => {
     expect((await onlyOne(service)).skips).toEqual([
       { from: MORNING + DAY, to: MORNING + 2 * DAY, reason: "previous_waits" },
     ]);
-    expect(await service.runScheduleNow(ME, (await onlyOne(service)).id)).toMatchObject({
+    expect(await mine(service).schedules.runNow((await onlyOne(service)).id)).toMatchObject({
       ok: false,
       code: "previous_open",
     });
@@ -183,7 +184,7 @@ describe("a server", () => {
     Object.assign(schedules, { due: (...args: Parameters<typeof due>) => ((asked += 1), due(...args)) });
     const service = open(saying("done"), { runs, timing: FAST });
     await expect.poll(() => asked).toBe(1);
-    const started = await service.start(ME, { task: "other work" });
+    const started = await mine(service).control.start({ task: "other work" });
     if (started.ok) await reach(service, started.run.id, "completed");
     expect(asked).toBe(1);
   });
@@ -205,18 +206,21 @@ describe("a person", () => {
     const { at, open } = world();
     const service = open(saying("done"));
     const { id } = await add(service);
-    expect(await service.pauseSchedule(ME, id)).toMatchObject({ ok: true, schedule: { pausedAt: START } });
+    expect(await mine(service).schedules.pause(id)).toMatchObject({
+      ok: true,
+      schedule: { pausedAt: START },
+    });
     at.now = MORNING + 3 * DAY;
-    expect(await service.resumeSchedule(ME, id)).toMatchObject({ ok: true, schedule: { id } });
+    expect(await mine(service).schedules.resume(id)).toMatchObject({ ok: true, schedule: { id } });
     expect(await onlyOne(service)).toMatchObject({
       dueAt: MORNING + 4 * DAY,
       runs: [],
       skips: [{ from: MORNING, to: MORNING + 3 * DAY, reason: "paused" }],
     });
-    expect(await service.removeSchedule("you", id)).toBe(false);
-    expect(await service.removeSchedule(ME, id)).toBe(true);
-    expect(await service.schedules(ME)).toEqual([]);
-    for (const gone of [service.pauseSchedule(ME, id), service.resumeSchedule(ME, id)]) {
+    expect(await service.as({ principal: "you" }).schedules.remove(id)).toBe(false);
+    expect(await mine(service).schedules.remove(id)).toBe(true);
+    expect(await mine(service).schedules.list()).toEqual([]);
+    for (const gone of [mine(service).schedules.pause(id), mine(service).schedules.resume(id)]) {
       expect(await gone).toMatchObject({ ok: false, code: "not_found" });
     }
   });
@@ -226,10 +230,10 @@ describe("a person", () => {
     const service = open(saying("done"), { concurrentRuns: 0 });
     const { id } = await add(service);
     const words = { task: "Read the papers", name: "papers", catchUp: "all" as const, overlap: true };
-    expect(await service.editSchedule(ME, id, words)).toMatchObject({ ok: true });
+    expect(await mine(service).schedules.edit(id, words)).toMatchObject({ ok: true });
     expect(await onlyOne(service)).toMatchObject({ ...words, expression: "0 7 * * *", dueAt: MORNING });
     at.now = MORNING + DAY + 1;
-    const edited = await service.editSchedule(ME, id, { expression: "30 9 * * *" });
+    const edited = await mine(service).schedules.edit(id, { expression: "30 9 * * *" });
     expect(edited).toMatchObject({ ok: true, schedule: { dueAt: MORNING + DAY + 2.5 * HOUR } });
     expect(await onlyOne(service)).toMatchObject({
       ...words,
@@ -241,12 +245,18 @@ describe("a person", () => {
       [{ task: " " }, "task"],
       [{ expression: "never" }, "expression"],
     ] as const) {
-      expect(await service.editSchedule(ME, id, changes)).toMatchObject({ ok: false, field });
+      expect(await mine(service).schedules.edit(id, changes)).toMatchObject({ ok: false, field });
     }
-    expect(await service.editSchedule("you", id, words)).toMatchObject({ ok: false, code: "not_found" });
-    await service.pauseSchedule(ME, id);
-    await service.editSchedule(ME, id, { name: "" });
-    expect((await service.schedules(ME))[0]).toMatchObject({ name: "Read the papers", pausedAt: at.now });
+    expect(await service.as({ principal: "you" }).schedules.edit(id, words)).toMatchObject({
+      ok: false,
+      code: "not_found",
+    });
+    await mine(service).schedules.pause(id);
+    await mine(service).schedules.edit(id, { name: "" });
+    expect((await mine(service).schedules.list())[0]).toMatchObject({
+      name: "Read the papers",
+      pausedAt: at.now,
+    });
   });
 
   test("who edits at the same time as another one loses neither change", async () => {
@@ -254,9 +264,9 @@ describe("a person", () => {
     const services = [open(saying("")), open(saying(""))];
     const { id } = await add(services[0]!);
     await Promise.all([
-      services[0]!.editSchedule(ME, id, { task: "Read all" }),
-      services[1]!.editSchedule(ME, id, { overlap: true }),
-      services[0]!.editSchedule(ME, id, { timeZone: "Asia/Tokyo" }),
+      mine(services[0]!).schedules.edit(id, { task: "Read all" }),
+      mine(services[1]!).schedules.edit(id, { overlap: true }),
+      mine(services[0]!).schedules.edit(id, { timeZone: "Asia/Tokyo" }),
     ]);
     expect(await onlyOne(services[1]!)).toMatchObject({
       task: "Read all",
@@ -269,11 +279,14 @@ describe("a person", () => {
     const { open } = world();
     const service = open(saying("done"));
     const { id } = await add(service);
-    const now = await service.runScheduleNow(ME, id);
+    const now = await mine(service).schedules.runNow(id);
     if (!now.ok) throw new Error(now.message);
     expect((await reach(service, now.run.id, "completed")).run.schedule).toEqual({ id, name: "news" });
     expect((await onlyOne(service)).dueAt).toBe(MORNING);
-    expect(await service.runScheduleNow("you", id)).toMatchObject({ ok: false, code: "not_found" });
+    expect(await service.as({ principal: "you" }).schedules.runNow(id)).toMatchObject({
+      ok: false,
+      code: "not_found",
+    });
   });
 
   test.each<[Partial<ScheduleRequest>, object]>([
@@ -290,9 +303,9 @@ describe("a person", () => {
     const { open } = world();
     const service = open(saying(""));
     await add(service);
-    const refused = await service.addSchedule(ME, { ...DAILY, name: "other", ...wrong });
+    const refused = await mine(service).schedules.add({ ...DAILY, name: "other", ...wrong });
     expect(refused).toMatchObject({ ok: false, code: "invalid", ...told });
-    expect(await service.schedules(ME)).toHaveLength(1);
+    expect(await mine(service).schedules.list()).toHaveLength(1);
   });
 
   test("need not name a schedule, and has no more than a hundred", async () => {
@@ -301,7 +314,7 @@ describe("a person", () => {
     const { name } = await add(service, { name: "", task: `Read\n${"all ".repeat(50)}` });
     expect(name).toMatch(/^Read all .{1,60}$/);
     for (let at = 1; at < 100; at += 1) await add(service, { name: `n${at}` });
-    const more = await service.addSchedule(ME, { ...DAILY, name: "one more" });
+    const more = await mine(service).schedules.add({ ...DAILY, name: "one more" });
     expect(more).toMatchObject({ ok: false, code: "too_many_schedules" });
   });
 });

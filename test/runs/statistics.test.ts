@@ -19,11 +19,13 @@ test("counts the runs of all principals and what waits for a person", async () =
     .toMatchObject({ runs: { ...NONE, input_required: 1 }, pendingApprovals: 2 });
 
   const { service: another } = openServer(file, { model: scriptedModel(() => ({ text: "done" })) });
-  const other = await another.start("somebody else", { task: "talk" });
+  const other = await another.as({ principal: "somebody else" }).control.start({ task: "talk" });
   if (!other.ok) throw new Error(other.message);
   await approve(service, run.id, "a", "b");
   await reach(service, run.id, "completed");
   const signal = new AbortController().signal;
-  for await (const _event of another.watch("somebody else", other.run.id, { signal }));
+  for await (const _event of another
+    .as({ principal: "somebody else" })
+    .watch.events(other.run.id, { signal }));
   expect(await another.statistics()).toMatchObject({ runs: { ...NONE, completed: 2 }, pendingApprovals: 0 });
 });

@@ -19,7 +19,7 @@ import {
   FAST,
   follow,
   kinds,
-  ME,
+  mine,
   note,
   noteTool,
   openServer,
@@ -113,7 +113,7 @@ describe.each(TROUBLES)("$name", ({ code, begin }) => {
     const end = begin(databases[which], files[which]);
     go.resolve();
     await waiting.promise;
-    expect((await service.view(ME, run.id))?.run.status).toBe("working");
+    expect((await mine(service).read.view(run.id))?.run.status).toBe("working");
     end();
     const { run: ended } = await reach(service, run.id, "completed");
     expect(ended.answer).toContain("Successfully wrote");
@@ -139,16 +139,18 @@ describe.each(TROUBLES)("$name", ({ code, begin }) => {
     const refused = { name: "StorageError", message: expect.stringContaining(code) };
     const long = { type: "reject", message: "x".repeat(100_000) } as const;
     const attempts = [
-      service.start(ME, { task: "x".repeat(100_000) }),
-      service.decide(ME, run.id, approval?.id ?? "", long, "test"),
-      service.tell(ME, run.id, { text: "x".repeat(100_000) }),
+      mine(service).control.start({ task: "x".repeat(100_000) }),
+      mine(service).requests.decide(run.id, approval?.id ?? "", long, "test"),
+      mine(service).control.tell(run.id, { text: "x".repeat(100_000) }),
     ];
     const outcomes = await Promise.allSettled(attempts);
     for (const outcome of outcomes) expect(outcome).toMatchObject({ status: "rejected", reason: refused });
-    expect((await service.view(ME, run.id))?.approvals).toEqual(approvals);
-    expect(await service.list(ME, { limit: 9 })).toHaveLength(1);
+    expect((await mine(service).read.view(run.id))?.approvals).toEqual(approvals);
+    expect(await mine(service).read.list({ limit: 9 })).toHaveLength(1);
     end();
-    expect(await service.decide(ME, run.id, approval?.id ?? "", APPROVE, "test")).toMatchObject({ ok: true });
+    expect(await mine(service).requests.decide(run.id, approval?.id ?? "", APPROVE, "test")).toMatchObject({
+      ok: true,
+    });
     await reach(service, run.id, "completed");
     expect(notes).toEqual(["a"]);
   });

@@ -5,6 +5,7 @@ import { deferred } from "../support/harness-deferred.ts";
 import { scriptedModel, scriptedSteps } from "../support/scripted-model.ts";
 import {
   ME,
+  mine,
   calling,
   databaseFile,
   follow,
@@ -75,7 +76,7 @@ test("todos, subagents with their steps and changed files show in the view", asy
     },
   ]);
   expect(view.activity).toBe("completed");
-  const files = await service.runFiles(ME, run.id);
+  const files = await mine(service).files.ofRun(run.id);
   expect(await files?.read("/n.md")).toMatchObject({ content: "x" });
 });
 
@@ -130,23 +131,28 @@ test("cancelling reaches the tool at work, withdraws approvals and is final", as
   const run = await startRun(service, "never mind");
   await follow(service, run.id, ({ kind }) => kind === "tool_started");
   const { approvals } = await reach(service, run.id, "input_required");
-  const cancelled = await service.cancel(ME, run.id, "changed my mind");
+  const cancelled = await mine(service).control.cancel(run.id, "changed my mind");
   expect(cancelled).toMatchObject({
     ok: true,
     alreadyEnded: false,
     run: { status: "cancelled", cancelReason: "changed my mind" },
   });
   await aborted.promise;
-  const view = await service.view(ME, run.id);
+  const view = await mine(service).read.view(run.id);
   expect(view?.approvals.map(({ status }) => status)).toEqual(["withdrawn"]);
-  const late = await service.decide(ME, run.id, approvals[0]?.id ?? "", { type: "approve" }, "test");
+  const late = await mine(service).requests.decide(
+    run.id,
+    approvals[0]?.id ?? "",
+    { type: "approve" },
+    "test",
+  );
   expect(late).toMatchObject({
     ok: false,
     code: "already_decided",
     message: "This no longer needs a decision: the run ended or continued without the call.",
     approval: { status: "withdrawn" },
   });
-  expect(await service.cancel(ME, run.id, "again")).toMatchObject({
+  expect(await mine(service).control.cancel(run.id, "again")).toMatchObject({
     alreadyEnded: true,
     run: { cancelReason: "changed my mind" },
   });
@@ -167,11 +173,11 @@ test("a limit holds, and one principal's long queue does not hold up another's r
   for (const name of ["a1", "a2", "a3", "a4", "b1"]) gates.set(name, deferred());
   const runs = new Map<string, string>();
   for (const name of ["a1", "a2", "a3", "a4", "b1"]) {
-    const outcome = await service.start(name.slice(0, 1), { task: name });
+    const outcome = await service.as({ principal: name.slice(0, 1) }).control.start({ task: name });
     if (outcome.ok) runs.set(name, outcome.run.id);
   }
   const place = async (name: string) => {
-    const view = await service.view(name.slice(0, 1), runs.get(name) ?? "");
+    const view = await service.as({ principal: name.slice(0, 1) }).read.view(runs.get(name) ?? "");
     return view?.place && [view.place, view.activity];
   };
   const inLine = (number: number, waiting: number) => [
@@ -188,7 +194,9 @@ test("a limit holds, and one principal's long queue does not hold up another's r
   const ended = async (name: string) => {
     gates.get(name)?.resolve();
     const signal = new AbortController().signal;
-    for await (const _event of service.watch(name.slice(0, 1), runs.get(name) ?? "", { signal }));
+    for await (const _event of service
+      .as({ principal: name.slice(0, 1) })
+      .watch.events(runs.get(name) ?? "", { signal }));
   };
   await ended("a1");
   await ended("b1");
@@ -216,7 +224,9 @@ test("a follow-up goes on in the thread", async () => {
   await reach(service, first.id, "completed");
   const second = await startRun(service, "two", { threadId: first.threadId });
   expect((await reach(service, second.id, "completed")).run.answer).toBe("one | two");
-  expect(await service.start("other", { task: "x", threadId: first.threadId })).toMatchObject({
+  expect(
+    await service.as({ principal: "other" }).control.start({ task: "x", threadId: first.threadId }),
+  ).toMatchObject({
     code: "thread_not_found",
   });
 });
@@ -235,7 +245,10 @@ test("closing parks what works, and nothing starts any more", async () => {
   const run = await startRun(service, "long work");
   await reached.promise;
   await service.close();
-  expect(await service.start(ME, { task: "more" })).toMatchObject({ ok: false, code: "shutting_down" });
+  expect(await mine(service).control.start({ task: "more" })).toMatchObject({
+    ok: false,
+    code: "shutting_down",
+  });
   const next = openServer(file, { model: scriptedModel(() => ({ text: "went on" })) });
   const view = await reach(next.service, run.id, "completed");
   expect(view.run.answer).toBe("went on");

@@ -13,7 +13,7 @@ import { snapshotFiles } from "../../src/backends/runtime.ts";
 import type { RunEvent } from "../../src/runs/events.ts";
 import type { Run, RunStatus, RunView } from "../../src/runs/run.ts";
 import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";
-import type { RunService, RunServiceOptions } from "../../src/runs/service.ts";
+import type { PrincipalRuns, RunService, RunServiceOptions, RunsByHolder } from "../../src/runs/service.ts";
 import { createRunService } from "../../src/runs/supervisor.ts";
 import {
   createCheckpointer,
@@ -73,6 +73,9 @@ export function checkpointsOf(file: string) {
 }
 
 export const ME = "local";
+
+/** The runs of ME. */
+export const mine = (service: RunsByHolder): PrincipalRuns => service.as({ principal: ME });
 export const FAST = { pollMs: 5, heartbeatMs: 25, leaseMs: 2000 };
 
 export interface Server {
@@ -130,6 +133,19 @@ type AgentParams =
   | DeepAgentParams
   | ((run: Run, lender: ModelLender) => DeepAgentParams | Promise<DeepAgentParams>);
 
+/** Replaces methods of one group in each handle that the service gives from now on. */
+export function replaceIn<Group extends keyof PrincipalRuns>(
+  service: RunsByHolder,
+  group: Group,
+  replace: (own: PrincipalRuns[Group]) => Partial<PrincipalRuns[Group]>,
+): void {
+  const bind = service.as.bind(service);
+  service.as = (holder) => {
+    const runs = bind(holder);
+    return { ...runs, [group]: { ...runs[group], ...replace(runs[group]) } };
+  };
+}
+
 /** A run service with a connection of its own, working with real agents. */
 export function openServer(
   file: string,
@@ -165,14 +181,14 @@ export function openServer(
 
 /** All events of the run until `until` says so, or its end. */
 export async function follow(
-  service: Pick<RunService, "watch">,
+  service: RunsByHolder,
   runId: string,
   until: (event: RunEvent) => boolean = () => false,
   after = 0,
 ): Promise<RunEvent[]> {
   const events: RunEvent[] = [];
   const controller = new AbortController();
-  for await (const event of service.watch(ME, runId, { after, signal: controller.signal })) {
+  for await (const event of mine(service).watch.events(runId, { after, signal: controller.signal })) {
     events.push(event);
     if (until(event)) break;
   }
@@ -180,33 +196,27 @@ export async function follow(
 }
 
 /** The run's view once it has `status`. */
-export async function reach(
-  service: Pick<RunService, "view" | "watch">,
-  runId: string,
-  status: RunStatus,
-): Promise<RunView> {
-  const current = await service.view(ME, runId);
+export async function reach(service: RunsByHolder, runId: string, status: RunStatus): Promise<RunView> {
+  const current = await mine(service).read.view(runId);
   if (current?.run.status === status) return current;
-  for await (const _event of service.watch(ME, runId, { signal: new AbortController().signal })) {
-    const view = await service.view(ME, runId);
+  for await (const _event of mine(service).watch.events(runId, { signal: new AbortController().signal })) {
+    const view = await mine(service).read.view(runId);
     if (view?.run.status === status) return view;
   }
-  throw new Error(`run ${runId} ended as ${(await service.view(ME, runId))?.run.status}, not ${status}`);
+  throw new Error(
+    `run ${runId} ended as ${(await mine(service).read.view(runId))?.run.status}, not ${status}`,
+  );
 }
 
 /** Waits until the run has asked for so many approvals and waits for a person; its view then. */
-export async function reachAsked(
-  service: Pick<RunService, "view" | "watch">,
-  runId: string,
-  count: number,
-): Promise<RunView> {
+export async function reachAsked(service: RunsByHolder, runId: string, count: number): Promise<RunView> {
   let asked = 0;
   await follow(service, runId, ({ kind }) => kind === "approval_requested" && (asked += 1) === count);
   return reach(service, runId, "input_required");
 }
 
 export async function startRun(service: RunService, task: string, extra: object = {}): Promise<Run> {
-  const outcome = await service.start(ME, { task, ...extra });
+  const outcome = await mine(service).control.start({ task, ...extra });
   if (!outcome.ok) throw new Error(outcome.message);
   return outcome.run;
 }
@@ -250,10 +260,10 @@ export const APPROVE = { type: "approve" } as const;
 /** Decides the run's approvals with these texts, in this order. */
 export async function approve(service: RunService, runId: string, ...texts: string[]): Promise<void> {
   for (const text of texts) {
-    const view = await service.view(ME, runId);
+    const view = await mine(service).read.view(runId);
     const approval = view?.approvals.find(({ args }) => args["text"] === text);
     if (approval === undefined) throw new Error(`no approval asks for ${text}`);
-    const outcome = await service.decide(ME, runId, approval.id, APPROVE, "test");
+    const outcome = await mine(service).requests.decide(runId, approval.id, APPROVE, "test");
     if (!outcome.ok || outcome.repeated) throw new Error(`${text} could not be approved`);
   }
 }

@@ -3,7 +3,7 @@ import { deferred } from "../support/harness-deferred.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import {
   APPROVE,
-  ME,
+  mine,
   approve,
   calling,
   databaseFile,
@@ -32,11 +32,11 @@ test("a run is seen and followed from another process while it works", async () 
   const run = await startRun(worker.service, "note a");
   const seen = await follow(watcher.service, run.id, ({ kind }) => kind === "tool_started");
   expect(seen.map(({ seq }) => seq)).toEqual([1, 2, 3]);
-  expect((await watcher.service.view(ME, run.id))?.run.status).toBe("working");
+  expect((await mine(watcher.service).read.view(run.id))?.run.status).toBe("working");
   gate.resolve();
   const rest = await follow(watcher.service, run.id, undefined, 3);
   expect(kinds(rest)).toEqual(["tool_finished", "model_called", "run_completed"]);
-  expect(await watcher.service.view(ME, run.id)).toEqual(await worker.service.view(ME, run.id));
+  expect(await mine(watcher.service).read.view(run.id)).toEqual(await mine(worker.service).read.view(run.id));
 });
 
 test("a decision stored by a process that only looks on is taken up by one that works", async () => {
@@ -67,8 +67,8 @@ test("one of two people's answers wins, and the other is told", async () => {
   const { approvals } = await reach(servers[1].service, run.id, "input_required");
   const id = approvals[0]?.id ?? "";
   const outcomes = await Promise.all([
-    servers[0].service.decide(ME, run.id, id, APPROVE, "first"),
-    servers[1].service.decide(ME, run.id, id, { type: "reject", message: "no" }, "second"),
+    mine(servers[0].service).requests.decide(run.id, id, APPROVE, "first"),
+    mine(servers[1].service).requests.decide(run.id, id, { type: "reject", message: "no" }, "second"),
   ]);
   const isApproved = outcomes[0].ok;
   const approval = isApproved
@@ -97,7 +97,7 @@ test("cancelling from another process stops the work, and the thread is free for
   const other = openServer(file, idle, LOOKS_ON);
   const run = await startRun(worker.service, "first");
   await started.promise;
-  const cancelled = await other.service.cancel(ME, run.id, "elsewhere");
+  const cancelled = await mine(other.service).control.cancel(run.id, "elsewhere");
   expect(cancelled).toMatchObject({ ok: true, run: { status: "cancelled" } });
   await aborted.promise;
   const next = await startRun(other.service, "second", { threadId: run.threadId });
@@ -112,7 +112,7 @@ test("runs are worked on only by servers with the environment they were started 
   const run = await startRun(notThere.service, "work there");
   const own = await startRun(here.service, "work here");
   expect((await reach(here.service, own.id, "completed")).run.answer).toBe("here");
-  expect((await here.service.view(ME, run.id))?.run.status).toBe("working");
+  expect((await mine(here.service).read.view(run.id))?.run.status).toBe("working");
   const there = openServer(
     file,
     { model: scriptedModel(() => ({ text: "there" })) },

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { pages, startSite } from "../web/site.ts";
-import { ME, callingInTurn, databaseFile, follow, openServer, reach, startRun } from "./support.ts";
+import { mine, callingInTurn, databaseFile, follow, openServer, reach, startRun } from "./support.ts";
 
 test("a host that was approved for the run is not asked about again, also after the server was killed", async () => {
   const text = (body: string) => ({ type: "text/plain", body });
@@ -25,7 +25,9 @@ test("a host that was approved for the run is not asked about again, also after 
   const decide = async ({ service }: typeof before, type: "approve_same" | "reject"): Promise<string> => {
     const { approvals } = await reach(service, run.id, "input_required");
     const open = approvals.find(({ status }) => status === "pending");
-    expect(await service.decide(ME, run.id, open?.id ?? "", { type }, "person")).toMatchObject({ ok: true });
+    expect(await mine(service).requests.decide(run.id, open?.id ?? "", { type }, "person")).toMatchObject({
+      ok: true,
+    });
     return String(open?.args["url"]);
   };
   expect(await decide(before, "approve_same")).toBe(`http://127.0.0.1:${first}/1`);

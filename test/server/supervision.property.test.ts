@@ -12,7 +12,7 @@ import { CODEX_TOOLS } from "../../src/server/tools/codex.ts";
 import { SERVER_TOOLS } from "../../src/server/tools/tools.ts";
 import { backgroundTaskTools } from "../../src/tools/background-tasks.ts";
 import { taskTool } from "../../src/tools/task.ts";
-import { ME, databaseFile, openServer } from "../runs/support.ts";
+import { ME, mine, databaseFile, openServer } from "../runs/support.ts";
 import { attempts } from "../support/effort.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { logIn, openSite } from "./page/log-in-support.ts";
@@ -161,14 +161,14 @@ async function served() {
   const scheduled = async (visitor: Pick<typeof operator, "post">, given: Choices): Promise<void> => {
     const times = { expression: "@daily", timeZone: "UTC", catchUp: "one", catchUpLimit: "1" };
     await visitor.post("/schedules/add", { task: "go", name: "s", ...times, ...fields(given) });
-    for (const { id } of await service.schedules(ME)) {
-      await service.runScheduleNow(ME, id);
-      await service.removeSchedule(ME, id);
+    for (const { id } of await mine(service).schedules.list()) {
+      await mine(service).schedules.runNow(id);
+      await mine(service).schedules.remove(id);
     }
   };
   /** Ways of a caller to start a run, each with all the choices that it has, and some that it has not. */
   const callers: Readonly<Record<string, (given: Choices) => Promise<unknown>>> = {
-    service: async (given) => service.start(ME, { task: "go", ...given }),
+    service: async (given) => mine(service).control.start({ task: "go", ...given }),
     run_deep_agent: async ({ changes, goal, ...rest }) => {
       const args = { task: "go", wait_seconds: 0, idempotency_key: `${(number += 1)}` };
       const own = Object.fromEntries(Object.entries({ changes, goal }).filter(([, value]) => value));
@@ -197,15 +197,16 @@ async function served() {
   };
   /** The run that was started, which is cancelled: some ways wait for its end. */
   const startedBy = async (work: () => Promise<unknown>): Promise<Run | undefined> => {
-    const newest = async (): Promise<string | undefined> => (await service.list(ME, { limit: 1 }))[0]?.id;
+    const newest = async (): Promise<string | undefined> =>
+      (await mine(service).read.list({ limit: 1 }))[0]?.id;
     const before = await newest();
     let isOver = false;
     const worked = work().finally(() => (isOver = true));
     await expect.poll(async () => isOver || (await newest()) !== before).toBe(true);
     const id = await newest();
     if (id === undefined || id === before) return undefined;
-    const run = (await service.view(ME, id))?.run;
-    await service.cancel(ME, id, "seen");
+    const run = (await mine(service).read.view(id))?.run;
+    await mine(service).control.cancel(id, "seen");
     await worked;
     return run;
   };
@@ -259,7 +260,7 @@ test("a person who operates the server chooses as they like; continuing a run ad
     const next = await startedBy(async () => operator.post(`/runs/${id}/${form}`, { task }));
     expect(next, form).toMatchObject({ changes: "propose", threadId: started?.threadId });
   }
-  const added = await service.addSchedule(ME, {
+  const added = await mine(service).schedules.add({
     task: "x",
     expression: "@daily",
     isOperators: true,
@@ -268,7 +269,7 @@ test("a person who operates the server chooses as they like; continuing a run ad
   const schedule = added.ok ? added.schedule : undefined;
   expect(schedule).toMatchObject(direct);
   // A caller that changes the task takes over no choice of the operator.
-  const edited = await service.editSchedule(ME, schedule?.id ?? "", { task: "y" });
+  const edited = await mine(service).schedules.edit(schedule?.id ?? "", { task: "y" });
   expect(edited.ok && edited.schedule).not.toHaveProperty("changes");
 });
 

@@ -5,7 +5,7 @@ import { ConfigSchema, type ConfigInput } from "../../src/config/schema.ts";
 import { monotonicClock, systemClock, type Clock } from "../../src/core/clock.ts";
 import { silentLogger } from "../../src/core/logger.ts";
 import type { AgentWork, Approval, OpenQuestion, Run, RunView } from "../../src/runs/run.ts";
-import type { PrincipalRuns, RunService, RunServiceOptions } from "../../src/runs/service.ts";
+import type { RunsByHolder, RunService, RunServiceOptions } from "../../src/runs/service.ts";
 import { createServerFactory } from "../../src/server/protocol/create-server.ts";
 import { type ServerDeps, createPageLinks } from "../../src/server/contracts/deps.ts";
 import { openPageServer } from "../../src/server/page/page-server.ts";
@@ -35,7 +35,7 @@ export interface DepsOptions {
 
 /** Dependencies of a server with these runs, or with what opens them, which may fail. */
 export function depsFor(
-  given: PrincipalRuns | (() => Promise<PrincipalRuns>),
+  given: RunsByHolder | (() => Promise<RunsByHolder>),
   options: DepsOptions = {},
 ): ServerDeps {
   const runs = typeof given === "function" ? given : () => Promise.resolve(given);

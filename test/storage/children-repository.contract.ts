@@ -89,9 +89,11 @@ export function childrenRepositoryContract(
         runId: run.id,
         agent: [{ callId: started.id, name: "researcher", task: "look at c1" }],
       });
-      expect((await runs.read.list(ME, 10)).map(({ id }) => id)).toEqual([run.id]);
-      expect(await runs.read.summaries(ME, {}, 10)).toMatchObject([{ id: run.id, subagents: { open: 1 } }]);
-      expect((await runs.read.summaries(ME, { text: "look" }, 10)).length).toBe(0);
+      expect((await runs.read.list(ME, { limit: 10 })).map(({ id }) => id)).toEqual([run.id]);
+      expect(await runs.read.summaries(ME, {}, { limit: 10 })).toMatchObject([
+        { id: run.id, subagents: { open: 1 } },
+      ]);
+      expect((await runs.read.summaries(ME, { text: "look" }, { limit: 10 })).length).toBe(0);
       expect(await runs.read.counts(ME)).toMatchObject({ working: 1 });
       expect(await runs.read.children(ME, run.id)).toEqual([started]);
       expect(await runs.read.children("you", run.id)).toEqual([]);
@@ -124,7 +126,9 @@ export function childrenRepositoryContract(
         "subagent_finished",
         "run_completed",
       ]);
-      expect(await runs.read.summaries(ME, {}, 10)).toMatchObject([{ subagents: { completed: 1, open: 0 } }]);
+      expect(await runs.read.summaries(ME, {}, { limit: 10 })).toMatchObject([
+        { subagents: { completed: 1, open: 0 } },
+      ]);
     });
 
     test("its parent does not end before it has read the report", async () => {
@@ -241,7 +245,9 @@ export function childrenRepositoryContract(
         { text: expect.stringContaining("not needed") },
       ]);
       expect(await kinds(run.id)).toEqual(["run_started", "subagent_started", "subagent_finished"]);
-      expect(await runs.read.summaries(ME, {}, 10)).toMatchObject([{ subagents: { cancelled: 1, open: 0 } }]);
+      expect(await runs.read.summaries(ME, {}, { limit: 10 })).toMatchObject([
+        { subagents: { cancelled: 1, open: 0 } },
+      ]);
     });
 
     test("messages to it come once, from its own parent alone", async () => {

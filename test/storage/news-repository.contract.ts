@@ -231,6 +231,10 @@ export function newsRepositoryContract(
       expect(await runs.news.list(9)).toEqual([]);
     });
 
+    const subscribe = (
+      { principal, ...wanted }: Subscription,
+      terms: Parameters<typeof runs.news.subscribe>[2],
+    ) => runs.news.subscribe(principal, wanted, terms);
     const subscription = (id: string, more: Partial<Subscription> = {}): Subscription => ({
       id,
       principal: ME,
@@ -244,16 +248,16 @@ export function newsRepositoryContract(
     test("subscriptions are of their principal, and are changed, ended and counted", async () => {
       const one = subscription("sub_1");
       expect(await runs.news.hasSubscriptions(NOW)).toBe(false);
-      expect(await runs.news.subscribe(one, { most: 1, now: NOW })).toEqual({ isTruncated: false });
+      expect(await subscribe(one, { most: 1, now: NOW })).toEqual({ isTruncated: false });
       const changed = { ...one, secret: "whsec_2", expiresAt: NOW + 200 };
-      expect(await runs.news.subscribe(changed, { most: 1, now: NOW })).toEqual({ isTruncated: false });
+      expect(await subscribe(changed, { most: 1, now: NOW })).toEqual({ isTruncated: false });
       expect(await runs.news.subscription(ME, "sub_1", NOW)).toEqual(changed);
       expect(await runs.news.subscriptionById("sub_1")).toEqual(changed);
       expect(await runs.news.subscription("you", "sub_1", NOW)).toBeUndefined();
       expect(await runs.news.unsubscribe("you", "sub_1")).toBe(false);
-      expect(await runs.news.subscribe(subscription("sub_2"), { most: 1, now: NOW })).toBeUndefined();
+      expect(await subscribe(subscription("sub_2"), { most: 1, now: NOW })).toBeUndefined();
       expect(
-        await runs.news.subscribe(subscription("sub_3", { principal: "you", runId: "r" }), {
+        await subscribe(subscription("sub_3", { principal: "you", runId: "r" }), {
           most: 1,
           now: NOW,
         }),
@@ -262,7 +266,7 @@ export function newsRepositoryContract(
       // Expired ones do not count, and go with the next one.
       expect(await runs.news.subscription(ME, "sub_1", NOW + 200)).toBeUndefined();
       expect(
-        await runs.news.subscribe(subscription("sub_2", { expiresAt: NOW + 999 }), {
+        await subscribe(subscription("sub_2", { expiresAt: NOW + 999 }), {
           most: 1,
           now: NOW + 200,
         }),
@@ -273,9 +277,9 @@ export function newsRepositoryContract(
     });
 
     test("housekeeping deletes expired subscriptions of all principals, with their messages", async () => {
-      await runs.news.subscribe(subscription("sub_old"), { most: 9, now: NOW });
-      await runs.news.subscribe(subscription("sub_theirs", { principal: "you" }), { most: 9, now: NOW });
-      await runs.news.subscribe(subscription("sub_new", { expiresAt: LATER }), { most: 9, now: NOW });
+      await subscribe(subscription("sub_old"), { most: 9, now: NOW });
+      await subscribe(subscription("sub_theirs", { principal: "you" }), { most: 9, now: NOW });
+      await subscribe(subscription("sub_new", { expiresAt: LATER }), { most: 9, now: NOW });
       await complete(await begin());
       const context = { checkpoints: undefined, signal: new AbortController().signal };
       await runs.prune({}, { ...context, now: NOW + 99 });
@@ -289,11 +293,11 @@ export function newsRepositoryContract(
 
     test("subscriptions are sent events of their principal, type and run, until their end", async () => {
       const [first, second] = [await begin(), await begin()];
-      await runs.news.subscribe(subscription("sub_all"), { most: 9, now: NOW });
-      await runs.news.subscribe(subscription("sub_one", { runId: first.runId }), { most: 9, now: NOW });
-      await runs.news.subscribe(subscription("sub_failed", { type: "run.failed" }), { most: 9, now: NOW });
-      await runs.news.subscribe(subscription("sub_theirs", { principal: "you" }), { most: 9, now: NOW });
-      await runs.news.subscribe(subscription("sub_over", { expiresAt: NOW }), { most: 9, now: NOW - 1 });
+      await subscribe(subscription("sub_all"), { most: 9, now: NOW });
+      await subscribe(subscription("sub_one", { runId: first.runId }), { most: 9, now: NOW });
+      await subscribe(subscription("sub_failed", { type: "run.failed" }), { most: 9, now: NOW });
+      await subscribe(subscription("sub_theirs", { principal: "you" }), { most: 9, now: NOW });
+      await subscribe(subscription("sub_over", { expiresAt: NOW }), { most: 9, now: NOW - 1 });
       await complete(second);
       await complete(first);
       expect((await runs.news.list(9)).map(({ target, runId }) => [target, runId])).toEqual([
@@ -319,8 +323,8 @@ export function newsRepositoryContract(
       const own = subscription("sub_own", { runId: late.runId });
       const terms = { most: 9, now: NOW + 1, since: NOW };
       for (const one of [subscription("sub_1"), subscription("sub_1"), theirs, failed, own])
-        expect(await runs.news.subscribe(one, terms)).toEqual({ isTruncated: false });
-      await runs.news.subscribe(subscription("sub_late"), { ...terms, since: NOW + 1 });
+        expect(await subscribe(one, terms)).toEqual({ isTruncated: false });
+      await subscribe(subscription("sub_late"), { ...terms, since: NOW + 1 });
       expect(await runs.news.list(9)).toHaveLength(4);
       expect(await sent("sub_1")).toEqual([early.runId, late.runId]);
       expect(await sent("sub_own")).toEqual([late.runId]);

@@ -117,7 +117,7 @@ export function runRepositoryContract(
         expect(await runs.read.run("you", run.id)).toBeUndefined();
         expect(await runs.read.journal("you", run.id, 0, 9)).toBeUndefined();
         expect(await runs.read.picture("you", run.id, 0, 9)).toBeUndefined();
-        expect(await runs.read.list("you", 9)).toEqual([]);
+        expect(await runs.read.list("you", { limit: 9 })).toEqual([]);
         expect(await runs.cancel("you", run.id, "", now)).toBeUndefined();
         expect(await runs.send("you", run.id, { id: "m", text: "t", now })).toEqual({ kind: "not_found" });
       });
@@ -129,7 +129,7 @@ export function runRepositoryContract(
           [runs, ...others, runs].map((one) => one.create(ME, request, fresh())),
         );
         expect(made.map(({ kind }) => kind).toSorted()).toEqual(["created", ...Array(3).fill("existing")]);
-        expect(await runs.read.list(ME, 9)).toHaveLength(1);
+        expect(await runs.read.list(ME, { limit: 9 })).toHaveLength(1);
         const conflict = { task: "other", idempotencyKey: "k" };
         expect(await runs.create(ME, conflict, fresh())).toMatchObject({ kind: "conflict" });
         expect(await runs.create("you", conflict, fresh())).toMatchObject({ kind: "created" });
@@ -155,8 +155,10 @@ export function runRepositoryContract(
         await runs.cancel(ME, first.id, "enough", now);
         const second = await begin(ME, next);
         expect(second.threadId).toBe(first.threadId);
-        expect((await runs.read.list(ME, 9)).map(({ id }) => id)).toEqual([second.id, first.id]);
-        expect((await runs.read.list(ME, 9, second.id)).map(({ id }) => id)).toEqual([first.id]);
+        expect((await runs.read.list(ME, { limit: 9 })).map(({ id }) => id)).toEqual([second.id, first.id]);
+        expect((await runs.read.list(ME, { limit: 9, before: second.id })).map(({ id }) => id)).toEqual([
+          first.id,
+        ]);
       });
 
       test("counts each of its subagents once, queued ones too, and those that a cancel broke off", async () => {
@@ -172,7 +174,7 @@ export function runRepositoryContract(
         await told("subagent_queued", "c");
         const end = { kind: "subagent_finished" as const, status: "success" as const, report: "r" };
         await work().record(lease, [entryOf({ ...end, ...about("a") })], now);
-        const listed = async () => (await runs.read.summaries(ME, {}, 1))[0]?.subagents;
+        const listed = async () => (await runs.read.summaries(ME, {}, { limit: 1 }))[0]?.subagents;
         expect(await listed()).toEqual({ completed: 1, failed: 0, cancelled: 0, open: 2 });
         await runs.cancel(ME, run.id, "enough", now);
         expect(await listed()).toEqual({ completed: 1, failed: 0, cancelled: 2, open: 0 });
@@ -197,7 +199,7 @@ export function runRepositoryContract(
           await work().record(own, [entryOf(event)], now);
         }
         await work().complete(own, { answer: "It is FORTY_TWO" }, work().inbox(own), now + 5);
-        const listed = await runs.read.summaries(ME, {}, 9);
+        const listed = await runs.read.summaries(ME, {}, { limit: 9 });
         expect(listed.map(({ id }) => id)).toEqual([open.id, done.id, asking.run.id]);
         expect(listed[1]).toMatchObject({
           status: "completed",
@@ -212,18 +214,20 @@ export function runRepositoryContract(
         expect(listed[2]).toMatchObject({ status: "input_required", pending: 2, costUsd: 0 });
         expect(listed[0]).not.toHaveProperty("outcome");
         const found = async (text: string) =>
-          (await runs.read.summaries(ME, { text }, 9)).map(({ id }) => id);
+          (await runs.read.summaries(ME, { text }, { limit: 9 })).map(({ id }) => id);
         expect(await found("forty_two")).toEqual([done.id]);
         expect(await found("fortyxtwo")).toEqual([]);
         expect(await found("100%")).toEqual([open.id]);
         expect(await found("Ärger")).toEqual([open.id]);
-        const byStatus = await runs.read.summaries(ME, { status: "input_required" }, 9);
+        const byStatus = await runs.read.summaries(ME, { status: "input_required" }, { limit: 9 });
         expect(byStatus.map(({ id }) => id)).toEqual([asking.run.id]);
-        expect((await runs.read.summaries(ME, {}, 1, open.id)).map(({ id }) => id)).toEqual([done.id]);
-        const ofThread = await runs.read.summaries(ME, { threadId: done.threadId }, 9);
+        expect(
+          (await runs.read.summaries(ME, {}, { limit: 1, before: open.id })).map(({ id }) => id),
+        ).toEqual([done.id]);
+        const ofThread = await runs.read.summaries(ME, { threadId: done.threadId }, { limit: 9 });
         expect(ofThread.map(({ id }) => id)).toEqual([done.id]);
-        expect(await runs.read.summaries("you", { threadId: done.threadId }, 9)).toEqual([]);
-        const both = await runs.read.summaries(ME, { threadId: done.threadId, text: "ärger" }, 9);
+        expect(await runs.read.summaries("you", { threadId: done.threadId }, { limit: 9 })).toEqual([]);
+        const both = await runs.read.summaries(ME, { threadId: done.threadId, text: "ärger" }, { limit: 9 });
         expect(both).toEqual([]);
         expect(await runs.read.counts(ME)).toEqual({
           working: 1,
@@ -233,7 +237,7 @@ export function runRepositoryContract(
           cancelled: 0,
         });
         const recent = async (wanted: Omit<RecentEvents, "limit">, limit = 9) =>
-          (await runs.read.recent(ME, done.id, { ...wanted, limit }))?.map(({ kind }) => kind);
+          (await runs.read.recentEvents(ME, done.id, { ...wanted, limit }))?.map(({ kind }) => kind);
         expect(await recent({ agent })).toEqual([
           "subagent_finished",
           "model_called",
@@ -245,7 +249,7 @@ export function runRepositoryContract(
           "run_started",
         ]);
         expect(await recent({ before: 3 }, 1)).toEqual(["subagent_started"]);
-        expect(await runs.read.recent("you", done.id, { limit: 9 })).toBeUndefined();
+        expect(await runs.read.recentEvents("you", done.id, { limit: 9 })).toBeUndefined();
         const pending = await runs.read.pending(ME, 9);
         expect(pending.map(({ id, task }) => [id, task])).toEqual([
           ["i1:0", "work"],
@@ -407,9 +411,9 @@ export function runRepositoryContract(
         const picture = await runs.read.picture(ME, second.id, 0, 9);
         expect(picture?.place).toEqual({ number: 1, waiting: 1, atWork: 1 });
         const third = await begin("you");
-        const listed = await runs.read.summaries(ME, {}, 9);
+        const listed = await runs.read.summaries(ME, {}, { limit: 9 });
         expect(listed.map(({ place }) => place)).toEqual([{ number: 2, waiting: 2, atWork: 1 }, undefined]);
-        expect(await runs.read.summaries("you", {}, 9)).toMatchObject([
+        expect(await runs.read.summaries("you", {}, { limit: 9 })).toMatchObject([
           { id: third.id, place: { number: 1, waiting: 2, atWork: 1 } },
         ]);
       });
@@ -751,8 +755,10 @@ export function runRepositoryContract(
       expect(await runs.rename(ME, "run_none", name)).toBe(false);
       expect(await runs.rename(ME, run.id, name)).toBe(true);
       expect(await runs.read.run(ME, run.id)).toMatchObject({ task: "work", name });
-      expect(await runs.read.list(ME, 9)).toMatchObject([{ task: "work", name }]);
-      expect(await runs.read.summaries(ME, { text: "THE FIX" }, 9)).toMatchObject([{ task: "work", name }]);
+      expect(await runs.read.list(ME, { limit: 9 })).toMatchObject([{ task: "work", name }]);
+      expect(await runs.read.summaries(ME, { text: "THE FIX" }, { limit: 9 })).toMatchObject([
+        { task: "work", name },
+      ]);
       expect(await runs.read.pending(ME, 9)).toMatchObject([{ task: name }]);
       await runs.rename(ME, run.id, null);
       expect(await runs.read.run(ME, run.id)).not.toHaveProperty("name");
@@ -773,11 +779,11 @@ export function runRepositoryContract(
         expect(await runs.disown(ME, run.id)).toBe(true);
         expect(await runs.disown(ME, run.id)).toBe(false);
         expect(await runs.read.run(ME, run.id)).toBeUndefined();
-        expect(await runs.read.recent(ME, run.id, { limit: 9 })).toBeUndefined();
+        expect(await runs.read.recentEvents(ME, run.id, { limit: 9 })).toBeUndefined();
         return runs.prune({}, { checkpoints: undefined, now, signal: new AbortController().signal });
       };
       expect(await remove(first)).toMatchObject({ runs: 1, threads: 0 });
-      expect((await runs.read.list(ME, 9)).map(({ id }) => id)).toEqual([second.id]);
+      expect((await runs.read.list(ME, { limit: 9 })).map(({ id }) => id)).toEqual([second.id]);
       expect(await remove(second)).toMatchObject({ runs: 1, threads: 1 });
       expect(
         await runs.read.obstacle(ME, { task: "t", threadId: first.threadId }, { environment: "e" }),
@@ -870,7 +876,7 @@ export function runRepositoryContract(
         signal: new AbortController().signal,
       });
       expect(report).toMatchObject({ runs: 1, threads: 1 });
-      expect((await runs.read.list(ME, 9)).map(({ id }) => id)).toEqual([open.id, recent.id]);
+      expect((await runs.read.list(ME, { limit: 9 })).map(({ id }) => id)).toEqual([open.id, recent.id]);
       expect(await runs.statistics()).toMatchObject({
         runs: { working: 1, cancelled: 1 },
         pendingApprovals: 0,

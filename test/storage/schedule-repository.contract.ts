@@ -162,7 +162,7 @@ export function scheduleRepositoryContract(
         schedule: { id: one.id, name: one.name, dueAt: HOUR },
       });
       expect(await runs.read.run(ME, run?.id ?? "")).toMatchObject({ schedule: { dueAt: HOUR } });
-      const [event] = (await runs.read.recent(ME, run?.id ?? "", { limit: 1 })) ?? [];
+      const [event] = (await runs.read.recentEvents(ME, run?.id ?? "", { limit: 1 })) ?? [];
       expect(event).toMatchObject({ kind: "run_started", data: { schedule: one.name } });
       expect(await runs.schedules.find(ME, one.id)).toEqual({ ...one, dueAt: 2 * HOUR });
       // An occurrence that has a run does not start a second one, even after its time was set again.
@@ -267,7 +267,7 @@ export function scheduleRepositoryContract(
       const started = await runs.schedules.advance({ ...one, dueAt }, step(dueAt), fresh());
       expect(await runs.schedules.remove(ME, one.id)).toBe(true);
       expect(await runs.schedules.list(ME)).toEqual([]);
-      expect((await runs.read.list(ME, 1))[0]).toMatchObject({
+      expect((await runs.read.list(ME, { limit: 1 }))[0]).toMatchObject({
         id: started.kind === "started" ? started.run.id : "",
         schedule: { id: one.id, name: "gone soon", dueAt },
       });

@@ -1,7 +1,7 @@
 /** Asks a person in the terminal the questions of a run that are not about approval, field by field. */
 import { capital, cutMiddle, displayBlock, displayName, displayText, oneLine } from "../../core/text.ts";
 import { type ProposedChange, versionsOf } from "../../runs/proposals.ts";
-import { LOCAL, type OpenQuestion, alreadyAnswered } from "../../runs/run.ts";
+import { type OpenQuestion, alreadyAnswered } from "../../runs/run.ts";
 import {
   answerText,
   checkAnswer,
@@ -19,14 +19,14 @@ import {
   freeAnswer,
   isJsonWanted,
 } from "../../server/views/question-form.ts";
-import type { RunService } from "../../runs/service.ts";
+import type { PrincipalRuns } from "../../runs/service.ts";
 import type { Asker } from "./asker.ts";
 import { type BodyStyle, textBody } from "./body.ts";
 import { changeLines } from "./proposed.ts";
 import { chopText, unbroken, wrapText } from "./text.ts";
 
 export interface AskOptions {
-  runs: RunService;
+  runs: PrincipalRuns;
   asker: Asker;
   /** The id of the one approval or question to ask about. Default: all. */
   only?: string | undefined;
@@ -46,12 +46,12 @@ export async function askOpenQuestion(
   const style = { colors, width: asker.size().columns };
   const { title, body, notes } = questionLines(asked, style);
   const head = ["", colors.yellow(`? Question ${place}`), ...title, "", ...body, ""];
-  const whole = asked.question.kind === "review" ? await runs.proposedChange(LOCAL, asked.runId) : undefined;
+  const whole = asked.question.kind === "review" ? await runs.changes.proposed(asked.runId) : undefined;
   const change = whole === undefined ? [] : [...changeLines(whole, style), ""];
   asker.print([...head, ...change, ...notes, ...wrapped(WAY_OUT, style).map(colors.dim)].join("\n"));
   for (;;) {
     const answer = boundTo(whole, asked.question, await answerTo(asked.question, asker, elsewhere));
-    const outcome = await runs.answer(LOCAL, asked.runId, asked.id, answer, "terminal");
+    const outcome = await runs.requests.answer(asked.runId, asked.id, answer, "terminal");
     if (outcome.ok && outcome.how === "stored") {
       asker.print(colors.dim(answer.type === "decline" ? "› declined" : "› answered"));
       return;

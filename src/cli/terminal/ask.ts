@@ -2,7 +2,7 @@
 import { displayName, displayText, oneLine } from "../../core/text.ts";
 import { isRecord, parsedJson } from "../../core/unknown.ts";
 import type { Approval, PersonDecision, Waiting } from "../../runs/run.ts";
-import { LOCAL, alreadyDecided, isQuestion, offeredDecisions, waitingIn } from "../../runs/run.ts";
+import { alreadyDecided, isQuestion, offeredDecisions, waitingIn } from "../../runs/run.ts";
 import { deadlineText, whoAsks } from "../../server/views/approval-form.ts";
 import { restOf, shownCall } from "../../server/views/shown-call.ts";
 import { type AskOptions, askOpenQuestion } from "./ask-question.ts";
@@ -14,7 +14,7 @@ import { chopText, unbroken, wrapText } from "./text.ts";
 export async function askOpenRequests(runId: string, options: AskOptions): Promise<void> {
   const { runs, only } = options;
   for (let asked = 0; ; asked += 1) {
-    const view = await runs.view(LOCAL, runId);
+    const view = await runs.read.view(runId);
     const pending = view === undefined ? [] : waitingIn(view);
     const [first, ...others] = pending.filter(({ id }) => id === (only ?? id));
     if (first === undefined) return;
@@ -54,7 +54,7 @@ async function askApproval(
   for (;;) {
     const decision = decisionOf(approval, await askQuestion(question, asker, elsewhere));
     if (decision !== undefined) {
-      const outcome = await runs.decide(LOCAL, approval.runId, approval.id, decision, "terminal");
+      const outcome = await runs.requests.decide(approval.runId, approval.id, decision, "terminal");
       if (outcome.ok && !outcome.repeated) return;
       asker.print(asker.colors.yellow(outcome.ok ? alreadyDecided(outcome.approval) : outcome.message));
       if (outcome.ok || outcome.code === "already_decided") return;
@@ -68,7 +68,7 @@ async function untilDecided(
   { runs }: AskOptions,
   signal: AbortSignal,
 ): Promise<void> {
-  for await (const { kind, data } of runs.watch(LOCAL, runId, { after: 0, signal })) {
+  for await (const { kind, data } of runs.watch.events(runId, { after: 0, signal })) {
     if (kind === "approval_decided" && data.approvalId === id) return;
     if (kind === "question_answered" && data.questionId === id) return;
   }

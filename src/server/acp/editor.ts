@@ -6,7 +6,7 @@ import { DeepAgentError } from "../../core/errors.ts";
 import { type IdSource, randomId } from "../../core/ids.ts";
 import type { Logger } from "../../core/logger.ts";
 import { displayText, oneLine } from "../../core/text.ts";
-import { type Principal, type Run, type RunSummary, nameOf } from "../../runs/run.ts";
+import { type Run, type RunSummary, nameOf } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { GOAL_COMMAND, goalOf } from "./goal.ts";
 import type { Editor } from "./people.ts";
@@ -21,7 +21,6 @@ const MAX_TITLE = 120;
 
 export interface EditorDeps {
   version: string;
-  principal: Principal;
   logger: Logger;
   /** Opens the runs of a folder, whose agents also get these MCP servers. */
   open: (folder: string, servers: readonly acp.McpServer[]) => Promise<OpenedFolder>;
@@ -126,8 +125,8 @@ class EditorServer {
 
   async #load({ sessionId, cwd, mcpServers }: acp.LoadSessionRequest): Promise<Record<string, never>> {
     const opened = await this.#open(cwd, mcpServers);
-    const { principal, folderOf } = this.#deps;
-    const found = await opened.runs.summaries(principal, { threadId: sessionId }, { limit: MAX_REPLAYED });
+    const { folderOf } = this.#deps;
+    const found = await opened.runs.read.summaries({ threadId: sessionId }, { limit: MAX_REPLAYED });
     const [newest] = found;
     if (newest === undefined) throw unknownSession(sessionId);
     const folder = folderOf(newest);
@@ -154,13 +153,13 @@ class EditorServer {
   }
 
   async #list({ cwd, cursor }: acp.ListSessionsRequest): Promise<acp.ListSessionsResponse> {
-    const { principal, folderOf } = this.#deps;
+    const { folderOf } = this.#deps;
     const runs = await this.#deps.runs();
     const page = { limit: LISTED + 1, ...(typeof cursor === "string" ? { before: cursor } : {}) };
-    const found = await runs.summaries(principal, {}, page);
+    const found = await runs.read.summaries({}, page);
     const shown = found.slice(0, LISTED);
     const isNewest = async ({ id, threadId }: RunSummary): Promise<boolean> => {
-      const [newest] = await runs.summaries(principal, { threadId }, { limit: 1 });
+      const [newest] = await runs.read.summaries({ threadId }, { limit: 1 });
       return newest?.id === id;
     };
     const newest = await Promise.all(shown.map(async (run) => ((await isNewest(run)) ? [run] : [])));
@@ -181,12 +180,11 @@ class EditorServer {
   }
 
   #add(sessionId: string, opened: Extract<OpenedFolder, { ok: true }>, hasThread: boolean): Session {
-    const { principal, logger, openCommand } = this.#deps;
+    const { logger, openCommand } = this.#deps;
     const desk = {
       sessionId,
       cwd: opened.folder,
       runs: opened.runs,
-      principal,
       editor: this.#editor(),
       logger,
       clock: monotonicClock,

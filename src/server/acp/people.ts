@@ -4,7 +4,7 @@ import type { Clock } from "../../core/clock.ts";
 import { defined } from "../../core/defined.ts";
 import type { Logger } from "../../core/logger.ts";
 import { displayBlock } from "../../core/text.ts";
-import type { Approval, OpenQuestion, PersonDecision, Principal } from "../../runs/run.ts";
+import type { Approval, OpenQuestion, PersonDecision } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { fieldsOf } from "../../tools/check-answer.ts";
 import { takeAnswer } from "../delivery/answers.ts";
@@ -38,7 +38,6 @@ export interface Desk {
   readonly sessionId: string;
   readonly cwd: string;
   readonly runs: PrincipalRuns;
-  readonly principal: Principal;
   readonly editor: Editor;
   readonly logger: Logger;
   /** Monotonic time. */
@@ -97,7 +96,7 @@ export async function askPermission(
     return;
   }
   const decision = { type: chosen.optionId };
-  const decided = await desk.runs.decide(desk.principal, runId, id, decision, BY);
+  const decided = await desk.runs.requests.decide(runId, id, decision, BY);
   if (!decided.ok) await desk.say(decided.message);
 }
 
@@ -124,7 +123,7 @@ const decideWith = ({ openCommand }: Desk, runId: string): string =>
 /** Asks with forms. False: this editor has none, or the person closed it; the question stays open. */
 export async function askQuestion(question: OpenQuestion, desk: Desk, signal: AbortSignal): Promise<boolean> {
   const { form } = desk.editor;
-  const { runs, principal, logger, clock } = desk;
+  const { runs, logger, clock } = desk;
   const { runId } = question;
   let problem: string | undefined;
   if (form === undefined) return false;
@@ -143,7 +142,7 @@ export async function askQuestion(question: OpenQuestion, desk: Desk, signal: Ab
     if (response.action !== "accept" && response.action !== "decline") return false;
     const content = "content" in response ? response.content : undefined;
     const taken = await takeAnswer(
-      { runs, principal, runId, logger },
+      { runs, runId, logger },
       question,
       { action: response.action, content },
       { elapsed: clock() - asked, client: { urls: false }, by: BY },
@@ -176,7 +175,7 @@ export const canReply = ({ question }: OpenQuestion): boolean =>
 export async function replyTo(
   { id, runId, question }: OpenQuestion,
   text: string,
-  { runs, principal }: Desk,
+  { runs }: Desk,
 ): Promise<string | undefined> {
   const [field] = fieldsOf(question) ?? [];
   const read =
@@ -184,6 +183,6 @@ export async function replyTo(
       ? freeAnswer(question, text)
       : { ok: true as const, answer: { type: "fields" as const, values: { [field.name]: text } } };
   if (!read.ok) return read.problem;
-  const outcome = await runs.answer(principal, runId, id, read.answer, BY);
+  const outcome = await runs.requests.answer(runId, id, read.answer, BY);
   return outcome.ok || outcome.code === "already_answered" ? undefined : outcome.message;
 }

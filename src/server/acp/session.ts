@@ -91,10 +91,10 @@ export class Session {
   }
 
   async cancel(): Promise<void> {
-    const { runs, principal } = this.#desk;
+    const { runs } = this.#desk;
     await this.#told.catch(() => undefined);
     const runId = this.#following?.runId;
-    if (runId !== undefined) await runs.cancel(principal, runId, "Cancelled in the editor.");
+    if (runId !== undefined) await runs.control.cancel(runId, "Cancelled in the editor.");
   }
 
   close(): void {
@@ -129,10 +129,10 @@ export class Session {
   }
 
   async #start(text: string, goal: readonly string[] | undefined): Promise<Following> {
-    const { runs, principal, sessionId } = this.#desk;
+    const { runs, sessionId } = this.#desk;
     const place = this.#hasThread ? { threadId: sessionId } : { newThreadId: sessionId };
     this.#own.push(text);
-    const started = await runs.start(principal, { task: text, ...defined({ goal }), ...place });
+    const started = await runs.control.start({ task: text, ...defined({ goal }), ...place });
     if (!started.ok || started.how !== "told") this.#own.pop();
     if (!started.ok) throw new DeepAgentError(started.code, started.message);
     this.#hasThread = true;
@@ -155,12 +155,12 @@ export class Session {
   }
 
   async #show(runId: string, until: number, catchUp: () => void): Promise<RunView | undefined> {
-    const { runs, principal, cwd } = this.#desk;
+    const { runs, cwd } = this.#desk;
     const updates = new RunUpdates(cwd);
     const dialogs = new Map<string, AbortController>();
     try {
       const signal = this.#closing.signal;
-      for await (const event of runs.watchLive(principal, runId, { after: 0, signal })) {
+      for await (const event of runs.watch.live(runId, { after: 0, signal })) {
         if (event.kind === "live_text") {
           for (const update of updates.live(event)) await this.#desk.update(update);
           continue;
@@ -172,7 +172,7 @@ export class Session {
     } finally {
       for (const dialog of dialogs.values()) dialog.abort();
     }
-    const view = await runs.view(principal, runId);
+    const view = await runs.read.view(runId);
     return view !== undefined && isFinal(view.run.status) ? view : undefined;
   }
 
@@ -183,12 +183,12 @@ export class Session {
       if (own >= 0 && event.seq > until) this.#own.splice(own, 1);
       else return [messageOf("user_message_chunk", text, messageId)];
     }
-    return updates.of(await withAnswer(event, this.#desk.principal, this.#desk.runs));
+    return updates.of(await withAnswer(event, this.#desk.runs));
   }
 
   /** Asks for what waits, and closes the dialog of what was decided elsewhere. */
   async #people(event: RunEvent, updates: RunUpdates, dialogs: Map<string, AbortController>): Promise<void> {
-    const { runs, principal } = this.#desk;
+    const { runs } = this.#desk;
     if (event.kind === "approval_decided") return dialogs.get(event.data.approvalId)?.abort();
     if (event.kind === "question_answered") {
       this.#open.delete(event.data.questionId);
@@ -197,7 +197,7 @@ export class Session {
     if (event.kind !== "approval_requested" && event.kind !== "question_asked") return;
     const { runId, data } = event;
     const id = "approvalId" in data ? data.approvalId : data.questionId;
-    const view = await runs.view(principal, runId);
+    const view = await runs.read.view(runId);
     const waiting = view && waitingIn(view).find((one) => one.id === id);
     if (waiting === undefined) return;
     const dialog = new AbortController();

@@ -14,8 +14,7 @@ import { GOAL_NOT_USED } from "../../runs/goal.ts";
 import type { Principal, RunView, Waiting } from "../../runs/run.ts";
 import { MAX_TASK, isFinal, isQuestion, waitingIn } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
-import { principalOf } from "../auth/auth.ts";
-import { scopedRuns } from "../auth/scopes.ts";
+import { holderFor, principalOf } from "../auth/auth.ts";
 import type { ServerDeps } from "../contracts/deps.ts";
 import { takeAnswer } from "../delivery/answers.ts";
 import { approvalForm } from "../views/approval-form.ts";
@@ -80,8 +79,9 @@ export function agUiEndpoint(deps: Pick<ServerDeps, "runs" | "logger">): AgUiEnd
     const { threadId, runId } = input;
     await send({ type: "RUN_STARTED", threadId, runId });
     try {
-      const runs = scopedRuns(await deps.runs(), auth);
-      const request = { input, runs, principal: principalOf(auth), deps, signal: gone.signal, seen };
+      const principal = principalOf(auth);
+      const runs = (await deps.runs()).as(holderFor(principal, auth));
+      const request = { input, runs, principal, deps, signal: gone.signal, seen };
       await send(await follow(request, await begin(request, send), send));
     } catch (error) {
       deps.logger.info("ag_ui.failed", { error });
@@ -122,8 +122,8 @@ async function begin(request: Request, send: Send): Promise<Begun> {
     .digest("base64url")
     .slice(0, 24)}`;
   // Looking at a run that is named needs no more than starting it.
-  const [newest] = await runs.summaries(principal, { threadId: thread }, { limit: 1 });
-  const existing = newest && (await runs.view(principal, newest.id));
+  const [newest] = await runs.read.summaries({ threadId: thread }, { limit: 1 });
+  const existing = newest && (await runs.read.view(newest.id));
   if (input.resume !== undefined && input.resume.length > 0) {
     if (existing === undefined || isFinal(existing.run.status))
       throw new DeepAgentError(
@@ -140,7 +140,7 @@ async function begin(request: Request, send: Send): Promise<Begun> {
     throw new DeepAgentError("invalid_goal", "forwardedProps.goal must be a list of texts, the criteria.");
   const goal = read.data.goal;
   const place = existing === undefined ? { newThreadId: thread } : { threadId: thread };
-  const started = await runs.start(principal, {
+  const started = await runs.control.start({
     task,
     ...defined({ goal }),
     ...place,
@@ -175,11 +175,11 @@ const invalid = (problem: string): DeepAgentError => new DeepAgentError("invalid
 
 const Goal = z.looseObject({ goal: z.array(z.string()).optional() });
 
-async function answer({ input, runs, principal, deps }: Request, waiting: Waiting): Promise<void> {
+async function answer({ input, runs, deps }: Request, waiting: Waiting): Promise<void> {
   const entry = input.resume?.find(({ interruptId }) => interruptId === waiting.id);
   if (entry === undefined || entry.status === "cancelled") return;
   const taken = await takeAnswer(
-    { runs, principal, runId: waiting.runId, logger: deps.logger },
+    { runs, runId: waiting.runId, logger: deps.logger },
     waiting,
     { action: "accept", content: entry.payload },
     { elapsed: Infinity, client: { urls: false }, by: BY },
@@ -189,13 +189,13 @@ async function answer({ input, runs, principal, deps }: Request, waiting: Waitin
 
 /** Sends what happens until the run has ended or waits for a person; gives the last event. */
 async function follow(request: Request, begun: Begun, send: Send): Promise<SentEvent> {
-  const { input, runs, principal, signal } = request;
+  const { input, runs, signal } = request;
   const spoken = new Spoken(begun.sent);
   const events = new RunEvents(spoken);
   const finished = { type: "RUN_FINISHED" as const, threadId: input.threadId, runId: input.runId };
   const patience = new Patience();
   for (let { after } = begun; ;) {
-    const view = await runs.view(principal, begun.runId);
+    const view = await runs.read.view(begun.runId);
     if (view === undefined) throw new DeepAgentError("not_found", "The run was deleted.");
     const asked = isFinal(view.run.status) ? [] : waitingIn(view);
     if (asked.length > 0 && patience.isOver(view, asked)) {
@@ -206,19 +206,19 @@ async function follow(request: Request, begun: Begun, send: Send): Promise<SentE
     const look = asked.length === 0 ? signal : AbortSignal.any([signal, AbortSignal.timeout(GATHER_MS)]);
     let isAsked = false;
     const from = { after, signal: look, text: spoken.newest };
-    for await (const event of runs.watchLive(principal, begun.runId, from)) {
+    for await (const event of runs.watch.live(begun.runId, from)) {
       if (event.kind === "live_text") {
         for (const one of events.live(event)) await send(one);
         continue;
       }
       after = event.seq;
-      for (const one of events.of(await withAnswer(event, principal, runs))) await send(one);
+      for (const one of events.of(await withAnswer(event, runs))) await send(one);
       request.seen.set(begun.runId, { after, sent: spoken.sent });
       isAsked = event.kind === "approval_requested" || event.kind === "question_asked";
       if (isAsked) break;
     }
     if (signal.aborted) return finished;
-    const last = await runs.view(principal, begun.runId);
+    const last = await runs.read.view(begun.runId);
     if (last !== undefined && isFinal(last.run.status) && after >= last.run.lastSeq) {
       for (const one of events.end()) await send(one);
       request.seen.delete(begun.runId);

@@ -8,9 +8,9 @@ import {
   bearerAuthChallengeResponse,
   verifyBearerToken,
 } from "@modelcontextprotocol/server";
-import { SCOPES, type TokenConfig } from "../../config/sections.ts";
+import type { TokenConfig } from "../../config/sections.ts";
 import { defined } from "../../core/defined.ts";
-import { LOCAL, type Principal } from "../../runs/run.ts";
+import { type Holder, LOCAL, type Principal, SCOPES } from "../../runs/run.ts";
 import type { Holds, MadeWith } from "../../runs/shares.ts";
 
 /** Why a request was not accepted. */
@@ -205,6 +205,20 @@ export function principalOf(auth: AuthInfo | undefined): Principal {
     throw new Error("a verified token names no principal");
   return principal;
 }
+
+/**
+ * Returns the holder of a token. Its scopes are read at each use, because those of a session grow when the client
+ * sends a token with more of them.
+ */
+export const holderFor = (principal: Principal, auth: AuthInfo | undefined): Holder =>
+  auth === undefined
+    ? { principal }
+    : {
+        principal,
+        get scopes() {
+          return auth.scopes;
+        },
+      };
 
 /** Identifies the owner of a session or stream: a principal and the scopes of the token that opened it. */
 export function ownerOf(auth: AuthInfo | undefined): string {

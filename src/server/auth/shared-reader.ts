@@ -1,21 +1,27 @@
 /** Reduces runs to what a reader of a shared link sees: what agents said and did, and nothing that they only read. */
 import { changedLines } from "../../core/diff.ts";
 import type { RunEvent } from "../../runs/events.ts";
-import { type Approval, type RunView, STATUS_WORDS } from "../../runs/run.ts";
-import type { PrincipalRuns } from "../../runs/service.ts";
-import { scopedRuns } from "./scopes.ts";
+import { type Approval, type Principal, type RunView, STATUS_WORDS } from "../../runs/run.ts";
+import type { PrincipalRuns, RunsByHolder } from "../../runs/service.ts";
 
-/** The runs of a principal for such a reader. Every screen, export and stream reads through these methods alone. */
-export const sharedRuns = (service: PrincipalRuns): PrincipalRuns => ({
-  ...scopedRuns(service, { scopes: [] }),
-  view: async (...args) => {
-    const view = await service.view(...args);
-    return view && sharedView(view);
-  },
-  recentEvents: async (...args) => (await service.recentEvents(...args))?.map(sharedEvent),
-  watch: (...args) => sharedEvents(service.watch(...args)),
-  runFiles: async (...args) => service.runFiles(...args),
-});
+/** Binds runs for such a reader. Every screen, export and stream reads through these methods alone. */
+export function sharedRuns(runs: RunsByHolder, principal: Principal): PrincipalRuns {
+  const { read, watch, files } = runs.as({ principal });
+  const refused = runs.as({ principal, scopes: [] });
+  return {
+    ...refused,
+    read: {
+      ...refused.read,
+      view: async (...args) => {
+        const view = await read.view(...args);
+        return view && sharedView(view);
+      },
+      recentEvents: async (...args) => (await read.recentEvents(...args))?.map(sharedEvent),
+    },
+    watch: { ...refused.watch, events: (...args) => sharedEvents(watch.events(...args)) },
+    files: { ...refused.files, ofRun: (runId) => files.ofRun(runId) },
+  };
+}
 
 async function* sharedEvents(events: AsyncIterable<RunEvent>): AsyncIterable<RunEvent> {
   for await (const event of events) yield sharedEvent(event);

@@ -6,12 +6,12 @@ import type { Principal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import type { OpenRequests } from "./open-requests.ts";
 import type { ClientFacts } from "./client.ts";
-import type { ServerDeps } from "../contracts/deps.ts";
+import type { ConnectionDeps } from "../contracts/deps.ts";
 import type { StateCodec } from "./state.ts";
 
 /** One tool call, with all that a handler may use. */
 export interface ToolCall {
-  readonly deps: ServerDeps;
+  readonly deps: ConnectionDeps;
   readonly codec: StateCodec;
   readonly context: ServerContext;
   readonly client: ClientFacts;

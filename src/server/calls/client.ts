@@ -3,7 +3,7 @@ import type { McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { CLIENT_CAPABILITIES_META_KEY, CLIENT_INFO_META_KEY } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import type { Config } from "../../config/schema.ts";
-import { allows } from "../auth/scopes.ts";
+import { allows } from "../../runs/scopes.ts";
 import { APPS_EXTENSION, TASKS_EXTENSION } from "../contracts/extensions.ts";
 import type { ServerDeps } from "../contracts/deps.ts";
 import type { Revision } from "../contracts/revisions.ts";

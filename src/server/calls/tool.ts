@@ -9,18 +9,17 @@ import {
   isJSONRPCResultResponse,
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import type { Scope } from "../../config/sections.ts";
 import { byIdentity } from "../../core/by-identity.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import { defined } from "../../core/defined.ts";
 import { wellFormed } from "../../core/text.ts";
-import { MAX_TASK, type Run, isFinal, waitingIn } from "../../runs/run.ts";
-import { allows } from "../auth/scopes.ts";
+import { MAX_TASK, type Run, type Scope, isFinal, waitingIn } from "../../runs/run.ts";
+import { allows } from "../../runs/scopes.ts";
 import type { OpenRequests } from "./open-requests.ts";
 import type { AnswerWays, RunReport } from "../views/run-report.ts";
 import { type ToolCall, callDigest } from "./call.ts";
 import { type ClientFacts, clientFacts } from "./client.ts";
-import { type ServerDeps, originOf } from "../contracts/deps.ts";
+import { type ConnectionDeps, type ServerDeps, originOf } from "../contracts/deps.ts";
 import { failureText } from "../contracts/failures.ts";
 import { type Outcome, refused } from "./outcome.ts";
 import { toResult } from "./results.ts";
@@ -62,7 +61,7 @@ export interface ServerTool<Input extends z.ZodObject = z.ZodObject> {
 export const defineTool = <Input extends z.ZodObject>(tool: ServerTool<Input>): ServerTool<Input> => tool;
 
 export interface Registration {
-  deps: ServerDeps;
+  deps: ConnectionDeps;
   codec: StateCodec;
   /** The revision that the connection speaks now. */
   revision: () => Revision;
@@ -101,9 +100,9 @@ export function registerTool(mcp: McpServer, tool: ServerTool, registration: Reg
 }
 
 /** Marks the call as answered. If that cannot be stored, the same task later joins this run and says so. */
-function markAnswered({ principal, id }: Run, begunAt: number, { runs, logger }: ServerDeps): void {
+function markAnswered({ id }: Run, begunAt: number, { runs, logger }: ConnectionDeps): void {
   runs()
-    .then((service) => service.answered(principal, id, begunAt))
+    .then((service) => service.control.answered(id, begunAt))
     .catch((error: unknown) => logger.warn("call.not_marked_answered", { runId: id, error }));
 }
 
@@ -111,7 +110,7 @@ function markAnswered({ principal, id }: Run, begunAt: number, { runs, logger }:
 export async function answerWays(
   outcome: Outcome,
   { forms, page: opensPage }: ClientFacts,
-  { context, deps, open }: { context: ServerContext; deps: ServerDeps; open?: OpenRequests },
+  { context, deps, open }: { context: ServerContext; deps: ServerDeps<unknown>; open?: OpenRequests },
 ): Promise<AnswerWays> {
   const { openCommand, config } = deps;
   const run = outcome.kind === "run" || outcome.kind === "task" ? outcome.view.run : undefined;
@@ -132,7 +131,7 @@ export async function answerWays(
 async function pictureOf(
   outcome: Outcome,
   { http }: ServerContext,
-  { runs, openCommand, clock }: ServerDeps,
+  { runs, openCommand, clock }: ConnectionDeps,
 ): Promise<string | undefined> {
   if (outcome.kind !== "run" || !allows(http?.authInfo, "read")) return undefined;
   const { renderAppView } = await import("../page/updates.ts");

@@ -6,15 +6,15 @@ import { DeepAgentError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Callbacks } from "../../news/subscriber.ts";
 import type { Principal, Run } from "../../runs/run.ts";
-import type { PrincipalRuns, RunService } from "../../runs/service.ts";
+import type { PrincipalRuns, RunService, RunsByHolder } from "../../runs/service.ts";
 import type { SharedRuns } from "../../runs/shares.ts";
 import { type PageLink, runPath } from "./viewer.ts";
 import type { ResourceChanges } from "./changes.ts";
 
 type ModelSetting = "model" | "fallbackModels" | "allowedModels";
 
-/** Dependencies that all connections of a process share. */
-export interface ServerDeps {
+/** Dependencies that all connections of a process share. `Runs`: the form in which they reach runs. */
+export interface ServerDeps<Runs = RunsByHolder> {
   version: string;
   config: Pick<Config, "approvals" | "delivery" | "subagents" | "codexTools" | "workspace" | ModelSetting>;
   logger: Logger;
@@ -22,7 +22,7 @@ export interface ServerDeps {
   /** Clock for durations; it does not jump when the system's clock is set. */
   monotonic: Clock;
   /** Loads agent and storage on the first call. Never awaited before the handshake is answered. */
-  runs: () => Promise<PrincipalRuns>;
+  runs: () => Promise<Runs>;
   /** Finds runs by links to them. Absent: the configuration wants no such links. */
   sharedRuns?: () => Promise<SharedRuns>;
   /** Secret of at least 32 bytes that signs `requestState`; asked for when a state is first made or checked. */
@@ -52,6 +52,9 @@ export interface ServerDeps {
   /** Absent: the configuration wants no page, or does not say where it is. */
   page?: PageLinks;
 }
+
+/** Dependencies of one connection, which reaches runs only as its holder. */
+export type ConnectionDeps = ServerDeps<PrincipalRuns>;
 
 /** Opens something once. The next call retries a failed opening; one that was never opened need not be closed. */
 function openedOnce<Opened extends { close(): Promise<void> }>(open: () => Promise<Opened>) {

@@ -1,6 +1,5 @@
 /** Rights of browsers, and the addresses of all that they see. */
-import type { Scope } from "../../config/sections.ts";
-import type { Principal } from "../../runs/run.ts";
+import type { Principal, Scope } from "../../runs/run.ts";
 import type { MadeWith } from "../../runs/shares.ts";
 import { encodePath } from "./uris.ts";
 

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { defined } from "../../core/defined.ts";
 import type { Logger } from "../../core/logger.ts";
 import { oneLine } from "../../core/text.ts";
-import type { OpenQuestion, PersonDecision, Principal, RunView, Waiting } from "../../runs/run.ts";
+import type { OpenQuestion, PersonDecision, RunView, Waiting } from "../../runs/run.ts";
 import { isQuestion, waitingIn } from "../../runs/run.ts";
 import type { AnswerOutcome, DecideOutcome, PrincipalRuns } from "../../runs/service.ts";
 import { questionText } from "../../tools/check-answer.ts";
@@ -31,7 +31,6 @@ const READING_TIME = 1000;
 /** Identifies who answers, and for which run. */
 export interface Decider {
   readonly runs: PrincipalRuns;
-  readonly principal: Principal;
   readonly runId: string;
   readonly logger: Logger;
   /** Sentences that the result of the call puts before the state of the run. */
@@ -99,12 +98,12 @@ export async function takeAnswer(
 ): Promise<Taken> {
   const read = readAnswer(waiting, response, circumstances);
   if (read.kind !== "said") return read;
-  const { runs, principal, runId, notes = [] } = session;
+  const { runs, runId, notes = [] } = session;
   const { said } = read;
   const outcome =
     "decision" in said
-      ? await runs.decide(principal, runId, said.approvalId, said.decision, by)
-      : await runs.answer(principal, runId, said.questionId, said.answer, by);
+      ? await runs.requests.decide(runId, said.approvalId, said.decision, by)
+      : await runs.requests.answer(runId, said.questionId, said.answer, by);
   if (isLate(outcome)) await refuseAnswer(session, "decided before", by);
   return takenBy(outcome, waiting, response, { ...session, notes });
 }
@@ -115,13 +114,9 @@ const isLate = (outcome: SomeOutcome): boolean =>
   !outcome.ok && (outcome.code === "already_decided" || outcome.code === "already_answered");
 
 /** Records in the journal of an open run that an answer was not used, and why. */
-export async function refuseAnswer(
-  { runs, principal, runId }: Decider,
-  problem: string,
-  by: string,
-): Promise<void> {
+export async function refuseAnswer({ runs, runId }: Decider, problem: string, by: string): Promise<void> {
   const nothing = { decisions: [], answers: [], replies: [] };
-  await runs.useAnswer(principal, runId, { id: randomUUID(), problem, ...nothing, by });
+  await runs.requests.useAnswer(runId, { id: randomUUID(), problem, ...nothing, by });
 }
 
 /** Interprets the outcome of a decision or an answer, and adds to `notes` what the call has to report. */

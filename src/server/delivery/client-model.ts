@@ -27,11 +27,11 @@ export async function whileLending<Result>(
 
 /** Pushes model calls as they come, several at once, until `done`. */
 async function lend(session: DeliverySession, patienceMs: number, done: AbortSignal): Promise<void> {
-  const { runs, principal, runId, context, logger, open } = session;
+  const { runs, runId, context, logger, open } = session;
   const stop = AbortSignal.any([done, context.mcpReq.signal]);
   const pushed = new Set<string>();
   const push = async (): Promise<void> => {
-    for (const call of await runs.modelCalls(principal, runId)) {
+    for (const call of await runs.read.modelCalls(runId)) {
       const key = `${runId}/${call.id}`;
       if (pushed.has(key) || open.models.has(key) || stop.aborted) continue;
       pushed.add(key);
@@ -46,7 +46,7 @@ async function lend(session: DeliverySession, patienceMs: number, done: AbortSig
   const after = session.seen;
   try {
     await push();
-    for await (const event of runs.watch(principal, runId, { after, signal: stop })) {
+    for await (const event of runs.watch.events(runId, { after, signal: stop })) {
       if (event.kind === "model_requested") await push();
     }
   } catch (error) {
@@ -56,11 +56,11 @@ async function lend(session: DeliverySession, patienceMs: number, done: AbortSig
 
 /** Stores what the client's model replied, if it did; the first reply to a call counts. */
 export async function storeReply(
-  { runs, principal, runId, logger }: Decider,
+  { runs, runId, logger }: Decider,
   callId: string,
   reply: SamplingReply | undefined,
 ): Promise<void> {
-  const outcome = reply && (await runs.replyToModel(principal, runId, callId, reply));
+  const outcome = reply && (await runs.control.replyToModel(runId, callId, reply));
   if (outcome?.ok && outcome.repeated) logger.info("model.replied_before", { runId });
 }
 

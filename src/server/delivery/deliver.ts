@@ -26,8 +26,8 @@ const handleDelivery: Delivery = async (session) => {
  * For clients with the Tasks extension: the call answers at once with the run as a task, and the
  * client polls it with `tasks/get`. The run is on disk already.
  */
-const taskDelivery: Delivery = async ({ runs, principal, runId }) => {
-  const view = await runs.view(principal, runId);
+const taskDelivery: Delivery = async ({ runs, runId }) => {
+  const view = await runs.read.view(runId);
   if (view === undefined) throw new Error(`run ${runId} disappeared after it was started`);
   return { kind: "task", view };
 };
@@ -120,17 +120,17 @@ function rememberReported({ open }: ToolCall, view: RunView): void {
  * Ends the run when the call was aborted and the configuration wants that. This is decided before the answer
  * is sent, because the signal also aborts afterwards.
  */
-async function stopWithCall({ runs, principal, context, deps }: ToolCall, runId: string): Promise<void> {
+async function stopWithCall({ runs, context, deps }: ToolCall, runId: string): Promise<void> {
   const { signal } = context.mcpReq;
   if (!signal.aborted) return;
   const leaving = leavingBy(signal.reason);
   deps.logger.info("call.left", { runId, leaving });
   if (!stopsRun(leaving, deps.config.delivery.stopRunOn)) return;
   const reason = leaving === "cancellation" ? "the client cancelled its call" : "the client is gone";
-  await runs.cancel(principal, runId, reason);
+  await runs.control.cancel(runId, reason);
 }
 
-function progressOf({ runs, principal, context, deps }: ToolCall, runId: string): Progress {
+function progressOf({ runs, context, deps }: ToolCall, runId: string): Progress {
   const token = context.mcpReq._meta?.progressToken;
   if (token === undefined) return noProgress;
   return createProgress({
@@ -140,7 +140,7 @@ function progressOf({ runs, principal, context, deps }: ToolCall, runId: string)
     clock: deps.monotonic,
     now: deps.clock,
     signal: context.mcpReq.signal,
-    view: () => runs.view(principal, runId),
+    view: () => runs.read.view(runId),
     logger: deps.logger,
   });
 }

@@ -31,7 +31,7 @@ async function askUntilAnswered(session: DeliverySession, waiting: Waiting, view
   for (let attempt = 0; attempt < MAX_ATTEMPTS && !isOver(session); attempt += 1) {
     const taken = await ask(session, waiting, total, problem);
     if (taken === undefined) {
-      const now = await session.runs.view(session.principal, session.runId);
+      const now = await session.runs.read.view(session.runId);
       return now === undefined || allDecided([waiting])(now);
     }
     if (taken.kind !== "again") return taken.kind === "decided";

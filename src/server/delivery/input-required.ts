@@ -32,8 +32,8 @@ export const inputRequiredDelivery: Delivery = async (session) => {
   );
   const view = await gathered(session, news, mayAsk(news));
   const waiting = mayAsk(view);
-  const { runs, principal, runId } = session;
-  const calls = models && !isFinal(view.run.status) ? await runs.modelCalls(principal, runId) : [];
+  const { runs, runId } = session;
+  const calls = models && !isFinal(view.run.status) ? await runs.read.modelCalls(runId) : [];
   const isNothing = waiting.length === 0 && calls.length === 0;
   if (isNothing || round > MAX_ROUNDS || isOver(session)) return { kind: "run", view };
   return (await ask(session, waiting, calls, { left, problems, round })) ?? { kind: "run", view };

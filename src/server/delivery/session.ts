@@ -119,13 +119,13 @@ async function nextView(
   enough: (view: RunView, changed: boolean) => boolean,
   stop: AbortSignal,
 ): Promise<RunView> {
-  const { runs, principal, runId } = session;
+  const { runs, runId } = session;
   for (let changed = false; ;) {
-    const view = await runs.view(principal, runId);
+    const view = await runs.read.view(runId);
     if (view === undefined) throw new Error(`run ${runId} disappeared while it was followed`);
     if (isFinal(view.run.status) || stop.aborted || enough(view, changed)) return view;
     const next = await nextChange(session, stop);
-    if (next === "end") return (await runs.view(principal, runId)) ?? view;
+    if (next === "end") return (await runs.read.view(runId)) ?? view;
     changed ||= next === "change";
   }
 }
@@ -135,8 +135,8 @@ async function nextChange(
   session: DeliverySession,
   signal: AbortSignal,
 ): Promise<"change" | "model_requested" | "end"> {
-  const { runs, principal, runId, progress, untilChange } = session;
-  for await (const event of runs.watch(principal, runId, { after: session.seen, signal })) {
+  const { runs, runId, progress, untilChange } = session;
+  for await (const event of runs.watch.events(runId, { after: session.seen, signal })) {
     session.seen = event.seq;
     progress.event(event);
     if (event.kind === "model_requested") return event.kind;
@@ -193,13 +193,13 @@ const BY = "elicitation";
 
 /** Resolves when an approval or a question waits for nobody any more. */
 async function whilePending(
-  { runs, principal, runId, seen }: DeliverySession,
+  { runs, runId, seen }: DeliverySession,
   { id }: Waiting,
   signal: AbortSignal,
 ): Promise<undefined> {
-  for await (const { kind } of runs.watch(principal, runId, { after: seen, signal })) {
+  for await (const { kind } of runs.watch.events(runId, { after: seen, signal })) {
     if (kind !== "approval_decided" && kind !== "question_answered") continue;
-    const view = await runs.view(principal, runId);
+    const view = await runs.read.view(runId);
     if (view === undefined || !waitingIn(view).some((waiting) => waiting.id === id)) return;
   }
 }

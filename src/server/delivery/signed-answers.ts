@@ -23,13 +23,13 @@ export async function carriedAnswers(call: ToolCall): Promise<Carried> {
   const state = isAsked ? context.mcpReq.requestState<ApprovalState>() : undefined;
   if (state === undefined) return { ok: true, answers: undefined };
   const { run: runId, id } = state;
-  const view = await runs.view(principal, runId);
+  const view = await runs.read.view(runId);
   if (view === undefined) return { ok: false, outcome: unknownRun(runId) };
   const problem = state.call === digest ? undefined : "other_arguments";
   const { said, left, problems } = readForms(call, state, view);
   const decisions = said.flatMap((one) => ("decision" in one.said ? [{ ...one, said: one.said }] : []));
   const answers = said.flatMap((one) => ("answer" in one.said ? [{ ...one, said: one.said }] : []));
-  const used = await runs.useAnswer(principal, runId, {
+  const used = await runs.requests.useAnswer(runId, {
     id,
     ...defined({ problem }),
     decisions: decisions.map((one) => one.said),

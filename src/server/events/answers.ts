@@ -43,11 +43,11 @@ export function answersTo(
       if (cursor) throw invalid("cursor", "must be left out: all events are on one page");
       return { events: describeEvents(callbacksOf(context) !== undefined) };
     }),
-    poll: taking(PollParams, async (params, { news, principal, now }) => {
+    poll: taking(PollParams, async (params, { news, now }) => {
       const { type, args } = wantedBy(params);
       const { position, isTruncated } = startOf(params, now);
       const limit = Math.min(params.maxEvents ?? MOST_EVENTS, MOST_EVENTS);
-      const page = await eventsAfter(news, principal, position, { type, runId: args.run_id, limit, now });
+      const page = await eventsAfter(news, position, { type, runId: args.run_id, limit, now });
       return {
         events: page.news.map((one) => occurrenceOf(one, pageOf(one.runId))),
         cursor: encodePosition(page.position),

@@ -2,17 +2,17 @@
 import { type McpServer, ProtocolError } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { DeepAgentError } from "../../core/errors.ts";
-import type { ServerDeps } from "../contracts/deps.ts";
+import type { ConnectionDeps, ServerDeps } from "../contracts/deps.ts";
 import { guarded } from "../resources/resource.ts";
 import type { Answer } from "./answers.ts";
 
 export interface EventsScope {
-  deps: ServerDeps;
+  deps: ConnectionDeps;
   answers: () => Promise<Readonly<Record<string, Answer>>>;
 }
 
 /** Gives the answers of a process, which are loaded once. */
-export function eventAnswers(deps: ServerDeps): EventsScope["answers"] {
+export function eventAnswers(deps: ServerDeps<unknown>): EventsScope["answers"] {
   let loaded: ReturnType<EventsScope["answers"]> | undefined;
   return () => (loaded ??= import("./answers.ts").then(({ answersTo }) => answersTo(deps)));
 }

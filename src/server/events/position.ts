@@ -2,8 +2,8 @@
 import { createHash } from "node:crypto";
 import { z } from "zod";
 import { parsedJson } from "../../core/unknown.ts";
-import type { News, OccurrenceQuery, RunNews } from "../../runs/news.ts";
-import type { Principal } from "../../runs/run.ts";
+import type { News, OccurrenceQuery } from "../../runs/news.ts";
+import type { PrincipalRuns } from "../../runs/service.ts";
 
 /**
  * Times do not order events completely: one may be stored after another with a later time. A position therefore knows
@@ -56,15 +56,14 @@ export interface Page {
 
 /** The events after a position, oldest first, at most `limit`. */
 export async function eventsAfter(
-  news: RunNews,
-  principal: Principal,
+  news: PrincipalRuns["news"],
   position: Position,
   { type, runId, limit, now }: Omit<OccurrenceQuery, "since"> & { now: number },
 ): Promise<Page> {
   const { floor, time, known } = position;
   const most = limit + known.length + 1;
   const since = readsFrom(position);
-  const found = await news.occurrences(principal, { type, runId, since, limit: most });
+  const found = await news.occurrences({ type, runId, since, limit: most });
   const marks = new Set(known);
   const fresh = found.filter(({ id }) => !marks.has(markOf(id)));
   const given = fresh.slice(0, limit);

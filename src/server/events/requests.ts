@@ -1,8 +1,9 @@
 /** Parameters of the Events extension, as requests bring them. */
 import type { ServerContext } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import type { EventType, RunNews } from "../../runs/news.ts";
+import type { EventType } from "../../runs/news.ts";
 import type { Principal } from "../../runs/run.ts";
+import type { PrincipalRuns } from "../../runs/service.ts";
 import { Arguments, type EventArguments, isEventType } from "./catalogue.ts";
 import { invalid, notFound } from "./errors.ts";
 import { type Position, decodePosition, positionAt } from "./position.ts";
@@ -28,7 +29,7 @@ export const SubscribeParams = EventParams.extend({
 
 /** The principal that asks, and its request. */
 export interface Asking {
-  news: RunNews;
+  news: PrincipalRuns["news"];
   principal: Principal;
   context: ServerContext;
   now: number;

@@ -38,7 +38,7 @@ export function eventStreams(clock: Clock): (streamed: Streamed) => Promise<obje
 
 /** Sends events until the client cancels the request, or its connection ends. */
 async function send(streamed: Streamed, clock: Clock): Promise<void> {
-  const { news, principal, type, args, pageOf } = streamed;
+  const { news, type, args, pageOf } = streamed;
   const { signal, id, notify } = streamed.context.mcpReq;
   const _meta = { [SUBSCRIPTION_ID]: id };
   const tell = (what: string, params: object): Promise<void> =>
@@ -48,7 +48,7 @@ async function send(streamed: Streamed, clock: Clock): Promise<void> {
   let quietMs = 0;
   while (!signal.aborted) {
     const wanted = { type, runId: args.run_id, limit: 50, now: clock() };
-    const page = await eventsAfter(news, principal, at, wanted);
+    const page = await eventsAfter(news, at, wanted);
     at = page.position;
     const cursor = encodePosition(at);
     for (const one of page.news) await tell("event", { ...occurrenceOf(one, pageOf(one.runId)), cursor });

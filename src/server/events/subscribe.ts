@@ -47,7 +47,7 @@ export async function subscribe(
   const weakness = secretProblem(secret);
   if (weakness !== undefined) throw invalid("delivery.secret", weakness);
   const id = idOf(principal, url, wanted);
-  const known = await news.subscription(principal, id, now);
+  const known = await news.subscription(id, now);
   // Whoever has repeated a challenge that was signed by this secret is known.
   if (known?.secret !== secret) {
     const failure = await challenge({ id, url, secret }, callbacks);
@@ -56,7 +56,7 @@ export async function subscribe(
   const { until = Infinity, ...by }: Partial<MadeWith> = (await madeWith(context.http?.authInfo)) ?? {};
   const lifetime = Math.round(Math.min(Math.max(ttlMs ?? USUAL, SHORTEST), LONGEST));
   const expiresAt = Math.min(now + lifetime, until);
-  const facts = { id, principal, type, url, secret, expiresAt, createdAt: now, ...by };
+  const facts = { id, type, url, secret, expiresAt, createdAt: now, ...by };
   const subscription = { ...facts, ...defined({ runId: args.run_id }) };
   const since = params.cursor ? readsFrom(start.position) : undefined;
   const added = await news.subscribe(subscription, { most: MOST, now, since });
@@ -72,6 +72,6 @@ export async function subscribe(
 /** Ends a subscription, also one that this server would not accept any more. */
 export async function unsubscribe(params: Params, { news, principal }: Asking): Promise<object> {
   const id = idOf(principal, params.delivery.url, wantedBy(params));
-  if (await news.unsubscribe(principal, id)) return {};
+  if (await news.unsubscribe(id)) return {};
   throw notFound("subscription", "there is none with this name, these arguments and this address.");
 }

@@ -6,7 +6,7 @@ import {
   bearerAuthChallengeResponse,
   isJSONRPCRequest,
 } from "@modelcontextprotocol/server";
-import { SCOPES, type Scope } from "../../config/sections.ts";
+import { SCOPES, type Scope } from "../../runs/run.ts";
 import { defined } from "../../core/defined.ts";
 import { isObject, memberOf } from "../../core/unknown.ts";
 import { toolNamed } from "../tools/tools.ts";

@@ -3,7 +3,7 @@ import type { ServerResponse } from "node:http";
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { RunStatistics } from "../../runs/ports.ts";
-import { allows } from "../auth/scopes.ts";
+import { allows } from "../../runs/scopes.ts";
 import type { AuthenticatedRequest } from "./stateless.ts";
 import { hasMethod, sendError } from "./request.ts";
 

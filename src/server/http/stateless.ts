@@ -6,7 +6,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Principal } from "../../runs/run.ts";
 import { type Authenticator, FINAL, maySucceed, ownerOf, principalOf } from "../auth/auth.ts";
-import { allows } from "../auth/scopes.ts";
+import { allows } from "../../runs/scopes.ts";
 import type { ResourceChanges } from "../contracts/changes.ts";
 import { followListened } from "../resources/changes.ts";
 

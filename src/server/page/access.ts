@@ -4,7 +4,7 @@ import { type Picture, type ScreenContext, livePicture, waitingFor } from "./scr
 
 export async function accessScreen(context: ScreenContext): Promise<Picture> {
   const { runs, session, sharing } = context;
-  const [all, waiting] = await Promise.all([runs.access(session.principal), waitingFor(context)]);
+  const [all, waiting] = await Promise.all([runs.access.list(), waitingFor(context)]);
   // Whoever operates the server may also revoke what does not work any more.
   const working = session.isLoggedIn && sharing ? await sharing.working(all) : all;
   const about = { title: "Links and subscriptions", place: "access", waiting } as const;

@@ -105,8 +105,7 @@ export async function sendChange(
   runId: string,
   form: URLSearchParams,
 ): Promise<SentChange | undefined> {
-  const { principal } = session;
-  const view = await runs.view(principal, runId);
+  const view = await runs.read.view(runId);
   if (view === undefined) return undefined;
   const requestId = form.get("question") || PROPOSED;
   const refused = (problem: string): SentChange => ({ kind: "refused", requestId, problem });
@@ -114,18 +113,18 @@ export async function sendChange(
   if (requestId !== PROPOSED && question?.question.kind !== "review")
     return refused("There is no such review in this run.");
   if (question !== undefined && question.status !== "pending") return refused(alreadyAnswered(question));
-  const change = await runs.proposedChange(principal, runId);
+  const change = await runs.changes.proposed(runId);
   if (change === undefined) return refused("Nothing of this run is left to apply.");
   const read = readChange(stamped(change), form, session);
   if (!read.ok) return refused(read.problem);
   const choice = { ...read.choice, shown: versionsOf(change.files) };
   if (question !== undefined) {
-    const outcome = await runs.answer(principal, runId, question.id, { type: "review", choice }, "page");
+    const outcome = await runs.requests.answer(runId, question.id, { type: "review", choice }, "page");
     if (!outcome.ok) return refused(outcome.message);
     return outcome.how === "stored" ? { kind: "stored" } : refused(alreadyAnswered(outcome.question));
   }
   if (isEmpty(choice)) return refused("Choose the files to apply.");
-  const outcome = await runs.reviewChange(principal, runId, choice, "page");
+  const outcome = await runs.changes.review(runId, choice, "page");
   return outcome.ok ? { kind: "done", text: recordText(outcome.record) } : refused(outcome.message);
 }
 

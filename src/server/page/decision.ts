@@ -45,12 +45,12 @@ export function pageDecision(approval: Approval, form: URLSearchParams): PageDec
 
 /** Checks arguments that a person is still editing, as if they were sent now. */
 export async function editProblem(
-  { runs, session: { principal } }: ScreenContext,
+  { runs }: ScreenContext,
   runId: string,
   form: URLSearchParams,
 ): Promise<Problem | undefined> {
   const approvalId = form.get("approval") ?? "";
-  const view = await runs.view(principal, runId);
+  const view = await runs.read.view(runId);
   const approval = view?.approvals.find(({ id }) => id === approvalId);
   if (approval?.status !== "pending") return undefined;
   form.set("decision", "edit");
@@ -59,7 +59,7 @@ export async function editProblem(
     const { ok: _ok, ...problem } = read;
     return problem;
   }
-  const problem = await runs.problemOf(principal, runId, approvalId, read.decision);
+  const problem = await runs.requests.problemOf(runId, approvalId, read.decision);
   return problem === undefined ? undefined : { problem };
 }
 

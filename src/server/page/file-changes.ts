@@ -65,7 +65,7 @@ async function readPage(
   before?: number,
 ): Promise<FileChange[]> {
   const wanted = { kinds: ["file_changed" as const], limit, ...defined({ before }) };
-  const events = (await runs.recentEvents(run.principal, run.id, wanted)) ?? [];
+  const events = (await runs.read.recentEvents(run.id, wanted)) ?? [];
   return events.flatMap((event) => (event.kind === "file_changed" ? [{ ...event, run }] : []));
 }
 
@@ -74,14 +74,14 @@ async function readPage(
  * unless `isHere` says that it is the one of this server; memories are the same in all folders.
  */
 export async function changesOfMany(context: ScreenContext): Promise<FileChange[]> {
-  const { runs, session, isHere = () => true } = context;
-  const newest = await runs.list(session.principal, { limit: MAX.runs });
+  const { runs, isHere = () => true } = context;
+  const newest = await runs.read.list({ limit: MAX.runs });
   const found = await Promise.all(
     newest.map(async (run) => {
       const roots = isHere(run) ? [MEMORIES, WORKSPACE] : [MEMORIES];
       const changes = await readPage(runs, run, MAX.ofOneOfMany);
       const own = changes.filter(({ data: { path } }) => roots.some((root) => path.startsWith(root)));
-      const view = own.length === 0 ? undefined : await runs.view(run.principal, run.id);
+      const view = own.length === 0 ? undefined : await runs.read.view(run.id);
       return view === undefined ? [] : inFolder(own, view.run);
     }),
   );

@@ -42,10 +42,9 @@ export interface FilesRequest {
 const pathIn = (address: string, base: string): string => decoded(address.slice(base.length)) || "/";
 
 /** The files of one request, with the run that they belong to. `undefined`: no such run. */
-async function treeOf({ context: { runs, session }, runId }: FilesRequest) {
-  const { principal } = session;
-  if (runId === undefined) return { backend: await runs.files(principal), view: undefined };
-  const [backend, view] = await Promise.all([runs.runFiles(principal, runId), runs.view(principal, runId)]);
+async function treeOf({ context: { runs }, runId }: FilesRequest) {
+  if (runId === undefined) return { backend: await runs.files.mounts(), view: undefined };
+  const [backend, view] = await Promise.all([runs.files.ofRun(runId), runs.read.view(runId)]);
   return backend === undefined || view === undefined ? undefined : { backend, view };
 }
 
@@ -189,7 +188,7 @@ async function shownChanges(
   const approvals = new Map<FileChange, ShownChange["approval"]>();
   for (const id of new Set(changes.map(({ run }) => run.id))) {
     const own = changes.filter(({ run }) => run.id === id);
-    const decided = (view ?? (await context.runs.view(context.session.principal, id)))?.approvals ?? [];
+    const decided = (view ?? (await context.runs.read.view(id)))?.approvals ?? [];
     const found = approvalsOfChanges(own, decided);
     for (const change of own) approvals.set(change, found.get(change.seq));
   }
@@ -221,7 +220,7 @@ async function search(
   const signal = AbortSignal.timeout(MAX.searchMs);
   const [found, memories] = await Promise.all([
     searchFiles(backend, query, { under: "/", signal }),
-    shared?.runs.searchMemories(shared.session.principal, query, MAX.hits),
+    shared?.runs.files.searchMemories(query, MAX.hits),
   ]);
   const { names, lines } = found;
   const cut = found.isCut ? ["There are more results. Search for more of the name or the text."] : [];

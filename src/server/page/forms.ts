@@ -1,5 +1,5 @@
 /** The forms of the page: people decide, start, tell, cancel and change. */
-import type { Scope } from "../../config/sections.ts";
+import type { Scope } from "../../runs/run.ts";
 import { defined } from "../../core/defined.ts";
 import { type Run, alreadyAnswered, alreadyDecided } from "../../runs/run.ts";
 import type { Html } from "../views/html.ts";
@@ -64,7 +64,7 @@ const start: Work = async (sent) => {
   const read = readChoices(sent.form);
   const wrong = task === "" ? NO_TASK : read.ok ? undefined : read;
   const choices = { ...(read.ok ? read.choices : {}), ...operatorMark(session) };
-  const started = wrong ?? (await runs.start(session.principal, { task, ...choices }));
+  const started = wrong ?? (await runs.control.start({ task, ...choices }));
   if (started.ok) return sent.reply.redirect(runPath(started.run.id));
   const { code, message: problem } = started;
   const refused = { field: "task", text: task, problem, fault: FAULTS[code], chosen: sent.form };
@@ -111,19 +111,19 @@ function showRun(sent: SentForm, tab: Tab | undefined, wrong: Wrong, status?: nu
 const refuseOn = (sent: SentForm, refused: Refused): Promise<void> => showRun(sent, "answer", { refused });
 
 const save: Work = async ({ context, form, reply, now, show }) => {
-  const { runs, session } = context;
+  const { runs } = context;
   const [path = "", version = ""] = ["path", "version"].map((name) => form.get(name) ?? "");
   const content = typedIn(form, "content");
-  const problem = await saveMemory(await runs.files(session.principal), { path, content, version });
+  const problem = await saveMemory(await runs.files.mounts(), { path, content, version });
   const address = filePath(filesPath(), path);
   if (problem === undefined) return reply.redirect(address);
   const request = { context, runId: undefined, address, query: new URLSearchParams(), now };
   return show(422, await filesScreen({ ...request, complaint: { problem, content } }));
 };
 
-const forget: Work = async ({ context: { runs, session }, form, reply }) => {
+const forget: Work = async ({ context: { runs }, form, reply }) => {
   const path = form.get("path") ?? "";
-  const problem = await deleteMemory(await runs.files(session.principal), path);
+  const problem = await deleteMemory(await runs.files.mounts(), path);
   return problem === undefined
     ? reply.redirect(filePath(filesPath(), MEMORIES))
     : reply.html(422, failure(problem));
@@ -135,7 +135,7 @@ const tell: Work = async (sent) => {
   const whom = await meantBy(sent);
   if (whom === undefined) return show(404, undefined);
   if (text === "") return reply.redirect(whom.path);
-  const told = await context.runs.tell(context.session.principal, whom.runId, { text });
+  const told = await context.runs.control.tell(whom.runId, { text });
   if (told.ok) return reply.redirect(whom.path);
   if (whom.runId !== runId)
     return reply.html(422, failure("This agent has ended, so it did not read the message."));
@@ -146,10 +146,10 @@ const tell: Work = async (sent) => {
 const ENDED = "The run has ended, so its agent did not read this. Send it here to continue the conversation.";
 
 /** The run, or its subagent in the background that a form names; `undefined`: it has no such subagent. */
-async function meantBy({ context: { runs, session }, runId, form }: SentForm) {
+async function meantBy({ context: { runs }, runId, form }: SentForm) {
   const agent = form.get("agent");
   if (agent === null) return { runId, path: `${runPath(runId)}/work` };
-  const child = (await runs.children(session.principal, runId)).find(({ id }) => id === agent);
+  const child = (await runs.read.children(runId)).find(({ id }) => id === agent);
   if (child === undefined) return undefined;
   const key = keyOf([{ callId: child.id, name: child.name }]);
   return { runId: child.id, path: `${runPath(runId)}/work?agent=${key}` };
@@ -157,16 +157,16 @@ async function meantBy({ context: { runs, session }, runId, form }: SentForm) {
 
 const cancel: Work = async (sent) => {
   const { context, runId, reply, show } = sent;
-  const { runs, session } = context;
+  const { runs } = context;
   const whom = await meantBy(sent);
-  const cancelled = whom && (await runs.cancel(session.principal, whom.runId, "cancelled on the page"));
+  const cancelled = whom && (await runs.control.cancel(whom.runId, "cancelled on the page"));
   if (!whom || !cancelled?.ok) return show(404, undefined);
   // A run that was cancelled shows its outcome.
   return reply.redirect(whom.runId === runId ? runPath(runId) : whom.path);
 };
 
-const rename: Work = async ({ context: { runs, session }, runId, form, reply, show }) => {
-  const isFound = await runs.rename(session.principal, runId, form.get("name") ?? "");
+const rename: Work = async ({ context: { runs }, runId, form, reply, show }) => {
+  const isFound = await runs.control.rename(runId, form.get("name") ?? "");
   const tab = tabIn(form);
   const address = tab === undefined ? runPath(runId) : `${runPath(runId)}/${tab}`;
   return isFound ? reply.redirect(address) : show(404, undefined);
@@ -176,7 +176,7 @@ const rename: Work = async ({ context: { runs, session }, runId, form, reply, sh
 const tabIn = (form: URLSearchParams): Tab | undefined => TABS.find((tab) => tab === form.get("tab"));
 
 const remove: Work = async ({ context: { runs, session }, runId, reply, show }) => {
-  const deleted = await runs.delete(session.principal, runId);
+  const deleted = await runs.control.delete(runId);
   if (!deleted.ok)
     return deleted.code === "open" ? reply.html(422, failure(deleted.message)) : show(404, undefined);
   return session.run === undefined
@@ -190,7 +190,7 @@ const share: Work = async (sent) => {
   const [, , milliseconds] = LIFETIMES.find(([name]) => name === form.get("for")) ?? [];
   if (sharing === undefined) return showLinks(sent, "This server makes no links: shareLinks is off.");
   if (milliseconds === undefined) return showLinks(sent, "Choose when the link ends.");
-  const made = await runs.share(session.principal, runId, milliseconds, await session.madeWith?.());
+  const made = await runs.access.share(runId, milliseconds, await session.madeWith?.());
   if (!made.ok) return made.code === "not_found" ? sent.show(404, undefined) : showLinks(sent, made.message);
   const { id: shareId, expiresAt } = made.share;
   logger.info("page.shared", { runId, shareId, expiresAt });
@@ -201,7 +201,7 @@ const share: Work = async (sent) => {
 const revoke: Work = async (sent) => {
   const { context, runId, form } = sent;
   const id = form.get("share") ?? "";
-  if (await context.runs.revoke(context.session.principal, id)) context.logger.info("page.revoked", { id });
+  if (await context.runs.access.revoke(id)) context.logger.info("page.revoked", { id });
   return runId === "" ? sent.reply.redirect(accessPath()) : showLinks(sent);
 };
 
@@ -222,14 +222,13 @@ const again: Work = async (sent) => {
   return goOn(sent, { field: "more", run, threadId, task, ...defined({ goal }) });
 };
 
-const runOf = async ({ context: { runs, session }, runId }: SentForm) =>
-  (await runs.view(session.principal, runId))?.run;
+const runOf = async ({ context: { runs }, runId }: SentForm) => (await runs.read.view(runId))?.run;
 
 const fork: Work = async (sent) => {
-  const { runs, session } = sent.context;
+  const { runs } = sent.context;
   const run = await runOf(sent);
   if (run === undefined) return sent.show(404, undefined);
-  const points = await runs.points(session.principal, sent.runId);
+  const points = await runs.read.points(sent.runId);
   const [field, task] = ["fork-task", textOf(sent.form, "task")];
   const point = points?.find(({ id }) => id === sent.form.get("point"));
   return point === undefined
@@ -249,8 +248,8 @@ interface Further {
 
 async function goOn(sent: SentForm, { field, run, threadId, task, goal }: Further): Promise<void> {
   const { runs, session } = sent.context;
-  const choices = { ...choicesOf(run, await runs.readiness(session.principal)), ...defined({ goal }) };
-  const started = task === "" ? NO_TASK : await runs.start(session.principal, { task, threadId, ...choices });
+  const choices = { ...choicesOf(run, await runs.agents.readiness()), ...defined({ goal }) };
+  const started = task === "" ? NO_TASK : await runs.control.start({ task, threadId, ...choices });
   if (!started.ok) return refuseOn(sent, { field, text: task, problem: started.message });
   // A session of one run is not to be left with a page that it may not see.
   return sent.reply.redirect(runPath(session.run ?? started.run.id));
@@ -277,7 +276,7 @@ const decide: Work = async (sent) => {
   const { runs, session } = context;
   const approvalId = form.get("approval") ?? "";
   const complain = (problem: string): Promise<void> => complainOf(sent, { requestId: approvalId, problem });
-  const view = await runs.view(session.principal, runId);
+  const view = await runs.read.view(runId);
   const approval = view?.approvals.find(({ id }) => id === approvalId);
   if (approval === undefined) return complain("There is no such approval in this run.");
   if (approval.status !== "pending") return complain(alreadyDecided(approval));
@@ -285,7 +284,7 @@ const decide: Work = async (sent) => {
   if (!read.ok) return complain(read.problem);
   const isWhole = isWholeOnPage(approval) || hasProof(session, approval, form);
   if (isAsItStands(read.decision, approval) && !isWhole) return complain(NOT_WHOLE);
-  const outcome = await runs.decide(session.principal, runId, approvalId, read.decision, "page");
+  const outcome = await runs.requests.decide(runId, approvalId, read.decision, "page");
   if (!outcome.ok) return complain(outcome.message);
   if (outcome.repeated) return complain(alreadyDecided(outcome.approval));
   return goNext(sent);
@@ -293,17 +292,17 @@ const decide: Work = async (sent) => {
 
 const answer: Work = async (sent) => {
   const { context, runId, form } = sent;
-  const { runs, session } = context;
+  const { runs } = context;
   const requestId = form.get("question") ?? "";
   const complain = (complaint: Omit<Complaint, "form" | "requestId">): Promise<void> =>
     complainOf(sent, { requestId, ...complaint });
-  const view = await runs.view(session.principal, runId);
+  const view = await runs.read.view(runId);
   const question = view?.questions.find(({ id }) => id === requestId);
   if (question === undefined) return complain({ problem: "There is no such question in this run." });
   const read = pageAnswer(question, form);
   if (!read.ok)
     return complain(question.status === "pending" ? read : { problem: alreadyAnswered(question) });
-  const outcome = await runs.answer(session.principal, runId, requestId, read.answer, "page");
+  const outcome = await runs.requests.answer(runId, requestId, read.answer, "page");
   if (!outcome.ok) return complain({ problem: outcome.message });
   if (outcome.how === "told") return complain({ problem: TOO_LATE, isTold: true });
   if (outcome.how === "repeated") return complain({ problem: alreadyAnswered(outcome.question) });
@@ -346,7 +345,7 @@ function refuseSchedule(sent: SentForm, refused: WrongSchedule): Promise<void> {
 }
 
 const ask: Work = async ({ context, reply }) => {
-  await (await context.runs.otherServers()).ask();
+  await (await context.runs.agents.otherServers()).ask();
   reply.redirect(serversPath());
 };
 

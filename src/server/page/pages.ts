@@ -5,8 +5,7 @@ import { type Clock, pause } from "../../core/clock.ts";
 import { StorageError } from "../../core/errors.ts";
 import type { RunEvent } from "../../runs/events.ts";
 import { type Principal, isFinal } from "../../runs/run.ts";
-import type { PrincipalRuns } from "../../runs/service.ts";
-import { scopedRuns } from "../auth/scopes.ts";
+import type { RunsByHolder } from "../../runs/service.ts";
 import { sharedRuns } from "../auth/shared-reader.ts";
 import { TABS, type Tab } from "../views/room/run-head.ts";
 import { type Follow, type Screen, renderDocument, renderNotice } from "../views/room/shell.ts";
@@ -32,7 +31,7 @@ import { linesScreen } from "./unchanged.ts";
 import { callScreen } from "./whole-call.ts";
 
 export interface PagesOptions extends ScreenFacts {
-  runs: () => Promise<PrincipalRuns>;
+  runs: () => Promise<RunsByHolder>;
   clock: Clock;
   signIn: SignIn;
   /** Path below which browsers reach the page. Default: none. */
@@ -126,7 +125,7 @@ export class Pages {
     const runs = await this.#options.runs();
     return {
       ...this.#options,
-      runs: isShared(session) ? sharedRuns(runs) : scopedRuns(runs, session),
+      runs: isShared(session) ? sharedRuns(runs, session.principal) : runs.as(session),
       session,
       changeOf: (runs, run) => this.#changes.read(runs, run),
       ...(isShared(session) ? { openCommand: () => undefined, ownAddress: undefined } : {}),
@@ -171,7 +170,7 @@ export class Pages {
       changed: async (signal) => {
         if (seen === undefined) return false;
         const { view, waiting } = seen;
-        const { principal, id, lastSeq, status } = view.run;
+        const { id, lastSeq, status } = view.run;
         const seesOthers = session.run === undefined;
         if (isFinal(status) && !seesOthers) return false;
         const context = await this.#context(session);
@@ -182,7 +181,7 @@ export class Pages {
         const changes = [
           ...(isFinal(status)
             ? []
-            : [nextEvent(context.runs.watch(principal, id, { after: lastSeq, signal: until }))]),
+            : [nextEvent(context.runs.watch.events(id, { after: lastSeq, signal: until }))]),
           ...(seesOthers ? [otherCount(context, waiting, until)] : []),
         ];
         await Promise.race(changes).finally(() => stop.abort());

@@ -70,7 +70,7 @@ export class ChangeReader {
   }
 
   async read(runs: PrincipalRuns, run: Run): Promise<ProposedChange | undefined> {
-    const read = () => runs.proposedChange(run.principal, run.id);
+    const read = () => runs.changes.proposed(run.id);
     if (run.status !== "working") return read();
     const now = this.#clock();
     const before = this.#newest.get(run.id);
@@ -136,8 +136,8 @@ function chosenOf(file: ProposedFile, stamp: string, form: URLSearchParams): Cho
 /** The run that works in the copy of one that has ended: a later one of the same conversation. */
 async function otherAtWork(runs: PrincipalRuns, run: Run): Promise<string | undefined> {
   if (!isFinal(run.status)) return undefined;
-  const { principal, threadId } = run;
-  const [newest] = await runs.summaries(principal, { threadId, tasksOnly: true }, { limit: 1 });
+  const { threadId } = run;
+  const [newest] = await runs.read.summaries({ threadId, tasksOnly: true }, { limit: 1 });
   return newest === undefined || isFinal(newest.status) ? undefined : newest.id;
 }
 
@@ -172,11 +172,10 @@ async function shown(
  */
 export const fileScreen: PartScreen = async (context, runId, query) => {
   const { runs, session, changeOf } = context;
-  const { principal } = session;
-  const run = (await runs.view(principal, runId))?.run;
+  const run = (await runs.read.view(runId))?.run;
   const change = run?.changes === "propose" && !isShared(session) ? await changeOf(runs, run) : undefined;
   const found = change && stamped(change).files.find(({ stamp }) => stamp === query.get("file"));
-  const all = found && (await runs.proposedChange(principal, runId, found.file.path));
+  const all = found && (await runs.changes.proposed(runId, found.file.path));
   const whole = all?.files.find(({ path }) => path === found?.file.path);
   if (found === undefined || whole?.version !== found.file.version) return undefined;
   const { stamp, file } = found;

@@ -23,7 +23,7 @@ export async function schedulesScreen(
 ): Promise<Picture> {
   const { runs, session, folderOf, settings } = context;
   const [found, readiness, waiting] = await Promise.all([
-    runs.schedules(session.principal),
+    runs.schedules.list(),
     readinessFor(context),
     waitingFor(context),
   ]);
@@ -99,9 +99,7 @@ export async function saveFrom(
     task: draft.task.replaceAll("\r\n", "\n"),
     catchUpLimit: /^\d+$/.test(limit) ? Number(limit) : Number.NaN,
   };
-  const saved = await (edited === null
-    ? runs.addSchedule(session.principal, fields)
-    : runs.editSchedule(session.principal, edited, fields));
+  const saved = await (edited === null ? runs.schedules.add(fields) : runs.schedules.edit(edited, fields));
   if (saved.ok) return undefined;
   return { ...refused, problem: saved.message, field: "field" in saved ? saved.field : undefined };
 }
@@ -110,21 +108,19 @@ export const CHANGES = ["pause", "resume", "remove", "run"] as const;
 
 /** Changes one schedule, and gives the address to show next; or what was not taken. */
 export async function changeFrom(
-  { runs, session: { principal } }: ScreenContext,
+  { runs }: ScreenContext,
   form: URLSearchParams,
   change: (typeof CHANGES)[number],
 ): Promise<WrongSchedule | string> {
   const id = form.get("schedule") ?? "";
   if (change === "remove") {
-    await runs.removeSchedule(principal, id);
+    await runs.schedules.remove(id);
     return schedulePath();
   }
   if (change === "run") {
-    const started = await runs.runScheduleNow(principal, id);
+    const started = await runs.schedules.runNow(id);
     return started.ok ? runPath(started.run.id) : { id, problem: started.message };
   }
-  const changed = await (change === "pause"
-    ? runs.pauseSchedule(principal, id)
-    : runs.resumeSchedule(principal, id));
+  const changed = await (change === "pause" ? runs.schedules.pause(id) : runs.schedules.resume(id));
   return changed.ok ? schedulePath(id) : { id, problem: changed.message };
 }

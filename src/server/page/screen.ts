@@ -74,7 +74,7 @@ async function sharingOf(
   { run: { id: runId, principal } }: RunView,
 ): Promise<Sharing | undefined> {
   if (sharing === undefined || !mayRun(session)) return undefined;
-  const all = await runs.access(principal);
+  const all = await runs.access.list();
   const own = all.filter((one) => one.kind === "link" && one.runId === runId);
   const links = await Promise.all(
     (await sharing.working(own)).map(async ({ id, expiresAt, opened = 0 }) => {
@@ -87,7 +87,7 @@ async function sharingOf(
 
 /** Reads the choices for a new run, as far as the session has them. */
 export async function readinessFor({ runs, session }: ScreenContext): Promise<Readiness> {
-  const { changes, ...readiness } = await runs.readiness(session.principal);
+  const { changes, ...readiness } = await runs.agents.readiness();
   return changes === undefined || (changes === "propose" && session.isLoggedIn)
     ? readiness
     : { ...readiness, changes };
@@ -98,7 +98,7 @@ export async function waitingFor(
   { runs, session }: Pick<ScreenContext, "runs" | "session">,
   view?: RunView,
 ): Promise<number> {
-  if (session.run === undefined) return runs.countPending(session.principal);
+  if (session.run === undefined) return runs.read.countPending();
   return view === undefined ? 0 : waitingIn(view).length;
 }
 

@@ -47,13 +47,12 @@ export async function homeScreen(
   refused?: Refused,
 ): Promise<Picture> {
   const { runs, session, settings, folderOf } = context;
-  const { principal } = session;
   const filter = filterOf(query);
   const before = query.get("before");
   const [counts, { pending, waiting }, found, readiness] = await Promise.all([
-    runs.counts(principal),
+    runs.read.counts(),
     pendingOf(context),
-    runs.summaries(principal, filter, { limit: MAX.listed + 1, ...(before === null ? {} : { before }) }),
+    runs.read.summaries(filter, { limit: MAX.listed + 1, ...(before === null ? {} : { before }) }),
     mayRun(session) ? readinessFor(context) : {},
   ]);
   const open = await openRuns(context, counts);
@@ -81,11 +80,11 @@ export async function homeScreen(
 
 /** The open runs, as far as the numbers above the list follow from them. */
 async function openRuns(
-  { runs, session: { principal } }: ScreenContext,
+  { runs }: ScreenContext,
   counts: Readonly<Record<RunStatus, number>>,
 ): Promise<{ asking: RunSummary[]; inLine: number }> {
   const of = async (status: RunStatus): Promise<RunSummary[]> =>
-    counts[status] === 0 ? [] : runs.summaries(principal, { status }, { limit: MAX.open });
+    counts[status] === 0 ? [] : runs.read.summaries({ status }, { limit: MAX.open });
   const [asking, working] = await Promise.all([of("input_required"), of("working")]);
   return { asking, inLine: working.filter(({ place }) => place !== undefined).length };
 }
@@ -93,9 +92,7 @@ async function openRuns(
 /** The views of the first open ones among `runs`. */
 async function viewsOf(runs: PrincipalRuns, some: readonly RunSummary[]): Promise<Map<string, RunView>> {
   const open = new Map(some.flatMap((run) => (isFinal(run.status) ? [] : [[run.id, run] as const])));
-  const found = await Promise.all(
-    [...open.values()].slice(0, MAX.views).map(({ principal, id }) => runs.view(principal, id)),
-  );
+  const found = await Promise.all([...open.values()].slice(0, MAX.views).map(({ id }) => runs.read.view(id)));
   return new Map(found.flatMap((view) => (view === undefined ? [] : [[view.run.id, view] as const])));
 }
 
@@ -109,15 +106,15 @@ const isStatus = (text: string): text is RunStatus => Object.hasOwn(STATUS_WORDS
 type Pending = PendingApproval | PendingQuestion;
 
 /** The oldest requests that wait in all runs, and how many wait. */
-async function pendingOf({ runs, session: { principal } }: ScreenContext) {
+async function pendingOf({ runs }: ScreenContext) {
   const [approvals, questions] = await Promise.all([
-    runs.pending(principal, MAX.pending),
-    runs.pendingQuestions(principal, MAX.pending),
+    runs.read.pending(MAX.pending),
+    runs.read.pendingQuestions(MAX.pending),
   ]);
   const all: Pending[] = [...approvals, ...questions].sort(
     (one, other) => one.requestedAt - other.requestedAt,
   );
-  const waiting = all.length < MAX.pending ? all.length : await runs.countPending(principal);
+  const waiting = all.length < MAX.pending ? all.length : await runs.read.countPending();
   return { pending: all.slice(0, MAX.pending), waiting };
 }
 
@@ -127,7 +124,7 @@ const LONG_RUN_MS = 30_000;
 /** Open requests, and the newest runs that have ended. A session of one run is told the end of `own` alone. */
 async function newsOf({ runs, session }: ScreenContext, pending: readonly Pending[], own?: Run) {
   const isOfAll = session.run === undefined;
-  const seen = isOfAll ? await runs.summaries(session.principal, {}, { limit: MAX.ends }) : own ? [own] : [];
+  const seen = isOfAll ? await runs.read.summaries({}, { limit: MAX.ends }) : own ? [own] : [];
   const ends = seen.filter(({ createdAt, endedAt = 0 }) => endedAt - createdAt >= LONG_RUN_MS);
   const told = ends.map((run): News => ({
     key: `end ${run.id}`,
@@ -164,11 +161,11 @@ export async function reviewScreen(context: ScreenContext, complaint?: Complaint
 }
 
 /** The last text of each agent before it asked, by the id of the request. */
-async function reasons({ runs, session: { principal } }: ScreenContext, pending: readonly Waiting[]) {
+async function reasons({ runs }: ScreenContext, pending: readonly Waiting[]) {
   const found = await Promise.all(
     pending.map(async ({ id, runId, agent }) => {
       const wanted = { agent, kinds: ["model_called" as const], limit: 1 };
-      const [event] = (await runs.recentEvents(principal, runId, wanted)) ?? [];
+      const [event] = (await runs.read.recentEvents(runId, wanted)) ?? [];
       return [id, event?.kind === "model_called" ? event.data.text : ""] as const;
     }),
   );
@@ -200,7 +197,7 @@ export async function runScreen(
   wrong: Wrong = {},
 ): Promise<RunScreen | undefined> {
   const { runs, session } = context;
-  const view = await runs.view(session.principal, runId);
+  const view = await runs.read.view(runId);
   if (view === undefined) return undefined;
   const tab = wrong.complaint === undefined ? (named ?? tabOf(view)) : "review";
   const body = await BODIES[tab](context, view, query, wrong);
@@ -237,9 +234,9 @@ const BODIES: Readonly<Record<Tab, Body>> = {
     return (now) => renderReview({ requests, proposed, viewer, now, complaint, view });
   },
   answer: async ({ runs, session }, view, _query, { refused }) => {
-    const { principal, id } = view.run;
+    const { id } = view.run;
     const files = await changedFiles(await changesOfRun(runs, view.run), view.run);
-    const points = mayRun(session) ? await runs.points(principal, id) : undefined;
+    const points = mayRun(session) ? await runs.read.points(id) : undefined;
     const shown = { view, viewer: session, files, points: (points ?? []).toReversed() };
     const answer = renderAnswer({ ...shown, refused });
     return () => answer;
@@ -260,15 +257,15 @@ export async function workBody(
   viewer: Viewer,
   query: URLSearchParams,
 ): Promise<(now: number) => Html> {
-  const { principal, id } = view.run;
+  const { id } = view.run;
   const selected = query.get("agent") ?? "";
   const agent = view.subagents.find((one) => keyOf(one.agent) === selected)?.agent ?? [];
   const isAll = query.get("events") === "all";
   const isList = query.get("view") === "list";
   const before = Number(query.get("before") ?? Number.NaN);
   const [steps = [], activity = []] = await Promise.all([
-    runs.recentEvents(principal, id, { agent, limit: MAX.steps }),
-    runs.recentEvents(principal, id, {
+    runs.read.recentEvents(id, { agent, limit: MAX.steps }),
+    runs.read.recentEvents(id, {
       limit: MAX.activity + 1,
       ...(isAll ? {} : { kinds: KEY_EVENTS }),
       ...(Number.isSafeInteger(before) && before > 0 ? { before } : {}),

@@ -56,17 +56,16 @@ export async function searchScreen(
 }
 
 async function read(context: ScreenContext, text: string, namesOnly: boolean, signal: AbortSignal) {
-  const { runs, session, folderOf } = context;
-  const { principal } = session;
+  const { runs, folderOf } = context;
   const patience = AbortSignal.timeout(namesOnly ? PATIENCE_MS.names : PATIENCE_MS.all);
   const until = AbortSignal.any([signal, patience]);
   const none: MemorySearch = { hits: [] };
   const [waiting, counts, listed, files, memories] = await Promise.all([
     waitingFor(context),
-    runs.counts(principal),
-    runs.summaries(principal, text === "" ? {} : { text, tasksOnly: namesOnly }, { limit: MAX.each + 1 }),
-    text === "" ? NO_FILES : filesWith(await runs.files(principal), text, { namesOnly, signal: until }),
-    text === "" || namesOnly ? none : runs.searchMemories(principal, text, MAX.each + 1),
+    runs.read.counts(),
+    runs.read.summaries(text === "" ? {} : { text, tasksOnly: namesOnly }, { limit: MAX.each + 1 }),
+    text === "" ? NO_FILES : filesWith(await runs.files.mounts(), text, { namesOnly, signal: until }),
+    text === "" || namesOnly ? none : runs.files.searchMemories(text, MAX.each + 1),
   ]);
   const all = {
     runs: byName(listed, text, ({ task }) => task).map((run) => ({ ...run, folder: folderOf?.(run) })),

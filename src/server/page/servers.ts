@@ -8,7 +8,7 @@ const CALLBACK = "/callback";
 
 export async function serversScreen(context: ScreenContext, notice?: ServerNotice): Promise<Picture> {
   const { runs, session, ownAddress } = context;
-  const [servers, waiting] = await Promise.all([runs.otherServers(), waitingFor(context)]);
+  const [servers, waiting] = await Promise.all([runs.agents.otherServers(), waitingFor(context)]);
   const screen = { session, servers: servers.states(), mayLogIn: ownAddress !== undefined, notice };
   const about = { title: "MCP servers", place: "servers", waiting } as const;
   return livePicture(context, about, () => renderServers(screen));
@@ -19,7 +19,7 @@ export const isCallback = (path: string): boolean => path === serversPath() + CA
 
 /** Ends the log-in to which a browser came back. */
 export async function afterLogin(context: ScreenContext, answer: URLSearchParams): Promise<Picture> {
-  const servers = await context.runs.otherServers();
+  const servers = await context.runs.agents.otherServers();
   const ended = await servers.finishLogin(answer);
   const done = { done: "You are logged in. Runs that begin now use its tools." };
   return serversScreen(context, { server: ended.server, ...(ended.ok ? done : { problem: ended.problem }) });
@@ -28,6 +28,8 @@ export async function afterLogin(context: ScreenContext, answer: URLSearchParams
 /** Begins a log-in, and gives the address to continue at, or why there is none. */
 export async function beginAt({ runs, ownAddress }: ScreenContext, server: string): Promise<ServerNotice> {
   if (ownAddress === undefined) return { server, problem: "Log in on the machine of this server." };
-  const begun = await (await runs.otherServers()).beginLogin(server, ownAddress() + serversPath() + CALLBACK);
+  const begun = await (
+    await runs.agents.otherServers()
+  ).beginLogin(server, ownAddress() + serversPath() + CALLBACK);
   return { server, ...(begun.ok ? { address: begun.address } : { problem: begun.problem }) };
 }

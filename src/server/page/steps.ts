@@ -17,10 +17,10 @@ export async function stepScreen(
   runId: string,
   seq: number,
 ): Promise<Screen | undefined> {
-  const call = await runs.callTexts(session.principal, runId, seq);
+  const call = await runs.read.callTexts(runId, seq);
   if (call === undefined) return undefined;
   const { agent, time, tool, summary } = call;
-  const edit = editOf(call, (await runs.view(session.principal, runId))?.approvals ?? []);
+  const edit = editOf(call, (await runs.read.view(runId))?.approvals ?? []);
   const body = html`<p class="note">
       ${agentLabel(agent)}, ${dayAndTime(time)} <span class="tag">${oneLine(tool, 64)}</span>
     </p>

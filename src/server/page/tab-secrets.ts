@@ -5,7 +5,7 @@
 import { createHmac, randomBytes } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import { z } from "zod";
-import { SCOPES, type Scope } from "../../config/sections.ts";
+import { SCOPES, type Scope } from "../../runs/run.ts";
 import type { Clock } from "../../core/clock.ts";
 import { defined } from "../../core/defined.ts";
 import { isSame } from "./find-page.ts";

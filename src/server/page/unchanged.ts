@@ -55,12 +55,12 @@ const numberOf = (text: string | null): number | undefined =>
  * made yet; one in the journal is, and so are all of one file.
  */
 async function changeOf(
-  { runs, session: { principal } }: ScreenContext,
+  { runs }: ScreenContext,
   runId: string,
   query: URLSearchParams,
 ): Promise<(Change & { subject: Record<string, string> }) | undefined> {
   const [approval, file, change] = ["approval", "file", "change"].map((name) => query.get(name));
-  const view = await runs.view(principal, runId);
+  const view = await runs.read.view(runId);
   if (typeof file === "string") {
     const joined = view && joinedChange(await changesOfRun(runs, view.run), file);
     return joined && { subject: { file }, path: file, diff: joined.diff, side: "newLine" };
@@ -73,7 +73,7 @@ async function changeOf(
       : undefined;
   }
   const seq = numberOf(change ?? null) ?? 0;
-  const [event] = (await runs.events(principal, runId, { after: seq - 1, limit: 1 })) ?? [];
+  const [event] = (await runs.read.events(runId, { after: seq - 1, limit: 1 })) ?? [];
   if (event?.kind !== "file_changed" || event.seq !== seq || event.data.diff === undefined) return undefined;
   const { path, diff } = event.data;
   return { subject: { change: String(seq) }, path, diff, side: "newLine" };
@@ -81,11 +81,11 @@ async function changeOf(
 
 /** The lines of the file, if those that the diff shows are where it says. */
 async function linesBehind(
-  { runs, session }: ScreenContext,
+  { runs }: ScreenContext,
   runId: string,
   { path, diff, side }: Change,
 ): Promise<string[] | undefined> {
-  const files = await runs.runFiles(session.principal, runId);
+  const files = await runs.files.ofRun(runId);
   const file = await files?.read(path, 0, MAX.lines);
   const text = file?.content;
   if (typeof text !== "string" || file?.nextOffset !== undefined || text.length > MAX.characters)

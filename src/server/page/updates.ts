@@ -29,15 +29,15 @@ export async function renderAppView(
 
 /** A run as Markdown for people, or as the JSON that clients get. `undefined`: no such run, or no such form. */
 export async function exportText(
-  { runs, session: { principal } }: ScreenContext,
+  { runs }: ScreenContext,
   runId: string,
   query: URLSearchParams,
 ): Promise<string | undefined> {
-  const view = await runs.view(principal, runId);
+  const view = await runs.read.view(runId);
   const form = query.get("as");
   if (view === undefined) return undefined;
   if (form === "json") return `${JSON.stringify(runDocument(view), null, 2)}\n`;
   if (form !== "markdown") return undefined;
-  const events = (await runs.recentEvents(principal, runId, { limit: 1000 })) ?? [];
+  const events = (await runs.read.recentEvents(runId, { limit: 1000 })) ?? [];
   return transcriptOf(view, events.toReversed());
 }

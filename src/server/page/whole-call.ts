@@ -13,7 +13,7 @@ import { EMPTY, plainText } from "./whole-text.ts";
 /** Every argument in full, then the decision. `undefined`: no such run, or nothing that waits by this id. */
 export const callScreen: PartScreen = async (context, runId, query) => {
   const { runs, session, openCommand } = context;
-  const view = await runs.view(session.principal, runId);
+  const view = await runs.read.view(runId);
   const approval = view && pendingApprovals(view).find(({ id }) => id === query.get("approval"));
   if (view === undefined || approval === undefined) return undefined;
   const parts: Html[] = [];

@@ -1,6 +1,7 @@
 import { type McpRequestContext, McpServer } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import { readableRuns, scopedRuns } from "../auth/scopes.ts";
+import { demandScope } from "../../runs/scopes.ts";
+import { holderFor } from "../auth/auth.ts";
 import { OpenRequests } from "../calls/open-requests.ts";
 import { eventAnswers, registerEvents } from "../events/events.ts";
 import { registerResources } from "../resources/index.ts";
@@ -8,7 +9,7 @@ import { APPS_EXTENSION, EVENTS_EXTENSION, TASKS_EXTENSION } from "../contracts/
 import { SKILLS_EXTENSION } from "../resources/skills.ts";
 import { TaskPages, TaskQuestions, registerTasks } from "../tasks/tasks.ts";
 import { toolsFor } from "../tools/tools.ts";
-import type { ServerDeps } from "../contracts/deps.ts";
+import type { ConnectionDeps, ServerDeps } from "../contracts/deps.ts";
 import { rewriteErrors } from "./error-answers.ts";
 import { revisionOf } from "../contracts/revisions.ts";
 import { createStateCodec } from "../calls/state.ts";
@@ -38,7 +39,8 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
   const answers = eventAnswers(deps);
   return ({ era, authInfo }) => {
     const revision = revisionOf(era);
-    const own: ServerDeps = { ...deps, runs: async () => scopedRuns(await deps.runs(), authInfo) };
+    const holder = holderFor(deps.principalOf(authInfo), authInfo);
+    const own: ConnectionDeps = { ...deps, runs: async () => (await deps.runs()).as(holder) };
     const mcp = new McpServer(
       { name: "deepagent-mcp", title: "Deep agent", version: deps.version },
       {
@@ -74,10 +76,14 @@ export function createServerFactory(deps: ServerDeps): (context: McpRequestConte
     if (revision.tasks) registerTasks(mcp, { deps: own, revision, questions, pages });
     registerPrompts(mcp);
     registerResources(mcp, {
-      ...deps,
-      runs: async () => readableRuns(await deps.runs(), authInfo),
+      ...own,
+      // Every resource needs this scope, also the run that any scope may look at.
+      runs: async () => {
+        demandScope(holder, ["read"]);
+        return own.runs();
+      },
       revision,
-      principal: deps.principalOf(authInfo),
+      principal: holder.principal,
     });
     rewriteErrors(mcp, revision);
     return mcp;

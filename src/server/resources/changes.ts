@@ -5,12 +5,12 @@ import { isTransient } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { RunEvent } from "../../runs/events.ts";
 import { type Principal, isFinal } from "../../runs/run.ts";
-import type { PrincipalRuns } from "../../runs/service.ts";
+import type { RunsByHolder } from "../../runs/service.ts";
 import type { ChangeSink, ResourceChanges } from "../contracts/changes.ts";
 import { RUN_VIEWS, fileUri, runFileUri, runIdOf, runUri } from "../contracts/uris.ts";
 
 interface ResourceChangesOptions {
-  runs: () => Promise<PrincipalRuns>;
+  runs: () => Promise<RunsByHolder>;
   logger: Logger;
 }
 
@@ -126,9 +126,8 @@ class Changes implements ResourceChanges {
   }
 
   async #followRun(principal: Principal, runId: string, fromStart: boolean): Promise<void> {
-    const { runs } = this.#options;
-    const service = await runs();
-    const view = await service.view(principal, runId);
+    const { read, watch } = (await this.#options.runs()).as({ principal });
+    const view = await read.view(runId);
     if (view === undefined || (!fromStart && isFinal(view.run.status))) return;
     const changed = new Set<string>();
     const flush = (): void => {
@@ -138,7 +137,7 @@ class Changes implements ResourceChanges {
     let timer: NodeJS.Timeout | undefined;
     try {
       const after = fromStart ? 0 : view.run.lastSeq;
-      for await (const event of service.watch(principal, runId, { after, signal: this.#stop.signal })) {
+      for await (const event of watch.events(runId, { after, signal: this.#stop.signal })) {
         if (changed.size === 0) timer = setTimeout(flush, DELAY_MS).unref();
         for (const uri of changedUris(event)) changed.add(uri);
       }
@@ -149,13 +148,13 @@ class Changes implements ResourceChanges {
   }
 
   async #watchStarts(principal: Principal, signal: AbortSignal): Promise<void> {
-    const service = await this.#options.runs();
+    const { read, watch } = (await this.#options.runs()).as({ principal });
     // Begins before the list is read: a run that starts in between is found twice rather than never.
-    const starts = service.watchStarts(principal, { signal })[Symbol.asyncIterator]();
+    const starts = watch.starts({ signal })[Symbol.asyncIterator]();
     let next = starts.next();
     // It may fail before anybody waits for it.
     next.catch(() => undefined);
-    for (const { id, status } of await service.list(principal, { limit: RECENT_RUNS })) {
+    for (const { id, status } of await read.list({ limit: RECENT_RUNS })) {
       if (!isFinal(status)) this.#follow(principal, id);
     }
     for (let { done, value } = await next; !done; { done, value } = await next) {

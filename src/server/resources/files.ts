@@ -30,8 +30,7 @@ export const FILES: ResourceSpec = {
   },
 };
 
-const sharedFiles = async ({ runs, principal }: ResourceScope): Promise<Backend> =>
-  (await runs()).files(principal);
+const sharedFiles = async ({ runs }: ResourceScope): Promise<Backend> => (await runs()).files.mounts();
 
 /** Files as the agent of one run sees them. */
 export const RUN_FILES: ResourceSpec = {
@@ -42,14 +41,14 @@ export const RUN_FILES: ResourceSpec = {
   complete: {
     run_id: completeRun,
     path: async (scope, typed, { run_id: runId = "" }) => {
-      const backend = await (await scope.runs()).runFiles(scope.principal, runId);
+      const backend = await (await scope.runs()).files.ofRun(runId);
       return backend === undefined ? [] : completePath(backend, typed);
     },
   },
   read: async (request, scope) => {
     const { uri, variables, signal } = request;
     const { service, runId } = await findRun(scope, request);
-    const backend = await service.runFiles(scope.principal, runId);
+    const backend = await service.files.ofRun(runId);
     if (backend === undefined) throw new ResourceNotFoundError(uri);
     const path = `/${variables["path"] ?? ""}`;
     const uriOf = (entry: string): string => runFileUri(runId, entry);

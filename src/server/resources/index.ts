@@ -12,7 +12,7 @@ const GRAPH: ResourceSpec = {
   title: "Agent graph",
   description: "How the agent works, as a drawing: its steps and what leads to which.",
   mimeType: "text/vnd.mermaid",
-  read: async (_, { runs, principal }) => ({ text: await (await runs()).drawing(principal), ttlMs: 0 }),
+  read: async (_, { runs }) => ({ text: await (await runs()).agents.drawing(), ttlMs: 0 }),
 };
 
 /** The MCP App. Its document is loaded when a host reads it. */

@@ -10,7 +10,7 @@ import {
 } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import type { Principal } from "../../runs/run.ts";
-import type { ServerDeps } from "../contracts/deps.ts";
+import type { ConnectionDeps } from "../contracts/deps.ts";
 import { failureText } from "../contracts/failures.ts";
 import { type Revision, cacheFor } from "../contracts/revisions.ts";
 import { decodeOnce } from "../contracts/uris.ts";
@@ -18,7 +18,7 @@ import { defined } from "../../core/defined.ts";
 import { parsedJson } from "../../core/unknown.ts";
 
 /** Dependencies of the resources of one server instance. */
-export interface ResourceScope extends Pick<ServerDeps, "runs" | "changes" | "logger"> {
+export interface ResourceScope extends Pick<ConnectionDeps, "runs" | "changes" | "logger"> {
   revision: Revision;
   /** Owner of the resources: an instance serves one principal only. */
   principal: Principal;
@@ -195,7 +195,7 @@ export const invalidCursor = (): ProtocolError =>
 /** Lets through what is written for the client; anything else is logged and hidden behind a reference. */
 export async function guarded<Value>(
   request: string,
-  { logger }: Pick<ServerDeps, "logger">,
+  { logger }: Pick<ConnectionDeps, "logger">,
   work: () => Promise<Value>,
 ): Promise<Value> {
   try {

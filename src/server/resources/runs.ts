@@ -54,7 +54,7 @@ const VIEWS: readonly View[] = [
     title: "Run transcript",
     description: `What happened in a run, for people to read; the newest ${SHOWN_EVENTS} events.`,
     mimeType: "text/markdown",
-    text: async (run, scope) => transcriptOf(run.view, await newestEvents(run, scope)),
+    text: async (run) => transcriptOf(run.view, await newestEvents(run)),
   },
   {
     name: "run-events",
@@ -62,7 +62,7 @@ const VIEWS: readonly View[] = [
     title: "Run events",
     description: `Journal of a run, one JSON object a line, oldest first; the newest ${SHOWN_EVENTS}.`,
     mimeType: "application/x-ndjson",
-    text: async (run, scope) => linesOf(await newestEvents(run, scope)),
+    text: async (run) => linesOf(await newestEvents(run)),
   },
   {
     name: "run-events-after",
@@ -70,10 +70,10 @@ const VIEWS: readonly View[] = [
     title: "Run events after a number",
     description: `The same from any event on: those with a greater seq, at most ${SHOWN_EVENTS}.`,
     mimeType: "application/x-ndjson",
-    text: async ({ service, runId }, { principal }, { uri, variables }) => {
+    text: async ({ service, runId }, _scope, { uri, variables }) => {
       const after = Number(variables["after"] || Number.NaN);
       if (!Number.isSafeInteger(after) || after < 0) throw new ResourceNotFoundError(uri);
-      return linesOf((await service.events(principal, runId, { after, limit: SHOWN_EVENTS })) ?? []);
+      return linesOf((await service.read.events(runId, { after, limit: SHOWN_EVENTS })) ?? []);
     },
   },
   {
@@ -91,8 +91,8 @@ const VIEWS: readonly View[] = [
     description:
       "Points of a run's thread, oldest first. run_deep_agent with one as thread_id begins a new thread there.",
     mimeType: "application/json",
-    text: async ({ service, runId }, { principal }) => {
-      const points = (await service.points(principal, runId)) ?? [];
+    text: async ({ service, runId }) => {
+      const points = (await service.read.points(runId)) ?? [];
       return JSON.stringify(points.map(pointDocument), null, 2);
     },
   },
@@ -112,27 +112,24 @@ export const RUN_RESOURCES: readonly ResourceSpec[] = VIEWS.map(({ path, text, .
 const linesOf = (events: readonly RunEvent[]): string =>
   events.map((event) => `${JSON.stringify(eventDocument(event))}\n`).join("");
 
-async function newestEvents(
-  { service, runId, view }: FoundRun,
-  { principal }: ResourceScope,
-): Promise<readonly RunEvent[]> {
+async function newestEvents({ service, runId, view }: FoundRun): Promise<readonly RunEvent[]> {
   const after = Math.max(0, view.run.lastSeq - SHOWN_EVENTS);
-  return (await service.events(principal, runId, { after, limit: SHOWN_EVENTS })) ?? [];
+  return (await service.read.events(runId, { after, limit: SHOWN_EVENTS })) ?? [];
 }
 
 /** Finds the run that a URI names. Somebody else's run is as unknown as one that never was. */
 export async function findRun(scope: ResourceScope, { uri, variables }: ReadRequest): Promise<FoundRun> {
   const runId = variables["run_id"] ?? "";
   const service = await scope.runs();
-  const view = await service.view(scope.principal, runId);
+  const view = await service.read.view(runId);
   if (view === undefined) throw new ResourceNotFoundError(uri);
   return { service, runId, view };
 }
 
 /** Lists runs, newest first. */
-export const listRuns: ListSection = async ({ runs, principal }, { limit, after }) => {
+export const listRuns: ListSection = async ({ runs }, { limit, after }) => {
   const service = await runs();
-  const found = await service.list(principal, { limit, ...defined({ before: after }) });
+  const found = await service.read.list({ limit, ...defined({ before: after }) });
   const { description, mimeType } = RUN;
   return found.map(({ id, task }) => ({
     id,
@@ -140,7 +137,7 @@ export const listRuns: ListSection = async ({ runs, principal }, { limit, after 
   }));
 };
 
-export async function completeRun({ runs, principal }: ResourceScope, typed: string): Promise<string[]> {
-  const recent = await (await runs()).list(principal, { limit: 200 });
+export async function completeRun({ runs }: ResourceScope, typed: string): Promise<string[]> {
+  const recent = await (await runs()).read.list({ limit: 200 });
   return recent.map((run) => run.id).filter((id) => id.startsWith(typed));
 }

@@ -44,8 +44,8 @@ export const SKILLS: ResourceSpec = {
   read: async ({ uri }, scope) => ({ ...(await (await catalogOf(scope)).read(uri)), ttlMs: TTL_MS }),
 };
 
-const catalogOf = async ({ runs, principal, logger }: ResourceScope): Promise<SkillCatalog> =>
-  new SkillCatalog(await (await runs()).files(principal), logger);
+const catalogOf = async ({ runs, logger }: ResourceScope): Promise<SkillCatalog> =>
+  new SkillCatalog(await (await runs()).files.mounts(), logger);
 
 /** Answers the methods of the extension, which describe skills. */
 export function serveSkills(mcp: McpServer, scope: ResourceScope): void {

@@ -43,7 +43,7 @@ async function mayExist(uri: string, scope: SubscriptionScope): Promise<boolean>
   const runId = runIdOf(uri);
   return guarded("resources/subscribe", scope, async () => {
     const runs = await scope.runs();
-    return runId === undefined || (await runs.view(scope.principal, runId)) !== undefined;
+    return runId === undefined || (await runs.read.view(runId)) !== undefined;
   });
 }
 

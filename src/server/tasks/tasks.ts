@@ -6,14 +6,14 @@ import { asksForClientModel } from "../../config/schema.ts";
 import type { Clock } from "../../core/clock.ts";
 import { defined } from "../../core/defined.ts";
 import { NewestOf } from "../../core/newest-of.ts";
-import type { ModelCall, Principal, RunView, Waiting } from "../../runs/run.ts";
+import type { ModelCall, RunView, Waiting } from "../../runs/run.ts";
 import { isFinal, waitingIn } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { type Taken, keyOf, questionKey } from "../calls/open-requests.ts";
 import { formFor, pageMessage, placeOf, takeAnswer } from "../delivery/answers.ts";
 import { samplingParams, samplingReply, storeReply } from "../delivery/client-model.ts";
 import { type ClientFacts, clientFacts } from "../calls/client.ts";
-import { type ServerDeps, originOf } from "../contracts/deps.ts";
+import { type ConnectionDeps, type ServerDeps, originOf } from "../contracts/deps.ts";
 import { type InputRequests, decidedElsewhere, runResult, taskFields, withNote } from "../calls/results.ts";
 import { TASKS_EXTENSION } from "../contracts/extensions.ts";
 import type { Revision } from "../contracts/revisions.ts";
@@ -22,7 +22,7 @@ import { guarded } from "../resources/resource.ts";
 import type { PersonRequest } from "../views/question-form.ts";
 
 export interface TasksScope {
-  deps: ServerDeps;
+  deps: ConnectionDeps;
   revision: Revision;
   questions: TaskQuestions;
   pages: TaskPages;
@@ -30,7 +30,6 @@ export interface TasksScope {
 
 interface TaskRequest {
   runs: PrincipalRuns;
-  principal: Principal;
   view: RunView;
   client: ClientFacts;
   context: ServerContext;
@@ -48,23 +47,22 @@ export function registerTasks(mcp: McpServer, scope: TasksScope): void {
       guarded(method, scope.deps, async () => {
         const client = clientFacts(mcp, context, scope);
         if (!client.tasks) throw notDeclared();
-        const principal = scope.deps.principalOf(context.http?.authInfo);
         const runs = await scope.deps.runs();
-        const view = await runs.view(principal, taskId);
+        const view = await runs.read.view(taskId);
         if (view === undefined)
           // Answers for a task that does not exist and for one of another principal alike.
           throw new ProtocolError(
             ProtocolErrorCode.InvalidParams,
             "Unknown task. Use a taskId that run_deep_agent returned.",
           );
-        return { ...(await answer({ runs, principal, view, client, context })) };
+        return { ...(await answer({ runs, view, client, context })) };
       }),
     );
   };
   serve("tasks/get", async (request) => getTask(request, scope));
   serve("tasks/update", async (request) => updateTask(request, scope));
-  serve("tasks/cancel", async ({ runs, principal, view }) => {
-    await runs.cancel(principal, view.run.id, "cancelled by the client");
+  serve("tasks/cancel", async ({ runs, view }) => {
+    await runs.control.cancel(view.run.id, "cancelled by the client");
     return {};
   });
 }
@@ -107,9 +105,9 @@ interface Asked {
 
 const elicitation = (params: PersonRequest) => ({ method: "elicitation/create" as const, params });
 
-async function modelRequests({ runs, principal, view, client }: TaskRequest): Promise<InputRequests> {
+async function modelRequests({ runs, view, client }: TaskRequest): Promise<InputRequests> {
   if (!client.models || isFinal(view.run.status)) return {};
-  const calls = await runs.modelCalls(principal, view.run.id);
+  const calls = await runs.read.modelCalls(view.run.id);
   return Object.fromEntries(
     calls.map((call) => [
       modelKey(call),
@@ -128,9 +126,9 @@ async function pageQuestion(request: TaskRequest, { deps, pages }: TasksScope): 
 }
 
 const pageLink =
-  ({ principal, view, context }: TaskRequest, { page }: ServerDeps) =>
+  ({ view, context }: TaskRequest, { page }: ConnectionDeps) =>
   async (): Promise<string | undefined> =>
-    page?.decide(principal, view.run.id, originOf(context));
+    page?.decide(view.run.principal, view.run.id, originOf(context));
 
 async function openQuestions(request: TaskRequest, { deps, questions }: TasksScope): Promise<Asked> {
   const { view, client } = request;
@@ -151,7 +149,7 @@ async function openQuestions(request: TaskRequest, { deps, questions }: TasksSco
 /** Builds the result that the call would have returned had it waited. */
 async function finalResult(
   { view, client, context }: TaskRequest,
-  deps: ServerDeps,
+  deps: ConnectionDeps,
 ): Promise<CallToolResult> {
   const ways = await answerWays({ kind: "run", view }, client, { context, deps });
   return { isError: false, ...runResult(view, { ...ways, links: client.revision.links }) };
@@ -159,12 +157,12 @@ async function finalResult(
 
 /** Takes answers to any of the questions, in any order. Ignores answers to unknown or old keys. */
 async function updateTask(request: TaskRequest, { deps, questions, pages }: TasksScope): Promise<object> {
-  const { runs, principal, view, context, client } = request;
+  const { runs, view, context, client } = request;
   const { monotonic, logger } = deps;
   const { inputResponses = {} } = context.mcpReq;
   const runId = view.run.id;
-  const session = { runs, principal, runId, logger };
-  for (const call of client.models ? await runs.modelCalls(principal, runId) : [])
+  const session = { runs, runId, logger };
+  for (const call of client.models ? await runs.read.modelCalls(runId) : [])
     await storeReply(session, call.id, samplingReply(inputResponses[modelKey(call)]));
   const pending = waitingIn(view);
   for (const key of Object.keys(inputResponses)) {

@@ -21,12 +21,12 @@ export async function startRun(
 ): Promise<Outcome> {
   const { runs, principal, deps, client } = call;
   if (deps.config.model === CLIENT_MODEL && !client.models) return refused(CANNOT_LEND);
-  const started = await runs.start(principal, { ...order, askedAt: call.begunAt });
+  const started = await runs.control.start({ ...order, askedAt: call.begunAt });
   if (!started.ok) return refused(started.message);
   if (started.how === "started") deps.changes.runStarted(principal, started.run.id);
   // Storing a long task takes a turn of the event loop, and so does reading it.
   await ownTurn();
-  const view = await runs.view(principal, started.run.id);
+  const view = await runs.read.view(started.run.id);
   if (view === undefined) return unknownRun(started.run.id);
   // A run that was not started by this call may have ended long ago; then a task would be pointless.
   const asTask = started.how === "started" || !isFinal(view.run.status);
@@ -64,7 +64,7 @@ export async function continueRunOr(
   const { answers } = carried;
   if (answers === undefined) return start();
   const { run } = answers.state;
-  const view = await call.runs.view(call.principal, run);
+  const view = await call.runs.read.view(run);
   if (view === undefined) return unknownRun(run);
   return deliver(call, view, { waitSeconds, untilChange: false, answers });
 }

@@ -69,11 +69,11 @@ const checkDeepAgent = defineTool({
   // A report of one run, or a list of runs.
   output: RunReport.partial().extend(RunList.partial().shape),
   handle: async (args, call) => {
-    const { runs, principal } = call;
-    if (args.run_id === undefined) return { kind: "runs", list: await recentRuns(runs, principal) };
+    const { runs } = call;
+    if (args.run_id === undefined) return { kind: "runs", list: await recentRuns(runs) };
     const carried = await carriedAnswers(call);
     if (!carried.ok) return carried.outcome;
-    const view = await runs.view(principal, args.run_id);
+    const view = await runs.read.view(args.run_id);
     if (view === undefined) return unknownRun(args.run_id);
     const { answers } = carried;
     const { after, wait_seconds: seconds } = args;
@@ -100,16 +100,16 @@ const answerDeepAgent = defineTool({
   description: "Passes on a person's decision on an approval. Ask them first; never decide yourself.",
   input: answerInput,
   output: RunChange,
-  handle: async (args, { runs, principal, deps }) => {
+  handle: async (args, { runs, deps }) => {
     const { run_id: id, approval_id: approvalId } = args;
-    const before = await runs.view(principal, id);
+    const before = await runs.read.view(id);
     if (before?.questions.some((question) => question.id === approvalId)) return refused(NEVER_BY_A_MODEL);
     const decision = decisionOf(args, before?.approvals ?? []);
     if (typeof decision === "string") return refused(decision);
     if (before && isUnseen(before, approvalId, decision))
       return refused(unseen(deps.openCommand(before.run)));
-    const outcome = await runs.decide(principal, id, approvalId, decision, "answer_deep_agent");
-    const view = await runs.view(principal, id);
+    const outcome = await runs.requests.decide(id, approvalId, decision, "answer_deep_agent");
+    const view = await runs.read.view(id);
     if (view === undefined) return unknownRun(id);
     if (!outcome.ok) return refused(outcome.message + (outcome.code === "already_decided" ? TOO_LATE : ""));
     return withNotes({ kind: "run", view }, outcome.repeated ? [alreadyDecided(outcome.approval)] : []);
@@ -155,10 +155,10 @@ const cancelDeepAgent = defineTool({
   description: "Ends a run for good. What it has done stays; its thread can be continued.",
   input: z.strictObject({ run_id: runId, reason: z.string().max(500).optional() }),
   output: RunChange,
-  handle: async ({ run_id, reason = "cancelled by the client" }, { runs, principal }) => {
-    const outcome = await runs.cancel(principal, run_id, reason);
+  handle: async ({ run_id, reason = "cancelled by the client" }, { runs }) => {
+    const outcome = await runs.control.cancel(run_id, reason);
     if (!outcome.ok) return outcome.code === "not_found" ? unknownRun(run_id) : refused(outcome.message);
-    const view = await runs.view(principal, run_id);
+    const view = await runs.read.view(run_id);
     if (view === undefined) return unknownRun(run_id);
     return withNotes({ kind: "run", view }, outcome.alreadyEnded ? ["It had ended before."] : []);
   },
@@ -181,8 +181,8 @@ const readAgentFile = defineTool({
   output: z.object({ path: z.string(), content: z.string() }),
   handle: async (args, call) => {
     const { path, run_id: id } = args;
-    const { runs, principal } = call;
-    const backend = await (id === undefined ? runs.files(principal) : runs.runFiles(principal, id));
+    const { runs } = call;
+    const backend = await (id === undefined ? runs.files.mounts() : runs.files.ofRun(id));
     return backend === undefined ? unknownRun(id ?? "") : outcomeOf(path, await read(args, backend, call));
   },
 });
@@ -229,10 +229,10 @@ const searchMemories = defineTool({
   output: z.object({
     memories: z.array(z.object({ path: z.string(), snippet: z.string(), score: z.number() })),
   }),
-  handle: async ({ query, limit }, { runs, principal }) => ({
+  handle: async ({ query, limit }, { runs }) => ({
     kind: "memories",
     query,
-    ...(await runs.searchMemories(principal, query, limit)),
+    ...(await runs.files.searchMemories(query, limit)),
   }),
 });
 

@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { isoTime } from "../../core/clock.ts";
 import { defined } from "../../core/defined.ts";
-import type { Principal, RunHead, RunStatus } from "../../runs/run.ts";
+import type { RunHead, RunStatus } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { asText } from "./quoting.ts";
 import { RunReport, line } from "./run-report.ts";
@@ -35,8 +35,8 @@ const URGENCY: Readonly<Record<RunStatus, number>> = {
 };
 
 /** The principal's recent runs: first what waits for a person, then what works, each newest first. */
-export async function recentRuns(service: PrincipalRuns, principal: Principal): Promise<RunList> {
-  const newest = await service.list(principal, { limit: MAX.newest });
+export async function recentRuns(service: PrincipalRuns): Promise<RunList> {
+  const newest = await service.read.list({ limit: MAX.newest });
   const chosen = newest.toSorted((a, b) => URGENCY[a.status] - URGENCY[b.status]).slice(0, MAX.listed);
   const runs = await Promise.all(chosen.map((run) => summaryOf(run, service)));
   if (runs.length === 0) return { message: "You have no runs. Start one with run_deep_agent.", runs };
@@ -52,7 +52,7 @@ export const runListText = ({ message, runs }: RunList): string =>
   [message, ...runs.map(runText)].join("\n\n");
 
 async function summaryOf(run: RunHead, service: PrincipalRuns): Promise<RunList["runs"][number]> {
-  const view = URGENCY[run.status] < 2 ? await service.view(run.principal, run.id) : undefined;
+  const view = URGENCY[run.status] < 2 ? await service.read.view(run.id) : undefined;
   return {
     run_id: run.id,
     thread_id: run.threadId,

@@ -2,7 +2,6 @@
 import { headOf, wellFormed } from "../../core/text.ts";
 import type { RunEvent } from "../../runs/events.ts";
 import { type LiveText, isBeginning } from "../../runs/live-texts.ts";
-import type { Principal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 
 /** A part of the message with this id. */
@@ -31,13 +30,9 @@ export interface Sent {
 }
 
 /** Gives an event the whole answer: the journal has the beginning of a long one. */
-export async function withAnswer(
-  event: RunEvent,
-  principal: Principal,
-  runs: Pick<PrincipalRuns, "view">,
-): Promise<RunEvent> {
+export async function withAnswer(event: RunEvent, runs: PrincipalRuns): Promise<RunEvent> {
   if (event.kind !== "run_completed") return event;
-  const { answer = event.data.answer } = (await runs.view(principal, event.runId))?.run ?? {};
+  const { answer = event.data.answer } = (await runs.read.view(event.runId))?.run ?? {};
   return { ...event, data: { ...event.data, answer } };
 }
 

@@ -195,9 +195,9 @@ export function storedNews(engine: Engine): StoredNews {
       receiver = { rules, posted };
       return { close: () => void (receiver = nobody) };
     },
-    subscribe: async (subscription, terms) => {
-      const add = () => subscriptions.add(subscription, terms);
-      const added = await engine.of(subscription.principal).write(add);
+    subscribe: async (principal, subscription, terms) => {
+      const add = () => subscriptions.add(principal, subscription, terms);
+      const added = await engine.of(principal).write(add);
       receiver.posted();
       return added;
     },

@@ -245,13 +245,13 @@ async function withPlaces(engine: Engine, found: RunSummary[]): Promise<RunSumma
 async function summaries(
   engine: Engine,
   index: RunIndex | undefined,
-  [principal, { text, ...filter }, limit, before]: Parameters<RunQueries["summaries"]>,
+  [principal, { text, ...filter }, page]: Parameters<RunQueries["summaries"]>,
 ): Promise<RunSummary[]> {
   const own = engine.of(principal);
   const found =
     text === undefined
-      ? await own.read(() => runs.summaries(principal, filter, limit, before))
-      : await search(own, index, { principal, filter: { ...filter, text }, limit, before });
+      ? await own.read(() => runs.summaries(principal, filter, page))
+      : await search(own, index, { principal, filter: { ...filter, text }, ...page });
   return withPlaces(engine, found);
 }
 
@@ -279,7 +279,7 @@ function queriesOf(engine: Engine, index: RunIndex | undefined): RunQueries {
         const run = yield* runs.head(principal, runId);
         return run && { run, events: yield* journal.page(runId, after, limit) };
       }),
-    recent: (principal, runId, wanted) =>
+    recentEvents: (principal, runId, wanted) =>
       read(principal, function* () {
         const run = yield* runs.head(principal, runId);
         return run && (yield* journal.recent(runId, wanted));

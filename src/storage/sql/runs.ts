@@ -4,7 +4,7 @@ import { isDeepStrictEqual } from "node:util";
 import { defined } from "../../core/defined.ts";
 import { canonicalJson } from "../../core/json.ts";
 import { messageEntry } from "../../runs/events.ts";
-import type { Created, NewMessage, NewRun, Obstacle, Sent, StartRequest } from "../../runs/ports.ts";
+import type { Created, NewMessage, NewRun, Obstacle, Page, Sent, StartRequest } from "../../runs/ports.ts";
 import type { Principal, Run, RunFilter, RunHead, RunStatus, RunSummary } from "../../runs/run.ts";
 import { breakOff, isFinal, parsePoint } from "../../runs/run.ts";
 import { wake } from "./child-reports.ts";
@@ -51,7 +51,7 @@ const BEFORE = `number < coalesce(
   (SELECT number FROM runs WHERE id = @before AND principal = @principal), 9223372036854775807)
   ORDER BY number DESC LIMIT @limit`;
 
-export function* list(principal: Principal, limit: number, before?: string): Steps<RunHead[]> {
+export function* list(principal: Principal, { limit, before }: Page): Steps<RunHead[]> {
   const sql = `SELECT ${HEAD_COLUMNS} FROM runs WHERE principal = @principal AND parent_id IS NULL AND ${BEFORE}`;
   return (yield* all<HeadRow>(sql, { principal, before: before ?? null, limit })).map(toRunHead);
 }
@@ -66,8 +66,7 @@ export function* listAll(limit: number): Steps<RunHead[]> {
 export function* summaries(
   principal: Principal,
   filter: Pick<RunFilter, "status" | "threadId">,
-  limit: number,
-  before?: string,
+  { limit, before }: Page,
 ): Steps<RunSummary[]> {
   const { condition, values } = ownedRuns(principal, filter);
   const sql = `SELECT ${SUMMARY_COLUMNS} FROM runs WHERE ${condition} AND ${BEFORE}`;

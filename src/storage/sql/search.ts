@@ -38,7 +38,7 @@ export interface RunSearch {
   filter: RunFilter & { text: string };
   limit: number;
   /** Gives only older runs than this one; an unknown one counts as none. */
-  before: string | undefined;
+  before?: string | undefined;
 }
 
 type FoundRow = SummaryRow & { number: number };

@@ -103,9 +103,10 @@ export const anyOpen = (now: number): Steps<boolean> =>
 
 /** Expired ones of the principal are deleted on the way, with the messages on their way. */
 export function* add(
-  ...[subscription, { most, now, since }]: Parameters<RunNews["subscribe"]>
+  ...[principal, wanted, { most, now, since }]: Parameters<RunNews["subscribe"]>
 ): Steps<{ isTruncated: boolean } | undefined> {
-  const { id, principal } = subscription;
+  const subscription = { ...wanted, principal };
+  const { id } = subscription;
   yield* lockPrincipal(principal);
   const known = yield* all<Pick<SubscriptionRow, "id" | "expires_at">>(
     "SELECT id, expires_at FROM news_subscriptions WHERE principal = @principal",

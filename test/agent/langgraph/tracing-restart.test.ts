@@ -10,7 +10,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { deferred } from "../../support/harness-deferred.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import {
-  ME,
+  mine,
   approve,
   callingInTurn,
   databaseFile,
@@ -72,7 +72,7 @@ describe("the spans of a run", () => {
         await follow(service, id, ({ kind, data }) => kind === "tool_finished" && data["tool"] === "note");
         // The result is in a checkpoint once the run waits again.
         const leases = async () =>
-          (await service.summaries(ME, {}, { limit: 1 })).map((run) => run.leasedUntil);
+          (await mine(service).read.summaries({}, { limit: 1 })).map((run) => run.leasedUntil);
         await expect.poll(leases).toEqual([undefined]);
       } else await reach(service, id, "completed");
       await service.close();
@@ -111,7 +111,7 @@ describe("the spans of a run", () => {
     const { service } = openServer(file, { model: callingInTurn([note("a")]), tools });
     const run = await startRun(service, "go");
     await began.promise;
-    if (how === "cancelled") await service.cancel("local", run.id, "enough");
+    if (how === "cancelled") await service.as({ principal: "local" }).control.cancel(run.id, "enough");
     await service.close();
     expect(spans()).toHaveLength(begun());
     const [root] = roots(spans());

@@ -4,7 +4,7 @@ import { elicitationIn } from "../../../src/agent/mcp-tools/elicitation.ts";
 import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
 import type { McpServerConfig } from "../../../src/agent/mcp-tools/server-config.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
-import { calling, databaseFile, ME, openServer, reach, startRun } from "../../runs/support.ts";
+import { calling, databaseFile, mine, openServer, reach, startRun } from "../../runs/support.ts";
 import { newServer, oldHttpServer, oldServer } from "./asking-server.ts";
 import { at, run } from "./connect-to.ts";
 
@@ -35,7 +35,7 @@ it("a server of 2026 asks a person; the call is made again with the answer, afte
   kill();
   const other = openServer(file, agent);
   expect(booked).toEqual([]);
-  await other.service.answer(ME, runId, question?.id ?? "", WINDOW, "page");
+  await mine(other.service).requests.answer(runId, question?.id ?? "", WINDOW, "page");
   expect((await reach(other.service, runId, "completed")).run.answer).toBe("accept window");
   expect(booked).toEqual(["window"]);
 });
@@ -44,7 +44,7 @@ it("a person may decline what a server asks", async () => {
   const { url, booked } = await newServer();
   const { service, runId } = await booking(at(url));
   const [question] = (await reach(service, runId, "input_required")).questions;
-  await service.answer(ME, runId, question?.id ?? "", { type: "decline" }, "page");
+  await mine(service).requests.answer(runId, question?.id ?? "", { type: "decline" }, "page");
   expect((await reach(service, runId, "completed")).run.answer).toBe("decline undefined");
   expect(booked).toEqual([]);
 });
@@ -55,7 +55,7 @@ it("a server of 2025 asks while its call is at work, and the call waits", async 
   expect(question).toMatchObject({ question: SEAT, status: "pending" });
   // Longer than the server has for a call by itself.
   await new Promise((resolve) => setTimeout(resolve, 2500));
-  await service.answer(ME, runId, question?.id ?? "", WINDOW, "page");
+  await mine(service).requests.answer(runId, question?.id ?? "", WINDOW, "page");
   const { run: ended, questions } = await reach(service, runId, "completed");
   expect(ended.answer).toBe("accept window");
   expect(questions).toMatchObject([{ status: "answered", decidedBy: "page" }]);
@@ -88,9 +88,9 @@ it.each([
     require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => answer(JSON.parse(line)));`;
   const server = { ...run({ command: process.execPath, args: ["-e", source] }), env: { KEY } };
   const { service, runId } = await booking(server);
-  await expect.poll(async () => (await service.view(ME, runId))?.questions.length).toBe(3);
+  await expect.poll(async () => (await mine(service).read.view(runId))?.questions.length).toBe(3);
   const { questions } = await reach(service, runId, "input_required");
-  const shown = JSON.stringify([questions, await service.events(ME, runId)]);
+  const shown = JSON.stringify([questions, await mine(service).read.events(runId)]);
   expect(shown.split("[hidden]").length).toBeGreaterThan(6);
   for (const form of [KEY, encodeURIComponent(KEY), Buffer.from(KEY).toString("base64url").slice(4, -4)])
     expect(shown).not.toContain(form);
@@ -107,11 +107,11 @@ const book = (id: string) => ({ id, name: "airline__book", args: {} });
 
 it("two calls of one run ask a server of 2025 at once: each question reaches the person, and its answer the call", async () => {
   const { service, runId } = await booking(run(await oldServer()), {}, [book("a"), book("b")]);
-  const asked = async () => (await service.view(ME, runId))?.questions ?? [];
+  const asked = async () => (await mine(service).read.view(runId))?.questions ?? [];
   await expect.poll(async () => (await asked()).length, { timeout: 30_000 }).toBe(2);
   for (const [index, { id }] of (await asked()).entries()) {
     const seat = index === 0 ? "window" : "aisle";
-    await service.answer(ME, runId, id, { type: "fields", values: { seat } }, "page");
+    await mine(service).requests.answer(runId, id, { type: "fields", values: { seat } }, "page");
   }
   const { run: ended } = await reach(service, runId, "completed");
   expect(ended.answer?.split("; ").toSorted()).toEqual(["accept aisle", "accept window"]);
@@ -122,10 +122,10 @@ it("over HTTP a question is known by the stream of its call, also beside calls o
   await reach(service, runId, "input_required");
   const other = await startRun(service, "fly too");
   const [question] = (await reach(service, other.id, "input_required")).questions;
-  await service.answer(ME, other.id, question?.id ?? "", WINDOW, "page");
+  await mine(service).requests.answer(other.id, question?.id ?? "", WINDOW, "page");
   expect((await reach(service, other.id, "completed")).run.answer).toBe("accept window");
   const [own] = (await reach(service, runId, "input_required")).questions;
-  await service.answer(ME, runId, own?.id ?? "", { type: "decline" }, "page");
+  await mine(service).requests.answer(runId, own?.id ?? "", { type: "decline" }, "page");
   expect((await reach(service, runId, "completed")).run.answer).toBe("decline undefined");
 });
 
@@ -138,7 +138,7 @@ it("a question that may be of two runs is lost: the step and the run say so", as
     "The MCP server airline asked a question during airline__book. Nobody was asked, because it may be of another run";
   expect(ended.answer).toContain(`cancel undefined\n\n[${lost}`);
   expect(questions).toEqual([]);
-  const events = (await service.recentEvents(ME, other.id, { kinds: ["warning"], limit: 9 })) ?? [];
+  const events = (await mine(service).read.recentEvents(other.id, { kinds: ["warning"], limit: 9 })) ?? [];
   expect(events).toMatchObject([{ data: { message: expect.stringContaining(lost) } }]);
 });
 

@@ -10,7 +10,15 @@ import type { RunService } from "../../../src/runs/service.ts";
 import { sqliteRuns } from "../../../src/storage/sqlite/runs/repository.ts";
 import { addressOf } from "../../support/http-address.ts";
 import type { ScriptedToolCall } from "../../support/scripted-model.ts";
-import { ME, callingInTurn, connect, databaseFile, openServer, reach, startRun } from "../../runs/support.ts";
+import {
+  mine,
+  callingInTurn,
+  connect,
+  databaseFile,
+  openServer,
+  reach,
+  startRun,
+} from "../../runs/support.ts";
 import { at, run } from "./connect-to.ts";
 
 const REQUESTED = { type: "object", properties: { seat: { type: "string" } } };
@@ -74,11 +82,11 @@ const BOOK = { name: "airline__book", args: {} };
 async function answered(service: RunService, runId: string, most = Infinity) {
   let count = 0;
   for (;;) {
-    await expect.poll(async () => (await service.view(ME, runId))?.run.status).not.toBe("working");
-    const view = await service.view(ME, runId);
+    await expect.poll(async () => (await mine(service).read.view(runId))?.run.status).not.toBe("working");
+    const view = await mine(service).read.view(runId);
     const open = view?.questions.find(({ status }) => status === "pending");
     if (!view || view.run.status === "completed" || (open && count >= most)) return view;
-    if (open && (await service.answer(ME, runId, open.id, SEAT, "page")).ok) count += 1;
+    if (open && (await mine(service).requests.answer(runId, open.id, SEAT, "page")).ok) count += 1;
   }
 }
 

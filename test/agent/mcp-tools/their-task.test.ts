@@ -3,7 +3,7 @@ import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
 import type { McpServerConfig } from "../../../src/agent/mcp-tools/server-config.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
 import {
-  ME,
+  mine,
   calling,
   cleanUpWith,
   databaseFile,
@@ -47,8 +47,7 @@ test("a deep agent that is asked by another carries its run out as a task, and a
   expect(question?.question).toMatchObject({ kind: "elicitation", server: "far" });
   expect(JSON.stringify(question?.question)).toContain("far away");
   expect(notes).toEqual([]);
-  const answered = await service.answer(
-    ME,
+  const answered = await mine(service).requests.answer(
     id,
     question?.id ?? "",
     { type: "fields", values: { decision: "approve" } },
@@ -140,7 +139,7 @@ test("the task is cancelled with the run", async () => {
   const { service } = await caller(server.url, databaseFile(), { name: "a", args: {} });
   const { id } = await startRun(service, "go");
   await expect.poll(() => server.times("tasks/get"), { timeout: 20_000 }).toBeGreaterThan(0);
-  await service.cancel(ME, id, "enough");
+  await mine(service).control.cancel(id, "enough");
   await expect.poll(() => server.times("tasks/cancel"), { timeout: 20_000 }).toBe(1);
 });
 

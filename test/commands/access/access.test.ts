@@ -23,9 +23,9 @@ test("links and subscriptions of all principals are listed, and revoked by the b
     url,
     secret: "whsec_x",
     credential,
-    principal: "alice\u001b[2J",
   };
-  await news.subscribe({ id: "sub_1f0c", ...about, ...times, expiresAt: now + WEEK + 1 }, { most: 9, now });
+  const added = { id: "sub_1f0c", ...about, ...times, expiresAt: now + WEEK + 1 };
+  await news.subscribe("alice\u001b[2J", added, { most: 9, now });
   database.close();
 
   const { stdout } = await home.bin("access", "list");

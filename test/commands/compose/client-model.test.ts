@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { type ConfigInput, ConfigSchema } from "../../../src/config/schema.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
 import { openRuns } from "../../../src/app/open-runs.ts";
-import { cleanUpWith, databaseFile, ME } from "../../runs/support.ts";
+import { cleanUpWith, databaseFile, mine } from "../../runs/support.ts";
 import { connect, depsFor } from "../../server/support.ts";
 import type { SampledReply } from "../../support/clients.ts";
 
@@ -52,7 +52,7 @@ test("the profile `deepcowork` offers its seven file tools, and no others", asyn
 
 test("where no client can lend one, the model `client` is refused before a run is started", async () => {
   const service = await open(false).runs;
-  const started = await service.start(ME, { task: "x" });
+  const started = await mine(service).control.start({ task: "x" });
   expect(started).toMatchObject({ ok: false, code: "model_not_configured" });
   expect(started.ok ? "" : started.message).toContain("none is connected here");
 });

@@ -5,7 +5,7 @@ import { openRuns } from "../../../src/app/open-runs.ts";
 import { ConfigSchema } from "../../../src/config/schema.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
 import type { RunService } from "../../../src/runs/service.ts";
-import { ME, cleanUpWith, databaseFile } from "../../runs/support.ts";
+import { mine, cleanUpWith, databaseFile } from "../../runs/support.ts";
 
 /** A server of the rule-based model with a workspace and a prompt file. */
 async function open(): Promise<{ service: RunService; workspace: string; promptFile: string }> {
@@ -20,18 +20,24 @@ async function open(): Promise<{ service: RunService; workspace: string; promptF
 
 test("a server finds a missing prompt file before a run starts, and a later one without a restart", async () => {
   const { service, promptFile } = await open();
-  const started = await service.start(ME, { task: "look around" });
+  const started = await mine(service).control.start({ task: "look around" });
   expect(started).toMatchObject({ ok: false, code: "configuration_invalid" });
-  const { refusal } = await service.readiness(ME);
+  const { refusal } = await mine(service).agents.readiness();
   expect(refusal?.message).toMatch(/^No run was started\. The file of systemPromptFile cannot be read/);
   expect(refusal?.message).not.toContain(dirname(promptFile));
-  expect(await service.list(ME, { limit: 1 })).toEqual([]);
+  expect(await mine(service).read.list({ limit: 1 })).toEqual([]);
   writeFileSync(promptFile, "Write Danish.");
-  expect(await service.start(ME, { task: "look around" })).toMatchObject({ ok: true, how: "started" });
+  expect(await mine(service).control.start({ task: "look around" })).toMatchObject({
+    ok: true,
+    how: "started",
+  });
 });
 
 test("a workspace that is gone is named before the prompt file", async () => {
   const { service, workspace } = await open();
   renameSync(workspace, `${workspace}-away`);
-  expect(await service.start(ME, { task: "x" })).toMatchObject({ ok: false, code: "workspace_missing" });
+  expect(await mine(service).control.start({ task: "x" })).toMatchObject({
+    ok: false,
+    code: "workspace_missing",
+  });
 });

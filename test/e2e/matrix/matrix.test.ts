@@ -3,7 +3,7 @@ import { defined } from "../../../src/core/defined.ts";
 import type { RunService } from "../../../src/runs/service.ts";
 import {
   FAST,
-  ME,
+  mine,
   calling,
   databaseFile,
   note,
@@ -116,8 +116,8 @@ interface State {
 }
 
 async function stateOf({ service, notes }: World): Promise<State> {
-  const runs = await service().list(ME, { limit: 10 });
-  const view = await service().view(ME, runs[0]?.id ?? "");
+  const runs = await mine(service()).read.list({ limit: 10 });
+  const view = await mine(service()).read.view(runs[0]?.id ?? "");
   return {
     runs: runs.length,
     status: view?.run.status,
@@ -170,7 +170,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     act: async (world) => {
       await openWaiting(world);
       await world.restart();
-      const [started] = await world.service().list(ME, { limit: 1 });
+      const [started] = await mine(world.service()).read.list({ limit: 1 });
       await toTheEnd(world, { runId: started?.id ?? "", status: "working" });
     },
     expected: { ...completed("The person answered: blue", []), questions: ["answered"] },
@@ -216,7 +216,7 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
     act: async (world) => {
       await openWaiting(world);
       await world.restart();
-      const [started] = await world.service().list(ME, { limit: 1 });
+      const [started] = await mine(world.service()).read.list({ limit: 1 });
       await toTheEnd(world, { runId: started?.id ?? "", status: "working" });
     },
     expected: completed("noted a", ["approved"], "a"),
@@ -225,10 +225,13 @@ const SCENARIOS: Readonly<Record<string, Scenario>> = {
 
 /** Starts the run, and comes back when it waits for the person, whom nobody has asked yet. */
 async function openWaiting({ service }: World): Promise<void> {
-  const started = await service().start(ME, { task: TASK.task, idempotencyKey: TASK.idempotency_key });
+  const started = await mine(service()).control.start({
+    task: TASK.task,
+    idempotencyKey: TASK.idempotency_key,
+  });
   if (!started.ok) throw new Error(started.message);
   const { signal } = new AbortController();
-  for await (const { kind } of service().watch(ME, started.run.id, { signal })) {
+  for await (const { kind } of mine(service()).watch.events(started.run.id, { signal })) {
     if (kind === "approval_requested" || kind === "question_asked") return;
   }
 }

@@ -1,7 +1,7 @@
 import type { PersonDecision } from "../../../src/runs/run.ts";
 import type { RunService } from "../../../src/runs/service.ts";
 import type { Answer } from "../../../src/tools/tool.ts";
-import { ME } from "../../runs/support.ts";
+import { mine } from "../../runs/support.ts";
 import { visit } from "../../server/page/support.ts";
 import type { Browser, FormAnswer, Person } from "../../support/clients.ts";
 
@@ -32,12 +32,13 @@ export function personWho(wish: Wish, service: () => RunService): MatrixPerson {
     },
     elsewhere: async (runId) => {
       if (wish === "ignore") return;
-      const view = await service().view(ME, runId);
+      const view = await mine(service()).read.view(runId);
       for (const { id, status, tool } of view?.approvals ?? []) {
-        if (status === "pending") await service().decide(ME, runId, id, decision(wish, tool), "terminal");
+        if (status === "pending")
+          await mine(service()).requests.decide(runId, id, decision(wish, tool), "terminal");
       }
       for (const { id, status } of view?.questions ?? []) {
-        if (status === "pending") await service().answer(ME, runId, id, ANSWERED, "terminal");
+        if (status === "pending") await mine(service()).requests.answer(runId, id, ANSWERED, "terminal");
       }
     },
   };

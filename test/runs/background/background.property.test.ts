@@ -41,10 +41,12 @@ async function afterEvents(
   runId: string,
   count: number,
 ): Promise<void> {
-  const { run } = (await server.service.view(ME, runId)) ?? {};
+  const { run } = (await server.service.as({ principal: ME }).read.view(runId)) ?? {};
   let seen = 0;
   const stop = AbortSignal.timeout(10_000);
-  for await (const _event of server.service.watch(ME, runId, { after: run?.lastSeq ?? 0, signal: stop })) {
+  for await (const _event of server.service
+    .as({ principal: ME })
+    .watch.events(runId, { after: run?.lastSeq ?? 0, signal: stop })) {
     if (++seen >= count) return;
   }
 }
@@ -69,8 +71,10 @@ test("every report comes once, every effect at most once, and nothing is left op
           server.kill();
           server = openServer(file, agent, options);
         }
-        for await (const _event of server.service.watch(ME, run.id, { signal: AbortSignal.timeout(20_000) }));
-        const view = await server.service.view(ME, run.id);
+        for await (const _event of server.service
+          .as({ principal: ME })
+          .watch.events(run.id, { signal: AbortSignal.timeout(20_000) }));
+        const view = await server.service.as({ principal: ME }).read.view(run.id);
         expect(view?.run.status).toBe("completed");
         const reports = view?.run.answer?.match(/report of \d/g) ?? [];
         expect(reports.toSorted()).toEqual(["report of 0", "report of 1", "report of 2"]);

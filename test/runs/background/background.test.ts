@@ -37,7 +37,7 @@ describe("a subagent in the background", () => {
       "run_completed",
     ]);
     expect(view.run.usage.inputTokens).toBe(10 * 5);
-    expect(await service.list(ME, { limit: 10 })).toHaveLength(1);
+    expect(await service.as({ principal: ME }).read.list({ limit: 10 })).toHaveLength(1);
   });
 
   test("shares its agent with those that work for the same run at the same time", async () => {
@@ -130,7 +130,7 @@ describe("a subagent in the background", () => {
     const run = await startRun(service, "the task");
     /** The second look comes after the end of the child that the first look found at work. */
     const late = async ({ name, args }: ScriptedToolCall) => {
-      const [one, two] = await service.children(ME, run.id);
+      const [one, two] = await service.as({ principal: ME }).read.children(run.id);
       if (name !== "check_async_task" || args["task_id"] !== two?.id) return;
       await new Promise((resolve) => setTimeout(resolve, 100));
       first.resolve();
@@ -165,7 +165,9 @@ describe("a subagent in the background", () => {
         args: { text: "mine" },
       },
     ]);
-    expect(await service.pending(ME, 10)).toMatchObject([{ runId: run.id, task: "the task" }]);
+    expect(await service.as({ principal: ME }).read.pending(10)).toMatchObject([
+      { runId: run.id, task: "the task" },
+    ]);
     expect(notes).toEqual([]);
     await approve(service, run.id, "mine");
     const { run: ended } = await reach(service, run.id, "completed");
@@ -222,7 +224,7 @@ test("files that a background subagent changed are its parent's once it has repo
   const { run: ended } = await reach(service, run.id, "completed");
   expect(ended.answer).toMatch(/read: .*one/);
   expect(ended.answer).toContain("Two agents changed /both.md");
-  const files = await service.runFiles(ME, run.id);
+  const files = await service.as({ principal: ME }).files.ofRun(run.id);
   const text = async (path: string) => (await files?.read(path))?.content;
   expect(await text("/result.md")).toContain("found");
   expect(await text("/both.md")).toContain("parent");
@@ -259,7 +261,10 @@ describe("the end of a background subagent", () => {
     const { service, database } = openServer(databaseFile(), agent);
     const run = await startRun(service, "the task");
     await follow(service, run.id, ({ kind, agent: path }) => kind === "tool_finished" && path.length === 1);
-    expect(await service.cancel(ME, run.id, "enough")).toMatchObject({ ok: true, alreadyEnded: false });
+    expect(await service.as({ principal: ME }).control.cancel(run.id, "enough")).toMatchObject({
+      ok: true,
+      alreadyEnded: false,
+    });
     const { subagents } = await reach(service, run.id, "cancelled");
     expect(subagents.map(({ status }) => status)).toEqual(["cancelled", "cancelled"]);
     const rows = database.prepare("SELECT status FROM runs WHERE parent_id IS NOT NULL").all();

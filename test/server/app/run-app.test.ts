@@ -4,7 +4,7 @@ import { build } from "esbuild";
 import { chromium, type Browser, type Frame, type Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunService } from "../../../src/runs/service.ts";
-import { cleanUpWith, ME, note, reach } from "../../runs/support.ts";
+import { cleanUpWith, mine, note, reach } from "../../runs/support.ts";
 import { browserPath } from "../../support/programs.ts";
 import { approvalRuns, depsFor, inMemory } from "../support.ts";
 
@@ -129,8 +129,8 @@ describe("in a host", { tags: "chromium" }, () => {
     await frame.getByText("Nothing is decided in this view").waitFor();
     expect(await frame.locator("button, a, form").count()).toBe(0);
     expect(await theme(frame)).toBe("dark");
-    const [approval] = (await service.view(ME, idOf(result)))?.approvals ?? [];
-    await service.decide(ME, idOf(result), approval?.id ?? "", { type: "approve" }, "test");
+    const [approval] = (await mine(service).read.view(idOf(result)))?.approvals ?? [];
+    await mine(service).requests.decide(idOf(result), approval?.id ?? "", { type: "approve" }, "test");
     await reach(service, idOf(result), "completed");
     await frame.getByRole("status").getByText("Completed", { exact: true }).waitFor();
     expect(notes).toEqual(["a"]);

@@ -10,7 +10,16 @@ import { createAuthenticator, madeWith, tokenVerifier } from "../../../src/serve
 import { introspectionVerifier, jwtVerifier } from "../../../src/server/auth/verifiers.ts";
 import { sqliteRuns } from "../../../src/storage/sqlite/runs/repository.ts";
 import { startReceiver } from "../../news/receiver.ts";
-import { ME, cleanUpWith, connect, databaseFile, openServer, reach, startRun } from "../../runs/support.ts";
+import {
+  ME,
+  mine,
+  cleanUpWith,
+  connect,
+  databaseFile,
+  openServer,
+  reach,
+  startRun,
+} from "../../runs/support.ts";
 import { send } from "../../support/clients-raw.ts";
 import { attempts } from "../../support/effort.ts";
 import { openHttp } from "../../support/harness-http.ts";
@@ -103,7 +112,7 @@ test("what is made with a signed token ends when that expires", async () => {
   expect(await authenticator.holds({ principal: `${issuer}#alice`, credential })).toBe(true);
   const { service } = openServer(databaseFile(), { model: scriptedModel(() => ({ text: "The end." })) });
   const { id } = await startRun(service, "go");
-  const made = await service.share(ME, id, 7 * 86_400_000, { credential, until });
+  const made = await mine(service).access.share(id, 7 * 86_400_000, { credential, until });
   expect(made.ok && made.share.expiresAt).toBe(until);
 });
 
@@ -126,9 +135,9 @@ test("a link ends with the token of the person who made it, and no other", async
   const { origin } = site;
   site.tokens.push(entry("second", ME));
   const linkBy = async (token: string): Promise<string> => {
-    const before = new Set((await service.access(ME)).map(({ id }) => id));
+    const before = new Set((await mine(service).access.list()).map(({ id }) => id));
     const { body } = await (await logIn(origin, token)).post(`/runs/${runId}/share`, { for: "week" });
-    const made = (await service.access(ME)).find(({ id }) => !before.has(id));
+    const made = (await mine(service).access.list()).find(({ id }) => !before.has(id));
     return new RegExp(`/shared#(shared\\.${made?.id}[^"]*)`).exec(body)?.[1] ?? "";
   };
   const [first, second] = [await linkBy("mine"), await linkBy("second")];
@@ -216,7 +225,7 @@ test("a subscription ends with the token of its client, and is revoked on the pa
   await expect.poll(() => sent().filter(Boolean).toSorted()).toEqual(["/a", "/b", "/b"]);
   await expect.poll(async () => (await news.due("test")).length).toBe(0);
 
-  const [entryOf] = (await service.access(ME)).filter(({ url: at = "" }) => at.endsWith("/b"));
+  const [entryOf] = (await mine(service).access.list()).filter(({ url: at = "" }) => at.endsWith("/b"));
   const shown: Partial<Access> = { kind: "subscription", type: "run.finished", principal: ME };
   expect(entryOf).toMatchObject(shown);
   const operator = await visit((await openPages(service)).link({ principal: ME, purpose: "decide" }));
@@ -225,6 +234,6 @@ test("a subscription ends with the token of its client, and is revoked on the pa
   expect(body).not.toContain("whsec_");
   const form = { share: entryOf?.id ?? "" };
   expect((await operator.post("/access/revoke", form)).headers["location"]).toBe("/access");
-  expect((await service.access(ME)).map(({ id }) => id)).not.toContain(form.share);
-  expect(await service.revoke("bob", form.share)).toBe(false);
+  expect((await mine(service).access.list()).map(({ id }) => id)).not.toContain(form.share);
+  expect(await service.as({ principal: "bob" }).access.revoke(form.share)).toBe(false);
 });

@@ -1,8 +1,7 @@
 import * as fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { SCOPES, type Scope } from "../../../src/config/sections.ts";
+import { SCOPES, type Scope } from "../../../src/runs/run.ts";
 import { neededScopes, scopeChallenge } from "../../../src/server/http/challenge.ts";
-import { scopedRuns } from "../../../src/server/auth/scopes.ts";
 import { authInfoOf } from "../../../src/server/auth/auth.ts";
 import { SERVER_TOOLS } from "../../../src/server/tools/tools.ts";
 import { INITIALIZE, send, sessionHeaders } from "../../support/clients-raw.ts";
@@ -103,7 +102,7 @@ test("who needs no token needs no scope, and what is no request needs none", () 
 test.each(SCOPES)("what passes with the scope %s is not refused further in", async (scope) => {
   const service = plainRuns();
   const config = { approvals: { allowModelAnswers: true } };
-  const deps = depsFor(async () => scopedRuns(service, holder(scope)), { config });
+  const deps = depsFor({ as: ({ principal }) => service.as({ principal, scopes: [scope] }) }, { config });
   const client = await connect(deps, { kind: "v1" });
   for (const [message, needed] of REQUESTS) {
     const { name, arguments: args } = message.params as { name: string; arguments: Params };

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { connect, ME, note, openServer, reach } from "../../runs/support.ts";
+import { connect, mine, note, openServer, reach } from "../../runs/support.ts";
 import { breakable, type Breaking } from "../../support/breaking-database.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { APPROVE, type Asked, type Ended, rawClient } from "../raw-client.ts";
@@ -38,7 +38,11 @@ test.each<Breaking>(["killed", "failing"])(
       await front.close();
     }
     expect(broken).toBeGreaterThan(10);
-    const { run } = await reach(service, (await service.list(ME, { limit: 1 }))[0]?.id ?? "", "completed");
+    const { run } = await reach(
+      service,
+      (await mine(service).read.list({ limit: 1 }))[0]?.id ?? "",
+      "completed",
+    );
     expect(notes.toSorted()).toEqual(["a", "b"]);
     const replayed = await asking.result<Ended>("run_deep_agent", { task: "note" }, again);
     expect(replayed.content[0]?.text).toContain(run.id);

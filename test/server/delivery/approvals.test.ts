@@ -1,6 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
-import { cleanUpWith, connect as connectDatabase, ME, note, reach } from "../../runs/support.ts";
+import { cleanUpWith, connect as connectDatabase, mine, note, reach } from "../../runs/support.ts";
 import {
   CLIENT_KINDS,
   connectClient,
@@ -44,7 +44,7 @@ test.each(CLIENT_KINDS)("%s: an approved call runs once, in the run that the cal
   expect(result.text).toContain("noted a");
   expect(notes).toEqual(["a"]);
   expect(forms.map(({ message }) => message)).toEqual([expect.stringContaining('"text": "a"')]);
-  expect(await service.list(ME, { limit: 9 })).toHaveLength(1);
+  expect(await mine(service).read.list({ limit: 9 })).toHaveLength(1);
 });
 
 test.each(CLIENT_KINDS)("%s: a rejected call does not run, its sibling does", async (kind) => {
@@ -190,14 +190,17 @@ test("2025 era: a later call waits for the form that is open, and shows no secon
 
 test("2025 era: an answer that is too late is refused, and an event says so", async () => {
   const { service, notes, answer, file, id } = await tooLate("v1", "memory");
-  const [approval] = (await service.view(ME, id))?.approvals ?? [];
+  const [approval] = (await mine(service).read.view(id))?.approvals ?? [];
   // As another process does it, of which this one hears later than of the answer.
   connectDatabase(file)
     .prepare("UPDATE questions SET status = 'rejected', decided_at = 1, decided_by = 'terminal' WHERE id = ?")
     .run(approval?.id);
   answer(approve);
   await expect
-    .poll(async () => (await service.events(ME, id))?.findLast(({ kind }) => kind === "answer_refused")?.data)
+    .poll(
+      async () =>
+        (await mine(service).read.events(id))?.findLast(({ kind }) => kind === "answer_refused")?.data,
+    )
     .toEqual({ reason: "decided before" });
   expect(notes).toEqual([]);
 });
@@ -206,9 +209,12 @@ test("2025 era: an answer that comes too late to be asked for again is refused, 
   const { service, answer, id } = await tooLate("v1", "memory");
   answer({ action: "accept", content: { decision: "edit", edited_args: "{broken" } });
   await expect
-    .poll(async () => (await service.events(ME, id))?.findLast(({ kind }) => kind === "answer_refused")?.data)
+    .poll(
+      async () =>
+        (await mine(service).read.events(id))?.findLast(({ kind }) => kind === "answer_refused")?.data,
+    )
     .toMatchObject({ reason: expect.stringContaining("not valid JSON") });
-  expect((await service.view(ME, id))?.run.status).toBe("input_required");
+  expect((await mine(service).read.view(id))?.run.status).toBe("input_required");
 });
 
 test.each(["codex-mcp-client", "test-client"])("2025 era: %s stops its clock for forms", async (name) => {
@@ -230,9 +236,14 @@ test("2025 era: a decision made elsewhere takes the open form back and the call 
   const client = await connect(depsFor(service), {
     kind: "v1",
     person: async () => {
-      const [run] = await service.list(ME, { limit: 1 });
-      const view = await service.view(ME, run?.id ?? "");
-      await service.decide(ME, run?.id ?? "", view?.approvals[0]?.id ?? "", { type: "approve" }, "elsewhere");
+      const [run] = await mine(service).read.list({ limit: 1 });
+      const view = await mine(service).read.view(run?.id ?? "");
+      await mine(service).requests.decide(
+        run?.id ?? "",
+        view?.approvals[0]?.id ?? "",
+        { type: "approve" },
+        "elsewhere",
+      );
       return new Promise<FormAnswer>(() => {});
     },
   });

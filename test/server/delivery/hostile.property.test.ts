@@ -3,7 +3,7 @@ import { HumanMessage, ToolMessage } from "@langchain/core/messages";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import { isFinal } from "../../../src/runs/run.ts";
-import { databaseFile, ME, note, noteTool, openServer, type Server } from "../../runs/support.ts";
+import { databaseFile, ME, mine, note, noteTool, openServer, type Server } from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { depsFor, STATE_KEY } from "../support.ts";
 import type { Reply } from "../tasks/raw.ts";
@@ -133,7 +133,7 @@ class World {
   }
 
   async #runOf(name: string): Promise<string> {
-    const runs = await this.service.list(ME, { limit: 10 });
+    const runs = await mine(this.service).read.list({ limit: 10 });
     return runs.find((run) => run.task === name)?.id ?? "run_of_nobody";
   }
 
@@ -194,7 +194,7 @@ class World {
   }
 
   async #decideForItself(runId: string): Promise<void> {
-    const view = await this.service.view(ME, runId);
+    const view = await mine(this.service).read.view(runId);
     for (const { id } of view?.approvals ?? []) {
       const args = { run_id: runId, approval_id: id, decision: "approve" };
       const reply = await (await this.#connected()).call("answer_deep_agent", args);
@@ -243,21 +243,21 @@ async function check(world: World): Promise<void> {
     notes.filter((text) => !approved.has(text)),
     "a call ran that nobody approved",
   ).toEqual([]);
-  const runs = await service.list(ME, { limit: 10 });
+  const runs = await mine(service).read.list({ limit: 10 });
   expect(runs.length, "a retry started a second run").toBe(new Set(runs.map((run) => run.task)).size);
-  expect(await service.list(STRANGER, { limit: 10 })).toEqual([]);
+  expect(await service.as({ principal: STRANGER }).read.list({ limit: 10 })).toEqual([]);
 }
 
 /** Nothing is left that a person could not bring to its end. */
 async function bringToTheEnd(world: World): Promise<void> {
-  for (const { id } of await world.service.list(ME, { limit: 10 })) {
+  for (const { id } of await mine(world.service).read.list({ limit: 10 })) {
     await expect
       .poll(async () => {
-        const view = await world.service.view(ME, id);
+        const view = await mine(world.service).read.view(id);
         for (const approval of view?.approvals ?? []) {
           if (approval.status !== "pending") continue;
           world.approved.add(String(approval.args["text"]));
-          await world.service.decide(ME, id, approval.id, { type: "approve" }, "person");
+          await mine(world.service).requests.decide(id, approval.id, { type: "approve" }, "person");
         }
         return view !== undefined && isFinal(view.run.status);
       })

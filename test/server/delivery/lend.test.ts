@@ -1,7 +1,16 @@
 import { expect, describe, test } from "vitest";
 import { ClientModel } from "../../../src/agent/models/client-model.ts";
 import type { RunService } from "../../../src/runs/service.ts";
-import { cleanUpWith, databaseFile, FAST, ME, noteTool, openServer, reach } from "../../runs/support.ts";
+import {
+  cleanUpWith,
+  databaseFile,
+  FAST,
+  ME,
+  mine,
+  noteTool,
+  openServer,
+  reach,
+} from "../../runs/support.ts";
 import {
   CLIENT_KINDS,
   type ClientKind,
@@ -72,7 +81,7 @@ const connectTo = (service: RunService, kind: ClientKind, model?: LentModel, pri
   });
 
 async function startRun(service: RunService, task = "note two things"): Promise<string> {
-  const started = await service.start(ME, { task });
+  const started = await mine(service).control.start({ task });
   if (!started.ok) throw new Error(started.message);
   return started.run.id;
 }
@@ -145,10 +154,12 @@ describe.each(CLIENT_KINDS)("%s", (kind) => {
     const stranger = await connectTo(service, kind, noting(seen), "somebody-else");
     const { isError } = await stranger.call("check_deep_agent", { run_id: runId, wait_seconds: 0 });
     expect(isError).toBe(true);
-    expect(await service.modelCalls("somebody-else", runId)).toEqual([]);
-    const [asked] = await service.modelCalls(ME, runId);
+    expect(await service.as({ principal: "somebody-else" }).read.modelCalls(runId)).toEqual([]);
+    const [asked] = await mine(service).read.modelCalls(runId);
     const reply = { kind: "answer" as const, content: [], model: "x" };
-    expect(await service.replyToModel("somebody-else", runId, asked?.id ?? "", reply)).toMatchObject({
+    expect(
+      await service.as({ principal: "somebody-else" }).control.replyToModel(runId, asked?.id ?? "", reply),
+    ).toMatchObject({
       ok: false,
     });
     expect(seen).toEqual([]);
@@ -160,7 +171,7 @@ describe.each(CLIENT_KINDS)("%s", (kind) => {
     const { text, isError } = await client.call("run_deep_agent", { task: "note two things" });
     expect(isError).toBe(true);
     expect(text).toContain("does not lend it");
-    expect(await service.list(ME, { limit: 1 })).toEqual([]);
+    expect(await mine(service).read.list({ limit: 1 })).toEqual([]);
   });
 });
 
@@ -191,7 +202,7 @@ describe.each(["v1", "v2-legacy"] as const)("%s", (kind) => {
     const client = await connectTo(service, kind, async ({ messages }) => {
       asked.push(JSON.stringify(messages));
       // News of the run: the call that waits for it is over.
-      if (asked.length === 1) await service.tell(ME, runId, { text: "and be quick" });
+      if (asked.length === 1) await mine(service).control.tell(runId, { text: "and be quick" });
       return says("said");
     });
     await completedBy(client, runId);
@@ -204,7 +215,7 @@ test("a server that is killed while a client thinks finds the reply in the datab
   const first = open({ lendMs: 20 });
   const runId = await startRun(first.service);
   await reach(first.service, runId, "input_required");
-  const [call] = await first.service.modelCalls(ME, runId);
+  const [call] = await mine(first.service).read.modelCalls(runId);
   first.kill();
   const second = open({ file: first.file, lendMs: 20, notes: first.notes });
   const reply = {
@@ -212,36 +223,39 @@ test("a server that is killed while a client thinks finds the reply in the datab
     model: "lent-1",
     content: [{ type: "tool_use" as const, id: "use_0", name: "note", input: { text: "a" } }],
   };
-  expect(await second.service.replyToModel(ME, runId, call?.id ?? "", reply)).toEqual({
+  expect(await mine(second.service).control.replyToModel(runId, call?.id ?? "", reply)).toEqual({
     ok: true,
     repeated: false,
   });
-  expect(await second.service.replyToModel(ME, runId, call?.id ?? "", reply)).toEqual({
+  expect(await mine(second.service).control.replyToModel(runId, call?.id ?? "", reply)).toEqual({
     ok: true,
     repeated: true,
   });
   await expect.poll(() => second.notes).toEqual(["a"]);
   await reach(second.service, runId, "input_required");
-  const [next] = await second.service.modelCalls(ME, runId);
+  const [next] = await mine(second.service).read.modelCalls(runId);
   const done = {
     kind: "answer" as const,
     model: "lent-1",
     content: [{ type: "text" as const, text: "noted" }],
   };
-  await second.service.replyToModel(ME, runId, next?.id ?? "", done);
+  await mine(second.service).control.replyToModel(runId, next?.id ?? "", done);
   expect((await reach(second.service, runId, "completed")).run.answer).toBe("noted");
-  expect(await second.service.modelCalls(ME, runId)).toEqual([]);
+  expect(await mine(second.service).read.modelCalls(runId)).toEqual([]);
 });
 
 test("a reply that is late changes nothing", async () => {
   const { service } = open({ lendMs: 20 });
   const runId = await startRun(service);
   await reach(service, runId, "input_required");
-  const [call] = await service.modelCalls(ME, runId);
-  await service.cancel(ME, runId, "no longer needed");
+  const [call] = await mine(service).read.modelCalls(runId);
+  await mine(service).control.cancel(runId, "no longer needed");
   const reply = { kind: "answer" as const, content: [], model: "x" };
-  expect(await service.replyToModel(ME, runId, call?.id ?? "", reply)).toEqual({ ok: true, repeated: true });
-  expect((await service.view(ME, runId))?.run.status).toBe("cancelled");
+  expect(await mine(service).control.replyToModel(runId, call?.id ?? "", reply)).toEqual({
+    ok: true,
+    repeated: true,
+  });
+  expect((await mine(service).read.view(runId))?.run.status).toBe("cancelled");
 });
 
 test("an approval is decided while another agent of the run waits for a model", async () => {

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { silentLogger } from "../../../src/core/logger.ts";
 import type { RunService } from "../../../src/runs/service.ts";
 import { createPageLinks } from "../../../src/server/contracts/deps.ts";
-import { ME, note, reach } from "../../runs/support.ts";
+import { mine, note, reach } from "../../runs/support.ts";
 import { CLIENT_KINDS, type Browser, type FormAnswer, type PageRequest } from "../../support/clients.ts";
 import { visit } from "../page/support.ts";
 import { approvalRuns, connect, depsFor, questionRuns, type DepsOptions } from "../support.ts";
@@ -44,8 +44,8 @@ test.each(CLIENT_KINDS)("%s: the person decides on the page that the client open
   expect(notes.toSorted()).toEqual(["a", "b"]);
   expect(pages.length).toBeGreaterThan(0);
   expect(pages[0]?.message).toMatch(/waits for your decision.*\n- main agent, note: /);
-  const [run] = await service.list(ME, { limit: 1 });
-  const view = await service.view(ME, run?.id ?? "");
+  const [run] = await mine(service).read.list({ limit: 1 });
+  const view = await mine(service).read.view(run?.id ?? "");
   expect(view?.approvals.every(({ decidedBy }) => decidedBy === "page")).toBe(true);
   if (kind !== "v2-modern") expect(client.completed).toEqual(pages.map(({ elicitationId }) => elicitationId));
 });
@@ -149,7 +149,7 @@ test("a task asks under one key until it is answered, and anew when the page was
   await rpc("tasks/update", { taskId, inputResponses: { [again]: OPENED } }, capabilities);
   expect(await asked()).toEqual({});
   expect(await get()).toMatchObject({ statusMessage: expect.stringContaining("The page was opened") });
-  expect((await service.view(ME, taskId))?.run.status).toBe("input_required");
+  expect((await mine(service).read.view(taskId))?.run.status).toBe("input_required");
   await press(request?.params.url ?? "", "approve");
   await reach(service, taskId, "completed");
   expect(notes).toEqual(["a"]);
@@ -161,9 +161,9 @@ test.each(CLIENT_KINDS)("%s: a question is answered on the page", async (kind) =
     value: "Which seat?",
   });
   const { pages, browser } = browsing(async () => {
-    const [question] = await service.pendingQuestions(ME, 1);
+    const [question] = await mine(service).read.pendingQuestions(1);
     const { runId = "", id = "" } = question ?? {};
-    await service.answer(ME, runId, id, { type: "value", value: "12A" }, "page");
+    await mine(service).requests.answer(runId, id, { type: "value", value: "12A" }, "page");
     return OPENED;
   });
   const client = await connect(withPage(service), { kind, browser });

@@ -8,7 +8,7 @@ import { silentLogger } from "../../../src/core/logger.ts";
 import type { Question } from "../../../src/tools/tool.ts";
 import { newServer, oldServer } from "../../agent/mcp-tools/asking-server.ts";
 import { at, run } from "../../agent/mcp-tools/connect-to.ts";
-import { calling, databaseFile, ME, note, noteTool, openServer, reach } from "../../runs/support.ts";
+import { calling, databaseFile, mine, note, noteTool, openServer, reach } from "../../runs/support.ts";
 import {
   CLIENT_KINDS,
   type ClientOptions,
@@ -71,7 +71,7 @@ async function call({ service }: Runs, options: ClientOptions, deps: DepsOptions
   const client = await connect(depsFor(service, deps), options);
   const result = await client.call("run_deep_agent", { task: "ask" });
   const id = String(result.structured["run_id"]);
-  return { client, result, id, questions: (await service.view(ME, id))?.questions ?? [] };
+  return { client, result, id, questions: (await mine(service).read.view(id))?.questions ?? [] };
 }
 
 const asking = (args: object) =>
@@ -232,9 +232,9 @@ describe.each(CLIENT_KINDS)("%s", (kind) => {
     expect(result.text).toContain(`deepagent-mcp runs open ${id}`);
     expect(result.text).toMatch(/If there is no answer by \d{4}-/);
     expect(result.text).not.toContain("answer_deep_agent");
-    const [question] = (await runs.service.view(ME, id))?.questions ?? [];
+    const [question] = (await mine(runs.service).read.view(id))?.questions ?? [];
     const red = { type: "fields", values: { answer: "red" } } as const;
-    await runs.service.answer(ME, id, question?.id ?? "", red, "page");
+    await mine(runs.service).requests.answer(id, question?.id ?? "", red, "page");
     const checked = await client.call("check_deep_agent", { run_id: id });
     expect(checked.text).toContain("The person answered: red");
   });
@@ -250,7 +250,7 @@ test("no model can answer a question, even where models pass decisions on", asyn
     const refused = await client.call("answer_deep_agent", args);
     expect(refused).toMatchObject({ isError: true, text: expect.stringContaining("no tool can answer") });
   }
-  expect((await runs.service.view(ME, id))?.questions).toMatchObject([{ status: "pending" }]);
+  expect((await mine(runs.service).read.view(id))?.questions).toMatchObject([{ status: "pending" }]);
 });
 
 test("2025 era: an answer given elsewhere takes the open form back", async () => {
@@ -258,10 +258,10 @@ test("2025 era: an answer given elsewhere takes the open form back", async () =>
   const { result } = await call(runs, {
     kind: "v1",
     person: async () => {
-      const [question] = await runs.service.pendingQuestions(ME, 1);
+      const [question] = await mine(runs.service).read.pendingQuestions(1);
       const values = { answer: "red" };
       const { runId = "", id = "" } = question ?? {};
-      await runs.service.answer(ME, runId, id, { type: "fields", values }, "page");
+      await mine(runs.service).requests.answer(runId, id, { type: "fields", values }, "page");
       return new Promise<FormAnswer>(() => {});
     },
   });

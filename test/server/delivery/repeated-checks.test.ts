@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { RunService } from "../../../src/runs/service.ts";
-import { ME, note, reach } from "../../runs/support.ts";
+import { mine, note, reach } from "../../runs/support.ts";
 import { CLIENT_KINDS, type FormAnswer } from "../../support/clients.ts";
 import { deferred } from "../../support/harness-deferred.ts";
 import { approvalRuns, connect, depsFor } from "../support.ts";
@@ -9,7 +9,12 @@ import { approvalRuns, connect, depsFor } from "../support.ts";
 
 async function approveElsewhere(service: RunService, runId: string): Promise<void> {
   const { approvals } = await reach(service, runId, "input_required");
-  const outcome = await service.decide(ME, runId, approvals[0]?.id ?? "", { type: "approve" }, "terminal");
+  const outcome = await mine(service).requests.decide(
+    runId,
+    approvals[0]?.id ?? "",
+    { type: "approve" },
+    "terminal",
+  );
   expect(outcome.ok).toBe(true);
 }
 

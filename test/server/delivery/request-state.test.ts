@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { ME, note, openServer, reach } from "../../runs/support.ts";
+import { ME, mine, note, openServer, reach } from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { APPROVE, type Asked, type Ended, rawClient } from "../raw-client.ts";
 import { approvalRuns, depsFor, questionRuns, type DepsOptions } from "../support.ts";
@@ -11,7 +11,9 @@ async function asked(options: DepsOptions = {}) {
   const client = await rawClient(depsFor(service, options));
   const first = await client.result<Asked>("run_deep_agent", TASK);
   const keys = Object.keys(first.inputRequests);
-  const runId = (await service.list(options.principalOf?.(undefined) ?? ME, { limit: 1 }))[0]?.id ?? "";
+  const runId =
+    (await service.as({ principal: options.principalOf?.(undefined) ?? ME }).read.list({ limit: 1 }))[0]
+      ?.id ?? "";
   const all = Object.fromEntries(keys.map((key) => [key, APPROVE]));
   return { file, service, notes, client, first, keys, runId, all };
 }
@@ -37,7 +39,7 @@ test("the repeated call goes on with its run; a replay of the same state decides
   expect(replayed).toMatchObject({ isError: true });
   expect(replayed.content[0]?.text).toContain(ended.structuredContent.run_id);
   expect(notes).toHaveLength(2);
-  expect(await service.list(ME, { limit: 9 })).toHaveLength(1);
+  expect(await mine(service).read.list({ limit: 9 })).toHaveLength(1);
 });
 
 test("answers may come one by one: what is missing is asked again under a new key", async () => {
@@ -110,7 +112,7 @@ test("an answer counts once, whichever process it comes to, and the journal tell
     { ...replay, requestState: later.requestState },
   );
   expect(forged).toMatchObject({ isError: true });
-  const refusals = (await service.events(ME, runId))?.filter(({ kind }) => kind === "answer_refused");
+  const refusals = (await mine(service).read.events(runId))?.filter(({ kind }) => kind === "answer_refused");
   expect(refusals).toMatchObject([{ data: { reason: "replayed" } }, { data: { reason: "other_arguments" } }]);
   const { approvals } = await reach(service, runId, "input_required");
   expect(approvals.filter(({ status }) => status === "pending")).toHaveLength(1);
@@ -127,7 +129,7 @@ test("changed arguments, or another run, make the answers void", async () => {
   const check = await client.result<Ended>("check_deep_agent", { run_id: "run_other" }, again);
   expect(check).toMatchObject({ isError: true });
   expect(notes).toEqual([]);
-  expect(await service.list(ME, { limit: 9 })).toHaveLength(1);
+  expect(await mine(service).read.list({ limit: 9 })).toHaveLength(1);
 });
 
 test("a forged, damaged or foreign state is refused by the protocol", async () => {
@@ -148,7 +150,7 @@ test("a forged, damaged or foreign state is refused by the protocol", async () =
 
 test("a run cancelled while the person reads stays cancelled", async () => {
   const { service, notes, client, first, all, runId } = await asked();
-  await service.cancel(ME, runId, "not needed");
+  await mine(service).control.cancel(runId, "not needed");
   const ended = await client.result<Ended>("run_deep_agent", TASK, {
     inputResponses: all,
     requestState: first.requestState,
@@ -207,7 +209,7 @@ test("the answer to a question counts once, for the call that asked, and only si
   };
   const other = await client.result<Ended>("run_deep_agent", { task: "other" }, good);
   expect(other).toMatchObject({ isError: true });
-  const runId = (await service.list(ME, { limit: 1 }))[0]?.id ?? "";
+  const runId = (await mine(service).read.list({ limit: 1 }))[0]?.id ?? "";
   expect((await reach(service, runId, "input_required")).questions).toMatchObject([{ status: "pending" }]);
   const third = await client.result<Asked>("check_deep_agent", { run_id: runId });
   const [last = ""] = Object.keys(third.inputRequests);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ServerDeps } from "../../../src/server/contracts/deps.ts";
-import { cleanUpWith, databaseFile, ME, openServer } from "../../runs/support.ts";
+import { cleanUpWith, databaseFile, mine, openServer } from "../../runs/support.ts";
 import { CLIENT_KINDS, connectClient, type ClientKind } from "../../support/clients.ts";
 import { deferred } from "../../support/harness-deferred.ts";
 import { httpConnector } from "../../support/harness-http.ts";
@@ -56,7 +56,7 @@ test.each(CASES)("$kind: after a $how the same call joins its run", async ({ kin
     const again = await (await open(deps)).call("run_deep_agent", TASK);
     expect(again.structured["run_id"]).not.toBe(structured["run_id"]);
     expect(again.text).not.toContain(JOINED);
-    expect(await service.list(ME, { limit: 10 })).toHaveLength(2);
+    expect(await mine(service).read.list({ limit: 10 })).toHaveLength(2);
   }
 });
 
@@ -68,7 +68,7 @@ test.each(CLIENT_KINDS)("%s: two calls at once are one run; a key makes them two
     other.call("run_deep_agent", TASK),
     other.call("run_deep_agent", { ...TASK, idempotency_key: "mine" }),
   ];
-  await expect.poll(() => service.list(ME, { limit: 10 })).toHaveLength(2);
+  await expect.poll(() => mine(service).read.list({ limit: 10 })).toHaveLength(2);
   thinking.resolve();
   const [first, second, own] = (await Promise.all(calls)).map(({ structured }) => structured["run_id"]);
   expect(second).toBe(first);
@@ -94,7 +94,7 @@ test("a client that looked at the run knows of it: the same task starts another"
   const client = await connect(deps, { kind: "v1" });
   await expect(client.call("run_deep_agent", TASK, { timeout: 500 })).rejects.toThrow();
   await started.promise;
-  const [run] = await service.list(ME, { limit: 1 });
+  const [run] = await mine(service).read.list({ limit: 1 });
   thinking.resolve();
   await client.call("check_deep_agent", { run_id: run?.id });
   const { text } = await client.call("run_deep_agent", TASK);

@@ -2,7 +2,7 @@ import { tool } from "@langchain/core/tools";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import type { RunService } from "../../../src/runs/service.ts";
-import { calling, databaseFile, ME, openServer, reach } from "../../runs/support.ts";
+import { calling, databaseFile, mine, openServer, reach } from "../../runs/support.ts";
 import { CLIENT_KINDS, type Form, type FormAnswer } from "../../support/clients.ts";
 import { connect, depsFor } from "../support.ts";
 
@@ -88,6 +88,6 @@ test.each(CLIENT_KINDS)("%s: a model approves nothing that its report does not s
     if (isShown) await reach(service, runId, "completed");
     else expect(answered.text).toContain("in a terminal with deepagent-mcp runs open");
     expect(kept).toEqual(isShown ? [text] : []);
-    expect((await service.view(ME, runId))?.run.status).toBe(isShown ? "completed" : "input_required");
+    expect((await mine(service).read.view(runId))?.run.status).toBe(isShown ? "completed" : "input_required");
   }
 });

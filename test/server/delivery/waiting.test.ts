@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { calling, databaseFile, ME, note, noteTool, openServer, reach } from "../../runs/support.ts";
+import { calling, databaseFile, mine, note, noteTool, openServer, reach } from "../../runs/support.ts";
 import { CLIENT_KINDS } from "../../support/clients.ts";
 import { deferred } from "../../support/harness-deferred.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
@@ -47,7 +47,7 @@ test.each(CLIENT_KINDS)("%s: giving up on a call does not end its run", async (k
   controller.abort();
   await expect(call).rejects.toThrow();
   thinking.resolve();
-  const [run] = await service.list(ME, { limit: 1 });
+  const [run] = await mine(service).read.list({ limit: 1 });
   expect((await reach(service, run?.id ?? "", "completed")).run.answer).toBe("done");
 });
 
@@ -76,7 +76,7 @@ test.each([
     await started.promise;
     if (how === "cancelled") controller.abort("the person pressed escape");
     if (how === "gone") await client.close();
-    const [run] = await service.list(ME, { limit: 1 });
+    const [run] = await mine(service).read.list({ limit: 1 });
     expect((await reach(service, run?.id ?? "", "cancelled")).run.cancelReason).toMatch(/^the client /);
     await expect(call).rejects.toThrow();
   }
@@ -100,7 +100,7 @@ test("configured to stop runs on cancellation: a client that timed out or is gon
     if (how === "gone") await client.close();
     await expect(call).rejects.toThrow();
     thinking.resolve();
-    const [run] = await service.list(ME, { limit: 1 });
+    const [run] = await mine(service).read.list({ limit: 1 });
     await reach(service, run?.id ?? "", "completed");
   }
 });

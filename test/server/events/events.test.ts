@@ -360,11 +360,11 @@ describe("a subscription", () => {
   test("comes to an end by itself, and a principal has at most 50", async () => {
     const { service, deps, file } = world();
     const { news } = sqliteRuns(connect(file));
-    const one = { principal: ME, type: "run.finished" as const, url: "https://example.com/", secret: SECRET };
+    const one = { type: "run.finished" as const, url: "https://example.com/", secret: SECRET };
     for (let number = 0; number < 50; number += 1) {
       const expiresAt = Date.now() + (number === 0 ? -1 : 60_000);
       expect(
-        await news.subscribe({ ...one, id: `sub_${number}`, expiresAt }, { most: 50, now: 0 }),
+        await news.subscribe(ME, { ...one, id: `sub_${number}`, expiresAt }, { most: 50, now: 0 }),
       ).toBeDefined();
     }
     await finishedRun(service, "one");

@@ -23,14 +23,14 @@ test(`${COUNT} hostile messages over stdio are refused`, { timeout: 600_000 }, a
     tools: [noteTool(notes)],
     interruptOn: { note: true },
   });
-  const started = await service.start("alice", { task: "note" });
+  const started = await service.as({ principal: "alice" }).control.start({ task: "note" });
   if (!started.ok) throw new Error(started.message);
   const { run } = started;
   const signal = new AbortController().signal;
-  for await (const _event of service.watch("alice", run.id, { signal })) {
-    if ((await service.view("alice", run.id))?.run.status === "input_required") break;
+  for await (const _event of service.as({ principal: "alice" }).watch.events(run.id, { signal })) {
+    if ((await service.as({ principal: "alice" }).read.view(run.id))?.run.status === "input_required") break;
   }
-  const before = await service.view("alice", run.id);
+  const before = await service.as({ principal: "alice" }).read.view(run.id);
   const foreign = { runId: run.id, threadId: run.threadId, approvalId: before?.approvals[0]?.id ?? "" };
 
   const client = open("mallory");
@@ -72,8 +72,11 @@ test(`${COUNT} hostile messages over stdio are refused`, { timeout: 600_000 }, a
 
   // Who works on it comes and goes.
   const { leasedUntil: _lease, ...unchanged } = before?.run ?? {};
-  expect(await service.view("alice", run.id)).toMatchObject({ ...before, run: unchanged });
-  expect(await service.list("mallory", { limit: 10 })).toEqual([]);
+  expect(await service.as({ principal: "alice" }).read.view(run.id)).toMatchObject({
+    ...before,
+    run: unchanged,
+  });
+  expect(await service.as({ principal: "mallory" }).read.list({ limit: 10 })).toEqual([]);
   expect(notes).toEqual([]);
   expect(await client.ask(2, LIST.replace('"id":1,', '"id":2,'), 1)).toHaveLength(1);
 

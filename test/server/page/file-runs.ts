@@ -9,7 +9,7 @@ import type { RunService } from "../../../src/runs/service.ts";
 import { createCheckpointer } from "../../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import {
   APPROVE,
-  ME,
+  mine,
   callingInTurn,
   connect,
   databaseFile,
@@ -89,7 +89,7 @@ export async function fileRuns(): Promise<FileRuns> {
   );
   const { id } = await startRun(service, TASK);
   const { approvals } = await reach(service, id, "input_required");
-  await service.decide(ME, id, approvals[0]?.id ?? "", APPROVE, "page");
+  await mine(service).requests.decide(id, approvals[0]?.id ?? "", APPROVE, "page");
   await reach(service, id, "completed");
   return { service, runId: id, rootDir };
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { SECRET_HEADER } from "../../../src/server/page/tab-secrets.ts";
-import { ME, calling, databaseFile, openServer, reach, startRun } from "../../runs/support.ts";
+import { mine, calling, databaseFile, openServer, reach, startRun } from "../../runs/support.ts";
 import { linkTo, openPages, visit } from "./support.ts";
 
 /** A run that writes one file, then changes it twice; and the browser of someone who watches. */
@@ -55,7 +55,7 @@ test("the journal keeps the beginning and the end of a large change only", async
   });
   const { id } = await startRun(service, "write much");
   await reach(service, id, "completed");
-  const [event] = ((await service.events(ME, id)) ?? []).filter(({ kind }) => kind === "file_changed");
+  const [event] = ((await mine(service).read.events(id)) ?? []).filter(({ kind }) => kind === "file_changed");
   const diff = event?.kind === "file_changed" ? String(event.data.diff) : "";
   expect(diff).toContain("+++ /big.md");
   expect(diff).toMatch(/not shown\]$/);

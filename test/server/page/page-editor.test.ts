@@ -3,7 +3,7 @@ import { tool } from "@langchain/core/tools";
 import type { Locator, Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { ME, calling, databaseFile, note, openServer, reach, startRun } from "../../runs/support.ts";
+import { mine, calling, databaseFile, note, openServer, reach, startRun } from "../../runs/support.ts";
 import { approvalRuns } from "../support.ts";
 import { browser, problemsOf } from "./chromium.ts";
 import { wayTo } from "./other-listeners.ts";
@@ -46,7 +46,7 @@ test("the editor is loaded on its own, and says before an approval what would be
   });
   expect(await check({ edited_args: "[".repeat(200_000) })).toMatchObject({ field: "edited_args" });
   expect(await check({ edited_args: "{}", approval: "none" })).toEqual({});
-  expect((await service.view(ME, runId))?.run.status).toBe("input_required");
+  expect((await mine(service).read.view(runId))?.run.status).toBe("input_required");
 });
 
 describe("the editor in Chromium", { tags: "chromium" }, () => {
@@ -120,7 +120,7 @@ describe("the editor in Chromium", { tags: "chromium" }, () => {
       expect(y).toBeGreaterThan(300);
       expect(y + height).toBeLessThanOrEqual(800);
       // News of the run change nothing of that.
-      await service.tell(ME, id, { text: way });
+      await mine(service).control.tell(id, { text: way });
       await page.waitForTimeout(600);
       expect(await top()).toBe(before);
       await page.keyboard.press("Escape");
@@ -147,7 +147,7 @@ describe("the editor in Chromium", { tags: "chromium" }, () => {
     await page.keyboard.press("Tab");
     expect(await editor.evaluate((element) => element.matches(":focus"))).toBe(false);
     expect(await editor.textContent()).toBe("a x ?");
-    expect((await service.view(ME, runId))?.run.status).toBe("input_required");
+    expect((await mine(service).read.view(runId))?.run.status).toBe("input_required");
     await page.getByText("not a JSON object").waitFor();
     expect(await problemsOf(page)).toEqual([]);
   });
@@ -155,7 +155,7 @@ describe("the editor in Chromium", { tags: "chromium" }, () => {
   test("outlasts other decisions and a broken connection, with what is typed in it", async () => {
     const { service } = approvalRuns(note("a"), note("b"));
     const { id } = await startRun(service, "note");
-    const asked = async () => (await service.view(ME, id))?.approvals ?? [];
+    const asked = async () => (await mine(service).read.view(id))?.approvals ?? [];
     await expect.poll(async () => (await asked()).length).toBe(2);
     const approvals = await asked();
     const pages = await openPages(service);
@@ -168,7 +168,7 @@ describe("the editor in Chromium", { tags: "chromium" }, () => {
     await typeOver(editor, '{"text": null}');
     await own.getByText("Invalid arguments").waitFor();
     await editor.evaluate((element) => Object.assign(element, { isSame: true }));
-    await service.decide(ME, id, approvals[0]?.id ?? "", { type: "approve" }, "test");
+    await mine(service).requests.decide(id, approvals[0]?.id ?? "", { type: "approve" }, "test");
     await expect.poll(() => page.locator("[data-approval]").count()).toBe(1);
     await way.cut();
     await page.getByText("Not connected").waitFor();
@@ -225,7 +225,7 @@ describe("the editor in Chromium", { tags: "chromium" }, () => {
     await send(page).first().click();
     await own.getByRole("alert").getByText("not a JSON object").waitFor();
     await followed;
-    await service.decide(ME, runId, second?.id ?? "", { type: "approve" }, "test");
+    await mine(service).requests.decide(runId, second?.id ?? "", { type: "approve" }, "test");
     await expect.poll(() => page.locator("[data-approval]").count()).toBe(1);
     await own.getByRole("alert").getByText("not a JSON object").waitFor();
     expect(await own.getByLabel("Arguments (JSON)").inputValue()).toBe("{oops");

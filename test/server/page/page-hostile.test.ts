@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { ME } from "../../runs/support.ts";
+import { mine } from "../../runs/support.ts";
 import { send } from "../../support/clients-raw.ts";
 import { SECRET_HEADER } from "../../../src/server/page/tab-secrets.ts";
 import { LINKED_SHELL } from "../../../src/server/views/room/shell.ts";
@@ -46,7 +46,7 @@ test("no request without a session does anything but be refused", async () => {
     ),
     attempts(300),
   );
-  expect((await service.view(ME, runId))?.run.status).toBe("input_required");
+  expect((await mine(service).read.view(runId))?.run.status).toBe("input_required");
 });
 
 test("no form of a session that may decide does so unless it names an open approval and a decision", async () => {
@@ -69,6 +69,6 @@ test("no form of a session that may decide does so unless it names an open appro
     ),
     attempts(200),
   );
-  expect((await service.view(ME, runId))?.run.status).toBe("input_required");
+  expect((await mine(service).read.view(runId))?.run.status).toBe("input_required");
   expect(notes).toEqual([]);
 });

@@ -3,7 +3,15 @@ import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import type { RunService } from "../../../src/runs/service.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
-import { ME, callingInTurn, connect, databaseFile, openServer, reach, startRun } from "../../runs/support.ts";
+import {
+  mine,
+  callingInTurn,
+  connect,
+  databaseFile,
+  openServer,
+  reach,
+  startRun,
+} from "../../runs/support.ts";
 import { browser, problemsOf } from "./chromium.ts";
 import { linkTo, openPages, visit } from "./support.ts";
 
@@ -31,9 +39,9 @@ async function waiting(lines = 60): Promise<{ service: RunService; id: string }>
 }
 
 async function approveNext(service: RunService, id: string): Promise<void> {
-  const view = await service.view(ME, id);
+  const view = await mine(service).read.view(id);
   const open = view?.approvals.find(({ status }) => status === "pending");
-  await service.decide(ME, id, open?.id ?? "", { type: "approve" }, "test");
+  await mine(service).requests.decide(id, open?.id ?? "", { type: "approve" }, "test");
 }
 
 /** Lines of code in a page. */
@@ -71,7 +79,7 @@ describe("unchanged lines", () => {
   test("of what is done are there as long as the file is as the change left it", async () => {
     const { service, id } = await waiting();
     await approveNext(service, id);
-    await expect.poll(async () => (await service.view(ME, id))?.approvals.length).toBe(2);
+    await expect.poll(async () => (await mine(service).read.view(id))?.approvals.length).toBe(2);
     const visitor = await visit(linkTo(await openPages(service), id, "watch"));
     const changes = `${visitor.path}/files${PATH}?view=history`;
     const [link = ""] = linksIn((await visitor.get(changes)).body);
@@ -154,8 +162,8 @@ describe("diffs in Chromium", { tags: "chromium" }, () => {
     await page.getByRole("link", { name: "Show what follows" }).click();
     await expect.poll(() => codeOf(page)).toContain(lineOf(60));
     expect((await codeOf(page)).filter((line) => line.startsWith("<img"))).toHaveLength(1);
-    await service.tell(ME, id, { text: "go on" });
-    await service.tell(ME, id, { text: "and on" });
+    await mine(service).control.tell(id, { text: "go on" });
+    await mine(service).control.tell(id, { text: "and on" });
     await page.waitForTimeout(600);
     expect(await codeOf(page)).toHaveLength(61);
     expect(await problemsOf(page)).toEqual([]);

@@ -1,6 +1,6 @@
 import { request as httpRequest } from "node:http";
 import { describe, expect, test, vi } from "vitest";
-import { ME, databaseFile, openServer, reach, startRun } from "../../runs/support.ts";
+import { ME, mine, databaseFile, openServer, reach, replaceIn, startRun } from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { plainRuns } from "../support.ts";
 import { NOW, seededRuns } from "./seeded-runs.ts";
@@ -43,7 +43,7 @@ test("follow the run from where it is to its end", async () => {
   const visitor = await visit(linkTo(await openPages(service), runId, "watch"));
   const { seen, text } = await updates(visitor, visitor.path, ({ length }) => {
     const approvalId = view.approvals[0]?.id ?? "";
-    if (length === 1) void service.decide(ME, runId, approvalId, { type: "approve" }, "test");
+    if (length === 1) void mine(service).requests.decide(runId, approvalId, { type: "approve" }, "test");
   });
   expect(seen[0]).toMatchObject({ waiting: 1, html: expect.stringContaining("data-approval") });
   expect(seen.at(-1)).toMatchObject({ waiting: 0, html: expect.stringContaining("Completed") });
@@ -75,7 +75,7 @@ test("tell how a run moves up in line, on its own screen and on that of all", as
   const model = scriptedModel(() => ({ text: "done", delayMs: 600_000 }));
   const { service } = openServer(databaseFile(), { model }, { concurrentRuns: 1 });
   const first = await startRun(service, "the first");
-  await expect.poll(async () => (await service.view(ME, first.id))?.place).toBeUndefined();
+  await expect.poll(async () => (await mine(service).read.view(first.id))?.place).toBeUndefined();
   const [second, third] = [await startRun(service, "the second"), await startRun(service, "the third")];
   const visitor = await visit((await openPages(service)).link({ principal: ME, purpose: "watch" }));
   const following = new Set<string>();
@@ -92,7 +92,7 @@ test("tell how a run moves up in line, on its own screen and on that of all", as
     placesOn("/", /the third[^]*?number (\d+) of (\d+) in line/, "1 of 1"),
   ]);
   await expect.poll(() => following.size).toBe(2);
-  await service.cancel(ME, second.id, "test");
+  await mine(service).control.cancel(second.id, "test");
   expect(await watched).toEqual([
     ["2 of 2", "1 of 1"],
     ["2 of 2", "1 of 1"],
@@ -140,7 +140,7 @@ describe("of a page that shows what happened so far", () => {
     const pages = await openPages(service, () => (now += 1000));
     const visitor = await visit(pages.link({ principal: ME, purpose: "decide" }));
     const decide = (index: number) =>
-      service.decide(ME, runId, view.approvals[index]?.id ?? "", { type: "approve" }, "test");
+      mine(service).requests.decide(runId, view.approvals[index]?.id ?? "", { type: "approve" }, "test");
     const { body } = await visitor.get(path);
     await decide(0);
     await expect.poll(() => notes).toEqual(["a"]);
@@ -158,7 +158,7 @@ describe("a run's page tells what waits in other runs", () => {
   async function counts(purpose: "all" | "one", end?: true): Promise<number[]> {
     const { service, runId, view } = await waitingRun("a");
     if (end) {
-      await service.decide(ME, runId, view.approvals[0]?.id ?? "", { type: "approve" }, "test");
+      await mine(service).requests.decide(runId, view.approvals[0]?.id ?? "", { type: "approve" }, "test");
       await reach(service, runId, "completed");
     }
     const pages = await openPages(service);
@@ -166,8 +166,11 @@ describe("a run's page tells what waits in other runs", () => {
     const visitor = await visit(pages.link(purpose === "all" ? link : { ...link, run: runId }));
     const path = `/runs/${runId}/work`;
     const mark = /data-mark="([^"]+)"/.exec((await visitor.get(path)).body)?.[1] ?? "";
-    const looks = vi.spyOn(service, "countPending");
-    const reads = vi.spyOn(service, "view");
+    const [looks, reads] = [vi.fn<() => void>(), vi.fn<() => void>()];
+    replaceIn(service, "read", ({ countPending, view }) => ({
+      countPending: () => (looks(), countPending()),
+      view: (id) => (reads(), view(id)),
+    }));
     const seen = updates(visitor, `${path}?mark=${mark}`, ({ length }) => length === 1);
     if (purpose === "all") {
       await expect.poll(() => looks.mock.calls.length).toBeGreaterThan(2);
@@ -202,7 +205,7 @@ test("a list of runs in several folders names them, and so does the head of a ru
 
 test("every screen counts all that waits, and says that more come than it shows", async () => {
   const { service, runId } = await waitingRun(...Array.from({ length: 60 }, (_, index) => `note ${index}`));
-  await expect.poll(() => service.countPending(ME)).toBe(60);
+  await expect.poll(() => mine(service).read.countPending()).toBe(60);
   const visitor = await visit((await openPages(service)).link({ principal: ME, purpose: "decide" }));
   const changes = `/runs/${runId}/files/none?view=changes`;
   for (const path of ["/", "/review", "/files", `/runs/${runId}/work`, changes]) {

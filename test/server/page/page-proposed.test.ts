@@ -10,7 +10,7 @@ import {
   proposingServer,
   writeFiles,
 } from "../../runs/proposing.ts";
-import { ME, reach, startRun } from "../../runs/support.ts";
+import { ME, mine, reach, replaceIn, startRun } from "../../runs/support.ts";
 import { type RawResponse, send } from "../../support/clients-raw.ts";
 import { ChangeReader } from "../../../src/server/page/proposed.ts";
 import { browser, problemsOf } from "./chromium.ts";
@@ -110,7 +110,7 @@ test("single places are applied, a file is refused with a reason, and the rest s
   await reach(service, runId, "completed");
   expect(text("a.txt")).toBe(edited([30, "thirty"]));
   expect([text("b.md"), text("new.md"), existsSync(at("gone.md"))]).toEqual(["b\n", "new\n", true]);
-  const answered = (await service.view(ME, runId))?.questions.find(({ id }) => id === question.id);
+  const answered = (await mine(service).read.view(runId))?.questions.find(({ id }) => id === question.id);
   expect(answered?.answer).toMatchObject({
     type: "review",
     choice: {
@@ -168,7 +168,7 @@ test("the rest is refused, each file for the same reason", async () => {
 });
 
 const nextAnswered = async (service: RunService, runId: string, id: string) =>
-  (await service.view(ME, runId))?.questions.find((asked) => asked.id === id);
+  (await mine(service).read.view(runId))?.questions.find((asked) => asked.id === id);
 
 describe("a folder that moves while somebody reads", () => {
   test("makes the form stale: nothing is applied, the other choices stay, and the conflict is shown", async () => {
@@ -197,7 +197,7 @@ describe("a folder that moves while somebody reads", () => {
     const { service, runId, visitor, at, question } = await asking();
     writeFileSync(at("b.md"), "mine\n");
     const choice = { apply: { "b.md": "all" as const } };
-    await service.answer(ME, runId, question.id, { type: "review", choice }, "test");
+    await mine(service).requests.answer(runId, question.id, { type: "review", choice }, "test");
     await nextReview(service, runId, question.id);
     const body = await review(visitor, runId);
     expect(body).toMatch(
@@ -285,7 +285,7 @@ describe("after the end of the run", () => {
       before: BEFORE,
       work: (copy) => writeFiles(copy, { "b.md": `B${(round += 1)}\n` }),
     });
-    const threadId = (await service.view(ME, runId))?.run.threadId ?? "";
+    const threadId = (await mine(service).read.view(runId))?.run.threadId ?? "";
     const next = await startRun(service, "more", { threadId });
     await reach(service, next.id, "input_required");
     const visitor = await decider(service, runId);
@@ -323,15 +323,14 @@ test("the change of a run at work is not compared again at each of its events", 
   const { id: runId } = await startRun(service, "change");
   const { run } = await reach(service, runId, "input_required");
   let [now, reads] = [PROPOSED_AT, 0];
-  const counting = {
-    ...service,
-    proposedChange: (...args: Parameters<RunService["proposedChange"]>) => {
+  replaceIn(service, "changes", ({ proposed }) => ({
+    proposed: (...args) => {
       reads += 1;
-      return service.proposedChange(...args);
+      return proposed(...args);
     },
-  };
+  }));
   const reader = new ChangeReader(() => now);
-  const read = (status: "working" | "input_required") => reader.read(counting, { ...run, status });
+  const read = (status: "working" | "input_required") => reader.read(mine(service), { ...run, status });
   expect((await read("working"))?.files).toHaveLength(4);
   await read("working");
   expect(reads).toBe(1);
@@ -372,7 +371,7 @@ describe("rights", () => {
     });
     expect(plain.status).toBeGreaterThanOrEqual(400);
     expect(text("b.md")).toBe("b\n");
-    expect((await service.view(ME, runId))?.run.status).toBe("input_required");
+    expect((await mine(service).read.view(runId))?.run.status).toBe("input_required");
   });
 
   test("a form that names other files, places or runs applies nothing", async () => {
@@ -492,8 +491,8 @@ describe("a file that is longer than the review shows", () => {
       expect(refused.body).toContain(`${name} is longer than this page shows, so nothing was applied.`);
     }
     const choice = { apply: { "new.txt": "all" as const } };
-    const question = (await service.view(ME, runId))?.questions.at(-1)?.id ?? "";
-    await service.answer(ME, runId, question, { type: "review", choice }, "test");
+    const question = (await mine(service).read.view(runId))?.questions.at(-1)?.id ?? "";
+    await mine(service).requests.answer(runId, question, { type: "review", choice }, "test");
     const again = await nextReview(service, runId, question);
     expect(again.question).toMatchObject({ note: "new.txt was not shown to its end" });
     expect(existsSync(join(workspace, "new.txt"))).toBe(false);

@@ -1,7 +1,16 @@
 import { describe, expect, test } from "vitest";
 import { pageAnswer } from "../../../src/server/page/question-form.ts";
 import type { Question } from "../../../src/tools/tool.ts";
-import { ME, calling, callingInTurn, databaseFile, openServer, reach, startRun } from "../../runs/support.ts";
+import {
+  ME,
+  mine,
+  calling,
+  callingInTurn,
+  databaseFile,
+  openServer,
+  reach,
+  startRun,
+} from "../../runs/support.ts";
 import { browser, problemsOf } from "./chromium.ts";
 import { ASKED_AT, QUESTIONS, askingRun } from "./question-runs.ts";
 import { linkTo, openPages, visit } from "./support.ts";
@@ -107,7 +116,7 @@ test("an answer after the expiry reaches the agent as a message", async () => {
   const [first] = (await reach(service, runId, "input_required")).questions;
   const visitor = await visit(linkTo(await openPages(service, () => now), runId, "decide"));
   now += 5 * 60_000;
-  await expect.poll(async () => (await service.view(ME, runId))?.questions.length).toBe(2);
+  await expect.poll(async () => (await mine(service).read.view(runId))?.questions.length).toBe(2);
   const late = await visitor.post(`/runs/${runId}/reply`, {
     question: first?.id ?? "",
     act: "answer",
@@ -129,7 +138,9 @@ test("who only looks sees the question and where to answer it, and no form", asy
   expect(body).not.toContain('method="post"');
   const refused = await visitor.post(`/runs/${runId}/reply`, { question: "q1", act: "decline" });
   expect(refused.status).toBe(403);
-  expect((await service.view(ME, runId))?.questions.every(({ status }) => status === "pending")).toBe(true);
+  expect((await mine(service).read.view(runId))?.questions.every(({ status }) => status === "pending")).toBe(
+    true,
+  );
 });
 
 describe("in Chromium", { tags: "chromium" }, () => {
@@ -167,7 +178,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     await own.getByLabel("Coats").fill("2");
     await own.getByLabel("Coats").press("Control+Enter");
     await page.getByRole("status").getByText("Completed", { exact: true }).waitFor();
-    const [question] = (await service.view(ME, runId))?.questions ?? [];
+    const [question] = (await mine(service).read.view(runId))?.questions ?? [];
     expect(question).toMatchObject({
       status: "answered",
       decidedBy: "page",
@@ -187,7 +198,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     await own.getByLabel("Red").check();
     await own.getByLabel("Saturday").check();
     await own.getByLabel("Coats").fill("3");
-    await service.answer(ME, runId, "q1", { type: "decline" }, "terminal");
+    await mine(service).requests.answer(runId, "q1", { type: "decline" }, "terminal");
     await expect.poll(() => page.locator(".ask").count()).toBe(QUESTIONS.length - 1);
     expect(await own.getByLabel("Red").isChecked()).toBe(true);
     expect(await own.getByLabel("Saturday").isChecked()).toBe(true);
@@ -197,7 +208,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     await own.getByLabel("Message to the agent").fill("you choose");
     await own.getByLabel("Message to the agent").press("Control+Enter");
     await expect.poll(() => page.locator(".ask").count()).toBe(QUESTIONS.length - 2);
-    const [question] = (await service.view(ME, runId))?.questions ?? [];
+    const [question] = (await mine(service).read.view(runId))?.questions ?? [];
     expect(question?.answer).toEqual({ type: "decline", message: "you choose" });
   });
 
@@ -238,7 +249,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     await foreign.getByLabel("Recipient").fill("a@example.org");
     await foreign.getByRole("button", { name: "Send to pager" }).click();
     await expect.poll(() => page.locator(".ask").count()).toBe(5);
-    const { questions } = (await service.view(ME, runId)) ?? { questions: [] };
+    const { questions } = (await mine(service).read.view(runId)) ?? { questions: [] };
     expect(questions.map(({ status }) => status).filter((status) => status === "answered")).toHaveLength(2);
     expect(messages.filter((message) => !message.includes("422"))).toEqual([]);
   });

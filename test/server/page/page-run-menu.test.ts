@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import type { RunService } from "../../../src/runs/service.ts";
-import { ME, reach, startRun } from "../../runs/support.ts";
+import { ME, mine, reach, startRun } from "../../runs/support.ts";
 import { plainRuns } from "../support.ts";
 import { browser, problemsOf } from "./chromium.ts";
 import { linkTo, openPages, visit, waitingRun } from "./support.ts";
@@ -94,7 +94,7 @@ describe("the menu of a run, in Chromium", { tags: "chromium" }, () => {
     await rename(NAME);
     await page.getByRole("heading", { level: 1, name: NAME }).waitFor();
     expect(await page.title()).toContain("潮 📟");
-    expect((await service.view(ME, id))?.run).toMatchObject({ task: TASK.trim(), name: NAME });
+    expect((await mine(service).read.view(id))?.run).toMatchObject({ task: TASK.trim(), name: NAME });
     await page.goto(`${pages.address}?q=the+fix`);
     await page.locator(`#row-${id}`).getByText(NAME).waitFor();
     await page.goto(`${pages.address}runs/${id}`);
@@ -106,7 +106,7 @@ describe("the menu of a run, in Chromium", { tags: "chromium" }, () => {
     await page.setViewportSize({ width: 1280, height: 800 });
     await rename("  ");
     await page.getByRole("heading", { level: 1, name: "検潮所の警報" }).waitFor();
-    expect((await service.view(ME, id))?.run.name).toBeUndefined();
+    expect((await mine(service).read.view(id))?.run.name).toBeUndefined();
   });
 
   test("deleting asks first, with the focus on what keeps the run", async () => {
@@ -123,13 +123,13 @@ describe("the menu of a run, in Chromium", { tags: "chromium" }, () => {
     await page.setViewportSize({ width: 1280, height: 800 });
     await page.keyboard.press("Enter");
     expect(await page.locator("dialog[open]").count()).toBe(0);
-    expect(await service.view(ME, id)).toBeDefined();
+    expect(await mine(service).read.view(id)).toBeDefined();
     await ask();
     await page.getByRole("button", { name: "Delete run", exact: true }).click();
     await page.waitForURL(pages.address);
     await page.locator("#screen").waitFor();
     expect(await page.locator(`#row-${id}`).count()).toBe(0);
-    expect(await service.view(ME, id)).toBeUndefined();
+    expect(await mine(service).read.view(id)).toBeUndefined();
     await page.goto(`${pages.address}runs/${id}`);
     await page.getByText("Nothing to see here").waitFor();
   });

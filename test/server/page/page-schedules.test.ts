@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { StartChoices } from "../../../src/runs/choices.ts";
-import { ME, databaseFile, openServer, startRun } from "../../runs/support.ts";
+import { ME, mine, databaseFile, openServer, startRun } from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { browser, problemsOf } from "./chromium.ts";
 import { openPages, visit } from "./support.ts";
@@ -35,7 +35,7 @@ test("a schedule is added, paused, resumed, run and removed by the forms of its 
   expect((await get("/schedules")).body).toContain("No schedules yet");
   const added = await post("/schedules/add", FIELDS);
   expect([added.status, added.headers["location"]]).toEqual([303, "/schedules"]);
-  const [schedule] = await service.schedules(ME);
+  const [schedule] = await mine(service).schedules.list();
   expect(schedule).toMatchObject({ ...DAILY, catchUp: "all", catchUpLimit: 5, overlap: true });
   const { body } = await get("/schedules");
   expect(body).toContain("At 07:00, Monday to Friday");
@@ -44,23 +44,23 @@ test("a schedule is added, paused, resumed, run and removed by the forms of its 
   expect((await post("/schedules/pause", id)).status).toBe(303);
   expect((await get("/schedules")).body).toContain("1 schedule, 1 paused");
   expect((await post("/schedules/resume", id)).status).toBe(303);
-  expect((await service.schedules(ME))[0]?.pausedAt).toBeUndefined();
+  expect((await mine(service).schedules.list())[0]?.pausedAt).toBeUndefined();
   const now = await post("/schedules/run", id);
-  const [run] = await service.list(ME, { limit: 1 });
+  const [run] = await mine(service).read.list({ limit: 1 });
   expect(now.headers["location"]).toBe(`/runs/${run?.id}`);
   expect((await get(`/runs/${run?.id}/work`)).body).toMatch(/Started by<\/dt>\s*<dd><a[^>]*>schedule news</);
   expect((await get("/")).body).toContain("by schedule news");
   expect((await post("/schedules/remove", id)).status).toBe(303);
-  expect(await service.schedules(ME)).toEqual([]);
+  expect(await mine(service).schedules.list()).toEqual([]);
   expect((await get("/")).body).toContain("by schedule news");
 });
 
 test("a schedule is changed by the form that has its fields", async () => {
   const { service, link } = await opened();
   const { get, post } = await visit(link);
-  await service.addSchedule(ME, { ...DAILY, overlap: true });
-  await service.addSchedule(ME, { ...DAILY, name: "other", timeZone: "Asia/Tokyo" });
-  const [{ id } = { id: "" }] = await service.schedules(ME);
+  await mine(service).schedules.add({ ...DAILY, overlap: true });
+  await mine(service).schedules.add({ ...DAILY, name: "other", timeZone: "Asia/Tokyo" });
+  const [{ id } = { id: "" }] = await mine(service).schedules.list();
   expect((await get("/schedules")).body).toContain(`/schedules?edit=${id}#new`);
   const { body } = await get(`/schedules?edit=${id}`);
   expect(body).toMatch(/Change news\s*<[\s\S]*name="expression"[^>]*value="0 7 \* \* 1-5"/);
@@ -77,7 +77,7 @@ test("a schedule is changed by the form that has its fields", async () => {
   const saved = await post("/schedules/edit", { ...rest, edit: id, task: "Read all", expression: "@daily" });
   expect([saved.status, saved.headers["location"]]).toEqual([303, `/schedules#${id}`]);
   const wanted = { id, task: "Read all", expression: "@daily", overlap: false, catchUp: "all" };
-  expect((await service.schedules(ME))[0]).toMatchObject(wanted);
+  expect((await mine(service).schedules.list())[0]).toMatchObject(wanted);
   const gone = await post("/schedules/edit", { ...FIELDS, edit: "sch_none" });
   expect([gone.status, gone.body]).toEqual([422, expect.stringContaining("There is no schedule")]);
 });
@@ -94,7 +94,7 @@ test("model, limits and goal are chosen for the runs of a schedule as for a run"
     goal: ["One", "Two"],
     changes: "propose",
   };
-  const [schedule] = await service.schedules(ME);
+  const [schedule] = await mine(service).schedules.list();
   expect(schedule).toMatchObject(chosen);
   expect((await get("/schedules")).body).toContain(
     "Model b:small, limit $2.50, 1m 30s of work, changes are proposed, goal of 2 criteria",
@@ -112,7 +112,7 @@ test("model, limits and goal are chosen for the runs of a schedule as for a run"
   const unread = await post("/schedules/edit", { ...edit, minutes: "soon" });
   expect([unread.status, unread.body]).toEqual([422, expect.stringContaining("minutes of work has to be")]);
   expect((await post("/schedules/edit", edit)).status).toBe(303);
-  const [plain] = await service.schedules(ME);
+  const [plain] = await mine(service).schedules.list();
   expect([plain?.model, plain?.limits, plain?.goal, plain?.changes]).toEqual(Array(4).fill(undefined));
 });
 
@@ -120,14 +120,14 @@ test("a model that is not allowed any more stays chosen until a person chooses a
   const offered = { ...OFFERED };
   const { service, link } = await opened(offered);
   const { get, post } = await visit(link);
-  await service.addSchedule(ME, { ...DAILY, model: "b:small" });
+  await mine(service).schedules.add({ ...DAILY, model: "b:small" });
   offered.models = OFFERED.models.slice(0, 1);
-  const [schedule] = await service.schedules(ME);
+  const [schedule] = await mine(service).schedules.list();
   const edit = { ...DAILY, catchUp: "one", catchUpLimit: "10", edit: schedule?.id ?? "" };
   const { body } = await get(`/schedules?edit=${schedule?.id}`);
   expect(body).toMatch(/value="b:small"[\s\S]*checked[\s\S]*This server does not allow it/);
   expect((await post("/schedules/edit", { ...edit, model: "b:small", task: "Read all" })).status).toBe(303);
-  expect((await service.schedules(ME))[0]).toMatchObject({ model: "b:small", task: "Read all" });
+  expect((await mine(service).schedules.list())[0]).toMatchObject({ model: "b:small", task: "Read all" });
   const now = await post("/schedules/run", { schedule: schedule?.id ?? "" });
   expect([now.status, now.body]).toEqual([422, expect.stringContaining("does not allow the model")]);
 });
@@ -143,9 +143,9 @@ test("what is wrong is shown where it was written, and what was typed stays", as
   expect(wrong.body).toMatch(/name="overlap"\s+checked/);
   const limit = await post("/schedules/add", { ...FIELDS, catchUpLimit: "many" });
   expect([limit.status, limit.body]).toEqual([422, expect.stringContaining("from 1 to 100")]);
-  await service.addSchedule(ME, DAILY);
-  const [schedule] = await service.schedules(ME);
-  await service.runScheduleNow(ME, schedule?.id ?? "");
+  await mine(service).schedules.add(DAILY);
+  const [schedule] = await mine(service).schedules.list();
+  await mine(service).schedules.runNow(schedule?.id ?? "");
   const second = await post("/schedules/run", { schedule: schedule?.id ?? "" });
   expect(second.status).toBe(422);
   expect(second.body).toContain("does not allow runs to overlap");
@@ -158,8 +158,8 @@ test("what is wrong is shown where it was written, and what was typed stays", as
 test("a page that only looks on has no schedules, and changes none", async () => {
   const { service, pages } = await opened();
   const { id } = await startRun(service, "look");
-  await service.addSchedule(ME, DAILY);
-  const [schedule] = await service.schedules(ME);
+  await mine(service).schedules.add(DAILY);
+  const [schedule] = await mine(service).schedules.list();
   const looker = await visit(pages.link({ principal: ME, purpose: "watch", run: id }));
   expect((await looker.get("/schedules")).status).not.toBe(200);
   expect((await looker.get(`/runs/${id}`)).body).not.toContain("/schedules");
@@ -171,7 +171,7 @@ test("a page that only looks on has no schedules, and changes none", async () =>
   const others = await visit(pages.link({ principal: "you", purpose: "decide" }));
   expect((await others.get("/schedules")).body).toContain("No schedules yet");
   await others.post("/schedules/remove", { schedule: schedule?.id ?? "" });
-  expect(await service.schedules(ME)).toEqual([schedule]);
+  expect(await mine(service).schedules.list()).toEqual([schedule]);
 });
 
 describe("in Chromium", { tags: "chromium" }, () => {
@@ -208,7 +208,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
       model: "b:small",
       limits: { toolCalls: 40 },
     };
-    expect(await service.schedules(ME)).toMatchObject([fields]);
+    expect(await mine(service).schedules.list()).toMatchObject([fields]);
     expect(await problemsOf(page)).toEqual([]);
     await page.setViewportSize({ width: 1280, height: 800 });
     await page.getByText("Remove", { exact: true }).click();

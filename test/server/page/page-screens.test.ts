@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import type { RunService } from "../../../src/runs/service.ts";
-import { ME, calling, databaseFile, note, openServer, reach, startRun } from "../../runs/support.ts";
+import { ME, mine, calling, databaseFile, note, openServer, reach, startRun } from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { approvalRuns } from "../support.ts";
 import { LOOKS, browser, problemsOf } from "./chromium.ts";
@@ -56,7 +56,7 @@ describe("screens in Chromium", { tags: "chromium" }, () => {
   async function problemsWith(agents: number): Promise<string[]> {
     const service = await manyAgents(agents);
     const { page, origin, messages } = await openAll(service);
-    const [run] = await service.list(ME, { limit: 1 });
+    const [run] = await mine(service).read.list({ limit: 1 });
     const found: string[] = [];
     for (const path of ["/", `/runs/${run?.id}/work`, `/runs/${run?.id}/answer`, "/files"]) {
       found.push(...(await problemsAt(page, origin + path)));
@@ -108,6 +108,6 @@ describe("screens in Chromium", { tags: "chromium" }, () => {
     expect(await page.getByLabel("New task").inputValue()).toBe("half a thought");
     await page.getByRole("button", { name: "Start run" }).click();
     await page.waitForURL(/\/runs\//);
-    expect(await service.list(ME, { limit: 9 })).toMatchObject([{ task: "half a thought" }]);
+    expect(await mine(service).read.list({ limit: 9 })).toMatchObject([{ task: "half a thought" }]);
   });
 });

@@ -2,7 +2,7 @@ import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import { ME, reach, startRun } from "../../runs/support.ts";
+import { ME, reach, replaceIn, startRun } from "../../runs/support.ts";
 import { browser, problemsOf } from "./chromium.ts";
 import { ALARMS, EVIL_NAME, LONG_NAME, REPORT, TASK, fileRuns } from "./file-runs.ts";
 import { linkTo, openPages, visit } from "./support.ts";
@@ -93,7 +93,7 @@ test("more than five of a kind are behind “Show all”, and a kind can be show
 
 test("a search without results says where it looked, and offers a start only to who may start", async () => {
   const { pages, service, runId } = await searched();
-  service.searchMemories = async () => ({ hits: [] });
+  replaceIn(service, "files", () => ({ searchMemories: async () => ({ hits: [] }) }));
   const decides = await visit(pages.link({ principal: ME, purpose: "decide" }));
   const { body } = await decides.get("/search?q=barometer");
   expect(body).toContain("Nothing found for “barometer”");
@@ -163,7 +163,7 @@ describe("the search box in Chromium", { tags: "chromium" }, () => {
 
   test("without results it offers to start a run with these words, in the task's own box", async () => {
     const { page, service } = await opened();
-    service.searchMemories = async () => ({ hits: [] });
+    replaceIn(service, "files", () => ({ searchMemories: async () => ({ hits: [] }) }));
     await page.getByLabel("New task").fill("half a thought");
     await page.locator("[data-find]").click();
     await page.keyboard.type("検潮所 barometer");

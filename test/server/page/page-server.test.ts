@@ -8,6 +8,7 @@ import { createCheckpointer } from "../../../src/storage/sqlite/checkpoints/chec
 import { openDatabase } from "../../../src/storage/sqlite/database.ts";
 import {
   ME,
+  mine,
   calling,
   cleanUpWith,
   databaseFile,
@@ -122,7 +123,7 @@ describe("requests", () => {
     const fields = { ...(await visitor.form()), ...APPROVE };
     expect((await visitor.get(visitor.path, headers)).status).toBe(403);
     expect((await visitor.post(`${visitor.path}/decide`, fields, headers)).status).toBe(403);
-    expect((await service.view(ME, runId))?.run.status).toBe("input_required");
+    expect((await mine(service).read.view(runId))?.run.status).toBe("input_required");
   });
 
   test("a decision without origin, without the tab's secret or not as a form is refused", async () => {
@@ -142,7 +143,7 @@ describe("requests", () => {
     expect((await visitor.post(address, huge)).status).toBe(400);
     expect((await visitor.get(address)).status).toBe(404);
     expect((await visitor.post(visitor.path, fields)).status).toBe(405);
-    expect((await service.view(ME, runId))?.run.status).toBe("input_required");
+    expect((await mine(service).read.view(runId))?.run.status).toBe("input_required");
   });
 
   test("every answer forbids frames, foreign and inline content, and copies", async () => {
@@ -186,7 +187,7 @@ describe("decisions", () => {
     expect(body).not.toMatch(/<form[^>]*method="post"/);
     const fields = { approval: view.approvals[0]?.id ?? "", ...APPROVE };
     expect((await watcher.post(`${watcher.path}/decide`, fields)).status).toBe(403);
-    expect((await service.view(ME, runId))?.run.status).toBe("input_required");
+    expect((await mine(service).read.view(runId))?.run.status).toBe("input_required");
     expect(notes).toEqual([]);
   });
 
@@ -210,7 +211,7 @@ describe("decisions", () => {
     const { body } = await visitor.get(visitor.path);
     expect(body).toContain("Approve the same for this run");
     expect(body).toContain("every further note with exactly the arguments shown here");
-    const asked = (await service.view(ME, runId))?.approvals.find(({ args }) => args["text"] === "a");
+    const asked = (await mine(service).read.view(runId))?.approvals.find(({ args }) => args["text"] === "a");
     const fields = { ...(await visitor.form()), approval: asked?.id ?? "", decision: "approve_same" };
     expect((await visitor.post(`${visitor.path}/decide`, fields)).status).toBe(303);
     await expect.poll(() => notes).toEqual(["a", "a"]);
@@ -276,10 +277,13 @@ describe("all runs", () => {
     expect((await visitor.post(`${path}/tell`, { text: "softly" })).status).toBe(303);
     expect((await visitor.get(`${path}/work`)).body).toContain("was told: softly");
     expect((await visitor.post(`${path}/cancel`, {})).status).toBe(303);
-    expect((await service.view(ME, runId))?.run.status).toBe("cancelled");
+    expect((await mine(service).read.view(runId))?.run.status).toBe("cancelled");
     const next = await visitor.post(`${path}/continue`, { task: "once more" });
     const nextId = (next.headers.location ?? "").slice("/runs/".length);
-    const [first, second] = await Promise.all([service.view(ME, runId), service.view(ME, nextId)]);
+    const [first, second] = await Promise.all([
+      mine(service).read.view(runId),
+      mine(service).read.view(nextId),
+    ]);
     expect(second?.run.threadId).toBe(first?.run.threadId);
     expect((await visitor.post(`${path}/fork`, { task: "x", point: "thr_other@1" })).status).toBe(422);
   });
@@ -297,14 +301,14 @@ describe("all runs", () => {
     const point = /name="point" value="([^"]+)"/.exec(body)?.[1] ?? "";
     const fork = await visitor.post(`/runs/${id}/fork`, { task: "another way", point });
     const forkId = (fork.headers.location ?? "").slice("/runs/".length);
-    expect((await service.view(ME, forkId))?.run.forkedFrom).toBe(point);
+    expect((await mine(service).read.view(forkId))?.run.forkedFrom).toBe(point);
   });
 
   test("are found by status and words, and only the principal's", async () => {
     const service = plainRuns("yes");
     const { id } = await startRun(service, "count the ravens");
     await reach(service, id, "completed");
-    await service.start("stranger", { task: "count the doves" });
+    await service.as({ principal: "stranger" }).control.start({ task: "count the doves" });
     const pages = await openPages(service);
     const visitor = await visit(toAll(pages));
     const rows = async (query: string) =>
@@ -328,7 +332,7 @@ describe("all runs", () => {
     for (const path of ["/", "/review", "/files", "/files/save"])
       expect((await own.get(path)).status).toBe(404);
     expect((await own.post("/start", { task: "x" })).status).toBe(404);
-    expect(await service.list(ME, { limit: 9 })).toHaveLength(1);
+    expect(await mine(service).read.list({ limit: 9 })).toHaveLength(1);
   });
 
   test("sessions end with their server, and a changed secret opens nothing", async () => {

@@ -3,7 +3,7 @@ import { text as textOf } from "node:stream/consumers";
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import { SECRET_HEADER } from "../../../src/server/page/tab-secrets.ts";
-import { ME, cleanUpWith, reach, startRun } from "../../runs/support.ts";
+import { ME, mine, cleanUpWith, reach, startRun } from "../../runs/support.ts";
 import { send } from "../../support/clients-raw.ts";
 import { plainRuns } from "../support.ts";
 import { browser, problemsOf } from "./chromium.ts";
@@ -63,7 +63,7 @@ describe("a session in Chromium", { tags: "chromium" }, () => {
     expect(await page.evaluate("document.activeElement.id")).toBe(id);
     expect(await page.locator("[data-approval]").count()).toBe(1);
     expect(page.url()).toContain("/review#");
-    expect(await service.view(ME, runId)).toBeDefined();
+    expect(await mine(service).read.view(runId)).toBeDefined();
     expect(messages).toEqual([]);
   });
 
@@ -104,7 +104,7 @@ describe("a session in Chromium", { tags: "chromium" }, () => {
     await page.goForward();
     await page.getByRole("heading", { name: "another" }).waitFor();
     expect(page.url()).toBe(run);
-    expect(await service.list(ME, { limit: 9 })).toHaveLength(2);
+    expect(await mine(service).read.list({ limit: 9 })).toHaveLength(2);
   });
 
   test("goes along into tabs that are opened from the page, and nowhere else", async () => {
@@ -216,7 +216,7 @@ describe("a session in Chromium", { tags: "chromium" }, () => {
       body,
     });
     expect(decided.status).toBe(401);
-    expect((await service.view(ME, runId))?.run.status).toBe("input_required");
+    expect((await mine(service).read.view(runId))?.run.status).toBe("input_required");
   });
 
   test("a page of another program at its port finds nothing that a later server takes", async () => {
@@ -240,7 +240,7 @@ describe("a session in Chromium", { tags: "chromium" }, () => {
     expect(second.address).not.toBe(first.address);
     const { status } = await send(second.address, { method: "GET", headers: { [SECRET_HEADER]: secret } });
     expect(status).toBe(401);
-    expect((await service.view(ME, runId))?.run.status).toBe("input_required");
+    expect((await mine(service).read.view(runId))?.run.status).toBe("input_required");
   });
 
   test("a link in an answer to another port of this machine takes nothing along", async () => {
@@ -274,7 +274,7 @@ describe("a session in Chromium", { tags: "chromium" }, () => {
     await deciding.getByRole("button", { name: "Approve", exact: true }).waitFor();
     expect(await watching.locator("main").getByRole("button").count()).toBe(0);
     expect(await secretIn(watching)).not.toBe(await secretIn(deciding));
-    await service.decide(ME, runId, view.approvals[0]?.id ?? "", { type: "approve" }, "test");
+    await mine(service).requests.decide(runId, view.approvals[0]?.id ?? "", { type: "approve" }, "test");
     for (const page of [watching, deciding])
       await page.getByRole("status").getByText("Completed", { exact: true }).waitFor();
   });

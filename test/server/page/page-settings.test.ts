@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import { ME, note, startRun } from "../../runs/support.ts";
+import { ME, mine, note, startRun } from "../../runs/support.ts";
 import { browser, problemsOf } from "./chromium.ts";
 import { openPages, waitingRun } from "./support.ts";
 import { approvalRuns } from "../support.ts";
@@ -150,7 +150,7 @@ describe("settings of the browser, in Chromium", { tags: "chromium" }, () => {
     expect(shown?.title).toMatch(/^検潮所の警報 🛰️ <b>and<\/b> a-name/);
     expect(shown?.title.length).toBeLessThan(90);
     expect(shown?.body).toBe("Needs your decision");
-    await service.cancel(ME, before, "seen");
+    await mine(service).control.cancel(before, "seen");
     await expect.poll(() => page.title()).toMatch(/^\(1\)/);
     expect(await told()).toHaveLength(1);
   });

@@ -12,7 +12,7 @@ import { changedLines, diffCounts } from "../../../src/core/diff.ts";
 import { sharedRuns } from "../../../src/server/auth/shared-reader.ts";
 import { keyOf } from "../../../src/server/views/room/timeline.ts";
 import { createCheckpointer } from "../../../src/storage/sqlite/checkpoints/checkpointer.ts";
-import { APPROVE, ME, connect, databaseFile, openServer, reach, startRun } from "../../runs/support.ts";
+import { APPROVE, ME, mine, connect, databaseFile, openServer, reach, startRun } from "../../runs/support.ts";
 import { filesIn } from "../../support/files-in.ts";
 import { type ScriptedToolCall, scriptedModel } from "../../support/scripted-model.ts";
 import { createPatch } from "diff";
@@ -170,7 +170,8 @@ test("no screen, export or stream of a shared link has a text that agents only r
   const found = (text: string, of: readonly string[]): string[] => of.filter((one) => text.includes(one));
   const canaries = Object.values(READ);
   for (const status of ["input_required", "completed"] as const) {
-    if (status === "completed") await service.decide(ME, runId, approval?.id ?? "", APPROVE, "test");
+    if (status === "completed")
+      await mine(service).requests.decide(runId, approval?.id ?? "", APPROVE, "test");
     await reach(service, runId, status);
     const [own, shared] = [await seenBy(owner), await seenBy(reader)];
     // The owner of the run sees all of them, so that the addresses are those that could show them.
@@ -182,18 +183,25 @@ test("no screen, export or stream of a shared link has a text that agents only r
 
 test("a reader of a shared link reaches runs by the reduced methods alone", async () => {
   const { service, runId } = await readingRun();
-  const { view, recentEvents, watch, runFiles, ...others } = sharedRuns(service);
-  for (const { kind, data } of (await recentEvents(ME, runId, { limit: 100 })) ?? [])
+  const { read, watch, files, ...others } = sharedRuns(service, ME);
+  const { view, recentEvents, ...refusedReads } = read;
+  const { events, ...refusedStreams } = watch;
+  const { ofRun, ...refusedFiles } = files;
+  for (const { kind, data } of (await recentEvents(runId, { limit: 100 })) ?? [])
     if (kind === "tool_finished") expect(data.summary).toBe("");
-  expect((await view(ME, runId))?.activity).toBe("needs you");
-  expect(await runFiles(ME, "another")).toBeUndefined();
-  for await (const event of watch(ME, runId, { signal: AbortSignal.timeout(60_000) })) {
+  expect((await view(runId))?.activity).toBe("needs you");
+  expect(await ofRun("another")).toBeUndefined();
+  for await (const event of events(runId, { signal: AbortSignal.timeout(60_000) })) {
     expect(JSON.stringify(event)).not.toContain("CANARY-first");
     if (event.kind === "approval_requested") break;
   }
-  const { news, ...methods } = others;
-  for (const method of [...Object.values(methods), ...Object.values(news)])
-    await expect(async () => (method as () => unknown)()).rejects.toThrow("does not have the scope");
+  const answer = { id: "x", by: "test", decisions: [], answers: [], replies: [] };
+  for (const group of [refusedReads, refusedStreams, refusedFiles, ...Object.values(others)])
+    for (const [name, method] of Object.entries(group as object))
+      await expect(
+        async () => (method as (...args: unknown[]) => unknown)(runId, answer),
+        name,
+      ).rejects.toThrow("does not have the scope");
 });
 
 test("a diff keeps its changed lines with their numbers, and none around them", () => {

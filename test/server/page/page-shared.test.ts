@@ -3,7 +3,7 @@ import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import type { RunService } from "../../../src/runs/service.ts";
 import { MAX_SHARES } from "../../../src/runs/shares.ts";
 import type { PageServer } from "../../../src/server/contracts/deps.ts";
-import { ME, calling, databaseFile, openServer, reach, startRun } from "../../runs/support.ts";
+import { mine, calling, databaseFile, openServer, reach, startRun } from "../../runs/support.ts";
 import { browser, problemsOf } from "./chromium.ts";
 import { fileRuns } from "./file-runs.ts";
 import { type Site, logIn, openSite } from "./log-in-support.ts";
@@ -59,7 +59,7 @@ test("a shared link shows its run to anyone, as often as they like, and decides 
   );
   for (const path of ["/", "/review", "/search?q=a", "/files", `/runs/${other.id}`, `/runs/${runId}/steps/2`])
     expect((await first.get(path)).status, path).toBe(404);
-  const [approval] = (await service.view(ME, runId))?.approvals ?? [];
+  const [approval] = (await mine(service).read.view(runId))?.approvals ?? [];
   for (const [path, fields] of [
     ["decide", { approval: approval?.id ?? "", decision: "approve" }],
     ["tell", { text: "hello" }],
@@ -72,7 +72,7 @@ test("a shared link shows its run to anyone, as often as they like, and decides 
   ] as const)
     expect((await first.post(`/runs/${runId}/${path}`, fields)).status, path).toBe(403);
   expect((await first.post("/start", { task: "x" })).status).toBe(404);
-  expect((await service.view(ME, runId))?.run).toMatchObject({
+  expect((await mine(service).read.view(runId))?.run).toMatchObject({
     status: "input_required",
     task: "note <b>this</b>",
   });
@@ -92,7 +92,7 @@ test("an expired, revoked, forged, cut or unknown link gets one clear page, and 
   const ended = await early.get(early.path);
   expect([ended.status, (await late.get(late.path)).status]).toEqual([401, 200]);
   expect(ended.body).toContain("This link does not work");
-  const [id = ""] = (await service.access(ME)).map((link) => link.id);
+  const [id = ""] = (await mine(service).access.list()).map((link) => link.id);
   const [, , signature = ""] = new URL(long).hash.split(".");
   const forged = `shared.${id}.${signature.slice(0, -1)}${signature.endsWith("A") ? "B" : "A"}`;
   for (const code of [new URL(short).hash.slice(1), forged, forged.slice(0, 40), "shared.x.y", ""]) {
@@ -106,7 +106,7 @@ test("an expired, revoked, forged, cut or unknown link gets one clear page, and 
   const { origin } = new URL(later.address);
   const code = new URL(long).hash.slice(1);
   expect((await post(`${origin}/shared`, { code }, { origin })).status).toBe(403);
-  expect(await service.revoke("somebody else", id)).toBe(false);
+  expect(await service.as({ principal: "somebody else" }).access.revoke(id)).toBe(false);
   expect((await owner.post(`/runs/${runId}/unshare`, { share: id })).status).toBe(200);
   expect((await late.get(late.path)).status).toBe(401);
   expect((await follow(long)).secret).toBe("");
@@ -114,14 +114,17 @@ test("an expired, revoked, forged, cut or unknown link gets one clear page, and 
 
 test("links are of one run and its owner: another principal makes none, and none outlives the run", async () => {
   const { service, runId, owner, link, follow } = await waiting();
-  expect(await service.share("somebody else", runId, HOUR)).toMatchObject({ ok: false, code: "not_found" });
-  expect(await service.access("somebody else")).toEqual([]);
+  expect(await service.as({ principal: "somebody else" }).access.share(runId, HOUR)).toMatchObject({
+    ok: false,
+    code: "not_found",
+  });
+  expect(await service.as({ principal: "somebody else" }).access.list()).toEqual([]);
   const address = await link();
-  await service.cancel(ME, runId, "enough");
+  await mine(service).control.cancel(runId, "enough");
   await reach(service, runId, "cancelled");
   const visitor = await follow(address);
   expect((await visitor.get(`${visitor.path}/answer`)).status).toBe(200);
-  await expect.poll(async () => (await service.delete(ME, runId)).ok).toBe(true);
+  await expect.poll(async () => (await mine(service).control.delete(runId)).ok).toBe(true);
   expect((await visitor.get(visitor.path)).status).toBe(401);
   expect((await follow(address)).secret).toBe("");
   expect((await owner.post(`/runs/${runId}/share`, { for: "day" })).status).toBe(404);
@@ -129,14 +132,14 @@ test("links are of one run and its owner: another principal makes none, and none
 
 test("there are not more links than one can look through, and none for ever", async () => {
   const { service, runId, owner } = await waiting();
-  const endless = await service.share(ME, runId, Infinity);
+  const endless = await mine(service).access.share(runId, Infinity);
   if (!endless.ok) throw new Error(endless.message);
   expect(endless.share.expiresAt - endless.share.createdAt).toBe(7 * 24 * HOUR);
-  for (let made = 1; made < MAX_SHARES; made += 1) await service.share(ME, runId, HOUR);
+  for (let made = 1; made < MAX_SHARES; made += 1) await mine(service).access.share(runId, HOUR);
   const { status, body } = await owner.post(`/runs/${runId}/share`, { for: "day" });
   expect([status, body.includes("which is the maximum")]).toEqual([422, true]);
   expect((await owner.post(`/runs/${runId}/share`, { for: "year" })).status).toBe(422);
-  expect(await service.access(ME)).toHaveLength(MAX_SHARES);
+  expect(await mine(service).access.list()).toHaveLength(MAX_SHARES);
 });
 
 test("over HTTP any server with the key knows a link, which needs no token", async () => {
@@ -180,7 +183,7 @@ test("whoever follows a link sees what the run changed, and no file as it is", a
   const { link, follow } = await shared({ service, runId });
   const visitor = await follow(await link());
   const files = `${visitor.path}/files`;
-  const changed = (await service.view(ME, runId))?.filesChanged ?? [];
+  const changed = (await mine(service).read.view(runId))?.filesChanged ?? [];
   expect(changed.length).toBeGreaterThan(0);
   const { body: tree } = await visitor.get(files);
   expect(tree).not.toMatch(/All files|Search names and contents/);

@@ -8,6 +8,7 @@ import { StateBackend } from "../../../src/backends/stores/state.ts";
 import {
   APPROVE,
   ME,
+  mine,
   callingInTurn,
   databaseFile,
   note,
@@ -65,8 +66,8 @@ test("a change whose file changed after the approval is asked about again, which
   const { service, id, at } = await changingRun([edit("one", "two")]);
   const [first] = (await reach(service, id, "input_required")).approvals;
   writeFileSync(at("a.txt"), "one and more\n");
-  await service.decide(ME, id, first?.id ?? "", APPROVE, "page");
-  await expect.poll(async () => (await service.view(ME, id))?.approvals.length).toBe(2);
+  await mine(service).requests.decide(id, first?.id ?? "", APPROVE, "page");
+  await expect.poll(async () => (await mine(service).read.view(id))?.approvals.length).toBe(2);
   const { approvals } = await reach(service, id, "input_required");
   expect(readFileSync(at("a.txt"), "utf8")).toBe("one and more\n");
   const visitor = await visit(linkTo(await openPages(service), id, "decide"));
@@ -78,7 +79,7 @@ test("a change whose file changed after the approval is asked about again, which
   );
   expect(past).toContain("#i-again");
   expect(past).not.toContain("#i-done");
-  await service.decide(ME, id, approvals[1]?.id ?? "", APPROVE, "page");
+  await mine(service).requests.decide(id, approvals[1]?.id ?? "", APPROVE, "page");
   await reach(service, id, "completed");
   const after = section((await visitor.get(`/runs/${id}/review`)).body, /<section class="past-box"/);
   expect([after.split("#i-again").length, after.split("#i-done").length]).toEqual([2, 2]);
@@ -105,7 +106,7 @@ async function askingAgents(count: number) {
   });
   const { id } = await startRun(service, "Do all parts");
   await expect
-    .poll(async () => (await service.view(ME, id))?.approvals.length, { timeout: 30_000 })
+    .poll(async () => (await mine(service).read.view(id))?.approvals.length, { timeout: 30_000 })
     .toBe(count);
   return { service, id, view: await reach(service, id, "input_required") };
 }
@@ -122,7 +123,8 @@ test("agents that all wait for a person are not shown at work, nor is the one th
   expect(textOf(work)).not.toContain("At work:");
   const all = await visit(pages.link({ principal: ME, purpose: "decide" }));
   expect(textOf((await all.get("/")).body)).toContain("0 at work, 3 requests wait for you");
-  for (const { id: approval } of view.approvals) await service.decide(ME, id, approval, APPROVE, "test");
+  for (const { id: approval } of view.approvals)
+    await mine(service).requests.decide(id, approval, APPROVE, "test");
   await reach(service, id, "completed");
   const done = section((await visitor.get(`/runs/${id}/work`)).body, /<ol class="steps"/);
   expect(textOf(done)).not.toMatch(/waiting|at work/);
@@ -174,7 +176,7 @@ describe("the tab that a person reads, in Chromium", { tags: "chromium" }, () =>
       expect(new URL(page.url()).pathname).toBe(`/runs/${runId}/review`);
       await page.keyboard.press("Control+Enter");
       await expect.poll(focused).toBe(third);
-      await service.decide(ME, runId, third ?? "", APPROVE, "test");
+      await mine(service).requests.decide(runId, third ?? "", APPROVE, "test");
       await reach(service, runId, "completed");
       await expect.poll(() => page.locator("[data-approval]").count()).toBe(0);
       await page.getByText("Completed", { exact: true }).waitFor();
@@ -190,7 +192,7 @@ describe("the tab that a person reads, in Chromium", { tags: "chromium" }, () =>
     await page.locator(".tabs").waitFor();
     const current = () => page.locator(".tabs [aria-current=page]").innerText();
     expect(await current()).toMatch(/^Review/);
-    await service.decide(ME, runId, view.approvals[0]?.id ?? "", APPROVE, "test");
+    await mine(service).requests.decide(runId, view.approvals[0]?.id ?? "", APPROVE, "test");
     await page.getByText("Completed", { exact: true }).waitFor();
     expect(await current()).toMatch(/^Review/);
     await page.getByRole("link", { name: "Answer" }).waitFor();

@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import type { StartChoices } from "../../../src/runs/choices.ts";
-import { ME, databaseFile, openServer } from "../../runs/support.ts";
+import { ME, mine, databaseFile, openServer } from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { browser, problemsOf } from "./chromium.ts";
 import { openPages } from "./support.ts";
@@ -31,8 +31,8 @@ describe("what is chosen for one run, in Chromium", { tags: "chromium" }, () => 
     await page.waitForURL(pages.address);
     await page.locator("#screen").waitFor();
     const newest = async () => {
-      const [head] = await service.list(ME, { limit: 1 });
-      return head && (await service.view(ME, head.id))?.run;
+      const [head] = await mine(service).read.list({ limit: 1 });
+      return head && (await mine(service).read.view(head.id))?.run;
     };
     return { page, messages, newest, service };
   }
@@ -132,7 +132,7 @@ describe("what is chosen for one run, in Chromium", { tags: "chromium" }, () => 
     expect(await page.locator("#chip-limit.fault").count()).toBe(1);
     expect(await newest()).toBeUndefined();
     // News of other runs change the screen, and nothing that was chosen.
-    await service.start(ME, { task: "another one" });
+    await mine(service).control.start({ task: "another one" });
     await page.locator(".run-row").getByText("another one").waitFor();
     expect(await chips(page)).toEqual(["tide-alarms", "b:small", "No goal", "Limit 3 000 000 tokens"]);
     await page.locator("#chip-limit summary").click();

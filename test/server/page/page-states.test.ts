@@ -1,7 +1,7 @@
 import type { Locator, Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
-import type { RunService } from "../../../src/runs/service.ts";
-import { ME, calling, databaseFile, openServer, reach, startRun } from "../../runs/support.ts";
+import type { Readiness, RunService } from "../../../src/runs/service.ts";
+import { ME, mine, calling, databaseFile, openServer, reach, startRun } from "../../runs/support.ts";
 import { plainRuns } from "../support.ts";
 import { browser, problemsOf } from "./chromium.ts";
 import { NOW, seededRuns } from "./seeded-runs.ts";
@@ -39,7 +39,7 @@ describe("where people get stuck, in Chromium", { tags: "chromium" }, () => {
   }
 
   test("a missing model is said before anything is typed, and the page goes on when there is one", async () => {
-    let refusal: Awaited<ReturnType<RunService["readiness"]>>["refusal"] = {
+    let refusal: Readiness["refusal"] = {
       code: "model_not_configured",
       message: NO_MODEL,
       remedy: "deepagent-mcp keys set ANTHROPIC_API_KEY",
@@ -86,11 +86,11 @@ describe("where people get stuck, in Chromium", { tags: "chromium" }, () => {
     expect(await page.getByLabel("New task").inputValue()).toBe(LONG);
     expect(await page.locator("header.top").getByRole("link", { name: "Runs" }).count()).toBe(1);
     expect(await problemsOf(page)).toEqual([]);
-    const [run] = await service.list(ME, { limit: 1 });
-    await service.cancel(ME, run?.id ?? "", "room for others");
+    const [run] = await mine(service).read.list({ limit: 1 });
+    await mine(service).control.cancel(run?.id ?? "", "room for others");
     await form.getByRole("button", { name: "Try again" }).click();
     await page.waitForURL(/\/runs\//);
-    expect((await service.list(ME, { limit: 1 }))[0]?.task).toContain("a-word-without-an-end");
+    expect((await mine(service).read.list({ limit: 1 }))[0]?.task).toContain("a-word-without-an-end");
   });
 
   test("a failed run says why in words, and goes on from there", async () => {
@@ -110,7 +110,7 @@ describe("where people get stuck, in Chromium", { tags: "chromium" }, () => {
     expect(await problemsOf(page)).toEqual([]);
     await page.getByRole("button", { name: "Try again" }).click();
     await expect.poll(() => page.url()).not.toContain("run_failed");
-    const [again] = await service.list(ME, { limit: 1 });
+    const [again] = await mine(service).read.list({ limit: 1 });
     expect(again).toMatchObject({ task: "Summarize the logs of last night", threadId: "thr_failed" });
   });
 
@@ -210,7 +210,7 @@ describe("where people get stuck, in Chromium", { tags: "chromium" }, () => {
     );
     await page.getByRole("button", { name: "Approve with changes" }).click();
     await reach(service, id, "completed");
-    const files = await service.runFiles(ME, id);
+    const files = await mine(service).files.ofRun(id);
     expect(await files?.read(path)).toMatchObject({ content: expect.stringContaining(content.trim()) });
   });
 
@@ -230,7 +230,10 @@ describe("where people get stuck, in Chromium", { tags: "chromium" }, () => {
     await page.getByLabel("Tell the agent.").fill("mind the 🛰️ gap");
     await page.locator(".sheet").getByRole("button", { name: "Send" }).click();
     await page.waitForURL(/work$/);
-    const told = await service.recentEvents(ME, "run_twelve", { kinds: ["message_received"], limit: 1 });
+    const told = await mine(service).read.recentEvents("run_twelve", {
+      kinds: ["message_received"],
+      limit: 1,
+    });
     expect(told).toMatchObject([{ data: { text: "mind the 🛰️ gap" } }]);
     await page.locator(".thumb > summary").click();
     await page.locator(".sheet").getByText("Cancel run").click();

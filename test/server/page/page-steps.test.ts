@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { RunService } from "../../../src/runs/service.ts";
 import { createCheckpointer } from "../../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import {
-  ME,
+  mine,
   approve,
   cleanUpWith,
   connect,
@@ -65,7 +65,7 @@ async function ended(...calls: ScriptedToolCall[]): Promise<{ service: RunServic
 
 /** Numbers of the events with which calls of a tool began, oldest first. */
 async function startsOf(service: RunService, run: string, name: string): Promise<number[]> {
-  const events = (await service.events(ME, run)) ?? [];
+  const events = (await mine(service).read.events(run)) ?? [];
   return events.flatMap((event) =>
     event.kind === "tool_started" && event.data.tool === name ? [event.seq] : [],
   );
@@ -79,7 +79,7 @@ describe("the whole of a step", () => {
       { name: "say", args: { text: "x", times: 1 } },
     );
     const [seq = 0] = await startsOf(service, id, "write_file");
-    expect(await service.callTexts(ME, id, seq)).toMatchObject({
+    expect(await mine(service).read.callTexts(id, seq)).toMatchObject({
       tool: "write_file",
       args: { file_path: "/a.ts", content: text },
       result: { isError: false },
@@ -93,7 +93,7 @@ describe("the whole of a step", () => {
     for (const path of [`/steps/${seq + 1}`, "/steps/999", "/steps/x", "/steps/"]) {
       expect((await visitor.get(visitor.path + path)).status).toBe(404);
     }
-    expect(await service.callTexts("somebody", id, seq)).toBeUndefined();
+    expect(await service.as({ principal: "somebody" }).read.callTexts(id, seq)).toBeUndefined();
   });
 
   test("belongs to the calls of one run alone", async () => {
@@ -109,7 +109,7 @@ describe("the whole of a step", () => {
     const twice = (text: string): ScriptedToolCall => ({ id: "same", name: "say", args: { text, times: 1 } });
     const { service, id } = await ended(twice("one"), twice("two"));
     const texts = await Promise.all(
-      (await startsOf(service, id, "say")).map(async (seq) => service.callTexts(ME, id, seq)),
+      (await startsOf(service, id, "say")).map(async (seq) => mine(service).read.callTexts(id, seq)),
     );
     expect(texts.map((found) => [found?.args?.["text"], found?.result?.text])).toEqual([
       ["one", "one"],
@@ -120,7 +120,7 @@ describe("the whole of a step", () => {
   test("has a result that was moved into a file, up to a million characters, with other requests in between", async () => {
     const { service, id } = await ended({ name: "say", args: { text: "0123456789", times: 120_000 } });
     const [seq = 0] = await startsOf(service, id, "say");
-    const found = await service.callTexts(ME, id, seq);
+    const found = await mine(service).read.callTexts(id, seq);
     expect(found?.result?.text).toHaveLength(1_200_000);
     const visitor = await visit(linkTo(await openPages(service), id, "watch"));
     const answer = visitor.get(`${visitor.path}/steps/${seq}`);
@@ -144,10 +144,10 @@ describe("the whole of a step", () => {
       args: { text: "inside ", times: 3 },
       result: { text: "inside inside inside ", isError: false },
     };
-    expect(await service.callTexts(ME, id, seq)).toMatchObject(whole);
+    expect(await mine(service).read.callTexts(id, seq)).toMatchObject(whole);
     await approve(service, id, "inside");
     await reach(service, id, "completed");
-    expect(await service.callTexts(ME, id, seq)).toMatchObject(whole);
+    expect(await mine(service).read.callTexts(id, seq)).toMatchObject(whole);
     const [task = 0] = await startsOf(service, id, "task");
     const visitor = await visit(linkTo(await openPages(service), id, "watch"));
     expect((await visitor.get(`${visitor.path}/steps/${task}`)).body).toContain(
@@ -161,7 +161,7 @@ describe("the whole of a step", () => {
     const { id } = await startRun(service, "go");
     const { approvals } = await reach(service, id, "input_required");
     const edit = { type: "edit" as const, editedAction: { name: "note", args: { text: "b" } } };
-    await service.decide(ME, id, approvals[0]?.id ?? "", edit, "test");
+    await mine(service).requests.decide(id, approvals[0]?.id ?? "", edit, "test");
     await reach(service, id, "completed");
     const [seq = 0] = await startsOf(service, id, "note");
     const visitor = await visit(linkTo(await openPages(service), id, "watch"));
@@ -194,13 +194,13 @@ describe("the whole of a step", () => {
     const { id } = await startRun(service, "go");
     await expect.poll(() => startsOf(service, id, "say")).toHaveLength(1);
     const [seq = 0] = await startsOf(service, id, "say");
-    expect(await service.callTexts(ME, id, seq)).toMatchObject({
+    expect(await mine(service).read.callTexts(id, seq)).toMatchObject({
       args: { text: "at last" },
       missing: "There is no result so far.",
     });
     go();
     await reach(service, id, "completed");
-    expect(await service.callTexts(ME, id, seq)).toMatchObject({ result: { text: "at last" } });
+    expect(await mine(service).read.callTexts(id, seq)).toMatchObject({ result: { text: "at last" } });
   });
 });
 
@@ -266,7 +266,7 @@ describe("steps in Chromium", { tags: "chromium" }, () => {
     const { id } = await startRun(service, "go");
     await reach(service, id, "input_required");
     await approve(service, id, "inside");
-    await expect.poll(async () => (await service.view(ME, id))?.approvals.length).toBe(2);
+    await expect.poll(async () => (await mine(service).read.view(id))?.approvals.length).toBe(2);
     const { page, messages } = await open(linkTo(await openPages(service), id, "watch"));
     await page.waitForURL(/\/runs\//);
     await page.goto(`${page.url().replace(/\/review.*/, "")}/work`);
@@ -296,7 +296,7 @@ describe("steps in Chromium", { tags: "chromium" }, () => {
     await page.goto(`${page.url()}/work`);
     await page.getByRole("link", { name: /^Show all of/ }).click();
     await page.getByText("There is no result so far.").waitFor();
-    await service.cancel(ME, id, "test");
+    await mine(service).control.cancel(id, "test");
     await page.getByText("The run ended before there was a result.").waitFor();
     expect(await page.locator(".steps .result").allTextContents()).toEqual(["did not finish"]);
   });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { ME } from "../../runs/support.ts";
+import { ME, mine } from "../../runs/support.ts";
 import { browser } from "./chromium.ts";
 import { openPages, waitingRun } from "./support.ts";
 
@@ -25,7 +25,7 @@ describe("many tabs in Chromium", { tags: "chromium" }, () => {
       tabs.push(tab);
     }
     await expect.poll(() => first.title()).toMatch(/^\(1\) Runs/);
-    await service.decide(ME, runId, view.approvals[0]?.id ?? "", { type: "approve" }, "test");
+    await mine(service).requests.decide(runId, view.approvals[0]?.id ?? "", { type: "approve" }, "test");
     await expect.poll(() => first.title()).toMatch(/^Runs/);
     const last = tabs.at(-1);
     expect(await last?.page.title()).toMatch(/^\(1\) /);
@@ -42,7 +42,7 @@ describe("many tabs in Chromium", { tags: "chromium" }, () => {
     await page.waitForURL(pages.address);
     const hide = "Object.defineProperty(document, 'hidden', { get: () => true })";
     await page.evaluate(`${hide}, document.dispatchEvent(new Event('visibilitychange'))`);
-    await service.decide(ME, runId, view.approvals[0]?.id ?? "", { type: "approve" }, "test");
+    await mine(service).requests.decide(runId, view.approvals[0]?.id ?? "", { type: "approve" }, "test");
     await expect.poll(() => page.title(), { timeout: 5000 }).toMatch(/^Runs/);
   });
 });

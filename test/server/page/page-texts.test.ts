@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import type { RunService } from "../../../src/runs/service.ts";
-import { ME, databaseFile, openServer, reach, startRun } from "../../runs/support.ts";
+import { mine, databaseFile, openServer, reach, startRun } from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { parsed } from "../content/parsed.ts";
 import { browser, problemsOf } from "./chromium.ts";
@@ -32,14 +32,14 @@ async function editing(): Promise<{ service: RunService; id: string }> {
   );
   const { service } = openServer(databaseFile(), { model, interruptOn: { edit_file: true } });
   const { id } = await startRun(service, "edit them");
-  await expect.poll(async () => (await service.view(ME, id))?.approvals.length).toBe(2);
+  await expect.poll(async () => (await mine(service).read.view(id))?.approvals.length).toBe(2);
   return { service, id };
 }
 
 async function approve(service: RunService, id: string, path: string): Promise<void> {
-  const view = await service.view(ME, id);
+  const view = await mine(service).read.view(id);
   const approval = view?.approvals.find(({ args }) => args["file_path"] === path);
-  await service.decide(ME, id, approval?.id ?? "", { type: "approve" }, "test");
+  await mine(service).requests.decide(id, approval?.id ?? "", { type: "approve" }, "test");
 }
 
 async function approved({ service, id }: { service: RunService; id: string }): Promise<void> {

@@ -1,6 +1,6 @@
 /** Runs that propose changes, for the screen that reviews them. */
 import { askingForReview, nextReview, writeFiles } from "../../runs/proposing.ts";
-import { ME } from "../../runs/support.ts";
+import { mine } from "../../runs/support.ts";
 
 export const PROPOSED_AT = Date.UTC(2026, 2, 3, 9, 22, 0);
 
@@ -94,7 +94,7 @@ export async function proposingRun() {
     apply: { "docs/plan.md": "all" as const },
     refused: { "deploy/crontab": "We start it hourly on purpose." },
   };
-  await service.answer(ME, runId, question.id, { type: "review", choice }, "page");
+  await mine(service).requests.answer(runId, question.id, { type: "review", choice }, "page");
   const again = await nextReview(service, runId, question.id);
   moveFolder(workspace);
   return { ...asking, question: again };

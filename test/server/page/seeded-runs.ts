@@ -9,7 +9,7 @@ import type { RunSchedule } from "../../../src/runs/run.ts";
 import type { Schedule } from "../../../src/runs/schedule.ts";
 import type { RunService } from "../../../src/runs/service.ts";
 import { sqliteRuns } from "../../../src/storage/sqlite/runs/repository.ts";
-import { ME, connect, databaseFile, openServer } from "../../runs/support.ts";
+import { ME, mine, connect, databaseFile, openServer } from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 
 export const NOW = Date.UTC(2026, 2, 3, 10, 0, 0);
@@ -260,7 +260,7 @@ export async function seededRuns(): Promise<SeededRuns> {
       tree: () => Promise.resolve(new StateBackend({ files: snapshotFiles(FILES) })),
     },
   );
-  await service.cancel(ME, "run_cancelled", "not before the release 🚢");
+  await mine(service).control.cancel("run_cancelled", "not before the release 🚢");
   return {
     service,
     runs: {

@@ -6,7 +6,7 @@ import type { PagePurpose } from "../../../src/server/contracts/viewer.ts";
 import { type PageServerOptions, openPageServer } from "../../../src/server/page/page-server.ts";
 import { type Entrance, SECRET_HEADER } from "../../../src/server/page/tab-secrets.ts";
 import type { PageServer } from "../../../src/server/contracts/deps.ts";
-import { cleanUpWith, ME, note, reach, startRun } from "../../runs/support.ts";
+import { cleanUpWith, ME, mine, note, reach, startRun } from "../../runs/support.ts";
 import { send, type RawRequest, type RawResponse } from "../../support/clients-raw.ts";
 import { approvalRuns, openCommand } from "../support.ts";
 
@@ -36,7 +36,7 @@ export async function waitingRun(...texts: string[]) {
   const { id } = await startRun(service, "note <b>this</b>");
   await reach(service, id, "input_required");
   // Its calls ask one after the other.
-  await expect.poll(async () => (await service.view(ME, id))?.approvals.length).toBe(texts.length);
+  await expect.poll(async () => (await mine(service).read.view(id))?.approvals.length).toBe(texts.length);
   const view = await reach(service, id, "input_required");
   return { service, notes, runId: id, view };
 }

@@ -1,7 +1,7 @@
 import { tool } from "@langchain/core/tools";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
-import { calling, databaseFile, ME, openServer, reach, startRun } from "../../runs/support.ts";
+import { calling, databaseFile, mine, openServer, reach, startRun } from "../../runs/support.ts";
 import { browser } from "./chromium.ts";
 import { linkTo, openPages, visit } from "./support.ts";
 
@@ -108,7 +108,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
   test("a long call is approved after its end was on the screen, or on a second press", async () => {
     const text = Object.fromEntries(Array.from({ length: 150 }, (_, at) => [`line${at}`, at]));
     const { service, kept, runId } = await keepingRun(JSON.stringify(text).replaceAll(",", ",\n"));
-    const view = await service.view(ME, runId);
+    const view = await mine(service).read.view(runId);
     expect(view?.approvals[0]?.preview.isPart).toBeUndefined();
     const pages = await openPages(service);
     const { page } = await open(linkTo(pages, runId, "decide"));

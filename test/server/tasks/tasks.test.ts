@@ -9,7 +9,16 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { RunService } from "../../../src/runs/service.ts";
-import { approve, calling, databaseFile, ME, note, noteTool, openServer, reach } from "../../runs/support.ts";
+import {
+  approve,
+  calling,
+  databaseFile,
+  mine,
+  note,
+  noteTool,
+  openServer,
+  reach,
+} from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { approvalRuns, connect, depsFor, plainRuns, questionRuns, type DepsOptions } from "../support.ts";
 import { FORMS, overHttp, overMemory, TASKS, type Reply, type Rpc } from "./raw.ts";
@@ -83,7 +92,7 @@ describe.each(["memory", "http"] as const)("over %s", (transport) => {
     await update(rpc, taskId, { [b[0]]: accept({ decision: "reject" }), [a[0]]: APPROVE });
     await reach(service, taskId, "completed");
     expect(notes.toSorted()).toEqual(["a", "b"]);
-    const { approvals } = (await service.view(ME, taskId)) ?? { approvals: [] };
+    const { approvals } = (await mine(service).read.view(taskId)) ?? { approvals: [] };
     expect(approvals.map(({ status, decidedBy }) => [status, decidedBy])).toEqual([
       ["approved", "tasks/update"],
       ["approved", "tasks/update"],
@@ -106,7 +115,7 @@ describe.each(["memory", "http"] as const)("over %s", (transport) => {
 
   test.each(METHODS)("%s refuses unknown and foreign tasks in the same words", async (method) => {
     const service = plainRuns();
-    const mine = await service.start("someone else", { task: "secret" });
+    const mine = await service.as({ principal: "someone else" }).control.start({ task: "secret" });
     const foreign = mine.ok ? mine.run.id : "";
     const rpc = await open(transport, service);
     const unknown = await rpc(method, { taskId: "run_unknown" });
@@ -135,8 +144,10 @@ describe.each(["memory", "http"] as const)("over %s", (transport) => {
 });
 
 async function reachAs(service: RunService, principal: string, runId: string) {
-  for await (const _event of service.watch(principal, runId, { signal: new AbortController().signal }));
-  return service.view(principal, runId);
+  for await (const _event of service
+    .as({ principal })
+    .watch.events(runId, { signal: new AbortController().signal }));
+  return service.as({ principal }).read.view(runId);
 }
 
 test("a client that does not declare tasks waits for the result, and tasks are announced to modern clients", async () => {
@@ -293,7 +304,7 @@ test("answers that are not what the form asks for decide nothing, whatever they 
       await rpc("tasks/update", { taskId, inputResponses });
       // Even an approval counts only under a key that was asked.
       await update(rpc, taskId, { [id]: APPROVE, [names.later]: APPROVE, [names.junk]: APPROVE });
-      expect((await service.view(ME, taskId))?.run.status).toBe("input_required");
+      expect((await mine(service).read.view(taskId))?.run.status).toBe("input_required");
     }),
     attempts(150),
   );
@@ -325,7 +336,7 @@ test("a call that does not fit a form is handed to the page by the same link on 
   expect(again?.[0]).not.toBe(asked?.[0]);
   expect(again?.[1]).toContain("did not show the whole call");
   expect(kept).toEqual([]);
-  expect((await service.view(ME, taskId))?.run.status).toBe("input_required");
+  expect((await mine(service).read.view(taskId))?.run.status).toBe("input_required");
 });
 
 describe("questions that are not about approval", () => {

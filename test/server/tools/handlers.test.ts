@@ -4,7 +4,7 @@ import { createLogger } from "../../../src/core/logger.ts";
 import {
   approve,
   databaseFile,
-  ME,
+  mine,
   note,
   noteTool,
   openServer,
@@ -66,8 +66,8 @@ test.each(CLIENT_KINDS)("%s: a check without run_id lists the caller's runs", as
   await reach(service, waits.id, "input_required");
   const done = await startRun(service, `note\u001b[2J ${"long ".repeat(100)}`);
   await reach(service, done.id, "input_required");
-  await service.cancel(ME, done.id, "not wanted");
-  await service.start("someone else", { task: "secret" });
+  await mine(service).control.cancel(done.id, "not wanted");
+  await service.as({ principal: "someone else" }).control.start({ task: "secret" });
   const { structured, text } = await client.call("check_deep_agent", {});
   expect(structured["runs"]).toMatchObject([
     {
@@ -86,7 +86,7 @@ test.each(CLIENT_KINDS)("%s: a check without run_id lists the caller's runs", as
 
 test.each(CLIENT_KINDS)("%s: a run of someone else looks like one that does not exist", async (kind) => {
   const { service } = approvalRuns(note("a"));
-  const started = await service.start("someone else", { task: "secret" });
+  const started = await service.as({ principal: "someone else" }).control.start({ task: "secret" });
   const foreign = started.ok ? started.run.id : "";
   const client = await connect(depsFor(service, { config: { approvals: { allowModelAnswers: true } } }), {
     kind,

@@ -130,7 +130,7 @@ it("gives what one statement over all runs gives, with the index and without", a
         const before = older === undefined ? undefined : `run_${older}`;
         const expected = plainly(filter, limit, before);
         for (const runs of [indexed, read]) {
-          const found = await runs.read.summaries(ME, filter, limit, before);
+          const found = await runs.read.summaries(ME, filter, { limit, before });
           expect(found.map(({ id }) => id)).toEqual(expected);
         }
       },
@@ -140,11 +140,11 @@ it("gives what one statement over all runs gives, with the index and without", a
 });
 
 it("finds no run of another principal", async () => {
-  const [yours] = await indexed.read.summaries("you", {}, 1);
+  const [yours] = await indexed.read.summaries("you", {}, { limit: 1 });
   expect(yours).toBeDefined();
   const theirs = stored.filter(({ principal }) => principal === "you").map(({ task }) => task);
   for (const task of theirs.slice(0, 20)) {
-    const found = await indexed.read.summaries(ME, { text: task }, 99);
+    const found = await indexed.read.summaries(ME, { text: task }, { limit: 99 });
     expect(found.every(({ principal }) => principal === ME)).toBe(true);
   }
 });

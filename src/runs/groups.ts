@@ -1,0 +1,152 @@
+/** Implements each group of methods on runs for every principal. */
+import { resolveBackend, snapshotFiles } from "../backends/runtime.ts";
+import { defined } from "../core/defined.ts";
+import { oneLine } from "../core/text.ts";
+import { answer } from "./answer.ts";
+import { callTexts } from "./call-texts.ts";
+import type { RunContext } from "./context.ts";
+import { decide, problemOf, useAnswer } from "./decide.ts";
+import { type SharedTails, follow, followStarts } from "./follow.ts";
+import { deleteRun, discardChange, proposedChange, reviewChange } from "./later-review.ts";
+import type { LiveText, LiveTexts } from "./live-texts.ts";
+import { NO_OTHER_SERVERS } from "./other-servers.ts";
+import { MAX_NAME, type Principal, noRun } from "./run.ts";
+import { runViews } from "./run-views.ts";
+import * as schedules from "./schedules.ts";
+import type { RunGroups } from "./scopes.ts";
+import type { RunServiceOptions } from "./service.ts";
+import { share } from "./shares.ts";
+import { SHUTTING_DOWN, pointsOfThread, start, tell } from "./start.ts";
+
+/** Context of the groups, with the parts of the process that works on runs. */
+interface GroupContext extends RunContext {
+  tails: SharedTails;
+  texts: LiveTexts;
+  options: RunServiceOptions;
+  isClosing: () => boolean;
+  /** Stops the work on a run that was cancelled, if it is done here. */
+  stopWork: (runId: string) => Promise<void>;
+  /** Looks at the schedules again, because the next due time may have changed. */
+  reschedule: () => void;
+  /** Deletes runs without an owner. */
+  prune: () => Promise<unknown>;
+}
+
+export const runGroups = (context: GroupContext): RunGroups => ({
+  read: readGroup(context),
+  watch: watchGroup(context),
+  control: controlGroup(context),
+  requests: requestsGroup(context),
+  changes: {
+    proposed: (principal, runId, whole) => proposedChange(principal, runId, whole, context),
+    review: (...args) => reviewChange(...args, context),
+    discard: (...args) => discardChange(...args, context),
+  },
+  schedules: schedulesGroup(context),
+  access: accessGroup(context),
+  news: context.runs.news,
+  files: {
+    ofRun: (...args) => filesOfRun(...args, context),
+    mounts: (principal) => context.options.tree(principal),
+    searchMemories: (...args) => context.options.searchMemories(...args),
+  },
+  agents: {
+    readiness: async (principal) => {
+      const { model, choices } = context.options;
+      const refusal = await context.preflight(principal);
+      return { ...defined({ model, refusal }), ...choices?.() };
+    },
+    drawing: (principal) => context.options.drawing(principal),
+    otherServers: async () => context.options.otherServers?.() ?? NO_OTHER_SERVERS,
+  },
+});
+
+const readGroup = (context: GroupContext): RunGroups["read"] => {
+  const { runs, read, checkpoints } = context;
+  return {
+    ...read,
+    view: runViews(read),
+    events: async (principal, runId, { after = 0, limit = 1000 } = {}) => {
+      const page = await read.journal(principal, runId, after, limit);
+      return page && [...page.events];
+    },
+    points: async (principal, runId) => {
+      const run = await read.run(principal, runId);
+      return run && pointsOfThread(principal, run.threadId, context);
+    },
+    callTexts: async (principal, runId, seq) => {
+      const files = (id: string) => filesOfRun(principal, id, context);
+      return callTexts(principal, runId, seq, { runs, checkpoints: await checkpoints?.(principal), files });
+    },
+  };
+};
+
+const watchGroup = ({ feed, tails, texts, read }: GroupContext): RunGroups["watch"] => ({
+  events: (...args) => follow(...args, { feed, tails }),
+  live: (...args) => follow<LiveText>(...args, { feed, tails, texts }),
+  starts: (principal, { signal }) => followStarts(principal, signal, { runs: read, feed }),
+});
+
+const controlGroup = (context: GroupContext): RunGroups["control"] => {
+  const { runs, read, clock, isClosing, stopWork } = context;
+  return {
+    start: async (principal, request) => (isClosing() ? SHUTTING_DOWN : start(principal, request, context)),
+    answered: (...args) => runs.answered(...args),
+    tell: (...args) => tell(...args, context),
+    replyToModel: async (principal, runId, callId, reply) => {
+      const run = await read.run(principal, runId);
+      if (run === undefined) return noRun(runId);
+      return { ok: true, repeated: !(await runs.reply(run, callId, reply, clock())) };
+    },
+    cancel: async (principal, runId, reason) => {
+      const cancelled = await runs.cancel(principal, runId, reason, clock());
+      if (cancelled === undefined) return noRun(runId);
+      await stopWork(runId);
+      return { ok: true, run: cancelled.run, alreadyEnded: cancelled.ended };
+    },
+    rename: (principal, runId, name) => runs.rename(principal, runId, oneLine(name, MAX_NAME) || null),
+    delete: (...args) => deleteRun(...args, context),
+  };
+};
+
+const requestsGroup = (context: GroupContext): RunGroups["requests"] => ({
+  decide: (principal, runId, approvalId, decision, by) =>
+    decide({ principal, runId, approvalId, decision, by }, context),
+  problemOf: (principal, runId, approvalId, decision) =>
+    problemOf({ principal, runId, approvalId, decision }, context),
+  answer: (principal, runId, questionId, given, by) =>
+    answer({ principal, runId, questionId, answer: given, by }, context),
+  useAnswer: (principal, runId, given) => useAnswer({ principal, runId, answer: given }, context),
+});
+
+const schedulesGroup = (context: GroupContext): RunGroups["schedules"] => {
+  const rescheduled = async <Outcome>(change: Promise<Outcome>): Promise<Outcome> => {
+    const outcome = await change;
+    context.reschedule();
+    return outcome;
+  };
+  return {
+    ...context.schedules,
+    add: (...args) => rescheduled(schedules.addSchedule(...args, context)),
+    edit: (...args) => rescheduled(schedules.editSchedule(...args, context)),
+    pause: (...args) => schedules.pauseSchedule(...args, context),
+    resume: (...args) => rescheduled(schedules.resumeSchedule(...args, context)),
+    runNow: (...args) => schedules.runScheduleNow(...args, context),
+  };
+};
+
+const accessGroup = ({ runs: { shares }, clock }: GroupContext): RunGroups["access"] => ({
+  ...shares,
+  share: (principal, runId, milliseconds, madeWith) =>
+    share(principal, runId, milliseconds, madeWith ?? {}, { rows: shares, now: clock() }),
+  list: (principal) => shares.access(clock(), principal),
+});
+
+/** The tree as the run's agent sees it, with the thread's files as they are now. */
+async function filesOfRun(principal: Principal, runId: string, { read, agentFor, options }: GroupContext) {
+  const run = await read.run(principal, runId);
+  if (run === undefined) return undefined;
+  const { files } = await (await agentFor(run)).snapshot(run.threadId);
+  const source = await options.treeWithThread(run);
+  return resolveBackend(source, { files: snapshotFiles(files), threadId: run.threadId });
+}

@@ -1,0 +1,120 @@
+/** Scopes that each method on runs needs, and the handle that enforces them for one holder. */
+import { DeepAgentError } from "../core/errors.ts";
+import type { Holder, Principal, Scope } from "./run.ts";
+import type { PrincipalRuns, RunsByHolder } from "./service.ts";
+
+/** Implements a group for every principal. */
+type ForEachPrincipal<Group> = {
+  [Name in keyof Group]: Group[Name] extends (...args: infer Args) => infer Result
+    ? (principal: Principal, ...args: Args) => Result
+    : never;
+};
+
+export type RunGroups = { [Group in keyof PrincipalRuns]: ForEachPrincipal<PrincipalRuns[Group]> };
+
+/** Scopes of which a holder needs one, or, by the arguments of the call, several such lists. */
+type Demand<Args extends unknown[]> = readonly Scope[] | ((...args: Args) => readonly (readonly Scope[])[]);
+
+type Demands = {
+  readonly [Group in keyof PrincipalRuns]: {
+    readonly [Name in keyof PrincipalRuns[Group]]: PrincipalRuns[Group][Name] extends (
+      ...args: infer Args
+    ) => unknown
+      ? Demand<Args>
+      : never;
+  };
+};
+
+const RUN = ["run"] as const;
+const APPROVE = ["approve"] as const;
+const READ = ["read"] as const;
+const ANY = ["run", "approve", "read"] as const;
+
+/**
+ * Any scope may look at a run that it names, because starting and deciding show it as well. Listing runs, files and
+ * memories need `read`. A method that is missing here is a type error.
+ */
+export const DEMANDS: Demands = {
+  read: {
+    view: ANY,
+    list: READ,
+    summaries: READ,
+    counts: READ,
+    pending: READ,
+    pendingQuestions: READ,
+    countPending: READ,
+    children: READ,
+    modelCalls: RUN,
+    events: READ,
+    recentEvents: READ,
+    points: READ,
+    callTexts: READ,
+  },
+  watch: { events: ANY, live: ANY, starts: READ },
+  control: {
+    start: RUN,
+    answered: ANY,
+    tell: RUN,
+    replyToModel: RUN,
+    cancel: RUN,
+    rename: RUN,
+    delete: RUN,
+  },
+  requests: {
+    decide: APPROVE,
+    problemOf: APPROVE,
+    answer: APPROVE,
+    useAnswer: (_runId, { replies, decisions, answers }) => [
+      ANY,
+      ...(replies.length > 0 ? [RUN] : []),
+      ...(decisions.length + answers.length > 0 ? [APPROVE] : []),
+    ],
+  },
+  changes: { proposed: READ, review: APPROVE, discard: RUN },
+  schedules: { list: RUN, add: RUN, edit: RUN, pause: RUN, resume: RUN, remove: RUN, runNow: RUN },
+  access: { share: RUN, list: READ, revoke: RUN },
+  news: { occurrences: READ, subscription: READ, subscribe: READ, unsubscribe: ANY },
+  files: { ofRun: READ, mounts: READ, searchMemories: READ },
+  agents: { readiness: RUN, drawing: READ, otherServers: READ },
+};
+
+/** True if the holder has one of the scopes. A holder without a list of scopes may do everything. */
+export const allows = (holder: Pick<Holder, "scopes"> | undefined, ...oneOf: readonly Scope[]): boolean =>
+  holder?.scopes === undefined || oneOf.some((scope) => holder.scopes?.includes(scope));
+
+/** @throws DeepAgentError `insufficient_scope` unless the holder has one of the scopes */
+export function demandScope(holder: Pick<Holder, "scopes">, oneOf: readonly Scope[]): void {
+  if (allows(holder, ...oneOf)) return;
+  const message = `The token of this connection does not have the scope ${oneOf.join(" or ")}. Use a token that has it.`;
+  throw new DeepAgentError("insufficient_scope", message);
+}
+
+type Method = (principal: Principal, ...args: unknown[]) => unknown;
+
+/**
+ * Returns a function that binds holders to the groups. Each method of a handle checks the scopes of its holder first.
+ * A refusal rejects the promise of the method; methods of `watch` return no promise and throw.
+ */
+export function bindRuns(groups: RunGroups): RunsByHolder["as"] {
+  // The types of both sides are derived from PrincipalRuns, and DEMANDS has exactly its methods.
+  const all = groups as unknown as Record<string, Record<string, Method>>;
+  const demands = Object.entries(DEMANDS).map(
+    ([group, rows]) => [group, Object.entries(rows) as [string, Demand<unknown[]>][]] as const,
+  );
+  return (holder) => {
+    const handle: Record<string, Record<string, unknown>> = {};
+    for (const [group, rows] of demands) {
+      const members: Record<string, unknown> = (handle[group] = {});
+      for (const [name, demand] of rows) {
+        const call = (...args: unknown[]): unknown => {
+          if (holder.scopes !== undefined)
+            for (const oneOf of typeof demand === "function" ? demand(...args) : [demand])
+              demandScope(holder, oneOf);
+          return all[group]?.[name]?.(holder.principal, ...args);
+        };
+        members[name] = group === "watch" ? call : async (...args: unknown[]) => call(...args);
+      }
+    }
+    return handle as unknown as PrincipalRuns; // made of the rows of DEMANDS, which has exactly its methods
+  };
+}
