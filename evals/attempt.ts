@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { oneLine } from "../src/core/text.ts";
-import { isFinal, type RunView } from "../src/runs/run.ts";
+import { isFinal, type RunView, isQuestion, isApproval } from "../src/runs/run.ts";
 import type { PrincipalRuns } from "../src/runs/service.ts";
 import { askOf, type EvalTask } from "./task.ts";
 
@@ -68,15 +68,15 @@ async function followRun(service: PrincipalRuns, runId: string, task: EvalTask):
   const look = async (): Promise<RunView> => {
     const view = await service.read.view(runId);
     if (!view) throw new Error("the run is gone");
-    for (const approval of view.approvals.filter(isNew)) {
+    for (const approval of view.requests.filter(isApproval).filter(isNew)) {
       answered.add(approval.id);
       const tell = (text: string) => service.control.tell(runId, { text });
       const decision = (await task.person?.(approval, tell)) ?? { type: "approve" };
-      await service.requests.decide(runId, approval.id, decision, "evals");
+      await service.requests.answer(runId, { requestId: approval.id, answer: decision }, "evals");
     }
-    for (const { id } of view.questions.filter(isNew)) {
+    for (const { id } of view.requests.filter(isQuestion).filter(isNew)) {
       answered.add(id);
-      await service.requests.answer(runId, id, { type: "decline" }, "evals");
+      await service.requests.answer(runId, { requestId: id, answer: { type: "decline" } }, "evals");
     }
     return view;
   };

@@ -1,5 +1,6 @@
 import { oneLine } from "../src/core/text.ts";
-import type { Approval, PersonDecision, RunView } from "../src/runs/run.ts";
+import type { Approval, RunView } from "../src/runs/run.ts";
+import type { PersonDecision } from "../src/tools/request.ts";
 import type { WireAnswer, WireReply, WireRequest } from "../test/support/wire-server-protocol.ts";
 
 /** One call of a tool. */

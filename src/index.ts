@@ -80,16 +80,14 @@ export type {
 export type { ModelTrace } from "./agent/contracts/trace.ts";
 export type {
   ActionRequest,
-  Decision,
-  DecisionType,
   AskedByProgram,
   HitlRequest,
   HitlResponse,
   PendingInterrupt,
   PendingQuestion,
   ReviewConfig,
-  SameCalls,
 } from "./agent/contracts/question.ts";
+export type { Decision, DecisionType, SameCalls } from "./tools/request.ts";
 export type { AgentEvent } from "./agent/contracts/events.ts";
 export type { AgentSnapshot } from "./agent/contracts/agent.ts";
 export type { AgentState, FilesState, JumpTarget, StateUpdate, TokenUsage } from "./agent/contracts/state.ts";
@@ -233,7 +231,6 @@ export type { FileToolName, FileToolOptions, WebToolName } from "./tools/options
 export {
   type BoundPreview,
   type FileDiff,
-  type CallPreview,
   type ContentBlock,
   defineTool,
   type SpawnSubagent,
@@ -246,12 +243,15 @@ export {
   type ToolKind,
   type ToolResult,
   type ToolSpec,
-  type Answer,
   type AskPerson,
-  type Field,
   type HoldQuestion,
-  type Question,
-  type ReviewChoice,
-  type ReviewedFile,
-  type Value,
 } from "./tools/tool.ts";
+export type {
+  CallPreview,
+  Answer,
+  Field,
+  Question,
+  ReviewChoice,
+  ReviewedFile,
+  Value,
+} from "./tools/request.ts";

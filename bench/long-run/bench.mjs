@@ -112,7 +112,7 @@ for await (const event of runs.watch.events(runId, { signal: new AbortController
   if (kind === "run_failed") throw new Error(String(data.message));
   if (seq >= EVENTS) model.ends = true;
   if (kind === "approval_requested") {
-    await runs.requests.decide(runId, data.approvalId, { type: "approve" }, "bench");
+    await runs.requests.answer(runId, { requestId: data.approvalId, answer: { type: "approve" } }, "bench");
   }
   if (seq - written.seq < LOOK_EVERY) continue;
   const steps = model.arrived.filter((at) => at > written.at);

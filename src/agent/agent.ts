@@ -16,15 +16,13 @@ export type { InterruptOn } from "./layers/human-in-the-loop.ts";
 export type { DeepAgentParams, SubAgent } from "./build/params.ts";
 export type {
   ActionRequest,
-  Decision,
-  DecisionType,
   HitlRequest,
   HitlResponse,
   PendingInterrupt,
   PendingQuestion,
   QuestionReply,
-  SameCalls,
 } from "./contracts/question.ts";
+export type { Decision, DecisionType, SameCalls } from "../tools/request.ts";
 export type { AgentPath, Inbox, InboxMessage, TokenUsage } from "./contracts/state.ts";
 export type { CallIdentity, EffectLog, StoredOutcome } from "./contracts/middleware.ts";
 export type { Agent, AgentInput, AgentSnapshot, EarlierEnd, WorkOptions } from "./contracts/agent.ts";

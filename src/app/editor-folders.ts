@@ -5,20 +5,13 @@ import { modelChoice } from "../agent/models/choose.ts";
 import { folderProblem } from "../config/paths.ts";
 import { type Config, ConfigSchema } from "../config/schema.ts";
 import { canonicalJson } from "../core/json.ts";
-import type { Logger } from "../core/logger.ts";
 import { realPath } from "../core/real-path.ts";
 import { shownName } from "../core/text.ts";
 import { principalOf } from "../server/auth/auth.ts";
 import { lazyRuns } from "../server/contracts/deps.ts";
 import type { EditorDeps, OpenedFolder } from "../server/acp/editor.ts";
 import type { RunService } from "../runs/service.ts";
-import { environmentOf, workspaceOf } from "./settings.ts";
-
-export interface EditorSettings {
-  config: Config;
-  env: Readonly<Record<string, string | undefined>>;
-  logger: Logger;
-}
+import { type RunSettings, environmentOf, workspaceOf } from "./settings.ts";
 
 type OfEditor = Pick<EditorDeps, "open" | "runs" | "folderOf">;
 
@@ -31,7 +24,9 @@ interface Opened {
 }
 
 /** The setting `workspace` does not count: an editor names a folder for each session. */
-export function editorFolders(settings: EditorSettings): OfEditor & { close(): Promise<void> } {
+export function editorFolders(
+  settings: Pick<RunSettings, "config" | "env" | "logger">,
+): OfEditor & { close(): Promise<void> } {
   const { config: given, env, logger } = settings;
   const { workspace: _workspace, workspaceFolder: _folder, ...config } = given;
   const holder = { principal: principalOf(undefined) };

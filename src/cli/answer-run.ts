@@ -1,16 +1,16 @@
-/** Decides on open approvals and answers open questions of a run, by flags or by asking. */
+/** Answers the open requests of a run, by flags or by asking. */
 import type { FlagValues } from "../config/load.ts";
 import { defined } from "../core/defined.ts";
 import { displayText, oneLine } from "../core/text.ts";
 import { isRecord, parsedJson } from "../core/unknown.ts";
-import type { Approval, OpenQuestion, PersonDecision, Run, Waiting } from "../runs/run.ts";
-import { alreadyAnswered, alreadyDecided, isQuestion, requestsOf, waitingIn } from "../runs/run.ts";
-import { fieldsOf, questionText } from "../tools/check-answer.ts";
-import type { Answer, Question } from "../tools/tool.ts";
+import type { Run, RunRequest } from "../runs/run.ts";
+import { alreadyAnswered, isApproval, isQuestion, waitingIn } from "../runs/run.ts";
+import { freeAnswer } from "../server/views/request-form.ts";
+import { type CheckedAnswer, fieldsOf, requestText } from "../tools/check-answer.ts";
+import type { PersonAnswer } from "../tools/request.ts";
 import { type ExitCode, textOf, textsOf } from "./command.ts";
 import { type LocalRuns, unknownRun } from "./local-runs.ts";
 import { complain, say } from "./output.ts";
-import { freeAnswer } from "../server/views/question-form.ts";
 import { askOpenRequests } from "./terminal/ask.ts";
 import { terminalAsker } from "./terminal/asker.ts";
 import { Keyboard } from "./terminal/keyboard.ts";
@@ -33,7 +33,7 @@ export async function answerRun(
   const view = await local.runs.read.view(runId);
   if (view === undefined) return unknownRun(local, runId);
   const chosen =
-    requestId === undefined ? waitingIn(view) : requestsOf(view).filter(({ id }) => id === requestId);
+    requestId === undefined ? waitingIn(view) : view.requests.filter(({ id }) => id === requestId);
   if (chosen.length === 0)
     return complain(
       requestId === undefined
@@ -47,30 +47,32 @@ export async function answerRun(
     const names = group.map((name) => `--${name}`);
     return complain(`Choose one of ${names.slice(0, -1).join(", ")} and ${names.at(-1)}.`, 2);
   }
-  if (DECISIONS.includes(only)) {
-    const approvals = chosen.filter((asked): asked is Approval => !isQuestion(asked));
-    return approvals.length === 0
-      ? complain(wrongKind(chosen))
-      : decideAll(local, view.run, approvals, flags);
+  if (given.length === 0) return askHere(local, runId, requestId, chosen);
+  const isDecision = DECISIONS.includes(only);
+  const meant = chosen.filter((request) => isApproval(request) === isDecision);
+  if (meant.length === 0) return complain(wrongKind(chosen));
+  const isForAll = isDecision ? only !== "edit" : only === "decline";
+  if (meant.length > 1 && !isForAll) {
+    const ids = meant.map(({ id }) => id).join(", ");
+    return complain(
+      isDecision
+        ? `--edit is for one approval: ${ids}.`
+        : `There are several questions. Name the one that you answer: ${ids}.`,
+      2,
+    );
   }
-  if (ANSWERS.includes(only)) {
-    const questions = chosen.filter(isQuestion);
-    return questions.length === 0
-      ? complain(wrongKind(chosen))
-      : answerAll(local, view.run, questions, flags);
-  }
-  return askHere(local, runId, requestId, chosen);
+  return answerAll(local, view.run, meant, flags);
 }
 
 async function askHere(
   { runs, interrupt }: LocalRuns,
   runId: string,
   requestId: string | undefined,
-  chosen: readonly Waiting[],
+  chosen: readonly RunRequest[],
 ): Promise<ExitCode> {
   const [only] = chosen;
   if (only !== undefined && only.status !== "pending")
-    return complain(`${only.id}: ${isQuestion(only) ? alreadyAnswered(only) : alreadyDecided(only)}`);
+    return complain(`${only.id}: ${alreadyAnswered(only)}`);
   if (!process.stdin.isTTY || !process.stdout.isTTY) {
     const ways = [!chosen.every(isQuestion) && HOW_TO_DECIDE, chosen.some(isQuestion) && HOW_TO_ANSWER];
     const words = ways.flatMap((way) => (way ? [`use ${way}`] : [])).join("; for questions ");
@@ -88,7 +90,7 @@ async function askHere(
 }
 
 /** Says that the flags are for requests of the other kind. */
-const wrongKind = (chosen: readonly Waiting[]): string =>
+const wrongKind = (chosen: readonly RunRequest[]): string =>
   chosen.some(isQuestion)
     ? `Only questions are open. To answer, use ${HOW_TO_ANSWER}.`
     : `Only approvals are open. To decide, use ${HOW_TO_DECIDE}.`;
@@ -98,67 +100,53 @@ export const howToResume = (local: LocalRuns, run: Run): string =>
 
 const TOO_LATE = "too late; the agent reads it as a message";
 
-async function decideAll(
-  local: LocalRuns,
-  run: Run,
-  approvals: readonly Approval[],
-  flags: FlagValues,
-): Promise<ExitCode> {
-  if (flags["edit"] !== undefined && approvals.length > 1)
-    return complain(`--edit is for one approval: ${approvals.map(({ id }) => id).join(", ")}.`, 2);
-  for (const approval of approvals) {
-    const decision = decisionFrom(approval, flags);
-    if (decision === undefined) return complain("--edit needs the arguments as a JSON object.", 2);
-    const outcome = await local.runs.requests.decide(approval.runId, approval.id, decision, "terminal");
-    if (!outcome.ok) return complain(`${approval.id}: ${outcome.message}`);
-    say(
-      outcome.repeated
-        ? `${approval.id}: ${alreadyDecided(outcome.approval)}`
-        : `${approval.id} ${outcome.approval.status}: ${displayText(approval.preview.summary)}`,
-    );
-  }
-  return say(howToResume(local, run));
-}
-
-/** Declines all of them, or answers the only one. */
 async function answerAll(
   local: LocalRuns,
   run: Run,
-  questions: readonly OpenQuestion[],
+  requests: readonly RunRequest[],
   flags: FlagValues,
 ): Promise<ExitCode> {
-  if (flags["decline"] !== true && questions.length > 1) {
-    const ids = questions.map(({ id }) => id).join(", ");
-    return complain(`There are several questions. Name the one that you answer: ${ids}.`, 2);
-  }
-  for (const { id, question, runId } of questions) {
-    if (question.kind === "review" && flags["decline"] !== true)
+  for (const request of requests) {
+    const { id, runId } = request;
+    if (request.kind === "review" && flags["decline"] !== true)
       return complain(`To review a proposed change: ${local.runsCommand("review", runId)}`, 2);
-    const read = answerFrom(question, flags);
-    if ("problem" in read) return complain(`${id}: ${read.problem}`, 2);
-    const outcome = await local.runs.requests.answer(runId, id, read.answer, "terminal");
+    const read = answerFrom(request, flags);
+    if (!read.ok) return complain(isApproval(request) ? read.message : `${id}: ${read.message}`, 2);
+    const given = { requestId: id, answer: read.answer };
+    const outcome = await local.runs.requests.answer(runId, given, "terminal");
     if (!outcome.ok) return complain(`${id}: ${displayText(outcome.message)}`);
-    const words = oneLine(displayText(questionText(question)), 200);
-    if (outcome.how === "repeated") say(`${id}: ${alreadyAnswered(outcome.question)}`);
-    else say(`${id} ${outcome.how === "told" ? TOO_LATE : outcome.question.status}: ${words}`);
+    const words = oneLine(displayText(requestText(request)), 200);
+    if (outcome.how === "repeated") say(`${id}: ${alreadyAnswered(outcome.request)}`);
+    else say(`${id} ${outcome.how === "told" ? TOO_LATE : outcome.request.status}: ${words}`);
   }
   return say(howToResume(local, run));
 }
 
-function answerFrom(question: Question, flags: FlagValues): { answer: Answer } | { problem: string } {
-  const { value, field, message } = flags;
-  if (flags["decline"] === true)
-    return { answer: { type: "decline", ...defined({ message: textOf(message) }) } };
-  if (flags["opened"] === true) return { answer: { type: "opened" } };
-  const fields = fieldsOf(question);
+function answerFrom(request: RunRequest, flags: FlagValues): CheckedAnswer {
+  const { value, field, approve, "approve-same": same, reject, edit, message } = flags;
+  const said = defined({ message: textOf(message) });
+  const ok = (answer: PersonAnswer): CheckedAnswer => ({ ok: true, answer });
+  if (approve === true) return ok({ type: "approve" });
+  if (same === true) return ok({ type: "approve_same" });
+  if (reject === true) return ok({ type: "reject", ...said });
+  if (isApproval(request)) {
+    const args = parsedJson(textOf(edit) ?? "");
+    return isRecord(args)
+      ? ok({ type: "edit", editedAction: { name: request.tool, args } })
+      : { ok: false, message: "--edit needs the arguments as a JSON object." };
+  }
+  if (flags["decline"] === true) return ok({ type: "decline", ...said });
+  if (flags["opened"] === true) return ok({ type: "opened" });
+  const fields = fieldsOf(request);
   const given = textsOf(field);
-  if (given !== undefined) return { answer: { type: "fields", values: fieldsIn(given) } };
+  if (given !== undefined) return ok({ type: "fields", values: fieldsIn(given) });
   const text = textOf(value) ?? "";
   const [first, ...others] = fields ?? [];
   if (first !== undefined && others.length === 0)
-    return { answer: { type: "fields", values: { [first.name]: text } } };
-  if (fields === undefined) return freeAnswer(question, text);
-  return { problem: `Give each field: ${fields.map(({ name }) => `--field ${name}=VALUE`).join(" ")}.` };
+    return ok({ type: "fields", values: { [first.name]: text } });
+  if (fields === undefined) return freeAnswer(request, text);
+  const names = fields.map(({ name }) => `--field ${name}=VALUE`).join(" ");
+  return { ok: false, message: `Give each field: ${names}.` };
 }
 
 /** Values by name. A name that is given several times has several. */
@@ -171,15 +159,4 @@ function fieldsIn(given: readonly string[]): Record<string, string | string[]> {
   return Object.fromEntries(
     [...values].map(([name, all]) => [name, all.length === 1 ? (all[0] ?? "") : all]),
   );
-}
-
-function decisionFrom(
-  { tool }: Approval,
-  { approve, "approve-same": same, reject, edit, message }: FlagValues,
-): PersonDecision | undefined {
-  if (approve === true) return { type: "approve" };
-  if (same === true) return { type: "approve_same" };
-  if (reject === true) return { type: "reject", ...defined({ message: textOf(message) }) };
-  const args = parsedJson(textOf(edit) ?? "");
-  return !isRecord(args) ? undefined : { type: "edit", editedAction: { name: tool, args } };
 }

@@ -6,7 +6,7 @@ import { displayName, displayText, oneLine } from "../core/text.ts";
 import { type ProposedChange, digestOf, hasConflict, isPlain, versionsOf } from "../runs/proposals.ts";
 import { recordText } from "../runs/review-events.ts";
 import { type OpenQuestion, type RunView, isFinal, waitingIn, isQuestion } from "../runs/run.ts";
-import type { ReviewChoice } from "../tools/tool.ts";
+import type { ReviewChoice } from "../tools/request.ts";
 import { applyFilesText } from "../tools/format.ts";
 import { type ExitCode, textOf, textsOf } from "./command.ts";
 import { howToResume } from "./answer-run.ts";
@@ -77,7 +77,7 @@ function waysOf(
 const reviewOf = (view: RunView): OpenQuestion | undefined =>
   waitingIn(view)
     .filter(isQuestion)
-    .find(({ question }) => question.kind === "review");
+    .find(({ kind }) => kind === "review");
 
 /**
  * Applies all that nothing is in the way of, or what the flags name, of a change that was shown here. A run that waits
@@ -114,7 +114,11 @@ export async function applyRun(
   if (problem !== undefined && !(await confirms(local, runId, change, choice, problem))) return 1;
   const asked = reviewOf(view);
   if (asked !== undefined) {
-    const outcome = await runs.requests.answer(runId, asked.id, { type: "review", choice }, "terminal");
+    const outcome = await runs.requests.answer(
+      runId,
+      { requestId: asked.id, answer: { type: "review", choice } },
+      "terminal",
+    );
     if (!outcome.ok) return complain(displayText(outcome.message));
     return say(`Run ${runId} carries it out and continues. ${howToResume(local, view.run)}`);
   }

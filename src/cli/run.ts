@@ -8,12 +8,20 @@ import { defined } from "../core/defined.ts";
 import { capital, displayName, displayText, oneLine } from "../core/text.ts";
 import type { StartRequest } from "../runs/ports.ts";
 import type { Run, RunView } from "../runs/run.ts";
-import { MAX_TASK, STATUS_WORDS, isFinal, isQuestion, endedEarly, waitingIn } from "../runs/run.ts";
+import {
+  MAX_TASK,
+  STATUS_WORDS,
+  isApproval,
+  isFinal,
+  isQuestion,
+  endedEarly,
+  waitingIn,
+} from "../runs/run.ts";
 import { costGap, costText } from "../runs/view.ts";
-import { questionText } from "../tools/check-answer.ts";
+import { requestText } from "../tools/check-answer.ts";
 import { eventDocument, runDocument } from "../server/views/run-document.ts";
 import { type GoalReport, goalReport } from "../server/views/goal-report.ts";
-import { whoAsks } from "../server/views/approval-form.ts";
+import { whoAsks } from "../server/views/request-words.ts";
 import { type CommandArguments, type ExitCode, textOf, textsOf } from "./command.ts";
 import { type LocalRuns, namedRun, unknownRun, withLocalRuns } from "./local-runs.ts";
 import { complain } from "./output.ts";
@@ -269,10 +277,14 @@ async function decide(
   if (approvals === "stop") return "stop";
   const colors = colorsFor(process.stdout, process.env);
   if (approvals === "approve") {
-    for (const { id, status, preview } of view.approvals) {
+    for (const { id, status, preview } of view.requests.filter(isApproval)) {
       if (status !== "pending") continue;
       screen?.print(`${colors.yellow("✔ approved")} (${reason}): ${displayText(preview.summary)}`);
-      await runs.requests.decide(view.run.id, id, { type: "approve" }, "terminal --yes");
+      await runs.requests.answer(
+        view.run.id,
+        { requestId: id, answer: { type: "approve" } },
+        "terminal --yes",
+      );
     }
     if (!waitingIn(view).some(isQuestion)) return "continue";
     caller.call(whatWaits(view));
@@ -299,7 +311,7 @@ function whatWaits(view: RunView): string {
   const [first, ...others] = waitingIn(view);
   if (first === undefined) return "waits for you";
   const what = isQuestion(first)
-    ? `asks: ${oneLine(displayText(questionText(first.question)), 200)}`
+    ? `asks: ${oneLine(displayText(requestText(first)), 200)}`
     : `wants to run ${displayName(first.tool)}`;
   const more = others.length === 0 ? "" : `, and ${others.length} more`;
   return `${whoAsks(first.agent)} ${what}${more}`;

@@ -7,16 +7,7 @@ import { displayName, displayText, oneLine, showControl } from "../core/text.ts"
 import { askedAgainText } from "../runs/asked-words.ts";
 import type { PrunePlan, Retention } from "../runs/retention.ts";
 import type { Approval, OpenQuestion, Principal, RunHead, RunView } from "../runs/run.ts";
-import {
-  LOCAL,
-  STATUS_WORDS,
-  isAskedAgain,
-  isQuestion,
-  nameOf,
-  requestsOf,
-  startedBy,
-  waitingIn,
-} from "../runs/run.ts";
+import { LOCAL, STATUS_WORDS, isAskedAgain, isQuestion, nameOf, startedBy, waitingIn } from "../runs/run.ts";
 import { pointDocument, runDocument } from "../server/views/run-document.ts";
 import { counted } from "../tools/format.ts";
 import { RUN_ACTIONS } from "./actions.ts";
@@ -233,7 +224,7 @@ export async function showRun(
     const calls = `every further ${text}`;
     lines.push("", `${colors.green("✔")} Approved for this run (${grantedBy}): ${calls}`);
   }
-  const decided = requestsOf(view)
+  const decided = view.requests
     .filter(({ status }) => status !== "pending")
     .map((asked) => (isQuestion(asked) ? answeredLine(asked) : decidedLine(asked, view)));
   if (decided.length > 0) lines.push("", ...decided);
@@ -243,13 +234,9 @@ export async function showRun(
 }
 
 /** The fields that flags can answer. A review has commands of its own. */
-const fieldsOrCommands = (
-  { runsCommand }: LocalRuns,
-  { runId, question }: OpenQuestion,
-  style: BodyStyle,
-): string[] =>
+const fieldsOrCommands = ({ runsCommand }: LocalRuns, question: OpenQuestion, style: BodyStyle): string[] =>
   question.kind === "review"
-    ? ["", `To see and apply it: ${runsCommand("review", runId)}`]
+    ? ["", `To see and apply it: ${runsCommand("review", question.runId)}`]
     : fieldLines(question, style);
 
 /** Describes a decision: `approved (page) write_file: Create /workspace/a.md`. */

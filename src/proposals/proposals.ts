@@ -13,7 +13,7 @@ import { realPath } from "../core/real-path.ts";
 import { oneLine } from "../core/text.ts";
 import type { Fence, ProposedChange, Proposals, ReviewOutcome, ReviewRecord } from "../runs/proposals.ts";
 import { type Run, nameOf } from "../runs/run.ts";
-import type { ReviewChoice } from "../tools/tool.ts";
+import type { ReviewChoice } from "../tools/request.ts";
 import { setTimeout as delay } from "node:timers/promises";
 import { isRepository, makeBranch } from "./branch.ts";
 import type { Content, FileRules } from "./content.ts";

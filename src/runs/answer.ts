@@ -1,71 +1,130 @@
-/** Stores the answers of people to questions that are not about approval. */
+/** Stores the answers of people to requests of any kind. */
 import { randomUUID } from "node:crypto";
 import { canonicalJson } from "../core/json.ts";
 import { oneLine, shownName } from "../core/text.ts";
-import { answerText, checkAnswer, questionText } from "../tools/check-answer.ts";
-import type { Answer } from "../tools/tool.ts";
+import { type CheckedAnswer, answerText, checkAnswer, requestText } from "../tools/check-answer.ts";
+import type { PersonAnswer } from "../tools/request.ts";
 import type { RunContext } from "./context.ts";
-import type { AnsweredQuestion } from "./ports.ts";
-import { DEADLINE, type OpenQuestion, type Principal, alreadyAnswered } from "./run.ts";
+import type { AnsweredRequest, SignedAnswer, UsedAnswer } from "./ports.ts";
+import { DEADLINE, type Principal, type RunRequest, alreadyAnswered } from "./run.ts";
 import type { AnswerOutcome } from "./service.ts";
 
 /** An answer before it is stored. */
-export interface ProposedAnswer {
-  principal: Principal;
-  runId: string;
-  questionId: string;
-  answer: Answer;
+export interface GivenAnswer {
+  requestId: string;
+  answer: PersonAnswer;
 }
 
-type AnswerContext = Pick<RunContext, "runs" | "clock">;
+type AnswerContext = Pick<RunContext, "runs" | "agentFor" | "clock"> & {
+  principal: Principal;
+  runId: string;
+};
 
-/** Stores an answer. One that comes after its question has expired reaches a run that is still open as a message. */
+/**
+ * Stores an answer. A deadline that has passed answers instead; a late answer to a question reaches a run that is
+ * still open as a message.
+ */
 export async function answer(
-  proposed: ProposedAnswer & { by: string },
+  given: GivenAnswer & { by: string },
   context: AnswerContext,
 ): Promise<AnswerOutcome> {
-  const ready = await prepareAnswer(proposed, context);
+  const ready = await prepare(given, context);
   if ("ok" in ready) return ready;
-  const { principal, by } = proposed;
-  const stored = await context.runs.answer(principal, ready, by, context.clock());
-  return answerOutcome(ready, stored, proposed, context);
+  const { runs, clock, principal } = context;
+  return settle(ready, await runs.answer(principal, ready, given.by, clock()), context);
+}
+
+/** Returns why an answer could not be stored now; undefined if it could. */
+export async function problemOf(given: GivenAnswer, context: AnswerContext): Promise<string | undefined> {
+  const ready = await prepare(given, context);
+  return "ok" in ready && !ready.ok ? ready.message : undefined;
+}
+
+/** Uses up a signed answer. Returns undefined if it was used before, has a problem, or there is no such run. */
+export async function useAnswer(
+  signed: SignedAnswer<GivenAnswer>,
+  context: AnswerContext,
+): Promise<UsedAnswer<AnswerOutcome> | undefined> {
+  const { runs, clock, principal, runId } = context;
+  const run = await runs.read.run(principal, runId);
+  if (run === undefined) return undefined;
+  const prepared: (AnsweredRequest | AnswerOutcome)[] = [];
+  if (signed.problem === undefined)
+    for (const given of signed.answers) prepared.push(await prepare(given, context));
+  const answers = prepared.flatMap((one) => ("ok" in one ? [] : [one]));
+  const used = await runs.useSignedAnswer(run, { ...signed, answers }, clock());
+  if (used === undefined) return undefined;
+  const stored = used.answered.values();
+  const answered: AnswerOutcome[] = [];
+  for (const one of prepared)
+    answered.push("ok" in one ? one : await settle(one, stored.next().value, context));
+  return { answered, replied: used.replied };
 }
 
 /** The answer ready to be stored, or the outcome if it is not stored. */
-export async function prepareAnswer(
-  proposed: ProposedAnswer,
+async function prepare(
+  { requestId, answer: given }: GivenAnswer,
   context: AnswerContext,
-): Promise<AnsweredQuestion | AnswerOutcome> {
-  const { principal, runId, questionId, answer: given } = proposed;
-  const question = await context.runs.read.question(principal, runId, questionId);
-  if (question === undefined) {
-    const message = `There is no question ${shownName(questionId)} in run ${shownName(runId)}.`;
+): Promise<AnsweredRequest | AnswerOutcome> {
+  const { runs, principal, runId } = context;
+  const request = await runs.read.request(principal, runId, requestId);
+  if (request === undefined) {
+    const message = `There is no approval or question ${shownName(requestId)} in run ${shownName(runId)}.`;
     return { ok: false, code: "not_found", message };
   }
   // Silence is the deadline's alone.
-  const checked = checkAnswer(question.question, given.type === "expired" ? { type: "decline" } : given);
-  if (!checked.ok) return { ok: false, code: "invalid_answer", message: checked.message };
-  const ready = { question, answer: checked.answer };
-  return question.status === "pending" ? ready : answerOutcome(ready, undefined, proposed, context);
+  const checked = await checkGiven(request, given.type === "expired" ? { type: "decline" } : given, context);
+  if (checked.ok) {
+    const ready = { request, answer: checked.answer };
+    return request.status === "pending" ? ready : settle(ready, undefined, context);
+  }
+  return request.status === "pending"
+    ? { ok: false, code: "invalid_answer", message: checked.message }
+    : { ok: false, code: "already_answered", message: alreadyAnswered(request), request };
 }
 
-/** `stored`: the question as this answer changed it, if it did. */
-export async function answerOutcome(
-  { question, answer: given }: AnsweredQuestion,
-  stored: OpenQuestion | undefined,
-  { principal, runId }: Pick<ProposedAnswer, "principal" | "runId">,
-  { runs, clock }: AnswerContext,
+/** Checks an answer, and the arguments of an edit as the tool will get them. */
+async function checkGiven(
+  request: RunRequest,
+  given: PersonAnswer,
+  { runs, agentFor, principal, runId }: AnswerContext,
+): Promise<CheckedAnswer> {
+  const checked = checkAnswer(request, given);
+  if (!checked.ok || checked.answer.type !== "edit") return checked;
+  const run = await runs.read.run(principal, runId);
+  if (run === undefined) return checked;
+  const { name, args } = checked.answer.editedAction;
+  const call = (await agentFor(run)).checkCall(name, args, request.agent);
+  return call.ok ? { ok: true, answer: { type: "edit", editedAction: { name, args: call.args } } } : call;
+}
+
+/** The outcome of an answer. `stored`: the request as this answer changed it, if it did. */
+async function settle(
+  { request, answer: given }: AnsweredRequest,
+  stored: RunRequest | undefined,
+  { runs, clock, principal, runId }: AnswerContext,
 ): Promise<AnswerOutcome> {
   if (stored !== undefined && stored.decidedBy !== DEADLINE)
-    return { ok: true, question: stored, how: "stored" };
-  const now = stored ?? (await runs.read.question(principal, runId, question.id)) ?? question;
-  if (now.answer && canonicalJson(now.answer) === canonicalJson(given))
-    return { ok: true, question: now, how: "repeated" };
-  const said = answerText(given);
-  if (now.decidedBy === DEADLINE && said !== undefined) {
-    const text = `A late answer to your question "${oneLine(questionText(now.question), 300)}": ${said}`;
-    const sent = await runs.send(principal, runId, { id: randomUUID(), text, now: clock() });
-    if (sent.kind === "sent") return { ok: true, question: now, how: "told" };
+    return { ok: true, request: stored, how: "stored" };
+  // Somebody else answered while this was checked, or the deadline did.
+  const now = stored ?? (await runs.read.request(principal, runId, request.id)) ?? request;
+  const isGranted =
+    given.type === "approve_same" &&
+    now.status === "approved" &&
+    (await runs.read.grants(principal, runId)).some(({ approvalId }) => approvalId === now.id);
+  if (isGranted || isRepeated(now, given)) return { ok: true, request: now, how: "repeated" };
+  if (now.kind !== "approval" && now.decidedBy === DEADLINE) {
+    const said = answerText(given);
+    const text = `A late answer to your question "${oneLine(requestText(now), 300)}": ${said}`;
+    const sent = said && (await runs.send(principal, runId, { id: randomUUID(), text, now: clock() }));
+    if (sent && sent.kind === "sent") return { ok: true, request: now, how: "told" };
   }
-  return { ok: false, code: "already_answered", message: alreadyAnswered(now), question: now };
+  return { ok: false, code: "already_answered", message: alreadyAnswered(now), request: now };
+}
+
+/** True if an answer says what is stored already. Of a rejection, the message does not matter. */
+function isRepeated({ kind, decidedBy, answer: stored }: RunRequest, given: PersonAnswer): boolean {
+  if (stored === undefined || (kind === "approval" && decidedBy === DEADLINE)) return false;
+  const isWhole = kind !== "approval" || given.type === "edit";
+  return isWhole ? canonicalJson(stored) === canonicalJson(given) : stored.type === given.type;
 }

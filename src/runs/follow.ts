@@ -220,18 +220,21 @@ class Tail {
 /** Maximum number of runs announced that started at one moment: the newest of them. */
 const STARTED_AT_ONCE = 50;
 
-/** `after`: the number of the newest event that is known. Default 0. */
-export type Following = { after?: number; signal: AbortSignal };
+/**
+ * `after`: the number of the newest event that is known. Default 0. `text`: the newest text whose beginning is known,
+ * if texts are followed as well.
+ */
+export type Following = { after?: number; signal: AbortSignal; text?: string | undefined };
 
 /**
  * A run's journal from `after` on, as it grows. What is new is read once for all who follow the run; one that
  * is behind reads its own pages. None holds up the run or another follower. With `texts`, also what its agent writes,
- * each text before the event of its model call. `text`: the newest one whose beginning is known.
+ * each text before the event of its model call.
  */
 export async function* follow<Text = never>(
   principal: Principal,
   runId: string,
-  { after = 0, signal, text }: Following & { text?: string | undefined },
+  { after = 0, signal, text }: Following,
   {
     feed,
     tails,

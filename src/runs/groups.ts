@@ -2,10 +2,9 @@
 import { resolveBackend, snapshotFiles } from "../backends/runtime.ts";
 import { defined } from "../core/defined.ts";
 import { oneLine } from "../core/text.ts";
-import { answer } from "./answer.ts";
+import { answer, problemOf, useAnswer } from "./answer.ts";
 import { callTexts } from "./call-texts.ts";
 import type { RunContext } from "./context.ts";
-import { decide, problemOf, useAnswer } from "./decide.ts";
 import { type SharedTails, follow, followStarts } from "./follow.ts";
 import { deleteRun, discardChange, proposedChange, reviewChange } from "./later-review.ts";
 import type { LiveText, LiveTexts } from "./live-texts.ts";
@@ -32,34 +31,49 @@ interface GroupContext extends RunContext {
   prune: () => Promise<unknown>;
 }
 
-export const runGroups = (context: GroupContext): RunGroups => ({
-  read: readGroup(context),
-  watch: watchGroup(context),
-  control: controlGroup(context),
-  requests: requestsGroup(context),
-  changes: {
-    proposed: (principal, runId, whole) => proposedChange(principal, runId, whole, context),
-    review: (...args) => reviewChange(...args, context),
-    discard: (...args) => discardChange(...args, context),
-  },
-  schedules: schedulesGroup(context),
-  access: accessGroup(context),
-  news: context.runs.news,
-  files: {
-    ofRun: (...args) => filesOfRun(...args, context),
-    mounts: (principal) => context.options.tree(principal),
-    searchMemories: (...args) => context.options.searchMemories(...args),
-  },
-  agents: {
-    readiness: async (principal) => {
-      const { model, choices } = context.options;
-      const refusal = await context.preflight(principal);
-      return { ...defined({ model, refusal }), ...choices?.() };
+export function runGroups(context: GroupContext): RunGroups {
+  const { runs, read, feed, tails, texts, clock, options } = context;
+  return {
+    read: readGroup(context),
+    watch: {
+      events: (...args) => follow(...args, { feed, tails }),
+      live: (...args) => follow<LiveText>(...args, { feed, tails, texts }),
+      starts: (principal, { signal }) => followStarts(principal, signal, { runs: read, feed }),
     },
-    drawing: (principal) => context.options.drawing(principal),
-    otherServers: async () => context.options.otherServers?.() ?? NO_OTHER_SERVERS,
-  },
-});
+    control: controlGroup(context),
+    requests: {
+      answer: (principal, runId, given, by) => answer({ ...given, by }, { ...context, principal, runId }),
+      problemOf: (principal, runId, given) => problemOf(given, { ...context, principal, runId }),
+      useAnswer: (principal, runId, signed) => useAnswer(signed, { ...context, principal, runId }),
+    },
+    changes: {
+      proposed: (principal, runId, whole) => proposedChange(principal, runId, whole, context),
+      review: (...args) => reviewChange(...args, context),
+      discard: (...args) => discardChange(...args, context),
+    },
+    schedules: schedulesGroup(context),
+    access: {
+      share: (principal, runId, milliseconds, madeWith) =>
+        share(principal, runId, milliseconds, madeWith, context),
+      list: (principal) => runs.shares.access(clock(), principal),
+      revoke: (...args) => runs.shares.revoke(...args),
+    },
+    news: runs.news,
+    files: {
+      ofRun: (...args) => filesOfRun(...args, context),
+      mounts: (principal) => options.tree(principal),
+      searchMemories: (...args) => options.searchMemories(...args),
+    },
+    agents: {
+      readiness: async (principal) => {
+        const refusal = await options.preflight(principal);
+        return { ...defined({ model: options.model, refusal }), ...options.choices?.() };
+      },
+      drawing: (principal) => options.drawing(principal),
+      otherServers: async () => options.otherServers?.() ?? NO_OTHER_SERVERS,
+    },
+  };
+}
 
 const readGroup = (context: GroupContext): RunGroups["read"] => {
   const { runs, read, checkpoints } = context;
@@ -80,12 +94,6 @@ const readGroup = (context: GroupContext): RunGroups["read"] => {
     },
   };
 };
-
-const watchGroup = ({ feed, tails, texts, read }: GroupContext): RunGroups["watch"] => ({
-  events: (...args) => follow(...args, { feed, tails }),
-  live: (...args) => follow<LiveText>(...args, { feed, tails, texts }),
-  starts: (principal, { signal }) => followStarts(principal, signal, { runs: read, feed }),
-});
 
 const controlGroup = (context: GroupContext): RunGroups["control"] => {
   const { runs, read, clock, isClosing, stopWork } = context;
@@ -109,16 +117,6 @@ const controlGroup = (context: GroupContext): RunGroups["control"] => {
   };
 };
 
-const requestsGroup = (context: GroupContext): RunGroups["requests"] => ({
-  decide: (principal, runId, approvalId, decision, by) =>
-    decide({ principal, runId, approvalId, decision, by }, context),
-  problemOf: (principal, runId, approvalId, decision) =>
-    problemOf({ principal, runId, approvalId, decision }, context),
-  answer: (principal, runId, questionId, given, by) =>
-    answer({ principal, runId, questionId, answer: given, by }, context),
-  useAnswer: (principal, runId, given) => useAnswer({ principal, runId, answer: given }, context),
-});
-
 const schedulesGroup = (context: GroupContext): RunGroups["schedules"] => {
   const rescheduled = async <Outcome>(change: Promise<Outcome>): Promise<Outcome> => {
     const outcome = await change;
@@ -134,13 +132,6 @@ const schedulesGroup = (context: GroupContext): RunGroups["schedules"] => {
     runNow: (...args) => schedules.runScheduleNow(...args, context),
   };
 };
-
-const accessGroup = ({ runs: { shares }, clock }: GroupContext): RunGroups["access"] => ({
-  ...shares,
-  share: (principal, runId, milliseconds, madeWith) =>
-    share(principal, runId, milliseconds, madeWith ?? {}, { rows: shares, now: clock() }),
-  list: (principal) => shares.access(clock(), principal),
-});
 
 /** The tree as the run's agent sees it, with the thread's files as they are now. */
 async function filesOfRun(principal: Principal, runId: string, { read, agentFor, options }: GroupContext) {

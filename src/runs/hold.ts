@@ -19,18 +19,18 @@ export function foreignQuestions(
   /** Those that this process has let through, and may not have stored yet. */
   const known = new Set<string>();
   const countQuestion = async (id: string): Promise<void> => {
-    const stored = (await read.picture(principal, rootId, 0, 1))?.questions ?? [];
-    for (const one of stored) if (one.question.kind === "elicitation") known.add(one.id);
+    const stored = (await read.picture(principal, rootId, 0, 1))?.requests ?? [];
+    for (const one of stored) if (one.kind === "elicitation") known.add(one.id);
     if (!known.has(id) && known.size >= MOST_QUESTIONS.run) throw new TooManyQuestions("run");
     known.add(id);
   };
   const hold: ForeignQuestions["hold"] = async ({ agent, question }, signal, ended = signal) => {
     const id = newId("held");
     await countQuestion(id);
-    await work.askQuestion(lease, { id, agent, question }, clock());
+    await work.ask(lease, agent, id, [question], clock());
     const stop = AbortSignal.any([signal, ended, AbortSignal.timeout(patienceMs)]);
     await feed.wait(rootId, stop, async () => {
-      const asked = await read.question(principal, rootId, id);
+      const asked = await read.request(principal, rootId, id);
       return asked?.status === "pending" ? undefined : true;
     });
     signal.throwIfAborted();

@@ -1,7 +1,7 @@
 /** Changes that a run proposed, for whoever looks at them or applies them after its end. */
 import { defined } from "../core/defined.ts";
 import { checkAnswer } from "../tools/check-answer.ts";
-import type { ReviewChoice } from "../tools/tool.ts";
+import type { ReviewChoice } from "../tools/request.ts";
 import type { RunContext } from "./context.ts";
 import type { RunRepository } from "./ports.ts";
 import type { Fence, ProposedChange, ReviewRecord } from "./proposals.ts";

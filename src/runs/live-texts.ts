@@ -12,7 +12,7 @@ export interface LiveText {
 }
 
 /** `isTold`: the journal has the event of its model call. */
-type Written = Omit<LiveText, "kind"> & { isTold: boolean };
+type KeptText = Omit<LiveText, "kind"> & { isTold: boolean };
 
 /** Texts of a run that are kept for slow followers. */
 const KEPT = 4;
@@ -22,7 +22,7 @@ const STEP_MS = 30;
 export class LiveTexts {
   readonly #feed: Pick<ChangeFeed, "notifyText">;
   /** By run, while this process works on it; the newest text last. */
-  readonly #runs = new Map<string, Written[]>();
+  readonly #runs = new Map<string, KeptText[]>();
   #count = 0;
 
   constructor(feed: Pick<ChangeFeed, "notifyText">) {
@@ -31,7 +31,7 @@ export class LiveTexts {
 
   /** Begins a stretch of work on a run. `claim`: the number that this process claimed it under. */
   speaker(runId: string, claim: number) {
-    const texts: Written[] = [];
+    const texts: KeptText[] = [];
     this.#runs.set(runId, texts);
     let step: NodeJS.Timeout | undefined;
     const notify = (): void => {
@@ -61,7 +61,7 @@ export class LiveTexts {
 
   /** Gives each text that changed since the last look, whole. Begins with those the journal lacks, from `from` on. */
   reader(runId: string, from?: string): () => LiveText[] {
-    let texts: readonly Written[] | undefined;
+    let texts: readonly KeptText[] | undefined;
     const seen = new Map<string, number>();
     const look = (): LiveText[] => {
       const changed = (texts ?? []).filter(({ id, text }) => text !== "" && seen.get(id) !== text.length);

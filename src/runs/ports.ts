@@ -6,9 +6,7 @@ import type {
   ChildRun,
   ChildRuns,
   EffectLog,
-  HitlRequest,
   Inbox,
-  PendingQuestion as AskedQuestion,
   SamplingReply,
   SamplingRequest,
   TracePlace,
@@ -19,19 +17,16 @@ import type { RunEvent, RunEventKind, JournalEntry } from "./events.ts";
 import type { Place } from "./queue.ts";
 import type { PrunePlan, PruneContext, PruneReport, Retention } from "./retention.ts";
 import type {
-  Approval,
   FailureDetails,
   Grant,
   ModelCall,
   OpenModelCall,
-  OpenQuestion,
-  PendingApproval,
-  PendingQuestion,
-  PersonDecision,
+  PendingRequest,
   Principal,
   Run,
   RunFilter,
   RunHead,
+  RunRequest,
   RunSchedule,
   RunStatus,
   RunSummary,
@@ -40,7 +35,7 @@ import type { Advanced, Schedule, ScheduleView, Skip, Step } from "./schedule.ts
 import type { NewsRepository } from "./news.ts";
 import type { Fence, ProposalRows, RunReviews } from "./proposals.ts";
 import type { ShareRows } from "./shares.ts";
-import type { Answer } from "../tools/tool.ts";
+import type { Answer, PersonAnswer, RequestContent } from "../tools/request.ts";
 import type { Checkpoints } from "./thread-ports.ts";
 
 /** The right to work on a run, until it is given back or taken away for want of heartbeats. */
@@ -165,37 +160,28 @@ export type Sent =
   /** The key already stands for another message or run, which this id names. */
   | { kind: "conflict"; runId: string };
 
-/** One call, and the decision about it. */
-export interface DecidedCall {
-  approval: Approval;
-  decision: PersonDecision;
+/** A request, and the answer to it. */
+export interface AnsweredRequest {
+  request: RunRequest;
+  answer: PersonAnswer;
 }
 
-/** A question, and the answer to it. */
-export interface AnsweredQuestion {
-  question: OpenQuestion;
-  answer: Answer;
-}
-
-/** Everything that a client sent back together, under one signed id. */
-export interface SignedAnswer {
+/** Everything that a client sent back together, under one signed ID. */
+export interface SignedAnswer<Given> {
   /** Good once. */
   id: string;
   /** Why the answer is not accepted; then nothing in it counts. */
   problem?: string | undefined;
-  decisions: readonly DecidedCall[];
-  answers: readonly AnsweredQuestion[];
+  answers: readonly Given[];
   replies: readonly { callId: string; reply: SamplingReply }[];
+  /** Channel of the answer. */
   by: string;
 }
 
 /** The results of a signed answer, each list in the order of the answer. */
-export interface AppliedAnswer {
-  /** `undefined`: it was decided or withdrawn before. */
-  decided: (Approval | undefined)[];
-  /** `undefined`: it was answered or withdrawn before. */
-  answered: (OpenQuestion | undefined)[];
-  /** False: it was replied to before, or is asked no more. */
+export interface UsedAnswer<Answered> {
+  answered: Answered[];
+  /** False: it was replied to before, or is no longer asked. */
   replied: boolean[];
 }
 
@@ -220,8 +206,7 @@ interface RunPicture {
   run: Run;
   events: readonly RunEvent[];
   /** Oldest first. */
-  approvals: Approval[];
-  questions: OpenQuestion[];
+  requests: RunRequest[];
   grants: Grant[];
   /** Absent: it does not wait for its turn. */
   place?: Place | undefined;
@@ -231,23 +216,28 @@ interface RunPicture {
 /** Part of a list of runs: those after the run `before`. An unknown one counts as none. */
 export type Page = { limit: number; before?: string | undefined };
 
-/** Reads runs. A run of another principal looks like one that does not exist. */
-export interface RunQueries {
-  run(principal: Principal, runId: string): Promise<Run | undefined>;
+/** Queries that a holder makes as they are. A run of another principal looks like one that does not exist. */
+export interface HolderQueries {
   /** Newest first. */
   list(principal: Principal, page: Page): Promise<RunHead[]>;
   /** Lists the runs that the filter lets through, with what a list shows. */
   summaries(principal: Principal, filter: RunFilter, page: Page): Promise<RunSummary[]>;
   /** Number of the principal's runs. */
   counts(principal: Principal): Promise<Record<RunStatus, number>>;
-  /** Approvals that wait for a decision in any run of the principal, oldest first. */
-  pending(principal: Principal, limit: number): Promise<PendingApproval[]>;
-  /** Other questions that wait for an answer in any run of the principal, oldest first. */
-  pendingQuestions(principal: Principal, limit: number): Promise<PendingQuestion[]>;
+  /** Requests that wait for a person in any run of the principal, oldest first. */
+  pending(principal: Principal, limit: number): Promise<PendingRequest[]>;
   /** Background tasks in their order; `tell` and `cancel` take their ids. Empty for an unknown run. */
   children(principal: Principal, runId: string): Promise<ChildRun[]>;
-  /** Number of both. */
   countPending(principal: Principal): Promise<number>;
+  /** Events from the end of the journal, newest first. Returns `undefined` if there is no such run. */
+  recentEvents(principal: Principal, runId: string, wanted: RecentEvents): Promise<RunEvent[] | undefined>;
+  /** Model calls that a client is to answer, oldest first; none for an unknown run. */
+  modelCalls(principal: Principal, runId: string): Promise<ModelCall[]>;
+}
+
+/** Reads runs, also for the parts of the service. */
+export interface RunQueries extends HolderQueries {
+  run(principal: Principal, runId: string): Promise<Run | undefined>;
   /** The run, and at most `limit` events with `seq > after`, oldest first. */
   journal(
     principal: Principal,
@@ -255,14 +245,9 @@ export interface RunQueries {
     after: number,
     limit: number,
   ): Promise<JournalPage | undefined>;
-  /** Events from the end of the journal, newest first. Returns `undefined` if there is no such run. */
-  recentEvents(principal: Principal, runId: string, wanted: RecentEvents): Promise<RunEvent[] | undefined>;
   picture(principal: Principal, runId: string, after: number, limit: number): Promise<RunPicture | undefined>;
-  approval(principal: Principal, runId: string, approvalId: string): Promise<Approval | undefined>;
-  question(principal: Principal, runId: string, questionId: string): Promise<OpenQuestion | undefined>;
+  request(principal: Principal, runId: string, requestId: string): Promise<RunRequest | undefined>;
   grants(principal: Principal, runId: string): Promise<Grant[]>;
-  /** Model calls that a client is to answer, oldest first; none for an unknown run. */
-  modelCalls(principal: Principal, runId: string): Promise<ModelCall[]>;
   modelReply(principal: Principal, runId: string, callId: string): Promise<SamplingReply | undefined>;
   /** The obstacle to a start with this request; `undefined`: there is none. */
   obstacle(
@@ -339,16 +324,14 @@ export interface WorkLog {
   markHandedOver(lease: Lease): Promise<void>;
   /** Journals events with their effects on the run; a repeat changes nothing. Durable with the next other method. */
   record(lease: Lease, entries: readonly JournalEntry[], now: number): Promise<void>;
-  /** Stores what a call asks for; what is stored already, decided or not, stays as it is. */
-  requestApprovals(
+  /** Stores the requests of an interrupt. Those that are stored already, answered or not, stay as they are. */
+  ask(
     lease: Lease,
     agent: AgentPath,
     interruptId: string,
-    request: HitlRequest,
+    contents: readonly RequestContent[],
     now: number,
   ): Promise<void>;
-  /** Stores a question that is not about approval; one that is stored already stays as it is. */
-  askQuestion(lease: Lease, asked: AskedQuestion, now: number): Promise<void>;
   /** Ends a question of a call at work, and gives its answer. Without one, the question is withdrawn. */
   takeHeld(lease: Lease, questionId: string, now: number): Promise<Answer | undefined>;
   /** Withdraws what calls asked that an earlier process was at work on. */
@@ -429,17 +412,19 @@ export interface RunRepository extends ProposalRows {
   rename(principal: Principal, runId: string, name: string | null): Promise<boolean>;
   /** Takes an ended run from its principal; `prune` deletes it. False: somebody works on it, or no such run. */
   disown(principal: Principal, runId: string): Promise<boolean>;
-  /** The approval as decided; a deadline that has passed decides. `undefined`: it was not pending any more. */
-  decide(principal: Principal, call: DecidedCall, by: string, now: number): Promise<Approval | undefined>;
-  /** The question as answered; a deadline that has passed answers. `undefined`: it was not pending any more. */
+  /** Returns the request as answered; a deadline that has passed answers. Undefined if it was not pending any more. */
   answer(
     principal: Principal,
-    answered: AnsweredQuestion,
+    answered: AnsweredRequest,
     by: string,
     now: number,
-  ): Promise<OpenQuestion | undefined>;
-  /** Uses up a signed answer with all it says. `undefined`: it was used before, or has a problem; nothing counts. */
-  useSignedAnswer(run: Run, answer: SignedAnswer, now: number): Promise<AppliedAnswer | undefined>;
+  ): Promise<RunRequest | undefined>;
+  /** Uses up a signed answer with all it says. Returns undefined if it was used before, or has a problem. */
+  useSignedAnswer(
+    run: Run,
+    answer: SignedAnswer<AnsweredRequest>,
+    now: number,
+  ): Promise<UsedAnswer<RunRequest | undefined> | undefined>;
   /** Stores a reply to a model call; false: it was replied to before, or is asked no more. */
   reply(run: Run, callId: string, reply: SamplingReply, now: number): Promise<boolean>;
   /** Denies or ends without an answer what nobody answered in time, in all runs; gives what it changed. */

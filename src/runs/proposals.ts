@@ -1,6 +1,6 @@
 /** Changes that a run proposes instead of making them: what a person looks at, chooses, and is told. */
 import { createHash } from "node:crypto";
-import type { ReviewChoice } from "../tools/tool.ts";
+import type { ReviewChoice } from "../tools/request.ts";
 import type { OpenQuestion, Principal, Run } from "./run.ts";
 
 /** Lines of a file that change together. */
@@ -142,10 +142,10 @@ export interface Proposals {
 /** Reviews of a run that proposes its changes. */
 export interface RunReviews {
   /** The oldest one that was answered and not carried out. */
-  answered(): Promise<OpenQuestion | undefined>;
+  answered(): Promise<Extract<OpenQuestion, { kind: "review" }> | undefined>;
   /** Stores what became of it, with what the agent is told of it. */
   settle(
-    question: OpenQuestion,
+    request: Pick<OpenQuestion, "id">,
     outcome: ReviewOutcome,
     facts: { now: number; told?: string },
   ): Promise<void>;

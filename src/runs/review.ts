@@ -2,7 +2,7 @@
 import { defined } from "../core/defined.ts";
 import { ConfigurationError, isTransient } from "../core/errors.ts";
 import { cutMiddle, headOf } from "../core/text.ts";
-import type { Answer, Question, ReviewChoice } from "../tools/tool.ts";
+import type { Answer, Question, ReviewChoice } from "../tools/request.ts";
 import { entryOf } from "./events.ts";
 import type { RunContext } from "./context.ts";
 import { type Delivered, type Lease, type RunInbox, type RunResult, fenceOf } from "./ports.ts";
@@ -33,9 +33,9 @@ export async function reviewAtEnd(
   const answered = await reviews.answered();
   let note: string | undefined;
   if (answered !== undefined) {
-    const { id, question, answer, decidedBy: by = "" } = answered;
+    const { id, files, answer, decidedBy: by = "" } = answered;
     const choice = choiceIn(answer);
-    const shown = shownIn(question.kind === "review" ? question.files : [], choice);
+    const shown = shownIn(files, choice);
     const outcome = await proposals.review(run, choice, { id, by, shown }, fence);
     const told = outcome.kind === "done" ? toldOf(outcome.record) : undefined;
     await reviews.settle(answered, outcome, { now: clock(), ...defined({ told }) });

@@ -1,19 +1,13 @@
-import type {
-  AgentPath,
-  Decision,
-  DecisionType,
-  SameCalls,
-  SamplingRequest,
-  TokenUsage,
-} from "../agent/agent.ts";
+import type { AgentPath, SamplingRequest, TokenUsage } from "../agent/agent.ts";
 import { shortTime } from "../core/clock.ts";
 import { oneLine } from "../core/text.ts";
-import type { Answer, CallPreview, Question, Todo } from "../tools/tool.ts";
+import type { Todo } from "../tools/tool.ts";
+import type { Answer, CallRequest, Decision, Question, RequestContent } from "../tools/request.ts";
 import type { RunLimits } from "./choices.ts";
 import type { GoalView } from "./goal.ts";
 import type { Place } from "./queue.ts";
 
-export type { AgentPath, Decision, SamplingReply, SamplingRequest, TokenUsage } from "../agent/agent.ts";
+export type { AgentPath, SamplingReply, SamplingRequest, TokenUsage } from "../agent/agent.ts";
 
 /** Statuses that nothing follows. */
 export type FinalStatus = "completed" | "failed" | "cancelled";
@@ -206,86 +200,71 @@ export interface RunFilter {
   tasksOnly?: boolean;
 }
 
-export type ApprovalStatus = "pending" | "approved" | "edited" | "rejected" | "withdrawn";
+/** A request to a person, with its content by its kind and what became of it. */
+export type RunRequest = Approval | OpenQuestion;
 
-/** A tool call that waits for a person, or was decided. Id = interrupt id + ":" + index. */
-export interface Approval {
+/** Fields of a request of any kind. */
+interface StoredRequest<Status extends string, Given> {
+  /** For a call: interrupt ID + ":" + index. Otherwise the interrupt ID itself. */
   id: string;
   runId: string;
   interruptId: string;
+  /** Place among the requests of one interrupt. */
   index: number;
   agent: AgentPath;
   /** The run of a background subagent that waits for the answer. Default: `runId` itself. */
   askedBy?: string;
-  tool: string;
-  args: Record<string, unknown>;
-  preview: CallPreview;
-  allowedDecisions: DecisionType[];
-  /** Later calls of the run that a person can approve together with this one. */
-  same?: SameCalls;
-  status: ApprovalStatus;
+  status: Status;
   requestedAt: number;
-  /** When it is denied, unless it has been decided by then. Absent: it waits as long as a person needs. */
+  /** When a call is denied, and a question left unanswered. Absent: it waits as long as a person needs. */
   expiresAt?: number;
   decidedAt?: number;
   /** Channel of the answer: `elicitation`, `input_required`, `answer_deep_agent`, `terminal`, …, or `deadline`. */
   decidedBy?: string;
-  decision?: Decision;
+  answer?: Given;
 }
 
-/** One that waits. `task`: name of its run, or the task if it has none. */
-export type PendingApproval = Approval & { task: string };
+/** A tool call that waits for approval, or was decided. */
+export type Approval = CallRequest &
+  StoredRequest<"pending" | "approved" | "edited" | "rejected" | "withdrawn", Decision>;
 
-export type QuestionStatus = "pending" | "answered" | "declined" | "withdrawn";
+/** A question that is not about the approval of a call. */
+export type OpenQuestion = Question &
+  StoredRequest<"pending" | "answered" | "declined" | "withdrawn", Answer>;
 
-/** A question to a person that is not about the approval of a call. */
-export interface OpenQuestion {
-  id: string;
-  runId: string;
-  agent: AgentPath;
-  /** The run of a background subagent that waits for the answer. Default: `runId` itself. */
-  askedBy?: string;
-  question: Question;
-  status: QuestionStatus;
-  requestedAt: number;
-  /** When the agent continues without an answer. Absent: it waits as long as a person needs. */
-  expiresAt?: number;
-  decidedAt?: number;
-  /** The way of the answer, like that of an approval, or `deadline`. */
-  decidedBy?: string;
-  answer?: Answer;
+export type RequestStatus = RunRequest["status"];
+
+/** A request that waits. `task`: name of its run, or the task if it has none. */
+export type PendingRequest = RunRequest & { task: string };
+
+export const isApproval = (request: RunRequest): request is Approval => request.kind === "approval";
+export const isQuestion = (request: RunRequest): request is OpenQuestion => request.kind !== "approval";
+
+/** Content of a request, without what is stored about it. */
+export function contentOf(request: RunRequest): RequestContent {
+  const { id, runId, interruptId, index, agent, askedBy, status, requestedAt, expiresAt, ...others } =
+    request;
+  const { decidedAt, decidedBy, answer, ...content } = others;
+  return content;
 }
-
-/** One that waits, with the same. */
-export type PendingQuestion = OpenQuestion & { task: string };
-
-/** Waits for a person: a call for its approval, or another question for its answer. */
-export type Waiting = Approval | OpenQuestion;
-
-export const isQuestion = (one: Waiting): one is OpenQuestion => "question" in one;
-
-/** All that a run asked a person, answered or not, oldest first. */
-export const requestsOf = ({ approvals, questions }: Pick<RunView, "approvals" | "questions">): Waiting[] =>
-  [...approvals, ...questions].toSorted((one, other) => one.requestedAt - other.requestedAt);
 
 /** Everything that waits for a person, oldest first. */
-export const waitingIn = (view: Pick<RunView, "approvals" | "questions">): Waiting[] =>
-  requestsOf(view).filter(({ status }) => status === "pending");
+export const waitingIn = ({ requests }: Pick<RunView, "requests">): RunRequest[] =>
+  requests.filter(({ status }) => status === "pending");
 
 /** True if the approved call did nothing, because its effect had changed by then. A person was asked about it again. */
-export function isAskedAgain(own: Approval, { approvals }: Pick<RunView, "approvals">): boolean {
+export function isAskedAgain(own: Approval, { requests }: Pick<RunView, "requests">): boolean {
   const callOf = ({ tool, args, agent }: Approval): string => JSON.stringify([tool, args, agent]);
-  const next = approvals.find(
-    (other) =>
-      other.requestedAt >= (own.decidedAt ?? Infinity) &&
-      other.id !== own.id &&
-      callOf(other) === callOf(own),
-  );
+  const next = requests
+    .filter(isApproval)
+    .find(
+      (other) =>
+        other.requestedAt >= (own.decidedAt ?? Infinity) &&
+        other.id !== own.id &&
+        callOf(other) === callOf(own),
+    );
   return next?.preview.again === true;
 }
-
-/** Decision of a person. `approve_same`: this call, and those of the run that count as the same. */
-export type PersonDecision = Decision | { type: "approve_same" };
 
 /** Standing approval of calls that count as the same, until the run ends. */
 export interface Grant {
@@ -300,13 +279,6 @@ export interface Grant {
 
 /** The decider of a call that a person had approved together with the one of this id. */
 export const sameAs = (approvalId: string): string => `same as ${approvalId}`;
-
-/** The decisions that a person may give for this approval. */
-export function offeredDecisions({ allowedDecisions, same }: Approval): PersonDecision["type"][] {
-  return allowedDecisions.flatMap((decision) =>
-    decision === "approve" && same !== undefined ? [decision, "approve_same" as const] : [decision],
-  );
-}
 
 /** The type of a subagent that does everything: people are told its task alone. */
 export const GENERAL_PURPOSE = "general-purpose";
@@ -359,10 +331,8 @@ export interface SubagentView extends AgentWork {
 /** Everything a client may see of a run, at one moment. */
 export interface RunView {
   run: Run;
-  /** All approvals of the run, oldest first. */
-  approvals: Approval[];
-  /** All other questions of the run, oldest first. */
-  questions: OpenQuestion[];
+  /** All requests of the run to a person, oldest first. */
+  requests: RunRequest[];
   /** Calls that need no approval any more, oldest first; empty once the run has ended. */
   grants: Grant[];
   mainAgent: AgentWork;
@@ -438,19 +408,18 @@ export function decidedStatus(decision: Decision): "approved" | "edited" | "reje
   return decision.type === "edit" ? "edited" : "rejected";
 }
 
-/** Why an answer to a question was not used. */
-export const alreadyAnswered = ({ status, decidedBy }: OpenQuestion): string =>
-  status === "withdrawn"
-    ? "This question no longer needs an answer: the run has ended, or the agent has continued without it."
-    : `This question has already been ${status}${decidedBy === undefined ? "" : ` (${decidedBy})`}.`;
-
 /** Why an answer was not used. */
-export function alreadyDecided({ status, decidedBy, expiresAt }: Approval): string {
+export function alreadyAnswered({ kind, status, decidedBy, expiresAt }: RunRequest): string {
+  const by = decidedBy === undefined ? "" : ` (${decidedBy})`;
+  if (kind !== "approval")
+    return status === "withdrawn"
+      ? "This question no longer needs an answer: the run has ended, or the agent has continued without it."
+      : `This question has already been ${status}${by}.`;
   if (decidedBy === DEADLINE)
     return `Too late: nobody decided by ${shortTime(expiresAt ?? 0)}, so this was denied.`;
   if (status === "withdrawn")
     return "This no longer needs a decision: the run ended or continued without the call.";
-  return `This has already been decided: ${status}${decidedBy === undefined ? "" : ` (${decidedBy})`}.`;
+  return `This has already been decided: ${status}${by}.`;
 }
 
 export function isFailureReason(code: string): code is FailureReason {

@@ -1,5 +1,7 @@
 /** Scopes that each method on runs needs, and the handle that enforces them for one holder. */
 import { DeepAgentError } from "../core/errors.ts";
+import type { GivenAnswer } from "./answer.ts";
+import type { SignedAnswer } from "./ports.ts";
 import type { Holder, Principal, Scope } from "./run.ts";
 import type { PrincipalRuns, RunsByHolder } from "./service.ts";
 
@@ -13,16 +15,9 @@ type ForEachPrincipal<Group> = {
 export type RunGroups = { [Group in keyof PrincipalRuns]: ForEachPrincipal<PrincipalRuns[Group]> };
 
 /** Scopes of which a holder needs one, or, by the arguments of the call, several such lists. */
-type Demand<Args extends unknown[]> = readonly Scope[] | ((...args: Args) => readonly (readonly Scope[])[]);
-
+type Demand = readonly Scope[] | ((...args: never) => readonly (readonly Scope[])[]);
 type Demands = {
-  readonly [Group in keyof PrincipalRuns]: {
-    readonly [Name in keyof PrincipalRuns[Group]]: PrincipalRuns[Group][Name] extends (
-      ...args: infer Args
-    ) => unknown
-      ? Demand<Args>
-      : never;
-  };
+  readonly [Group in keyof PrincipalRuns]: Readonly<Record<keyof PrincipalRuns[Group], Demand>>;
 };
 
 const RUN = ["run"] as const;
@@ -41,7 +36,6 @@ export const DEMANDS: Demands = {
     summaries: READ,
     counts: READ,
     pending: READ,
-    pendingQuestions: READ,
     countPending: READ,
     children: READ,
     modelCalls: RUN,
@@ -51,23 +45,14 @@ export const DEMANDS: Demands = {
     callTexts: READ,
   },
   watch: { events: ANY, live: ANY, starts: READ },
-  control: {
-    start: RUN,
-    answered: ANY,
-    tell: RUN,
-    replyToModel: RUN,
-    cancel: RUN,
-    rename: RUN,
-    delete: RUN,
-  },
+  control: { start: RUN, answered: ANY, tell: RUN, replyToModel: RUN, cancel: RUN, rename: RUN, delete: RUN },
   requests: {
-    decide: APPROVE,
-    problemOf: APPROVE,
     answer: APPROVE,
-    useAnswer: (_runId, { replies, decisions, answers }) => [
+    problemOf: APPROVE,
+    useAnswer: (_runId: string, { replies, answers }: SignedAnswer<GivenAnswer>) => [
       ANY,
       ...(replies.length > 0 ? [RUN] : []),
-      ...(decisions.length + answers.length > 0 ? [APPROVE] : []),
+      ...(answers.length > 0 ? [APPROVE] : []),
     ],
   },
   changes: { proposed: READ, review: APPROVE, discard: RUN },
@@ -89,32 +74,31 @@ export function demandScope(holder: Pick<Holder, "scopes">, oneOf: readonly Scop
   throw new DeepAgentError("insufficient_scope", message);
 }
 
-type Method = (principal: Principal, ...args: unknown[]) => unknown;
-
 /**
  * Returns a function that binds holders to the groups. Each method of a handle checks the scopes of its holder first.
  * A refusal rejects the promise of the method; methods of `watch` return no promise and throw.
  */
 export function bindRuns(groups: RunGroups): RunsByHolder["as"] {
-  // The types of both sides are derived from PrincipalRuns, and DEMANDS has exactly its methods.
-  const all = groups as unknown as Record<string, Record<string, Method>>;
+  type Method<Result> = (...args: unknown[]) => Result;
+  // The types of groups, demands and handles are derived from PrincipalRuns, so they have the same methods.
+  const all = groups as unknown as Record<string, Record<string, Method<unknown>>>;
   const demands = Object.entries(DEMANDS).map(
-    ([group, rows]) => [group, Object.entries(rows) as [string, Demand<unknown[]>][]] as const,
+    ([group, rows]) => [group, Object.entries<Demand>(rows)] as const,
   );
+  const bound = (holder: Holder, group: string, [name, demand]: [string, Demand]): Method<unknown> => {
+    const call: Method<unknown> = (...args) => {
+      const needed =
+        typeof demand === "function" ? (demand as Method<(readonly Scope[])[]>)(...args) : [demand];
+      for (const oneOf of needed) demandScope(holder, oneOf);
+      return all[group]?.[name]?.(holder.principal, ...args);
+    };
+    return group === "watch" ? call : async (...args) => call(...args);
+  };
   return (holder) => {
-    const handle: Record<string, Record<string, unknown>> = {};
-    for (const [group, rows] of demands) {
-      const members: Record<string, unknown> = (handle[group] = {});
-      for (const [name, demand] of rows) {
-        const call = (...args: unknown[]): unknown => {
-          if (holder.scopes !== undefined)
-            for (const oneOf of typeof demand === "function" ? demand(...args) : [demand])
-              demandScope(holder, oneOf);
-          return all[group]?.[name]?.(holder.principal, ...args);
-        };
-        members[name] = group === "watch" ? call : async (...args: unknown[]) => call(...args);
-      }
-    }
-    return handle as unknown as PrincipalRuns; // made of the rows of DEMANDS, which has exactly its methods
+    const handle = demands.map(([group, rows]) => {
+      const members = rows.map((row) => [row[0], bound(holder, group, row)]);
+      return [group, Object.fromEntries(members)];
+    });
+    return Object.fromEntries(handle) as PrincipalRuns;
   };
 }

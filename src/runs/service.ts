@@ -6,24 +6,15 @@ import type { IdSource } from "../core/ids.ts";
 import type { ChoiceProblem, StartChoices } from "./choices.ts";
 import type { Following } from "./follow.ts";
 import type { OtherServers } from "./other-servers.ts";
-import type { RunQueries, RunRepository, StartRequest } from "./ports.ts";
+import type { GivenAnswer } from "./answer.ts";
+import type { RunQueries, RunRepository, SignedAnswer, StartRequest, UsedAnswer } from "./ports.ts";
 import type { Orphans, PrunePlan, PruneReport, Retention } from "./retention.ts";
 import type { Checkpoints } from "./thread-ports.ts";
 import type { RunEvent } from "./events.ts";
 import type { LiveText } from "./live-texts.ts";
 import type { RunNews } from "./news.ts";
 import type { Access, MadeWith, ShareOutcome, SharedRuns } from "./shares.ts";
-import type {
-  Approval,
-  Holder,
-  OpenQuestion,
-  PersonDecision,
-  Principal,
-  Run,
-  RunHead,
-  RunView,
-  SamplingReply,
-} from "./run.ts";
+import type { Holder, Principal, Run, RunHead, RunRequest, RunView, SamplingReply } from "./run.ts";
 import type {
   RunNowOutcome,
   ScheduleChanges,
@@ -32,7 +23,7 @@ import type {
   ScheduleView,
 } from "./schedule.ts";
 import type { Fence, ProposedChange, Proposals, ReviewRecord } from "./proposals.ts";
-import type { Answer, ReviewChoice } from "../tools/tool.ts";
+import type { ReviewChoice } from "../tools/request.ts";
 
 /** Result of a start: a new run, a message to the one at work, or what an earlier equal start found. */
 export type Started = "started" | "told" | "existing" | "joined";
@@ -67,38 +58,12 @@ export interface Readiness extends Partial<StartChoices> {
   };
 }
 
-export type DecideOutcome =
-  | { ok: true; approval: Approval; /** It had been decided so before; nothing changed. */ repeated: boolean }
-  /** Others, or the deadline, had decided otherwise, or the call is no longer wanted; nothing changed. */
-  | { ok: false; code: "already_decided"; message: string; approval: Approval }
-  | { ok: false; code: "not_found" | "not_allowed" | "invalid_arguments"; message: string };
-
-/** `told`: the agent had continued without an answer, and gets this one as a message. */
+/** `told`: the agent had continued without an answer to its question, and gets this one as a message. */
 export type AnswerOutcome =
-  | { ok: true; question: OpenQuestion; how: "stored" | "repeated" | "told" }
-  /** Others had answered otherwise, or the question is no longer asked; nothing changed. */
-  | { ok: false; code: "already_answered"; message: string; question: OpenQuestion }
+  | { ok: true; request: RunRequest; how: "stored" | "repeated" | "told" }
+  /** Others, or the deadline, had answered otherwise, or the answer is no longer needed; nothing changed. */
+  | { ok: false; code: "already_answered"; message: string; request: RunRequest }
   | { ok: false; code: "not_found" | "invalid_answer"; message: string };
-
-/** Everything that a client sent back under one signed id: all of it counts, once, or nothing. */
-export interface CarriedAnswer {
-  id: string;
-  /** Why the answer is not accepted; then nothing in it counts. */
-  problem?: string;
-  decisions: readonly { approvalId: string; decision: PersonDecision }[];
-  answers: readonly { questionId: string; answer: Answer }[];
-  replies: readonly { callId: string; reply: SamplingReply }[];
-  /** The way it was made. */
-  by: string;
-}
-
-/** The results of a signed answer, each list in the order of the answer. */
-export interface UsedAnswer {
-  decided: readonly DecideOutcome[];
-  answered: readonly AnswerOutcome[];
-  /** False: it was replied to before, or is asked no more. */
-  replied: readonly boolean[];
-}
 
 export type CancelOutcome =
   | { ok: true; run: Run; /** It had ended before; nothing changed. */ alreadyEnded: boolean }
@@ -180,7 +145,6 @@ type StoredQuery =
   | "summaries"
   | "counts"
   | "pending"
-  | "pendingQuestions"
   | "countPending"
   | "children"
   | "modelCalls"
@@ -203,8 +167,7 @@ interface RunWatcher {
   events(runId: string, options: Following): AsyncIterable<RunEvent>;
   /**
    * Follows the journal and, if this process works on the run, yields the texts that its agent writes: each whole so
-   * far, before the event of its model call. A slow reader gets fewer steps of a text. `text`: the newest one whose
-   * beginning is known.
+   * far, before the event of its model call. A slow reader gets fewer steps of a text.
    */
   live(runId: string, options: Following & { text?: string | undefined }): AsyncIterable<RunEvent | LiveText>;
   /** Yields the runs that are started from now on. */
@@ -252,20 +215,18 @@ interface RunSchedules {
   runNow(id: string): Promise<RunNowOutcome>;
 }
 
-/** Stores the decisions and answers of people to the requests of a run, before a method returns. */
+/** Stores the answers of people to the requests of a run, before a method returns. */
 interface RunRequests {
-  /** Stores the decision of a person and lets the run continue. An edit is validated before it is stored. */
-  decide(runId: string, approvalId: string, decision: PersonDecision, by: string): Promise<DecideOutcome>;
-  /** Says why `decide` would refuse a decision now, and stores nothing. Returns `undefined` if it would not. */
-  problemOf(runId: string, approvalId: string, decision: PersonDecision): Promise<string | undefined>;
-  /** Stores the answer of a person to a question that is not about approval, and lets the run continue. */
-  answer(runId: string, questionId: string, answer: Answer, by: string): Promise<AnswerOutcome>;
+  /** Stores the answer of a person and lets the run continue. The arguments of an edit are validated first. */
+  answer(runId: string, given: GivenAnswer, by: string): Promise<AnswerOutcome>;
+  /** Returns why `answer` would refuse an answer now, and stores nothing; undefined if it would not. */
+  problemOf(runId: string, given: GivenAnswer): Promise<string | undefined>;
   /**
-   * Uses up a signed answer of a client and does what it says, at once: no end of the process comes between.
-   * Returns `undefined`, with an event, if any process used it before or it has a `problem`; for an unknown run
-   * too. A decision that cannot be carried out does not hinder the others.
+   * Uses up a signed answer of a client and does what it says, at once: no end of the process comes between. Returns
+   * undefined, with an event, if any process used it before or it has a `problem`; for an unknown run too. An answer
+   * that cannot be carried out does not hinder the others.
    */
-  useAnswer(runId: string, answer: CarriedAnswer): Promise<UsedAnswer | undefined>;
+  useAnswer(runId: string, signed: SignedAnswer<GivenAnswer>): Promise<UsedAnswer<AnswerOutcome> | undefined>;
 }
 
 /** Changes that a run proposes. */

@@ -1,5 +1,6 @@
 /** Links with which others look at one run, until they expire or are taken back. */
 import { randomBytes } from "node:crypto";
+import type { Clock } from "../core/clock.ts";
 import { type Principal, noRun } from "./run.ts";
 
 /** The token that something is made with, which ends with it. */
@@ -66,14 +67,16 @@ export async function share(
   principal: Principal,
   runId: string,
   milliseconds: number,
-  { until = Infinity, ...by }: Partial<MadeWith>,
-  { rows, now }: { rows: ShareRows; now: number },
+  madeWith: MadeWith | undefined,
+  { runs, clock }: { runs: { shares: ShareRows }; clock: Clock },
 ): Promise<ShareOutcome> {
+  const now = clock();
+  const { until = Infinity, ...by }: Partial<MadeWith> = madeWith ?? {};
   const expiresAt = Math.min(now + Math.min(milliseconds, MAX_SHARE_MS), until);
   // Whoever has the id and no signature of it opens nothing; all the same it cannot be guessed.
   const id = randomBytes(16).toString("base64url");
   const made = { id, runId, principal, createdAt: now, expiresAt, opened: 0, ...by };
-  const isAdded = await rows.add(made);
+  const isAdded = await runs.shares.add(made);
   if (isAdded === undefined) return noRun(runId);
   if (isAdded) return { ok: true, share: made };
   const message = `This run has ${MAX_SHARES} links that work, which is the maximum. Stop one of them first.`;

@@ -1,7 +1,8 @@
 /** Asks a person. The run waits for the answer, as long as it takes. */
 import { z } from "zod";
 import { defined } from "../core/defined.ts";
-import { type Answer, type Field, type ToolResult, type Value, defineTool, toolError } from "./tool.ts";
+import { type ToolResult, defineTool, toolError } from "./tool.ts";
+import type { Answer, Field, Value } from "./request.ts";
 
 const field = z.strictObject({
   name: z

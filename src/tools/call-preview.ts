@@ -6,7 +6,8 @@ import { contentOf } from "../backends/file-data.ts";
 import { ownTurn } from "../core/concurrency.ts";
 import { displayMarked, displayName, firstSentence, headOf, tailOf } from "../core/text.ts";
 import { type TextChange, wholeDiff, wholeReplacement } from "./diff-preview.ts";
-import type { BoundPreview, CallPreview, ToolResult } from "./tool.ts";
+import type { BoundPreview, ToolResult } from "./tool.ts";
+import type { CallPreview } from "./request.ts";
 
 /** Content of a file at the moment a person is asked about changing it. */
 export type CurrentText = { entry?: FileInfo | undefined } & (

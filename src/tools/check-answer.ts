@@ -3,27 +3,39 @@ import { defined } from "../core/defined.ts";
 import { shapeProblem } from "../core/json.ts";
 import { cutMiddle } from "../core/text.ts";
 import { isRecord } from "../core/unknown.ts";
+import { callFields, checkDecision, readDecision } from "./call-request.ts";
 import { checkReview, choiceText, readReview, reviewFields, reviewText } from "./review.ts";
-import type { Answer, Field, Question, Value } from "./tool.ts";
+import type { Answer, Field, PersonAnswer, Question, RequestContent, Value } from "./request.ts";
 
-export type CheckedAnswer = { ok: true; answer: Answer } | { ok: false; message: string };
+export type CheckedAnswer<Given = PersonAnswer> =
+  | { ok: true; answer: Given }
+  | { ok: false; message: string };
 
 const MOST_CHARS = 64 * 1024;
 
-/** The fields of a question; `undefined`: it takes a free text, or JSON. */
-export function fieldsOf(question: Question): readonly Field[] | undefined {
-  if (question.kind === "ask") return question.fields;
-  if (question.kind === "elicitation") return question.mode === "form" ? question.fields : [];
-  if (question.kind === "review") return reviewFields(question);
-  return question.schema && flatFields(question.schema);
+/** The fields of a request; `undefined`: it takes a free text, or JSON. */
+export function fieldsOf(request: RequestContent): readonly Field[] | undefined {
+  switch (request.kind) {
+    case "approval":
+      return callFields(request);
+    case "ask":
+      return request.fields;
+    case "elicitation":
+      return request.mode === "form" ? request.fields : [];
+    case "review":
+      return reviewFields(request);
+    case "interrupt":
+      return request.schema && flatFields(request.schema);
+  }
 }
 
-/** The text of a question: what a person reads first. */
-export function questionText(question: Question): string {
-  if (question.kind === "ask") return question.text;
-  if (question.kind === "elicitation") return question.message;
-  if (question.kind === "review") return reviewText(question);
-  const { value } = question;
+/** The text of a request: what a person reads first. */
+export function requestText(request: RequestContent): string {
+  if (request.kind === "approval") return request.preview.summary;
+  if (request.kind === "ask") return request.text;
+  if (request.kind === "elicitation") return request.message;
+  if (request.kind === "review") return reviewText(request);
+  const { value } = request;
   if (typeof value === "string") return value;
   const said = isRecord(value) ? [value["question"], value["message"], value["text"], value["prompt"]] : [];
   const text = said.find((part) => typeof part === "string");
@@ -33,7 +45,7 @@ export function questionText(question: Question): string {
 }
 
 /** The words of an answer, for people; `undefined` where nothing was said. */
-export function answerText(answer: Answer): string | undefined {
+export function answerText(answer: PersonAnswer): string | undefined {
   switch (answer.type) {
     case "fields":
       return Object.entries(answer.values)
@@ -46,25 +58,32 @@ export function answerText(answer: Answer): string | undefined {
     case "review":
       return choiceText(answer.choice);
     case "decline":
+    case "reject":
       return answer.message;
-    case "expired":
+    default:
       return undefined;
   }
 }
 
-/** Reads an answer, or says what is wrong with it. */
-export function checkAnswer(question: Question, given: Answer): CheckedAnswer {
+/** Reads an answer to a request, or says what is wrong with it. */
+export function checkAnswer(request: Question, given: PersonAnswer): CheckedAnswer<Answer>;
+export function checkAnswer(request: RequestContent, given: PersonAnswer): CheckedAnswer;
+export function checkAnswer(request: RequestContent, given: PersonAnswer): CheckedAnswer {
+  if (request.kind === "approval") {
+    if (given.type === "decline") return checkDecision(request, { ...given, type: "reject" });
+    return given.type === "fields" ? readDecision(request, given.values) : checkDecision(request, given);
+  }
   if (given.type === "decline" || given.type === "expired") return { ok: true, answer: given };
-  if (question.kind === "elicitation" && question.mode === "url")
+  if (request.kind === "elicitation" && request.mode === "url")
     return given.type === "opened" ? { ok: true, answer: given } : problem("Open the address, or decline.");
-  if (given.type === "review" && question.kind === "review") return checkReview(question, given.choice);
-  const fields = fieldsOf(question);
+  if (given.type === "review" && request.kind === "review") return checkReview(request, given.choice);
+  const fields = fieldsOf(request);
   if (given.type === "fields" && fields !== undefined) {
     const read = readFields(fields, given.values);
-    if (!read.ok || question.kind !== "review") return read;
-    return readReview(question, read.answer.values);
+    if (!read.ok || request.kind !== "review") return read;
+    return readReview(request, read.answer.values);
   }
-  if (given.type === "value" && question.kind === "interrupt") {
+  if (given.type === "value" && request.kind === "interrupt") {
     const isFitting = shapeProblem(given.value, { depth: 20, values: 10_000 }) === undefined;
     if (isFitting && (JSON.stringify(given.value) ?? "").length <= MOST_CHARS)
       return { ok: true, answer: given };

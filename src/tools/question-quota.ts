@@ -1,6 +1,6 @@
 /** Bounds the questions of other MCP servers: a form has room for several answers, and people have other work. */
 import { DeepAgentError } from "../core/errors.ts";
-import type { Question } from "./tool.ts";
+import type { Question } from "./request.ts";
 
 /** Most questions in one call, and in one run with its subagents. docs/questions.md has these numbers. */
 export const MOST_QUESTIONS = { call: 5, run: 20 } as const;

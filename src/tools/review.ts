@@ -1,7 +1,7 @@
 /** The question of a run that works on a copy: what of its changes is applied. */
 import { displayName, oneLine } from "../core/text.ts";
 import { applyFilesText, counted } from "./format.ts";
-import type { Answer, Field, Question, ReviewChoice, ReviewedFile, Value } from "./tool.ts";
+import type { Answer, Field, Question, ReviewChoice, ReviewedFile, Value } from "./request.ts";
 
 type ReviewQuestion = Extract<Question, { kind: "review" }>;
 type Checked = { ok: true; answer: Answer } | { ok: false; message: string };

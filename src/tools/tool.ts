@@ -1,5 +1,6 @@
 import type { z } from "zod";
 import type { Backend, FilesUpdate } from "../backends/backend.ts";
+import type { Answer, CallPreview, Question } from "./request.ts";
 
 /** The one fact a tool states about itself; annotations, default gates and docs follow from it. */
 export type ToolKind = "read" | "write" | "execute" | "plan" | "delegate";
@@ -32,21 +33,6 @@ export interface ToolResult {
   };
   /** Change of the thread state, applied together with the tool message. */
   update?: { files?: FilesUpdate; todos?: Todo[] };
-}
-
-/** Content shown to a person who decides on a call. */
-export interface CallPreview {
-  kind: "diff" | "command" | "arguments";
-  /** One line: what would happen, to which thing. */
-  summary: string;
-  /** Names the file or folder that the call really touches, links followed: in full, on one line. */
-  destination?: string;
-  /** Unified diff, the command, or pretty-printed arguments. */
-  detail: string;
-  /** `detail` leaves out a part of the call, which only the arguments have whole. Absent: this shows all of it. */
-  isPart?: true;
-  /** A person approved the call before, and it did nothing, because its effect had changed by then. */
-  again?: true;
 }
 
 export interface FileDiff {
@@ -84,91 +70,6 @@ export type SpawnSubagent = (request: { subagentType: string; description: strin
 
 /** Runs JavaScript, the body of an async function, and returns its value and what it printed. */
 export type RunProgram = (source: string) => Promise<ToolResult>;
-
-export type Value = string | number | boolean | string[];
-
-/** One field of a question, of the kinds that MCP forms can show. */
-export type Field = { name: string; title?: string; description?: string; required?: true } & (
-  | { type: "text"; maxLength?: number; format?: "email" | "uri" | "date" | "date-time" }
-  | { type: "number"; integer?: true; min?: number; max?: number }
-  | { type: "yes_no" }
-  /** `labels` are what people read, in the order of `options`. `other`: any text is an answer too. */
-  | { type: "choice"; options: string[]; labels?: string[]; many?: true; other?: true }
-);
-
-/** A question to a person, which is not about the approval of a call. */
-export type Question =
-  /** The agent asks. After `afterMs` it continues without an answer; absent: it waits. */
-  | { kind: "ask"; text: string; fields: Field[]; afterMs?: number }
-  /** A tool or graph of LangChain asks, in whatever form. */
-  | { kind: "interrupt"; value: unknown; schema?: Record<string, unknown> }
-  /** Another MCP server asks, during a call. */
-  | ({ kind: "elicitation"; server: string; message: string } & (
-      | { mode: "form"; fields: Field[] }
-      | { mode: "url"; url: string }
-    ))
-  /** A run that works on a copy asks what of its changes is applied. */
-  | {
-      kind: "review";
-      files: ReviewedFile[];
-      /** Number of files that the next review has. */
-      more: number;
-      /** The lines of all files; absent if they are many. */
-      diff?: string;
-      hasBranches: boolean;
-      /** Why the person is asked again. */
-      note?: string;
-    };
-
-/** A changed file as a review names it. The person sees its lines elsewhere. */
-export interface ReviewedFile {
-  /** From the root of the workspace. */
-  path: string;
-  /** Path before it was renamed. */
-  from?: string;
-  change: "added" | "edited" | "deleted" | "renamed";
-  version: string;
-  added: number;
-  removed: number;
-  /** Number of places that can be applied by themselves; 0: it is applied whole. */
-  places: number;
-  /** The folder is in the way, so that it is applied only if the person says what is to become of that. */
-  conflict?: true;
-  /** It is not among the files that "all" means, for example because git ignores it. */
-  apart?: true;
-  /** The review does not show all of it, so that a form of the whole change does not apply it. */
-  unshown?: true;
-}
-
-/** Parts of a change that a person applies, and what becomes of the others. */
-export interface ReviewChoice {
-  /** Paths of files to apply: `all`, or the numbers of some of their places, from 0. */
-  apply: Record<string, "all" | number[]>;
-  /** Files of which the proposed lines replace those that are in the way. */
-  over?: string[];
-  /** Files that the agent is to fit to what the folder has by now. */
-  fit?: string[];
-  /** Why a file is not wanted, by its path. */
-  refused?: Record<string, string>;
-  /** Versions of files as the person saw them, by path. Default: those of the question. */
-  shown?: Record<string, string>;
-  /** Files longer than the review shows that the person read to their end. */
-  read?: string[];
-  /** For the agent, which then continues. */
-  message?: string;
-  /** Makes this branch of the applied files, in a folder of its own with `worktree`, and leaves the workspace as it is. */
-  branch?: string;
-  worktree?: true;
-}
-
-/** The answer to a question. `opened`: the address was opened, nothing more. */
-export type Answer =
-  | { type: "fields"; values: Record<string, Value> }
-  | { type: "value"; value: unknown }
-  | { type: "opened" }
-  | { type: "review"; choice: ReviewChoice }
-  | { type: "decline"; message?: string }
-  | { type: "expired" };
 
 /** Asks a person and gives the answer. The call stops until then, and begins again from its top. */
 export type AskPerson = (question: Question) => Promise<Answer>;

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync }
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished } from "vitest";
-import type { Decision } from "../../src/agent/agent.ts";
+import type { Decision } from "../../src/tools/request.ts";
 import type { RunEvent } from "../../src/runs/events.ts";
 import type { Approval, RunStatus } from "../../src/runs/run.ts";
 import { integrityProblems, openDatabase } from "../../src/storage/sqlite/database.ts";

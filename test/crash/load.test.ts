@@ -1,3 +1,4 @@
+import { isApproval } from "../../src/runs/run.ts";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
@@ -72,7 +73,7 @@ test(
       const server = servers.find(({ pid }) => pid !== holder) ?? at(0);
       const decision = decisionOn(approval);
       const outcome = await server.ask({ method: "decide", runId, approvalId, decision });
-      expect(outcome).toMatchObject({ ok: true, repeated: false });
+      expect(outcome).toMatchObject({ ok: true, how: "stored" });
       promised.decisions.set(`${runId} ${approvalId}`, decision.type);
       if (holder !== undefined && holder !== server.pid) decidedElsewhere += 1;
     }
@@ -87,7 +88,8 @@ test(
       const journal = at(index + 1).ask({ method: "follow", runId });
       for (;;) {
         const view = (await at(index + 2).ask({ method: "view", runId })) as RunView;
-        for (const approval of view.approvals) if (approval.status === "pending") await decide(approval);
+        for (const approval of view.requests.filter(isApproval))
+          if (approval.status === "pending") await decide(approval);
         if (view.run.status === "completed") return (await journal) as RunEvent[];
         if (view.run.status === "failed") throw new Error(JSON.stringify(view.run.failure));
         await delay(20);

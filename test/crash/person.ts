@@ -1,3 +1,4 @@
+import { isApproval } from "../../src/runs/run.ts";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect } from "vitest";
 import type { RunEvent } from "../../src/runs/events.ts";
@@ -5,7 +6,7 @@ import type { Approval, Run, RunStatus, RunView } from "../../src/runs/run.ts";
 import type { StartRequest } from "../../src/runs/ports.ts";
 import type {
   CancelOutcome,
-  DecideOutcome,
+  AnswerOutcome,
   RunPoint,
   StartOutcome,
   TellOutcome,
@@ -107,10 +108,10 @@ export class Person {
     return view;
   }
 
-  async #doWhatIsAskedFor({ run, approvals }: RunView, wanted: RunStatus | undefined): Promise<void> {
+  async #doWhatIsAskedFor({ run, requests }: RunView, wanted: RunStatus | undefined): Promise<void> {
     if (run.status === "failed") throw new Error(JSON.stringify(run.failure));
     if (run.endedAt !== undefined) expect(run.status).toBe(wanted);
-    const pending = approvals.filter(({ status }) => status === "pending");
+    const pending = requests.filter(isApproval).filter(({ status }) => status === "pending");
     if (pending.length === 0) return;
     if (wanted === "cancelled") {
       const cancelled = await this.#ask<CancelOutcome>({ method: "cancel", runId: run.id });
@@ -134,7 +135,7 @@ export class Person {
   async #decide(approval: Approval): Promise<void> {
     const { runId, id: approvalId } = approval;
     const decision = decisionOn(approval);
-    const outcome = await this.#ask<DecideOutcome>({ method: "decide", runId, approvalId, decision });
+    const outcome = await this.#ask<AnswerOutcome>({ method: "decide", runId, approvalId, decision });
     if (outcome === undefined) return;
     if (!outcome.ok) throw new Error(outcome.message);
     this.promised.decisions.set(`${runId} ${approvalId}`, decision.type);
@@ -149,10 +150,10 @@ export class Person {
     const isSame = Math.random() < 0.5;
     const other = { type: before.type === "reject" ? ("approve" as const) : ("reject" as const) };
     const decision = isSame ? before : other;
-    const outcome = await this.#ask<DecideOutcome>({ method: "decide", runId, approvalId, decision });
+    const outcome = await this.#ask<AnswerOutcome>({ method: "decide", runId, approvalId, decision });
     if (outcome === undefined) return;
-    const told = isSame ? { ok: true, repeated: true } : { ok: false, code: "already_decided" };
-    expect(outcome).toMatchObject({ ...told, approval: { status } });
+    const told = isSame ? { ok: true, how: "repeated" } : { ok: false, code: "already_answered" };
+    expect(outcome).toMatchObject({ ...told, request: { status } });
   }
 
   /** The journal from where it was read to, by another server every time. */

@@ -1,8 +1,9 @@
+import { isApproval } from "../../src/runs/run.ts";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
 import type { Approval, RunView } from "../../src/runs/run.ts";
-import type { CancelOutcome, DecideOutcome, StartOutcome, TellOutcome } from "../../src/runs/service.ts";
+import type { CancelOutcome, AnswerOutcome, StartOutcome, TellOutcome } from "../../src/runs/service.ts";
 import { CHECKPOINT_MIGRATIONS } from "../../src/storage/sqlite/checkpoints/migrations.ts";
 import { integrityProblems, openDatabase } from "../../src/storage/sqlite/database.ts";
 import { migrate } from "../../src/storage/sqlite/migrations.ts";
@@ -18,7 +19,7 @@ const CUTS = Number(process.env["DEEPAGENT_CRASH_SECONDS"] ?? 5);
 const RECOVERED = 8;
 
 interface Said {
-  result?: Partial<StartOutcome & TellOutcome & CancelOutcome & DecideOutcome & RunView>;
+  result?: Partial<StartOutcome & TellOutcome & CancelOutcome & AnswerOutcome & RunView>;
 }
 
 /** A run with a follow-up, and one that is cancelled; nothing they do needs anything outside the databases. */
@@ -42,7 +43,10 @@ async function live(server: ServerProcess): Promise<void> {
 async function untilAsked(server: ServerProcess, runId: string): Promise<RunView> {
   for (;;) {
     const view = (await server.ask({ method: "view", runId })) as RunView;
-    if (view.run.endedAt !== undefined || view.approvals.some(({ status }) => status === "pending"))
+    if (
+      view.run.endedAt !== undefined ||
+      view.requests.filter(isApproval).some(({ status }) => status === "pending")
+    )
       return view;
     await delay(20);
   }
@@ -52,7 +56,7 @@ async function bringToEnd(server: ServerProcess, runId: string): Promise<RunView
   for (;;) {
     const view = await untilAsked(server, runId);
     if (view.run.endedAt !== undefined) return view;
-    for (const approval of view.approvals.filter(({ status }) => status === "pending")) {
+    for (const approval of view.requests.filter(isApproval).filter(({ status }) => status === "pending")) {
       const decision = decisionOn(approval);
       await server.ask({ method: "decide", runId, approvalId: approval.id, decision });
     }
@@ -85,8 +89,9 @@ function checkImage(folder: string, events: readonly TracedEvent[]): string[] {
     if (event.kind !== "said") continue;
     for (const line of event.text.trimEnd().split("\n")) {
       const { result } = JSON.parse(line) as Said;
-      const { run, approval, approvals = [], repeated } = result ?? {};
-      if (approval !== undefined) expectKept(approval);
+      const { run, request, requests = [], repeated } = result ?? {};
+      const approvals = requests.filter(isApproval);
+      if (request?.kind === "approval") expectKept(request);
       approvals.forEach(expectKept);
       // Whoever is asked is asked by an agent whose thread is there.
       if (run !== undefined && approvals.length > 0) expect(threads.get(run.threadId)).toBeGreaterThan(0);
@@ -95,7 +100,7 @@ function checkImage(folder: string, events: readonly TracedEvent[]): string[] {
       const status = statusOf.get(run.id);
       expect(status).toBeDefined();
       if (run.endedAt !== undefined) expect(status).toBe(run.status);
-      if (repeated !== undefined && approval === undefined) expect(messages.get(run.id)).toBe(1);
+      if (repeated !== undefined) expect(messages.get(run.id)).toBe(1);
     }
   }
   database.close();

@@ -8,7 +8,7 @@ import { createLogger } from "../../src/core/logger.ts";
 import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";
 import { createRunService } from "../../src/runs/supervisor.ts";
 import type { RunEvent } from "../../src/runs/events.ts";
-import type { PersonDecision } from "../../src/runs/run.ts";
+import type { PersonDecision } from "../../src/tools/request.ts";
 import type { StartRequest } from "../../src/runs/ports.ts";
 import type { RunService } from "../../src/runs/service.ts";
 import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
@@ -114,7 +114,7 @@ async function answer(request: Request): Promise<unknown> {
     case "decide":
       return runs
         .as({ principal: OWNER })
-        .requests.decide(request.runId, request.approvalId, request.decision, "test");
+        .requests.answer(request.runId, { requestId: request.approvalId, answer: request.decision }, "test");
     case "tell":
       return runs
         .as({ principal: OWNER })

@@ -1,3 +1,4 @@
+import { isApproval } from "../../src/runs/run.ts";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { RunEvent } from "../../src/runs/events.ts";
 import { follow, mine } from "../runs/support.ts";
@@ -56,7 +57,7 @@ async function serve(name: StoryName, home: Home, { runId, keys, state }: Facts)
       return {
         status: view?.run.status,
         answer: view?.run.answer,
-        approvals: view?.approvals.map(({ id, status }) => [id, status]),
+        approvals: view?.requests.filter(isApproval).map(({ id, status }) => [id, status]),
         calls: events.flatMap(callIn),
         ends: events.filter(({ kind }) => /^run_(completed|failed|cancelled)$/.test(kind)).length,
         // Each agent had its first reply before, and asks its model once more.

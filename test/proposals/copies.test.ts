@@ -15,7 +15,7 @@ import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { PolicyRules } from "../../src/backends/policy-rules.ts";
 import { WorkspaceProposals } from "../../src/proposals/proposals.ts";
 import { copyOf } from "../../src/proposals/workspace-copy.ts";
-import type { ReviewChoice } from "../../src/tools/tool.ts";
+import type { ReviewChoice } from "../../src/tools/request.ts";
 import { filesIn } from "../support/files-in.ts";
 
 const RUN = { id: "run_1", threadId: "thr_1", task: "Do it" };

@@ -4,7 +4,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { WorkspaceProposals } from "../../src/proposals/proposals.ts";
 import { copyOf } from "../../src/proposals/workspace-copy.ts";
-import type { ReviewChoice } from "../../src/tools/tool.ts";
+import type { ReviewChoice } from "../../src/tools/request.ts";
 import { attempts } from "../support/effort.ts";
 import { filesIn } from "../support/files-in.ts";
 

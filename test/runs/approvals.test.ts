@@ -1,7 +1,8 @@
+import { isApproval } from "../../src/runs/run.ts";
 import { DynamicStructuredTool } from "@langchain/core/tools";
 import { expect, test } from "vitest";
 import { z as z3 } from "zod/v3";
-import type { Decision } from "../../src/runs/run.ts";
+import type { Decision } from "../../src/tools/request.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import {
@@ -29,7 +30,8 @@ test("a gated call waits as an approval without holding a slot, and runs once it
   const first = await startRun(service, "first");
   const second = await startRun(service, "second");
   await reach(service, first.id, "input_required");
-  const { approvals, activity } = await reach(service, second.id, "input_required");
+  const { activity, requests } = await reach(service, second.id, "input_required");
+  const approvals = requests.filter(isApproval);
   expect(approvals).toMatchObject([
     { tool: "note", args: { text: "a" }, status: "pending", index: 0, agent: [] },
   ]);
@@ -60,7 +62,11 @@ test("partial answers in any order: each approved call runs once, the others wai
   const view = await reach(service, run.id, "completed");
   expect(notes).toEqual(["c", "a", "b"]);
   expect(view.run.answer).toBe("noted a; noted b; noted c");
-  expect(view.approvals.map(({ status }) => status)).toEqual(["approved", "approved", "approved"]);
+  expect(view.requests.filter(isApproval).map(({ status }) => status)).toEqual([
+    "approved",
+    "approved",
+    "approved",
+  ]);
 });
 
 test("an approval given while siblings still work is taken up when they are done", async () => {
@@ -84,9 +90,10 @@ async function waiting(notes: string[], gate: object | true = true) {
   const agent = { model: calling(note("a")), tools: [noteTool(notes)], interruptOn: { note: gate } };
   const { service } = openServer(databaseFile(), agent);
   const run = await startRun(service, "note a");
-  const { approvals } = await reach(service, run.id, "input_required");
+  const approvals = (await reach(service, run.id, "input_required")).requests.filter(isApproval);
   const id = approvals[0]?.id ?? "";
-  const decide = (decision: Decision) => mine(service).requests.decide(run.id, id, decision, "test");
+  const decide = (decision: Decision) =>
+    mine(service).requests.answer(run.id, { requestId: id, answer: decision }, "test");
   return { service, run, id, decide };
 }
 
@@ -100,8 +107,8 @@ test("a rejected call does not run, and the agent is told in the person's words"
   const { service, run, decide } = await waiting(notes);
   expect(await decide({ type: "reject", message: "not today" })).toMatchObject({
     ok: true,
-    repeated: false,
-    approval: { status: "rejected", decidedBy: "test" },
+    how: "stored",
+    request: { status: "rejected", decidedBy: "test" },
   });
   expect((await reach(service, run.id, "completed")).run.answer).toBe("not today");
   expect(notes).toEqual([]);
@@ -111,19 +118,19 @@ test("an edited call runs with the edited arguments, once they fit the tool", as
   const notes: string[] = [];
   const { service, run, decide } = await waiting(notes);
   expect(await decide(edit({ text: "far too long to be a note" }))).toMatchObject({
-    code: "invalid_arguments",
+    code: "invalid_answer",
   });
-  expect(await decide(edit({ text: "b" }, "unknown"))).toMatchObject({ code: "invalid_arguments" });
+  expect(await decide(edit({ text: "b" }, "unknown"))).toMatchObject({ code: "invalid_answer" });
   expect((await mine(service).read.view(run.id))?.run.status).toBe("input_required");
-  expect(await decide(edit({ text: "b" }))).toMatchObject({ ok: true, approval: { status: "edited" } });
+  expect(await decide(edit({ text: "b" }))).toMatchObject({ ok: true, request: { status: "edited" } });
   await reach(service, run.id, "completed");
   expect(notes).toEqual(["b"]);
 });
 
 test("only allowed kinds of decision are taken", async () => {
   const { service, run, decide } = await waiting([], { allowedDecisions: ["approve", "reject"] });
-  expect(await decide(edit({ text: "b" }))).toMatchObject({ ok: false, code: "not_allowed" });
-  expect((await mine(service).read.view(run.id))?.approvals[0]).toMatchObject({
+  expect(await decide(edit({ text: "b" }))).toMatchObject({ ok: false, code: "invalid_answer" });
+  expect((await mine(service).read.view(run.id))?.requests.filter(isApproval)[0]).toMatchObject({
     status: "pending",
     allowedDecisions: ["approve", "reject"],
   });
@@ -137,15 +144,15 @@ test("a repeated answer changes nothing and says so", async () => {
   const before = await mine(service).read.view(run.id);
   expect(await decide({ type: "approve" })).toMatchObject({
     ok: true,
-    repeated: true,
-    approval: { status: "approved" },
+    how: "repeated",
+    request: { status: "approved" },
   });
   for (const other of [{ type: "reject" } as const, edit({ text: "b" })]) {
     expect(await decide(other)).toEqual({
       ok: false,
-      code: "already_decided",
+      code: "already_answered",
       message: "This has already been decided: approved (test).",
-      approval: before?.approvals[0],
+      request: before?.requests.filter(isApproval)[0],
     });
   }
   expect(await mine(service).read.view(run.id)).toEqual(before);
@@ -156,20 +163,24 @@ test("a repeated edit is the same answer when its arguments are", async () => {
   const { service, run, decide } = await waiting([]);
   await decide(edit({ text: "b" }));
   await reach(service, run.id, "completed");
-  expect(await decide(edit({ text: "b" }))).toMatchObject({ ok: true, repeated: true });
-  expect(await decide(edit({ text: "c" }))).toMatchObject({ code: "already_decided" });
-  expect(await decide({ type: "approve" })).toMatchObject({ code: "already_decided" });
+  expect(await decide(edit({ text: "b" }))).toMatchObject({ ok: true, how: "repeated" });
+  expect(await decide(edit({ text: "c" }))).toMatchObject({ code: "already_answered" });
+  expect(await decide({ type: "approve" })).toMatchObject({ code: "already_answered" });
 });
 
 test("an approval of another principal looks like one that does not exist", async () => {
   const { service, run, id } = await waiting([]);
   const foreign = await service
     .as({ principal: "someone" })
-    .requests.decide(run.id, id, { type: "approve" }, "test");
-  const unknown = await mine(service).requests.decide(run.id, "nothing:0", { type: "approve" }, "test");
+    .requests.answer(run.id, { requestId: id, answer: { type: "approve" } }, "test");
+  const unknown = await mine(service).requests.answer(
+    run.id,
+    { requestId: "nothing:0", answer: { type: "approve" } },
+    "test",
+  );
   expect(foreign).toMatchObject({ ok: false, code: "not_found" });
   expect(unknown).toMatchObject({ ok: false, code: "not_found" });
-  expect((await mine(service).read.view(run.id))?.approvals[0]?.status).toBe("pending");
+  expect((await mine(service).read.view(run.id))?.requests.filter(isApproval)[0]?.status).toBe("pending");
 });
 
 test("an edit that the agent cannot follow any more denies the call", async () => {
@@ -182,15 +193,19 @@ test("an edit that the agent cannot follow any more denies the call", async () =
   });
   const first = openServer(file, own("remark"));
   const run = await startRun(first.service, "note a");
-  const { approvals } = await reach(first.service, run.id, "input_required");
+  const approvals = (await reach(first.service, run.id, "input_required")).requests.filter(isApproval);
   await first.service.close();
   const idle = openServer(file, own("remark"), { concurrentRuns: 0 });
   const id = approvals[0]?.id ?? "";
   expect(
-    await mine(idle.service).requests.decide(run.id, id, edit({ text: "b" }, "remark"), "test"),
+    await mine(idle.service).requests.answer(
+      run.id,
+      { requestId: id, answer: edit({ text: "b" }, "remark") },
+      "test",
+    ),
   ).toMatchObject({
     ok: true,
-    approval: { status: "edited" },
+    request: { status: "edited" },
   });
   await idle.service.close();
   const { service } = openServer(file, own());
@@ -234,16 +249,18 @@ test.each([
     limits: { subagentDepth: 2 },
   });
   const run = await startRun(service, "have a remark made");
-  const { approvals } = await reach(service, run.id, "input_required");
+  const approvals = (await reach(service, run.id, "input_required")).requests.filter(isApproval);
   expect(approvals[0]?.agent).toHaveLength(2);
   const decide = (decision: Decision) =>
-    mine(service).requests.decide(run.id, approvals[0]?.id ?? "", decision, "test");
+    mine(service).requests.answer(run.id, { requestId: approvals[0]?.id ?? "", answer: decision }, "test");
   expect(await decide(edit({ text: "far too long to be a remark" }, "remark"))).toEqual({
     ok: false,
-    code: "invalid_arguments",
+    code: "invalid_answer",
     message: expect.stringMatching(/^Invalid arguments for remark: text: .*string .*20/i),
   });
-  expect((await mine(service).read.view(run.id))?.approvals).toMatchObject([{ status: "pending" }]);
+  expect((await mine(service).read.view(run.id))?.requests.filter(isApproval)).toMatchObject([
+    { status: "pending" },
+  ]);
   expect(await decide(edit({ text: "b" }, "remark"))).toMatchObject({ ok: true });
   await reach(service, run.id, "completed");
   expect(notes).toEqual(["b"]);
@@ -254,7 +271,7 @@ test("an edit has to be of the form that its gate says", async () => {
   const argsSchema = { properties: { text: { enum: ["b", "c"] } } };
   const { service, run, decide } = await waiting(notes, { argsSchema });
   expect(await decide(edit({ text: "d" }))).toMatchObject({
-    code: "invalid_arguments",
+    code: "invalid_answer",
     message: 'Invalid arguments for note: text: Instance does not match any of ["b","c"].',
   });
   expect(await decide(edit({ text: "c" }))).toMatchObject({ ok: true });

@@ -1,8 +1,9 @@
+import { isApproval } from "../../src/runs/run.ts";
 import { tool } from "@langchain/core/tools";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { DeepAgentParams } from "../../src/agent/agent.ts";
-import type { PersonDecision } from "../../src/runs/run.ts";
+import type { PersonDecision } from "../../src/tools/request.ts";
 import { deferred } from "../support/harness-deferred.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import {
@@ -33,11 +34,13 @@ async function decidedBefore(
   const file = databaseFile();
   const asking = openServer(file, first);
   const run = await startRun(asking.service, "note a");
-  const { approvals } = await reach(asking.service, run.id, "input_required");
+  const approvals = (await reach(asking.service, run.id, "input_required")).requests.filter(isApproval);
   await asking.service.close();
   const idle = openServer(file, first, { concurrentRuns: 0 });
   const id = approvals[0]?.id ?? "";
-  expect(await mine(idle.service).requests.decide(run.id, id, decision, "test")).toMatchObject({ ok: true });
+  expect(
+    await mine(idle.service).requests.answer(run.id, { requestId: id, answer: decision }, "test"),
+  ).toMatchObject({ ok: true });
   await idle.service.close();
   const { service } = openServer(file, later);
   const { answer } = (await reach(service, run.id, "completed")).run;

@@ -1,3 +1,4 @@
+import { isApproval } from "../../src/runs/run.ts";
 import { expect, test } from "vitest";
 import type { RunServiceOptions } from "../../src/runs/service.ts";
 import {
@@ -38,20 +39,21 @@ async function waiting(options: Partial<RunServiceOptions>, gate: object | true 
   const server = openServer(file, agent, { approvalDeadlineMs: MINUTE, ...options });
   const run = await startRun(server.service, "note");
   const view = await reachAsked(server.service, run.id, calls.length);
-  return { ...server, file, agent, notes, runId: run.id, id: view.approvals[0]?.id ?? "" };
+  return { ...server, file, agent, notes, runId: run.id, id: view.requests.filter(isApproval)[0]?.id ?? "" };
 }
 
 test("what nobody decides in time is denied, the model is told, and the run goes on", async () => {
   const { time, clock } = handSet();
   const { service, runId, notes } = await waiting({ clock }, true, "a", "b");
   const asked = await mine(service).read.view(runId);
-  expect(asked?.approvals).toMatchObject([
+  expect(asked?.requests.filter(isApproval)).toMatchObject([
     { expiresAt: time.now + MINUTE },
     { expiresAt: time.now + MINUTE },
   ]);
   await approve(service, runId, "b");
   time.now += MINUTE;
-  const { run, approvals } = await reach(service, runId, "completed");
+  const { run, requests } = await reach(service, runId, "completed");
+  const approvals = requests.filter(isApproval);
   expect(notes).toEqual(["b"]);
   expect(run.answer).toMatch(/^Not run: the deadline .* passed, so the call was denied\..*; noted b$/);
   expect(approvals).toMatchObject([{ status: "rejected", decidedBy: "deadline" }, { status: "approved" }]);
@@ -65,12 +67,12 @@ test.each(["approve", "edit"] as const)("a late %s is not used, and is told why"
   const { service, runId, id, notes } = await waiting({ clock, timing: UNMOVED });
   time.now += MINUTE;
   const late = type === "approve" ? APPROVE : { type, editedAction: { name: "note", args: { text: "b" } } };
-  const outcome = await mine(service).requests.decide(runId, id, late, "person");
+  const outcome = await mine(service).requests.answer(runId, { requestId: id, answer: late }, "person");
   expect(outcome).toMatchObject({
     ok: false,
-    code: "already_decided",
+    code: "already_answered",
     message: expect.stringMatching(/^Too late: nobody decided by /),
-    approval: { status: "rejected", decidedBy: "deadline" },
+    request: { status: "rejected", decidedBy: "deadline" },
   });
   await reach(service, runId, "completed");
   expect(notes).toEqual([]);
@@ -80,9 +82,9 @@ test("an answer of the last moment counts, and the deadline does not undo it", a
   const { time, clock } = handSet();
   const { service, runId, id, notes } = await waiting({ clock });
   time.now += MINUTE - 1;
-  await mine(service).requests.decide(runId, id, APPROVE, "person");
+  await mine(service).requests.answer(runId, { requestId: id, answer: APPROVE }, "person");
   time.now += MINUTE;
-  const { approvals } = await reach(service, runId, "completed");
+  const approvals = (await reach(service, runId, "completed")).requests.filter(isApproval);
   expect(approvals).toMatchObject([{ status: "approved", decidedBy: "person" }]);
   expect(notes).toEqual(["a"]);
 });
@@ -93,7 +95,8 @@ test("a restart does not put the deadline off, and the next server needs no sett
   first.kill();
   time.now += MINUTE;
   const next = openServer(first.file, first.agent, { clock });
-  const { approvals, run } = await reach(next.service, first.runId, "completed");
+  const { run, requests } = await reach(next.service, first.runId, "completed");
+  const approvals = requests.filter(isApproval);
   expect(approvals).toMatchObject([{ status: "rejected", decidedBy: "deadline" }]);
   expect(run.answer).toContain("deadline");
   expect(first.notes).toEqual([]);
@@ -103,7 +106,7 @@ test("a clock that is set back only makes it wait longer", async () => {
   const { time, clock } = handSet();
   const { service, runId, id, notes } = await waiting({ clock });
   time.now -= 10 * MINUTE;
-  await mine(service).requests.decide(runId, id, APPROVE, "person");
+  await mine(service).requests.answer(runId, { requestId: id, answer: APPROVE }, "person");
   await reach(service, runId, "completed");
   expect(notes).toEqual(["a"]);
 });
@@ -112,7 +115,9 @@ test("the deadline denies even where a person may only approve", async () => {
   const { time, clock } = handSet();
   const { service, runId, notes } = await waiting({ clock }, { allowedDecisions: ["approve"] });
   time.now += MINUTE;
-  expect((await reach(service, runId, "completed")).approvals).toMatchObject([{ status: "rejected" }]);
+  expect((await reach(service, runId, "completed")).requests.filter(isApproval)).toMatchObject([
+    { status: "rejected" },
+  ]);
   expect(notes).toEqual([]);
 });
 

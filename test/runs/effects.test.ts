@@ -1,3 +1,4 @@
+import { isApproval } from "../../src/runs/run.ts";
 import { tool } from "@langchain/core/tools";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -150,7 +151,7 @@ describe("a call that was at work when the server died", () => {
     const next = openServer(file, { ...agent, tools: [noteTool(notes)] });
     const view = await reach(next.service, run.id, "completed");
     expect(view.run.answer).toMatch(/^Error: The server stopped while note was at work/);
-    expect(view.approvals.map(({ status }) => status)).toEqual(["approved"]);
+    expect(view.requests.filter(isApproval).map(({ status }) => status)).toEqual(["approved"]);
     expect(notes).toEqual(["begun"]);
   });
 });

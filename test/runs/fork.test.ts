@@ -1,3 +1,4 @@
+import { isApproval } from "../../src/runs/run.ts";
 import { HumanMessage } from "@langchain/core/messages";
 import { describe, expect, test } from "vitest";
 import { deferred } from "../support/harness-deferred.ts";
@@ -124,7 +125,7 @@ test("an approval that waits stays where it was asked for", async () => {
     threadId: await pointAt(run.id, "called write_file, note"),
   });
   const view = await reach(service, fork.id, "completed");
-  expect(view.approvals).toEqual([]);
+  expect(view.requests.filter(isApproval)).toEqual([]);
   expect(view.run.answer).toBe("note x | without");
   // What the call beside it wrote counts: it had ended when the fork began.
   expect(await paths(fork.id)).toEqual(["/x.md"]);
@@ -211,15 +212,19 @@ describe("a thread goes on after a run that", () => {
   test("was cancelled while an approval waited: nothing asks again", async () => {
     const { service, ended, notes } = open();
     const run = await startRun(service, "note x");
-    const { approvals } = await reach(service, run.id, "input_required");
+    const approvals = (await reach(service, run.id, "input_required")).requests.filter(isApproval);
     await mine(service).control.cancel(run.id, "enough");
     const next = await ended("on", run.threadId);
-    expect((await mine(service).read.view(next.id))?.approvals).toEqual([]);
+    expect((await mine(service).read.view(next.id))?.requests.filter(isApproval)).toEqual([]);
     expect(
-      await mine(service).requests.decide(run.id, approvals[0]?.id ?? "", APPROVE, "late"),
+      await mine(service).requests.answer(
+        run.id,
+        { requestId: approvals[0]?.id ?? "", answer: APPROVE },
+        "late",
+      ),
     ).toMatchObject({
       ok: false,
-      code: "already_decided",
+      code: "already_answered",
     });
     expect(notes).toEqual([]);
   });

@@ -1,3 +1,4 @@
+import { isQuestion } from "../../src/runs/run.ts";
 import { expect, test } from "vitest";
 import type { ModelLender } from "../../src/agent/agent.ts";
 import { ClientModel } from "../../src/agent/models/client-model.ts";
@@ -57,11 +58,13 @@ test("a person decides what the judge cannot settle, also after the server was k
   await reach(first.service, id, "input_required");
   first.kill();
   const { service } = openServer(first.file, first.agent);
-  const { questions } = await reach(service, id, "input_required");
+  const questions = (await reach(service, id, "input_required")).requests.filter(isQuestion);
   expect(questions).toHaveLength(1);
   const values = { decision: "accept" };
   const answer = { type: "fields" as const, values };
-  expect(await mine(service).requests.answer(id, questions[0]?.id ?? "", answer, "page")).toMatchObject({
+  expect(
+    await mine(service).requests.answer(id, { requestId: questions[0]?.id ?? "", answer: answer }, "page"),
+  ).toMatchObject({
     ok: true,
   });
   const view = await reach(service, id, "completed");

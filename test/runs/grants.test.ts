@@ -1,7 +1,8 @@
+import { isApproval } from "../../src/runs/run.ts";
 import { ToolMessage } from "@langchain/core/messages";
 import { expect, test } from "vitest";
 import type { DeepAgentParams } from "../../src/agent/agent.ts";
-import type { PersonDecision } from "../../src/runs/run.ts";
+import type { PersonDecision } from "../../src/tools/request.ts";
 import type { RunService } from "../../src/runs/service.ts";
 import { scriptedModel, type ScriptedToolCall } from "../support/scripted-model.ts";
 import {
@@ -54,11 +55,15 @@ async function answerAll(
 ): Promise<string[]> {
   const asked: string[] = [];
   for (const answer of answers) {
-    const { approvals } = await reach(service, runId, "input_required");
+    const approvals = (await reach(service, runId, "input_required")).requests.filter(isApproval);
     const open = approvals.find(({ status }) => status === "pending");
     asked.push(`${open?.tool} ${String(open?.args["text"] ?? open?.args["file_path"])}`);
-    const outcome = await mine(service).requests.decide(runId, open?.id ?? "", answer, "person");
-    expect(outcome).toMatchObject({ ok: true, repeated: false });
+    const outcome = await mine(service).requests.answer(
+      runId,
+      { requestId: open?.id ?? "", answer: answer },
+      "person",
+    );
+    expect(outcome).toMatchObject({ ok: true, how: "stored" });
   }
   return asked;
 }
@@ -70,7 +75,7 @@ test("the same call is not asked for again in this run; every time it goes ahead
   const run = await startRun(service, "notes");
   const asked = await answerAll(service, run.id, SAME, { type: "approve" }, { type: "reject" });
   expect(asked).toEqual(["note a", "note b", "note b"]);
-  const { approvals } = await reach(service, run.id, "completed");
+  const approvals = (await reach(service, run.id, "completed")).requests.filter(isApproval);
   expect(notes).toEqual(["a", "a", "b", "a"]);
   const [first] = approvals;
   expect(approvals.map(({ decidedBy }) => decidedBy)).toEqual(
@@ -108,7 +113,8 @@ test("it is listed while the run lasts, survives a restart, and ends with the ru
   const first = openServer(file, agent);
   const run = await startRun(first.service, "notes");
   await answerAll(first.service, run.id, SAME);
-  const { grants, approvals } = await reach(first.service, run.id, "input_required");
+  const { grants, requests } = await reach(first.service, run.id, "input_required");
+  const approvals = requests.filter(isApproval);
   expect(grants).toMatchObject([{ tool: "note", approvalId: approvals[0]?.id, grantedBy: "person" }]);
   expect(grants[0]?.text).toBe("note with exactly the arguments shown here");
   first.kill();
@@ -125,12 +131,12 @@ test("what waits already and is the same goes ahead at once", async () => {
   const notes: string[] = [];
   const { service } = openServer(databaseFile(), agentOf(notes, [[note("a"), note("a"), note("b")]]));
   const run = await startRun(service, "notes");
-  const { approvals } = await reachAsked(service, run.id, 3);
+  const approvals = (await reachAsked(service, run.id, 3)).requests.filter(isApproval);
   const one = approvals.find(({ args }) => args["text"] === "a");
-  await mine(service).requests.decide(run.id, one?.id ?? "", SAME, "person");
+  await mine(service).requests.answer(run.id, { requestId: one?.id ?? "", answer: SAME }, "person");
   await expect.poll(() => notes).toEqual(["a", "a"]);
   const view = await mine(service).read.view(run.id);
-  expect(view?.approvals.filter(({ status }) => status === "pending")).toMatchObject([
+  expect(view?.requests.filter(isApproval).filter(({ status }) => status === "pending")).toMatchObject([
     { args: { text: "b" } },
   ]);
   await mine(service).control.cancel(run.id, "enough");
@@ -140,9 +146,13 @@ test("nobody approves the same where approving is not allowed", async () => {
   const gate = { allowedDecisions: ["edit", "reject"] };
   const { service } = openServer(databaseFile(), agentOf([], [[note("a")]], gate));
   const run = await startRun(service, "notes");
-  const { approvals } = await reach(service, run.id, "input_required");
-  const outcome = await mine(service).requests.decide(run.id, approvals[0]?.id ?? "", SAME, "person");
-  expect(outcome).toMatchObject({ ok: false, code: "not_allowed" });
+  const approvals = (await reach(service, run.id, "input_required")).requests.filter(isApproval);
+  const outcome = await mine(service).requests.answer(
+    run.id,
+    { requestId: approvals[0]?.id ?? "", answer: SAME },
+    "person",
+  );
+  expect(outcome).toMatchObject({ ok: false, code: "invalid_answer" });
   await mine(service).control.cancel(run.id, "enough");
 });
 
@@ -156,6 +166,6 @@ test("arguments that look like a grant grant nothing", async () => {
   const run = await startRun(service, "notes");
   const asked = await answerAll(service, run.id, { type: "approve" }, { type: "approve" });
   expect(asked).toEqual(["note a", "note b"]);
-  const { approvals } = await reach(service, run.id, "completed");
+  const approvals = (await reach(service, run.id, "completed")).requests.filter(isApproval);
   expect(new Set(approvals.map(({ same }) => same?.key)).size).toBe(2);
 });

@@ -1,6 +1,7 @@
+import { anApproval } from "../server/support.ts";
 import { expect, test } from "vitest";
 import type { AgentEvent } from "../../src/agent/agent.ts";
-import { approvalsOf, requestedEntry } from "../../src/runs/asked-events.ts";
+import { callRequests, requestedEntry } from "../../src/runs/asked-events.ts";
 import { entryOf, isRepeat, type JournalledEvent } from "../../src/runs/events.ts";
 import { toJson } from "../../src/core/json.ts";
 
@@ -100,19 +101,16 @@ test("an interrupt with several calls becomes one approval each, with a preview 
     ],
     reviewConfigs: [{ actionName: "execute", allowedDecisions: ["approve" as const] }],
   };
-  const approvals = approvalsOf("run_1", "int", SUB, request, { now: 5, deadlineMs: undefined });
-  expect(approvals).toMatchObject([
-    { id: "int:0", index: 0, tool: "execute", preview, allowedDecisions: ["approve"], status: "pending" },
+  const contents = callRequests(request);
+  expect(contents).toMatchObject([
+    { kind: "approval", tool: "execute", preview, allowedDecisions: ["approve"] },
     {
-      id: "int:1",
-      index: 1,
-      agent: SUB,
       preview: { kind: "arguments", summary: "Note x", detail: '{\n  "text": "x"\n}' },
       allowedDecisions: ["approve", "edit", "reject"],
     },
   ]);
-  expect(approvals.map(requestedEntry).map(({ data }) => data)).toMatchObject([
-    { summary: "Run ls" },
-    { summary: "Note x" },
-  ]);
+  const entries = contents.map((content, index) =>
+    requestedEntry(anApproval({ ...content, agent: SUB, index })),
+  );
+  expect(entries.map(({ data }) => data)).toMatchObject([{ summary: "Run ls" }, { summary: "Note x" }]);
 });

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import { reviewProgram, startReview } from "../proposals/review-program.ts";
-import type { ReviewChoice } from "../../src/tools/tool.ts";
+import type { ReviewChoice } from "../../src/tools/request.ts";
 import { endedUnapplied, reviewOf, writeFiles } from "./proposing.ts";
 import { mine, reach, startRun } from "./support.ts";
 
@@ -39,8 +39,7 @@ test("nothing is applied while another run works in the same copy, which then co
   expect(readFileSync(join(workspace, "a.md"), "utf8")).toBe("a\n");
   await mine(service).requests.answer(
     next,
-    question,
-    { type: "review", choice: { apply: all.apply } },
+    { requestId: question, answer: { type: "review", choice: { apply: all.apply } } },
     "test",
   );
   await reach(service, next, "completed");

@@ -1,3 +1,4 @@
+import { isApproval } from "../../src/runs/run.ts";
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
 import { expect, test } from "vitest";
 import type { DeepAgentParams } from "../../src/agent/agent.ts";
@@ -43,7 +44,8 @@ test("a run whose limit is reached while calls wait for a person ends, and nobod
   const { service } = openServer(databaseFile(), agentOf(notes, { limits: { tokens: 100 } }));
   const plan = [[note("a"), task("s", [[note("b")]]), task("eager", looking(20))]];
   const started = await startRun(service, JSON.stringify(plan));
-  const { run, approvals, subagents } = await reach(service, started.id, "completed");
+  const { run, subagents, requests } = await reach(service, started.id, "completed");
+  const approvals = requests.filter(isApproval);
   expect(run).toMatchObject({ stopReason: "max_tokens", answer: expect.stringContaining("100 tokens") });
   expect(approvals.map(({ status }) => status)).toEqual(["withdrawn", "withdrawn"]);
   expect(subagents.map(({ status }) => status)).toEqual(["failed", "failed"]);
@@ -52,7 +54,11 @@ test("a run whose limit is reached while calls wait for a person ends, and nobod
     ({ kind, data }) => kind === "approval_decided" && data["decision"] === "withdrawn",
   );
   expect(closed).toHaveLength(2);
-  const late = await mine(service).requests.decide(run.id, approvals[0]?.id ?? "", APPROVE, "test");
+  const late = await mine(service).requests.answer(
+    run.id,
+    { requestId: approvals[0]?.id ?? "", answer: APPROVE },
+    "test",
+  );
   expect(late).toMatchObject({ ok: false, message: expect.stringContaining("no longer needs a decision") });
   const next = await startRun(service, JSON.stringify([[note("c")]]), { threadId: run.threadId });
   await reach(service, next.id, "input_required");
@@ -73,7 +79,8 @@ test("a subagent that a limit has ended asks nothing more, while its siblings ar
     started.id,
     ({ kind, data }) => kind === "subagent_finished" && data["name"] === "short",
   );
-  const { run, approvals, subagents } = await reach(service, started.id, "input_required");
+  const { run, subagents, requests } = await reach(service, started.id, "input_required");
+  const approvals = requests.filter(isApproval);
   const byText = Object.fromEntries(approvals.map(({ args, status }) => [args["text"], status]));
   expect(byText).toEqual({ a: "pending", b: "withdrawn", c: "withdrawn" });
   expect(subagents.every(({ status }) => status === "failed")).toBe(true);
@@ -104,7 +111,9 @@ test("what a run used counts in the server that goes on with it, waiting for a p
 async function settled(service: RunService, id: string, text: string): Promise<RunView> {
   for await (const _event of mine(service).watch.events(id, { signal: new AbortController().signal })) {
     const view = await mine(service).read.view(id);
-    const isAsked = view?.approvals.some(({ args, status }) => args["text"] === text && status === "pending");
+    const isAsked = view?.requests
+      .filter(isApproval)
+      .some(({ args, status }) => args["text"] === text && status === "pending");
     if (view && (isAsked || view.run.status === "completed")) return view;
   }
   throw new Error(`run ${id} ended otherwise`);

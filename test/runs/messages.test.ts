@@ -1,3 +1,4 @@
+import { isApproval } from "../../src/runs/run.ts";
 import { describe, expect, test } from "vitest";
 import { deferred } from "../support/harness-deferred.ts";
 import { scriptedModel, type ScriptedReply } from "../support/scripted-model.ts";
@@ -133,9 +134,13 @@ describe("a message to a run", () => {
       tools: [noteTool([])],
       interruptOn: { note: true },
     });
-    const { approvals } = await reach(server.service, run.id, "input_required");
+    const approvals = (await reach(server.service, run.id, "input_required")).requests.filter(isApproval);
     await tell(clerk, run.id, "meanwhile");
-    await mine(server.service).requests.decide(run.id, approvals[0]?.id ?? "", { type: "approve" }, "test");
+    await mine(server.service).requests.answer(
+      run.id,
+      { requestId: approvals[0]?.id ?? "", answer: { type: "approve" } },
+      "test",
+    );
     expect((await reach(server.service, run.id, "completed")).run.answer).toBe(
       "the task | early | meanwhile",
     );

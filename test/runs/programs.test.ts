@@ -1,3 +1,4 @@
+import { isApproval } from "../../src/runs/run.ts";
 import { expect, test } from "vitest";
 import type { RunEvent } from "../../src/runs/events.ts";
 import type { RunService } from "../../src/runs/service.ts";
@@ -30,7 +31,7 @@ test("the calls of a program wait as approvals of their own, and are made once e
   const agent = { ...SETTINGS, model: calling(program(noteAll("a", "b", "c"))), tools: [noteTool(notes)] };
   const { service } = openServer(databaseFile(), agent);
   const run = await startRun(service, "three notes");
-  const { approvals } = await reach(service, run.id, "input_required");
+  const approvals = (await reach(service, run.id, "input_required")).requests.filter(isApproval);
   expect(approvals.map(({ args, index }) => [args["text"], index])).toEqual([
     ["a", 0],
     ["b", 1],
@@ -38,7 +39,11 @@ test("the calls of a program wait as approvals of their own, and are made once e
   ]);
   await approve(service, run.id, "c");
   const rejected = approvals[1]?.id ?? "";
-  await mine(service).requests.decide(run.id, rejected, { type: "reject", message: "no" }, "test");
+  await mine(service).requests.answer(
+    run.id,
+    { requestId: rejected, answer: { type: "reject", message: "no" } },
+    "test",
+  );
   expect((await mine(service).read.view(run.id))?.run.status).toBe("input_required");
   expect(notes).toEqual([]);
   await approve(service, run.id, "a");
@@ -56,7 +61,7 @@ async function waiting(notes: string[]) {
     tools: [noteTool(notes)],
   });
   const run = await startRun(service, "two notes");
-  const { approvals } = await reach(service, run.id, "input_required");
+  const approvals = (await reach(service, run.id, "input_required")).requests.filter(isApproval);
   return { service, run, first: approvals[0]?.id ?? "" };
 }
 
@@ -72,20 +77,26 @@ async function nth(
 }
 
 const statuses = async (service: RunService, runId: string) =>
-  (await mine(service).read.view(runId))?.approvals.map(({ args, status }) => [args["text"], status]);
+  (await mine(service).read.view(runId))?.requests
+    .filter(isApproval)
+    .map(({ args, status }) => [args["text"], status]);
 
 test("stale, forged, foreign and repeated answers about calls of a program change nothing", async () => {
   const notes: string[] = [];
   const { service, run, first } = await waiting(notes);
   const forged = [first.replace(/:0$/, ":1"), first.replace(":0", "-2:0"), "nothing:0"];
   for (const id of forged) {
-    expect(await mine(service).requests.decide(run.id, id, APPROVE, "test")).toMatchObject({
+    expect(
+      await mine(service).requests.answer(run.id, { requestId: id, answer: APPROVE }, "test"),
+    ).toMatchObject({
       ok: false,
       code: "not_found",
     });
   }
   expect(
-    await service.as({ principal: "someone" }).requests.decide(run.id, first, APPROVE, "test"),
+    await service
+      .as({ principal: "someone" })
+      .requests.answer(run.id, { requestId: first, answer: APPROVE }, "test"),
   ).toMatchObject({
     code: "not_found",
   });
@@ -95,12 +106,16 @@ test("stale, forged, foreign and repeated answers about calls of a program chang
   await reach(service, run.id, "input_required");
   expect(notes).toEqual(["a"]);
   // The answer to the first question counts for that one alone.
-  expect(await mine(service).requests.decide(run.id, first, APPROVE, "test")).toMatchObject({
+  expect(
+    await mine(service).requests.answer(run.id, { requestId: first, answer: APPROVE }, "test"),
+  ).toMatchObject({
     ok: true,
-    repeated: true,
+    how: "repeated",
   });
-  expect(await mine(service).requests.decide(run.id, first, { type: "reject" }, "test")).toMatchObject({
-    code: "already_decided",
+  expect(
+    await mine(service).requests.answer(run.id, { requestId: first, answer: { type: "reject" } }, "test"),
+  ).toMatchObject({
+    code: "already_answered",
   });
   expect(await statuses(service, run.id)).toEqual([
     ["a", "approved"],
@@ -117,10 +132,10 @@ test("two people who decide at once are counted once", async () => {
   const { service, run, first } = await waiting(notes);
   const outcomes = await Promise.all(
     [APPROVE, { type: "reject" } as const, APPROVE].map((decision) =>
-      mine(service).requests.decide(run.id, first, decision, "test"),
+      mine(service).requests.answer(run.id, { requestId: first, answer: decision }, "test"),
     ),
   );
-  expect(outcomes.filter((outcome) => outcome.ok && !outcome.repeated)).toHaveLength(1);
+  expect(outcomes.filter((outcome) => outcome.ok && outcome.how === "stored")).toHaveLength(1);
   await reach(service, run.id, "input_required").then(() => approve(service, run.id, "b"));
   await reach(service, run.id, "completed");
   expect(notes).toEqual(["a", "b"]);
@@ -135,11 +150,10 @@ test("the same calls of a program are approved for the rest of the run", async (
     tools: [noteTool(notes)],
   });
   const run = await startRun(service, "the same note");
-  const { approvals } = await reach(service, run.id, "input_required");
-  const outcome = await mine(service).requests.decide(
+  const approvals = (await reach(service, run.id, "input_required")).requests.filter(isApproval);
+  const outcome = await mine(service).requests.answer(
     run.id,
-    approvals[0]?.id ?? "",
-    { type: "approve_same" },
+    { requestId: approvals[0]?.id ?? "", answer: { type: "approve_same" } },
     "test",
   );
   expect(outcome).toMatchObject({ ok: true });

@@ -1,4 +1,5 @@
 /** Runs that propose changes, with real copies of a workspace. */
+import { isQuestion } from "../../src/runs/run.ts";
 import { execFileSync } from "node:child_process";
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -98,7 +99,7 @@ export async function askingForReview(options: ProposingOptions, task = "Change 
 
 /** The review that a run asks for. */
 export async function reviewOf(service: RunService, runId: string): Promise<OpenQuestion> {
-  const { questions } = await reach(service, runId, "input_required");
+  const questions = (await reach(service, runId, "input_required")).requests.filter(isQuestion);
   const asked = questions.find(({ status }) => status === "pending");
   if (asked === undefined) throw new Error("The run asks for no review.");
   return asked;
@@ -107,9 +108,9 @@ export async function reviewOf(service: RunService, runId: string): Promise<Open
 /** The review that a run asks for after another one. */
 export async function nextReview(service: RunService, runId: string, last: string): Promise<OpenQuestion> {
   const read = async () =>
-    (await mine(service).read.view(runId))?.questions.find(
-      ({ status, id }) => status === "pending" && id !== last,
-    );
+    (await mine(service).read.view(runId))?.requests
+      .filter(isQuestion)
+      .find(({ status, id }) => status === "pending" && id !== last);
   return vi.waitFor(async () => {
     const found = await read();
     if (found === undefined) throw new Error("The run asks for no other review.");
@@ -123,8 +124,7 @@ export async function endedUnapplied(options: ProposingOptions, task?: string) {
   const choice = { apply: {} };
   await mine(asking.service).requests.answer(
     asking.runId,
-    asking.question.id,
-    { type: "review", choice },
+    { requestId: asking.question.id, answer: { type: "review", choice } },
     "test",
   );
   await reach(asking.service, asking.runId, "completed");

@@ -1,3 +1,4 @@
+import { isQuestion } from "../../src/runs/run.ts";
 import { tool } from "@langchain/core/tools";
 import { interrupt } from "@langchain/langgraph";
 import { expect, test } from "vitest";
@@ -23,7 +24,7 @@ async function asking(args: object = {}, options: object = {}) {
   const file = databaseFile();
   const server = openServer(file, agent, options);
   const { id: runId } = await startRun(server.service, "paint");
-  const { questions } = await reach(server.service, runId, "input_required");
+  const questions = (await reach(server.service, runId, "input_required")).requests.filter(isQuestion);
   const [question] = questions;
   if (question === undefined) throw new Error("nothing was asked");
   return { ...server, file, agent, runId, question };
@@ -31,21 +32,20 @@ async function asking(args: object = {}, options: object = {}) {
 
 test("the agent asks, waits without a time limit, and goes on with the answer", async () => {
   const { service, runId, question } = await asking();
-  expect(question).toMatchObject({ status: "pending", question: { kind: "ask", text: "Which colour?" } });
+  expect(question).toMatchObject({ status: "pending", kind: "ask", text: "Which colour?" });
   expect(question.expiresAt).toBeUndefined();
-  expect(await mine(service).read.pendingQuestions(10)).toMatchObject([{ id: question.id, task: "paint" }]);
+  expect(await mine(service).read.pending(10)).toMatchObject([{ id: question.id, task: "paint" }]);
   expect(await mine(service).read.countPending()).toBe(1);
   const values = { answer: "blue" };
   const answered = await mine(service).requests.answer(
     runId,
-    question.id,
-    { type: "fields", values },
+    { requestId: question.id, answer: { type: "fields", values } },
     "page",
   );
   expect(answered).toMatchObject({
     ok: true,
     how: "stored",
-    question: { status: "answered", decidedBy: "page" },
+    request: { status: "answered", decidedBy: "page" },
   });
   const { run } = await reach(service, runId, "completed");
   expect(run.answer).toBe("The person answered: blue");
@@ -63,7 +63,11 @@ test("an answer is stored once; another one and a malformed one change nothing",
   ];
   const { service, runId, question } = await asking({ fields: options });
   const give = (values: object) =>
-    mine(service).requests.answer(runId, question.id, { type: "fields", values: { ...values } }, "page");
+    mine(service).requests.answer(
+      runId,
+      { requestId: question.id, answer: { type: "fields", values: { ...values } } },
+      "page",
+    );
   expect(await give({ size: "XL", count: 2 })).toMatchObject({
     code: "invalid_answer",
     message: "'size' must be one of: S, M.",
@@ -73,7 +77,9 @@ test("an answer is stored once; another one and a malformed one change nothing",
   expect(await give({ size: "M", count: 3 })).toMatchObject({ ok: true, how: "repeated" });
   expect(await give({ size: "S", count: 3 })).toMatchObject({ ok: false, code: "already_answered" });
   expect(
-    await service.as({ principal: "other" }).requests.answer(runId, question.id, { type: "decline" }, "page"),
+    await service
+      .as({ principal: "other" })
+      .requests.answer(runId, { requestId: question.id, answer: { type: "decline" } }, "page"),
   ).toMatchObject({
     code: "not_found",
   });
@@ -91,7 +97,7 @@ test("a question that nobody answers in time ends with no answer; a late one rea
   };
   const { service } = openServer(databaseFile(), agent, { clock: () => now });
   const { id: runId } = await startRun(service, "paint");
-  const { questions } = await reach(service, runId, "input_required");
+  const questions = (await reach(service, runId, "input_required")).requests.filter(isQuestion);
   const [first] = questions;
   expect(first?.expiresAt).toBe(now + 5 * 60_000);
   now += 5 * 60_000;
@@ -103,14 +109,13 @@ test("a question that nobody answers in time ends with no answer; a late one rea
   const values = { answer: "blue" };
   const late = await mine(service).requests.answer(
     runId,
-    first?.id ?? "",
-    { type: "fields", values },
+    { requestId: first?.id ?? "", answer: { type: "fields", values } },
     "page",
   );
   expect(late).toMatchObject({
     ok: true,
     how: "told",
-    question: { status: "declined", decidedBy: "deadline" },
+    request: { status: "declined", decidedBy: "deadline" },
   });
   const told = await follow(service, runId, ({ kind }) => kind === "message_received");
   expect(told.at(-1)?.data).toMatchObject({ text: 'A late answer to your question "Which colour?": blue' });
@@ -122,7 +127,11 @@ test("a server that was killed while it waited goes on elsewhere with the answer
   kill();
   const other = openServer(file, agent);
   const values = { answer: "red" };
-  await mine(other.service).requests.answer(runId, question.id, { type: "fields", values }, "terminal");
+  await mine(other.service).requests.answer(
+    runId,
+    { requestId: question.id, answer: { type: "fields", values } },
+    "terminal",
+  );
   expect((await reach(other.service, runId, "completed")).run.answer).toBe("The person answered: red");
 });
 
@@ -142,22 +151,24 @@ test("the interrupts of a LangChain tool are questions, one after the other", as
     tools: [booking],
   });
   const { id: runId } = await startRun(service, "travel");
-  const { questions } = await reach(service, runId, "input_required");
-  expect(questions).toMatchObject([{ question: { kind: "interrupt", value: { question: "Which seat?" } } }]);
-  await mine(service).requests.answer(runId, questions[0]?.id ?? "", { type: "value", value: "12A" }, "page");
+  const questions = (await reach(service, runId, "input_required")).requests.filter(isQuestion);
+  expect(questions).toMatchObject([{ kind: "interrupt", value: { question: "Which seat?" } }]);
+  await mine(service).requests.answer(
+    runId,
+    { requestId: questions[0]?.id ?? "", answer: { type: "value", value: "12A" } },
+    "page",
+  );
   await follow(service, runId, ({ kind, data }) => kind === "question_asked" && data.text === "Which meal?");
-  const [, second] = (await reach(service, runId, "input_required")).questions;
+  const [, second] = (await reach(service, runId, "input_required")).requests.filter(isQuestion);
   const wrong = await mine(service).requests.answer(
     runId,
-    second?.id ?? "",
-    { type: "fields", values: { meal: "soup" } },
+    { requestId: second?.id ?? "", answer: { type: "fields", values: { meal: "soup" } } },
     "page",
   );
   expect(wrong).toMatchObject({ code: "invalid_answer", message: "'meal' must be one of: fish, rice." });
   await mine(service).requests.answer(
     runId,
-    second?.id ?? "",
-    { type: "fields", values: { meal: "fish" } },
+    { requestId: second?.id ?? "", answer: { type: "fields", values: { meal: "fish" } } },
     "page",
   );
   const { run } = await reach(service, runId, "completed");
@@ -180,9 +191,13 @@ test("a question of a LangChain tool is open while another call of the reply is 
   });
   const { id: runId } = await startRun(service, "travel");
   await follow(service, runId, ({ kind }) => kind === "question_asked");
-  const [open] = (await mine(service).read.view(runId))?.questions ?? [];
-  expect(open).toMatchObject({ status: "pending", question: { kind: "interrupt", value: "Which seat?" } });
+  const [open] = (await mine(service).read.view(runId))?.requests.filter(isQuestion) ?? [];
+  expect(open).toMatchObject({ status: "pending", kind: "interrupt", value: "Which seat?" });
   finish();
-  await mine(service).requests.answer(runId, open?.id ?? "", { type: "value", value: "12A" }, "page");
+  await mine(service).requests.answer(
+    runId,
+    { requestId: open?.id ?? "", answer: { type: "value", value: "12A" } },
+    "page",
+  );
   expect((await reach(service, runId, "completed")).run.answer).toMatch(/12A.*worked|worked.*12A/);
 });

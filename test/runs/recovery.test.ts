@@ -1,3 +1,4 @@
+import { isApproval } from "../../src/runs/run.ts";
 import { expect, test } from "vitest";
 import { deferred } from "../support/harness-deferred.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
@@ -99,9 +100,9 @@ test("an approval outlives its server, and what was decided before the crash is 
   const second = openServer(file, agent);
   await follow(second.service, run.id, ({ kind }) => kind === "tool_finished");
   expect(notes).toEqual(["a"]);
-  const pending = (await mine(second.service).read.view(run.id))?.approvals.filter(
-    ({ status }) => status === "pending",
-  );
+  const pending = (await mine(second.service).read.view(run.id))?.requests
+    .filter(isApproval)
+    .filter(({ status }) => status === "pending");
   expect(pending?.map(({ args }) => args)).toEqual([{ text: "b" }]);
   await approve(second.service, run.id, "b");
   expect((await reach(second.service, run.id, "completed")).run.answer).toBe("noted a; noted b");
@@ -199,7 +200,7 @@ test("a crash amid subagents repeats none of their finished calls, and their app
   const run = await startRun(died.service, "both");
   await hangs.promise;
   await follow(died.service, run.id, ({ kind, data }) => kind === "tool_finished" && data["tool"] === "note");
-  const { approvals } = await reach(died.service, run.id, "input_required");
+  const approvals = (await reach(died.service, run.id, "input_required")).requests.filter(isApproval);
   died.kill();
 
   const next = openServer(
@@ -211,7 +212,7 @@ test("a crash amid subagents repeats none of their finished calls, and their app
     run.id,
     ({ kind, agent: path }) => kind === "subagent_finished" && path.length === 1,
   );
-  expect((await mine(next.service).read.view(run.id))?.approvals).toEqual(approvals);
+  expect((await mine(next.service).read.view(run.id))?.requests.filter(isApproval)).toEqual(approvals);
   await approve(next.service, run.id, "gated");
   const view = await reach(next.service, run.id, "completed");
   expect(notes).toEqual(["free", "gated"]);

@@ -1,12 +1,13 @@
 import { describe, expect, test } from "vitest";
 import { SCOPES, type Scope } from "../../src/runs/run.ts";
 import { DEMANDS } from "../../src/runs/scopes.ts";
-import type { CarriedAnswer, PrincipalRuns } from "../../src/runs/service.ts";
+import type { GivenAnswer } from "../../src/runs/answer.ts";
+import type { SignedAnswer } from "../../src/runs/ports.ts";
+import type { PrincipalRuns } from "../../src/runs/service.ts";
 import { plainRuns } from "../server/support.ts";
 
-const SIGNED: CarriedAnswer = { id: "x", decisions: [], answers: [], replies: [], by: "test" };
-const DECIDING = { ...SIGNED, decisions: [{ approvalId: "a", decision: { type: "approve" as const } }] };
-const ANSWERING = { ...SIGNED, answers: [{ questionId: "q", answer: { type: "decline" as const } }] };
+const SIGNED: SignedAnswer<GivenAnswer> = { id: "x", answers: [], replies: [], by: "test" };
+const ANSWERING = { ...SIGNED, answers: [{ requestId: "q", answer: { type: "decline" as const } }] };
 const REPLYING = {
   ...SIGNED,
   replies: [{ callId: "c", reply: { kind: "declined" as const, message: "no" } }],
@@ -31,7 +32,6 @@ const CALLS: Calls = {
     summaries: (read) => read.summaries({}, { limit: 1 }),
     counts: (read) => read.counts(),
     pending: (read) => read.pending(1),
-    pendingQuestions: (read) => read.pendingQuestions(1),
     countPending: (read) => read.countPending(),
     children: (read) => read.children("r"),
     modelCalls: (read) => read.modelCalls("r"),
@@ -55,9 +55,8 @@ const CALLS: Calls = {
     delete: (control) => control.delete("r"),
   },
   requests: {
-    decide: (requests) => requests.decide("r", "a", { type: "approve" }, "test"),
-    problemOf: (requests) => requests.problemOf("r", "a", { type: "approve" }),
-    answer: (requests) => requests.answer("r", "q", { type: "decline" }, "test"),
+    answer: (requests) => requests.answer("r", { requestId: "q", answer: { type: "decline" } }, "test"),
+    problemOf: (requests) => requests.problemOf("r", { requestId: "a", answer: { type: "approve" } }),
     useAnswer: (requests) => requests.useAnswer("r", SIGNED),
   },
   changes: {
@@ -123,9 +122,9 @@ const ALLOWED: Readonly<Record<Scope, readonly string[]>> = {
     "access.revoke",
     "agents.readiness",
   ],
-  approve: ["requests.decide", "requests.problemOf", "requests.answer", "changes.review"],
+  approve: ["requests.problemOf", "requests.answer", "changes.review"],
   read: [
-    ...["list", "summaries", "counts", "pending", "pendingQuestions", "countPending", "children"].map(
+    ...["list", "summaries", "counts", "pending", "countPending", "children"].map(
       (name) => `read.${name}`,
     ),
     ...["events", "recentEvents", "points", "callTexts"].map((name) => `read.${name}`),
@@ -191,16 +190,15 @@ describe.each(members)("$member", ({ member, call }) => {
 
 test("a signed answer needs the scopes of everything that it carries", async () => {
   const service = plainRuns();
-  const isAllowed = async (answer: CarriedAnswer, ...scopes: readonly Scope[]) =>
+  const isAllowed = async (answer: SignedAnswer<GivenAnswer>, ...scopes: readonly Scope[]) =>
     !(await isRefused(() => service.as({ principal: "p", scopes }).requests.useAnswer("r", answer)));
   for (const scope of SCOPES) {
     expect(await isAllowed(SIGNED, scope)).toBe(true);
-    expect(await isAllowed(DECIDING, scope)).toBe(scope === "approve");
     expect(await isAllowed(ANSWERING, scope)).toBe(scope === "approve");
     expect(await isAllowed(REPLYING, scope)).toBe(scope === "run");
-    expect(await isAllowed({ ...DECIDING, replies: REPLYING.replies }, scope)).toBe(false);
+    expect(await isAllowed({ ...ANSWERING, replies: REPLYING.replies }, scope)).toBe(false);
   }
-  expect(await isAllowed({ ...DECIDING, replies: REPLYING.replies }, "run", "approve")).toBe(true);
+  expect(await isAllowed({ ...ANSWERING, replies: REPLYING.replies }, "run", "approve")).toBe(true);
 });
 
 test("streams are refused at once, before anybody reads them", () => {

@@ -1,3 +1,4 @@
+import { isApproval } from "../../src/runs/run.ts";
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import { closeSync, openSync, statSync, writeSync } from "node:fs";
@@ -132,7 +133,7 @@ describe.each(TROUBLES)("$name", ({ code, begin }) => {
       interruptOn: { note: true },
     });
     const run = await startRun(service, "ask");
-    const { approvals } = await reach(service, run.id, "input_required");
+    const approvals = (await reach(service, run.id, "input_required")).requests.filter(isApproval);
     const [approval] = approvals;
     const end = begin(databases.runs, files.runs);
     // A page that is there may still take a short row; a long one needs another.
@@ -140,15 +141,17 @@ describe.each(TROUBLES)("$name", ({ code, begin }) => {
     const long = { type: "reject", message: "x".repeat(100_000) } as const;
     const attempts = [
       mine(service).control.start({ task: "x".repeat(100_000) }),
-      mine(service).requests.decide(run.id, approval?.id ?? "", long, "test"),
+      mine(service).requests.answer(run.id, { requestId: approval?.id ?? "", answer: long }, "test"),
       mine(service).control.tell(run.id, { text: "x".repeat(100_000) }),
     ];
     const outcomes = await Promise.allSettled(attempts);
     for (const outcome of outcomes) expect(outcome).toMatchObject({ status: "rejected", reason: refused });
-    expect((await mine(service).read.view(run.id))?.approvals).toEqual(approvals);
+    expect((await mine(service).read.view(run.id))?.requests.filter(isApproval)).toEqual(approvals);
     expect(await mine(service).read.list({ limit: 9 })).toHaveLength(1);
     end();
-    expect(await mine(service).requests.decide(run.id, approval?.id ?? "", APPROVE, "test")).toMatchObject({
+    expect(
+      await mine(service).requests.answer(run.id, { requestId: approval?.id ?? "", answer: APPROVE }, "test"),
+    ).toMatchObject({
       ok: true,
     });
     await reach(service, run.id, "completed");

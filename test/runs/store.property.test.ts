@@ -1,10 +1,12 @@
+import { callRequests } from "../../src/runs/asked-events.ts";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Decision, HitlRequest, PendingInterrupt } from "../../src/agent/agent.ts";
+import type { HitlRequest, PendingInterrupt } from "../../src/agent/agent.ts";
+import type { Decision } from "../../src/tools/request.ts";
 import { type RunEvent, entryOf } from "../../src/runs/events.ts";
 import { type Lease, LeaseLostError, type RunRepository, type WorkLog } from "../../src/runs/ports.ts";
 import type { RunRow } from "../../src/storage/sql/rows.ts";
-import { DEADLINE, TRANSITIONS, type Approval, isFinal } from "../../src/runs/run.ts";
+import { DEADLINE, TRANSITIONS, type Approval, isFinal, isApproval } from "../../src/runs/run.ts";
 import { sqliteRuns } from "../../src/storage/sqlite/runs/repository.ts";
 import { RUN_MIGRATIONS } from "../../src/storage/sql/schema.ts";
 import { openDatabase } from "../../src/storage/sqlite/database.ts";
@@ -112,11 +114,11 @@ class World {
         return work.record(lease, [entryOf(event)], now);
       }
       case "request":
-        return work.requestApprovals(lease, [], operation.interrupt, requestOf(operation.calls), now);
+        return work.ask(lease, [], operation.interrupt, callRequests(requestOf(operation.calls)), now);
       case "decide": {
-        const approval = await runs.read.approval(ME, RUN, `${operation.interrupt}:${operation.index}`);
-        if (approval !== undefined)
-          await runs.decide(ME, { approval, decision: operation.decision }, "test", now);
+        const request = await runs.read.request(ME, RUN, `${operation.interrupt}:${operation.index}`);
+        if (request !== undefined)
+          await runs.answer(ME, { request, answer: operation.decision }, "test", now);
         return;
       }
       case "pause": {
@@ -189,7 +191,12 @@ async function look({ database, runs, row }: World): Promise<Moment> {
   // Nothing was read of it before.
   const fresh = await sqliteRuns(database).read.picture(ME, RUN, 0, 10_000);
   if (seen === undefined || fresh === undefined) throw new Error("the run is gone");
-  return { row: row(), views: seen.approvals, events: [...seen.events], approvals: fresh.approvals };
+  return {
+    row: row(),
+    views: seen.requests.filter(isApproval),
+    events: [...seen.events],
+    approvals: fresh.requests.filter(isApproval),
+  };
 }
 
 function check(before: Moment, after: Moment): void {

@@ -1,3 +1,4 @@
+import { isApproval } from "../../src/runs/run.ts";
 import { expect, test } from "vitest";
 import { z } from "zod";
 import { ConfigurationError } from "../../src/core/errors.ts";
@@ -130,7 +131,7 @@ test("cancelling reaches the tool at work, withdraws approvals and is final", as
   const { service } = openServer(databaseFile(), agent);
   const run = await startRun(service, "never mind");
   await follow(service, run.id, ({ kind }) => kind === "tool_started");
-  const { approvals } = await reach(service, run.id, "input_required");
+  const approvals = (await reach(service, run.id, "input_required")).requests.filter(isApproval);
   const cancelled = await mine(service).control.cancel(run.id, "changed my mind");
   expect(cancelled).toMatchObject({
     ok: true,
@@ -139,18 +140,17 @@ test("cancelling reaches the tool at work, withdraws approvals and is final", as
   });
   await aborted.promise;
   const view = await mine(service).read.view(run.id);
-  expect(view?.approvals.map(({ status }) => status)).toEqual(["withdrawn"]);
-  const late = await mine(service).requests.decide(
+  expect(view?.requests.filter(isApproval).map(({ status }) => status)).toEqual(["withdrawn"]);
+  const late = await mine(service).requests.answer(
     run.id,
-    approvals[0]?.id ?? "",
-    { type: "approve" },
+    { requestId: approvals[0]?.id ?? "", answer: { type: "approve" } },
     "test",
   );
   expect(late).toMatchObject({
     ok: false,
-    code: "already_decided",
+    code: "already_answered",
     message: "This no longer needs a decision: the run ended or continued without the call.",
-    approval: { status: "withdrawn" },
+    request: { status: "withdrawn" },
   });
   expect(await mine(service).control.cancel(run.id, "again")).toMatchObject({
     alreadyEnded: true,

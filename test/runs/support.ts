@@ -1,3 +1,4 @@
+import { isApproval } from "../../src/runs/run.ts";
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { AIMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
@@ -261,10 +262,14 @@ export const APPROVE = { type: "approve" } as const;
 export async function approve(service: RunService, runId: string, ...texts: string[]): Promise<void> {
   for (const text of texts) {
     const view = await mine(service).read.view(runId);
-    const approval = view?.approvals.find(({ args }) => args["text"] === text);
+    const approval = view?.requests.filter(isApproval).find(({ args }) => args["text"] === text);
     if (approval === undefined) throw new Error(`no approval asks for ${text}`);
-    const outcome = await mine(service).requests.decide(runId, approval.id, APPROVE, "test");
-    if (!outcome.ok || outcome.repeated) throw new Error(`${text} could not be approved`);
+    const outcome = await mine(service).requests.answer(
+      runId,
+      { requestId: approval.id, answer: APPROVE },
+      "test",
+    );
+    if (!outcome.ok || outcome.how === "repeated") throw new Error(`${text} could not be approved`);
   }
 }
 

@@ -1,3 +1,4 @@
+import { isApproval } from "../../src/runs/run.ts";
 import { expect, test } from "vitest";
 import { deferred } from "../support/harness-deferred.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
@@ -64,19 +65,23 @@ test("one of two people's answers wins, and the other is told", async () => {
   const agent = { ...GATED, model: calling(note("a")), tools: [noteTool(notes)] };
   const servers = [openServer(file, agent), openServer(file, agent)] as const;
   const run = await startRun(servers[0].service, "note a");
-  const { approvals } = await reach(servers[1].service, run.id, "input_required");
+  const approvals = (await reach(servers[1].service, run.id, "input_required")).requests.filter(isApproval);
   const id = approvals[0]?.id ?? "";
   const outcomes = await Promise.all([
-    mine(servers[0].service).requests.decide(run.id, id, APPROVE, "first"),
-    mine(servers[1].service).requests.decide(run.id, id, { type: "reject", message: "no" }, "second"),
+    mine(servers[0].service).requests.answer(run.id, { requestId: id, answer: APPROVE }, "first"),
+    mine(servers[1].service).requests.answer(
+      run.id,
+      { requestId: id, answer: { type: "reject", message: "no" } },
+      "second",
+    ),
   ]);
   const isApproved = outcomes[0].ok;
   const approval = isApproved
     ? { status: "approved", decidedBy: "first" }
     : { status: "rejected", decidedBy: "second" };
   const [won, lost] = isApproved ? outcomes : outcomes.toReversed();
-  expect(won).toMatchObject({ ok: true, repeated: false, approval });
-  expect(lost).toMatchObject({ ok: false, code: "already_decided", approval });
+  expect(won).toMatchObject({ ok: true, how: "stored", request: approval });
+  expect(lost).toMatchObject({ ok: false, code: "already_answered", request: approval });
   await reach(servers[0].service, run.id, "completed");
   expect(notes).toEqual(isApproved ? ["a"] : []);
 });

@@ -1,3 +1,4 @@
+import { isApproval } from "../../src/runs/run.ts";
 import { expect, test } from "vitest";
 import { pages, startSite } from "../web/site.ts";
 import { mine, callingInTurn, databaseFile, follow, openServer, reach, startRun } from "./support.ts";
@@ -23,9 +24,11 @@ test("a host that was approved for the run is not asked about again, also after 
   const before = openServer(file, agent);
   const run = await startRun(before.service, "Read about tides");
   const decide = async ({ service }: typeof before, type: "approve_same" | "reject"): Promise<string> => {
-    const { approvals } = await reach(service, run.id, "input_required");
+    const approvals = (await reach(service, run.id, "input_required")).requests.filter(isApproval);
     const open = approvals.find(({ status }) => status === "pending");
-    expect(await mine(service).requests.decide(run.id, open?.id ?? "", { type }, "person")).toMatchObject({
+    expect(
+      await mine(service).requests.answer(run.id, { requestId: open?.id ?? "", answer: { type } }, "person"),
+    ).toMatchObject({
       ok: true,
     });
     return String(open?.args["url"]);

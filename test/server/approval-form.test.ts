@@ -1,12 +1,19 @@
 import { canonicalJson } from "../../src/core/json.ts";
 import { anything, assert, dictionary, jsonValue, property, string } from "fast-check";
 import { expect, test } from "vitest";
-import { approvalForm, decisionOf, MAX_EDITABLE_CHARACTERS } from "../../src/server/views/approval-form.ts";
-import { alreadyDecided } from "../../src/runs/run.ts";
+import { type FormPlace, readForm, requestForm } from "../../src/server/views/request-form.ts";
+import { type Approval, alreadyAnswered } from "../../src/runs/run.ts";
+import { MAX_EDITABLE } from "../../src/tools/call-request.ts";
 import { anApproval } from "./support.ts";
 
 const PLACE = { runId: "run_1", position: 1, total: 2 };
 const ESC = "\u001b";
+
+function approvalForm(approval: Approval, place: FormPlace) {
+  const form = requestForm(approval, place, { urls: false, lists: true });
+  if (form.mode === "url") throw new Error("an address is no form");
+  return form;
+}
 
 test("a form says who wants to do what, and has no default decision", () => {
   const approval = anApproval({ agent: [{ callId: "c", name: "coder" }] });
@@ -36,13 +43,13 @@ test("approving the same for the run is offered where approving is, and says wha
     enum: ["approve", "approve_same", "edit", "reject"],
   });
   expect(message).toContain("approve_same: also every further execute with exactly the command shown here");
-  expect(decisionOf(anApproval({ same }), { decision: "approve_same" })).toEqual({
+  expect(readForm(anApproval({ same }), { decision: "approve_same" })).toEqual({
     ok: true,
-    decision: { type: "approve_same" },
+    answer: { type: "approve_same" },
   });
   const never = anApproval({ same, allowedDecisions: ["reject"] });
-  expect(decisionOf(never, { decision: "approve_same" })).toMatchObject({ ok: false });
-  expect(decisionOf(anApproval(), { decision: "approve_same" })).toMatchObject({ ok: false });
+  expect(readForm(never, { decision: "approve_same" })).toMatchObject({ ok: false });
+  expect(readForm(anApproval(), { decision: "approve_same" })).toMatchObject({ ok: false });
 });
 
 test("a form says until when somebody has to decide, and an answer that is late is told so", () => {
@@ -50,8 +57,8 @@ test("a form says until when somebody has to decide, and an answer that is late 
   const { message } = approvalForm(anApproval({ expiresAt }), PLACE);
   expect(message).toContain("Denied unless somebody decides by 2030-01-31 12:00 UTC.");
   const late = anApproval({ expiresAt, status: "rejected", decidedBy: "deadline" });
-  expect(alreadyDecided(late)).toBe("Too late: nobody decided by 2030-01-31 12:00 UTC, so this was denied.");
-  expect(alreadyDecided(anApproval({ status: "approved", decidedBy: "page" }))).toBe(
+  expect(alreadyAnswered(late)).toBe("Too late: nobody decided by 2030-01-31 12:00 UTC, so this was denied.");
+  expect(alreadyAnswered(anApproval({ status: "approved", decidedBy: "page" }))).toBe(
     "This has already been decided: approved (page).",
   );
 });
@@ -88,11 +95,11 @@ test("a long preview is cut in the middle and says how much is missing", () => {
 test("editing is offered only when it is allowed and the arguments fit", () => {
   const fixed = approvalForm(anApproval({ allowedDecisions: ["approve", "reject"] }), PLACE);
   expect(Object.keys(fixed.requestedSchema.properties)).toEqual(["decision", "message"]);
-  const huge = anApproval({ args: { command: "x".repeat(MAX_EDITABLE_CHARACTERS) } });
+  const huge = anApproval({ args: { command: "x".repeat(MAX_EDITABLE) } });
   const form = approvalForm(huge, PLACE);
   expect(form.requestedSchema.properties["decision"]).toMatchObject({ enum: ["approve", "reject"] });
   expect(form.message).toContain("too long to be edited");
-  expect(decisionOf(huge, { decision: "edit", edited_args: "{}" })).toMatchObject({ ok: false });
+  expect(readForm(huge, { decision: "edit", edited_args: "{}" })).toMatchObject({ ok: false });
 });
 
 test("hidden characters of the arguments are visible in the field for editing", () => {
@@ -115,7 +122,7 @@ test.each([
     { type: "edit", editedAction: { name: "execute", args: { command: "ls" } } },
   ],
 ])("%j decides", (content, decision) => {
-  expect(decisionOf(anApproval(), content)).toEqual({ ok: true, decision });
+  expect(readForm(anApproval(), content)).toEqual({ ok: true, answer: decision });
 });
 
 test.each([
@@ -131,14 +138,14 @@ test.each([
   [{ decision: "approve", edited_args: '{"command":"ls"}' }, "Choose edit"],
   [{ decision: "approve", edited_args: "{command" }, "Choose edit"],
 ])("%j decides nothing and says why", (content, problem) => {
-  expect(decisionOf(anApproval(), content)).toEqual({ ok: false, problem: expect.stringContaining(problem) });
+  expect(readForm(anApproval(), content)).toEqual({ ok: false, message: expect.stringContaining(problem) });
 });
 
 test("no content whatsoever approves without the word approve", () => {
   assert(
     property(anything(), (content) => {
-      const answer = decisionOf(anApproval(), content);
-      if (!answer.ok || answer.decision.type !== "approve") return;
+      const answer = readForm(anApproval(), content);
+      if (!answer.ok || answer.answer.type !== "approve") return;
       expect(content).toMatchObject({ decision: "approve" });
     }),
   );
@@ -151,7 +158,7 @@ test("the arguments offered for editing mean the same arguments, whatever they a
       const field = approvalForm(approval, PLACE).requestedSchema.properties["edited_args"];
       const offered = field !== undefined && "default" in field ? String(field.default) : "";
       expect(canonicalJson(JSON.parse(offered))).toBe(canonicalJson(args));
-      expect(decisionOf(approval, { decision: "approve", edited_args: offered })).toMatchObject({ ok: true });
+      expect(readForm(approval, { decision: "approve", edited_args: offered })).toMatchObject({ ok: true });
     }),
   );
 });

@@ -1,9 +1,8 @@
 import { anything, assert, constantFrom, dictionary, property, string, uniqueArray } from "fast-check";
 import { expect, test } from "vitest";
-import type { OpenQuestion } from "../../src/runs/run.ts";
-import { answerIn, formFields, questionForm } from "../../src/server/views/question-form.ts";
+import { formFields, readForm, requestForm } from "../../src/server/views/request-form.ts";
 import { checkAnswer } from "../../src/tools/check-answer.ts";
-import type { Field, Question } from "../../src/tools/tool.ts";
+import type { Field, Question } from "../../src/tools/request.ts";
 import { aQuestion } from "./support.ts";
 
 const PLACE = { runId: "run_1", position: 1, total: 2 };
@@ -12,8 +11,8 @@ const COLOUR: Field = { name: "colour", type: "choice", options: ["red", "blue"]
 
 const ask = (...fields: Field[]): Question => ({ kind: "ask", text: "Which one?", fields });
 
-function form(question: Question, changes: Partial<OpenQuestion> = {}, can = LISTS) {
-  const request = questionForm(aQuestion({ question, ...changes }), PLACE, can);
+function form(question: Question, changes: Parameters<typeof aQuestion>[0] = {}, can = LISTS) {
+  const request = requestForm(aQuestion({ question, ...changes }), PLACE, can);
   if (request.mode === "url") throw new Error("an address is no form");
   return request;
 }
@@ -55,12 +54,12 @@ test("a choice that takes other answers has a text field behind it, and one of t
   const { requestedSchema } = form(question);
   expect(Object.keys(requestedSchema.properties)).toEqual(["colour", "colour_other_", "colour_other"]);
   expect(requestedSchema.required).toEqual([]);
-  const values = (content: object) => answerIn(question, content);
+  const values = (content: object) => readForm(question, content);
   expect(values({ colour: "red" })).toEqual(said({ colour: "red" }));
   expect(values({ colour_other_: "grey" })).toEqual(said({ colour: "grey" }));
   expect(values({ colour: "red", colour_other_: "grey" })).toEqual(said({ colour: "grey" }));
   const many = ask({ ...COLOUR, many: true, other: true });
-  expect(answerIn(many, { colour: ["red"], colour_other: "grey" })).toEqual(
+  expect(readForm(many, { colour: ["red"], colour_other: "grey" })).toEqual(
     said({ colour: ["red", "grey"] }),
   );
 });
@@ -104,7 +103,7 @@ test("several options are a list, and where forms have none a tick for each", ()
       colour_2: { type: "boolean", title: "colour: Blue" },
     },
   });
-  expect(answerIn(question, { colour_1: false, colour_2: true })).toEqual(said({ colour: ["blue"] }));
+  expect(readForm(question, { colour_1: false, colour_2: true })).toEqual(said({ colour: ["blue"] }));
 });
 
 test("titles of options reach clients of both kinds, and doubled options stand once", () => {
@@ -130,21 +129,21 @@ test("an interrupt without fields takes one text, or JSON", () => {
     required: ["answer"],
     properties: { answer: { type: "string", description: "A text, or a JSON object or list" } },
   });
-  const value = (answer: string) => answerIn(free, { answer });
+  const value = (answer: string) => readForm(free, { answer });
   expect(value("12A")).toEqual({ ok: true, answer: { type: "value", value: "12A" } });
   expect(value("42")).toEqual({ ok: true, answer: { type: "value", value: "42" } });
   expect(value('{"type":"accept"}')).toMatchObject({ answer: { value: { type: "accept" } } });
   expect(value("[not JSON")).toMatchObject({ answer: { value: "[not JSON" } });
-  expect(value(" ")).toEqual({ ok: false, problem: "The answer is missing." });
+  expect(value(" ")).toEqual({ ok: false, message: "The answer is missing." });
 });
 
 test("an interrupt that states its answer shows the schema, and takes only JSON", () => {
   const question: Question = { kind: "interrupt", value: "Where?", schema: { type: "array" } };
   expect(form(question).message).toContain('fit this JSON Schema:\n\n    {\n      "type": "array"\n    }');
-  expect(answerIn(question, { answer: "[1]" })).toMatchObject({ answer: { value: [1] } });
-  expect(answerIn(question, { answer: "home" })).toEqual({
+  expect(readForm(question, { answer: "[1]" })).toMatchObject({ answer: { value: [1] } });
+  expect(readForm(question, { answer: "home" })).toEqual({
     ok: false,
-    problem: "The answer is not valid JSON.",
+    message: "The answer is not valid JSON.",
   });
   const properties = { seat: { type: "string", enum: ["12A"] } };
   const flat: Question = { kind: "interrupt", value: "Where?", schema: { properties } };
@@ -178,7 +177,7 @@ const visit = (url: string): Question => ({
 
 test("an address is shown in full, its host first, and opened by clients that can", () => {
   const question = visit("https://bank.example@evil.example/pay?to=me#x");
-  const request = questionForm(aQuestion({ question }), PLACE, { urls: true, lists: true });
+  const request = requestForm(aQuestion({ question }), PLACE, { urls: true, lists: true });
   expect(request).toMatchObject({ mode: "url", url: "https://bank.example@evil.example/pay?to=me#x" });
   expect(request.message).toContain(
     "    Host: evil.example\n    Address: https://bank.example@evil.example/pay",
@@ -189,24 +188,24 @@ test("an address is shown in full, its host first, and opened by clients that ca
     required: ["answer"],
     properties: { answer: { enum: ["opened"] } },
   });
-  expect(answerIn(question, { answer: "opened" })).toEqual({ ok: true, answer: { type: "opened" } });
-  expect(answerIn(question, {})).toMatchObject({ ok: false });
+  expect(readForm(question, { answer: "opened" })).toEqual({ ok: true, answer: { type: "opened" } });
+  expect(readForm(question, {})).toMatchObject({ ok: false });
 });
 
 test.each(["javascript:alert(1)", "file:///etc/passwd", "data:text/html,x", "not an address"])(
   "%s is nobody asked to open",
   (url) => {
-    const request = questionForm(aQuestion({ question: visit(url) }), PLACE, { urls: true, lists: true });
+    const request = requestForm(aQuestion({ question: visit(url) }), PLACE, { urls: true, lists: true });
     expect(request).toMatchObject({ mode: "form", requestedSchema: { properties: {} } });
     expect(request.message).toContain("is not a web address");
     expect(request.message).not.toContain(url);
-    expect(answerIn(visit(url), { answer: "opened" })).toMatchObject({ ok: false });
+    expect(readForm(visit(url), { answer: "opened" })).toMatchObject({ ok: false });
   },
 );
 
 test("a long text is cut in the middle, and the form says where all of it is", () => {
   const question: Question = { kind: "interrupt", value: `${"a".repeat(9000)}end` };
-  const { message } = questionForm(
+  const { message } = requestForm(
     aQuestion({ question }),
     { ...PLACE, elsewhere: "open http://page" },
     LISTS,
@@ -216,7 +215,7 @@ test("a long text is cut in the middle, and the form says where all of it is", (
 });
 
 test("the problem with the last answer stands first", () => {
-  const request = questionForm(aQuestion(), { ...PLACE, problem: "'size' is missing." }, LISTS);
+  const request = requestForm(aQuestion(), { ...PLACE, problem: "'size' is missing." }, LISTS);
   expect(request.message).toMatch(/^'size' is missing\.\n\nThe main agent asks:/);
 });
 
@@ -230,7 +229,7 @@ test("no content whatsoever answers a required field without a value for it", ()
       expect(form(question, {}, can).requestedSchema).not.toMatchObject({
         properties: { colour: { default: expect.anything() } },
       });
-      const read = answerIn(question, content);
+      const read = readForm(question, content);
       if (!read.ok || !checkAnswer(question, read.answer).ok) return;
       expect(["red", "blue"]).toContain((content as { colour: string }).colour);
     }),
@@ -249,8 +248,8 @@ test("each choice that a form offers is an answer, whatever the names and option
       expect(Object.keys(properties)).toHaveLength(names.length * all.length);
       const ticks = Object.fromEntries(Object.keys(properties).map((key) => [key, true]));
       const others = Object.entries(extra).filter(([key]) => !names.includes(key));
-      const read = answerIn(question, { ...Object.fromEntries(others), ...ticks });
-      if (!read.ok) throw new Error(read.problem);
+      const read = readForm(question, { ...Object.fromEntries(others), ...ticks });
+      if (!read.ok) throw new Error(read.message);
       expect(checkAnswer(question, read.answer)).toMatchObject({ ok: true });
     }),
   );

@@ -84,7 +84,7 @@ test("a working run names its activity and the next step", () => {
 test("a waiting run shows the pending approvals only, whole, and who can decide", () => {
   const view = aView({
     run: { status: "input_required" },
-    approvals: [anApproval({ id: "int1:0", status: "approved" }), anApproval({ id: "int2:0" })],
+    requests: [anApproval({ id: "int1:0", status: "approved" }), anApproval({ id: "int2:0" })],
   });
   const report = runReport(view, NOTHING);
   expect(report.approvals).toEqual([
@@ -112,7 +112,7 @@ test("a waiting run shows the pending approvals only, whole, and who can decide"
 });
 
 test("a client without forms is told of the page first, and then of the terminal", () => {
-  const view = aView({ run: { status: "input_required" }, approvals: [anApproval({ id: "int1:0" })] });
+  const view = aView({ run: { status: "input_required" }, requests: [anApproval({ id: "int1:0" })] });
   const openCommand = (): string => "deepagent-mcp runs open run_1";
   const page = "https://agent.example/runs/run_1";
   const message = (ways: object): string =>
@@ -167,7 +167,7 @@ test("sizes are bounded, and what was cut is named with the place of the rest", 
         structured: { rows: "y".repeat(1_000_000) },
         todos: many((i) => ({ content: `${i}${"z".repeat(5000)}`, status: "pending" })),
       },
-      approvals: many((i) =>
+      requests: many((i) =>
         anApproval({
           id: `i:${i}`,
           preview: { kind: "diff", summary: "s".repeat(9000), detail: "d".repeat(90_000) },
@@ -223,7 +223,7 @@ test("money that was not spent is not mentioned, and little money is not shown a
 
 test("every report is what the output schema promises", () => {
   for (const status of ["working", "input_required", "completed", "failed", "cancelled"] as const) {
-    const report = runReport(aView({ run: { status }, approvals: [anApproval()] }), FORMS);
+    const report = runReport(aView({ run: { status }, requests: [anApproval()] }), FORMS);
     expect(RunReport.parse(report)).toEqual(report);
   }
 });
@@ -232,7 +232,7 @@ test("what a deadline denied is told, and until when an open approval waits", ()
   const at = Date.UTC(2030, 0, 31, 12, 0);
   const denied = anApproval({ status: "rejected", decidedBy: "deadline", decidedAt: at, expiresAt: at });
   const open = anApproval({ id: "int2:0", expiresAt: at });
-  const report = runReport(aView({ run: { status: "input_required" }, approvals: [denied, open] }), FORMS);
+  const report = runReport(aView({ run: { status: "input_required" }, requests: [denied, open] }), FORMS);
   expect(report.message).toContain(
     "Nobody decided in time on execute: execute npm audit; the deadline denied it.",
   );
@@ -253,7 +253,7 @@ test("questions are reported with who asks, those that wait first, and are never
     aQuestion({ id: "int1", status: "declined", decidedBy: "deadline" }),
     aQuestion({ id: "int2", question: payment, agent: [{ callId: "c", name: "coder" }], expiresAt: at }),
   ];
-  const view = aView({ run: { status: "input_required" }, questions });
+  const view = aView({ run: { status: "input_required" }, requests: questions });
   const report = runReport(view, {
     ...NOTHING,
     model: true,
@@ -294,8 +294,7 @@ test("questions are reported with who asks, those that wait first, and are never
 test("a model that may pass decisions on is told to leave questions to the user", () => {
   const view = aView({
     run: { status: "input_required" },
-    approvals: [anApproval()],
-    questions: [aQuestion()],
+    requests: [anApproval(), aQuestion()],
   });
   const { message, next } = runReport(view, { forms: true, model: true });
   expect(message).toContain(

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { displayBlock, displayName, displayMarked } from "../../src/core/text.ts";
-import { approvalForm, decisionOf } from "../../src/server/views/approval-form.ts";
+import { readForm, requestForm } from "../../src/server/views/request-form.ts";
 import { INDENT } from "../../src/server/views/quoting.ts";
 import { restOf, shownCall } from "../../src/server/views/shown-call.ts";
 import type { Approval } from "../../src/runs/run.ts";
@@ -48,7 +48,9 @@ async function previewOf(
 
 /** What a form shows as it is, and whether it may approve. */
 function inForm(approval: Approval): { shown: string; mayApprove: boolean } {
-  const { message, requestedSchema } = approvalForm(approval, PLACE);
+  const form = requestForm(approval, PLACE, { urls: false, lists: true });
+  if (form.mode === "url") throw new Error("an address is no form");
+  const { message, requestedSchema } = form;
   const shown = message
     .split("\n")
     .filter((line) => line.startsWith(INDENT))
@@ -60,7 +62,7 @@ function inForm(approval: Approval): { shown: string; mayApprove: boolean } {
   expect(offered).toContain("reject");
   const mayApprove = offered.includes("approve");
   for (const answer of ["approve", "approve_same"]) {
-    expect(decisionOf(approval, { decision: answer }).ok).toBe(mayApprove);
+    expect(readForm(approval, { decision: answer }).ok).toBe(mayApprove);
   }
   expect(message.includes("cannot approve it")).toBe(!mayApprove);
   expect(message.includes(PLACE.elsewhere)).toBe(!mayApprove);
@@ -153,10 +155,10 @@ test("an edit that changes nothing is no way around it, and a real one is taken"
   const args = { command: `${"#".repeat(6500)}\nrm -rf /` };
   const approval = anApproval({ args, preview: { kind: "command", summary: "Run", detail: args.command } });
   const edited = (command: string) =>
-    decisionOf(approval, { decision: "edit", edited_args: JSON.stringify({ command }) });
+    readForm(approval, { decision: "edit", edited_args: JSON.stringify({ command }) });
   expect(edited(args.command)).toMatchObject({
     ok: false,
-    problem: expect.stringContaining("cannot approve it"),
+    message: expect.stringContaining("cannot approve it"),
   });
   expect(edited("ls")).toMatchObject({ ok: true });
 });
@@ -176,6 +178,6 @@ test("a call that an earlier version stored and cut is not whole", () => {
 test("the place that really changes has a line of its own, however long the name of the link is", () => {
   const destination = `/workspace/${"deep/".repeat(200)}real file .txt`;
   const preview = { kind: "diff" as const, summary: `Edit ${"x".repeat(5000)}`, destination, detail: "+a" };
-  const { message } = approvalForm(anApproval({ preview }), PLACE);
+  const { message } = requestForm(anApproval({ preview }), PLACE, { urls: false, lists: true });
   expect(message.split("\n")).toContain(`    Destination: ${displayName(destination)}`);
 });

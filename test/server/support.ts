@@ -10,7 +10,8 @@ import { createServerFactory } from "../../src/server/protocol/create-server.ts"
 import { type ServerDeps, createPageLinks } from "../../src/server/contracts/deps.ts";
 import { openPageServer } from "../../src/server/page/page-server.ts";
 import { createResourceChanges } from "../../src/server/resources/changes.ts";
-import { type Question, defineTool } from "../../src/tools/tool.ts";
+import { defineTool } from "../../src/tools/tool.ts";
+import type { Question } from "../../src/tools/request.ts";
 import { calling, cleanUpWith, databaseFile, ME, noteTool, openServer } from "../runs/support.ts";
 import {
   connectClient,
@@ -120,6 +121,7 @@ export function questionRuns(question: Question, options: Partial<RunServiceOpti
 
 export function anApproval(changes: Partial<Approval> = {}): Approval {
   return {
+    kind: "approval",
     id: "int1:0",
     runId: "run_1",
     interruptId: "int1",
@@ -135,20 +137,18 @@ export function anApproval(changes: Partial<Approval> = {}): Approval {
   };
 }
 
-export function aQuestion(changes: Partial<OpenQuestion> = {}): OpenQuestion {
-  return {
-    id: "int9",
-    runId: "run_1",
-    agent: [],
-    question: {
-      kind: "ask",
-      text: "Which colour?",
-      fields: [{ name: "answer", type: "text", required: true }],
-    },
-    status: "pending",
-    requestedAt: 0,
-    ...changes,
-  };
+const WHICH: Question = {
+  kind: "ask",
+  text: "Which colour?",
+  fields: [{ name: "answer", type: "text", required: true }],
+};
+
+export function aQuestion({
+  question = WHICH,
+  ...changes
+}: Partial<Omit<OpenQuestion, keyof Question>> & { question?: Question } = {}): OpenQuestion {
+  const stored = { id: "int9", runId: "run_1", interruptId: "int9", index: 0, agent: [], requestedAt: 0 };
+  return { ...question, ...stored, status: "pending", ...changes };
 }
 
 /** What an agent has that did nothing so far. */
@@ -178,8 +178,7 @@ export function aView({
       lastSeq: 1,
       ...run,
     },
-    approvals: [],
-    questions: [],
+    requests: [],
     grants: [],
     mainAgent: { ...NO_WORK, startedAt: 0 },
     subagents: [],

@@ -1,3 +1,4 @@
+import { callRequests } from "../../src/runs/asked-events.ts";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { HitlRequest } from "../../src/agent/agent.ts";
 import { type Claim, LeaseLostError, type RunRepository } from "../../src/runs/ports.ts";
@@ -140,7 +141,7 @@ export function childrenRepositoryContract(
     test("its questions are those of its parent, and its answers its own", async () => {
       const { run, parent, started, child } = await family();
       const agent = child.run.parent?.agent ?? [];
-      await work().requestApprovals(child.lease, agent, "i1", asks, NOW);
+      await work().ask(child.lease, agent, "i1", callRequests(asks), NOW);
       const paused = {
         interrupts: [{ id: "i1", request: { ...asks, agent } }],
         questions: [],
@@ -155,10 +156,10 @@ export function childrenRepositoryContract(
       expect(await work().hasAnswers(parent.lease)).toBe(false);
       expect(await finish(parent, "I wait.")).toBe("waiting");
       if (pending === undefined) throw new Error("no approval");
-      const decided = { approval: pending, decision: { type: "approve" as const } };
-      expect(await runs.decide("you", decided, "page", NOW)).toBeUndefined();
-      expect(await runs.decide(ME, decided, "page", NOW)).toMatchObject({ status: "approved" });
-      expect(await runs.decide(ME, decided, "page", NOW)).toBeUndefined();
+      const answered = { request: pending, answer: { type: "approve" as const } };
+      expect(await runs.answer("you", answered, "page", NOW)).toBeUndefined();
+      expect(await runs.answer(ME, answered, "page", NOW)).toMatchObject({ status: "approved" });
+      expect(await runs.answer(ME, answered, "page", NOW)).toBeUndefined();
       expect([await status(run.id), await status(started.id)]).toEqual(["working", "working"]);
       const again = await claim();
       expect(again.lease.runId).toBe(started.id);
@@ -170,7 +171,7 @@ export function childrenRepositoryContract(
 
     test("it ends with its parent, and its questions with it", async () => {
       const { run, started, child } = await family();
-      await work().requestApprovals(child.lease, child.run.parent?.agent ?? [], "i1", asks, NOW);
+      await work().ask(child.lease, child.run.parent?.agent ?? [], "i1", callRequests(asks), NOW);
       expect(await runs.cancel(ME, run.id, "enough", NOW)).toMatchObject({ ended: false });
       expect([await status(run.id), await status(started.id)]).toEqual(["cancelled", "cancelled"]);
       expect(await runs.read.pending(ME, 10)).toEqual([]);
@@ -335,7 +336,7 @@ export function childrenRepositoryContract(
           await work().record(child.lease, [warning(agent, `child ${index}`)], NOW);
           await work().record(parent.lease, [warning([], `parent ${index}`)], NOW);
           await ofParent(parent).tell(started.id, { id: `m${index}`, text: "x" });
-          await work().requestApprovals(child.lease, agent, `i${index}`, asks, NOW);
+          await work().ask(child.lease, agent, `i${index}`, callRequests(asks), NOW);
         }),
       );
       const events = (await runs.read.journal(ME, run.id, 0, 1000))?.events ?? [];

@@ -1,3 +1,4 @@
+import { callRequests } from "../../src/runs/asked-events.ts";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { HitlRequest } from "../../src/agent/agent.ts";
 import { type EventType, NEWS_TYPES, type NewsType, type Subscription } from "../../src/runs/news.ts";
@@ -63,10 +64,10 @@ export function newsRepositoryContract(
       });
       const one = await begin();
       const work = runs.work({});
-      await work.requestApprovals(one, [], "i", asked, NOW);
-      await work.askQuestion(one, question, NOW);
+      await work.ask(one, [], "i", callRequests(asked), NOW);
+      await work.ask(one, question.agent, question.id, [question.question], NOW);
       // A repeat after a crash is no news.
-      await work.requestApprovals(one, [], "i", asked, NOW);
+      await work.ask(one, [], "i", callRequests(asked), NOW);
       const two = await begin();
       await complete(two, "max_cost");
       const three = await begin();
@@ -109,7 +110,7 @@ export function newsRepositoryContract(
       const work = runs.work({});
       const ask = (id: string, kind: "ask" | "elicitation") => {
         const form = { text: id, message: id, server: "airline", mode: "form" as const, fields: [] };
-        return work.askQuestion(lease, { ...question, id, question: { ...form, kind } as never }, NOW);
+        return work.ask(lease, question.agent, id, [{ ...form, kind } as never], NOW);
       };
       for (const id of ["a", "b", "c"]) await ask(id, "elicitation");
       await ask("d", "ask");

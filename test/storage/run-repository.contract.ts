@@ -1,3 +1,4 @@
+import { callRequests } from "../../src/runs/asked-events.ts";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { HitlRequest } from "../../src/agent/agent.ts";
 import { entryOf } from "../../src/runs/events.ts";
@@ -81,7 +82,7 @@ export function runRepositoryContract(
     const waiting = async (count = 1): Promise<{ run: Run; lease: Lease }> => {
       const run = await begin();
       const { lease } = await claim();
-      await work().requestApprovals(lease, [], "i1", asks(count), now);
+      await work().ask(lease, [], "i1", callRequests(asks(count)), now);
       const interrupts = [{ id: "i1", request: asks(count) }];
       expect(
         await work().pause(
@@ -104,7 +105,7 @@ export function runRepositoryContract(
         now,
       );
     const approvalOf = async (run: Run, index = 0) => {
-      const approval = await runs.read.approval(ME, run.id, `i1:${index}`);
+      const approval = await runs.read.request(ME, run.id, `i1:${index}`);
       if (approval === undefined) throw new Error("no such approval");
       return approval;
     };
@@ -474,7 +475,7 @@ export function runRepositoryContract(
           () => log.nextInput(lease),
           () => log.markHandedOver(lease),
           () => log.record(lease, [warning], now),
-          () => log.requestApprovals(lease, [], "i1", asks(), now),
+          () => log.ask(lease, [], "i1", callRequests(asks()), now),
           () => stopped(lease),
           () => log.complete(lease, { answer: "" }, log.inbox(lease), now),
           () => log.fail(lease, { reason: "internal", message: "" }, now),
@@ -641,10 +642,15 @@ export function runRepositoryContract(
         expect(await runs.claimNext(claiming(), 9)).toBeUndefined();
         const approval = await approvalOf(run);
         expect(approval).toMatchObject({ status: "pending", tool: "note", args: { text: "n0" } });
-        const decided = await runs.decide(ME, { approval, decision: { type: "approve" } }, "form", now);
+        const decided = await runs.answer(
+          ME,
+          { request: approval, answer: { type: "approve" } },
+          "form",
+          now,
+        );
         expect(decided).toMatchObject({ status: "approved", decidedBy: "form" });
         expect(
-          await runs.decide(ME, { approval, decision: { type: "reject" } }, "form", now),
+          await runs.answer(ME, { request: approval, answer: { type: "reject" } }, "form", now),
         ).toBeUndefined();
         expect(await status(run)).toBe("working");
         expect(await work().hasAnswers(asked)).toBe(true);
@@ -658,11 +664,11 @@ export function runRepositoryContract(
       test("is seen and decided by the principal of its run alone", async () => {
         const { run } = await waiting();
         const approval = await approvalOf(run);
-        const call = { approval, decision: { type: "approve_same" } } as const;
-        expect(await runs.read.approval("you", run.id, approval.id)).toBeUndefined();
-        expect(await runs.decide("you", call, "form", now)).toBeUndefined();
+        const call = { request: approval, answer: { type: "approve_same" } } as const;
+        expect(await runs.read.request("you", run.id, approval.id)).toBeUndefined();
+        expect(await runs.answer("you", call, "form", now)).toBeUndefined();
         expect(await approvalOf(run)).toEqual(approval);
-        await runs.decide(ME, call, "form", now);
+        await runs.answer(ME, call, "form", now);
         expect(await runs.read.grants("you", run.id)).toEqual([]);
         expect(await runs.read.grants(ME, run.id)).toHaveLength(1);
       });
@@ -672,7 +678,12 @@ export function runRepositoryContract(
         const approval = await approvalOf(run);
         const all = await Promise.all(
           [runs, await data.connect(), await data.connect()].map((one, n) =>
-            one.decide(ME, { approval, decision: { type: n === 0 ? "approve" : "reject" } }, `p${n}`, now),
+            one.answer(
+              ME,
+              { request: approval, answer: { type: n === 0 ? "approve" : "reject" } },
+              `p${n}`,
+              now,
+            ),
           ),
         );
         expect(all.filter((one) => one !== undefined)).toHaveLength(1);
@@ -683,11 +694,11 @@ export function runRepositoryContract(
         const run = await begin();
         const { lease } = await claim();
         const log = runs.work({ deadlineMs: 100 });
-        await log.requestApprovals(lease, [], "i1", asks(2), now);
+        await log.ask(lease, [], "i1", callRequests(asks(2)), now);
         expect(await runs.expire(now + 99)).toEqual([]);
-        const late = await runs.decide(
+        const late = await runs.answer(
           ME,
-          { approval: await approvalOf(run), decision: { type: "approve" } },
+          { request: await approvalOf(run), answer: { type: "approve" } },
           "form",
           now + 100,
         );
@@ -699,14 +710,14 @@ export function runRepositoryContract(
       test("of one call can be for all that count as the same, until the run ends", async () => {
         const { run } = await waiting(2);
         const approval = await approvalOf(run);
-        await runs.decide(ME, { approval, decision: { type: "approve_same" } }, "form", now);
+        await runs.answer(ME, { request: approval, answer: { type: "approve_same" } }, "form", now);
         expect(await approvalOf(run, 1)).toMatchObject({ status: "approved", decidedBy: "same as i1:0" });
         expect(await runs.read.grants(ME, run.id)).toMatchObject([
           { tool: "note", approvalId: "i1:0", grantedBy: "form" },
         ]);
         const { lease } = await claim();
-        await work().requestApprovals(lease, [], "i2", asks(), now);
-        expect(await runs.read.approval(ME, run.id, "i2:0")).toMatchObject({ status: "approved" });
+        await work().ask(lease, [], "i2", callRequests(asks()), now);
+        expect(await runs.read.request(ME, run.id, "i2:0")).toMatchObject({ status: "approved" });
         await runs.cancel(ME, run.id, "", now);
         expect(await runs.read.grants(ME, run.id)).toEqual([]);
       });
@@ -717,21 +728,20 @@ export function runRepositoryContract(
         await runs.cancel(ME, run.id, "", now);
         expect(await approvalOf(run)).toMatchObject({ status: "withdrawn" });
         expect(
-          await runs.decide(ME, { approval, decision: { type: "approve" } }, "form", now),
+          await runs.answer(ME, { request: approval, answer: { type: "approve" } }, "form", now),
         ).toBeUndefined();
         expect(await status(run)).toBe("cancelled");
       });
 
       test("in a signed answer counts once, with all that came with it", async () => {
         const { run } = await waiting(2);
-        const decisions = [0, 1].map(async (index) => ({
-          approval: await approvalOf(run, index),
-          decision: { type: "approve" as const },
+        const answers = [0, 1].map(async (index) => ({
+          request: await approvalOf(run, index),
+          answer: { type: "approve" as const },
         }));
         const answer = {
           id: "signed",
-          decisions: await Promise.all(decisions),
-          answers: [],
+          answers: await Promise.all(answers),
           replies: [],
           by: "input_required",
         };
@@ -742,7 +752,7 @@ export function runRepositoryContract(
         const other = await data.connect();
         const used = await Promise.all([runs, other].map((one) => one.useSignedAnswer(run, answer, now)));
         expect(used.filter((one) => one !== undefined)).toMatchObject([
-          { decided: [{ status: "approved" }, { status: "approved" }], answered: [], replied: [] },
+          { answered: [{ status: "approved" }, { status: "approved" }], replied: [] },
         ]);
         expect((await kinds(run)).filter((kind) => kind === "answer_refused")).toHaveLength(2);
       });

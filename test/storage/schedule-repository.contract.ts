@@ -1,3 +1,4 @@
+import { callRequests } from "../../src/runs/asked-events.ts";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import type { HitlRequest } from "../../src/agent/agent.ts";
 import type { RunRepository } from "../../src/runs/ports.ts";
@@ -187,7 +188,7 @@ export function scheduleRepositoryContract(
         actionRequests: [{ name: "note", args: {}, description: "Note", toolCallId: "c" }],
         reviewConfigs: [],
       };
-      await runs.work({}).requestApprovals(lease, [], "i", asked, HOUR);
+      await runs.work({}).ask(lease, [], "i", callRequests(asked), HOUR);
       expect(await skipped(4 * HOUR)).toEqual({ kind: "skipped", reason: "previous_waits" });
       expect((await viewOf(one))?.skips).toEqual([
         { from: 4 * HOUR, to: 4 * HOUR, reason: "previous_waits" },

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { FilesystemBackend } from "../../src/backends/filesystem/filesystem.ts";
-import type { CallPreview } from "../../src/tools/tool.ts";
+import type { CallPreview } from "../../src/tools/request.ts";
 import { harness } from "./harness.ts";
 
 const root = mkdtempSync(join(tmpdir(), "deepagent-destination-"));

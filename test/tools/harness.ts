@@ -5,7 +5,8 @@ import { snapshotFiles } from "../../src/backends/runtime.ts";
 import { parseArguments } from "../../src/tools/call.ts";
 import { fileTools } from "../../src/tools/index.ts";
 import type { FileToolOptions } from "../../src/tools/options.ts";
-import type { CallPreview, SpawnSubagent, ToolContext, ToolResult, ToolSpec } from "../../src/tools/tool.ts";
+import type { SpawnSubagent, ToolContext, ToolResult, ToolSpec } from "../../src/tools/tool.ts";
+import type { CallPreview } from "../../src/tools/request.ts";
 
 export interface CallScope {
   signal?: AbortSignal;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { answerText, checkAnswer, fieldsOf, questionText } from "../../src/tools/check-answer.ts";
-import type { Question, ReviewedFile } from "../../src/tools/tool.ts";
+import { answerText, checkAnswer, fieldsOf, requestText } from "../../src/tools/check-answer.ts";
+import type { Question, ReviewedFile } from "../../src/tools/request.ts";
 
 const file = (path: string, more: Partial<ReviewedFile> = {}): ReviewedFile => ({
   path,
@@ -46,13 +46,13 @@ describe("the fields of a review", () => {
   it("list no files if they are too many for a form", () => {
     const many = question(Array.from({ length: 101 }, (_, index) => file(`f${index}`)));
     expect(fieldsOf(many)?.map(({ name }) => name)).toEqual(["decision", "message"]);
-    expect(questionText(many)).toContain("- and 61 files more");
+    expect(requestText(many)).toContain("- and 61 files more");
   });
 });
 
 it("the text of a review says which file was renamed", () => {
   const renamed = question([file("lib/new.md", { change: "renamed", from: "src/old.md" })]);
-  expect(questionText(renamed)).toContain("- lib/new.md (renamed from src/old.md, +2 −1)");
+  expect(requestText(renamed)).toContain("- lib/new.md (renamed from src/old.md, +2 −1)");
 });
 
 describe("the answer of a form", () => {

@@ -1,5 +1,6 @@
 /** The answers that people give to requests for approval, checked. */
-import type { Decision, DecisionType, HitlRequest } from "../contracts/question.ts";
+import type { HitlRequest } from "../contracts/question.ts";
+import type { Decision, DecisionType } from "../../tools/request.ts";
 import { isObject, isRecord, memberOf } from "../../core/unknown.ts";
 
 export const ALL_DECISIONS: readonly DecisionType[] = ["approve", "edit", "reject"];

@@ -5,7 +5,7 @@ import { canonicalJson } from "../../core/json.ts";
 import { displayName, oneLine } from "../../core/text.ts";
 import type { BoundPreview } from "../../tools/tool.ts";
 import type { AgentTool } from "../contracts/middleware.ts";
-import type { SameCalls } from "../contracts/question.ts";
+import type { SameCalls } from "../../tools/request.ts";
 
 /** Binds an approval to the call and, if its tool can say it, to the effect of the call. */
 export function sealOf({ name, args }: ToolCall, preview?: BoundPreview): string {

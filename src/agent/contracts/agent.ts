@@ -1,6 +1,7 @@
 /** An agent as runs see it: its input, what it needs from a run, its traces. */
 import type { FileData, MaybePromise } from "../../backends/backend.ts";
-import type { Answer, Todo } from "../../tools/tool.ts";
+import type { Todo } from "../../tools/tool.ts";
+import type { Answer } from "../../tools/request.ts";
 import type { EffectLog, ValidatedArgs } from "./middleware.ts";
 import type { TracePlace } from "./trace.ts";
 import type { AgentEnd, EventSink } from "./events.ts";

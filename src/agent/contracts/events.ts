@@ -1,5 +1,6 @@
 /** The events of an agent at work. */
-import type { Question, Todo } from "../../tools/tool.ts";
+import type { Todo } from "../../tools/tool.ts";
+import type { Question } from "../../tools/request.ts";
 import type { CriterionVerdict } from "./goal.ts";
 import type { HitlRequest, PendingInterrupt, PendingQuestion } from "./question.ts";
 import type { AgentPath, ModelFailureReason, StopReason, TokenUsage } from "./state.ts";

@@ -18,7 +18,7 @@ import type {
 } from "../../tools/tool.ts";
 import type { AgentEvent } from "./events.ts";
 import type { AgentLimits, Spent } from "./limits.ts";
-import type { DecisionType } from "./question.ts";
+import type { DecisionType } from "../../tools/request.ts";
 import type { AgentPath, AgentPathSegment, AgentState, StateUpdate } from "./state.ts";
 import type { ModelTrace } from "./trace.ts";
 

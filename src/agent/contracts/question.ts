@@ -1,16 +1,13 @@
 /** Questions to a person about calls, and their answers. */
-import type { Answer, CallPreview, Question } from "../../tools/tool.ts";
+import type {
+  Answer,
+  CallPreview,
+  Decision,
+  DecisionType,
+  Question,
+  SameCalls,
+} from "../../tools/request.ts";
 import type { AgentPath } from "./state.ts";
-
-export type DecisionType = "approve" | "edit" | "reject";
-
-/** Later calls that a person can approve together with one. */
-export interface SameCalls {
-  /** Equal for all of them, and for no others. */
-  key: string;
-  /** Names these calls for a person: `edit_file of /a.md, …`. */
-  text: string;
-}
 
 /** One gated call that waits for a person. */
 export interface ActionRequest {
@@ -48,16 +45,6 @@ export interface AskedByProgram {
   /** The questions that were asked together, oldest first: the calls, with digests of each as questions showed it. */
   batches: Array<Array<{ number: number; shown: string[] }>>;
 }
-
-export type Decision =
-  | { type: "approve" }
-  | { type: "edit"; editedAction: { name: string; args: Record<string, unknown> } }
-  | {
-      type: "reject";
-      message?: string;
-      /** The time has passed, or the decision cannot be carried out: it denies even what may not be rejected. */
-      expired?: true;
-    };
 
 export interface HitlResponse {
   decisions: Decision[];

@@ -4,7 +4,7 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, isGraphBubbleUp } from "@langchain/langgraph";
 import { defined } from "../../core/defined.ts";
 import { errorMessage, isTransient } from "../../core/errors.ts";
-import type { Answer } from "../../tools/tool.ts";
+import type { Answer } from "../../tools/request.ts";
 import type { CriterionVerdict, GoalState } from "../contracts/goal.ts";
 import type { AgentState, StateUpdate } from "../contracts/state.ts";
 import { afterRound, roundsUsed, settled } from "../budget/goal-rounds.ts";

@@ -6,7 +6,7 @@ import { ConfigurationError } from "../../core/errors.ts";
 import { defined } from "../../core/defined.ts";
 import { isObject, isRecord, memberOf } from "../../core/unknown.ts";
 import { checkAnswer } from "../../tools/check-answer.ts";
-import type { Answer, Question, Value } from "../../tools/tool.ts";
+import type { Answer, Question, Value } from "../../tools/request.ts";
 import type {
   AskedByProgram,
   AskedQuestion,

@@ -58,10 +58,10 @@ const noQuestions: ProgramQuestions = {
 };
 
 /** A record begins as `{ start }` with the program, and is `{ number, record }` for each call. */
-type Written = { start: ProgramStart } | { number: number; record: InnerRecord };
+type StoredRecord = { start: ProgramStart } | { number: number; record: InnerRecord };
 
 function keptRecords(config: RunnableConfig): ProgramRecords {
-  const put = async (name: string, written: Written): Promise<void> => {
+  const put = async (name: string, written: StoredRecord): Promise<void> => {
     const { checkpointer, place, task } = await stepOfTask(config);
     await contextOf(config).events?.stored();
     await checkpointer?.putWrites(place, [[PROGRAM, written]], `${task}:${name}`);
@@ -73,7 +73,7 @@ function keptRecords(config: RunnableConfig): ProgramRecords {
       const calls = new Map<number, InnerRecord>();
       for (const [writer, channel, value] of writes) {
         if (channel !== PROGRAM || !writer.startsWith(`${task}:`)) continue;
-        const written = value as Written; // ours
+        const written = value as StoredRecord; // ours
         if ("start" in written) start = written.start;
         // The end of a call counts, wherever it stands.
         else if (written.record.ended || !calls.has(written.number))

@@ -9,7 +9,7 @@ import { isRecord, memberOf } from "../../core/unknown.ts";
 import { type ArgumentsCheck, argumentsCheck } from "../calls/arguments.ts";
 import type { AgentRuntime, Middleware } from "../contracts/middleware.ts";
 import type { AgentState } from "../contracts/state.ts";
-import type { DecisionType } from "../contracts/question.ts";
+import type { DecisionType } from "../../tools/request.ts";
 
 /** Name of the layer that `interruptOn` stands for. */
 export const GATE = "HumanInTheLoopMiddleware";

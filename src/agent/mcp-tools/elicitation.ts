@@ -3,7 +3,8 @@ import type { ElicitResult, InputRequiredResult } from "@modelcontextprotocol/cl
 import { cutMiddle } from "../../core/text.ts";
 import { flatFields } from "../../tools/check-answer.ts";
 import { MOST_QUESTIONS, TooManyQuestions } from "../../tools/question-quota.ts";
-import type { Answer, AskPerson, Question } from "../../tools/tool.ts";
+import type { AskPerson } from "../../tools/tool.ts";
+import type { Answer, Question } from "../../tools/request.ts";
 import { recordOf } from "../../core/unknown.ts";
 
 /** Reads a question; `undefined` if no form can show it, or its address is none of the web. */

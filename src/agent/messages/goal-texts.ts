@@ -2,7 +2,8 @@
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { VERDICT_WORDS } from "../../core/criteria.ts";
 import { cutMiddle, tailOf } from "../../core/text.ts";
-import type { Question, Todo } from "../../tools/tool.ts";
+import type { Todo } from "../../tools/tool.ts";
+import type { Question } from "../../tools/request.ts";
 import type { CriterionVerdict, GoalRules, GoalState } from "../contracts/goal.ts";
 import { callsOf, isResult } from "./messages.ts";
 

@@ -1,24 +1,18 @@
 /** Asks a person in the terminal the questions of a run that are not about approval, field by field. */
 import { capital, cutMiddle, displayBlock, displayName, displayText, oneLine } from "../../core/text.ts";
 import { type ProposedChange, versionsOf } from "../../runs/proposals.ts";
-import { type OpenQuestion, alreadyAnswered } from "../../runs/run.ts";
+import type { OpenQuestion } from "../../runs/run.ts";
 import {
   answerText,
   checkAnswer,
   fieldProblem,
   fieldsOf,
-  questionText,
+  requestText,
   wanted,
 } from "../../tools/check-answer.ts";
-import type { Answer, Field, Question } from "../../tools/tool.ts";
-import { whoAsks } from "../../server/views/approval-form.ts";
-import {
-  addressLines,
-  addressOf,
-  expiryText,
-  freeAnswer,
-  isJsonWanted,
-} from "../../server/views/question-form.ts";
+import type { Answer, Field, PersonAnswer, Question } from "../../tools/request.ts";
+import { addressLines, addressOf, freeAnswer, isJsonWanted } from "../../server/views/request-form.ts";
+import { deadlineText, whoAsks } from "../../server/views/request-words.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import type { Asker } from "./asker.ts";
 import { type BodyStyle, textBody } from "./body.ts";
@@ -35,59 +29,44 @@ export interface AskOptions {
 const MAX = { name: 200, value: 20_000 };
 const DECLINE = /^\/decline\b\s*(.*)$/s;
 
-/** Asks until an answer is stored, here or elsewhere. `elsewhere` aborts when somebody else has answered. */
-export async function askOpenQuestion(
+/** Prints a question, and returns the function that reads an answer to it. */
+export async function openQuestion(
   asked: OpenQuestion,
   place: string,
   { runs, asker }: AskOptions,
   elsewhere: AbortSignal,
-): Promise<void> {
+): Promise<() => Promise<PersonAnswer>> {
   const { colors } = asker;
   const style = { colors, width: asker.size().columns };
   const { title, body, notes } = questionLines(asked, style);
   const head = ["", colors.yellow(`? Question ${place}`), ...title, "", ...body, ""];
-  const whole = asked.question.kind === "review" ? await runs.changes.proposed(asked.runId) : undefined;
+  const whole = asked.kind === "review" ? await runs.changes.proposed(asked.runId) : undefined;
   const change = whole === undefined ? [] : [...changeLines(whole, style), ""];
   asker.print([...head, ...change, ...notes, ...wrapped(WAY_OUT, style).map(colors.dim)].join("\n"));
-  for (;;) {
-    const answer = boundTo(whole, asked.question, await answerTo(asked.question, asker, elsewhere));
-    const outcome = await runs.requests.answer(asked.runId, asked.id, answer, "terminal");
-    if (outcome.ok && outcome.how === "stored") {
-      asker.print(colors.dim(answer.type === "decline" ? "› declined" : "› answered"));
-      return;
-    }
-    if (outcome.ok) {
-      asker.print(colors.yellow(outcome.how === "told" ? TOLD : alreadyAnswered(outcome.question)));
-      return;
-    }
-    asker.print(colors.yellow(displayText(outcome.message)));
-    if (outcome.code !== "invalid_answer") return;
-  }
+  return async () => boundTo(whole, asked, await answerTo(asked, asker, elsewhere));
 }
 
 /** An answer to a review is for the change that was printed. */
-function boundTo(change: ProposedChange | undefined, question: Question, given: Answer): Answer {
+function boundTo(change: ProposedChange | undefined, question: Question, given: PersonAnswer): PersonAnswer {
   const checked = change && checkAnswer(question, given);
   if (change === undefined || !checked?.ok || checked.answer.type !== "review") return given;
   return { type: "review", choice: { ...checked.answer.choice, shown: versionsOf(change.files) } };
 }
 
 const WAY_OUT = "Type /decline to leave it unanswered.";
-const TOLD = "The agent had continued without an answer. It reads yours as a message at its next step.";
 
 const wrapped = (text: string, { width }: Pick<BodyStyle, "width">): string[] =>
   wrapText(text, width - 1).flatMap((line) => chopText(line, width - 1));
 
 /** A question as lines: who asks, its words in full, and further facts such as its expiry. */
 export function questionLines(asked: OpenQuestion, style: BodyStyle) {
-  const { agent, question } = asked;
   const lines = (text: string): string[] => wrapped(text, style);
   return {
-    title: lines(whoAsksWhat(question, whoAsks(agent))),
-    body: [headText(question), ...moreOf(question)].flatMap((text) =>
+    title: lines(whoAsksWhat(asked, whoAsks(asked.agent))),
+    body: [headText(asked), ...moreOf(asked)].flatMap((text) =>
       textBody(wrapText(displayBlock(text), style.width - 5).join("\n"), style),
     ),
-    notes: [...(isWarned(question) ? [WARNING] : []), ...expiryText(asked)]
+    notes: [...(isWarned(asked) ? [WARNING] : []), ...deadlineText(asked)]
       .flatMap(lines)
       .map((line) => style.colors.dim(line)),
   };
@@ -95,9 +74,9 @@ export function questionLines(asked: OpenQuestion, style: BodyStyle) {
 
 /** The lines of a proposed change are shown by themselves. */
 function headText(question: Question): string {
-  if (question.kind !== "review") return questionText(question);
+  if (question.kind !== "review") return requestText(question);
   const { diff: _diff, ...head } = question;
-  return questionText(head);
+  return requestText(head);
 }
 
 function whoAsksWhat(question: Question, agent: string): string {
@@ -122,7 +101,7 @@ function moreOf(question: Question): string[] {
   }
   if (question.kind !== "interrupt" || typeof question.value === "string") return [];
   const json = JSON.stringify(question.value, null, 2) ?? "";
-  return json === questionText(question) ? [] : [cutMiddle(json, MAX.value)];
+  return json === requestText(question) ? [] : [cutMiddle(json, MAX.value)];
 }
 
 /** The fields as lines, with the names that `--field` takes. */
@@ -132,10 +111,11 @@ export const fieldLines = (question: Question, style: BodyStyle): string[] =>
   );
 
 /** A question and its answer on one line, for lists. */
-export function answeredLine({ status, decidedBy, question, answer }: OpenQuestion): string {
+export function answeredLine(question: OpenQuestion): string {
+  const { status, decidedBy, answer } = question;
   const by = decidedBy === undefined ? "" : ` (${decidedBy})`;
   const said = (answer && answerText(answer)) ?? "";
-  const words = oneLine(displayText(questionText(question)), MAX.name);
+  const words = oneLine(displayText(requestText(question)), MAX.name);
   return `  ${status}${by} ${words}${said === "" ? "" : `: ${oneLine(displayText(said), MAX.name)}`}`;
 }
 
@@ -151,7 +131,7 @@ class Declined {
   }
 }
 
-async function answerTo(question: Question, asker: Asker, elsewhere: AbortSignal): Promise<Answer> {
+async function answerTo(question: Question, asker: Asker, elsewhere: AbortSignal): Promise<PersonAnswer> {
   if (question.kind === "elicitation" && question.mode === "url")
     return openedOrNot(question, asker, elsewhere);
   const read = async (prompt: string): Promise<string | Declined> => {
@@ -184,13 +164,13 @@ async function openedOrNot(question: Question, asker: Asker, elsewhere: AbortSig
 
 type Read = (prompt: string) => Promise<string | Declined>;
 
-async function askFreely(question: Question, read: Read, asker: Asker): Promise<Answer> {
+async function askFreely(question: Question, read: Read, asker: Asker): Promise<PersonAnswer> {
   for (;;) {
     const typed = await read(isJsonWanted(question) ? "Answer as JSON › " : "Answer, as text or JSON › ");
     if (typed instanceof Declined) return typed.answer;
     const found = freeAnswer(question, typed);
     if (found.ok) return found.answer;
-    asker.print(asker.colors.yellow(found.problem));
+    asker.print(asker.colors.yellow(found.message));
   }
 }
 

@@ -1,11 +1,12 @@
 /** Asks a person in the terminal what a run waits for. */
 import { displayName, displayText, oneLine } from "../../core/text.ts";
 import { isRecord, parsedJson } from "../../core/unknown.ts";
-import type { Approval, PersonDecision, Waiting } from "../../runs/run.ts";
-import { alreadyDecided, isQuestion, offeredDecisions, waitingIn } from "../../runs/run.ts";
-import { deadlineText, whoAsks } from "../../server/views/approval-form.ts";
+import { type Approval, type RunRequest, alreadyAnswered, isQuestion, waitingIn } from "../../runs/run.ts";
+import { deadlineText, whoAsks } from "../../server/views/request-words.ts";
 import { restOf, shownCall } from "../../server/views/shown-call.ts";
-import { type AskOptions, askOpenQuestion } from "./ask-question.ts";
+import { offeredDecisions } from "../../tools/call-request.ts";
+import type { PersonDecision } from "../../tools/request.ts";
+import { type AskOptions, openQuestion } from "./ask-question.ts";
 import type { Asker } from "./asker.ts";
 import { type BodyStyle, diffBody, textBody } from "./body.ts";
 import { chopText, unbroken, wrapText } from "./text.ts";
@@ -23,7 +24,7 @@ export async function askOpenRequests(runId: string, options: AskOptions): Promi
 }
 
 /** Asks until there is an answer here, or elsewhere, such as on the page. */
-async function askUnlessAnswered(asked: Waiting, place: string, options: AskOptions): Promise<void> {
+async function askUnlessAnswered(asked: RunRequest, place: string, options: AskOptions): Promise<void> {
   const { asker } = options;
   const elsewhere = new AbortController();
   const watching = untilDecided(asked, options, elsewhere.signal).then(
@@ -32,9 +33,7 @@ async function askUnlessAnswered(asked: Waiting, place: string, options: AskOpti
     () => undefined,
   );
   try {
-    await (isQuestion(asked)
-      ? askOpenQuestion(asked, place, options, elsewhere.signal)
-      : askApproval(asked, place, options, elsewhere.signal));
+    await askRequest(asked, place, options, elsewhere.signal);
   } catch (error) {
     if (!elsewhere.signal.aborted) throw error;
     asker.print(asker.colors.dim(isQuestion(asked) ? "› answered elsewhere" : "› decided elsewhere"));
@@ -44,27 +43,38 @@ async function askUnlessAnswered(asked: Waiting, place: string, options: AskOpti
   }
 }
 
-async function askApproval(
-  approval: Approval,
+/** Asks until an answer is stored, here or elsewhere. */
+async function askRequest(
+  asked: RunRequest,
   place: string,
-  { runs, asker }: AskOptions,
+  options: AskOptions,
   elsewhere: AbortSignal,
 ): Promise<void> {
-  const question = questionOf(approval, place);
+  const { runs, asker } = options;
+  const { dim, yellow } = asker.colors;
+  const read = isQuestion(asked)
+    ? await openQuestion(asked, place, options, elsewhere)
+    : async () => decisionOf(asked, await askQuestion(questionOf(asked, place), asker, elsewhere));
   for (;;) {
-    const decision = decisionOf(approval, await askQuestion(question, asker, elsewhere));
-    if (decision !== undefined) {
-      const outcome = await runs.requests.decide(approval.runId, approval.id, decision, "terminal");
-      if (outcome.ok && !outcome.repeated) return;
-      asker.print(asker.colors.yellow(outcome.ok ? alreadyDecided(outcome.approval) : outcome.message));
-      if (outcome.ok || outcome.code === "already_decided") return;
-    } else asker.print(asker.colors.yellow("The edited arguments are not a JSON object. Nothing was run."));
+    const answer = await read();
+    if (answer === undefined) {
+      asker.print(yellow("The edited arguments are not a JSON object. Nothing was run."));
+      continue;
+    }
+    const outcome = await runs.requests.answer(asked.runId, { requestId: asked.id, answer }, "terminal");
+    if (!outcome.ok) asker.print(yellow(displayText(outcome.message)));
+    else if (outcome.how === "told") asker.print(yellow(TOLD));
+    else if (outcome.how === "repeated") asker.print(yellow(alreadyAnswered(outcome.request)));
+    else if (isQuestion(asked)) asker.print(dim(answer.type === "decline" ? "› declined" : "› answered"));
+    if (outcome.ok || outcome.code !== "invalid_answer") return;
   }
 }
 
+const TOLD = "The agent had continued without an answer. It reads yours as a message at its next step.";
+
 /** Resolves when somebody has decided, as on the page of the run, or the signal is aborted. */
 async function untilDecided(
-  { runId, id }: Waiting,
+  { runId, id }: RunRequest,
   { runs }: AskOptions,
   signal: AbortSignal,
 ): Promise<void> {

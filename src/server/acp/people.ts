@@ -4,12 +4,13 @@ import type { Clock } from "../../core/clock.ts";
 import { defined } from "../../core/defined.ts";
 import type { Logger } from "../../core/logger.ts";
 import { displayBlock } from "../../core/text.ts";
-import type { Approval, OpenQuestion, PersonDecision } from "../../runs/run.ts";
+import type { Approval, OpenQuestion } from "../../runs/run.ts";
+import type { PersonDecision } from "../../tools/request.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { fieldsOf } from "../../tools/check-answer.ts";
 import { takeAnswer } from "../delivery/answers.ts";
-import { whoAsks } from "../views/approval-form.ts";
-import { askedBy, expiryText, freeAnswer, questionForm, shownText } from "../views/question-form.ts";
+import { freeAnswer, requestForm, shownText } from "../views/request-form.ts";
+import { askedBy, deadlineText, whoAsks } from "../views/request-words.ts";
 import { fenced, indented } from "../views/quoting.ts";
 import { decisionsFor, shownCall } from "../views/shown-call.ts";
 import { diffContent, textContent } from "./diffs.ts";
@@ -95,9 +96,9 @@ export async function askPermission(
     );
     return;
   }
-  const decision = { type: chosen.optionId };
-  const decided = await desk.runs.requests.decide(runId, id, decision, BY);
-  if (!decided.ok) await desk.say(decided.message);
+  const given = { requestId: id, answer: { type: chosen.optionId } };
+  const stored = await desk.runs.requests.answer(runId, given, BY);
+  if (!stored.ok) await desk.say(stored.message);
 }
 
 function contentOf(
@@ -129,7 +130,7 @@ export async function askQuestion(question: OpenQuestion, desk: Desk, signal: Ab
   if (form === undefined) return false;
   for (let attempt = 0; attempt < MAX_ATTEMPTS && !signal.aborted; attempt += 1) {
     const place = { runId, position: 1, total: 1, ...defined({ problem }) };
-    const request = questionForm(question, place, { urls: false, lists: true });
+    const request = requestForm(question, place, { urls: false, lists: true });
     if (request.mode === "url") return false;
     const asked = clock();
     const { message, requestedSchema } = request;
@@ -155,25 +156,25 @@ export async function askQuestion(question: OpenQuestion, desk: Desk, signal: Ab
 
 /** Shows a question in the conversation, where the next message answers it. */
 export function questionText(question: OpenQuestion, { openCommand }: Desk): string {
-  const fields = fieldsOf(question.question) ?? [];
+  const fields = fieldsOf(question) ?? [];
   const options = fields.flatMap((field) => (field.type === "choice" ? field.options : []));
   return [
     askedBy(question),
-    indented(shownText(question.question)),
+    indented(shownText(question)),
     ...(options.length === 0 ? [] : [`Options: ${options.map((option) => displayBlock(option)).join(", ")}`]),
     canReply(question)
       ? "Your next message is the answer."
       : `To answer, run this in a terminal:\n\n${indented(openCommand(question.runId))}`,
-    ...expiryText(question),
+    ...deadlineText(question),
   ].join("\n\n");
 }
 
-export const canReply = ({ question }: OpenQuestion): boolean =>
+export const canReply = (question: OpenQuestion): boolean =>
   !(question.kind === "elicitation" && question.mode === "url") && (fieldsOf(question)?.length ?? 1) === 1;
 
 /** Stores a message as the answer to a question. `undefined`: it was; otherwise the problem with it. */
 export async function replyTo(
-  { id, runId, question }: OpenQuestion,
+  question: OpenQuestion,
   text: string,
   { runs }: Desk,
 ): Promise<string | undefined> {
@@ -182,7 +183,8 @@ export async function replyTo(
     field === undefined
       ? freeAnswer(question, text)
       : { ok: true as const, answer: { type: "fields" as const, values: { [field.name]: text } } };
-  if (!read.ok) return read.problem;
-  const outcome = await runs.requests.answer(runId, id, read.answer, BY);
+  if (!read.ok) return read.message;
+  const given = { requestId: question.id, answer: read.answer };
+  const outcome = await runs.requests.answer(question.runId, given, BY);
   return outcome.ok || outcome.code === "already_answered" ? undefined : outcome.message;
 }

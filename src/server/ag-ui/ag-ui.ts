@@ -11,14 +11,13 @@ import { defined } from "../../core/defined.ts";
 import { DeepAgentError } from "../../core/errors.ts";
 import { recordOf } from "../../core/unknown.ts";
 import { GOAL_NOT_USED } from "../../runs/goal.ts";
-import type { Principal, RunView, Waiting } from "../../runs/run.ts";
+import type { Principal, RunView, RunRequest } from "../../runs/run.ts";
 import { MAX_TASK, isFinal, isQuestion, waitingIn } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { holderFor, principalOf } from "../auth/auth.ts";
 import type { ServerDeps } from "../contracts/deps.ts";
 import { takeAnswer } from "../delivery/answers.ts";
-import { approvalForm } from "../views/approval-form.ts";
-import { questionForm } from "../views/question-form.ts";
+import { requestForm } from "../views/request-form.ts";
 import { type Sent, Spoken, withAnswer } from "../views/spoken.ts";
 import { RunEvents, type SentEvent } from "./events.ts";
 
@@ -175,7 +174,7 @@ const invalid = (problem: string): DeepAgentError => new DeepAgentError("invalid
 
 const Goal = z.looseObject({ goal: z.array(z.string()).optional() });
 
-async function answer({ input, runs, deps }: Request, waiting: Waiting): Promise<void> {
+async function answer({ input, runs, deps }: Request, waiting: RunRequest): Promise<void> {
   const entry = input.resume?.find(({ interruptId }) => interruptId === waiting.id);
   if (entry === undefined || entry.status === "cancelled") return;
   const taken = await takeAnswer(
@@ -238,7 +237,7 @@ class Patience {
   #known: ReadonlySet<string> | undefined;
   #since: number | undefined;
 
-  isOver({ run }: RunView, asked: readonly Waiting[]): boolean {
+  isOver({ run }: RunView, asked: readonly RunRequest[]): boolean {
     this.#known ??= new Set(asked.map(({ id }) => id));
     const isNew = asked.some(({ id }) => this.#known?.has(id) === false);
     if (!isNew && run.leasedUntil !== undefined) {
@@ -251,11 +250,9 @@ class Patience {
 }
 
 /** A request as an interrupt, with the form that every other surface shows: the answer is for what its message shows. */
-function interruptOf(waiting: Waiting): Interrupt {
+function interruptOf(waiting: RunRequest): Interrupt {
   const place = { runId: waiting.runId, position: 1, total: 1 };
-  const form = isQuestion(waiting)
-    ? questionForm(waiting, place, { urls: false, lists: true })
-    : approvalForm(waiting, place);
+  const form = requestForm(waiting, place, { urls: false, lists: true });
   return {
     id: waiting.id,
     reason: isQuestion(waiting) ? "question" : "approval",

@@ -206,10 +206,7 @@ export function principalOf(auth: AuthInfo | undefined): Principal {
   return principal;
 }
 
-/**
- * Returns the holder of a token. Its scopes are read at each use, because those of a session grow when the client
- * sends a token with more of them.
- */
+/** Returns the holder of a token. Its scopes are read at each use, because those of a session can grow. */
 export const holderFor = (principal: Principal, auth: AuthInfo | undefined): Holder =>
   auth === undefined
     ? { principal }

@@ -1,7 +1,7 @@
 /** Reduces runs to what a reader of a shared link sees: what agents said and did, and nothing that they only read. */
 import { changedLines } from "../../core/diff.ts";
 import type { RunEvent } from "../../runs/events.ts";
-import { type Approval, type Principal, type RunView, STATUS_WORDS } from "../../runs/run.ts";
+import { type Principal, type RunRequest, type RunView, STATUS_WORDS } from "../../runs/run.ts";
 import type { PrincipalRuns, RunsByHolder } from "../../runs/service.ts";
 
 /** Binds runs for such a reader. Every screen, export and stream reads through these methods alone. */
@@ -39,10 +39,10 @@ const sharedView = (view: RunView): RunView => ({
   ...view,
   activity: STATUS_WORDS[view.run.status],
   subagents: view.subagents.map((subagent) => ({ ...subagent, step: subagent.status })),
-  approvals: view.approvals.map(sharedApproval),
+  requests: view.requests.map(sharedRequest),
 });
 
-const sharedApproval = (approval: Approval): Approval =>
-  approval.preview.kind === "diff"
-    ? { ...approval, preview: { ...approval.preview, detail: changedLines(approval.preview.detail) } }
-    : approval;
+const sharedRequest = (request: RunRequest): RunRequest =>
+  request.kind === "approval" && request.preview.kind === "diff"
+    ? { ...request, preview: { ...request.preview, detail: changedLines(request.preview.detail) } }
+    : request;

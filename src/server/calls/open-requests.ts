@@ -1,5 +1,5 @@
 /** Remembers what is open with the client of a connection. */
-import type { Waiting } from "../../runs/run.ts";
+import type { RunRequest } from "../../runs/run.ts";
 
 /** The outcome of an answer that a client sent back for a form. */
 export type Taken =
@@ -9,7 +9,7 @@ export type Taken =
   /** The person answered, but not in a way that can be carried out. */
   | { kind: "again"; problem: string };
 
-type WaitingKey = Pick<Waiting, "runId" | "id">;
+type WaitingKey = Pick<RunRequest, "runId" | "id">;
 
 export const keyOf = ({ runId, id }: WaitingKey): string => `${runId}/${id}`;
 

@@ -1,7 +1,7 @@
 import type { CreateMessageRequestParams } from "@modelcontextprotocol/server";
 import type { RunView } from "../../runs/run.ts";
 import type { MemoryHit } from "../../runs/service.ts";
-import type { PersonRequest } from "../views/question-form.ts";
+import type { PersonRequest } from "../views/request-form.ts";
 import type { RunList } from "../views/run-list.ts";
 
 /** Media of a file, base64. */

@@ -15,7 +15,7 @@ import { runListText } from "../views/run-list.ts";
 import { type AnswerWays, type RunReport, reportText, runReport } from "../views/run-report.ts";
 import { asText } from "../views/quoting.ts";
 import type { Media, Outcome } from "./outcome.ts";
-import type { PersonRequest } from "../views/question-form.ts";
+import type { PersonRequest } from "../views/request-form.ts";
 
 export interface ResultOptions extends AnswerWays {
   /** True if the client's protocol revision has resource links (2025-06-18 and later). */

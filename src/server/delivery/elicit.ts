@@ -1,6 +1,6 @@
 /** Deliveries that push questions while the call is open: with forms, or on the local page. */
 import { randomUUID } from "node:crypto";
-import { type RunView, type Waiting, waitingIn } from "../../runs/run.ts";
+import { type RunView, type RunRequest, waitingIn } from "../../runs/run.ts";
 import type { Taken } from "../calls/open-requests.ts";
 import { allDecided, askable, isUnread, pageMessage, placeOf } from "./answers.ts";
 import type { Delivery, DeliverySession } from "./session.ts";
@@ -25,7 +25,11 @@ export const elicitDelivery: Delivery = async (session) => {
 };
 
 /** Asks until there is an answer. Resolves to false if it is still pending at the end of the attempts. */
-async function askUntilAnswered(session: DeliverySession, waiting: Waiting, view: RunView): Promise<boolean> {
+async function askUntilAnswered(
+  session: DeliverySession,
+  waiting: RunRequest,
+  view: RunView,
+): Promise<boolean> {
   const { total } = placeOf(waiting, waitingIn(view));
   let problem: string | undefined;
   for (let attempt = 0; attempt < MAX_ATTEMPTS && !isOver(session); attempt += 1) {
@@ -46,7 +50,7 @@ async function askUntilAnswered(session: DeliverySession, waiting: Waiting, view
  */
 async function ask(
   session: DeliverySession,
-  waiting: Waiting,
+  waiting: RunRequest,
   total: number,
   problem: string | undefined,
 ): Promise<Taken | undefined> {
@@ -82,7 +86,7 @@ export const elicitPageDelivery: Delivery = async (session) => {
 };
 
 /** Resolves to true if all of `open` were answered while the call waited. */
-async function decidedOnPage(session: DeliverySession, open: Waiting[], link: string): Promise<boolean> {
+async function decidedOnPage(session: DeliverySession, open: RunRequest[], link: string): Promise<boolean> {
   const { context, runId, deadline, logger } = session;
   const clock = session.deps.monotonic;
   const elicitationId = randomUUID();

@@ -1,7 +1,14 @@
 import { randomBytes } from "node:crypto";
 import { inputResponse } from "@modelcontextprotocol/server";
 import { defined } from "../../core/defined.ts";
-import { type ModelCall, type RunView, type Waiting, isFinal, isQuestion } from "../../runs/run.ts";
+import {
+  type ModelCall,
+  type RunView,
+  type RunRequest,
+  contentOf,
+  isFinal,
+  isQuestion,
+} from "../../runs/run.ts";
 import { callDigest } from "../calls/call.ts";
 import { questionKey } from "../calls/open-requests.ts";
 import type { Outcome } from "../calls/outcome.ts";
@@ -9,7 +16,7 @@ import type { ApprovalState } from "../calls/state.ts";
 import { allDecided, askable, formFor, isUnread, pageMessage, placeOf } from "./answers.ts";
 import { samplingParams } from "./client-model.ts";
 import { type Delivery, type DeliverySession, follow, gathered, hasNews, isOver } from "./session.ts";
-import type { PersonRequest } from "../views/question-form.ts";
+import type { PersonRequest } from "../views/request-form.ts";
 
 /** Clients give up after ten rounds, so the call returns the current state before that. */
 const MAX_ROUNDS = 8;
@@ -24,7 +31,7 @@ export const inputRequiredDelivery: Delivery = async (session) => {
   if (state?.page !== undefined) await whilePageIsOpen(session, { ...state, page: state.page }, left);
   const round = (state?.round ?? 0) + 1;
   const { forms, page, models } = session.client;
-  const mayAsk = (view: RunView): Waiting[] => (forms || page ? askable(view, left, session) : []);
+  const mayAsk = (view: RunView): RunRequest[] => (forms || page ? askable(view, left, session) : []);
   const isNews = hasNews(session);
   const news = await follow(
     session,
@@ -75,7 +82,7 @@ interface Asked {
 /** Asks nothing if no page can be served. */
 async function openPage(
   { runId, pageLink }: DeliverySession,
-  waiting: readonly Waiting[],
+  waiting: readonly RunRequest[],
   at: number,
 ): Promise<Asked> {
   const url = waiting.length === 0 ? undefined : await pageLink();
@@ -90,7 +97,7 @@ async function openPage(
 
 async function formsFor(
   session: DeliverySession,
-  waiting: readonly Waiting[],
+  waiting: readonly RunRequest[],
   { problems }: Round,
   at: number,
 ): Promise<Asked> {
@@ -108,7 +115,7 @@ async function formsFor(
 /** Returns `undefined` if no question is left. */
 async function ask(
   session: DeliverySession,
-  waiting: readonly Waiting[],
+  waiting: readonly RunRequest[],
   calls: readonly ModelCall[],
   asking: Round,
 ): Promise<Outcome | undefined> {
@@ -134,7 +141,5 @@ async function ask(
 }
 
 /** Ties an answer to the call or the question that was shown. */
-export const digestOf = (waiting: Waiting): string =>
-  isQuestion(waiting)
-    ? callDigest(waiting.question.kind, waiting.question)
-    : callDigest(waiting.tool, waiting.args);
+export const digestOf = (request: RunRequest): string =>
+  isQuestion(request) ? callDigest(request.kind, contentOf(request)) : callDigest(request.tool, request.args);

@@ -2,11 +2,11 @@
 import { randomUUID } from "node:crypto";
 import { LONGEST_TIMER_MS } from "../../core/clock.ts";
 import { relevanceOf } from "../../runs/events.ts";
-import { type RunView, type Waiting, isFinal, waitingIn } from "../../runs/run.ts";
+import { type RunView, type RunRequest, isFinal, waitingIn } from "../../runs/run.ts";
 import type { ToolCall } from "../calls/call.ts";
 import type { Outcome } from "../calls/outcome.ts";
 import type { ApprovalState } from "../calls/state.ts";
-import type { FormPlace } from "../views/approval-form.ts";
+import type { FormPlace } from "../views/request-form.ts";
 import type { Progress } from "../views/progress.ts";
 import { type OpenForm, type Taken, keyOf } from "../calls/open-requests.ts";
 import { type Asking, type Decider, formFor, refuseAnswer, takeAnswer } from "./answers.ts";
@@ -74,7 +74,7 @@ export async function follow(
 export async function gathered(
   session: DeliverySession,
   view: RunView,
-  [first]: readonly Waiting[],
+  [first]: readonly RunRequest[],
 ): Promise<RunView> {
   if (first === undefined) return view;
   const { clock, monotonic } = session.deps;
@@ -100,7 +100,7 @@ const LOOK_MS = 25;
  */
 export function hasNews({ untilChange, client, open }: DeliverySession) {
   const canAsk = client.forms || client.page;
-  const isKnown = (waiting: Waiting): boolean =>
+  const isKnown = (waiting: RunRequest): boolean =>
     open.reported.has(keyOf(waiting)) && (!canAsk || open.isPointless(waiting));
   return (view: RunView, changed: boolean): boolean => {
     if (untilChange && changed) return true;
@@ -147,7 +147,7 @@ async function nextChange(
 }
 
 /** The form for what waits: the one that is open already, or a new one. */
-export function openForm(session: DeliverySession, waiting: Waiting, place: FormPlace): OpenForm {
+export function openForm(session: DeliverySession, waiting: RunRequest, place: FormPlace): OpenForm {
   const show = (form: AbortController): Promise<Taken | undefined> =>
     showForm(session, waiting, place, form).catch((error: unknown) => {
       session.logger.warn("question.not_taken", { runId: waiting.runId, questionId: waiting.id, error });
@@ -159,7 +159,7 @@ export function openForm(session: DeliverySession, waiting: Waiting, place: Form
 /** Shows the form until it is answered, here or elsewhere, and carries out the answer. */
 async function showForm(
   session: DeliverySession,
-  waiting: Waiting,
+  waiting: RunRequest,
   place: FormPlace,
   form: AbortController,
 ): Promise<Taken | undefined> {
@@ -194,7 +194,7 @@ const BY = "elicitation";
 /** Resolves when an approval or a question waits for nobody any more. */
 async function whilePending(
   { runs, runId, seen }: DeliverySession,
-  { id }: Waiting,
+  { id }: RunRequest,
   signal: AbortSignal,
 ): Promise<undefined> {
   for await (const { kind } of runs.watch.events(runId, { after: seen, signal })) {

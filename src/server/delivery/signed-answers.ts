@@ -1,10 +1,11 @@
 import { inputResponse } from "@modelcontextprotocol/server";
 import { defined } from "../../core/defined.ts";
-import type { RunView, Waiting } from "../../runs/run.ts";
+import type { GivenAnswer } from "../../runs/answer.ts";
+import type { RunView, RunRequest } from "../../runs/run.ts";
 import type { ToolCall } from "../calls/call.ts";
 import { type Outcome, refused, unknownRun } from "../calls/outcome.ts";
 import type { ApprovalState } from "../calls/state.ts";
-import { type FormResponse, type Said, readAnswer, takenBy } from "./answers.ts";
+import { type FormResponse, readAnswer, takenBy } from "./answers.ts";
 import { samplingReply } from "./client-model.ts";
 import { digestOf } from "./input-required.ts";
 import type { CarriedAnswers } from "./session.ts";
@@ -27,13 +28,10 @@ export async function carriedAnswers(call: ToolCall): Promise<Carried> {
   if (view === undefined) return { ok: false, outcome: unknownRun(runId) };
   const problem = state.call === digest ? undefined : "other_arguments";
   const { said, left, problems } = readForms(call, state, view);
-  const decisions = said.flatMap((one) => ("decision" in one.said ? [{ ...one, said: one.said }] : []));
-  const answers = said.flatMap((one) => ("answer" in one.said ? [{ ...one, said: one.said }] : []));
   const used = await runs.requests.useAnswer(runId, {
     id,
     ...defined({ problem }),
-    decisions: decisions.map((one) => one.said),
-    answers: answers.map((one) => one.said),
+    answers: said.map((one) => one.said),
     // Calls of the client's model without a reply are asked again.
     replies: (state.models ?? []).flatMap(({ key, call: callId }) => {
       const reply = samplingReply(context.mcpReq.inputResponses?.[key]);
@@ -46,9 +44,8 @@ export async function carriedAnswers(call: ToolCall): Promise<Carried> {
     return { ok: false, outcome: refused(problem === undefined ? replayed(runId) : otherArguments(runId)) };
   }
   const notes: string[] = [];
-  const outcomes = [...used.decided, ...used.answered];
-  for (const [index, { waiting, response }] of [...decisions, ...answers].entries()) {
-    const outcome = outcomes[index];
+  for (const [index, { waiting, response }] of said.entries()) {
+    const outcome = used.answered[index];
     if (outcome === undefined) continue;
     const taken = takenBy(outcome, waiting, response, { logger: deps.logger, runId, notes });
     if (taken.kind === "left") left.add(waiting.id);
@@ -59,7 +56,7 @@ export async function carriedAnswers(call: ToolCall): Promise<Carried> {
 }
 
 interface Read {
-  said: { waiting: Waiting; response: FormResponse; said: Said }[];
+  said: { waiting: RunRequest; response: FormResponse; said: GivenAnswer }[];
   left: Set<string>;
   problems: Map<string, string>;
 }
@@ -68,14 +65,14 @@ interface Read {
 function readForms(
   { context, client, deps, open }: ToolCall,
   state: ApprovalState,
-  { approvals, questions }: RunView,
+  { requests }: RunView,
 ): Read {
   const read: Read = { said: [], left: new Set(state.left), problems: new Map() };
   // The page stores its decisions by itself.
   if (state.page !== undefined) return read;
   const elapsed = deps.clock() - state.at;
   for (const { key, approval: id, digest } of state.asked) {
-    const waiting = [...approvals, ...questions].find((candidate) => candidate.id === id);
+    const waiting = requests.find((candidate) => candidate.id === id);
     // Tied to the call or the question that was shown.
     if (waiting === undefined || digestOf(waiting) !== digest) continue;
     const response = inputResponse(context.mcpReq.inputResponses, key);

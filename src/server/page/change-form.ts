@@ -4,7 +4,7 @@ import { displayName, oneLine } from "../../core/text.ts";
 import { type ProposedFile, versionsOf } from "../../runs/proposals.ts";
 import { recordText } from "../../runs/review-events.ts";
 import { alreadyAnswered } from "../../runs/run.ts";
-import type { ReviewChoice } from "../../tools/tool.ts";
+import type { ReviewChoice } from "../../tools/request.ts";
 import type { PageSession } from "../contracts/viewer.ts";
 import { type ChosenOfFile, boxesOf } from "../views/room/proposed-file.ts";
 import { filesText } from "../views/room/proposed-words.ts";
@@ -109,8 +109,8 @@ export async function sendChange(
   if (view === undefined) return undefined;
   const requestId = form.get("question") || PROPOSED;
   const refused = (problem: string): SentChange => ({ kind: "refused", requestId, problem });
-  const question = view.questions.find(({ id }) => id === requestId);
-  if (requestId !== PROPOSED && question?.question.kind !== "review")
+  const question = view.requests.find(({ id }) => id === requestId);
+  if (requestId !== PROPOSED && question?.kind !== "review")
     return refused("There is no such review in this run.");
   if (question !== undefined && question.status !== "pending") return refused(alreadyAnswered(question));
   const change = await runs.changes.proposed(runId);
@@ -119,9 +119,10 @@ export async function sendChange(
   if (!read.ok) return refused(read.problem);
   const choice = { ...read.choice, shown: versionsOf(change.files) };
   if (question !== undefined) {
-    const outcome = await runs.requests.answer(runId, question.id, { type: "review", choice }, "page");
+    const answer = { type: "review" as const, choice };
+    const outcome = await runs.requests.answer(runId, { requestId, answer }, "page");
     if (!outcome.ok) return refused(outcome.message);
-    return outcome.how === "stored" ? { kind: "stored" } : refused(alreadyAnswered(outcome.question));
+    return outcome.how === "stored" ? { kind: "stored" } : refused(alreadyAnswered(outcome.request));
   }
   if (isEmpty(choice)) return refused("Choose the files to apply.");
   const outcome = await runs.changes.review(runId, choice, "page");

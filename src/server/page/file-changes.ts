@@ -116,8 +116,8 @@ export function approvalsOfChanges(
 }
 
 /** The path that the approved call was about. */
-function pathOf({ args, decision }: Approval): unknown {
-  const ran = decision?.type === "edit" ? decision.editedAction.args : args;
+function pathOf({ args, answer }: Approval): unknown {
+  const ran = answer?.type === "edit" ? answer.editedAction.args : args;
   return ran["file_path"] ?? ran["path"];
 }
 

@@ -2,7 +2,7 @@
 import type { Backend, FileInfo } from "../../backends/backend.ts";
 import { contentOf } from "../../backends/file-data.ts";
 import { oneLine } from "../../core/text.ts";
-import type { RunView } from "../../runs/run.ts";
+import { type RunView, isApproval } from "../../runs/run.ts";
 import type { FileChange, ShownChange } from "../views/room/changes.ts";
 import { type FileTree, MEMORIES, type Mark, folderOf } from "../views/room/file-tree.ts";
 import { type FilesFound, type FilesScreen, LINES_OF_PAGE, renderFiles } from "../views/room/files.ts";
@@ -188,7 +188,7 @@ async function shownChanges(
   const approvals = new Map<FileChange, ShownChange["approval"]>();
   for (const id of new Set(changes.map(({ run }) => run.id))) {
     const own = changes.filter(({ run }) => run.id === id);
-    const decided = (view ?? (await context.runs.read.view(id)))?.approvals ?? [];
+    const decided = (view ?? (await context.runs.read.view(id)))?.requests.filter(isApproval) ?? [];
     const found = approvalsOfChanges(own, decided);
     for (const change of own) approvals.set(change, found.get(change.seq));
   }

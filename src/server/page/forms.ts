@@ -1,7 +1,6 @@
 /** The forms of the page: people decide, start, tell, cancel and change. */
-import type { Scope } from "../../runs/run.ts";
 import { defined } from "../../core/defined.ts";
-import { type Run, alreadyAnswered, alreadyDecided } from "../../runs/run.ts";
+import { type Run, type Scope, alreadyAnswered, isApproval } from "../../runs/run.ts";
 import type { Html } from "../views/html.ts";
 import { MEMORIES } from "../views/room/file-tree.ts";
 import { keyOf } from "../views/room/timeline.ts";
@@ -11,12 +10,11 @@ import type { Complaint } from "../views/room/request.ts";
 import { TABS, type Tab } from "../views/room/run-head.ts";
 import { LIFETIMES } from "../views/room/share.ts";
 import { type Follow, type Screen, renderNotice } from "../views/room/shell.ts";
-import { isAsItStands } from "../views/shown-call.ts";
+import { isAsItStands } from "../../tools/call-request.ts";
 import { sendChange } from "./change-form.ts";
-import { editProblem, pageDecision } from "./decision.ts";
 import { deleteMemory, filesScreen, saveMemory } from "./files.ts";
 import { shownAt } from "./live.ts";
-import { pageAnswer } from "./question-form.ts";
+import { editProblem, pageAnswer } from "./request-form.ts";
 import { type Reply, textOf, typedIn } from "./responses.ts";
 import type { Picture, ScreenContext } from "./screen.ts";
 import { type Wrong, homeScreen, reviewScreen, runScreen } from "./screens.ts";
@@ -271,41 +269,26 @@ const isOfAll = ({ context: { session }, form }: SentForm): boolean =>
 const goNext = (sent: SentForm): void =>
   sent.reply.redirect(isOfAll(sent) ? "/review" : `${runPath(sent.runId)}/review`);
 
-const decide: Work = async (sent) => {
-  const { context, runId, form } = sent;
-  const { runs, session } = context;
-  const approvalId = form.get("approval") ?? "";
-  const complain = (problem: string): Promise<void> => complainOf(sent, { requestId: approvalId, problem });
-  const view = await runs.read.view(runId);
-  const approval = view?.approvals.find(({ id }) => id === approvalId);
-  if (approval === undefined) return complain("There is no such approval in this run.");
-  if (approval.status !== "pending") return complain(alreadyDecided(approval));
-  const read = pageDecision(approval, form);
-  if (!read.ok) return complain(read.problem);
-  const isWhole = isWholeOnPage(approval) || hasProof(session, approval, form);
-  if (isAsItStands(read.decision, approval) && !isWhole) return complain(NOT_WHOLE);
-  const outcome = await runs.requests.decide(runId, approvalId, read.decision, "page");
-  if (!outcome.ok) return complain(outcome.message);
-  if (outcome.repeated) return complain(alreadyDecided(outcome.approval));
-  return goNext(sent);
-};
-
 const answer: Work = async (sent) => {
   const { context, runId, form } = sent;
-  const { runs } = context;
-  const requestId = form.get("question") ?? "";
+  const { runs, session } = context;
+  const requestId = form.get("request") ?? "";
   const complain = (complaint: Omit<Complaint, "form" | "requestId">): Promise<void> =>
     complainOf(sent, { requestId, ...complaint });
-  const view = await runs.read.view(runId);
-  const question = view?.questions.find(({ id }) => id === requestId);
-  if (question === undefined) return complain({ problem: "There is no such question in this run." });
-  const read = pageAnswer(question, form);
-  if (!read.ok)
-    return complain(question.status === "pending" ? read : { problem: alreadyAnswered(question) });
-  const outcome = await runs.requests.answer(runId, requestId, read.answer, "page");
+  const request = (await runs.read.view(runId))?.requests.find(({ id }) => id === requestId);
+  if (request === undefined) return complain({ problem: "There is no such request in this run." });
+  const read = pageAnswer(request, form);
+  if (request.status !== "pending" && (isApproval(request) || !read.ok))
+    return complain({ problem: alreadyAnswered(request) });
+  if (!read.ok) return complain(read);
+  if (isApproval(request) && isAsItStands(read.answer, request)) {
+    const isWhole = isWholeOnPage(request) || hasProof(session, request, form);
+    if (!isWhole) return complain({ problem: NOT_WHOLE });
+  }
+  const outcome = await runs.requests.answer(runId, { requestId, answer: read.answer }, "page");
   if (!outcome.ok) return complain({ problem: outcome.message });
   if (outcome.how === "told") return complain({ problem: TOO_LATE, isTold: true });
-  if (outcome.how === "repeated") return complain({ problem: alreadyAnswered(outcome.question) });
+  if (outcome.how === "repeated") return complain({ problem: alreadyAnswered(outcome.request) });
   return goNext(sent);
 };
 
@@ -372,7 +355,6 @@ const OF_ALL: ReadonlyMap<string, FormWork> = new Map([
 ]);
 
 const OF_RUN: ReadonlyMap<string, FormWork> = new Map([
-  ["/decide", { scope: "approve", work: decide }],
   ["/reply", { scope: "approve", work: answer }],
   ["/change", { scope: "approve", work: applyChange }],
   ["/check", { scope: "approve", work: check }],

@@ -1,9 +1,8 @@
 /** Reads what a screen shows. `undefined`: there is no such run. */
 import type { RunEvent, RunEventKind } from "../../runs/events.ts";
 import {
-  type PendingApproval,
-  type PendingQuestion,
-  type Waiting,
+  type PendingRequest,
+  type RunRequest,
   type Run,
   type RunFilter,
   type RunStatus,
@@ -103,26 +102,18 @@ function filterOf(query: URLSearchParams): RunFilter {
 
 const isStatus = (text: string): text is RunStatus => Object.hasOwn(STATUS_WORDS, text);
 
-type Pending = PendingApproval | PendingQuestion;
-
 /** The oldest requests that wait in all runs, and how many wait. */
 async function pendingOf({ runs }: ScreenContext) {
-  const [approvals, questions] = await Promise.all([
-    runs.read.pending(MAX.pending),
-    runs.read.pendingQuestions(MAX.pending),
-  ]);
-  const all: Pending[] = [...approvals, ...questions].sort(
-    (one, other) => one.requestedAt - other.requestedAt,
-  );
-  const waiting = all.length < MAX.pending ? all.length : await runs.read.countPending();
-  return { pending: all.slice(0, MAX.pending), waiting };
+  const pending = await runs.read.pending(MAX.pending);
+  const waiting = pending.length < MAX.pending ? pending.length : await runs.read.countPending();
+  return { pending, waiting };
 }
 
 /** The end of a shorter run is not told. */
 const LONG_RUN_MS = 30_000;
 
 /** Open requests, and the newest runs that have ended. A session of one run is told the end of `own` alone. */
-async function newsOf({ runs, session }: ScreenContext, pending: readonly Pending[], own?: Run) {
+async function newsOf({ runs, session }: ScreenContext, pending: readonly PendingRequest[], own?: Run) {
   const isOfAll = session.run === undefined;
   const seen = isOfAll ? await runs.read.summaries({}, { limit: MAX.ends }) : own ? [own] : [];
   const ends = seen.filter(({ createdAt, endedAt = 0 }) => endedAt - createdAt >= LONG_RUN_MS);
@@ -136,7 +127,7 @@ async function newsOf({ runs, session }: ScreenContext, pending: readonly Pendin
   return [...pending.map(askOf), ...told];
 }
 
-const askOf = (asked: Pending): News => ({
+const askOf = (asked: PendingRequest): News => ({
   key: `ask ${asked.id}`,
   kind: "asks",
   name: oneLine(asked.task, 80),
@@ -161,7 +152,7 @@ export async function reviewScreen(context: ScreenContext, complaint?: Complaint
 }
 
 /** The last text of each agent before it asked, by the id of the request. */
-async function reasons({ runs }: ScreenContext, pending: readonly Waiting[]) {
+async function reasons({ runs }: ScreenContext, pending: readonly RunRequest[]) {
   const found = await Promise.all(
     pending.map(async ({ id, runId, agent }) => {
       const wanted = { agent, kinds: ["model_called" as const], limit: 1 };

@@ -1,9 +1,9 @@
 /** The whole arguments and result of one call, as a screen of its own that is also shown in its place in others. */
 import { canonicalJson } from "../../core/json.ts";
 import { oneLine } from "../../core/text.ts";
-import type { Approval } from "../../runs/run.ts";
+import { type Approval, isApproval } from "../../runs/run.ts";
 import type { CallTexts } from "../../runs/service.ts";
-import { agentLabel } from "../views/approval-form.ts";
+import { agentLabel } from "../views/request-words.ts";
 import { type Html, html } from "../views/html.ts";
 import { dayAndTime } from "../views/room/figures.ts";
 import type { Screen } from "../views/room/shell.ts";
@@ -20,7 +20,7 @@ export async function stepScreen(
   const call = await runs.read.callTexts(runId, seq);
   if (call === undefined) return undefined;
   const { agent, time, tool, summary } = call;
-  const edit = editOf(call, (await runs.read.view(runId))?.approvals ?? []);
+  const edit = editOf(call, (await runs.read.view(runId))?.requests.filter(isApproval) ?? []);
   const body = html`<p class="note">
       ${agentLabel(agent)}, ${dayAndTime(time)} <span class="tag">${oneLine(tool, 64)}</span>
     </p>
@@ -39,7 +39,7 @@ function editOf(call: CallTexts, approvals: readonly Approval[]): Record<string,
       keyOf(agent) === keyOf(call.agent) &&
       // The approval has the defaults too.
       asked.every(([name, value]) => canonicalJson(value) === canonicalJson(args[name])),
-  )?.decision;
+  )?.answer;
   return ran?.type === "edit" ? ran.editedAction.args : undefined;
 }
 

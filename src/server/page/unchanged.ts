@@ -2,6 +2,7 @@
 import { ownTurn } from "../../core/concurrency.ts";
 import { type DiffLine, diffLines, displayDiff } from "../../core/diff.ts";
 import { displayMarked, displayText, oneLine } from "../../core/text.ts";
+import { isApproval } from "../../runs/run.ts";
 import { renderGap } from "../views/content/diff.ts";
 import { html } from "../views/html.ts";
 import { changesOfRun, joinedChange } from "./file-changes.ts";
@@ -66,7 +67,8 @@ async function changeOf(
     return joined && { subject: { file }, path: file, diff: joined.diff, side: "newLine" };
   }
   if (typeof approval === "string") {
-    const { status, preview, args } = view?.approvals.find(({ id }) => id === approval) ?? {};
+    const { status, preview, args } =
+      view?.requests.filter(isApproval).find(({ id }) => id === approval) ?? {};
     const path = args?.["file_path"];
     return status === "pending" && preview?.kind === "diff" && typeof path === "string"
       ? { subject: { approval }, path, diff: preview.detail, side: "oldLine" }

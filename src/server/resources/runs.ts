@@ -26,7 +26,7 @@ interface View {
   title: string;
   description: string;
   mimeType: string;
-  text: (run: FoundRun, scope: ResourceScope, request: ReadRequest) => string | Promise<string>;
+  text: (run: FoundRun, request: ReadRequest) => string | Promise<string>;
 }
 
 const RUN: View = {
@@ -70,7 +70,7 @@ const VIEWS: readonly View[] = [
     title: "Run events after a number",
     description: `The same from any event on: those with a greater seq, at most ${SHOWN_EVENTS}.`,
     mimeType: "application/x-ndjson",
-    text: async ({ service, runId }, _scope, { uri, variables }) => {
+    text: async ({ service, runId }, { uri, variables }) => {
       const after = Number(variables["after"] || Number.NaN);
       if (!Number.isSafeInteger(after) || after < 0) throw new ResourceNotFoundError(uri);
       return linesOf((await service.read.events(runId, { after, limit: SHOWN_EVENTS })) ?? []);
@@ -105,7 +105,7 @@ export const RUN_RESOURCES: readonly ResourceSpec[] = VIEWS.map(({ path, text, .
   read: async (request, scope) => {
     const run = await findRun(scope, request);
     const ttlMs = isFinal(run.view.run.status) ? FINAL_TTL_MS : 0;
-    return { text: await text(run, scope, request), ttlMs };
+    return { text: await text(run, request), ttlMs };
   },
 }));
 

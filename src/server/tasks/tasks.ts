@@ -6,7 +6,7 @@ import { asksForClientModel } from "../../config/schema.ts";
 import type { Clock } from "../../core/clock.ts";
 import { defined } from "../../core/defined.ts";
 import { NewestOf } from "../../core/newest-of.ts";
-import type { ModelCall, RunView, Waiting } from "../../runs/run.ts";
+import type { ModelCall, RunView, RunRequest } from "../../runs/run.ts";
 import { isFinal, waitingIn } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { type Taken, keyOf, questionKey } from "../calls/open-requests.ts";
@@ -19,7 +19,7 @@ import { TASKS_EXTENSION } from "../contracts/extensions.ts";
 import type { Revision } from "../contracts/revisions.ts";
 import { answerWays } from "../calls/tool.ts";
 import { guarded } from "../resources/resource.ts";
-import type { PersonRequest } from "../views/question-form.ts";
+import type { PersonRequest } from "../views/request-form.ts";
 
 export interface TasksScope {
   deps: ConnectionDeps;
@@ -93,9 +93,9 @@ async function getTask(request: TaskRequest, scope: TasksScope): Promise<object>
  * True if the task of a client that cannot be asked ends with a handle, as its call would have. This remains true
  * once the run has needed a person, because an ended task cannot continue.
  */
-function isHandedOver({ run, approvals, questions }: RunView, { forms, page, models }: ClientFacts): boolean {
+function isHandedOver({ run, requests }: RunView, { forms, page, models }: ClientFacts): boolean {
   if (forms || page) return false;
-  return approvals.length + questions.length > 0 || (run.status === "input_required" && !models);
+  return requests.length > 0 || (run.status === "input_required" && !models);
 }
 
 interface Asked {
@@ -224,7 +224,7 @@ export class TaskQuestions {
   }
 
   /** Returns the current question, which counts as shown from now on. `open`: makes the address of a page. */
-  show(waiting: Waiting, open: () => Promise<string | undefined>) {
+  show(waiting: RunRequest, open: () => Promise<string | undefined>) {
     const question = this.#current(waiting);
     const { shownAt = this.#clocks.monotonic(), link = once(open) } = question;
     const shown = { ...question, shownAt, link };
@@ -233,7 +233,7 @@ export class TaskQuestions {
   }
 
   /** Finds what `key` asks for. Keys of earlier processes are accepted, used ones are not. */
-  find(key: string, pending: readonly Waiting[]): { waiting: Waiting; question: Question } | undefined {
+  find(key: string, pending: readonly RunRequest[]): { waiting: RunRequest; question: Question } | undefined {
     const waiting = pending.find(({ id }) => key.startsWith(`${id}@`));
     if (waiting === undefined) return undefined;
     const question = this.#current(waiting);
@@ -243,12 +243,12 @@ export class TaskQuestions {
   }
 
   /** Asks again under a new key, with the reason. */
-  askAgain(waiting: Waiting, problem: string): void {
+  askAgain(waiting: RunRequest, problem: string): void {
     const since = Math.max(this.#clocks.clock(), this.#current(waiting).since + 1);
     this.#questions.keep(keyOf(waiting), { key: questionKey(waiting.id, since), since, problem });
   }
 
-  #current(waiting: Waiting): Question {
+  #current(waiting: RunRequest): Question {
     const since = Math.max(waiting.requestedAt, this.#started);
     return this.#questions.get(keyOf(waiting)) ?? { key: questionKey(waiting.id, since), since };
   }
@@ -290,7 +290,7 @@ export class TaskPages {
   /** Returns no question when the page is open already, or cannot be served. */
   async ask(
     runId: string,
-    pending: readonly Waiting[],
+    pending: readonly RunRequest[],
     open: () => Promise<string | undefined>,
   ): Promise<Asked> {
     const shown = this.#shown.get(runId);

@@ -3,7 +3,8 @@ import { z } from "zod";
 import type { Backend } from "../../backends/backend.ts";
 import type { Config } from "../../config/schema.ts";
 import { defined } from "../../core/defined.ts";
-import { type Decision, type RunView, alreadyDecided } from "../../runs/run.ts";
+import { type RunView, alreadyAnswered, isQuestion } from "../../runs/run.ts";
+import type { Decision } from "../../tools/request.ts";
 import type { ContentBlock, ToolResult } from "../../tools/tool.ts";
 import { deliver } from "../delivery/deliver.ts";
 import { carriedAnswers } from "../delivery/signed-answers.ts";
@@ -15,7 +16,7 @@ import { CODEX_TOOLS } from "./codex.ts";
 import { continueRunOr, startRun } from "./start-run.ts";
 import { RunList, recentRuns } from "../views/run-list.ts";
 import { RunChange, RunReport, isWholeInReport, pendingApprovals } from "../views/run-report.ts";
-import { isAsItStands } from "../views/shown-call.ts";
+import { isAsItStands } from "../../tools/call-request.ts";
 
 const runInput = z.strictObject({
   task: taskText.describe("Goal, facts the agent cannot see, form of the result"),
@@ -103,16 +104,19 @@ const answerDeepAgent = defineTool({
   handle: async (args, { runs, deps }) => {
     const { run_id: id, approval_id: approvalId } = args;
     const before = await runs.read.view(id);
-    if (before?.questions.some((question) => question.id === approvalId)) return refused(NEVER_BY_A_MODEL);
-    const decision = decisionOf(args, before?.approvals ?? []);
+    const request = before?.requests.find((one) => one.id === approvalId);
+    if (request !== undefined && isQuestion(request)) return refused(NEVER_BY_A_MODEL);
+    const decision = decisionOf(args, request?.tool ?? "");
     if (typeof decision === "string") return refused(decision);
     if (before && isUnseen(before, approvalId, decision))
       return refused(unseen(deps.openCommand(before.run)));
-    const outcome = await runs.requests.decide(id, approvalId, decision, "answer_deep_agent");
+    const given = { requestId: approvalId, answer: decision };
+    const outcome = await runs.requests.answer(id, given, "answer_deep_agent");
     const view = await runs.read.view(id);
     if (view === undefined) return unknownRun(id);
-    if (!outcome.ok) return refused(outcome.message + (outcome.code === "already_decided" ? TOO_LATE : ""));
-    return withNotes({ kind: "run", view }, outcome.repeated ? [alreadyDecided(outcome.approval)] : []);
+    if (!outcome.ok) return refused(outcome.message + (outcome.code === "already_answered" ? TOO_LATE : ""));
+    const isRepeated = outcome.how === "repeated";
+    return withNotes({ kind: "run", view }, isRepeated ? [alreadyAnswered(outcome.request)] : []);
   },
 });
 
@@ -131,11 +135,8 @@ const unseen = (openCommand: string | undefined): string =>
   "The report of this run does not show the whole call, so it cannot be approved here; the run waits. " +
   `Tell the user to decide where all of it is shown: ${openCommand === undefined ? "on the page of the server" : `in a terminal with ${openCommand}`}.`;
 
-/** The decision, or what is wrong with the arguments. */
-function decisionOf(
-  args: z.output<typeof answerInput>,
-  approvals: readonly { id: string; tool: string }[],
-): Decision | string {
+/** The decision about a call of `tool`, or what is wrong with the arguments. */
+function decisionOf(args: z.output<typeof answerInput>, tool: string): Decision | string {
   const { decision, edited_args: editedArgs, message } = args;
   if (decision !== "edit" && editedArgs !== undefined) {
     return `edited_args is for the decision edit, not ${decision}; nothing was decided.`;
@@ -143,8 +144,7 @@ function decisionOf(
   if (decision === "approve") return { type: "approve" };
   if (decision === "reject") return { type: "reject", ...defined({ message }) };
   if (editedArgs === undefined) return "The decision edit needs edited_args with all arguments of the call.";
-  const name = approvals.find(({ id }) => id === args.approval_id)?.tool ?? "";
-  return { type: "edit", editedAction: { name, args: editedArgs } };
+  return { type: "edit", editedAction: { name: tool, args: editedArgs } };
 }
 
 const cancelDeepAgent = defineTool({

@@ -3,13 +3,22 @@ import { isoTime } from "../../core/clock.ts";
 import { type AskedCall, objectText } from "../../runs/asked-words.ts";
 import type { RunEvent } from "../../runs/events.ts";
 import { endedLine, findingText, judgedLine } from "../../runs/goal.ts";
-import type { Approval, OpenQuestion, RunView, SubagentView, Waiting } from "../../runs/run.ts";
-import { agentName, isFinal, isQuestion, isWithin, endedEarly, waitingIn } from "../../runs/run.ts";
+import type { Approval, OpenQuestion, RunView, SubagentView, RunRequest } from "../../runs/run.ts";
+import {
+  agentName,
+  contentOf,
+  isApproval,
+  isFinal,
+  isQuestion,
+  isWithin,
+  endedEarly,
+  waitingIn,
+} from "../../runs/run.ts";
 import type { RunPoint } from "../../runs/service.ts";
 import { totalCost } from "../../runs/view.ts";
 import { reviewedLine } from "../../runs/review-events.ts";
-import { questionText } from "../../tools/check-answer.ts";
-import { agentLabel, agentTypes } from "./approval-form.ts";
+import { requestText } from "../../tools/check-answer.ts";
+import { agentLabel, agentTypes } from "./request-words.ts";
 import { goalReport } from "./goal-report.ts";
 import { limitWords, limitsDocument } from "./limit-words.ts";
 import { asText, code, fenced, quote } from "./quoting.ts";
@@ -20,7 +29,7 @@ import { usageReport } from "./run-report.ts";
  * short. Times are ISO 8601, absent facts are left out.
  */
 export function runDocument(view: RunView) {
-  const { run, approvals, questions, grants, subagents, filesChanged, activity, place, models } = view;
+  const { run, requests, grants, subagents, filesChanged, activity, place, models } = view;
   return {
     run_id: run.id,
     thread_id: run.threadId,
@@ -50,8 +59,8 @@ export function runDocument(view: RunView) {
     cancel_reason: run.cancelReason,
     todos: run.todos,
     agents: subagents.map((subagent) => agentDocument(subagent, waitingIn(view))),
-    approvals: approvals.map(approvalDocument),
-    questions: questions.map(questionDocument),
+    approvals: requests.filter(isApproval).map(approvalDocument),
+    questions: requests.filter(isQuestion).map(questionDocument),
     approved_for_run: grants.map(({ tool, text, approvalId, grantedBy, grantedAt }) => ({
       tool,
       calls: text,
@@ -93,7 +102,7 @@ function standing({ status, failure, cancelReason }: RunView["run"], activity: s
 /** `call_ids`: the calls that started it and those it works for, outermost first. */
 function agentDocument(
   { agent, description, status, step, toolCalls }: SubagentView,
-  pending: readonly Waiting[],
+  pending: readonly RunRequest[],
 ) {
   const own = pending.filter((one) => one.agent.length === agent.length && isWithin(one.agent, agent));
   const pendingQuestions = own.filter(isQuestion).length;
@@ -128,13 +137,13 @@ const approvalDocument = (approval: Approval): object => ({
 
 /** `asked`: the question as it was asked, with its fields. */
 function questionDocument(asked: OpenQuestion): object {
-  const { id, agent, question, status, answer } = asked;
-  const { kind, ...content } = question;
+  const { id, agent, status, answer } = asked;
+  const { kind, ...content } = contentOf(asked);
   return {
     id,
     kind,
     agent: agentLabel(agent),
-    text: questionText(question),
+    text: requestText(asked),
     asked: content,
     status,
     requested_at: isoTime(asked.requestedAt),

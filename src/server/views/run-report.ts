@@ -13,6 +13,7 @@ import {
   type RunView,
   type TokenUsage,
   isFinal,
+  isApproval,
   isQuestion,
   startedBy,
   endedEarly,
@@ -21,8 +22,8 @@ import {
 import { dollars, totalCost } from "../../runs/view.ts";
 import { counted } from "../../tools/format.ts";
 import { runUri } from "../contracts/uris.ts";
-import { agentLabel, agentTypes } from "./approval-form.ts";
-import { addressLines, addressOf, askedBy, continuesAfter, shownText } from "./question-form.ts";
+import { addressLines, addressOf, shownText } from "./request-form.ts";
+import { agentLabel, agentTypes, askedBy, continuesAfter } from "./request-words.ts";
 import { GoalReport, goalLines, goalReport } from "./goal-report.ts";
 import { asText, indented } from "./quoting.ts";
 import { type ShownCall, TO, decisionsFor, shownCall } from "./shown-call.ts";
@@ -159,9 +160,11 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
     })),
     agents: agentsOf(view, capped),
     approvals: capped("approvals", pending, MAX.approvals).map(approvalReport),
-    questions: capped("questions", view.questions.toSorted(statusFirst("pending")), MAX.questions).map(
-      questionReport,
-    ),
+    questions: capped(
+      "questions",
+      view.requests.filter(isQuestion).toSorted(statusFirst("pending")),
+      MAX.questions,
+    ).map(questionReport),
     ...(goal && { goal }),
     files_changed: [...capped("files_changed", view.filesChanged, MAX.files)],
     usage: usageReport(run.usage, totalCost(view.models)),
@@ -236,12 +239,12 @@ function approvalReport(approval: Approval): RunReport["approvals"][number] {
 }
 
 function questionReport(asked: OpenQuestion): RunReport["questions"][number] {
-  const { id, question, agent, status, expiresAt } = asked;
-  const address = addressOf(question);
-  const text = cutMiddle(shownText(question), MAX.detail);
+  const { id, agent, status, expiresAt } = asked;
+  const address = addressOf(asked);
+  const text = cutMiddle(shownText(asked), MAX.detail);
   return {
     id,
-    kind: question.kind,
+    kind: asked.kind,
     agent: agentLabel(agent),
     asked_by: askedBy(asked),
     text: [text, ...(address === undefined ? [] : addressLines(address))].join("\n"),
@@ -322,7 +325,7 @@ function agentLine({ agent, description, status, step }: RunReport["agents"][num
 }
 
 export const pendingApprovals = (view: RunView): Approval[] =>
-  view.approvals.filter((approval) => approval.status === "pending");
+  view.requests.filter(isApproval).filter(({ status }) => status === "pending");
 
 const TODO_MARKS: Record<string, string> = { pending: "[ ]", in_progress: "[>]", completed: "[x]" };
 
@@ -384,8 +387,8 @@ const CONTINUE = "To continue its conversation, call run_deep_agent with its thr
 const sentence = (text: string): string => (/[.!?…]$/.test(text) ? text : `${text}.`);
 
 /** Names the newest of the approvals that nobody decided in time. */
-function deniedInTime({ approvals }: RunView): string[] {
-  const denied = approvals.filter(({ decidedBy }) => decidedBy === DEADLINE);
+function deniedInTime({ requests }: RunView): string[] {
+  const denied = requests.filter(isApproval).filter(({ decidedBy }) => decidedBy === DEADLINE);
   const last = denied.at(-1);
   if (last === undefined) return [];
   const others = denied.length === 1 ? "" : ` and ${denied.length - 1} before it`;
@@ -394,10 +397,10 @@ function deniedInTime({ approvals }: RunView): string[] {
 }
 
 /** Names the newest of the questions that nobody answered in time. */
-function unansweredInTime({ questions }: RunView): string[] {
-  const last = questions.findLast(({ decidedBy }) => decidedBy === DEADLINE);
+function unansweredInTime({ requests }: RunView): string[] {
+  const last = requests.filter(isQuestion).findLast(({ decidedBy }) => decidedBy === DEADLINE);
   if (last === undefined) return [];
-  const text = asText(shownText(last.question));
+  const text = asText(shownText(last));
   return [`Nobody answered in time: "${text}"; the agent continued without an answer.`];
 }
 
@@ -409,8 +412,8 @@ function howToAnswer(view: RunView, ways: AnswerWays): string {
   const decided = "Ask the user, then call answer_deep_agent with their decision.";
   if (model && !hasQuestions) return decided;
   if (model && !waiting.every(isQuestion)) {
-    const others = { approvals: [], questions: view.questions };
-    return `${decided} The user answers the questions. ${howToAnswer({ ...view, ...others }, ways)}`;
+    const questions = { ...view, requests: view.requests.filter(isQuestion) };
+    return `${decided} The user answers the questions. ${howToAnswer(questions, ways)}`;
   }
   if (forms && !isUnread)
     return "Tell the user, then call check_deep_agent with this run_id: it shows them the form.";

@@ -3,7 +3,6 @@
  * shows the whole call may approve it.
  */
 import { cutDiff, displayDiff } from "../../core/diff.ts";
-import { canonicalJson } from "../../core/json.ts";
 import {
   beginningOf,
   cutMiddle,
@@ -12,7 +11,8 @@ import {
   displayName,
   oneLine,
 } from "../../core/text.ts";
-import { type Approval, type PersonDecision, offeredDecisions } from "../../runs/run.ts";
+import { isApproving, offeredDecisions } from "../../tools/call-request.ts";
+import type { CallRequest, PersonDecision } from "../../tools/request.ts";
 
 const MAX_SUMMARY = 400;
 
@@ -27,7 +27,7 @@ export interface ShownCall {
 }
 
 /** The call as a surface shows it that has room for `limit` characters of its detail. */
-export function shownCall({ preview }: Pick<Approval, "preview">, limit: number): ShownCall {
+export function shownCall({ preview }: Pick<CallRequest, "preview">, limit: number): ShownCall {
   const isDiff = preview.kind === "diff";
   const whole = isDiff ? displayDiff(preview.detail) : displayMarked(preview.detail);
   const detail = (isDiff ? cutDiff : cutMiddle)(whole, limit);
@@ -45,33 +45,22 @@ const LEFT_OUT = /^(?! ).*not shown(?: …)?\]$/m;
 /** Begins the line that names the destination. */
 export const TO = "Destination: ";
 
-/** Decisions that let the call run as it stands. */
-export const isApproval = (decision: PersonDecision["type"]): boolean =>
-  decision === "approve" || decision === "approve_same";
-
-/** The same of a whole decision: an edit that changes nothing is an approval, too. */
-export const isAsItStands = (decision: PersonDecision, { args }: Pick<Approval, "args">): boolean =>
-  decision.type === "edit"
-    ? canonicalJson(decision.editedAction.args) === canonicalJson(args)
-    : isApproval(decision.type);
-
 /** Decisions that a surface offers which shows this much of the call. */
 export const decisionsFor = (
-  approval: Approval,
+  call: CallRequest,
   { isWhole }: Pick<ShownCall, "isWhole">,
-): PersonDecision["type"][] =>
-  offeredDecisions(approval).filter((decision) => isWhole || !isApproval(decision));
+): PersonDecision["type"][] => offeredDecisions(call).filter((decision) => isWhole || !isApproving(decision));
 
 /** Every argument of the call in full: texts as they are, anything else as JSON. */
-export const callParts = ({ args }: Pick<Approval, "args">): { name: string; text: string }[] =>
+export const callParts = ({ args }: Pick<CallRequest, "args">): { name: string; text: string }[] =>
   Object.entries(args).map(([name, value]) => ({
     name: displayName(name),
     text: typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? ""),
   }));
 
 /** All arguments, one below the other, for a surface that shows text; empty where the detail is the whole call. */
-export function restOf(approval: Approval): string {
-  if (shownCall(approval, Infinity).isWhole) return "";
-  const parts = callParts(approval).map(({ name, text }) => `${name}:\n${displayBlock(text)}`);
+export function restOf(call: CallRequest): string {
+  if (shownCall(call, Infinity).isWhole) return "";
+  const parts = callParts(call).map(({ name, text }) => `${name}:\n${displayBlock(text)}`);
   return ["The whole call, argument by argument:", ...parts].join("\n\n");
 }

@@ -1,23 +1,23 @@
 /** Answers of people, or of clients in their place. Each is stored in one transaction with all that follows from it. */
-import type { Decision, SamplingReply } from "../../agent/agent.ts";
-import { answeredEntry, decidedEntry } from "../../runs/asked-events.ts";
-import type { AnsweredQuestion, AppliedAnswer, DecidedCall, SignedAnswer } from "../../runs/ports.ts";
-import type { Approval, OpenQuestion, PersonDecision, Principal, Run } from "../../runs/run.ts";
+import type { SamplingReply } from "../../agent/agent.ts";
+import { answeredEntry } from "../../runs/asked-events.ts";
+import type { AnsweredRequest, SignedAnswer, UsedAnswer } from "../../runs/ports.ts";
+import type { Approval, Principal, Run, RunRequest } from "../../runs/run.ts";
 import { DEADLINE, isFinal, sameAs } from "../../runs/run.ts";
-import * as approvals from "./approvals.ts";
+import type { Decision, PersonAnswer } from "../../tools/request.ts";
+import * as grants from "./grants.ts";
 import * as journal from "./journal.ts";
-import type { Answer } from "../../tools/tool.ts";
-import * as models from "./model-requests.ts";
-import * as questions from "./questions.ts";
-import { type AnyQuestionRow, toApproval, toQuestion } from "./rows.ts";
 import { makeRunnable } from "./leases.ts";
+import * as models from "./model-requests.ts";
+import * as requests from "./requests.ts";
+import { type RequestRow, toRequest } from "./rows.ts";
 import { getToChange } from "./runs.ts";
 import * as status from "./status.ts";
 import { type Steps, insert } from "./steps.ts";
 
 const APPROVED: Decision = { type: "approve" };
 
-/** Told to the model in place of the call's result. */
+/** Goes to the model in place of the call's result. */
 const TOO_LATE: Decision = {
   type: "reject",
   expired: true,
@@ -26,61 +26,47 @@ const TOO_LATE: Decision = {
     "Do what is possible without it, and say in your answer what is left undone.",
 };
 
-/** Stores a decision, or that the deadline has passed. `undefined`: the call was not pending any more. */
-export function* decide(
+/** Stores an answer, or that the deadline has passed. Returns undefined if the request was not pending any more. */
+export function* answer(
   principal: Principal,
-  { approval, decision }: DecidedCall,
+  { request, answer: given }: AnsweredRequest,
   by: string,
   now: number,
-): Steps<Approval | undefined> {
-  if ((yield* getToChange(principal, approval.runId)) === undefined) return undefined;
-  const [stored, way] = isExpired(approval, now) ? [TOO_LATE, DEADLINE] : [decision, by];
-  if (!(yield* store(approval, stored, way, now))) return undefined;
-  return yield* approvals.get(approval.runId, approval.id);
+): Steps<RunRequest | undefined> {
+  const { runId, id } = request;
+  if ((yield* getToChange(principal, runId)) === undefined) return undefined;
+  const isStored = isExpired(request, now)
+    ? yield* store(request, answerAtDeadline(request), DEADLINE, now)
+    : yield* store(request, given, by, now);
+  return isStored ? yield* requests.get(runId, id) : undefined;
 }
 
-/** Denies a call that nobody decided in time, and lets the agent continue without the answer to another question. */
-export function* expire(principal: Principal, row: AnyQuestionRow, now: number): Steps<boolean> {
-  const expired =
-    row.kind === "approval"
-      ? yield* decide(principal, { approval: toApproval(row), decision: TOO_LATE }, DEADLINE, now)
-      : yield* answer(principal, { question: toQuestion(row), answer: EXPIRED }, DEADLINE, now);
+/** Denies a call, or lets the agent continue without the answer to its question. False: it was not pending any more. */
+export function* expire(principal: Principal, row: RequestRow, now: number): Steps<boolean> {
+  const request = toRequest(row);
+  const expired = yield* answer(principal, { request, answer: answerAtDeadline(request) }, DEADLINE, now);
   return expired !== undefined;
 }
 
-const EXPIRED: Answer = { type: "expired" };
-
-/** Stores an answer, or that the deadline has passed. `undefined`: the question was not pending any more. */
-export function* answer(
-  principal: Principal,
-  { question, answer: given }: AnsweredQuestion,
-  by: string,
-  now: number,
-): Steps<OpenQuestion | undefined> {
-  const { runId, id, askedBy = runId } = question;
-  if ((yield* getToChange(principal, runId)) === undefined) return undefined;
-  const [stored, way] = isExpired(question, now) ? [EXPIRED, DEADLINE] : [given, by];
-  if (!(yield* questions.decide(question, stored, way, now))) return undefined;
-  yield* journal.append(runId, answeredEntry(question, stored, way), now);
-  yield* status.updateOpen(askedBy, now);
-  yield* makeRunnable(askedBy, now);
-  return yield* questions.get(runId, id);
-}
+const answerAtDeadline = ({ kind }: RunRequest): PersonAnswer =>
+  kind === "approval" ? TOO_LATE : { type: "expired" };
 
 /**
  * Uses up a signed answer and does all that it says. `undefined`, and nothing of it counts, when it was used before,
  * by whatever process, or there is a problem with it; the journal of a run that is not over tells of that.
  */
-export function* use(run: Run, signed: SignedAnswer, now: number): Steps<AppliedAnswer | undefined> {
+export function* use(
+  run: Run,
+  signed: SignedAnswer<AnsweredRequest>,
+  now: number,
+): Steps<UsedAnswer<RunRequest | undefined> | undefined> {
   const found = yield* getToChange(run.principal, run.id);
   const reason = signed.problem ?? ((yield* takes(signed.id, run.id, now)) ? undefined : "replayed");
   if (reason === undefined) {
-    const applied: AppliedAnswer = { decided: [], answered: [], replied: [] };
-    const { by, decisions, answers, replies } = signed;
-    for (const call of decisions) applied.decided.push(yield* decide(run.principal, call, by, now));
-    for (const one of answers) applied.answered.push(yield* answer(run.principal, one, by, now));
-    for (const one of replies) applied.replied.push(yield* reply(run, one.callId, one.reply, now));
-    return applied;
+    const used: UsedAnswer<RunRequest | undefined> = { answered: [], replied: [] };
+    for (const one of signed.answers) used.answered.push(yield* answer(run.principal, one, signed.by, now));
+    for (const one of signed.replies) used.replied.push(yield* reply(run, one.callId, one.reply, now));
+    return used;
   }
   if (found !== undefined && !isFinal(found.status))
     yield* journal.append(run.id, { kind: "answer_refused", agent: [], data: { reason } }, now);
@@ -100,27 +86,29 @@ export function* reply(run: Run, callId: string, given: SamplingReply, now: numb
   return true;
 }
 
-const isExpired = ({ expiresAt = Infinity }: Pick<Approval, "expiresAt">, now: number): boolean =>
+const isExpired = ({ expiresAt = Infinity }: Pick<RunRequest, "expiresAt">, now: number): boolean =>
   now >= expiresAt;
 
 /** False when it was not pending any more. */
-function* store(approval: Approval, decision: PersonDecision, by: string, now: number): Steps<boolean> {
-  const { runId, interruptId, askedBy = runId } = approval;
-  const isForAll = decision.type === "approve_same";
-  if (!(yield* approvals.decide(approval, isForAll ? APPROVED : decision, by, now))) return false;
-  yield* journal.append(runId, decidedEntry(approval, decision.type, by), now);
+function* store(request: RunRequest, given: PersonAnswer, by: string, now: number): Steps<boolean> {
+  const { runId, interruptId, askedBy = runId } = request;
+  const stored = given.type === "approve_same" ? APPROVED : given;
+  if (!(yield* requests.settle(request, stored, by, now))) return false;
+  yield* journal.append(runId, answeredEntry(request, given, by), now);
   yield* status.updateOpen(askedBy, now);
-  const answers = yield* questions.undelivered({ root: runId, asker: askedBy });
-  if (Object.hasOwn(answers, interruptId)) yield* makeRunnable(askedBy, now);
-  if (isForAll) yield* grant(approval, by, now);
+  const isCall = request.kind === "approval";
+  const answers = isCall ? yield* requests.undelivered({ root: runId, asker: askedBy }) : {};
+  if (!isCall || Object.hasOwn(answers, interruptId)) yield* makeRunnable(askedBy, now);
+  if (isCall && given.type === "approve_same") yield* grant(request, by, now);
   return true;
 }
 
 /** Lets calls that count as the same go ahead: those that wait already, and those to come. */
 function* grant(approval: Approval, by: string, now: number): Steps<void> {
-  yield* approvals.grant(approval, by, now);
-  for (const other of yield* approvals.ofRun(approval.runId)) {
-    if (other.status !== "pending" || isExpired(other, now) || !(yield* approvals.grantFor(other))) continue;
-    if (other.same?.key === approval.same?.key) yield* store(other, APPROVED, sameAs(approval.id), now);
+  yield* grants.grant(approval, by, now);
+  for (const other of yield* requests.ofRun(approval.runId)) {
+    if (other.kind !== "approval" || other.status !== "pending" || isExpired(other, now)) continue;
+    if (other.same?.key !== approval.same?.key || !(yield* grants.grantFor(other))) continue;
+    yield* store(other, APPROVED, sameAs(approval.id), now);
   }
 }

@@ -6,7 +6,7 @@ import * as journal from "./journal.ts";
 import { makeRunnable } from "./leases.ts";
 import * as messages from "./messages.ts";
 import * as models from "./model-requests.ts";
-import * as questions from "./questions.ts";
+import * as requests from "./requests.ts";
 import { type RunRow, toRun } from "./rows.ts";
 import { type Steps, change } from "./steps.ts";
 
@@ -30,6 +30,6 @@ export function* reportEnd(row: RunRow, now: number): Steps<void> {
 
 /** Lets a run continue that waits for a message alone: one that waits for a person reads it later. */
 export function* wake(runId: string, now: number): Steps<void> {
-  const asked = yield* questions.countPending({ root: runId, asker: runId });
+  const asked = yield* requests.countPending({ root: runId, asker: runId });
   if (asked === 0 && (yield* models.countWaiting(runId)) === 0) yield* makeRunnable(runId, now);
 }

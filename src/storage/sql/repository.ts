@@ -12,13 +12,13 @@ import { KEPT_FOR_SIZE_MS } from "../../runs/retention.ts";
 import type { Checkpoints } from "../../runs/thread-ports.ts";
 import type { Principal, RunStatus, RunSummary } from "../../runs/run.ts";
 import * as answers from "./answers.ts";
-import * as approvals from "./approvals.ts";
+import * as grants from "./grants.ts";
 import { listChildren } from "./children.ts";
 import { findOrphans } from "./housekeeping.ts";
 import * as journal from "./journal.ts";
 import * as leases from "./leases.ts";
 import * as models from "./model-requests.ts";
-import * as questions from "./questions.ts";
+import * as requests from "./requests.ts";
 import * as reviews from "./reviews.ts";
 import { toRun } from "./rows.ts";
 import * as runs from "./runs.ts";
@@ -115,10 +115,8 @@ function changesOf(engine: Engine, notify: Notify) {
       return cancelled;
     },
     rename: (principal, runId, name) => change([principal, runId], () => runs.rename(principal, runId, name)),
-    decide: (principal, call, by, now) =>
-      change([principal, call.approval.runId], () => answers.decide(principal, call, by, now)),
     answer: (principal, answered, by, now) =>
-      change([principal, answered.question.runId], () => answers.answer(principal, answered, by, now)),
+      change([principal, answered.request.runId], () => answers.answer(principal, answered, by, now)),
     useSignedAnswer: (run, answer, now) => {
       const steps = () => answers.use(run, answer, now);
       return change([run.principal, run.id], steps, () => true);
@@ -127,7 +125,7 @@ function changesOf(engine: Engine, notify: Notify) {
       change([run.principal, run.id], () => answers.reply(run, callId, reply, now)),
     expire: async (now) => {
       const expired: { runId: string; id: string }[] = [];
-      for (const row of await engine.read(() => questions.expired(now))) {
+      for (const row of await engine.read(() => requests.expired(now))) {
         const { principal, run_id: runId, id } = row;
         const isExpired = await change([principal, runId], () => answers.expire(principal, row, now));
         if (isExpired) expired.push({ runId, id });
@@ -197,7 +195,7 @@ function numbersOf(engine: Engine, housekeeping: Housekeeping) {
       const { waiting, since, atWork } = await engine.read(leases.queue);
       return {
         runs: await countAll(engine),
-        pendingApprovals: await engine.read(questions.countAllPending),
+        pendingApprovals: await engine.read(requests.countAllPending),
         waiting,
         atWork,
         ...(since === null ? {} : { waitingSince: since }),
@@ -256,7 +254,7 @@ async function summaries(
 }
 
 function queriesOf(engine: Engine, index: RunIndex | undefined): RunQueries {
-  const views = new approvals.ApprovalViews();
+  const views = new requests.RequestViews();
   const read = <T>(principal: Principal, steps: () => Steps<T>) => engine.of(principal).read(steps);
   return {
     ...ofPrincipal(engine, "read", {
@@ -265,12 +263,10 @@ function queriesOf(engine: Engine, index: RunIndex | undefined): RunQueries {
       counts: runs.counts,
       obstacle: runs.obstacle,
       children: listChildren,
-      pending: approvals.pendingOf,
-      approval: approvals.getOf,
-      grants: approvals.grantsOf,
-      pendingQuestions: questions.pendingOf,
-      countPending: questions.countPendingOf,
-      question: questions.getOf,
+      pending: requests.pendingOf,
+      request: requests.getOf,
+      grants: grants.grantsOf,
+      countPending: requests.countPendingOf,
       modelReply: models.replyFor,
     }),
     summaries: (...args) => summaries(engine, index, args),
@@ -295,9 +291,8 @@ function queriesOf(engine: Engine, index: RunIndex | undefined): RunQueries {
         return {
           run,
           events: yield* journal.page(runId, after, limit),
-          approvals: yield* views.of(runId),
-          questions: yield* questions.ofRun(runId),
-          grants: yield* approvals.grantsOf(principal, runId),
+          requests: yield* views.of(runId),
+          grants: yield* grants.grantsOf(principal, runId),
           modelCalls: yield* models.open(runId),
         };
       });

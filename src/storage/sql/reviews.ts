@@ -7,7 +7,7 @@ import { messageEntry } from "../../runs/events.ts";
 import * as journal from "./journal.ts";
 import type { OpenRunRow } from "./leases.ts";
 import * as messages from "./messages.ts";
-import { type QuestionRow, type RunRow, toQuestion } from "./rows.ts";
+import { type RequestRow, type RunRow, toRequest } from "./rows.ts";
 import { type Engine, type Steps, all, change, first } from "./steps.ts";
 
 interface ReviewsContext {
@@ -20,12 +20,13 @@ interface ReviewsContext {
 export const storedReviews = ({ engine, runId, write }: ReviewsContext): RunReviews => ({
   answered: () =>
     engine.read(function* () {
-      const row = yield* first<QuestionRow>(
+      const row = yield* first<RequestRow>(
         `SELECT * FROM questions WHERE run_id = @run_id AND kind = 'review' AND delivered = 0
              AND status IN ('approved', 'rejected') ORDER BY number LIMIT 1`,
         { run_id: runId },
       );
-      return row && toQuestion(row);
+      const request = row && toRequest(row);
+      return request?.kind === "review" ? request : undefined;
     }),
   settle: ({ id }, outcome, { told, now }) =>
     write(function* (row) {

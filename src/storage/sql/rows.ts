@@ -1,19 +1,28 @@
 /** Rows of the tables of runs, and what is made of them. */
-import type { AgentPath, Decision, DecisionType, SameCalls } from "../../agent/agent.ts";
+import type { AgentPath } from "../../agent/agent.ts";
 import type { RunLimits } from "../../runs/choices.ts";
 import { type RunEvent, type RunEventKind, isEvent } from "../../runs/events.ts";
 import type {
   Approval,
-  ApprovalStatus,
   FailureReason,
   OpenQuestion,
-  QuestionStatus,
   Run,
   RunHead,
+  RunRequest,
   RunStatus,
   RunSummary,
 } from "../../runs/run.ts";
-import type { Answer, CallPreview, Question, Todo } from "../../tools/tool.ts";
+import type {
+  Answer,
+  CallPreview,
+  Decision,
+  DecisionType,
+  Question,
+  RequestContent,
+  SameCalls,
+} from "../../tools/request.ts";
+import type { Todo } from "../../tools/tool.ts";
+import { defined } from "../../core/defined.ts";
 import { type Json, fromJson } from "../../core/json.ts";
 import { type ColumnsOf, fieldsOf } from "./columns.ts";
 
@@ -106,10 +115,11 @@ export interface EventRow {
   data: Json<RunEvent["data"]>;
 }
 
-/** A row of `questions` that is an approval. */
-export interface ApprovalRow {
+/** A row of `questions`: a request of any kind. */
+export interface RequestRow {
   run_id: string;
   id: string;
+  kind: RequestContent["kind"];
   interrupt_id: string;
   position: number;
   agent: Json<AgentPath>;
@@ -118,25 +128,17 @@ export interface ApprovalRow {
   preview: Json<CallPreview>;
   allowed_decisions: Json<DecisionType[]>;
   same: Json<SameCalls> | null;
-  status: ApprovalStatus;
+  /** Content of a request that is not an approval; null for one that is. */
+  body: Json<Question> | null;
+  status: Approval["status"];
   requested_at: number;
   expires_at: number | null;
   decided_at: number | null;
   decided_by: string | null;
-  decision: Json<Decision> | null;
+  decision: Json<Answer | Decision> | null;
   delivered: 0 | 1;
   asked_by: string | null;
 }
-
-/** A row of `questions` that is none. */
-export type QuestionRow = Omit<ApprovalRow, "decision"> & {
-  kind: Question["kind"];
-  body: Json<Question>;
-  decision: Json<Answer> | null;
-};
-
-/** A row of `questions`, of either kind. */
-export type AnyQuestionRow = (ApprovalRow & { kind: "approval" }) | QuestionRow;
 
 /** Columns that are fields of a run, and those that it is also made of where its answer does not matter. */
 const HEAD = "id, thread_id, principal, environment, task, status, created_at, updated_at, last_seq, name";
@@ -221,20 +223,13 @@ export function toEvent(row: EventRow): RunEvent {
   return event;
 }
 
-/** Columns that approvals and other questions have in common, before they are answered and after. */
-export const ASKED = "run_id, id, agent, requested_at, expires_at, asked_by";
-const DECIDED = `${ASKED}, decided_at, decided_by` as const;
+/** Columns of a request of any kind, before it is answered and after. */
+export const ASKED = "run_id, id, interrupt_id, agent, requested_at, expires_at, asked_by";
+const ANSWERED = `${ASKED}, decided_at, decided_by` as const;
 /** Columns of approvals alone. */
-export const CALL = "interrupt_id, tool, args, preview, allowed_decisions, same, status";
+export const CALL = "tool, args, preview, allowed_decisions, same";
 
-export const toApproval = (row: ApprovalRow): Approval => ({
-  ...fieldsOf(row, DECIDED),
-  ...fieldsOf(row, CALL),
-  ...fieldsOf(row, "decision"),
-  index: row.position,
-});
-
-const STATUSES: Readonly<Record<ApprovalStatus, QuestionStatus>> = {
+const QUESTION_STATUS: Readonly<Record<Approval["status"], OpenQuestion["status"]>> = {
   pending: "pending",
   approved: "answered",
   edited: "answered",
@@ -242,9 +237,13 @@ const STATUSES: Readonly<Record<ApprovalStatus, QuestionStatus>> = {
   withdrawn: "withdrawn",
 };
 
-export const toQuestion = (row: QuestionRow): OpenQuestion => ({
-  ...fieldsOf(row, DECIDED),
-  question: fromJson(row.body),
-  status: STATUSES[row.status],
-  ...(row.decision === null ? {} : { answer: fromJson(row.decision) }),
-});
+export function toRequest(row: RequestRow): RunRequest {
+  const { kind, position: index, status, body } = row;
+  const answer = row.decision === null ? undefined : fromJson(row.decision);
+  const stored = { ...fieldsOf(row, ANSWERED), index, ...defined({ answer }) };
+  const content =
+    kind === "approval"
+      ? { kind, ...fieldsOf(row, CALL), status }
+      : { ...(body && fromJson(body)), status: QUESTION_STATUS[status] };
+  return { ...content, ...stored } as RunRequest; // an answer is stored with the request that it fits
+}

@@ -1,10 +1,10 @@
 /** The only writer of `runs.status`: takes legal transitions alone, and each only from the status it starts at. */
 import type { EarlierEnd } from "../../agent/agent.ts";
 import { type FailureDetails, type OpenStatus, type Transition, isFinal, settle } from "../../runs/run.ts";
-import * as approvals from "./approvals.ts";
+import { revokeGrants } from "./grants.ts";
 import { reportEnd } from "./child-reports.ts";
 import { valuesOf } from "./columns.ts";
-import * as questions from "./questions.ts";
+import * as requests from "./requests.ts";
 import * as models from "./model-requests.ts";
 import { type RunRow, treeOf } from "./rows.ts";
 import { type Steps, change, first } from "./steps.ts";
@@ -40,7 +40,7 @@ export function* endBefore(runId: string): Steps<EarlierEnd | undefined> {
 export function* update(row: OpenRow, now: number): Steps<OpenStatus> {
   const { id: runId, parent_id: parent, status } = row;
   if (parent !== null) yield* updateOpen(parent, now);
-  const waitsFor = (yield* questions.countPending(treeOf(row))) + (yield* models.countWaiting(runId));
+  const waitsFor = (yield* requests.countPending(treeOf(row))) + (yield* models.countWaiting(runId));
   const transition = settle(status, waitsFor);
   if (transition === undefined) return status;
   const sql = "UPDATE runs SET status = @to, updated_at = @now WHERE id = @id AND status = @from";
@@ -76,7 +76,7 @@ export function* end(runId: string, transition: Transition, ending: Ending): Ste
   );
   if (row === undefined) throw notFrom(runId, transition);
   yield* change("DELETE FROM effects WHERE run_id = @run_id", { run_id: runId });
-  yield* approvals.revokeGrants(runId);
+  yield* revokeGrants(runId);
   yield* models.forget(runId);
   if (row.parent_id === null || ending.isSilent) return;
   yield* updateOpen(row.parent_id, now);

@@ -1,7 +1,7 @@
-import { answeredEntry, decidedEntry } from "../../runs/asked-events.ts";
+import { answeredEntry } from "../../runs/asked-events.ts";
 import * as journal from "./journal.ts";
-import * as questions from "./questions.ts";
-import { type Asker, toApproval, toQuestion } from "./rows.ts";
+import * as requests from "./requests.ts";
+import { type Asker, toRequest } from "./rows.ts";
 import type { Steps } from "./steps.ts";
 
 /** Withdraws what is pending, but for open interrupts. Belongs into the transaction of what made it needless. */
@@ -11,11 +11,6 @@ export function* withdraw(
   now: number,
   openInterrupts?: readonly string[],
 ): Steps<void> {
-  for (const row of yield* questions.withdraw(whose, now, openInterrupts)) {
-    const entry =
-      row.kind === "approval"
-        ? decidedEntry(toApproval(row), "withdrawn", by)
-        : answeredEntry(toQuestion(row), undefined, by);
-    yield* journal.append(whose.root, entry, now);
-  }
+  for (const row of yield* requests.withdraw(whose, now, openInterrupts))
+    yield* journal.append(whose.root, answeredEntry(toRequest(row), undefined, by), now);
 }

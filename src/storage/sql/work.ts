@@ -1,16 +1,9 @@
 /** Reads and writes of a run by the holder of its lease. */
 import { createHash } from "node:crypto";
-import type { AgentPath, PendingInterrupt, PendingQuestion, SamplingReply } from "../../agent/agent.ts";
+import type { AgentPath, PendingInterrupt, SamplingReply } from "../../agent/agent.ts";
 import { shortTime } from "../../core/clock.ts";
 import { toJson } from "../../core/json.ts";
-import {
-  approvalId,
-  approvalsOf,
-  answeredEntry,
-  askedEntry,
-  decidedEntry,
-  requestedEntry,
-} from "../../runs/asked-events.ts";
+import { answeredEntry, callRequests, requestedEntry } from "../../runs/asked-events.ts";
 import { answerExcerpt } from "../../runs/events.ts";
 import type { NewsRule } from "../../runs/news.ts";
 import type {
@@ -22,44 +15,46 @@ import type {
   WorkLog,
   WorkOptions,
 } from "../../runs/ports.ts";
-import { DEADLINE, type FailureDetails, breakOff, isCut, isWithin, sameAs } from "../../runs/run.ts";
-import * as approvals from "./approvals.ts";
+import type { FailureDetails, RunRequest } from "../../runs/run.ts";
+import { DEADLINE, breakOff, isCut, isWithin, sameAs } from "../../runs/run.ts";
+import type { RequestContent } from "../../tools/request.ts";
 import { cancelChildren, hasOpenChildren, storedChildren } from "./children.ts";
 import { storedEffects } from "./effects.ts";
+import { grantFor } from "./grants.ts";
 import * as journal from "./journal.ts";
 import * as leases from "./leases.ts";
 import * as messages from "./messages.ts";
 import * as models from "./model-requests.ts";
 import * as news from "./news.ts";
-import * as questions from "./questions.ts";
+import * as requests from "./requests.ts";
 import { storedReviews } from "./reviews.ts";
 import { withdraw } from "./withdraw.ts";
-import { type Asker, type RunRow, askerOf, rootOf, toQuestion, treeOf } from "./rows.ts";
+import { type Asker, type RunRow, askerOf, rootOf, toRequest, treeOf } from "./rows.ts";
 import * as status from "./status.ts";
 import { type Engine, type Steps, change, first } from "./steps.ts";
 
 /** True if exactly these questions are stored under this interrupt. */
 function* isRepeated(root: string, { id, request }: PendingInterrupt): Steps<boolean> {
   for (const [index, { name, args }] of request.actionRequests.entries()) {
-    const known = yield* approvals.get(root, approvalId(id, index));
-    if (known?.tool !== name || toJson(known.args) !== toJson(args)) return false;
+    const known = yield* requests.get(root, `${id}:${index}`);
+    if (known?.kind !== "approval" || known.tool !== name || toJson(known.args) !== toJson(args))
+      return false;
   }
   return true;
 }
 
 /** Withdraws what a subagent that has ended, and those that it started, have asked; false: there was nothing. */
 function* withdrawOf(whose: Asker, agent: AgentPath, now: number): Steps<boolean> {
-  if ((yield* questions.countPending(whose)) === 0) return false;
+  if ((yield* requests.countPending(whose)) === 0) return false;
   const { root } = whose;
-  const calls = (yield* approvals.ofRun(root)).map(({ agent: of, interruptId: id }) => ({ of, id }));
-  const asked = [...calls, ...(yield* questions.ofRun(root)).map(({ agent: of, id }) => ({ of, id }))];
-  const others = asked.filter(({ of }) => !isWithin(agent, of));
+  const asked = yield* requests.ofRun(root);
+  const others = asked.filter((request) => !isWithin(agent, request.agent));
   if (others.length === asked.length) return false;
   yield* withdraw(
     whose,
     "agent",
     now,
-    others.map(({ id }) => id),
+    others.map(({ interruptId }) => interruptId),
   );
   return true;
 }
@@ -68,28 +63,6 @@ function* withdrawOf(whose: Asker, agent: AgentPath, now: number): Steps<boolean
 function* hasNews(runId: string, inbox: RunInbox): Steps<boolean> {
   return (yield* messages.hasNewerThan(runId, inbox.read)) || !(yield* hasOpenChildren(runId));
 }
-
-interface AskTimes {
-  now: number;
-  deadlineMs: number | undefined;
-  rules: readonly NewsRule[];
-}
-
-/** Stores a question; one that is stored already, answered or not, stays as it is. */
-function* ask(
-  run: leases.OpenRunRow,
-  { id, agent, question }: PendingQuestion,
-  { now, deadlineMs, rules }: AskTimes,
-): Steps<void> {
-  const { afterMs = deadlineMs }: { afterMs?: number } = question.kind === "ask" ? question : {};
-  const expiresAt = afterMs === undefined ? {} : { expiresAt: now + afterMs };
-  const place = { id, runId: rootOf(run), agent, ...askedBy(run) };
-  const asked = { ...place, question, status: "pending" as const, requestedAt: now, ...expiresAt };
-  if (yield* questions.add(asked)) yield* news.append(rootRow(run), askedEntry(asked), { now, rules });
-}
-
-/** Named beside a question of a background subagent, which stands with its parent's. */
-const askedBy = ({ id, parent_id }: leases.OpenRunRow) => (parent_id === null ? {} : { askedBy: id });
 
 /** The run that the news of a run are about. */
 const rootRow = (row: leases.OpenRunRow) => ({ ...row, id: rootOf(row) });
@@ -114,8 +87,8 @@ export function* fail(
 
 /** Ends the held question of this id, or all of them; `by` withdraws those that nobody has answered. */
 function* endHeld(row: leases.OpenRunRow, id: string | undefined, by: string, now: number): Steps<void> {
-  for (const one of yield* questions.endHeld(askerOf(row), id, now)) {
-    yield* journal.append(rootOf(row), answeredEntry(toQuestion(one), undefined, by), now);
+  for (const one of yield* requests.endHeld(askerOf(row), id, now)) {
+    yield* journal.append(rootOf(row), answeredEntry(toRequest(one), undefined, by), now);
   }
   yield* status.update(row, now);
 }
@@ -179,18 +152,10 @@ export class StoredWork implements WorkLog {
     this.#tell(lease);
   };
 
-  requestApprovals: WorkLog["requestApprovals"] = (lease, agent, interruptId, request, now) => {
-    const ask = (row: leases.OpenRunRow) => this.#ask(row, { id: interruptId, request }, agent, now);
+  ask: WorkLog["ask"] = (lease, agent, interruptId, contents, now) => {
+    const ask = (row: leases.OpenRunRow) => this.#ask(row, agent, interruptId, contents, now);
     return this.#announce(lease, function* (row) {
       yield* ask(row);
-      yield* status.update(row, now);
-    });
-  };
-
-  askQuestion: WorkLog["askQuestion"] = (lease, asked, now) => {
-    const times = this.#times(now);
-    return this.#announce(lease, function* (row) {
-      yield* ask(row, asked, times);
       yield* status.update(row, now);
     });
   };
@@ -198,7 +163,8 @@ export class StoredWork implements WorkLog {
   takeHeld: WorkLog["takeHeld"] = (lease, questionId, now) =>
     this.#write(lease, function* (row) {
       yield* endHeld(row, questionId, DEADLINE, now);
-      return (yield* questions.get(rootOf(row), questionId))?.answer;
+      const request = yield* requests.get(rootOf(row), questionId);
+      return request?.kind === "approval" ? undefined : request?.answer;
     });
 
   forgetHeld: WorkLog["forgetHeld"] = (lease, now) =>
@@ -207,7 +173,7 @@ export class StoredWork implements WorkLog {
   nextInput: WorkLog["nextInput"] = (lease) =>
     this.#engine.of(lease.principal).read(function* () {
       const row = yield* leases.held(lease);
-      const answers = yield* questions.undelivered(askerOf(row));
+      const answers = yield* requests.undelivered(askerOf(row));
       if (Object.keys(answers).length > 0) return { kind: "resume", answers };
       if (row.input_handed_over === 1) return { kind: "continue" };
       const after = yield* status.endBefore(row.id);
@@ -228,7 +194,7 @@ export class StoredWork implements WorkLog {
   };
 
   hasAnswers: WorkLog["hasAnswers"] = async ({ principal, runId: asker, rootId: root }) => {
-    const answers = await this.#engine.of(principal).read(() => questions.undelivered({ root, asker }));
+    const answers = await this.#engine.of(principal).read(() => requests.undelivered({ root, asker }));
     return Object.keys(answers).length > 0;
   };
 
@@ -241,30 +207,29 @@ export class StoredWork implements WorkLog {
 
   pause: WorkLog["pause"] = (lease, paused, delivered, inbox, now) => {
     const { interrupts: open, questions: others, modelAwaited, childAwaited } = paused;
-    const times = this.#times(now);
-    const askApproval = (row: leases.OpenRunRow, asked: PendingInterrupt) =>
-      this.#ask(row, asked, asked.request.agent ?? [], now);
+    const ask = (row: leases.OpenRunRow, agent: AgentPath, id: string, contents: readonly RequestContent[]) =>
+      this.#ask(row, agent, id, contents, now);
     return this.#announce(lease, function* (row): Steps<PauseOutcome> {
       const whose = askerOf(row);
       // After a crash an answer can come before its question is in a checkpoint: then the agent asks the
       // same again, and has not taken the answer in.
       const askedAgain = new Set<string>();
       for (const asked of open) if (yield* isRepeated(whose.root, asked)) askedAgain.add(asked.id);
-      for (const { id } of others) if (yield* questions.get(whose.root, id)) askedAgain.add(id);
+      for (const { id } of others) if (yield* requests.get(whose.root, id)) askedAgain.add(id);
       const taken = delivered.filter(({ interruptId, again }) => again || !askedAgain.has(interruptId));
-      yield* questions.markDelivered(
+      yield* requests.markDelivered(
         whose.root,
         taken.map(({ interruptId }) => interruptId),
       );
-      for (const asked of open) yield* askApproval(row, asked);
-      for (const asked of others) yield* ask(row, asked, times);
+      for (const { id, request } of open) yield* ask(row, request.agent ?? [], id, callRequests(request));
+      for (const { id, agent, question } of others) yield* ask(row, agent, id, [question]);
       const ids = [...open, ...others].map(({ id }) => id);
       yield* withdraw(whose, "agent", now, ids);
       yield* status.update(row, now);
-      if (Object.keys(yield* questions.undelivered(whose)).length > 0) return "answered";
+      if (Object.keys(yield* requests.undelivered(whose)).length > 0) return "answered";
       if (modelAwaited && (yield* models.countWaiting(row.id)) === 0) return "answered";
       if (childAwaited && (yield* hasNews(row.id, inbox))) return "answered";
-      const isAsked = (yield* questions.countPending(whose)) > 0;
+      const isAsked = (yield* requests.countPending(whose)) > 0;
       if (!isAsked && !modelAwaited && !childAwaited) return "stuck";
       yield* leases.suspend(lease);
       return "waiting";
@@ -367,29 +332,33 @@ export class StoredWork implements WorkLog {
     });
   }
 
-  #times(now: number): AskTimes {
-    return { now, deadlineMs: this.#options.questionDeadlineMs, rules: this.#news.rules };
-  }
-
   /** Stores what an interrupt asks, and decides what a person approved for the whole run; the rest stays as it is. */
   *#ask(
     row: leases.OpenRunRow,
-    { id, request }: PendingInterrupt,
     agent: AgentPath,
+    interruptId: string,
+    contents: readonly RequestContent[],
     now: number,
   ): Steps<void> {
-    const times = { now, deadlineMs: this.#options.deadlineMs };
-    for (const asked of approvalsOf(rootOf(row), id, agent, request, times)) {
-      const approval = { ...asked, ...askedBy(row) };
-      if (!(yield* approvals.add(approval))) continue;
-      const grant = yield* approvals.grantFor(approval);
+    const { deadlineMs, questionDeadlineMs } = this.#options;
+    const asker = row.parent_id === null ? {} : { askedBy: row.id };
+    const stored = { runId: rootOf(row), interruptId, agent, ...asker, status: "pending" as const };
+    for (const [index, content] of contents.entries()) {
+      const isCall = content.kind === "approval";
+      const ownMs = content.kind === "ask" ? content.afterMs : undefined;
+      const waitMs = isCall ? deadlineMs : (ownMs ?? questionDeadlineMs);
+      const id = isCall ? `${interruptId}:${index}` : interruptId;
+      const expiry = waitMs === undefined ? {} : { expiresAt: now + waitMs };
+      const request: RunRequest = { ...content, ...stored, id, index, requestedAt: now, ...expiry };
+      if (!(yield* requests.add(request))) continue;
+      const grant = request.kind === "approval" ? yield* grantFor(request) : undefined;
       // Nobody is needed for a call that was approved before.
       const rules = grant === undefined ? this.#news.rules : [];
-      yield* news.append(rootRow(row), requestedEntry(approval), { now, rules });
+      yield* news.append(rootRow(row), requestedEntry(request), { now, rules });
       if (grant === undefined) continue;
-      const by = sameAs(grant.approvalId);
-      yield* approvals.decide(approval, { type: "approve" }, by, now);
-      yield* journal.append(rootOf(row), decidedEntry(approval, "approve", by), now);
+      const [approve, by] = [{ type: "approve" as const }, sameAs(grant.approvalId)];
+      yield* requests.settle(request, approve, by, now);
+      yield* journal.append(rootOf(row), answeredEntry(request, approve, by), now);
     }
   }
 

@@ -5,10 +5,10 @@ import { describe, expect, it } from "vitest";
 import {
   type AgentEvent,
   type AgentInput,
-  type Decision,
   type HitlResponse,
   type PendingInterrupt,
 } from "../../../src/agent/agent.ts";
+import type { Decision } from "../../../src/tools/request.ts";
 import { effectLogOf, type End, MortalProcess } from "../../support/mortal-process.ts";
 import {
   allowedValue,

@@ -6,7 +6,7 @@ import { sameCalls } from "../../../src/agent/calls/seal.ts";
 import { editFileTool } from "../../../src/tools/edit-file.ts";
 import { executeTool } from "../../../src/tools/execute.ts";
 import { resolveOptions } from "../../../src/tools/options.ts";
-import type { CallPreview } from "../../../src/tools/tool.ts";
+import type { CallPreview } from "../../../src/tools/request.ts";
 
 const settings = resolveOptions({});
 const execute = toAgentTool(executeTool(settings));

@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { type AgentEvent, type AgentInput, buildAgent } from "../../../src/agent/agent.ts";
 import type { DeepAgentParams } from "../../../src/agent/build/params.ts";
 import { createDeepAgent } from "../../../src/index.ts";
-import type { Value } from "../../../src/tools/tool.ts";
+import type { Value } from "../../../src/tools/request.ts";
 import { type Finding, findings, isJudge, met, notMet, unsettled } from "../../support/judge.ts";
 import { collect, graphOf } from "../../support/run-agent.ts";
 import { type ScriptedReply, scriptedModel } from "../../support/scripted-model.ts";

@@ -1,3 +1,4 @@
+import { isQuestion } from "../../../src/runs/run.ts";
 import { expect, it, onTestFinished } from "vitest";
 import { flatFields } from "../../../src/tools/check-answer.ts";
 import { elicitationIn } from "../../../src/agent/mcp-tools/elicitation.ts";
@@ -29,13 +30,13 @@ const WINDOW = { type: "fields", values: { seat: "window" } } as const;
 it("a server of 2026 asks a person; the call is made again with the answer, after a restart too", async () => {
   const { url, booked } = await newServer();
   const { service, kill, file, agent, runId } = await booking(at(url));
-  const [question] = (await reach(service, runId, "input_required")).questions;
+  const [question] = (await reach(service, runId, "input_required")).requests.filter(isQuestion);
   expect(question).toMatchObject({ question: SEAT, status: "pending" });
   await service.close();
   kill();
   const other = openServer(file, agent);
   expect(booked).toEqual([]);
-  await mine(other.service).requests.answer(runId, question?.id ?? "", WINDOW, "page");
+  await mine(other.service).requests.answer(runId, { requestId: question?.id ?? "", answer: WINDOW }, "page");
   expect((await reach(other.service, runId, "completed")).run.answer).toBe("accept window");
   expect(booked).toEqual(["window"]);
 });
@@ -43,20 +44,25 @@ it("a server of 2026 asks a person; the call is made again with the answer, afte
 it("a person may decline what a server asks", async () => {
   const { url, booked } = await newServer();
   const { service, runId } = await booking(at(url));
-  const [question] = (await reach(service, runId, "input_required")).questions;
-  await mine(service).requests.answer(runId, question?.id ?? "", { type: "decline" }, "page");
+  const [question] = (await reach(service, runId, "input_required")).requests.filter(isQuestion);
+  await mine(service).requests.answer(
+    runId,
+    { requestId: question?.id ?? "", answer: { type: "decline" } },
+    "page",
+  );
   expect((await reach(service, runId, "completed")).run.answer).toBe("decline undefined");
   expect(booked).toEqual([]);
 });
 
 it("a server of 2025 asks while its call is at work, and the call waits", async () => {
   const { service, runId } = await booking({ ...run(await oldServer()), timeout: 2 });
-  const [question] = (await reach(service, runId, "input_required")).questions;
+  const [question] = (await reach(service, runId, "input_required")).requests.filter(isQuestion);
   expect(question).toMatchObject({ question: SEAT, status: "pending" });
   // Longer than the server has for a call by itself.
   await new Promise((resolve) => setTimeout(resolve, 2500));
-  await mine(service).requests.answer(runId, question?.id ?? "", WINDOW, "page");
-  const { run: ended, questions } = await reach(service, runId, "completed");
+  await mine(service).requests.answer(runId, { requestId: question?.id ?? "", answer: WINDOW }, "page");
+  const { run: ended, requests } = await reach(service, runId, "completed");
+  const questions = requests.filter(isQuestion);
   expect(ended.answer).toBe("accept window");
   expect(questions).toMatchObject([{ status: "answered", decidedBy: "page" }]);
 });
@@ -88,8 +94,10 @@ it.each([
     require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => answer(JSON.parse(line)));`;
   const server = { ...run({ command: process.execPath, args: ["-e", source] }), env: { KEY } };
   const { service, runId } = await booking(server);
-  await expect.poll(async () => (await mine(service).read.view(runId))?.questions.length).toBe(3);
-  const { questions } = await reach(service, runId, "input_required");
+  await expect
+    .poll(async () => (await mine(service).read.view(runId))?.requests.filter(isQuestion).length)
+    .toBe(3);
+  const questions = (await reach(service, runId, "input_required")).requests.filter(isQuestion);
   const shown = JSON.stringify([questions, await mine(service).read.events(runId)]);
   expect(shown.split("[hidden]").length).toBeGreaterThan(6);
   for (const form of [KEY, encodeURIComponent(KEY), Buffer.from(KEY).toString("base64url").slice(4, -4)])
@@ -98,7 +106,8 @@ it.each([
 
 it("nobody answers a server of 2025 in time: it is told so, and the question is withdrawn", async () => {
   const { service, runId } = await booking(run(await oldServer()), { questionHoldMs: 200 });
-  const { run: ended, questions } = await reach(service, runId, "completed");
+  const { run: ended, requests } = await reach(service, runId, "completed");
+  const questions = requests.filter(isQuestion);
   expect(ended.answer).toBe("cancel undefined");
   expect(questions).toMatchObject([{ status: "withdrawn" }]);
 });
@@ -107,11 +116,15 @@ const book = (id: string) => ({ id, name: "airline__book", args: {} });
 
 it("two calls of one run ask a server of 2025 at once: each question reaches the person, and its answer the call", async () => {
   const { service, runId } = await booking(run(await oldServer()), {}, [book("a"), book("b")]);
-  const asked = async () => (await mine(service).read.view(runId))?.questions ?? [];
+  const asked = async () => (await mine(service).read.view(runId))?.requests.filter(isQuestion) ?? [];
   await expect.poll(async () => (await asked()).length, { timeout: 30_000 }).toBe(2);
   for (const [index, { id }] of (await asked()).entries()) {
     const seat = index === 0 ? "window" : "aisle";
-    await mine(service).requests.answer(runId, id, { type: "fields", values: { seat } }, "page");
+    await mine(service).requests.answer(
+      runId,
+      { requestId: id, answer: { type: "fields", values: { seat } } },
+      "page",
+    );
   }
   const { run: ended } = await reach(service, runId, "completed");
   expect(ended.answer?.split("; ").toSorted()).toEqual(["accept aisle", "accept window"]);
@@ -121,11 +134,15 @@ it("over HTTP a question is known by the stream of its call, also beside calls o
   const { service, runId } = await booking(at((await oldHttpServer()).url));
   await reach(service, runId, "input_required");
   const other = await startRun(service, "fly too");
-  const [question] = (await reach(service, other.id, "input_required")).questions;
-  await mine(service).requests.answer(other.id, question?.id ?? "", WINDOW, "page");
+  const [question] = (await reach(service, other.id, "input_required")).requests.filter(isQuestion);
+  await mine(service).requests.answer(other.id, { requestId: question?.id ?? "", answer: WINDOW }, "page");
   expect((await reach(service, other.id, "completed")).run.answer).toBe("accept window");
-  const [own] = (await reach(service, runId, "input_required")).questions;
-  await mine(service).requests.answer(runId, own?.id ?? "", { type: "decline" }, "page");
+  const [own] = (await reach(service, runId, "input_required")).requests.filter(isQuestion);
+  await mine(service).requests.answer(
+    runId,
+    { requestId: own?.id ?? "", answer: { type: "decline" } },
+    "page",
+  );
   expect((await reach(service, runId, "completed")).run.answer).toBe("decline undefined");
 });
 
@@ -133,7 +150,8 @@ it("a question that may be of two runs is lost: the step and the run say so", as
   const { service, runId } = await booking(run(await oldServer()));
   await reach(service, runId, "input_required");
   const other = await startRun(service, "fly too");
-  const { run: ended, questions } = await reach(service, other.id, "completed");
+  const { run: ended, requests } = await reach(service, other.id, "completed");
+  const questions = requests.filter(isQuestion);
   const lost =
     "The MCP server airline asked a question during airline__book. Nobody was asked, because it may be of another run";
   expect(ended.answer).toContain(`cancel undefined\n\n[${lost}`);
@@ -147,7 +165,8 @@ it("a server killed while a call is held: the question is withdrawn, and the cal
   await reach(service, runId, "input_required");
   kill();
   const other = openServer(file, agent);
-  const { run: ended, questions } = await reach(other.service, runId, "completed");
+  const { run: ended, requests } = await reach(other.service, runId, "completed");
+  const questions = requests.filter(isQuestion);
   expect(questions[0]).toMatchObject({ status: "withdrawn" });
   expect(ended.answer).not.toContain("accept");
 });

@@ -1,3 +1,4 @@
+import { isQuestion } from "../../../src/runs/run.ts";
 import { createServer } from "node:http";
 import { toNodeHandler } from "@modelcontextprotocol/node";
 import { McpServer, createMcpHandler, inputRequired } from "@modelcontextprotocol/server";
@@ -84,9 +85,10 @@ async function answered(service: RunService, runId: string, most = Infinity) {
   for (;;) {
     await expect.poll(async () => (await mine(service).read.view(runId))?.run.status).not.toBe("working");
     const view = await mine(service).read.view(runId);
-    const open = view?.questions.find(({ status }) => status === "pending");
+    const open = view?.requests.filter(isQuestion).find(({ status }) => status === "pending");
     if (!view || view.run.status === "completed" || (open && count >= most)) return view;
-    if (open && (await mine(service).requests.answer(runId, open.id, SEAT, "page")).ok) count += 1;
+    if (open && (await mine(service).requests.answer(runId, { requestId: open.id, answer: SEAT }, "page")).ok)
+      count += 1;
   }
 }
 
@@ -96,7 +98,7 @@ it.each([true, false])("a call that asks again and again fails, the same questio
   const { id } = await startRun(service, "fly");
   const end = await answered(service, id);
   expect(end?.run.answer).toMatch(GIVEN_UP);
-  expect(end?.questions.map(({ status }) => status)).toEqual(Array(5).fill("answered"));
+  expect(end?.requests.filter(isQuestion).map(({ status }) => status)).toEqual(Array(5).fill("answered"));
 });
 
 it("a restart forgets no question of a call", async () => {
@@ -108,7 +110,7 @@ it("a restart forgets no question of a call", async () => {
   first.kill();
   const end = await answered(open().service, id);
   expect(end?.run.answer).toMatch(GIVEN_UP);
-  expect(end?.questions).toHaveLength(5);
+  expect(end?.requests.filter(isQuestion)).toHaveLength(5);
 });
 
 it("calls at once and one after the other have the limit of their run, across a restart too", async () => {
@@ -120,7 +122,7 @@ it("calls at once and one after the other have the limit of their run, across a 
   first.kill();
   const end = await answered(open().service, id);
   expect(end?.run.answer).toMatch(/in one call.*in one run/s);
-  expect(end?.questions).toHaveLength(20);
+  expect(end?.requests.filter(isQuestion)).toHaveLength(20);
 });
 
 it("a flood of questions in the middle of a call ends it, withdraws them, and is one message of news", async () => {
@@ -131,7 +133,7 @@ it("a flood of questions in the middle of a call ends it, withdraws them, and is
   const { id } = await startRun(service, "fly");
   const end = await reach(service, id, "completed");
   expect(end.run.answer).toMatch(/in one call.*in one run/s);
-  expect(end.questions.map(({ status }) => status)).toEqual(Array(20).fill("withdrawn"));
+  expect(end.requests.filter(isQuestion).map(({ status }) => status)).toEqual(Array(20).fill("withdrawn"));
   const place = { target: "phone", environment: "test" };
   const message = await runs.news.claim(place, LATER, LATER);
   expect(message?.news.questions).toBe(20);

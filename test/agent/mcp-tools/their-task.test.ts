@@ -1,3 +1,4 @@
+import { isQuestion } from "../../../src/runs/run.ts";
 import { onTestFinished, expect, test } from "vitest";
 import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
 import type { McpServerConfig } from "../../../src/agent/mcp-tools/server-config.ts";
@@ -43,14 +44,13 @@ test("a deep agent that is asked by another carries its run out as a task, and a
   });
   const { id } = await startRun(service, "delegate");
   const view = await reach(service, id, "input_required");
-  const [question] = view.questions;
-  expect(question?.question).toMatchObject({ kind: "elicitation", server: "far" });
-  expect(JSON.stringify(question?.question)).toContain("far away");
+  const [question] = view.requests.filter(isQuestion);
+  expect(question).toMatchObject({ kind: "elicitation", server: "far" });
+  expect(JSON.stringify(question)).toContain("far away");
   expect(notes).toEqual([]);
   const answered = await mine(service).requests.answer(
     id,
-    question?.id ?? "",
-    { type: "fields", values: { decision: "approve" } },
+    { requestId: question?.id ?? "", answer: { type: "fields", values: { decision: "approve" } } },
     "test",
   );
   expect(answered).toMatchObject({ ok: true });

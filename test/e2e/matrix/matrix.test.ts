@@ -1,3 +1,4 @@
+import { isQuestion, isApproval } from "../../../src/runs/run.ts";
 import { describe, expect, test } from "vitest";
 import { defined } from "../../../src/core/defined.ts";
 import type { RunService } from "../../../src/runs/service.ts";
@@ -122,10 +123,10 @@ async function stateOf({ service, notes }: World): Promise<State> {
     runs: runs.length,
     status: view?.run.status,
     answer: view?.run.answer?.replace(/^Not run: the deadline.*$/, "too late"),
-    approvals: view?.approvals.map(({ status, decidedBy }) =>
-      decidedBy === "deadline" ? decidedBy : status,
-    ),
-    questions: view?.questions.map(({ status }) => status),
+    approvals: view?.requests
+      .filter(isApproval)
+      .map(({ status, decidedBy }) => (decidedBy === "deadline" ? decidedBy : status)),
+    questions: view?.requests.filter(isQuestion).map(({ status }) => status),
     notes,
   };
 }

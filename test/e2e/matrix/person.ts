@@ -1,6 +1,6 @@
-import type { PersonDecision } from "../../../src/runs/run.ts";
 import type { RunService } from "../../../src/runs/service.ts";
-import type { Answer } from "../../../src/tools/tool.ts";
+import type { Answer, PersonDecision } from "../../../src/tools/request.ts";
+import { isApproval, isQuestion } from "../../../src/runs/run.ts";
 import { mine } from "../../runs/support.ts";
 import { visit } from "../../server/page/support.ts";
 import type { Browser, FormAnswer, Person } from "../../support/clients.ts";
@@ -33,12 +33,17 @@ export function personWho(wish: Wish, service: () => RunService): MatrixPerson {
     elsewhere: async (runId) => {
       if (wish === "ignore") return;
       const view = await mine(service()).read.view(runId);
-      for (const { id, status, tool } of view?.approvals ?? []) {
+      for (const { id, status, tool } of view?.requests.filter(isApproval) ?? []) {
         if (status === "pending")
-          await mine(service()).requests.decide(runId, id, decision(wish, tool), "terminal");
+          await mine(service()).requests.answer(
+            runId,
+            { requestId: id, answer: decision(wish, tool) },
+            "terminal",
+          );
       }
-      for (const { id, status } of view?.questions ?? []) {
-        if (status === "pending") await mine(service()).requests.answer(runId, id, ANSWERED, "terminal");
+      for (const { id, status } of view?.requests.filter(isQuestion) ?? []) {
+        if (status === "pending")
+          await mine(service()).requests.answer(runId, { requestId: id, answer: ANSWERED }, "terminal");
       }
     },
   };
@@ -64,7 +69,7 @@ async function decideOnPage(url: string, wish: Exclude<Wish, "ignore">): Promise
   const visitor = await visit(url);
   const { body } = await visitor.get(visitor.path);
   for (const [, approval = ""] of body.matchAll(/data-approval="([^"]*)"/g)) {
-    await visitor.post(`${visitor.path}/decide`, {
+    await visitor.post(`${visitor.path}/reply`, {
       approval,
       decision: wish,
       ...(wish === "edit" ? { edited_args: JSON.stringify(EDITED) } : {}),

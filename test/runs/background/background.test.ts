@@ -1,3 +1,4 @@
+import { isApproval } from "../../../src/runs/run.ts";
 import { describe, expect, test } from "vitest";
 import { StorageError } from "../../../src/core/errors.ts";
 import { deferred } from "../../support/harness-deferred.ts";
@@ -158,7 +159,7 @@ describe("a subagent in the background", () => {
     const { service } = openServer(databaseFile(), agent);
     const run = await startRun(service, "the task");
     const waiting = await reach(service, run.id, "input_required");
-    expect(waiting.approvals).toMatchObject([
+    expect(waiting.requests.filter(isApproval)).toMatchObject([
       {
         status: "pending",
         agent: [{ name: "general-purpose", task: "child: look" }],

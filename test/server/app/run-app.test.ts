@@ -1,3 +1,4 @@
+import { isApproval } from "../../../src/runs/run.ts";
 import { join } from "node:path";
 import { Client } from "@modelcontextprotocol/client";
 import { build } from "esbuild";
@@ -129,8 +130,12 @@ describe("in a host", { tags: "chromium" }, () => {
     await frame.getByText("Nothing is decided in this view").waitFor();
     expect(await frame.locator("button, a, form").count()).toBe(0);
     expect(await theme(frame)).toBe("dark");
-    const [approval] = (await mine(service).read.view(idOf(result)))?.approvals ?? [];
-    await mine(service).requests.decide(idOf(result), approval?.id ?? "", { type: "approve" }, "test");
+    const [approval] = (await mine(service).read.view(idOf(result)))?.requests.filter(isApproval) ?? [];
+    await mine(service).requests.answer(
+      idOf(result),
+      { requestId: approval?.id ?? "", answer: { type: "approve" } },
+      "test",
+    );
     await reach(service, idOf(result), "completed");
     await frame.getByRole("status").getByText("Completed", { exact: true }).waitFor();
     expect(notes).toEqual(["a"]);

@@ -1,3 +1,4 @@
+import { isApproval } from "../../../src/runs/run.ts";
 import { setTimeout as delay } from "node:timers/promises";
 import { expect, test } from "vitest";
 import { cleanUpWith, connect as connectDatabase, mine, note, reach } from "../../runs/support.ts";
@@ -171,7 +172,7 @@ test.each(["memory", "http"] as const)("2025 era, %s: a form that outlives its c
     const { service, notes, forms, answer, id } = await tooLate(kind, over);
     expect(notes).toEqual([]);
     answer(approve);
-    const { approvals } = await reach(service, id, "completed");
+    const approvals = (await reach(service, id, "completed")).requests.filter(isApproval);
     expect(approvals).toMatchObject([{ status: "approved", decidedBy: "elicitation" }]);
     expect(notes).toEqual(["a"]);
     expect(forms).toHaveLength(1);
@@ -190,7 +191,7 @@ test("2025 era: a later call waits for the form that is open, and shows no secon
 
 test("2025 era: an answer that is too late is refused, and an event says so", async () => {
   const { service, notes, answer, file, id } = await tooLate("v1", "memory");
-  const [approval] = (await mine(service).read.view(id))?.approvals ?? [];
+  const [approval] = (await mine(service).read.view(id))?.requests.filter(isApproval) ?? [];
   // As another process does it, of which this one hears later than of the answer.
   connectDatabase(file)
     .prepare("UPDATE questions SET status = 'rejected', decided_at = 1, decided_by = 'terminal' WHERE id = ?")
@@ -238,10 +239,9 @@ test("2025 era: a decision made elsewhere takes the open form back and the call 
     person: async () => {
       const [run] = await mine(service).read.list({ limit: 1 });
       const view = await mine(service).read.view(run?.id ?? "");
-      await mine(service).requests.decide(
+      await mine(service).requests.answer(
         run?.id ?? "",
-        view?.approvals[0]?.id ?? "",
-        { type: "approve" },
+        { requestId: view?.requests.filter(isApproval)[0]?.id ?? "", answer: { type: "approve" } },
         "elsewhere",
       );
       return new Promise<FormAnswer>(() => {});

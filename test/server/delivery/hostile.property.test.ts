@@ -2,7 +2,7 @@ import { createRequestStateCodec, type ServerContext } from "@modelcontextprotoc
 import { HumanMessage, ToolMessage } from "@langchain/core/messages";
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
-import { isFinal } from "../../../src/runs/run.ts";
+import { isFinal, isApproval } from "../../../src/runs/run.ts";
 import { databaseFile, ME, mine, note, noteTool, openServer, type Server } from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 import { depsFor, STATE_KEY } from "../support.ts";
@@ -195,7 +195,7 @@ class World {
 
   async #decideForItself(runId: string): Promise<void> {
     const view = await mine(this.service).read.view(runId);
-    for (const { id } of view?.approvals ?? []) {
+    for (const { id } of view?.requests.filter(isApproval) ?? []) {
       const args = { run_id: runId, approval_id: id, decision: "approve" };
       const reply = await (await this.#connected()).call("answer_deep_agent", args);
       expect(reply?.error).toBeDefined();
@@ -254,10 +254,14 @@ async function bringToTheEnd(world: World): Promise<void> {
     await expect
       .poll(async () => {
         const view = await mine(world.service).read.view(id);
-        for (const approval of view?.approvals ?? []) {
+        for (const approval of view?.requests.filter(isApproval) ?? []) {
           if (approval.status !== "pending") continue;
           world.approved.add(String(approval.args["text"]));
-          await mine(world.service).requests.decide(id, approval.id, { type: "approve" }, "person");
+          await mine(world.service).requests.answer(
+            id,
+            { requestId: approval.id, answer: { type: "approve" } },
+            "person",
+          );
         }
         return view !== undefined && isFinal(view.run.status);
       })

@@ -1,3 +1,4 @@
+import { isApproval } from "../../../src/runs/run.ts";
 import { expect, test } from "vitest";
 import { silentLogger } from "../../../src/core/logger.ts";
 import type { RunService } from "../../../src/runs/service.ts";
@@ -19,7 +20,7 @@ async function press(url: string, decision: string): Promise<void> {
   const visitor = await visit(url);
   const { body } = await visitor.get(visitor.path);
   for (const [, approval = ""] of body.matchAll(/data-approval="([^"]*)"/g)) {
-    await visitor.post(`${visitor.path}/decide`, { approval, decision });
+    await visitor.post(`${visitor.path}/reply`, { approval, decision });
   }
 }
 
@@ -46,7 +47,7 @@ test.each(CLIENT_KINDS)("%s: the person decides on the page that the client open
   expect(pages[0]?.message).toMatch(/waits for your decision.*\n- main agent, note: /);
   const [run] = await mine(service).read.list({ limit: 1 });
   const view = await mine(service).read.view(run?.id ?? "");
-  expect(view?.approvals.every(({ decidedBy }) => decidedBy === "page")).toBe(true);
+  expect(view?.requests.filter(isApproval).every(({ decidedBy }) => decidedBy === "page")).toBe(true);
   if (kind !== "v2-modern") expect(client.completed).toEqual(pages.map(({ elicitationId }) => elicitationId));
 });
 
@@ -63,7 +64,9 @@ test.each(CLIENT_KINDS)("%s: opening the page approves nothing", async (kind) =>
   expect(notes).toEqual([]);
   const id = String(result.structured["run_id"]);
   await press(pages[0]?.url ?? "", "reject");
-  expect((await reach(service, id, "completed")).approvals).toMatchObject([{ status: "rejected" }]);
+  expect((await reach(service, id, "completed")).requests.filter(isApproval)).toMatchObject([
+    { status: "rejected" },
+  ]);
 });
 
 test.each(CLIENT_KINDS)("%s: a page that is not opened is asked again by a check", async (kind) => {
@@ -161,9 +164,13 @@ test.each(CLIENT_KINDS)("%s: a question is answered on the page", async (kind) =
     value: "Which seat?",
   });
   const { pages, browser } = browsing(async () => {
-    const [question] = await mine(service).read.pendingQuestions(1);
+    const [question] = await mine(service).read.pending(1);
     const { runId = "", id = "" } = question ?? {};
-    await mine(service).requests.answer(runId, id, { type: "value", value: "12A" }, "page");
+    await mine(service).requests.answer(
+      runId,
+      { requestId: id, answer: { type: "value", value: "12A" } },
+      "page",
+    );
     return OPENED;
   });
   const client = await connect(withPage(service), { kind, browser });

@@ -1,11 +1,12 @@
 /** Questions that are not about approval, asked of real clients of both eras. */
+import { isQuestion } from "../../../src/runs/run.ts";
 import { tool } from "@langchain/core/tools";
 import { interrupt } from "@langchain/langgraph";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
-import type { Question } from "../../../src/tools/tool.ts";
+import type { Question } from "../../../src/tools/request.ts";
 import { newServer, oldServer } from "../../agent/mcp-tools/asking-server.ts";
 import { at, run } from "../../agent/mcp-tools/connect-to.ts";
 import { calling, databaseFile, mine, note, noteTool, openServer, reach } from "../../runs/support.ts";
@@ -71,7 +72,12 @@ async function call({ service }: Runs, options: ClientOptions, deps: DepsOptions
   const client = await connect(depsFor(service, deps), options);
   const result = await client.call("run_deep_agent", { task: "ask" });
   const id = String(result.structured["run_id"]);
-  return { client, result, id, questions: (await mine(service).read.view(id))?.questions ?? [] };
+  return {
+    client,
+    result,
+    id,
+    questions: (await mine(service).read.view(id))?.requests.filter(isQuestion) ?? [],
+  };
 }
 
 const asking = (args: object) =>
@@ -141,7 +147,8 @@ describe.each(CLIENT_KINDS)("%s", (kind) => {
       questions: [{ kind: "ask", text: "Which?", status: "pending" }],
     });
     await client.call("check_deep_agent", { run_id: id });
-    const { questions, run } = await reach(runs.service, id, "completed");
+    const { run, requests } = await reach(runs.service, id, "completed");
+    const questions = requests.filter(isQuestion);
     expect(questions).toMatchObject([{ status: "declined", answer: { type: "decline" } }]);
     expect(run.answer).toContain("The person did not answer.");
   });
@@ -232,9 +239,9 @@ describe.each(CLIENT_KINDS)("%s", (kind) => {
     expect(result.text).toContain(`deepagent-mcp runs open ${id}`);
     expect(result.text).toMatch(/If there is no answer by \d{4}-/);
     expect(result.text).not.toContain("answer_deep_agent");
-    const [question] = (await mine(runs.service).read.view(id))?.questions ?? [];
+    const [question] = (await mine(runs.service).read.view(id))?.requests.filter(isQuestion) ?? [];
     const red = { type: "fields", values: { answer: "red" } } as const;
-    await mine(runs.service).requests.answer(id, question?.id ?? "", red, "page");
+    await mine(runs.service).requests.answer(id, { requestId: question?.id ?? "", answer: red }, "page");
     const checked = await client.call("check_deep_agent", { run_id: id });
     expect(checked.text).toContain("The person answered: red");
   });
@@ -250,7 +257,9 @@ test("no model can answer a question, even where models pass decisions on", asyn
     const refused = await client.call("answer_deep_agent", args);
     expect(refused).toMatchObject({ isError: true, text: expect.stringContaining("no tool can answer") });
   }
-  expect((await mine(runs.service).read.view(id))?.questions).toMatchObject([{ status: "pending" }]);
+  expect((await mine(runs.service).read.view(id))?.requests.filter(isQuestion)).toMatchObject([
+    { status: "pending" },
+  ]);
 });
 
 test("2025 era: an answer given elsewhere takes the open form back", async () => {
@@ -258,10 +267,14 @@ test("2025 era: an answer given elsewhere takes the open form back", async () =>
   const { result } = await call(runs, {
     kind: "v1",
     person: async () => {
-      const [question] = await mine(runs.service).read.pendingQuestions(1);
+      const [question] = await mine(runs.service).read.pending(1);
       const values = { answer: "red" };
       const { runId = "", id = "" } = question ?? {};
-      await mine(runs.service).requests.answer(runId, id, { type: "fields", values }, "page");
+      await mine(runs.service).requests.answer(
+        runId,
+        { requestId: id, answer: { type: "fields", values } },
+        "page",
+      );
       return new Promise<FormAnswer>(() => {});
     },
   });

@@ -1,3 +1,4 @@
+import { isApproval } from "../../../src/runs/run.ts";
 import { describe, expect, test } from "vitest";
 import type { RunService } from "../../../src/runs/service.ts";
 import { mine, note, reach } from "../../runs/support.ts";
@@ -8,11 +9,10 @@ import { approvalRuns, connect, depsFor } from "../support.ts";
 /** A model that is told to check until the run has ended does so at once, and clients stop one that repeats itself. */
 
 async function approveElsewhere(service: RunService, runId: string): Promise<void> {
-  const { approvals } = await reach(service, runId, "input_required");
-  const outcome = await mine(service).requests.decide(
+  const approvals = (await reach(service, runId, "input_required")).requests.filter(isApproval);
+  const outcome = await mine(service).requests.answer(
     runId,
-    approvals[0]?.id ?? "",
-    { type: "approve" },
+    { requestId: approvals[0]?.id ?? "", answer: { type: "approve" } },
     "terminal",
   );
   expect(outcome.ok).toBe(true);

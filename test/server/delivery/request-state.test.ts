@@ -1,3 +1,4 @@
+import { isQuestion, isApproval } from "../../../src/runs/run.ts";
 import { expect, test } from "vitest";
 import { ME, mine, note, openServer, reach } from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
@@ -114,7 +115,7 @@ test("an answer counts once, whichever process it comes to, and the journal tell
   expect(forged).toMatchObject({ isError: true });
   const refusals = (await mine(service).read.events(runId))?.filter(({ kind }) => kind === "answer_refused");
   expect(refusals).toMatchObject([{ data: { reason: "replayed" } }, { data: { reason: "other_arguments" } }]);
-  const { approvals } = await reach(service, runId, "input_required");
+  const approvals = (await reach(service, runId, "input_required")).requests.filter(isApproval);
   expect(approvals.filter(({ status }) => status === "pending")).toHaveLength(1);
 });
 
@@ -172,7 +173,7 @@ test("a client that never decides gets a handle after some rounds", async () => 
   }
   expect(rounds).toBe(8);
   expect(answer.structuredContent.status).toBe("input_required");
-  expect((await reach(service, runId, "input_required")).approvals).toHaveLength(2);
+  expect((await reach(service, runId, "input_required")).requests.filter(isApproval)).toHaveLength(2);
 });
 
 test("the answer to a question counts once, for the call that asked, and only signed", async () => {
@@ -210,7 +211,9 @@ test("the answer to a question counts once, for the call that asked, and only si
   const other = await client.result<Ended>("run_deep_agent", { task: "other" }, good);
   expect(other).toMatchObject({ isError: true });
   const runId = (await mine(service).read.list({ limit: 1 }))[0]?.id ?? "";
-  expect((await reach(service, runId, "input_required")).questions).toMatchObject([{ status: "pending" }]);
+  expect((await reach(service, runId, "input_required")).requests.filter(isQuestion)).toMatchObject([
+    { status: "pending" },
+  ]);
   const third = await client.result<Asked>("check_deep_agent", { run_id: runId });
   const [last = ""] = Object.keys(third.inputRequests);
   const ended = await client.result<Ended>(

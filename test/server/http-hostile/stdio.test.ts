@@ -1,3 +1,4 @@
+import { isApproval } from "../../../src/runs/run.ts";
 import { EventEmitter } from "node:events";
 import { createInterface } from "node:readline";
 import { PassThrough } from "node:stream";
@@ -31,7 +32,11 @@ test(`${COUNT} hostile messages over stdio are refused`, { timeout: 600_000 }, a
     if ((await service.as({ principal: "alice" }).read.view(run.id))?.run.status === "input_required") break;
   }
   const before = await service.as({ principal: "alice" }).read.view(run.id);
-  const foreign = { runId: run.id, threadId: run.threadId, approvalId: before?.approvals[0]?.id ?? "" };
+  const foreign = {
+    runId: run.id,
+    threadId: run.threadId,
+    approvalId: before?.requests.filter(isApproval)[0]?.id ?? "",
+  };
 
   const client = open("mallory");
   const messages = hostileMessages(foreign, COUNT, 7);

@@ -1,4 +1,5 @@
 /** A run that changed files of each kind, with names that a screen has to cope with. */
+import { isApproval } from "../../../src/runs/run.ts";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
@@ -88,8 +89,8 @@ export async function fileRuns(): Promise<FileRuns> {
     },
   );
   const { id } = await startRun(service, TASK);
-  const { approvals } = await reach(service, id, "input_required");
-  await mine(service).requests.decide(id, approvals[0]?.id ?? "", APPROVE, "page");
+  const approvals = (await reach(service, id, "input_required")).requests.filter(isApproval);
+  await mine(service).requests.answer(id, { requestId: approvals[0]?.id ?? "", answer: APPROVE }, "page");
   await reach(service, id, "completed");
   return { service, runId: id, rootDir };
 }

@@ -89,7 +89,7 @@ export async function goalRuns(): Promise<{ service: RunService; asked: string; 
   const reason = "1 of 4 criteria cannot be settled without a person";
   const state = { run: asked, everMet: [], stalled: 0, status: "asked" as const, ...SECOND, reason };
   const question = goalQuestion(state, { criteria: CRITERIA, rounds: 5 }, true);
-  await work.askQuestion(lease, { id: "q1", agent: [], question }, JUDGED_AT - 600_000);
+  await work.ask(lease, [], "q1", [question], JUDGED_AT - 600_000);
   const told = `${reason}, and a person stopped the run`;
   const last: JournalledEvent = { kind: "goal_ended", agent: [], round: 2, outcome: "not_met", reason: told };
   const other = await seed(ended, [FIRST, SECOND, last]);

@@ -1,3 +1,4 @@
+import { isApproval } from "../../../src/runs/run.ts";
 import { request as httpRequest } from "node:http";
 import { expect, test } from "vitest";
 import type { Logger } from "../../../src/core/logger.ts";
@@ -17,7 +18,7 @@ async function waiting() {
   const { service, notes } = approvalRuns(note("a"));
   const { id } = await startRun(service, "note it");
   const view = await reach(service, id, "input_required");
-  return { service, notes, id, approval: view.approvals[0]?.id ?? "" };
+  return { service, notes, id, approval: view.requests.filter(isApproval)[0]?.id ?? "" };
 }
 
 test("nobody sees anything without a token, and a good one opens the page that was asked for", async () => {
@@ -124,13 +125,13 @@ test("another's runs do not exist, and only their own person decides", async () 
     expect([path, (await bob.get(path)).status]).toEqual([path, 404]);
   }
   const decision = { approval, decision: "approve" };
-  const foreign = await bob.post(`/runs/${id}/decide`, decision);
+  const foreign = await bob.post(`/runs/${id}/reply`, decision);
   expect(foreign.status).toBe(404);
   const me = await logIn(origin, "mine");
-  const own = await me.post(`/runs/${id}/decide`, decision);
+  const own = await me.post(`/runs/${id}/reply`, decision);
   expect(own.status).toBe(303);
   const view = await reach(service, id, "completed");
-  expect(view.approvals).toMatchObject([{ status: "approved", decidedBy: "page" }]);
+  expect(view.requests.filter(isApproval)).toMatchObject([{ status: "approved", decidedBy: "page" }]);
   expect(notes).toEqual(["a"]);
 });
 
@@ -142,7 +143,7 @@ test.each([
   const { origin } = await openSite(service, {}, TLS);
   const me = await logIn(origin, "mine", {}, headers);
   const form = { approval, decision: "approve" };
-  const path = `/runs/${id}/decide`;
+  const path = `/runs/${id}/reply`;
   for (const [status, sent] of [
     [403, { origin: "https://attacker.example" }],
     [403, { origin: "null" }],
@@ -161,7 +162,9 @@ test.each([
   const unnamed = await send(`${origin}/login`, { body: "token=mine" });
   expect(unnamed.status).toBe(403);
   expect((await me.get("/", { host: "attacker.example" })).status).toBe(403);
-  expect((await reach(service, id, "input_required")).approvals).toMatchObject([{ status: "pending" }]);
+  expect((await reach(service, id, "input_required")).requests.filter(isApproval)).toMatchObject([
+    { status: "pending" },
+  ]);
 });
 
 const ELSEWHERE = [
@@ -184,8 +187,8 @@ test("a token does on the page what its scopes allow", async () => {
   const looks = await logIn(origin, "only-looks");
   const { body } = await looks.get(`/runs/${id}/review`);
   expect(body).toContain("note");
-  expect(body).not.toContain(`/runs/${id}/decide`);
-  const decided = await looks.post(`/runs/${id}/decide`, { approval, decision: "approve" });
+  expect(body).not.toContain(`/runs/${id}/reply`);
+  const decided = await looks.post(`/runs/${id}/reply`, { approval, decision: "approve" });
   expect(decided.status).toBe(403);
   expect((await looks.post("/start", { task: "x" })).status).toBe(403);
   const runs = await logIn(origin, "only-runs");

@@ -1,3 +1,4 @@
+import { isApproval } from "../../../src/runs/run.ts";
 import { tool } from "@langchain/core/tools";
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
@@ -60,12 +61,16 @@ describe("in Chromium", { tags: "chromium" }, () => {
     const { service, runId } = await waitingRun("a", "b");
     const { page, messages } = await open(linkTo(await openPages(service), runId, "decide"));
     await eventually(() => page.locator("[data-approval]").count()).toBe(2);
-    const [first, second] = (await mine(service).read.view(runId))?.approvals ?? [];
+    const [first, second] = (await mine(service).read.view(runId))?.requests.filter(isApproval) ?? [];
     const own = page.locator(`[data-approval="${first?.id ?? ""}"]`);
     await own.locator("[data-fold=reject] summary").click();
     await own.getByLabel("Message to the agent").fill("wait for me");
     await own.getByLabel("Message to the agent").blur();
-    await mine(service).requests.decide(runId, second?.id ?? "", { type: "approve" }, "test");
+    await mine(service).requests.answer(
+      runId,
+      { requestId: second?.id ?? "", answer: { type: "approve" } },
+      "test",
+    );
     await eventually(() => page.locator("[data-approval]").count()).toBe(1);
     expect(await own.getByLabel("Message to the agent").inputValue()).toBe("wait for me");
     expect(messages).toEqual([]);
@@ -80,7 +85,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     await page.keyboard.type("and not here");
     await page.keyboard.press("Control+Enter");
     const view = await reach(service, runId, "completed");
-    expect(view.approvals).toMatchObject([
+    expect(view.requests.filter(isApproval)).toMatchObject([
       { decision: { type: "reject", message: "not now\nand not here" } },
     ]);
   });
@@ -179,7 +184,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
       route.fulfill({
         contentType: "text/html",
         body: `<iframe src="${address}"></iframe>
-          <form method="post" action="${address}/decide"><input name="approval" value="${view.approvals[0]?.id ?? ""}">
+          <form method="post" action="${address}/reply"><input name="approval" value="${view.requests.filter(isApproval)[0]?.id ?? ""}">
           <button name="decision" value="approve">win</button></form>`,
       }),
     );

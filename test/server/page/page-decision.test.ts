@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { pageDecision } from "../../../src/server/page/decision.ts";
+import { pageAnswer } from "../../../src/server/page/request-form.ts";
 import { editableArguments } from "../../../src/server/views/room/editable-arguments.ts";
 import { anApproval } from "../support.ts";
 
@@ -29,10 +29,10 @@ test("arguments that were only looked at are those of the call, whatever is in t
       const approval = anApproval({ args: given });
       const form = fields(editableArguments(approval));
       form.set("decision", "approve");
-      expect(pageDecision(approval, form)).toEqual({ ok: true, decision: { type: "approve" } });
+      expect(pageAnswer(approval, form)).toEqual({ ok: true, answer: { type: "approve" } });
       form.set("decision", "edit");
       const edited = { type: "edit", editedAction: { name: approval.tool, args: given } };
-      expect(pageDecision(approval, form)).toEqual({ ok: true, decision: edited });
+      expect(pageAnswer(approval, form)).toEqual({ ok: true, answer: edited });
     }),
   );
 });
@@ -43,11 +43,11 @@ test("a text is edited as text, the rest as JSON", () => {
   expect(editable.text).toEqual({ name: "content", value: "one\ntwo", hasMarks: false });
   const form = fields(editable, (value) => `${value}\nthree`);
   form.set("decision", "edit");
-  expect(pageDecision(approval, form)).toMatchObject({
+  expect(pageAnswer(approval, form)).toMatchObject({
     decision: { editedAction: { args: { content: "one\ntwo\nthree", file_path: "/a" } } },
   });
   form.set("decision", "approve");
-  expect(pageDecision(approval, form)).toMatchObject({ ok: false });
+  expect(pageAnswer(approval, form)).toMatchObject({ ok: false });
 });
 
 test.each([
@@ -63,7 +63,7 @@ test.each([
     expect(editable.text).toEqual({ name: "content", value: shown, hasMarks: true });
     const form = fields(editable, (value) => `${value}!`);
     form.set("decision", "edit");
-    expect(pageDecision(approval, form)).toMatchObject({
+    expect(pageAnswer(approval, form)).toMatchObject({
       decision: { editedAction: { args: { content: `${content}!` } } },
     });
   },

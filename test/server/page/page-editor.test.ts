@@ -1,3 +1,4 @@
+import { isApproval } from "../../../src/runs/run.ts";
 import { gzipSync } from "node:zlib";
 import { tool } from "@langchain/core/tools";
 import type { Locator, Page } from "playwright-core";
@@ -155,7 +156,7 @@ describe("the editor in Chromium", { tags: "chromium" }, () => {
   test("outlasts other decisions and a broken connection, with what is typed in it", async () => {
     const { service } = approvalRuns(note("a"), note("b"));
     const { id } = await startRun(service, "note");
-    const asked = async () => (await mine(service).read.view(id))?.approvals ?? [];
+    const asked = async () => (await mine(service).read.view(id))?.requests.filter(isApproval) ?? [];
     await expect.poll(async () => (await asked()).length).toBe(2);
     const approvals = await asked();
     const pages = await openPages(service);
@@ -168,7 +169,11 @@ describe("the editor in Chromium", { tags: "chromium" }, () => {
     await typeOver(editor, '{"text": null}');
     await own.getByText("Invalid arguments").waitFor();
     await editor.evaluate((element) => Object.assign(element, { isSame: true }));
-    await mine(service).requests.decide(id, approvals[0]?.id ?? "", { type: "approve" }, "test");
+    await mine(service).requests.answer(
+      id,
+      { requestId: approvals[0]?.id ?? "", answer: { type: "approve" } },
+      "test",
+    );
     await expect.poll(() => page.locator("[data-approval]").count()).toBe(1);
     await way.cut();
     await page.getByText("Not connected").waitFor();
@@ -180,7 +185,7 @@ describe("the editor in Chromium", { tags: "chromium" }, () => {
     await typeOver(editor, '{"text": "c"}');
     await expect.poll(() => send(page).isDisabled()).toBe(false);
     await send(page).click();
-    const { approvals: decided } = await reach(service, id, "completed");
+    const decided = (await reach(service, id, "completed")).requests.filter(isApproval);
     expect(decided[1]).toMatchObject({ status: "edited" });
   });
 
@@ -216,7 +221,7 @@ describe("the editor in Chromium", { tags: "chromium" }, () => {
     const { page } = await open("about:blank");
     await page.route("**/assets/code.js", (route) => route.abort());
     await page.goto(linkTo(await openPages(service), runId, "decide"));
-    const [first, second] = view.approvals;
+    const [first, second] = view.requests.filter(isApproval);
     const own = page.locator(`[data-approval="${first?.id ?? ""}"]`);
     await own.focus();
     await page.keyboard.press("e");
@@ -225,7 +230,11 @@ describe("the editor in Chromium", { tags: "chromium" }, () => {
     await send(page).first().click();
     await own.getByRole("alert").getByText("not a JSON object").waitFor();
     await followed;
-    await mine(service).requests.decide(runId, second?.id ?? "", { type: "approve" }, "test");
+    await mine(service).requests.answer(
+      runId,
+      { requestId: second?.id ?? "", answer: { type: "approve" } },
+      "test",
+    );
     await expect.poll(() => page.locator("[data-approval]").count()).toBe(1);
     await own.getByRole("alert").getByText("not a JSON object").waitFor();
     expect(await own.getByLabel("Arguments (JSON)").inputValue()).toBe("{oops");

@@ -21,10 +21,7 @@ test("no request without a session does anything but be refused", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.constantFrom("GET", "POST", "PUT", "DELETE", "OPTIONS", "HEAD"),
-      fc.oneof(
-        path,
-        fc.constantFrom(`/runs/${runId}/decide`, "/open", "//", "//attacker.example/open", "/%"),
-      ),
+      fc.oneof(path, fc.constantFrom(`/runs/${runId}/reply`, "/open", "//", "//attacker.example/open", "/%")),
       junk,
       fc.constantFrom(origin, "null", "https://attacker.example"),
       fc.constantFrom("application/x-www-form-urlencoded", "application/json", "text/html"),
@@ -63,7 +60,7 @@ test("no form of a session that may decide does so unless it names an open appro
       fc.boolean(),
       async (fields, hasSecret) => {
         const headers: Record<string, string> = hasSecret ? {} : { [SECRET_HEADER]: "" };
-        const { status } = await visitor.post(`${visitor.path}/decide`, fields, headers);
+        const { status } = await visitor.post(`${visitor.path}/reply`, fields, headers);
         expect(status).toBe(hasSecret ? 422 : 401);
       },
     ),

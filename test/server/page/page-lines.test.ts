@@ -1,3 +1,4 @@
+import { isApproval } from "../../../src/runs/run.ts";
 import { createCheckpointer } from "../../../src/storage/sqlite/checkpoints/checkpointer.ts";
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
@@ -40,8 +41,8 @@ async function waiting(lines = 60): Promise<{ service: RunService; id: string }>
 
 async function approveNext(service: RunService, id: string): Promise<void> {
   const view = await mine(service).read.view(id);
-  const open = view?.approvals.find(({ status }) => status === "pending");
-  await mine(service).requests.decide(id, open?.id ?? "", { type: "approve" }, "test");
+  const open = view?.requests.filter(isApproval).find(({ status }) => status === "pending");
+  await mine(service).requests.answer(id, { requestId: open?.id ?? "", answer: { type: "approve" } }, "test");
 }
 
 /** Lines of code in a page. */
@@ -79,7 +80,9 @@ describe("unchanged lines", () => {
   test("of what is done are there as long as the file is as the change left it", async () => {
     const { service, id } = await waiting();
     await approveNext(service, id);
-    await expect.poll(async () => (await mine(service).read.view(id))?.approvals.length).toBe(2);
+    await expect
+      .poll(async () => (await mine(service).read.view(id))?.requests.filter(isApproval).length)
+      .toBe(2);
     const visitor = await visit(linkTo(await openPages(service), id, "watch"));
     const changes = `${visitor.path}/files${PATH}?view=history`;
     const [link = ""] = linksIn((await visitor.get(changes)).body);

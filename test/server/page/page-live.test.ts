@@ -1,3 +1,4 @@
+import { isApproval } from "../../../src/runs/run.ts";
 import { request as httpRequest } from "node:http";
 import { describe, expect, test, vi } from "vitest";
 import { ME, mine, databaseFile, openServer, reach, replaceIn, startRun } from "../../runs/support.ts";
@@ -42,8 +43,13 @@ test("follow the run from where it is to its end", async () => {
   const { service, runId, view } = await waitingRun("a");
   const visitor = await visit(linkTo(await openPages(service), runId, "watch"));
   const { seen, text } = await updates(visitor, visitor.path, ({ length }) => {
-    const approvalId = view.approvals[0]?.id ?? "";
-    if (length === 1) void mine(service).requests.decide(runId, approvalId, { type: "approve" }, "test");
+    const approvalId = view.requests.filter(isApproval)[0]?.id ?? "";
+    if (length === 1)
+      void mine(service).requests.answer(
+        runId,
+        { requestId: approvalId, answer: { type: "approve" } },
+        "test",
+      );
   });
   expect(seen[0]).toMatchObject({ waiting: 1, html: expect.stringContaining("data-approval") });
   expect(seen.at(-1)).toMatchObject({ waiting: 0, html: expect.stringContaining("Completed") });
@@ -140,7 +146,11 @@ describe("of a page that shows what happened so far", () => {
     const pages = await openPages(service, () => (now += 1000));
     const visitor = await visit(pages.link({ principal: ME, purpose: "decide" }));
     const decide = (index: number) =>
-      mine(service).requests.decide(runId, view.approvals[index]?.id ?? "", { type: "approve" }, "test");
+      mine(service).requests.answer(
+        runId,
+        { requestId: view.requests.filter(isApproval)[index]?.id ?? "", answer: { type: "approve" } },
+        "test",
+      );
     const { body } = await visitor.get(path);
     await decide(0);
     await expect.poll(() => notes).toEqual(["a"]);
@@ -158,7 +168,11 @@ describe("a run's page tells what waits in other runs", () => {
   async function counts(purpose: "all" | "one", end?: true): Promise<number[]> {
     const { service, runId, view } = await waitingRun("a");
     if (end) {
-      await mine(service).requests.decide(runId, view.approvals[0]?.id ?? "", { type: "approve" }, "test");
+      await mine(service).requests.answer(
+        runId,
+        { requestId: view.requests.filter(isApproval)[0]?.id ?? "", answer: { type: "approve" } },
+        "test",
+      );
       await reach(service, runId, "completed");
     }
     const pages = await openPages(service);

@@ -1,3 +1,4 @@
+import { isQuestion } from "../../../src/runs/run.ts";
 import { execFileSync } from "node:child_process";
 import { chmodSync, existsSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -110,7 +111,9 @@ test("single places are applied, a file is refused with a reason, and the rest s
   await reach(service, runId, "completed");
   expect(text("a.txt")).toBe(edited([30, "thirty"]));
   expect([text("b.md"), text("new.md"), existsSync(at("gone.md"))]).toEqual(["b\n", "new\n", true]);
-  const answered = (await mine(service).read.view(runId))?.questions.find(({ id }) => id === question.id);
+  const answered = (await mine(service).read.view(runId))?.requests
+    .filter(isQuestion)
+    .find(({ id }) => id === question.id);
   expect(answered?.answer).toMatchObject({
     type: "review",
     choice: {
@@ -168,7 +171,7 @@ test("the rest is refused, each file for the same reason", async () => {
 });
 
 const nextAnswered = async (service: RunService, runId: string, id: string) =>
-  (await mine(service).read.view(runId))?.questions.find((asked) => asked.id === id);
+  (await mine(service).read.view(runId))?.requests.filter(isQuestion).find((asked) => asked.id === id);
 
 describe("a folder that moves while somebody reads", () => {
   test("makes the form stale: nothing is applied, the other choices stay, and the conflict is shown", async () => {
@@ -197,7 +200,11 @@ describe("a folder that moves while somebody reads", () => {
     const { service, runId, visitor, at, question } = await asking();
     writeFileSync(at("b.md"), "mine\n");
     const choice = { apply: { "b.md": "all" as const } };
-    await mine(service).requests.answer(runId, question.id, { type: "review", choice }, "test");
+    await mine(service).requests.answer(
+      runId,
+      { requestId: question.id, answer: { type: "review", choice } },
+      "test",
+    );
     await nextReview(service, runId, question.id);
     const body = await review(visitor, runId);
     expect(body).toMatch(
@@ -232,7 +239,7 @@ describe("a folder that moves while somebody reads", () => {
     const { answer } = (await nextAnswered(service, runId, question.id)) ?? {};
     expect(answer).toMatchObject({ choice: { fit: ["a.txt"] } });
     const next = await nextReview(service, runId, question.id);
-    expect(next.question).toMatchObject({ kind: "review" });
+    expect(next).toMatchObject({ kind: "review" });
   });
 });
 
@@ -491,10 +498,14 @@ describe("a file that is longer than the review shows", () => {
       expect(refused.body).toContain(`${name} is longer than this page shows, so nothing was applied.`);
     }
     const choice = { apply: { "new.txt": "all" as const } };
-    const question = (await mine(service).read.view(runId))?.questions.at(-1)?.id ?? "";
-    await mine(service).requests.answer(runId, question, { type: "review", choice }, "test");
+    const question = (await mine(service).read.view(runId))?.requests.filter(isQuestion).at(-1)?.id ?? "";
+    await mine(service).requests.answer(
+      runId,
+      { requestId: question, answer: { type: "review", choice } },
+      "test",
+    );
     const again = await nextReview(service, runId, question);
-    expect(again.question).toMatchObject({ note: "new.txt was not shown to its end" });
+    expect(again).toMatchObject({ note: "new.txt was not shown to its end" });
     expect(existsSync(join(workspace, "new.txt"))).toBe(false);
   });
 

@@ -1,6 +1,7 @@
+import { isQuestion } from "../../../src/runs/run.ts";
 import { describe, expect, test } from "vitest";
-import { pageAnswer } from "../../../src/server/page/question-form.ts";
-import type { Question } from "../../../src/tools/tool.ts";
+import { pageAnswer } from "../../../src/server/page/request-form.ts";
+import type { Question } from "../../../src/tools/request.ts";
 import {
   ME,
   mine,
@@ -14,6 +15,7 @@ import {
 import { browser, problemsOf } from "./chromium.ts";
 import { ASKED_AT, QUESTIONS, askingRun } from "./question-runs.ts";
 import { linkTo, openPages, visit } from "./support.ts";
+import { aQuestion } from "../support.ts";
 
 /** A run that waits for the answer to a question of its agent. */
 async function asking(args: object, clock?: () => number) {
@@ -24,12 +26,11 @@ async function asking(args: object, clock?: () => number) {
     clock === undefined ? {} : { clock },
   );
   const { id: runId } = await startRun(service, "paint");
-  const { questions } = await reach(service, runId, "input_required");
+  const questions = (await reach(service, runId, "input_required")).requests.filter(isQuestion);
   return { service, runId, question: questions[0]?.id ?? "" };
 }
 
-const open = (question: Question) =>
-  ({ id: "q", runId: "r", agent: [], question, status: "pending", requestedAt: 0 }) as const;
+const open = (question: Question) => aQuestion({ question });
 const sent = (fields: Record<string, string>) => new URLSearchParams({ act: "answer", ...fields });
 
 describe("the form of a question", () => {
@@ -113,10 +114,12 @@ test("an answer after the expiry reaches the agent as a message", async () => {
   const model = callingInTurn([ask("Which colour?", { wait_minutes: 5 })], [ask("And the size?")]);
   const { service } = openServer(databaseFile(), { model, askUser: true }, { clock: () => now });
   const { id: runId } = await startRun(service, "paint");
-  const [first] = (await reach(service, runId, "input_required")).questions;
+  const [first] = (await reach(service, runId, "input_required")).requests.filter(isQuestion);
   const visitor = await visit(linkTo(await openPages(service, () => now), runId, "decide"));
   now += 5 * 60_000;
-  await expect.poll(async () => (await mine(service).read.view(runId))?.questions.length).toBe(2);
+  await expect
+    .poll(async () => (await mine(service).read.view(runId))?.requests.filter(isQuestion).length)
+    .toBe(2);
   const late = await visitor.post(`/runs/${runId}/reply`, {
     question: first?.id ?? "",
     act: "answer",
@@ -138,9 +141,11 @@ test("who only looks sees the question and where to answer it, and no form", asy
   expect(body).not.toContain('method="post"');
   const refused = await visitor.post(`/runs/${runId}/reply`, { question: "q1", act: "decline" });
   expect(refused.status).toBe(403);
-  expect((await mine(service).read.view(runId))?.questions.every(({ status }) => status === "pending")).toBe(
-    true,
-  );
+  expect(
+    (await mine(service).read.view(runId))?.requests
+      .filter(isQuestion)
+      .every(({ status }) => status === "pending"),
+  ).toBe(true);
 });
 
 describe("in Chromium", { tags: "chromium" }, () => {
@@ -178,7 +183,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     await own.getByLabel("Coats").fill("2");
     await own.getByLabel("Coats").press("Control+Enter");
     await page.getByRole("status").getByText("Completed", { exact: true }).waitFor();
-    const [question] = (await mine(service).read.view(runId))?.questions ?? [];
+    const [question] = (await mine(service).read.view(runId))?.requests.filter(isQuestion) ?? [];
     expect(question).toMatchObject({
       status: "answered",
       decidedBy: "page",
@@ -198,7 +203,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     await own.getByLabel("Red").check();
     await own.getByLabel("Saturday").check();
     await own.getByLabel("Coats").fill("3");
-    await mine(service).requests.answer(runId, "q1", { type: "decline" }, "terminal");
+    await mine(service).requests.answer(runId, { requestId: "q1", answer: { type: "decline" } }, "terminal");
     await expect.poll(() => page.locator(".ask").count()).toBe(QUESTIONS.length - 1);
     expect(await own.getByLabel("Red").isChecked()).toBe(true);
     expect(await own.getByLabel("Saturday").isChecked()).toBe(true);
@@ -208,7 +213,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     await own.getByLabel("Message to the agent").fill("you choose");
     await own.getByLabel("Message to the agent").press("Control+Enter");
     await expect.poll(() => page.locator(".ask").count()).toBe(QUESTIONS.length - 2);
-    const [question] = (await mine(service).read.view(runId))?.questions ?? [];
+    const [question] = (await mine(service).read.view(runId))?.requests.filter(isQuestion) ?? [];
     expect(question?.answer).toEqual({ type: "decline", message: "you choose" });
   });
 
@@ -249,8 +254,8 @@ describe("in Chromium", { tags: "chromium" }, () => {
     await foreign.getByLabel("Recipient").fill("a@example.org");
     await foreign.getByRole("button", { name: "Send to pager" }).click();
     await expect.poll(() => page.locator(".ask").count()).toBe(5);
-    const { questions } = (await mine(service).read.view(runId)) ?? { questions: [] };
-    expect(questions.map(({ status }) => status).filter((status) => status === "answered")).toHaveLength(2);
+    const { requests } = (await mine(service).read.view(runId)) ?? { requests: [] };
+    expect(requests.map(({ status }) => status).filter((status) => status === "answered")).toHaveLength(2);
     expect(messages.filter((message) => !message.includes("422"))).toEqual([]);
   });
 });

@@ -1,3 +1,4 @@
+import { isApproval } from "../../../src/runs/run.ts";
 import { createHmac } from "node:crypto";
 import { existsSync } from "node:fs";
 import { createServer } from "node:http";
@@ -89,7 +90,7 @@ describe("links", () => {
     const { service, runId } = await waitingRun("a");
     const visitor = await visit(linkTo(await openPages(service), runId, "decide", "stranger"));
     expect((await visitor.get(visitor.path)).status).toBe(404);
-    const sent = await visitor.post(`${visitor.path}/decide`, { ...APPROVE, approval: "x" });
+    const sent = await visitor.post(`${visitor.path}/reply`, { ...APPROVE, approval: "x" });
     expect(sent.status).toBe(404);
   });
 });
@@ -122,7 +123,7 @@ describe("requests", () => {
     const visitor = await visit(linkTo(await openPages(service), runId, "decide"));
     const fields = { ...(await visitor.form()), ...APPROVE };
     expect((await visitor.get(visitor.path, headers)).status).toBe(403);
-    expect((await visitor.post(`${visitor.path}/decide`, fields, headers)).status).toBe(403);
+    expect((await visitor.post(`${visitor.path}/reply`, fields, headers)).status).toBe(403);
     expect((await mine(service).read.view(runId))?.run.status).toBe("input_required");
   });
 
@@ -130,7 +131,7 @@ describe("requests", () => {
     const { service, runId } = await waitingRun("a");
     const visitor = await visit(linkTo(await openPages(service), runId, "decide"));
     const fields: Record<string, string> = { ...(await visitor.form()), ...APPROVE };
-    const address = `${visitor.path}/decide`;
+    const address = `${visitor.path}/reply`;
     expect((await post(visitor.origin + address, fields, visitor.headers)).status).toBe(403);
     expect((await post(visitor.origin + address, fields, { origin: visitor.origin })).status).toBe(401);
     for (const secret of ["", `${visitor.secret}x`, visitor.secret.slice(1)]) {
@@ -185,8 +186,8 @@ describe("decisions", () => {
     const { body } = await watcher.get(watcher.path);
     expect(body).toContain("deepagent-mcp runs open");
     expect(body).not.toMatch(/<form[^>]*method="post"/);
-    const fields = { approval: view.approvals[0]?.id ?? "", ...APPROVE };
-    expect((await watcher.post(`${watcher.path}/decide`, fields)).status).toBe(403);
+    const fields = { approval: view.requests.filter(isApproval)[0]?.id ?? "", ...APPROVE };
+    expect((await watcher.post(`${watcher.path}/reply`, fields)).status).toBe(403);
     expect((await mine(service).read.view(runId))?.run.status).toBe("input_required");
     expect(notes).toEqual([]);
   });
@@ -195,10 +196,10 @@ describe("decisions", () => {
     const { service, runId, notes } = await waitingRun("a");
     const visitor = await visit(linkTo(await openPages(service), runId, "decide"));
     const fields = await visitor.form();
-    const decide = (more: object) => visitor.post(`${visitor.path}/decide`, { ...fields, ...more });
+    const decide = (more: object) => visitor.post(`${visitor.path}/reply`, { ...fields, ...more });
     expect((await decide(APPROVE)).status).toBe(303);
     const view = await reach(service, runId, "completed");
-    expect(view.approvals).toMatchObject([{ status: "approved", decidedBy: "page" }]);
+    expect(view.requests.filter(isApproval)).toMatchObject([{ status: "approved", decidedBy: "page" }]);
     const again = await decide({ decision: "reject" });
     expect(again.status).toBe(422);
     expect(again.body).toContain("already been decided: approved");
@@ -211,9 +212,11 @@ describe("decisions", () => {
     const { body } = await visitor.get(visitor.path);
     expect(body).toContain("Approve the same for this run");
     expect(body).toContain("every further note with exactly the arguments shown here");
-    const asked = (await mine(service).read.view(runId))?.approvals.find(({ args }) => args["text"] === "a");
+    const asked = (await mine(service).read.view(runId))?.requests
+      .filter(isApproval)
+      .find(({ args }) => args["text"] === "a");
     const fields = { ...(await visitor.form()), approval: asked?.id ?? "", decision: "approve_same" };
-    expect((await visitor.post(`${visitor.path}/decide`, fields)).status).toBe(303);
+    expect((await visitor.post(`${visitor.path}/reply`, fields)).status).toBe(303);
     await expect.poll(() => notes).toEqual(["a", "a"]);
     expect((await visitor.get(`${visitor.path}/work`)).body).toContain("Approved for this run");
   });
@@ -222,9 +225,9 @@ describe("decisions", () => {
     const { service, runId, notes } = await waitingRun("a");
     const visitor = await visit(linkTo(await openPages(service), runId, "decide"));
     const fields = { ...(await visitor.form()), decision: "reject", message: "not <now>" };
-    await visitor.post(`${visitor.path}/decide`, fields);
+    await visitor.post(`${visitor.path}/reply`, fields);
     const view = await reach(service, runId, "completed");
-    expect(view.approvals[0]?.decision).toEqual({ type: "reject", message: "not <now>" });
+    expect(view.requests.filter(isApproval)[0]?.answer).toEqual({ type: "reject", message: "not <now>" });
     expect(notes).toEqual([]);
   });
 
@@ -232,7 +235,7 @@ describe("decisions", () => {
     const { service, runId, notes } = await waitingRun("a");
     const visitor = await visit(linkTo(await openPages(service), runId, "decide"));
     const fields = await visitor.form();
-    const decide = (more: object) => visitor.post(`${visitor.path}/decide`, { ...fields, ...more });
+    const decide = (more: object) => visitor.post(`${visitor.path}/reply`, { ...fields, ...more });
     const unchanged = '{ "text" :\r\n "a" }';
     const wrong: [Record<string, string>, string][] = [
       [{ decision: "approve", edited_args: '{"text":"b"}' }, "You changed the arguments"],

@@ -1,3 +1,4 @@
+import { isApproval } from "../../../src/runs/run.ts";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { text as textOf } from "node:stream/consumers";
 import type { Page } from "playwright-core";
@@ -211,7 +212,7 @@ describe("a session in Chromium", { tags: "chromium" }, () => {
     }
     const type = "application/x-www-form-urlencoded";
     const body = new URLSearchParams({ decision: "approve" }).toString();
-    const decided = await send(`${origin}/runs/${runId}/decide`, {
+    const decided = await send(`${origin}/runs/${runId}/reply`, {
       headers: { ...headers, "content-type": type },
       body,
     });
@@ -274,7 +275,11 @@ describe("a session in Chromium", { tags: "chromium" }, () => {
     await deciding.getByRole("button", { name: "Approve", exact: true }).waitFor();
     expect(await watching.locator("main").getByRole("button").count()).toBe(0);
     expect(await secretIn(watching)).not.toBe(await secretIn(deciding));
-    await mine(service).requests.decide(runId, view.approvals[0]?.id ?? "", { type: "approve" }, "test");
+    await mine(service).requests.answer(
+      runId,
+      { requestId: view.requests.filter(isApproval)[0]?.id ?? "", answer: { type: "approve" } },
+      "test",
+    );
     for (const page of [watching, deciding])
       await page.getByRole("status").getByText("Completed", { exact: true }).waitFor();
   });

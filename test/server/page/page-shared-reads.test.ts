@@ -1,3 +1,4 @@
+import { isApproval } from "../../../src/runs/run.ts";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
@@ -116,7 +117,7 @@ test("no screen, export or stream of a shared link has a text that agents only r
   const code = /data-address="\/shared#([^"]+)"/.exec(body)?.[1] ?? "";
   const { origin } = owner;
   const reader = visitorOf(origin, await post(`${origin}/shared`, { code }, { origin }));
-  const [approval] = view.approvals;
+  const [approval] = view.requests.filter(isApproval);
   const child = keyOf(view.subagents[0]?.agent ?? []);
   const lastSeq = view.run.lastSeq;
   const at = (path: string): string => `/runs/${runId}${path}`;
@@ -171,7 +172,7 @@ test("no screen, export or stream of a shared link has a text that agents only r
   const canaries = Object.values(READ);
   for (const status of ["input_required", "completed"] as const) {
     if (status === "completed")
-      await mine(service).requests.decide(runId, approval?.id ?? "", APPROVE, "test");
+      await mine(service).requests.answer(runId, { requestId: approval?.id ?? "", answer: APPROVE }, "test");
     await reach(service, runId, status);
     const [own, shared] = [await seenBy(owner), await seenBy(reader)];
     // The owner of the run sees all of them, so that the addresses are those that could show them.

@@ -1,3 +1,4 @@
+import { isApproval } from "../../../src/runs/run.ts";
 import { describe, expect, test } from "vitest";
 import { type Clock, systemClock } from "../../../src/core/clock.ts";
 import type { RunService } from "../../../src/runs/service.ts";
@@ -59,7 +60,7 @@ test("a shared link shows its run to anyone, as often as they like, and decides 
   );
   for (const path of ["/", "/review", "/search?q=a", "/files", `/runs/${other.id}`, `/runs/${runId}/steps/2`])
     expect((await first.get(path)).status, path).toBe(404);
-  const [approval] = (await mine(service).read.view(runId))?.approvals ?? [];
+  const [approval] = (await mine(service).read.view(runId))?.requests.filter(isApproval) ?? [];
   for (const [path, fields] of [
     ["decide", { approval: approval?.id ?? "", decision: "approve" }],
     ["tell", { text: "hello" }],

@@ -1,4 +1,5 @@
 /** The page says what is: who works and who waits, what an approval led to, and the tab that a person reads. */
+import { isApproval } from "../../../src/runs/run.ts";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
@@ -55,7 +56,7 @@ const write = (content: string): ScriptedToolCall => ({
 
 test("a call that can only fail asks nobody, and the summary of a change is shown", async () => {
   const { service, id } = await changingRun([write("two\n")], [edit("one", "two")]);
-  const { approvals } = await reach(service, id, "input_required");
+  const approvals = (await reach(service, id, "input_required")).requests.filter(isApproval);
   expect(approvals.map(({ tool }) => tool)).toEqual(["edit_file"]);
   const visitor = await visit(linkTo(await openPages(service), id, "decide"));
   const { body } = await visitor.get(`/runs/${id}/review`);
@@ -64,11 +65,13 @@ test("a call that can only fail asks nobody, and the summary of a change is show
 
 test("a change whose file changed after the approval is asked about again, which the page says in both places", async () => {
   const { service, id, at } = await changingRun([edit("one", "two")]);
-  const [first] = (await reach(service, id, "input_required")).approvals;
+  const [first] = (await reach(service, id, "input_required")).requests.filter(isApproval);
   writeFileSync(at("a.txt"), "one and more\n");
-  await mine(service).requests.decide(id, first?.id ?? "", APPROVE, "page");
-  await expect.poll(async () => (await mine(service).read.view(id))?.approvals.length).toBe(2);
-  const { approvals } = await reach(service, id, "input_required");
+  await mine(service).requests.answer(id, { requestId: first?.id ?? "", answer: APPROVE }, "page");
+  await expect
+    .poll(async () => (await mine(service).read.view(id))?.requests.filter(isApproval).length)
+    .toBe(2);
+  const approvals = (await reach(service, id, "input_required")).requests.filter(isApproval);
   expect(readFileSync(at("a.txt"), "utf8")).toBe("one and more\n");
   const visitor = await visit(linkTo(await openPages(service), id, "decide"));
   const { body } = await visitor.get(`/runs/${id}/review`);
@@ -79,7 +82,7 @@ test("a change whose file changed after the approval is asked about again, which
   );
   expect(past).toContain("#i-again");
   expect(past).not.toContain("#i-done");
-  await mine(service).requests.decide(id, approvals[1]?.id ?? "", APPROVE, "page");
+  await mine(service).requests.answer(id, { requestId: approvals[1]?.id ?? "", answer: APPROVE }, "page");
   await reach(service, id, "completed");
   const after = section((await visitor.get(`/runs/${id}/review`)).body, /<section class="past-box"/);
   expect([after.split("#i-again").length, after.split("#i-done").length]).toEqual([2, 2]);
@@ -106,7 +109,9 @@ async function askingAgents(count: number) {
   });
   const { id } = await startRun(service, "Do all parts");
   await expect
-    .poll(async () => (await mine(service).read.view(id))?.approvals.length, { timeout: 30_000 })
+    .poll(async () => (await mine(service).read.view(id))?.requests.filter(isApproval).length, {
+      timeout: 30_000,
+    })
     .toBe(count);
   return { service, id, view: await reach(service, id, "input_required") };
 }
@@ -123,8 +128,8 @@ test("agents that all wait for a person are not shown at work, nor is the one th
   expect(textOf(work)).not.toContain("At work:");
   const all = await visit(pages.link({ principal: ME, purpose: "decide" }));
   expect(textOf((await all.get("/")).body)).toContain("0 at work, 3 requests wait for you");
-  for (const { id: approval } of view.approvals)
-    await mine(service).requests.decide(id, approval, APPROVE, "test");
+  for (const { id: approval } of view.requests.filter(isApproval))
+    await mine(service).requests.answer(id, { requestId: approval, answer: APPROVE }, "test");
   await reach(service, id, "completed");
   const done = section((await visitor.get(`/runs/${id}/work`)).body, /<ol class="steps"/);
   expect(textOf(done)).not.toMatch(/waiting|at work/);
@@ -165,7 +170,7 @@ describe("the tab that a person reads, in Chromium", { tags: "chromium" }, () =>
       if (tab !== "") await page.goto(`${new URL(page.url()).origin}/runs/${runId}${tab}`);
       const current = () => page.locator(".tabs [aria-current=page]").innerText();
       const focused = () => page.evaluate<string | undefined>("document.activeElement?.dataset.approval");
-      const [first, second, third] = view.approvals.map(({ id }) => id);
+      const [first, second, third] = view.requests.filter(isApproval).map(({ id }) => id);
       await expect.poll(focused).toBe(first);
       await page.keyboard.press("a");
       await expect.poll(focused).toBe(second);
@@ -176,7 +181,7 @@ describe("the tab that a person reads, in Chromium", { tags: "chromium" }, () =>
       expect(new URL(page.url()).pathname).toBe(`/runs/${runId}/review`);
       await page.keyboard.press("Control+Enter");
       await expect.poll(focused).toBe(third);
-      await mine(service).requests.decide(runId, third ?? "", APPROVE, "test");
+      await mine(service).requests.answer(runId, { requestId: third ?? "", answer: APPROVE }, "test");
       await reach(service, runId, "completed");
       await expect.poll(() => page.locator("[data-approval]").count()).toBe(0);
       await page.getByText("Completed", { exact: true }).waitFor();
@@ -192,7 +197,11 @@ describe("the tab that a person reads, in Chromium", { tags: "chromium" }, () =>
     await page.locator(".tabs").waitFor();
     const current = () => page.locator(".tabs [aria-current=page]").innerText();
     expect(await current()).toMatch(/^Review/);
-    await mine(service).requests.decide(runId, view.approvals[0]?.id ?? "", APPROVE, "test");
+    await mine(service).requests.answer(
+      runId,
+      { requestId: view.requests.filter(isApproval)[0]?.id ?? "", answer: APPROVE },
+      "test",
+    );
     await page.getByText("Completed", { exact: true }).waitFor();
     expect(await current()).toMatch(/^Review/);
     await page.getByRole("link", { name: "Answer" }).waitFor();

@@ -149,7 +149,7 @@ describe("where people get stuck, in Chromium", { tags: "chromium" }, () => {
   test("a rejection is a person's decision", async () => {
     const { service, runId } = await waitingRun("a");
     const visitor = await visit(linkTo(await openPages(service), runId, "decide"));
-    await visitor.post(`${visitor.path}/decide`, { ...(await visitor.form()), decision: "reject" });
+    await visitor.post(`${visitor.path}/reply`, { ...(await visitor.form()), decision: "reject" });
     await reach(service, runId, "completed");
     const work = (await visitor.get(`${visitor.path}/work?events=all`)).body;
     expect(work).toContain("rejected (page): Call <code>note</code>");

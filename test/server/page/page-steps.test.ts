@@ -1,3 +1,4 @@
+import { isApproval } from "../../../src/runs/run.ts";
 import { tool } from "@langchain/core/tools";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -159,9 +160,9 @@ describe("the whole of a step", () => {
   test("tells what a person changed from what the agent wrote", async () => {
     const service = stepRuns(note("a"));
     const { id } = await startRun(service, "go");
-    const { approvals } = await reach(service, id, "input_required");
+    const approvals = (await reach(service, id, "input_required")).requests.filter(isApproval);
     const edit = { type: "edit" as const, editedAction: { name: "note", args: { text: "b" } } };
-    await mine(service).requests.decide(id, approvals[0]?.id ?? "", edit, "test");
+    await mine(service).requests.answer(id, { requestId: approvals[0]?.id ?? "", answer: edit }, "test");
     await reach(service, id, "completed");
     const [seq = 0] = await startsOf(service, id, "note");
     const visitor = await visit(linkTo(await openPages(service), id, "watch"));
@@ -266,7 +267,9 @@ describe("steps in Chromium", { tags: "chromium" }, () => {
     const { id } = await startRun(service, "go");
     await reach(service, id, "input_required");
     await approve(service, id, "inside");
-    await expect.poll(async () => (await mine(service).read.view(id))?.approvals.length).toBe(2);
+    await expect
+      .poll(async () => (await mine(service).read.view(id))?.requests.filter(isApproval).length)
+      .toBe(2);
     const { page, messages } = await open(linkTo(await openPages(service), id, "watch"));
     await page.waitForURL(/\/runs\//);
     await page.goto(`${page.url().replace(/\/review.*/, "")}/work`);

@@ -1,3 +1,4 @@
+import { isApproval } from "../../../src/runs/run.ts";
 import { describe, expect, test } from "vitest";
 import { ME, mine } from "../../runs/support.ts";
 import { browser } from "./chromium.ts";
@@ -25,7 +26,11 @@ describe("many tabs in Chromium", { tags: "chromium" }, () => {
       tabs.push(tab);
     }
     await expect.poll(() => first.title()).toMatch(/^\(1\) Runs/);
-    await mine(service).requests.decide(runId, view.approvals[0]?.id ?? "", { type: "approve" }, "test");
+    await mine(service).requests.answer(
+      runId,
+      { requestId: view.requests.filter(isApproval)[0]?.id ?? "", answer: { type: "approve" } },
+      "test",
+    );
     await expect.poll(() => first.title()).toMatch(/^Runs/);
     const last = tabs.at(-1);
     expect(await last?.page.title()).toMatch(/^\(1\) /);
@@ -42,7 +47,11 @@ describe("many tabs in Chromium", { tags: "chromium" }, () => {
     await page.waitForURL(pages.address);
     const hide = "Object.defineProperty(document, 'hidden', { get: () => true })";
     await page.evaluate(`${hide}, document.dispatchEvent(new Event('visibilitychange'))`);
-    await mine(service).requests.decide(runId, view.approvals[0]?.id ?? "", { type: "approve" }, "test");
+    await mine(service).requests.answer(
+      runId,
+      { requestId: view.requests.filter(isApproval)[0]?.id ?? "", answer: { type: "approve" } },
+      "test",
+    );
     await expect.poll(() => page.title(), { timeout: 5000 }).toMatch(/^Runs/);
   });
 });

@@ -1,3 +1,4 @@
+import { isApproval } from "../../../src/runs/run.ts";
 import type { Page } from "playwright-core";
 import { describe, expect, test } from "vitest";
 import type { RunService } from "../../../src/runs/service.ts";
@@ -32,14 +33,20 @@ async function editing(): Promise<{ service: RunService; id: string }> {
   );
   const { service } = openServer(databaseFile(), { model, interruptOn: { edit_file: true } });
   const { id } = await startRun(service, "edit them");
-  await expect.poll(async () => (await mine(service).read.view(id))?.approvals.length).toBe(2);
+  await expect
+    .poll(async () => (await mine(service).read.view(id))?.requests.filter(isApproval).length)
+    .toBe(2);
   return { service, id };
 }
 
 async function approve(service: RunService, id: string, path: string): Promise<void> {
   const view = await mine(service).read.view(id);
-  const approval = view?.approvals.find(({ args }) => args["file_path"] === path);
-  await mine(service).requests.decide(id, approval?.id ?? "", { type: "approve" }, "test");
+  const approval = view?.requests.filter(isApproval).find(({ args }) => args["file_path"] === path);
+  await mine(service).requests.answer(
+    id,
+    { requestId: approval?.id ?? "", answer: { type: "approve" } },
+    "test",
+  );
 }
 
 async function approved({ service, id }: { service: RunService; id: string }): Promise<void> {

@@ -94,7 +94,11 @@ export async function proposingRun() {
     apply: { "docs/plan.md": "all" as const },
     refused: { "deploy/crontab": "We start it hourly on purpose." },
   };
-  await mine(service).requests.answer(runId, question.id, { type: "review", choice }, "page");
+  await mine(service).requests.answer(
+    runId,
+    { requestId: question.id, answer: { type: "review", choice } },
+    "page",
+  );
   const again = await nextReview(service, runId, question.id);
   moveFolder(workspace);
   return { ...asking, question: again };

@@ -2,7 +2,7 @@
 import { sqliteRuns } from "../../../src/storage/sqlite/runs/repository.ts";
 import type { AgentPath } from "../../../src/agent/agent.ts";
 import type { RunService } from "../../../src/runs/service.ts";
-import type { Question } from "../../../src/tools/tool.ts";
+import type { Question } from "../../../src/tools/request.ts";
 import { ME, connect, databaseFile, openServer } from "../../runs/support.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 
@@ -28,7 +28,7 @@ export async function askingRun(questions: readonly Question[], agent: AgentPath
   const claimed = await repository.claimNext(wanted, 10);
   if (claimed === undefined) throw new Error("nothing waits");
   for (const [index, question] of questions.entries())
-    await work.askQuestion(claimed.lease, { id: `q${index}`, agent, question }, now + index * 60_000);
+    await work.ask(claimed.lease, agent, `q${index}`, [question], now + index * 60_000);
   const { service } = openServer(
     file,
     { model: scriptedModel(() => ({ text: "" })) },

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { RunEvent } from "../../../src/runs/events.ts";
 import type { RunView, SubagentView } from "../../../src/runs/run.ts";
-import type { Question } from "../../../src/tools/tool.ts";
+import type { Question } from "../../../src/tools/request.ts";
 import { html } from "../../../src/server/views/html.ts";
 import { renderDiff } from "../../../src/server/views/content/diff.ts";
 import { renderAnswer } from "../../../src/server/views/room/answer.ts";
@@ -13,7 +13,7 @@ import { type AgentRow, agentRows, inOrder } from "../../../src/server/views/roo
 import { renderWork } from "../../../src/server/views/room/work.ts";
 import type { PageSession } from "../../../src/server/contracts/viewer.ts";
 import { ME } from "../../runs/support.ts";
-import { NO_WORK, anApproval, aView } from "../support.ts";
+import { NO_WORK, anApproval, aQuestion, aView } from "../support.ts";
 
 const SESSION: PageSession = {
   id: "s1",
@@ -105,7 +105,7 @@ test("text of models, files, tools and people is shown as it is and is never mar
     },
     filesChanged: [EVIL],
     subagents: [{ ...agent(["c"], EVIL), description: EVIL, step: EVIL }],
-    approvals: [
+    requests: [
       anApproval({
         id: EVIL,
         tool: EVIL,
@@ -113,15 +113,10 @@ test("text of models, files, tools and people is shown as it is and is never mar
         args: { text: EVIL },
         preview: { kind: "diff", summary: EVIL, detail: `+${EVIL}\n-</pre>${EVIL}` },
       }),
+      ...EVIL_QUESTIONS.map((question, index) =>
+        aQuestion({ id: `${EVIL}${index}`, agent: [{ callId: "c", name: EVIL }], question }),
+      ),
     ],
-    questions: EVIL_QUESTIONS.map((question, index) => ({
-      id: `${EVIL}${index}`,
-      runId: "run_1",
-      agent: [{ callId: "c", name: EVIL }],
-      question,
-      status: "pending",
-      requestedAt: 0,
-    })),
   });
   const complaint = { requestId: EVIL, problem: EVIL, form: new URLSearchParams({ edited_args: EVIL }) };
   const text = rendered(view, [event, changed], complaint);
@@ -157,7 +152,7 @@ describe("of many agents", () => {
   const many = Array.from({ length: 12 }, (_, index) => ({ ...agent([`c${index}`]), ...states[index % 6] }));
   const below = { ...agent(["c6", "x"]), status: "completed" as const };
   const asking = anApproval({ agent: [{ callId: "c5", name: "researcher" }] });
-  const view = aView({ subagents: [...many, below], approvals: [asking] });
+  const view = aView({ subagents: [...many, below], requests: [asking] });
   const namesIn = (rows: readonly AgentRow[]) => rows.map(({ name }) => name.replace("does ", ""));
 
   test("those come first that need something, and those that have finished are folded", () => {
@@ -192,7 +187,7 @@ test("when a person was waited for is shown, also after the run", () => {
     run: { status: "completed", createdAt: 0, endedAt: 10_000 },
     mainAgent: { ...NO_WORK, startedAt: 0, endedAt: 10_000 },
     subagents: [agent(["c1"])],
-    approvals,
+    requests: approvals,
   });
   const bars = [...rendered(view).matchAll(/class="asks past"\s+x="([^"]+)"\s+width="([^"]+)"/g)];
   expect(bars.map(([, x, width]) => [x, width])).toEqual([
@@ -240,7 +235,7 @@ test.each([
 ])("of %j the buttons are %j", (allowed, buttons) => {
   const view = aView({
     run: { status: "input_required" },
-    approvals: [anApproval({ allowedDecisions: [...allowed] })],
+    requests: [anApproval({ allowedDecisions: [...allowed] })],
   });
   const text = rendered(view);
   expect([...text.matchAll(/name="decision" value="(\w+)"/g)].map(([, value]) => value)).toEqual(buttons);

@@ -1,4 +1,5 @@
 /** Runs that are the same each time, for pictures of the page: fixed times, ids, names and costs. */
+import { callRequests } from "../../../src/runs/asked-events.ts";
 import type { AgentPath, HitlRequest } from "../../../src/agent/agent.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
 import { defined } from "../../../src/core/defined.ts";
@@ -213,7 +214,7 @@ export async function seededRuns(): Promise<SeededRuns> {
       removed: 2,
     });
     for (const { agent, id: interrupt, request } of asked.splice(0)) {
-      await work.requestApprovals(lease, agent, interrupt, request, NOW - 4 * MINUTE);
+      await work.ask(lease, agent, interrupt, callRequests(request), NOW - 4 * MINUTE);
     }
   }
 

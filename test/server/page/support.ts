@@ -1,3 +1,4 @@
+import { isApproval } from "../../../src/runs/run.ts";
 import { expect } from "vitest";
 import { systemClock, type Clock } from "../../../src/core/clock.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
@@ -36,7 +37,9 @@ export async function waitingRun(...texts: string[]) {
   const { id } = await startRun(service, "note <b>this</b>");
   await reach(service, id, "input_required");
   // Its calls ask one after the other.
-  await expect.poll(async () => (await mine(service).read.view(id))?.approvals.length).toBe(texts.length);
+  await expect
+    .poll(async () => (await mine(service).read.view(id))?.requests.filter(isApproval).length)
+    .toBe(texts.length);
   const view = await reach(service, id, "input_required");
   return { service, notes, runId: id, view };
 }

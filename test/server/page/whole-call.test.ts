@@ -1,3 +1,4 @@
+import { isApproval } from "../../../src/runs/run.ts";
 import { tool } from "@langchain/core/tools";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
@@ -20,7 +21,7 @@ async function keepingRun(text: string) {
   });
   const { id: runId } = await startRun(service, "keep it");
   const view = await reach(service, runId, "input_required");
-  return { service, kept, runId, approval: view.approvals[0]?.id ?? "" };
+  return { service, kept, runId, approval: view.requests.filter(isApproval)[0]?.id ?? "" };
 }
 
 const LONG = `begin\n${"filler & more\n".repeat(45_000)}HIDDEN <payload>\n${"x".repeat(30_000)} end`;
@@ -49,13 +50,13 @@ describe("a call that is too long for the review", () => {
     expect(fields["approval"]).toBe(approval);
     for (const decision of ["approve", "approve_same"]) {
       for (const wrong of ["", "x", proof.slice(1)]) {
-        const refused = await visitor.post(`${visitor.path}/decide`, { ...fields, whole: wrong, decision });
+        const refused = await visitor.post(`${visitor.path}/reply`, { ...fields, whole: wrong, decision });
         expect(refused.status).toBe(422);
         expect(refused.body).toContain("showed only a part of the call");
       }
     }
     expect(kept).toEqual([]);
-    const approved = await visitor.post(`${visitor.path}/decide`, {
+    const approved = await visitor.post(`${visitor.path}/reply`, {
       ...fields,
       whole: proof,
       decision: "approve",
@@ -71,7 +72,7 @@ describe("a call that is too long for the review", () => {
     const visitor = await visit(linkTo(await openPages(service), runId, "decide"));
     const fields = { ...(await visitor.form()), decision: "edit" };
     const edit = (given: string) =>
-      visitor.post(`${visitor.path}/decide`, { ...fields, edited_args: JSON.stringify({ text: given }) });
+      visitor.post(`${visitor.path}/reply`, { ...fields, edited_args: JSON.stringify({ text: given }) });
     expect((await edit(text)).status).toBe(422);
     expect((await edit("short")).status).toBe(303);
     await reach(service, runId, "completed");
@@ -87,7 +88,7 @@ describe("a call that is too long for the review", () => {
     ];
     const address = `${one.path}/call?${new URLSearchParams({ approval: first.approval }).toString()}`;
     const own = hidden((await one.get(address)).body);
-    const sent = await other.post(`${other.path}/decide`, { ...own, decision: "approve" });
+    const sent = await other.post(`${other.path}/reply`, { ...own, decision: "approve" });
     expect(sent.status).toBe(422);
     expect((await one.get(`${one.path}/call?approval=none`)).status).toBe(404);
   });
@@ -109,7 +110,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     const text = Object.fromEntries(Array.from({ length: 150 }, (_, at) => [`line${at}`, at]));
     const { service, kept, runId } = await keepingRun(JSON.stringify(text).replaceAll(",", ",\n"));
     const view = await mine(service).read.view(runId);
-    expect(view?.approvals[0]?.preview.isPart).toBeUndefined();
+    expect(view?.requests.filter(isApproval)[0]?.preview.isPart).toBeUndefined();
     const pages = await openPages(service);
     const { page } = await open(linkTo(pages, runId, "decide"));
     await page.setViewportSize({ width: 700, height: 500 });

@@ -1,3 +1,4 @@
+import { isApproval, isQuestion } from "../../../src/runs/run.ts";
 import {
   CancelTaskResultV2Schema,
   CreateTaskResultV2Schema,
@@ -92,7 +93,9 @@ describe.each(["memory", "http"] as const)("over %s", (transport) => {
     await update(rpc, taskId, { [b[0]]: accept({ decision: "reject" }), [a[0]]: APPROVE });
     await reach(service, taskId, "completed");
     expect(notes.toSorted()).toEqual(["a", "b"]);
-    const { approvals } = (await mine(service).read.view(taskId)) ?? { approvals: [] };
+    const approvals = ((await mine(service).read.view(taskId)) ?? { requests: [] }).requests.filter(
+      isApproval,
+    );
     expect(approvals.map(({ status, decidedBy }) => [status, decidedBy])).toEqual([
       ["approved", "tasks/update"],
       ["approved", "tasks/update"],
@@ -350,7 +353,7 @@ describe("questions that are not about approval", () => {
     const { service } = questionRuns(SIZE);
     const rpc = await open("memory", service);
     const taskId = await create(rpc);
-    const { questions: asked } = await reach(service, taskId, "input_required");
+    const asked = (await reach(service, taskId, "input_required")).requests.filter(isQuestion);
     const [[key, message] = ["", ""]] = await questions(rpc, taskId);
     expect(key.startsWith(`${asked[0]?.id}@`)).toBe(true);
     expect(message).toMatch(/^The main agent asks:\n\n {4}Which size\?/);
@@ -361,7 +364,8 @@ describe("questions that are not about approval", () => {
     // The client has answered the old key already.
     await update(rpc, taskId, { [key]: accept({ size: 1 }) });
     await update(rpc, taskId, { [next]: accept({ size: 44 }) });
-    const { run, questions: answered } = await reach(service, taskId, "completed");
+    const { run, requests } = await reach(service, taskId, "completed");
+    const answered = requests.filter(isQuestion);
     expect(run.answer).toBe('{"type":"fields","values":{"size":44}}');
     expect(answered).toMatchObject([{ status: "answered", decidedBy: "tasks/update" }]);
   });

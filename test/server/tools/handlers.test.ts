@@ -1,3 +1,4 @@
+import { isApproval } from "../../../src/runs/run.ts";
 import { expect, test } from "vitest";
 import { ConfigurationError } from "../../../src/core/errors.ts";
 import { createLogger } from "../../../src/core/logger.ts";
@@ -203,7 +204,7 @@ test.each(CLIENT_KINDS)("%s: a model may not answer unless the user allows it", 
   const strict = await connectTo(service, kind);
   const { structured } = await strict.call("run_deep_agent", { task: "x" });
   const id = String(structured["run_id"]);
-  const { approvals } = await reach(service, id, "input_required");
+  const approvals = (await reach(service, id, "input_required")).requests.filter(isApproval);
   const ids = approvals.map((approval) => approval.id);
   const answer = (index: number, decision: string, extra: object = {}) => ({
     run_id: id,

@@ -1,7 +1,7 @@
 /** The screen of a run that has ended: its answer or outcome, its changes, and ways to continue. */
 import { oneLine } from "../../../core/text.ts";
 import { type DiffCounts, sumOfCounts } from "../../../core/diff.ts";
-import { type RunView, type Waiting, requestsOf } from "../../../runs/run.ts";
+import { type RunView, type RunRequest } from "../../../runs/run.ts";
 import { totalCost } from "../../../runs/view.ts";
 import type { RunPoint } from "../../../runs/service.ts";
 import { type Viewer, changesPath, mayRun, runPath } from "../../contracts/viewer.ts";
@@ -139,7 +139,7 @@ function sums(view: RunView): Html {
   const { inputTokens, outputTokens, cachedInputTokens } = run.usage;
   const calls = models.reduce((sum, used) => sum + used.calls, 0);
   const toolCalls = subagents.reduce((sum, one) => sum + one.toolCalls, mainAgent.toolCalls);
-  const waits = waitsOf(requestsOf(view), run.endedAt ?? run.updatedAt);
+  const waits = waitsOf(view.requests, run.endedAt ?? run.updatedAt);
   const waited = waits.reduce((sum, [start, end]) => sum + end - start, 0);
   const cached = inputTokens === 0 ? 0 : Math.round((100 * cachedInputTokens) / inputTokens);
   const rows: readonly [string, Html | string][] = [
@@ -172,8 +172,8 @@ function costs(view: RunView): Html | undefined {
 }
 
 function decisions(view: RunView): Html | undefined {
-  const asked = requestsOf(view);
-  const count = (of: Waiting["status"]): number => asked.filter(({ status }) => status === of).length;
+  const asked = view.requests;
+  const count = (of: RunRequest["status"]): number => asked.filter(({ status }) => status === of).length;
   const yes = counted({
     approved: count("approved"),
     "with changes": count("edited"),

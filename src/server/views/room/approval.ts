@@ -1,11 +1,12 @@
 /** One approval in a review: the exact call, and the decision. */
 import { displayName } from "../../../core/text.ts";
 import { askedCall } from "../../../runs/asked-words.ts";
-import type { Approval, PersonDecision } from "../../../runs/run.ts";
+import type { Approval } from "../../../runs/run.ts";
+import type { PersonDecision } from "../../../tools/request.ts";
 import { editableArguments } from "./editable-arguments.ts";
 import type { ApprovalViewer, Viewer } from "../../contracts/viewer.ts";
 import { callPath, linesPath, mayDecide, runPath } from "../../contracts/viewer.ts";
-import { agentTypes, deadlineText } from "../approval-form.ts";
+import { agentTypes, deadlineText } from "../request-words.ts";
 import { renderDiff } from "../content/diff.ts";
 import { languageOf } from "../content/texts.ts";
 import { type Html, html, textArea } from "../html.ts";
@@ -137,10 +138,10 @@ function decisionForm(approval: Approval, { complaint, isOfAll, isWhole, proof }
   return html`<form
     class="ask-foot"
     method="post"
-    action="${runPath(approval.runId)}/decide"
+    action="${runPath(approval.runId)}/reply"
     autocomplete="off"
   >
-    <input type="hidden" name="approval" value="${approval.id}" />
+    <input type="hidden" name="request" value="${approval.id}" />
     <input type="hidden" name="back" value="${isOfAll ? "all" : "run"}" />
     ${proof && html`<input type="hidden" name="whole" value="${proof}" />`} ${NO_DEFAULT} ${text}
     <div class="decide">

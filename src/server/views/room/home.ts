@@ -3,8 +3,7 @@ import { isoTime } from "../../../core/clock.ts";
 import { defined } from "../../../core/defined.ts";
 import { displayText, oneLine } from "../../../core/text.ts";
 import {
-  type PendingApproval,
-  type PendingQuestion,
+  type PendingRequest,
   type RunFilter,
   type RunStatus,
   type RunSummary,
@@ -45,7 +44,7 @@ export interface HomeScreen {
   inLine: number;
   /** Number of open requests, the oldest of which are `pending`. */
   waiting: number;
-  pending: readonly (PendingApproval | PendingQuestion)[];
+  pending: readonly PendingRequest[];
   runs: readonly ListedRun[];
   filter: RunFilter;
   /** True if there are older ones than `runs`. */
@@ -100,7 +99,7 @@ function needs({ waiting, pending, now }: HomeScreen): Html | undefined {
 }
 
 /** Leads to a request. A proposed change has a screen of its own. */
-function leading(asked: PendingApproval | PendingQuestion): Html {
+function leading(asked: PendingRequest): Html {
   const address = isReview(asked) ? `${runPath(asked.runId)}/review` : `/review#${anchorOf(asked)}`;
   const word = isQuestion(asked) && !isReview(asked) ? "Answer" : "Review";
   return html`<a class="btn small" data-row href="${address}">${word}</a>`;

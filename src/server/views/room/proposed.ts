@@ -53,7 +53,7 @@ interface Place {
   screen: ProposedScreen;
   change: ShownChange;
   viewer: ApprovalViewer;
-  question: OpenQuestion | undefined;
+  question: Extract<OpenQuestion, { kind: "review" }> | undefined;
   now: number;
   complaint: Complaint | undefined;
   /** Names a way to decide in words. */
@@ -230,7 +230,7 @@ function intro(place: Place): Html {
     screen.folder === undefined
       ? "the folder"
       : html`<code>${displayName(oneLine(screen.folder, MAX.name))}</code>`;
-  const note = question?.question.kind === "review" ? question.question.note : undefined;
+  const note = question?.note;
   return html`${note !== undefined && failure(note)}
     <div class="notice intro">
       ${icon("folder", "faint")}<span

@@ -1,6 +1,6 @@
 /** The fields of a question's form. Their names in the form are ours: those of the question are texts of others. */
 import { displayText } from "../../../core/text.ts";
-import type { Field } from "../../../tools/tool.ts";
+import type { Field } from "../../../tools/request.ts";
 import { type Html, html, textArea } from "../html.ts";
 import { type ChoiceLook, choiceInput } from "./pieces.ts";
 

@@ -2,12 +2,12 @@
 import { domainToUnicode } from "node:url";
 import { sumOfCounts } from "../../../core/diff.ts";
 import { cutMiddle, displayBlock, displayName, displayText, oneLine } from "../../../core/text.ts";
-import { type OpenQuestion, type Waiting, isQuestion } from "../../../runs/run.ts";
-import { fieldsOf, questionText, wanted } from "../../../tools/check-answer.ts";
-import type { Field, Question } from "../../../tools/tool.ts";
+import type { OpenQuestion, RunRequest } from "../../../runs/run.ts";
+import { fieldsOf, requestText, wanted } from "../../../tools/check-answer.ts";
+import type { Field, Question } from "../../../tools/request.ts";
 import { isShared, mayDecide, runPath } from "../../contracts/viewer.ts";
 import { type Html, html, textArea } from "../html.ts";
-import { addressOf, isJsonWanted, webAddress } from "../question-form.ts";
+import { addressOf, isJsonWanted, webAddress } from "../request-form.ts";
 import { grouped, nearTime } from "./figures.ts";
 import { type IconName, icon } from "./icons.ts";
 import { choiceInput, copyButton, labelled, terms } from "./pieces.ts";
@@ -23,23 +23,23 @@ type Elicitation = Extract<Question, { kind: "elicitation" }>;
 const serverName = ({ server }: Elicitation): string => displayName(oneLine(server, MAX.server));
 
 /** True if the run asks what of its change is applied. */
-export const isReview = (asked: Waiting): asked is OpenQuestion =>
-  isQuestion(asked) && asked.question.kind === "review";
+export const isReview = (asked: RunRequest): asked is Extract<OpenQuestion, { kind: "review" }> =>
+  asked.kind === "review";
 
-export const questionIcon = ({ question }: OpenQuestion): IconName => {
+export const questionIcon = (question: OpenQuestion): IconName => {
   if (question.kind === "review") return "diff";
   if (question.kind !== "elicitation") return "help";
   return question.mode === "url" ? "link" : "plug";
 };
 
 /** The words of a question on one line, with the name of the server that asks. */
-export function questionLine({ question }: OpenQuestion): string {
+export function questionLine(question: OpenQuestion): string {
   if (question.kind === "review") {
     const { added = 0, removed = 0 } = sumOfCounts(question.files) ?? {};
     const files = filesText(question.files.length + question.more);
     return `Review the change of ${files}, +${grouped(added)} −${grouped(removed)}`;
   }
-  const text = oneLine(displayText(questionText(question)), MAX.line);
+  const text = oneLine(displayText(requestText(question)), MAX.line);
   if (question.kind !== "elicitation") return text;
   const host = addressOf(question)?.host ?? "an address";
   return `${serverName(question)} ${question.mode === "url" ? `asks to open ${host}` : `asks: ${text}`}`;
@@ -57,27 +57,26 @@ const reviewLink = ({ runId }: OpenQuestion): Html =>
 type QuestionLook = RequestLook & { now: number };
 
 export function renderQuestion(asked: OpenQuestion, about: Omit<Request, "asked">, look: QuestionLook): Html {
-  const { question } = asked;
   const { viewer, now } = look;
   const { session } = viewer;
   const request = { asked, ...about };
   const sign = questionIcon(asked);
-  if (question.kind === "review") {
+  if (asked.kind === "review") {
     const head = { sign, tag: "proposed change", title: html`${questionLine(asked)}` };
     const isLink = session !== "app" && !isShared(session);
     return requestPanel(request, look, head, isLink ? reviewLink(asked) : onlyLooks(viewer));
   }
-  const tag = question.kind === "elicitation" ? "MCP server" : "question";
+  const tag = asked.kind === "elicitation" ? "MCP server" : "question";
   const form = mayDecide(session)
     ? answerForm(asked, look, about.task !== undefined)
-    : html`${asking(question)}${due(asked, now)}${onlyLooks(viewer)}`;
-  const content = html`${valueOf(question)} ${addressPart(question)} ${form}`;
-  return requestPanel(request, look, { sign, tag, ...wordsOf(question) }, content);
+    : html`${asking(asked)}${due(asked, now)}${onlyLooks(viewer)}`;
+  const content = html`${valueOf(asked)} ${addressPart(asked)} ${form}`;
+  return requestPanel(request, look, { sign, tag, ...wordsOf(asked) }, content);
 }
 
 /** The title in words of the page, unless the agent's own are short, and what others say as a quotation. */
 function wordsOf(question: Question): { title: Html; more?: Html } {
-  const text = displayBlock(questionText(question).trim());
+  const text = displayBlock(requestText(question).trim());
   if (question.kind === "elicitation") {
     const name = html`<code>${serverName(question)}</code>`;
     const title =
@@ -96,7 +95,7 @@ function wordsOf(question: Question): { title: Html; more?: Html } {
 function valueOf(question: Question): Html | undefined {
   if (question.kind !== "interrupt" || typeof question.value === "string") return undefined;
   const json = JSON.stringify(question.value, null, 2) ?? "";
-  if (json === questionText(question)) return undefined;
+  if (json === requestText(question)) return undefined;
   return html`<pre class="json" tabindex="0" role="region" aria-label="What the tool sent">
 ${displayText(cutMiddle(json, MAX.value))}</pre>`;
 }
@@ -147,17 +146,16 @@ const labelOf = ({ name, title }: Field): string => displayName(oneLine(title ??
 
 /** `isOfAll`: answered among the requests of all runs. */
 function answerForm(asked: OpenQuestion, { complaint, now }: QuestionLook, isOfAll: boolean): Html {
-  const { question } = asked;
-  const isUrl = question.kind === "elicitation" && question.mode === "url";
+  const isUrl = asked.kind === "elicitation" && asked.mode === "url";
   return html`<form class="answer" method="post" action="${runPath(asked.runId)}/reply" autocomplete="off">
-    <input type="hidden" name="question" value="${asked.id}" />
+    <input type="hidden" name="request" value="${asked.id}" />
     <input type="hidden" name="back" value="${isOfAll ? "all" : "run"}" />
     ${NO_DEFAULT}
     ${complaint && html`<p class="notice red" role="alert">${icon("fail", "red")}${complaint.problem}</p>`}
-    ${!isUrl && inputs(asked, complaint)} ${due(asked, now)} ${warning(question)}
+    ${!isUrl && inputs(asked, complaint)} ${due(asked, now)} ${warning(asked)}
     <div class="ask-foot">
       <div class="decide two">
-        ${isUrl ? openButtons(question.url) : sendButton(question)} ${declining(asked, complaint)}
+        ${isUrl ? openButtons(asked.url) : sendButton(asked)} ${declining(asked, complaint)}
       </div>
     </div>
   </form>`;
@@ -173,7 +171,7 @@ const warning = (question: Question): Html | false =>
   </p>`;
 
 function inputs(asked: OpenQuestion, complaint: Complaint | undefined): Html {
-  const fields = fieldsOf(asked.question);
+  const fields = fieldsOf(asked);
   const id = anchorOf(asked);
   if (fields === undefined) return freeAnswer(asked, id, complaint);
   const typed = complaint?.form;
@@ -193,7 +191,7 @@ function inputs(asked: OpenQuestion, complaint: Complaint | undefined): Html {
 }
 
 /** A text or JSON, for a tool that says nothing of the form of its answer. */
-function freeAnswer({ question }: OpenQuestion, id: string, complaint: Complaint | undefined): Html {
+function freeAnswer(question: OpenQuestion, id: string, complaint: Complaint | undefined): Html {
   const schema = question.kind === "interrupt" ? question.schema : undefined;
   const isJson = complaint === undefined ? isJsonWanted(question) : complaint.form.get("as") === "json";
   return html`<div class="fields">
@@ -235,7 +233,7 @@ function declining(asked: OpenQuestion, complaint: Complaint | undefined): Html 
   const press = html`<button class="btn" name="act" value="decline" formnovalidate>
     Decline to answer
   </button>`;
-  if (asked.question.kind !== "ask") return press;
+  if (asked.kind !== "ask") return press;
   const typed = complaint?.form.get("message") ?? "";
   const field = textArea(html`class="field" name="message" rows="2" maxlength="2000"`, typed);
   const label = "Message to the agent, which continues without an answer";

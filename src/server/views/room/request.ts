@@ -1,6 +1,6 @@
 /** Pieces of requests: approvals and other questions stand in one queue and look alike. */
 import { displayName, oneLine } from "../../../core/text.ts";
-import { type Waiting, agentName } from "../../../runs/run.ts";
+import { type RunRequest, agentName } from "../../../runs/run.ts";
 import { type ApprovalViewer, isShared, runPath } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
 import { timeOf } from "./figures.ts";
@@ -8,7 +8,7 @@ import { type IconName, icon } from "./icons.ts";
 
 /** One that waits, with what its agent said before it asked. */
 export interface Request {
-  asked: Waiting;
+  asked: RunRequest;
   why: string | undefined;
   /** Task of the run, if requests of several runs are shown. */
   task?: string | undefined;
@@ -29,9 +29,10 @@ export interface Complaint {
 }
 
 /** Names a request in the page's addresses. */
-export const anchorOf = ({ id }: Pick<Waiting, "id">): string => `a-${Buffer.from(id).toString("base64url")}`;
+export const anchorOf = ({ id }: Pick<RunRequest, "id">): string =>
+  `a-${Buffer.from(id).toString("base64url")}`;
 
-export const who = ({ agent }: Pick<Waiting, "agent">, limit = 80): string => {
+export const who = ({ agent }: Pick<RunRequest, "agent">, limit = 80): string => {
   const last = agent.at(-1);
   return last === undefined ? "Main agent" : displayName(oneLine(last.task ?? agentName(last), limit));
 };
@@ -108,7 +109,7 @@ export const NO_DEFAULT = html`<button disabled hidden></button>`;
 /** Opened and closed by the person, one at a time; stays as it is when the page is brought up to date. */
 export const fold = (
   name: string,
-  { id }: Pick<Waiting, "id">,
+  { id }: Pick<RunRequest, "id">,
   isOpen: boolean,
   title: Html | string,
   body: Html,

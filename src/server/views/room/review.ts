@@ -1,8 +1,8 @@
 /** The review of open requests: approvals and other questions, oldest first, and what was decided and answered. */
 import { displayText, oneLine } from "../../../core/text.ts";
 import { askedAgainText, askedCall, objectText } from "../../../runs/asked-words.ts";
-import type { Waiting, RunView } from "../../../runs/run.ts";
-import { DEADLINE, isAskedAgain, isQuestion, waitingIn, requestsOf } from "../../../runs/run.ts";
+import type { RunRequest, RunView } from "../../../runs/run.ts";
+import { DEADLINE, isAskedAgain, isQuestion, waitingIn } from "../../../runs/run.ts";
 import { answerText } from "../../../tools/check-answer.ts";
 import type { ApprovalViewer } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
@@ -18,19 +18,19 @@ import { RUN_STATES, type State, approvalIcon } from "./states.ts";
 const MAX = { answer: 300, decided: 100 };
 
 /** Names a request on one line, such as `Run node --test test/`, or the words of a question. */
-export const headline = (asked: Waiting): Html =>
+export const headline = (asked: RunRequest): Html =>
   isQuestion(asked)
     ? html`<span class="headline"><span class="cut">${questionLine(asked)}</span></span>`
     : callHeadline(asked);
 
 /** The same as text. */
-export function headlineText(asked: Waiting): string {
+export function headlineText(asked: RunRequest): string {
   if (isQuestion(asked)) return questionLine(asked);
   const call = askedCall(asked);
   return `${call.act} ${objectText(call)}`;
 }
 
-export const requestIcon = (asked: Waiting): IconName =>
+export const requestIcon = (asked: RunRequest): IconName =>
   isQuestion(asked) ? questionIcon(asked) : approvalIcon(asked);
 
 export interface ReviewScreen {
@@ -123,7 +123,7 @@ const NOTHING_WAITS = html`<div class="panel empty">
   <p>What an agent asks you, or may not do by itself, comes here.</p>
 </div>`;
 
-const DECISIONS: Readonly<Record<Waiting["status"], State>> = {
+const DECISIONS: Readonly<Record<RunRequest["status"], State>> = {
   pending: RUN_STATES.input_required,
   approved: { ...RUN_STATES.completed, word: "Approved" },
   edited: { ...RUN_STATES.completed, word: "Approved with changes" },
@@ -146,7 +146,7 @@ const CHANNELS: Readonly<Record<string, string>> = {
 
 const EXPIRED: State = { icon: "clock", tone: "faint", word: "Nobody answered in time" };
 
-const decisionText = ({ status, decidedBy }: Waiting, state: State): string =>
+const decisionText = ({ status, decidedBy }: RunRequest, state: State): string =>
   decidedBy === undefined || status === "withdrawn" || state === EXPIRED
     ? state.word
     : `${state.word} ${wayOf(decidedBy)}`;
@@ -155,7 +155,7 @@ const wayOf = (by: string): string => CHANNELS[by] ?? `(${oneLine(by.replaceAll(
 
 /** `isListed`: the reviews of the change stand in a list of their own. */
 function decided(view: RunView, isListed: boolean): Html | undefined {
-  const past = requestsOf(view)
+  const past = view.requests
     .filter((asked) => asked.status !== "pending" && !(isListed && isReview(asked)))
     .toReversed();
   if (past.length === 0) return undefined;

@@ -3,7 +3,7 @@ import {
   type AgentPath,
   type AgentWork,
   type Approval,
-  type Waiting,
+  type RunRequest,
   type Run,
   type RunStatus,
   type RunSummary,
@@ -127,7 +127,7 @@ export const counted = (counts: Readonly<Record<string, number>>): string[] =>
 export function agentState(
   state: State,
   { isRetrying }: AgentWork,
-  { asked, waitsSince: since }: { asked: readonly Waiting[]; waitsSince: number | undefined },
+  { asked, waitsSince: since }: { asked: readonly RunRequest[]; waitsSince: number | undefined },
 ): State {
   if (asked.some(({ status }) => status === "pending")) return AGENT_ASKS;
   if (state !== WORKING && state !== ASKING) return state;

@@ -2,7 +2,7 @@
 import { displayText, headOf, oneLine } from "../../../core/text.ts";
 import { askedCallText, objectText } from "../../../runs/asked-words.ts";
 import { type RunEvent, stepOf } from "../../../runs/events.ts";
-import { type RunView, isFinal } from "../../../runs/run.ts";
+import { type RunView, isFinal, isQuestion } from "../../../runs/run.ts";
 import { type Viewer, isShared, stepPath } from "../../contracts/viewer.ts";
 import { type ToldCall, callWords, isPlainResult, manyCalls } from "../call-words.ts";
 import { type Html, html } from "../html.ts";
@@ -138,9 +138,10 @@ function standOf({ event: { agent, data } }: Call, view: RunView): string {
   if (isFinal(view.run.status)) return "did not finish";
   const { tool, callId } = data;
   const path = tool === "task" ? [...agent, { callId, name: "" }] : agent;
-  const asks = view.questions.some(({ status, agent: by, question }) => {
-    const own = question.kind === "elicitation" ? `${question.server}__` : "ask_user";
-    return status === "pending" && JSON.stringify(by) === JSON.stringify(agent) && tool.startsWith(own);
+  const asks = view.requests.filter(isQuestion).some((asked) => {
+    const own = asked.kind === "elicitation" ? `${asked.server}__` : "ask_user";
+    const isOwn = JSON.stringify(asked.agent) === JSON.stringify(agent) && tool.startsWith(own);
+    return asked.status === "pending" && isOwn;
   });
   const isOfAgents = tool === "task" || tool === "check_async_task";
   return asks || (isOfAgents && waitsSince(view, path) !== undefined) ? "waiting" : "at work";

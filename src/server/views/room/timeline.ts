@@ -1,8 +1,8 @@
 /** The agents of a run over time: one row for each, with a bar of what it did when. */
 import { groupBy } from "../../../core/group-by.ts";
 import { firstSentence, oneLine } from "../../../core/text.ts";
-import type { AgentPath, AgentWork, Waiting, RunView, Span, SubagentView } from "../../../runs/run.ts";
-import { GENERAL_PURPOSE, isFinal, isWithin, requestsOf } from "../../../runs/run.ts";
+import type { AgentPath, AgentWork, RunRequest, RunView, Span, SubagentView } from "../../../runs/run.ts";
+import { GENERAL_PURPOSE, isFinal, isWithin } from "../../../runs/run.ts";
 import { type Html, html } from "../html.ts";
 import { duration } from "./duration.ts";
 import { elapsed, money, timeOf, tokens } from "./figures.ts";
@@ -33,7 +33,7 @@ export interface AgentRow {
   type: string | undefined;
   state: State;
   work: AgentWork;
-  asked: readonly Waiting[];
+  asked: readonly RunRequest[];
   /** Since when it waits for its agents, as its state says. */
   waitsSince: number | undefined;
   subagent: SubagentView | undefined;
@@ -46,7 +46,7 @@ export const keyOf = (agent: AgentPath): string =>
 
 /** The main agent, then the others, each before those that it started. */
 export function agentRows(view: RunView): AgentRow[] {
-  const asked = groupBy(requestsOf(view), ({ agent }) => keyOf(agent));
+  const asked = groupBy(view.requests, ({ agent }) => keyOf(agent));
   const [standing = WORKING] = standingOf(view).states;
   const around = (agent: AgentPath) => ({
     asked: asked.get(keyOf(agent)) ?? [],
@@ -332,7 +332,7 @@ function timeText({ work, state }: AgentRow, now: number): Html | string {
  * When at least one of the requests, which stand in the order of their times, waited for a person; those that still
  * wait do so `until` then.
  */
-export function waitsOf(asked: readonly Waiting[], until: number): Span[] {
+export function waitsOf(asked: readonly RunRequest[], until: number): Span[] {
   const waits: [number, number][] = [];
   for (const { requestedAt, decidedAt = until } of asked) {
     const last = waits.at(-1);

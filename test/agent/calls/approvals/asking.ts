@@ -6,10 +6,10 @@ import {
   type Agent,
   type AgentEvent,
   buildAgent,
-  type Decision,
   type DeepAgentParams,
   type PendingInterrupt,
 } from "../../../../src/agent/agent.ts";
+import type { Decision } from "../../../../src/tools/request.ts";
 import { collect, toolMessages, resumeAgentInput } from "../../../support/run-agent.ts";
 import { scriptedModel, type ScriptedModel, type ScriptedToolCall } from "../../../support/scripted-model.ts";
 

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import type { Decision } from "../../../../src/agent/agent.ts";
+import type { Decision } from "../../../../src/tools/request.ts";
 import type { ScriptedToolCall } from "../../../support/scripted-model.ts";
 
 type FittingAnswer = "approve" | "edit" | "reject";

@@ -151,7 +151,7 @@ export function edit(fold, { refuse, request }) {
     newest += 1;
     const own = newest;
     const body = new URLSearchParams(new FormData(form));
-    const answer = await request(form.action.replace(/decide$/, "check"), { method: "POST", body })
+    const answer = await request(form.action.replace(/reply$/, "check"), { method: "POST", body })
       .then((response) => (response.ok ? response.json() : {}))
       .catch(() => ({}));
     if (own !== newest) return;

@@ -1,18 +1,31 @@
-/** Shows a question to a person, as text and as the fields of a form, and reads what they answered. */
+/** Shows a request to a person, as text and as the fields of a form, and reads the answer. */
 import type { ElicitRequestFormParams } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import { shortTime } from "../../core/clock.ts";
 import { defined } from "../../core/defined.ts";
 import { cutMiddle, displayBlock, displayName, oneLine } from "../../core/text.ts";
 import { parsedJson } from "../../core/unknown.ts";
-import type { OpenQuestion } from "../../runs/run.ts";
-import { fieldsOf, questionText } from "../../tools/check-answer.ts";
-import type { Answer, Field, Question } from "../../tools/tool.ts";
-import { type FormPlace, whoAsks } from "./approval-form.ts";
+import type { Approval, OpenQuestion, RunRequest } from "../../runs/run.ts";
+import { callFields, isAsItStands } from "../../tools/call-request.ts";
+import { type CheckedAnswer, checkAnswer, fieldsOf, requestText } from "../../tools/check-answer.ts";
+import type { CallPreview, Field, PersonAnswer, Question, RequestContent } from "../../tools/request.ts";
 import { asText, indented } from "./quoting.ts";
+import { askedBy, deadlineText, whoAsks } from "./request-words.ts";
+import { decisionsFor, shownCall } from "./shown-call.ts";
 
-/** `shown`: dialogs of clients do not scroll far. */
-const MAX = { shown: 6000, title: 200, description: 500, problem: 300 };
+/** `shown`: dialogs of clients do not scroll far. `same`: longer than any path with the words around it. */
+const MAX = { shown: 6000, title: 200, description: 500, problem: 300, same: 5000 };
+
+export interface FormPlace {
+  runId: string;
+  /** Counts from 1. */
+  position: number;
+  /** Number of requests of this kind that are asked for now. */
+  total: number;
+  /** Why the last answer to this request could not be taken. */
+  problem?: string;
+  /** Where a person answers a request that is too long for the form, such as `open http://…`. */
+  elsewhere?: string;
+}
 
 /** The form that a client shows, or the address that it opens. */
 export type PersonRequest = ElicitRequestFormParams | { mode: "url"; message: string; url: string };
@@ -25,15 +38,16 @@ export interface Abilities {
   lists: boolean;
 }
 
-/** The answer of a form, or the problem with it that makes the server ask again. */
-export type ReadAnswer = { ok: true; answer: Answer } | { ok: false; problem: string };
-
-/** One question as a form: a client that accepts it unread answers nothing, because no field has a default. */
-export function questionForm(asked: OpenQuestion, place: FormPlace, can: Abilities): PersonRequest {
-  const message = formMessage(asked, place, can);
-  const address = addressOf(asked.question);
+/**
+ * One request as a form. A client that accepts it unread answers nothing, because no field has a default that decides.
+ * A form that does not show the whole request neither approves a call nor applies a change.
+ */
+export function requestForm(request: RunRequest, place: FormPlace, can: Abilities): PersonRequest {
+  const message =
+    request.kind === "approval" ? callMessage(request, place) : questionMessage(request, place, can);
+  const address = addressOf(request);
   if (address !== undefined && can.urls) return { mode: "url", message, url: address.href };
-  const fields = formFields(asked.question);
+  const fields = formFields(request);
   const properties = Object.fromEntries(fields.flatMap((field) => propertiesOf(field, fields, can)));
   const required = fields.flatMap(({ name, required: isRequired }) =>
     isRequired && Object.hasOwn(properties, name) ? [name] : [],
@@ -41,30 +55,15 @@ export function questionForm(asked: OpenQuestion, place: FormPlace, can: Abiliti
   return { mode: "form", message, requestedSchema: { type: "object", required, properties } };
 }
 
-/** The line above the text: it names the agent that asks, or another MCP server as what it is. */
-export const askedBy = ({ agent, question }: Pick<OpenQuestion, "agent" | "question">): string => {
-  const who = whoAsks(agent, (text) => asText(text));
-  if (question.kind === "ask") return `${who} asks:`;
-  if (question.kind === "interrupt") return `${who} uses a tool that asks:`;
-  if (question.kind === "review") return "Review of the proposed change:";
-  return `Asked by the MCP server "${asText(question.server, MAX.title)}", which gets the answer:`;
-};
+/** The whole text of a request with nothing hidden in it. */
+export const shownText = (request: RequestContent): string => displayBlock(requestText(request));
 
-/** The whole text of a question with nothing hidden in it. */
-export const shownText = (question: Question): string => displayBlock(questionText(question));
-
-/** Says when the agent continues without an answer; empty if it waits indefinitely. */
-export const expiryText = ({ expiresAt }: Pick<OpenQuestion, "expiresAt">): string[] =>
-  expiresAt === undefined ? [] : [`${continuesAfter(shortTime(expiresAt))}.`];
-
-export const continuesAfter = (time: string): string =>
-  `If there is no answer by ${time}, the agent continues without one`;
-
-const isAddress = (question: Question): boolean => question.kind === "elicitation" && question.mode === "url";
+const isAddress = (request: RequestContent): boolean =>
+  request.kind === "elicitation" && request.mode === "url";
 
 /** The web address that a person is asked to open; `undefined` for any other address or question. */
-export const addressOf = (question: Question): URL | undefined =>
-  question.kind === "elicitation" && question.mode === "url" ? webAddress(question.url) : undefined;
+export const addressOf = (request: RequestContent): URL | undefined =>
+  request.kind === "elicitation" && request.mode === "url" ? webAddress(request.url) : undefined;
 
 /** `undefined`: a browser is not to open it. */
 export function webAddress(text: string): URL | undefined {
@@ -75,25 +74,27 @@ export function webAddress(text: string): URL | undefined {
 /** An address in full, the host first. */
 export const addressLines = (url: URL): string[] => [`Host: ${url.host}`, `Address: ${url.href}`];
 
-/** True if a form of ours has room for all of the text. */
-export const isWholeInQuestionForm = ({ question }: Pick<OpenQuestion, "question">): boolean =>
-  shownText(question).length <= MAX.shown && (question.kind !== "review" || question.diff !== undefined);
+/** True if a form shows all of the request. */
+export function isWholeInForm(request: RequestContent): boolean {
+  if (request.kind === "approval") return shownCall(request, MAX.shown).isWhole;
+  return shownText(request).length <= MAX.shown && (request.kind !== "review" || request.diff !== undefined);
+}
 
 const OPENED = "opened";
 const ANSWER = "answer";
 
 /**
- * The fields of a form for a question. A choice that takes other answers has a text field behind it, an address is
- * opened elsewhere, and a question without fields takes one text.
+ * The fields of a form for a request. A choice that takes other answers has a text field behind it, an address is
+ * opened elsewhere, and a request without fields takes one text.
  */
-export function formFields(question: Question): readonly Field[] {
-  if (isAddress(question)) {
+export function formFields(request: RequestContent): readonly Field[] {
+  if (isAddress(request)) {
     const field = { name: ANSWER, title: "The address is open", type: "choice" as const, options: [OPENED] };
-    return addressOf(question) === undefined ? [] : [{ ...field, required: true }];
+    return addressOf(request) === undefined ? [] : [{ ...field, required: true }];
   }
-  const fields = shownFields(question);
+  const fields = shownFields(request);
   if (fields === undefined) {
-    const description = isJsonWanted(question) ? "JSON" : "A text, or a JSON object or list";
+    const description = isJsonWanted(request) ? "JSON" : "A text, or a JSON object or list";
     return [{ name: ANSWER, title: "Answer", description, type: "text", required: true }];
   }
   return fields.flatMap((field): Field[] => {
@@ -108,10 +109,12 @@ export function formFields(question: Question): readonly Field[] {
   });
 }
 
-/** A form that does not show all lines of a change does not offer to apply it. */
-function shownFields(question: Question): readonly Field[] | undefined {
-  const fields = fieldsOf(question);
-  if (question.kind !== "review" || isWholeInQuestionForm({ question })) return fields;
+/** The fields without what the form offers only if it shows the whole request. */
+function shownFields(request: RequestContent): readonly Field[] | undefined {
+  if (request.kind === "approval")
+    return callFields(request, decisionsFor(request, shownCall(request, MAX.shown)));
+  const fields = fieldsOf(request);
+  if (request.kind !== "review" || isWholeInForm(request)) return fields;
   return fields?.flatMap((field): Field[] => {
     if (field.name === "message") return [field];
     if (field.type !== "choice" || field.name !== "decision") return [];
@@ -120,29 +123,43 @@ function shownFields(question: Question): readonly Field[] | undefined {
 }
 
 /** Reads the content of an answered form, made from the fields of `formFields`. */
-export function answerIn(question: Question, content: unknown): ReadAnswer {
+export function readForm(request: RequestContent, content: unknown): CheckedAnswer {
   const parsed = Content.safeParse(content ?? {});
-  if (!parsed.success) return { ok: false, problem: "The answer was malformed: fill in the form." };
+  if (!parsed.success) return wrong("The answer was malformed: fill in the form.");
   // Another server may name a field as it likes, such as `toString`.
   const given: Content = Object.assign(Object.create(null), parsed.data);
-  if (isAddress(question)) {
-    if (given[ANSWER] === OPENED && addressOf(question)) return { ok: true, answer: { type: "opened" } };
-    return { ok: false, problem: "Open the address, then say so; or decline." };
+  if (isAddress(request)) {
+    if (given[ANSWER] === OPENED && addressOf(request)) return { ok: true, answer: { type: "opened" } };
+    return wrong("Open the address, then say so; or decline.");
   }
-  const fields = shownFields(question);
-  if (fields === undefined) return freeAnswer(question, given[ANSWER]);
+  const fields = shownFields(request);
+  if (fields === undefined) return freeAnswer(request, given[ANSWER]);
   const values = fields.flatMap((field) => {
     const value = field.type === "choice" ? chosenIn(given, field, fields) : given[field.name];
     return value === undefined || value === null ? [] : [[field.name, value] as const];
   });
-  const decision = fields[0];
+  const checked = checkAnswer(request, { type: "fields", values: Object.fromEntries(values) });
+  if (!checked.ok) return checked;
+  if (carriesOut(request, checked) && !isWholeInForm(request))
+    return wrong(request.kind === "approval" ? CALL_NOT_SHOWN : CHANGE_NOT_SHOWN);
+  const [decision] = fields;
   const isOffered =
-    decision?.type !== "choice" ||
-    decision.options.includes(String(given[decision.name] ?? decision.options[0]));
-  if (question.kind === "review" && !isOffered)
-    return { ok: false, problem: "This form does not show the whole change, so it cannot be applied here." };
-  return { ok: true, answer: { type: "fields", values: Object.fromEntries(values) } };
+    request.kind !== "approval" ||
+    (decision?.type === "choice" && decision.options.includes(checked.answer.type));
+  return isOffered ? checked : wrong(`"${checked.answer.type}" is not possible in this form.`);
 }
+
+/** True if an answer makes a call as it stands, or applies part of a change. */
+const carriesOut = (request: RequestContent, { answer }: { answer: PersonAnswer }): boolean =>
+  request.kind === "approval"
+    ? isAsItStands(answer, request)
+    : answer.type === "review" && Object.keys(answer.choice.apply).length > 0;
+
+const CALL_NOT_SHOWN =
+  "This form did not show the whole call, so it cannot approve it: decide where all of it is shown.";
+const CHANGE_NOT_SHOWN = "This form does not show the whole change, so it cannot be applied here.";
+
+const wrong = (message: string): CheckedAnswer => ({ ok: false, message });
 
 /** True if the content of a form says nothing at all. */
 export const saysNothing = (content: unknown): boolean =>
@@ -156,19 +173,18 @@ const Content = z.record(
 );
 type Content = z.output<typeof Content>;
 
-/** The answer in a text for a question without fields: JSON if it looks like an object or a list. */
-export function freeAnswer(question: Question, given: unknown): ReadAnswer {
-  if (typeof given !== "string" || given.trim() === "")
-    return { ok: false, problem: "The answer is missing." };
-  const isJson = isJsonWanted(question);
+/** Reads a text that answers a request without fields: JSON if it looks like an object or a list. */
+export function freeAnswer(request: RequestContent, given: unknown): CheckedAnswer {
+  if (typeof given !== "string" || given.trim() === "") return wrong("The answer is missing.");
+  const isJson = isJsonWanted(request);
   const json = isJson || /^\s*[[{]/.test(given) ? parsedJson(given) : undefined;
-  if (isJson && json === undefined) return { ok: false, problem: "The answer is not valid JSON." };
+  if (isJson && json === undefined) return wrong("The answer is not valid JSON.");
   return { ok: true, answer: { type: "value", value: json === undefined ? given : json } };
 }
 
-/** True if whoever asks states a form of the answer, and it is not a text. */
-export const isJsonWanted = (question: Question): boolean =>
-  question.kind === "interrupt" && question.schema !== undefined && question.schema["type"] !== "string";
+/** True if the asker states a form of the answer, and it is not a text. */
+export const isJsonWanted = (request: RequestContent): boolean =>
+  request.kind === "interrupt" && request.schema !== undefined && request.schema["type"] !== "string";
 
 type Choice = Extract<Field, { type: "choice" }>;
 
@@ -217,8 +233,8 @@ function plainProperty(field: Exclude<Field, Choice>): Property {
     const { integer, min: minimum, max: maximum } = field;
     return { type: integer ? "integer" : "number", ...defined({ minimum, maximum }) };
   }
-  const { maxLength, format } = field;
-  return { type: "string", ...defined({ maxLength, format }) };
+  const { maxLength, format, initial } = field;
+  return { type: "string", ...defined({ maxLength, format, default: initial }) };
 }
 
 function choiceProperty(field: Choice, lists: boolean): Property {
@@ -235,23 +251,56 @@ function choiceProperty(field: Choice, lists: boolean): Property {
   return { type: "string", enum: options, enumNames: titled.map(({ title }) => title) };
 }
 
-function formMessage(asked: OpenQuestion, place: FormPlace, can: Abilities): string {
-  const { question } = asked;
-  const isWhole = isWholeInQuestionForm(asked);
-  const schema =
-    question.kind === "interrupt" && fieldsOf(question) === undefined ? question.schema : undefined;
+function callMessage(approval: Approval, place: FormPlace): string {
+  const call = shownCall(approval, MAX.shown);
+  const decisions = callFields(approval, decisionsFor(approval, call)).flatMap((field) =>
+    field.type === "choice" ? field.options : [],
+  );
+  const same = asText(approval.same?.text ?? "call like this", MAX.same);
+  const sameText = `approve_same: also every further ${same}, in this run, without asking again.`;
+  const isTooLongToEdit = approval.allowedDecisions.includes("edit") && !decisions.includes("edit");
+  return [
+    ...problemText(place),
+    `${whoAsks(approval.agent, (text) => asText(text))} wants to run ${asText(approval.tool, 64)} (${EFFECTS[approval.preview.kind]}):`,
+    asText(call.summary),
+    "",
+    indented([...call.destination.flatMap((line) => [line, ""]), call.detail].join("\n")),
+    "",
+    ...(call.isWhole ? [] : [callNotWhole(place.elsewhere)]),
+    `run ${place.runId} · approval ${place.position} of ${place.total}`,
+    ...(decisions.includes("approve_same") ? [sameText] : []),
+    ...deadlineText(approval),
+    ...(isTooLongToEdit ? ["The arguments are too long to be edited in this form."] : []),
+  ].join("\n");
+}
+
+const EFFECTS: Record<CallPreview["kind"], string> = {
+  diff: "changes a file",
+  command: "runs a command",
+  arguments: "calls a tool",
+};
+
+const problemText = ({ problem }: FormPlace): string[] =>
+  problem === undefined ? [] : [asText(problem, MAX.problem), ""];
+
+const callNotWhole = (elsewhere = "decide on the page of the server or in its terminal"): string =>
+  `This form is too small to show the whole call, so it cannot approve it. To see all of it and decide, ${elsewhere}; the run waits.`;
+
+function questionMessage(request: OpenQuestion, place: FormPlace, can: Abilities): string {
+  const isFree = request.kind === "interrupt" && fieldsOf(request) === undefined;
+  const schema = isFree ? request.schema : undefined;
   const json = schema && cutMiddle(displayBlock(JSON.stringify(schema, null, 2)), MAX.shown);
   return [
-    ...(place.problem === undefined ? [] : [asText(place.problem, MAX.problem), ""]),
-    askedBy(asked),
+    ...problemText(place),
+    askedBy(request),
     "",
-    indented(cutMiddle(shownText(question), MAX.shown)),
+    indented(cutMiddle(shownText(request), MAX.shown)),
     "",
-    ...(isWhole ? [] : [notWhole(place.elsewhere)]),
+    ...(isWholeInForm(request) ? [] : [notWhole(place.elsewhere)]),
     ...(json === undefined ? [] : ["The answer has to fit this JSON Schema:", "", indented(json), ""]),
-    ...addressText(question, can),
+    ...addressText(request, can),
     `run ${place.runId} · question ${place.position} of ${place.total}`,
-    ...expiryText(asked),
+    ...deadlineText(request),
   ].join("\n");
 }
 

@@ -1,18 +1,18 @@
-/** Questions of runs: what approvals and all others have in common, and the others. */
-import type { Decision, QuestionReply } from "../../agent/agent.ts";
+/** Requests of runs to people. */
+import type { QuestionReply } from "../../agent/agent.ts";
 import { defined } from "../../core/defined.ts";
 import { toJson } from "../../core/json.ts";
-import type { ApprovalStatus, OpenQuestion, Principal } from "../../runs/run.ts";
-import type { Answer } from "../../tools/tool.ts";
+import { NewestOf } from "../../core/newest-of.ts";
+import { type PendingRequest, type Principal, type RunRequest, contentOf } from "../../runs/run.ts";
+import type { Answer, Decision } from "../../tools/request.ts";
 import { valuesOf } from "./columns.ts";
-import type { AnyQuestionRow, ApprovalRow, Asker, QuestionRow } from "./rows.ts";
-import { ASKED, IS_OF_PRINCIPAL, toApproval, toQuestion } from "./rows.ts";
+import { ASKED, type Asker, CALL, IS_OF_PRINCIPAL, type RequestRow, toRequest } from "./rows.ts";
 import { type Statement, type Steps, all, change, count, first, insert } from "./steps.ts";
 
 /** Answers by interrupt, ready to resume with. */
 export type Answers = Record<string, QuestionReply>;
 
-/** Condition of questions of an asker, and the values for it. */
+/** Condition of requests of an asker, and the values for it. */
 const ofAsker = ({ root, asker }: Asker) => ({
   condition: `run_id = @run_id${asker === undefined ? "" : " AND coalesce(asked_by, run_id) = @asker"}`,
   values: { run_id: root, ...defined({ asker }) },
@@ -22,78 +22,98 @@ const PENDING_OF_PRINCIPAL = `FROM runs JOIN questions ON run_id = runs.id
   WHERE principal = @principal AND runs.status = 'input_required' AND delivered = 0
     AND questions.status = 'pending'`;
 
-/** Reads one kind of questions; `isOne` is its condition. */
-export function readersOf<Read extends (row: never) => object>(isOne: string, read: Read) {
-  const toOne = (row: object) => read(row as never) as ReturnType<Read>; // a row of the kind that it reads
-  const find = function* (
-    condition: string,
-    values: Statement["values"],
-  ): Steps<ReturnType<Read> | undefined> {
-    const sql = `SELECT * FROM questions WHERE run_id = @run_id AND id = @id AND ${isOne}${condition}`;
-    const row = yield* first(sql, values);
-    return row && toOne(row);
-  };
-  const list = function* (sql: string, values: Statement["values"]) {
-    const rows = yield* all<{ task: string }>(sql, values);
-    return rows.map((row) => ({ ...toOne(row), task: row.task }));
-  };
-  return {
-    get: (runId: string, id: string) => find("", { run_id: runId, id }),
-    /** The same, if the run is the principal's. */
-    getOf: (principal: Principal, runId: string, id: string) =>
-      find(` AND ${IS_OF_PRINCIPAL}`, { run_id: runId, id, principal }),
-    /** Those of any run of the principal, oldest first. */
-    pendingOf: (principal: Principal, limit: number) =>
-      list(
-        `SELECT questions.*, coalesce(runs.name, task) AS task ${PENDING_OF_PRINCIPAL} AND ${isOne}
-         ORDER BY questions.number LIMIT @limit`,
-        { principal, limit },
-      ),
-  };
+function* find(condition: string, values: Statement["values"]): Steps<RunRequest | undefined> {
+  const sql = `SELECT * FROM questions WHERE run_id = @run_id AND id = @id${condition}`;
+  const row = yield* first<RequestRow>(sql, values);
+  return row && toRequest(row);
 }
 
-const IS_OTHER = "kind <> 'approval'";
-export const { get, getOf, pendingOf } = readersOf(IS_OTHER, toQuestion);
+export const get = (runId: string, id: string) => find("", { run_id: runId, id });
+
+/** Reads a request if its run is the principal's. */
+export const getOf = (principal: Principal, runId: string, id: string) =>
+  find(` AND ${IS_OF_PRINCIPAL}`, { run_id: runId, id, principal });
+
+/** Requests that wait in any run of the principal, oldest first. */
+export function* pendingOf(principal: Principal, limit: number): Steps<PendingRequest[]> {
+  const rows = yield* all<RequestRow & { task: string }>(
+    `SELECT questions.*, coalesce(runs.name, task) AS task ${PENDING_OF_PRINCIPAL}
+     ORDER BY questions.number LIMIT @limit`,
+    { principal, limit },
+  );
+  return rows.map((row) => ({ ...toRequest(row), task: row.task }));
+}
 
 /** The columns of other questions that only approvals fill. */
-const NO_CALL = { position: 0, tool: "", args: "{}", preview: "{}", allowed_decisions: "[]" };
+const NO_CALL = { tool: "", args: "{}", preview: "{}", allowed_decisions: "[]" };
 
 /** False when it is stored already, answered or not. */
-export function add(asked: OpenQuestion): Steps<boolean> {
-  const { id, status, question } = asked;
-  const own = { interrupt_id: id, status, kind: question.kind, body: toJson(question) };
-  const row = { ...valuesOf(asked, ASKED), ...NO_CALL, ...own };
+export function add(request: RunRequest): Steps<boolean> {
+  const { kind, index: position } = request;
+  const content =
+    kind === "approval" ? valuesOf(request, CALL) : { ...NO_CALL, body: toJson(contentOf(request)) };
+  const row = { ...valuesOf(request, ASKED), ...content, kind, position, status: "pending" };
   return insert("questions", row, "ON CONFLICT (run_id, id) DO NOTHING");
 }
 
+type NumberedRow = RequestRow & { number: number };
+
+/** Rows of the run with `number > after`, oldest first. */
+const after = (runId: string, number: number): Steps<NumberedRow[]> =>
+  all<NumberedRow>(
+    `SELECT * FROM questions INDEXED BY approvals_of_run
+     WHERE run_id = @run_id AND number > @number ORDER BY number`,
+    { run_id: runId, number },
+  );
+
 /** Oldest first. */
-export function* ofRun(runId: string): Steps<OpenQuestion[]> {
-  const sql = `SELECT * FROM questions WHERE run_id = @run_id AND ${IS_OTHER} ORDER BY number`;
-  return (yield* all<QuestionRow>(sql, { run_id: runId })).map(toQuestion);
+export function* ofRun(runId: string): Steps<RunRequest[]> {
+  return (yield* after(runId, 0)).map(toRequest);
 }
 
-/** Compare-and-set: false when it was not pending any more. */
-export const decide = (question: OpenQuestion, answer: Answer, by: string, now: number): Steps<boolean> => {
-  const isAnswer = answer.type !== "decline" && answer.type !== "expired";
-  return settle(question, { status: isAnswer ? "approved" : "rejected", decision: answer }, by, now);
-};
+/**
+ * The requests of runs as views show them. An answer is never taken back, so that each is read once: a look at a run
+ * costs the same after a thousand. Not for use within a transaction, which may be undone.
+ */
+export class RequestViews {
+  readonly #answered = new NewestOf<{
+    /** Number of the newest row that is in `requests`; none before it is pending. */
+    upTo: number;
+    requests: RunRequest[];
+  }>(256);
 
-/** Stores a decision on a question of any kind, unless it is not pending any more. */
+  /** Oldest first. */
+  *of(runId: string): Steps<RunRequest[]> {
+    const known = this.#answered.get(runId) ?? { upTo: 0, requests: [] };
+    const rows = yield* after(runId, known.upTo);
+    const firstPending = rows.findIndex(({ status }) => status === "pending");
+    const answered = firstPending === -1 ? rows : rows.slice(0, firstPending);
+    const requests = [...known.requests, ...answered.map(toRequest)];
+    this.#answered.keep(runId, { upTo: answered.at(-1)?.number ?? known.upTo, requests });
+    return [...requests, ...rows.slice(answered.length).map(toRequest)];
+  }
+}
+
+/** Stores an answer, and returns false if the request was not pending any more. */
 export function* settle(
-  { runId, id }: Pick<OpenQuestion, "runId" | "id">,
-  { status, decision }: { status: ApprovalStatus; decision: Decision | Answer },
+  { runId, id }: Pick<RunRequest, "runId" | "id">,
+  answer: Answer | Decision,
   by: string,
   now: number,
 ): Steps<boolean> {
   const changes = yield* change(
     `UPDATE questions SET status = @status, decided_at = @now, decided_by = @by, decision = @decision
      WHERE run_id = @run_id AND id = @id AND status = 'pending'`,
-    { run_id: runId, id, status, now, by, decision: toJson(decision) },
+    { run_id: runId, id, status: statusAfter(answer), now, by, decision: toJson(answer) },
   );
   return changes === 1;
 }
 
-/** Approvals are counted too. */
+function statusAfter({ type }: Answer | Decision): "approved" | "edited" | "rejected" {
+  if (type === "edit") return "edited";
+  return type === "reject" || type === "decline" || type === "expired" ? "rejected" : "approved";
+}
+
 export const countPendingOf = (principal: Principal): Steps<number> =>
   count(`SELECT count(*) AS count ${PENDING_OF_PRINCIPAL}`, { principal });
 
@@ -107,8 +127,8 @@ export function countPending(whose: Asker): Steps<number> {
   return count(`SELECT count(*) AS count FROM questions WHERE ${condition} AND ${isPending}`, values);
 }
 
-/** Pending questions of all runs whose deadline has passed, approvals among them, and whose they are. */
-export const expired = (now: number): Steps<(AnyQuestionRow & { principal: Principal })[]> =>
+/** Pending requests of all runs whose deadline has passed, and their principals. */
+export const expired = (now: number): Steps<(RequestRow & { principal: Principal })[]> =>
   all(
     `SELECT questions.*, principal FROM questions JOIN runs ON runs.id = run_id
      WHERE questions.status = 'pending' AND expires_at IS NOT NULL AND expires_at <= @now`,
@@ -120,9 +140,9 @@ export function withdraw(
   whose: Asker,
   now: number,
   openInterrupts: readonly string[] = [],
-): Steps<AnyQuestionRow[]> {
+): Steps<RequestRow[]> {
   const { condition, values } = ofAsker(whose);
-  return all<AnyQuestionRow>(
+  return all<RequestRow>(
     `UPDATE questions SET status = 'withdrawn', decided_at = @now, delivered = 1
      WHERE ${condition} AND delivered = 0 AND status = 'pending'
        AND interrupt_id NOT IN (SELECT value FROM json_each(@open)) RETURNING *`,
@@ -134,11 +154,11 @@ export function withdraw(
 const HELD = "held_%";
 
 /** Ends a question of a call at work, or all of them; gives those that nobody had answered. */
-export function* endHeld(whose: Asker, id: string | undefined, now: number): Steps<QuestionRow[]> {
+export function* endHeld(whose: Asker, id: string | undefined, now: number): Steps<RequestRow[]> {
   const { condition, values } = ofAsker(whose);
   const isOne = `${condition} AND id LIKE '${HELD}'${id === undefined ? "" : " AND id = @id"}`;
   const which = { ...values, ...defined({ id }) };
-  const withdrawn = yield* all<QuestionRow>(
+  const withdrawn = yield* all<RequestRow>(
     `UPDATE questions SET status = 'withdrawn', decided_at = @now, delivered = 1
      WHERE ${isOne} AND status = 'pending' RETURNING *`,
     { ...which, now },
@@ -150,7 +170,7 @@ export function* endHeld(whose: Asker, id: string | undefined, now: number): Ste
 /** Answers the agent has not taken in yet; an interrupt counts once all its calls are decided. */
 export function* undelivered(whose: Asker): Steps<Answers> {
   const { condition, values } = ofAsker(whose);
-  const rows = yield* all<AnyQuestionRow>(
+  const rows = yield* all<RequestRow>(
     `SELECT * FROM questions WHERE ${condition} AND delivered = 0 AND status <> 'withdrawn'
        AND id NOT LIKE '${HELD}' AND kind <> 'review' ORDER BY interrupt_id, position`,
     values,
@@ -158,17 +178,14 @@ export function* undelivered(whose: Asker): Steps<Answers> {
   const answers: Answers = {};
   const waiting = new Set(rows.flatMap((row) => (row.decision === null ? [row.interrupt_id] : [])));
   for (const row of rows) {
-    const { interrupt_id: id, kind } = row;
-    if (waiting.has(id)) continue;
+    const { interruptId: id, kind, answer } = toRequest(row);
+    if (waiting.has(id) || answer === undefined) continue;
     const known = answers[id];
     const decisions = known !== undefined && "decisions" in known ? known.decisions : [];
-    if (kind === "approval") answers[id] = { decisions: [...decisions, ...decisionOf(row)] };
-    else Object.assign(answers, { [id]: toQuestion(row).answer });
+    Object.assign(answers, { [id]: kind === "approval" ? { decisions: [...decisions, answer] } : answer });
   }
   return answers;
 }
-
-const decisionOf = (row: ApprovalRow): Decision[] => [toApproval(row).decision ?? []].flat();
 
 export function* markDelivered(runId: string, interruptIds: readonly string[]): Steps<void> {
   if (interruptIds.length === 0) return;

@@ -1,0 +1,178 @@
+/** Reads the form of a request. */
+import { type ParseError, parseTree, printParseErrorCode } from "jsonc-parser";
+import { defined } from "../../core/defined.ts";
+import { canonicalJson } from "../../core/json.ts";
+import { isRecord, parsedJson } from "../../core/unknown.ts";
+import { type Approval, type OpenQuestion, type RunRequest, isApproval } from "../../runs/run.ts";
+import { fieldProblem, fieldsOf } from "../../tools/check-answer.ts";
+import type { Field, PersonAnswer } from "../../tools/request.ts";
+import { editableArguments, unmarked } from "../views/room/editable-arguments.ts";
+import { OTHER, otherName } from "../views/room/question-fields.ts";
+import { textOf, typedIn } from "./responses.ts";
+import type { ScreenContext } from "./screen.ts";
+
+/** The answer that a person sent, or the reason why it is none. */
+export type PageAnswer = { ok: true; answer: PersonAnswer } | ({ ok: false } & Problem);
+
+interface Problem {
+  problem: string;
+  /** The field it is about. */
+  field?: string;
+  /** Its place, both counted from 1. */
+  line?: number;
+  column?: number;
+  /** The problem of each field by its name, if several do not fit. */
+  fields?: ReadonlyMap<string, string>;
+}
+
+/** Only a pressed button answers. */
+export const pageAnswer = (request: RunRequest, form: URLSearchParams): PageAnswer =>
+  isApproval(request) ? readDecision(request, form) : readAnswer(request, form);
+
+/** Approving with changed arguments is refused: they would be lost. */
+function readDecision(approval: Approval, form: URLSearchParams): PageAnswer {
+  const decision = form.get("decision");
+  const edited = editedArguments(approval, form);
+  if (decision === "approve" || decision === "approve_same") {
+    const isSame =
+      edited === "none" || (edited !== "broken" && canonicalJson(edited) === canonicalJson(approval.args));
+    if (isSame) return { ok: true, answer: { type: decision } };
+    return {
+      ok: false,
+      problem: "You changed the arguments. Choose “Approve with changes”, or undo the changes.",
+    };
+  }
+  if (decision === "reject") {
+    const message = (form.get("message") ?? "").trim().slice(0, 2000) || undefined;
+    return { ok: true, answer: { type: "reject", ...defined({ message }) } };
+  }
+  if (decision !== "edit" || edited === "none")
+    return { ok: false, problem: "No decision was sent. Press one of the buttons." };
+  if (edited === "broken")
+    return { ok: false, field: "edited_args", ...jsonProblem(form.get("edited_args") ?? "", NO_OBJECT) };
+  return { ok: true, answer: { type: "edit", editedAction: { name: approval.tool, args: edited } } };
+}
+
+/** Checks arguments that a person is still editing, as if they were sent now. */
+export async function editProblem(
+  { runs }: ScreenContext,
+  runId: string,
+  form: URLSearchParams,
+): Promise<Problem | undefined> {
+  const requestId = form.get("request") ?? "";
+  const request = (await runs.read.view(runId))?.requests.find(({ id }) => id === requestId);
+  if (request === undefined || !isApproval(request) || request.status !== "pending") return undefined;
+  form.set("decision", "edit");
+  const read = readDecision(request, form);
+  if (!read.ok) {
+    const { ok: _ok, ...problem } = read;
+    return problem;
+  }
+  const problem = await runs.requests.problemOf(runId, { requestId, answer: read.answer });
+  return problem === undefined ? undefined : { problem };
+}
+
+function readAnswer(question: OpenQuestion, form: URLSearchParams): PageAnswer {
+  const act = form.get("act");
+  if (act === "opened") return { ok: true, answer: { type: "opened" } };
+  if (act === "decline") {
+    const message = textOf(form, "message").slice(0, 2000) || undefined;
+    return { ok: true, answer: { type: "decline", ...defined({ message }) } };
+  }
+  if (act !== "answer") return { ok: false, problem: "No answer was sent. Press one of the buttons." };
+  const fields = fieldsOf(question);
+  return fields === undefined ? freeAnswer(form) : fieldAnswer(fields, form);
+}
+
+function freeAnswer(form: URLSearchParams): PageAnswer {
+  const text = typedIn(form, "v0");
+  if (text.trim() === "") return { ok: false, problem: "Write an answer, or decline." };
+  if (form.get("as") !== "json") return { ok: true, answer: { type: "value", value: text } };
+  const value = parsedJson(text);
+  if (value === undefined) return { ok: false, problem: jsonProblem(text, "The answer is not JSON").problem };
+  return { ok: true, answer: { type: "value", value } };
+}
+
+function fieldAnswer(fields: readonly Field[], form: URLSearchParams): PageAnswer {
+  const values = fields.map((field, index) => [field, valueOf(field, `v${index}`, form)] as const);
+  const wrong = new Map(
+    values.flatMap(([field, value]) => {
+      const problem = fieldProblem(field, value);
+      return problem === undefined ? [] : [[field.name, problem] as const];
+    }),
+  );
+  if (wrong.size > 0) {
+    const [first = ""] = wrong.values();
+    const problem = wrong.size === 1 ? first : `Nothing was sent: ${wrong.size} answers do not fit.`;
+    return { ok: false, problem, fields: wrong };
+  }
+  const given = values.flatMap(([{ name }, value]) => (value === "" ? [] : [[name, value] as const]));
+  return { ok: true, answer: { type: "fields", values: Object.fromEntries(given) } };
+}
+
+/** The options stand in the form by their number. */
+function valueOf(field: Field, name: string, form: URLSearchParams): string | string[] {
+  if (field.type !== "choice")
+    return (field.type === "text" && field.format === undefined ? typedIn : textOf)(form, name);
+  const other = textOf(form, otherName(name));
+  const boxes = form.getAll(name).filter((value) => value !== "");
+  const chosen = boxes.length === 0 && other !== "" ? [OTHER] : boxes;
+  const said = chosen.map((value) => (value === OTHER ? other : (field.options[Number(value)] ?? "")));
+  if (field.many) return said.filter((text) => text !== "");
+  return said[0] ?? "";
+}
+
+function editedArguments(
+  approval: Approval,
+  form: URLSearchParams,
+): Record<string, unknown> | "none" | "broken" {
+  const json = form.get("edited_args");
+  if (json === null) return "none";
+  const others = parsedJson(json);
+  if (!isRecord(others)) return "broken";
+  const { text } = editableArguments(approval);
+  const typed = form.get("edited_text");
+  return text === undefined || typed === null ? others : { ...others, [text.name]: unmarked(typed) };
+}
+
+const NO_OBJECT = "The changed arguments are not a JSON object";
+
+/** Explains why a text is not the JSON that it should be; `what` says so without a reason. */
+export function jsonProblem(text: string, what: string): Problem {
+  const error = firstError(text);
+  if (error === undefined) return { problem: `${what}.` };
+  const before = text.slice(0, error.offset).split("\n");
+  const [line, column] = [before.length, (before.at(-1) ?? "").length + 1];
+  const why = JSON_ERRORS[printParseErrorCode(error.error)] ?? "something does not belong there";
+  return { problem: `${what}: in line ${line}, column ${column}, ${why}.`, line, column };
+}
+
+function firstError(text: string): ParseError | undefined {
+  const errors: ParseError[] = [];
+  try {
+    parseTree(text, errors, { disallowComments: true });
+  } catch {
+    return undefined; // nested too deeply
+  }
+  return errors[0];
+}
+
+/** By the names of the parser. */
+const JSON_ERRORS: Readonly<Record<string, string>> = {
+  InvalidSymbol: "a word does not belong there",
+  InvalidNumberFormat: "a number is not well formed",
+  PropertyNameExpected: "a name in double quotes is expected",
+  ValueExpected: "a value is expected",
+  ColonExpected: "a colon is expected",
+  CommaExpected: "a comma is expected",
+  CloseBraceExpected: "a closing brace is expected",
+  CloseBracketExpected: "a closing bracket is expected",
+  EndOfFileExpected: "nothing more is expected",
+  InvalidCommentToken: "a comment is not allowed",
+  UnexpectedEndOfComment: "a comment has no end",
+  UnexpectedEndOfString: "a text has no closing quote",
+  UnexpectedEndOfNumber: "a number has no end",
+  InvalidUnicode: "four hexadecimal digits are expected",
+  InvalidEscapeCharacter: "a backslash is followed by the wrong character",
+  InvalidCharacter: "a character has to be escaped",
+};

@@ -1,0 +1,39 @@
+/** Words about a request: the agent that asks, and the time until which it waits. */
+import { shortTime } from "../../core/clock.ts";
+import { displayName, oneLine } from "../../core/text.ts";
+import { type AgentPath, type OpenQuestion, type RunRequest, agentName } from "../../runs/run.ts";
+import { asText } from "./quoting.ts";
+
+/** The agents on the way to `agent` with their tasks, outermost first. */
+export const agentLabel = (agent: AgentPath): string =>
+  joinAgents(agent, (segment) => displayName(agentName(segment)));
+
+/** Their types alone. */
+export const agentTypes = (agent: AgentPath): string =>
+  joinAgents(agent, ({ name }) => displayName(oneLine(name, 64)));
+
+const joinAgents = (agent: AgentPath, name: (segment: AgentPath[number]) => string): string =>
+  agent.length === 0 ? "main agent" : agent.map(name).join(" › ");
+
+/** Agents by their tasks, in quotes: a task is a text of a model. `shown`: how such a text is shown. */
+export const whoAsks = (agent: AgentPath, shown: (text: string) => string = displayName): string =>
+  agent.map((segment) => `"${shown(agentName(segment))}"`).join(" › ") || "The main agent";
+
+/** The line above a question: it names the agent that asks, or another MCP server as what it is. */
+export function askedBy(question: OpenQuestion): string {
+  const who = whoAsks(question.agent, (text) => asText(text));
+  if (question.kind === "ask") return `${who} asks:`;
+  if (question.kind === "interrupt") return `${who} uses a tool that asks:`;
+  if (question.kind === "review") return "Review of the proposed change:";
+  return `Asked by the MCP server "${asText(question.server, 200)}", which gets the answer:`;
+}
+
+/** Describes the deadline of a request; empty if it waits indefinitely. */
+export const deadlineText = ({ kind, expiresAt }: Pick<RunRequest, "kind" | "expiresAt">): string[] => {
+  if (expiresAt === undefined) return [];
+  const time = shortTime(expiresAt);
+  return [kind === "approval" ? `Denied unless somebody decides by ${time}.` : `${continuesAfter(time)}.`];
+};
+
+export const continuesAfter = (time: string): string =>
+  `If there is no answer by ${time}, the agent continues without one`;

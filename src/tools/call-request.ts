@@ -1,0 +1,125 @@
+/** The request of a call that waits for approval: its fields, and the decision in their values. */
+import { canonicalJson } from "../core/json.ts";
+import { escapeHidden } from "../core/text.ts";
+import { isRecord, parsedJson } from "../core/unknown.ts";
+import type { CallRequest, Field, PersonAnswer, PersonDecision, Value } from "./request.ts";
+
+/** Longest arguments that a form field can hold for editing, in characters. */
+export const MAX_EDITABLE = 8000;
+const MAX_MESSAGE = 2000;
+
+type CheckedDecision = { ok: true; answer: PersonDecision } | { ok: false; message: string };
+
+/** The decisions that a person may make about a call. */
+export const offeredDecisions = ({
+  allowedDecisions,
+  same,
+}: Pick<CallRequest, "allowedDecisions" | "same">): PersonDecision["type"][] =>
+  allowedDecisions.flatMap((decision) =>
+    decision === "approve" && same !== undefined ? [decision, "approve_same" as const] : [decision],
+  );
+
+/** The fields of a form that decides on a call. None has a default that decides. */
+export function callFields(call: CallRequest, offered = offeredDecisions(call)): Field[] {
+  const args = editableArguments(call);
+  const decisions = offered.filter((decision) => decision !== "edit" || args !== undefined);
+  const isEditable = args !== undefined && decisions.includes("edit");
+  const decision: Field = {
+    name: "decision",
+    title: "Decision",
+    type: "choice",
+    options: decisions,
+    required: true,
+  };
+  return [
+    ...(decisions.length === 0
+      ? []
+      : [
+          isEditable
+            ? { ...decision, description: "edit: run it with the arguments changed below" }
+            : decision,
+        ]),
+    ...(isEditable
+      ? [
+          {
+            name: "edited_args",
+            title: "Arguments (JSON)",
+            description: "Only for edit",
+            type: "text" as const,
+            maxLength: MAX_EDITABLE,
+            initial: args,
+          },
+        ]
+      : []),
+    {
+      name: "message",
+      title: "Message to the agent",
+      description: "Only for reject: why, and what to do instead",
+      type: "text",
+      maxLength: MAX_MESSAGE,
+    },
+  ];
+}
+
+/** Reads a decision from the values of the fields. Nothing but a well-formed answer becomes one. */
+export function readDecision(call: CallRequest, values: Readonly<Record<string, Value>>): CheckedDecision {
+  const { decision, edited_args: edited = "", message = "" } = values;
+  const offered = offeredDecisions(call);
+  const isKnown = ["approve", "approve_same", "edit", "reject"].some((type) => type === decision);
+  if (!isKnown || typeof edited !== "string" || typeof message !== "string")
+    return wrong("The answer was incomplete: choose a decision.");
+  if (edited.length > MAX_EDITABLE || message.length > MAX_MESSAGE)
+    return wrong(
+      `The answer was too long: arguments have at most ${MAX_EDITABLE} characters, a message ${MAX_MESSAGE}.`,
+    );
+  if (decision === "reject")
+    return checkDecision(call, { type: "reject", ...(message.trim() === "" ? {} : { message }) });
+  if (decision === "edit") return readEdit(call, edited);
+  const chosen = offered.find((type) => type === decision);
+  if (chosen !== "approve" && chosen !== "approve_same") return notOffered(call, String(decision));
+  const args = parsedJson(edited);
+  if (edited !== "" && (args === undefined || canonicalJson(args) !== canonicalJson(call.args)))
+    return wrong("You changed the arguments but chose approve. Choose edit to run it with your changes.");
+  return { ok: true, answer: { type: chosen } };
+}
+
+function readEdit(call: CallRequest, edited: string): CheckedDecision {
+  if (edited.trim() === "") return wrong("To edit, write the changed arguments as a JSON object.");
+  const args = parsedJson(edited);
+  if (args === undefined) return wrong("The changed arguments are not valid JSON; nothing was run.");
+  if (!isRecord(args)) return wrong("The changed arguments must be a JSON object; nothing was run.");
+  return checkDecision(call, { type: "edit", editedAction: { name: call.tool, args } });
+}
+
+/** Checks that a decision is one of those that the call allows. The arguments of an edit are not checked. */
+export function checkDecision(call: CallRequest, answer: PersonAnswer): CheckedDecision {
+  const chosen = offeredDecisions(call).find((type) => type === answer.type);
+  return chosen === undefined
+    ? notOffered(call, answer.type)
+    : { ok: true, answer: answer as PersonDecision }; // its type is one of theirs
+}
+
+const notOffered = (call: CallRequest, type: string): CheckedDecision =>
+  wrong(
+    `"${type}" is not possible for this call of ${call.tool}. Possible: ${offeredDecisions(call).join(", ")}.`,
+  );
+
+const wrong = (message: string): CheckedDecision => ({ ok: false, message });
+
+/** Decisions that let the call run as it stands. */
+export const isApproving = (decision: PersonAnswer["type"]): boolean =>
+  decision === "approve" || decision === "approve_same";
+
+/** True if a decision lets the call run as it stands. An edit that changes nothing does, too. */
+export const isAsItStands = (decision: PersonAnswer, { args }: Pick<CallRequest, "args">): boolean =>
+  decision.type === "edit"
+    ? canonicalJson(decision.editedAction.args) === canonicalJson(args)
+    : isApproving(decision.type);
+
+/** The arguments on one line, if they fit into a form. Characters that it could hide are escaped: it stays JSON. */
+function editableArguments({ args }: CallRequest): string | undefined {
+  const json = JSON.stringify(args);
+  // Escaping takes long, and makes nothing shorter.
+  const shown = json.length > MAX_EDITABLE ? json : escapeHidden(json);
+  return shown.length > MAX_EDITABLE ? undefined : shown;
+}

@@ -1,0 +1,147 @@
+/** What a person is asked, and the answers: types alone. */
+
+/** Content shown to a person who decides on a call. */
+export interface CallPreview {
+  kind: "diff" | "command" | "arguments";
+  /** One line: what would happen, to which thing. */
+  summary: string;
+  /** Names the file or folder that the call really touches, links followed: in full, on one line. */
+  destination?: string;
+  /** Unified diff, the command, or pretty-printed arguments. */
+  detail: string;
+  /** `detail` leaves out a part of the call, which only the arguments have whole. Absent: this shows all of it. */
+  isPart?: true;
+  /** A person approved the call before, and it did nothing, because its effect had changed by then. */
+  again?: true;
+}
+
+export type DecisionType = "approve" | "edit" | "reject";
+
+/** Later calls that a person can approve together with one. */
+export interface SameCalls {
+  /** Equal for all of them, and for no others. */
+  key: string;
+  /** Names these calls for a person: `edit_file of /a.md, …`. */
+  text: string;
+}
+
+/** A tool call that waits for approval. */
+export interface CallRequest {
+  kind: "approval";
+  tool: string;
+  args: Record<string, unknown>;
+  preview: CallPreview;
+  allowedDecisions: DecisionType[];
+  /** Absent: no other call counts as the same. */
+  same?: SameCalls;
+}
+
+export type Decision =
+  | { type: "approve" }
+  | { type: "edit"; editedAction: { name: string; args: Record<string, unknown> } }
+  | {
+      type: "reject";
+      message?: string;
+      /** The deadline has passed, or the decision cannot be carried out: it denies even what may not be rejected. */
+      expired?: true;
+    };
+
+/** Decision of a person. `approve_same`: this call, and those of the run that count as the same. */
+export type PersonDecision = Decision | { type: "approve_same" };
+
+export type Value = string | number | boolean | string[];
+
+/** One field of a question, of the kinds that MCP forms can show. */
+export type Field = { name: string; title?: string; description?: string; required?: true } & (
+  | {
+      type: "text";
+      maxLength?: number;
+      format?: "email" | "uri" | "date" | "date-time";
+      /** The text that the field contains at first. */
+      initial?: string;
+    }
+  | { type: "number"; integer?: true; min?: number; max?: number }
+  | { type: "yes_no" }
+  /** `labels` are what people read, in the order of `options`. `other`: any text is an answer too. */
+  | { type: "choice"; options: string[]; labels?: string[]; many?: true; other?: true }
+);
+
+/** A question to a person that is not about the approval of a call. */
+export type Question =
+  /** The agent asks. After `afterMs` it continues without an answer; absent: it waits. */
+  | { kind: "ask"; text: string; fields: Field[]; afterMs?: number }
+  /** A tool or graph of LangChain asks, in whatever form. */
+  | { kind: "interrupt"; value: unknown; schema?: Record<string, unknown> }
+  /** Another MCP server asks, during a call. */
+  | ({ kind: "elicitation"; server: string; message: string } & (
+      | { mode: "form"; fields: Field[] }
+      | { mode: "url"; url: string }
+    ))
+  /** A run that works on a copy asks what of its changes is applied. */
+  | {
+      kind: "review";
+      files: ReviewedFile[];
+      /** Number of files that the next review has. */
+      more: number;
+      /** The lines of all files; absent if they are many. */
+      diff?: string;
+      hasBranches: boolean;
+      /** Why the person is asked again. */
+      note?: string;
+    };
+
+/** A changed file as a review names it. The person sees its lines elsewhere. */
+export interface ReviewedFile {
+  /** From the root of the workspace. */
+  path: string;
+  /** Path before it was renamed. */
+  from?: string;
+  change: "added" | "edited" | "deleted" | "renamed";
+  version: string;
+  added: number;
+  removed: number;
+  /** Number of places that can be applied by themselves; 0: it is applied whole. */
+  places: number;
+  /** The folder is in the way, so that it is applied only if the person says what is to become of that. */
+  conflict?: true;
+  /** It is not among the files that "all" means, for example because git ignores it. */
+  apart?: true;
+  /** The review does not show all of it, so that a form of the whole change does not apply it. */
+  unshown?: true;
+}
+
+/** Parts of a change that a person applies, and what becomes of the others. */
+export interface ReviewChoice {
+  /** Paths of files to apply: `all`, or the numbers of some of their places, from 0. */
+  apply: Record<string, "all" | number[]>;
+  /** Files of which the proposed lines replace those that are in the way. */
+  over?: string[];
+  /** Files that the agent is to fit to what the folder has by now. */
+  fit?: string[];
+  /** Why a file is not wanted, by its path. */
+  refused?: Record<string, string>;
+  /** Versions of files as the person saw them, by path. Default: those of the question. */
+  shown?: Record<string, string>;
+  /** Files longer than the review shows that the person read to their end. */
+  read?: string[];
+  /** For the agent, which then continues. */
+  message?: string;
+  /** Makes this branch of the applied files, in a folder of its own with `worktree`, and leaves the workspace as it is. */
+  branch?: string;
+  worktree?: true;
+}
+
+/** The answer to a question. `opened`: the address was opened, nothing more. */
+export type Answer =
+  | { type: "fields"; values: Record<string, Value> }
+  | { type: "value"; value: unknown }
+  | { type: "opened" }
+  | { type: "review"; choice: ReviewChoice }
+  | { type: "decline"; message?: string }
+  | { type: "expired" };
+
+/** Content of a request to a person, by its kind. */
+export type RequestContent = CallRequest | Question;
+
+/** An answer of a person to a request of any kind. */
+export type PersonAnswer = Answer | PersonDecision;
