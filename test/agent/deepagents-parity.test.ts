@@ -7,6 +7,7 @@ import {
   type LangGraphRunnableConfig,
   MemorySaver,
   type StreamTransformer,
+  isInterrupted,
 } from "@langchain/langgraph";
 import * as deepagents from "deepagents";
 import { describe, expect, it } from "vitest";
@@ -18,6 +19,7 @@ import type {
   BackendProtocol,
   CreateDeepAgentParams,
   DeepAgent,
+  HitlRequest,
 } from "../../src/index.ts";
 import { scriptedModel, scriptedSteps } from "../support/scripted-model.ts";
 
@@ -113,6 +115,63 @@ describe.each(libraries)("a program for deepagents, with %s", (_name, create) =>
     expect(done.toSorted((a, b) => a - b)).toEqual([1, 3, 20]);
     expect(messages.at(-1)?.text).toBe("end");
   });
+
+  it.each(["", "general-purpose"])(
+    "finds all calls that wait in the first interrupt, one by one in order (in subagent: '%s')",
+    async (within) => {
+      const { agent, thread, done } = asking(create, [1, 2], within);
+      let result: unknown = await agent.invoke(go, thread);
+      const { tasks } = await agent.getState(thread);
+      expect(tasks.map(({ interrupts }) => interrupts.length)).toEqual([1]);
+      expect(result).toMatchObject({ __interrupt__: [{ id: tasks[0]?.interrupts[0]?.id }] });
+      for (let round = 0; isInterrupted<HitlRequest>(result) && round < 3; round += 1) {
+        const [open] = result.__interrupt__;
+        const { actionRequests = [], reviewConfigs = [] } = open?.value ?? {};
+        expect(actionRequests.map(({ name, args }) => [name, args])).toEqual([
+          ["act", { n: 1 }],
+          ["act", { n: 2 }],
+        ]);
+        for (const { description } of actionRequests)
+          expect(description).toMatch(/^Tool execution requires approval\n\nTool: act\n/);
+        const allowedDecisions = ["approve", "edit", "reject"];
+        const config = { actionName: "act", allowedDecisions };
+        expect(reviewConfigs).toEqual([config, config]);
+        const decisions = actionRequests.map(() => ({ type: "approve" }));
+        result = await agent.invoke(new Command({ resume: { decisions } }), thread);
+      }
+      expect(done).toEqual([1, 2]);
+    },
+  );
+
+  it("is told when its list has another length than the calls that wait, and nothing runs", async () => {
+    const { agent, thread, done } = asking(create, [1, 2]);
+    await agent.invoke(go, thread);
+    const resume = { decisions: [{ type: "approve" }] };
+    await expect(agent.invoke(new Command({ resume }), thread)).rejects.toThrow(/1.*2|2.*1/);
+    expect(done).toEqual([]);
+  });
+
+  it("may act without a person while calls wait, and each call runs once", async () => {
+    const done: string[] = [];
+    const effect = (name: string) =>
+      tool(() => void done.push(name), { name, description: "d", schema: z.object({}) });
+    const names = ["free", "gated", "gated2"];
+    const toolCalls = names.map((name) => ({ name, args: {} }));
+    const agent = create({
+      model: scriptedSteps([{ toolCalls }, { text: "end" }]),
+      tools: names.map(effect),
+      interruptOn: { gated: true, gated2: true },
+      checkpointer: new MemorySaver(),
+    });
+    const thread = { configurable: { thread_id: "t" } };
+    let result: unknown = await agent.invoke(go, thread);
+    while (isInterrupted<HitlRequest>(result)) {
+      const decisions = result.__interrupt__[0]?.value?.actionRequests.map(() => ({ type: "approve" }));
+      result = await agent.invoke(new Command({ resume: { decisions } }), thread);
+    }
+    expect(done.toSorted()).toEqual(names);
+    expect((await agent.getState(thread)).next).toEqual([]);
+  });
 });
 
 /** An agent that acts in one reply once with each number, if a person approves. */
@@ -175,16 +234,12 @@ describe("here, calls", () => {
     expect(sent?.map(({ name }) => name)).toEqual(names);
   });
 
-  it("that wait are not answered by a list of another length, or by list and id at once", async () => {
+  it("that wait are not answered by list and id at once", async () => {
     const { agent, thread, done } = asking(createDeepAgent, [1, 2]);
-    const { __interrupt__: open = [] } = (await agent.invoke(go, thread)) as {
-      __interrupt__?: { id: string }[];
-    };
+    const result: unknown = await agent.invoke(go, thread);
+    const [open] = isInterrupted<HitlRequest>(result) ? result.__interrupt__ : [];
     const one = { decisions: [{ type: "approve" }] };
-    await expect(agent.invoke(new Command({ resume: one }), thread)).rejects.toThrow(
-      "give one decision for each call of one reply, in the order of the calls, or answer by interrupt id",
-    );
-    const mixed = { [open[0]?.id ?? ""]: one, ...one };
+    const mixed = { [open?.id ?? ""]: one, ...one };
     await expect(agent.invoke(new Command({ resume: mixed }), thread)).rejects.toThrow("not both");
     expect(done).toEqual([]);
   });

@@ -234,9 +234,10 @@ test("interrupt_on: true, an older configuration, false and a condition; stream 
   for await (const event of await agent.stream(said("해줘"), { ...config, streamMode: "updates" })) {
     if (!isInterrupted<HitlRequest>(event)) continue;
     for (const { id = "", value } of event[INTERRUPT]) {
-      const [action] = value?.actionRequests ?? [];
-      asked.push(`${action?.name}: ${action?.description}`);
-      decisions[id] = { decisions: [{ type: action?.name === "write_file" ? "approve" : "reject" }] };
+      const actions = value?.actionRequests ?? [];
+      asked.push(...actions.map(({ name, description }) => `${name}: ${description}`));
+      const given = actions.map(({ name }) => ({ type: name === "write_file" ? "approve" : "reject" }));
+      decisions[id] = { decisions: given };
     }
   }
   expect(asked.toSorted()).toEqual([

@@ -228,7 +228,7 @@ const openIn = async ({ graph: { checkpointer }, threadId }: WorkspaceAgent) =>
   typeof checkpointer === "object" ? openInterrupts(checkpointer, { thread_id: threadId }) : [];
 
 /**
- * The input that continues with the given decisions: a list for one waiting approval, otherwise a map by the ids of
+ * The input that continues with the given decisions: a list in the order of the waiting calls, or a map by the ids of
  * `paused` or `getAgentState`. Approvals without a decision stay open.
  */
 export function resumeAgentInput(

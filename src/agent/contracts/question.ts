@@ -18,6 +18,10 @@ export interface ActionRequest {
   preview?: CallPreview;
   /** Absent: no other call counts as the same. */
   same?: SameCalls;
+  /** The id by which this call alone is answered. Set where all waiting calls are shown as one interrupt. */
+  interruptId?: string;
+  /** The agent that made the call. Set where `interruptId` is. */
+  agent?: AgentPath;
 }
 
 export interface ReviewConfig {
@@ -26,10 +30,11 @@ export interface ReviewConfig {
   argsSchema?: Record<string, unknown>;
 }
 
-/** Payload of an interrupt. Ours carry one action request; stock middleware may carry several. */
+/** Payload of an interrupt. A stored one of ours has one action request; a shown one has all that wait. */
 export interface HitlRequest {
   actionRequests: ActionRequest[];
   reviewConfigs: ReviewConfig[];
+  /** The agent that made the calls. Absent if several agents did. */
   agent?: AgentPath;
   /** The number of the question about this call, from the second one on. */
   question?: number;

@@ -6,6 +6,7 @@ import {
   type BaseStore,
   Command,
   CompiledStateGraph,
+  type StateSnapshot,
   isCommand,
   isGraphInterrupt,
   isInterrupted,
@@ -25,15 +26,16 @@ import {
   isInStep,
   resultsOfUnbegun,
 } from "./close-open-calls.ts";
+import { answersById, withSharedInterrupt, withSharedTask } from "./shared-interrupt.ts";
 import { isTracing, startTrace } from "./tracing.ts";
 import type { Scratchpad } from "./internals.ts";
 import { CHECKPOINTER_KEY, RESUMING_KEY, SCRATCHPAD_KEY, SIGNALS_KEY, graphFailure } from "./internals.ts";
 import { Meter } from "../budget/meter.ts";
 import {
   type EditCheck,
+  type OpenInterrupt,
   answerProblem,
   resumeValue,
-  answersById,
   denialOfEdit,
   openInterrupts,
   withoutOuterCheckpoint,
@@ -137,7 +139,34 @@ export class DeepAgentGraph
     // Counts what this graph uses against its own limits and those of the graphs above it.
     const { configurable = {} } = options ?? {};
     const meter = new Meter(this.facts.limits, contextOf({ configurable }).meter);
-    yield* this.#traced(checked, { ...options, configurable: withContext(configurable, { meter }) });
+    const chunks = this.#traced(checked, { ...options, configurable: withContext(configurable, { meter }) });
+    const modes = [options?.streamMode ?? this.streamMode].flat();
+    const showsInterrupts = modes.includes("values") || modes.includes("updates");
+    const isInside = configurable[CHECKPOINTER_KEY] !== undefined;
+    yield* showsInterrupts && !isInside ? withSharedInterrupt(chunks, () => this.#open(options)) : chunks;
+  }
+
+  override async getState(...[config, options]: Parameters<Base["getState"]>): Promise<StateSnapshot> {
+    return this.#shown(await super.getState(config, options), config);
+  }
+
+  override async *getStateHistory(
+    ...[config, options]: Parameters<Base["getStateHistory"]>
+  ): AsyncIterableIterator<StateSnapshot> {
+    for await (const state of super.getStateHistory(config, options)) yield this.#shown(state, config);
+  }
+
+  /** A state of the thread with one interrupt for all calls that wait for approval. */
+  async #shown(state: StateSnapshot, { configurable = {} }: RunnableConfig): Promise<StateSnapshot> {
+    const isInside = configurable[CHECKPOINTER_KEY] !== undefined;
+    if (isInside || !state.tasks.some(({ interrupts }) => interrupts.length > 0)) return state;
+    return withSharedTask(state, await this.#open({ configurable: state.config.configurable }));
+  }
+
+  async #open(options: Options): Promise<OpenInterrupt[]> {
+    const configurable = this.#configurable(options);
+    const checkpointer = checkpointerOf(configurable, this);
+    return checkpointer ? openInterrupts(checkpointer, configurable) : [];
   }
 
   #configurable(options: Options): Record<string, unknown> {
@@ -267,13 +296,10 @@ export class DeepAgentGraph
   }
 
   async #checked(command: Command, options: Options): Promise<Command> {
-    const configurable = this.#configurable(options);
-    const checkpointer = checkpointerOf(configurable, this);
-    if (checkpointer === undefined) return command;
-    const open = await openInterrupts(checkpointer, configurable);
+    if (checkpointerOf(this.#configurable(options), this) === undefined) return command;
     const { update, goto } = command;
     return new Command({
-      resume: answersById(command.resume, open, this.#checkEdit),
+      resume: answersById(command.resume, await this.#open(options), this.#checkEdit),
       ...defined({ update, goto }),
     });
   }

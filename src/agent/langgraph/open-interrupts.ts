@@ -1,10 +1,9 @@
-/** Finds the questions that a thread waits on, and gives each answer to the question it was meant for. */
+/** Finds the questions that a thread waits on, and checks the answers to them. */
 import { isDeepStrictEqual } from "node:util";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BaseCheckpointSaver, CheckpointTuple, Send } from "@langchain/langgraph";
-import { ConfigurationError } from "../../core/errors.ts";
 import { defined } from "../../core/defined.ts";
-import { isObject, isRecord, memberOf } from "../../core/unknown.ts";
+import { isObject, isRecord } from "../../core/unknown.ts";
 import { checkAnswer } from "../../tools/check-answer.ts";
 import type { Answer, Question, Value } from "../../tools/request.ts";
 import type {
@@ -33,7 +32,6 @@ import { TOOLS } from "./channels.ts";
 
 /** A write to any other channel says that a task has finished. */
 const UNFINISHED = new Set([INTERRUPT, RESUME, ERROR]);
-const INTERRUPT_ID = /^[0-9a-f]{32}(-\d+)?$/;
 
 /** An open interrupt of a thread: a request for approval, or whatever a tool of the user asked. */
 export interface OpenInterrupt {
@@ -114,53 +112,6 @@ export const below = ({ thread_id, checkpoint_ns }: Address, task: string): Addr
 /** Checks the arguments of an edited call; `undefined` where the tools of the asking agent are not known. */
 export type EditCheck = (request: HitlRequest, tool: string, args: unknown) => ValidatedArgs | undefined;
 
-/**
- * Answers by LangGraph's interrupt id, from a record by that id or the question's, a bare answer when exactly one is
- * open, or one list of decisions in the order of the calls. LangGraph would hand a bare answer to every open interrupt.
- *
- * @throws ConfigurationError for an answer that fits no open interrupt; nothing was run, and all stay open.
- */
-export function answersById(
-  resume: unknown,
-  open: readonly OpenInterrupt[],
-  checkEdit: EditCheck,
-): Record<string, unknown> {
-  const given = isRecordOfAnswers(resume, open)
-    ? resume
-    : (inCallOrder(resume, open) ?? { [theOnly(open)]: resume });
-  const answers: Record<string, unknown> = {};
-  for (const [id, written] of Object.entries(given)) {
-    const answer = withEditedAction(written);
-    const interrupt = open.find((candidate) => isCalled(candidate, id));
-    if (id === "decisions")
-      throw invalid(
-        "Answer either with `decisions` for all calls in their order, or by interrupt id, not both.",
-      );
-    if (!interrupt) throw new ConfigurationError("INTERRUPT_NOT_PENDING", `Interrupt ${id} is not pending.`);
-    const problem = answerProblem(interrupt, answer, checkEdit);
-    if (problem !== undefined) throw invalid(`${problem} Interrupt ${id} stays open; answer it again.`);
-    answers[interrupt.interruptId] = isAsked(interrupt.value) ? bound(answer, interrupt.value) : answer;
-  }
-  return answers;
-}
-
-const invalid = (problem: string): ConfigurationError => new ConfigurationError("INVALID_ANSWER", problem);
-
-/** Reads `edited_action` as `editedAction`: forms that also serve agents in Python send the former. */
-function withEditedAction(answer: unknown): unknown {
-  const decisions = memberOf(answer, "decisions");
-  if (!Array.isArray(decisions)) return answer;
-  const read = decisions.map((decision: unknown) => {
-    if (!isRecord(decision) || !("edited_action" in decision)) return decision;
-    const { edited_action: editedAction, ...others } = decision;
-    return { editedAction, ...others };
-  });
-  return { ...(answer as object), decisions: read }; // which has that member
-}
-
-const isCalled = ({ id, interruptId }: OpenInterrupt, name: string): boolean =>
-  id === name || interruptId === name;
-
 /** The problem of an answer to an open interrupt, if it has one. A program's own interrupt takes anything. */
 export function answerProblem(
   { value }: OpenInterrupt,
@@ -188,7 +139,7 @@ export const denialOfEdit = (problem: string): HitlResponse => {
   return { decisions: [{ type: "reject", message, expired: true }] };
 };
 
-const isAsked = (value: unknown): value is AskedQuestion =>
+export const isAsked = (value: unknown): value is AskedQuestion =>
   isRecord(value) && isRecord(value["question"]) && typeof value["toolCallId"] === "string";
 
 /** An answer as a program gives it: with its type, or the values of the fields alone. */
@@ -213,7 +164,8 @@ export interface BoundAnswer {
 /** The same for the same question alone: when a call begins again, others may ask something else. */
 export const sealOfQuestion = (question: Question): string => digest(question);
 
-const bound = (answer: unknown, { question }: AskedQuestion): BoundAnswer => ({
+/** An answer to a question, for that question alone. */
+export const bound = (answer: unknown, { question }: AskedQuestion): BoundAnswer => ({
   answer: asAnswer(answer),
   asked: sealOfQuestion(question),
 });
@@ -229,37 +181,6 @@ export function resumeValue({ value }: OpenInterrupt, answer: unknown): unknown 
 /** True if an interrupt asks for an approval. */
 export const isRequest = (value: unknown): value is HitlRequest =>
   isObject(value) && "actionRequests" in value;
-
-function isRecordOfAnswers(
-  resume: unknown,
-  open: readonly OpenInterrupt[],
-): resume is Record<string, unknown> {
-  const keys = isRecord(resume) ? Object.keys(resume) : [];
-  return keys.some((key) => INTERRUPT_ID.test(key) || open.some((interrupt) => isCalled(interrupt, key)));
-}
-
-/** One list of decisions for several calls of one agent, as answers by id. */
-function inCallOrder(resume: unknown, open: readonly OpenInterrupt[]): Record<string, unknown> | undefined {
-  const decisions: unknown = Object(resume).decisions;
-  const agents = new Set(
-    open.map(({ value }) => (isRequest(value) ? JSON.stringify(value.agent) : undefined)),
-  );
-  if (!Array.isArray(decisions) || decisions.length !== open.length) return undefined;
-  if (agents.size > 1 || agents.has(undefined)) return undefined;
-  return Object.fromEntries(open.map(({ id }, index) => [id, { decisions: [decisions[index]] }]));
-}
-
-function theOnly(open: readonly OpenInterrupt[]): string {
-  const [first, ...others] = open;
-  if (!first) throw new ConfigurationError("NOTHING_PENDING", "Nothing waits for an answer in this thread.");
-  if (others.length > 0) {
-    throw new ConfigurationError(
-      "SEVERAL_APPROVALS_PENDING",
-      `Several approvals are pending; give one decision for each call of one reply, in the order of the calls, or answer by interrupt id: ${open.map(({ id }) => id).join(", ")}`,
-    );
-  }
-  return first.id;
-}
 
 /** Takes the place of an answer that was refused, which LangGraph would offer again. */
 const REFUSED = { deepagent: "refused answer" };

@@ -1,7 +1,8 @@
 // What other versions of LangGraph, and forms that are made for it, do differently.
-import { type CheckpointTuple, Command, MemorySaver } from "@langchain/langgraph";
+import { type CheckpointTuple, Command, MemorySaver, isInterrupted } from "@langchain/langgraph";
 import { expect, it } from "vitest";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
+import type { HitlRequest } from "../../../src/agent/contracts/question.ts";
 import { callingOnce, scriptedModel } from "../../support/scripted-model.ts";
 
 const go = { messages: [{ role: "user" as const, content: "go" }] };
@@ -40,8 +41,9 @@ const agentOf = (checkpointer: MemorySaver) =>
 
 it("finds questions, its own and those of a subagent, as LangGraph stored them before 1.7", async () => {
   const agent = agentOf(new SaverOfSingles());
-  const asked = (await agent.invoke(go, thread)) as { __interrupt__?: Array<{ id?: string }> };
-  const ids = asked.__interrupt__?.map(({ id = "" }) => id) ?? [];
+  const asked: unknown = await agent.invoke(go, thread);
+  const [request] = isInterrupted<HitlRequest>(asked) ? asked.__interrupt__ : [];
+  const ids = request?.value?.actionRequests.map(({ interruptId = "" }) => interruptId) ?? [];
   expect(ids).toHaveLength(2);
   const resume = Object.fromEntries(ids.map((id) => [id, approve]));
   const { files } = await agent.invoke(new Command({ resume }), thread);

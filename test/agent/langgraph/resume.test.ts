@@ -34,8 +34,14 @@ async function waiting(calls: ScriptedToolCall[]) {
   return { graph, ids, files, texts, resume };
 }
 
-const interrupted = z.object({ __interrupt__: z.array(z.object({ id: z.string() })) });
-const interruptIds = (state: unknown): string[] => interrupted.parse(state).__interrupt__.map(({ id }) => id);
+const Action = z.object({ interruptId: z.string() });
+const interrupted = z.object({ __interrupt__: z.array(z.object({ id: z.string(), value: z.unknown() })) });
+/** The ids of all questions; calls that wait for approval share an interrupt. */
+const interruptIds = (state: unknown): string[] =>
+  interrupted.parse(state).__interrupt__.flatMap(({ id, value }) => {
+    const request = z.object({ actionRequests: z.array(Action) }).safeParse(value);
+    return request.data?.actionRequests.map(({ interruptId }) => interruptId) ?? [id];
+  });
 const refusal = async (attempt: Promise<unknown>): Promise<string> => {
   const error: unknown = await attempt.then(
     () => undefined,
@@ -57,14 +63,14 @@ describe("resuming an agent", () => {
   it("refuses a bare answer when several are open, and runs nothing", async () => {
     const { resume, files, ids, graph } = await waiting([write("/a.md"), write("/b.md")]);
     expect(await refusal(resume(approve))).toBe(
-      `Several approvals are pending; give one decision for each call of one reply, in the order of the calls, or answer by interrupt id: ${ids.join(", ")}`,
+      `2 decisions expected, got 1. Give one for each waiting call, in this order: ${ids.map((id) => `write_file (${id})`).join(", ")}. Each can also be answered by its interrupt id, which stands behind its name.`,
     );
     expect(await files()).toEqual([]);
     const stream = async () => graph.stream(new Command({ resume: approve }), thread);
     const read = async () => {
       for await (const _chunk of await stream()) continue;
     };
-    expect(await refusal(read())).toMatch(/^Several approvals are pending/);
+    expect(await refusal(read())).toMatch(/^2 decisions expected/);
   });
 
   it("counts only what is still open after partial answers", async () => {
