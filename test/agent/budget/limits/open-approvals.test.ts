@@ -1,10 +1,11 @@
 import { type BaseMessage, HumanMessage } from "@langchain/core/messages";
 import { tool } from "@langchain/core/tools";
-import { isInterrupted } from "@langchain/langgraph";
+import { type Interrupt, isInterrupted } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import type { Agent } from "../../../../src/agent/agent.ts";
 import type { AgentLimits } from "../../../../src/agent/contracts/limits.ts";
+import type { HitlRequest } from "../../../../src/agent/contracts/question.ts";
 import { handSetTime } from "../../../support/hand-set-time.ts";
 import { paused, graphOf } from "../../../support/run-agent.ts";
 import type { ScriptedToolCall } from "../../../support/scripted-model.ts";
@@ -40,7 +41,9 @@ const amountOf = ({ tokens, costUsd, wallTimeMs }: AgentLimits): string =>
 /** How many calls of the main agent wait for a person, in whatever agent below it. */
 async function waiting(agent: Agent): Promise<number> {
   const { tasks } = await graphOf(agent).getState({ configurable: { thread_id: "t1" } });
-  return tasks.filter(({ interrupts }) => interrupts.length > 0).length;
+  const open: Array<Interrupt<HitlRequest>> = tasks.flatMap(({ interrupts }) => interrupts);
+  const requests = open.flatMap(({ value }) => value?.actionRequests ?? []);
+  return new Set(requests.map((request) => request.agent?.[0]?.callId ?? request.toolCallId)).size;
 }
 const asked = () => ran.filter((one) => one.startsWith("ask"));
 
