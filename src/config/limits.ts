@@ -19,9 +19,13 @@ export const limitsSchema = group({
   ),
   parallelSubagents: withDefault(whole(1, 64), 8).describe("Subagents that work at the same time."),
   parallelTools: withDefault(whole(1, 64), 8).describe("Tool calls of one agent that work at the same time."),
-  modelCalls: optional(whole(1)).describe("Model calls per run; reaching it ends the run with what it has."),
-  toolCalls: optional(whole(1)).describe("Tool calls per run; likewise."),
-  tokens: optional(whole(1)).describe("Tokens per run, subagents included; likewise."),
+  modelCalls: optional(whole(1)).describe(
+    "Model calls of one agent: the main agent and each subagent count their own. Reaching it ends that agent with what it has.",
+  ),
+  toolCalls: optional(whole(1)).describe("Tool calls of one agent; likewise."),
+  tokens: optional(whole(1)).describe(
+    "Tokens per run, subagents included; reaching it ends the run with what it has. Each agent may exceed it by the reply that it is waiting for.",
+  ),
   costUsd: optional(z.number().positive()).describe("US dollars per run, subagents included; likewise."),
   prices: z
     .record(
@@ -43,7 +47,9 @@ export const limitsSchema = group({
   modelSilence: withDefault(seconds.min(1), 300).describe(
     "How long a model may pause mid-answer before the call is retried.",
   ),
-  workTime: optional(seconds).describe("Working time per run, without waiting for a person; likewise."),
+  workTime: optional(seconds).describe(
+    "Working time per run, without waiting for a person; likewise. A background subagent has as much time of its own.",
+  ),
   toolTime: optional(seconds).describe(
     "Time limit of one tool call; it is then stopped and the run continues.",
   ),

@@ -110,6 +110,7 @@ async function completeReply(given: ModelRequest, asking: Asking): Promise<AIMes
     // A continued reply may become as long again.
     const isLong = missing.kind === "cut" && reply.text.length > LONGEST_REPLY / 2;
     const isLast = isLong || times[missing.kind] > MOST_ASKED[missing.kind];
+    if (!isLast) await meter.lookElsewhere(contextOf(config).budget);
     if (isLast || meter.wouldReach(given.state.messages, reply, calls)) {
       return missing.kind === "cut" ? markCut(reply) : reply;
     }

@@ -143,6 +143,7 @@ async function askAllLayers(
   const timed = { ...config, ...(time.signal ? { signal: time.signal } : {}) };
   let strategy: Strategy | undefined;
   const call = composeModelCall(definition.middleware, async (request) => {
+    if (meter.isUsedUp) throw new UsedUp(); // by a summary that a layer made
     strategy = report === undefined ? await definition.structured?.(request.model) : undefined;
     const finish = (sent: ModelRequest) => finishRequest(definition.middleware, sent);
     const { cache, log } = definition;
@@ -180,9 +181,12 @@ async function lastReport(turn: Turn, reached: Reached): Promise<Answer | undefi
   }
 }
 
+/** Ends a turn whose layers used up the rest of a limit before its reply was requested. */
+class UsedUp extends Error {}
+
 /**
  * Turns a provider's error into a failure of the run, after all wrappers had their chance to handle it. Only the signal
- * marks a cancelled run: a provider's own timeout has the same name. `undefined`: the time of the run is used up.
+ * marks a cancelled run: a provider's own timeout has the same name. `undefined`: a limit of the run is used up.
  */
 async function answered(
   call: () => Promise<AIMessage | undefined>,
@@ -191,7 +195,7 @@ async function answered(
   try {
     return await call();
   } catch (error) {
-    if (time.isOver()) return undefined;
+    if (time.isOver() || error instanceof UsedUp) return undefined;
     // The task ends here. When the graph continues, the task starts again from its top and asks once more.
     if (error instanceof ModelAwaited) return interrupt(MODEL_AWAITED);
     if (isGraphBubbleUp(error) || time.signal?.aborted || error instanceof DeepAgentError) throw error;

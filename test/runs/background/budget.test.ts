@@ -1,3 +1,4 @@
+import { HumanMessage } from "@langchain/core/messages";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { buildAgent } from "../../../src/agent/agent.ts";
 import { snapshotFiles } from "../../../src/backends/runtime.ts";
@@ -18,28 +19,34 @@ const CHILDREN = 8;
 const PER_REPLY = 1000;
 const LIMIT = 24_000;
 
-/** Eight children on two servers call the model until a limit stops them; returns the number of calls. */
+interface Spending {
+  limits: { tokens?: number; costUsd?: number };
+  /** Use of a reply; default `PER_REPLY`, almost all of it input. */
+  usage?: { inputTokens: number; outputTokens: number };
+}
+
+/** Eight children on two servers call the model until a limit stops them; returns the calls of each agent. */
 async function spendAll(
   connect: () => Promise<Storage>,
-  limits: { tokens?: number; costUsd?: number },
-): Promise<number> {
-  let asked = 0;
-  const usage = { inputTokens: PER_REPLY - 10, outputTokens: 10 };
-  const answer = (reply: object) => {
-    asked += 1;
+  { limits, usage = { inputTokens: PER_REPLY - 10, outputTokens: 10 } }: Spending,
+): Promise<{ calls: number[]; used: number; perReply: number }> {
+  const calls = new Map<string, number>();
+  const perReply = usage.inputTokens + usage.outputTokens;
+  const answer = (agent: string, reply: object) => {
+    calls.set(agent, (calls.get(agent) ?? 0) + 1);
     return { usage, ...reply };
   };
   const params = agentWith(
     (request) => {
       const started = startedIn(request).length;
       const tasks = Array.from({ length: CHILDREN }, (_, index) => start(`child ${index}`));
-      return answer(started === 0 ? { toolCalls: tasks } : { text: "I wait." });
+      return answer("main", started === 0 ? { toolCalls: tasks } : { text: "I wait." });
     },
-    (request) =>
-      answer({
-        toolCalls: [{ name: "ls", args: { path: `/${repliesIn(request)}` } }],
-        delayMs: 10,
-      }),
+    (request) => {
+      const [task] = request.messages.filter((message) => HumanMessage.isInstance(message));
+      const looks = [{ name: "ls", args: { path: `/${repliesIn(request)}` } }];
+      return answer(task?.text ?? "", { toolCalls: looks, delayMs: 10 });
+    },
     { limits: { ...limits, prices: { scripted: { input: 1, output: 1 } } } },
   );
   const serve = async (): Promise<RunService> => {
@@ -73,9 +80,16 @@ async function spendAll(
   expect(subagents).toHaveLength(CHILDREN);
   const { inputTokens, outputTokens } = ended.usage;
   // A call that the end of the run broke off was asked for, and has no reply.
-  expect(inputTokens + outputTokens).toBeLessThanOrEqual(asked * PER_REPLY);
-  return asked;
+  const asked = [...calls.values()].reduce((sum, count) => sum + count, 0);
+  expect(inputTokens + outputTokens).toBeLessThanOrEqual(asked * perReply);
+  return { calls: [...calls.values()], used: asked * perReply, perReply };
 }
+
+/** Replies that are much larger than what is reserved for them. */
+const LARGE = [
+  ["input", { inputTokens: 30_000, outputTokens: 10 }],
+  ["output", { inputTokens: 10, outputTokens: 30_000 }],
+] as const;
 
 describe("background agents on two servers stay within the limit that they share", () => {
   const postgres = postgresSuite();
@@ -100,11 +114,23 @@ describe("background agents on two servers stay within the limit that they share
   for (const [name, open, options] of storages) {
     test(`tokens, in ${name}`, { ...options, timeout: 60_000 }, async () => {
       // Only the last call can be too much, because all were estimated well.
-      expect(await spendAll(open(), { tokens: LIMIT })).toBe(LIMIT / PER_REPLY);
+      expect((await spendAll(open(), { limits: { tokens: LIMIT } })).used).toBe(LIMIT);
     });
 
+    for (const [kind, usage] of LARGE)
+      test(
+        `replies with more ${kind} than expected, in ${name}`,
+        { ...options, timeout: 60_000 },
+        async () => {
+          const tokens = 200_000;
+          const { calls, used, perReply } = await spendAll(open(), { limits: { tokens }, usage });
+          // Without the last reply of each agent there is less than the limit.
+          expect(used - calls.length * perReply).toBeLessThan(tokens);
+        },
+      );
+
     test(`money, in ${name}`, { ...options, timeout: 60_000 }, async () => {
-      expect(await spendAll(open(), { costUsd: LIMIT / 1e6 })).toBe(LIMIT / PER_REPLY);
+      expect((await spendAll(open(), { limits: { costUsd: LIMIT / 1e6 } })).used).toBe(LIMIT);
     });
   }
 });

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { buildAgent } from "../../../../src/agent/agent.ts";
 import type { AgentLimits } from "../../../../src/agent/contracts/limits.ts";
 import { Meter } from "../../../../src/agent/budget/meter.ts";
+import { calls, isSummarizer, long } from "../../../support/long-results.ts";
 import { collect } from "../../../support/run-agent.ts";
 import { scriptedModel } from "../../../support/scripted-model.ts";
 
@@ -36,6 +37,34 @@ describe("a budget under parallel work", () => {
     const { last, tokens } = await spent(limits);
     expect(last).toMatchObject({ kind: "finished", stopReason: "max_cost" });
     expect((tokens / 1020) * 2).toBeLessThanOrEqual(10);
+  });
+
+  it("is looked at again before a reply is asked for again", async () => {
+    const model = scriptedModel(({ call }) => ({ text: call === 0 ? "" : "done" }));
+    const agent = buildAgent({ model, checkpointer: new MemorySaver(), limits: { tokens: 1000 } });
+    const spent = async () => ({ tokens: model.requests.length * 1000, costUsd: 0 });
+    const budget = { spent, reserve: async () => true };
+    const events = await collect(agent, { kind: "task", task: "go" }, { budget });
+    expect(events.at(-1)).toMatchObject({ kind: "finished", stopReason: "max_tokens" });
+    expect(model.requests).toHaveLength(1);
+  });
+
+  it("that a summary used up ends the run before the reply", async () => {
+    const model = scriptedModel(({ messages, call }) =>
+      isSummarizer(messages)
+        ? { text: "SUMMARY", usage: { inputTokens: 100_000, outputTokens: 0 } }
+        : calls(call, [4000]),
+    );
+    const agent = buildAgent({
+      checkpointer: new MemorySaver(),
+      model,
+      tools: [long],
+      limits: { tokens: 50_000 },
+      summarization: { trigger: { tokens: 5500 }, keep: { messages: 2 } },
+    });
+    const events = await collect(agent, { kind: "task", task: "go" });
+    expect(events.at(-1)).toMatchObject({ kind: "finished", stopReason: "max_tokens" });
+    expect(isSummarizer(model.requests.at(-1)?.messages ?? [])).toBe(true);
   });
 
   it("lets all work at once while there is room for all", async () => {
