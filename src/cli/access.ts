@@ -1,7 +1,8 @@
 /** Lists and ends links to runs and subscriptions to events, of all principals. */
 import { durationText, isoTime } from "../core/clock.ts";
 import { displayText, oneLine } from "../core/text.ts";
-import type { Access } from "../runs/shares.ts";
+import type { Access, Holds } from "../runs/shares.ts";
+import { createAuthenticator, isIssued, tokenVerifier } from "../server/auth/auth.ts";
 import { counted } from "../tools/format.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { type LocalRuns, withLocalRuns } from "./local-runs.ts";
@@ -18,8 +19,15 @@ export async function runAccess(args: CommandArguments): Promise<ExitCode> {
   return withLocalRuns(args, false, async (local) => {
     const all = await local.operator.allAccess();
     if (name === "revoke") return revoke(local, all, ids);
-    if (args.flags["json"] === true) return say(...all.map((one) => JSON.stringify(documentOf(one))));
-    return say(...(all.length === 0 ? ["There are no links and no subscriptions."] : all.map(lineOf)));
+    const { tokens } = local.config.http;
+    const { holds } = createAuthenticator({ verifiers: [tokenVerifier(() => tokens)] });
+    const rows = await Promise.all(all.map(async (one) => [one, await tokenOf(one, holds)] as const));
+    if (args.flags["json"] === true) return say(...rows.map((row) => JSON.stringify(documentOf(...row))));
+    return say(
+      ...(rows.length === 0
+        ? ["There are no links and no subscriptions."]
+        : rows.map((row) => lineOf(...row))),
+    );
   });
 }
 
@@ -35,11 +43,27 @@ async function revoke({ operator, dataCommand }: LocalRuns, all: Access[], ids: 
   return say(`Revoked ${counted(ids.length, "entry", "entries")}.`);
 }
 
-const documentOf = (access: Access) => ({
+type TokenState = "accepted" | "refused" | "not_checked";
+
+/** Checks the token of an entry against the configuration. Only a server can ask an authorization server about one. */
+async function tokenOf(access: Access, holds: Holds): Promise<TokenState | undefined> {
+  if (access.credential === undefined) return undefined;
+  if (isIssued(access.credential)) return "not_checked";
+  return (await holds(access)) ? "accepted" : "refused";
+}
+
+const SAID: Readonly<Record<TokenState, string>> = {
+  accepted: "with a token of this configuration",
+  refused: "ended: this configuration does not accept its token",
+  not_checked: "with an OAuth token that is not checked here and may have ended",
+};
+
+const documentOf = (access: Access, token: TokenState | undefined) => ({
   id: access.id,
   kind: access.kind,
   principal: access.principal,
   has_token: access.credential !== undefined,
+  token,
   run_id: access.runId,
   run: access.name,
   event: access.type,
@@ -49,13 +73,14 @@ const documentOf = (access: Access) => ({
   opened: access.opened,
 });
 
-function lineOf(access: Access): string {
+function lineOf(access: Access, token: TokenState | undefined): string {
   const { id, kind, principal, name = "all runs", type, opened, createdAt, expiresAt } = access;
   const facts = [
     kind === "link" ? `opened ${opened ?? 0} times` : `${type} to ${hostOf(access)}`,
     ...(createdAt === undefined ? [] : [`made ${isoTime(createdAt)}`]),
     `ends in ${durationText(expiresAt - Date.now())}`,
     `by ${oneLine(displayText(principal), 60)}`,
+    ...(token === undefined ? [] : [SAID[token]]),
   ];
   return `${id}  ${kind}  ${facts.join(", ")}: ${oneLine(displayText(name), 60)}`;
 }

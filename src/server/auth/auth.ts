@@ -40,6 +40,8 @@ export interface Tokens {
 interface VerifyOptions {
   /** True if it may ask another server about an unknown token. */
   mayAsk: boolean;
+  /** Age up to which an earlier answer of another server is used, in ms. Default: half a minute. */
+  maxAgeMs?: number;
   /** Digest of a token of the configuration, in place of the token. */
   sha256?: string;
 }
@@ -64,6 +66,8 @@ export type TokenVerifier = (
   options: VerifyOptions,
 ) => AuthInfo | undefined | Promise<AuthInfo | undefined>;
 
+/** Everything that stays open with a token ends within this time after the token was revoked, in ms. */
+export const HELD_MS = 5000;
 /** Longest `Authorization` header that is looked at, in characters. */
 const MAX_HEADER = 16_384;
 
@@ -100,7 +104,8 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
       const auth = await verify("", { mayAsk: false, sha256 }).catch(() => undefined);
       return auth !== undefined && maySucceed(auth, owner);
     }
-    const outcome = await authenticate(`Bearer ${await unsealed(sealed, key)}`);
+    const how = { mayAsk: true, maxAgeMs: HELD_MS };
+    const outcome = await authenticate(`Bearer ${await unsealed(sealed, key)}`, how);
     return outcome.ok ? maySucceed(outcome.auth, owner) : !FINAL.has(outcome.reason);
   };
   return { authenticate, holds };
@@ -108,6 +113,10 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
 
 /** A token in storage, with its owner: by its digest if the configuration has that, else sealed. */
 type Credential = { owner: string; sha256?: string; sealed?: string };
+
+/** True if a stored token is of an authorization server. */
+export const isIssued = (credential: string): boolean =>
+  (JSON.parse(credential) as Credential).sha256 === undefined; // as `withCredential` makes it
 
 type Key = (() => Promise<Uint8Array>) | undefined;
 

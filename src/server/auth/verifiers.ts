@@ -97,7 +97,7 @@ export interface IntrospectionOptions {
   logger: Logger;
 }
 
-/** Lifetime of an answer, in ms: a revoked token stops working within this time. */
+/** Lifetime of an answer, in ms: requests with a revoked token are refused within this time. */
 const KEPT_MS = 30_000;
 /** Tokens whose answers are kept; the one used least recently goes first. */
 const KEPT_TOKENS = 1000;
@@ -120,6 +120,7 @@ export function introspectionVerifier(options: IntrospectionOptions): TokenVerif
     });
     const reason = problemOf(answer, oauth, clock() / 1000);
     if (reason !== undefined) {
+      kept.delete(key);
       logger.info("auth.token_refused", { reason });
       throw invalidToken();
     }
@@ -129,16 +130,15 @@ export function introspectionVerifier(options: IntrospectionOptions): TokenVerif
     return auth;
   };
 
-  return async (token, { mayAsk }) => {
+  return async (token, { mayAsk, maxAgeMs = KEPT_MS }) => {
     const key = createHash("sha256").update(token).digest("base64");
     const known = kept.get(key);
     const now = clock();
     // The system's clock could be set back, and the answer would be used for longer.
     if (known !== undefined && known.since <= now && now < known.until) {
       kept.keep(key, known);
-      return known.auth;
-    }
-    kept.delete(key);
+      if (now < known.since + maxAgeMs) return known.auth;
+    } else kept.delete(key);
     let answer = asked.get(key);
     if (answer === undefined) {
       if (!mayAsk) throw tooManyFailures();

@@ -15,7 +15,7 @@ import { ConfigurationError, StorageError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { RunStatistics } from "../../runs/ports.ts";
 import type { SharedState, StreamStore } from "../../runs/server-ports.ts";
-import { type Authenticator, principalOf } from "../auth/auth.ts";
+import { type Authenticator, HELD_MS, principalOf } from "../auth/auth.ts";
 import type { AgUiEndpoint } from "../ag-ui/ag-ui.ts";
 import { scopeChallenge } from "./challenge.ts";
 import type { ErrorAnswer } from "../contracts/envelope.ts";
@@ -243,7 +243,6 @@ const USE_INTERVAL_MS = 15_000;
 /** A token may be long; see `auth.ts`. */
 const MAX_HEADER_BYTES = 32_768;
 const RATES_INTERVAL_MS = 1000;
-const RECHECK_MS = 30_000;
 /** After how long an unused session ends, in milliseconds. */
 const SESSION_IDLE_MS = 30 * 60_000;
 const TOKEN_EXPIRY_INTERVAL_MS = 1000;
@@ -286,7 +285,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
     [RATES_INTERVAL_MS, () => endpoint.rateLimit.tell()],
     [RATES_INTERVAL_MS, () => endpoint.refusalLimit.tell()],
     [TOKEN_EXPIRY_INTERVAL_MS, () => endpoint.open?.expire()],
-    [RECHECK_MS, recheck],
+    [HELD_MS, recheck],
   ]);
 
   const origin = `http://${inUrl(options.host)}:${port}`;

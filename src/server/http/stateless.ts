@@ -5,6 +5,7 @@ import { type AuthInfo, type McpServerFactory, createMcpHandler } from "@modelco
 import type { Clock } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Principal } from "../../runs/run.ts";
+import { mapAtMost } from "../../core/concurrency.ts";
 import { type Authenticator, FINAL, maySucceed, ownerOf, principalOf } from "../auth/auth.ts";
 import { allows } from "../../runs/scopes.ts";
 import type { ResourceChanges } from "../contracts/changes.ts";
@@ -100,6 +101,9 @@ interface Open {
   end(): void;
 }
 
+/** Tokens that an authorization server is asked about at a time. */
+const ASKED_AT_A_TIME = 16;
+
 /**
  * Responses that are open, with the tokens they were opened with. A stream ends when its token expires: the
  * client opens the next with a better one and, in a session, gets what it missed. A call that began
@@ -149,15 +153,16 @@ export class OpenResponses {
     const { authenticator, clock, logger } = this.#options;
     const now = clock() / 1000;
     const current = [...this.#open].filter(({ expiresAt }) => expiresAt > now);
-    for (const authorization of new Set(current.map((open) => open.authorization))) {
-      const outcome = await authenticator.authenticate(authorization);
-      if (!outcome.ok && !FINAL.has(outcome.reason)) continue;
+    const tokens = [...new Set(current.map((open) => open.authorization))];
+    await mapAtMost(ASKED_AT_A_TIME, tokens, async (authorization) => {
+      const outcome = await authenticator.authenticate(authorization, { mayAsk: true, maxAgeMs: 0 });
+      if (!outcome.ok && !FINAL.has(outcome.reason)) return;
       const ended = current.filter(
         (open) =>
           open.authorization === authorization && !(outcome.ok && maySucceed(outcome.auth, open.owner)),
       );
       if (ended.length > 0) logger.info("auth.token_revoked", { ended: ended.length });
       for (const open of ended) open.end();
-    }
+    });
   }
 }

@@ -18,6 +18,7 @@ import { Reply, decoded, readForm } from "./responses.ts";
 import { type PartScreen, type Picture, type ScreenContext, type ScreenFacts, waitingFor } from "./screen.ts";
 import { type RunScreen, homeScreen, reviewScreen, runScreen } from "./screens.ts";
 import type { PageSession } from "../contracts/viewer.ts";
+import { HELD_MS } from "../auth/auth.ts";
 import { accessPath, isShared, may, mayRun, schedulePath, serversPath } from "../contracts/viewer.ts";
 import { ChangeReader, fileScreen } from "./proposed.ts";
 import { schedulesScreen } from "./schedules.ts";
@@ -176,7 +177,8 @@ export class Pages {
         const context = await this.#context(session);
         const stop = new AbortController();
         // Its place in line follows from other runs.
-        const look = AbortSignal.timeout(view.place === undefined ? RECHECK_MS : LOOK_MS);
+        const recheckMs = isShared(session) ? HELD_MS : RECHECK_MS;
+        const look = AbortSignal.timeout(view.place === undefined ? recheckMs : LOOK_MS);
         const until = AbortSignal.any([signal, look, stop.signal]);
         const changes = [
           ...(isFinal(status)

@@ -41,8 +41,20 @@ test("links and subscriptions of all principals are listed, and revoked by the b
     .map((one) => JSON.parse(one) as object);
   expect(json).toMatchObject([
     { id: "linkA", kind: "link", run_id: run?.run_id, has_token: false, opened: 0 },
-    { id: "sub_1f0c", kind: "subscription", host: "hooks.example", has_token: true },
+    { id: "sub_1f0c", kind: "subscription", host: "hooks.example", has_token: true, token: "refused" },
   ]);
+  expect(subscription).toContain("ended: this configuration does not accept its token");
+
+  const issued = JSON.stringify({ owner: '["alice",["run"]]', sealed: "a.b.c" });
+  const again = openDatabase(join(home.env["DEEPAGENT_DATA_DIR"] ?? "", "deepagent.db"));
+  await sqliteRuns(again).news.subscribe(
+    { id: "sub_2", ...about, credential: issued, ...times },
+    { most: 9, now },
+  );
+  again.close();
+  expect((await home.bin("access", "list")).stdout).toMatch(
+    /^sub_2 .*with an OAuth token that is not checked here and may have ended: all runs$/m,
+  );
 
   const missing = await home.bin("access", "revoke", "nothing");
   expect([missing.code, missing.stderr]).toEqual([
@@ -50,6 +62,6 @@ test("links and subscriptions of all principals are listed, and revoked by the b
     expect.stringContaining("names no link or subscription"),
   ]);
   expect((await home.bin("access", "revoke")).code).toBe(2);
-  expect((await home.bin("access", "revoke", "link", "sub_1")).stdout).toBe("Revoked 2 entries.\n");
+  expect((await home.bin("access", "revoke", "link", "sub_1", "sub_2")).stdout).toBe("Revoked 3 entries.\n");
   expect((await home.bin("access")).stdout).toBe("There are no links and no subscriptions.\n");
 });

@@ -1,7 +1,9 @@
 import { expect, test } from "vitest";
 import { silentLogger } from "../../../src/core/logger.ts";
 import { introspectionVerifier } from "../../../src/server/auth/verifiers.ts";
-import { createAuthenticator } from "../../../src/server/auth/auth.ts";
+import { createAuthenticator, madeWith } from "../../../src/server/auth/auth.ts";
+import { bearer } from "../../support/clients-raw.ts";
+import { envelope } from "../tasks/raw.ts";
 import { authenticated, HOUR, now, openIssuer, openWithIssuer, RESOURCE } from "./issuer.ts";
 
 const ASK = { mayAsk: true };
@@ -45,6 +47,63 @@ test("an answer holds for a short time: one question for many requests, also at 
   pass(30_000);
   expect(await status(token)).toBe(401);
   expect(state.asked).toEqual([token, token]);
+});
+
+test("what stays open with a token ends within 5 seconds, for one question in that time", async () => {
+  const { opaque, state, verify, status, revoke, pass, issuer } = await open();
+  const authenticator = createAuthenticator({ verifiers: [verify] });
+  const token = opaque();
+  const outcome = await authenticator.authenticate(`Bearer ${token}`);
+  const made = outcome.ok ? await madeWith(outcome.auth) : undefined;
+  const access = { principal: `${issuer}#alice`, credential: made?.credential ?? "" };
+  const twenty = () => Promise.all(Array.from({ length: 20 }, () => authenticator.holds(access)));
+  expect(await twenty()).toEqual(Array(20).fill(true));
+  expect(state.asked).toHaveLength(1);
+  pass(5000);
+  expect(await twenty()).toEqual(Array(20).fill(true));
+  expect(state.asked).toHaveLength(2);
+  // A server that does not answer takes nothing away, neither from what is open nor from requests.
+  pass(5000);
+  state.broken = { status: 500, body: "{}" };
+  expect([await authenticator.holds(access), await status(token)]).toEqual([true, 200]);
+  state.broken = undefined;
+  revoke(token);
+  expect(await twenty()).toEqual(Array(20).fill(false));
+  expect(state.asked).toHaveLength(4);
+  // What is known by then holds for requests too.
+  expect(await status(token)).toBe(401);
+});
+
+test("open streams of a token are checked together, by one question that no earlier answer replaces", async () => {
+  const { opaque, server, state, revoke } = await openWithIssuer("introspection");
+  const [token, other] = [opaque(), opaque()];
+  const listen = (by: string) =>
+    fetch(server.url, {
+      method: "POST",
+      headers: {
+        ...bearer(by),
+        "content-type": "application/json",
+        accept: "application/json, text/event-stream",
+        "mcp-protocol-version": "2026-07-28",
+        "mcp-method": "subscriptions/listen",
+      },
+      body: JSON.stringify({
+        jsonrpc: "2.0",
+        id: 1,
+        method: "subscriptions/listen",
+        params: { notifications: { resourceSubscriptions: ["test://a"] }, _meta: envelope({}) },
+      }),
+    });
+  const [one, same, lasting] = [await listen(token), await listen(token), await listen(other)];
+  const before = state.asked.length;
+  await server.recheck();
+  expect(state.asked.slice(before).toSorted()).toEqual([token, other]);
+  revoke(token);
+  await server.recheck();
+  expect(await one.text()).toContain("subscriptions/acknowledged");
+  await same.text();
+  expect(state.asked).toHaveLength(before + 4);
+  await lasting.body?.cancel();
 });
 
 test("an answer holds for no longer by a clock that was set back", async () => {
