@@ -22,6 +22,7 @@ import {
   withoutEntry,
 } from "./clients/entries.ts";
 import { complain, say } from "./output.ts";
+import { printOutput } from "./terminal/printer.ts";
 import {
   type Key,
   Refusal,
@@ -264,19 +265,15 @@ async function check(
   const folder = client.kind === "file" ? client.projectFolder : undefined;
   const flags = settings.flags.map((flag) => (flag === folder ? cwd : flag));
   say(`\nAs ${client.title} will start it:\n`);
-  const code = await new Promise<number | null>((done) => {
-    const words = ["doctor", ...(isKeyKnown ? [] : ["--offline"]), ...flags];
-    const child = startChild(launch.command, [...launch.args, ...words], {
-      cwd,
-      env,
-      stdio: ["ignore", "inherit", "inherit"],
-    });
-    child.once("error", ({ message }) => {
-      complain(`${launch.command} cannot be started: ${message}`);
-      done(null);
-    });
-    child.once("exit", done);
+  const words = ["doctor", ...(isKeyKnown ? [] : ["--offline"]), ...flags];
+  const child = startChild(launch.command, [...launch.args, ...words], {
+    cwd,
+    env,
+    stdio: ["ignore", "pipe", "pipe"],
   });
+  const code = await printOutput(child).catch((error: unknown) =>
+    complain(`${launch.command} cannot be started: ${errorMessage(error)}`),
+  );
   if (code === 0) return say(`\nRestart ${client.title} to use it.`);
   return complain(
     `${client.title} is configured, but the server can't start a run yet. Fix the items above, then run install again with --workspace DIR, --model VALUE or --env KEY.`,

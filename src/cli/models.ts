@@ -17,6 +17,7 @@ import { errorMessage } from "../core/errors.ts";
 import { didYouMean } from "../core/options.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { complain, say } from "./output.ts";
+import { printOutput } from "./terminal/printer.ts";
 import { padded } from "./terminal/text.ts";
 
 export async function runModels({ flags, host, positionals }: CommandArguments): Promise<ExitCode> {
@@ -90,16 +91,23 @@ async function install(spec: string, folder: string, host: HostFacts): Promise<s
     return `${folder} cannot be written: ${errorMessage(error)}`;
   }
   const { command, args } = npmLaunch(host);
-  const options = ["--prefix", folder, "--global=false", "--ignore-scripts", "--no-audit", "--no-fund"];
+  const options = [
+    "--prefix",
+    folder,
+    "--global=false",
+    "--ignore-scripts",
+    "--no-audit",
+    "--no-fund",
+    "--no-color",
+  ];
   const child = startChild(command, [...args, "install", ...options, spec], {
     cwd: folder,
     env: host.env,
-    stdio: ["ignore", "inherit", "inherit"],
+    stdio: ["ignore", "pipe", "pipe"],
   });
-  return new Promise((resolve) => {
-    child.once("error", () => resolve("npm cannot be started. It comes with Node: install Node with npm."));
-    child.once("exit", (code) => resolve(code === 0 ? undefined : `npm could not install ${spec}.`));
-  });
+  const code = await printOutput(child).catch(() => undefined);
+  if (code === undefined) return "npm cannot be started. It comes with Node: install Node with npm.";
+  return code === 0 ? undefined : `npm could not install ${spec}.`;
 }
 
 const MANIFEST = `${JSON.stringify({ private: true, description: "Packages that deepagent-mcp was told to add" }, null, 2)}\n`;

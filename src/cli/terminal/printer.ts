@@ -1,4 +1,5 @@
 /** Writes to the terminal for all commands. */
+import type { ChildProcess } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { showControl } from "../../core/text.ts";
 
@@ -20,3 +21,30 @@ export const printable = (text: string): string =>
 /** Writes `text` to a terminal, or to a pipe that may end at one. JSON stays the same JSON. */
 export const print = (text: string, output: { write(text: string): unknown } = process.stdout): void =>
   void output.write(printable(text));
+
+/** Longest part of a line of a program that is held back until the line ends, in characters. */
+const LONGEST_LINE = 65_536;
+
+/**
+ * Prints the output of a program that was started with pipes, line by line. Resolves with its exit code after the last
+ * line; rejects if the program cannot be started.
+ */
+export function printOutput(program: ChildProcess): Promise<number | null> {
+  for (const [stream, output] of [
+    [program.stdout, process.stdout],
+    [program.stderr, process.stderr],
+  ] as const) {
+    let line = "";
+    stream?.setEncoding("utf8").on("data", (text: string) => {
+      line += text;
+      const end = line.length > LONGEST_LINE ? line.length : line.lastIndexOf("\n") + 1;
+      if (end > 0) print(line.slice(0, end), output);
+      line = line.slice(end);
+    });
+    stream?.on("end", () => print(line, output));
+  }
+  return new Promise((resolve, reject) => {
+    program.once("error", reject);
+    program.once("close", resolve);
+  });
+}

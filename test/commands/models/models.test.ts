@@ -33,6 +33,8 @@ export class ChatMistralAI extends ChatOpenAI {
 
 const FAILING_NPM = "#!/bin/sh\necho 'npm error network' >&2\nexit 1\n";
 
+const HOSTILE_NPM = "#!/bin/sh\nprintf 'a\\033[2Jb\\n'\nprintf 'c\\033]52;c;eA==\\007d\\n' >&2\nexit 1\n";
+
 interface Home {
   home: TerminalHome;
   packages: string;
@@ -70,7 +72,7 @@ test("a package that was added works beside the program's own LangChain: tools, 
   expect(added.stdout).toContain(
     "Added @langchain/mistralai 1.2.7. Choose one of its models as mistralai:NAME.",
   );
-  const flags = "--global=false --ignore-scripts --no-audit --no-fund".split(" ");
+  const flags = "--global=false --ignore-scripts --no-audit --no-fund --no-color".split(" ");
   const call = ["install", "--prefix", packages, ...flags, "@langchain/mistralai@^1.2.0"];
   expect(JSON.parse(readFileSync(join(packages, "npm-calls"), "utf8"))).toEqual(call);
   const main = [DELEGATE, WRITE, { text: "There is one note, as the subagent counted." }];
@@ -98,6 +100,15 @@ test("a package that was added works beside the program's own LangChain: tools, 
   expect(readFileSync(join(home.workspace, "count.md"), "utf8")).toBe("One note.");
   expect([main, sub, server.refusals]).toEqual([[], [], []]);
   expect(server.requests.map(({ stream }) => stream)).toEqual(Array(5).fill(true));
+});
+
+test("what npm writes cannot steer the terminal", async () => {
+  const { bin } = homeWithNpm(HOSTILE_NPM);
+  const { code, stdout, stderr } = await bin(["models", "add", "mistralai"]);
+  expect([code, stdout]).toEqual([1, "a\\u001b[2Jb\n"]);
+  expect(stderr).toBe(
+    "c\\u001b]52;c;eA==\\u0007d\ndeepagent-mcp: npm could not install @langchain/mistralai@^1.2.0.\n",
+  );
 });
 
 test("without its package a model is refused by doctor and by a run, with the command that adds it", async () => {

@@ -2,9 +2,10 @@
 import { readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import fc from "fast-check";
-import { expect, test } from "vitest";
-import { control, print } from "../../../src/cli/terminal/printer.ts";
+import { expect, onTestFinished, test, vi } from "vitest";
+import { control, print, printOutput } from "../../../src/cli/terminal/printer.ts";
 import { colorsFor, displayWidth } from "../../../src/cli/terminal/text.ts";
+import { startChild } from "../../../src/core/child-process.ts";
 import { createLogger } from "../../../src/core/logger.ts";
 import { ROOT } from "../built-bin.ts";
 import { STEERS } from "./hostile-text.ts";
@@ -64,6 +65,24 @@ test("JSON stays the same JSON, in lines of the log too", () => {
   expect(lines.at(-1)).not.toMatch(STEERS);
 });
 
+test("the output of a program is printed line by line while it works, and steers nothing", async () => {
+  const code =
+    "process.stdout.write('a\\x1b[2Jb\\n'); process.stdin.once('data', () => process.stdout.write('c\\x9bd'))";
+  const child = startChild(process.execPath, ["-e", code], { stdio: ["pipe", "pipe", "pipe"] });
+  const written: string[] = [];
+  const spy = vi.spyOn(process.stdout, "write").mockImplementation((text) => {
+    written.push(String(text));
+    // The program ends only after its first line was printed.
+    child.stdin?.end("go on");
+    return true;
+  });
+  onTestFinished(() => spy.mockRestore());
+  expect(await printOutput(child)).toBe(0);
+  expect(written).toEqual(["a\\u001b[2Jb\n", "c\\u009bd"]);
+  const missing = startChild("no-such-program", [], { stdio: ["ignore", "pipe", "pipe"] });
+  await expect(printOutput(missing)).rejects.toThrow("ENOENT");
+});
+
 test("no command writes past the printer", () => {
   const folder = join(ROOT, "src/cli");
   const files = readdirSync(folder, { recursive: true, encoding: "utf8" }).map((file) =>
@@ -74,13 +93,15 @@ test("no command writes past the printer", () => {
     /^src\/cli\/terminal\/printer\.ts/,
     /^src\/cli\/acp\.ts: .*JSON\.stringify/,
     /\.write\(""/,
+    // The editor of the person works in their terminal.
+    /^src\/cli\/terminal\/asker\.ts: const child = startChild\(command, \[\.\.\.args, file\], \{ stdio: "inherit" \}\);$/,
   ];
   const past = [...files, "src/main.ts"]
     .filter((file) => file.endsWith(".ts"))
     .flatMap((file) =>
       readFileSync(join(ROOT, file), "utf8")
         .split("\n")
-        .filter((line) => /console\.|(?:out|err|output)\.write\b|writeSync/i.test(line))
+        .filter((line) => /console\.|(?:out|err|output)\.write\b|writeSync|"inherit"/i.test(line))
         .map((line) => `${file}: ${line.trim()}`),
     );
   expect(past.filter((line) => !allowed.some((rule) => rule.test(line)))).toEqual([]);

@@ -818,13 +818,14 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
     ],
     "test/server/auth/command.test.ts": ["a token in the wrong form ends the start, and is not repeated"],
   },
-  "A token that introspection finds revoked ends all of that within about 5 seconds, and is refused in new requests after at most 30.": {
-    "test/server/auth/introspection.test.ts": [
-      "what stays open with a token ends within 5 seconds, for one question in that time",
-      "open streams of a token are checked together, by one question that no earlier answer replaces",
-      "an answer holds for a short time: one question for many requests, also at once",
-    ],
-  },
+  "A token that introspection finds revoked ends all of that within about 5 seconds, and is refused in new requests after at most 30.":
+    {
+      "test/server/auth/introspection.test.ts": [
+        "what stays open with a token ends within 5 seconds, for one question in that time",
+        "open streams of a token are checked together, by one question that no earlier answer replaces",
+        "an answer holds for a short time: one question for many requests, also at once",
+      ],
+    },
   "A token that is taken out of the configuration ends within seconds with all that is open and with the links and subscriptions that it made.":
     {
       "test/server/auth/made-with.test.ts": [
