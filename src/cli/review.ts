@@ -38,10 +38,11 @@ export async function reviewRun(local: LocalRuns, runId: string, flags: FlagValu
   const isOpen = reviewOf(view) !== undefined || isFinal(view.run.status);
   const names = textsOf(flags["file"]);
   const paths = names?.map((name) => newPath(name, change.files));
+  const whole = paths && (await local.runs.changes.proposed(runId, paths));
+  const versions = versionsOf(change.files);
   for (const path of paths ?? []) {
-    const whole = await local.runs.changes.proposed(runId, path);
     const found = whole?.files.find((file) => file.path === path);
-    if (found === undefined || found.version !== versionsOf(change.files)[path])
+    if (found === undefined || found.version !== versions[path])
       return complain(
         `The change has no file ${displayName(path)}. ${local.runsCommand("review", runId)} shows it.`,
       );

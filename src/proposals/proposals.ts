@@ -82,7 +82,7 @@ export class WorkspaceProposals implements Proposals {
 
   async change(
     run: Place,
-    { whole, fence }: { whole?: string; fence?: Fence } = {},
+    { whole = [], fence }: { whole?: readonly string[]; fence?: Fence } = {},
   ): Promise<ProposedChange | undefined> {
     const show: Work<ProposedChange | undefined> = (copy, manifest) => shown(copy, manifest, whole);
     return fence === undefined ? this.#look(this.#placeOf(run), show) : this.#withCopy(run, fence, show);
@@ -213,21 +213,11 @@ const stampAt = (place: string): string =>
 async function shown(
   copy: WorkspaceCopy,
   manifest: Manifest,
-  whole: string | undefined,
+  whole: readonly string[],
 ): Promise<ProposedChange | undefined> {
   const [sides, reviews] = await Promise.all([openSides(copy, manifest), copy.reviews()]);
   if (sides.length === 0) return undefined;
-  const files: ProposedChange["files"][number][] = [];
-  let room = MOST_CHARS;
-  for (const one of sides.slice(0, MOST_FILES)) {
-    await ownTurn();
-    compareLines(one);
-    await ownTurn();
-    const most = one.path === whole ? Infinity : Math.min(room, MOST_CHARS_OF_FILE);
-    const file = proposedFile(one, manifest, most);
-    room -= file.places.reduce((sum, { diff }) => sum + diff.length, 0);
-    files.push(file);
-  }
+  const files = await shownFiles(sides, manifest, new Set(whole));
   return {
     files,
     more: sides.length - files.length,
@@ -235,6 +225,26 @@ async function shown(
     isRepository: await isRepository(manifest.workspace),
     reviews,
   };
+}
+
+/** The first files, as far as there is room for their diffs; those in `whole` have all of it. */
+async function shownFiles(
+  sides: readonly Sides[],
+  manifest: Manifest,
+  whole: ReadonlySet<string> = new Set(),
+): Promise<ProposedChange["files"]> {
+  const files: ProposedChange["files"][number][] = [];
+  let room = MOST_CHARS;
+  for (const one of sides.slice(0, MOST_FILES)) {
+    await ownTurn();
+    compareLines(one);
+    await ownTurn();
+    const most = whole.has(one.path) ? Infinity : Math.min(room, MOST_CHARS_OF_FILE);
+    const file = proposedFile(one, manifest, most);
+    room -= file.places.reduce((sum, { diff }) => sum + diff.length, 0);
+    files.push(file);
+  }
+  return files;
 }
 
 /** The changed files, without those that a branch was made of. */
@@ -307,7 +317,7 @@ class Review {
   }
 
   async carryOut(about: About & { at: number; title: string }): Promise<ReviewOutcome> {
-    const { copy, sides, guard } = this.#reviewed;
+    const { copy, manifest, sides, choice, guard } = this.#reviewed;
     for (const one of sides) {
       await ownTurn();
       compareLines(one);
@@ -315,18 +325,16 @@ class Review {
       this.#choose(one, about.shown[one.path]);
     }
     if (this.#moved.length > 0) return { kind: "moved", paths: this.#moved };
-    const unread = [...this.#applied.keys()].find((path) => this.#isUnread(path));
-    if (unread !== undefined) return { kind: "failed", message: `${unread} was not shown to its end` };
+    const read = new Set(choice.read);
+    const isUnread = [...this.#applied.keys()].some((path) => !read.has(path));
+    const unread = (isUnread ? await shownFiles(sides, manifest) : []).find(
+      ({ path, unshown }) => unshown === "text" && this.#applied.has(path) && !read.has(path),
+    );
+    if (unread !== undefined) return { kind: "failed", message: `${unread.path} was not shown to its end` };
     const branch = await this.#branch(about);
     if (branch?.ok === false) return { kind: "failed", message: branch.message };
     const record = this.#recordOf(about, branch?.worktree);
     return carryOut(copy, { steps: this.#steps, manifest: this.#next(record, about.shown), record }, guard);
-  }
-
-  #isUnread(path: string): boolean {
-    const { sides, manifest, choice } = this.#reviewed;
-    const found = choice.read?.includes(path) ? undefined : sides.find((one) => one.path === path);
-    return found !== undefined && proposedFile(found, manifest).unshown === "text";
   }
 
   #choose(sides: Sides, shown: string | undefined): void {

@@ -15,7 +15,7 @@ type LaterContext = Pick<RunContext, "runs" | "proposals" | "underLease" | "envi
 export async function proposedChange(
   principal: Principal,
   runId: string,
-  whole: string | undefined,
+  whole: readonly string[] | undefined,
   { runs, proposals, underLease }: LaterContext,
 ): Promise<ProposedChange | undefined> {
   const run = await runs.read.run(principal, runId);

@@ -120,10 +120,13 @@ export interface Fence {
 export interface Proposals {
   /**
    * Shows what is left to apply; `undefined` if nothing is, or the run has no copy. Without a fence nothing is changed:
-   * while another process carries out a review, the change is shown as it was before. `whole`: a file whose places
-   * have all of it.
+   * while another process carries out a review, the change is shown as it was before. `whole`: files whose
+   * places have all of it.
    */
-  change(run: Run, options?: { whole?: string; fence?: Fence }): Promise<ProposedChange | undefined>;
+  change(
+    run: Run,
+    options?: { whole?: readonly string[]; fence?: Fence },
+  ): Promise<ProposedChange | undefined>;
   /** True if a process carries out a review, or was ended while it did. */
   isUnfinished(run: Pick<Run, "threadId">): boolean;
   /** Carries out a choice, all or nothing, and once for each id. `shown`: versions of files as the person saw them. */

@@ -232,7 +232,7 @@ interface RunRequests {
 /** Changes that a run proposes. */
 interface RunChanges {
   /** Reads the proposed change as it is now. Returns `undefined` if there is none, or no such run. */
-  proposed(runId: string, whole?: string): Promise<ProposedChange | undefined>;
+  proposed(runId: string, whole?: readonly string[]): Promise<ProposedChange | undefined>;
   /** Applies proposed changes after the run has ended: all that is chosen, or nothing. */
   review(runId: string, choice: ReviewChoice, by: string): Promise<LaterReviewOutcome>;
   /** Deletes the unapplied changes of a run that has ended. */

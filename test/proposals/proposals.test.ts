@@ -68,6 +68,21 @@ describe("a copy of a workspace", () => {
     expect(await proposals.change(RUN)).toBeUndefined();
   });
 
+  it("applies no file for whose diff there was no room beside those before it", async () => {
+    const long = `${"long ".repeat(2000)}\n`.repeat(39);
+    const names = Array.from({ length: 23 }, (_, index) => `long-${String(index).padStart(2, "0")}.txt`);
+    for (const name of names) write(tree(), name, long);
+    const unshown = (await change()).files.flatMap(({ path, unshown: what }) => (what ? [path] : []));
+    const [last = ""] = unshown;
+    expect(unshown).not.toContain(names[0]);
+    expect(names).toContain(last);
+    const refused = { kind: "failed", message: `${last} was not shown to its end` };
+    expect(await review({ apply: { [last]: "all" } })).toEqual(refused);
+    expect(await review({ apply: { [names[0] ?? ""]: "all", [last]: "all" } })).toEqual(refused);
+    expect((await review({ apply: { [last]: "all" }, read: [last] })).kind).toBe("done");
+    expect(inFolder(last)).toBe(long);
+  });
+
   it("proposes new, edited and deleted files, and nothing of ignored folders", async () => {
     write(tree(), "a.txt", edited([3, "three"], [30, "thirty"]));
     write(tree(), "new/deep.txt", "new\n");

@@ -175,7 +175,7 @@ export const fileScreen: PartScreen = async (context, runId, query) => {
   const run = (await runs.read.view(runId))?.run;
   const change = run?.changes === "propose" && !isShared(session) ? await changeOf(runs, run) : undefined;
   const found = change && stamped(change).files.find(({ stamp }) => stamp === query.get("file"));
-  const all = found && (await runs.changes.proposed(runId, found.file.path));
+  const all = found && (await runs.changes.proposed(runId, [found.file.path]));
   const whole = all?.files.find(({ path }) => path === found?.file.path);
   if (found === undefined || whole?.version !== found.file.version) return undefined;
   const { stamp, file } = found;

@@ -113,6 +113,14 @@ test("what a partial review left is applied, what it refused is not", async () =
   expect(said()).toContain("Nothing was applied: what is left was refused");
 });
 
+test("files that are read to their end are compared once, however many they are", async () => {
+  const { local, runId, said } = await ended({}, { "a.md": "A\n", "b.md": "B\n", "c.md": "C\n" });
+  const read = vi.spyOn(local.runs, "proposedChange");
+  expect(await reviewRun(local, runId, { file: ["a.md", "b.md", "c.md"] })).toBe(0);
+  expect(read.mock.calls.map(([, , whole]) => whole)).toEqual([undefined, ["a.md", "b.md", "c.md"]]);
+  for (const text of ["+A", "+B", "+C"]) expect(said()).toContain(text);
+});
+
 test("a long file is applied once it was shown to its end", async () => {
   const long = `${"a long line of a long text\n".repeat(20_000)}THE END\n`;
   const { local, runId, textAt, said, propose } = await ended({}, { "fix.md": "fix\n", "long.md": long });
