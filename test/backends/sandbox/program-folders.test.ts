@@ -155,6 +155,8 @@ describe("programFolders", () => {
     const { root, program, of } = home();
     program(".pyenv/versions/3/bin/python-of-test", "#!/bin/sh\necho python\n");
     program(".pyenv/shims/python-of-test", '#!/bin/sh\nexec "$PYENV_ROOT/versions/3/bin/python-of-test"\n');
+    program(".pyenv/versions/3/etc/settings", "in a version\n");
+    program(".pyenv/cache/settings", "beside the versions\n");
     program(".cargo/bin/cargo-of-test", "#!/bin/sh\necho cargo\n");
     program(".cargo/credentials.toml", "secret");
     const { PATH, mounts, env } = of(".pyenv/shims", ".cargo/bin");
@@ -165,9 +167,9 @@ describe("programFolders", () => {
     if (!opened.ok) throw new Error(opened.reason);
     onTestFinished(() => opened.backend.close());
     const { output } = await opened.backend.execute(
-      `python-of-test; cargo-of-test; ls ${root}/.cargo; ls -A ${root}`,
+      `python-of-test; cargo-of-test; ls ${root}/.cargo; ls -A ${root}; cat ${root}/.pyenv/*/settings ${root}/.pyenv/*/*/etc/settings 2>/dev/null`,
     );
-    expect(output).toBe("python\ncargo\nbin\n.cargo\n.pyenv\n");
+    expect(output).toBe("python\ncargo\nbin\n.cargo\n.pyenv\nin a version\n");
   });
 });
 

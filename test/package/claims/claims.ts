@@ -287,6 +287,13 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
         "lets commands read added packages as far as their programs need them",
       ],
     },
+  "A version manager with shims (asdf, mise, nodenv, pyenv, rbenv, Volta, rustup) is shown with all versions that it has installed, each folder whole, with settings and data in it.":
+    {
+      "test/backends/sandbox/program-folders.test.ts": [
+        "knows %s",
+        "lets commands find the programs, and nothing beside them",
+      ],
+    },
   "They never see the home folder, nor what lies beside the programs in `~/.local` and `~/.cargo`.": {
     "test/backends/sandbox/program-folders.test.ts": [
       "knows %s",
@@ -440,6 +447,7 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
   "A file of the workspace, a page of the web, an answer of another MCP server or an output of a command holds instructions for the model, markup, control characters, or is very large.":
     "definition",
   "Instructions can only lead to calls, and the section above bounds those.": {
+    "test/e2e/safety.test.ts": ["texts that look like calls, decisions or messages do nothing by themselves"],
     "test/agent/templates.property.test.ts": [
       "in results of tools reaches the model as it is",
       "stays inside its slot of the system prompt, and changes nothing around it",
@@ -597,8 +605,8 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
       ],
     },
   "In a folder of a stranger they are a stranger's; their calls are asked about like all others.": {
-    "test/agent/calls/approvals.property.test.ts": [
-      "hold for any batch, any tree of subagents, answers in any order, and processes that end anywhere",
+    "test/commands/compose/agent-files.test.ts": [
+      "files of the workspace give themselves no rights: their calls are asked about like all others",
     ],
   },
   "A workspace skill replaces one of yours with the same name.": {
@@ -727,6 +735,7 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
         "a diff keeps its changed lines with their numbers, and none around them",
       ],
       "test/server/page/page-shared.test.ts": [
+        "an expired, revoked, forged, cut or unknown link gets one clear page, and open pages end with it",
         "there are not more links than one can look through, and none for ever",
         "links are of one run and its owner: another principal makes none, and none outlives the run",
         "whoever follows a link sees what the run changed, and no file as it is",
@@ -1068,6 +1077,12 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
         "a program of /opt works, and no settings or data of /opt and /usr/local are seen",
       ],
     },
+  "The versions that a version manager with shims has installed are shown whole.": {
+    "test/backends/sandbox/program-folders.test.ts": [
+      "knows %s",
+      "lets commands find the programs, and nothing beside them",
+    ],
+  },
   "Without a sandbox they run with your rights, each one approved; on Windows they do not run at all (docs/platforms.md).":
     {
       "test/commands/compose/write-gates.test.ts": [
