@@ -61,6 +61,16 @@ describe("approvalGates", () => {
     }
   });
 
+  it("asks for changes in the workspace and in folders on other servers, and for nothing else", () => {
+    const gates = approvalGates({ write: "workspace", execute: "all" }, true, { served: ["/archive"] });
+    expect(Object.keys(gates).toSorted()).toEqual(["delete", "edit_file", "execute", "write_file"]);
+    for (const tool of ["write_file", "edit_file", "delete"]) {
+      const asks = (path: string): boolean => Object(gates[tool]).when({ args: { file_path: path } });
+      for (const path of ["/workspace/a.md", "/", "/archive/a.md"]) expect(asks(path)).toBe(true);
+      for (const path of ["/notes.md", "/memories/a.md", "/archives/a"]) expect(asks(path)).toBe(false);
+    }
+  });
+
   it("asks for every change, or for none, when that is configured", () => {
     const gates = (write: (typeof writes)[number]) => approvalGates({ write, execute: "all" }, true);
     for (const tool of ["write_file", "edit_file", "delete"]) {

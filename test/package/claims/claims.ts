@@ -69,11 +69,17 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
         "%s: a run of someone else looks like one that does not exist",
       ],
       "test/server/tools/listing.test.ts": [
-        "answer_deep_agent is listed in %j where models may pass answers on",
+        "answer_deep_agent is listed in %j only where models may pass answers on",
       ],
     },
   "the agent's model: call its tools: read and plan freely, write scratch files and memories, ask a person for the rest":
-    { "test/commands/compose/write-gates.test.ts": ["asks for %j", "does not ask for %j"] },
+    {
+      "test/commands/compose/write-gates.test.ts": [
+        "asks for changes in the workspace and in folders on other servers, and for nothing else",
+        "asks for %j",
+        "does not ask for %j",
+      ],
+    },
   "a token over HTTP: what its scopes say (`run`, `approve`, `read`), for its principal only": {
     "test/server/auth/scopes.test.ts": ["%s: a token can do what its scopes say, and no more"],
     "test/server/auth/isolation.test.ts": [
@@ -90,6 +96,7 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
   "The agent's model is malicious or was misled, and makes any calls it likes.": "definition",
   "Changes in the workspace, commands, and tools of other servers not marked read-only wait for a person.": {
     "test/commands/compose/write-gates.test.ts": [
+      "asks for changes in the workspace and in folders on other servers, and for nothing else",
       "asks for %j",
       "asks for every command that has no sandbox, whatever is configured",
     ],
@@ -112,7 +119,7 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
   },
   "The calling model has no tool to decide with, and a link that it is given opens a page that cannot.": {
     "test/server/tools/listing.test.ts": [
-      "answer_deep_agent is listed in %j where models may pass answers on",
+      "answer_deep_agent is listed in %j only where models may pass answers on",
     ],
     "test/server/page/page-server.test.ts": ["a link from a tool result shows the call and cannot decide"],
   },
@@ -303,9 +310,7 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
   "Files that start programs later (hooks and settings of Git, settings of editors and agents) cannot be changed by a sandboxed command that nobody approved, and are asked about even with `approvals.write: none`.":
     {
       "test/backends/sandbox/starters.test.ts": ["cannot change %s"],
-      "test/commands/compose/write-gates.test.ts": [
-        "asks for every change, or for none, when that is configured",
-      ],
+      "test/commands/compose/run-gates.test.ts": ["asks about %s"],
     },
   "Sandboxed commands see Git's folder of a worktree's repository and can change it, but never its hooks and settings, not even if a person approved the command.":
     {
@@ -355,10 +360,16 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
   "A call with an outside effect is not repeated after a crash.": {
     "test/runs/effects.test.ts": ["is not made again if it %ss: the model is told"],
   },
-  "Reading needs no approval.": { "test/commands/compose/write-gates.test.ts": ["does not ask for %j"] },
+  "Reading needs no approval.": {
+    "test/commands/compose/write-gates.test.ts": [
+      "asks for changes in the workspace and in folders on other servers, and for nothing else",
+    ],
+  },
   "Everything in the workspace can reach the provider of the model, and every MCP server that may be called unasked.":
     {
-      "test/commands/compose/write-gates.test.ts": ["does not ask for %j"],
+      "test/commands/compose/write-gates.test.ts": [
+        "asks for changes in the workspace and in folders on other servers, and for nothing else",
+      ],
       "test/agent/mcp-tools/mcp-tools.test.ts": ["run free when they only read, and after approval when not"],
     },
   "Give the agent a folder without secrets.": "advice",
@@ -585,7 +596,9 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
     "test/agent/mcp-tools/redactor.test.ts": ["secrets that are added are hidden, and short ones are words"],
   },
   "Memories need no approval: an instruction that gets into one is read again in later conversations.": {
-    "test/commands/compose/write-gates.test.ts": ["does not ask for %j"],
+    "test/commands/compose/write-gates.test.ts": [
+      "asks for changes in the workspace and in folders on other servers, and for nothing else",
+    ],
     "test/agent/layers/memory.test.ts": [
       "keeps its bytes during a run, whoever changes it, and is read anew by the next one",
     ],
@@ -1021,7 +1034,7 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
   "By default, a model cannot approve its own steps.": {
     "test/server/tools/handlers.test.ts": ["%s: a model may not answer unless the user allows it"],
     "test/server/tools/listing.test.ts": [
-      "answer_deep_agent is listed in %j where models may pass answers on",
+      "answer_deep_agent is listed in %j only where models may pass answers on",
     ],
   },
   "No time-out approves anything, and a link that a model has seen cannot approve either.": {
@@ -1032,6 +1045,7 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
   },
   "Every change below `/workspace/` and every command needs its own approval.": {
     "test/commands/compose/write-gates.test.ts": [
+      "asks for changes in the workspace and in folders on other servers, and for nothing else",
       "asks for everything below the workspace, however it is written",
       "asks for every command unless the configuration lets sandboxed ones run",
     ],

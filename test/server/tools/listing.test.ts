@@ -36,9 +36,11 @@ test.each(MODES)("tools/list in %j is under 6 kB on the wire", async (mode) => {
   expect(bytes).toBeLessThan(MAX_BYTES);
 });
 
-test.each(MODES)("answer_deep_agent is listed in %j where models may pass answers on", async (mode) => {
-  const { tools } = await listed(mode, true);
-  expect(tools.map(({ name }) => name)).toContain("answer_deep_agent");
+test.each(MODES)("answer_deep_agent is listed in %j only where models may pass answers on", async (mode) => {
+  for (const isAllowed of [true, false]) {
+    const { tools } = await listed(mode, isAllowed);
+    expect(tools.some(({ name }) => name === "answer_deep_agent")).toBe(isAllowed);
+  }
 });
 
 test("what a model sees of each tool", async () => {
