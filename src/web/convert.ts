@@ -89,7 +89,7 @@ const TOO_MUCH = "It takes too much time or memory to read it.";
 const threads = new Semaphore(2);
 
 /** The thread has no environment and no output. `undefined`: it took too much time or memory. */
-const inThread = (
+export const inThread = (
   code: string,
   workerData: HtmlInput,
   { timeMs, signal }: ConvertOptions,

@@ -4,7 +4,7 @@ import { serialize } from "node:v8";
 import { deflateSync } from "node:zlib";
 import { expect, onTestFinished, test } from "vitest";
 import { isAlive, runProgram } from "../../src/core/child-process.ts";
-import { pdfToText } from "../../src/web/convert.ts";
+import { inThread, pdfToText } from "../../src/web/convert.ts";
 
 const { default: bounded } = await import("../../src/web/bounded-process.thread.ts?text");
 const MB = 2 ** 20;
@@ -72,6 +72,32 @@ test.each([
   // Ends by itself if nothing else ends it.
   const code = `${POST} const all = []; for (let at = 0; at < 40; at += 1) ${grow}; setTimeout(() => post(all.length), 2000);`;
   await expect(run(code, 200 * MB)).rejects.toMatchObject({ code: null });
+});
+
+test("a process that has not ended in its time is killed, and nothing of its document is read", async () => {
+  const content = deflateSync("BT /F1 24 Tf 20 100 Td (Hello tides) Tj ET");
+  const limits = { timeMs: 1, signal: new AbortController().signal };
+  expect(await pdfToText(pdf(content), 1000, limits)).toEqual({
+    problem: expect.stringContaining("too much time"),
+  });
+});
+
+test("the thread of HTML has no environment, and ends at its time and its memory", async () => {
+  const given = { html: "", url: "", isPlain: false };
+  const work = (code: string, timeMs = LONG_MS) =>
+    inThread(
+      `const post = (text) => require("node:worker_threads").parentPort.postMessage({ text }); ${code}`,
+      given,
+      {
+        timeMs,
+        signal: new AbortController().signal,
+      },
+    );
+  expect(await work("post(JSON.stringify(process.env))")).toEqual({ text: "{}" });
+  expect(await work("for (;;);", 100)).toBeUndefined();
+  const grow =
+    "const all = []; for (let at = 0; at < 60; at += 1) all.push(Array(2 ** 21).fill(at + 0.5)); post('all')";
+  expect(await work(grow)).toBeUndefined();
 });
 
 test("a process whose thread is busy ends with its parent", async () => {

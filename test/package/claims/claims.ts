@@ -380,7 +380,7 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
         "a host that was approved for the run is not asked about again, also after the server was killed",
       ],
       "test/agent/layers/web.test.ts": [
-        "an address that is refused in any case is refused without a question",
+        "a redirect to another host is left to the next call where a person is asked, and followed otherwise",
       ],
       "test/web/search.test.ts": ["Tavily is asked with its key and gives pages in our form"],
     },
@@ -493,6 +493,7 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
       "test/commands/terminal/hostile-texts.test.ts": ["no command lets a text of others steer the terminal"],
     },
   "HTML is parsed in a thread without an environment, with bounds of time and heap.": {
+    "test/web/pdf.test.ts": ["the thread of HTML has no environment, and ends at its time and its memory"],
     "test/web/page-reader.test.ts": [
       "bombs, endless bodies and giant pages are cut, and slow ones end",
       "a page that cannot be turned into Markdown in bounds is plain text",
@@ -502,6 +503,8 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
     {
       "test/web/pdf.test.ts": [
         "the thread of a process has its input and no environment",
+        "%s count against the memory of a process",
+        "a process that has not ended in its time is killed, and nothing of its document is read",
         "a stream that unpacks to 300 MB is not read to its end",
         "nor are the streams of a page that unpack to more together",
         "a process whose thread is busy ends with its parent",
@@ -590,8 +593,8 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
   "A secret that another MCP server sends in several pieces, compressed, encrypted, or inside the pixels of an image is not found.":
     "outside",
   "Secrets shorter than 6 characters, and plain words and paths under harmless names, do not count.": {
-    "test/agent/mcp-tools/mcp-tools.test.ts": [
-      "gets a clean environment and what is configured, which nobody is shown",
+    "test/agent/mcp-tools/names.test.ts": [
+      "values of a server count as secrets, except plain words and paths under harmless names",
     ],
     "test/agent/mcp-tools/redactor.test.ts": ["secrets that are added are hidden, and short ones are words"],
   },
