@@ -1022,6 +1022,7 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
     ],
   },
   "`deepagent-mcp doctor` says which of these protections work on the machine it runs on.": {
+    "test/e2e/safety.test.ts": ["a sandbox without the filter of system calls is named as such"],
     "test/commands/doctor/doctor.test.ts": [
       "finds what would fail later",
       "finds nothing where all of it is there",
@@ -1139,6 +1140,7 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
   },
   "`deepagent-mcp doctor` lists the protections that work on your machine; SECURITY.md has the threat model.":
     {
+      "test/e2e/safety.test.ts": ["a sandbox without the filter of system calls is named as such"],
       "test/commands/doctor/doctor.test.ts": [
         "finds what would fail later",
         "finds nothing where all of it is there",
