@@ -1,9 +1,12 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { chmodSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { serialize } from "node:v8";
 import { deflateSync } from "node:zlib";
 import { expect, onTestFinished, test } from "vitest";
 import { isAlive, runProgram } from "../../src/core/child-process.ts";
+import { filesIn } from "../support/files-in.ts";
 import { inThread, pdfToText } from "../../src/web/convert.ts";
 
 const { default: bounded } = await import("../../src/web/bounded-process.thread.ts?text");
@@ -80,6 +83,24 @@ test("a process that has not ended in its time is killed, and nothing of its doc
   expect(await pdfToText(pdf(content), 1000, limits)).toEqual({
     problem: expect.stringContaining("too much time"),
   });
+});
+
+test("the process of a PDF gets no variable of this one", async () => {
+  const folder = filesIn({ program: '#!/bin/sh\nenv > "$(dirname "$0")/env"\n', env: "" });
+  chmodSync(join(folder, "program"), 0o755);
+  const { execPath } = process;
+  onTestFinished(() => {
+    process.execPath = execPath;
+    delete process.env["DEEPAGENT_TEST_LEAK"];
+  });
+  process.env["DEEPAGENT_TEST_LEAK"] = "1";
+  process.execPath = join(folder, "program");
+  await textOf(pdf());
+  const names = readFileSync(join(folder, "env"), "utf8").matchAll(/^(\w+)=/gm);
+  const ofShell = ["PWD", "OLDPWD", "SHLVL", "_"];
+  expect([...names].map(([, name = ""]) => name).filter((name) => !ofShell.includes(name))).toEqual([
+    "ELECTRON_RUN_AS_NODE",
+  ]);
 });
 
 test("the thread of HTML has no environment, and ends at its time and its memory", async () => {

@@ -503,6 +503,7 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
     {
       "test/web/pdf.test.ts": [
         "the thread of a process has its input and no environment",
+        "the process of a PDF gets no variable of this one",
         "%s count against the memory of a process",
         "a process that has not ended in its time is killed, and nothing of its document is read",
         "a stream that unpacks to 300 MB is not read to its end",
