@@ -1,6 +1,6 @@
 // Sentences of SECURITY.md and README.md that no other file of tests is about.
 import { execFileSync } from "node:child_process";
-import { linkSync, mkdirSync, readFileSync, readdirSync, symlinkSync } from "node:fs";
+import { linkSync, mkdirSync, readFileSync, readdirSync, statSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { loadSkills } from "../../src/agent/layers/skills.ts";
@@ -16,6 +16,7 @@ import { loadConfig } from "../../src/config/load.ts";
 import { ConfigSchema } from "../../src/config/schema.ts";
 import { silentLogger } from "../../src/core/logger.ts";
 import { displayMarked, displayName } from "../../src/core/text.ts";
+import { notePage } from "../../src/server/page/find-page.ts";
 import { LinkCodes } from "../../src/server/page/link-sign-in.ts";
 import { filesIn } from "../support/files-in.ts";
 import { openWorld } from "../support/harness.ts";
@@ -143,6 +144,14 @@ test("the code of a link to the page has 32 random bytes", () => {
   const made = Array.from({ length: 100 }, () => codes.mint({ principal: "me", purpose: "decide" }));
   expect(new Set(made).size).toBe(100);
   for (const code of made) expect(Buffer.from(code, "base64url")).toHaveLength(32);
+});
+
+test("the note of a page's address is for its owner alone", async () => {
+  const folder = filesIn();
+  await notePage(folder, "http://127.0.0.1:4321/");
+  const [name = "", ...others] = readdirSync(folder);
+  expect(others).toEqual([]);
+  expect(statSync(join(folder, name)).mode & 0o777).toBe(0o600);
 });
 
 test("the port of `serve --http` is a setting with a default", () => {

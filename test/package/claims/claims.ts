@@ -713,6 +713,7 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
         "makes a private file in private folders, with a private log",
         "takes the rights of others away from an existing file",
       ],
+      "test/e2e/safety.test.ts": ["the note of a page's address is for its owner alone"],
       "test/server/state-key.test.ts": ["only the owner may read it, also when it was open before"],
       "test/backends/filesystem/process-lock.test.ts": ["does without where no private directory can be had"],
     },
