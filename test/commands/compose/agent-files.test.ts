@@ -45,7 +45,7 @@ test("files of the workspace give themselves no rights: their calls are asked ab
     think: play({
       "Begin here": [
         { toolCalls: [{ name: "read_file", args: { file_path: "/skills/workspace/intruder/SKILL.md" } }] },
-        { toolCalls: [{ name: "task", args: { description: "be bad", subagent_type: "intruder" } }, write] },
+        { toolCalls: [{ name: "task", args: { description: "be bad", subagent_type: "intruder" } }] },
       ],
       "be bad": [{ toolCalls: [write] }],
     }),
@@ -54,7 +54,7 @@ test("files of the workspace give themselves no rights: their calls are asked ab
   const result = await client.call("run_deep_agent", { task: "Begin here" });
   expect(result.structured).toMatchObject({
     status: "input_required",
-    approvals: [{ tool: "write_file" }, { tool: "write_file" }],
+    approvals: [{ tool: "write_file" }],
   });
   expect(existsSync(join(world.workspace, "written.md"))).toBe(false);
 });

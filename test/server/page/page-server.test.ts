@@ -385,7 +385,9 @@ describe("all runs", () => {
     expect((await visit((JSON.parse(given.body) as { link: string }).link)).path).toBe("/");
     const other = linkProof(Buffer.alloc(32, 1), host, now);
     const late = linkProof(key, host, now + 61_000);
-    const wrong = [linkProof(key, host, now), other, linkProof(key, "127.0.0.1:7373", now), late, "x.y", ""];
+    // Of another time than the proof that was used, so that only its port is wrong.
+    const elsewhere = linkProof(key, "127.0.0.1:7373", now + 1);
+    const wrong = [linkProof(key, host, now), other, elsewhere, late, "x.y", ""];
     for (const proof of wrong) expect([proof, (await ask(proof)).status]).toEqual([proof, 403]);
     now += 1;
     expect((await ask(linkProof(key, host, now))).status).toBe(200);
