@@ -276,10 +276,15 @@ export interface Backend {
    */
   followLinks?(path: string, options?: ResolveOptions): MaybePromise<string | undefined>;
   /**
-   * True if every change of the file at this path is refused, so that no person is asked about one. A backend without
-   * this method may accept changes anywhere.
+   * Returns the failure of a change that cannot succeed until something else changes, so that no person is asked about
+   * it. Only looks at the entry, the directories above it and rules; `delete` may look below it, too. Returns undefined
+   * if the change may succeed, like a backend without this method.
    */
-  isReadOnly?(path: string): MaybePromise<boolean>;
+  refusal?(
+    change: "write" | "edit" | "delete",
+    path: string,
+    options?: CallOptions,
+  ): MaybePromise<Failure | undefined>;
   /** Entries of one directory, sorted by path; directories end in `/`. */
   ls(path: string, options?: CallOptions): MaybePromise<LsResult>;
   /**

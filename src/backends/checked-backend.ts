@@ -7,6 +7,7 @@ import type {
   DeleteResult,
   EditOptions,
   EditResult,
+  Failure,
   FileData,
   FileDownloadResponse,
   FileUploadResponse,
@@ -56,6 +57,8 @@ export type Edit = ContentEdit & EditOptions;
 
 export type Method = "ls" | "read" | "readRaw" | "grep" | "glob" | "write" | "edit" | "delete" | "upload";
 
+export type Change = Extract<Method, "write" | "edit" | "delete">;
+
 /** The operations of a backend at checked paths, each of which has all that an operation needs. */
 export interface Operations<At extends Located = Located> {
   /** Uploads and downloads at the same time. Default 1. */
@@ -81,6 +84,8 @@ export interface Operations<At extends Located = Located> {
   delete(at: At, options: CallOptions): MaybePromise<DeleteResult>;
   /** Stores bytes and replaces existing content. */
   upload(at: At, bytes: Uint8Array, options: CallOptions): MaybePromise<WriteResult>;
+  /** The failure that a change at this path has for certain. Default: none is known. */
+  refusal?(at: At, change: Change, options: CallOptions): MaybePromise<Failure | undefined>;
   /** Default: the bytes of what `readRaw` gives. */
   download?(at: At, options: CallOptions): MaybePromise<FileDownloadResponse>;
 }
@@ -175,6 +180,12 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
     return this.#run("delete", path, options, (at, given) => this.#operations.delete(at, given));
   }
 
+  refusal(change: Change, path: string, options: CallOptions = {}): Answer<AtOnce, Failure | undefined> {
+    const find = (): MaybePromise<Failure | undefined> =>
+      this.#call(change, path, options, (at, given) => this.#operations.refusal?.(at, change, given));
+    return this.#answer(() => then(find(), (found) => (PASSING.has(found?.code) ? undefined : found)));
+  }
+
   uploadFiles(
     files: Array<[string, Uint8Array]>,
     options: CallOptions = {},
@@ -249,6 +260,9 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
     return answer as Answer<AtOnce, Result>; // what `atOnce` says at run time, the parameter says to the compiler
   }
 }
+
+/** Codes of failures that may end by themselves. */
+const PASSING = new Set<unknown>(["io", "timeout", "aborted", "backend_error"]);
 
 const then = <Value, Result>(
   value: MaybePromise<Value>,

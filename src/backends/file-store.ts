@@ -153,6 +153,8 @@ const OPERATIONS: Operations<StorePath> = {
     });
     return result.error === undefined ? { ...result, occurrences } : result;
   },
+  refusal: async ({ path, store }, change, options) =>
+    change === "write" ? obstacleTo(path, store, options) : undefined,
   delete: async ({ path, store }, options) => {
     if (path === "/") return errors.refusedToDelete(path);
     const files = await collect(store.list(path, options));

@@ -148,10 +148,12 @@ const OPERATIONS: Operations<PolicyPath> = {
     const inner = await at.inner();
     if (inner.delete === undefined) return errors.deletionUnavailable(checked ?? path);
     // The inner backend refuses invalid paths, and the root. If the path is a link, it removes only the link.
-    const isTree = checked !== undefined && checked !== "/" && at.isLink !== true;
-    if (isTree && (await protectsBelow(inner, { ...at, at: checked }, options)))
-      return errors.deletesNotAllowed(checked);
-    return inner.delete(path, options);
+    return (await treeRefusal(inner, at, options)) ?? inner.delete(path, options);
+  },
+  refusal: async (at, change, options) => {
+    const inner = await at.inner();
+    const own = change === "delete" ? await treeRefusal(inner, at, options) : undefined;
+    return own ?? inner.refusal?.(change, at.path, options);
   },
 };
 
@@ -179,6 +181,13 @@ async function runInPlace<Options extends CallOptions, Result>(
   if (refusal !== undefined && isReadOnly) return refusal(at);
   const there = { ...located, ...judge, real, isLink: itself !== target };
   return run(there, optionsAt(judge, real, method, options));
+}
+
+/** The failure of deleting a directory with protected entries. */
+async function treeRefusal(inner: Backend, { at, ...located }: PolicyPath, options: CallOptions) {
+  if (at === undefined || at === "/" || located.isLink === true) return undefined;
+  const isProtected = await protectsBelow(inner, { ...located, at }, options);
+  return isProtected ? errors.deletesNotAllowed(at) : undefined;
 }
 
 /** Looks for hidden and read-only paths in a directory. A link in it to such a path is only a link. */
@@ -275,11 +284,6 @@ export class PolicyBackend extends CheckedBackend {
       .map((root) =>
         this.#rules.isReadOnly(`${withSlash(root.path)}file`) ? { ...root, readOnly: true } : root,
       );
-  }
-
-  isReadOnly(path: string): boolean {
-    const valid = validatePath(path);
-    return valid.ok && this.#rules.isReadOnly(valid.path);
   }
 
   async followLinks(path: string, options?: ResolveOptions): Promise<string | undefined> {

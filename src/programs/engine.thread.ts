@@ -1,10 +1,10 @@
 /** Runs one program in QuickJS. Runs in a thread of its own; `program.ts` starts it. */
 import { parentPort, workerData } from "node:worker_threads";
-import { type Deferred, JSException, QuickJS } from "quickjs-wasi";
+import { type Deferred, EvalFlags, JSException, QuickJS } from "quickjs-wasi";
 import engine from "quickjs-wasi/quickjs.wasm";
 import type { EngineInput, FromEngine, ToEngine } from "./program.ts";
 
-const { source, names, now, seed, limits, compiled } = workerData as EngineInput; // given by program.ts
+const { source, names, now, seed, limits, compiled, onlyCompiles } = workerData as EngineInput; // given by program.ts
 
 /** Time at work in the program, in ms; waiting for calls does not count. */
 let spentMs = 0;
@@ -154,7 +154,9 @@ function start(vm: QuickJS): void {
   };
   const list = vm.newString(JSON.stringify(names));
   vm.callFunction(vm.evalCode(PRELUDE, "prelude.js"), vm.undefined, functions.call, functions.write, list);
-  const main = vm.evalCode(`(async () => {${source}\n})()`, "program.js");
+  const flags = onlyCompiles ? EvalFlags.COMPILE_ONLY : EvalFlags.TYPE_GLOBAL;
+  const main = vm.evalCode(`(async () => {${source}\n})()`, "program.js", flags);
+  if (onlyCompiles) return end({ value: "null" });
   vm.callFunction(vm.evalCode(ENDING, "ending.js"), vm.undefined, main, functions.done, functions.failed);
 }
 

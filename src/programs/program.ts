@@ -36,6 +36,8 @@ export interface ProgramInput {
   readonly now: number;
   /** Distinguishes the random numbers of programs that begin at the same time: 0 to 999,999. */
   readonly seed: number;
+  /** Compiles the program and does not run it. Default false. */
+  readonly onlyCompiles?: boolean;
 }
 
 /** A module of WebAssembly. */
@@ -169,7 +171,7 @@ export async function withProgram<Result>(
   host: ProgramHost,
   work: (program: RunningProgram) => Promise<Result>,
 ): Promise<Result | { busy: string }> {
-  const { signal, limits = PROGRAM_LIMITS, source, names, now, seed } = input;
+  const { signal, limits = PROGRAM_LIMITS, ...program } = input;
   const { default: code } = await import("./engine.thread.ts?text");
   const patience = AbortSignal.timeout(PATIENCE_MS);
   let isAtWork = false;
@@ -177,11 +179,11 @@ export async function withProgram<Result>(
     return await threads.run(
       async () => {
         isAtWork = true;
-        const program = new RunningProgram(code, { source, names, now, seed, limits }, host);
+        const running = new RunningProgram(code, { ...program, limits }, host);
         try {
-          return await work(program);
+          return await work(running);
         } finally {
-          await program.stop();
+          await running.stop();
         }
       },
       AbortSignal.any([signal, patience]),

@@ -30,6 +30,10 @@ export const askUserTool = defineTool({
     fields: z
       .array(field)
       .max(8)
+      .superRefine((fields, context) => {
+        const twice = fields.find(({ name }, at) => fields.findIndex((other) => other.name === name) !== at);
+        if (twice) context.addIssue(`Two fields are named '${twice.name}'. Give each its own name.`);
+      })
       .optional()
       .describe("Default: one text. `options` make a choice, `many`: of several, `other`: or in own words."),
     wait_minutes: z
@@ -43,8 +47,6 @@ export const askUserTool = defineTool({
     if (ask === undefined)
       return toolError("Nobody can be asked here. Decide yourself, and say so in your answer.");
     const asked = fields.length === 0 ? [PLAIN] : fields.map(toField);
-    const twice = asked.find(({ name }, at) => asked.findIndex((other) => other.name === name) !== at);
-    if (twice) return toolError(`Two fields are named '${twice.name}'. Give each its own name.`);
     const afterMs = wait === undefined ? {} : { afterMs: wait * 60_000 };
     return resultOf(await ask({ kind: "ask", text: question, fields: asked, ...afterMs }));
   },

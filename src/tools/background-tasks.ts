@@ -2,6 +2,7 @@
 import { z } from "zod";
 import { displayName, oneLine } from "../core/text.ts";
 import { cancellable } from "./call.ts";
+import { failing } from "./call-preview.ts";
 import { taskPreview } from "./task.ts";
 import type { BackgroundTask, ToolContext, ToolResult, ToolSpec } from "./tool.ts";
 import { defineTool, isOpenTask, toolError } from "./tool.ts";
@@ -20,7 +21,11 @@ const startTool = defineTool({
     description: z.string().min(1).describe("As for `task`."),
     subagent_type: z.string().describe("A type of `task`."),
   }),
-  preview: async ({ description, subagent_type: type }) => taskPreview(type, description),
+  preview: async ({ description, subagent_type: type }, { background }) => {
+    const problem = background?.problem(type);
+    const shown = taskPreview(type, description);
+    return problem === undefined ? shown : { ...shown, failure: toolError(problem) };
+  },
   handle: ({ description, subagent_type: subagentType }, context) =>
     withTasks(context, "start_async_task", async (tasks) => {
       const started = await tasks.start({ subagentType, description });
@@ -34,6 +39,7 @@ const checkTool = defineTool({
   kind: "read",
   description: "Wait for a background task to end, or for any message to you.",
   schema: ofTask,
+  preview: previewTask,
   handle: async ({ task_id: id }, context) =>
     context.isProgram
       ? toolError("a program cannot wait for background tasks; return their ids, and check them after it.")
@@ -45,6 +51,7 @@ const updateTool = defineTool({
   kind: "plan",
   description: "Tell a background task more; it reads that at its next step.",
   schema: ofTask.extend({ message: z.string().min(1).max(100_000) }),
+  preview: previewTask,
   handle: ({ task_id: id, message }, context) =>
     withTasks(context, "update_async_task", async (tasks) => {
       const task = await tasks.tell(id, message);
@@ -58,6 +65,7 @@ const cancelTool = defineTool({
   kind: "plan",
   description: "Stop a background task. What it has done stays.",
   schema: ofTask,
+  preview: previewTask,
   handle: ({ task_id: id }, context) =>
     withTasks(context, "cancel_async_task", async (tasks) => {
       const before = await tasks.cancel(id);
@@ -79,6 +87,13 @@ const listTool = defineTool({
       return { content: lines.join("\n") || "There are no background tasks." };
     }),
 });
+
+/** Shows a call about a task that does not exist with its error. */
+async function previewTask(args: z.output<typeof ofTask>, { background }: ToolContext) {
+  const tasks = await background?.list();
+  if (tasks?.every(({ id }) => id !== args.task_id) !== true) return undefined;
+  return failing("Background task", args, { failure: report(args.task_id, undefined) });
+}
 
 /** In the order in which they are listed. */
 export const backgroundTaskTools: readonly ToolSpec[] = [

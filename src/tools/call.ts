@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Backend, Failure, WriteResult } from "../backends/backend.ts";
+import type { Backend, Failure, MaybePromise, WriteResult } from "../backends/backend.ts";
 import { fileNotFound, isDirectory } from "../backends/errors.ts";
 import type { Glob } from "../backends/glob.ts";
 import {
@@ -129,6 +129,8 @@ export type Place = Extract<PathResult, { ok: true }> & { asked: string };
 
 interface PathTool<Schema extends z.ZodObject> extends Omit<ToolSpec<Schema>, "handle" | "preview"> {
   work: (args: z.output<Schema>, place: Place, context: ToolContext) => Promise<ToolResult>;
+  /** True if the work only reads a little, or fails before it reads. It is then tried before a person is asked. */
+  isTried?: (args: z.output<Schema>, place: Place, context: ToolContext) => MaybePromise<boolean>;
   /** Shows a call to a person who decides on it. `title`: for a path that is not valid. */
   shown?: {
     title: string;
@@ -138,7 +140,7 @@ interface PathTool<Schema extends z.ZodObject> extends Omit<ToolSpec<Schema>, "h
 
 /** A tool for the file or directory that `file_path` or `path` names. Its work begins with a valid path. */
 export function pathTool<Schema extends z.ZodObject & z.ZodType<Named>>(
-  { work, shown, ...spec }: PathTool<Schema>,
+  { work, isTried, shown, ...spec }: PathTool<Schema>,
   { allowedPrefixes }: FileToolSettings,
 ): ToolSpec<Schema> {
   const isFile = "file_path" in spec.schema.shape;
@@ -170,9 +172,13 @@ export function pathTool<Schema extends z.ZodObject & z.ZodType<Named>>(
       const place = await placeOf(args, context.backend);
       if (!place.ok)
         return failing(shown?.title ?? spec.name, args, { failure: backendError(place, named(args) ?? "/") });
-      return shown
-        ? shown.preview(args, place, context)
-        : previewMissing(`${spec.name} of`, args, { ...place, expects }, context);
+      if (shown) return shown.preview(args, place, context);
+      const missing = await previewMissing(`${spec.name} of`, args, { ...place, expects }, context);
+      if (missing || !(await isTried?.(args, place, context))) return missing;
+      const failure = await work(args, place, context);
+      if (failure.status !== "error") return undefined;
+      const to = await destinationOf(place.path, context.backend);
+      return failing(`${spec.name} of ${to.name}`, args, { failure, to });
     },
   };
 }

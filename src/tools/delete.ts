@@ -57,6 +57,9 @@ async function previewDelete(
   const missing = await previewMissing("Delete", args, { path, expects: "either" }, context);
   if (missing) return missing;
   const { entries, isAll } = await entriesOf(path, backend, signal);
+  // A larger folder is looked through when it is deleted.
+  const refused = isAll ? await backend.refusal?.("delete", path, { signal }) : undefined;
+  if (refused) return failing(`Delete ${name}`, args, { failure: backendError(refused, path), to });
   const number = `${isAll ? "" : "more than "}${counted(entries.length, "entry", "entries")}`;
   const below =
     entries.length === 1 && entries[0]?.path === path ? "" : ` and everything below it: ${number}`;

@@ -92,6 +92,8 @@ async function previewEdit(
   const { name } = to;
   const fails = async (failure: Failure): Promise<BoundPreview> =>
     failing(`Edit ${name}`, args, { failure: await failedAt(path, failure, context), to });
+  const refused = await backend.refusal?.("edit", path, { signal });
+  if (refused) return fails(refused);
   const current = await currentText(path, backend, signal);
   if (current.kind === "absent") return fails(fileNotFound(path));
   if (current.kind === "unreadable") {

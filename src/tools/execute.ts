@@ -1,5 +1,6 @@
 import { z } from "zod";
-import type { Backend, BackendCapabilities } from "../backends/backend.ts";
+import type { Backend, BackendCapabilities, Failure } from "../backends/backend.ts";
+import { commandsRunIn, notDirectory } from "../backends/errors.ts";
 import type {
   BackgroundJobs,
   ExecuteOptions,
@@ -8,6 +9,7 @@ import type {
   JobResult,
   SandboxBackend,
 } from "../backends/executor.ts";
+import { isAtOrBelow, withSlash } from "../backends/paths.ts";
 import { defined } from "../core/defined.ts";
 import { displayBlock, oneLine, wellFormed } from "../core/text.ts";
 import { backendError, cancellable, checkPath, pathText } from "./call.ts";
@@ -24,6 +26,7 @@ const foreground = z.strictObject({
     .string()
     .max(MAX_COMMAND, `Longer than ${MAX_COMMAND} characters: write a script with write_file and run that`)
     .refine((command) => command.trim() !== "", "Command must be a non-empty string.")
+    .refine((command) => !command.includes("\0"), "Command contains a NUL character.")
     .describe("Shell command line."),
   timeout: z.number().positive().optional().describe("Seconds after which the command is stopped."),
   cwd: pathText().optional().describe("Directory to run in."),
@@ -56,30 +59,51 @@ export function executeTool(settings: FileToolSettings): ToolSpec {
     ].join(" "),
     handle: (args: Arguments, context: ToolContext) =>
       cancellable("execute", context.signal, () => run(args, context, settings)),
-    preview: (args: Arguments, context: ToolContext) =>
-      previewCommand(args, context, settings.allowedPrefixes),
+    preview: (args: Arguments, context: ToolContext) => previewCommand(args, context, settings),
   } as const;
   return { ...spec, schema: settings.jobs ? withJobs : foreground };
 }
 
 /** Bound to the directory that the command runs in, and to what confines it. */
 async function previewCommand(
-  { command, cwd, background, timeout }: Arguments,
-  { backend }: ToolContext,
-  allowedPrefixes: readonly string[] | undefined,
+  given: Arguments,
+  context: ToolContext,
+  settings: FileToolSettings,
 ): Promise<BoundPreview> {
+  const { command, cwd, background, timeout } = given;
+  const { backend } = context;
   const what = background === true ? "Start a command in the background" : "Run a command";
-  const checked = cwd === undefined ? undefined : checkPath(cwd, backend, allowedPrefixes);
-  if (checked?.ok === false) {
-    const args = { command, cwd, background, timeout };
-    return failing(what, args, { failure: backendError(checked, cwd ?? "") });
-  }
+  const args = { command, cwd, background, timeout };
+  const checked = cwd === undefined ? undefined : checkPath(cwd, backend, settings.allowedPrefixes);
+  // Then it does nothing but say why.
+  if (!canExecute(backend) || (background === true && backend.jobs === undefined) || checked?.ok === false)
+    return failing(what, args, { failure: await run(given, context, settings) });
   const to = checked && (await destinationOf(checked.path, backend));
+  const refused = checked && (await directoryRefusal(checked.path, backend, context.signal));
+  if (refused) {
+    const failure = background === true ? backendError(refused, cwd ?? "") : asOutput(refused);
+    return failing(what, args, { failure, ...defined({ to }) });
+  }
   const where = to === undefined ? "" : ` in ${to.name}`;
   const limit = timeout === undefined ? "" : `, for at most ${counted(timeout, "second")}`;
   const summary = `${what}${where}${confinement(backend.capabilities?.isolation)}${limit}`;
   return preview("command", { summary, to, detail: displayBlock(command), isWhole: true, effect: null });
 }
+
+/** The failure of each command in a directory. A link out of the tree may lead to one that only commands reach. */
+async function directoryRefusal(path: string, backend: SandboxBackend, signal: AbortSignal) {
+  const { folder = "/" } = backend.commands ?? {};
+  if (path.startsWith("/") && !isAtOrBelow(path, folder)) return commandsRunIn(withSlash(folder), path);
+  const { files: [first] = [], error, code } = await backend.ls(path, { signal });
+  if (code === "not_found") return { error, code };
+  return first?.path === path ? notDirectory(path) : undefined;
+}
+
+/** The answer of backends to a command that they do not start. */
+const asOutput = ({ error }: Failure): ToolResult => ({
+  content: `Error: ${error}\n${exitLine({ output: "", exitCode: 1, truncated: false })}`,
+  artifact: { exitCode: 1, truncated: false, timedOut: false },
+});
 
 /** Describes the isolation of commands from the rest of the machine; empty if it is unknown. */
 function confinement(isolation: BackendCapabilities["isolation"] | undefined): string {
@@ -188,6 +212,13 @@ export const jobTool = (): ToolSpec<typeof schema> => ({
     "Manage commands that execute started in the background: list them, read the output of one so far, or stop one and its child processes. Jobs end with this run.",
   schema,
   handle: (args, context) => cancellable("job", context.signal, () => handle(args, context)),
+  preview: async ({ action, id = "" }, context) => {
+    if (action === "list" || (await jobsOf(context.backend)?.list())?.some((job) => job.id === id))
+      return undefined;
+    // Nothing is stopped: the job does not exist.
+    const failure = await handle({ action, ...(id !== "" && { id }) }, context);
+    return failing(`job ${action}`, { action, id }, { failure });
+  },
 });
 
 async function handle(

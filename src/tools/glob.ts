@@ -24,6 +24,9 @@ export const globTool = (settings: FileToolSettings): ToolSpec<typeof schema> =>
       ].join(" "),
       schema,
       work: ({ pattern }, { path }, context) => find(pattern, path, context),
+      isTried: async ({ pattern }, { path }, { backend, signal }) =>
+        !compileGlob(patternFrom(pattern, path)).ok ||
+        (await backend.ls(path, { signal })).files?.[0]?.path === path,
     },
     settings,
   );

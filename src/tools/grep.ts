@@ -110,6 +110,9 @@ export const grepTool = (settings: FileToolSettings): ToolSpec<GrepSchema> =>
       ].join(" "),
       schema: schemaFor(settings.grepMaxCount),
       work: (args, { path }, context) => searchFiles(args, path, context),
+      isTried: ({ pattern, regex, glob }, { path }) =>
+        !compileSearch(pattern, { regex }).ok ||
+        !compileGlob(patternFrom(glob ?? "*", path), { nameAtAnyDepth: true }).ok,
     },
     settings,
   );

@@ -165,6 +165,7 @@ export const readFileTool = (settings: FileToolSettings): ToolSpec<ReadSchema> =
       ].join(" "),
       schema: schemaFor(settings.readLimit),
       work: (args, place, context) => read(args, place, context, settings),
+      isTried: () => true,
     },
     settings,
   );

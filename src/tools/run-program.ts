@@ -1,5 +1,6 @@
 /** Runs a program that calls the other tools. */
 import { z } from "zod";
+import { defined } from "../core/defined.ts";
 import { cutMiddle, displayText } from "../core/text.ts";
 import { type ToolSpec, defineTool, toolError } from "./tool.ts";
 
@@ -26,13 +27,15 @@ export const runProgramTool: ToolSpec<typeof schema> = defineTool({
     if (!runProgram) return toolError("Programs cannot run here; make the calls one by one.");
     return runProgram(source);
   },
-  async preview({ source }) {
+  async preview({ source }, { compileProgram }) {
+    const failure = await compileProgram?.(source);
     const isPart = source.length > MAX_SHOWN;
     return {
       kind: "command",
       summary: "Run a program that calls tools",
       detail: displayText(cutMiddle(source, MAX_SHOWN)),
       ...(isPart ? { isPart } : {}),
+      ...defined({ failure }),
     };
   },
 });

@@ -103,6 +103,8 @@ export const isOpenTask = ({ status }: Pick<BackgroundTask, "status">): boolean 
 
 /** Subagents that work in the background. `undefined` as a result: there is none with this id. */
 export interface BackgroundTasks {
+  /** Returns why no subagent of this type can be started, if none can. */
+  problem(subagentType: string): string | undefined;
   /** A call that is made again finds the task that it started. */
   start(request: {
     subagentType: string;
@@ -134,6 +136,8 @@ export interface ToolContext {
   readonly isProgram?: true;
   /** Runs a program whose functions are the agent's tools. */
   readonly runProgram?: RunProgram;
+  /** Returns the error of a program that does not compile, and runs nothing. */
+  readonly compileProgram?: (source: string) => Promise<ToolResult | undefined>;
   /** Absent where no subagent can work in the background. */
   readonly background?: BackgroundTasks;
   /** Absent where nobody can be asked. */

@@ -120,7 +120,8 @@ async function previewWrite(
   const mimeType = mimeTypeOf(path);
   const current = await currentText(path, backend, signal);
   const seen = versionToReplace(path, context);
-  const refusal = directory ? isDirectory(path) : writeRefusal(path, current, seen);
+  const known = directory ? isDirectory(path) : await backend.refusal?.("write", path, { signal });
+  const refusal = known ?? writeRefusal(path, current, seen);
   const failure = refusal && backendError(refusal, path);
   const isText = isTextType(mimeType);
   if (!isText && !decodeBase64(content))

@@ -50,7 +50,7 @@ test("the preview of a change through a link shows nothing from outside", async 
   ]) {
     expect(preview).toMatchObject({
       kind: "arguments",
-      summary: expect.stringContaining("/link.txt; it would fail: Symlinks are not allowed"),
+      summary: expect.stringMatching(/\/link\.txt; it would fail: .*symlink/i),
     });
     expect(JSON.stringify(preview)).not.toMatch(/secret|outside\.txt/);
   }

@@ -1,12 +1,10 @@
 /** Checks calls, and the edits that people make of them, by the tools and rules of their agent. */
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { Backend } from "../../backends/backend.ts";
-import * as errors from "../../backends/errors.ts";
 import { invalidArguments } from "../../tools/call.ts";
 import { type ToolResult, toolError } from "../../tools/tool.ts";
 import type { AgentTool, Gate, ValidatedArgs } from "../contracts/middleware.ts";
 import type { ArgumentsCheck } from "./arguments.ts";
-import { writtenPath } from "./effects.ts";
 import type { Permissions } from "./permissions.ts";
 
 /** The rules by which calls, and a person's edits of them, are checked. */
@@ -47,19 +45,7 @@ export async function checkCall(
   const known = begun || !permissions ? undefined : permissions.denial(own, checked.args);
   if (known !== undefined) return { invalid: toolError(known) };
   const { denial, gate } = permissions ? await permissions.judge(own, checked.args, backend) : {};
-  const refused = begun ? undefined : (denial ?? (await refusal(tool, checked.args, backend)));
-  return refused === undefined ? { ...call, gate } : { invalid: toolError(refused) };
-}
-
-/** Why a change of a file can only fail, if it can. */
-async function refusal(
-  tool: AgentTool,
-  args: Record<string, unknown>,
-  backend: Backend,
-): Promise<string | undefined> {
-  const path = writtenPath(tool, args);
-  if (path === undefined || !(await backend.isReadOnly?.(path))) return undefined;
-  return errors.writesNotAllowed(path).error;
+  return begun || denial === undefined ? { ...call, gate } : { invalid: toolError(denial) };
 }
 
 export function unknownTool({ tools }: EditRules, { name }: ToolCall): ToolResult {

@@ -138,7 +138,7 @@ function isCertain(
   { place, failure }: BoundPreview,
   { reply, agent: { tools, permissions } }: CallStep,
 ): boolean {
-  const path = tools.get(name)?.pathOf(args) ?? "";
+  const path = tools.get(name)?.pathOf(args) ?? place ?? "";
   const isQuoting = CODES_WITHOUT_PATH.has(memberOf(failure?.artifact, "code"));
   const isGuarded = (at: string): boolean => permissions?.decide("read", at) === "interrupt";
   if (isQuoting && (isGuarded(path) || isGuarded(place ?? path))) return false;

@@ -56,6 +56,15 @@ export async function runProgram(source: string, step: CallStep, govern: GovernC
   }
 }
 
+/** Returns the error of a program that does not compile. Any other end of the engine proves nothing. */
+export async function compileProgram(source: string, signal: AbortSignal): Promise<ToolResult | undefined> {
+  const input = { source, names: [], now: 0, seed: 0, signal, onlyCompiles: true };
+  const host = { called: () => undefined, waits: () => undefined };
+  const end = await withProgram<ProgramEnd>(input, host, (running) => untilAborted(running.end, signal));
+  const { error = "" } = "outcome" in end && "error" in end.outcome ? end.outcome : {};
+  return error.startsWith("SyntaxError: ") ? toolError(error) : undefined;
+}
+
 const digestOf = (name: string, args: unknown): string => digest([name, args]);
 
 interface Known {

@@ -36,6 +36,10 @@ export function backgroundTasks(
   if (children === undefined || agent.subagents === undefined) return undefined;
   const call = JSON.stringify([messageId, callId]);
   return {
+    problem: (name) => {
+      const graph = graphFor(agent, name);
+      return typeof graph === "string" ? graph : undefined;
+    },
     start: async ({ subagentType: name, description }) => {
       const known = await children.find({ call });
       if (known !== undefined) return { ok: true, id: known.id };

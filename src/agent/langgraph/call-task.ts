@@ -128,6 +128,10 @@ async function callStep(
           const { runProgram } = await import("../calls/program.ts");
           return runProgram(source, made, govern);
         },
+        compileProgram: async (source) => {
+          const { compileProgram } = await import("../calls/program.ts");
+          return compileProgram(source, signal);
+        },
         ...defined({ background: background(callId) }),
         ...defined({ ask: askPerson(config, step, callId), hold: holdQuestion(config, signal) }),
       },

@@ -8,6 +8,7 @@ import type {
   BackendSource,
   CallOptions,
   DeleteResult,
+  Failure,
   FileData,
   FileRoot,
   MaybePromise,
@@ -28,12 +29,10 @@ import { MountTree, globTree, grepTree, listTree, ownerOptions, readMounts, rest
  * the backends cannot delete. A later failure names the entries that were already removed.
  */
 async function deleteTree(tree: MountTree, path: string, options: CallOptions): Promise<DeleteResult> {
+  const refused = await treeRefusal(tree, path);
+  if (refused !== undefined) return refused;
   const owner = tree.targetOf(path);
-  if (owner.inner === "/") return errors.refusedToDelete(path);
   const below = tree.below(path);
-  for (const mount of [owner.mount, ...below]) {
-    if ((await tree.backend(mount)).delete === undefined) return errors.deletionUnavailable(path);
-  }
   const own = await deleteAt(tree, owner, ownerOptions(owner, options));
   if (own.error !== undefined && !(own.code === "not_found" && below.length > 0)) return own;
   const removed = own.error === undefined ? [path] : [];
@@ -59,6 +58,15 @@ async function deleteTree(tree: MountTree, path: string, options: CallOptions): 
     filesUpdate: parts.some((part) => part.filesUpdate) ? filesUpdate : null,
     ...(Object.keys(recorded).length > 0 ? { recorded } : {}),
   };
+}
+
+async function treeRefusal(tree: MountTree, path: string): Promise<errors.BackendFailure | undefined> {
+  const owner = tree.targetOf(path);
+  if (owner.inner === "/") return errors.refusedToDelete(path);
+  for (const mount of [owner.mount, ...tree.below(path)]) {
+    if ((await tree.backend(mount)).delete === undefined) return errors.deletionUnavailable(path);
+  }
+  return undefined;
 }
 
 async function deleteAt(tree: MountTree, target: Target, options: CallOptions): Promise<DeleteResult> {
@@ -143,7 +151,9 @@ async function innerOptions(
   const valid = validatePath(cwd);
   if (!valid.ok) return valid;
   if (!isAtOrBelow(valid.path, prefix)) return errors.commandsRunIn(withSlash(prefix), valid.path);
-  const { error, code = "io" } = await tree.ls(valid.path, rest.signal ? { signal: rest.signal } : {});
+  const listed = await tree.ls(valid.path, rest.signal ? { signal: rest.signal } : {});
+  const { files: [first] = [], error, code = "io" } = listed;
+  if (first?.path === valid.path) return errors.notDirectory(valid.path);
   return error === undefined ? { ...rest, cwd: stripPrefix(prefix, valid.path) } : { error, code };
 }
 
@@ -177,6 +187,15 @@ const OPERATIONS: Operations<TreePath> = {
   edit: (at, { oldString, newString, replaceAll, ...options }) =>
     askOwner(at, options, (owner, path, own) => owner.edit(path, oldString, newString, replaceAll, own)),
   delete: ({ tree, path }, options) => deleteTree(tree, path, options),
+  refusal: async (at, change, options) => {
+    const own = change === "delete" ? await treeRefusal(at.tree, at.path) : undefined;
+    const failure = await askOwner<CallOptions, Failure>(
+      at,
+      options,
+      async (owner, path, given) => own ?? (await owner.refusal?.(change, path, given)) ?? {},
+    );
+    return failure.error === undefined ? undefined : failure;
+  },
   upload: (at, bytes, options) =>
     askOwner(at, options, (owner, path, own) => uploadTo(owner, path, bytes, own)),
   download: async ({ tree, mount, inner }, options) => {
@@ -227,12 +246,6 @@ class TreeBackend extends CheckedBackend {
       return roots.map((root) => ({ ...root, path: addPrefix(mount.prefix, root.path) }));
     });
     return sortByPath((await Promise.all(parts)).flat());
-  }
-
-  async isReadOnly(path: string): Promise<boolean> {
-    const at = locate(this.#tree, path);
-    if ("error" in at) return false;
-    return (await (await this.#tree.backend(at.mount)).isReadOnly?.(at.inner)) ?? false;
   }
 
   async followLinks(path: string, options?: ResolveOptions): Promise<string | undefined> {

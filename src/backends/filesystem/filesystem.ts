@@ -16,7 +16,7 @@ import * as errors from "../errors.ts";
 import { compileGlob } from "../glob.ts";
 import { type FilesystemPath, Jail, type PathForm, filesystemPathOf, parseFilesystemPath } from "./jail.ts";
 import { type DiskTree, HiddenByPath, listDirectory, otherNames } from "./list.ts";
-import { deleteEntry, editPath, putPath, readPath, readWholePath } from "./read-write.ts";
+import { deleteEntry, editPath, entryRefusal, putPath, readPath, readWholePath } from "./read-write.ts";
 import { findRipgrep } from "./ripgrep.ts";
 import { type SearchRoot, globDirectory, grepDirectory, grepFile, withGitignore } from "./search.ts";
 
@@ -193,6 +193,7 @@ const OPERATIONS: Operations<DiskPath> = {
   },
   ...storedBy<DiskPath>(async (at, bytes, options) => withNames(at, await putPath(at, bytes, options))),
   edit: async (at, edit) => withNames(at, await editPath(at, { ...edit, maxFileSize: at.disk.maxFileSize })),
+  refusal: (at, change) => entryRefusal(at, change),
   delete: (at, options) => {
     const base = at.disk.topSegments();
     const isAboveRoot = at.segments.every((segment, index) => base[index] === segment);

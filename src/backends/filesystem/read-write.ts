@@ -28,7 +28,7 @@ import type {
   WriteOptions,
   WriteResult,
 } from "../backend.ts";
-import { type Edit, fileLocks } from "../checked-backend.ts";
+import { type Change, type Edit, fileLocks } from "../checked-backend.ts";
 import * as errors from "../errors.ts";
 import { classifyBytes, editContent, toFileData } from "../file-data.ts";
 import { DEFAULT_BINARY_TYPE, isTextType, mimeTypeOf, plainBytes } from "../mime.ts";
@@ -387,6 +387,22 @@ function whyNotWritable(
   if (old === undefined) return undefined;
   const isRefused = isReadOnly(old) && evenReadOnly !== true;
   return whyNotFile(old, path) ?? (isRefused ? errors.readOnlyFile(path) : undefined);
+}
+
+/** The failure that a change of an entry has for certain. Any error but that of a missing directory is one, too. */
+export async function entryRefusal({ jail, segments, path, links }: FilesystemPath, change: Change) {
+  if (segments.length === 0) return errors.isDirectory(path);
+  try {
+    return await jail.atEntry(segments, { lastLink: "itself", links }, ({ directory, name }) => {
+      const stats = statEntry(directory, name);
+      if (change === "write") return whyNotWritable(stats, path, { mode: "overwrite", evenReadOnly: true });
+      if (stats?.isDirectory() === true && jail.hidden.areBelow(stats)) throw new AccessError("EACCES");
+      return undefined;
+    });
+  } catch (thrown) {
+    if (codeOf(thrown) === "ENOENT") return undefined;
+    throw thrown;
+  }
 }
 
 const isSame = (now: BigIntStats | undefined, then: BigIntStats | undefined): boolean =>

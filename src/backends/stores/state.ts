@@ -43,6 +43,7 @@ const OPERATIONS: Operations<StatePath> = {
     if (!edited.ok) return { error: edited.error, code: edited.code };
     return { ...store(at, edited.bytes, old), occurrences: edited.occurrences };
   },
+  refusal: (at, change) => (change === "write" ? obstacleTo(at) : undefined),
   delete: ({ path, files, returnsChange }) => {
     if (path === "/") return errors.refusedToDelete(path);
     const deleted = pathsAtOrBelow(path, files.entries());

@@ -6,7 +6,7 @@ import { SUBJECTS } from "./subjects.ts";
 
 /** Every method of the port; the type makes a forgotten one an error. */
 const METHODS: Record<
-  Exclude<keyof Backend, "capabilities" | "lifetimeOf" | "followLinks" | "isReadOnly" | "roots">,
+  Exclude<keyof Backend, "capabilities" | "lifetimeOf" | "followLinks" | "refusal" | "roots">,
   true
 > = {
   ls: true,

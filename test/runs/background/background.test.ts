@@ -356,3 +356,30 @@ test("a goal is judged when the reports are there, and not while the agent waits
   expect(ended.answer).toContain("found it");
   expect(judged).toBe(1);
 });
+
+test("a call about a background task that can only fail asks nobody", async () => {
+  const about = (name: string, task_id: string, more = {}) => ({ name, args: { task_id, ...more } });
+  const names = ["start_async_task", "update_async_task", "cancel_async_task", "check_async_task"];
+  const agent = agentWith(
+    (request) => {
+      const calls = [
+        start("child: x", "nobody"),
+        about("update_async_task", "run_none", { message: "x" }),
+        about("cancel_async_task", "run_none"),
+        about("check_async_task", "run_none"),
+      ];
+      const made = repliesIn(request);
+      return { toolCalls: made === 0 ? calls : [start("child: x")] };
+    },
+    () => ({ text: "found it" }),
+    { interruptOn: Object.fromEntries(names.map((name) => [name, true])) },
+  );
+  const { service } = openServer(databaseFile(), agent);
+  const run = await startRun(service, "the task");
+  const view = await reach(service, run.id, "input_required");
+  expect(view.approvals).toMatchObject([{ tool: "start_async_task", status: "pending" }]);
+  expect(resultsIn(agent.model.requests.at(-1) ?? { messages: [] })).toEqual([
+    expect.stringMatching(/^Error: the subagent type "nobody" is unknown; the types are /),
+    ...["", "", ""].map(() => "Error: there is no background task run_none; list_async_tasks lists them."),
+  ]);
+});

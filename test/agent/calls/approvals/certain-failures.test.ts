@@ -1,10 +1,11 @@
 /** Calls that can only fail: the model gets the error at once, and nobody is asked. */
-import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import type { DeepAgentParams } from "../../../../src/agent/agent.ts";
 import type { FilesystemPermission } from "../../../../src/agent/calls/permissions.ts";
 import { CompositeBackend } from "../../../../src/backends/composite/composite.ts";
+import { FilesystemBackend } from "../../../../src/backends/filesystem/filesystem.ts";
 import { PolicyBackend } from "../../../../src/backends/policy.ts";
 import { LocalShellBackend } from "../../../../src/backends/sandbox/shell-backend.ts";
 import { StateBackend } from "../../../../src/backends/stores/state.ts";
@@ -100,7 +101,200 @@ const FAILING: [string, ScriptedToolCall, RegExp][] = [
   ["names a tool that does not exist", made("fly", {}), /^Error: fly is not a valid tool/],
 ];
 
+/** Rows with another call of the same tool, which may succeed and is asked about. */
+const WITH_SIBLING: [string, ScriptedToolCall, RegExp, ScriptedToolCall][] = [
+  [
+    "writes below a file",
+    write("/w/a.txt/b"),
+    /^Error: '\/w\/a.txt\/b' cannot exist because one/,
+    write("/w/b/c/d"),
+  ],
+  [
+    "writes two levels below a file",
+    write("/w/a.txt/b/c"),
+    /^Error: .* one of its parent directories/,
+    write("/w/b"),
+  ],
+  ["edits below a file", edit("/w/a.txt/b", "a"), /^Error: '\/w\/a.txt\/b' cannot/, edit("/w/a.txt", "two")],
+  [
+    "writes to a link",
+    write("/w/link"),
+    /^Error: Cannot write to \/w\/link because it is a symlink/,
+    write("/w/l"),
+  ],
+  ["edits in a read-only folder", edit("/ro/b.txt", "b"), /^Error: Edits are not/, edit("/w/dir/b.txt", "b")],
+  [
+    "deletes in a read-only folder",
+    made("delete", { file_path: "/ro/b.txt" }),
+    /^Error: Deletes are not/,
+    made("delete", { file_path: "/w/a.txt" }),
+  ],
+  [
+    "deletes a folder with protected entries",
+    made("delete", { file_path: "/p/dir" }),
+    /^Error: Deletes are not allowed under \/p\/dir/,
+    made("delete", { file_path: "/p/free" }),
+  ],
+  [
+    "deletes a mount",
+    made("delete", { file_path: "/w" }),
+    /^Error: Refusing to delete '\/w'/,
+    made("delete", { file_path: "/w/dir" }),
+  ],
+  [
+    "reads beyond the end",
+    made("read_file", { file_path: "/w/a.txt", offset: 9 }),
+    /^Error: Line offset 9 exceeds/,
+    made("read_file", { file_path: "/w/a.txt" }),
+  ],
+  [
+    "reads a file that cannot be shown",
+    made("read_file", { file_path: "/w/a.bin" }),
+    /^Error: File '\/w\/a.bin' is binary/,
+    made("read_file", { file_path: "/w/dir/b.txt" }),
+  ],
+  [
+    "finds by a broken pattern",
+    made("glob", { pattern: "[", path: "/w" }),
+    /^Error: Invalid glob/,
+    made("glob", { pattern: "*", path: "/w" }),
+  ],
+  [
+    "finds in a file",
+    made("glob", { pattern: "*", path: "/w/a.txt" }),
+    /^Error: .* is not a directory/,
+    made("glob", { pattern: "a" }),
+  ],
+  [
+    "searches by a broken expression",
+    made("grep", { pattern: "(", regex: true }),
+    /^Error: Invalid regex/,
+    made("grep", { pattern: "(" }),
+  ],
+  [
+    "searches over a line break",
+    made("grep", { pattern: "a\nb" }),
+    /^Error: Search pattern contains a line/,
+    made("grep", { pattern: "a" }),
+  ],
+  [
+    "searches files of a broken pattern",
+    made("grep", { pattern: "a", glob: "{" }),
+    /^Error: Invalid glob/,
+    made("grep", { pattern: "a", glob: "*" }),
+  ],
+  [
+    "runs in a missing folder",
+    made("execute", { command: "true", cwd: "/w/none" }),
+    /^Error: Directory '\/w\/none' not found\n\[Command failed/,
+    made("execute", { command: "true", cwd: "/w/dir" }),
+  ],
+  [
+    "runs in a file",
+    made("execute", { command: "true", cwd: "/w/a.txt" }),
+    /^Error: '\/w\/a.txt' is not a directory/,
+    made("execute", { command: "true", cwd: "/w/out" }),
+  ],
+  [
+    "runs where no command runs",
+    made("execute", { command: "true", cwd: "/ro" }),
+    /^Error: Commands run in \/w\/ and below only/,
+    made("execute", { command: "true", cwd: "/w" }),
+  ],
+  [
+    "starts a job in a missing folder",
+    made("execute", { command: "true", cwd: "/w/none", background: true }),
+    /^Error: Directory '\/w\/none' not found$/,
+    made("execute", { command: "true", background: true }),
+  ],
+  [
+    "runs a command with NUL",
+    made("execute", { command: "a\0b" }),
+    /^Error: Invalid .* NUL character/,
+    made("execute", { command: "a" }),
+  ],
+  [
+    "reads a job without an id",
+    made("job", { action: "read" }),
+    /^Error: job needs the id/,
+    made("execute", { command: "true" }),
+  ],
+  [
+    "stops a job that does not exist",
+    made("job", { action: "stop", id: "job_1" }),
+    /^Error: There is no background job 'job_1'/,
+    made("job", { action: "list" }),
+  ],
+  [
+    "runs a program that does not compile",
+    made("run_program", { source: "let = ;" }),
+    /^Error: SyntaxError: unexpected token .*program.js:1:21$/s,
+    made("run_program", { source: "throw new Error('ran')" }),
+  ],
+  [
+    "runs a program that ends too early",
+    made("run_program", { source: "return 1; }" }),
+    /^Error: SyntaxError: /,
+    made("run_program", { source: "return 1;" }),
+  ],
+  [
+    "asks for two fields of one name",
+    made("ask_user", { question: "q", fields: [{ name: "a" }, { name: "a" }] }),
+    /^Error: .*Two fields are named 'a'/,
+    made("ask_user", { question: "q" }),
+  ],
+  [
+    "reads a page of a private address",
+    made("web_fetch", { url: "http://127.0.0.1/" }),
+    /^Error: .* is not on the public internet/,
+    made("web_fetch", { url: "https://example.com/" }),
+  ],
+];
+
+/** A tree of several places, of which one runs commands. */
+function askingTree() {
+  symlinkSync("a.txt", join(folder, "link"));
+  symlinkSync(filesIn(), join(folder, "out"));
+  writeFileSync(join(folder, "a.bin"), Uint8Array.from([0, 1, 2, 0]));
+  const other = filesIn();
+  for (const name of ["dir", "free"]) mkdirSync(join(other, name));
+  for (const name of ["b.txt", "dir/secret", "free/c.txt"]) writeFileSync(join(other, name), "b\n");
+  const commands = new LocalShellBackend({ rootDir: folder, virtualMode: true });
+  onTestFinished(() => commands.close());
+  const files = new FilesystemBackend({ rootDir: other, virtualMode: true });
+  const places = {
+    "/w/": commands,
+    "/ro/": new PolicyBackend(files, { readOnly: true }),
+    "/p/": new PolicyBackend(files, { denyGlobs: ["**/secret"] }),
+  };
+  const backend = new CompositeBackend(StateBackend, places, { executor: "/w/" });
+  return (interruptOn: DeepAgentParams["interruptOn"]) =>
+    agentWith({
+      backend,
+      interruptOn,
+      filesystem: { jobs: true },
+      programs: true,
+      askUser: true,
+      web: { mode: "allow" },
+    });
+}
+
 describe("a call that can only fail", () => {
+  const everything = Object.fromEntries(WITH_SIBLING.flatMap(([, { name }]) => [[name, true]]));
+
+  it.each(WITH_SIBLING)("%s: nobody is asked, but about another one", async (_what, call, error, sibling) => {
+    const treeWith = askingTree();
+    const agent = treeWith(everything);
+    expect((await go(agent, [call])).at(-1)).toMatchObject({ kind: "finished" });
+    expect(await texts(agent)).toEqual([expect.stringMatching(error)]);
+    const asked = paused(await go(treeWith(everything), [sibling]));
+    expect(asked.map((one) => shownIn(one)?.name)).toEqual([sibling.name]);
+    // The error is that of the call itself.
+    const unasked = treeWith({});
+    await go(unasked, [call]);
+    expect(await texts(unasked)).toEqual(await texts(agent));
+  });
+
   it.each(FAILING)("%s: the model gets the error, and nobody is asked", async (_what, call, error) => {
     const agent = askingAgent();
     const events = await go(agent, [call]);
