@@ -13,7 +13,7 @@ import type { Config } from "../config/schema.ts";
 import { systemClock } from "../core/clock.ts";
 import { ConfigurationError, codeOf } from "../core/errors.ts";
 import { type FileLock, breakLock, isOlder, takeLock } from "../core/file-lock.ts";
-import { keyIn, readKey } from "../core/key-file.ts";
+import { loadKey, readKey } from "../core/key-file.ts";
 import { type KeychainOptions, keepSecret, readSecret } from "../core/keychain.ts";
 import { judgedFetch } from "../web/judged-fetch.ts";
 import { namedHosts } from "../web/url.ts";
@@ -206,7 +206,7 @@ class LoginFiles implements LoginStore {
       if (key !== undefined) return Buffer.from(key, "base64");
     } else if (await this.#hasLogins())
       throw new McpUnavailableError(`its log-in cannot be read: ${kept.problem}`);
-    return keyIn(this.#folder, KEY);
+    return loadKey(this.#folder, KEY);
   }
 
   /** Makes the key in the keychain, unless another process has just made it; `undefined`: the keychain refuses. */

@@ -270,7 +270,7 @@ export interface Backend {
   roots?(): MaybePromise<readonly FileRoot[]>;
   /**
    * Follows links and gives the real path, also of a file that does not exist yet. With `lastLink: "itself"` a link
-   * at the end is not followed. Gives undefined for a link that leads out of the backend. A backend without this
+   * at the end is not followed. Returns undefined for a link that leads out of the backend. A backend without this
    * method has no links. A backend with it marks the links that `ls` and `glob` list with `real_path`, and follows none
    * below the path of a `glob` or `grep`.
    */

@@ -12,7 +12,7 @@ export function encodingOf(bytes: Uint8Array): TextEncoding {
   return bytes[0] === 0xfe && bytes[1] === 0xff ? "utf-16be" : "utf-8";
 }
 
-/** The text of bytes, byte order mark included. Gives undefined for bytes that are not text of their encoding. */
+/** The text of bytes, byte order mark included. Returns undefined for bytes that are not text of their encoding. */
 export function decodeText(bytes: Uint8Array, encoding = encodingOf(bytes)): string | undefined {
   if (encoding === "utf-8") return decodeUtf8(bytes);
   const decoder = new TextDecoder(encoding, { fatal: true, ignoreBOM: true });

@@ -35,7 +35,7 @@ export function classifyBytes(path: string, bytes: Uint8Array): ContentResult {
     : { ok: false, ...errors.notUtf8(path) };
 }
 
-/** Gives the bytes that a `write` stores: text in its encoding, or decoded base64 for a name of a binary type. */
+/** Returns the bytes that a `write` stores: text in its encoding, or decoded base64 for a name of a binary type. */
 export function bytesToWrite(
   path: string,
   content: string,
@@ -69,7 +69,7 @@ const textContent = (text: string, mimeType: string): FileContent => ({
   mimeType,
 });
 
-/** Gives the bytes of stored file data, as a download needs them. */
+/** Returns the bytes of stored file data, as a download needs them. */
 export function bytesOf(data: FileData): Uint8Array {
   if (Array.isArray(data.content)) return plainBytes(Buffer.from(data.content.join("\n"), "utf8"));
   if (typeof data.content !== "string") return plainBytes(data.content);

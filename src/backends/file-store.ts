@@ -258,7 +258,7 @@ async function collect<Item>(
   return found;
 }
 
-/** Gives the files of a search in order, and loads the next few while one is searched. */
+/** Returns the files of a search in order, and loads the next few while one is searched. */
 async function* readAhead<File extends { path: string }>(
   files: readonly File[],
   load: (file: File) => Promise<SearchableContent>,

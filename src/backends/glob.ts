@@ -314,7 +314,7 @@ export function compileGlob(pattern: string, options: GlobOptions = {}): GlobCom
 }
 
 /**
- * Translates a pattern that is written from the root into one for a search in `directory`. Gives any other pattern
+ * Translates a pattern that is written from the root into one for a search in `directory`. Returns any other pattern
  * unchanged, and one that can match nothing there.
  */
 export function patternFrom(pattern: string, directory: string): string {

@@ -39,7 +39,7 @@ const MARK = /^<(?:cell(?: (\d{1,6}))?: *(code|markdown|raw)|output: [^>]*)>$/;
 /** A line of a cell that could be taken for a mark has one more backslash in the text. */
 const ESCAPABLE = /^\\*<(?:cell|output)\b.*>$/;
 
-/** The text of a notebook. Gives `undefined` for a file that is none, which is to be read as it is. */
+/** The text of a notebook. Returns `undefined` for a file that is none, which is to be read as it is. */
 export function notebookText(path: string, text: string): string | undefined {
   const notebook = isNotebookPath(path) ? parseNotebook(text) : undefined;
   return notebook && textOf(notebook);
@@ -219,7 +219,7 @@ function writtenCells(text: string): WrittenCell[] | undefined {
   }));
 }
 
-/** A cell of the file with a new source. Gives `undefined` if its outputs were changed. */
+/** A cell of the file with a new source. Returns `undefined` if its outputs were changed. */
 function changedCell(
   { text }: Notebook,
   { node, cell }: { node: Node; cell: NotebookCell },

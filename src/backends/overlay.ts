@@ -114,7 +114,7 @@ const orDirectory = <Result extends Failure>(
 /** Failures of reading that show that a file exists. */
 const UNREADABLE_FILE = new Set(["binary", "encoding", "too_large", "out_of_range"]);
 
-/** Finds the file that the base has at a path. Gives undefined if a file can be made there, or a failure if not. */
+/** Finds the file that the base has at a path. Returns undefined if a file can be made there, or a failure if not. */
 async function entryIn(base: Backend, path: string, options: CallOptions) {
   const found = await look(base, path, options);
   if (found !== undefined) return found;

@@ -126,7 +126,7 @@ export const withRuntime = (runtime: BackendRuntime, configurable: Configurable 
 
 /**
  * The runtime of a backend that was made without one: the LangGraph task that calls it, in the graph of an agent or
- * any other graph with a channel `files`. Changes are written to that channel. Gives undefined outside of a task.
+ * any other graph with a channel `files`. Changes are written to that channel. Returns undefined outside of a task.
  */
 export function ambientRuntime(): BackendRuntime | undefined {
   const storage = Reflect.get(globalThis, STORAGE) as ConfigStorage | undefined; // LangChain's shape

@@ -371,7 +371,7 @@ export function refusedWrite(
   return isChanged ? errors.changedSinceRead(path) : undefined;
 }
 
-/** Gives the text of stored file data for a search. Text in another encoding is searched as far as it decodes. */
+/** Returns the text of stored file data for a search. Text in another encoding is searched as far as it decodes. */
 export function searchable(path: string, data: FileData): SearchableContent {
   const known = contentOf(path, data);
   if (!known.ok) {

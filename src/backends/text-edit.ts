@@ -34,7 +34,7 @@ export function editText(text: string, oldString: string, newString: string, rep
 }
 
 /**
- * Gives a new text the byte order mark and the line ends of the text that it replaces. A text with line ends of both
+ * Returns a new text the byte order mark and the line ends of the text that it replaces. A text with line ends of both
  * kinds keeps them. `kept` names what was changed for that.
  */
 export function inFormOf(old: string, text: string): { text: string; kept: string[] } {

@@ -8,7 +8,7 @@ export function byIdentity<Key extends object, Value>(make: (key: Key) => Value)
   };
 }
 
-/** The same for numbers or texts, of which there are few: values are kept for ever. */
+/** Caches a value for each number or text. Values are never dropped, so use it where there are few. */
 export function byValue<Key extends number | string, Value>(make: (key: Key) => Value): (key: Key) => Value {
   const made = new Map<Key, Value>();
   return (key) => {

@@ -3,7 +3,7 @@ import { closeSync, openSync, readdirSync, readFileSync } from "node:fs";
 import { devNull } from "node:os";
 import { codeOf, orElse } from "./errors.ts";
 
-/** Standard input, output and error of a child: all it gets of what this process has open. */
+/** Standard input, output and error of a child, which gets no other open file of this process. */
 type StandardStreams = [input: Stream, output: Stream, errors: Stream];
 type Stream = "ignore" | "inherit" | "pipe";
 
@@ -35,7 +35,7 @@ export function startChild(
   for (const [index, bytes] of inputs.entries()) {
     const stream = child.stdio[STANDARD_ERROR + 1 + index];
     if (stream === null || stream === undefined || !("end" in stream)) continue;
-    // A child that ends before it has read them says itself what is wrong.
+    // A child that ends before it has read them reports its own problem.
     stream.on("error", () => undefined);
     stream.end(bytes);
   }
@@ -74,9 +74,9 @@ export interface ProgramOptions extends Omit<ChildOptions, "stdio"> {
 }
 
 /**
- * Runs a program to its end and gives its output. Rejects with `ProgramFailure`, whose message is what it
- * wrote on standard error, and with Node's error when it cannot be started. `timeout` is in milliseconds; `input` is
- * given on standard input. A program that writes more than `maxOutput` characters is killed, as after its time.
+ * Runs a program to its end and returns its output. Rejects with `ProgramFailure`, whose message is the program's
+ * standard error, and with Node's error when it cannot be started. `timeout` is in milliseconds; `input` is passed on
+ * standard input. A program that writes more than `maxOutput` characters is killed, as after its time.
  */
 export const runProgram = (
   file: string,
@@ -95,7 +95,7 @@ export const runProgram = (
       signal?.removeEventListener("abort", kill);
     };
     let [output, errors] = ["", ""];
-    // A program that ends before it has read its input says itself what is wrong.
+    // A program that ends before it has read its input reports its own problem.
     child.stdin?.on("error", () => undefined).end(input);
     child.stdout?.setEncoding("utf8").on("data", (text: string) => {
       output += text;
@@ -116,15 +116,15 @@ export const runProgram = (
   });
 
 /**
- * Closes what the launcher of this process left open above standard error. For a program that owns its
- * process and hands the start of children to libraries, once it has read what it was given as `/dev/fd/N`.
+ * Closes the descriptors above standard error that the launcher of this process left open. For a program that owns
+ * its process and lets libraries start children, once it has read its inputs from `/dev/fd/N`.
  */
 export function closeInherited(): void {
   for (const descriptor of inheritedDescriptors()) closeSync(descriptor);
   inherited = [];
 }
 
-/** With every inherited descriptor replaced by the null device: Node cannot leave one out. */
+/** Replaces every inherited descriptor by the null device, because Node cannot leave one out. */
 function onlyListed(streams: ChildOptions["stdio"], inputs: number): StdioOptions {
   const standard = typeof streams === "string" ? [streams, streams, streams] : streams;
   const stdio: (Stream | number)[] = [...standard, ...Array<Stream>(inputs).fill("pipe")];
@@ -137,12 +137,9 @@ function onlyListed(streams: ChildOptions["stdio"], inputs: number): StdioOption
 }
 
 const inheritedDescriptors = (): readonly number[] =>
-  (inherited ??= process.platform === "linux" ? findInherited() : []);
-
-const findInherited = (): number[] =>
-  orElse(() => readdirSync("/proc/self/fd"), [])
+  (inherited ??= orElse(() => (process.platform === "linux" ? readdirSync("/proc/self/fd") : []), [])
     .map(Number)
-    .filter((number) => number > STANDARD_ERROR && outlivesExec(number));
+    .filter((number) => number > STANDARD_ERROR && outlivesExec(number)));
 
 function outlivesExec(descriptor: number): boolean {
   try {

@@ -16,15 +16,15 @@ export function steadyClock(): Clock {
 }
 
 /** Name of the server's time zone, such as `Asia/Tokyo`. */
-export const timeZone = (): string => zoneOf(process.env["TZ"] ?? "");
+export const timeZone = (): string => resolveZone(process.env["TZ"] ?? "");
 
 /** The zone by the setting that names it; looking it up takes a fifth of a millisecond. */
-const zoneOf = byValue((_setting: string) => new Intl.DateTimeFormat().resolvedOptions().timeZone);
+const resolveZone = byValue((_setting: string) => new Intl.DateTimeFormat().resolvedOptions().timeZone);
 
 const DAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 const PLATFORMS: Readonly<Record<string, string>> = { darwin: "macOS", linux: "Linux", win32: "Windows" };
 
-/** Tells a model the date, the time zone and the platform at the start of a run: it knows none of them. */
+/** A note for the model with the date, the time zone and the platform at the start of a run. */
 export function startNote(now: number): string {
   const time = new Date(now);
   const two = (part: number): string => String(part).padStart(2, "0");
@@ -95,7 +95,7 @@ export interface PaceOptions {
 
 /** Decides when something that is asked for often is sent. */
 export interface Pace {
-  /** Sends at once, or when its turn has come: what is asked for until then is sent together with it. */
+  /** Sends at once, or when its turn has come, together with all that was asked for until then. */
   ask(): void;
   /** After this nothing is sent any more. */
   stop(): void;

@@ -139,7 +139,7 @@ export function untilAborted<Result>(
   });
 }
 
-/** Gives what `work` makes of each item, with at most `limit` of them at work. After a failure it begins no other. */
+/** Maps the items by `work`, with at most `limit` of them at work. After a failure it begins no other. */
 export async function mapAtMost<Item, Result>(
   limit: number,
   items: readonly Item[],

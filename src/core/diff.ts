@@ -6,9 +6,9 @@ export interface DiffLine {
   kind: "file" | "hunk" | "add" | "del" | "context" | "note";
   /** The whole line, sign included. */
   text: string;
-  /** Line number in the old file, from 1; absent where the diff does not say it, and on added lines. */
+  /** Line number in the old file, from 1; absent if the diff does not name it, and on added lines. */
   oldLine?: number;
-  /** The same in the new file. */
+  /** Line number in the new file, from 1. */
   newLine?: number;
 }
 
@@ -41,7 +41,7 @@ export interface DiffCounts {
 export function changedLines(diff: string): string {
   const kept: string[] = [];
   let changed: string[] = [];
-  /** Numbers of the next line of both files; 0 in a hunk that does not say them. */
+  /** Numbers of the next line of both files; 0 in a hunk without line numbers. */
   let [old, next] = [0, 0];
   const flush = (): void => {
     const count = (sign: string): number => changed.filter((line) => line.startsWith(sign)).length;
@@ -57,7 +57,7 @@ export function changedLines(diff: string): string {
     if (belongs) changed.push(text);
     else if (kind === "file" || (kind === "note" && !text.startsWith("\\"))) kept.push(text);
     if (kind === "hunk") {
-      const ranges = HUNK.exec(text)?.slice(1).map(numberOf);
+      const ranges = HUNK.exec(text)?.slice(1).map(toNumber);
       const [oldStart = 0, oldLines = 1, newStart = 0, newLines = 1] = ranges ?? [];
       [old, next] = ranges ? [oldStart + Number(oldLines === 0), newStart + Number(newLines === 0)] : [0, 0];
     }
@@ -71,8 +71,8 @@ export function changedLines(diff: string): string {
 /** Counts the lines that a diff shows as changed; of a diff that was cut these are fewer than really changed. */
 export function diffCounts(diff: string): DiffCounts {
   const kinds = diffLines(diff).map(({ kind }) => kind);
-  const countOf = (kind: DiffLine["kind"]): number => kinds.filter((each) => each === kind).length;
-  return { added: countOf("add"), removed: countOf("del") };
+  const count = (kind: DiffLine["kind"]): number => kinds.filter((each) => each === kind).length;
+  return { added: count("add"), removed: count("del") };
 }
 
 /** The counts of several changes together; `undefined` as soon as those of one are not known. */
@@ -118,11 +118,11 @@ const range = (start: number, lines: number): string => `${lines === 0 ? start -
 
 const CUT = /^\[diff cut: (\d+) lines? more not shown\]$/;
 const HUNK = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/;
-const numberOf = (digits: string | undefined): number | undefined =>
+const toNumber = (digits: string | undefined): number | undefined =>
   digits === undefined ? undefined : Number(digits);
 
 class Position {
-  /** `unnumbered`: in a hunk that does not say where in the file it is. */
+  /** `unnumbered`: in a hunk without line numbers. */
   #place: "outside" | "numbered" | "unnumbered" = "outside";
   #line = { old: 0, new: 0 };
   /** Lines that the hunk still has. */
@@ -139,7 +139,7 @@ class Position {
   #begin(text: string): DiffLine {
     const ranges = HUNK.exec(text);
     this.#place = ranges === null ? "unnumbered" : "numbered";
-    const [oldStart = 0, oldLines = 1, newStart = 0, newLines = 1] = (ranges ?? []).slice(1).map(numberOf);
+    const [oldStart = 0, oldLines = 1, newStart = 0, newLines = 1] = (ranges ?? []).slice(1).map(toNumber);
     // An empty range is counted from the line before it.
     this.#line = { old: oldStart + (oldLines === 0 ? 1 : 0), new: newStart + (newLines === 0 ? 1 : 0) };
     this.#left = { old: oldLines, new: newLines };

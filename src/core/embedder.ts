@@ -1,6 +1,6 @@
 import { DeepAgentError } from "./errors.ts";
 
-/** A service that turns texts into vectors: the more alike what texts mean, the closer their vectors. */
+/** A service that turns texts into vectors: texts of similar meaning have close vectors. */
 export interface Embedder {
   /** `provider:model`. Vectors of different names are never compared. */
   readonly name: string;
@@ -15,7 +15,7 @@ export interface Embedder {
 /** A query has somebody waiting for it. */
 export type EmbeddingPurpose = "documents" | "query";
 
-/** Texts could not be turned into vectors; the message says why and what to do. */
+/** Texts could not be turned into vectors; the message has the reason and the remedy. */
 export class EmbeddingFailure extends DeepAgentError {
   /** True if the service refused these texts; it may accept others. */
   readonly refusesTexts: boolean;

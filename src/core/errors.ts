@@ -40,7 +40,7 @@ export function errorMessage(thrown: unknown): string {
   return typeof thrown === "string" ? thrown : "unknown error";
 }
 
-/** The code of an error of the system or of this family, such as `ENOENT`; `undefined` when it has none. */
+/** The code of a system error or of this family, such as `ENOENT`; `undefined` when it has none. */
 export const codeOf = (thrown: unknown): string | undefined =>
   thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : undefined;
 
@@ -89,7 +89,7 @@ const TRANSIENT: ReadonlySet<StorageErrorCode> = new Set([
   "storage_io",
 ]);
 
-/** True if the same may succeed later: when there is space again, a lock is given back, a disk is mounted. */
+/** True if a later attempt may succeed, once there is space again, a lock is released or a disk is mounted. */
 export const isTransient = (thrown: unknown): thrown is StorageError =>
   thrown instanceof StorageError && TRANSIENT.has(thrown.code);
 

@@ -43,7 +43,7 @@ export const askGit = (
 /** A repository with its objects and refs alone. `git` runs Git for a folder of files, with an index of its own. */
 export type PlainRepository = Awaited<ReturnType<typeof openPlainRepository>>;
 
-/** Settings that say how files and objects are stored, and who commits. */
+/** Settings for the storage of files and objects, and for the author of commits. */
 const KEPT =
   /^(?:core\.(?:autocrlf|eol|filemode|ignorecase|precomposeunicode|sharedrepository|symlinks)|extensions\.(?:objectformat|refstorage)|i18n\.commitencoding|(?:author|committer|user)\.(?:name|email))$/;
 
@@ -72,7 +72,7 @@ export async function openPlainRepository(folder: string) {
   };
   const kept = [...settings].filter(([name]) => KEPT.test(name));
   const version = kept.some(([name]) => name.startsWith("extensions")) ? "1" : "0";
-  // Attributes name drivers, and no setting says what these run.
+  // Attributes only name drivers: the settings with their commands are not kept.
   const ofUser = join(process.env["XDG_CONFIG_HOME"] ?? join(homedir(), ".config"), "git/attributes");
   const attributes = settings.get("core.attributesfile")?.replace(/^~(?=\/)/, homedir()) ?? ofUser;
   const lines = [

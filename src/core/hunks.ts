@@ -9,12 +9,12 @@ export interface Hunk {
 }
 
 /** Edits that are compared exactly, and fewer of long texts: each edit may look at all lines. Above, all is one hunk. */
-const MAX = { edits: 1000, least: 20, looks: 8_000_000 };
+const DIFF_LIMITS = { edits: 1000, least: 20, looks: 8_000_000 };
 
 /** The changes that make `changed` of `base`, in their order; about 0.1 s for any texts. */
 export function hunksBetween(base: readonly string[], changed: readonly string[]): Hunk[] {
-  const bound = Math.floor(MAX.looks / (base.length + changed.length + 1));
-  const maxEditLength = Math.max(Math.min(MAX.edits, bound), MAX.least);
+  const bound = Math.floor(DIFF_LIMITS.looks / (base.length + changed.length + 1));
+  const maxEditLength = Math.max(Math.min(DIFF_LIMITS.edits, bound), DIFF_LIMITS.least);
   const parts = diffArrays([...base], [...changed], { maxEditLength });
   if (parts === undefined) return [wholeHunk(base, changed)];
   const hunks: Hunk[] = [];

@@ -1,21 +1,22 @@
 /** Bounds of JSON that comes from outside, and its canonical form. */
+import { isObject } from "./unknown.ts";
 
 /**
- * Limits of a message. Schema checks descend by calls, so what is much deeper overflows the stack. Parsing and checking
+ * Limits of a message. Schema checks descend by calls, so a much deeper one overflows the stack. Parsing and checking
  * 200,000 members takes a second, 10,000 a few milliseconds.
  */
-const LIMITS = { depth: 200, values: 10_000 };
-const tooDeep = ({ depth }: typeof LIMITS): string =>
+const MESSAGE_LIMITS = { depth: 200, values: 10_000 };
+const tooDeep = ({ depth }: typeof MESSAGE_LIMITS): string =>
   `Invalid request: the message is nested deeper than ${depth} levels`;
-const tooMany = ({ values }: typeof LIMITS): string =>
+const tooMany = ({ values }: typeof MESSAGE_LIMITS): string =>
   `Invalid request: the message has more than ${values} elements and members; put long lists into a file`;
 
 /**
- * Tells what is wrong with the shape of `value`, as JSON.parse returned it. An array or object counts as many values
+ * Finds a problem of the shape of `value`, as JSON.parse returned it. An array or object counts as many values
  * as it holds, and as one when it is empty.
  */
-export function shapeProblem(value: unknown, limits = LIMITS): string | undefined {
-  let level = containersIn([value]);
+export function shapeProblem(value: unknown, limits = MESSAGE_LIMITS): string | undefined {
+  let level = [value].filter(isObject);
   let values = 0;
   for (let depth = 0; level.length > 0; depth += 1) {
     if (depth >= limits.depth) return tooDeep(limits);
@@ -24,18 +25,15 @@ export function shapeProblem(value: unknown, limits = LIMITS): string | undefine
       const inside: unknown[] = Object.values(container);
       values += Math.max(inside.length, 1);
       if (values > limits.values) return tooMany(limits);
-      next.push(...containersIn(inside));
+      next.push(...inside.filter(isObject));
     }
     level = next;
   }
   return undefined;
 }
 
-const containersIn = (values: readonly unknown[]): object[] =>
-  values.filter((value) => typeof value === "object" && value !== null);
-
 /** Finds the same problems in JSON (UTF-8) before it is parsed. It does not check whether the text is JSON. */
-export function bytesShapeProblem(json: Uint8Array, limits = LIMITS): string | undefined {
+export function bytesShapeProblem(json: Uint8Array, limits = MESSAGE_LIMITS): string | undefined {
   let depth = 0;
   let values = 0;
   for (let at = 0; at < json.length; at += 1) {
@@ -78,10 +76,10 @@ export const MAX_MESSAGE_BYTES = 768 * 1024;
 
 export const TOO_LONG = `Invalid request: the message must not exceed ${MAX_MESSAGE_BYTES} bytes; put long texts into a file and name it`;
 
-declare const jsonOf: unique symbol;
+declare const parsedType: unique symbol;
 
-/** Text that holds a value of type T as JSON. Only `toJson` makes it, so reading it gives a T. */
-export type Json<T> = string & { readonly [jsonOf]: T };
+/** Text that holds a value of type T as JSON. Only `toJson` makes it, so parsing it returns a T. */
+export type Json<T> = string & { readonly [parsedType]: T };
 
 export const toJson = <T>(value: T): Json<T> => JSON.stringify(value) as Json<T>;
 

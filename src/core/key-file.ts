@@ -4,14 +4,14 @@ import { chmod, link, mkdir, open, readFile, unlink } from "node:fs/promises";
 import { basename, join } from "node:path";
 import { ConfigurationError, codeOf } from "./errors.ts";
 
-const BYTES = 32;
+const KEY_BYTES = 32;
 
 /**
  * Reads the key in a file of a folder. The first process that asks creates it.
  *
  * @throws ConfigurationError if the file is damaged.
  */
-export async function keyIn(folder: string, file: string): Promise<Uint8Array> {
+export async function loadKey(folder: string, file: string): Promise<Uint8Array> {
   const path = join(folder, file);
   const existing = await readKey(path);
   if (existing !== undefined) return existing;
@@ -31,7 +31,7 @@ export async function readKey(path: string): Promise<Uint8Array | undefined> {
     if (codeOf(error) === "ENOENT") return undefined;
     throw error;
   }
-  if (key.byteLength !== BYTES) throw damaged(path);
+  if (key.byteLength !== KEY_BYTES) throw damaged(path);
   await chmod(path, 0o600);
   return key;
 }
@@ -41,7 +41,7 @@ async function createKey(path: string): Promise<void> {
   const draft = `${path}.${randomBytes(6).toString("hex")}`;
   const file = await open(draft, "wx", 0o600);
   try {
-    await file.writeFile(randomBytes(BYTES));
+    await file.writeFile(randomBytes(KEY_BYTES));
     await file.sync();
     await file.close();
     await link(draft, path);
@@ -55,6 +55,6 @@ async function createKey(path: string): Promise<void> {
 
 function damaged(path: string): ConfigurationError {
   const name = basename(path);
-  const message = `The file ${name} in the data directory is not a key of ${BYTES} bytes. Delete it; a new one is made.`;
+  const message = `The file ${name} in the data directory is not a key of ${KEY_BYTES} bytes. Delete it; a new one is made.`;
   return new ConfigurationError(`${name.replace(".", "_")}_damaged`, message);
 }

@@ -55,7 +55,7 @@ const PROGRAMS: Partial<Record<NodeJS.Platform, Program>> = {
 };
 
 /** Names and keys that need no quoting anywhere. */
-const NAME = /^[A-Z_][A-Z0-9_]{0,63}$/;
+const KEY_NAME = /^[A-Z_][A-Z0-9_]{0,63}$/;
 const SECRET = /^[\x21-\x7e]{1,4096}$/;
 
 /** Why a text cannot be a key. */
@@ -64,22 +64,22 @@ export const secretProblem = (text: string): string | undefined =>
 
 /** The keychain of the system for a name, if there is one. */
 const programFor = (name: string, { platform }: KeychainOptions): Program | undefined =>
-  NAME.test(name) ? PROGRAMS[platform] : undefined;
+  KEY_NAME.test(name) ? PROGRAMS[platform] : undefined;
 
 export async function readSecret(name: string, options: KeychainOptions): Promise<Kept> {
   const program = programFor(name, options);
   if (program === undefined) return { ok: false, problem: NO_KEYCHAIN };
   try {
-    const secret = (await run(program, program.read(name), options)).trim();
+    const secret = (await runKeychain(program, program.read(name), options)).trim();
     return { ok: true, secret: SECRET.test(secret) ? secret : undefined };
   } catch (error) {
     return isAbsence(program, error)
       ? { ok: true, secret: undefined }
-      : { ok: false, problem: problemOf(error, program) };
+      : { ok: false, problem: describeFailure(error, program) };
   }
 }
 
-/** Keeps a secret, in place of an earlier one. Gives why that failed. */
+/** Keeps a secret, in place of an earlier one. Returns why that failed. */
 export async function keepSecret(
   name: string,
   secret: string,
@@ -91,50 +91,49 @@ export async function keepSecret(
   if (unusable !== undefined) return unusable;
   const { args, input } = program.write(name, secret);
   try {
-    await run(program, args, options, input);
+    await runKeychain(program, args, options, input);
   } catch (error) {
-    return problemOf(error, program);
+    return describeFailure(error, program);
   }
   const kept = await readSecret(name, options);
   return kept.ok && kept.secret === secret ? undefined : "The keychain did not store it.";
 }
 
-/** Forgets what is kept under a name. Gives why that failed; where nothing is kept, nothing has to be done. */
+/** Deletes the secret under a name, if any. Returns why that failed. */
 export async function forgetSecret(name: string, options: KeychainOptions): Promise<string | undefined> {
   const program = programFor(name, options);
   if (program === undefined) return NO_KEYCHAIN;
   try {
-    await run(program, program.remove(name), options);
+    await runKeychain(program, program.remove(name), options);
   } catch (error) {
-    if (!isAbsence(program, error)) return problemOf(error, program);
+    if (!isAbsence(program, error)) return describeFailure(error, program);
   }
   const kept = await readSecret(name, options);
   if (!kept.ok) return kept.problem;
   return kept.secret === undefined ? undefined : "The keychain did not delete it.";
 }
 
-/** `secret-tool` ends alike where nothing is kept and where it cannot ask, but says so in the second case. */
+/** `secret-tool` has one exit code for a missing secret and for a failure, but explains only the failure. */
 const isAbsence = ({ absent }: Program, error: unknown): boolean =>
   error instanceof ProgramFailure && error.code === absent && (absent !== 1 || error.message.trim() === "");
 
-const run = (
+function runKeychain(
   { command }: Program,
   args: readonly string[],
-  { env, timeout = 30_000 }: KeychainOptions,
+  { env: own, timeout = 30_000 }: KeychainOptions,
   input?: string,
-): Promise<string> => runProgram(command, args, { timeout, env: withBus(env), ...defined({ input }) });
-
-/** Clients pass few variables; without this one, the keychain of a Linux desktop is not found. */
-function withBus(env: KeychainOptions["env"]): Record<string, string | undefined> {
+): Promise<string> {
+  // Clients pass few variables; without this one, the keychain of a Linux desktop is not found.
   const bus = `/run/user/${process.getuid?.()}/bus`;
-  const isNeeded = env["DBUS_SESSION_BUS_ADDRESS"] === undefined && existsSync(bus);
-  return isNeeded ? { ...env, DBUS_SESSION_BUS_ADDRESS: `unix:path=${bus}` } : env;
+  const isNeeded = own["DBUS_SESSION_BUS_ADDRESS"] === undefined && existsSync(bus);
+  const env = isNeeded ? { ...own, DBUS_SESSION_BUS_ADDRESS: `unix:path=${bus}` } : own;
+  return runProgram(command, args, { timeout, env, ...defined({ input }) });
 }
 
 const NO_KEYCHAIN = "This system has no keychain that deepagent-mcp can use.";
 
 /** Passes on no output of a program: it may have the secret in it. */
-function problemOf(error: unknown, { command, remedy }: Program): string {
+function describeFailure(error: unknown, { command, remedy }: Program): string {
   if (codeOf(error) === "ENOENT") return `The keychain needs ${command}, which is not installed. ${remedy}`;
   if (error instanceof ProgramFailure && error.isTimeout)
     return "The keychain did not answer in time: it may be locked.";

@@ -7,7 +7,7 @@ export type LogFields = Record<string, unknown>;
 
 /** Structured logger; the first argument is a short event name, the second its facts. */
 export interface Logger {
-  /** A function is called only when the line is written: what costs work is not done for nobody. */
+  /** A function is called only when the line is written, which saves the work for its fields. */
   debug(event: string, fields?: LogFields | (() => LogFields)): void;
   info(event: string, fields?: LogFields): void;
   warn(event: string, fields?: LogFields): void;

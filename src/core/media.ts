@@ -1,11 +1,11 @@
-/** Reads what media are from their bytes: names, and what servers say about them, are often wrong. */
+/** Reads the facts of media from their bytes, because names and content types are often wrong. */
 import { Buffer } from "node:buffer";
 import { trimEndOf } from "./text.ts";
 
 type Sides = readonly [width: number, height: number];
 
 export interface MediaFacts {
-  /** `undefined`: the bytes begin like no known media. */
+  /** Undefined if the bytes begin like no known media. */
   mimeType: string | undefined;
   size: number;
   /** Width and height in pixels. */
@@ -14,7 +14,7 @@ export interface MediaFacts {
   frames?: number | undefined;
   /** Pages of a PDF, as far as they can be counted without unpacking it. */
   pages?: number | undefined;
-  /** Names what makes the file unreadable, in a clause. */
+  /** The defect that makes the file unreadable, as a clause. */
   damage?: string | undefined;
 }
 
@@ -37,8 +37,8 @@ class Bytes {
 }
 
 /**
- * Beginnings of media by type; the first that fits counts. A dot is any byte; what follows a star stands anywhere in
- * the first 64 bytes, such as the brands of ISO base media behind `ftyp`.
+ * Beginnings of media by type; the first that fits counts. A dot is any byte; the text behind a star may be anywhere
+ * in the first 64 bytes, such as the brands of ISO base media behind `ftyp`.
  */
 const MAGIC: Readonly<Record<string, readonly string[]>> = {
   "image/png": ["\x89PNG\r\n\x1a\n"],
@@ -67,7 +67,7 @@ const MAGIC: Readonly<Record<string, readonly string[]>> = {
 };
 const SVG = /^(?:\xef\xbb\xbf)?\s*(?:<!--(?:(?!-->)[^])*-->\s*|<(?:\?|!(?!--))[^>]*>\s*)*<svg[\s>]/i;
 
-function typeOf({ text }: Bytes): string | undefined {
+function detectType({ text }: Bytes): string | undefined {
   const head = text(0, 64);
   const fits = (pattern: string): boolean => {
     const [start = "", inside = ""] = pattern.split("*");
@@ -136,12 +136,12 @@ function heif({ all, big }: Bytes): Format {
   return at < 0 ? {} : { sides: [big(at + 8, 4), big(at + 12, 4)] };
 }
 
-/** Reads what bytes are. `claimed`, a type by name, decides only between sound and film in one container. */
+/** Reads the facts of a file. `claimed`, a type by name, decides only between sound and film in one container. */
 export function mediaFacts(given: Uint8Array, claimed = ""): MediaFacts {
   const bytes = new Bytes(given);
   const size = bytes.all.length;
   if (size === 0) return { mimeType: undefined, size, damage: "it is empty (0 bytes)" };
-  const found = typeOf(bytes);
+  const found = detectType(bytes);
   if (found === undefined) return { mimeType: undefined, size };
   const isTwin = /^(?:audio|video)\//.test(claimed) && claimed.split("/")[1] === found.split("/")[1];
   const { isWhole = true, ...facts } = READERS[found]?.(bytes) ?? {};
@@ -155,7 +155,7 @@ export function mediaFacts(given: Uint8Array, claimed = ""): MediaFacts {
 }
 
 /** Decodes base64 in any of its spellings; `undefined` for anything else. */
-export function bytesIn(data: string | Uint8Array): Uint8Array | undefined {
+export function fileBytes(data: string | Uint8Array): Uint8Array | undefined {
   if (typeof data !== "string") return data;
   const compact = trimEndOf(data.replace(/^data:[^,]*,|\s+/g, ""), "=");
   const bytes = Buffer.from(compact, "base64");
@@ -191,7 +191,7 @@ export interface MediaLimits {
   frames?: number;
 }
 
-/** Says why a model cannot be shown media, and what to do next. `undefined`: it can. */
+/** Explains why a model cannot be shown media, and the next step. Returns undefined if it can. */
 export function mediaProblem(facts: MediaFacts, limits: MediaLimits): string | undefined {
   const { mimeType, damage, size, sides = [0, 0], pages = 0, frames = 0 } = facts;
   const { image = Infinity, pdf = Infinity, side = Infinity } = limits;

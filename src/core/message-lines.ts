@@ -6,7 +6,7 @@ export interface LineChecks {
   /** Longest line that is passed on. */
   maxBytes: number;
   tooLong: string;
-  /** Finds the problem of a line without parsing it; `undefined`: none. */
+  /** Finds the problem of a line without parsing it. Returns undefined if it has none. */
   problemOf(line: Uint8Array): string | undefined;
   /** Receives the reason why a request is not passed on. */
   refuse(id: RequestId, problem: string): void;
@@ -88,7 +88,7 @@ export function checkedBody(checks: LineChecks): TransformStream<Uint8Array, Uin
   });
 }
 
-/** Decides on the message that has come in: gives it back, or an error in its place, or nothing. */
+/** Checks the message that has come in. Returns it, an error in its place, or undefined if it is dropped. */
 async function passedOn(
   line: Line,
   checks: LineChecks,
@@ -99,9 +99,12 @@ async function passedOn(
   const problem = isTooLong ? checks.tooLong : checks.problemOf(bytes);
   await ownTurn();
   if (problem === undefined) return bytes;
-  const { id, isAnswer } = outlineOf(bytes.subarray(Math.max(bytes.subarray(0, EDGE).indexOf("{"), 0)));
+  const { id, isAnswer } = readOutline(bytes.subarray(Math.max(bytes.subarray(0, EDGE).indexOf("{"), 0)));
   if (id === undefined) return undefined;
-  if (isAnswer) return framed(errorLine(id, problem));
+  if (isAnswer) {
+    const answer = { jsonrpc: "2.0", id, error: { code: INVALID_REQUEST, message: problem } };
+    return framed(Buffer.from(`${JSON.stringify(answer)}\n`));
+  }
   checks.refuse(id, problem);
   return undefined;
 }
@@ -145,7 +148,7 @@ class Line {
 const EDGE = 300;
 
 /** Reads the id of a message, and whether it is an answer, without parsing it. */
-function outlineOf(line: Buffer): { id: RequestId | undefined; isAnswer: boolean } {
+function readOutline(line: Buffer): { id: RequestId | undefined; isAnswer: boolean } {
   const first = line.toString("latin1", 0, EDGE);
   const last = line.toString("latin1", Math.max(line.length - EDGE, 0));
   const json = (FIRST_ID.exec(first) ?? LAST_ID.exec(last))?.[1];
@@ -159,9 +162,6 @@ const FIRST_ID =
 const LAST_ID =
   /,\s{0,9}"id"\s{0,9}:\s{0,9}(\d{1,15}|"[\w-]{1,100}")\s{0,9}(?:,\s{0,9}"jsonrpc"\s{0,9}:\s{0,9}"2\.0"\s{0,9})?\}\s{0,9}$/;
 const ANSWER = /^\{[^{[]{0,150}"(?:result|error)"/;
-
-const errorLine = (id: RequestId, message: string): Buffer =>
-  Buffer.from(`${JSON.stringify({ jsonrpc: "2.0", id, error: { code: INVALID_REQUEST, message } })}\n`);
 
 /** Code of an invalid request in JSON-RPC. */
 const INVALID_REQUEST = -32_600;

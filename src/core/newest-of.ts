@@ -7,7 +7,7 @@ export class NewestOf<Value> extends Map<string, Value> {
     this.#most = most;
   }
 
-  /** Makes `value` the newest, and forgets the oldest one beyond the limit. */
+  /** Makes `value` the newest, and removes the oldest one beyond the limit. */
   keep(key: string, value: Value): void {
     this.delete(key);
     this.set(key, value);

@@ -11,7 +11,7 @@ export interface OptionalPackage {
   version: string;
 }
 
-/** Loads the package. If it is missing, throws a `ConfigurationError` that says how to install it. */
+/** Loads the package. If it is missing, throws a `ConfigurationError` with the command that installs it. */
 export async function loadOptional(
   { user, name, version }: OptionalPackage,
   load: LoadPackage = (name) => import(name),

@@ -2,7 +2,7 @@
 import { ConfigurationError } from "./errors.ts";
 
 /** Kinds of values, as messages name them, with the test for each. */
-const KINDS = {
+const OPTION_KINDS = {
   anything: () => true,
   "a text": (value) => typeof value === "string",
   "a number": (value) => typeof value === "number",
@@ -15,25 +15,26 @@ const KINDS = {
     Array.isArray(value) && value.every((item) => hasAll("string", item, "folder", "at")),
   "a plain object": isPlainObject,
   "a plain object of texts": (value) =>
-    isPlainObject(value) && valuesOf(value).every((item) => typeof item === "string" || item === undefined),
+    isPlainObject(value) &&
+    memberValues(value).every((item) => typeof item === "string" || item === undefined),
   "an object { accessKeyId, secretAccessKey }": (value) =>
     hasAll("string", value, "accessKeyId", "secretAccessKey"),
   "an object with { input, output } for each model": (value) =>
-    isPlainObject(value) && valuesOf(value).every((price) => hasAll("number", price, "input", "output")),
+    isPlainObject(value) && memberValues(value).every((price) => hasAll("number", price, "input", "output")),
   "a plain object or false": (value) => value === false || isPlainObject(value),
 } as const satisfies Record<string, (value: unknown) => boolean>;
 
-type Kind = keyof typeof KINDS;
+type OptionKind = keyof typeof OPTION_KINDS;
 
 /** The options of one object, all of them: the compiler refuses a table that lacks one. `or null`: null has a meaning. */
 export type OptionTable<Options> = {
-  readonly [Name in keyof Options]-?: null extends Options[Name] ? `${Kind} or null` : Kind;
+  readonly [Name in keyof Options]-?: null extends Options[Name] ? `${OptionKind} or null` : OptionKind;
 };
 
 /**
- * The options that were given, for callers whose types nobody checked: what is `null` counts as left out.
+ * Reads the options of callers whose types nobody checked. An option that is `null` counts as left out.
  *
- * @param owner what takes the options, as messages name it.
+ * @param owner the name of the function or class in messages.
  * @throws ConfigurationError `UNKNOWN_OPTION` for names that are not in the table, `INVALID_OPTION` for values
  *   of another kind. Neither shows a value, which may be a secret.
  */
@@ -44,7 +45,7 @@ export function readOptions<Options extends object>(
 ): Options {
   const options = given ?? {};
   if (!isPlainObject(options)) {
-    const problem = `${owner} takes a plain object of options; got ${kindOf(given)}.`;
+    const problem = `${owner} takes a plain object of options; got ${describeKind(given)}.`;
     throw new ConfigurationError("INVALID_OPTION", problem);
   }
   const kinds: Readonly<Record<string, string>> = table;
@@ -58,18 +59,18 @@ export function readOptions<Options extends object>(
     const kind = kinds[name] ?? "anything";
     const takesNull = kind.endsWith(OR_NULL);
     if (value === null || value === undefined) return value === null && takesNull;
-    const plain = (takesNull ? kind.slice(0, -OR_NULL.length) : kind) as Kind; // as the type of tables says
-    if (KINDS[plain](value)) return true;
+    const plain = (takesNull ? kind.slice(0, -OR_NULL.length) : kind) as OptionKind; // the two forms of a table's values
+    if (OPTION_KINDS[plain](value)) return true;
     const problem = `${owner}: '${name}' takes ${kind}; got ${givenFor(plain, value)}.`;
     throw new ConfigurationError("INVALID_OPTION", problem);
   });
-  return Object.fromEntries(named) as Options; // its own entries, without those that say nothing
+  return Object.fromEntries(named) as Options; // its own entries, without those that are left out
 }
 
 /** The entries of `options` that another object takes, too. */
 export function pickOptions<Options extends object>(options: Options, table: OptionTable<Options>): Options {
   const picked = Object.entries(options).filter(([name]) => Object.hasOwn(table, name));
-  return Object.fromEntries(picked) as Options; // a part of what was given
+  return Object.fromEntries(picked) as Options; // a part of the options
 }
 
 /**
@@ -95,21 +96,21 @@ function unknownName(owner: string, name: string, known: readonly string[]): str
     : `${problem}; did you mean '${meant}'?`;
 }
 
-const sameLetters = (name: string, known: readonly string[]): string | undefined =>
-  known.find((other) => lettersOf(other) === lettersOf(name));
+function sameLetters(name: string, known: readonly string[]): string | undefined {
+  const plain = (text: string): string => text.replaceAll("_", "").toLowerCase();
+  return known.find((other) => plain(other) === plain(name));
+}
 
-const lettersOf = (name: string): string => name.replaceAll("_", "").toLowerCase();
-
-const valuesOf = (value: unknown): unknown[] => Object.values(Object(value));
+const memberValues = (value: unknown): unknown[] => Object.values(Object(value));
 
 const hasAll = (type: "string" | "number", value: unknown, ...names: string[]): boolean =>
   isPlainObject(value) && names.every((name) => typeof Reflect.get(Object(value), name) === type);
 
-/** Names the kind of a value, and of what is in it where only that is wrong. */
-function givenFor(kind: Kind, value: unknown): string {
+/** Names the kind of a value, and of its first member if only that is wrong. */
+function givenFor(kind: OptionKind, value: unknown): string {
   const isOuterRight = Array.isArray(value) ? kind.startsWith("a list") : isPlainObject(value);
-  const inner = isOuterRight ? valuesOf(value)[0] : undefined;
-  return inner === undefined ? kindOf(value) : `${kindOf(value)} with ${kindOf(inner)}`;
+  const inner = isOuterRight ? memberValues(value)[0] : undefined;
+  return inner === undefined ? describeKind(value) : `${describeKind(value)} with ${describeKind(inner)}`;
 }
 
 function isPlainObject(value: unknown): boolean {
@@ -118,7 +119,7 @@ function isPlainObject(value: unknown): boolean {
   return prototype === null || Object.getPrototypeOf(prototype) === null;
 }
 
-function kindOf(value: unknown): string {
+function describeKind(value: unknown): string {
   if (value === null || typeof value === "boolean" || value === undefined) return String(value);
   if (Array.isArray(value)) return "a list";
   if (typeof value === "string") return "a text";

@@ -2,7 +2,7 @@ import type { z } from "zod";
 
 type Issue = z.core.$ZodRawIssue;
 
-const KINDS: Readonly<Record<string, string>> = {
+const KIND_NAMES: Readonly<Record<string, string>> = {
   string: "a text",
   number: "a number",
   int: "a whole number",
@@ -13,7 +13,7 @@ const KINDS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Says in plain words what is wrong with a value, for `safeParse(value, { error: plainProblem })`. Texts of the schema
+ * Describes the problem of a value in plain words, for `safeParse(value, { error: plainProblem })`. Texts of the schema
  * itself count before it. Never repeats the value, which may be a secret.
  */
 export function plainProblem(issue: Issue): string {
@@ -21,7 +21,7 @@ export function plainProblem(issue: Issue): string {
     case "invalid_type":
       return wrongKind(issue.expected, issue.input);
     case "invalid_value":
-      return `must be ${choiceOf(issue.values.map(String))}`;
+      return `must be ${joinChoices(issue.values.map(String))}`;
     case "too_small":
       return tooSmall(issue);
     case "too_big":
@@ -39,20 +39,15 @@ export function plainProblem(issue: Issue): string {
 }
 
 function wrongKind(expected: string, value: unknown): string {
-  const kind = KINDS[expected] ?? `of the kind ${expected}`;
+  const kind = KIND_NAMES[expected] ?? `of the kind ${expected}`;
   if (value === undefined) return `is missing; it must be ${kind}`;
   if (expected === "int" && typeof value === "number") return `must be ${kind}`;
-  return `must be ${kind}, not ${kindOf(value)}`;
-}
-
-function kindOf(value: unknown): string {
-  if (value === null) return "null";
-  if (Array.isArray(value)) return "a list";
-  return KINDS[typeof value] ?? `a ${typeof value}`;
+  const name = Array.isArray(value) ? "array" : typeof value;
+  return `must be ${kind}, not ${value === null ? "null" : (KIND_NAMES[name] ?? `a ${name}`)}`;
 }
 
 /** `a`, `a or b`, `a, b or c`. */
-function choiceOf(values: readonly string[]): string {
+function joinChoices(values: readonly string[]): string {
   const last = values.at(-1) ?? "nothing";
   return values.length < 2 ? last : `${values.slice(0, -1).join(", ")} or ${last}`;
 }

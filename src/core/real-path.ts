@@ -19,7 +19,7 @@ function followed(path: string, links: number): string {
   }
 }
 
-/** Gives a function that throws `StorageError` once a link on the way to `path` leads elsewhere than now. */
+/** Returns a function that throws `StorageError` once a link on the way to `path` leads elsewhere than now. */
 export function linkGuard(path: string, name: string): () => void {
   const place = realPath(path);
   return () => {

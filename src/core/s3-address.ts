@@ -4,9 +4,9 @@ import type { LoadPackage } from "./optional-package.ts";
 export interface S3Address {
   /** An existing bucket. */
   bucket: string;
-  /** Address of an S3-compatible server. Default: AWS, or as the environment says. */
+  /** Address of an S3-compatible server. Default: from the environment, else AWS. */
   endpoint?: string;
-  /** Default: as the environment says, and `us-east-1` with an endpoint. */
+  /** Default: from the environment, and `us-east-1` with an endpoint. */
   region?: string;
   /** Default: where the AWS tools look, such as the environment, profiles and roles. */
   credentials?: { accessKeyId: string; secretAccessKey: string; sessionToken?: string };

@@ -1,4 +1,4 @@
-/** The connection to a bucket of an S3-compatible server, and what its errors mean. */
+/** The connection to a bucket of an S3-compatible server, and the meaning of its errors. */
 import type * as Sdk from "@aws-sdk/client-s3";
 import { loadOptional } from "./optional-package.ts";
 import type { S3Address } from "./s3-address.ts";
@@ -57,7 +57,7 @@ export class S3Connection {
   }
 }
 
-/** The name of an error of the SDK: a plain word, whatever a server answered. */
+/** The name of an SDK error: a plain word, whatever a server answered. */
 export function s3ErrorName(thrown: unknown): string {
   if (!(thrown instanceof Error)) return "UnknownError";
   const code: unknown = Reflect.get(thrown, "code");
@@ -65,10 +65,10 @@ export function s3ErrorName(thrown: unknown): string {
   return /^\w{1,60}$/.test(name) ? name : "UnknownError";
 }
 
-/** Describes a failure, and tells if the server itself is in trouble, so that it may pass without help. */
+/** Describes a failure. `isOutage`: the server itself is in trouble, so the failure may pass without help. */
 export function s3Problem(thrown: unknown): { text: string; isOutage: boolean } {
   const name = s3ErrorName(thrown);
-  if (Object.hasOwn(REASONS, name)) return { text: REASONS[name] ?? "", isOutage: false };
+  if (Object.hasOwn(S3_ERRORS, name)) return { text: S3_ERRORS[name] ?? "", isOutage: false };
   const status = memberOf(memberOf(thrown, "$metadata"), "httpStatusCode");
   if (status === 403) return { text: DENIED, isOutage: false };
   return typeof status === "number"
@@ -79,8 +79,8 @@ export function s3Problem(thrown: unknown): { text: string; isOutage: boolean } 
 const CHECK = "check that it runs and that endpoint and region are right";
 const DENIED = "the S3 server denies access to the bucket; check the credentials and their permissions";
 
-/** Explains errors by their names and says what to do. */
-const REASONS: Readonly<Record<string, string>> = {
+/** Explanations of errors by their names, with a remedy. */
+const S3_ERRORS: Readonly<Record<string, string>> = {
   NoSuchBucket: "the bucket does not exist; create it or choose another",
   AccessDenied: DENIED,
   Forbidden: DENIED,

@@ -2,11 +2,11 @@
 import { type Stats, accessSync, constants, lstatSync, statSync } from "node:fs";
 import { orElse } from "./errors.ts";
 
-/** `undefined`: nothing can be seen there. */
+/** Returns undefined if the entry is missing or cannot be seen. */
 export const statsAt = (path: string): Stats | undefined =>
   orElse(() => statSync(path, { throwIfNoEntry: false }), undefined);
 
-/** The same for a link itself instead of its target. */
+/** Returns the stats of a link itself instead of its target. */
 export const linkStatsAt = (path: string): Stats | undefined =>
   orElse(() => lstatSync(path, { throwIfNoEntry: false }), undefined);
 

@@ -1,4 +1,4 @@
-/** Works out what a terminal would show of an output: its last frame, without colours. */
+/** Renders the last frame that a terminal would show of an output, without colours. */
 
 /** Rows that output can still change. */
 export const SCREEN_ROWS = 60;
@@ -6,7 +6,7 @@ export const SCREEN_ROWS = 60;
 const SCREEN_COLUMNS = 500;
 
 /** A row of characters, which a program can draw over. */
-export class Row {
+export class ScreenRow {
   isListed = false;
   /** It was erased after it was listed. */
   isErased = false;
@@ -23,7 +23,7 @@ export class Row {
     return this.#cells?.length ?? this.#length;
   }
 
-  /** Gives the column behind the text. */
+  /** Writes the text and returns the column behind it. */
   put(column: number, text: string): number {
     const isPlain = !/[\ud800-\udfff]/.test(text);
     if (this.#cells === undefined && column === this.#length) {
@@ -56,7 +56,7 @@ export class Row {
 /** Everything but text: C0 controls without tabs, DEL, and C1 controls. */
 const CONTROL = /[\0-\x08\x0a-\x1f\x7f-\x9f]/g; // oxlint-disable-line no-control-regex
 const SEQUENCE = /(?:\x1b\[|\x9b)([0-?]{0,60})[ -/]{0,4}(?:([@-~])|(?=[^ -~]))|\x1b[ -/]{0,4}([0-Z\\^-~])/y; // oxlint-disable-line no-control-regex
-const UNFINISHED = /(?:\x1b\[|\x9b)[0-?]{0,60}[ -/]{0,4}$|\x1b[ -/]{0,4}$/y; // oxlint-disable-line no-control-regex
+const UNFINISHED_SEQUENCE = /(?:\x1b\[|\x9b)[0-?]{0,60}[ -/]{0,4}$|\x1b[ -/]{0,4}$/y; // oxlint-disable-line no-control-regex
 /** Titles, links and pictures begin so. They go on to a bell, a terminator or the end of the line. */
 const STRING = /\x1b[\]PX^_]|[\x90\x98\x9d-\x9f]/y; // oxlint-disable-line no-control-regex
 const STRING_END = /\x07|\x9c|\x1b\\?|[\x18\x1a\n]/g; // oxlint-disable-line no-control-regex
@@ -68,12 +68,12 @@ function matchAt(expression: RegExp, text: string, at: number): RegExpExecArray 
 }
 
 /**
- * The screen of one stream of output. Gives each row to `onRow` when the cursor first leaves it downwards; a row can
+ * The screen of one stream of output. Passes each row to `onRow` when the cursor first leaves it downwards; a row can
  * change until `SCREEN_ROWS` others follow. Takes time in proportion to the output.
  */
 export class TerminalScreen {
-  readonly #onRow: (row: Row, isEnded: boolean) => void;
-  #rows: [Row, ...Row[]] = [new Row()];
+  readonly #onRow: (row: ScreenRow, isEnded: boolean) => void;
+  #rows: [ScreenRow, ...ScreenRow[]] = [new ScreenRow()];
   #y = 0;
   #x = 0;
   #saved = { x: 0, y: 0 };
@@ -82,12 +82,12 @@ export class TerminalScreen {
   #isInString = false;
   #isHidden = false;
 
-  constructor(onRow: (row: Row, isEnded: boolean) => void) {
+  constructor(onRow: (row: ScreenRow, isEnded: boolean) => void) {
     this.#onRow = onRow;
   }
 
-  /** The row that was not given yet. */
-  get unfinished(): Row | undefined {
+  /** The last row, if `onRow` has not received it. */
+  get unfinished(): ScreenRow | undefined {
     const last = this.#rows.at(-1);
     return last?.isListed === false ? last : undefined;
   }
@@ -111,7 +111,7 @@ export class TerminalScreen {
       if (next > at) this.#put(text.slice(at, next));
       at = next;
       if (at === text.length) return;
-      if (matchAt(UNFINISHED, text, at)) {
+      if (matchAt(UNFINISHED_SEQUENCE, text, at)) {
         this.#rest = text.slice(at);
         return;
       }
@@ -119,18 +119,22 @@ export class TerminalScreen {
     }
   }
 
-  /** Gives the last row, too. */
+  /** Passes the last row, too. */
   finish(): void {
     const { unfinished } = this;
     if (unfinished !== undefined && unfinished.length > 0) this.#list(unfinished, this.#isHidden);
-    if (this.#isHidden) this.#list(rowOf("[A full-screen program drew the rest, which is not shown]"), false);
+    if (this.#isHidden) {
+      const notice = new ScreenRow();
+      notice.put(0, "[A full-screen program drew the rest, which is not shown]");
+      this.#list(notice, false);
+    }
     this.#isHidden = false;
     this.#rest = "";
-    this.#rows = [new Row()];
+    this.#rows = [new ScreenRow()];
     this.#y = this.#x = 0;
   }
 
-  /** Obeys the control at this place. Gives its length. */
+  /** Applies the control sequence at this place. Returns its length. */
   #control(text: string, at: number): number {
     const string = matchAt(STRING, text, at);
     if (string) {
@@ -188,11 +192,11 @@ export class TerminalScreen {
     if (part === 0) this.#row.erase(this.#x);
     for (const row of this.#rows.splice(part === 0 ? this.#y + 1 : 0)) row.isErased = true;
     if (this.#rows.length > 0) return;
-    this.#rows = [new Row()];
+    this.#rows = [new ScreenRow()];
     this.#y = this.#x = 0;
   }
 
-  get #row(): Row {
+  get #row(): ScreenRow {
     return this.#rows[this.#y] ?? this.#rows[0];
   }
 
@@ -208,13 +212,13 @@ export class TerminalScreen {
     const last = this.#rows.at(-1);
     if (this.#y < this.#rows.length || last === undefined) return;
     this.#list(last, true);
-    this.#rows.push(new Row());
+    this.#rows.push(new ScreenRow());
     if (this.#rows.length <= SCREEN_ROWS) return;
     this.#rows.shift();
     this.#y -= 1;
   }
 
-  #list(row: Row, isEnded: boolean): void {
+  #list(row: ScreenRow, isEnded: boolean): void {
     if (row.isListed) return;
     row.isListed = true;
     this.#onRow(row, isEnded);
@@ -224,15 +228,9 @@ export class TerminalScreen {
 /** Older sequences that mean the same as newer ones. */
 const ESCAPES: Readonly<Record<string, string>> = { "7": "s", "8": "u", M: "A", E: "E" };
 
-function rowOf(text: string): Row {
-  const row = new Row();
-  row.put(0, text);
-  return row;
-}
-
 export function terminalText(output: string): string {
   if (matchAt(CONTROL, output.replaceAll("\n", ""), 0) === null) return output;
-  const rows: { row: Row; end: string }[] = [];
+  const rows: { row: ScreenRow; end: string }[] = [];
   const screen = new TerminalScreen((row, isEnded) => rows.push({ row, end: isEnded ? "\n" : "" }));
   screen.write(output);
   screen.finish();

@@ -70,9 +70,9 @@ export const stripControl = (text: string): string => text.replace(UNSAFE, "");
 /** `text` for a terminal: what `stripControl` takes away is shown as an escape, and every line ends with `\n`. */
 export const showControl = (text: string): string => text.replace(/\r\n/g, "\n").replace(UNSAFE, escaped);
 
-// oxlint-disable-next-line no-control-regex -- control characters are what this is about
+// oxlint-disable-next-line no-control-regex -- it matches control characters
 const CONTROL_RUN = /[\s\u0000-\u001f\u007f-\u009f\u2028\u2029]+/g;
-// oxlint-disable-next-line no-control-regex -- control characters are what this is about
+// oxlint-disable-next-line no-control-regex -- it matches control characters
 const UNSAFE = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u200e\u200f\u202a-\u202e\u2066-\u2069]/g;
 
 function isHighSurrogate(text: string, index: number): boolean {
@@ -83,7 +83,7 @@ function isHighSurrogate(text: string, index: number): boolean {
 /** `text` with a replacement character for each half of a surrogate pair: they cannot be sent as JSON. */
 export const wellFormed = (text: string): string => text.toWellFormed();
 
-/** A name that a caller gave, as messages show it: one line, and no longer than any of ours. */
+/** A name from a caller, as messages show it: one line, and no longer than any of ours. */
 export const shownName = (name: string): string => oneLine(name, 80);
 
 /** Escapes hidden characters the way JSON does. JSON stays the same JSON, and blanks stay as they are. */
@@ -105,7 +105,7 @@ export const displayText = (text: string): string =>
     return `[${run.length} ${blanks && tabs ? "blanks and tabs" : blanks ? "blanks" : "tabs"}]`;
   });
 
-/** Shows a person what a call will do: `displayText` with marks for blanks and tabs at the end of a line. */
+/** `displayText` with marks for blanks and tabs at the end of a line, for people who approve a change. */
 export const displayMarked = (text: string): string =>
   displayText(text).replace(TRAILING_BLANKS, (blanks) => blanks.replaceAll(" ", "·").replaceAll("\t", "→"));
 
@@ -119,7 +119,7 @@ const LONG_RUN = /[ \t]{41,}/g;
 const TRAILING_BLANKS = /(?<![ \t])[ \t]{1,40}$/gm;
 const EMPTY_LINES = /\n{22,}/g;
 
-/** A joiner between two pictographs and the mark for colour behind one are part of what is seen. */
+/** A joiner between two pictographs and the mark for colour behind one are visible, and not matched. */
 const HIDDEN =
   /(?![ \t\n]|(?<=\p{Extended_Pictographic})\ufe0f|(?<=[\p{Extended_Pictographic}\ufe0f])\u200d(?=\p{Extended_Pictographic}))[\p{Default_Ignorable_Code_Point}\p{Separator}\p{Control}\u2800\ufff9-\ufffb\u{1d159}\p{Surrogate}]/gu;
 

@@ -3,7 +3,7 @@ import { defined } from "../core/defined.ts";
 import { errorMessage, isAbortError } from "../core/errors.ts";
 import type { SendResult } from "../runs/news.ts";
 import { type Network, request, secondsToWait } from "../web/request.ts";
-import { hostOf } from "../web/url.ts";
+import { displayHost } from "../web/url.ts";
 
 export interface Post {
   url: URL;
@@ -29,7 +29,7 @@ export async function post({ final = new Set([410]), ...sent }: Post): Promise<S
     if (status >= 200 && status < 300) return { ok: true };
     const seconds = secondsToWait(answer.headers["retry-after"]);
     const afterMs = seconds === undefined ? undefined : Number(seconds) * 1000;
-    const problem = `${hostOf(url)} answered ${status}`;
+    const problem = `${displayHost(url)} answered ${status}`;
     return { ok: false, problem, ...(final.has(status) && { isFinal: true }), ...defined({ afterMs }) };
   } catch (error) {
     if (isAbortError(error) || signal.aborted) throw error;

@@ -4,13 +4,13 @@ import { type Deferred, EvalFlags, JSException, QuickJS } from "quickjs-wasi";
 import engine from "quickjs-wasi/quickjs.wasm";
 import type { EngineInput, FromEngine, ToEngine } from "./program.ts";
 
-const { source, names, now, seed, limits, compiled, onlyCompiles } = workerData as EngineInput; // given by program.ts
+const { source, names, now, seed, limits, compiled, onlyCompiles } = workerData as EngineInput; // set by program.ts
 
 /** Time at work in the program, in ms; waiting for calls does not count. */
 let spentMs = 0;
 let answers = 0;
 let calls = 0;
-let isOver = false;
+let hasEnded = false;
 /** The program's clock, in ms. It stands still while the program works, but for a little at each reading. */
 let clock = now;
 /** Below a millisecond, so that programs that start at the same time draw different numbers. */
@@ -24,8 +24,8 @@ const post = (message: FromEngine): void => parentPort?.postMessage(message);
 
 /** Ends the program. The first end counts. */
 function end(outcome: { value: string } | { error: string }): void {
-  if (isOver) return;
-  isOver = true;
+  if (hasEnded) return;
+  hasEnded = true;
   post({ kind: "end", outcome, log: log.join("\n") });
 }
 
@@ -47,7 +47,7 @@ const createEngine = (wasm: object): Promise<QuickJS> =>
     }),
   });
 
-/** Gives the program its functions. Arguments and answers cross as JSON. */
+/** Defines the functions of the program. Arguments and answers cross as JSON. */
 const PRELUDE = `(function (call, write, names) {
   const { parse, stringify } = JSON;
   const known = new Map();
@@ -117,18 +117,15 @@ function work(vm: QuickJS, step: () => void): void {
     step();
     vm.executePendingJobs();
   } catch (error) {
-    end({ error: withoutOurs(problemOf(error)) });
+    const stack = error instanceof JSException ? (error.stack ?? "") : "";
+    const problem =
+      error instanceof Error ? `${error.name}: ${error.message}\n${stack}` : "The program failed.";
+    end({ error: withoutOurs(problem) });
   }
   spentMs += performance.now() - begun;
-  if (isOver) return;
+  if (hasEnded) return;
   if (open.size === 0) end({ error: "The program waits for something that never happens." });
   else post({ kind: "idle", answers, calls, spentMs });
-}
-
-function problemOf(error: unknown): string {
-  if (!(error instanceof Error)) return "The program failed.";
-  const stack = error instanceof JSException ? (error.stack ?? "") : "";
-  return `${error.name}: ${error.message}\n${stack}`;
 }
 
 /** Names only lines of the program itself. */
@@ -140,7 +137,7 @@ const withoutOurs = (problem: string): string =>
     )
     .join("\n");
 
-function start(vm: QuickJS): void {
+function startProgram(vm: QuickJS): void {
   const text = (value: { toString(): string } | undefined): string => value?.toString() ?? "";
   const none = (act: () => void) => {
     act();
@@ -160,7 +157,7 @@ function start(vm: QuickJS): void {
   vm.callFunction(vm.evalCode(ENDING, "ending.js"), vm.undefined, main, functions.done, functions.failed);
 }
 
-async function run(): Promise<void> {
+async function runEngine(): Promise<void> {
   const wasm = compiled ?? (await WebAssembly.compile(engine));
   const vm = await createEngine(wasm);
   parentPort?.on("message", ({ number, answer, at }: ToEngine) => {
@@ -171,7 +168,7 @@ async function run(): Promise<void> {
     work(vm, () => deferred?.resolve(vm.newString(answer)));
   });
   post({ kind: "begins", compiled: wasm });
-  work(vm, () => start(vm));
+  work(vm, () => startProgram(vm));
 }
 
-void run();
+void runEngine();

@@ -1,6 +1,6 @@
 // oxlint-disable-next-line typescript/triple-slash-reference -- programs that are checked with this source have no list of files
 /// <reference path="../core/thread-texts.d.ts" />
-/** Runs a program in a thread that it cannot hold up or exhaust. It reaches nothing but the functions it is given. */
+/** Runs a program in a thread that it cannot hold up or exhaust. It can call the listed functions and nothing else. */
 import { Worker } from "node:worker_threads";
 import { Semaphore } from "../core/concurrency.ts";
 
@@ -10,7 +10,7 @@ export interface ProgramLimits {
   readonly stackBytes: number;
   /** Time at work; waiting for calls does not count. */
   readonly ownMs: number;
-  /** Characters of the JSON that it returns, and of the arguments of one call. */
+  /** Characters of the JSON that it returns, and of each call's arguments. */
   readonly valueCharacters: number;
   readonly logCharacters: number;
 }
@@ -79,13 +79,13 @@ export interface ProgramEnd {
 
 export interface ProgramHost {
   called(call: ProgramCall): void;
-  /** The program waits for answers, and has all that were given. */
+  /** The program waits for answers, and has received all that exist. */
   waits(): void;
 }
 
 /** Programs at work in this process; each may take its memory and a thread. */
-const threads = new Semaphore(32);
-const PATIENCE_MS = 60_000;
+const programThreads = new Semaphore(32);
+const QUEUE_TIMEOUT_MS = 60_000;
 /** Besides the memory of the engine, which counts by itself. */
 const THREAD_MEMORY_MB = 128;
 
@@ -114,7 +114,7 @@ export class RunningProgram {
       stderr: true,
       resourceLimits: { maxOldGenerationSizeMb: THREAD_MEMORY_MB },
     });
-    this.#worker.on("message", (message: FromEngine) => this.#heard(message, host));
+    this.#worker.on("message", (message: FromEngine) => this.#receive(message, host));
     this.#worker.once("error", () => this.#fail("The program was stopped: it took too much memory."));
     this.#worker.once("exit", () => this.#fail("The program was stopped."));
   }
@@ -131,7 +131,7 @@ export class RunningProgram {
     await this.#worker.terminate();
   }
 
-  #heard(message: FromEngine, host: ProgramHost): void {
+  #receive(message: FromEngine, host: ProgramHost): void {
     if (message.kind === "begins") {
       // The first one comes before any program has begun.
       compiled ??= message.compiled;
@@ -173,10 +173,10 @@ export async function withProgram<Result>(
 ): Promise<Result | { busy: string }> {
   const { signal, limits = PROGRAM_LIMITS, ...program } = input;
   const { default: code } = await import("./engine.thread.ts?text");
-  const patience = AbortSignal.timeout(PATIENCE_MS);
+  const patience = AbortSignal.timeout(QUEUE_TIMEOUT_MS);
   let isAtWork = false;
   try {
-    return await threads.run(
+    return await programThreads.run(
       async () => {
         isAtWork = true;
         const running = new RunningProgram(code, { ...program, limits }, host);

@@ -33,7 +33,7 @@ export interface TestedBackend {
 export interface BackendSubject {
   /** The name under which the cases are reported. */
   name: string;
-  /** Gives an empty backend; called for every case. */
+  /** Makes an empty backend; called for every case. */
   make(): Promise<TestedBackend> | TestedBackend;
   /** True if changes are returned as `filesUpdate` records, as backends in a thread's state do. Default false. */
   keepsFilesInState?: boolean;
@@ -106,15 +106,13 @@ async function runCase(
     const answers = await backend.uploadFiles([[at(path), bytes]]);
     runner.expect(answers).toMatchObject([{ path: at(path), error: null }]);
   };
+  const { expect: check } = runner;
+  // Jest's `expect` refuses a second argument. Vitest's has `soft`.
+  const expect: Expect = (actual, hint) =>
+    hint !== undefined && "soft" in check ? check(actual, hint) : check(actual);
   try {
-    await run({ backend, at, put, keepsFilesInState, expect: expectOf(runner) });
+    await run({ backend, at, put, keepsFilesInState, expect });
   } finally {
     await made.dispose?.();
   }
 }
-
-/** Jest's `expect` refuses a second argument. Vitest's has `soft`. */
-const expectOf =
-  ({ expect }: TestRunner): Expect =>
-  (actual, hint) =>
-    hint !== undefined && "soft" in expect ? expect(actual, hint) : expect(actual);

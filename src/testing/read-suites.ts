@@ -1,6 +1,6 @@
 import type { GrepOptions } from "../backends/backend.ts";
 import * as errors from "../backends/errors.ts";
-import { type Bench, type Suite, inUtf16, pathsOf, textOf } from "./suite.ts";
+import { type Bench, type Suite, inUtf16, listedPaths, pageText } from "./suite.ts";
 
 export const lsSuite: Suite = {
   subject: "ls",
@@ -16,9 +16,9 @@ export const lsSuite: Suite = {
       await put("/a/deep/two.txt", "2");
       await put("/a-b.txt", "-");
       const result = await backend.ls(at("/"));
-      expect(pathsOf(result)).toEqual([at("/a-b.txt"), at("/a/"), at("/b.txt")]);
+      expect(listedPaths(result)).toEqual([at("/a-b.txt"), at("/a/"), at("/b.txt")]);
       expect(result.files?.map((file) => file.is_dir === true)).toEqual([false, true, false]);
-      expect(pathsOf(await backend.ls(at("/a")))).toEqual([at("/a/deep/"), at("/a/one.txt")]);
+      expect(listedPaths(await backend.ls(at("/a")))).toEqual([at("/a/deep/"), at("/a/one.txt")]);
     },
     "a trailing slash makes no difference": async ({ backend, at, put, expect }) => {
       await put("/a/one.txt", "1");
@@ -71,14 +71,14 @@ export const readSuite: Suite = {
       let offset: number | undefined = 0;
       while (offset !== undefined) {
         const page: Awaited<ReturnType<typeof backend.read>> = await backend.read(at("/a.txt"), offset, 2);
-        together += textOf(page);
+        together += pageText(page);
         offset = page.nextOffset;
       }
       expect(together).toBe(content);
     },
     "a byte order mark is not part of the text": async ({ backend, at, put, expect }) => {
       await put("/a.txt", "\ufeffone\n");
-      expect(textOf(await backend.read(at("/a.txt")))).toBe("one\n");
+      expect(pageText(await backend.read(at("/a.txt")))).toBe("one\n");
     },
     "an empty file is not a missing one": async ({ backend, at, put, expect }) => {
       await put("/a.txt", "");
@@ -127,7 +127,7 @@ export const readSuite: Suite = {
           mimeType: "text/plain",
           totalLines: 2,
         });
-        expect(textOf(await backend.read(at(name), 1, 1))).toBe("zwei ä 😀\r\n");
+        expect(pageText(await backend.read(at(name), 1, 1))).toBe("zwei ä 😀\r\n");
         expect((await backend.readRaw(at(name))).data?.content).toEqual(bytes);
       }
     },
@@ -223,7 +223,7 @@ async function plant({ put }: Bench): Promise<void> {
 
 async function expectFound(bench: Bench, pattern: string, path: string, expected: string[]): Promise<void> {
   const result = await bench.backend.glob(pattern, bench.at(path));
-  bench.expect(pathsOf(result), pattern).toEqual(expected.map((found) => bench.at(found)));
+  bench.expect(listedPaths(result), pattern).toEqual(expected.map((found) => bench.at(found)));
 }
 
 export const globSuite: Suite = {

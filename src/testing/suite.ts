@@ -44,10 +44,10 @@ export function inUtf16(text: string): [name: string, bytes: Uint8Array][] {
 }
 
 /** The text of a page; throws when the result is a failure or bytes. */
-export function textOf(result: { content?: string | Uint8Array; error?: string }): string {
+export function pageText(result: { content?: string | Uint8Array; error?: string }): string {
   if (typeof result.content === "string") return result.content;
   throw new Error(`There is no text: ${result.error ?? "the content is bytes"}`);
 }
 
-export const pathsOf = (result: { files?: { path: string }[] }): string[] | undefined =>
+export const listedPaths = (result: { files?: { path: string }[] }): string[] | undefined =>
   result.files?.map((file) => file.path);

@@ -1,6 +1,6 @@
 /** Behaviour of every backend when files are written, whatever their names. */
 import * as errors from "../backends/errors.ts";
-import { type Bench, type Suite, inUtf16, pathsOf, textOf } from "./suite.ts";
+import { type Bench, type Suite, inUtf16, listedPaths, pageText } from "./suite.ts";
 
 export const writeSuite: Suite = {
   subject: "write",
@@ -9,7 +9,7 @@ export const writeSuite: Suite = {
       const result = await backend.write(at("/a/b/c.txt"), "text\n");
       expect(result).toMatchObject({ path: at("/a/b/c.txt") });
       expect(result.error).toBeUndefined();
-      expect(textOf(await backend.read(at("/a/b/c.txt")))).toBe("text\n");
+      expect(pageText(await backend.read(at("/a/b/c.txt")))).toBe("text\n");
       expect((await backend.read(at("/a/b/c.txt"))).version).toBe(result.version);
     },
     "says what the text was and became, or nothing": async ({ backend, at, put, expect }) => {
@@ -29,14 +29,14 @@ export const writeSuite: Suite = {
     "does not touch an existing file": async ({ backend, at, put, expect }) => {
       await put("/a.txt", "old");
       expect(await backend.write(at("/a.txt"), "new")).toEqual(errors.alreadyExists(at("/a.txt")));
-      expect(textOf(await backend.read(at("/a.txt")))).toBe("old");
+      expect(pageText(await backend.read(at("/a.txt")))).toBe("old");
     },
     "overwrites when asked to": async ({ backend, at, put, expect }) => {
       await put("/a.txt", "old and longer");
       expect((await backend.write(at("/a.txt"), "new", { mode: "overwrite" })).error).toBeUndefined();
       expect((await backend.write(at("/b.txt"), "new", { mode: "overwrite" })).error).toBeUndefined();
-      expect(textOf(await backend.read(at("/a.txt")))).toBe("new");
-      expect(textOf(await backend.read(at("/b.txt")))).toBe("new");
+      expect(pageText(await backend.read(at("/a.txt")))).toBe("new");
+      expect(pageText(await backend.read(at("/b.txt")))).toBe("new");
     },
     "stores a text in the encoding asked for": async ({ backend, at, expect }) => {
       const [[little, bytes] = ["", undefined], [big, swapped] = ["", undefined]] = inUtf16("ä\n");
@@ -53,7 +53,7 @@ export const writeSuite: Suite = {
       expect(await backend.write(at("/a.txt"), "three", stale)).toEqual(
         errors.changedSinceRead(at("/a.txt")),
       );
-      expect(textOf(await backend.read(at("/a.txt")))).toBe("two");
+      expect(pageText(await backend.read(at("/a.txt")))).toBe("two");
       const fresh = (await backend.read(at("/a.txt"))).version ?? "";
       const done = await backend.write(at("/a.txt"), "three", { mode: "overwrite", expectedVersion: fresh });
       expect(done.error).toBeUndefined();
@@ -66,12 +66,12 @@ export const writeSuite: Suite = {
       await put("/a/b.txt", "b");
       expect(await backend.write(at("/a"), "x")).toEqual(errors.isDirectory(at("/a")));
       expect(await backend.write(at("/a"), "x", { mode: "overwrite" })).toEqual(errors.isDirectory(at("/a")));
-      expect(textOf(await backend.read(at("/a/b.txt")))).toBe("b");
+      expect(pageText(await backend.read(at("/a/b.txt")))).toBe("b");
     },
     "a file is not a directory": async ({ backend, at, put, expect }) => {
       await put("/a.txt", "a");
       expect(await backend.write(at("/a.txt/b.txt"), "x")).toEqual(errors.parentIsFile(at("/a.txt/b.txt")));
-      expect(textOf(await backend.read(at("/a.txt")))).toBe("a");
+      expect(pageText(await backend.read(at("/a.txt")))).toBe("a");
     },
     "the root is a directory": async ({ backend, at, expect }) => {
       expect(await backend.write(at("/"), "x")).toEqual(errors.isDirectory(at("/")));
@@ -96,7 +96,7 @@ export const editSuite: Suite = {
       await put("/a.txt", "one two three\n");
       const result = await backend.edit(at("/a.txt"), "two", "2");
       expect(result).toMatchObject({ path: at("/a.txt"), occurrences: 1 });
-      expect(textOf(await backend.read(at("/a.txt")))).toBe("one 2 three\n");
+      expect(pageText(await backend.read(at("/a.txt")))).toBe("one 2 three\n");
       expect((await backend.read(at("/a.txt"))).version).toBe(result.version);
     },
     "returns the change only when files are in state": async ({
@@ -115,7 +115,7 @@ export const editSuite: Suite = {
       await put("/a.txt", "ab ab ab");
       expect(await backend.edit(at("/a.txt"), "ab", "x")).toEqual(errors.stringAmbiguous("ab", 3));
       expect(await backend.edit(at("/a.txt"), "ab", "x", true)).toMatchObject({ occurrences: 3 });
-      expect(textOf(await backend.read(at("/a.txt")))).toBe("x x x");
+      expect(pageText(await backend.read(at("/a.txt")))).toBe("x x x");
     },
     "says when nothing matches": async ({ backend, at, put, expect }) => {
       await put("/a.txt", "one");
@@ -126,12 +126,12 @@ export const editSuite: Suite = {
     "both strings are literal": async ({ backend, at, put, expect }) => {
       await put("/a.txt", "a.c $1 abc");
       await backend.edit(at("/a.txt"), "a.c", "$& $1 \\n {}%s");
-      expect(textOf(await backend.read(at("/a.txt")))).toBe("$& $1 \\n {}%s $1 abc");
+      expect(pageText(await backend.read(at("/a.txt")))).toBe("$& $1 \\n {}%s $1 abc");
     },
     "text with LF edits lines with CRLF, which stay": async ({ backend, at, put, expect }) => {
       await put("/a.txt", "one\r\ntwo\r\nthree\r\n");
       expect(await backend.edit(at("/a.txt"), "one\ntwo\n", "1\n2\n")).toMatchObject({ occurrences: 1 });
-      expect(textOf(await backend.read(at("/a.txt")))).toBe("1\r\n2\r\nthree\r\n");
+      expect(pageText(await backend.read(at("/a.txt")))).toBe("1\r\n2\r\nthree\r\n");
     },
     "a byte order mark stays": async ({ backend, at, put, expect }) => {
       await put("/a.txt", "\ufeffone\n");
@@ -142,7 +142,7 @@ export const editSuite: Suite = {
       await put("/empty.txt", "");
       await put("/full.txt", "x");
       expect((await backend.edit(at("/empty.txt"), "", "text")).error).toBeUndefined();
-      expect(textOf(await backend.read(at("/empty.txt")))).toBe("text");
+      expect(pageText(await backend.read(at("/empty.txt")))).toBe("text");
       expect(await backend.edit(at("/full.txt"), "", "text")).toEqual(errors.emptyOldString());
     },
     "equal strings change nothing": async ({ backend, at, put, expect }) => {
@@ -180,12 +180,12 @@ export const editSuite: Suite = {
       expect(await backend.edit(at("/a.txt"), "two", "three", false, stale)).toEqual(
         errors.changedSinceRead(at("/a.txt")),
       );
-      expect(textOf(await backend.read(at("/a.txt")))).toBe("two");
+      expect(pageText(await backend.read(at("/a.txt")))).toBe("two");
     },
   },
 };
 
-const remove = async ({ backend, at }: Bench, path: string) => backend.delete?.(at(path));
+const deleteFile = async ({ backend, at }: Bench, path: string) => backend.delete?.(at(path));
 
 export const deleteSuite: Suite = {
   subject: "delete",
@@ -195,31 +195,31 @@ export const deleteSuite: Suite = {
       await put("/a.txt", "a");
       await put("/a.txt.bak", "b");
       const update = keepsFilesInState ? { [at("/a.txt")]: null } : null;
-      bench.expect(await remove(bench, "/a.txt")).toEqual({ path: at("/a.txt"), filesUpdate: update });
+      bench.expect(await deleteFile(bench, "/a.txt")).toEqual({ path: at("/a.txt"), filesUpdate: update });
       bench.expect(await backend.read(at("/a.txt"))).toEqual(errors.fileNotFound(at("/a.txt")));
-      bench.expect(pathsOf(await backend.ls(at("/")))).toEqual([at("/a.txt.bak")]);
+      bench.expect(listedPaths(await backend.ls(at("/")))).toEqual([at("/a.txt.bak")]);
     },
     "removes a directory with everything in it": async (bench) => {
       const { backend, at, put } = bench;
       await put("/a/one.txt", "1");
       await put("/a/b/two.txt", "2");
       await put("/ab.txt", "3");
-      bench.expect((await remove(bench, "/a"))?.error).toBeUndefined();
-      bench.expect(pathsOf(await backend.glob("**", at("/")))).toEqual([at("/ab.txt")]);
+      bench.expect((await deleteFile(bench, "/a"))?.error).toBeUndefined();
+      bench.expect(listedPaths(await backend.glob("**", at("/")))).toEqual([at("/ab.txt")]);
     },
     "a file can be made again after it was removed": async (bench) => {
       const { backend, at, put } = bench;
       await put("/a.txt", "a");
-      await remove(bench, "/a.txt");
+      await deleteFile(bench, "/a.txt");
       bench.expect((await backend.write(at("/a.txt"), "b")).error).toBeUndefined();
     },
     "says when nothing is there": async (bench) => {
       await bench.put("/ab.txt", "x");
-      bench.expect(await remove(bench, "/a")).toEqual(errors.fileNotFound(bench.at("/a")));
+      bench.expect(await deleteFile(bench, "/a")).toEqual(errors.fileNotFound(bench.at("/a")));
     },
     "refuses the root": async (bench) => {
       await bench.put("/a.txt", "a");
-      bench.expect(await remove(bench, "/")).toEqual(errors.refusedToDelete(bench.at("/")));
+      bench.expect(await deleteFile(bench, "/")).toEqual(errors.refusedToDelete(bench.at("/")));
       bench.expect((await bench.backend.read(bench.at("/a.txt"))).error).toBeUndefined();
     },
   },
@@ -275,7 +275,7 @@ export const concurrencySuite: Suite = {
       const winners = results.flatMap((result, index) => (result.error === undefined ? [index] : []));
       expect(winners).toHaveLength(1);
       expect(results.filter((result) => result.code === "exists")).toHaveLength(MANY.length - 1);
-      expect(textOf(await backend.read(at("/a/a.txt")))).toBe(`writer ${winners[0]}`);
+      expect(pageText(await backend.read(at("/a/a.txt")))).toBe(`writer ${winners[0]}`);
     },
     "every one of many parallel edits lands": async ({ backend, at, put, expect }) => {
       await put("/a.txt", MANY.map((index) => `<${index}>`).join("\n"));
@@ -283,7 +283,7 @@ export const concurrencySuite: Suite = {
         MANY.map(async (index) => backend.edit(at("/a.txt"), `<${index}>`, `[${index}]`)),
       );
       expect(results.map((result) => result.error)).toEqual(MANY.map(() => undefined));
-      expect(textOf(await backend.read(at("/a.txt")))).toBe(MANY.map((index) => `[${index}]`).join("\n"));
+      expect(pageText(await backend.read(at("/a.txt")))).toBe(MANY.map((index) => `[${index}]`).join("\n"));
     },
     "one of many edits of the same version lands": async ({ backend, at, put, expect }) => {
       await put("/a.txt", "value 0");
@@ -304,7 +304,7 @@ export const concurrencySuite: Suite = {
           if (index % 2 === 0) {
             await backend.write(at("/a.txt"), contents[(index / 2) % 2] ?? "", { mode: "overwrite" });
           }
-          return textOf(await backend.read(at("/a.txt")));
+          return pageText(await backend.read(at("/a.txt")));
         }),
       );
       expect(seen.every((content) => contents.includes(content))).toBe(true);
@@ -313,7 +313,7 @@ export const concurrencySuite: Suite = {
 };
 
 /** Names that a shell, a pattern, a database or an object could take for something else. */
-const NAMES = [
+const UNUSUAL_NAMES = [
   "with space.txt",
   "'single' \"double\".txt",
   "a:b:1:2.txt",
@@ -345,43 +345,45 @@ const NAMES = [
   "#hash",
 ];
 
-const inOrder = (names: readonly string[]): string[] =>
+const sortNames = (names: readonly string[]): string[] =>
   [...names].sort((left, right) => (left < right ? -1 : 1));
 
 export const namesSuite: Suite = {
   subject: "names",
   cases: {
     "any name works in every method": async ({ backend, at, put, expect }) => {
-      for (const name of NAMES) {
+      for (const name of UNUSUAL_NAMES) {
         expect((await backend.write(at(`/d/${name}`), "one needle\n")).error, name).toBeUndefined();
       }
-      const expected = inOrder(NAMES.map((name) => at(`/d/${name}`)));
-      expect(pathsOf(await backend.ls(at("/d")))).toEqual(expected);
-      expect(pathsOf(await backend.glob("**", at("/")))).toEqual(expected);
+      const expected = sortNames(UNUSUAL_NAMES.map((name) => at(`/d/${name}`)));
+      expect(listedPaths(await backend.ls(at("/d")))).toEqual(expected);
+      expect(listedPaths(await backend.glob("**", at("/")))).toEqual(expected);
       const found = await backend.grep("needle", at("/"));
       expect(found.matches?.map(({ path }) => path)).toEqual(expected);
-      for (const name of NAMES) {
+      for (const name of UNUSUAL_NAMES) {
         const path = at(`/d/${name}`);
         expect((await backend.grep("needle", path)).matches?.map((match) => match.path)).toEqual([path]);
         expect((await backend.edit(path, "one", "two")).error, name).toBeUndefined();
-        expect(textOf(await backend.read(path)), name).toBe("two needle\n");
+        expect(pageText(await backend.read(path)), name).toBe("two needle\n");
         expect((await backend.delete?.(path))?.error, name).toBeUndefined();
       }
       await put("/end.txt", "");
-      expect(pathsOf(await backend.glob("**", at("/")))).toEqual([at("/end.txt")]);
+      expect(listedPaths(await backend.glob("**", at("/")))).toEqual([at("/end.txt")]);
     },
     "any name works for a directory": async ({ backend, at, expect }) => {
-      for (const name of NAMES) {
+      for (const name of UNUSUAL_NAMES) {
         expect((await backend.write(at(`/${name}/x.txt`), name)).error, name).toBeUndefined();
-        expect(pathsOf(await backend.ls(at(`/${name}`))), name).toEqual([at(`/${name}/x.txt`)]);
+        expect(listedPaths(await backend.ls(at(`/${name}`))), name).toEqual([at(`/${name}/x.txt`)]);
       }
-      expect(pathsOf(await backend.ls(at("/")))).toEqual(inOrder(NAMES.map((name) => at(`/${name}/`))));
+      expect(listedPaths(await backend.ls(at("/")))).toEqual(
+        sortNames(UNUSUAL_NAMES.map((name) => at(`/${name}/`))),
+      );
     },
     "names that differ in case or form are different files": async ({ backend, at, put, expect }) => {
       await put("/é.txt", "composed");
       await put("/e\u0301.txt", "decomposed");
-      expect(textOf(await backend.read(at("/é.txt")))).toBe("composed");
-      expect(textOf(await backend.read(at("/e\u0301.txt")))).toBe("decomposed");
+      expect(pageText(await backend.read(at("/é.txt")))).toBe("composed");
+      expect(pageText(await backend.read(at("/e\u0301.txt")))).toBe("decomposed");
     },
   },
 };

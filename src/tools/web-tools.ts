@@ -5,7 +5,7 @@ import { headOf, quotedIn, stripControl } from "../core/text.ts";
 import type { PageReader, WebPage } from "../web/page-reader.ts";
 import { WebProblem } from "../web/request.ts";
 import type { FoundPage, SearchPages } from "../web/search/results.ts";
-import { type IsNamed, MAX_URL, readUrl, siteOf } from "../web/url.ts";
+import { type IsNamed, MAX_URL, readUrl, approvedSite } from "../web/url.ts";
 import { cancellable } from "./call.ts";
 import { argumentsPreview } from "./call-preview.ts";
 import { withNotices } from "./format.ts";
@@ -40,14 +40,17 @@ export function webFetchTool({ reader, isNamed, asks, keepsTexts }: WebFetchOpti
       webCall("web_fetch", signal, async () => {
         const read = readUrl(url, isNamed);
         if (!read.ok) return toolError(read.problem, { code: "url" });
-        const site = siteOf(read.url);
-        const page = await reader.read(read.url, { signal, follows: (to) => !asks || siteOf(to) === site });
+        const site = approvedSite(read.url);
+        const page = await reader.read(read.url, {
+          signal,
+          follows: (to) => !asks || approvedSite(to) === site,
+        });
         return pageResult(page, keepsTexts);
       }),
     preview: async ({ url }) => {
       const read = readUrl(url, isNamed);
       if (!read.ok) return argumentsPreview("Read a page of the web", { url });
-      const site = siteOf(read.url);
+      const site = approvedSite(read.url);
       return {
         ...argumentsPreview(`Read a page of ${site}`, { url: read.url.href }),
         same: { key: ["host", site], text: `web_fetch of any page of ${site}` },

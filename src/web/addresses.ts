@@ -1,4 +1,4 @@
-/** Tells addresses of the public internet from all others. */
+/** Distinguishes addresses of the public internet from all others. */
 import { BlockList, isIP } from "node:net";
 
 /** Networks as `10.0.0.0/8`, with blanks between them. */
@@ -25,7 +25,7 @@ const publicIpv6 = networks("2000::/3");
 /** Addresses by which networks without IPv4 reach it: the last 32 bits are the IPv4 address. */
 const translated = networks("64:ff9b::/96");
 
-/** True if the address, in the form that a resolver gives, is one of the public internet. False for anything else. */
+/** True if the address, in the form that a resolver returns, is one of the public internet. */
 export function isPublicAddress(given: string): boolean {
   const address = given.replace(/%.*$/s, "");
   switch (isIP(address)) {

@@ -5,7 +5,7 @@ import { constants, createBrotliDecompress, createGunzip, createInflate } from "
 import { isAbortError } from "../core/errors.ts";
 import { oneLine } from "../core/text.ts";
 import { WebProblem, asProblem } from "./request.ts";
-import { hostOf } from "./url.ts";
+import { displayHost } from "./url.ts";
 
 export interface Body {
   bytes: Buffer;
@@ -31,21 +31,24 @@ export async function readBody(incoming: IncomingMessage, url: URL, limit: numbe
   const chunks: Buffer[] = [];
   let length = 0;
   try {
-    for await (const chunk of decoded(incoming, url) as AsyncIterable<Buffer>) {
+    for await (const chunk of decompress(incoming, url) as AsyncIterable<Buffer>) {
       chunks.push(chunk);
       length += chunk.length;
       if (length > limit) break;
     }
   } catch (error) {
-    if (isAbortError(error) || !isDamage(error)) throw asProblem(error, url);
-    throw new WebProblem("damaged", `The compressed answer of ${hostOf(url)} is damaged.`, { cause: error });
+    const code = error instanceof Error && "code" in error ? String(error.code) : "";
+    if (isAbortError(error) || !/^(Z_|ERR_BROTLI|ERR__)/.test(code)) throw asProblem(error, url);
+    throw new WebProblem("damaged", `The compressed answer of ${displayHost(url)} is damaged.`, {
+      cause: error,
+    });
   } finally {
     incoming.destroy();
   }
   return { bytes: Buffer.concat(chunks, length).subarray(0, limit), isCut: length > limit };
 }
 
-function decoded(incoming: IncomingMessage, url: URL): Readable {
+function decompress(incoming: IncomingMessage, url: URL): Readable {
   const codings = (incoming.headers["content-encoding"] ?? "")
     .split(",")
     .map((coding) => coding.trim().toLowerCase())
@@ -57,7 +60,7 @@ function decoded(incoming: IncomingMessage, url: URL): Readable {
     const named = oneLine(unknown ?? codings.join(", "), 60);
     throw new WebProblem(
       "damaged",
-      `The answer of ${hostOf(url)} is compressed in an unknown way (${named}).`,
+      `The answer of ${displayHost(url)} is compressed in an unknown way (${named}).`,
     );
   }
   return codings.reduceRight<Readable>((stream, coding) => {
@@ -66,6 +69,3 @@ function decoded(incoming: IncomingMessage, url: URL): Readable {
     return decoder === undefined ? stream : pipeline(stream, decoder, () => {});
   }, incoming);
 }
-
-const isDamage = (error: unknown): boolean =>
-  error instanceof Error && "code" in error && /^(Z_|ERR_BROTLI|ERR__)/.test(String(error.code));

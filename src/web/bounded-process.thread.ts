@@ -7,7 +7,7 @@ import type { ThreadInput } from "./convert.ts";
 /** The thread may be busy in a place where it cannot be stopped. */
 const end = (): void => void process.kill(process.pid, "SIGKILL");
 
-async function run(): Promise<void> {
+async function runThread(): Promise<void> {
   const chunks: Buffer[] = [];
   for await (const chunk of createReadStream("", { fd: 3 })) chunks.push(chunk as Buffer); // no encoding is set
   const { code, workerData, timeMs, bytes, parent } = deserialize(Buffer.concat(chunks)) as ThreadInput; // of convert.ts
@@ -23,4 +23,4 @@ async function run(): Promise<void> {
   worker.once("error", end);
 }
 
-run().catch(end);
+runThread().catch(end);

@@ -8,26 +8,26 @@ type Decoder = InstanceType<typeof TextDecoder>;
 export function decodeBody({ bytes, isCut }: Body, named: string | undefined, isMarkup: boolean): string {
   const head = bytes.toString("hex", 0, 3);
   const decoder =
-    decoderOf(MARKS.find(([mark]) => head.startsWith(mark))?.[1]) ??
-    decoderOf(named) ??
-    (isMarkup ? decoderOf(namedInside(bytes)) : undefined) ??
+    findDecoder(BYTE_ORDER_MARKS.find(([mark]) => head.startsWith(mark))?.[1]) ??
+    findDecoder(named) ??
+    (isMarkup ? findDecoder(declaredCharset(bytes)) : undefined) ??
     unnamedDecoder(bytes, isCut);
   // A body that was cut may end inside a character, which `stream` leaves out.
   return decoder.decode(bytes, { stream: isCut }).replaceAll("\0", "");
 }
 
 /** Encodings by the mark at the beginning in hexadecimal digits. It counts before all else. */
-const MARKS = [
+const BYTE_ORDER_MARKS = [
   ["efbbbf", "utf-8"],
   ["feff", "utf-16be"],
   ["fffe", "utf-16le"],
 ] as const;
 
-/** `undefined` for a name that stands for no encoding. */
-const decoderOf = (label: string | undefined): Decoder | undefined =>
+/** Returns undefined for a name that is not an encoding. */
+const findDecoder = (label: string | undefined): Decoder | undefined =>
   label === undefined ? undefined : orElse(() => new TextDecoder(label), undefined);
 
-function namedInside(bytes: Buffer): string | undefined {
+function declaredCharset(bytes: Buffer): string | undefined {
   const head = bytes.toString("latin1", 0, 1024);
   const [, label] =
     /<meta\s[^<>]{0,500}?charset\s*=[\s"']*([\w.:-]+)/i.exec(head) ??

@@ -1,4 +1,4 @@
-/** Tells the kind of a body by its content type and its first bytes. */
+/** Finds the kind of a body by its content type and its first bytes. */
 import { oneLine } from "../core/text.ts";
 
 export interface Content {
@@ -10,12 +10,12 @@ export interface Content {
 }
 
 /** Types that are text under another name than `text/…`. */
-const TEXT =
+const TEXT_TYPES =
   /^(text\/.+|application\/(.+\+)?(json|xml|yaml|toml|javascript|ecmascript|x-ndjson|x-sh|sql|graphql))$/;
-/** Types that servers give to what they do not know. */
-const UNKNOWN = ["", "application/octet-stream", "binary/octet-stream", "unknown/unknown"];
+/** Types that servers send for unknown files. */
+const UNKNOWN_TYPES = ["", "application/octet-stream", "binary/octet-stream", "unknown/unknown"];
 
-export function contentOf(header: string | undefined, bytes: Buffer): Content {
+export function readContentType(header: string | undefined, bytes: Buffer): Content {
   const [type = "", ...parameters] = (header ?? "").split(";");
   const named = oneLine(type, 100).toLowerCase();
   const charset = parameters
@@ -26,15 +26,15 @@ export function contentOf(header: string | undefined, bytes: Buffer): Content {
     ...(charset === undefined ? {} : { charset }),
   };
   const head = bytes.toString("latin1", 0, 4096);
-  if (named === "application/pdf" || (UNKNOWN.includes(named) && head.startsWith("%PDF-")))
+  if (named === "application/pdf" || (UNKNOWN_TYPES.includes(named) && head.startsWith("%PDF-")))
     return { kind: "pdf", ...found };
   if (named === "text/html" || named === "application/xhtml+xml") return { kind: "html", ...found };
-  if (UNKNOWN.includes(named)) return { kind: sniffed(head), ...found };
-  return { kind: TEXT.test(named) ? "text" : "other", ...found };
+  if (UNKNOWN_TYPES.includes(named)) return { kind: sniffKind(head), ...found };
+  return { kind: TEXT_TYPES.test(named) ? "text" : "other", ...found };
 }
 
-function sniffed(head: string): Content["kind"] {
+function sniffKind(head: string): Content["kind"] {
   if (/^\s*(<!--[\s\S]{0,1000}?-->\s*)?<(!doctype html|html|head|body)[\s>]/i.test(head)) return "html";
-  // oxlint-disable-next-line no-control-regex -- control characters are what this is about
+  // oxlint-disable-next-line no-control-regex -- it matches control characters
   return /[\u0000-\u0008\u000e-\u001a]/.test(head) ? "other" : "text";
 }

@@ -29,8 +29,8 @@ export interface ThreadInput {
   parent: number;
 }
 
-/** `problem`: a sentence for the model. */
-export type Outcome = Converted | { problem: string };
+/** The text, or a problem in one sentence for the model. */
+export type Conversion = Converted | { problem: string };
 
 interface ConvertOptions {
   timeMs: number;
@@ -41,7 +41,11 @@ interface ConvertOptions {
 const MAX_MEMORY_MB = 512;
 
 /** The Markdown of a page. A page that takes too long or too much memory is read as plain text instead. */
-export async function htmlToMarkdown(html: string, url: string, options: ConvertOptions): Promise<Outcome> {
+export async function htmlToMarkdown(
+  html: string,
+  url: string,
+  options: ConvertOptions,
+): Promise<Conversion> {
   const { default: code } = await import("./html.thread.ts?text");
   const rich = await inThread(code, { html, url, isPlain: false }, options);
   return rich ?? (await inThread(code, { html, url, isPlain: true }, options)) ?? { problem: TOO_MUCH };
@@ -52,7 +56,7 @@ export async function pdfToText(
   pdf: Uint8Array,
   characters: number,
   options: ConvertOptions,
-): Promise<Outcome> {
+): Promise<Conversion> {
   const { default: code } = await import("./pdf.thread.ts?text");
   const { default: bounded } = await import("./bounded-process.thread.ts?text");
   const { timeMs, signal } = options;
@@ -60,7 +64,7 @@ export async function pdfToText(
   const workerData = { pdf, characters, timeMs: timeMs * 0.8 };
   const bytes = MAX_MEMORY_MB * 2 ** 20;
   const input: ThreadInput = { code, workerData, timeMs, bytes, parent: process.pid };
-  return threads.run(async () => {
+  return conversionThreads.run(async () => {
     try {
       const output = await runProgram(process.execPath, ["-e", bounded], {
         env: BARE,
@@ -71,7 +75,7 @@ export async function pdfToText(
         signal,
         windowsHide: true,
       });
-      return JSON.parse(output) as Outcome; // as the thread posts it
+      return JSON.parse(output) as Conversion; // as the thread posts it
     } catch {
       signal.throwIfAborted();
       return { problem: TOO_MUCH };
@@ -86,21 +90,21 @@ const BARE = { ELECTRON_RUN_AS_NODE: "1", ...(SystemRoot === undefined ? {} : { 
 const TOO_MUCH = "It takes too much time or memory to read it.";
 
 /** Each thread can take a core and its memory, whatever the number of runs. */
-const threads = new Semaphore(2);
+const conversionThreads = new Semaphore(2);
 
-/** The thread has no environment and no output. `undefined`: it took too much time or memory. */
+/** The thread has no environment and no output. Returns undefined if it took too much time or memory. */
 export const inThread = (
   code: string,
   workerData: HtmlInput,
   { timeMs, signal }: ConvertOptions,
-): Promise<Outcome | undefined> =>
-  threads.run(async () => {
+): Promise<Conversion | undefined> =>
+  conversionThreads.run(async () => {
     const resourceLimits = { maxOldGenerationSizeMb: MAX_MEMORY_MB };
     const bare = { env: {}, execArgv: [], stdout: true, stderr: true, resourceLimits };
     const worker = new Worker(code, { eval: true, workerData, ...bare });
     const stop = AbortSignal.any([signal, AbortSignal.timeout(timeMs)]);
     try {
-      const [outcome] = (await once(worker, "message", { signal: stop })) as [Outcome]; // as the threads post it
+      const [outcome] = (await once(worker, "message", { signal: stop })) as [Conversion]; // as the threads post it
       return outcome;
     } catch {
       // The thread failed, which is the same as too much, or was stopped.

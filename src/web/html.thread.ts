@@ -8,13 +8,13 @@ import { byIdentity } from "../core/by-identity.ts";
 import type { Converted, HtmlInput } from "./convert.ts";
 
 /** Larger or deeper pages are shown as plain text; browsers do not nest deeper either. */
-const MOST = { nodes: 100_000, depth: 512 };
+const PAGE_LIMITS = { nodes: 100_000, depth: 512 };
 /** Larger or deeper pages are not searched for their article, which takes time that grows with the cube of the depth. */
-const MOST_SEARCHED = { nodes: 20_000, depth: 100 };
+const SEARCH_LIMITS = { nodes: 20_000, depth: 100 };
 /** Elements without text for readers. */
 const NO_TEXT = "script, style, noscript, template, svg, canvas, iframe, object, dialog";
-/** Parts around the content of a page. */
-const AROUND = "nav, header, footer, aside, form, [role=navigation], [role=banner], [role=contentinfo]";
+/** Page chrome: navigation, headers, footers and forms. */
+const PAGE_CHROME = "nav, header, footer, aside, form, [role=navigation], [role=banner], [role=contentinfo]";
 
 /** The part of the DOM that is used here; the compiler does not know the whole one. */
 interface Element {
@@ -29,24 +29,24 @@ interface Element {
   remove(): void;
 }
 
-interface Page extends Element {
+interface HtmlPage extends Element {
   readonly body: Element | null;
   readonly documentElement: Element;
-  cloneNode(deep: boolean): Page;
+  cloneNode(deep: boolean): HtmlPage;
 }
 
 function convert({ html, url, isPlain }: HtmlInput): Converted {
-  const size = sizeOf(html);
-  if (isPlain || exceeds(size, MOST)) return plainText(html);
-  return markdownOf(html, url, !exceeds(size, MOST_SEARCHED));
+  const size = measurePage(html);
+  if (isPlain || exceeds(size, PAGE_LIMITS)) return plainText(html);
+  return toMarkdown(html, url, !exceeds(size, SEARCH_LIMITS));
 }
 
-type Size = typeof MOST;
+type Size = typeof PAGE_LIMITS;
 
 const exceeds = (size: Size, most: Size): boolean => size.nodes > most.nodes || size.depth > most.depth;
 
 /** The number of elements and texts of a page, and the depth of its elements; counted no further than needed. */
-function sizeOf(html: string): Size {
+function measurePage(html: string): Size {
   const size = { nodes: 0, depth: 0 };
   let open = 0;
   const parser = new Parser({
@@ -54,7 +54,7 @@ function sizeOf(html: string): Size {
       open += 1;
       size.nodes += 1;
       size.depth = Math.max(size.depth, open);
-      if (exceeds(size, MOST)) parser.pause();
+      if (exceeds(size, PAGE_LIMITS)) parser.pause();
     },
     ontext() {
       size.nodes += 1;
@@ -67,39 +67,37 @@ function sizeOf(html: string): Size {
   return size;
 }
 
-function markdownOf(html: string, url: string, isSearched: boolean): Converted {
+function toMarkdown(html: string, url: string, isSearched: boolean): Converted {
   const whole = /<html[\s>]/i.test(html) ? html : `<html><body>${html}</body></html>`;
-  const page = parseHTML(whole).document as unknown as Page; // it has these members
-  const base = baseOf(page, url);
+  const page = parseHTML(whole).document as unknown as HtmlPage; // it has these members
+  const href = page.querySelector("base[href]")?.getAttribute("href") ?? "";
+  const base = URL.canParse(href, url) ? new URL(href, url).href : url;
   for (const element of page.querySelectorAll(NO_TEXT)) element.remove();
-  const titled = textOf(page.querySelector("title"));
-  const title = titled === "" ? textOf(page.querySelector("h1")) : titled;
+  const titled = plainContent(page.querySelector("title"));
+  const title = titled === "" ? plainContent(page.querySelector("h1")) : titled;
   for (const element of page.querySelectorAll("title")) element.remove();
-  const content = (isSearched ? articleOf(page) : undefined) ?? page.body ?? page.documentElement;
+  const content = (isSearched ? findArticle(page) : undefined) ?? page.body ?? page.documentElement;
   return { title, text: tidy(markdownWriter(base).turndown(content)), notes: [] };
 }
 
 const oneLine = (text: string): string => text.replace(/\s+/g, " ").trim();
-const textOf = (element: Element | null): string => oneLine(element?.textContent ?? "");
-
-function baseOf(page: Page, url: string): string {
-  const href = page.querySelector("base[href]")?.getAttribute("href") ?? "";
-  return URL.canParse(href, url) ? new URL(href, url).href : url;
-}
+const plainContent = (element: Element | null): string => oneLine(element?.textContent ?? "");
 
 /** The article of a page, without menus and the like; `undefined` for a page that is more than an article. */
-function articleOf(page: Page): Element | undefined {
-  const outermost = [...page.querySelectorAll(AROUND)].filter((one) => !one.parentElement?.closest(AROUND));
-  const around = outermost.reduce((sum, element) => sum + textOf(element).length, 0);
-  const whole = textOf(page.body).length;
+function findArticle(page: HtmlPage): Element | undefined {
+  const outermost = [...page.querySelectorAll(PAGE_CHROME)].filter(
+    (one) => !one.parentElement?.closest(PAGE_CHROME),
+  );
+  const around = outermost.reduce((sum, element) => sum + plainContent(element).length, 0);
+  const whole = plainContent(page.body).length;
   if (whole > 500_000) return undefined;
-  const found = findArticle(page);
-  const length = textOf(found).length;
+  const found = parseArticle(page);
+  const length = plainContent(found).length;
   // An article with little of the page's text is not the page's content.
   return found && length > 0 && length >= 0.3 * (whole - around) ? found : undefined;
 }
 
-function findArticle(page: Page): Element | null {
+function parseArticle(page: HtmlPage): Element | null {
   try {
     // It changes the page.
     const reader = new Readability<Element>(page.cloneNode(true), {
@@ -127,7 +125,7 @@ function markdownWriter(base: string): Turndown {
     const code = (block.textContent ?? "").replace(/(?<!\n)\n+$/, "");
     const longest = Math.max(2, ...(code.match(/`{3,}/g) ?? []).map((run) => run.length));
     const fence = "`".repeat(longest + 1);
-    return `\n\n${fence}${languageOf(block)}\n${code}\n${fence}\n\n`;
+    return `\n\n${fence}${codeLanguage(block)}\n${code}\n${fence}\n\n`;
   });
   addTables(writer);
   return writer;
@@ -156,8 +154,8 @@ function linked(content: string, href: string, base: string): string {
   return `[${text}](${address.replaceAll("(", "%28").replaceAll(")", "%29")})`;
 }
 
-/** The language of a code block, by the classes that highlighters give it. */
-function languageOf(block: Element): string {
+/** The language of a code block, by the classes that highlighters set. */
+function codeLanguage(block: Element): string {
   const names = [block, block.querySelector("code"), block.parentElement].map((one) => one?.className ?? "");
   return /\b(?:language|lang|highlight-source)-(\w{1,20})/.exec(names.join(" "))?.[1] ?? "";
 }
@@ -167,7 +165,7 @@ function addTables(writer: Turndown): void {
   const isData = byIdentity((table: Element): boolean => {
     const isNested = table.parentElement?.closest("table") || table.querySelector("table") !== null;
     const rows = [...table.querySelectorAll("tr")].slice(0, 50);
-    return !isNested && rows.some((row) => cellsOf(row) > 1);
+    return !isNested && rows.some((row) => countCells(row) > 1);
   });
   const firstRow = byIdentity((table: Element) => table.querySelector("tr"));
   const isInData = (element: Element): boolean => {
@@ -183,7 +181,7 @@ function addTables(writer: Turndown): void {
       const table = row.closest("table");
       const isFirst = table !== null && firstRow(table) === row;
       const line = `|${content.replaceAll("\n", "")}\n`;
-      return isFirst ? `${line}|${" --- |".repeat(cellsOf(row))}\n` : line;
+      return isFirst ? `${line}|${" --- |".repeat(countCells(row))}\n` : line;
     },
     isInData,
   );
@@ -191,7 +189,7 @@ function addTables(writer: Turndown): void {
   addRule(writer, ["TABLE"], whole, isData);
 }
 
-const cellsOf = (row: Element): number => [...row.querySelectorAll("td, th")].length;
+const countCells = (row: Element): number => [...row.querySelectorAll("td, th")].length;
 
 const tidy = (text: string): string =>
   text
@@ -228,9 +226,11 @@ function plainText(html: string): Converted {
 }
 
 const SILENT: ReadonlySet<string> = new Set(["script", "style", "noscript", "template", "svg"]);
-const INLINE_NAMES =
-  "a abbr b bdi bdo cite code data em font i kbd mark q s samp small span strong sub sup time u var wbr";
-const INLINE: ReadonlySet<string> = new Set(INLINE_NAMES.split(" "));
+const INLINE: ReadonlySet<string> = new Set(
+  "a abbr b bdi bdo cite code data em font i kbd mark q s samp small span strong sub sup time u var wbr".split(
+    " ",
+  ),
+);
 
 // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
-parentPort?.postMessage(convert(workerData as HtmlInput)); // given by convert.ts
+parentPort?.postMessage(convert(workerData as HtmlInput)); // set by convert.ts

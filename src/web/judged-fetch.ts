@@ -2,7 +2,7 @@
 import { headOfAnswer } from "../core/http-request.ts";
 import { readBody } from "./body.ts";
 import { type Network, WebProblem, followRedirects, request } from "./request.ts";
-import { hostOf, urlProblem } from "./url.ts";
+import { displayHost, urlProblem } from "./url.ts";
 
 export interface JudgedFetchOptions extends Network {
   /** Milliseconds for an answer with its body. Default 20 s. */
@@ -12,7 +12,7 @@ export interface JudgedFetchOptions extends Network {
 }
 
 /** The part of `RequestInit` that is used here. A body is a text or a form. */
-interface Sent {
+interface FetchInit {
   method?: string | undefined;
   headers?: RequestInit["headers"];
   body?: RequestInit["body"];
@@ -20,20 +20,21 @@ interface Sent {
 }
 
 /**
- * Makes a `fetch`. It follows three redirects of GET requests without their `authorization`, and gives any other redirect as
- * the answer. It throws WebProblem for an address that may not be asked, and for an answer that is late or too large.
+ * Makes a `fetch`. It follows three redirects of GET requests without their `authorization`, and returns any other
+ * redirect as the answer. It throws WebProblem for an address that may not be asked, and for a late or large answer.
  */
 export function judgedFetch({
   timeoutMs = 20_000,
   maxBytes = 256 * 1024,
   ...network
-}: JudgedFetchOptions): (url: string | URL, sent?: Sent) => Promise<Response> {
+}: JudgedFetchOptions): (url: string | URL, sent?: FetchInit) => Promise<Response> {
   return async (given, { method = "GET", headers, body, signal } = {}) => {
     const late = AbortSignal.timeout(timeoutMs);
     const sent = Object.fromEntries(new Headers(headers));
     const send = async (to: URL, from = to): ReturnType<typeof request> => {
       const problem = urlProblem(to, network.isNamed);
-      if (problem !== undefined) throw new WebProblem("refused", `${hostOf(to)} is not asked: ${problem}.`);
+      if (problem !== undefined)
+        throw new WebProblem("refused", `${displayHost(to)} is not asked: ${problem}.`);
       if (to.origin !== from.origin) delete sent["authorization"];
       return request(to, {
         network,
@@ -49,11 +50,11 @@ export function judgedFetch({
         method === "GET" ? await followRedirects(url, 3, send) : { at: url, incoming: await send(url) };
       const { bytes, isCut } = await readBody(incoming, at, maxBytes);
       if (isCut)
-        throw new WebProblem("large", `The answer of ${hostOf(at)} has more than ${maxBytes} bytes.`);
+        throw new WebProblem("large", `The answer of ${displayHost(at)} has more than ${maxBytes} bytes.`);
       const { hasBody, head } = headOfAnswer(incoming);
       return new Response(hasBody ? bytes : null, head);
     } catch (error) {
-      if (late.aborted) throw new WebProblem("late", `${hostOf(url)} did not answer in time.`);
+      if (late.aborted) throw new WebProblem("late", `${displayHost(url)} did not answer in time.`);
       throw error;
     }
   };

@@ -5,12 +5,12 @@ import { NewestOf } from "../core/newest-of.ts";
 import { headOf, oneLine } from "../core/text.ts";
 import { ACCEPTED_CODINGS, type Body, readBody } from "./body.ts";
 import { decodeBody } from "./charset.ts";
-import { contentOf } from "./content-type.ts";
-import { type Outcome, htmlToMarkdown, pdfToText } from "./convert.ts";
+import { readContentType } from "./content-type.ts";
+import { type Conversion, htmlToMarkdown, pdfToText } from "./convert.ts";
 import { WEB_LIMITS, type WebLimits } from "./limits.ts";
 import { type Network, WebProblem, followRedirects, request, secondsToWait } from "./request.ts";
 import { MAX_ROBOTS_BYTES, type RobotsRules, readRobots } from "./robots.ts";
-import { MAX_URL, hostOf, urlProblem } from "./url.ts";
+import { MAX_URL, displayHost, urlProblem } from "./url.ts";
 
 export interface WebPage {
   /** Its address, after redirects. */
@@ -40,7 +40,7 @@ export interface ReadOptions {
 const ACCEPT =
   "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, application/json;q=0.8, application/pdf;q=0.7, */*;q=0.1";
 
-/** Reads pages, and remembers what robots.txt says for an hour. */
+/** Reads pages, and caches the rules of robots.txt for an hour. */
 export class PageReader {
   readonly #network: Network;
   readonly #userAgent: string;
@@ -62,13 +62,13 @@ export class PageReader {
       const { at, incoming } = await this.#open(url, { signal: timed, follows });
       refuseOther(incoming, at);
       const body = await readBody(incoming, at, this.#limits.bytes);
-      const page = await this.#textOf(at, incoming, body, signal);
+      const page = await this.#convert(at, incoming, body, signal);
       return { url: at.href, retrieved: this.#clock(), ...page };
     } catch (error) {
       signal.throwIfAborted();
       if (!timed.aborted) throw error;
       const seconds = this.#limits.timeMs / 1000;
-      throw new WebProblem("timeout", `${hostOf(url)} did not send the page within ${seconds} s.`);
+      throw new WebProblem("timeout", `${displayHost(url)} did not send the page within ${seconds} s.`);
     }
   }
 
@@ -88,9 +88,9 @@ export class PageReader {
     if (problem === undefined && follows(to)) return;
     const where =
       problem === undefined
-        ? `another host. If you need the page, call again with ${shown(to)}`
-        : `${shown(to)}. ${problem}.`;
-    throw new WebProblem("redirected", `${hostOf(from)} redirects to ${where}`);
+        ? `another host. If you need the page, call again with ${shownUrl(to)}`
+        : `${shownUrl(to)}. ${problem}.`;
+    throw new WebProblem("redirected", `${displayHost(from)} redirects to ${where}`);
   }
 
   #get(url: URL, signal: AbortSignal): Promise<IncomingMessage> {
@@ -110,7 +110,7 @@ export class PageReader {
     if (rules(url)) return;
     throw new WebProblem(
       "robots",
-      `robots.txt of ${hostOf(url)} does not let programs read this page. Use another source.`,
+      `robots.txt of ${displayHost(url)} does not let programs read this page. Use another source.`,
     );
   }
 
@@ -129,31 +129,32 @@ export class PageReader {
       const text = decodeBody({ bytes, isCut: true }, "utf-8", false);
       return readRobots(text, this.#userAgent.split("/", 1)[0] ?? "");
     } catch {
-      // The page itself is going to say that its host cannot be reached, or is private.
+      // The request for the page itself will report a host that is private or cannot be reached.
       return () => true;
     }
   }
 
-  async #textOf(
+  async #convert(
     url: URL,
     { headers }: IncomingMessage,
     body: Body,
     signal: AbortSignal,
   ): Promise<Pick<WebPage, "title" | "text" | "notes">> {
     const { bytes, isCut } = body;
-    const { kind, charset, name } = contentOf(headers["content-type"], bytes);
+    const { kind, charset, name } = readContentType(headers["content-type"], bytes);
     const { convertMs, characters } = this.#limits;
     const options = { timeMs: convertMs, signal };
     const mega = Math.floor(this.#limits.bytes / 2 ** 20);
     if (kind === "other") throw otherType(url, name);
     if (kind === "pdf" && isCut) throw new WebProblem("size", `The PDF is larger than ${mega} MB.`);
-    const made: Outcome =
+    const made: Conversion =
       kind === "pdf"
         ? await pdfToText(new Uint8Array(bytes), characters, options)
         : kind === "html"
           ? await htmlToMarkdown(decodeBody(body, charset, true), url.href, options)
           : { text: decodeBody(body, charset, /xml/.test(name)), notes: [] };
-    if ("problem" in made) throw new WebProblem("content", `${shown(url)} cannot be read. ${made.problem}`);
+    if ("problem" in made)
+      throw new WebProblem("content", `${shownUrl(url)} cannot be read. ${made.problem}`);
     const { length } = made.text;
     const cut = isCut ? [`Only its first ${mega} MB were read.`] : [];
     const long =
@@ -167,14 +168,14 @@ export class PageReader {
   }
 }
 
-const shown = ({ href }: URL): string => oneLine(href, MAX_URL);
+const shownUrl = ({ href }: URL): string => oneLine(href, MAX_URL);
 
 const otherType = (url: URL, name: string): WebProblem =>
-  new WebProblem("type", `${shown(url)} is ${name}, which is not read as text.`);
+  new WebProblem("type", `${shownUrl(url)} is ${name}, which is not read as text.`);
 
 /** Refuses media by their type, before their bodies are read. */
 function refuseOther(incoming: IncomingMessage, url: URL): void {
-  const { kind, name } = contentOf(incoming.headers["content-type"], Buffer.alloc(0));
+  const { kind, name } = readContentType(incoming.headers["content-type"], Buffer.alloc(0));
   if (kind !== "other") return;
   incoming.destroy();
   throw otherType(url, name);
@@ -197,5 +198,5 @@ function refuseFailure(incoming: IncomingMessage, url: URL): void {
   const what = FAILURES[status] ?? (status >= 500 ? "has a problem of its own" : "did not send the page");
   const seconds = secondsToWait(headers["retry-after"]);
   const wait = seconds === undefined ? "" : ` Try again in ${seconds} s, or use another source.`;
-  throw new WebProblem("status", `${hostOf(url)} ${what} (HTTP ${status}).${wait}`);
+  throw new WebProblem("status", `${displayHost(url)} ${what} (HTTP ${status}).${wait}`);
 }

@@ -1,9 +1,9 @@
-/** Reads the text of a PDF. Runs in a thread of a process of its own; `convert.ts` starts it. */
+/** Reads the text of a PDF. Runs in a thread of its own process, which `convert.ts` starts. */
 import { parentPort, workerData } from "node:worker_threads";
 import { getDocumentProxy } from "unpdf";
 import type { Converted, PdfInput } from "./convert.ts";
 
-async function read({ pdf, timeMs, characters }: PdfInput): Promise<Converted> {
+async function readPdf({ pdf, timeMs, characters }: PdfInput): Promise<Converted> {
   const begun = performance.now();
   const document = await getDocumentProxy(pdf, { isEvalSupported: false, verbosity: 0 });
   const { info } = await document.getMetadata().catch(() => ({ info: {} }));
@@ -63,12 +63,11 @@ function boundUnpacking(): void {
   }
 }
 
-const problemOf = (error: unknown): string =>
-  error instanceof Error && error.name === "PasswordException"
-    ? "It is protected by a password."
-    : "It is not a PDF that can be read.";
-
 // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin
 const post = (outcome: Converted | { problem: string }): void => parentPort?.postMessage(outcome);
 boundUnpacking();
-read(workerData as PdfInput).then(post, (error: unknown) => post({ problem: problemOf(error) })); // given by convert.ts
+// The input is set by convert.ts.
+readPdf(workerData as PdfInput).then(post, (error: unknown) => {
+  const isLocked = error instanceof Error && error.name === "PasswordException";
+  post({ problem: isLocked ? "It is protected by a password." : "It is not a PDF that can be read." });
+});

@@ -1,4 +1,5 @@
 /** One request, on a socket whose address was judged. */
+import type { LookupAddress } from "node:dns";
 import { lookup as lookupName } from "node:dns/promises";
 import type { IncomingMessage } from "node:http";
 import { isIP, type LookupFunction } from "node:net";
@@ -7,14 +8,9 @@ import { codeOf, errorMessage, isAbortError } from "../core/errors.ts";
 import { agentOptions, sendRequest } from "../core/http-request.ts";
 import { oneLine } from "../core/text.ts";
 import { isPublicAddress } from "./addresses.ts";
-import { type IsNamed, hostOf } from "./url.ts";
+import { type IsNamed, displayHost } from "./url.ts";
 
-interface Address {
-  address: string;
-  family: number;
-}
-
-export type Resolve = (hostname: string) => Promise<readonly Address[]>;
+export type Resolve = (hostname: string) => Promise<readonly LookupAddress[]>;
 
 const systemResolve: Resolve = (hostname) => lookupName(hostname, { all: true, verbatim: true });
 
@@ -25,7 +21,7 @@ export interface Network {
   resolve?: Resolve;
 }
 
-/** A page is not read, for a reason that the model is told. */
+/** The reason why a page is not read, for the model. */
 export class WebProblem extends Error {
   readonly code: string;
 
@@ -46,7 +42,7 @@ export interface RequestOptions {
 }
 
 /**
- * Sends a request and gives the answer, whose body was not read.
+ * Sends a request and returns the answer, whose body was not read.
  *
  * The addresses that the socket connects to are judged when its name is looked up, so that a name that is looked up
  * twice cannot have a second answer. Sends no cookies, and no credentials but those among `headers`.
@@ -65,8 +61,11 @@ export async function request(
   });
 }
 
-/** The target of a redirect; `undefined`: the answer is none. */
-function redirectOf({ statusCode = 0, headers: { location } }: IncomingMessage, at: URL): URL | undefined {
+/** The target of a redirect. Returns undefined if the answer is not a redirect. */
+function redirectTarget(
+  { statusCode = 0, headers: { location } }: IncomingMessage,
+  at: URL,
+): URL | undefined {
   if (![301, 302, 303, 307, 308].includes(statusCode) || location === undefined) return undefined;
   // Servers send other bytes than ASCII as they are, and Node reads them as Latin-1.
   const target = Buffer.from(location, "latin1").toString("utf8");
@@ -88,20 +87,20 @@ export async function followRedirects(
   let [at, from]: [URL, URL?] = [url];
   for (let redirects = 0; redirects <= most; redirects += 1) {
     const incoming = await send(at, from);
-    const to = redirectOf(incoming, at);
+    const to = redirectTarget(incoming, at);
     if (to === undefined) return { at, incoming };
     incoming.destroy();
     [at, from] = [to, at];
   }
-  throw new WebProblem("redirected", `${hostOf(url)} redirects more than ${most} times.`);
+  throw new WebProblem("redirected", `${displayHost(url)} redirects more than ${most} times.`);
 }
 
 /** Looks the URL's host up and refuses addresses outside the public internet. */
 function judgedLookup(url: URL, network: Network, isProxied: boolean): LookupFunction {
   const { resolve = systemResolve, isNamed } = network;
-  const judged = async (hostname: string): Promise<readonly [Address, ...Address[]]> => {
+  const judged = async (hostname: string): Promise<readonly [LookupAddress, ...LookupAddress[]]> => {
     const [first, ...others] = await resolve(hostname);
-    if (first === undefined) throw new WebProblem("not_found", `${hostOf(url)} has no address.`);
+    if (first === undefined) throw new WebProblem("not_found", `${displayHost(url)} has no address.`);
     const isOfProxy = isProxied && hostname !== url.hostname;
     if (!isOfProxy && !isNamed(url)) judge(url, [first, ...others]);
     return [first, ...others];
@@ -118,11 +117,11 @@ function judgedLookup(url: URL, network: Network, isProxied: boolean): LookupFun
 }
 
 /** One private address among public ones is enough: the socket may use any of them. */
-function judge(url: URL, addresses: readonly Address[]): void {
+function judge(url: URL, addresses: readonly LookupAddress[]): void {
   if (addresses.every(({ address }) => isPublicAddress(address))) return;
   throw new WebProblem(
     "private",
-    `${hostOf(url)} has a private address, and only the public internet is reached.`,
+    `${displayHost(url)} has a private address, and only the public internet is reached.`,
   );
 }
 
@@ -136,7 +135,7 @@ async function judgeBeforeProxy(url: URL, { resolve = systemResolve, isNamed }: 
   judge(url, addresses);
 }
 
-const REASONS: Readonly<Record<string, string>> = {
+const NETWORK_ERRORS: Readonly<Record<string, string>> = {
   ENOTFOUND: "does not exist, or has no address",
   EAI_AGAIN: "could not be looked up; the network or its name server may be down",
   ECONNREFUSED: "refuses connections",
@@ -155,16 +154,16 @@ const REASONS: Readonly<Record<string, string>> = {
 export const secondsToWait = (header: string | null | undefined): string | undefined =>
   /^\d{1,6}$/.exec(header ?? "")?.[0];
 
-/** The error of a request or of its body as what the model is told. An aborted request stays as it is. */
+/** Describes the error of a request or of its body for the model. Returns the error of an aborted request as it is. */
 export function asProblem(error: unknown, url: URL): unknown {
   if (error instanceof WebProblem || isAbortError(error)) return error;
   const code = codeOf(error) ?? "";
-  const host = hostOf(url);
+  const host = displayHost(url);
   const isCertificate = /CERT|SIGNATURE|ISSUER|SELF_SIGNED/.test(code);
   const reason = isCertificate
     ? `has a certificate that is not trusted (${code})`
     : code.startsWith("HPE_")
-      ? (REASONS[code] ?? "sent an answer that is not HTTP")
-      : (REASONS[code] ?? `could not be read (${code || oneLine(errorMessage(error), 100)})`);
+      ? (NETWORK_ERRORS[code] ?? "sent an answer that is not HTTP")
+      : (NETWORK_ERRORS[code] ?? `could not be read (${code || oneLine(errorMessage(error), 100)})`);
   return new WebProblem("unreachable", `${host} ${reason}.`, { cause: error });
 }

@@ -1,6 +1,6 @@
 /** The rules of robots.txt (RFC 9309) for one reader. */
 
-interface Rule {
+interface RobotsRule {
   /** Parts of the pattern, between its wildcards. */
   parts: readonly string[];
   /** The pattern ends with `$`. */
@@ -18,8 +18,8 @@ export type RobotsRules = (url: URL) => boolean;
 
 /** Reads a robots.txt for the reader with this name, in small letters. */
 export function readRobots(text: string, name: string): RobotsRules {
-  const own: Rule[] = [];
-  const others: Rule[] = [];
+  const own: RobotsRule[] = [];
+  const others: RobotsRule[] = [];
   let hasOwn = false;
   /** The readers that the current group names. */
   let group = { isOwn: false, isOthers: false };
@@ -39,20 +39,20 @@ export function readRobots(text: string, name: string): RobotsRules {
       const pattern = value.trim();
       const rules = group.isOwn ? own : group.isOthers ? others : undefined;
       if (pattern !== "" && rules !== undefined && rules.length < 5000)
-        rules.push(ruleOf(pattern, field === "allow"));
+        rules.push(parseRule(pattern, field === "allow"));
     }
   }
   const rules = hasOwn ? own : others;
   return (url) => allows(rules, url);
 }
 
-function ruleOf(pattern: string, allows: boolean): Rule {
+function parseRule(pattern: string, allows: boolean): RobotsRule {
   const isWhole = pattern.endsWith("$");
   const text = normal(isWhole ? pattern.slice(0, -1) : pattern);
   return { parts: text.split(/\*+/), isWhole, length: text.length, allows };
 }
 
-function allows(rules: readonly Rule[], url: URL): boolean {
+function allows(rules: readonly RobotsRule[], url: URL): boolean {
   const path = normal(url.pathname + url.search);
   const [best] = rules
     .filter((rule) => matches(rule, path))
@@ -61,7 +61,7 @@ function allows(rules: readonly Rule[], url: URL): boolean {
 }
 
 /** Finds each part after the one before it, as early as possible; the last one of a whole pattern at the end. */
-function matches({ parts, isWhole }: Rule, path: string): boolean {
+function matches({ parts, isWhole }: RobotsRule, path: string): boolean {
   const [first = "", ...rest] = parts;
   if (!path.startsWith(first)) return false;
   if (rest.length === 0) return !isWhole || path.length === first.length;

@@ -26,9 +26,13 @@ export type ReadUrl = { ok: true; url: URL } | { ok: false; problem: string };
  */
 export function readUrl(text: string, isNamed: IsNamed): ReadUrl {
   if (text.length > MAX_URL) return no(`Longer than ${MAX_URL} characters`);
-  const parsed = parse(text.trim());
-  if (parsed === undefined)
+  const trimmed = text.trim();
+  // An address without a scheme is meant as https.
+  const isBare = !URL.canParse(trimmed) && /^[\p{L}\p{N}][^\s/:]*\.[^\s/:]/u.test(trimmed);
+  const whole = isBare ? `https://${trimmed}` : trimmed;
+  if (!URL.canParse(whole))
     return no(`Not an address of the web; write one such as https://example.com/page`);
+  const parsed = new URL(whole);
   const problem = urlProblem(parsed, isNamed);
   if (problem !== undefined) return no(problem);
   parsed.hash = "";
@@ -37,22 +41,15 @@ export function readUrl(text: string, isNamed: IsNamed): ReadUrl {
 
 const no = (problem: string): ReadUrl => ({ ok: false, problem });
 
-/** An address without a scheme is meant as https. */
-function parse(text: string): URL | undefined {
-  const whole =
-    URL.canParse(text) || !/^[\p{L}\p{N}][^\s/:]*\.[^\s/:]/u.test(text) ? text : `https://${text}`;
-  return URL.canParse(whole) ? new URL(whole) : undefined;
-}
-
-/** Explains why a URL is not requested; `undefined`: its host is looked up. */
+/** Explains why a URL is not requested. Returns undefined if its host is looked up. */
 export function urlProblem(url: URL, isNamed: IsNamed): string | undefined {
   const { protocol, username, password, hostname } = url;
   if (protocol !== "http:" && protocol !== "https:") return `Only http and https addresses are read`;
   if (username !== "" || password !== "")
     return `Addresses with a user name or password are not read; leave it out`;
   if (isNamed(url)) return undefined;
-  if (isPrivateName(hostname)) return `${hostOf(url)} is not on the public internet`;
-  if (!isWebPort(portOf(url))) return `Port ${portOf(url)} is not one of web servers`;
+  if (isPrivateName(hostname)) return `${displayHost(url)} is not on the public internet`;
+  if (!isWebPort(effectivePort(url))) return `Port ${effectivePort(url)} is not one of web servers`;
   return undefined;
 }
 
@@ -68,19 +65,19 @@ function isPrivateName(hostname: string): boolean {
 /** A host without the brackets of IPv6 and the dot that ends a full name. */
 const plainHost = (hostname: string): string => hostname.replace(/^\[(.*)\]$/s, "$1").replace(/\.$/, "");
 
-const portOf = ({ port, protocol }: URL): number =>
+const effectivePort = ({ port, protocol }: URL): number =>
   port === "" ? (protocol === "https:" ? 443 : 80) : Number(port);
 
 /** The host of a URL for people, with a port that is not the usual one. */
-export const hostOf = (url: URL): string => oneLine(url.host, 300);
+export const displayHost = (url: URL): string => oneLine(url.host, 300);
 
 /** The host that an approval counts for: with its port, and the same with `www.` and without. */
-export const siteOf = ({ hostname, port }: URL): string => {
+export const approvedSite = ({ hostname, port }: URL): string => {
   const name = hostname.replace(/\.$/, "").replace(/^www\.(?=[^.]+\.)/, "");
   return port === "" ? name : `${name}:${port}`;
 };
 
-/** Tells which URLs lead to the named hosts. Entries that cannot be read name none. */
+/** Recognizes the URLs that lead to the named hosts. Entries that cannot be read name none. */
 export function namedHosts(entries: readonly string[]): IsNamed {
   const hosts = entries.map((entry) => readHost(entry)).filter((host) => typeof host === "object");
   return (url) => {
@@ -88,7 +85,7 @@ export function namedHosts(entries: readonly string[]): IsNamed {
     return hosts.some(
       (host) =>
         (host.isEnd ? name.endsWith(host.name) : name === host.name) &&
-        (host.port === undefined || host.port === portOf(url)),
+        (host.port === undefined || host.port === effectivePort(url)),
     );
   };
 }

@@ -12,7 +12,7 @@ import { mediaFacts } from "../../src/core/media.ts";
 import { displayBlock, displayMarked } from "../../src/core/text.ts";
 import { flatFields } from "../../src/tools/check-answer.ts";
 import { decodeBody } from "../../src/web/charset.ts";
-import { contentOf } from "../../src/web/content-type.ts";
+import { readContentType } from "../../src/web/content-type.ts";
 import { readRobots } from "../../src/web/robots.ts";
 
 const URL_WITH_MUCH = new URL(`https://example.com/${"a".repeat(1900)}`);
@@ -41,7 +41,7 @@ const PARSERS: ReadonlyArray<readonly [name: string, size: number, parse: (size:
   ["front matter", 100, (n) => frontMatterOf(`---\n${"a: [b\n".repeat(n)}---\nbody`)],
   ["texts before front matter", 50, (n) => frontMatterOf(`${"<!-- a -->\n".repeat(n)}---\na: b\n---\n`)],
   ["charsets", 1000, (n) => decodeBody({ bytes: bytes("", "<meta charset", n), isCut: false }, "x", true)],
-  ["content types", 100, (n) => contentOf(`text/html${";charset=".repeat(n)}`, Buffer.alloc(0))],
+  ["content types", 100, (n) => readContentType(`text/html${";charset=".repeat(n)}`, Buffer.alloc(0))],
   ["sections of a GIF", 500, (n) => mediaFacts(bytes("GIF89a\0\0\0\0\0\0\0", "\x21\xf9\0", n * 3))],
   ["sections of a JPEG", 500, (n) => mediaFacts(bytes("\xff\xd8", "\xff\xe0\x00\x02", n * 4))],
   ["messages in a batch", 200, (n) => messagesIn(`[${'{"method":"a"},'.repeat(n)}{"method":"a"}]`)],

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { expect, it } from "vitest";
-import { isGone, processMark, startOf } from "../../src/core/process-mark.ts";
+import { isGone, processMark, processStart } from "../../src/core/process-mark.ts";
 
 const supported = existsSync("/proc/self/ns/pid");
 
@@ -11,7 +11,7 @@ it.runIf(supported)("tells a process that has ended from one that lives", async 
     stdio: ["pipe", "ignore", "ignore"],
   });
   const own = `srv_a${processMark()}`;
-  const childs = own.replace(/\d+\.\d+$/, `${child.pid}.${startOf(child.pid ?? 0)}`);
+  const childs = own.replace(/\d+\.\d+$/, `${child.pid}.${processStart(child.pid ?? 0)}`);
   const earlier = own.replace(/\d+\.\d+$/, String(child.pid));
   expect([own, childs, earlier].map(isGone)).toEqual([false, false, false]);
   child.kill("SIGKILL");

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { isPublicAddress, isWebPort } from "../../src/web/addresses.ts";
-import { namedHosts, readHost, readUrl, siteOf } from "../../src/web/url.ts";
+import { namedHosts, readHost, readUrl, approvedSite } from "../../src/web/url.ts";
 
 const nothing = namedHosts([]);
 const problemOf = (text: string, isNamed = nothing): string | undefined => {
@@ -179,7 +179,7 @@ test("an entry that names no host says so", () => {
 });
 
 test("a host counts with its port, and without www.", () => {
-  const site = (address: string): string => siteOf(new URL(address));
+  const site = (address: string): string => approvedSite(new URL(address));
   expect(site("https://www.example.com/a")).toBe("example.com");
   expect(site("http://example.com./b")).toBe("example.com");
   expect(site("https://example.com:8443/")).toBe("example.com:8443");

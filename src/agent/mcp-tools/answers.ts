@@ -1,7 +1,7 @@
 /** Reads what other MCP servers answer about tools, resources and prompts: takes sloppy tools and results, and gives strict ones. */
 import type { JSONRPCRequest, RequestId, Result, Tool, Transport } from "@modelcontextprotocol/client";
 import { defined } from "../../core/defined.ts";
-import { bytesIn, mediaFacts, mediaKind } from "../../core/media.ts";
+import { fileBytes, mediaFacts, mediaKind } from "../../core/media.ts";
 import { headOf, shownName } from "../../core/text.ts";
 import type { ContentBlock } from "../../tools/tool.ts";
 import { isRecord, recordOf } from "../../core/unknown.ts";
@@ -189,7 +189,7 @@ function linkText(uri: string, { name, title, description, mimeType }: Record<st
 /** The text of a resource, or its bytes as the text or the media that they are. */
 function resourceIn({ uri = "", text, blob, mimeType }: Record<string, unknown>): ContentBlock[] {
   const [place, claimed] = [String(uri), textIn(mimeType)];
-  const bytes = typeof blob === "string" ? bytesIn(blob) : undefined;
+  const bytes = typeof blob === "string" ? fileBytes(blob) : undefined;
   const { mimeType: found = "" } = bytes ? mediaFacts(bytes, claimed) : {};
   const kind = mediaKind(found);
   if (kind !== undefined) {

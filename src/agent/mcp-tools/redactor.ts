@@ -1,6 +1,6 @@
 /** Blacks out the secrets of another MCP server in everything that it sends, in whichever encoding it sends them. */
 import { Buffer } from "node:buffer";
-import { bytesIn, mediaFacts } from "../../core/media.ts";
+import { fileBytes, mediaFacts } from "../../core/media.ts";
 import { beginningOf, oneLine } from "../../core/text.ts";
 import { isRecord } from "../../core/unknown.ts";
 import { withoutSecrets } from "../models/failure.ts";
@@ -101,7 +101,7 @@ export class Redactor {
 
   /** Letters of base64 may spell a short secret by chance, so that bytes count where they are media. */
   #media(data: string): string {
-    const bytes = bytesIn(data);
+    const bytes = fileBytes(data);
     if (!bytes || !this.#forms) return this.text(data);
     const plain = Buffer.from(bytes).toString("latin1");
     const shown = this.text(plain);

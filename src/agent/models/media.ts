@@ -4,7 +4,7 @@ import type { BaseChatModel } from "@langchain/core/language_models/chat_models"
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { byIdentity } from "../../core/by-identity.ts";
 import type { MediaLimits } from "../../core/media.ts";
-import { bytesIn, describeMedia, mediaFacts, mediaKind, mediaProblem } from "../../core/media.ts";
+import { fileBytes, describeMedia, mediaFacts, mediaKind, mediaProblem } from "../../core/media.ts";
 import { headOf, oneLine } from "../../core/text.ts";
 import { type MediaRefusal, mediaLimits } from "./media-limits.ts";
 import { withoutSecrets } from "./failure.ts";
@@ -84,7 +84,7 @@ export function shownBlock(block: Block, limits: MediaLimits): Block {
   if (carried === undefined) return block;
   const { claimed, data, put } = carried;
   const kind = mediaKind(claimed) ?? KINDS[block.type] ?? block.type;
-  const bytes = bytesIn(data);
+  const bytes = fileBytes(data);
   if (bytes === undefined) return inWords(block, claimed, "Its data is not base64. Fetch it again.");
   const facts = mediaFacts(bytes, claimed);
   const { mimeType, damage } = facts;

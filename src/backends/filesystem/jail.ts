@@ -22,7 +22,7 @@ export class HiddenEntries {
     this.#paths = [...new Set(every)].filter((path) => isInside(root, realPath(dirname(path))));
   }
 
-  /** Gives the directory without hidden entries, and so all directories that are opened from it. */
+  /** Returns the directory without hidden entries, and so all directories that are opened from it. */
   guard(directory: DirectoryHandle): DirectoryHandle {
     return this.#paths.length === 0 ? directory : new GuardedDirectory(directory, new HiddenNow(this.#paths));
   }
@@ -337,7 +337,7 @@ export const statEntry = (directory: DirectoryHandle, name: string): fs.BigIntSt
 
 /**
  * Finds the entry that differs from a missing name only in characters that look the same: macOS puts U+202F into the
- * names of screenshots, and other programs decompose letters. Gives the name itself unless exactly one entry fits.
+ * names of screenshots, and other programs decompose letters. Returns the name itself unless exactly one entry fits.
  */
 function trueName(directory: DirectoryHandle, name: string): string {
   if (!hasSpellings(name) || statEntry(directory, name) !== undefined) return name;
@@ -351,7 +351,7 @@ function trueName(directory: DirectoryHandle, name: string): string {
   }
 }
 
-/** Opens a directory below the last of `open` and adds it. Gives the target of a link, or why there is nothing. */
+/** Opens a directory below the last of `open` and adds it. Returns the target of a link, or why there is nothing. */
 function enter(
   directory: DirectoryHandle,
   name: string,

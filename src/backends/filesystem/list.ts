@@ -27,7 +27,7 @@ const READ_AHEAD = 4;
 const DEEP = 32;
 
 /**
- * Gives the regular files below a directory as relative paths, in portions and in path order. Does not follow links
+ * Returns the regular files below a directory as relative paths, in portions and in path order. Does not follow links
  * to directories, includes dot files, and skips names that no path can express. Holds few directories of a level
  * open, and closes them if it is left early. `directory` itself stays open.
  */
@@ -179,7 +179,7 @@ export interface DiskTree {
   readonly jail: Jail;
   /** The directory that is the root of all paths. */
   topSegments(): readonly string[];
-  /** Gives undefined for an entry that has no path. */
+  /** Returns undefined for an entry that has no path. */
   pathOf(segments: readonly string[]): string | undefined;
 }
 

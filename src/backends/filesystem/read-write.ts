@@ -82,7 +82,7 @@ const entryKey = (directory: DirectoryHandle, name: string): string => `file ${d
 
 /**
  * Puts a file into a directory in one step: a reader sees the old content or the new, also after a power cut. Only a
- * file with several names, or one that is mounted, is written in its place. Once this has resolved, everyone sees the new content. Gives the version of the new file, or undefined if `mayProceed`
+ * file with several names, or one that is mounted, is written in its place. Once this has resolved, everyone sees the new content. Returns the version of the new file, or undefined if `mayProceed`
  * was false. From that call to the version no other process of this user replaces the file.
  */
 async function putFile(directory: DirectoryHandle, name: string, content: NewContent) {
@@ -152,7 +152,7 @@ async function writeTemporary(directory: DirectoryHandle, name: string, content:
   }
 }
 
-/** Puts the new file in the place of the old one. Gives false for an old one that has other names or is mounted. */
+/** Puts the new file in the place of the old one. Returns false for an old one that has other names or is mounted. */
 function replaceEntry(directory: DirectoryHandle, temporary: string, name: string, { replaces }: NewContent) {
   if (replaces !== undefined && replaces.nlink > 1n) return false;
   try {

@@ -44,7 +44,7 @@ export async function findRipgrep(): Promise<string | undefined> {
 
 /**
  * Finds the files that contain a match with `rg`, which follows no links, includes dot files and reads no
- * configuration. Gives undefined if it cannot be started or refuses the pattern. Its process is killed after
+ * configuration. Returns undefined if it cannot be started or refuses the pattern. Its process is killed after
  * `maxFiles`, at the deadline and on abort, and has ended when the promise settles.
  */
 export const ripgrepFiles = (request: RipgrepRequest): Promise<RipgrepAnswer | undefined> =>
@@ -140,7 +140,7 @@ const ABOUT_ONE_ENTRY = /^rg: (\.|\.\/.*): [^:]*\(os error (\d+)\)$/s;
 /** Not permitted (1, 13), input/output error or on Windows access denied (5). */
 const UNREADABLE: ReadonlySet<string | undefined> = new Set(["1", "5", "13"]);
 
-/** Reads a line of standard error. Gives whether it concerns a single file or directory. */
+/** Reads a line of standard error. Returns true if it concerns a single file or directory. */
 function readDiagnostic(line: string, answer: RipgrepAnswer): boolean {
   const large = TOO_LARGE.exec(line)?.[1];
   if (large !== undefined) answer.tooLarge.push(withoutDot(large));
@@ -155,7 +155,7 @@ const withoutDot = (path: string): string => (path.startsWith("./") ? path.slice
 const MAX_GLOBS = 32;
 
 /**
- * Translates a glob into globs of ripgrep that accept at least the same files. Gives undefined if they would accept
+ * Translates a glob into globs of ripgrep that accept at least the same files. Returns undefined if they would accept
  * everything.
  */
 export function toRipgrepGlobs({ alternatives }: Glob): string[] | undefined {
@@ -189,7 +189,7 @@ const DASH = 0x2d;
  * ripgrep only proposes files, and RE2 decides about their lines. So the translation may match more, but never less.
  * The differences: `\d`, `\w`, `\s` and `\b` are ASCII in RE2 and Unicode in Rust; `[`, `&`, `~`
  * and `-` nest or combine sets in Rust; `\Q…\E`, `\pN` of one letter and octal numbers are RE2's; anchors
- * concern one line without its CRLF end. Gives undefined for an unknown construct.
+ * concern one line without its CRLF end. Returns undefined for an unknown construct.
  */
 export const toRustRegex = (expression: string): string | undefined =>
   translated(expression, CONSTRUCT, ({ found, groups, next }) => {
@@ -249,7 +249,7 @@ interface Construct {
   isFirst: boolean;
 }
 
-/** Translates each construct of a text, and keeps the rest. Gives undefined if one is unknown. */
+/** Translates each construct of a text, and keeps the rest. Returns undefined if one is unknown. */
 function translated(
   text: string,
   constructs: RegExp,
@@ -273,7 +273,7 @@ const ASCII_SETS: Readonly<Record<string, string>> = {
   s: "\\t\\n\\x0C\\r ",
 };
 
-/** Translates an escape. `inSet` writes the characters of one such as `\d`. Gives undefined for an unknown one. */
+/** Translates an escape. `inSet` writes the characters of one such as `\d`. Returns undefined for an unknown one. */
 function escapeText(
   { hex, unicode, letter, not, name, octal, other = "" }: Construct["groups"],
   inSet: (ascii: string) => string,

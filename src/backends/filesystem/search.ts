@@ -67,7 +67,7 @@ interface Portion {
   ignored: boolean;
 }
 
-/** Gives the matching files in path order, those that git ignores after all others. */
+/** Returns the matching files in path order, those that git ignores after all others. */
 async function* walkInOrder(root: SearchRoot, glob: Glob, request: Omit<WalkRequest, "glob">) {
   const { ignored, leavesOut, directory } = root;
   const onTheWay = new Set<string>();

@@ -48,7 +48,7 @@ export interface BackendV1 {
   read(filePath: string, offset?: number, limit?: number): MaybePromise<string>;
   /** Throws when there is no such file. */
   readRaw?(filePath: string): MaybePromise<FileData>;
-  /** Gives a string for a failure. */
+  /** Returns a string for a failure. */
   grepRaw(pattern: string, path?: string | null, glob?: string | null): MaybePromise<GrepMatch[] | string>;
   globInfo(pattern: string, path?: string): MaybePromise<FileInfo[]>;
   write(filePath: string, content: string): MaybePromise<WriteResult>;
@@ -186,7 +186,7 @@ const PROMISES = ["writeMode", "regexGrep", "versions", "abort"] as const;
 const locks = new WeakMap<object, KeyedLock>();
 
 /**
- * Gives a backend that was written for deepagents (version 1 or 2 of its protocol) everything the port promises:
+ * Returns a backend that was written for deepagents (version 1 or 2 of its protocol) everything the port promises:
  * a create overwrites no file, edits are bound to versions, regular expressions are searched, results are in order,
  * and nothing throws. The backend does itself what it declares. If it declares everything, only its exceptions and
  * the shape of its results are checked.

@@ -1,6 +1,6 @@
 import { StringDecoder } from "node:string_decoder";
 import type { ExecuteResponse } from "../executor.ts";
-import { type Row, SCREEN_ROWS, TerminalScreen } from "../../core/terminal-screen.ts";
+import { type ScreenRow, SCREEN_ROWS, TerminalScreen } from "../../core/terminal-screen.ts";
 
 /** The two output streams of a process. */
 export type OutputStream = "stdout" | "stderr";
@@ -12,7 +12,7 @@ const MAX_OPEN = 256 * 1024;
 /** A row of a stream, in the order of the output. */
 interface Line {
   stream: OutputStream;
-  row: Row;
+  row: ScreenRow;
   isEnded: boolean;
 }
 

@@ -14,7 +14,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { codeOf, orElse } from "../../core/errors.ts";
-import { startOf } from "../../core/process-mark.ts";
+import { processStart } from "../../core/process-mark.ts";
 
 /** The content of a held `commondir`: the Git directory itself, which is what Git takes without the file. */
 export const OWN_COMMON_FOLDER = ".";
@@ -25,7 +25,7 @@ const COMMON_FOLDER_HOLDERS = "deepagent-sandbox";
 const HOLDER = /^deepagent-(\d+)-(\d+)-(\d+)-\d+$/;
 
 let holders = 0;
-const prefixOf = (pid: number): string => `deepagent-${pid}-${startOf(pid)}-${processNamespace()}-`;
+const prefixOf = (pid: number): string => `deepagent-${pid}-${processStart(pid)}-${processNamespace()}-`;
 
 /** True if a path is held, and by nothing but processes of this program. */
 export function isPlaceholder(path: string): boolean {
@@ -134,7 +134,7 @@ function removeCommonFolder(file: string): void {
 /** True if the process of a holder ended without removing it. False for one of another process namespace. */
 function isStale(name: string): boolean {
   const [, pid = "", start, namespace] = HOLDER.exec(name) ?? [];
-  return pid !== "" && namespace === processNamespace() && startOf(Number(pid)) !== start;
+  return pid !== "" && namespace === processNamespace() && processStart(Number(pid)) !== start;
 }
 
 const processNamespace = (): string =>

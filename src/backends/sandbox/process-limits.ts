@@ -24,7 +24,7 @@ export class ProcessCgroup {
     this.membersFile = join(folder, "cgroup.procs");
   }
 
-  /** Gives undefined if this process may not make a group. */
+  /** Returns undefined if this process may not make a group. */
   static make(maxProcesses: number, parent = cgroupParent()): ProcessCgroup | undefined {
     if (parent === undefined) return undefined;
     removeAbandoned(parent);
@@ -225,7 +225,7 @@ const SPECIAL: Readonly<Record<string, readonly Step[]>> = {
 };
 
 /**
- * Makes the program with which the kernel checks every system call of a command and its descendants. Gives undefined
+ * Makes the program with which the kernel checks every system call of a command and its descendants. Returns undefined
  * for other processors. Calls of another architecture (32-bit programs) end the process, calls newer than the list
  * seem to be missing, and refused calls fail with EPERM.
  */

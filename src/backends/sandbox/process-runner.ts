@@ -244,7 +244,7 @@ function spawnGroup({ file, args, env, cwd, inputs = [] }: ProcessRequest): Chil
 export const groupOf = (leader: number, platform: NodeJS.Platform = process.platform): number =>
   platform === "win32" ? leader : -leader;
 
-/** Sends a signal. Gives whether there was a process to get it. */
+/** Sends a signal. Returns true if there was a process to get it. */
 function tryKill(target: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(target, signal);

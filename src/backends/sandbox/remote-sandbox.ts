@@ -36,7 +36,7 @@ export const REMOTE_OPTIONS: OptionTable<RemoteOptions> = {
 /** A sandbox at a provider: everything in which providers differ. Failures are thrown. */
 export interface RemoteMachine extends FileTransfer {
   readonly id: string;
-  /** Gives a command line to a shell and its output to `onOutput`, until `signal` aborts. */
+  /** Returns a command line to a shell and its output to `onOutput`, until `signal` aborts. */
   start(
     line: string,
     onOutput: (stream: OutputStream, chunk: string | Uint8Array) => void,

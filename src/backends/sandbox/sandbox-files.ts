@@ -111,7 +111,7 @@ export class SandboxFiles {
     return (candidate) => candidate.includes("\n") || names.has(this.#real(candidate));
   }
 
-  /** Writes a file. With `expected`, only if the file still has these facts. Gives the failure, if it is not written. */
+  /** Writes a file. With `expected`, only if the file still has these facts. Returns the failure, if it is not written. */
   async write(
     path: string,
     bytes: Uint8Array,
@@ -141,7 +141,7 @@ export class SandboxFiles {
     return result === "written" ? undefined : failureOf(path, result);
   }
 
-  /** Deletes a file, or a directory with all below it. Gives the failure, if it is not deleted. */
+  /** Deletes a file, or a directory with all below it. Returns the failure, if it is not deleted. */
   async remove(path: string, options: CallOptions): Promise<errors.BackendFailure | undefined> {
     const said = await this.#ask(DELETE, { file: this.#real(path) }, options);
     const result = said.get("result");
@@ -330,7 +330,7 @@ export const scriptLine = (script: string): string => `sh -c "${decoded(script)}
 const decoded = (value: string): string =>
   `$(printf %s '${Buffer.from(value, "utf8").toString("base64")}' | base64 -d)`;
 
-/** Reads the answer of a script by key. Gives undefined if it is cut off or no answer. */
+/** Reads the answer of a script by key. Returns undefined if it is cut off or no answer. */
 function parseAnswer(output: string, mark: string): Map<string, string> | undefined {
   const said = new Map<string, string>();
   for (const line of output.split("\n")) {

@@ -132,7 +132,7 @@ export function seatbeltArguments(profile: string, command: string, directory: s
   return ["-p", profile, "/bin/sh", "-c", start, "sh", directory, SHELL, command];
 }
 
-/** Why commands cannot be isolated here. Gives undefined after a successful trial. */
+/** Why commands cannot be isolated here. Returns undefined after a successful trial. */
 export async function seatbeltProblem(
   options: SeatbeltOptions,
   platform: NodeJS.Platform = process.platform,

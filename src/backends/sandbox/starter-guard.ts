@@ -39,7 +39,7 @@ export class StarterGuards {
     this.#repositories = repositories.map((folder) => ({ find: () => gitPlaces(folder), known: new Set() }));
   }
 
-  /** Begins to guard the folder for one command. Gives `undefined` if an approved one needs no guard. */
+  /** Begins to guard the folder for one command. Returns `undefined` if an approved one needs no guard. */
   begin(isApproved: boolean): StarterGuard | BackendFailure | undefined {
     const guarded = isApproved ? this.#repositories : [this.#workspace, ...this.#repositories];
     if (guarded.length === 0) return undefined;

@@ -141,7 +141,7 @@ class Search {
     }
   }
 
-  /** Adds the places of one folder. Gives the folders in it that may be projects, too. */
+  /** Adds the places of one folder. Returns the folders in it that may be projects, too. */
   #project(folder: string): string[] {
     const entries = entriesOf(folder);
     if (isGitFolder(entries)) this.gitFolder(folder);

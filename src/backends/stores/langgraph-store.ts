@@ -179,7 +179,7 @@ class StoreFiles implements FileStore {
     }
   }
 
-  /** Gives the files below a path. With `shallow`, reads few files of each folder but at least one. */
+  /** Returns the files below a path. With `shallow`, reads few files of each folder but at least one. */
   async *#inOrder(
     store: OrderedStore,
     path: string,

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { type ServerContext, createRequestStateCodec } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { errorMessage } from "../../core/errors.ts";
-import { keyIn, readKey } from "../../core/key-file.ts";
+import { loadKey, readKey } from "../../core/key-file.ts";
 import type { ServerDeps } from "../contracts/deps.ts";
 
 /** Time that a person may take to answer; what was asked stays open longer. */
@@ -83,7 +83,7 @@ export function createStateCodec(deps: CodecDeps) {
 const FILE = "state.key";
 
 /** Loads the secret that signs `requestState`, shared by all processes with this data directory. */
-export const loadStateKey = (dataDir: string): Promise<Uint8Array> => keyIn(dataDir, FILE);
+export const loadStateKey = (dataDir: string): Promise<Uint8Array> => loadKey(dataDir, FILE);
 
 /** Loads the key that was used before, where a person put it aside to have a new one made. */
 export const loadPreviousStateKey = (dataDir: string): Promise<Uint8Array | undefined> =>

@@ -4,7 +4,7 @@ import { oneLine } from "../../core/text.ts";
 import { memberOf, parsedJson } from "../../core/unknown.ts";
 import { WebProblem, secondsToWait } from "../request.ts";
 
-export interface Question {
+export interface ServiceRequest {
   service: string;
   url: string;
   headers?: Readonly<Record<string, string>>;
@@ -17,12 +17,12 @@ export interface Question {
   signal: AbortSignal;
 }
 
-const PATIENCE_MS = 20_000;
+const ANSWER_TIMEOUT_MS = 20_000;
 
 /** The answer's JSON. @throws WebProblem */
-export async function askService(question: Question): Promise<unknown> {
+export async function askService(question: ServiceRequest): Promise<unknown> {
   const { service, signal, url, headers, body } = question;
-  const timed = AbortSignal.any([signal, AbortSignal.timeout(PATIENCE_MS)]);
+  const timed = AbortSignal.any([signal, AbortSignal.timeout(ANSWER_TIMEOUT_MS)]);
   try {
     const response = await fetch(url, {
       method: body === undefined ? "GET" : "POST",
@@ -35,23 +35,23 @@ export async function askService(question: Question): Promise<unknown> {
       redirect: "manual", // it would take the key to another server
       signal: timed,
     });
-    const text = await textOf(response, service);
-    if (!response.ok) throw new WebProblem("search", failureOf(response, text, question));
+    const text = await readAnswer(response, service);
+    if (!response.ok) throw new WebProblem("search", describeStatus(response, text, question));
     const answer = parsedJson(text);
     if (answer !== undefined) return answer;
     throw new WebProblem("search", `${service} did not answer in JSON. ${ELSEWISE}`);
   } catch (error) {
     if (signal.aborted || error instanceof WebProblem) throw error;
     const why = isAbortError(error)
-      ? `did not answer within ${PATIENCE_MS / 1000} s`
-      : `could not be reached (${reasonOf(error)})`;
+      ? `did not answer within ${ANSWER_TIMEOUT_MS / 1000} s`
+      : `could not be reached (${codeOf(error) ?? codeOf(memberOf(error, "cause")) ?? "the network or its address is wrong"})`;
     throw new WebProblem("search", `${service} ${why}. ${ELSEWISE}`, { cause: error });
   }
 }
 
 const ELSEWISE = "Continue without the search, or try again later.";
 
-async function textOf({ body }: Response, service: string): Promise<string> {
+async function readAnswer({ body }: Response, service: string): Promise<string> {
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of (body ?? []) as AsyncIterable<Uint8Array>) {
@@ -62,13 +62,10 @@ async function textOf({ body }: Response, service: string): Promise<string> {
   return Buffer.concat(chunks, length).toString("utf8");
 }
 
-const reasonOf = (error: unknown): string =>
-  codeOf(error) ?? codeOf(memberOf(error, "cause")) ?? "the network or its address is wrong";
-
-function failureOf(
+function describeStatus(
   { status, headers }: Response,
   text: string,
-  { service, refusal, secret }: Question,
+  { service, refusal, secret }: ServiceRequest,
 ): string {
   const seconds = secondsToWait(headers.get("retry-after"));
   if (status === 401 || status === 403) return `${service} refused access (HTTP ${status}): ${refusal}.`;
@@ -81,12 +78,12 @@ function failureOf(
   if (status >= 500) return `${service} has a problem of its own (HTTP ${status}). ${ELSEWISE}`;
   if (status >= 300 && status < 400)
     return `${service} redirects to another address; correct web.search.url.`;
-  const said = saidIn(text, secret);
+  const said = serviceMessage(text, secret);
   return `${service} refused the request (HTTP ${status})${said === "" ? "" : `: ${said}`}.`;
 }
 
 /** The message in the answer of a refusal. */
-function saidIn(text: string, secret: string | undefined): string {
+function serviceMessage(text: string, secret: string | undefined): string {
   const answer = parsedJson(text);
   const nested = [answer, memberOf(answer, "error"), memberOf(answer, "detail")];
   const message = nested

@@ -18,21 +18,21 @@ export const SEARCH_KEYS: readonly string[] = Object.values(KEYED_SERVICES).flat
 /** The search that is configured, or that a key in the environment is for. */
 export function searchChoice(options: SearchOptions, env: Environment): SearchChoice {
   const { url, command: [program, ...args] = [] } = options;
-  const provider = options.provider ?? implied(options, env);
+  const provider = options.provider ?? impliedProvider(options, env);
   switch (provider) {
     case undefined:
     case "off":
       return { ok: true };
     case "command":
-      if (program === undefined) return { ok: false, problem: needs(provider, "command") };
+      if (program === undefined) return { ok: false, problem: missingSetting(provider, "command") };
       return { ok: true, found: { name: "the search command", search: commandSearch(program, args) } };
     case "searxng":
-      if (url === undefined) return { ok: false, problem: needs(provider, "url") };
+      if (url === undefined) return { ok: false, problem: missingSetting(provider, "url") };
       return { ok: true, found: { name: "SearXNG", search: searxng(url) } };
     default: {
       const service = KEYED_SERVICES[provider];
       const { keys, title: name, url: usual } = service;
-      const key = keyIn(env, keys);
+      const key = findKey(env, keys);
       if (key !== undefined)
         return { ok: true, found: { name, search: keyedSearch(service, url ?? usual, key) } };
       const problem = `The search provider ${provider} needs the environment variable ${keys[0]}, which is not set.`;
@@ -41,15 +41,15 @@ export function searchChoice(options: SearchOptions, env: Environment): SearchCh
   }
 }
 
-const needs = (provider: SearchProvider, setting: string): string =>
+const missingSetting = (provider: SearchProvider, setting: string): string =>
   `The search provider ${provider} needs web.search.${setting}.`;
 
-function implied({ url, command }: SearchOptions, env: Environment): SearchProvider | undefined {
+function impliedProvider({ url, command }: SearchOptions, env: Environment): SearchProvider | undefined {
   if (command !== undefined) return "command";
   if (url !== undefined) return "searxng";
   const services = Object.entries(KEYED_SERVICES) as [SearchProvider, { keys: readonly string[] }][]; // its own keys
-  return services.find(([, { keys }]) => keyIn(env, keys) !== undefined)?.[0];
+  return services.find(([, { keys }]) => findKey(env, keys) !== undefined)?.[0];
 }
 
-const keyIn = (env: Environment, keys: readonly string[]): string | undefined =>
+const findKey = (env: Environment, keys: readonly string[]): string | undefined =>
   keys.map((name) => variableText(env[name] ?? "")).find((value) => value !== "");

@@ -1,4 +1,4 @@
-/** Settings of a search of the web. */
+/** Settings of web searches. */
 export const SEARCH_PROVIDERS = ["tavily", "brave", "exa", "searxng", "command", "off"] as const;
 export type SearchProvider = (typeof SEARCH_PROVIDERS)[number];
 

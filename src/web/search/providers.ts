@@ -1,7 +1,7 @@
 /** Search services, each in its own form of requests and answers. */
 import { trimEndOf } from "../../core/text.ts";
-import { type Question, askService } from "./ask.ts";
-import { type FieldNames, type SearchPages, listIn, tidyPages } from "./results.ts";
+import { type ServiceRequest, askService } from "./ask.ts";
+import { type FieldNames, type SearchPages, resultList, tidyPages } from "./results.ts";
 
 interface KeyedService {
   title: string;
@@ -12,8 +12,8 @@ interface KeyedService {
     query: string,
     count: number,
     key: string,
-  ) => { path: string } & Pick<Question, "headers" | "body">;
-  /** The way to the list in its answer, and the names of its fields. */
+  ) => { path: string } & Pick<ServiceRequest, "headers" | "body">;
+  /** Path to the list in its answer, and the names of its fields. */
   list: readonly string[];
   names: FieldNames;
 }
@@ -74,7 +74,7 @@ export function keyedSearch(service: KeyedService, url: string, key: string): Se
     const { path, ...sent } = request(query, count, key);
     const refusal = `check the key in ${keys.join(" or ")}`;
     const question = { service: title, url: `${url}${path}`, ...sent, refusal, secret: key, signal };
-    return tidyPages(listIn(await askService(question), ...list), count, names);
+    return tidyPages(resultList(await askService(question), ...list), count, names);
   };
 }
 
@@ -88,6 +88,6 @@ export function searxng(url: string): SearchPages {
         "its settings.yml must list json under search.formats, and its limiter must let this server pass",
       signal,
     });
-    return tidyPages(listIn(answer, "results"), count, { snippet: "content", date: "publishedDate" });
+    return tidyPages(resultList(answer, "results"), count, { snippet: "content", date: "publishedDate" });
   };
 }

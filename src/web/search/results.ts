@@ -23,7 +23,7 @@ export type SearchPages = (
 ) => Promise<readonly FoundPage[]>;
 
 /** The list of results in an answer; none for an answer of another form. */
-export function listIn(answer: unknown, ...path: readonly string[]): RawPage[] {
+export function resultList(answer: unknown, ...path: readonly string[]): RawPage[] {
   const list = path.reduce<unknown>((value, name) => memberOf(value, name), answer);
   return Array.isArray(list) ? list.filter(isRecord) : [];
 }
@@ -47,17 +47,18 @@ function tidyPage(page: RawPage, names: FieldNames): FoundPage | undefined {
   const url = field("url");
   const address = typeof url === "string" && URL.canParse(url) ? new URL(url) : undefined;
   if (!address || !/^https?:$/.test(address.protocol) || address.href.length > MAX_URL) return undefined;
-  const day = dayOf(field("date"));
+  const date = field("date");
+  const time = typeof date === "string" ? Date.parse(headOf(date, 40)) : Number.NaN;
   return {
-    title: plain(field("title"), 200) || address.host,
+    title: plainLine(field("title"), 200) || address.host,
     url: address.href,
-    snippet: plain(field("snippet"), 600),
-    ...(day === undefined ? {} : { date: day }),
+    snippet: plainLine(field("snippet"), 600),
+    ...(Number.isNaN(time) ? {} : { date: new Date(time).toISOString().slice(0, 10) }),
   };
 }
 
 /** A text on one line, without the marks that providers put around the words that were found. */
-const plain = (text: unknown, limit: number): string =>
+const plainLine = (text: unknown, limit: number): string =>
   typeof text === "string"
     ? oneLine(
         headOf(text, 4 * limit)
@@ -76,9 +77,3 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "&#039;": "'",
   "&#x27;": "'",
 };
-
-function dayOf(date: unknown): string | undefined {
-  if (typeof date !== "string") return undefined;
-  const time = Date.parse(headOf(date, 40));
-  return Number.isNaN(time) ? undefined : new Date(time).toISOString().slice(0, 10);
-}

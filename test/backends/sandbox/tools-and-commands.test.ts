@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createSandbox, type OpenSandbox } from "../../../src/backends/sandbox/create-sandbox.ts";
-import { pathsOf, textOf } from "../../../src/testing/suite.ts";
+import { listedPaths, pageText } from "../../../src/testing/suite.ts";
 import { folder } from "./support.ts";
 
 const SPECIAL = "$100 [a-z]* \\n \"double\" 'single' `tick` %s \t tab\nnaïve 日本語 👋\n";
@@ -32,9 +32,9 @@ const CASES: Readonly<Record<string, (sandbox: OpenSandbox) => Promise<void>>> =
   "file tools see what commands make": async (sandbox) => {
     await sandbox.execute("mkdir -p none many && for i in $(seq 10 59); do echo x > many/$i.txt; done");
     expect((await sandbox.ls("/none")).files).toEqual([]);
-    expect(pathsOf(await sandbox.ls("/many/"))).toHaveLength(50);
+    expect(listedPaths(await sandbox.ls("/many/"))).toHaveLength(50);
     await sandbox.execute("mkdir d; cd d; touch .hidden 'a b' 'c(1)-[x]@#.txt'; mkdir .git 'sub dir'");
-    expect(pathsOf(await sandbox.ls("/d"))).toEqual([
+    expect(listedPaths(await sandbox.ls("/d"))).toEqual([
       "/d/.git/",
       "/d/.hidden",
       "/d/a b",
@@ -42,8 +42,8 @@ const CASES: Readonly<Record<string, (sandbox: OpenSandbox) => Promise<void>>> =
       "/d/sub dir/",
     ]);
     await sandbox.execute("seq -f 'Row_%g' 0 999 > rows");
-    expect(textOf(await sandbox.read("/rows", 500, 2))).toBe("Row_500\nRow_501\n");
-    expect(textOf(await sandbox.read("/rows", 0, 0))).toBe("");
+    expect(pageText(await sandbox.read("/rows", 500, 2))).toBe("Row_500\nRow_501\n");
+    expect(pageText(await sandbox.read("/rows", 0, 0))).toBe("");
     expect((await sandbox.read("/rows", 1000, 1)).code).toBe("out_of_range");
     const [answer, missing] = (await sandbox.downloadFiles?.(["/rows", "/nothing"])) ?? [];
     expect(answer?.content?.length).toBe(7890);
@@ -58,9 +58,9 @@ const CASES: Readonly<Record<string, (sandbox: OpenSandbox) => Promise<void>>> =
     expect(await found("世界", "/s", "c.*")).toEqual(["/s/1/2/c.py:1"]);
     expect(await found("$5 [a-z]*", "/s", "*.py")).toHaveLength(2);
     expect(await found("target", "/s/none")).toEqual([]);
-    expect(pathsOf(await sandbox.glob("**/[a-b].*", "/s"))).toEqual(["/s/1/b.txt", "/s/a.txt"]);
-    expect(pathsOf(await sandbox.glob("**/.*.py", "/s"))).toEqual(["/s/1/2/.d.py"]);
-    expect(pathsOf(await sandbox.glob("*.md", "/s"))).toEqual([]);
+    expect(listedPaths(await sandbox.glob("**/[a-b].*", "/s"))).toEqual(["/s/1/b.txt", "/s/a.txt"]);
+    expect(listedPaths(await sandbox.glob("**/.*.py", "/s"))).toEqual(["/s/1/2/.d.py"]);
+    expect(listedPaths(await sandbox.glob("*.md", "/s"))).toEqual([]);
   },
 };
 
