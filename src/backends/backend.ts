@@ -52,7 +52,7 @@ export interface CallOptions {
   realPath?: string;
   /**
    * True for each path of this backend that the caller hides. The backend then does not read a file that has such a
-   * path besides the one by which it is opened, as a hard link gives it. Backends without `followLinks` ignore it.
+   * path besides the one by which it is opened, because of a hard link. Backends without `followLinks` ignore it.
    */
   hides?: (path: string) => boolean;
 }
@@ -61,8 +61,8 @@ export interface EditOptions extends CallOptions {
   /** Compare-and-set: fails with `conflict` unless the stored version is this one. */
   expectedVersion?: string;
   /**
-   * Told the whole text before and after the edit by a backend that has both at hand, for each attempt to store it: the
-   * last one counts, if the edit succeeds.
+   * Receives the whole text before and after the edit, for each attempt to store it. The last call counts, if the edit
+   * succeeds. A backend that does not have both texts at hand never calls it.
    */
   onChange?(before: string, after: string): void;
   /** Changes a file that its mode lets no one write to. Default false: that fails with `permission_denied`. */
@@ -103,8 +103,8 @@ export interface BackendCapabilities {
   paths: "virtual" | "real";
   lifetime: "thread" | "persistent";
   /**
-   * Says how a backend treats two processes that write one file at the same time: one of them gets a conflict, or
-   * the later write replaces the earlier one. Within one process every backend reports the conflict.
+   * Result of two processes writing one file at the same time: one of them gets a conflict, or the later write
+   * replaces the earlier one. Within one process every backend reports the conflict.
    */
   writes: "compare-and-set" | "last-writer-wins";
   isolation: "none" | "process" | "container" | "remote";
@@ -189,7 +189,7 @@ export interface FileTimes {
   created_at: string;
   /** ISO 8601. */
   modified_at: string;
-  /** Counts the changes of a file in thread state. It tells which of two changes in one step is the later. */
+  /** Counts the changes of a file in thread state. Of two changes in one step, the later one has the higher number. */
   revision?: number;
 }
 
@@ -265,11 +265,11 @@ export interface Backend {
   lifetimeOf?(path: string): MaybePromise<BackendCapabilities["lifetime"]>;
   /**
    * The roots of the tree for the prompt of the agent, the same for each call. A backend without this method has the
-   * root `/` alone, and `capabilities.lifetime` says what that holds.
+   * root `/` alone, whose files have the lifetime of `capabilities.lifetime`.
    */
   roots?(): MaybePromise<readonly FileRoot[]>;
   /**
-   * Follows links and gives the real path, also of a file that does not exist yet. With `lastLink: "itself"` a link
+   * Follows links and returns the real path, also of a file that does not exist yet. With `lastLink: "itself"` a link
    * at the end is not followed. Returns undefined for a link that leads out of the backend. A backend without this
    * method has no links. A backend with it marks the links that `ls` and `glob` list with `real_path`, and follows none
    * below the path of a `glob` or `grep`.

@@ -1,4 +1,4 @@
-/** The eleven methods of the port, once. They check what comes from outside; `Operations` do the work. */
+/** The eleven methods of the port, once. They check arguments from outside; `Operations` do the work. */
 import { KeyedLock, mapAtMost } from "../core/concurrency.ts";
 import type {
   Backend,
@@ -22,7 +22,7 @@ import type {
   WriteResult,
 } from "./backend.ts";
 import { type BackendFailure, operationError, uploadRefused } from "./errors.ts";
-import { type ContentEdit, bytesOf, bytesToWrite, readFileData, versionOf } from "./file-data.ts";
+import { type ContentEdit, toBytes, bytesToWrite, readFileData, contentVersion } from "./file-data.ts";
 import { type PageRequest, pageRequest } from "./pages.ts";
 import { DEFAULT_MAX_COUNT, type Search } from "./search.ts";
 
@@ -35,7 +35,7 @@ export const COMPLETE = {
   rawRead: true,
 } as const satisfies Partial<BackendCapabilities>;
 
-/** The same for a backend with files alone, which have virtual paths. */
+/** The capabilities of such a backend with files alone, which have virtual paths. */
 export const FILES_ONLY = { ...COMPLETE, paths: "virtual", isolation: "none" } as const;
 
 /**
@@ -47,7 +47,7 @@ export const fileLocks = new KeyedLock();
 /** Requests of one operation that may run at the same time. */
 export const PARALLEL_TRANSFERS = 8;
 
-/** A checked path, and what the operations of a backend need to reach the file. */
+/** A checked path, which backends extend with the means to reach the file. */
 export interface Located {
   /** The path as results and failures show it. */
   path: string;
@@ -59,11 +59,14 @@ export type Method = "ls" | "read" | "readRaw" | "grep" | "glob" | "write" | "ed
 
 export type Change = Extract<Method, "write" | "edit" | "delete">;
 
+/** The methods that change files. */
+export const CHANGING_METHODS: ReadonlySet<Method> = new Set<Method>(["write", "edit", "delete", "upload"]);
+
 /** The operations of a backend at checked paths, each of which has all that an operation needs. */
 export interface Operations<At extends Located = Located> {
   /** Uploads and downloads at the same time. Default 1. */
   readonly parallel?: number;
-  /** Set if every operation but `grep` gives its result at once. The methods then do the same. Default false. */
+  /** Set if every operation but `grep` returns its result at once, and then the methods do, too. Default false. */
   readonly atOnce?: boolean;
   /**
    * Runs an operation, with locks if needed, and turns exceptions into failures. It may run at another place, and with
@@ -86,24 +89,24 @@ export interface Operations<At extends Located = Located> {
   upload(at: At, bytes: Uint8Array, options: CallOptions): MaybePromise<WriteResult>;
   /** The failure that a change at this path has for certain. Default: none is known. */
   refusal?(at: At, change: Change, options: CallOptions): MaybePromise<Failure | undefined>;
-  /** Default: the bytes of what `readRaw` gives. */
+  /** Default: the bytes that `readRaw` returns. */
   download?(at: At, options: CallOptions): MaybePromise<FileDownloadResponse>;
 }
 
-type Load<At> = (at: At, options: CallOptions) => MaybePromise<FileData | BackendFailure>;
-
 /** The operations that read a file, for a backend that loads whole files. */
-export const loadedBy = <At extends Located>(load: Load<At>): Pick<Operations<At>, "read" | "readRaw"> => ({
+export const loadedBy = <At extends Located>(
+  load: (at: At, options: CallOptions) => MaybePromise<FileData | BackendFailure>,
+): Pick<Operations<At>, "read" | "readRaw"> => ({
   read: (at, page, options) =>
     then(load(at, options), (data) => ("error" in data ? data : readFileData(at.path, data, page))),
   readRaw: (at, options) =>
-    then(load(at, options), (data) => ("error" in data ? data : { data, version: versionOf(data) })),
+    then(load(at, options), (data) => ("error" in data ? data : { data, version: contentVersion(data) })),
 });
 
-type Put<At> = (at: At, bytes: Uint8Array, options: WriteOptions) => MaybePromise<WriteResult>;
-
 /** The operations that store a file, for a backend that stores a text as the bytes it stands for. */
-export const storedBy = <At extends Located>(put: Put<At>): Pick<Operations<At>, "write" | "upload"> => ({
+export const storedBy = <At extends Located>(
+  put: (at: At, bytes: Uint8Array, options: WriteOptions) => MaybePromise<WriteResult>,
+): Pick<Operations<At>, "write" | "upload"> => ({
   write: (at, content, options) => {
     const given = bytesToWrite(at.path, content, options.encoding);
     return given.ok ? put(at, given.bytes, options) : { error: given.error, code: given.code };
@@ -111,11 +114,11 @@ export const storedBy = <At extends Located>(put: Put<At>): Pick<Operations<At>,
   upload: (at, bytes, options) => put(at, bytes, { ...options, mode: "overwrite" }),
 });
 
-/** Checks a path and finds what is needed to reach its file. */
+/** Checks a path and finds its file. */
 type Locate = (path: string) => Located | BackendFailure;
 
-/** The result of a method: a promise, unless the operations give theirs at once. */
-type Answer<AtOnce extends boolean, Result> = AtOnce extends true ? Result : Promise<Result>;
+/** The result of a method: a promise, unless the operations return theirs at once. */
+type MethodResult<AtOnce extends boolean, Result> = AtOnce extends true ? Result : Promise<Result>;
 
 /** A backend over operations, which a subclass passes in. */
 export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
@@ -130,16 +133,21 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
     this.#top = top;
   }
 
-  ls(path: string, options: CallOptions = {}): Answer<AtOnce, LsResult> {
+  ls(path: string, options: CallOptions = {}): MethodResult<AtOnce, LsResult> {
     return this.#run("ls", path, options, (at, given) => this.#operations.ls(at, given));
   }
 
-  read(path: string, offset?: number, limit?: number, options: CallOptions = {}): Answer<AtOnce, ReadResult> {
+  read(
+    path: string,
+    offset?: number,
+    limit?: number,
+    options: CallOptions = {},
+  ): MethodResult<AtOnce, ReadResult> {
     const page = pageRequest(offset, limit);
     return this.#run("read", path, options, (at, given) => this.#operations.read(at, page, given));
   }
 
-  readRaw(path: string, options: CallOptions = {}): Answer<AtOnce, ReadRawResult> {
+  readRaw(path: string, options: CallOptions = {}): MethodResult<AtOnce, ReadRawResult> {
     return this.#run("readRaw", path, options, (at, given) => this.#operations.readRaw(at, given));
   }
 
@@ -156,12 +164,12 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
     );
   }
 
-  glob(pattern: string, path?: string, options: CallOptions = {}): Answer<AtOnce, GlobResult> {
+  glob(pattern: string, path?: string, options: CallOptions = {}): MethodResult<AtOnce, GlobResult> {
     const top = path ?? this.#top;
     return this.#run("glob", top, options, (at, given) => this.#operations.glob(at, pattern, given));
   }
 
-  write(path: string, content: string, options: WriteOptions = {}): Answer<AtOnce, WriteResult> {
+  write(path: string, content: string, options: WriteOptions = {}): MethodResult<AtOnce, WriteResult> {
     return this.#run("write", path, options, (at, given) => this.#operations.write(at, content, given));
   }
 
@@ -171,12 +179,12 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
     newString: string,
     replaceAll = false,
     options: EditOptions = {},
-  ): Answer<AtOnce, EditResult> {
+  ): MethodResult<AtOnce, EditResult> {
     const edit: Edit = { oldString, newString, replaceAll, ...options };
     return this.#run("edit", path, edit, (at, given) => this.#operations.edit(at, given));
   }
 
-  delete(path: string, options: CallOptions = {}): Answer<AtOnce, DeleteResult> {
+  delete(path: string, options: CallOptions = {}): MethodResult<AtOnce, DeleteResult> {
     return this.#run("delete", path, options, (at, given) => this.#operations.delete(at, given));
   }
 
@@ -189,7 +197,7 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
   uploadFiles(
     files: Array<[string, Uint8Array]>,
     options: CallOptions = {},
-  ): Answer<AtOnce, FileUploadResponse[]> {
+  ): MethodResult<AtOnce, FileUploadResponse[]> {
     return this.#each(files, ([path, bytes]) =>
       then(
         this.#call("upload", path, options, (at, given) => this.#operations.upload(at, bytes, given)),
@@ -202,7 +210,7 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
     );
   }
 
-  downloadFiles(paths: string[], options: CallOptions = {}): Answer<AtOnce, FileDownloadResponse[]> {
+  downloadFiles(paths: string[], options: CallOptions = {}): MethodResult<AtOnce, FileDownloadResponse[]> {
     const operations = this.#operations;
     return this.#each(paths, (path) =>
       then(
@@ -215,7 +223,7 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
               ? operations.readRaw(at, given)
               : operations.download(at, given),
         ),
-        (read) => ("content" in read ? { ...read, path } : downloadOf(path, read)),
+        (read) => ("content" in read ? { ...read, path } : toDownload(path, read)),
       ),
     );
   }
@@ -225,7 +233,7 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
     path: string,
     options: Options,
     run: (at: Located, options: Options) => MaybePromise<Result>,
-  ): Answer<AtOnce, Result | BackendFailure> {
+  ): MethodResult<AtOnce, Result | BackendFailure> {
     return this.#answer(() => this.#call(method, path, options, run));
   }
 
@@ -246,7 +254,7 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
   #each<Item, Result>(
     items: readonly Item[],
     run: (item: Item) => MaybePromise<Result>,
-  ): Answer<AtOnce, Result[]> {
+  ): MethodResult<AtOnce, Result[]> {
     const { atOnce, parallel = 1 } = this.#operations;
     return this.#answer((): MaybePromise<Result[]> =>
       atOnce === true
@@ -255,9 +263,9 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
     );
   }
 
-  #answer<Result>(make: () => MaybePromise<Result>): Answer<AtOnce, Result> {
+  #answer<Result>(make: () => MaybePromise<Result>): MethodResult<AtOnce, Result> {
     const answer = this.#operations.atOnce === true ? make() : (async () => make())();
-    return answer as Answer<AtOnce, Result>; // what `atOnce` says at run time, the parameter says to the compiler
+    return answer as MethodResult<AtOnce, Result>; // the type parameter is the value of `atOnce`
   }
 }
 
@@ -269,11 +277,11 @@ const then = <Value, Result>(
   use: (value: Value) => Result,
 ): MaybePromise<Result> => (value instanceof Promise ? value.then(use) : use(value));
 
-/** Makes the answer to a download of what was read at a path. */
-export const downloadOf = (path: string, { data, code }: ReadRawResult): FileDownloadResponse =>
+/** Makes the answer to a download from the result of `readRaw`. */
+export const toDownload = (path: string, { data, code }: ReadRawResult): FileDownloadResponse =>
   data === undefined
     ? { path, content: null, error: operationError(code) ?? "file_not_found" }
-    : { path, content: bytesOf(data), error: null };
+    : { path, content: toBytes(data), error: null };
 
 /** Uploads one file to the backend inside another one. */
 export async function uploadTo(

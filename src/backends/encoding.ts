@@ -7,13 +7,13 @@ export type TextEncoding = "utf-8" | "utf-16le" | "utf-16be";
 
 export const BYTE_ORDER_MARK = "\ufeff";
 
-export function encodingOf(bytes: Uint8Array): TextEncoding {
+export function detectEncoding(bytes: Uint8Array): TextEncoding {
   if (bytes[0] === 0xff && bytes[1] === 0xfe) return "utf-16le";
   return bytes[0] === 0xfe && bytes[1] === 0xff ? "utf-16be" : "utf-8";
 }
 
 /** The text of bytes, byte order mark included. Returns undefined for bytes that are not text of their encoding. */
-export function decodeText(bytes: Uint8Array, encoding = encodingOf(bytes)): string | undefined {
+export function decodeText(bytes: Uint8Array, encoding = detectEncoding(bytes)): string | undefined {
   if (encoding === "utf-8") return decodeUtf8(bytes);
   const decoder = new TextDecoder(encoding, { fatal: true, ignoreBOM: true });
   return orElse(() => decoder.decode(bytes), undefined);
@@ -24,8 +24,8 @@ const SIGNS = "€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•
 const USUAL_SIGNS = "€…‘’“”•–—™";
 
 /**
- * The text of bytes that are not UTF-8 in Windows-1252, which includes Latin-1. `undefined`: they look like another
- * encoding, because bytes beyond ASCII stand beside each other or mean control characters.
+ * The text of bytes that are not UTF-8 in Windows-1252, which includes Latin-1. Returns undefined if they look like
+ * another encoding, because bytes beyond ASCII stand beside each other or mean control characters.
  */
 export function westernText(bytes: Uint8Array): string | undefined {
   let beyond = 0;
@@ -35,14 +35,15 @@ export function westernText(bytes: Uint8Array): string | undefined {
     if (byte < 0x80) continue;
     beyond += 1;
     const isAlone = (bytes[at - 1] ?? 0) < 0x80 && (bytes[at + 1] ?? 0) < 0x80;
-    if (isAlone && (byte >= 0xa0 || USUAL_SIGNS.includes(signOf(byte)))) letters += 1;
+    if (isAlone && (byte >= 0xa0 || USUAL_SIGNS.includes(westernSign(byte)))) letters += 1;
   }
-  const isWestern = letters > beyond * WESTERN && !hasNul(bytes);
+  // Some words have two accents in a row, so not every letter is alone.
+  const isWestern = letters > beyond * 0.5 && !hasNul(bytes);
   if (!isWestern) return undefined;
   return inWindows1252(Buffer.from(bytes).toString("latin1"));
 }
 
-/** The text of bytes in any of these encodings, without a byte order mark; what cannot be read is marked in it. */
+/** The text of bytes in any of these encodings, without a byte order mark. Unreadable bytes are marked in it. */
 export function anyText(bytes: Uint8Array): string {
   const text = decodeText(bytes) ?? westernText(bytes) ?? Buffer.from(bytes).toString();
   return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
@@ -50,12 +51,9 @@ export function anyText(bytes: Uint8Array): string {
 
 /** Windows-1252 text whose bytes were read as Latin-1. */
 export const inWindows1252 = (latin1: string): string =>
-  latin1.replaceAll(/[\x80-\x9f]/g, (sign) => signOf(sign.charCodeAt(0)));
+  latin1.replaceAll(/[\x80-\x9f]/g, (sign) => westernSign(sign.charCodeAt(0)));
 
-const signOf = (byte: number): string => SIGNS.charAt(byte - 0x80);
-
-/** Least part of the bytes beyond ASCII that are letters by themselves; some words have two accents in a row. */
-const WESTERN = 0.5;
+const westernSign = (byte: number): string => SIGNS.charAt(byte - 0x80);
 
 export function encodeText(text: string, encoding: TextEncoding = "utf-8"): Buffer {
   if (encoding === "utf-8") return Buffer.from(text, "utf8");
@@ -64,8 +62,8 @@ export function encodeText(text: string, encoding: TextEncoding = "utf-8"): Buff
 }
 
 /** The text of a file; undefined if it is binary or in an unknown encoding. */
-export function textOf(bytes: Uint8Array): { text: string; encoding: TextEncoding } | undefined {
-  const encoding = encodingOf(bytes);
+export function readFileText(bytes: Uint8Array): { text: string; encoding: TextEncoding } | undefined {
+  const encoding = detectEncoding(bytes);
   const isBinary = encoding === "utf-8" && hasNul(bytes);
   const text = isBinary ? undefined : decodeText(bytes, encoding);
   return text === undefined || text.includes("\0") ? undefined : { text, encoding };

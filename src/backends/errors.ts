@@ -19,7 +19,7 @@ export type FailureAt = (path: string) => BackendFailure;
 const failure = (code: BackendErrorCode, error: string): BackendFailure => ({ code, error });
 
 const QUOTE_LIMIT = 200;
-const quoted = (text: string): string =>
+const shortQuote = (text: string): string =>
   text.length <= QUOTE_LIMIT ? text : `${headOf(text, QUOTE_LIMIT)}…`;
 const megabytes = (bytes: number): string => {
   const value = bytes / (1024 * 1024);
@@ -137,16 +137,16 @@ export const offsetPastEnd = (offset: number, lines: number) =>
 // Edits
 
 export const stringNotFound = (old: string) =>
-  failure("no_match", `String not found in file: '${quoted(old)}'`);
+  failure("no_match", `String not found in file: '${shortQuote(old)}'`);
 export const stringAmbiguous = (old: string, count: number) =>
   failure(
     "ambiguous",
-    `String '${quoted(old)}' appears ${count} times in file. Use replace_all=True to replace all of them, or add surrounding text so that it is unique.`,
+    `String '${shortQuote(old)}' appears ${count} times in file. Use replace_all=True to replace all of them, or add surrounding text so that it is unique.`,
   );
 export const tooManyMatches = (old: string, most: number) =>
   failure(
     "ambiguous",
-    `String '${quoted(old)}' appears more than ${most} times in file. Add surrounding text so that it appears less often, or change the file with a command.`,
+    `String '${shortQuote(old)}' appears more than ${most} times in file. Add surrounding text so that it appears less often, or change the file with a command.`,
   );
 export const emptyOldString = () => failure("no_match", "oldString cannot be empty when file has content");
 export const identicalStrings = () =>
@@ -191,7 +191,7 @@ export const threadFilesMissing = () =>
 export const operationAborted = (path: string) =>
   failure("aborted", `The operation on '${path}' was cancelled`);
 
-/** The coarse reasons that uploads and downloads give. Every other code is an invalid path. */
+/** The coarse reasons that uploads and downloads report. Every other code is an invalid path. */
 const COARSE: Partial<Record<BackendErrorCode, FileOperationError>> = {
   not_found: "file_not_found",
   is_directory: "is_directory",
@@ -228,7 +228,7 @@ const spokenCode = (said: string): BackendErrorCode | undefined =>
   SPOKEN_CODES.find(([pattern]) => pattern.test(said))?.[1];
 
 /**
- * Makes a failure of the text of a backend without codes. Removes the prefix that tools add. A missing file gets our
+ * Turns the text of a backend without codes into a failure. Removes the prefix that tools add. A missing file gets our
  * own text.
  */
 export function foreignFailure(path: string, said: string): BackendFailure {
@@ -247,7 +247,7 @@ const THROWN: Partial<Record<BackendErrorCode, FailureAt>> = {
   permission_denied: permissionDenied,
 };
 
-/** Makes a failure of an exception of a foreign backend. Its text is not shown, because it may name host paths. */
+/** Turns an exception of a foreign backend into a failure. Hides its text, which may name host paths. */
 export function thrownFailure(path: string, thrown: unknown): BackendFailure {
   const code = spokenCode(errorMessage(thrown));
   return (code && THROWN[code]?.(path)) ?? backendFailed(path, "its backend failed", thrown);

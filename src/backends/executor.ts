@@ -1,4 +1,4 @@
-/** The port behind which commands run: what sandboxes have besides files. */
+/** The port behind which commands run: the part of a sandbox beyond files. */
 import type { Backend, CallOptions, Failure, MaybePromise } from "./backend.ts";
 
 /** A command that was started in the background. */
@@ -24,7 +24,7 @@ export interface BackgroundJobs {
   /** In the order in which they were started. */
   list(): MaybePromise<JobInfo[]>;
   read(id: string): MaybePromise<JobResult>;
-  /** Ends a job with everything it started, and gives its last state. */
+  /** Ends a job with everything it started, and returns its last state. */
   stop(id: string): MaybePromise<JobResult>;
 }
 
@@ -60,7 +60,7 @@ export interface CommandFacts {
   network?: boolean;
   /** True if programs that a command leaves running end with it. */
   endsLeftovers?: boolean;
-  /** Seconds after which a command is ended unless its call says otherwise. */
+  /** Seconds after which a command is ended, unless its call has another limit. */
   timeout?: number;
   outputBytes?: number;
 }

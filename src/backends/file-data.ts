@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Backend, EditOptions, FileData, FileDataV2, FileInfo, ReadResult } from "./backend.ts";
-import { type TextEncoding, encodeText, textOf } from "./encoding.ts";
+import { type TextEncoding, encodeText, readFileText } from "./encoding.ts";
 import * as errors from "./errors.ts";
 import {
   decodeBase64,
@@ -28,14 +28,14 @@ export type ContentResult = { ok: true; content: FileContent } | ({ ok: false } 
 export function classifyBytes(path: string, bytes: Uint8Array): ContentResult {
   const mimeType = mimeTypeOf(path);
   if (!isTextType(mimeType)) return { ok: true, content: { kind: "binary", bytes, mimeType } };
-  const found = textOf(bytes);
+  const found = readFileText(bytes);
   if (found !== undefined) return { ok: true, content: { kind: "text", ...found, mimeType } };
   return hasNul(bytes)
     ? { ok: true, content: { kind: "binary", bytes, mimeType: DEFAULT_BINARY_TYPE } }
     : { ok: false, ...errors.notUtf8(path) };
 }
 
-/** Returns the bytes that a `write` stores: text in its encoding, or decoded base64 for a name of a binary type. */
+/** Makes the bytes that a `write` stores: text in its encoding, or decoded base64 for a name of a binary type. */
 export function bytesToWrite(
   path: string,
   content: string,
@@ -47,7 +47,7 @@ export function bytesToWrite(
 }
 
 /** Reads stored file data of either version. Text content of a binary type is base64. */
-export function contentOf(path: string, data: FileData): ContentResult {
+export function parseContent(path: string, data: FileData): ContentResult {
   const { content } = data;
   if (Array.isArray(content)) return { ok: true, content: textContent(content.join("\n"), mimeTypeOf(path)) };
   const mimeType = ("mimeType" in data ? data.mimeType : undefined) ?? mimeTypeOf(path);
@@ -70,7 +70,7 @@ const textContent = (text: string, mimeType: string): FileContent => ({
 });
 
 /** Returns the bytes of stored file data, as a download needs them. */
-export function bytesOf(data: FileData): Uint8Array {
+export function toBytes(data: FileData): Uint8Array {
   if (Array.isArray(data.content)) return plainBytes(Buffer.from(data.content.join("\n"), "utf8"));
   if (typeof data.content !== "string") return plainBytes(data.content);
   const isText = !("mimeType" in data) || isTextType(data.mimeType ?? DEFAULT_TEXT_TYPE);
@@ -89,7 +89,7 @@ export async function readText(
   if (size > maxBytes) return errors.tooLargeToLoad(path, size, maxBytes);
   const { data, error, code } = await backend.readRaw(path);
   if (!data) return { error: error ?? `File '${path}' cannot be read`, code: code ?? "io" };
-  const known = contentOf(path, data);
+  const known = parseContent(path, data);
   if (!known.ok) return { error: known.error, code: known.code };
   if (known.content.kind === "binary") return errors.binaryFile(path);
   const { text } = known.content;
@@ -122,22 +122,22 @@ export function toFileData(
 export const versionOfBytes = (bytes: Uint8Array): string =>
   createHash("sha256").update(bytes).digest("hex").slice(0, 16);
 
-export const versionOf = (data: FileData): string => versionOfBytes(bytesOf(data));
+export const contentVersion = (data: FileData): string => versionOfBytes(toBytes(data));
 
-export const infoOf = (path: string, data: FileData): FileInfo => ({
+export const toFileInfo = (path: string, data: FileData): FileInfo => ({
   path,
   is_dir: false,
   size:
     typeof data.content === "string" && (!("mimeType" in data) || isTextType(data.mimeType))
       ? Buffer.byteLength(data.content, "utf8")
-      : bytesOf(data).byteLength,
+      : toBytes(data).byteLength,
   modified_at: data.modified_at,
 });
 
 export function readFileData(path: string, data: FileData, request: PageRequest): ReadResult {
-  const known = contentOf(path, data);
+  const known = parseContent(path, data);
   if (!known.ok) return { error: known.error, code: known.code };
-  const version = versionOf(data);
+  const version = contentVersion(data);
   const { content } = known;
   if (content.kind === "binary") {
     if (content.bytes.byteLength > MAX_BINARY_SIZE) return errors.binaryTooLarge(content.bytes.byteLength);
@@ -157,7 +157,7 @@ export type EditedContent =
   | { ok: true; bytes: Uint8Array; occurrences: number }
   | ({ ok: false } & errors.BackendFailure);
 
-/** Applies an edit to what a file holds; the same for every backend. */
+/** Applies an edit to the content of a file, in one way for every backend. */
 export function editContent(path: string, known: ContentResult, edit: ContentEdit): EditedContent {
   if (!known.ok) return known;
   if (known.content.kind === "binary") return { ok: false, ...errors.binaryEdit(path) };
@@ -170,7 +170,7 @@ export function editContent(path: string, known: ContentResult, edit: ContentEdi
 }
 
 export function editFileData(path: string, data: FileData, edit: ContentEdit): EditedContent {
-  if (edit.expectedVersion !== undefined && edit.expectedVersion !== versionOf(data))
+  if (edit.expectedVersion !== undefined && edit.expectedVersion !== contentVersion(data))
     return { ok: false, ...errors.changedSinceRead(path) };
-  return editContent(path, contentOf(path, data), edit);
+  return editContent(path, parseContent(path, data), edit);
 }

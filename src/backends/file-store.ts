@@ -20,8 +20,8 @@ import {
   storedBy,
 } from "./checked-backend.ts";
 import * as errors from "./errors.ts";
-import { type FileFormat, editFileData, infoOf, toFileData, versionOf } from "./file-data.ts";
-import { parentsOf, validatePath } from "./paths.ts";
+import { type FileFormat, editFileData, toFileInfo, toFileData, contentVersion } from "./file-data.ts";
+import { parentPaths, validatePath } from "./paths.ts";
 import type { SearchFile, SearchableContent } from "./search.ts";
 import { compileSearch, globFlat, grepListed, listFlat, refusedWrite, searchable } from "./search.ts";
 
@@ -34,7 +34,7 @@ export interface StoredFile {
 /** The condition of a `put`: the version that was read is still there, there is no file, or none. */
 export type Expected = { version: string } | "absent" | "any";
 
-/** An entry of a listing. A store that reads contents anyway gives them, which saves requests in a search. */
+/** An entry of a listing. A store that reads contents anyway returns them, which saves requests in a search. */
 export interface ListedFile extends FileInfo {
   data?: FileData;
 }
@@ -42,7 +42,7 @@ export interface ListedFile extends FileInfo {
 export interface ListOptions extends CallOptions {
   /**
    * Asks for the entries directly in the folder: files, and folders with `is_dir` and a final slash. A store may
-   * give all files below the folder instead.
+   * return all files below the folder instead.
    */
   shallow?: boolean;
   /** A text that the caller looks for. A store that searches by itself may leave out files that do not contain it. */
@@ -52,8 +52,8 @@ export interface ListOptions extends CallOptions {
 /**
  * The methods that a place for files must have; `FileStoreBackend` makes a whole backend of them.
  *
- * Paths are normalized and absolute. A method may throw: the model is told that the file could not be
- * accessed, with the reason from `explain`, and the log gets what was thrown.
+ * Paths are normalized and absolute. A method may throw. The model then sees that the file could not be accessed, with
+ * the reason from `explain`; the exception goes to the log.
  */
 export interface FileStore {
   /** Names the place, the same for all instances that reach it, so that writes to one file wait for each other. */
@@ -62,7 +62,7 @@ export interface FileStore {
   /** `compare-and-set` when `put` compares and stores in one step, for all processes; else `last-writer-wins`. */
   readonly writes: BackendCapabilities["writes"];
   get(path: string, options?: CallOptions): MaybePromise<StoredFile | undefined>;
-  /** Stores a file. Stores nothing and gives false if `expected` does not hold. */
+  /** Stores a file. Stores nothing and returns false if `expected` does not hold. */
   put(path: string, data: FileData, expected: Expected, options?: CallOptions): MaybePromise<boolean>;
   /** Removes one file. Succeeds if the file is missing. */
   remove(path: string, options?: CallOptions): MaybePromise<void>;
@@ -95,13 +95,13 @@ export interface FileStoreBackendOptions {
   clock?: Clock;
 }
 
-const MAX_ATTEMPTS = 5;
+const PUT_ATTEMPTS = 5;
 
 interface StorePath extends Located, FileStoreBackendOptions {
   store: FileStore;
 }
 
-const OPERATIONS: Operations<StorePath> = {
+const STORE_OPERATIONS: Operations<StorePath> = {
   parallel: PARALLEL_TRANSFERS,
   attempt: async ({ path, store }, { options: { signal } }, run) => {
     const isAborted = (): boolean => signal?.aborted === true;
@@ -116,10 +116,15 @@ const OPERATIONS: Operations<StorePath> = {
       return errors.backendFailed(path, reason, thrown);
     }
   },
-  ls: async ({ path, store }, options) =>
-    listFlat(path, (await collect(store.list(path, { ...options, shallow: true }))).map(withSize)),
+  ls: async ({ path, store }, options) => {
+    const listed = await collect(store.list(path, { ...options, shallow: true }));
+    const infos = listed.map(({ data, ...info }) =>
+      data === undefined ? info : { ...toFileInfo(info.path, data), ...info },
+    );
+    return listFlat(path, infos);
+  },
   ...loadedBy<StorePath>(
-    async ({ path, store }, options) => (await store.get(path, options))?.data ?? missing(path, store),
+    async ({ path, store }, options) => (await store.get(path, options))?.data ?? missingFile(path, store),
   ),
   grep: async ({ path, store }, search) => {
     const compiled = compileSearch(search.pattern, search.options);
@@ -174,9 +179,9 @@ const change = (
   whatever?: "any",
 ): Promise<WriteResult> =>
   lockedFile(store, path, async (): Promise<WriteResult> => {
-    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+    for (let attempt = 0; attempt < PUT_ATTEMPTS; attempt += 1) {
       const found = await store.get(path, options);
-      const obstacle = found === undefined ? await obstacleTo(path, store, options) : undefined;
+      const obstacle = found === undefined ? await findObstacle(path, store, options) : undefined;
       if (obstacle !== undefined) return obstacle;
       const changed = plan(found?.data);
       if ("error" in changed) return changed;
@@ -184,7 +189,7 @@ const change = (
       const data = toFileData(path, changed.bytes, times, fileFormat);
       const expected = whatever ?? (found === undefined ? "absent" : { version: found.version });
       if (await store.put(path, data, expected, options))
-        return { path, filesUpdate: null, version: versionOf(data) };
+        return { path, filesUpdate: null, version: contentVersion(data) };
     }
     return errors.changedSinceRead(path);
   });
@@ -198,12 +203,12 @@ const change = (
 export class FileStoreBackend extends CheckedBackend {
   readonly capabilities: Partial<BackendCapabilities>;
 
-  /** `store` may be a function, which is called for each operation and gives the store or a failure. */
+  /** `store` may be a function, which is called for each operation and returns the store or a failure. */
   constructor(
     store: FileStore | (() => FileStore | errors.BackendFailure),
     options: FileStoreBackendOptions = {},
   ) {
-    super(OPERATIONS, (given) => {
+    super(STORE_OPERATIONS, (given) => {
       const valid = validatePath(given);
       if (!valid.ok) return valid;
       const opened = typeof store === "function" ? store() : store;
@@ -217,18 +222,18 @@ export class FileStoreBackend extends CheckedBackend {
 const lockedFile = <Result>(store: FileStore, path: string, run: () => Promise<Result>): Promise<Result> =>
   fileLocks.run(JSON.stringify([store.id, path]), run);
 
-async function missing(path: string, store: FileStore): Promise<errors.BackendFailure> {
+async function missingFile(path: string, store: FileStore): Promise<errors.BackendFailure> {
   const isFolder = path === "/" || (await store.hasBelow?.(path)) === true;
   return isFolder ? errors.isDirectory(path) : errors.fileNotFound(path);
 }
 
 /** Why no new file can be made: the path is a folder, or one of its parents is a file. */
-async function obstacleTo(path: string, store: FileStore, options: CallOptions) {
+async function findObstacle(path: string, store: FileStore, options: CallOptions) {
   if (path === "/") return errors.isDirectory(path);
   if (store.hasBelow === undefined) return undefined;
   const [isFolder, parents] = await Promise.all([
     store.hasBelow(path, options),
-    Promise.all(parentsOf(path).map(async (parent) => store.get(parent, options))),
+    Promise.all(parentPaths(path).map(async (parent) => store.get(parent, options))),
   ]);
   if (isFolder) return errors.isDirectory(path);
   return parents.every((parent) => parent === undefined) ? undefined : errors.parentIsFile(path);
@@ -243,9 +248,6 @@ async function getUnlessLarge(store: FileStore, path: string, options: CallOptio
   }
 }
 
-const withSize = ({ data, ...info }: ListedFile): FileInfo =>
-  data === undefined ? info : { ...infoOf(info.path, data), ...info };
-
 async function collect<Item>(
   items: AsyncIterable<Item> | Iterable<Item>,
   most: number = Number.POSITIVE_INFINITY,
@@ -258,7 +260,7 @@ async function collect<Item>(
   return found;
 }
 
-/** Returns the files of a search in order, and loads the next few while one is searched. */
+/** Yields the files of a search in order, and loads the next few while one is searched. */
 async function* readAhead<File extends { path: string }>(
   files: readonly File[],
   load: (file: File) => Promise<SearchableContent>,

@@ -37,7 +37,7 @@ function parseSequence(signs: Iterator<string, undefined>, depth: number): { par
   const parts: Part[] = [];
   for (let sign = signs.next().value; sign !== undefined; sign = signs.next().value) {
     if (depth > 0 && (sign === "," || sign === "}")) return { parts, end: sign };
-    parts.push(sign === "{" ? parseGroup(signs, depth + 1) : tokenOf(sign));
+    parts.push(sign === "{" ? parseGroup(signs, depth + 1) : toToken(sign));
   }
   return { parts };
 }
@@ -53,17 +53,17 @@ function parseGroup(signs: Iterator<string, undefined>, depth: number): Part {
   }
 }
 
-function tokenOf(sign: string): GlobToken {
+function toToken(sign: string): GlobToken {
   if (sign === "*") return { kind: "star" };
   if (sign === "?") return { kind: "any" };
   if (sign === "/" || sign === "\\/") return { kind: "slash" };
   if (sign === "[") throw new GlobSyntaxError("a '[' is not closed");
   if (sign === "\\") throw new GlobSyntaxError("the pattern ends in a backslash");
-  if (sign.startsWith("[")) return setOf(sign);
+  if (sign.startsWith("[")) return parseSet(sign);
   return { kind: "char", value: sign.replace(/^\\/, "") };
 }
 
-function setOf(sign: string): GlobToken {
+function parseSet(sign: string): GlobToken {
   const [, mark, members = ""] = /^\[([!^]?)([^]*)\]$/.exec(sign) ?? [];
   const code = (member = ""): number => member.replace(/^\\/, "").codePointAt(0) ?? 0;
   const ranges = Array.from(members.matchAll(MEMBER), ([, from, to = from]): [number, number] => {
@@ -104,15 +104,15 @@ function toSegments(tokens: readonly GlobToken[]): Segment[] {
 
 function toSegment(tokens: readonly GlobToken[]): Segment {
   if (tokens.length >= 2 && tokens.every(({ kind }) => kind === "star")) return { globstar: true };
-  const literal = literalOf(tokens);
+  const literal = toLiteral(tokens);
   if (literal !== undefined) return { globstar: false, tokens, literal, matches: (name) => name === literal };
-  const suffix = tokens[0]?.kind === "star" ? literalOf(tokens.slice(1)) : undefined;
+  const suffix = tokens[0]?.kind === "star" ? toLiteral(tokens.slice(1)) : undefined;
   if (suffix !== undefined) return { globstar: false, tokens, matches: (name) => name.endsWith(suffix) };
   let matches: ((name: string) => boolean) | undefined;
-  return { globstar: false, tokens, matches: (name) => (matches ??= matcherOf(tokens))(name) };
+  return { globstar: false, tokens, matches: (name) => (matches ??= compileMatcher(tokens))(name) };
 }
 
-const literalOf = (tokens: readonly GlobToken[]): string | undefined =>
+const toLiteral = (tokens: readonly GlobToken[]): string | undefined =>
   tokens.every((token) => token.kind === "char") ? tokens.map((token) => token.value).join("") : undefined;
 
 /** Matches wildcards over segments. Retries only the last `**`, which is enough and bounds the work. */
@@ -139,13 +139,6 @@ function matchSegments(segments: readonly Segment[], names: readonly string[]): 
     }
   }
   return at === segments.length;
-}
-
-/** The matcher of a pattern that concerns the file name alone: `**` and one more segment. */
-function nameMatcher(segments: readonly Segment[]): ((name: string) => boolean) | undefined {
-  const [first, second] = segments;
-  const isAboutName = segments.length === 2 && first?.globstar === true && second?.globstar === false;
-  return isAboutName ? second.matches : undefined;
 }
 
 /**
@@ -176,7 +169,7 @@ function segmentsBelow(segments: readonly Segment[], names: readonly string[]): 
  * Makes a test of names. It follows all ways through the tokens at once, a bit for each, so that a name takes time in
  * proportion to its length, whatever the tokens are.
  */
-function matcherOf(tokens: readonly GlobToken[]): (name: string) => boolean {
+function compileMatcher(tokens: readonly GlobToken[]): (name: string) => boolean {
   const steps: GlobToken[] = [];
   const stars = new Set<number>();
   for (const token of tokens) {
@@ -195,7 +188,7 @@ function matcherOf(tokens: readonly GlobToken[]): (name: string) => boolean {
   const maskOf = (character: string): Uint32Array => {
     const known = masks.get(character);
     if (known !== undefined) return known;
-    if (masks.size >= MOST_MASKS) masks.clear();
+    if (masks.size >= 256) masks.clear();
     const mask = bits((at) => steps[at] !== undefined && matchCharacter(steps[at], character));
     masks.set(character, mask);
     return mask;
@@ -220,8 +213,6 @@ function matcherOf(tokens: readonly GlobToken[]): (name: string) => boolean {
   };
 }
 
-const MOST_MASKS = 256;
-
 function matchCharacter(token: GlobToken, character: string): boolean {
   if (token.kind === "char") return token.value === character;
   if (token.kind === "any") return true;
@@ -230,15 +221,10 @@ function matchCharacter(token: GlobToken, character: string): boolean {
   return token.ranges.some(([low, high]) => low <= code && code <= high) !== token.negated;
 }
 
-const toPattern = (segments: readonly Segment[]): string =>
-  segments.map((segment) => (segment.globstar ? "**" : segment.tokens.map(tokenText).join(""))).join("/");
-
-const SPECIAL = /[*?[\]{},!\\~]/;
-
 function tokenText(token: GlobToken): string {
   switch (token.kind) {
     case "char":
-      return SPECIAL.test(token.value) ? `\\${token.value}` : token.value;
+      return /[*?[\]{},!\\~]/.test(token.value) ? `\\${token.value}` : token.value;
     case "any":
       return "?";
     case "star":
@@ -260,7 +246,7 @@ function tokenText(token: GlobToken): string {
  *
  * `*` any run and `?` any one character of a name, `**` as a whole segment any number of directories,
  * `[a-z]` and `[!a-z]` sets, `{a,b}` alternatives (nested, at most 256), `\` takes the next character
- * literally, a leading `!` selects what the rest does not match. Dot files match like any other. Matching
+ * literally, a leading `!` selects the paths that the rest does not match. Dot files match like any other. Matching
  * takes time proportional to path and pattern; nothing is compiled to a backtracking expression.
  */
 
@@ -310,11 +296,11 @@ export function compileGlob(pattern: string, options: GlobOptions = {}): GlobCom
   const prepared = alternatives.map((segments): Segment[] =>
     normalize(anyDepth && segments.length === 1 ? [{ globstar: true }, ...segments] : segments),
   );
-  return { ok: true, glob: negated ? complementOf(unionOf(prepared)) : unionOf(prepared) };
+  return { ok: true, glob: negated ? complement(union(prepared)) : union(prepared) };
 }
 
 /**
- * Translates a pattern that is written from the root into one for a search in `directory`. Returns any other pattern
+ * Translates a pattern that is written from the root into one for a search in `directory`. Leaves any other pattern
  * unchanged, and one that can match nothing there.
  */
 export function patternFrom(pattern: string, directory: string): string {
@@ -348,9 +334,12 @@ function normalize(segments: readonly Segment[]): Segment[] {
   return kept;
 }
 
-function unionOf(alternatives: readonly Segment[][]): Glob {
-  const [only] = alternatives;
-  const byName = alternatives.length === 1 && only !== undefined ? nameMatcher(only) : undefined;
+function union(alternatives: readonly Segment[][]): Glob {
+  // A pattern of `**` and one more segment concerns the file name alone.
+  const [only = []] = alternatives;
+  const [first, second] = only;
+  const isAboutName = alternatives.length === 1 && only.length === 2 && first?.globstar === true;
+  const byName = isAboutName && second?.globstar === false ? second.matches : undefined;
   const restsBelow = (directory: string): Segment[][] => {
     const names = directory === "" ? [] : directory.split("/");
     return alternatives.flatMap((segments) => segmentsBelow(segments, names));
@@ -365,14 +354,19 @@ function unionOf(alternatives: readonly Segment[][]): Glob {
     reaches: (directory) => byName !== undefined || restsBelow(directory).length > 0,
     below: (directory) => {
       // With `./` in front a single name keeps meaning "directly here" when names match at any depth.
-      const rests = restsBelow(directory).map((rest) => (rest.length === 1 ? "./" : "") + toPattern(rest));
+      const rests = restsBelow(directory).map((rest) => {
+        const names = rest.map((segment) =>
+          segment.globstar ? "**" : segment.tokens.map(tokenText).join(""),
+        );
+        return (rest.length === 1 ? "./" : "") + names.join("/");
+      });
       const distinct = [...new Set(rests)];
       return distinct.length > 1 ? `{${distinct.join(",")}}` : distinct[0];
     },
   };
 }
 
-const complementOf = (inner: Glob): Glob => ({
+const complement = (inner: Glob): Glob => ({
   alternatives: undefined,
   matches: (path) => !inner.matches(path),
   reaches: () => true,

@@ -58,6 +58,6 @@ export function decodeBase64(text: string): Uint8Array | undefined {
   return plainBytes(Buffer.from(compact, "base64"));
 }
 
-/** A plain view of bytes. Backends give no `Buffer`, whose `slice` and comparisons differ. */
+/** A plain view of bytes. Backends never return a `Buffer`, whose `slice` and comparisons differ. */
 export const plainBytes = (bytes: Uint8Array): Uint8Array =>
   new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.byteLength);

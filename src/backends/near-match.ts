@@ -32,7 +32,12 @@ export function nearestLines(text: string, missing: string): string | undefined 
     const [folded, part] = [lines.map(fold), wanted.map(fold)];
     const at = folded.findIndex((_, start) => part.every((line, index) => folded[start + index] === line));
     if (at !== -1)
-      return shown(lines, at, wanted.length, `differ${wanted.length === 1 ? "s" : ""} in ${difference}`);
+      return describeLines(
+        lines,
+        at,
+        wanted.length,
+        `differ${wanted.length === 1 ? "s" : ""} in ${difference}`,
+      );
   }
   const plain = missing.replaceAll(/\\([ntr"'`\\])/g, (_, sign: string) => ESCAPES[sign] ?? sign);
   if (plain !== missing && lines.join("\n").includes(plain))
@@ -41,7 +46,7 @@ export function nearestLines(text: string, missing: string): string | undefined 
   for (const [index, line] of wanted.slice(0, MAX_WANTED).map(alike).entries()) {
     const at = line.length < MIN_LINE ? -1 : known.findIndex((each) => each.includes(line));
     if (at !== -1)
-      return shown(
+      return describeLines(
         lines,
         Math.max(at - index, 0),
         wanted.length,
@@ -58,7 +63,7 @@ const MAX_WANTED = 50;
 /** A shorter line stands in many places. */
 const MIN_LINE = 8;
 
-function shown(lines: readonly string[], at: number, count: number, difference: string): string {
+function describeLines(lines: readonly string[], at: number, count: number, difference: string): string {
   const end = Math.min(at + count, lines.length);
   const part = lines.slice(at, Math.min(end, at + MAX_SHOWN_LINES)).map((line) => headOf(line, 200));
   const name = count === 1 ? `Line ${at + 1} of the file` : `Lines ${at + 1} to ${end} of the file`;

@@ -14,12 +14,12 @@ import { type TextEdit, editText } from "./text-edit.ts";
 const CELL_TYPES = ["code", "markdown", "raw"] as const;
 
 /** A text, or its lines, as both may stand in the file. */
-const Text = z.union([z.string(), z.array(z.string()).transform((lines) => lines.join(""))]).catch("");
+const SourceText = z.union([z.string(), z.array(z.string()).transform((lines) => lines.join(""))]).catch("");
 
 const Cell = z.object({
   cell_type: z.enum(CELL_TYPES).catch("raw"),
   id: z.string().optional().catch(undefined),
-  source: Text,
+  source: SourceText,
   outputs: z.array(z.record(z.string(), z.unknown()).catch({})).catch([]),
 });
 
@@ -33,20 +33,25 @@ interface Notebook {
 
 export const isNotebookPath = (path: string): boolean => /\.ipynb$/i.test(path);
 
-/** Characters of one output that are shown; a longer one is cut, and its size is said. */
+/** Characters of one output that are shown; a longer one is cut, and its size is shown. */
 const MAX_OUTPUT_CHARS = 2000;
-const MARK = /^<(?:cell(?: (\d{1,6}))?: *(code|markdown|raw)|output: [^>]*)>$/;
+const CELL_MARK = /^<(?:cell(?: (\d{1,6}))?: *(code|markdown|raw)|output: [^>]*)>$/;
 /** A line of a cell that could be taken for a mark has one more backslash in the text. */
 const ESCAPABLE = /^\\*<(?:cell|output)\b.*>$/;
 
-/** The text of a notebook. Returns `undefined` for a file that is none, which is to be read as it is. */
+/** The text of a notebook. Returns undefined for any other file, which is read as it is. */
 export function notebookText(path: string, text: string): string | undefined {
   const notebook = isNotebookPath(path) ? parseNotebook(text) : undefined;
-  return notebook && textOf(notebook);
+  return notebook && renderNotebook(notebook);
 }
 
-const textOf = ({ cells }: Notebook): string =>
-  cells.map(({ cell }, index) => cellText(cell, index + 1)).join("");
+const renderNotebook = ({ cells }: Notebook): string =>
+  cells
+    .map(({ cell }, index) => {
+      const head = `<cell ${index + 1}: ${cell.cell_type}>`;
+      return `${head}\n${escapeMarks(cell.source)}\n${outputsText(cell)}`;
+    })
+    .join("");
 
 /** Applies an edit to a file. In a notebook the strings are looked for in its text, and then in the file itself. */
 export function editFileText(
@@ -57,7 +62,7 @@ export function editFileText(
 ): TextEdit {
   const notebook = isNotebookPath(path) ? parseNotebook(text) : undefined;
   if (notebook === undefined) return editText(text, oldString, newString, replaceAll);
-  const edited = editText(textOf(notebook), oldString, newString, replaceAll);
+  const edited = editText(renderNotebook(notebook), oldString, newString, replaceAll);
   if (edited.ok) {
     const cells = writtenCells(edited.text);
     if (cells === undefined) return { ok: false, ...textBeforeCells() };
@@ -68,15 +73,15 @@ export function editFileText(
   return inFile.ok && parseNotebook(inFile.text) !== undefined ? inFile : edited;
 }
 
-/** The content of a notebook that was written as text; `before`: what the file has now. Others stay as they are. */
+/** The content of a notebook that was written as text over `before`. Any other content is returned unchanged. */
 export function writtenNotebook(path: string, content: string, before = ""): string {
   const [first = ""] = content.trimStart().split("\n", 1);
-  if (!isNotebookPath(path) || !MARK.test(first.trimEnd())) return content;
+  if (!isNotebookPath(path) || !CELL_MARK.test(first.trimEnd())) return content;
   const cells = writtenCells(content.trimStart());
   if (cells === undefined) return content;
-  const notebook = parseNotebook(before) ?? parseNotebook(EMPTY);
+  const notebook = parseNotebook(before) ?? parseNotebook(EMPTY_NOTEBOOK);
   if (notebook === undefined) return content;
-  // A whole text says nothing of outputs that it leaves out or changes.
+  // A whole text cannot change outputs, so they are dropped.
   const made = withCells(
     notebook,
     cells.map((cell) => ({ ...cell, outputs: "" })),
@@ -84,7 +89,7 @@ export function writtenNotebook(path: string, content: string, before = ""): str
   return made.ok ? made.text : content;
 }
 
-const EMPTY = `{
+const EMPTY_NOTEBOOK = `{
  "cells": [],
  "metadata": {},
  "nbformat": 4,
@@ -106,20 +111,17 @@ function parseNotebook(text: string): Notebook | undefined {
   return known.length === cells.length ? { text, list, cells: known } : undefined;
 }
 
-const cellText = (cell: NotebookCell, number: number): string =>
-  `<cell ${number}: ${cell.cell_type}>\n${escaped(cell.source)}\n${outputsText(cell)}`;
-
 const outputsText = ({ outputs }: NotebookCell): string =>
   outputs
     .flatMap(shownOutputs)
     .map(({ kind, text }) => {
       const body = headOf(text, MAX_OUTPUT_CHARS);
       const size = body === text ? "" : `, the first ${body.length} of ${text.length} characters`;
-      return `<output: ${kind}${size}>\n${body === "" ? "" : `${escaped(body)}\n`}`;
+      return `<output: ${kind}${size}>\n${body === "" ? "" : `${escapeMarks(body)}\n`}`;
     })
     .join("");
 
-const escaped = (text: string): string =>
+const escapeMarks = (text: string): string =>
   text
     .split("\n")
     .map((line) => (ESCAPABLE.test(line) ? `\\${line}` : line))
@@ -128,15 +130,20 @@ const escaped = (text: string): string =>
 /** Texts of an output, and the sizes of its other contents. */
 function shownOutputs(output: Record<string, unknown>): { kind: string; text: string }[] {
   if (output["output_type"] === "stream")
-    return [{ kind: output["name"] === "stderr" ? "stderr" : "stdout", text: plain(output["text"]) }];
+    return [{ kind: output["name"] === "stderr" ? "stderr" : "stdout", text: plainOutput(output["text"]) }];
   if (output["output_type"] === "error") {
     const trace = z.array(z.string()).catch([]).parse(output["traceback"]).join("\n");
-    return [{ kind: "error", text: plain(trace) || `${plain(output["ename"])}: ${plain(output["evalue"])}` }];
+    return [
+      {
+        kind: "error",
+        text: plainOutput(trace) || `${plainOutput(output["ename"])}: ${plainOutput(output["evalue"])}`,
+      },
+    ];
   }
   const data = Object.entries(z.record(z.string(), z.unknown()).catch({}).parse(output["data"]));
   const texts = data.filter(([type]) => type === "text/plain" || type === "text/markdown");
   const others = data.filter(([type]) => !type.startsWith("text/") && !type.endsWith("+json"));
-  const shown = texts.slice(0, 1).map(([, value]) => ({ kind: "text", text: plain(value) }));
+  const shown = texts.slice(0, 1).map(([, value]) => ({ kind: "text", text: plainOutput(value) }));
   const sizes = others.map(([type, value]) => {
     const { length } = typeof value === "string" ? value : (JSON.stringify(value) ?? "");
     return { kind: `${type.replace(/[^\w/.+-]/g, "")}, ${length} characters, not shown`, text: "" };
@@ -144,7 +151,7 @@ function shownOutputs(output: Record<string, unknown>): { kind: string; text: st
   return [...shown, ...sizes];
 }
 
-const plain = (value: unknown): string => terminalText(Text.parse(value)).trimEnd();
+const plainOutput = (value: unknown): string => terminalText(SourceText.parse(value)).trimEnd();
 
 interface WrittenCell {
   /** Number of the cell before the change; absent for a new cell. */
@@ -159,7 +166,7 @@ function withCells(
   notebook: Notebook,
   written: readonly WrittenCell[],
 ): { ok: true; text: string } | ({ ok: false } & BackendFailure) {
-  const style = styleOf(notebook);
+  const style = detectStyle(notebook);
   const used = new Set<number>();
   const pieces: { number: number; piece: string }[] = [];
   for (const cell of written) {
@@ -171,11 +178,11 @@ function withCells(
     if (piece === undefined) return { ok: false, ...changedOutputs(cell.number ?? 0) };
     pieces.push({ number: old === undefined ? -1 : number, piece });
   }
-  return { ok: true, text: joined(notebook, pieces, style) };
+  return { ok: true, text: joinCells(notebook, pieces, style) };
 }
 
-/** The file with other cells in its list. Cells that stay neighbours keep what stands between them. */
-function joined(
+/** The file with other cells in its list. Cells that stay neighbours keep the text between them. */
+function joinCells(
   { text, list, cells }: Notebook,
   pieces: readonly { number: number; piece: string }[],
   style: Style,
@@ -199,7 +206,7 @@ function writtenCells(text: string): WrittenCell[] | undefined {
   let to: string[] = [];
   const before = to;
   for (const line of text.replace(/\n$/, "").split("\n")) {
-    const mark = MARK.exec(line.trimEnd());
+    const mark = CELL_MARK.exec(line.trimEnd());
     if (mark?.[2] !== undefined) {
       cells.push({ head: mark, source: [], outputs: [] });
       to = cells.at(-1)?.source ?? to;
@@ -219,7 +226,7 @@ function writtenCells(text: string): WrittenCell[] | undefined {
   }));
 }
 
-/** A cell of the file with a new source. Returns `undefined` if its outputs were changed. */
+/** A cell of the file with a new source. Returns undefined if its outputs were changed. */
 function changedCell(
   { text }: Notebook,
   { node, cell }: { node: Node; cell: NotebookCell },
@@ -255,7 +262,7 @@ function changedCell(
 
 function newCell({ type, source: written }: WrittenCell, index: number, style: Style): string {
   const source = trimEndOf(written, "\n");
-  // The same change has to give the same file when it is shown and when it is made.
+  // The id depends on the cell alone: a change that was shown must make exactly the file that was shown.
   const id = createHash("sha256").update(`${index}\n${type}\n${source}`).digest("hex").slice(0, 8);
   const ran = type === "code" ? { execution_count: null, outputs: [] } : {};
   const named = style.hasIds ? { id } : {};
@@ -272,7 +279,7 @@ interface Style {
   gap: (place: "first" | "next" | "last") => string;
 }
 
-function styleOf({ text, list, cells }: Notebook): Style {
+function detectStyle({ text, list, cells }: Notebook): Style {
   const lineEnd = /\r?\n/.exec(text)?.[0] ?? "";
   const unit = lineEnd === "" ? "" : (/^\s*\{\r?\n([ \t]+)/.exec(text)?.[1] ?? " ");
   const isAscii = !/[^\0-\u007f]/.test(text) && /\\u[0-9a-f]{4}/i.test(text);

@@ -19,15 +19,15 @@ import type {
 } from "./backend.ts";
 import { CheckedBackend, FILES_ONLY, type Located, type Operations, storedBy } from "./checked-backend.ts";
 import * as errors from "./errors.ts";
-import { editFileData, readFileData, toFileData, versionOf } from "./file-data.ts";
-import { parentsOf, validatePath, withoutSlash } from "./paths.ts";
+import { editFileData, readFileData, toFileData, contentVersion } from "./file-data.ts";
+import { parentPaths, validatePath, withoutSlash } from "./paths.ts";
 import { bindRuntime, checkBackend, obtainBackend } from "./runtime.ts";
 import {
   globFlat,
   grepFlat,
   grepShown,
   hasBelow,
-  infosOf,
+  toFileInfos,
   listFlat,
   pathsAtOrBelow,
   sortByPath,
@@ -39,7 +39,7 @@ const DELETED = ".wh.";
 /** True if a path contains a name that is reserved for deletion marks. */
 const isReserved = (path: string): boolean => path.split("/").some((name) => name.startsWith(DELETED));
 
-const markOf = (path: string): string => {
+const deletionMark = (path: string): string => {
   const name = path.lastIndexOf("/") + 1;
   return path.slice(0, name) + DELETED + path.slice(name);
 };
@@ -58,7 +58,7 @@ class OverlayChanges {
 
   /** True if the path, or a directory above it, is deleted in the base. */
   hidesBase(path: string): boolean {
-    return [...parentsOf(path), path].some((at) => this.#files.get(markOf(at)) !== undefined);
+    return [...parentPaths(path), path].some((at) => this.#files.get(deletionMark(at)) !== undefined);
   }
 
   *entries(): Generator<[string, FileData]> {
@@ -80,7 +80,9 @@ class OverlayChanges {
     const own = pathsAtOrBelow(path, this.#files.entries());
     const filesUpdate = Object.fromEntries(own.map((at): [string, null] => [at, null]));
     this.#files.apply(filesUpdate);
-    return mark === undefined ? { filesUpdate } : { filesUpdate, recorded: this.put(markOf(path), mark) };
+    return mark === undefined
+      ? { filesUpdate }
+      : { filesUpdate, recorded: this.put(deletionMark(path), mark) };
   }
 }
 
@@ -114,11 +116,11 @@ const orDirectory = <Result extends Failure>(
 /** Failures of reading that show that a file exists. */
 const UNREADABLE_FILE = new Set(["binary", "encoding", "too_large", "out_of_range"]);
 
-/** Finds the file that the base has at a path. Returns undefined if a file can be made there, or a failure if not. */
-async function entryIn(base: Backend, path: string, options: CallOptions) {
+/** Finds the file at a path of the base. Returns undefined if a file can be made there, or a failure if not. */
+async function findInBase(base: Backend, path: string, options: CallOptions) {
   const found = await look(base, path, options);
   if (found !== undefined) return found;
-  for (const parent of parentsOf(path).reverse()) {
+  for (const parent of parentPaths(path).reverse()) {
     const above = await look(base, parent, options);
     if (above === undefined) continue;
     if (!("error" in above)) return errors.parentIsFile(path);
@@ -139,9 +141,9 @@ interface OverlayPath extends Located {
   clock: Clock;
 }
 
-const OPERATIONS: Operations<OverlayPath> = {
+const OVERLAY_OPERATIONS: Operations<OverlayPath> = {
   ls: async ({ path, changes, base }, options) => {
-    const own = listFlat(path, infosOf(changes.entries()));
+    const own = listFlat(path, toFileInfos(changes.entries()));
     if (changes.get(path) !== undefined) return own;
     const backend = await base();
     const lower = changes.hidesBase(path) ? errors.directoryNotFound(path) : await backend.ls(path, options);
@@ -158,7 +160,7 @@ const OPERATIONS: Operations<OverlayPath> = {
   },
   readRaw,
   glob: async ({ path, changes, base }, pattern, options) => {
-    const own = globFlat(pattern, path, infosOf(changes.entries()));
+    const own = globFlat(pattern, path, toFileInfos(changes.entries()));
     if (own.error !== undefined && own.code !== "not_found") return own;
     const backend = await base();
     const lower = changes.hidesBase(path)
@@ -187,19 +189,20 @@ const OPERATIONS: Operations<OverlayPath> = {
     const { path, changes } = at;
     const isOwn = changes.get(path) !== undefined || changes.hidesBase(path);
     const { signal } = options;
-    const found = isOwn ? undefined : await entryIn(await at.base(), path, { signal });
+    const found = isOwn ? undefined : await findInBase(await at.base(), path, { signal });
     if (signal?.aborted === true) return errors.operationAborted(path);
     if (found !== undefined && "error" in found) return found;
     // Another call may have deleted it while the base was asked.
     const below = changes.hidesBase(path) ? undefined : found;
     if (changes.hasBelow(path)) return errors.isDirectory(path);
-    if (parentsOf(path).some((parent) => changes.get(parent) !== undefined)) return errors.parentIsFile(path);
+    if (parentPaths(path).some((parent) => changes.get(parent) !== undefined))
+      return errors.parentIsFile(path);
     const own = changes.get(path);
-    const version = own === undefined ? below?.version : versionOf(own);
+    const version = own === undefined ? below?.version : contentVersion(own);
     if ((own ?? below) !== undefined && options.mode !== "overwrite") return errors.alreadyExists(path);
     if (options.expectedVersion !== undefined && options.expectedVersion !== version)
       return errors.changedSinceRead(path);
-    return store(at, bytes, own?.created_at);
+    return putChange(at, bytes, own?.created_at);
   }),
   edit: async (at, { expectedVersion, ...edit }) => {
     const { path, changes } = at;
@@ -210,11 +213,11 @@ const OPERATIONS: Operations<OverlayPath> = {
     const data = own ?? (changes.hidesBase(path) ? undefined : found.data);
     if (data === undefined)
       return found.error === undefined ? errors.fileNotFound(path) : { error: found.error, code: found.code };
-    const version = own === undefined ? found.version : versionOf(own);
+    const version = own === undefined ? found.version : contentVersion(own);
     if (expectedVersion !== undefined && expectedVersion !== version) return errors.changedSinceRead(path);
     const edited = editFileData(path, data, edit);
     if (!edited.ok) return { error: edited.error, code: edited.code };
-    return { ...store(at, edited.bytes, data.created_at), occurrences: edited.occurrences };
+    return { ...putChange(at, edited.bytes, data.created_at), occurrences: edited.occurrences };
   },
   delete: async ({ path, changes, base, clock }, { signal }) => {
     if (path === "/") return errors.refusedToDelete(path);
@@ -231,14 +234,18 @@ const OPERATIONS: Operations<OverlayPath> = {
 
 async function readRaw({ path, changes, base }: OverlayPath, options: CallOptions): Promise<ReadRawResult> {
   const own = changes.get(path);
-  if (own !== undefined) return { data: own, version: versionOf(own) };
+  if (own !== undefined) return { data: own, version: contentVersion(own) };
   const backend = await base();
   return hiddenFile(path, changes) ?? orDirectory(await backend.readRaw(path, options), path, changes);
 }
 
-function store({ path, changes, clock }: OverlayPath, bytes: Uint8Array, createdAt?: string): WriteResult {
+function putChange(
+  { path, changes, clock }: OverlayPath,
+  bytes: Uint8Array,
+  createdAt?: string,
+): WriteResult {
   const data = toFileData(path, bytes, { now: isoTime(clock()), createdAt });
-  return { path, filesUpdate: changes.put(path, data), version: versionOf(data) };
+  return { path, filesUpdate: changes.put(path, data), version: contentVersion(data) };
 }
 
 /**
@@ -255,7 +262,7 @@ export class OverlayBackend extends CheckedBackend {
 
   constructor(base: BackendSource, given: { clock?: Clock } = {}, runtime?: BackendRuntime) {
     checkBackend("The first argument of OverlayBackend", base);
-    super(OPERATIONS, (path) => this.#locate(path));
+    super(OVERLAY_OPERATIONS, (path) => this.#locate(path));
     this.#source = base;
     this.#clock = readOptions("OverlayBackend", given, { clock: "a function" }).clock ?? systemClock;
     this.#runtime = runtime;

@@ -2,14 +2,14 @@ import { read as readWithCallback, readSync } from "node:fs";
 import { promisify } from "node:util";
 import { defined } from "../core/defined.ts";
 import type { ReadResult } from "./backend.ts";
-import { BYTE_ORDER_MARK, type TextEncoding, decodeText, encodingOf } from "./encoding.ts";
+import { BYTE_ORDER_MARK, type TextEncoding, decodeText, detectEncoding } from "./encoding.ts";
 import { lineTooLong, notUtf8, offsetPastEnd } from "./errors.ts";
 import { hasNul } from "./mime.ts";
 
 const DEFAULT_READ_LIMIT = 2000;
 /** Largest page, in bytes of a stream or UTF-16 units of a string. */
 const MAX_PAGE_SIZE = 10 * 1024 * 1024;
-/** Largest binary file that `read` gives. */
+/** Largest binary file that `read` returns. */
 export const MAX_BINARY_SIZE = 10 * 1024 * 1024;
 
 export interface PageRequest {
@@ -106,7 +106,7 @@ export async function readBytes(descriptor: number, size: number, limit: number)
 export async function encodingOfFile(descriptor: number): Promise<TextEncoding | undefined> {
   const { bytesRead, buffer } = await readAt(descriptor, Buffer.allocUnsafe(HEAD_SIZE), 0, HEAD_SIZE, 0);
   const head = buffer.subarray(0, bytesRead);
-  const encoding = encodingOf(head);
+  const encoding = detectEncoding(head);
   return encoding === "utf-8" && hasNul(head) ? undefined : encoding;
 }
 
@@ -128,7 +128,7 @@ export async function readFilePage(
     signal?.throwIfAborted();
     const { bytesRead } = await readAt(descriptor, buffer, 0, buffer.length, position);
     const bytes = buffer.subarray(0, bytesRead);
-    if (position === 0) inUtf8 = utf8Of(bytes);
+    if (position === 0) inUtf8 = utf8Converter(bytes);
     position += bytesRead;
     try {
       const read = inUtf8(bytes);
@@ -147,8 +147,8 @@ export async function readFilePage(
 }
 
 /** Changes the pieces of a file to UTF-8 without its byte order mark. Throws for bytes that are not in its encoding. */
-function utf8Of(beginning: Buffer): (bytes: Buffer) => Buffer {
-  const encoding = encodingOf(beginning);
+function utf8Converter(beginning: Buffer): (bytes: Buffer) => Buffer {
+  const encoding = detectEncoding(beginning);
   if (encoding === "utf-8") {
     const hasMark = beginning.subarray(0, MARK_OF_UTF8.length).equals(MARK_OF_UTF8);
     return (bytes) => (hasMark && bytes === beginning ? bytes.subarray(MARK_OF_UTF8.length) : bytes);

@@ -13,36 +13,34 @@ export interface ValidatePathOptions {
   form?: "virtual" | "real";
 }
 
-/** `directory` tells that the path was written with a trailing slash; `path` itself carries none. */
+/** `directory` is true if the path was written with a trailing slash; `path` itself has none. */
 export type PathResult =
   | { ok: true; path: string; directory: boolean }
   | ({ ok: false } & errors.BackendFailure);
-
-/** Half of a character has no UTF-8, so two such names could be one file. */
-const LONE_SURROGATE = /\p{Surrogate}/u;
 
 /**
  * Checks and normalizes a path from outside. Idempotent. Decodes no percent signs and folds no Unicode, so the path
  * that was checked is the one that is used.
  */
 export function validatePath(path: unknown, options: ValidatePathOptions = {}): PathResult {
-  if (typeof path !== "string" || path.trim() === "") return refuse(errors.pathEmpty());
-  if (path.includes("\0")) return refuse(errors.pathHasNul());
-  if (LONE_SURROGATE.test(path)) return refuse(errors.pathNotUnicode());
+  if (typeof path !== "string" || path.trim() === "") return refusePath(errors.pathEmpty());
+  if (path.includes("\0")) return refusePath(errors.pathHasNul());
+  // Half of a character has no UTF-8, so two such names could be one file.
+  if (!path.isWellFormed()) return refusePath(errors.pathNotUnicode());
   const segments = path.split(/[/\\]/);
-  if (path.startsWith("~") || segments.includes("..")) return refuse(errors.pathTraversal(path));
-  if (/^(?:[a-zA-Z]:|\\\\)/.test(path)) return refuse(errors.windowsPath(path));
+  if (path.startsWith("~") || segments.includes("..")) return refusePath(errors.pathTraversal(path));
+  if (/^(?:[a-zA-Z]:|\\\\)/.test(path)) return refusePath(errors.windowsPath(path));
   const kept = segments.filter((segment) => segment !== "" && segment !== ".");
   const relative = options.form === "real" && segments[0] !== "";
   const normalized = relative ? kept.join("/") || "." : `/${kept.join("/")}`;
   const prefixes = options.allowedPrefixes;
   if (prefixes !== undefined && !prefixes.some((prefix) => isAtOrBelow(normalized, prefix)))
-    return refuse(errors.pathNotAllowed(path, prefixes));
+    return refusePath(errors.pathNotAllowed(path, prefixes));
   const last = segments.at(-1);
   return { ok: true, path: normalized, directory: last === "" || last === "." || kept.length === 0 };
 }
 
-const refuse = (failure: errors.BackendFailure): PathResult => ({ ok: false, ...failure });
+const refusePath = (failure: errors.BackendFailure): PathResult => ({ ok: false, ...failure });
 
 /** True if a folder may hold the same name written with other characters that look the same. */
 export const hasSpellings = (name: string): boolean => /[^\x21-\x26\x28-\x7e]/.test(name);
@@ -81,7 +79,7 @@ export const relativeTo = (directory: string, path: string): string =>
   path.slice(withSlash(directory).length);
 
 /** The directories above a normalized path, outermost first: `/a/b/c` has `/a` and `/a/b`. */
-export function parentsOf(path: string): string[] {
+export function parentPaths(path: string): string[] {
   const parents: string[] = [];
   for (let at = path.indexOf("/", 1); at !== -1; at = path.indexOf("/", at + 1))
     parents.push(path.slice(0, at));

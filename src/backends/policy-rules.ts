@@ -2,7 +2,7 @@
 import { ConfigurationError } from "../core/errors.ts";
 import type { Backend } from "./backend.ts";
 import { type Glob, compileGlob, literalStarts } from "./glob.ts";
-import { addPrefix, isAtOrBelow, parentsOf, stripPrefix, validatePath } from "./paths.ts";
+import { addPrefix, isAtOrBelow, parentPaths, stripPrefix, validatePath } from "./paths.ts";
 
 export interface PolicyOptions {
   /** Refuses every change. Default false. */
@@ -14,7 +14,7 @@ export interface PolicyOptions {
    * Patterns are written from the root, or without `/` for a name at any depth. Letter case makes no difference.
    */
   denyGlobs?: readonly string[];
-  /** Only these and what lies below them can be accessed. Default: everything. */
+  /** Only these directories and everything below them can be accessed. Default: everything. */
   allowPrefixes?: readonly string[];
 }
 
@@ -24,8 +24,8 @@ export const SENSITIVE_GLOBS: readonly string[] = ["secrets", ".env*"];
 /** Judges normalized paths by their names. Pure. */
 export class PolicyRules {
   /**
-   * The paths that refusing rules name: whole ones, and the beginning of a pattern up to its first wildcard. A link on
-   * such a path gives the rule a second place.
+   * The paths that refusing rules name: whole ones, and the beginning of a pattern up to its first wildcard. If there is
+   * a link on such a path, the rule also holds for its target.
    */
   readonly named: readonly string[];
   readonly #readOnly: boolean;
@@ -47,7 +47,7 @@ export class PolicyRules {
     if (this.#allowPrefixes?.some((prefix) => isAtOrBelow(path, prefix)) === false) return true;
     if (this.#denyGlobs.length === 0) return false;
     const folded = fold(path);
-    return [...parentsOf(folded), folded].some((at) =>
+    return [...parentPaths(folded), folded].some((at) =>
       this.#denyGlobs.some((glob) => at !== "/" && glob.matches(at.slice(1))),
     );
   }

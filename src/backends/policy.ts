@@ -24,7 +24,7 @@ import {
   withoutSlash,
 } from "./paths.ts";
 import { NamedPlaces, type PolicyOptions, PolicyRules } from "./policy-rules.ts";
-import { bindRuntime, checkBackend, lifetimeAt, obtainBackend, rootsOf } from "./runtime.ts";
+import { bindRuntime, checkBackend, lifetimeAt, obtainBackend, listRoots } from "./runtime.ts";
 import { grepShown } from "./search.ts";
 
 interface PolicyPath extends Located {
@@ -61,7 +61,7 @@ function optionsAt<Options extends CallOptions>(
   options: Options,
 ) {
   const { hides: outer } = options;
-  // A change leaves alone what has a read-only name, too.
+  // A change leaves alone a file that also has a read-only name.
   const isChange = REFUSALS[method] !== undefined;
   const hides = (path: string): boolean =>
     isRuled("isHidden", judge, path) ||
@@ -71,9 +71,9 @@ function optionsAt<Options extends CallOptions>(
 }
 
 /** Methods that work in a directory above visible files, too. */
-const SEARCHES: ReadonlySet<Method> = new Set<Method>(["ls", "glob", "grep"]);
+const SEARCH_METHODS: ReadonlySet<Method> = new Set<Method>(["ls", "glob", "grep"]);
 /** Methods that do not follow a link at the end of a path. */
-const OF_ENTRIES: ReadonlySet<Method> = new Set<Method>(["write", "upload", "delete"]);
+const ENTRY_METHODS: ReadonlySet<Method> = new Set<Method>(["write", "upload", "delete"]);
 
 const REFUSALS: Partial<Record<Method, errors.FailureAt>> = {
   write: errors.writesNotAllowed,
@@ -83,7 +83,7 @@ const REFUSALS: Partial<Record<Method, errors.FailureAt>> = {
 };
 
 /** The failures for a link whose target is hidden. A missing file has the same, but a file can be made there. */
-const MISSING: Partial<Record<Method, errors.FailureAt>> = {
+const HIDDEN_TARGETS: Partial<Record<Method, errors.FailureAt>> = {
   ls: errors.directoryNotFound,
   glob: errors.directoryNotFound,
   grep: errors.pathNotFound,
@@ -94,7 +94,7 @@ const MISSING: Partial<Record<Method, errors.FailureAt>> = {
 const UNASKED =
   "files that need a person's approval to be read. Read them, or search in their folder, to ask for it";
 
-const OPERATIONS: Operations<PolicyPath> = {
+const POLICY_OPERATIONS: Operations<PolicyPath> = {
   parallel: PARALLEL_TRANSFERS,
   attempt: (located, { method, options }, run) => {
     const { at, rules } = located;
@@ -107,7 +107,9 @@ const OPERATIONS: Operations<PolicyPath> = {
   },
   ls: async (at, options) => {
     const result = await (await at.inner()).ls(at.path, options);
-    const files = result.files?.filter((entry) => placesOf(entry, at).every((place) => isListed(at, place)));
+    const files = result.files?.filter((entry) =>
+      resultPlaces(entry, at).every((place) => isListed(at, place)),
+    );
     return files === undefined ? result : { ...result, files };
   },
   read: async (at, { offset, limit }, options) => (await at.inner()).read(at.path, offset, limit, options),
@@ -120,7 +122,7 @@ const OPERATIONS: Operations<PolicyPath> = {
   grep: async (at, { pattern, glob, maxCount, options }) => {
     const inner = await at.inner();
     const isAsked = (path: string): boolean =>
-      placesOf({ path }, at).some((place) => isRuled("isAsked", at, place));
+      resultPlaces({ path }, at).some((place) => isRuled("isAsked", at, place));
     // A search at a path that needs a question was asked about, with all that it finds.
     const wasAsked = isAsked(at.at ?? at.path) || isAsked(joinPath(at.at ?? at.path, "file"));
     let leftOut = false;
@@ -172,10 +174,10 @@ async function runInPlace<Options extends CallOptions, Result>(
   const target = await inner.followLinks(path);
   const itself = target === at ? at : ((await inner.followLinks(path, { lastLink: "itself" })) ?? at);
   // A path that leads out or in circles is left to the inner backend, which may follow no link on it.
-  const real = options.realPath ?? (OF_ENTRIES.has(method) ? itself : (target ?? at));
+  const real = options.realPath ?? (ENTRY_METHODS.has(method) ? itself : (target ?? at));
   const judge = { rules, named: await NamedPlaces.in(inner, rules.named) };
   const isHidden = [at, itself, target ?? at, real].some((place) => isHiddenFrom(method, judge, place));
-  if (isHidden) return (MISSING[method] ?? errors.fileNotFound)(at);
+  if (isHidden) return (HIDDEN_TARGETS[method] ?? errors.fileNotFound)(at);
   const refusal = REFUSALS[method];
   const isReadOnly = [at, itself, real].some((place) => isRuled("isReadOnly", judge, place));
   if (refusal !== undefined && isReadOnly) return refusal(at);
@@ -214,10 +216,10 @@ async function protectsBelow(inner: Backend, top: CheckedPath, { signal }: CallO
 
 /** A directory on the way to visible files is there for searches. */
 const isHiddenFrom = (method: Method, judge: Judge, place: string): boolean =>
-  SEARCHES.has(method) ? !isListed(judge, place) : isRuled("isHidden", judge, place);
+  SEARCH_METHODS.has(method) ? !isListed(judge, place) : isRuled("isHidden", judge, place);
 
 /** The path of a result below `top`, its own place, and that which it leads to. */
-function placesOf({ path, real_path: target }: FileInfo, { at, real = at }: PolicyPath): string[] {
+function resultPlaces({ path, real_path: target }: FileInfo, { at, real = at }: PolicyPath): string[] {
   const places = [withoutSlash(path)];
   const isLinked = at !== undefined && real !== undefined && at !== real && isAtOrBelow(path, at);
   if (isLinked) places.push(addPrefix(real, stripPrefix(at, withoutSlash(path))));
@@ -226,7 +228,7 @@ function placesOf({ path, real_path: target }: FileInfo, { at, real = at }: Poli
 }
 
 const isVisible = (file: FileInfo, top: PolicyPath): boolean =>
-  !placesOf(file, top).some((place) => isRuled("isHidden", top, place));
+  !resultPlaces(file, top).some((place) => isRuled("isHidden", top, place));
 
 /**
  * Makes paths of a backend hidden or read-only. Paths are those of the inner backend. A rule holds for the path of a
@@ -256,7 +258,7 @@ export class PolicyBackend extends CheckedBackend {
     let bound: Promise<Backend> | undefined;
     const open = (): Promise<Backend> => (bound ??= obtainBackend(inner, runtime));
     const named = new NamedPlaces([]);
-    super(OPERATIONS, (path) => {
+    super(POLICY_OPERATIONS, (path) => {
       const valid = validatePath(path);
       return { path, at: valid.ok ? valid.path : undefined, rules, named, inner: open };
     });
@@ -278,7 +280,7 @@ export class PolicyBackend extends CheckedBackend {
   }
 
   async roots(): Promise<FileRoot[]> {
-    const roots = await rootsOf(await this.#inner());
+    const roots = await listRoots(await this.#inner());
     return roots
       .filter(({ path }) => !this.#rules.isHidden(path))
       .map((root) =>

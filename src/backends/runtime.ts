@@ -1,4 +1,4 @@
-/** The facts of a run that its backend gets, and how a backend is made from the forms that callers may give. */
+/** The facts of a run for its backend, and the ways to make a backend from each accepted form. */
 import type { BaseStore } from "@langchain/langgraph-checkpoint";
 import { ConfigurationError } from "../core/errors.ts";
 import { type OptionTable, readOptions } from "../core/options.ts";
@@ -71,15 +71,12 @@ export function splitArguments<Options extends object>(
   if (first && "files" in first) return { runtime: first, options: options(second) };
   if (first && "state" in first) {
     const { state, config, context, store } = first;
-    const runtime = runtimeOf({ ...config, context, ...(store ? { store } : {}) }, filesOf(first), state);
+    // The channel in which deepagents keeps files.
+    const files = snapshotFiles((memberOf(state, "files") ?? {}) as Record<string, FileData>);
+    const runtime = taskRuntime({ ...config, context, ...(store ? { store } : {}) }, files, state);
     return { runtime: { ...first, ...runtime }, options: options(second) };
   }
   return { runtime: undefined, options: options(second ?? first) };
-}
-
-function filesOf({ state }: StateAndStore): ThreadFiles {
-  const files = memberOf(state, "files");
-  return snapshotFiles((files ?? {}) as Record<string, FileData>); // the channel that deepagents keeps them in
 }
 
 /** The parts of a task's configuration that backends get. */
@@ -89,7 +86,7 @@ type TaskConfig = NonNullable<BackendRuntime["config"]> & {
 };
 
 /** Makes the runtime of a call from the configuration of its task. */
-export function runtimeOf(
+export function taskRuntime(
   { configurable = {}, metadata = {}, context, store }: TaskConfig,
   files: ThreadFiles,
   state: unknown,
@@ -115,8 +112,8 @@ const SCRATCHPAD_KEY = "__pregel_scratchpad";
 const RUNTIME_KEY = "__deepagent_backend_runtime";
 
 type Configurable = Readonly<Record<string, unknown>>;
-type Read = (channel: string, fresh: boolean) => Record<string, FileData | null> | undefined;
-type Send = (writes: Array<[channel: string, value: FilesUpdate]>) => void;
+type ReadChannel = (channel: string, fresh: boolean) => Record<string, FileData | null> | undefined;
+type WriteChannels = (writes: Array<[channel: string, value: FilesUpdate]>) => void;
 
 /** Adds the runtime of a call to `configurable`, so that backends inside a tool see the same files. */
 export const withRuntime = (runtime: BackendRuntime, configurable: Configurable = {}): Configurable => ({
@@ -132,14 +129,14 @@ export function ambientRuntime(): BackendRuntime | undefined {
   const storage = Reflect.get(globalThis, STORAGE) as ConfigStorage | undefined; // LangChain's shape
   const config = storage?.getStore()?.extra?.[CONFIG_KEY];
   const configurable: Configurable = config?.configurable ?? {};
-  const read = configurable[READ_KEY] as Read | undefined; // LangGraph's keys and shapes, here and below
-  const send = configurable[SEND_KEY] as Send | undefined;
+  const read = configurable[READ_KEY] as ReadChannel | undefined; // LangGraph's keys and shapes, here and below
+  const send = configurable[SEND_KEY] as WriteChannels | undefined;
   if (!config || !read || !send) return undefined;
   const own = configurable[RUNTIME_KEY] as { runtime: BackendRuntime; of: unknown } | undefined; // set by `withRuntime`
   // A graph inside the call has its own channels, so the runtime of the call does not fit it.
   if (own?.of === read) return { ...own.runtime, files: storing(own.runtime.files, send) };
   const { currentTaskInput } = (configurable[SCRATCHPAD_KEY] ?? {}) as { currentTaskInput?: unknown };
-  return runtimeOf(config, storing(channelFiles(read), send), currentTaskInput);
+  return taskRuntime(config, storing(channelFiles(read), send), currentTaskInput);
 }
 
 /** The global in which all copies of LangChain keep the running configuration. Saves loading LangChain. */
@@ -147,11 +144,11 @@ const STORAGE = Symbol.for("ls:tracing_async_local_storage");
 const CONFIG_KEY = Symbol.for("lc:child_config");
 
 interface ConfigStorage {
-  getStore(): { extra?: { readonly [CONFIG_KEY]?: Parameters<typeof runtimeOf>[0] } } | undefined;
+  getStore(): { extra?: { readonly [CONFIG_KEY]?: Parameters<typeof taskRuntime>[0] } } | undefined;
 }
 
-/** The same files; changes also go to the state. */
-const storing = (files: ThreadFiles, send: Send): ThreadFiles => ({
+/** Wraps files so that changes also go to the state. */
+const storing = (files: ThreadFiles, send: WriteChannels): ThreadFiles => ({
   get: (path) => files.get(path),
   entries: () => files.entries(),
   apply: (update) => {
@@ -161,7 +158,7 @@ const storing = (files: ThreadFiles, send: Send): ThreadFiles => ({
 });
 
 /** The files of the state with the changes of the task. */
-function channelFiles(read: Read): ThreadFiles {
+function channelFiles(read: ReadChannel): ThreadFiles {
   const current = (): Record<string, FileData | null> => read("files", true) ?? {};
   return {
     get: (path) => {
@@ -176,20 +173,22 @@ function channelFiles(read: Read): ThreadFiles {
 }
 
 /** The runtime of a backend that is mounted at `prefix`: the thread files below the prefix, without the prefix. */
-export const scopeRuntime = (runtime: BackendRuntime, prefix: string): BackendRuntime =>
-  prefix === "/" ? runtime : { ...runtime, files: scopeFiles(runtime.files, prefix) };
+export function scopeRuntime(runtime: BackendRuntime, prefix: string): BackendRuntime {
+  if (prefix === "/") return runtime;
+  const { files } = runtime;
+  const scoped: ThreadFiles = {
+    get: (path) => files.get(addPrefix(prefix, path)),
+    entries: function* () {
+      for (const [path, data] of files.entries()) {
+        if (path !== prefix && isAtOrBelow(path, prefix)) yield [stripPrefix(prefix, path), data];
+      }
+    },
+    apply: (update) => files.apply(prefixKeys(prefix, update)),
+  };
+  return { ...runtime, files: scoped };
+}
 
-const scopeFiles = (files: ThreadFiles, prefix: string): ThreadFiles => ({
-  get: (path) => files.get(addPrefix(prefix, path)),
-  entries: function* () {
-    for (const [path, data] of files.entries()) {
-      if (path !== prefix && isAtOrBelow(path, prefix)) yield [stripPrefix(prefix, path), data];
-    }
-  },
-  apply: (update) => files.apply(prefixKeys(prefix, update)),
-});
-
-/** Puts `prefix` in front of the paths of changes. */
+/** Puts `prefix` in front of all changed paths. */
 export const prefixKeys = <Value extends FilesUpdate[string]>(
   prefix: string,
   update: Record<string, Value>,
@@ -207,7 +206,7 @@ export async function resolveBackend(source: BackendSource, runtime: BackendRunt
   return isBindable(made) ? made[bindRuntime](runtime) : adaptBackend(made, runtime.log);
 }
 
-/** @throws ConfigurationError `INVALID_BACKEND` for what is neither a backend nor makes one. */
+/** @throws ConfigurationError `INVALID_BACKEND` for a value that is not a backend and does not make one. */
 export function checkBackend(owner: string, source: unknown): void {
   if (typeof source === "function") return;
   if (typeof source !== "object" || source === null || !("read" in source)) {
@@ -254,7 +253,7 @@ export const lifetimeAt = async (backend: Backend, path: string): Promise<Backen
   (await backend.lifetimeOf?.(path)) ?? backend.capabilities?.lifetime ?? "persistent";
 
 /** The roots of a backend, with a default for those that have no such method. */
-export async function rootsOf(backend: Backend): Promise<readonly FileRoot[]> {
+export async function listRoots(backend: Backend): Promise<readonly FileRoot[]> {
   if (backend.roots !== undefined) return backend.roots();
   if ("execute" in backend) return [{ path: "/", holds: "sandbox" }];
   return [{ path: "/", holds: backend.capabilities?.lifetime === "thread" ? "thread" : "kept" }];

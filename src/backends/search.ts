@@ -14,7 +14,7 @@ import type {
 } from "./backend.ts";
 import { BYTE_ORDER_MARK } from "./encoding.ts";
 import * as errors from "./errors.ts";
-import { contentOf, infoOf, versionOf } from "./file-data.ts";
+import { parseContent, toFileInfo, contentVersion } from "./file-data.ts";
 import { compileGlob } from "./glob.ts";
 import { baseName, comparePaths, isAtOrBelow, relativeTo, withSlash } from "./paths.ts";
 
@@ -45,7 +45,14 @@ export function compileSearch(pattern: string, options: GrepOptions = {}): Searc
     };
   }
   if (!isRegex && options.caseSensitive !== false)
-    return { ok: true, literal: pattern, matcher: (line) => rangeOf(line.indexOf(pattern), pattern.length) };
+    return {
+      ok: true,
+      literal: pattern,
+      matcher: (line) => {
+        const start = line.indexOf(pattern);
+        return start === -1 ? undefined : { start, end: start + pattern.length };
+      },
+    };
   try {
     const flags = options.caseSensitive === false ? RE2JS.CASE_INSENSITIVE : 0;
     const expression = RE2JS.compile(isRegex ? pattern : RE2JS.quote(pattern), flags);
@@ -55,9 +62,6 @@ export function compileSearch(pattern: string, options: GrepOptions = {}): Searc
     return { ok: false, ...errors.invalidRegex(thrown.message.replace(/^error parsing regexp: /, "")) };
   }
 }
-
-const rangeOf = (start: number, length: number): { start: number; end: number } | undefined =>
-  start === -1 ? undefined : { start, end: start + length };
 
 function findWith(expression: RE2JS, line: string): { start: number; end: number } | undefined {
   if (!expression.test(line)) return undefined;
@@ -97,7 +101,7 @@ export function fileFilter({ path, glob }: Search): ((file: string) => boolean) 
 const SLICE_MS = 10;
 
 /**
- * Searches files in the order given, which decides what a capped result contains, and stops at the cap:
+ * Searches files in their order, which decides the content of a capped result, and stops at the cap.
  * `truncated` is set when at least one more match exists or the time is up. `deadline`: of `performance.now()`.
  */
 export async function searchFiles(
@@ -211,7 +215,7 @@ class LineReader {
     return this.#lineAt(this.#start, this.end);
   }
 
-  /** Moves on so that `next` gives the line that contains `position`. */
+  /** Moves to the line that contains `position`, which `next` then returns. */
   skipTo(position: number): void {
     const start = position === 0 ? 0 : this.#text.lastIndexOf("\n", position - 1) + 1;
     while (this.end < start) {
@@ -278,8 +282,8 @@ export function hasBelow(path: string, files: Iterable<[string, FileData]>): boo
 }
 
 /** The entries of a listing for files. */
-export function* infosOf(files: Iterable<[string, FileData]>): Generator<FileInfo> {
-  for (const [path, data] of files) yield infoOf(path, data);
+export function* toFileInfos(files: Iterable<[string, FileData]>): Generator<FileInfo> {
+  for (const [path, data] of files) yield toFileInfo(path, data);
 }
 
 /** Lists the entries directly in `directory`, for a backend with a flat set of paths, which imply the directories. */
@@ -367,13 +371,13 @@ export function refusedWrite(
   { mode, expectedVersion }: WriteOptions,
 ): errors.BackendFailure | undefined {
   if (old !== undefined && mode !== "overwrite") return errors.alreadyExists(path);
-  const isChanged = expectedVersion !== undefined && expectedVersion !== (old && versionOf(old));
+  const isChanged = expectedVersion !== undefined && expectedVersion !== (old && contentVersion(old));
   return isChanged ? errors.changedSinceRead(path) : undefined;
 }
 
-/** Returns the text of stored file data for a search. Text in another encoding is searched as far as it decodes. */
+/** The text of stored file data for a search. Text in another encoding is searched as far as it decodes. */
 export function searchable(path: string, data: FileData): SearchableContent {
-  const known = contentOf(path, data);
+  const known = parseContent(path, data);
   if (!known.ok) {
     return typeof data.content === "string" || Array.isArray(data.content)
       ? { kind: "binary" }

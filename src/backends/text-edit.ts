@@ -34,12 +34,12 @@ export function editText(text: string, oldString: string, newString: string, rep
 }
 
 /**
- * Returns a new text the byte order mark and the line ends of the text that it replaces. A text with line ends of both
- * kinds keeps them. `kept` names what was changed for that.
+ * Adapts a new text to the byte order mark and the line ends of the text that it replaces. A text with line ends of
+ * both kinds keeps them. `kept` names the adapted properties.
  */
-export function inFormOf(old: string, text: string): { text: string; kept: string[] } {
+export function keepForm(old: string, text: string): { text: string; kept: string[] } {
   const isMarked = old.startsWith(BYTE_ORDER_MARK) && !text.startsWith(BYTE_ORDER_MARK);
-  const lineEnd = lineEndOf(old);
+  const lineEnd = detectLineEnd(old);
   const plain = toLf(text);
   const hasOneKind = plain === text || plain.length === text.length - (plain.split("\n").length - 1);
   const adapted = lineEnd === "\n" ? plain : plain.replaceAll("\n", lineEnd);
@@ -66,34 +66,32 @@ function planEdit(body: string, old: string, replacement: string): EditPlan {
   // Half of a character, a lone surrogate, would match inside of whole characters.
   if (!old.isWellFormed()) return { matches: [], replacement };
   if (old.includes("\r")) {
-    const exact = rangesOf(body, old);
+    const exact = findRanges(body, old);
     if (exact.length > 0) return { matches: exact, replacement };
   }
-  const lineEnd = lineEndOf(body);
+  const lineEnd = detectLineEnd(body);
   const adapted = lineEnd === "\n" ? toLf(replacement) : toLf(replacement).replaceAll("\n", lineEnd);
   const needle = toLf(old);
   if (!body.includes("\r\n") || !needle.includes("\n")) {
     return {
-      matches: rangesOf(body, needle),
+      matches: findRanges(body, needle),
       replacement: body.includes("\r\n") || old.includes("\r") ? adapted : replacement,
     };
   }
-  return { matches: toOriginal(body, rangesOf(toLf(body), needle)), replacement: adapted };
+  return { matches: toOriginal(body, findRanges(toLf(body), needle)), replacement: adapted };
 }
 
 /** Splitting is faster than `replaceAll`, which takes a second for millions of pairs. */
 const toLf = (text: string): string => text.split("\r\n").join("\n");
 
 /** The line end of most lines at the beginning of `text`; LF if there is none. */
-function lineEndOf(text: string): "\n" | "\r\n" {
-  const feeds = text.slice(0, MAX_LOOKED_AT).split("\n");
+function detectLineEnd(text: string): "\n" | "\r\n" {
+  const feeds = text.slice(0, 64 * 1024).split("\n");
   const pairs = feeds.slice(0, -1).filter((line) => line.endsWith("\r")).length;
   return pairs * 2 > feeds.length - 1 ? "\r\n" : "\n";
 }
 
-const MAX_LOOKED_AT = 64 * 1024;
-
-function rangesOf(text: string, part: string): [number, number][] {
+function findRanges(text: string, part: string): [number, number][] {
   const ranges: [number, number][] = [];
   for (let at = text.indexOf(part); at !== -1; at = text.indexOf(part, at + part.length)) {
     ranges.push([at, at + part.length]);

@@ -1,6 +1,12 @@
 /** Texts of files: their characters, the bytes that characters make, and how a person sees them. */
 import { isAscii } from "node:buffer";
-import { type TextEncoding, encodeText, encodingOf, inWindows1252, textOf } from "../backends/encoding.ts";
+import {
+  type TextEncoding,
+  encodeText,
+  detectEncoding,
+  inWindows1252,
+  readFileText,
+} from "../backends/encoding.ts";
 import { hasNul } from "../backends/mime.ts";
 import type { Content } from "./content.ts";
 
@@ -25,8 +31,8 @@ export function readText(content: Content | undefined): FileText | undefined {
   if (content?.kind !== "file" || isLong(content.bytes)) return undefined;
   const { bytes } = content;
   if (isAscii(bytes) && !hasNul(bytes)) return { text: bytes.toString("latin1"), encoding: "ascii" };
-  const found = textOf(bytes);
-  if (found !== undefined || hasNul(bytes) || encodingOf(bytes) !== "utf-8") return found;
+  const found = readFileText(bytes);
+  if (found !== undefined || hasNul(bytes) || detectEncoding(bytes) !== "utf-8") return found;
   return { text: bytes.toString("latin1"), encoding: "bytes" };
 }
 

@@ -1,6 +1,6 @@
 /** Reads the whole arguments and result of a call, of which the journal has the beginning. */
 import type { Backend } from "../backends/backend.ts";
-import { contentOf } from "../backends/file-data.ts";
+import { parseContent } from "../backends/file-data.ts";
 import type { RunEvent } from "./events.ts";
 import type { RunRepository } from "./ports.ts";
 import type { Checkpoints } from "./thread-ports.ts";
@@ -64,7 +64,7 @@ async function foundIn(
 
 async function textAt(path: string, files: Backend | undefined): Promise<string | undefined> {
   const { data } = (await files?.readRaw(path)) ?? {};
-  const known = data && contentOf(path, data);
+  const known = data && parseContent(path, data);
   return known?.ok && known.content.kind === "text" ? known.content.text : undefined;
 }
 

@@ -2,7 +2,7 @@
 import type { Backend, Failure, FileInfo, ResolveOptions } from "../backends/backend.ts";
 import type { TextEncoding } from "../backends/encoding.ts";
 import { binaryEdit } from "../backends/errors.ts";
-import { contentOf } from "../backends/file-data.ts";
+import { parseContent } from "../backends/file-data.ts";
 import { ownTurn } from "../core/concurrency.ts";
 import { displayMarked, displayName, firstSentence, headOf, tailOf } from "../core/text.ts";
 import { type TextChange, wholeDiff, wholeReplacement } from "./diff-preview.ts";
@@ -30,7 +30,7 @@ export async function currentText(path: string, backend: Backend, signal: AbortS
     const failure = PASSING.test(code ?? "io") ? {} : { failure: { error, code } };
     return { kind: "unreadable", reason: displayName(error ?? "no content"), entry, ...failure };
   }
-  const known = contentOf(path, data);
+  const known = parseContent(path, data);
   return known.ok && known.content.kind === "text"
     ? { kind: "text", text: known.content.text, encoding: known.content.encoding, version, entry }
     : { kind: "unreadable", reason: "the file is binary", entry, failure: binaryEdit(path) };

@@ -7,7 +7,7 @@ import {
   baseName,
   hasSpellings,
   joinPath,
-  parentsOf,
+  parentPaths,
   plainSpelling,
   validatePath,
   withSlash,
@@ -28,7 +28,7 @@ import { type BoundPreview, type ToolContext, type ToolResult, type ToolSpec, to
  */
 async function nearestPath(path: string, backend: Backend, signal: AbortSignal): Promise<string | undefined> {
   const top = await topDirectories(backend, signal);
-  const tails = [...parentsOf(path), path].map((parent) => path.slice(parent.lastIndexOf("/") + 1));
+  const tails = [...parentPaths(path), path].map((parent) => path.slice(parent.lastIndexOf("/") + 1));
   const [whole = "", ...shorter] = tails;
   return (
     (await firstExisting(top, [whole], backend, signal)) ??

@@ -4,7 +4,7 @@ import { byValue } from "../core/by-identity.ts";
 import type { ReadResult } from "../backends/backend.ts";
 import { binaryTooLarge } from "../backends/errors.ts";
 import { westernText } from "../backends/encoding.ts";
-import { bytesOf } from "../backends/file-data.ts";
+import { toBytes } from "../backends/file-data.ts";
 import { hasNul } from "../backends/mime.ts";
 import { isNotebookPath, notebookText } from "../backends/notebook.ts";
 import { type PageRequest, pageRequest, readTextPage } from "../backends/pages.ts";
@@ -54,7 +54,7 @@ function textInside(bytes: Uint8Array): string | undefined {
 /** The text of a file that is not UTF-8, if it is in the encoding of most older files. */
 async function westernFile(path: string, { backend, signal }: ToolContext): Promise<string | undefined> {
   const { data } = await backend.readRaw(path, { signal });
-  return data && westernText(bytesOf(data));
+  return data && westernText(toBytes(data));
 }
 
 const WESTERN_HINT = "[this file is not UTF-8 and is shown as Windows-1252; edit_file changes UTF-8 only]";

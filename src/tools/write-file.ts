@@ -3,7 +3,7 @@ import type { Failure, WriteResult } from "../backends/backend.ts";
 import { alreadyExists, changedSinceRead, invalidBase64, isDirectory } from "../backends/errors.ts";
 import { decodeBase64, isTextType, mimeTypeOf } from "../backends/mime.ts";
 import { writtenNotebook as fileText } from "../backends/notebook.ts";
-import { inFormOf } from "../backends/text-edit.ts";
+import { keepForm } from "../backends/text-edit.ts";
 import { displayName, oneLine } from "../core/text.ts";
 import { type Place, backendError, pathText, pathTool, storedText, underOtherNames } from "./call.ts";
 import {
@@ -93,7 +93,7 @@ async function overwrite(
     return { ...result, change: { path, before: "", after } };
   }
   const { text: before, encoding } = current;
-  const { text: after, kept } = inFormOf(before, fileText(path, content, before));
+  const { text: after, kept } = keepForm(before, fileText(path, content, before));
   const result = await backend.write(path, after, { ...options, encoding });
   const encodings = encoding === "utf-8" ? [] : [`encoding (${encoding.toUpperCase()})`];
   return { ...result, change: { path, before, after }, kept: [...kept, ...encodings] };
@@ -139,7 +139,7 @@ async function previewWrite(
     return diffPreview({ summary: `Create ${name} (${lines})`, change, to });
   }
   const { text: before } = current;
-  const change = { path, before, after: inFormOf(before, fileText(path, content, before)).text };
+  const change = { path, before, after: keepForm(before, fileText(path, content, before)).text };
   if (failure === undefined)
     return withRemarks(await diffPreview({ summary: `Overwrite ${name}`, change, to }), current);
   const reason = seen === undefined ? "the file already exists" : "the file changed since it was read";

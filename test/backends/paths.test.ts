@@ -5,7 +5,7 @@ import {
   baseName,
   isAtOrBelow,
   joinPath,
-  parentsOf,
+  parentPaths,
   relativeTo,
   sanitizeToolCallId,
   stripPrefix,
@@ -100,9 +100,9 @@ describe("path arithmetic", () => {
   });
 
   it("names the parents, outermost first", () => {
-    expect(parentsOf("/a/b/c")).toEqual(["/a", "/a/b"]);
-    expect(parentsOf("/a")).toEqual([]);
-    expect(parentsOf("/")).toEqual([]);
+    expect(parentPaths("/a/b/c")).toEqual(["/a", "/a/b"]);
+    expect(parentPaths("/a")).toEqual([]);
+    expect(parentPaths("/")).toEqual([]);
     expect(baseName("/a/b/")).toBe("b");
     expect(baseName("/")).toBe("");
   });

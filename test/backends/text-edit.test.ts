@@ -6,7 +6,7 @@ import {
   stringAmbiguous,
   stringNotFound,
 } from "../../src/backends/errors.ts";
-import { editText, inFormOf } from "../../src/backends/text-edit.ts";
+import { editText, keepForm } from "../../src/backends/text-edit.ts";
 
 const edited = (text: string, oldString: string, newString: string, replaceAll?: boolean): string => {
   const result = editText(text, oldString, newString, replaceAll);
@@ -109,7 +109,7 @@ describe("inFormOf", () => {
     ["both", `${MARK}a\r\n`, "x\n", `${MARK}x\r\n`, ["CRLF line ends", "byte order mark"]],
     ["a carriage return that ends no line", "a\r\nb\r\n", "x\ry\n", "x\ry\r\n", ["CRLF line ends"]],
   ])("%s", (_name, old, given, text, kept) => {
-    expect(inFormOf(old, given)).toEqual({ text, kept });
+    expect(keepForm(old, given)).toEqual({ text, kept });
   });
 });
 

@@ -3,7 +3,7 @@ import { setMaxListeners } from "node:events";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { LangGraphRunnableConfig } from "@langchain/langgraph";
 import type { BackendRuntime, ThreadFiles } from "../../backends/backend.ts";
-import { resolveBackend, runtimeOf } from "../../backends/runtime.ts";
+import { resolveBackend, taskRuntime } from "../../backends/runtime.ts";
 import { defined } from "../../core/defined.ts";
 import type { Logger } from "../../core/logger.ts";
 import { memberOf } from "../../core/unknown.ts";
@@ -186,4 +186,4 @@ export const backendRuntime = (
   files: ThreadFiles,
   state: AgentState,
   log?: Logger,
-): BackendRuntime => ({ ...runtimeOf(config as Config, files, state), ...defined({ log }) });
+): BackendRuntime => ({ ...taskRuntime(config as Config, files, state), ...defined({ log }) });

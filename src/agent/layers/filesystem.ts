@@ -1,6 +1,6 @@
 import type { BaseMessage, HumanMessage } from "@langchain/core/messages";
 import type { BackendSource, FilesUpdate } from "../../backends/backend.ts";
-import { rootsOf } from "../../backends/runtime.ts";
+import { listRoots } from "../../backends/runtime.ts";
 import { type Logger, silentLogger } from "../../core/logger.ts";
 import { canExecute, jobsOf } from "../../tools/execute.ts";
 import { fileTools } from "../../tools/index.ts";
@@ -59,7 +59,7 @@ export function filesystemMiddleware(
         large.length === 0 ? request : await withoutLargeMessages(request, large, place, historyFolder);
       const withTools = { ...fitting, tools: offered };
       if (options.systemPrompt === null) return next(withTools);
-      const prompt = options.systemPrompt ?? filesPrompt(await rootsOf(place.backend));
+      const prompt = options.systemPrompt ?? filesPrompt(await listRoots(place.backend));
       const isOffered = offered.some(({ name }) => name === "execute");
       const commands = isOffered && canExecute(place.backend) ? [commandsPrompt(place.backend)] : [];
       return next(appendSystemPrompt(withTools, [prompt, ...commands].join("\n\n")));

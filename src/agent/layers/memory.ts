@@ -1,6 +1,6 @@
 import type { Backend, BackendSource } from "../../backends/backend.ts";
 import { readText } from "../../backends/file-data.ts";
-import { rootsOf } from "../../backends/runtime.ts";
+import { listRoots } from "../../backends/runtime.ts";
 import type { Logger } from "../../core/logger.ts";
 import { headOf, oneLine } from "../../core/text.ts";
 import type { Middleware } from "../contracts/middleware.ts";
@@ -37,7 +37,7 @@ export const memoryMiddleware = ({ backend, sources, log }: MemoryOptions): Midd
   wrapModelCall: async (request, next) => {
     const { runtime, state } = request;
     const resolved = await runtime.step.backend(backend, state);
-    const guidelines = memoryGuidelines(await rootsOf(resolved), sources);
+    const guidelines = memoryGuidelines(await listRoots(resolved), sources);
     return next({ ...request, closingPrompt: `${memoryBlock(contentsOf(state))}\n\n${guidelines}` });
   },
 });

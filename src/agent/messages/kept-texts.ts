@@ -10,7 +10,7 @@ import type {
   GrepResult,
   ThreadFiles,
 } from "../../backends/backend.ts";
-import { contentOf } from "../../backends/file-data.ts";
+import { parseContent } from "../../backends/file-data.ts";
 import { isAtOrBelow, sanitizeToolCallId, validatePath } from "../../backends/paths.ts";
 import { sortByPath } from "../../backends/search.ts";
 import { wrapBackend } from "../../backends/checked-backend.ts";
@@ -89,7 +89,7 @@ const ownFiles = (files: ThreadFiles): Backend => new StateBackend({ files });
 async function textAt(path: string, backend: Backend): Promise<string | undefined> {
   const { data } = await backend.readRaw(path);
   if (!data) return undefined;
-  const known = contentOf(path, data);
+  const known = parseContent(path, data);
   // A file that cannot be read as text has another content in any case.
   return known.ok && known.content.kind === "text" ? known.content.text : "";
 }

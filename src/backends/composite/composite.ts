@@ -15,11 +15,11 @@ import type {
   ResolveOptions,
 } from "../backend.ts";
 import type { Located, Operations } from "../checked-backend.ts";
-import { COMPLETE, CheckedBackend, PARALLEL_TRANSFERS, downloadOf, uploadTo } from "../checked-backend.ts";
+import { COMPLETE, CheckedBackend, PARALLEL_TRANSFERS, toDownload, uploadTo } from "../checked-backend.ts";
 import * as errors from "../errors.ts";
 import type { ExecuteOptions, SandboxBackend } from "../executor.ts";
 import { addPrefix, isAtOrBelow, stripPrefix, validatePath, withSlash, withoutSlash } from "../paths.ts";
-import { bindRuntime, lifetimeAt, rootsOf } from "../runtime.ts";
+import { bindRuntime, lifetimeAt, listRoots } from "../runtime.ts";
 import { sortByPath } from "../search.ts";
 import type { Mount, Target, WithPaths } from "./mounts.ts";
 import { MountTree, globTree, grepTree, listTree, ownerOptions, readMounts, restore } from "./mounts.ts";
@@ -89,7 +89,7 @@ interface Executor {
   backend: SandboxBackend;
 }
 
-function executorOf(mounts: readonly Mount[], { executor }: CompositeOptions): Executor | undefined {
+function findExecutor(mounts: readonly Mount[], { executor }: CompositeOptions): Executor | undefined {
   if (executor === undefined) {
     const root = mounts.find(({ prefix }) => prefix === "/");
     return root === undefined || !runsCommands(root.source)
@@ -111,7 +111,7 @@ const runsCommands = (source: Mount["source"]): source is SandboxBackend =>
   typeof source === "object" && "execute" in source && typeof source.execute === "function";
 
 /** The members with which a tree runs commands. Their working directories are paths of the tree. */
-function executionOf(
+function commandMembers(
   tree: Pick<Backend, "ls">,
   executor: Executor,
 ): Pick<SandboxBackend, "id" | "execute" | "jobs" | "commands"> {
@@ -174,7 +174,7 @@ const askOwner = async <Options extends CallOptions, Result extends WithPaths>(
 ): Promise<Result> =>
   restore(at, await ask(await at.tree.backend(at.mount), at.inner, ownerOptions(at, options)));
 
-const OPERATIONS: Operations<TreePath> = {
+const COMPOSITE_OPERATIONS: Operations<TreePath> = {
   parallel: PARALLEL_TRANSFERS,
   ls: ({ tree, path }, options) => listTree(tree, path, options),
   read: (at, { offset, limit }, options) =>
@@ -202,7 +202,7 @@ const OPERATIONS: Operations<TreePath> = {
     const owner = await tree.backend(mount);
     const own = ownerOptions({ mount }, options);
     const [answer] = (await owner.downloadFiles?.([inner], own)) ?? [];
-    return answer ?? downloadOf(inner, await owner.readRaw(inner, own));
+    return answer ?? toDownload(inner, await owner.readRaw(inner, own));
   },
 };
 
@@ -218,12 +218,12 @@ class TreeBackend extends CheckedBackend {
   readonly #executor: Executor | undefined;
 
   constructor(tree: MountTree, executor: Executor | undefined) {
-    super(OPERATIONS, (path) => locate(tree, path));
+    super(COMPOSITE_OPERATIONS, (path) => locate(tree, path));
     this.#tree = tree;
     this.#executor = executor;
     const { executeOptions, isolation } = executor?.backend.capabilities ?? {};
     this.capabilities = { ...COMPLETE, paths: "virtual", ...defined({ executeOptions, isolation }) };
-    if (executor !== undefined) Object.assign(this, executionOf(this, executor));
+    if (executor !== undefined) Object.assign(this, commandMembers(this, executor));
   }
 
   [bindRuntime](runtime: BackendRuntime): Backend {
@@ -242,7 +242,7 @@ class TreeBackend extends CheckedBackend {
 
   async roots(): Promise<FileRoot[]> {
     const parts = this.#tree.mounts.map(async (mount) => {
-      const roots = await rootsOf(await this.#tree.backend(mount));
+      const roots = await listRoots(await this.#tree.backend(mount));
       return roots.map((root) => ({ ...root, path: addPrefix(mount.prefix, root.path) }));
     });
     return sortByPath((await Promise.all(parts)).flat());
@@ -272,6 +272,6 @@ export class CompositeBackend extends TreeBackend {
   ) {
     const options = readOptions("CompositeBackend", given, { executor: "a text" });
     const mounts = readMounts(defaultBackend, routes);
-    super(new MountTree(mounts), executorOf(mounts, options));
+    super(new MountTree(mounts), findExecutor(mounts, options));
   }
 }

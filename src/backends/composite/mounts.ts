@@ -206,10 +206,10 @@ export async function globTree(
       .filter(({ path }) => tree.targetOf(withoutSlash(path)).mount === target.mount)
       .filter(({ path }) => compiled.glob.matches(relativeTo(directory, path))),
   );
-  return parts.failure ?? { ...merge(parts), files: sortByPath(files) };
+  return parts.failure ?? { ...mergeResults(parts), files: sortByPath(files) };
 }
 
-/** Searches all mounts. Each gives its first matches in path order, so the first matches of all are exact. */
+/** Searches all mounts. Each returns its first matches in path order, so the first matches of all are exact. */
 export async function grepTree(tree: MountTree, search: Search): Promise<GrepResult> {
   const { pattern, path: directory, maxCount, options } = search;
   const glob = typeof search.glob === "string" ? patternFrom(search.glob, directory) : undefined;
@@ -234,7 +234,7 @@ export async function grepTree(tree: MountTree, search: Search): Promise<GrepRes
   );
   // The sort is stable, so the lines of one file stay in order.
   const ordered = sortByPath(matches);
-  const merged = merge(parts);
+  const merged = mergeResults(parts);
   return (
     parts.failure ?? {
       ...merged,
@@ -253,7 +253,7 @@ const searchOptions = <Options extends CallOptions>(
 /** The pattern for a mount below the searched directory; undefined if nothing in the mount can match. */
 function patternBelow(glob: Glob, directory: string, mount: Mount): string | undefined {
   const below = glob.below(relativeTo(directory, mount.prefix));
-  // The rest of a long pattern can exceed the limits of patterns. The mount then gives all files.
+  // The rest of a long pattern can exceed the limits of patterns. The mount then returns all files.
   return below === undefined || compileGlob(below, { nameAtAnyDepth: true }).ok ? below : "**";
 }
 
@@ -284,7 +284,7 @@ async function askMounts<Result extends Failure>(
   return { answers, notes, failure: failure?.result };
 }
 
-function merge(parts: { answers: { result: GlobResult | GrepResult }[]; notes: string[] }) {
+function mergeResults(parts: { answers: { result: GlobResult | GrepResult }[]; notes: string[] }) {
   const results = parts.answers.map(({ result }) => result);
   const notes = [...results.flatMap((result) => result.notes ?? []), ...parts.notes];
   return {

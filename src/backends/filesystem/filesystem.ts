@@ -14,13 +14,19 @@ import type {
 import { CheckedBackend, FILES_ONLY, type Method, type Operations, storedBy } from "../checked-backend.ts";
 import * as errors from "../errors.ts";
 import { compileGlob } from "../glob.ts";
-import { type FilesystemPath, Jail, type PathForm, filesystemPathOf, parseFilesystemPath } from "./jail.ts";
+import {
+  type FilesystemPath,
+  Jail,
+  type PathForm,
+  formatFilesystemPath,
+  parseFilesystemPath,
+} from "./jail.ts";
 import { type DiskTree, HiddenByPath, listDirectory, otherNames } from "./list.ts";
 import { deleteEntry, editPath, entryRefusal, putPath, readPath, readWholePath } from "./read-write.ts";
 import { findRipgrep } from "./ripgrep.ts";
 import { type SearchRoot, globDirectory, grepDirectory, grepFile, withGitignore } from "./search.ts";
 
-const REASONS: Readonly<Record<string, string>> = {
+const IO_REASONS: Readonly<Record<string, string>> = {
   ENOSPC: "no space left on the device",
   EDQUOT: "the disk quota is used up",
   EMFILE: "too many files are open; try again",
@@ -44,20 +50,13 @@ const FAILURES: Readonly<Record<string, errors.FailureAt>> = {
   ENODEV: errors.notRegularFile,
 };
 
-/** Makes a failure of an exception of the file system. `missing`: for an entry that does not exist. */
-function failureOf(thrown: unknown, path: string, missing: errors.FailureAt): errors.BackendFailure {
+/** Turns an exception of the file system into a failure. `missing`: for an entry that does not exist. */
+function toFailure(thrown: unknown, path: string, missing: errors.FailureAt): errors.BackendFailure {
   if (isAbortError(thrown)) return errors.operationAborted(path);
   const code = codeOf(thrown);
   if (code === undefined) throw thrown;
   const known = /^(?:ENOENT|ENOTDIR|EHIDDEN)$/.test(code) ? missing : FAILURES[code];
-  return known?.(path) ?? errors.ioFailure(path, REASONS[code] ?? `the system reports ${code}`);
-}
-
-/** Like `failureOf`, for changes: the reason is a parent that is a file, or a hidden entry, not a missing file. */
-function writeFailureOf(thrown: unknown, path: string): errors.BackendFailure {
-  const code = codeOf(thrown);
-  if (code === "ENOTDIR") return errors.parentIsFile(path);
-  return code === "EHIDDEN" ? errors.permissionDenied(path) : failureOf(thrown, path, errors.fileNotFound);
+  return known?.(path) ?? errors.ioFailure(path, IO_REASONS[code] ?? `the system reports ${code}`);
 }
 
 export interface FilesystemOptions {
@@ -83,7 +82,7 @@ export interface FilesystemOptions {
   ripgrep?: string | false;
   /**
    * Files and directories of this machine that no method shows or changes, by whatever name. Those outside of
-   * `rootDir` need not be given.
+   * `rootDir` need not be listed.
    */
   hidden?: readonly string[];
   /** Open files relative to directory descriptors. Default: where the system can. */
@@ -102,12 +101,12 @@ export const FILESYSTEM_OPTIONS: OptionTable<FilesystemOptions> = {
 };
 
 /** The failures for a missing entry of methods that do not ask for a file. */
-const MISSING: Partial<Record<Method, errors.FailureAt>> = {
+const MISSING_ENTRY: Partial<Record<Method, errors.FailureAt>> = {
   ls: errors.directoryNotFound,
   glob: errors.directoryNotFound,
   grep: errors.pathNotFound,
 };
-const CHANGES: ReadonlySet<Method> = new Set<Method>(["write", "edit", "upload"]);
+const CONTENT_CHANGES: ReadonlySet<Method> = new Set<Method>(["write", "edit", "upload"]);
 
 /** The tree of files below a root, by the paths that callers know. */
 class Disk implements DiskTree {
@@ -141,7 +140,7 @@ class Disk implements DiskTree {
   }
 
   pathOf(segments: readonly string[]) {
-    return filesystemPathOf(segments, this.form);
+    return formatFilesystemPath(segments, this.form);
   }
 }
 
@@ -149,7 +148,7 @@ interface DiskPath extends FilesystemPath {
   disk: Disk;
 }
 
-const OPERATIONS: Operations<DiskPath> = {
+const DISK_OPERATIONS: Operations<DiskPath> = {
   attempt: async (at, { method, options: { realPath, hides } }, run) => {
     const { path, disk } = at;
     const place = realPath === undefined ? undefined : disk.locate(realPath);
@@ -159,9 +158,11 @@ const OPERATIONS: Operations<DiskPath> = {
     try {
       return await run({ ...judged, hidden });
     } catch (thrown) {
-      return CHANGES.has(method)
-        ? writeFailureOf(thrown, path)
-        : failureOf(thrown, path, MISSING[method] ?? errors.fileNotFound);
+      const code = CONTENT_CHANGES.has(method) ? codeOf(thrown) : undefined;
+      // The obstacle of a change is a parent that is a file, or a hidden entry, not a missing file.
+      if (code === "ENOTDIR") return errors.parentIsFile(path);
+      if (code === "EHIDDEN") return errors.permissionDenied(path);
+      return toFailure(thrown, path, MISSING_ENTRY[method] ?? errors.fileNotFound);
     }
   },
   ls: (at, options) => (isUnmade(at) ? { files: [], skipped: 0 } : listDirectory(at.disk, at, options)),
@@ -240,7 +241,7 @@ export class FilesystemBackend extends CheckedBackend {
   /** Throws `ConfigurationError` when `rootDir` is something else than a directory. */
   constructor(given: FilesystemOptions = {}) {
     const disk = new Disk(readOptions("FilesystemBackend", given, FILESYSTEM_OPTIONS));
-    super(OPERATIONS, (path) => disk.locate(path), disk.top);
+    super(DISK_OPERATIONS, (path) => disk.locate(path), disk.top);
     this.#disk = disk;
     const paths = disk.form.virtual ? "virtual" : "real";
     this.capabilities = { ...FILES_ONLY, paths, lifetime: "persistent" };

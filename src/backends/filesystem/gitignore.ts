@@ -7,7 +7,7 @@ import { trimEndOf } from "../../core/text.ts";
 import { type Glob, compileGlob } from "../glob.ts";
 import { type DirectoryHandle, DirectoryTrail } from "./handles.ts";
 
-interface Rule {
+interface IgnoreRule {
   glob: Glob;
   directoriesOnly: boolean;
   /** False for a line that includes names again. */
@@ -16,7 +16,7 @@ interface Rule {
 
 /** The rules of the `.gitignore` file of a directory, followed by those of the directories above. */
 export class GitignoreRules {
-  readonly #rules: readonly Rule[];
+  readonly #rules: readonly IgnoreRule[];
   readonly #directory: string;
   readonly #above: GitignoreRules | undefined;
 
@@ -25,7 +25,7 @@ export class GitignoreRules {
     this.#rules = text
       .replace(/^\ufeff/, "")
       .split("\n")
-      .flatMap((line) => ruleOf(line.replace(/\r$/, "")) ?? [])
+      .flatMap((line) => parseRule(line.replace(/\r$/, "")) ?? [])
       .reverse();
     this.#directory = directory;
     // Most directories add no rules, and each file is judged.
@@ -46,9 +46,12 @@ export class GitignoreRules {
   }
 }
 
-function ruleOf(line: string): Rule | undefined {
+function parseRule(line: string): IgnoreRule | undefined {
   if (line.startsWith("#")) return undefined;
-  const written = withoutSpacesAtEnd(line);
+  // Spaces at the end do not count, but one after a backslash does.
+  const bare = trimEndOf(line, " ");
+  const backslashes = bare.length - trimEndOf(bare, "\\").length;
+  const written = bare.length < line.length && backslashes % 2 === 1 ? `${bare} ` : bare;
   const excludes = !written.startsWith("!");
   const pattern = excludes ? written : written.slice(1);
   const directoriesOnly = pattern.endsWith("/");
@@ -57,13 +60,6 @@ function ruleOf(line: string): Rule | undefined {
   if (path === "") return undefined;
   const compiled = compileGlob(toOurDialect(path), { nameAtAnyDepth: !body.includes("/") });
   return compiled.ok ? { glob: compiled.glob, directoriesOnly, excludes } : undefined;
-}
-
-/** Removes spaces at the end, but not one after a backslash. */
-function withoutSpacesAtEnd(line: string): string {
-  const bare = trimEndOf(line, " ");
-  const backslashes = bare.length - trimEndOf(bare, "\\").length;
-  return bare.length < line.length && backslashes % 2 === 1 ? `${bare} ` : bare;
 }
 
 const CLASSES: Readonly<Record<string, string>> = {
@@ -92,18 +88,20 @@ function globalExcludes(env: NodeJS.ProcessEnv = process.env): string {
   const home = env["HOME"] ?? homedir();
   const folder = join(env["XDG_CONFIG_HOME"] ?? join(home, ".config"), "git");
   const configs = [env["GIT_CONFIG_GLOBAL"] ?? join(home, ".gitconfig"), join(folder, "config")];
-  const named = configs.map((path) => excludesFileIn(textAt(path))).find((path) => path !== undefined);
-  return textAt(resolve(home, named?.replace(/^~(?=\/)/, home) ?? join(folder, "ignore")));
+  const named = configs
+    .map((path) => parseExcludesFile(readSmallFile(path)))
+    .find((path) => path !== undefined);
+  return readSmallFile(resolve(home, named?.replace(/^~(?=\/)/, home) ?? join(folder, "ignore")));
 }
 
 /** The path in a configuration file of git. */
-function excludesFileIn(config: string): string | undefined {
+function parseExcludesFile(config: string): string | undefined {
   const [, core = ""] = /^[ \t]*\[core\]([^[]*)/im.exec(config) ?? [];
   const [, path = ""] = /^[ \t]*excludesfile[ \t]*=(.*)$/im.exec(core) ?? [];
   return path.trim().replace(/^"|"$/g, "") || undefined;
 }
 
-const textAt = (path: string): string =>
+const readSmallFile = (path: string): string =>
   orElse(() => {
     const stats = statSync(path);
     return stats.isFile() && stats.size <= MAX_SIZE ? readFileSync(path, "utf8") : "";
@@ -113,7 +111,7 @@ const textAt = (path: string): string =>
 const MAX_SIZE = 32 * 1024;
 
 /**
- * Tells which files git ignores in a tree, and `.git`. Reads each `.gitignore` file once, when it is first needed. A
+ * Finds the files that git ignores in a tree, and `.git`. Reads each `.gitignore` file once, when it is first needed. A
  * directory that is searched by name is not ignored, even if it is excluded.
  */
 export class GitignoreTree {
@@ -135,7 +133,7 @@ export class GitignoreTree {
     return rules === undefined || isLeftOut(this.#prefix + path, isDirectory, rules);
   }
 
-  /** Chooses those of the files of one directory that are not excluded. */
+  /** Chooses the files of one directory that are not excluded. */
   async kept(files: readonly string[]): Promise<readonly string[]> {
     const [first = ""] = files;
     const rules = this.#rulesFor(first);
@@ -144,7 +142,7 @@ export class GitignoreTree {
     return filterInTurns(files, (path) => !isLeftOut(this.#prefix + path, false, rules));
   }
 
-  /** Says that a directory, given with a slash at its end, has no `.gitignore` file. */
+  /** Notes that a directory, with a slash at its end, has no `.gitignore` file. */
   addsNothing(directory: string): void {
     this.#without.add(this.#prefix + directory);
   }
@@ -153,26 +151,23 @@ export class GitignoreTree {
     this.#trail.close();
   }
 
-  /** The rules for the entries of the directory of a path. */
+  /** The rules for the directory that contains a path. */
   #rulesFor(path: string): GitignoreRules | undefined {
     return this.#rulesIn(this.#prefix + path.slice(0, path.lastIndexOf("/") + 1));
   }
 
-  /** The rules for the entries of a directory, which is given with a slash at its end. */
+  /** The rules for the entries of a directory, whose path ends in a slash. */
   #rulesIn(key: string): GitignoreRules | undefined {
     if (this.#known.has(key)) return this.#known.get(key);
     const path = key.slice(0, -1);
     const above = key === "" ? this.#rulesOfAll() : this.#rulesIn(key.slice(0, path.lastIndexOf("/") + 1));
     const isSearched = key.length > this.#prefix.length;
     const leftOut = isSearched && (above === undefined || isLeftOut(path, true, above));
-    const rules = leftOut ? undefined : this.#rulesAt(path, key, above);
+    let rules = leftOut ? undefined : above;
+    if (!leftOut && (above === undefined || !this.#without.has(key)))
+      rules = new GitignoreRules(this.#read(path, ".gitignore"), path, above);
     this.#known.set(key, rules);
     return rules;
-  }
-
-  #rulesAt(path: string, key: string, above: GitignoreRules | undefined): GitignoreRules {
-    if (above !== undefined && this.#without.has(key)) return above;
-    return new GitignoreRules(this.#read(path, ".gitignore"), path, above);
   }
 
   /** The rules beside those of `.gitignore` files, which count before them. */

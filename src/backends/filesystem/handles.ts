@@ -16,7 +16,7 @@ export class AccessError extends Error {
 }
 
 /**
- * An open directory. Names given to it are single segments and are looked up in this very directory,
+ * An open directory. Names passed to it are single segments and are looked up in this very directory,
  * wherever its path leads by now; links are never followed. Throws Node's file system errors.
  */
 export interface DirectoryHandle {
@@ -34,7 +34,7 @@ export interface DirectoryHandle {
   close(): void;
 }
 
-// A flag that the system lacks is absent at run time, although its type says number.
+// A flag that the system lacks is absent at run time, although its type is a number.
 const NO_FOLLOW = fs.constants.O_NOFOLLOW ?? 0;
 const DIRECTORY = fs.constants.O_DIRECTORY ?? 0;
 const NON_BLOCKING = fs.constants.O_NONBLOCK ?? 0;
@@ -80,7 +80,7 @@ class DescriptorDirectory implements DirectoryHandle {
   }
 
   identity(): string {
-    return identityOf(fs.fstatSync(this.#descriptor, { bigint: true }));
+    return fileIdentity(fs.fstatSync(this.#descriptor, { bigint: true }));
   }
 
   flush(): Promise<void> {
@@ -102,7 +102,7 @@ export const isWindowsAlias = (name: string): boolean =>
 const WINDOWS_DEVICE = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])\s*(?:\.|$)/i;
 
 /** Maximum number of times a directory is read again because it changed. */
-const MAX_ATTEMPTS = 5;
+const READ_ATTEMPTS = 5;
 
 /**
  * Entries by path, for systems without descriptor paths. Compares the change times of all directories on the way
@@ -121,7 +121,7 @@ class NamedDirectory implements DirectoryHandle {
     this.#parent = parent;
     const stats = fs.lstatSync(path, { bigint: true });
     if (stats.isSymbolicLink() || !stats.isDirectory()) throw new AccessError("ENOTDIR");
-    this.#identity = identityOf(stats);
+    this.#identity = fileIdentity(stats);
     this.#stamp();
   }
 
@@ -131,7 +131,7 @@ class NamedDirectory implements DirectoryHandle {
   }
 
   async entries(): Promise<fs.Dirent[]> {
-    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+    for (let attempt = 0; attempt < READ_ATTEMPTS; attempt += 1) {
       const before = this.#stamp();
       const entries = await readdir(this.#path, { withFileTypes: true });
       if (this.#stamp() === before) return entries;
@@ -151,7 +151,8 @@ class NamedDirectory implements DirectoryHandle {
       const before = fs.lstatSync(this.at(name), { bigint: true });
       if (before.isSymbolicLink()) throw new AccessError("ELOOP");
       const descriptor = open();
-      if (identityOf(fs.fstatSync(descriptor, { bigint: true })) === identityOf(before)) return descriptor;
+      if (fileIdentity(fs.fstatSync(descriptor, { bigint: true })) === fileIdentity(before))
+        return descriptor;
       fs.closeSync(descriptor);
       throw new AccessError("EBUSY");
     }, fs.closeSync);
@@ -178,7 +179,7 @@ class NamedDirectory implements DirectoryHandle {
 
   /** Runs something, and undoes and repeats it if a directory on the way changed during the run. */
   #undisturbed<Result>(run: () => Result, undo: (result: Result) => void = () => {}): Result {
-    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
+    for (let attempt = 0; attempt < READ_ATTEMPTS; attempt += 1) {
       const before = this.#stamp();
       const result = run();
       if (this.#stamp() === before) return result;
@@ -190,7 +191,7 @@ class NamedDirectory implements DirectoryHandle {
   /** The state of this directory and those above it. Fails if the path leads to another directory now. */
   #stamp(): string {
     const stats = fs.lstatSync(this.#path, { bigint: true });
-    if (identityOf(stats) !== this.#identity) throw new AccessError("EBUSY");
+    if (fileIdentity(stats) !== this.#identity) throw new AccessError("EBUSY");
     const above = this.#parent === undefined ? "" : this.#parent.#stamp();
     return `${above} ${stats.ctimeNs}`;
   }
@@ -207,7 +208,7 @@ export async function flushed(descriptor: number): Promise<void> {
 
 const UNSUPPORTED = new Set(["EINVAL", "ENOTSUP", "ENOSYS"]);
 
-export const identityOf = (stats: { dev: bigint; ino: bigint }): string => `${stats.dev}:${stats.ino}`;
+export const fileIdentity = (stats: { dev: bigint; ino: bigint }): string => `${stats.dev}:${stats.ino}`;
 
 /**
  * Opens files below a directory, one after another. The directories on the way to the last one stay open,

@@ -5,7 +5,7 @@ import { isInside, realPath } from "../../core/real-path.ts";
 import type { Located } from "../checked-backend.ts";
 import { type BackendFailure, outsideRoot } from "../errors.ts";
 import { hasSpellings, plainSpelling, validatePath } from "../paths.ts";
-import { AccessError, type DirectoryHandle, hasDescriptorPaths, identityOf, openRoot } from "./handles.ts";
+import { AccessError, type DirectoryHandle, hasDescriptorPaths, fileIdentity, openRoot } from "./handles.ts";
 
 /**
  * Hidden files and directories below a root. They are recognized by device and inode, so that no link, hard link
@@ -22,14 +22,14 @@ export class HiddenEntries {
     this.#paths = [...new Set(every)].filter((path) => isInside(root, realPath(dirname(path))));
   }
 
-  /** Returns the directory without hidden entries, and so all directories that are opened from it. */
+  /** Hides the hidden entries of a directory, and of all directories that are opened from it. */
   guard(directory: DirectoryHandle): DirectoryHandle {
     return this.#paths.length === 0 ? directory : new GuardedDirectory(directory, new HiddenNow(this.#paths));
   }
 
   /** True if there is a hidden entry anywhere below a directory. */
   areBelow(directory: fs.BigIntStats): boolean {
-    const identity = identityOf(directory);
+    const identity = fileIdentity(directory);
     return this.#paths.some((path) => {
       for (let above = realPath(dirname(path)); isInside(this.#root, above); above = dirname(above)) {
         if (identityAt(above) === identity) return true;
@@ -49,15 +49,17 @@ class HiddenNow {
 
   constructor(paths: readonly string[]) {
     this.#paths = paths;
-    this.#entries = setOf(paths.map((path) => identityAt(path, fs.lstatSync)));
-    this.#parents = setOf(paths.map((path) => identityAt(dirname(path))));
+    this.#entries = knownIdentities(paths.map((path) => identityAt(path, fs.lstatSync)));
+    this.#parents = knownIdentities(paths.map((path) => identityAt(dirname(path))));
   }
 
   /** True if an entry is hidden. A file with several names is hidden if one of them is in a hidden directory. */
   has(stats: fs.BigIntStats): boolean {
-    const identity = identityOf(stats);
+    const identity = fileIdentity(stats);
     if (this.#entries.has(identity)) return true;
-    return stats.isFile() && stats.nlink > 1n && (this.#files ??= setOf(this.#below())).has(identity);
+    return (
+      stats.isFile() && stats.nlink > 1n && (this.#files ??= knownIdentities(this.#below())).has(identity)
+    );
   }
 
   isParent(directory: DirectoryHandle): boolean {
@@ -131,10 +133,10 @@ type Stat = (path: string, options: { bigint: true; throwIfNoEntry: false }) => 
 const identityAt = (path: string, stat: Stat = fs.statSync): string | undefined =>
   orElse(() => {
     const stats = stat(path, { bigint: true, throwIfNoEntry: false });
-    return stats && identityOf(stats);
+    return stats && fileIdentity(stats);
   }, undefined);
 
-const setOf = (identities: readonly (string | undefined)[]): ReadonlySet<string> =>
+const knownIdentities = (identities: readonly (string | undefined)[]): ReadonlySet<string> =>
   new Set(identities.filter((identity) => identity !== undefined));
 
 /** An entry and the open directory it is in. `segments` is its path from the root, free of links. */
@@ -147,7 +149,7 @@ export interface JailEntry {
 export interface WalkOptions {
   /** Makes missing directories. Default false. */
   create?: boolean;
-  /** Tells if a link at the end stands for itself or its target. Default `target`. */
+  /** Decides if a link at the end stands for itself or its target. Default `target`. */
   lastLink?: "itself" | "target";
   /** Default `inside`: links are followed as long as they stay below the root. */
   links?: "inside" | "none";
@@ -162,7 +164,7 @@ export interface Followed {
 }
 
 /** The first obstacle on a path that stops a walk, or the entry at its end. */
-type Step =
+type WalkStep =
   | { located: JailEntry }
   | LinkStep
   | { missing: readonly string[]; above: readonly string[]; thrown: unknown };
@@ -258,13 +260,13 @@ export class Jail {
   }
 
   /** Walks a path, and the targets of its links in their place. */
-  #walkLinks(segments: readonly string[], options: WalkOptions): Exclude<Step, LinkStep> {
+  #walkLinks(segments: readonly string[], options: WalkOptions): Exclude<WalkStep, LinkStep> {
     let pending = segments;
     for (let links = 0; links <= MAX_LINKS; links += 1) {
       const step = this.#walkToLink(pending, options);
       if (!("target" in step)) return step;
       if (options.links === "none") break;
-      pending = this.#targetOf(step);
+      pending = this.#resolveLink(step);
     }
     throw new AccessError("ELOOP");
   }
@@ -285,7 +287,7 @@ export class Jail {
   }
 
   /** Walks until the first link or missing directory. */
-  #walkToLink(pending: readonly string[], options: WalkOptions): Step {
+  #walkToLink(pending: readonly string[], options: WalkOptions): WalkStep {
     // The path of an entry itself, a new one or one that was judged before, is taken as it is spelt.
     const isExact = options.create === true || options.lastLink === "itself" || options.links === "none";
     const passed: string[] = [];
@@ -321,7 +323,7 @@ export class Jail {
   }
 
   /** The path to walk instead: the target of the link, then the rest of the path. */
-  #targetOf({ target, above, rest }: LinkStep): string[] {
+  #resolveLink({ target, above, rest }: LinkStep): string[] {
     const parts = (path: string): string[] =>
       path.split(/[/\\]/).filter((part) => part !== "" && part !== ".");
     if (!isAbsolute(target)) return [...above, ...parts(target), ...rest];
@@ -351,7 +353,7 @@ function trueName(directory: DirectoryHandle, name: string): string {
   }
 }
 
-/** Opens a directory below the last of `open` and adds it. Returns the target of a link, or why there is nothing. */
+/** Opens a directory below the last of `open` and adds it. Returns the target of a link, or the error if it is missing. */
 function enter(
   directory: DirectoryHandle,
   name: string,
@@ -368,19 +370,15 @@ function enter(
     }
     if (code !== "ENOENT") throw thrown;
     if (options.create !== true) return { thrown };
-    makeDirectory(directory, name);
+    try {
+      fs.mkdirSync(directory.at(name));
+    } catch (failed) {
+      // Another process made it first. It is opened and checked like any other directory.
+      if (codeOf(failed) !== "EEXIST") throw failed;
+    }
     open.push(directory.openDirectory(name));
   }
   return undefined;
-}
-
-function makeDirectory(directory: DirectoryHandle, name: string): void {
-  try {
-    fs.mkdirSync(directory.at(name));
-  } catch (thrown) {
-    // Another process made it first. It is opened and checked like any other directory.
-    if (codeOf(thrown) !== "EEXIST") throw thrown;
-  }
 }
 
 /** The target of a link; undefined for any other entry, also for a missing one. */
@@ -414,13 +412,13 @@ export interface PathForm {
   virtual: boolean;
   /** Real path of the directory that `/` or a relative path means. */
   rootDir: string;
-  /** The same directory as it was configured, with its links. */
+  /** The configured path of that directory, with its links. */
   configuredDir: string;
   /** Real path of the jail: `rootDir`, or the root of the file system without containment. */
   jailDir: string;
 }
 
-const segmentsOf = (path: string, separator: string): string[] =>
+const splitPath = (path: string, separator: string): string[] =>
   path.split(separator).filter((segment) => segment !== "");
 
 /** Reads a path in the configured form. Looks nothing up. */
@@ -430,21 +428,21 @@ export function parseFilesystemPath(
 ): Pick<FilesystemPath, "path" | "segments"> | BackendFailure {
   const valid = validatePath(path, { form: form.virtual ? "virtual" : "real" });
   if (!valid.ok) return valid;
-  const base = segmentsOf(relative(form.jailDir, form.rootDir), sep);
-  if (form.virtual) return { segments: [...base, ...segmentsOf(valid.path, "/")], path: valid.path };
+  const base = splitPath(relative(form.jailDir, form.rootDir), sep);
+  if (form.virtual) return { segments: [...base, ...splitPath(valid.path, "/")], path: valid.path };
   const asked = resolve(form.rootDir, valid.path);
   const wanted = replaceBase(asked, form.configuredDir, form.rootDir) ?? asked;
   const below = replaceBase(wanted, form.jailDir, "");
   if (below === undefined) return outsideRoot(valid.path, form.configuredDir);
-  return { segments: segmentsOf(below, sep), path: wanted };
+  return { segments: splitPath(below, sep), path: wanted };
 }
 
 /** The reverse of `parseFilesystemPath`; undefined if the segments have no path in this form. */
-export function filesystemPathOf(segments: readonly string[], form: PathForm): string | undefined {
+export function formatFilesystemPath(segments: readonly string[], form: PathForm): string | undefined {
   const real = resolve(form.jailDir, ...segments);
   if (!form.virtual) return real;
   const below = replaceBase(real, form.rootDir, "");
-  return below === undefined ? undefined : `/${segmentsOf(below, sep).join("/")}`;
+  return below === undefined ? undefined : `/${splitPath(below, sep).join("/")}`;
 }
 
 /** Replaces `base` at the beginning of a path; undefined for a path that is not below `base`. */

@@ -5,7 +5,7 @@ import type { Located } from "../checked-backend.ts";
 import type { Glob } from "../glob.ts";
 import { joinPath } from "../paths.ts";
 import { sortByPath } from "../search.ts";
-import { type DirectoryHandle, identityOf } from "./handles.ts";
+import { type DirectoryHandle, fileIdentity } from "./handles.ts";
 import { type FilesystemPath, type HiddenFiles, type Jail, statEntry } from "./jail.ts";
 import { isReadOnly, isTemporaryName } from "./read-write.ts";
 import { codeOf } from "../../core/errors.ts";
@@ -27,7 +27,7 @@ const READ_AHEAD = 4;
 const DEEP = 32;
 
 /**
- * Returns the regular files below a directory as relative paths, in portions and in path order. Does not follow links
+ * Yields the regular files below a directory as relative paths, in portions and in path order. Does not follow links
  * to directories, includes dot files, and skips names that no path can express. Holds few directories of a level
  * open, and closes them if it is left early. `directory` itself stays open.
  */
@@ -54,7 +54,7 @@ class Level {
   /** In path order. The slash of a directory sorts it where its files belong. */
   readonly names: Promise<readonly string[]>;
   readonly #directory: DirectoryHandle;
-  /** Path of its entries up to their names; empty for the directory the walk was given. */
+  /** Path of its entries up to their names; empty for the top directory of the walk. */
   readonly #prefix: string;
   readonly #request: WalkRequest;
   /** Directories in it that are read already, by name. */
@@ -86,7 +86,7 @@ class Level {
   }
 
   async close(): Promise<void> {
-    // Closing it during the read could give its descriptor to another directory.
+    // If it were closed during the read, another directory could get its descriptor.
     await this.names;
     await Promise.all([...this.#started.values()].map((level) => level.close()));
     if (this.#prefix !== "") this.#directory.close();
@@ -95,7 +95,7 @@ class Level {
   async #read(): Promise<readonly string[]> {
     try {
       const isFile = (name: string): boolean => this.#request.isFile?.(this.#prefix + name) === true;
-      const names = namesIn(this.#directory, await this.#directory.entries(), isFile);
+      const names = walkedNames(this.#directory, await this.#directory.entries(), isFile);
       this.#request.onNames?.(this.#prefix, names);
       return names;
     } catch {
@@ -123,7 +123,7 @@ class Level {
   }
 }
 
-function namesIn(
+function walkedNames(
   directory: DirectoryHandle,
   entries: readonly Dirent[],
   isLinkToFile: (name: string) => boolean,
@@ -183,7 +183,7 @@ export interface DiskTree {
   pathOf(segments: readonly string[]): string | undefined;
 }
 
-/** The files of a tree that a caller hides by their paths. A hard link gives such a file another name. */
+/** The files of a tree that a caller hides by their paths. Hard links are other names of such files. */
 export class HiddenByPath implements HiddenFiles {
   readonly #tree: DiskTree;
   readonly #hides: (path: string) => boolean;
@@ -196,28 +196,23 @@ export class HiddenByPath implements HiddenFiles {
 
   async has(stats: BigIntStats): Promise<boolean> {
     if (stats.nlink < 2n) return false;
-    return (await (this.#identities ??= this.#find())).has(identityOf(stats));
-  }
-
-  /** Walks the whole tree, which only a file with several names makes necessary. */
-  async #find(): Promise<ReadonlySet<string>> {
-    const found = await identitiesIn(this.#tree, { accepts: this.#hides });
-    return new Set(found.values());
+    // Walks the whole tree, which only a file with several names makes necessary.
+    this.#identities ??= findIdentities(this.#tree, { accepts: this.#hides }).then(
+      (found) => new Set(found.values()),
+    );
+    return (await this.#identities).has(fileIdentity(stats));
   }
 }
-
-/** Most time to look for the other names of a file that was changed. */
-const MAX_LOOK_MS = 1000;
 
 /** The other paths of a file, as far as they are found in a second. */
 export async function otherNames(tree: DiskTree, path: string, stats: BigIntStats): Promise<string[]> {
-  const until = performance.now() + MAX_LOOK_MS;
-  const found = await identitiesIn(tree, { accepts: (other) => other !== path, until });
-  return [...found].filter(([, identity]) => identity === identityOf(stats)).map(([other]) => other);
+  const until = performance.now() + 1000;
+  const found = await findIdentities(tree, { accepts: (other) => other !== path, until });
+  return [...found].filter(([, identity]) => identity === fileIdentity(stats)).map(([other]) => other);
 }
 
 /** The identity of each accepted file with several names, by its path. */
-function identitiesIn(
+function findIdentities(
   tree: DiskTree,
   { accepts, until = Infinity }: { accepts: (path: string) => boolean; until?: number },
 ): Promise<Map<string, string>> {
@@ -232,7 +227,7 @@ function identitiesIn(
         const path = tree.pathOf(segments);
         if (path === undefined || !accepts(path)) continue;
         const stats = tree.jail.follow(segments)?.stats;
-        if (stats !== undefined && stats.nlink > 1n) found.set(path, identityOf(stats));
+        if (stats !== undefined && stats.nlink > 1n) found.set(path, fileIdentity(stats));
       }
     }
     return found;

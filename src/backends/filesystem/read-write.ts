@@ -33,7 +33,7 @@ import * as errors from "../errors.ts";
 import { classifyBytes, editContent, toFileData } from "../file-data.ts";
 import { DEFAULT_BINARY_TYPE, isTextType, mimeTypeOf, plainBytes } from "../mime.ts";
 import { MAX_BINARY_SIZE, type PageRequest, encodingOfFile, readBytes, readFilePage } from "../pages.ts";
-import { AccessError, type DirectoryHandle, flushed, identityOf } from "./handles.ts";
+import { AccessError, type DirectoryHandle, flushed, fileIdentity } from "./handles.ts";
 import { type FilesystemPath, type JailEntry, type WalkOptions, statEntry } from "./jail.ts";
 import { inProcessLock } from "./process-lock.ts";
 import { codeOf } from "../../core/errors.ts";
@@ -73,7 +73,7 @@ interface NewContent extends PlannedWrite {
 /** True if the mode of a file denies writing to everyone. */
 export const isReadOnly = ({ mode }: BigIntStats): boolean => (mode & 0o222n) === 0n;
 
-/** The part of a result that says that a file was changed under all its names. */
+/** The part of a result that marks a file as changed under all its names. */
 const allNames = (old: BigIntStats | undefined): Pick<WriteResult, "otherNames"> =>
   old !== undefined && old.nlink > 1n ? { otherNames: [] } : {};
 
@@ -82,8 +82,9 @@ const entryKey = (directory: DirectoryHandle, name: string): string => `file ${d
 
 /**
  * Puts a file into a directory in one step: a reader sees the old content or the new, also after a power cut. Only a
- * file with several names, or one that is mounted, is written in its place. Once this has resolved, everyone sees the new content. Returns the version of the new file, or undefined if `mayProceed`
- * was false. From that call to the version no other process of this user replaces the file.
+ * file with several names, or one that is mounted, is written in its place. Once this has resolved, everyone sees the
+ * new content. Returns the version of the new file, or undefined if `mayProceed` was false. From that call to the
+ * version no other process of this user replaces the file.
  */
 async function putFile(directory: DirectoryHandle, name: string, content: NewContent) {
   const temporary = temporaryName(content.mark);
@@ -170,7 +171,8 @@ function writeInPlace(directory: DirectoryHandle, name: string, content: NewCont
   const descriptor = directory.openFile(name, constants.O_WRONLY);
   try {
     const stats = fstatSync(descriptor, { bigint: true });
-    if (replaces === undefined || identityOf(stats) !== identityOf(replaces)) throw new AccessError("EBUSY");
+    if (replaces === undefined || fileIdentity(stats) !== fileIdentity(replaces))
+      throw new AccessError("EBUSY");
     writeFileSync(descriptor, bytes);
     ftruncateSync(descriptor, bytes.byteLength);
     if (executable !== undefined) setExecutable(descriptor, executable);
@@ -184,7 +186,7 @@ function keepAttributes(descriptor: number, { uid, gid, mode }: BigIntStats): vo
   try {
     fchownSync(descriptor, Number(uid), Number(gid));
   } catch (thrown) {
-    // Only a privileged process may give a file away. Otherwise the file becomes ours.
+    // Only a privileged process may change the owner. Otherwise the file becomes ours.
     if (codeOf(thrown) !== "EPERM") throw thrown;
   }
   // Drops the set-user-ID and set-group-ID bits, because the content is new.
@@ -303,7 +305,8 @@ export function putPath(
         ...options,
         bytes,
         replaces: old,
-        mayProceed: () => options.expectedVersion === undefined || isSame(statEntry(directory, name), old),
+        mayProceed: () =>
+          options.expectedVersion === undefined || isUnchanged(statEntry(directory, name), old),
       });
       if (version === undefined) return errors.changedSinceRead(path);
       return { path, filesUpdate: null, version, ...allNames(old) };
@@ -316,7 +319,7 @@ export function putPath(
 
 export type PathEdit = Edit & { maxFileSize: number };
 
-const MAX_ATTEMPTS = 5;
+const EDIT_ATTEMPTS = 5;
 
 /**
  * Replaces text in a file. Follows a link inside the root and changes its target. An edit that is bound to a version
@@ -327,7 +330,7 @@ export const editPath = (at: FilesystemPath, edit: PathEdit): Promise<EditResult
     for (let attempt = 1; ; attempt += 1) {
       const result = await editOnce(located, at, edit);
       const isFinal = result.code !== "conflict" || edit.expectedVersion !== undefined;
-      if (isFinal || attempt === MAX_ATTEMPTS) return result;
+      if (isFinal || attempt === EDIT_ATTEMPTS) return result;
     }
   });
 
@@ -356,7 +359,7 @@ async function editOnce(
     bytes: edited.bytes,
     mode: "overwrite",
     replaces: stats,
-    mayProceed: () => isSame(statEntry(directory, name), stats),
+    mayProceed: () => isUnchanged(statEntry(directory, name), stats),
   });
   if (version === undefined) return errors.changedSinceRead(path);
   return { path, filesUpdate: null, version, occurrences: edited.occurrences, ...allNames(stats) };
@@ -405,7 +408,7 @@ export async function entryRefusal({ jail, segments, path, links }: FilesystemPa
   }
 }
 
-const isSame = (now: BigIntStats | undefined, then: BigIntStats | undefined): boolean =>
+const isUnchanged = (now: BigIntStats | undefined, then: BigIntStats | undefined): boolean =>
   (now && statVersion(now)) === (then && statVersion(then));
 
 /** Removes a file or a link of a version. Another one that took its place in the meantime is left there, or put back. */
@@ -420,14 +423,15 @@ export const deleteVersion = (
     const aside = temporaryName(mark);
     renameSync(directory.at(name), directory.at(aside));
     const moved = statEntry(directory, aside);
-    const isSame = moved?.ino === stats.ino && moved.mtimeNs === stats.mtimeNs && moved.size === stats.size;
-    if (!isSame) linkExclusively(directory, aside, name);
+    const isUnchanged =
+      moved?.ino === stats.ino && moved.mtimeNs === stats.mtimeNs && moved.size === stats.size;
+    if (!isUnchanged) linkExclusively(directory, aside, name);
     removeIfThere(directory, aside);
     await directory.flush();
-    return isSame ? { path, filesUpdate: null } : errors.changedSinceRead(path);
+    return isUnchanged ? { path, filesUpdate: null } : errors.changedSinceRead(path);
   });
 
-/** Removes what processes were about to put into the place of an entry under a mark, so that they cannot any more. */
+/** Removes the unfinished files with this mark, so that no process can put them into place any more. */
 export const removeUnfinished = ({ jail, segments, links }: FilesystemPath, mark: string): Promise<void> =>
   jail.atEntry(segments, { lastLink: "itself", links }, async ({ directory }) => {
     for (const { name } of await directory.entries())

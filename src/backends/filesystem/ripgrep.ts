@@ -1,7 +1,7 @@
 import type { ChildProcess } from "node:child_process";
 import type { Readable } from "node:stream";
 import { startChild } from "../../core/child-process.ts";
-import type { Glob, GlobToken, Segment } from "../glob.ts";
+import type { Glob, GlobToken } from "../glob.ts";
 
 export interface RipgrepRequest {
   binary: string;
@@ -50,7 +50,7 @@ export async function findRipgrep(): Promise<string | undefined> {
 export const ripgrepFiles = (request: RipgrepRequest): Promise<RipgrepAnswer | undefined> =>
   new Promise((resolve) => {
     const answer: RipgrepAnswer = { files: [], unreadable: [], tooLarge: [], end: "complete" };
-    const child = start(request);
+    const child = startRipgrep(request);
     const stop = (end: RipgrepAnswer["end"]): void => {
       if (answer.end === "complete") answer.end = end;
       child.kill("SIGKILL");
@@ -79,7 +79,7 @@ export const ripgrepFiles = (request: RipgrepRequest): Promise<RipgrepAnswer | u
     });
   });
 
-function start(request: RipgrepRequest): ChildProcess {
+function startRipgrep(request: RipgrepRequest): ChildProcess {
   const { maxFileSize, globs = [] } = request;
   const flags = [
     "--no-config",
@@ -110,8 +110,8 @@ function start(request: RipgrepRequest): ChildProcess {
 }
 
 /**
- * Limits the memory of rg, which holds the longest line of a file. A line of gigabytes ends rg, and the search goes
- * on without it. The limit is in KB of address space; rg needs 200,000 for its 12 threads.
+ * Limits the memory of rg, which holds the longest line of a file. A line of gigabytes ends rg, and the search
+ * continues without it. The limit is in KB of address space; rg needs 200,000 for its 12 threads.
  */
 export const LIMITS_MEMORY = process.platform === "linux";
 const LIMIT_MEMORY = LIMITS_MEMORY
@@ -160,19 +160,21 @@ const MAX_GLOBS = 32;
  */
 export function toRipgrepGlobs({ alternatives }: Glob): string[] | undefined {
   if (alternatives === undefined || alternatives.length > MAX_GLOBS) return undefined;
-  const globs = alternatives.map((segments) => `/${segments.map(segmentText).join("/")}`);
+  const globs = alternatives.map((segments) => {
+    const names = segments.map((segment) =>
+      segment.globstar ? "**" : segment.tokens.map(tokenText).join("").replace(/\*+/g, "*"),
+    );
+    return `/${names.join("/")}`;
+  });
   return globs.includes("/**/*") ? undefined : globs;
 }
 
-const segmentText = (segment: Segment): string =>
-  segment.globstar ? "**" : segment.tokens.map(tokenText).join("").replace(/\*+/g, "*");
-
-const PLAIN = /^[\w.-]$/;
-const isPlain = (code: number): boolean => PLAIN.test(String.fromCodePoint(code));
+const PLAIN_CHARACTER = /^[\w.-]$/;
+const isPlain = (code: number): boolean => PLAIN_CHARACTER.test(String.fromCodePoint(code));
 
 /** ripgrep's `?` and `[…]` are one byte, ours one character; `*` is both. */
 function tokenText(token: GlobToken): string {
-  if (token.kind === "char" && PLAIN.test(token.value)) return token.value;
+  if (token.kind === "char" && PLAIN_CHARACTER.test(token.value)) return token.value;
   if (token.kind !== "class" || token.negated) return "*";
   const ranges = token.ranges.map(([low, high]) => {
     const isWordLike = isPlain(low) && isPlain(high) && low !== DASH && high !== DASH;
@@ -214,7 +216,8 @@ export const toRustRegex = (expression: string): string | undefined =>
       return isRepeated ? undefined : setting && `(?${setting})`;
     }
     if (other === "b" || other === "B") return `(?-u:\\${other})`;
-    if (found === "$" || other === "z") return LINE_END;
+    // ripgrep may see the carriage return of a CRLF before the end of a line.
+    if (found === "$" || other === "z") return "(?:\\r?$)";
     if (other === "A") return "^";
     if (found.startsWith("(?")) return found.endsWith(">") ? "(?:" : undefined;
     return found === "[" ? undefined : escapeText(groups, (ascii) => `[${ascii}]`);
@@ -237,9 +240,6 @@ const CONSTRUCT = new RegExp(
 
 /** The members of a set that ripgrep may read in another way. */
 const MEMBER = new RegExp(String.raw`\[:\^?[a-z]+:\]|[[&~^-]|${ESCAPE}`, "gu");
-
-/** The end of a line, before which ripgrep may see the carriage return of a CRLF. */
-const LINE_END = "(?:\\r?$)";
 
 interface Construct {
   found: string;

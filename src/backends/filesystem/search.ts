@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { filterInTurns } from "../../core/concurrency.ts";
 import { codeOf } from "../../core/errors.ts";
 import type { CallOptions, FileInfo, GlobResult, GrepResult } from "../backend.ts";
-import { textOf } from "../encoding.ts";
+import { readFileText } from "../encoding.ts";
 import { operationAborted } from "../errors.ts";
 import type { Glob } from "../glob.ts";
 import { hasNul, isTextType, mimeTypeOf } from "../mime.ts";
@@ -22,7 +22,7 @@ import { LIMITS_MEMORY, type RipgrepAnswer, ripgrepFiles, toRipgrepGlobs, toRust
 const MAX_GLOB_RESULTS = 100_000;
 
 export interface SearchRoot extends OpenDirectory {
-  /** Tells the files that git ignores. */
+  /** Finds the files that git ignores. */
   ignored: GitignoreTree;
   /** True if these are left out. Otherwise they come last. */
   leavesOut: boolean;
@@ -48,8 +48,8 @@ export function withGitignore<Result>(
   });
 }
 
-/** The pattern without the files that are left out. `onIgnored` is told each of these and their directories. */
-function keptOf(glob: Glob, { ignored }: SearchRoot, onIgnored?: (path: string) => void): Glob {
+/** The pattern without the ignored files. `onIgnored` is called for each of these and their directories. */
+function withoutIgnored(glob: Glob, { ignored }: SearchRoot, onIgnored?: (path: string) => void): Glob {
   const isKept = (path: string, isDirectory: boolean): boolean => {
     const isIgnored = ignored.excludes(path, isDirectory);
     if (isIgnored) onIgnored?.(path);
@@ -67,7 +67,7 @@ interface Portion {
   ignored: boolean;
 }
 
-/** Returns the matching files in path order, those that git ignores after all others. */
+/** Yields the matching files in path order, those that git ignores after all others. */
 async function* walkInOrder(root: SearchRoot, glob: Glob, request: Omit<WalkRequest, "glob">) {
   const { ignored, leavesOut, directory } = root;
   const onTheWay = new Set<string>();
@@ -80,7 +80,7 @@ async function* walkInOrder(root: SearchRoot, glob: Glob, request: Omit<WalkRequ
   const onNames = (at: string, names: readonly string[]): void => {
     if (!names.includes(".gitignore")) ignored.addsNothing(at);
   };
-  const kept = keptOf(glob, root, onIgnored);
+  const kept = withoutIgnored(glob, root, onIgnored);
   for await (const found of walkFiles(directory, { ...request, glob: kept, onNames })) {
     const matching = await filterInTurns(found, (path) => glob.matches(path));
     const files = await ignored.kept(matching);
@@ -146,21 +146,21 @@ export async function grepDirectory(root: SearchRoot, search: FilesystemSearch):
   const walk = () => walkInOrder(root, filter, { onUnreadable: () => (skipped += 1) });
   if (search.ripgrep !== undefined && maxCount <= FIRST_FILES) {
     const soonest = performance.now() + FIRST_MS;
-    const first = await searchIn(root, walk(), search, { deadline: soonest, most: FIRST_FILES });
+    const first = await searchPortions(root, walk(), search, { deadline: soonest, most: FIRST_FILES });
     if (first.error !== undefined) return first;
     // One that ran out of time has fewer matches than are wanted.
     if (first.truncated === true && first.matches?.length === maxCount)
       return { ...first, skipped: (first.skipped ?? 0) + skipped };
   }
-  const glob = root.leavesOut ? keptOf(filter, root) : filter;
+  const glob = root.leavesOut ? withoutIgnored(filter, root) : filter;
   const proposed = await propose(root, glob, search, deadline);
   if (proposed?.end === "aborted") return operationAborted(root.path);
   const isUsable = proposed !== undefined && proposed.end !== "overflow";
   skipped = isUsable ? countSkipped(root, glob, proposed) : 0;
-  const portions = isUsable ? await inOrder(root, glob, proposed.files) : walk();
+  const portions = isUsable ? await orderProposed(root, glob, proposed.files) : walk();
   // Files found before the time was up are still searched.
   const until = proposed?.end === "timeout" ? deadline + SEARCH_TIME_LIMIT_MS / 3 : deadline;
-  const result = await searchIn(root, portions, search, { deadline: until });
+  const result = await searchPortions(root, portions, search, { deadline: until });
   if (result.error !== undefined) return result;
   return {
     ...result,
@@ -174,7 +174,7 @@ const FIRST_FILES = 150;
 const FIRST_MS = 50;
 
 /** Searches the files of the portions in their order. */
-async function searchIn(
+async function searchPortions(
   root: SearchRoot,
   portions: Iterable<Portion> | AsyncIterable<Portion>,
   search: FilesystemSearch,
@@ -186,7 +186,7 @@ async function searchIn(
 }
 
 /** Puts the proposed files that match in order, those that git ignores after all others. */
-async function inOrder(
+async function orderProposed(
   { ignored, leavesOut }: SearchRoot,
   glob: Glob,
   proposed: readonly string[],
@@ -240,7 +240,10 @@ async function propose(
     signal: options.signal,
   };
   if (LIMITS_MEMORY) {
-    const everything = { ...request, maxFileSize: undefined, deadline: Math.min(deadline, soon()) };
+    // Checking the size of each file takes a fifth of a search. It is worth it if there are large files, which is
+    // likely if a search without the check does not end within this time.
+    const soon = performance.now() + 2000;
+    const everything = { ...request, maxFileSize: undefined, deadline: Math.min(deadline, soon) };
     const answer = await ripgrepFiles(everything);
     if (answer?.end !== "timeout") return answer;
   }
@@ -248,7 +251,7 @@ async function propose(
 }
 
 /** Bounds of the walk that looks for excluded directories before a search. */
-const MAX_LOOKED_AT = 1000;
+const MAX_VISITED = 1000;
 const MAX_LEFT_OUT = 300;
 const NEEDS_NO_ESCAPE = /^[\w./@+ -]+$/;
 
@@ -257,7 +260,7 @@ async function directoriesLeftOut(directory: DirectoryHandle, ignored: Gitignore
   const leftOut: string[] = [];
   let lookedAt = 0;
   const reaches = (path: string): boolean => {
-    if ((lookedAt += 1) > MAX_LOOKED_AT || leftOut.length === MAX_LEFT_OUT) return false;
+    if ((lookedAt += 1) > MAX_VISITED || leftOut.length === MAX_LEFT_OUT) return false;
     if (!ignored.excludes(path, true)) return true;
     if (NEEDS_NO_ESCAPE.test(path)) leftOut.push(`/${path}`);
     return false;
@@ -266,12 +269,6 @@ async function directoriesLeftOut(directory: DirectoryHandle, ignored: Gitignore
     continue;
   return leftOut;
 }
-
-/**
- * Checking the size of each file takes a fifth of a search. It is worth it if there are large files, which is likely
- * if a search without the check is not over within this time.
- */
-const soon = (): number => performance.now() + 2000;
 
 /** Counts skipped files like the walk: those that the filter accepts, and directories that it reaches. */
 function countSkipped({ tree, segments }: SearchRoot, glob: Glob, answer: RipgrepAnswer): number {
@@ -324,12 +321,12 @@ async function loadText(
         if (!stats.isFile()) return { kind: "binary" };
         if (stats.size > maxFileSize) return { kind: "skipped" };
         const isOneName = stats.nlink < 2 || hidden === undefined;
-        // It is not counted as skipped, which would tell that it exists.
+        // It is not counted as skipped, which would reveal that it exists.
         if (!isOneName && (await hidden.has(fstatSync(descriptor, { bigint: true }))))
           return { kind: "binary" };
         const bytes = await readBytes(descriptor, stats.size, maxFileSize);
         if (bytes.length > maxFileSize) return { kind: "skipped" };
-        const text = textOf(bytes)?.text ?? (hasNul(bytes) ? undefined : bytes.toString("utf8"));
+        const text = readFileText(bytes)?.text ?? (hasNul(bytes) ? undefined : bytes.toString("utf8"));
         return text === undefined ? { kind: "binary" } : { kind: "text", text };
       } finally {
         closeSync(descriptor);

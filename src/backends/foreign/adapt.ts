@@ -17,17 +17,16 @@ import type {
   GrepResult,
   MaybePromise,
   ReadRawResult,
-  ReadResult,
   WriteResult,
 } from "../backend.ts";
-import type { Located, Method, Operations } from "../checked-backend.ts";
-import { CheckedBackend, PARALLEL_TRANSFERS, wrapBackend } from "../checked-backend.ts";
+import type { Located, Operations } from "../checked-backend.ts";
+import { CHANGING_METHODS, CheckedBackend, PARALLEL_TRANSFERS, wrapBackend } from "../checked-backend.ts";
 import * as errors from "../errors.ts";
-import { bytesToWrite, editFileData, readFileData, versionOf, versionOfBytes } from "../file-data.ts";
+import { bytesToWrite, editFileData, readFileData, contentVersion, versionOfBytes } from "../file-data.ts";
 import { compileGlob } from "../glob.ts";
 import { isTextType, mimeTypeOf } from "../mime.ts";
 import { isNotebookPath } from "../notebook.ts";
-import { type PageRequest, pageRequest } from "../pages.ts";
+import { pageRequest } from "../pages.ts";
 import { isAtOrBelow, joinPath, relativeTo, validatePath } from "../paths.ts";
 import type { Search, SearchFile } from "../search.ts";
 import {
@@ -39,7 +38,7 @@ import {
   searchable,
   sortByPath,
 } from "../search.ts";
-import { ForeignFiles, failureOf } from "./files.ts";
+import { ForeignFiles, toBackendFailure } from "./files.ts";
 
 /** The first version of the deepagents protocol. Results are plain values; failures are strings or exceptions. */
 export interface BackendV1 {
@@ -75,19 +74,17 @@ function fromV1(backend: BackendV1): Backend {
       const found = await backend.grepRaw(pattern, path, glob);
       return typeof found === "string" ? errors.foreignFailure(path ?? "/", found) : { matches: found };
     },
-    read: (path, offset, limit) => readV1(backend, path, pageRequest(offset, limit)),
+    // Reads the whole file, because the text of a page may have line numbers in it.
+    read: async (path, offset, limit) => {
+      const { data, ...failure } = await readRawV1(backend, path);
+      return data === undefined ? failure : readFileData(path, data, pageRequest(offset, limit));
+    },
     readRaw: (path) => readRawV1(backend, path),
     write: (path, content) => backend.write(path, content),
     edit: (path, oldString, newString, replaceAll) => backend.edit(path, oldString, newString, replaceAll),
     ...(remove === undefined ? {} : { delete: (path) => remove(path) }),
     ...defined({ uploadFiles, downloadFiles }),
   };
-}
-
-/** Reads the whole file, because the text of a page may have line numbers in it. */
-async function readV1(backend: BackendV1, path: string, page: PageRequest): Promise<ReadResult> {
-  const { data, ...failure } = await readRawV1(backend, path);
-  return data === undefined ? failure : readFileData(path, data, page);
 }
 
 async function readRawV1(backend: BackendV1, path: string): Promise<ReadRawResult> {
@@ -118,21 +115,21 @@ function withoutNumbers(text: string): string {
     .join("");
 }
 
-type Fields = Readonly<Record<string, unknown>>;
+type ResultFields = Readonly<Record<string, unknown>>;
 
-const isText = (value: unknown): boolean => typeof value === "string";
-const isBytesOrText = (value: unknown): boolean => isText(value) || value instanceof Uint8Array;
-const isObject = (value: unknown): value is Fields => typeof value === "object" && value !== null;
+const isString = (value: unknown): boolean => typeof value === "string";
+const isBytesOrText = (value: unknown): boolean => isString(value) || value instanceof Uint8Array;
+const isObject = (value: unknown): value is ResultFields => typeof value === "object" && value !== null;
 
 const SHAPES = {
-  ls: ({ files }: Fields) => Array.isArray(files),
-  read: ({ content }: Fields) => isBytesOrText(content),
-  readRaw: ({ data }: Fields) =>
+  ls: ({ files }: ResultFields) => Array.isArray(files),
+  read: ({ content }: ResultFields) => isBytesOrText(content),
+  readRaw: ({ data }: ResultFields) =>
     isObject(data) && (isBytesOrText(data["content"]) || Array.isArray(data["content"])),
-  grep: ({ matches }: Fields) => Array.isArray(matches),
-  glob: ({ files }: Fields) => Array.isArray(files),
-  write: ({ path }: Fields) => isText(path),
-  edit: ({ path }: Fields) => isText(path),
+  grep: ({ matches }: ResultFields) => Array.isArray(matches),
+  glob: ({ files }: ResultFields) => Array.isArray(files),
+  write: ({ path }: ResultFields) => isString(path),
+  edit: ({ path }: ResultFields) => isString(path),
   delete: () => true,
 } as const;
 
@@ -142,8 +139,7 @@ type Guarded = keyof typeof SHAPES;
 const PATH_AT: Readonly<Partial<Record<Guarded, number>>> = { grep: 1, glob: 1 };
 
 /**
- * Turns exceptions and results of a wrong shape into failures with the code `backend_error`. The log gets what was
- * thrown.
+ * Turns exceptions and results of a wrong shape into failures with the code `backend_error`, and logs the exceptions.
  */
 function guardBackend(backend: Backend, log?: Logger): Backend {
   const fail = (failure: Failure, method: string): Failure => {
@@ -159,7 +155,7 @@ function guardBackend(backend: Backend, log?: Logger): Backend {
         if (isObject(result) && typeof result["error"] === "string") return fail(result, method);
         if (isObject(result) && (result["error"] ?? undefined) === undefined && SHAPES[method](result))
           return result;
-        const wrong = new TypeError(`${method} of the backend answered ${shapeOf(result)}`);
+        const wrong = new TypeError(`${method} of the backend answered ${describeShape(result)}`);
         return fail(errors.backendFailed(path, "its backend returned an invalid result", wrong), method);
       } catch (thrown) {
         return fail(errors.thrownFailure(path, thrown), method);
@@ -175,7 +171,7 @@ function guardBackend(backend: Backend, log?: Logger): Backend {
   return wrapBackend(backend, guarded);
 }
 
-const shapeOf = (result: unknown): string =>
+const describeShape = (result: unknown): string =>
   isObject(result)
     ? `an object with ${Object.keys(result).slice(0, 10).join(", ") || "nothing"}`
     : typeof result;
@@ -186,9 +182,9 @@ const PROMISES = ["writeMode", "regexGrep", "versions", "abort"] as const;
 const locks = new WeakMap<object, KeyedLock>();
 
 /**
- * Returns a backend that was written for deepagents (version 1 or 2 of its protocol) everything the port promises:
+ * Adapts a backend for deepagents (version 1 or 2 of its protocol), so that it keeps every promise of the port:
  * a create overwrites no file, edits are bound to versions, regular expressions are searched, results are in order,
- * and nothing throws. The backend does itself what it declares. If it declares everything, only its exceptions and
+ * and nothing throws. Declared abilities are left to the backend. If it declares all of them, only its exceptions and
  * the shape of its results are checked.
  */
 export function adaptBackend(foreign: Backend | BackendV1, log?: Logger): Backend {
@@ -198,7 +194,7 @@ export function adaptBackend(foreign: Backend | BackendV1, log?: Logger): Backen
   const lock = locks.get(foreign) ?? new KeyedLock();
   locks.set(foreign, lock);
   const context = { backend, declared, files: new ForeignFiles(backend), lock };
-  const adapted = new CheckedBackend(OPERATIONS, (given) => {
+  const adapted = new CheckedBackend(FOREIGN_OPERATIONS, (given) => {
     const valid = validatePath(given, { form: declared.paths ?? "virtual" });
     return valid.ok ? { ...context, path: valid.path } : valid;
   });
@@ -240,7 +236,7 @@ async function searchHere(files: ForeignFiles, search: Search, listAll: () => Pr
   if ("data" in one)
     return searchFiles(chosen(path) ? [{ path, load: () => searchable(path, one.data) }] : [], search);
   const listed = await listAll();
-  if (listed.files === undefined) return failureOf(path, listed);
+  if (listed.files === undefined) return toBackendFailure(path, listed);
   const found = listed.files.filter((file) => chosen(file.path));
   return searchFiles(
     found.map(({ path: file }): SearchFile => ({
@@ -263,8 +259,6 @@ function chooser(search: Search): ((file: string) => boolean) | errors.BackendFa
 /** Patterns that mean the same in every dialect of globs. */
 const PLAIN_GLOB = /^(?:[\w-][\w .-]*\/)*(?:\*\*\/)?\*?[\w. -]*$/;
 
-const CHANGES: ReadonlySet<Method> = new Set<Method>(["write", "edit", "delete", "upload"]);
-
 interface ForeignPath extends Located {
   backend: Backend;
   declared: Partial<BackendCapabilities>;
@@ -272,10 +266,10 @@ interface ForeignPath extends Located {
   lock: KeyedLock;
 }
 
-const OPERATIONS: Operations<ForeignPath> = {
+const FOREIGN_OPERATIONS: Operations<ForeignPath> = {
   parallel: PARALLEL_TRANSFERS,
   attempt: ({ path, lock }, { method }, run) =>
-    CHANGES.has(method) ? lock.run(path, async () => run()) : run(),
+    CHANGING_METHODS.has(method) ? lock.run(path, async () => run()) : run(),
   ls: async ({ path, files }, options) => {
     const result = await files.list(path, options);
     if (result.files === undefined)
@@ -293,7 +287,7 @@ const OPERATIONS: Operations<ForeignPath> = {
   },
   readRaw: async ({ path, files }, options) => {
     const got = await files.data(path, options);
-    return "error" in got ? got : { data: got.data, version: versionOf(got.data) };
+    return "error" in got ? got : { data: got.data, version: contentVersion(got.data) };
   },
   glob: findFiles,
   grep: async (at, search) => {
@@ -338,8 +332,8 @@ const OPERATIONS: Operations<ForeignPath> = {
     if (!edited.ok) return { error: edited.error, code: edited.code };
     // A plain edit is left to the backend, which keeps other facts that it stores about the file.
     // It does not read bytes, which are text in UTF-16, and knows no cells of notebooks.
-    const isText = !(old.data.content instanceof Uint8Array) && !isNotebookPath(path);
-    const isPlain = oldString !== "" && isText && !hasCarriageReturn(old.data);
+    const isString = !(old.data.content instanceof Uint8Array) && !isNotebookPath(path);
+    const isPlain = oldString !== "" && isString && !hasCarriageReturn(old.data);
     const written =
       isPlain || backend.uploadFiles === undefined
         ? await there()
@@ -384,6 +378,6 @@ const hasCarriageReturn = ({ content }: FileData): boolean =>
     ? content.includes("\r")
     : Array.isArray(content) && content.join("").includes("\r");
 
-/** Sandboxes of deepagents give paths relative to the searched directory, some with a slash in front. */
+/** Sandboxes of deepagents return paths relative to the searched directory, some with a slash in front. */
 const foundBelow = (directory: string, path: string): string =>
   path.startsWith("/") && isAtOrBelow(path, directory) ? path : joinPath(directory, path.replace(/^\//, ""));

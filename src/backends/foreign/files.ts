@@ -12,10 +12,10 @@ import type {
   WriteResult,
 } from "../backend.ts";
 import * as errors from "../errors.ts";
-import { bytesOf, toFileData, versionOfBytes } from "../file-data.ts";
+import { toBytes, toFileData, versionOfBytes } from "../file-data.ts";
 import { untilAborted } from "../../core/concurrency.ts";
 import { plainBytes } from "../mime.ts";
-import { parentsOf, withSlash, withoutSlash } from "../paths.ts";
+import { parentPaths, withSlash, withoutSlash } from "../paths.ts";
 
 /** Characters of a lossy decoding or of a binary file. Only the bytes of such a file are reliable. */
 const DOUBTFUL = /[\0\uFFFD]/;
@@ -28,7 +28,7 @@ const DECIDED: ReadonlySet<BackendErrorCode> = new Set(["aborted", "permission_d
 
 const ROOT: FileInfo = { path: "/", is_dir: true };
 
-/** The files of a foreign backend. Never throws, and gives every failure a code. Paths must be valid. */
+/** The files of a foreign backend. Never throws; every failure has a code. Paths must be valid. */
 export class ForeignFiles {
   readonly #backend: Backend;
 
@@ -39,7 +39,7 @@ export class ForeignFiles {
   /** Reads a whole file. Reads its bytes if its text is not reliable. */
   async data(path: string, options: CallOptions = {}): Promise<{ data: FileData } | errors.BackendFailure> {
     const raw: ReadRawResult = await this.guard(path, options, () => this.#backend.readRaw(path, options));
-    if (raw.data === undefined) return this.#whyNot(path, raw, options);
+    if (raw.data === undefined) return this.#explainFailure(path, raw, options);
     const { content, created_at: createdAt, modified_at: now } = raw.data;
     const text = typeof content === "string" ? content : undefined;
     if (text !== undefined && DOUBTFUL.test(text)) {
@@ -53,12 +53,12 @@ export class ForeignFiles {
     const bytes = await this.#download(path, options);
     if (bytes !== undefined) return { bytes: plainBytes(bytes) };
     const got = await this.data(path, options);
-    return "error" in got ? got : { bytes: bytesOf(got.data) };
+    return "error" in got ? got : { bytes: toBytes(got.data) };
   }
 
   async find(path: string, options: CallOptions = {}): Promise<FileInfo | undefined> {
     if (path === "/") return ROOT;
-    const { files = [] } = await this.list(parentsOf(path).at(-1) ?? "/", options);
+    const { files = [] } = await this.list(parentPaths(path).at(-1) ?? "/", options);
     return files.find((file) => withoutSlash(file.path) === path);
   }
 
@@ -89,7 +89,7 @@ export class ForeignFiles {
     return written.error === undefined ? { ...written, path, version: versionOfBytes(bytes) } : written;
   }
 
-  /** Calls the foreign backend. Never throws, ends with its signal, and gives every failure a code. */
+  /** Calls the foreign backend. Never throws and ends with its signal; every failure has a code. */
   async guard<Result extends Failure>(
     path: string,
     options: CallOptions | undefined,
@@ -100,7 +100,7 @@ export class ForeignFiles {
     try {
       const result = await untilAborted(Promise.resolve(call()), options?.signal);
       if (result === undefined) return errors.operationAborted(path);
-      return result.error === undefined ? result : { ...result, ...failureOf(path, result) };
+      return result.error === undefined ? result : { ...result, ...toBackendFailure(path, result) };
     } catch (thrown) {
       return isAborted() ? errors.operationAborted(path) : errors.thrownFailure(path, thrown);
     }
@@ -115,11 +115,11 @@ export class ForeignFiles {
     }
   }
 
-  /** Finds out why a file was not read, because backends say little about that. */
-  async #whyNot(path: string, failed: Failure, options: CallOptions): Promise<errors.BackendFailure> {
-    const known = failureOf(path, failed);
+  /** Finds out why a file was not read, because the errors of backends are often vague. */
+  async #explainFailure(path: string, failed: Failure, options: CallOptions): Promise<errors.BackendFailure> {
+    const known = toBackendFailure(path, failed);
     if (DECIDED.has(known.code)) return known;
-    const { files } = await this.list(parentsOf(path).at(-1) ?? "/", options);
+    const { files } = await this.list(parentPaths(path).at(-1) ?? "/", options);
     const found = path === "/" ? ROOT : files?.find((file) => withoutSlash(file.path) === path);
     if (found === undefined)
       return files === undefined && known.code === "io" ? known : errors.fileNotFound(path);
@@ -127,5 +127,5 @@ export class ForeignFiles {
   }
 }
 
-export const failureOf = (path: string, { error = "", code }: Failure): errors.BackendFailure =>
+export const toBackendFailure = (path: string, { error = "", code }: Failure): errors.BackendFailure =>
   code === undefined ? errors.foreignFailure(path, error) : { error, code };

@@ -12,7 +12,7 @@ import type { Located, Method, Operations } from "../checked-backend.ts";
 import { COMPLETE, CheckedBackend, fileLocks, loadedBy, storedBy } from "../checked-backend.ts";
 import * as errors from "../errors.ts";
 import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../executor.ts";
-import { editFileData, toFileData, versionOf, versionOfBytes } from "../file-data.ts";
+import { editFileData, toFileData, contentVersion, versionOfBytes } from "../file-data.ts";
 import { compileGlob } from "../glob.ts";
 import { relativeTo, validatePath } from "../paths.ts";
 import type { SearchableContent } from "../search.ts";
@@ -92,7 +92,7 @@ const OPERATIONS: Operations<SandboxPath> = {
   ...storedBy<SandboxPath>(async (at, bytes, options) => {
     if (options.expectedVersion === undefined) return putFile(at, bytes, options);
     const got = await getFile(at, options);
-    return "error" in got || versionOf(got.data) !== options.expectedVersion
+    return "error" in got || contentVersion(got.data) !== options.expectedVersion
       ? errors.changedSinceRead(at.path)
       : putFile(at, bytes, options, got.facts);
   }),

@@ -4,7 +4,7 @@ import { ConfigurationError } from "../../core/errors.ts";
 import type { StoredMemories } from "../../storage/memories/store.ts";
 import type { Backend, BackendRuntime, FileData } from "../backend.ts";
 import { storeMissing } from "../errors.ts";
-import { infoOf } from "../file-data.ts";
+import { toFileInfo } from "../file-data.ts";
 import {
   type Expected,
   type FileStore,
@@ -23,7 +23,7 @@ const isBatched = (store: object): store is { store: BaseStore } =>
 
 const BASE64 = "base64";
 
-/** Turns file data into a store item: JSON, with bytes as base64, which `encoding` says. */
+/** Turns file data into a store item: JSON, with bytes as base64, which `encoding` marks. */
 function toItem(data: FileData): Record<string, unknown> {
   if (Array.isArray(data.content) || typeof data.content === "string") return { ...data };
   return { ...data, content: Buffer.from(data.content).toString("base64"), encoding: BASE64 };
@@ -48,7 +48,7 @@ function fromItem(value: Record<string, unknown>): FileData | undefined {
 
 const PAGE_SIZE = 500;
 
-/** A store that can give the items of exactly one namespace in the order of their keys. */
+/** A store that can return the items of exactly one namespace in the order of their keys. */
 type OrderedStore = Pick<StoredMemories, "itemsBetween">;
 
 const isOrdered = (store: object): store is OrderedStore => "itemsBetween" in store;
@@ -57,7 +57,7 @@ const MIN_PAGE = 1;
 const MAX_PAGE = 256;
 
 /** The folder directly in `directory` that holds a file, with its slash; undefined for a file in `directory`. */
-function folderOf(directory: string, file: string): string | undefined {
+function subfolder(directory: string, file: string): string | undefined {
   const rest = relativeTo(directory, file);
   const slash = rest.indexOf("/");
   return slash === -1 ? undefined : withSlash(directory) + rest.slice(0, slash + 1);
@@ -66,14 +66,14 @@ function folderOf(directory: string, file: string): string | undefined {
 /** The first key behind all keys with this prefix, which ends in a slash. */
 const behind = (prefix: string): string => `${prefix.slice(0, -1)}0`;
 
-function* filesIn(items: readonly Item[]): Generator<[string, FileData]> {
+function* itemFiles(items: readonly Item[]): Generator<[string, FileData]> {
   for (const { key, value } of items) {
     const data = fromItem(value);
     if (data !== undefined) yield [key, data];
   }
 }
 
-/** The namespace of the files in a store, or a function that gives it for each call. */
+/** The namespace of the files in a store, or a function that returns it for each call. */
 export type StoreNamespace = readonly string[] | ((runtime: Partial<BackendRuntime>) => readonly string[]);
 
 const COMPONENT = /^[A-Za-z0-9_.@+:~-]+$/;
@@ -146,14 +146,14 @@ class StoreFiles implements FileStore {
   async *list(path: string, { shallow, containing }: ListOptions = {}): AsyncGenerator<ListedFile> {
     const own = await this.get(path);
     if (own !== undefined) {
-      yield { ...infoOf(path, own.data), data: own.data };
+      yield { ...toFileInfo(path, own.data), data: own.data };
       return;
     }
     const files = isOrdered(this.#store)
       ? this.#inOrder(this.#store, path, { shallow, containing })
       : this.#all();
     for await (const [file, data] of files) {
-      if (isAtOrBelow(file, path)) yield { ...infoOf(file, data), data };
+      if (isAtOrBelow(file, path)) yield { ...toFileInfo(file, data), data };
     }
   }
 
@@ -174,12 +174,12 @@ class StoreFiles implements FileStore {
       const page = await this.#store.search(this.#namespace, { limit: PAGE_SIZE, offset });
       const items = page.filter(({ key, namespace }) => JSON.stringify(namespace) === own && !seen.has(key));
       for (const { key } of items) seen.add(key);
-      yield* filesIn(items);
+      yield* itemFiles(items);
       if (page.length < PAGE_SIZE) return;
     }
   }
 
-  /** Returns the files below a path. With `shallow`, reads few files of each folder but at least one. */
+  /** Yields the files below a path. With `shallow`, reads few files of each folder but at least one. */
   async *#inOrder(
     store: OrderedStore,
     path: string,
@@ -192,10 +192,10 @@ class StoreFiles implements FileStore {
     for (let from = withSlash(path); ;) {
       const items = await store.itemsBetween(this.#namespace, { from, to, limit, ...texts });
       let shown: string | undefined;
-      for (const file of filesIn(items)) {
+      for (const file of itemFiles(items)) {
         if (shown !== undefined && file[0].startsWith(shown)) continue;
         yield file;
-        shown = shallow ? folderOf(path, file[0]) : undefined;
+        shown = shallow ? subfolder(path, file[0]) : undefined;
       }
       const last = items.at(-1);
       if (last === undefined || items.length < limit) return;
@@ -270,7 +270,7 @@ function openFiles(runtime: BackendRuntime | undefined, options: StoreBackendOpt
   const chosen = typeof namespace === "function" ? namespace(runtime ?? {}) : namespace;
   const assistant = runtime?.assistantId;
   const usual = assistant === undefined ? ["filesystem"] : [assistant, "filesystem"];
-  // Unwraps a store. LangGraph gives nodes a wrapper that collects calls for `batch` and hides
+  // Unwraps a store. LangGraph passes nodes a wrapper that collects calls for `batch` and hides
   // everything beyond `BaseStore`, such as an order of keys.
   return new StoreFiles(isBatched(store) ? store.store : store, checkNamespace(chosen ?? usual));
 }

@@ -2,14 +2,14 @@ import { randomUUID } from "node:crypto";
 import { ConfigurationError } from "../../core/errors.ts";
 import { readOptions } from "../../core/options.ts";
 import type { FileData } from "../backend.ts";
-import { bytesOf, toFileData } from "../file-data.ts";
+import { toBytes, toFileData } from "../file-data.ts";
 import type { Expected, FileStore, ListOptions, ListedFile, StoredFile } from "../file-store.ts";
 import { FileStoreBackend, FileTooLarge } from "../file-store.ts";
 import { type LoadPackage, loadOptional } from "../../core/optional-package.ts";
 import { memberOf } from "../../core/unknown.ts";
 import { validatePath } from "../paths.ts";
 
-/** The part of a pool of the package `pg` that is used. */
+/** The part of a `pg` pool that is used. */
 export interface PostgresPool {
   query(
     text: string,
@@ -35,7 +35,7 @@ export interface PostgresPlace extends PostgresBackendOptions {
 
 const PACKAGE = { user: "PostgresBackend", name: "pg", version: "8.23.1" };
 const CONNECT_TIMEOUT_MS = 10_000;
-const PAGE = 1000;
+const PAGE_ROWS = 1000;
 
 const COLUMNS: Readonly<Record<string, string>> = {
   path: "text",
@@ -59,7 +59,8 @@ export class PostgresFiles implements FileStore {
 
   constructor(place: PostgresPlace) {
     this.#place = place;
-    this.#table = place.table.split(".").map(quoted).join(".");
+    const names = place.table.split(".").map((name) => `"${name}"`);
+    this.#table = names.join(".");
     this.id = JSON.stringify(["postgres", place.connectionString ?? "", place.table, place.prefix]);
   }
 
@@ -74,12 +75,12 @@ export class PostgresFiles implements FileStore {
     const size = Number(row["size"]);
     if (size > maxBytes) throw new FileTooLarge(size, maxBytes);
     const bytes = Buffer.from(String(row["content"]), row["encoding"] === "base64" ? "base64" : "utf8");
-    const times = { createdAt: isoOf(row["created_at"]), now: isoOf(row["modified_at"]) };
+    const times = { createdAt: toIsoText(row["created_at"]), now: toIsoText(row["modified_at"]) };
     return { data: toFileData(path, bytes, times), version: String(row["version"]) };
   }
 
   async put(path: string, data: FileData, expected: Expected): Promise<boolean> {
-    const bytes = bytesOf(data);
+    const bytes = toBytes(data);
     if (bytes.byteLength > this.#place.maxBytes)
       throw new FileTooLarge(bytes.byteLength, this.#place.maxBytes);
     const isText = typeof data.content === "string";
@@ -129,12 +130,12 @@ export class PostgresFiles implements FileStore {
     for (let from = start; ;) {
       const rows = await this.#infos(
         `where path >= $1 collate "C" and path < $2 collate "C" ${depth}
-         order by path collate "C" limit ${PAGE}`,
+         order by path collate "C" limit ${PAGE_ROWS}`,
         [from, to, start],
       );
       yield* rows.map((row) => this.#infoOf(row));
       const last = rows.at(-1);
-      if (last === undefined || rows.length < PAGE) return;
+      if (last === undefined || rows.length < PAGE_ROWS) return;
       // The next possible key, because text in Postgres has no NUL.
       from = `${String(last["path"])}\u0001`;
     }
@@ -143,7 +144,7 @@ export class PostgresFiles implements FileStore {
   explain(thrown: unknown): string {
     if (thrown instanceof ConfigurationError) return thrown.message;
     const code = memberOf(thrown, "code");
-    if (typeof code === "string" && Object.hasOwn(REASONS, code)) return REASONS[code] ?? "";
+    if (typeof code === "string" && Object.hasOwn(POSTGRES_ERRORS, code)) return POSTGRES_ERRORS[code] ?? "";
     if (typeof code !== "string") return `the Postgres server cannot be reached in time; ${CHECK}`;
     return CONNECTION.test(code)
       ? `the Postgres server cannot be reached (${code}); ${CHECK}`
@@ -172,7 +173,7 @@ export class PostgresFiles implements FileStore {
 
   #infoOf(row: Record<string, unknown>): ListedFile {
     const path = String(row["path"]).slice(this.#place.prefix.length);
-    return { path, is_dir: false, size: Number(row["size"]), modified_at: isoOf(row["modified_at"]) };
+    return { path, is_dir: false, size: Number(row["size"]), modified_at: toIsoText(row["modified_at"]) };
   }
 
   /** The folders directly in a folder. The server names each once, however many files it contains. */
@@ -261,15 +262,13 @@ export class PostgresFiles implements FileStore {
   }
 }
 
-const quoted = (name: string): string => `"${name}"`;
-
-const isoOf = (time: unknown): string => (time instanceof Date ? time.toISOString() : String(time));
+const toIsoText = (time: unknown): string => (time instanceof Date ? time.toISOString() : String(time));
 
 const CHECK = "check that it runs and that the connection settings are right";
 const CONNECTION = /^(?:E[A-Z_]+|08.{3}|57P0.)$/;
 
-/** Explains error codes of Postgres and says what to do. */
-const REASONS: Readonly<Record<string, string>> = {
+/** Explanations of Postgres error codes, with a remedy. */
+const POSTGRES_ERRORS: Readonly<Record<string, string>> = {
   "28000": "the Postgres server refuses this user; check the connection settings",
   "28P01": "the Postgres server refuses this user or password; check the connection settings",
   "3D000": "the database does not exist; check the connection settings",
@@ -317,12 +316,12 @@ export class PostgresBackend extends FileStoreBackend {
     });
     const { table = "deepagent_files", maxFileSizeMb = 32 } = given;
     if (given.connectionString !== undefined && given.pool !== undefined)
-      throw unusable("set a connectionString or a pool");
+      throw invalidPostgresOptions("set a connectionString or a pool");
     if (!TABLE.test(table))
-      throw unusable("table must be a name such as deepagent_files or schema.deepagent_files");
-    if (!(maxFileSizeMb > 0)) throw unusable("maxFileSizeMb must be more than 0");
+      throw invalidPostgresOptions("table must be a name such as deepagent_files or schema.deepagent_files");
+    if (!(maxFileSizeMb > 0)) throw invalidPostgresOptions("maxFileSizeMb must be more than 0");
     const maxBytes = maxFileSizeMb * 1024 * 1024;
-    const files = new PostgresFiles({ ...given, table, prefix: folderOf(given.prefix), maxBytes });
+    const files = new PostgresFiles({ ...given, table, prefix: pathPrefix(given.prefix), maxBytes });
     super(files);
     this.#files = files;
   }
@@ -336,11 +335,11 @@ export class PostgresBackend extends FileStoreBackend {
 const TABLE = /^(?:[A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,62}$/;
 
 /** The prefix in front of each path; empty for the root. */
-function folderOf(prefix: string = "/"): string {
+function pathPrefix(prefix: string = "/"): string {
   const valid = validatePath(prefix);
-  if (!valid.ok) throw unusable(`prefix: ${valid.error}`);
+  if (!valid.ok) throw invalidPostgresOptions(`prefix: ${valid.error}`);
   return valid.path === "/" ? "" : valid.path;
 }
 
-const unusable = (problem: string): ConfigurationError =>
+const invalidPostgresOptions = (problem: string): ConfigurationError =>
   new ConfigurationError("POSTGRES_OPTIONS", `The options of PostgresBackend are not usable: ${problem}`);

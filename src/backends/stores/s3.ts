@@ -5,7 +5,7 @@ import { readOptions } from "../../core/options.ts";
 import { S3Connection, s3ErrorName, s3Problem } from "../../core/s3.ts";
 import type { S3Address } from "../../core/s3-address.ts";
 import type { CallOptions, FileData } from "../backend.ts";
-import { bytesOf, toFileData } from "../file-data.ts";
+import { toBytes, toFileData } from "../file-data.ts";
 import type { Expected, FileStore, ListOptions, ListedFile, StoredFile } from "../file-store.ts";
 import { FileStoreBackend, FileTooLarge } from "../file-store.ts";
 import { mimeTypeOf } from "../mime.ts";
@@ -39,7 +39,7 @@ export class S3Files implements FileStore {
     if (path === "/") return undefined;
     const { client, sdk } = await this.#connection.open();
     try {
-      const found = await client.send(new sdk.GetObjectCommand(this.#at(path)), signalOf(options));
+      const found = await client.send(new sdk.GetObjectCommand(this.#at(path)), abortOptions(options));
       const size = found.ContentLength ?? 0;
       if (size > this.#place.maxBytes) {
         // Ends the transfer. The body is a stream of Node.
@@ -47,7 +47,7 @@ export class S3Files implements FileStore {
         throw new FileTooLarge(size, this.#place.maxBytes);
       }
       const bytes = (await found.Body?.transformToByteArray()) ?? new Uint8Array();
-      const now = isoOf(found.LastModified);
+      const now = toIsoText(found.LastModified);
       const data = toFileData(path, bytes, { now, createdAt: found.Metadata?.[CREATED] ?? now });
       return { data, version: found.ETag ?? "" };
     } catch (error) {
@@ -57,7 +57,7 @@ export class S3Files implements FileStore {
   }
 
   async put(path: string, data: FileData, expected: Expected, options?: CallOptions): Promise<boolean> {
-    const bytes = bytesOf(data);
+    const bytes = toBytes(data);
     if (bytes.byteLength > this.#place.maxBytes)
       throw new FileTooLarge(bytes.byteLength, this.#place.maxBytes);
     const { client, sdk } = await this.#connection.open();
@@ -71,7 +71,7 @@ export class S3Files implements FileStore {
         ContentType: mimeTypeOf(path),
         Metadata: { [CREATED]: data.created_at },
       };
-      await client.send(new sdk.PutObjectCommand({ ...object, ...condition }), signalOf(options));
+      await client.send(new sdk.PutObjectCommand({ ...object, ...condition }), abortOptions(options));
       return true;
     } catch (error) {
       if (isConflict(error)) return false;
@@ -81,7 +81,7 @@ export class S3Files implements FileStore {
 
   async remove(path: string, options?: CallOptions): Promise<void> {
     const { client, sdk } = await this.#connection.open();
-    await client.send(new sdk.DeleteObjectCommand(this.#at(path)), signalOf(options));
+    await client.send(new sdk.DeleteObjectCommand(this.#at(path)), abortOptions(options));
   }
 
   async hasBelow(path: string, options?: CallOptions): Promise<boolean> {
@@ -102,7 +102,7 @@ export class S3Files implements FileStore {
       for (const { Key, Size, LastModified } of page.Contents ?? []) {
         const path = this.#pathOf(Key, page);
         if (path === undefined) continue;
-        yield { path, is_dir: false, size: Size ?? 0, modified_at: isoOf(LastModified) };
+        yield { path, is_dir: false, size: Size ?? 0, modified_at: toIsoText(LastModified) };
       }
       for (const { Prefix } of page.CommonPrefixes ?? []) {
         const path = this.#pathOf(Prefix?.slice(0, -1), page);
@@ -131,9 +131,9 @@ export class S3Files implements FileStore {
   async #head(path: string, options: CallOptions): Promise<ListedFile | undefined> {
     const { client, sdk } = await this.#connection.open();
     try {
-      const found = await client.send(new sdk.HeadObjectCommand(this.#at(path)), signalOf(options));
+      const found = await client.send(new sdk.HeadObjectCommand(this.#at(path)), abortOptions(options));
       const { ContentLength: size = 0, LastModified } = found;
-      return { path, is_dir: false, size, modified_at: isoOf(LastModified) };
+      return { path, is_dir: false, size, modified_at: toIsoText(LastModified) };
     } catch (error) {
       if (s3ErrorName(error) === "NotFound") return undefined;
       throw error;
@@ -155,7 +155,7 @@ export class S3Files implements FileStore {
           EncodingType: "url",
           ...(token === undefined ? {} : { ContinuationToken: token }),
         }),
-        signalOf(options),
+        abortOptions(options),
       );
       yield page;
       token = page.IsTruncated === true ? page.NextContinuationToken : undefined;
@@ -205,10 +205,10 @@ export class S3Files implements FileStore {
   }
 }
 
-const signalOf = ({ signal }: CallOptions = {}): { abortSignal?: AbortSignal } =>
+const abortOptions = ({ signal }: CallOptions = {}): { abortSignal?: AbortSignal } =>
   signal === undefined ? {} : { abortSignal: signal };
 
-const isoOf = (time: Date | undefined): string => (time ?? new Date(0)).toISOString();
+const toIsoText = (time: Date | undefined): string => (time ?? new Date(0)).toISOString();
 
 const CONFLICTS = new Set(["PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey"]);
 const isConflict = (error: unknown): boolean => CONFLICTS.has(s3ErrorName(error));
@@ -220,7 +220,7 @@ const unconditional = (): ConfigurationError =>
   );
 
 export interface S3BackendOptions extends S3Address {
-  /** Beginning of the keys of these files, such as `team-a`. Default: all of the bucket. */
+  /** Key prefix of these files, such as `team-a`. Default: all of the bucket. */
   prefix?: string;
   /**
    * True if writes are bound to the state that was read; AWS and most servers support this. With false the last writer
@@ -258,12 +258,12 @@ export class S3Backend extends FileStoreBackend {
     const { prefix = "", endpoint, conditionalWrites = true, maxFileSizeMb = 32 } = given;
     // Callers without types may leave the bucket out.
     if (!("bucket" in given) || !BUCKET.test(given.bucket))
-      throw unusable("bucket must be the name of a bucket");
+      throw invalidS3Options("bucket must be the name of a bucket");
     if (endpoint !== undefined && !(URL.canParse(endpoint) && /^https?:/.test(endpoint)))
-      throw unusable("endpoint must be an address that starts with http:// or https://");
+      throw invalidS3Options("endpoint must be an address that starts with http:// or https://");
     const folder = validatePath(prefix === "" ? "/" : prefix);
-    if (!folder.ok) throw unusable(`prefix: ${folder.error}`);
-    if (!(maxFileSizeMb > 0)) throw unusable("maxFileSizeMb must be more than 0");
+    if (!folder.ok) throw invalidS3Options(`prefix: ${folder.error}`);
+    if (!(maxFileSizeMb > 0)) throw invalidS3Options("maxFileSizeMb must be more than 0");
     const files = new S3Files({
       ...given,
       prefix: folder.path === "/" ? "" : `${folder.path.slice(1)}/`,
@@ -281,5 +281,5 @@ export class S3Backend extends FileStoreBackend {
 
 const BUCKET = /^[A-Za-z0-9][A-Za-z0-9._-]{1,62}$/;
 
-const unusable = (problem: string): ConfigurationError =>
+const invalidS3Options = (problem: string): ConfigurationError =>
   new ConfigurationError("S3_OPTIONS", `The options of S3Backend are not usable: ${problem}`);

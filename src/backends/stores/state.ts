@@ -12,11 +12,19 @@ import type {
 import type { Located, Operations } from "../checked-backend.ts";
 import { CheckedBackend, FILES_ONLY, loadedBy, storedBy } from "../checked-backend.ts";
 import * as errors from "../errors.ts";
-import { editFileData, toFileData, versionOf } from "../file-data.ts";
+import { editFileData, toFileData, contentVersion } from "../file-data.ts";
 import type { FileStoreBackendOptions } from "../file-store.ts";
-import { parentsOf, validatePath } from "../paths.ts";
+import { parentPaths, validatePath } from "../paths.ts";
 import { type StateAndStore, ambientRuntime, bindRuntime, splitArguments } from "../runtime.ts";
-import { globFlat, grepFlat, hasBelow, infosOf, listFlat, pathsAtOrBelow, refusedWrite } from "../search.ts";
+import {
+  globFlat,
+  grepFlat,
+  hasBelow,
+  toFileInfos,
+  listFlat,
+  pathsAtOrBelow,
+  refusedWrite,
+} from "../search.ts";
 
 export type StateBackendOptions = FileStoreBackendOptions;
 
@@ -26,22 +34,22 @@ interface StatePath extends Located, StateBackendOptions {
   returnsChange: boolean;
 }
 
-const OPERATIONS: Operations<StatePath> = {
+const STATE_OPERATIONS: Operations<StatePath> = {
   atOnce: true,
-  ls: ({ path, files }) => listFlat(path, infosOf(files.entries())),
-  ...loadedBy<StatePath>(({ path, files }) => files.get(path) ?? missing(path, files)),
+  ls: ({ path, files }) => listFlat(path, toFileInfos(files.entries())),
+  ...loadedBy<StatePath>(({ path, files }) => files.get(path) ?? missingFile(path, files)),
   grep: ({ files }, search) => grepFlat(files.entries(), search),
-  glob: ({ path, files }, pattern) => globFlat(pattern, path, infosOf(files.entries())),
+  glob: ({ path, files }, pattern) => globFlat(pattern, path, toFileInfos(files.entries())),
   ...storedBy<StatePath>((at, bytes, options) => {
     const old = at.files.get(at.path);
-    return obstacleTo(at) ?? refusedWrite(at.path, old, options) ?? store(at, bytes, old);
+    return findObstacle(at) ?? refusedWrite(at.path, old, options) ?? putChange(at, bytes, old);
   }),
   edit: (at, edit) => {
     const old = at.files.get(at.path);
-    if (old === undefined) return missing(at.path, at.files);
+    if (old === undefined) return missingFile(at.path, at.files);
     const edited = editFileData(at.path, old, edit);
     if (!edited.ok) return { error: edited.error, code: edited.code };
-    return { ...store(at, edited.bytes, old), occurrences: edited.occurrences };
+    return { ...putChange(at, edited.bytes, old), occurrences: edited.occurrences };
   },
   refusal: (at, change) => (change === "write" ? obstacleTo(at) : undefined),
   delete: ({ path, files, returnsChange }) => {
@@ -54,13 +62,13 @@ const OPERATIONS: Operations<StatePath> = {
   },
 };
 
-function store(at: StatePath, bytes: Uint8Array, old: FileData | undefined): WriteResult {
+function putChange(at: StatePath, bytes: Uint8Array, old: FileData | undefined): WriteResult {
   const { path, files, fileFormat, clock = systemClock, returnsChange } = at;
   const times = { now: isoTime(clock()), createdAt: old?.created_at };
   const data = toFileData(path, bytes, times, fileFormat);
   const filesUpdate = { [path]: data };
   files.apply(filesUpdate);
-  return { path, ...(returnsChange ? { filesUpdate } : {}), version: versionOf(data) };
+  return { path, ...(returnsChange ? { filesUpdate } : {}), version: contentVersion(data) };
 }
 
 /**
@@ -68,7 +76,7 @@ function store(at: StatePath, bytes: Uint8Array, old: FileData | undefined): Wri
  *
  * Without a runtime, an agent ties the backend to the runtime of each tool call. Elsewhere it works on the LangGraph
  * task that calls it and puts changes into the state itself. With a runtime, the caller does that: a change is
- * returned as `filesUpdate`. Later calls of the same step see it at once. Every operation but `grep` gives its
+ * returned as `filesUpdate`. Later calls of the same step see it at once. Every operation but `grep` returns its
  * result at once, so parallel calls cannot interleave.
  */
 export class StateBackend extends CheckedBackend<true> {
@@ -86,7 +94,7 @@ export class StateBackend extends CheckedBackend<true> {
       runtimeOrOptions,
       options,
     );
-    super(OPERATIONS, (path) => {
+    super(STATE_OPERATIONS, (path) => {
       const valid = validatePath(path);
       if (!valid.ok) return valid;
       const files = (this.#runtime ?? ambientRuntime())?.files;
@@ -110,11 +118,11 @@ export class StateBackend extends CheckedBackend<true> {
   }
 }
 
-const missing = (path: string, files: ThreadFiles): errors.BackendFailure =>
+const missingFile = (path: string, files: ThreadFiles): errors.BackendFailure =>
   hasBelow(path, files.entries()) ? errors.isDirectory(path) : errors.fileNotFound(path);
 
 /** Why no file can be at `path`: the path is a directory, or one of its parents is a file. */
-function obstacleTo({ path, files }: StatePath): errors.BackendFailure | undefined {
-  if (parentsOf(path).some((parent) => files.get(parent) !== undefined)) return errors.parentIsFile(path);
+function findObstacle({ path, files }: StatePath): errors.BackendFailure | undefined {
+  if (parentPaths(path).some((parent) => files.get(parent) !== undefined)) return errors.parentIsFile(path);
   return hasBelow(path, files.entries()) ? errors.isDirectory(path) : undefined;
 }

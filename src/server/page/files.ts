@@ -1,6 +1,6 @@
 /** Reads folders and files for the page, searches them, and changes memories. */
 import type { Backend, FileInfo } from "../../backends/backend.ts";
-import { contentOf } from "../../backends/file-data.ts";
+import { parseContent } from "../../backends/file-data.ts";
 import { oneLine } from "../../core/text.ts";
 import { type RunView, isApproval } from "../../runs/run.ts";
 import type { FileChange, ShownChange } from "../views/room/changes.ts";
@@ -134,7 +134,7 @@ export async function fileText(request: FilesRequest): Promise<string | undefine
   const found = await treeOf(request);
   const path = pathIn(request.address, filesPath(request.runId));
   const { data } = (await found?.backend.readRaw(path)) ?? {};
-  const known = data && contentOf(path, data);
+  const known = data && parseContent(path, data);
   return known?.ok === true && known.content.kind === "text" ? known.content.text : undefined;
 }
 
