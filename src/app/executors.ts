@@ -6,7 +6,7 @@ import { SandboxError } from "../backends/sandbox/base-sandbox.ts";
 import type { BubblewrapOptions } from "../backends/sandbox/bubblewrap.ts";
 import { BubblewrapBackend, probeBubblewrap } from "../backends/sandbox/bubblewrap.ts";
 import type { SetupOptions } from "../backends/sandbox/create-sandbox.ts";
-import { createSandbox, prepare, setupScriptOf } from "../backends/sandbox/create-sandbox.ts";
+import { createSandbox, prepareSandbox, readSetupScript } from "../backends/sandbox/create-sandbox.ts";
 import type { SandboxMount } from "../backends/sandbox/environment.ts";
 import { gitIdentity } from "../backends/sandbox/git-view.ts";
 import { programFolders } from "../backends/sandbox/program-folders.ts";
@@ -112,9 +112,9 @@ async function openPrepared(
   places: Parameters<Opening["open"]>,
   setup: SetupOptions,
 ): Promise<Executor> {
-  const script = await setupScriptOf(setup);
+  const script = await readSetupScript(setup);
   const executor = await choice.open(...places);
-  if (script !== undefined) await prepare(executor, script, setup.setupTimeout).catch(explain);
+  if (script !== undefined) await prepareSandbox(executor, script, setup.setupTimeout).catch(explain);
   return executor;
 }
 

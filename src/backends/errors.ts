@@ -170,7 +170,7 @@ export const multilineSearch = () =>
 
 // Commands
 
-export const commandsRunIn = (directory: string, path: string) =>
+export const outsideCommandFolder = (directory: string, path: string) =>
   failure("unsupported", `Commands run in ${directory} and below only, not in '${path}'`);
 
 // Policy

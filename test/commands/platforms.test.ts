@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { filesIn } from "../support/files-in.ts";
 import { chooseExecutor } from "../../src/app/executors.ts";
-import { groupOf } from "../../src/backends/sandbox/process-runner.ts";
+import { signalTarget } from "../../src/backends/sandbox/process-runner.ts";
 import { seatbeltProblem } from "../../src/backends/sandbox/seatbelt.ts";
 import { hasDescriptorPaths, openRoot } from "../../src/backends/filesystem/handles.ts";
 import { checkCommands } from "../../src/app/checks/commands.ts";
@@ -52,8 +52,8 @@ describe("commands", () => {
   });
 
   it("are ended by their group, which Windows does not have", () => {
-    expect(groupOf(7, "darwin")).toBe(-7);
-    expect(groupOf(7, "win32")).toBe(7);
+    expect(signalTarget(7, "darwin")).toBe(-7);
+    expect(signalTarget(7, "win32")).toBe(7);
   });
 });
 

@@ -150,7 +150,7 @@ async function innerOptions(
   if (cwd === undefined) return rest;
   const valid = validatePath(cwd);
   if (!valid.ok) return valid;
-  if (!isAtOrBelow(valid.path, prefix)) return errors.commandsRunIn(withSlash(prefix), valid.path);
+  if (!isAtOrBelow(valid.path, prefix)) return errors.outsideCommandFolder(withSlash(prefix), valid.path);
   const listed = await tree.ls(valid.path, rest.signal ? { signal: rest.signal } : {});
   const { files: [first] = [], error, code = "io" } = listed;
   if (first?.path === valid.path) return errors.notDirectory(valid.path);

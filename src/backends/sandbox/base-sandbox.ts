@@ -8,8 +8,15 @@ import type {
   WriteOptions,
   WriteResult,
 } from "../backend.ts";
-import type { Located, Method, Operations } from "../checked-backend.ts";
-import { COMPLETE, CheckedBackend, fileLocks, loadedBy, storedBy } from "../checked-backend.ts";
+import type { Located, Operations } from "../checked-backend.ts";
+import {
+  CHANGING_METHODS,
+  COMPLETE,
+  CheckedBackend,
+  fileLocks,
+  loadedBy,
+  storedBy,
+} from "../checked-backend.ts";
 import * as errors from "../errors.ts";
 import type { ExecuteOptions, ExecuteResponse, SandboxBackend } from "../executor.ts";
 import { editFileData, toFileData, contentVersion, versionOfBytes } from "../file-data.ts";
@@ -24,8 +31,6 @@ export interface BaseSandboxOptions extends Partial<SandboxFilesOptions> {
   maxFileSizeMb?: number;
 }
 
-const CHANGES: ReadonlySet<Method> = new Set<Method>(["write", "edit", "upload", "delete"]);
-
 interface SandboxPath extends Located {
   /** The id of the sandbox. */
   id: string;
@@ -33,12 +38,12 @@ interface SandboxPath extends Located {
   maxFileSize: number;
 }
 
-const OPERATIONS: Operations<SandboxPath> = {
+const SANDBOX_OPERATIONS: Operations<SandboxPath> = {
   attempt: async ({ path, id }, { method, options: { signal } }, run) => {
     const isAborted = (): boolean => signal?.aborted === true;
     if (isAborted()) return errors.operationAborted(path);
     try {
-      if (!CHANGES.has(method)) return await run();
+      if (!CHANGING_METHODS.has(method)) return await run();
       return await fileLocks.run(JSON.stringify(["sandbox", id, path]), async () => run());
     } catch {
       if (isAborted()) return errors.operationAborted(path);
@@ -48,7 +53,7 @@ const OPERATIONS: Operations<SandboxPath> = {
   },
   ls: async ({ path, files }, options) => {
     const listed = await files.list(path, { deep: false }, options);
-    return "error" in listed ? listed : filesOf(listed.files, listed.skipped);
+    return "error" in listed ? listed : toListing(listed.files, listed.skipped);
   },
   ...loadedBy<SandboxPath>(async (at, options) => {
     const got = await getFile(at, options);
@@ -63,7 +68,7 @@ const OPERATIONS: Operations<SandboxPath> = {
     const found = listed.files.filter(
       (entry) => entry.is_dir !== true && compiled.glob.matches(relativeTo(path, entry.path)),
     );
-    return filesOf(found, listed.skipped);
+    return toListing(found, listed.skipped);
   },
   grep: async (at, search) => {
     const { path, options } = search;
@@ -129,7 +134,7 @@ async function putFile(
   return refused ?? { path, filesUpdate: null, version: versionOfBytes(bytes) };
 }
 
-const filesOf = (entries: FileInfo[], skipped: number): { files: FileInfo[]; skipped?: number } => ({
+const toListing = (entries: FileInfo[], skipped: number): { files: FileInfo[]; skipped?: number } => ({
   files: sortByPath(entries),
   ...(skipped > 0 ? { skipped } : {}),
 });
@@ -142,7 +147,7 @@ export abstract class BaseSandbox extends CheckedBackend implements SandboxBacke
   readonly capabilities: Partial<BackendCapabilities>;
 
   /**
-   * @param isolation what keeps commands from this machine.
+   * @param isolation the barrier between commands and this machine.
    * @throws ConfigurationError when it is made itself: a sandbox extends it with `id` and `execute`.
    */
   constructor(given: BaseSandboxOptions = {}, isolation: BackendCapabilities["isolation"] = "remote") {
@@ -161,7 +166,7 @@ export abstract class BaseSandbox extends CheckedBackend implements SandboxBacke
     const { root = "/", readChunk = 48 * 1024, maxFileSizeMb = 10, transfer } = options;
     const run: RunCommand = (command, call) => this.runFileCommand(command, call);
     const files = new SandboxFiles(run, { root, readChunk, transfer });
-    super(OPERATIONS, (path) => {
+    super(SANDBOX_OPERATIONS, (path) => {
       const valid = validatePath(path);
       if (!valid.ok) return valid;
       return { path: valid.path, id: this.id, files, maxFileSize: maxFileSizeMb * 1024 * 1024 };
@@ -178,7 +183,7 @@ export abstract class BaseSandbox extends CheckedBackend implements SandboxBacke
   abstract readonly id: string;
   abstract execute(command: string, options?: ExecuteOptions): MaybePromise<ExecuteResponse>;
 
-  /** Runs the command of a file operation. Override it if a sandbox can give more output than `execute` does. */
+  /** Runs the command of a file operation. Override it if a sandbox can return more output than `execute` does. */
   protected runFileCommand(command: string, options: CallOptions): MaybePromise<ExecuteResponse> {
     return this.execute(command, options);
   }

@@ -16,7 +16,7 @@ import {
   type SandboxMount,
   commandZone,
   programPath,
-  wordsOf,
+  splitWords,
 } from "./environment.ts";
 import { gitView } from "./git-view.ts";
 import { type NoSandbox, PROBE_TIMEOUT_MS, isMissing, isTimedOut, tooSlow } from "./probe.ts";
@@ -51,14 +51,14 @@ interface SandboxShape {
 }
 
 /** The files of `/etc` that programs need. The others are left out because they name users, hosts and secrets. */
-const SYSTEM_FILES = wordsOf(`
+const SYSTEM_FILES = splitWords(`
   alternatives ca-certificates fonts group java-11-openjdk java-17-openjdk java-21-openjdk ld.so.cache
   ld.so.conf ld.so.conf.d localtime magic mime.types nsswitch.conf passwd perl protocols python3
   services ssl/certs ssl/openssl.cnf terminfo timezone
 `).map((name) => `/etc/${name}`);
 
 /** Files of the kernel about this machine and the keys of its users. Containers do not see them either. */
-const MACHINE_FACTS = wordsOf(`
+const MACHINE_FACTS = splitWords(`
   acpi asound interrupts kcore key-users keys latency_stats sched_debug scsi timer_list
 `).map((name) => `/proc/${name}`);
 
@@ -78,18 +78,13 @@ const START = [
   'exec "$5" -c "$6"',
 ].join("\n");
 
-interface BubblewrapCall {
-  args: string[];
-  /** Its input on the descriptors 3 and 4. */
-  inputs: Uint8Array[];
-}
-
 /**
- * Starts a command in its own file system, which contains only the programs of this machine and the given folders.
- * The command has no network and no capabilities, its system calls are filtered, it sees only its own processes, and
- * it ends with its parent. The command line reveals nothing about this machine, because commands can read it.
+ * Makes the call for a command in its own file system, with only the programs of this machine and the folders of
+ * `shape`. The command has no network and no capabilities, its system calls are filtered, it sees only its own
+ * processes, and it ends with its parent. The command line reveals nothing about this machine, because commands can
+ * read it. `inputs` are on the descriptors 3 and 4.
  */
-function bubblewrapCall(shape: SandboxShape, command: string, cwd: string): BubblewrapCall {
+function bubblewrapCall(shape: SandboxShape, command: string, cwd: string) {
   const { memory, processes } = shape;
   const filter = systemCallFilter();
   const settings = [...sandboxArguments(shape), ...(filter === undefined ? [] : ["--seccomp", "4"])];
@@ -107,7 +102,7 @@ function sandboxArguments(shape: SandboxShape): string[] {
   const { writable, shownAt, repositories, readOnly, env } = shape;
   const local = linkStatsAt(LOCAL_PROGRAMS)?.isDirectory() === true ? [LOCAL_PROGRAMS] : [];
   return [
-    wordsOf(
+    splitWords(
       "--unshare-all --unshare-user --die-with-parent --new-session --cap-drop ALL --hostname sandbox --clearenv",
     ),
     shape.hasSizeLimits ? ["--disable-userns"] : [],
@@ -163,7 +158,7 @@ function directoriesBetween(folder: string, path: string): string[] {
 }
 
 function cover(path: string, at: string): string[] {
-  // Fails where nothing can be seen, because what is hidden there would stay open.
+  // Fails if the entry cannot be seen, because a hidden one would stay open.
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return [];
   return stats.isDirectory() ? ["--tmpfs", at, "--remount-ro", at] : ["--ro-bind", "/dev/null", at];
@@ -227,7 +222,7 @@ export interface BubblewrapOptions
   bwrap?: string;
 }
 
-const OPTIONS: OptionTable<BubblewrapOptions> = {
+const BUBBLEWRAP_OPTIONS: OptionTable<BubblewrapOptions> = {
   ...SHELL_LIMITS,
   rootDir: "a text",
   respectGitignore: "true or false",
@@ -260,7 +255,7 @@ export class BubblewrapBackend extends ShellBackend {
 
   constructor(options: BubblewrapOptions, hasSizeLimits: boolean) {
     const { rootDir, maxFileSizeMb, respectGitignore = false, hidden = [] } = options;
-    const shape = shapeOf(options, hasSizeLimits);
+    const shape = sandboxShape(options, hasSizeLimits);
     const { folder } = shape.writable;
     const repositories = shape.repositories.map((mount) => mount.folder);
     const isGuarded = options.protectsStarters === true || repositories.length > 0;
@@ -306,7 +301,7 @@ export type OpenedBubblewrap = { ok: true; backend: BubblewrapBackend } | ({ ok:
 
 /** Opens the sandbox after a trial, because containers and kernels often forbid an installed Bubblewrap to work. */
 export async function openBubblewrap(given: BubblewrapOptions): Promise<OpenedBubblewrap> {
-  const { readOnly = [], ...rest } = readOptions("Bubblewrap", given, OPTIONS);
+  const { readOnly = [], ...rest } = readOptions("Bubblewrap", given, BUBBLEWRAP_OPTIONS);
   const { mounts } = programFolders(process.env, rest.rootDir);
   const system = mounts.filter(({ at }) => ["/opt", LOCAL_PROGRAMS].some((folder) => isInside(folder, at)));
   const options = { ...rest, readOnly: [...system, ...readOnly] };
@@ -340,15 +335,21 @@ export async function probeBubblewrap(
     version = (await run(["--version"])).trim().replace(/^bubblewrap /, "");
   } catch (error) {
     if (isTimedOut(error)) return { ok: false, ...tooSlow(program, timeoutMs) };
-    if (isMissing(error)) return { ok: false, reason: `${INSTALL} (the program ${program} was not found)` };
+    if (isMissing(error)) {
+      return {
+        ok: false,
+        reason: `Bubblewrap is missing; install it with the system's package manager, such as apt-get install bubblewrap (the program ${program} was not found)`,
+      };
+    }
     return {
       ok: false,
       reason: `The program ${program} does not report its version (${oneLine(errorMessage(error), 200)}).`,
     };
   }
-  const hasSizeLimits = isAtLeast(version, [0, 8] as const);
+  const [major = 0, minor = 0] = version.split(".").map(Number);
+  const hasSizeLimits = major > 0 || minor >= 8;
   try {
-    const shape = shapeOf(options, hasSizeLimits);
+    const shape = sandboxShape(options, hasSizeLimits);
     const { args, inputs } = bubblewrapCall(shape, "exit 0", shape.writable.at);
     await run(args, inputs);
     return { ok: true, version, hasSizeLimits };
@@ -357,21 +358,12 @@ export async function probeBubblewrap(
     const said = /bwrap: .*/.exec(errorMessage(error))?.[0] ?? "it ended with an error";
     return {
       ok: false,
-      reason: `Bubblewrap ${version} is installed but cannot run on this system (${said}). ${ALLOW}`,
+      reason: `Bubblewrap ${version} is installed but cannot run on this system (${said}). It needs unprivileged user namespaces, which the kernel's settings or a container can forbid.`,
     };
   }
 }
 
-const INSTALL =
-  "Bubblewrap is missing; install it with the system's package manager, such as apt-get install bubblewrap";
-const ALLOW = "It needs unprivileged user namespaces, which the kernel's settings or a container can forbid.";
-
-function isAtLeast(version: string, [major, minor]: readonly [number, number]): boolean {
-  const [ownMajor = 0, ownMinor = 0] = version.split(".").map(Number);
-  return ownMajor > major || (ownMajor === major && ownMinor >= minor);
-}
-
-function shapeOf(options: BubblewrapOptions, hasSizeLimits: boolean): SandboxShape {
+function sandboxShape(options: BubblewrapOptions, hasSizeLimits: boolean): SandboxShape {
   const { readOnly = [], hidden = [], memoryMb = 2048, maxProcesses = 512, scratchMb = 512 } = options;
   const { LANG = "C.UTF-8" } = process.env;
   const folder = realpathSync.native(resolve(options.rootDir));

@@ -85,10 +85,10 @@ export class CommandOutput {
   text(): string {
     const unfinished = this.#isFull ? "" : (this.#screens.stdout.unfinished?.text ?? "");
     const parts = [this.#kept.subarray(0, this.#length), this.#openBytes(), Buffer.from(unfinished)];
-    return beginningOf(Buffer.concat(parts), this.limit).toString("utf8");
+    return headBytes(Buffer.concat(parts), this.limit).toString("utf8");
   }
 
-  /** The whole held output if it is longer than the shown one. `isCut` says that even more was written. */
+  /** The whole held output if it is longer than the shown one. `isCut` is true if even more was written. */
   whole(): { text: string; isCut: boolean; bytes: number } | undefined {
     if (this.#length <= this.limit) return undefined;
     const text = this.#kept.subarray(0, this.#length).toString("utf8");
@@ -99,7 +99,7 @@ export class CommandOutput {
     return new TerminalScreen((row, isEnded) => {
       const line = { stream, row, isEnded };
       this.#open.push(line);
-      if (this.#onOutput !== undefined && this.#left > 0) this.#news += textOf(line, false);
+      if (this.#onOutput !== undefined && this.#left > 0) this.#news += lineText(line, false);
       this.#settle(SCREEN_ROWS);
     });
   }
@@ -108,7 +108,7 @@ export class CommandOutput {
   #settle(most: number): void {
     for (let line = this.#open[0]; line !== undefined && this.#open.length > most; line = this.#open[0]) {
       this.#open.shift();
-      this.#settled += textOf(line, this.#isInLine);
+      this.#settled += lineText(line, this.#isInLine);
       if (!line.row.isErased) this.#isInLine = !line.isEnded;
     }
   }
@@ -116,7 +116,7 @@ export class CommandOutput {
   #openBytes(): Buffer {
     let isInLine = this.#isInLine;
     const texts = this.#open.map((line) => {
-      const text = textOf(line, isInLine);
+      const text = lineText(line, isInLine);
       if (!line.row.isErased) isInLine = !line.isEnded;
       return text;
     });
@@ -127,7 +127,7 @@ export class CommandOutput {
     const bytes = Buffer.from(this.#settled);
     this.#settled = "";
     const before = this.#length;
-    const kept = beginningOf(bytes, this.#room - before);
+    const kept = headBytes(bytes, this.#room - before);
     this.#isFull ||= kept.length < bytes.length;
     const length = before + kept.length;
     if (length > this.#kept.length)
@@ -137,7 +137,7 @@ export class CommandOutput {
   }
 
   #tell(): void {
-    const shown = beginningOf(Buffer.from(this.#news), this.#left);
+    const shown = headBytes(Buffer.from(this.#news), this.#left);
     this.#left = shown.length < Buffer.byteLength(this.#news) ? 0 : this.#left - shown.length;
     this.#news = "";
     if (shown.length > 0) this.#onOutput?.(shown.toString("utf8"));
@@ -145,14 +145,14 @@ export class CommandOutput {
 }
 
 /** `isInLine`: the text before it has no end of line. */
-function textOf({ stream, row, isEnded }: Line, isInLine: boolean): string {
+function lineText({ stream, row, isEnded }: Line, isInLine: boolean): string {
   if (row.isErased) return "";
   const end = isEnded ? "\n" : "";
   return stream === "stdout" ? row.text + end : `${isInLine ? "\n" : ""}[stderr] ${row.text}${end}`;
 }
 
 /** At most so many bytes, without a part of a UTF-8 character at the end. */
-function beginningOf(bytes: Buffer, length: number): Buffer {
+function headBytes(bytes: Buffer, length: number): Buffer {
   if (bytes.length <= length) return bytes;
   for (let end = length; end >= 0 && end > length - 4; end -= 1) {
     if (((bytes[end] ?? 0) & 0xc0) !== 0x80) return bytes.subarray(0, end);

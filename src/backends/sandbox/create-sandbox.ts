@@ -3,6 +3,7 @@ import { defined } from "../../core/defined.ts";
 import { ConfigurationError, errorMessage } from "../../core/errors.ts";
 import type { SandboxBackend } from "../executor.ts";
 import type { LoadPackage } from "../../core/optional-package.ts";
+import { memberOf } from "../../core/unknown.ts";
 import { SandboxError } from "./base-sandbox.ts";
 import { type BubblewrapOptions, openBubblewrap } from "./bubblewrap.ts";
 import { DAYTONA, type DaytonaOptions, openDaytona } from "./daytona.ts";
@@ -15,7 +16,7 @@ import { LocalShellBackend, type LocalShellOptions } from "./shell-backend.ts";
 export interface SetupOptions {
   /** Shell commands that prepare a new sandbox, run once before anything else. */
   setupScript?: string;
-  /** A file of this machine with such commands. Give it or `setupScript`. */
+  /** A file of this machine with such commands. Set it or `setupScript`, not both. */
   setupScriptPath?: string;
   /** Seconds that the setup may take. Default 600. */
   setupTimeout?: number;
@@ -37,8 +38,6 @@ export interface OpenSandbox extends SandboxBackend, AsyncDisposable {
   close(): Promise<void>;
 }
 
-const SETUP_TIMEOUT = 600;
-
 /**
  * Opens a sandbox of any provider, ready for use. A running one that `sandboxId` names is used without setup. The
  * packages of remote providers are loaded by `load` when they are needed.
@@ -50,10 +49,10 @@ export async function createSandbox(
   options: CreateSandboxOptions,
   load: LoadPackage = (name) => import(name),
 ): Promise<OpenSandbox> {
-  const script = await setupScriptOf(options);
-  const sandbox = await open(options, load);
+  const script = await readSetupScript(options);
+  const sandbox = await openSandbox(options, load);
   const isNew = !("sandboxId" in options) || options.sandboxId === undefined;
-  if (script !== undefined && isNew) await prepare(sandbox, script, options.setupTimeout);
+  if (script !== undefined && isNew) await prepareSandbox(sandbox, script, options.setupTimeout);
   return sandbox;
 }
 
@@ -74,7 +73,7 @@ export async function sandboxProblem(
   load: LoadPackage = (name) => import(name),
 ): Promise<string | undefined> {
   try {
-    await setupScriptOf({ ...defined({ setupScript, setupScriptPath }) });
+    await readSetupScript({ ...defined({ setupScript, setupScriptPath }) });
     if (provider === "docker") return await dockerProblem(options, isThorough);
     if (provider in PACKAGES) await loadClient(PACKAGES[provider as keyof typeof PACKAGES], load);
     return undefined;
@@ -84,10 +83,10 @@ export async function sandboxProblem(
 }
 
 /** Runs the setup in a new sandbox for at most `timeout` seconds. If it fails, closes the sandbox and throws. */
-export async function prepare(
+export async function prepareSandbox(
   sandbox: SandboxBackend & { close(): Promise<void> },
   script: string,
-  timeout: number = SETUP_TIMEOUT,
+  timeout: number = 600,
 ): Promise<void> {
   const { output, exitCode, timedOut } = await sandbox.execute(script, { timeout, approved: true });
   if (exitCode === 0) return;
@@ -99,7 +98,7 @@ export async function prepare(
 }
 
 /** Reads the commands of a setup. Throws `ConfigurationError` if that fails. */
-export async function setupScriptOf({
+export async function readSetupScript({
   setupScript,
   setupScriptPath,
 }: SetupOptions): Promise<string | undefined> {
@@ -113,7 +112,7 @@ export async function setupScriptOf({
   }
 }
 
-async function open(options: CreateSandboxOptions, load: LoadPackage): Promise<OpenSandbox> {
+async function openSandbox(options: CreateSandboxOptions, load: LoadPackage): Promise<OpenSandbox> {
   switch (options.provider) {
     case "local":
       return new LocalShellBackend(ownOptions(options));
@@ -131,7 +130,10 @@ async function open(options: CreateSandboxOptions, load: LoadPackage): Promise<O
     case "daytona":
       return openDaytona(ownOptions(options), load);
     default:
-      throw unknownProvider(options);
+      throw new ConfigurationError(
+        "UNKNOWN_PROVIDER",
+        `createSandbox has no provider ${JSON.stringify(memberOf(options, "provider"))}; give \`provider: "docker"\`, or local, bubblewrap, modal, runloop or daytona.`,
+      );
   }
 }
 
@@ -148,9 +150,3 @@ function ownOptions<Options extends CreateSandboxOptions>(
   } = options;
   return own;
 }
-
-const unknownProvider = (options: { provider?: unknown }): ConfigurationError =>
-  new ConfigurationError(
-    "UNKNOWN_PROVIDER",
-    `createSandbox has no provider ${JSON.stringify(options.provider)}; give \`provider: "docker"\`, or local, bubblewrap, modal, runloop or daytona.`,
-  );

@@ -78,7 +78,7 @@ const machine = (sandbox: DaytonaSandbox): RemoteMachine => ({
   release: async () => {},
 });
 
-/** Runs each command in its own session, because only sessions give output while a command runs. */
+/** Runs each command in its own session, because only sessions return output while a command runs. */
 async function startInSession(
   process: DaytonaSandbox["process"],
   line: string,

@@ -5,7 +5,7 @@ import type { CallOptions } from "../backend.ts";
 import type { CommandFacts, ExecuteOptions, ExecuteResponse } from "../executor.ts";
 import { addPrefix, validatePath } from "../paths.ts";
 import { BaseSandbox, SandboxError } from "./base-sandbox.ts";
-import { END_MARKED, MARK_NAME, SYSTEM_PATH, commandZone, wordsOf } from "./environment.ts";
+import { END_MARKED, MARK_NAME, SYSTEM_PATH, commandZone, splitWords } from "./environment.ts";
 import { LastWill, ProcessRunner } from "./process-runner.ts";
 import { DEFAULT_OUTPUT_BYTES, DEFAULT_TIMEOUT, SHELL_LIMITS, type ShellLimits } from "./shell-backend.ts";
 
@@ -29,8 +29,8 @@ export interface DockerOptions extends ShellLimits {
 }
 
 const DEFAULT_LIMITS = ["--memory", "2g", "--cpus", "2", "--pids-limit", "512"];
-/** Root in the container keeps what it needs to make the working directory. Commands do not run as root. */
-const CONFINEMENT = wordsOf(
+/** Root in the container keeps the rights to make the working directory. Commands do not run as root. */
+const CONFINEMENT = splitWords(
   "--network none --cap-drop ALL --cap-add CHOWN --cap-add DAC_OVERRIDE --security-opt no-new-privileges",
 );
 const START_TIMEOUT = 300;
@@ -151,7 +151,7 @@ export class DockerSandbox extends BaseSandbox {
   /** Ends a command in the container. It would outlive the local program. */
   async #endMarked(mark: string): Promise<void> {
     const args = ["exec", ...this.#user(), this.id, "sh", "-c", END_MARKED, "sh", mark];
-    await runProgram(this.#runner, this.#options, args, END_TIMEOUT);
+    await runDocker(this.#runner, this.#options, args, END_TIMEOUT);
   }
 }
 
@@ -171,7 +171,7 @@ export async function dockerProblem(
   const ask = async (...args: string[]): Promise<ExecuteResponse> => {
     const runner = new ProcessRunner({ guarded: false });
     try {
-      return await runProgram(runner, options, args, 10);
+      return await runDocker(runner, options, args, 10);
     } finally {
       await runner.close();
     }
@@ -222,7 +222,7 @@ export async function openDocker(given: DockerOptions): Promise<DockerSandbox> {
 async function containerFor(options: DockerOptions, runner: ProcessRunner): Promise<Container> {
   const { image, sandboxId, program = "docker", workdir = "/workspace", user = DEFAULT_USER } = options;
   if (sandboxId !== undefined) {
-    const { exitCode } = await runProgram(runner, options, ["exec", sandboxId, "sh", "-c", "exit 0"]);
+    const { exitCode } = await runDocker(runner, options, ["exec", sandboxId, "sh", "-c", "exit 0"]);
     if (exitCode === 0) return { id: sandboxId };
     throw new SandboxError("NOT_INITIALIZED", notRunning(sandboxId));
   }
@@ -232,7 +232,7 @@ async function containerFor(options: DockerOptions, runner: ProcessRunner): Prom
   const name = `deepagent-${randomBytes(8).toString("hex")}`;
   const run = ["run", "-d", "--rm", "--name", name, ...CONFINEMENT, ...limits, image, ...idle];
   const own = new LastWill(programLaunch(options, ["rm", "-f", name]));
-  const started = await runProgram(runner, options, run);
+  const started = await runDocker(runner, options, run);
   if (started.exitCode !== 0) {
     own.revoke();
     throw new SandboxError(
@@ -242,7 +242,7 @@ async function containerFor(options: DockerOptions, runner: ProcessRunner): Prom
   }
   const prepare = `mkdir -p -- "$1" && chown "$2" "$1"`;
   const place = ["exec", "--user", "0", name, "sh", "-c", prepare, "sh", workdir, user];
-  const prepared = await runProgram(runner, options, place);
+  const prepared = await runDocker(runner, options, place);
   if (prepared.exitCode === 0) return { id: name, own };
   await removeContainer(runner, options, name);
   own.revoke();
@@ -254,11 +254,11 @@ async function containerFor(options: DockerOptions, runner: ProcessRunner): Prom
 
 /** Kills and removes a container. Without the kill, some programs wait long for an orderly end. */
 async function removeContainer(runner: ProcessRunner, options: DockerOptions, id: string): Promise<void> {
-  await runProgram(runner, options, ["kill", id]);
-  await runProgram(runner, options, ["rm", "-f", id]);
+  await runDocker(runner, options, ["kill", id]);
+  await runDocker(runner, options, ["rm", "-f", id]);
 }
 
-function runProgram(
+function runDocker(
   runner: ProcessRunner,
   options: DockerOptions,
   args: readonly string[],

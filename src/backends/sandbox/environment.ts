@@ -3,7 +3,7 @@ import { timeZone } from "../../core/clock.ts";
 import { isExecutable } from "../../core/stats.ts";
 
 /** The words of a text, for long lists of plain names. */
-export const wordsOf = (text: string): string[] => text.trim().split(/\s+/);
+export const splitWords = (text: string): string[] => text.trim().split(/\s+/);
 
 /** A folder of this machine at a path inside the sandbox. */
 export interface SandboxMount {
@@ -12,17 +12,17 @@ export interface SandboxMount {
 }
 
 /** Folders of programs and libraries; some systems have them as links into `/usr`. */
-export const SYSTEM_FOLDERS: readonly string[] = wordsOf(
+export const SYSTEM_FOLDERS: readonly string[] = splitWords(
   "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /nix/store",
 );
 
-/** Programs that were added to `/usr`, with their settings and data. Commands see what the programs need. */
+/** Programs that were added to `/usr`, with their settings and data. Commands see only the parts that programs need. */
 export const LOCAL_PROGRAMS = "/usr/local";
 
 /** The search path for programs if none is set. */
 export const SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/** Finds a program by its name; gives the name if there is none. */
+/** Finds a program by its name. Returns the name if there is none. */
 export function programPath(name: string): string {
   if (name.includes("/")) return name;
   const places = (process.env["PATH"] ?? SYSTEM_PATH).split(":").map((folder) => join(folder, name));
@@ -33,12 +33,12 @@ export function programPath(name: string): string {
 const PLAIN_NAMES = ["PATH", "HOME", "LANG", "TERM"] as const;
 
 /** Variables that commands do not get, as names in which `*` stands for anything. */
-const SECRET_NAMES: readonly string[] = wordsOf(
+const SECRET_NAMES: readonly string[] = splitWords(
   "*API_KEY* *ACCESS_KEY* *PRIVATE_KEY* *TOKEN* *SECRET* *PASSWORD* *PASSWD* *CREDENTIAL*",
 );
 
 export interface EnvironmentOptions {
-  /** Added to what a command gets; wins over what is inherited. */
+  /** Variables added to the environment of a command; they override inherited ones. */
   env?: Readonly<Record<string, string>>;
   /** `true`: everything the server has but `secretNames`. `false` (default): search path, home, language, terminal. The time zone in any case. */
   inheritEnv?: boolean;
@@ -46,7 +46,7 @@ export interface EnvironmentOptions {
   secretNames?: readonly string[];
 }
 
-/** The time zone of commands: the server's, as it was given to the server if it was. */
+/** The time zone of commands: the server's, with the spelling of its variable `TZ` if that is set. */
 export const commandZone = (): string => process.env["TZ"] || timeZone();
 
 /** The environment of a command that runs on this machine. */

@@ -25,7 +25,7 @@ const NONE: GitView = { writable: [], readOnly: [] };
  * are not visible, so that a commit of everything would delete them. `root`: a real path; `at`: its mount.
  */
 export function gitView(root: string, at: string): GitView {
-  const kind = kindOf(root);
+  const kind = gitKind(root);
   if (kind === "folder") return NONE;
   if (kind === "file") {
     const common = commonFolder(root, at);
@@ -35,11 +35,11 @@ export function gitView(root: string, at: string): GitView {
   }
   const home = realPath(homedir());
   let repository = dirname(root);
-  while (kindOf(repository) === undefined && dirname(repository) !== repository)
+  while (gitKind(repository) === undefined && dirname(repository) !== repository)
     repository = dirname(repository);
   const own = { folder: join(repository, ".git"), at: join(STAND_IN, ".git") };
-  const common = kindOf(repository) === "file" ? commonFolder(repository, STAND_IN) : own;
-  if (kindOf(repository) === undefined || common === undefined || isInside(repository, home)) return NONE;
+  const common = gitKind(repository) === "file" ? commonFolder(repository, STAND_IN) : own;
+  if (gitKind(repository) === undefined || common === undefined || isInside(repository, home)) return NONE;
   return {
     writable: [],
     readOnly: [...new Set([own, common])],
@@ -47,7 +47,7 @@ export function gitView(root: string, at: string): GitView {
   };
 }
 
-function kindOf(folder: string): "folder" | "file" | undefined {
+function gitKind(folder: string): "folder" | "file" | undefined {
   const stats = linkStatsAt(join(folder, ".git"));
   if (stats?.isFile() === true) return "file";
   return stats?.isDirectory() === true && isRepository(join(folder, ".git")) ? "folder" : undefined;

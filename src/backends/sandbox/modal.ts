@@ -7,7 +7,7 @@ import type { LoadPackage } from "../../core/optional-package.ts";
 import type { ProviderPackage, RemoteMachine, RemoteOptions, RemoteSandbox } from "./remote-sandbox.ts";
 import { REMOTE_OPTIONS, loadClient, openRemote } from "./remote-sandbox.ts";
 
-/** `parameters` are those of `sandboxes.create`. A new sandbox ends after an hour unless they say otherwise. */
+/** `parameters` are those of `sandboxes.create`. A new sandbox ends after an hour unless they set another time. */
 export interface ModalOptions extends RemoteOptions {
   /** The app that new sandboxes belong to; made when there is none. Default `deepagent`. */
   app?: string;

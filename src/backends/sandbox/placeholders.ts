@@ -25,17 +25,17 @@ const COMMON_FOLDER_HOLDERS = "deepagent-sandbox";
 const HOLDER = /^deepagent-(\d+)-(\d+)-(\d+)-\d+$/;
 
 let holders = 0;
-const prefixOf = (pid: number): string => `deepagent-${pid}-${processStart(pid)}-${processNamespace()}-`;
+const holderPrefix = (pid: number): string => `deepagent-${pid}-${processStart(pid)}-${processNamespace()}-`;
 
 /** True if a path is held, and by nothing but processes of this program. */
 export function isPlaceholder(path: string): boolean {
-  const names = entriesOf(path);
+  const names = readNames(path);
   return names.length > 0 && names.every((name) => HOLDER.test(name));
 }
 
 /** Names that are held until `release`. */
 export class Placeholders {
-  readonly #holder = `${prefixOf(process.pid)}${(holders += 1)}`;
+  readonly #holder = `${holderPrefix(process.pid)}${(holders += 1)}`;
   readonly folders: string[] = [];
   readonly files: string[] = [];
 
@@ -71,8 +71,8 @@ export class Placeholders {
       } catch (error) {
         if (CANNOT_WRITE.has(codeOf(error) ?? "")) return false;
         if (codeOf(error) !== "EEXIST") throw error;
-        for (const name of entriesOf(path)) if (isStale(name)) removeFolder(join(path, name));
-        const names = entriesOf(path);
+        for (const name of readNames(path)) if (isStale(name)) removeFolder(join(path, name));
+        const names = readNames(path);
         if (!names.every((name) => HOLDER.test(name))) return false;
       }
       try {
@@ -98,7 +98,7 @@ export class Placeholders {
   }
 }
 
-/** A shell script that removes what this process holds among the folders that it gets as arguments. */
+/** A shell script that removes the holders of this process from the folders in its arguments. */
 export const REMOVE_HOLDERS = `
 sleep 1
 for path; do
@@ -109,8 +109,8 @@ for path; do
 done
 `;
 
-/** The beginning of the names of this process's holders, for that script. */
-export const ownHolders = (): string => prefixOf(process.pid);
+/** The name prefix of this process's holders, for that script. */
+export const ownHolders = (): string => holderPrefix(process.pid);
 
 const CANNOT_WRITE: ReadonlySet<string> = new Set(["EACCES", "EPERM", "EROFS", "ENOTDIR", "ENOENT"]);
 
@@ -140,4 +140,4 @@ function isStale(name: string): boolean {
 const processNamespace = (): string =>
   /\d+/.exec(orElse(() => readlinkSync("/proc/self/ns/pid"), ""))?.[0] ?? "0";
 
-const entriesOf = (folder: string): string[] => orElse(() => readdirSync(folder), []);
+const readNames = (folder: string): string[] => orElse(() => readdirSync(folder), []);

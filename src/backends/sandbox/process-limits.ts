@@ -34,14 +34,15 @@ export class ProcessCgroup {
       writeFileSync(join(folder, "pids.max"), String(maxProcesses + OVERHEAD));
       return new ProcessCgroup(folder);
     } catch {
-      remove(folder);
+      removeGroup(folder);
       return undefined;
     }
   }
 
   /** Removes the group. Call it after its processes were ended; they may take a moment to go. */
   async remove(): Promise<void> {
-    for (let attempt = 1; !remove(this.#folder) && attempt < REMOVE_ATTEMPTS; attempt += 1) await delay(20);
+    for (let attempt = 1; !removeGroup(this.#folder) && attempt < REMOVE_ATTEMPTS; attempt += 1)
+      await delay(20);
   }
 }
 
@@ -57,14 +58,14 @@ export function cgroupParent(root = "/"): string | undefined {
   // In version 2 the parent must hand the limit down, and such a group has no processes itself.
   const folder = resolve(mount, `.${own.get("") ?? "/"}`);
   return [folder, ...(folder === mount ? [] : [dirname(folder)])].find((candidate) => {
-    const handedDown = read(join(candidate, "cgroup.subtree_control")).trim().split(" ");
+    const handedDown = readOrEmpty(join(candidate, "cgroup.subtree_control")).trim().split(" ");
     return handedDown.includes("pids");
   });
 }
 
 /** The paths of this process's groups by kind. In version 2 the kind is empty. */
 function ownCgroups(root: string): Map<string, string> {
-  const lines = read(join(root, "proc/self/cgroup")).split("\n");
+  const lines = readOrEmpty(join(root, "proc/self/cgroup")).split("\n");
   return new Map(
     lines.flatMap((line): [string, string][] => {
       const [, kinds, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
@@ -77,16 +78,16 @@ function ownCgroups(root: string): Map<string, string> {
 function removeAbandoned(parent: string): void {
   for (const name of orElse(() => readdirSync(parent), [])) {
     const pid = name.startsWith(PREFIX) ? /^(\d+)-/.exec(name.slice(PREFIX.length))?.[1] : undefined;
-    if (pid !== undefined && !existsSync(`/proc/${pid}`)) remove(join(parent, name));
+    if (pid !== undefined && !existsSync(`/proc/${pid}`)) removeGroup(join(parent, name));
   }
 }
 
-function remove(folder: string): boolean {
+function removeGroup(folder: string): boolean {
   orElse(() => rmdirSync(folder), undefined);
   return !existsSync(folder);
 }
 
-const read = (file: string): string => orElse(() => readFileSync(file, "utf8"), "");
+const readOrEmpty = (file: string): string => orElse(() => readFileSync(file, "utf8"), "");
 
 /**
  * System calls that are refused to commands in the sandbox, with their numbers on x64 and arm64 (`-` for none). The
@@ -138,7 +139,7 @@ export function callNumbers(list: string, processor: "x64" | "arm64"): Map<strin
 }
 
 /** A step of the kernel's classic packet filter: `struct sock_filter`. */
-interface Step {
+interface FilterStep {
   code: number;
   /** Steps to skip if a comparison holds, and if it does not. */
   jt: number;
@@ -174,44 +175,44 @@ const AF_VSOCK = 40;
 /** Linux, its variants with 32-bit addresses or old kernel versions, and the query of the current one. */
 const PERSONALITIES = [0, 8, 0x20000, 0x20008, 0xffffffff];
 
-const step = (code: number, k: number, jt = 0, jf = 0): Step => ({ code, jt, jf, k });
-const load = (at: number): Step => step(LOAD, at);
-const answer = (value: number): Step => step(RETURN, value);
-const refuseIf = (comparison: number, value: number): Step[] => [
+const step = (code: number, k: number, jt = 0, jf = 0): FilterStep => ({ code, jt, jf, k });
+const load = (at: number): FilterStep => step(LOAD, at);
+const finish = (value: number): FilterStep => step(RETURN, value);
+const refuseIf = (comparison: number, value: number): FilterStep[] => [
   step(comparison, value, 0, 1),
-  answer(EPERM),
+  finish(EPERM),
 ];
 
 /** Refuses a mode with the set-user-ID or set-group-ID bit. */
-const modeAt = (index: number): Step[] => [
+const modeAt = (index: number): FilterStep[] => [
   load(argument(index)),
   ...refuseIf(IF_ANY_BIT, SET_ID_BITS),
-  answer(ALLOW),
+  finish(ALLOW),
 ];
 
-const openWith = (flags: number, mode: number): Step[] => [
+const openWith = (flags: number, mode: number): FilterStep[] => [
   load(argument(flags)),
   step(IF_ANY_BIT, CREATES, 1, 0),
-  answer(ALLOW),
+  finish(ALLOW),
   ...modeAt(mode),
 ];
 
 /** The checks of calls whose arguments decide. */
-const SPECIAL: Readonly<Record<string, readonly Step[]>> = {
-  clone: [load(argument(0)), ...refuseIf(IF_ANY_BIT, NAMESPACES), answer(ALLOW)],
+const SPECIAL: Readonly<Record<string, readonly FilterStep[]>> = {
+  clone: [load(argument(0)), ...refuseIf(IF_ANY_BIT, NAMESPACES), finish(ALLOW)],
   // A filter cannot see their arguments, which are in memory. Programs use clone and openat instead.
-  clone3: [answer(ENOSYS)],
-  openat2: [answer(ENOSYS)],
+  clone3: [finish(ENOSYS)],
+  openat2: [finish(ENOSYS)],
   personality: [
     load(argument(0)),
-    ...PERSONALITIES.flatMap((value) => [step(IF_EQUAL, value, 0, 1), answer(ALLOW)]),
-    answer(EPERM),
+    ...PERSONALITIES.flatMap((value) => [step(IF_EQUAL, value, 0, 1), finish(ALLOW)]),
+    finish(EPERM),
   ],
   // Both lead out of the network namespace.
   socket: [
     load(argument(0)),
     ...[AF_ALG, AF_VSOCK].flatMap((family) => refuseIf(IF_EQUAL, family)),
-    answer(ALLOW),
+    finish(ALLOW),
   ],
   chmod: modeAt(1),
   fchmod: modeAt(1),
@@ -225,14 +226,14 @@ const SPECIAL: Readonly<Record<string, readonly Step[]>> = {
 };
 
 /**
- * Makes the program with which the kernel checks every system call of a command and its descendants. Returns undefined
+ * Makes the program by which the kernel checks every system call of a command and its descendants. Returns undefined
  * for other processors. Calls of another architecture (32-bit programs) end the process, calls newer than the list
  * seem to be missing, and refused calls fail with EPERM.
  */
 export const systemCallFilter = (processor: string = process.arch): Uint8Array | undefined =>
-  processor === "x64" || processor === "arm64" ? encode(stepsFor(processor)) : undefined;
+  processor === "x64" || processor === "arm64" ? encodeSteps(stepsFor(processor)) : undefined;
 
-function stepsFor(processor: keyof typeof AUDIT_ARCHITECTURES): Step[] {
+function stepsFor(processor: keyof typeof AUDIT_ARCHITECTURES): FilterStep[] {
   const special = [...callNumbers(SPECIAL_CALLS, processor)].flatMap(([name, number]) => {
     const block = SPECIAL[name] ?? [];
     return [step(IF_EQUAL, number, 0, block.length), ...block];
@@ -241,19 +242,19 @@ function stepsFor(processor: keyof typeof AUDIT_ARCHITECTURES): Step[] {
   return [
     load(ARCHITECTURE),
     step(IF_EQUAL, AUDIT_ARCHITECTURES[processor], 1, 0),
-    answer(KILL),
+    finish(KILL),
     load(CALL_NUMBER),
     // This includes the calls of x32, whose numbers begin far above.
     step(IF_GREATER, NEWEST_CALL, 0, 1),
-    answer(ENOSYS),
+    finish(ENOSYS),
     ...special,
     ...refused.flatMap((number) => refuseIf(IF_EQUAL, number)),
-    answer(ALLOW),
+    finish(ALLOW),
   ];
 }
 
 /** Both processors are little-endian. */
-function encode(steps: readonly Step[]): Uint8Array {
+function encodeSteps(steps: readonly FilterStep[]): Uint8Array {
   const bytes = new DataView(new ArrayBuffer(steps.length * 8));
   for (const [index, { code, jt, jf, k }] of steps.entries()) {
     bytes.setUint16(index * 8, code, true);

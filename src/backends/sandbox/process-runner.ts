@@ -50,7 +50,7 @@ export interface RunnerOptions {
   patience?: number;
 }
 
-const PATIENCE_MS = 2000;
+const DEFAULT_PATIENCE_MS = 2000;
 /** Time to wait for the last output of a group that was asked to end. */
 const LAST_WORDS_MS = 200;
 const KILL_MS = 2000;
@@ -68,7 +68,7 @@ export class ProcessRunner {
   readonly #patience: number;
   readonly #onExit = (): void => this.#killAll();
 
-  constructor({ guarded, patience = PATIENCE_MS }: RunnerOptions) {
+  constructor({ guarded, patience = DEFAULT_PATIENCE_MS }: RunnerOptions) {
     this.#guard = guarded ? new ProcessGuard(this.#mark) : undefined;
     this.#patience = patience;
   }
@@ -96,7 +96,7 @@ export class ProcessRunner {
   }
 
   /**
-   * Runs a program to its end. On a timeout or an abort, ends its group and gives the output so far, even if a
+   * Runs a program to its end. On a timeout or an abort, ends its group and returns the output so far, even if a
    * descendant lives on and holds the output open.
    */
   async run(request: ProcessRequest, { timeout, signal }: ProcessLimits): Promise<ExecuteResponse> {
@@ -106,7 +106,7 @@ export class ProcessRunner {
     const stopped = stopReason(timeout, signal, timer.signal);
     const first = await Promise.race([running.ended, stopped]);
     timer.abort();
-    if (typeof first !== "string") return finished(running.output, first);
+    if (typeof first !== "string") return endedResponse(running.output, first);
     await isDoneWithin(this.#patience === 0 ? KILL_MS : LAST_WORDS_MS, running.terminate());
     running.output.close();
     if (first === "timeout") return timedOutResponse(running.output, timeout);
@@ -162,7 +162,7 @@ export class ProcessGroup {
     this.id = child.pid;
     child.stdout?.on("data", (bytes: Buffer) => this.output.add("stdout", bytes));
     child.stderr?.on("data", (bytes: Buffer) => this.output.add("stderr", bytes));
-    this.ended = endOf(child).then((end) => {
+    this.ended = waitForEnd(child).then((end) => {
       this.output.finish();
       this.#leave(child);
       return end;
@@ -185,7 +185,8 @@ export class ProcessGroup {
   }
 
   forgetIfGone(): void {
-    if (this.#leaderEnded && this.#isGone()) this.#owner.forget(this);
+    if (!this.#leaderEnded) return;
+    if (this.id === undefined || !tryKill(signalTarget(this.id), 0)) this.#owner.forget(this);
   }
 
   async #end(): Promise<void> {
@@ -210,21 +211,14 @@ export class ProcessGroup {
   }
 
   #signal(signal: NodeJS.Signals): void {
-    if (this.id === undefined || this.#isReused()) return;
-    tryKill(groupOf(this.id), signal);
-  }
-
-  #isGone(): boolean {
-    return this.id === undefined || !tryKill(groupOf(this.id), 0);
-  }
-
-  /** True if another process has the number of the ended leader. No process gets it while the group has members. */
-  #isReused(): boolean {
-    return this.#leaderEnded && this.id !== undefined && tryKill(this.id, 0);
+    if (this.id === undefined) return;
+    // Another process may have the number of the ended leader. None gets it while the group has members.
+    const isReused = this.#leaderEnded && tryKill(this.id, 0);
+    if (!isReused) tryKill(signalTarget(this.id), signal);
   }
 }
 
-/** Starts the child, or says why it cannot. Some failures are thrown at once, such as for a command too long. */
+/** Starts the child, or returns the error. Some failures are thrown at once, such as for a command too long. */
 function spawnGroup({ file, args, env, cwd, inputs = [] }: ProcessRequest): ChildProcess | string {
   try {
     return startChild(file, args, {
@@ -241,10 +235,10 @@ function spawnGroup({ file, args, env, cwd, inputs = [] }: ProcessRequest): Chil
 }
 
 /** The id that signals a program and its children. On Windows, which has no process groups, only the program. */
-export const groupOf = (leader: number, platform: NodeJS.Platform = process.platform): number =>
+export const signalTarget = (leader: number, platform: NodeJS.Platform = process.platform): number =>
   platform === "win32" ? leader : -leader;
 
-/** Sends a signal. Returns true if there was a process to get it. */
+/** Sends a signal. Returns true if a process with this id exists. */
 function tryKill(target: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(target, signal);
@@ -254,7 +248,7 @@ function tryKill(target: number, signal: NodeJS.Signals | 0): boolean {
   }
 }
 
-const endOf = (child: ChildProcess): Promise<ProcessEnd> =>
+const waitForEnd = (child: ChildProcess): Promise<ProcessEnd> =>
   new Promise((resolve) => {
     let end: ProcessEnd | undefined;
     const settle = (): void => {
@@ -273,7 +267,7 @@ const endOf = (child: ChildProcess): Promise<ProcessEnd> =>
     child.once("close", settle);
   });
 
-function finished(output: CommandOutput, end: ProcessEnd): ExecuteResponse {
+function endedResponse(output: CommandOutput, end: ProcessEnd): ExecuteResponse {
   if (!("failure" in end)) return { ...written(output), exitCode: end.exitCode };
   const failure = `Error: The command could not be started: ${end.failure}`;
   return { ...written(output), output: withLine(outputText(output), failure), exitCode: 127 };
@@ -307,7 +301,7 @@ export class ProcessGuard {
   readonly #mark: string;
   #shell: ChildProcess | undefined;
 
-  /** `mark` is the beginning of the marks of all commands. */
+  /** `mark` begins the mark of every command. */
   constructor(mark: string) {
     this.#mark = mark;
   }
@@ -344,8 +338,8 @@ export class ProcessGuard {
 }
 
 /**
- * Starts a shell beside this process that learns of the end of this process from its standard input. It has a group
- * of its own, so that an interrupt from the terminal does not end it before its work.
+ * Starts a shell beside this process, which notices the end of this process by its standard input. It has its own
+ * group, so that an interrupt from the terminal does not end it before its work.
  */
 function startWatcher(script: string, args: readonly string[], env: Readonly<Record<string, string>>) {
   const shell = startChild("/bin/sh", ["-c", script, "sh", ...args], {

@@ -6,10 +6,10 @@ import { orElse } from "../../core/errors.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
 import { isExecutable, statsAt } from "../../core/stats.ts";
 import type { SandboxMount } from "./environment.ts";
-import { LOCAL_PROGRAMS, SYSTEM_FOLDERS, SYSTEM_PATH, nameMatcher, wordsOf } from "./environment.ts";
+import { LOCAL_PROGRAMS, SYSTEM_FOLDERS, SYSTEM_PATH, nameMatcher, splitWords } from "./environment.ts";
 
 function matcher(words: string): (name: string) => boolean {
-  const matches = wordsOf(words).map(nameMatcher);
+  const matches = splitWords(words).map(nameMatcher);
   return (name) => matches.some((fits) => fits(name));
 }
 
@@ -66,17 +66,17 @@ export function programFolders(
   const neededIn = (folder: string, program?: string): string[] => {
     if (!isOpen(realPath(folder))) return [];
     const manager = managers.find(({ root }) => isInside(root, folder) && isOpen(root));
-    if (manager !== undefined) return pathsIn(manager.root, manager.isNeeded);
+    if (manager !== undefined) return wantedPaths(manager.root, manager.isNeeded);
     const prefix = dirname(folder);
     // The owner of the home folder may have linked a program that stands among private files.
     if (program !== undefined && isInside(owner, program) && !existsSync(join(prefix, "lib")))
       return [program];
-    if (!/^(s?bin|[.]bin|shims|lib\w*)$/.test(basename(folder))) return pathsIn(folder, isPart, true);
+    if (!/^(s?bin|[.]bin|shims|lib\w*)$/.test(basename(folder))) return wantedPaths(folder, isPart, true);
     if (!folder.endsWith("bin") || !isOpen(realPath(prefix))) return [folder];
-    return basename(prefix) === "node_modules" ? [prefix] : [folder, ...pathsIn(prefix, isPart)];
+    return basename(prefix) === "node_modules" ? [prefix] : [folder, ...wantedPaths(prefix, isPart)];
   };
   // Programs of Linux look for libraries in the folders that these files name.
-  const lists = pathsIn("/etc/ld.so.conf.d", (name) => name.endsWith(".conf"));
+  const lists = wantedPaths("/etc/ld.so.conf.d", (name) => name.endsWith(".conf"));
   const libraries = lists.flatMap((list) => orElse(() => readFileSync(list, "utf8"), "").split("\n"));
   const path = [...`${env["PATH"] ?? ""}:${SYSTEM_PATH}`.split(":"), ...libraries];
   const entries = path.filter((entry) => isAbsolute(entry) && statsAt(entry)?.isDirectory() === true);
@@ -102,7 +102,7 @@ export function programFolders(
 }
 
 /** Finds wanted entries, and the settings of Java. `withPrograms`: also programs, but 150 in all: mounts take time. */
-function pathsIn(folder: string, isWanted: (name: string) => boolean, withPrograms = false): string[] {
+function wantedPaths(folder: string, isWanted: (name: string) => boolean, withPrograms = false): string[] {
   // A folder may be open to programs that are started in it, and closed to whoever lists it.
   const paths = orElse(() => readdirSync(folder), []).map((name) => join(folder, name));
   const isProgram = (path: string): boolean => isExecutable(path) && statsAt(path)?.isFile() === true;
@@ -118,10 +118,10 @@ function linkedFrom(folder: string): string[] {
   const entries = orElse(() => readdirSync(folder, { withFileTypes: true }), []);
   const links = entries.flatMap((entry) => (entry.isSymbolicLink() ? [join(folder, entry.name)] : []));
   const files = links.filter((link) => statsAt(link)?.isFile() === true);
-  return files.flatMap((link) => targetsOf(link)).filter((target) => !isInside(folder, target));
+  return files.flatMap((link) => linkTargets(link)).filter((target) => !isInside(folder, target));
 }
 
-function targetsOf(path: string): string[] {
+function linkTargets(path: string): string[] {
   const target = orElse(() => resolve(dirname(path), readlinkSync(path)), undefined);
-  return target === undefined ? [] : [target, ...targetsOf(target)];
+  return target === undefined ? [] : [target, ...linkTargets(target)];
 }

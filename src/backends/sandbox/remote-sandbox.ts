@@ -36,7 +36,7 @@ export const REMOTE_OPTIONS: OptionTable<RemoteOptions> = {
 /** A sandbox at a provider: everything in which providers differ. Failures are thrown. */
 export interface RemoteMachine extends FileTransfer {
   readonly id: string;
-  /** Returns a command line to a shell and its output to `onOutput`, until `signal` aborts. */
+  /** Runs a command line in a shell and passes its output to `onOutput`, until `signal` aborts. */
   start(
     line: string,
     onOutput: (stream: OutputStream, chunk: string | Uint8Array) => void,
@@ -44,7 +44,7 @@ export interface RemoteMachine extends FileTransfer {
   ): Promise<RemoteCommand>;
   /** Ends the sandbox for good. */
   remove(): Promise<void>;
-  /** Closes what this process has open, such as connections. */
+  /** Closes the connections and other resources of this process. */
   release(): Promise<void>;
 }
 
@@ -90,7 +90,7 @@ export class RemoteSandbox extends BaseSandbox {
   }
 
   async execute(command: string, options: ExecuteOptions = {}): Promise<ExecuteResponse> {
-    const refused = refusal(command, options);
+    const refused = commandProblem(command, options);
     if (refused !== undefined) return { output: `Error: ${refused}`, exitCode: 1, truncated: false };
     const valid = validatePath(options.cwd ?? "/");
     if (!valid.ok) return { output: `Error: ${valid.error}`, exitCode: 1, truncated: false };
@@ -176,7 +176,7 @@ export class RemoteSandbox extends BaseSandbox {
     }
   }
 
-  /** Runs a script to its end. `isBroken` says that the output broke off. */
+  /** Runs a script to its end. `isBroken` is true if the output broke off. */
   async #toEnd(script: string, onOutput: (stream: OutputStream, chunk: Buffer) => void, signal: AbortSignal) {
     let lastChunkAt = 0;
     const onChunk = (stream: OutputStream, chunk: string | Uint8Array): void => {
@@ -194,7 +194,7 @@ export class RemoteSandbox extends BaseSandbox {
   }
 }
 
-function refusal(command: string, { env = {} }: ExecuteOptions): string | undefined {
+function commandProblem(command: string, { env = {} }: ExecuteOptions): string | undefined {
   if (command.trim() === "") return "Command must be a non-empty string.";
   if (command.includes("\0")) return "Command contains a NUL character.";
   const wrong = Object.keys(env).find((name) => !ENVIRONMENT_NAME.test(name));
@@ -222,7 +222,7 @@ export interface RemoteProvider {
 /** Opens a new sandbox, or the running one that `sandboxId` names. Throws `SandboxError`. */
 export async function openRemote(provider: RemoteProvider, options: RemoteOptions): Promise<RemoteSandbox> {
   const { sandboxId, workdir = provider.workdir } = options;
-  const machine = await machineOf(provider, sandboxId);
+  const machine = await obtainMachine(provider, sandboxId);
   const sandbox = new RemoteSandbox(machine, options, workdir);
   if (sandboxId !== undefined) return sandbox;
   const parent = new RemoteSandbox(machine, { ...options, sandboxId: machine.id }, "/");
@@ -235,7 +235,10 @@ export async function openRemote(provider: RemoteProvider, options: RemoteOption
   );
 }
 
-async function machineOf(provider: RemoteProvider, sandboxId: string | undefined): Promise<RemoteMachine> {
+async function obtainMachine(
+  provider: RemoteProvider,
+  sandboxId: string | undefined,
+): Promise<RemoteMachine> {
   try {
     return await (sandboxId === undefined ? provider.create() : provider.find(sandboxId));
   } catch (error) {
@@ -260,8 +263,8 @@ export interface ProviderPackage {
 }
 
 /**
- * Loads the client class of a provider's package. Throws a `SandboxError` that says how to get the package and the
- * key if either is missing.
+ * Loads the client class of a provider's package. Throws a `SandboxError` that explains how to get the package and
+ * the key if either is missing.
  */
 export async function loadClient(needs: ProviderPackage, load: LoadPackage): Promise<unknown> {
   const { provider, name, version, client, keys } = needs;

@@ -50,7 +50,7 @@ const FAILURES: Readonly<Record<string, errors.FailureAt>> = {
 
 /** A command line may have 128 KiB on Linux, and base64 is a third longer than the bytes. */
 const WRITE_CHUNK = 60 * 1024;
-const MAX_ATTEMPTS = 5;
+const READ_ATTEMPTS = 5;
 
 /** Thrown if the answer to a command is missing, cut off or unexpected. */
 class SandboxAnswerError extends Error {
@@ -73,14 +73,14 @@ export class SandboxFiles {
 
   /** Reads a whole file of at most `limit` bytes in one consistent state. */
   async read(path: string, limit: number, options: CallOptions): Promise<ReadFile | errors.BackendFailure> {
-    for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt += 1) {
+    for (let attempt = 1; attempt <= READ_ATTEMPTS; attempt += 1) {
       const found = await this.#readOnce(path, limit, options);
       if (found !== undefined) return found;
     }
     throw new SandboxAnswerError("the file changed while it was read");
   }
 
-  /** Lists what is directly in a directory or, if `deep`, all below it. `notFound`: the failure for a missing path. */
+  /** Lists the entries of a directory or, if `deep`, all below it. `notFound`: the failure for a missing path. */
   async list(
     path: string,
     { deep, notFound = errors.directoryNotFound }: { deep: boolean; notFound?: typeof errors.pathNotFound },
@@ -93,7 +93,7 @@ export class SandboxFiles {
     if (result === "denied") return errors.permissionDenied(path);
     if (result === "file") {
       const [, size = "0", seconds = "0"] = (said.get("facts") ?? "").split(" ");
-      const file = { path, is_dir: false, size: Number(size), modified_at: timeOf(seconds) };
+      const file = { path, is_dir: false, size: Number(size), modified_at: isoFromSeconds(seconds) };
       return { files: [file], skipped: 0, isFile: true };
     }
     if (result !== "directory") throw new SandboxAnswerError(`unexpected answer ${result}`);
@@ -138,14 +138,14 @@ export class SandboxFiles {
         result = await run(begin, `data='${data}'`, APPEND, isLast ? END_WRITE : PENDING);
       }
     }
-    return result === "written" ? undefined : failureOf(path, result);
+    return result === "written" ? undefined : scriptFailure(path, result);
   }
 
   /** Deletes a file, or a directory with all below it. Returns the failure, if it is not deleted. */
   async remove(path: string, options: CallOptions): Promise<errors.BackendFailure | undefined> {
     const said = await this.#ask(DELETE, { file: this.#real(path) }, options);
     const result = said.get("result");
-    return result === "deleted" ? undefined : failureOf(path, result);
+    return result === "deleted" ? undefined : scriptFailure(path, result);
   }
 
   /** Returns undefined if the file changed during the read. */
@@ -165,12 +165,12 @@ export class SandboxFiles {
       const [, size = "0", seconds = "0"] = (said.get("facts") ?? "").split(" ");
       if (result === "large") return errors.tooLargeToLoad(path, Number(size), limit);
       if (result === "changed" || (facts !== undefined && facts !== said.get("facts"))) return undefined;
-      if (result !== "file") return failureOf(path, result);
+      if (result !== "file") return scriptFailure(path, result);
       facts = said.get("facts") ?? "";
       const piece = Buffer.from(said.get("data") ?? "", "base64");
       pieces.push(piece);
       length += piece.length;
-      const read = { modifiedAt: timeOf(seconds), facts };
+      const read = { modifiedAt: isoFromSeconds(seconds), facts };
       if (length >= Number(size)) return { ...read, bytes: Buffer.concat(pieces) };
       if (piece.length === 0) return undefined;
       if (this.#transfer === undefined) continue;
@@ -200,20 +200,20 @@ export class SandboxFiles {
     const [size = "0", seconds = "0", ...kind] = facts.split(" ");
     const path = name.replace(/^\/+/, "/").slice(this.#root.length);
     if (kind.join(" ").toLowerCase() === "directory") return { path: `${path}/`, is_dir: true };
-    return { path, is_dir: false, size: Number(size), modified_at: timeOf(seconds) };
+    return { path, is_dir: false, size: Number(size), modified_at: isoFromSeconds(seconds) };
   }
 }
 
-const failureOf = (path: string, result = ""): errors.BackendFailure =>
+const scriptFailure = (path: string, result = ""): errors.BackendFailure =>
   FAILURES[result]?.(path) ?? errors.ioFailure(path, "the file could not be put in its place");
 
 const decode = (base64 = ""): string => Buffer.from(base64, "base64").toString("utf8");
-const timeOf = (seconds: string): string => isoTime(Number(seconds) * 1000);
+const isoFromSeconds = (seconds: string): string => isoTime(Number(seconds) * 1000);
 
 /**
  * File operations as shell commands that POSIX shells, GNU, BusyBox and BSD tools understand. Variables are base64.
- * Answers are lines behind a random mark; values other than plain numbers or words are base64. The last line says
- * that the answer is complete.
+ * Answers are lines behind a random mark; values other than plain numbers or words are base64. The last line marks
+ * the answer as complete.
  */
 
 const PRELUDE = `
@@ -321,16 +321,16 @@ export const assignments = (variables: Readonly<Record<string, string>>): string
   const quoted = Object.entries(variables).map(
     ([name, value]) => `${name}='${value.replaceAll("'", "'\\''")}'`,
   );
-  return `eval "${decoded(quoted.join("\n"))}"`;
+  return `eval "${shellDecoded(quoted.join("\n"))}"`;
 };
 
-/** A command line that runs a script as one argument of a shell of its own. */
-export const scriptLine = (script: string): string => `sh -c "${decoded(script)}"`;
+/** A command line that runs a script in its own shell, as one argument. */
+export const scriptLine = (script: string): string => `sh -c "${shellDecoded(script)}"`;
 
-const decoded = (value: string): string =>
+const shellDecoded = (value: string): string =>
   `$(printf %s '${Buffer.from(value, "utf8").toString("base64")}' | base64 -d)`;
 
-/** Reads the answer of a script by key. Returns undefined if it is cut off or no answer. */
+/** Reads the answer of a script by key. Returns undefined if it is cut off or is not an answer. */
 function parseAnswer(output: string, mark: string): Map<string, string> | undefined {
   const said = new Map<string, string>();
   for (const line of output.split("\n")) {

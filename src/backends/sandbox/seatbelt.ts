@@ -4,7 +4,7 @@ import { runProgram } from "../../core/child-process.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
 import type { FilesystemOptions } from "../filesystem/filesystem.ts";
 import { validatePath } from "../paths.ts";
-import { type SandboxMount, SYSTEM_PATH, commandZone, wordsOf } from "./environment.ts";
+import { type SandboxMount, SYSTEM_PATH, commandZone, splitWords } from "./environment.ts";
 import { visiblePath } from "./bubblewrap.ts";
 import { type NoSandbox, PROBE_TIMEOUT_MS, isTimedOut, tooSlow } from "./probe.ts";
 import { SHELL, ShellBackend, type ShellLimits } from "./shell-backend.ts";
@@ -19,7 +19,7 @@ export interface SeatbeltOptions
   readOnly?: readonly SandboxMount[];
   /** Same as in `FilesystemBackend`, for commands too. */
   hidden?: readonly string[];
-  /** The same as that of Bubblewrap. */
+  /** See `BubblewrapOptions`. */
   protectsStarters?: boolean;
   /** Environment of commands besides search path, home, language and terminal. */
   env?: Readonly<Record<string, string>>;
@@ -28,7 +28,7 @@ export interface SeatbeltOptions
 const PROGRAM = "/usr/bin/sandbox-exec";
 
 /** Folders that programs of the system need. Homes, mail and keychains are not among them. */
-const SYSTEM_FOLDERS = wordsOf(`
+const SYSTEM_FOLDERS = splitWords(`
   /System /Library/Apple /Library/Developer /bin /dev /private/etc /private/var/db/timezone
   /private/var/select /sbin /usr/bin /usr/lib /usr/libexec /usr/sbin /usr/share
 `);
@@ -69,15 +69,16 @@ export function seatbeltProfile(
 
 /**
  * An expression for a path and all below it. The file systems of macOS find a name in any case, and in several forms
- * of Unicode; what has no simple expression fits everything.
+ * of Unicode; a character without a simple expression fits everything.
  */
-const inAnyCase = (path: string): string => `^${path.replaceAll(/[^]/gu, signPattern)}(/.*)?$`;
-
-const signPattern = (sign: string): string => {
-  if (/[A-Za-z]/.test(sign)) return `[${sign.toLowerCase()}${sign.toUpperCase()}]`;
-  if (sign === ".") return "[.]";
-  return /[\d/_-]/.test(sign) ? sign : ".*";
-};
+function inAnyCase(path: string): string {
+  const pattern = path.replaceAll(/[^]/gu, (sign) => {
+    if (/[A-Za-z]/.test(sign)) return `[${sign.toLowerCase()}${sign.toUpperCase()}]`;
+    if (sign === ".") return "[.]";
+    return /[\d/_-]/.test(sign) ? sign : ".*";
+  });
+  return `^${pattern}(/.*)?$`;
+}
 
 const directoriesAbove = (path: string): string[] =>
   dirname(path) === path ? [] : [dirname(path), ...directoriesAbove(dirname(path))];

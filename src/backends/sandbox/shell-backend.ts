@@ -19,7 +19,7 @@ import { FILESYSTEM_OPTIONS, FilesystemBackend, type FilesystemOptions } from ".
 import { validatePath } from "../paths.ts";
 import { outputText, withLine } from "./command-output.ts";
 import { type EnvironmentOptions, commandEnvironment } from "./environment.ts";
-import { type ProcessEnd, type ProcessGroup, type ProcessRequest, ProcessRunner } from "./process-runner.ts";
+import { type ProcessGroup, type ProcessRequest, ProcessRunner } from "./process-runner.ts";
 
 type StartProcess = (command: string, options: LaunchOptions) => ProcessGroup | BackendFailure;
 
@@ -52,7 +52,13 @@ class ProcessJobs implements BackgroundJobs {
     const id = `job_${randomBytes(4).toString("hex")}`;
     const info: JobInfo = { id, command, startedAt: isoTime(systemClock()) };
     this.#jobs.set(id, { info, process });
-    void process.ended.then((end) => noteEnd({ info, process }, end));
+    void process.ended.then((end) => {
+      info.exitCode = end.exitCode;
+      if (!("failure" in end)) return;
+      const message = `Error: The command could not be started: ${end.failure}`;
+      process.output.add("stdout", Buffer.from(message));
+      process.output.finish();
+    });
     return { job: { ...info } };
   }
 
@@ -62,29 +68,22 @@ class ProcessJobs implements BackgroundJobs {
 
   read(id: string): JobResult {
     const job = this.#jobs.get(id);
-    return job === undefined ? unknownJob(id) : stateOf(job);
+    return job === undefined ? unknownJob(id) : jobResult(job);
   }
 
   async stop(id: string): Promise<JobResult> {
     const job = this.#jobs.get(id);
     if (job === undefined) return unknownJob(id);
     await job.process.terminate();
-    return stateOf(job);
+    return jobResult(job);
   }
 }
 
-const stateOf = ({ info, process }: Job): JobResult => ({
+const jobResult = ({ info, process }: Job): JobResult => ({
   job: { ...info },
   output: outputText(process.output),
   truncated: process.output.truncated,
 });
-
-function noteEnd({ info, process: { output } }: Job, end: ProcessEnd): void {
-  info.exitCode = end.exitCode;
-  if (!("failure" in end)) return;
-  output.add("stdout", Buffer.from(`Error: The command could not be started: ${end.failure}`));
-  output.finish();
-}
 
 const unknownJob = (id: string): JobResult => ({
   code: "not_found",

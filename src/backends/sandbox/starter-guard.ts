@@ -1,4 +1,4 @@
-/** Keeps commands that nobody approved from changing what starts programs outside the sandbox. */
+/** Keeps unapproved commands from changing the files that start programs outside the sandbox. */
 import { relative } from "node:path";
 import { errorMessage } from "../../core/errors.ts";
 import type { BackendFailure } from "../errors.ts";
@@ -29,7 +29,7 @@ export class StarterGuards {
   readonly #root: string;
   readonly #workspace: Guarded;
   readonly #repositories: readonly Guarded[];
-  /** Removes what is held if this process is killed. */
+  /** Removes the placeholders if this process is killed. */
   #will: LastWill | undefined;
 
   /** `root`: a real path. `repositories`: folders of Git outside it, which are guarded from approved commands, too. */
@@ -39,7 +39,7 @@ export class StarterGuards {
     this.#repositories = repositories.map((folder) => ({ find: () => gitPlaces(folder), known: new Set() }));
   }
 
-  /** Begins to guard the folder for one command. Returns `undefined` if an approved one needs no guard. */
+  /** Begins to guard the folder for one command. Returns undefined if an approved one needs no guard. */
   begin(isApproved: boolean): StarterGuard | BackendFailure | undefined {
     const guarded = isApproved ? this.#repositories : [this.#workspace, ...this.#repositories];
     if (guarded.length === 0) return undefined;
@@ -66,7 +66,7 @@ export class StarterGuards {
     }
   }
 
-  /** Why a person has to approve every command now; `undefined`: the sandbox can protect the places. */
+  /** Explains why a person has to approve every command now. Returns undefined if the sandbox can protect the places. */
   problem(): string | undefined {
     return linkProblem(this.#root, startingPlaces(this.#root).links);
   }
@@ -83,11 +83,11 @@ function linkProblem(root: string, [link]: readonly string[]): string | undefine
   return `${relative(root, link)} can start programs outside the sandbox and has a link on its path, which the sandbox cannot protect. A person must approve each command in this workspace.`;
 }
 
-const REFUSED =
+const REFUSED_CHANGE =
   /read-only file system|EROFS|EBUSY|EISDIR|EPERM|device or resource busy|is a directory|operation not permitted/i;
 
-/** The line that tells the model why a guarded command may have failed. */
+/** A line for the model with the reason why a guarded command may have failed. */
 export function refusalNote(output: string): string | undefined {
-  if (!REFUSED.test(output)) return undefined;
+  if (!REFUSED_CHANGE.test(output)) return undefined;
   return "[Some files start programs outside the sandbox: Git hooks and settings, and settings of editors and agents. Only a command that a person approved can change them. Ask the person to make that change.]";
 }

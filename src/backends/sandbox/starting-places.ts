@@ -61,8 +61,8 @@ export const STARTING_PLACES: readonly StartingPlace[] = [
 ];
 
 /** A workspace of VS Code has tasks and settings, under any name. */
-const isStarting = (name: string): boolean => NAMES.has(name) || name.endsWith(".code-workspace");
-const NAMES: ReadonlySet<string> = new Set(STARTING_PLACES.map(({ name }) => name));
+const isStarting = (name: string): boolean => PLACE_NAMES.has(name) || name.endsWith(".code-workspace");
+const PLACE_NAMES: ReadonlySet<string> = new Set(STARTING_PLACES.map(({ name }) => name));
 
 /** Absolute paths by the way in which each can be protected. */
 export interface ProtectedPlaces {
@@ -94,13 +94,13 @@ export function isStartingPath(root: string, path: string): boolean {
 const MAX_DEPTH = 3;
 const MAX_FOLDERS = 1000;
 const MAX_MODULE_DEPTH = 6;
-/** Commands may have made anything here, so what is read of a folder and a file is bounded. */
+/** Commands may have made anything here, so reading a folder or a file is bounded. */
 const MAX_ENTRIES = 5000;
-const MAX_BYTES = 256 * 1024;
+const MAX_FILE_BYTES = 256 * 1024;
 
 /** Finds the places below `root`, which is a real path; those of nested projects as far as the limits allow. */
 export function startingPlaces(root: string): ProtectedPlaces {
-  const search = new Search(root);
+  const search = new PlaceSearch(root);
   search.root();
   search.nested();
   return search.found;
@@ -108,12 +108,12 @@ export function startingPlaces(root: string): ProtectedPlaces {
 
 /** Finds the places in the folder of a repository, which is a real path. */
 export function gitPlaces(folder: string): ProtectedPlaces {
-  const search = new Search(folder);
+  const search = new PlaceSearch(folder);
   search.gitFolder(folder);
   return search.found;
 }
 
-class Search {
+class PlaceSearch {
   readonly found: ProtectedPlaces = { existing: [], missing: [], withoutCommonFolder: [], links: [] };
   readonly #root: string;
   readonly #seen = new Set<string>();
@@ -141,9 +141,9 @@ class Search {
     }
   }
 
-  /** Adds the places of one folder. Returns the folders in it that may be projects, too. */
+  /** Adds the places of one folder. Returns the folders in it that may also be projects. */
   #project(folder: string): string[] {
-    const entries = entriesOf(folder);
+    const entries = readEntries(folder);
     if (isGitFolder(entries)) this.gitFolder(folder);
     for (const { name } of entries) {
       const path = join(folder, name);
@@ -159,7 +159,7 @@ class Search {
   #git(path: string): void {
     if (linkStatsAt(path)?.isDirectory() === true && !isPlaceholder(path)) return this.gitFolder(path);
     this.#add(path, dirname(path) === this.#root);
-    const target = /^gitdir: (.+)$/m.exec(textOf(path))?.[1];
+    const target = /^gitdir: (.+)$/m.exec(readFileHead(path))?.[1];
     const folder = target === undefined ? this.#root : realPath(resolve(dirname(path), target));
     if (folder !== this.#root && isInside(this.#root, folder)) this.gitFolder(folder);
   }
@@ -168,18 +168,18 @@ class Search {
   gitFolder(folder: string): void {
     if (this.#seen.has(folder)) return;
     this.#seen.add(folder);
-    const config = textOf(join(folder, "config"));
+    const config = readFileHead(join(folder, "config"));
     const hasOwnSettings = /worktreeconfig/i.test(config);
     for (const name of ["hooks", "config"]) this.#add(join(folder, name), true);
     this.#add(join(folder, "config.worktree"), hasOwnSettings);
     const common = join(folder, "commondir");
-    if (linkStatsAt(common) === undefined || textOf(common) === OWN_COMMON_FOLDER)
+    if (linkStatsAt(common) === undefined || readFileHead(common) === OWN_COMMON_FOLDER)
       this.found.withoutCommonFolder.push(folder);
     else this.#add(common);
-    for (const path of valuesOf("hookspath", config)) this.#add(resolve(dirname(folder), path), true);
-    for (const path of valuesOf("path", config)) this.#add(resolve(folder, path));
+    for (const path of configValues("hookspath", config)) this.#add(resolve(dirname(folder), path), true);
+    for (const path of configValues("path", config)) this.#add(resolve(folder, path));
     const worktrees = join(folder, "worktrees");
-    for (const { name } of entriesOf(worktrees)) {
+    for (const { name } of readEntries(worktrees)) {
       for (const file of ["gitdir", "commondir"]) this.#add(join(worktrees, name, file));
       this.#add(join(worktrees, name, "config.worktree"), hasOwnSettings);
     }
@@ -188,7 +188,7 @@ class Search {
 
   /** Names of submodules have slashes, so that their folders lie at any depth. */
   #modules(folder: string, depth: number): void {
-    const entries = entriesOf(folder);
+    const entries = readEntries(folder);
     if (isGitFolder(entries)) return this.gitFolder(folder);
     if (depth === 0) return;
     for (const entry of entries) if (entry.isDirectory()) this.#modules(join(folder, entry.name), depth - 1);
@@ -216,7 +216,7 @@ class Search {
 }
 
 /** The values of a name in the settings of Git; paths below the home folder are left out. */
-function valuesOf(name: string, config: string): string[] {
+function configValues(name: string, config: string): string[] {
   const settings = config.split("\n").map((line) => /^([^=]+)=(.*)/.exec(line) ?? []);
   return settings
     .filter(([, key = ""]) => key.trim().toLowerCase() === name)
@@ -229,7 +229,7 @@ function isGitFolder(entries: readonly Dirent[]): boolean {
   return folders.has("objects") && folders.has("refs") && entries.some(({ name }) => name === "HEAD");
 }
 
-function entriesOf(folder: string): Dirent[] {
+function readEntries(folder: string): Dirent[] {
   try {
     const entries: Dirent[] = [];
     const opened = opendirSync(folder);
@@ -249,13 +249,13 @@ function entriesOf(folder: string): Dirent[] {
 }
 
 /** The text of a file; empty for everything else, such as a pipe, which would never end. */
-function textOf(path: string): string {
+function readFileHead(path: string): string {
   try {
     const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
     try {
       if (!fstatSync(file).isFile()) return "";
-      const bytes = Buffer.alloc(MAX_BYTES);
-      return bytes.toString("utf8", 0, readSync(file, bytes, 0, MAX_BYTES, 0));
+      const bytes = Buffer.alloc(MAX_FILE_BYTES);
+      return bytes.toString("utf8", 0, readSync(file, bytes, 0, MAX_FILE_BYTES, 0));
     } finally {
       closeSync(file);
     }
