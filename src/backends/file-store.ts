@@ -123,9 +123,12 @@ const STORE_OPERATIONS: Operations<StorePath> = {
     );
     return listFlat(path, infos);
   },
-  ...loadedBy<StorePath>(
-    async ({ path, store }, options) => (await store.get(path, options))?.data ?? missingFile(path, store),
-  ),
+  ...loadedBy<StorePath>(async ({ path, store }, options) => {
+    const found = await store.get(path, options);
+    if (found !== undefined) return found.data;
+    const isFolder = path === "/" || (await store.hasBelow?.(path)) === true;
+    return isFolder ? errors.isDirectory(path) : errors.fileNotFound(path);
+  }),
   grep: async ({ path, store }, search) => {
     const compiled = compileSearch(search.pattern, search.options);
     const containing = compiled.ok ? compiled.literal : undefined;
@@ -221,11 +224,6 @@ export class FileStoreBackend extends CheckedBackend {
 
 const lockedFile = <Result>(store: FileStore, path: string, run: () => Promise<Result>): Promise<Result> =>
   fileLocks.run(JSON.stringify([store.id, path]), run);
-
-async function missingFile(path: string, store: FileStore): Promise<errors.BackendFailure> {
-  const isFolder = path === "/" || (await store.hasBelow?.(path)) === true;
-  return isFolder ? errors.isDirectory(path) : errors.fileNotFound(path);
-}
 
 /** Why no new file can be made: the path is a folder, or one of its parents is a file. */
 async function findObstacle(path: string, store: FileStore, options: CallOptions) {

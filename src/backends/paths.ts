@@ -78,6 +78,13 @@ export const joinPath = (directory: string, name: string): string => withSlash(d
 export const relativeTo = (directory: string, path: string): string =>
   path.slice(withSlash(directory).length);
 
+/** The folder directly in `directory` that holds a file, with its slash; undefined for a file in `directory`. */
+export function subfolder(directory: string, file: string): string | undefined {
+  const rest = relativeTo(directory, file);
+  const slash = rest.indexOf("/");
+  return slash === -1 ? undefined : withSlash(directory) + rest.slice(0, slash + 1);
+}
+
 /** The directories above a normalized path, outermost first: `/a/b/c` has `/a` and `/a/b`. */
 export function parentPaths(path: string): string[] {
   const parents: string[] = [];

@@ -16,7 +16,7 @@ import { BYTE_ORDER_MARK } from "./encoding.ts";
 import * as errors from "./errors.ts";
 import { parseContent, toFileInfo, contentVersion } from "./file-data.ts";
 import { compileGlob } from "./glob.ts";
-import { baseName, comparePaths, isAtOrBelow, relativeTo, withSlash } from "./paths.ts";
+import { baseName, comparePaths, isAtOrBelow, relativeTo, subfolder } from "./paths.ts";
 
 /** Matches of one search when the caller names no cap. */
 export const DEFAULT_MAX_COUNT = 1000;
@@ -56,17 +56,16 @@ export function compileSearch(pattern: string, options: GrepOptions = {}): Searc
   try {
     const flags = options.caseSensitive === false ? RE2JS.CASE_INSENSITIVE : 0;
     const expression = RE2JS.compile(isRegex ? pattern : RE2JS.quote(pattern), flags);
-    return { ok: true, literal: undefined, matcher: (line) => findWith(expression, line) };
+    const matcher: LineMatcher = (line) => {
+      if (!expression.test(line)) return undefined;
+      const found = expression.matcher(line);
+      return found.find() ? { start: found.start(), end: found.end() } : { start: 0, end: 0 };
+    };
+    return { ok: true, literal: undefined, matcher };
   } catch (thrown) {
     if (!(thrown instanceof RE2JSException)) throw thrown;
     return { ok: false, ...errors.invalidRegex(thrown.message.replace(/^error parsing regexp: /, "")) };
   }
-}
-
-function findWith(expression: RE2JS, line: string): { start: number; end: number } | undefined {
-  if (!expression.test(line)) return undefined;
-  const matcher = expression.matcher(line);
-  return matcher.find() ? { start: matcher.start(), end: matcher.end() } : { start: 0, end: 0 };
 }
 
 /** A file to search. `load` is called once, in order, and only while the search continues. */
@@ -292,10 +291,8 @@ export function listFlat(directory: string, files: Iterable<FileInfo>): LsResult
   for (const file of files) {
     if (file.path === directory) return { files: [file] };
     if (!isAtOrBelow(file.path, directory)) continue;
-    const rest = relativeTo(directory, file.path);
-    const slash = rest.indexOf("/");
-    const entry =
-      slash === -1 ? file : { path: withSlash(directory) + rest.slice(0, slash + 1), is_dir: true };
+    const folder = subfolder(directory, file.path);
+    const entry = folder === undefined ? file : { path: folder, is_dir: true };
     found.set(entry.path, entry);
   }
   if (found.size === 0 && directory !== "/") return errors.directoryNotFound(directory);
@@ -345,9 +342,6 @@ export async function grepListed<File extends { path: string }>(
   return searchFiles(open(sortByPath(chosen)), search);
 }
 
-/** Maximum growth of a search's cap to make up for hidden matches. */
-const MAX_GROWTH = 256;
-
 /** Asks a search for at least `wanted` matches in files that `isShown`, or for all of them if there are fewer. */
 export async function grepShown(
   ask: (cap: number) => MaybePromise<GrepResult>,
@@ -360,7 +354,8 @@ export async function grepShown(
     if (matches === undefined) return result;
     // A result below the cap is truncated because the time was up.
     const isAll = result.truncated !== true || (result.matches?.length ?? 0) < cap;
-    if (isAll || matches.length >= wanted || cap > wanted * MAX_GROWTH) return { ...result, matches };
+    // The cap grows at most so far to make up for hidden matches.
+    if (isAll || matches.length >= wanted || cap > wanted * 256) return { ...result, matches };
   }
 }
 

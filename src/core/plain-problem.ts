@@ -22,10 +22,20 @@ export function plainProblem(issue: Issue): string {
       return wrongKind(issue.expected, issue.input);
     case "invalid_value":
       return `must be ${joinChoices(issue.values.map(String))}`;
-    case "too_small":
-      return tooSmall(issue);
-    case "too_big":
-      return tooBig(issue);
+    case "too_small": {
+      const unit = UNITS[issue.origin];
+      const least = issue.inclusive === false ? "greater than" : "at least";
+      if (unit === undefined) return `must be ${least} ${issue.minimum}`;
+      return Number(issue.minimum) === 1
+        ? "must not be empty"
+        : `must have at least ${issue.minimum} ${unit}`;
+    }
+    case "too_big": {
+      const unit = UNITS[issue.origin];
+      const most = issue.inclusive === false ? "less than" : "at most";
+      if (unit === undefined) return `must be ${most} ${issue.maximum}`;
+      return `must have at most ${issue.maximum} ${unit}`;
+    }
     case "invalid_format":
       if (issue.format === "starts_with") return `must begin with ${String(issue["prefix"])}`;
       return issue.format === "url" ? "must be an address" : "has characters that are not allowed";
@@ -50,18 +60,6 @@ function wrongKind(expected: string, value: unknown): string {
 function joinChoices(values: readonly string[]): string {
   const last = values.at(-1) ?? "nothing";
   return values.length < 2 ? last : `${values.slice(0, -1).join(", ")} or ${last}`;
-}
-
-function tooSmall({ origin, minimum, inclusive }: Extract<Issue, { code: "too_small" }>): string {
-  const unit = UNITS[origin];
-  if (unit === undefined) return `must be ${inclusive === false ? "greater than" : "at least"} ${minimum}`;
-  return Number(minimum) === 1 ? "must not be empty" : `must have at least ${minimum} ${unit}`;
-}
-
-function tooBig({ origin, maximum, inclusive }: Extract<Issue, { code: "too_big" }>): string {
-  const unit = UNITS[origin];
-  if (unit === undefined) return `must be ${inclusive === false ? "less than" : "at most"} ${maximum}`;
-  return `must have at most ${maximum} ${unit}`;
 }
 
 /** Units of values that have a length. */

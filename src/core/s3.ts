@@ -73,10 +73,12 @@ export function s3Problem(thrown: unknown): { text: string; isOutage: boolean } 
   if (status === 403) return { text: DENIED, isOutage: false };
   return typeof status === "number"
     ? { text: `the S3 server answers ${name} (${status})`, isOutage: status === 429 || status >= 500 }
-    : { text: `the S3 server cannot be reached (${name}); ${CHECK}`, isOutage: true };
+    : {
+        text: `the S3 server cannot be reached (${name}); check that it runs and that endpoint and region are right`,
+        isOutage: true,
+      };
 }
 
-const CHECK = "check that it runs and that endpoint and region are right";
 const DENIED = "the S3 server denies access to the bucket; check the credentials and their permissions";
 
 /** Explanations of errors by their names, with a remedy. */

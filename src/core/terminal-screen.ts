@@ -108,7 +108,10 @@ export class TerminalScreen {
         continue;
       }
       const next = matchAt(CONTROL, text, at)?.index ?? text.length;
-      if (next > at) this.#put(text.slice(at, next));
+      if (next > at && !this.#isHidden) {
+        if (this.#x < this.#row.length && this.#row.length > SCREEN_COLUMNS) this.#newLine();
+        this.#x = this.#row.put(this.#x, text.slice(at, next));
+      }
       at = next;
       if (at === text.length) return;
       if (matchAt(UNFINISHED_SEQUENCE, text, at)) {
@@ -198,12 +201,6 @@ export class TerminalScreen {
 
   get #row(): ScreenRow {
     return this.#rows[this.#y] ?? this.#rows[0];
-  }
-
-  #put(text: string): void {
-    if (this.#isHidden) return;
-    if (this.#x < this.#row.length && this.#row.length > SCREEN_COLUMNS) this.#newLine();
-    this.#x = this.#row.put(this.#x, text);
   }
 
   #newLine(): void {

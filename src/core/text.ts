@@ -96,28 +96,25 @@ export const escapeHidden = (text: string): string => text.replace(HIDDEN, escap
 export const displayName = (name: string): string =>
   escapeHidden(name)
     .replace(/[\t\n]/g, escaped)
-    .replace(BLANKS_OF_NAME, (blanks) => "\\u0020".repeat(blanks.length));
+    .replace(/ {2,}|^ | $/g, (blanks) => "\\u0020".repeat(blanks.length));
 
 /** Escapes hidden characters and counts long runs of blanks. Lines stay, and showing it again changes nothing. */
 export const displayText = (text: string): string =>
-  escapeHidden(text).replace(LONG_RUN, (run) => {
+  // Code is usually indented less. A shorter run pushes nothing out of sight.
+  escapeHidden(text).replace(/[ \t]{41,}/g, (run) => {
     const [blanks, tabs] = [run.includes(" "), run.includes("\t")];
     return `[${run.length} ${blanks && tabs ? "blanks and tabs" : blanks ? "blanks" : "tabs"}]`;
   });
 
 /** `displayText` with marks for blanks and tabs at the end of a line, for people who approve a change. */
 export const displayMarked = (text: string): string =>
-  displayText(text).replace(TRAILING_BLANKS, (blanks) => blanks.replaceAll(" ", "·").replaceAll("\t", "→"));
+  displayText(text).replace(/(?<![ \t])[ \t]{1,40}$/gm, (blanks) =>
+    blanks.replaceAll(" ", "·").replaceAll("\t", "→"),
+  );
 
 /** `displayMarked` with long runs of empty lines counted, for texts whose lines have no numbers. */
 export const displayBlock = (text: string): string =>
-  displayMarked(text).replace(EMPTY_LINES, (lines) => `\n[${lines.length - 1} empty lines]\n`);
-
-const BLANKS_OF_NAME = / {2,}|^ | $/g;
-/** More than code is usually indented. A shorter run pushes nothing out of sight. */
-const LONG_RUN = /[ \t]{41,}/g;
-const TRAILING_BLANKS = /(?<![ \t])[ \t]{1,40}$/gm;
-const EMPTY_LINES = /\n{22,}/g;
+  displayMarked(text).replace(/\n{22,}/g, (lines) => `\n[${lines.length - 1} empty lines]\n`);
 
 /** A joiner between two pictographs and the mark for colour behind one are visible, and not matched. */
 const HIDDEN =

@@ -6,6 +6,7 @@ import { serialize } from "node:v8";
 import { Worker } from "node:worker_threads";
 import { runProgram } from "../core/child-process.ts";
 import { Semaphore } from "../core/concurrency.ts";
+import { defined } from "../core/defined.ts";
 
 /** The text of a page. */
 export interface Converted {
@@ -67,7 +68,8 @@ export async function pdfToText(
   return conversionThreads.run(async () => {
     try {
       const output = await runProgram(process.execPath, ["-e", bounded], {
-        env: BARE,
+        // No variable of this process but one that Windows needs. A program built with Electron runs as Node.
+        env: { ELECTRON_RUN_AS_NODE: "1", ...defined({ SystemRoot: process.env["SystemRoot"] }) },
         inputs: [serialize(input)],
         timeout: timeMs,
         // Characters of JSON for one of the text, with some for titles and notes.
@@ -82,10 +84,6 @@ export async function pdfToText(
     }
   }, signal);
 }
-
-/** No variable of this process but one that Windows needs. A program built with Electron runs as Node. */
-const { SystemRoot } = process.env;
-const BARE = { ELECTRON_RUN_AS_NODE: "1", ...(SystemRoot === undefined ? {} : { SystemRoot }) };
 
 const TOO_MUCH = "It takes too much time or memory to read it.";
 

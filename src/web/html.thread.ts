@@ -125,7 +125,11 @@ function markdownWriter(base: string): Turndown {
     const code = (block.textContent ?? "").replace(/(?<!\n)\n+$/, "");
     const longest = Math.max(2, ...(code.match(/`{3,}/g) ?? []).map((run) => run.length));
     const fence = "`".repeat(longest + 1);
-    return `\n\n${fence}${codeLanguage(block)}\n${code}\n${fence}\n\n`;
+    // Highlighters name the language in a class.
+    const elements = [block, block.querySelector("code"), block.parentElement];
+    const classes = elements.map((element) => element?.className ?? "").join(" ");
+    const language = /\b(?:language|lang|highlight-source)-(\w{1,20})/.exec(classes)?.[1] ?? "";
+    return `\n\n${fence}${language}\n${code}\n${fence}\n\n`;
   });
   addTables(writer);
   return writer;
@@ -152,12 +156,6 @@ function linked(content: string, href: string, base: string): string {
   // Longer addresses are data.
   if (!["http:", "https:", "mailto:"].includes(protocol) || address.length > 1000) return content;
   return `[${text}](${address.replaceAll("(", "%28").replaceAll(")", "%29")})`;
-}
-
-/** The language of a code block, by the classes that highlighters set. */
-function codeLanguage(block: Element): string {
-  const names = [block, block.querySelector("code"), block.parentElement].map((one) => one?.className ?? "");
-  return /\b(?:language|lang|highlight-source)-(\w{1,20})/.exec(names.join(" "))?.[1] ?? "";
 }
 
 /** Tables as GitHub writes them, unless they only lay out a page. */

@@ -54,7 +54,12 @@ export async function request(
   { network, headers, signal, method = "GET", body }: RequestOptions,
 ): Promise<IncomingMessage> {
   const isProxied = agentOptions(url).proxyEnv !== undefined;
-  if (isProxied) await judgeBeforeProxy(url, network);
+  // A proxy connects for us, so that its own rules decide. Names that are private from here are refused all the same;
+  // a name that only the proxy can look up is left to it.
+  if (isProxied && !network.isNamed(url) && isIP(url.hostname.replace(/^\[|\]$/g, "")) === 0) {
+    const { resolve = systemResolve } = network;
+    judge(url, await resolve(url.hostname).catch(() => []));
+  }
   const lookup = judgedLookup(url, network, isProxied);
   return sendRequest(url, { method, headers, signal, lookup }, body).catch((error: unknown) => {
     throw asProblem(error, url);
@@ -123,16 +128,6 @@ function judge(url: URL, addresses: readonly LookupAddress[]): void {
     "private",
     `${displayHost(url)} has a private address, and only the public internet is reached.`,
   );
-}
-
-/**
- * A proxy connects for us, so that its own rules decide. Names that are private from here are refused all the same; a
- * name that only the proxy can look up is left to it.
- */
-async function judgeBeforeProxy(url: URL, { resolve = systemResolve, isNamed }: Network): Promise<void> {
-  if (isNamed(url) || isIP(url.hostname.replace(/^\[|\]$/g, "")) !== 0) return;
-  const addresses = await resolve(url.hostname).catch(() => []);
-  judge(url, addresses);
 }
 
 const NETWORK_ERRORS: Readonly<Record<string, string>> = {

@@ -38,18 +38,14 @@ export function readRobots(text: string, name: string): RobotsRules {
       isNaming = false;
       const pattern = value.trim();
       const rules = group.isOwn ? own : group.isOthers ? others : undefined;
-      if (pattern !== "" && rules !== undefined && rules.length < 5000)
-        rules.push(parseRule(pattern, field === "allow"));
+      if (pattern === "" || rules === undefined || rules.length >= 5000) continue;
+      const isWhole = pattern.endsWith("$");
+      const path = normal(isWhole ? pattern.slice(0, -1) : pattern);
+      rules.push({ parts: path.split(/\*+/), isWhole, length: path.length, allows: field === "allow" });
     }
   }
   const rules = hasOwn ? own : others;
   return (url) => allows(rules, url);
-}
-
-function parseRule(pattern: string, allows: boolean): RobotsRule {
-  const isWhole = pattern.endsWith("$");
-  const text = normal(isWhole ? pattern.slice(0, -1) : pattern);
-  return { parts: text.split(/\*+/), isWhole, length: text.length, allows };
 }
 
 function allows(rules: readonly RobotsRule[], url: URL): boolean {

@@ -58,7 +58,11 @@ function parseRule(line: string): IgnoreRule | undefined {
   const body = directoriesOnly ? pattern.slice(0, -1) : pattern;
   const path = body.startsWith("/") ? body.slice(1) : body;
   if (path === "") return undefined;
-  const compiled = compileGlob(toOurDialect(path), { nameAtAnyDepth: !body.includes("/") });
+  // Braces, commas, and `!` and `~` at the start are plain characters in `.gitignore`.
+  const translated = path
+    .replace(/\[:(\w+):\]/g, (whole, name: string) => CLASSES[name] ?? whole)
+    .replace(/\\.|[{},]|^[!~]/gs, (found) => (found.startsWith("\\") ? found : `\\${found}`));
+  const compiled = compileGlob(translated, { nameAtAnyDepth: !body.includes("/") });
   return compiled.ok ? { glob: compiled.glob, directoriesOnly, excludes } : undefined;
 }
 
@@ -72,12 +76,6 @@ const CLASSES: Readonly<Record<string, string>> = {
   xdigit: "0-9a-fA-F",
 };
 
-/** Escapes characters that are plain in `.gitignore`: braces, commas, and `!` and `~` at the start. */
-const toOurDialect = (pattern: string): string =>
-  pattern
-    .replace(/\[:(\w+):\]/g, (whole, name: string) => CLASSES[name] ?? whole)
-    .replace(/\\.|[{},]|^[!~]/gs, (found) => (found.startsWith("\\") ? found : `\\${found}`));
-
 const isGit = (path: string): boolean => path.endsWith(".git") && /(?:^|\/)\.git$/.test(path);
 
 const isLeftOut = (path: string, isDirectory: boolean, rules: GitignoreRules): boolean =>
@@ -88,17 +86,13 @@ function globalExcludes(env: NodeJS.ProcessEnv = process.env): string {
   const home = env["HOME"] ?? homedir();
   const folder = join(env["XDG_CONFIG_HOME"] ?? join(home, ".config"), "git");
   const configs = [env["GIT_CONFIG_GLOBAL"] ?? join(home, ".gitconfig"), join(folder, "config")];
-  const named = configs
-    .map((path) => parseExcludesFile(readSmallFile(path)))
-    .find((path) => path !== undefined);
-  return readSmallFile(resolve(home, named?.replace(/^~(?=\/)/, home) ?? join(folder, "ignore")));
-}
-
-/** The path in a configuration file of git. */
-function parseExcludesFile(config: string): string | undefined {
-  const [, core = ""] = /^[ \t]*\[core\]([^[]*)/im.exec(config) ?? [];
-  const [, path = ""] = /^[ \t]*excludesfile[ \t]*=(.*)$/im.exec(core) ?? [];
-  return path.trim().replace(/^"|"$/g, "") || undefined;
+  const named = configs.map((config) => {
+    const [, core = ""] = /^[ \t]*\[core\]([^[]*)/im.exec(readSmallFile(config)) ?? [];
+    const [, path = ""] = /^[ \t]*excludesfile[ \t]*=(.*)$/im.exec(core) ?? [];
+    return path.trim().replace(/^"|"$/g, "");
+  });
+  const path = named.find((configured) => configured !== "")?.replace(/^~(?=\/)/, home);
+  return readSmallFile(resolve(home, path ?? join(folder, "ignore")));
 }
 
 const readSmallFile = (path: string): string =>

@@ -1,6 +1,7 @@
 import * as fs from "node:fs";
 import { join } from "node:path";
 import { promisify } from "node:util";
+import { codeOf } from "../../core/errors.ts";
 
 const readdir = promisify(fs.readdir);
 const flush = promisify(fs.fsync);
@@ -202,11 +203,9 @@ export async function flushed(descriptor: number): Promise<void> {
   try {
     await flush(descriptor);
   } catch (thrown) {
-    if (!UNSUPPORTED.has(String((thrown as NodeJS.ErrnoException).code))) throw thrown; // what Node throws
+    if (!["EINVAL", "ENOTSUP", "ENOSYS"].includes(codeOf(thrown) ?? "")) throw thrown;
   }
 }
-
-const UNSUPPORTED = new Set(["EINVAL", "ENOTSUP", "ENOSYS"]);
 
 export const fileIdentity = (stats: { dev: bigint; ino: bigint }): string => `${stats.dev}:${stats.ino}`;
 

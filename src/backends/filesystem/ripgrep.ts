@@ -68,9 +68,15 @@ export const ripgrepFiles = (request: RipgrepRequest): Promise<RipgrepAnswer | u
       if (answer.files.length < request.maxFiles) answer.files.push(withoutDot(path));
       else stop("overflow");
     });
+    /** True if a line concerns a single file or directory. */
     let hasProblem = false;
     splitStream(child.stderr, "\n", (line) => {
-      hasProblem = readDiagnostic(line, answer) || hasProblem;
+      const large = TOO_LARGE.exec(line)?.[1];
+      if (large !== undefined) answer.tooLarge.push(withoutDot(large));
+      const [, entry, code] = ABOUT_ONE_ENTRY.exec(line) ?? [];
+      if (entry === undefined) return;
+      hasProblem = true;
+      if (UNREADABLE.has(code)) answer.unreadable.push(withoutDot(entry));
     });
     child.once("error", () => settle(undefined));
     child.once("close", (code) => {
@@ -124,7 +130,8 @@ function splitStream(stream: Readable | null, separator: string, onPiece: (piece
   stream?.setEncoding("utf8");
   stream?.on("data", (chunk: string) => {
     const pieces = (rest + chunk).split(separator);
-    rest = (pieces.pop() ?? "").slice(0, MAX_PIECE);
+    // No path is as long as that.
+    rest = (pieces.pop() ?? "").slice(0, 64 * 1024);
     for (const piece of pieces) onPiece(piece);
   });
   stream?.on("end", () => {
@@ -132,34 +139,20 @@ function splitStream(stream: Readable | null, separator: string, onPiece: (piece
   });
 }
 
-/** Longer than any path. */
-const MAX_PIECE = 64 * 1024;
-
 const TOO_LARGE = /^rg: DEBUG\|ignore::walk\|[^ ]*: ignoring (.*): \d+ bytes$/s;
 const ABOUT_ONE_ENTRY = /^rg: (\.|\.\/.*): [^:]*\(os error (\d+)\)$/s;
 /** Not permitted (1, 13), input/output error or on Windows access denied (5). */
 const UNREADABLE: ReadonlySet<string | undefined> = new Set(["1", "5", "13"]);
 
-/** Reads a line of standard error. Returns true if it concerns a single file or directory. */
-function readDiagnostic(line: string, answer: RipgrepAnswer): boolean {
-  const large = TOO_LARGE.exec(line)?.[1];
-  if (large !== undefined) answer.tooLarge.push(withoutDot(large));
-  const [, entry, code] = ABOUT_ONE_ENTRY.exec(line) ?? [];
-  if (entry !== undefined && UNREADABLE.has(code)) answer.unreadable.push(withoutDot(entry));
-  return entry !== undefined;
-}
-
 const withoutDot = (path: string): string => (path.startsWith("./") ? path.slice(2) : path);
-
-/** Each is matched against every file. */
-const MAX_GLOBS = 32;
 
 /**
  * Translates a glob into globs of ripgrep that accept at least the same files. Returns undefined if they would accept
  * everything.
  */
 export function toRipgrepGlobs({ alternatives }: Glob): string[] | undefined {
-  if (alternatives === undefined || alternatives.length > MAX_GLOBS) return undefined;
+  // Each glob is matched against every file.
+  if (alternatives === undefined || alternatives.length > 32) return undefined;
   const globs = alternatives.map((segments) => {
     const names = segments.map((segment) =>
       segment.globstar ? "**" : segment.tokens.map(tokenText).join("").replace(/\*+/g, "*"),

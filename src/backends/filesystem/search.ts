@@ -253,7 +253,6 @@ async function propose(
 /** Bounds of the walk that looks for excluded directories before a search. */
 const MAX_VISITED = 1000;
 const MAX_LEFT_OUT = 300;
-const NEEDS_NO_ESCAPE = /^[\w./@+ -]+$/;
 
 /** Finds excluded directories, which ripgrep need not read. Its proposals are filtered all the same. */
 async function directoriesLeftOut(directory: DirectoryHandle, ignored: GitignoreTree): Promise<string[]> {
@@ -262,7 +261,8 @@ async function directoriesLeftOut(directory: DirectoryHandle, ignored: Gitignore
   const reaches = (path: string): boolean => {
     if ((lookedAt += 1) > MAX_VISITED || leftOut.length === MAX_LEFT_OUT) return false;
     if (!ignored.excludes(path, true)) return true;
-    if (NEEDS_NO_ESCAPE.test(path)) leftOut.push(`/${path}`);
+    // Other names would need escapes.
+    if (/^[\w./@+ -]+$/.test(path)) leftOut.push(`/${path}`);
     return false;
   };
   for await (const _files of walkFiles(directory, { glob: { reaches }, onUnreadable: () => undefined }))

@@ -155,7 +155,10 @@ function guardBackend(backend: Backend, log?: Logger): Backend {
         if (isObject(result) && typeof result["error"] === "string") return fail(result, method);
         if (isObject(result) && (result["error"] ?? undefined) === undefined && SHAPES[method](result))
           return result;
-        const wrong = new TypeError(`${method} of the backend answered ${describeShape(result)}`);
+        const shape = isObject(result)
+          ? `an object with ${Object.keys(result).slice(0, 10).join(", ") || "nothing"}`
+          : typeof result;
+        const wrong = new TypeError(`${method} of the backend answered ${shape}`);
         return fail(errors.backendFailed(path, "its backend returned an invalid result", wrong), method);
       } catch (thrown) {
         return fail(errors.thrownFailure(path, thrown), method);
@@ -171,13 +174,6 @@ function guardBackend(backend: Backend, log?: Logger): Backend {
   return wrapBackend(backend, guarded);
 }
 
-const describeShape = (result: unknown): string =>
-  isObject(result)
-    ? `an object with ${Object.keys(result).slice(0, 10).join(", ") || "nothing"}`
-    : typeof result;
-
-const PROMISES = ["writeMode", "regexGrep", "versions", "abort"] as const;
-
 /** One lock for each foreign backend: all of its adapters write to a path one at a time. */
 const locks = new WeakMap<object, KeyedLock>();
 
@@ -190,7 +186,8 @@ const locks = new WeakMap<object, KeyedLock>();
 export function adaptBackend(foreign: Backend | BackendV1, log?: Logger): Backend {
   const backend = guardBackend("lsInfo" in foreign ? fromV1(foreign) : foreign, log);
   const declared = backend.capabilities ?? {};
-  if (PROMISES.every((capability) => declared[capability] === true)) return backend;
+  const promises = ["writeMode", "regexGrep", "versions", "abort"] as const;
+  if (promises.every((capability) => declared[capability] === true)) return backend;
   const lock = locks.get(foreign) ?? new KeyedLock();
   locks.set(foreign, lock);
   const context = { backend, declared, files: new ForeignFiles(backend), lock };
@@ -255,9 +252,6 @@ function chooser(search: Search): ((file: string) => boolean) | errors.BackendFa
   const accepts = fileFilter(search);
   return typeof accepts === "function" ? (file) => isTextType(mimeTypeOf(file)) && accepts(file) : accepts;
 }
-
-/** Patterns that mean the same in every dialect of globs. */
-const PLAIN_GLOB = /^(?:[\w-][\w .-]*\/)*(?:\*\*\/)?\*?[\w. -]*$/;
 
 interface ForeignPath extends Located {
   backend: Backend;
@@ -332,8 +326,10 @@ const FOREIGN_OPERATIONS: Operations<ForeignPath> = {
     if (!edited.ok) return { error: edited.error, code: edited.code };
     // A plain edit is left to the backend, which keeps other facts that it stores about the file.
     // It does not read bytes, which are text in UTF-16, and knows no cells of notebooks.
-    const isString = !(old.data.content instanceof Uint8Array) && !isNotebookPath(path);
-    const isPlain = oldString !== "" && isString && !hasCarriageReturn(old.data);
+    const { content } = old.data;
+    const text = Array.isArray(content) ? content.join("") : content;
+    const isText = typeof text === "string" && !isNotebookPath(path);
+    const isPlain = oldString !== "" && isText && !text.includes("\r");
     const written =
       isPlain || backend.uploadFiles === undefined
         ? await there()
@@ -358,11 +354,17 @@ const FOREIGN_OPERATIONS: Operations<ForeignPath> = {
 async function findFiles({ path, files, backend }: ForeignPath, pattern: string, options: CallOptions) {
   const compiled = compileGlob(pattern);
   if (!compiled.ok) return { error: compiled.error, code: compiled.code };
-  const asked = PLAIN_GLOB.test(pattern) ? pattern : "**/*";
+  // Such patterns mean the same in every dialect of globs.
+  const isPlain = /^(?:[\w-][\w .-]*\/)*(?:\*\*\/)?\*?[\w. -]*$/.test(pattern);
+  const asked = isPlain ? pattern : "**/*";
   const result: GlobResult = await files.guard(path, options, () => backend.glob(asked, path, options));
   if (result.files === undefined)
     return result.code === "not_found" ? errors.directoryNotFound(path) : result;
-  const named = result.files.map((file) => ({ ...file, path: foundBelow(path, file.path) }));
+  // Sandboxes of deepagents return paths relative to the searched directory, some with a slash in front.
+  const named = result.files.map((file) => {
+    const isWhole = file.path.startsWith("/") && isAtOrBelow(file.path, path);
+    return isWhole ? file : { ...file, path: joinPath(path, file.path.replace(/^\//, "")) };
+  });
   if (named.some((file) => file.path === path)) return errors.notDirectory(path);
   const matching = named.filter(
     (file) => file.is_dir !== true && compiled.glob.matches(relativeTo(path, file.path)),
@@ -372,12 +374,3 @@ async function findFiles({ path, files, backend }: ForeignPath, pattern: string,
   if (found === undefined) return errors.directoryNotFound(path);
   return found.is_dir === true ? { ...result, files: matching } : errors.notDirectory(path);
 }
-
-const hasCarriageReturn = ({ content }: FileData): boolean =>
-  typeof content === "string"
-    ? content.includes("\r")
-    : Array.isArray(content) && content.join("").includes("\r");
-
-/** Sandboxes of deepagents return paths relative to the searched directory, some with a slash in front. */
-const foundBelow = (directory: string, path: string): string =>
-  path.startsWith("/") && isAtOrBelow(path, directory) ? path : joinPath(directory, path.replace(/^\//, ""));

@@ -107,7 +107,9 @@ function sandboxArguments(shape: SandboxShape): string[] {
     ),
     shape.hasSizeLimits ? ["--disable-userns"] : [],
     process.getuid?.() === 0 ? ["--uid", PLAIN_USER, "--gid", PLAIN_USER] : [],
-    SYSTEM_FOLDERS.flatMap((path) => systemFolder(path)),
+    SYSTEM_FOLDERS.filter((path) => existsSync(path)).flatMap((path) =>
+      lstatSync(path).isSymbolicLink() ? ["--symlink", readlinkSync(path), path] : ["--ro-bind", path, path],
+    ),
     local.flatMap((path) => ["--tmpfs", path]),
     SYSTEM_FILES.flatMap((path) => ["--ro-bind-try", path, path]),
     ["--proc", "/proc", "--dev", "/dev"],
@@ -165,13 +167,6 @@ function cover(path: string, at: string): string[] {
 }
 
 const kibibytes = (bytes: number): string => String(Math.floor(bytes / 1024));
-
-function systemFolder(path: string): string[] {
-  if (!existsSync(path)) return [];
-  return lstatSync(path).isSymbolicLink()
-    ? ["--symlink", readlinkSync(path), path]
-    : ["--ro-bind", path, path];
-}
 
 const scratch = (path: string, { hasSizeLimits, scratch }: SandboxShape): string[] => [
   ...(hasSizeLimits ? ["--size", String(scratch)] : []),

@@ -59,8 +59,11 @@ export class Placeholders {
     for (const path of this.folders) {
       removeFolder(join(path, this.#holder));
       const isLast = removeFolder(path);
-      if (isLast && path.endsWith(`/${COMMON_FOLDER_HOLDERS}`))
-        removeCommonFolder(join(path, "..", "commondir"));
+      if (!isLast || !path.endsWith(`/${COMMON_FOLDER_HOLDERS}`)) continue;
+      const file = join(path, "..", "commondir");
+      // Somebody else may remove it, too.
+      const isOwn = orElse(() => readFileSync(file, "utf8"), undefined) === OWN_COMMON_FOLDER;
+      if (isOwn) orElse(() => unlinkSync(file), undefined);
     }
   }
 
@@ -69,7 +72,7 @@ export class Placeholders {
       try {
         mkdirSync(path);
       } catch (error) {
-        if (CANNOT_WRITE.has(codeOf(error) ?? "")) return false;
+        if (["EACCES", "EPERM", "EROFS", "ENOTDIR", "ENOENT"].includes(codeOf(error) ?? "")) return false;
         if (codeOf(error) !== "EEXIST") throw error;
         for (const name of readNames(path)) if (isStale(name)) removeFolder(join(path, name));
         const names = readNames(path);
@@ -112,22 +115,12 @@ done
 /** The name prefix of this process's holders, for that script. */
 export const ownHolders = (): string => holderPrefix(process.pid);
 
-const CANNOT_WRITE: ReadonlySet<string> = new Set(["EACCES", "EPERM", "EROFS", "ENOTDIR", "ENOENT"]);
-
 function removeFolder(path: string): boolean {
   try {
     rmdirSync(path);
     return true;
   } catch {
     return false;
-  }
-}
-
-function removeCommonFolder(file: string): void {
-  try {
-    if (readFileSync(file, "utf8") === OWN_COMMON_FOLDER) unlinkSync(file);
-  } catch {
-    // Somebody else has removed it.
   }
 }
 

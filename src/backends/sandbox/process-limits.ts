@@ -6,9 +6,6 @@ import { setTimeout as delay } from "node:timers/promises";
 import { orElse } from "../../core/errors.ts";
 
 const PREFIX = "deepagent-";
-/** Processes of Bubblewrap itself. */
-const OVERHEAD = 4;
-const REMOVE_ATTEMPTS = 50;
 
 /**
  * A control group that limits the number of processes. It holds for root, too, which the kernel exempts from the
@@ -27,11 +24,16 @@ export class ProcessCgroup {
   /** Returns undefined if this process may not make a group. */
   static make(maxProcesses: number, parent = cgroupParent()): ProcessCgroup | undefined {
     if (parent === undefined) return undefined;
-    removeAbandoned(parent);
+    // The groups of servers that were killed.
+    for (const name of orElse(() => readdirSync(parent), [])) {
+      const pid = name.startsWith(PREFIX) ? /^(\d+)-/.exec(name.slice(PREFIX.length))?.[1] : undefined;
+      if (pid !== undefined && !existsSync(`/proc/${pid}`)) removeGroup(join(parent, name));
+    }
     const folder = join(parent, `${PREFIX}${process.pid}-${randomBytes(4).toString("hex")}`);
     try {
       mkdirSync(folder);
-      writeFileSync(join(folder, "pids.max"), String(maxProcesses + OVERHEAD));
+      // Bubblewrap itself has four processes.
+      writeFileSync(join(folder, "pids.max"), String(maxProcesses + 4));
       return new ProcessCgroup(folder);
     } catch {
       removeGroup(folder);
@@ -41,8 +43,7 @@ export class ProcessCgroup {
 
   /** Removes the group. Call it after its processes were ended; they may take a moment to go. */
   async remove(): Promise<void> {
-    for (let attempt = 1; !removeGroup(this.#folder) && attempt < REMOVE_ATTEMPTS; attempt += 1)
-      await delay(20);
+    for (let attempt = 1; !removeGroup(this.#folder) && attempt < 50; attempt += 1) await delay(20);
   }
 }
 
@@ -72,14 +73,6 @@ function ownCgroups(root: string): Map<string, string> {
       return kinds === undefined || path === undefined ? [] : kinds.split(",").map((kind) => [kind, path]);
     }),
   );
-}
-
-/** Removes the groups of servers that were killed. */
-function removeAbandoned(parent: string): void {
-  for (const name of orElse(() => readdirSync(parent), [])) {
-    const pid = name.startsWith(PREFIX) ? /^(\d+)-/.exec(name.slice(PREFIX.length))?.[1] : undefined;
-    if (pid !== undefined && !existsSync(`/proc/${pid}`)) removeGroup(join(parent, name));
-  }
 }
 
 function removeGroup(folder: string): boolean {
@@ -147,72 +140,67 @@ interface FilterStep {
   k: number;
 }
 
-const LOAD = 0x20;
-const IF_EQUAL = 0x15;
-const IF_GREATER = 0x25;
-const IF_ANY_BIT = 0x45;
-const RETURN = 0x06;
+const OPCODES = { load: 0x20, ifEqual: 0x15, ifGreater: 0x25, ifAnyBit: 0x45, return: 0x06 } as const;
 
-const ALLOW = 0x7fff0000;
-const KILL = 0x80000000;
-const EPERM = 0x00050000 + 1;
-const ENOSYS = 0x00050000 + 38;
+/** The results of the filter for a call. The last two refuse it with this error. */
+const VERDICTS = {
+  allow: 0x7fff0000,
+  kill: 0x80000000,
+  eperm: 0x00050000 + 1,
+  enosys: 0x00050000 + 38,
+} as const;
 
 /** Offsets in `struct seccomp_data`; for arguments, of their lower half, which is all that the kernel uses here. */
-const CALL_NUMBER = 0;
-const ARCHITECTURE = 4;
+const OFFSETS = { callNumber: 0, architecture: 4 } as const;
 const argument = (index: number): number => 16 + 8 * index;
 
 const AUDIT_ARCHITECTURES = { x64: 0xc000003e, arm64: 0xc00000b7 } as const;
 
 /** CLONE_NEW* of mounts, control groups, host names, message queues, users, processes and network. */
 const NAMESPACES = 0x7e020000;
-const SET_ID_BITS = 0o6000;
-/** O_CREAT, and the bit of O_TMPFILE. Without them there is no mode. */
-const CREATES = 0o100 | 0o20000000;
-const AF_ALG = 38;
-const AF_VSOCK = 40;
+/** AF_ALG and AF_VSOCK. Both lead out of the network namespace. */
+const OUTER_FAMILIES = [38, 40];
 /** Linux, its variants with 32-bit addresses or old kernel versions, and the query of the current one. */
 const PERSONALITIES = [0, 8, 0x20000, 0x20008, 0xffffffff];
 
 const step = (code: number, k: number, jt = 0, jf = 0): FilterStep => ({ code, jt, jf, k });
-const load = (at: number): FilterStep => step(LOAD, at);
-const finish = (value: number): FilterStep => step(RETURN, value);
+const load = (at: number): FilterStep => step(OPCODES.load, at);
+const finish = (verdict: keyof typeof VERDICTS): FilterStep => step(OPCODES.return, VERDICTS[verdict]);
 const refuseIf = (comparison: number, value: number): FilterStep[] => [
   step(comparison, value, 0, 1),
-  finish(EPERM),
+  finish("eperm"),
 ];
 
 /** Refuses a mode with the set-user-ID or set-group-ID bit. */
 const modeAt = (index: number): FilterStep[] => [
   load(argument(index)),
-  ...refuseIf(IF_ANY_BIT, SET_ID_BITS),
-  finish(ALLOW),
+  ...refuseIf(OPCODES.ifAnyBit, 0o6000),
+  finish("allow"),
 ];
 
 const openWith = (flags: number, mode: number): FilterStep[] => [
   load(argument(flags)),
-  step(IF_ANY_BIT, CREATES, 1, 0),
-  finish(ALLOW),
+  // O_CREAT, and the bit of O_TMPFILE. Without them there is no mode.
+  step(OPCODES.ifAnyBit, 0o100 | 0o20000000, 1, 0),
+  finish("allow"),
   ...modeAt(mode),
 ];
 
 /** The checks of calls whose arguments decide. */
 const SPECIAL: Readonly<Record<string, readonly FilterStep[]>> = {
-  clone: [load(argument(0)), ...refuseIf(IF_ANY_BIT, NAMESPACES), finish(ALLOW)],
+  clone: [load(argument(0)), ...refuseIf(OPCODES.ifAnyBit, NAMESPACES), finish("allow")],
   // A filter cannot see their arguments, which are in memory. Programs use clone and openat instead.
-  clone3: [finish(ENOSYS)],
-  openat2: [finish(ENOSYS)],
+  clone3: [finish("enosys")],
+  openat2: [finish("enosys")],
   personality: [
     load(argument(0)),
-    ...PERSONALITIES.flatMap((value) => [step(IF_EQUAL, value, 0, 1), finish(ALLOW)]),
-    finish(EPERM),
+    ...PERSONALITIES.flatMap((value) => [step(OPCODES.ifEqual, value, 0, 1), finish("allow")]),
+    finish("eperm"),
   ],
-  // Both lead out of the network namespace.
   socket: [
     load(argument(0)),
-    ...[AF_ALG, AF_VSOCK].flatMap((family) => refuseIf(IF_EQUAL, family)),
-    finish(ALLOW),
+    ...OUTER_FAMILIES.flatMap((family) => refuseIf(OPCODES.ifEqual, family)),
+    finish("allow"),
   ],
   chmod: modeAt(1),
   fchmod: modeAt(1),
@@ -236,20 +224,20 @@ export const systemCallFilter = (processor: string = process.arch): Uint8Array |
 function stepsFor(processor: keyof typeof AUDIT_ARCHITECTURES): FilterStep[] {
   const special = [...callNumbers(SPECIAL_CALLS, processor)].flatMap(([name, number]) => {
     const block = SPECIAL[name] ?? [];
-    return [step(IF_EQUAL, number, 0, block.length), ...block];
+    return [step(OPCODES.ifEqual, number, 0, block.length), ...block];
   });
   const refused = [...callNumbers(REFUSED_CALLS, processor).values()];
   return [
-    load(ARCHITECTURE),
-    step(IF_EQUAL, AUDIT_ARCHITECTURES[processor], 1, 0),
-    finish(KILL),
-    load(CALL_NUMBER),
+    load(OFFSETS.architecture),
+    step(OPCODES.ifEqual, AUDIT_ARCHITECTURES[processor], 1, 0),
+    finish("kill"),
+    load(OFFSETS.callNumber),
     // This includes the calls of x32, whose numbers begin far above.
-    step(IF_GREATER, NEWEST_CALL, 0, 1),
-    finish(ENOSYS),
+    step(OPCODES.ifGreater, NEWEST_CALL, 0, 1),
+    finish("enosys"),
     ...special,
-    ...refused.flatMap((number) => refuseIf(IF_EQUAL, number)),
-    finish(ALLOW),
+    ...refused.flatMap((number) => refuseIf(OPCODES.ifEqual, number)),
+    finish("allow"),
   ];
 }
 

@@ -54,7 +54,6 @@ const DEFAULT_PATIENCE_MS = 2000;
 /** Time to wait for the last output of a group that was asked to end. */
 const LAST_WORDS_MS = 200;
 const KILL_MS = 2000;
-const SIGNAL_EXIT_BASE = 128;
 
 /**
  * Starts programs, each as its own process group with standard input closed. Ends their remaining processes with
@@ -83,7 +82,11 @@ export class ProcessRunner {
       { ...request, env },
       {
         patience: this.#patience,
-        forget: (gone) => this.#forget(gone),
+        forget: (gone) => {
+          if (!this.#groups.delete(gone)) return;
+          if (gone.id !== undefined) this.#guard?.remove(gone.id);
+          if (this.#groups.size === 0) process.off("exit", this.#onExit);
+        },
         endMarked: async () => this.#guard?.endMarked(mark),
       },
     );
@@ -106,7 +109,12 @@ export class ProcessRunner {
     const stopped = stopReason(timeout, signal, timer.signal);
     const first = await Promise.race([running.ended, stopped]);
     timer.abort();
-    if (typeof first !== "string") return endedResponse(running.output, first);
+    if (typeof first !== "string") {
+      const { output } = running;
+      if (!("failure" in first)) return { ...written(output), exitCode: first.exitCode };
+      const failure = `Error: The command could not be started: ${first.failure}`;
+      return { ...written(output), output: withLine(outputText(output), failure), exitCode: 127 };
+    }
     await isDoneWithin(this.#patience === 0 ? KILL_MS : LAST_WORDS_MS, running.terminate());
     running.output.close();
     if (first === "timeout") return timedOutResponse(running.output, timeout);
@@ -123,12 +131,6 @@ export class ProcessRunner {
 
   #killAll(): void {
     for (const group of this.#groups) group.kill();
-  }
-
-  #forget(group: ProcessGroup): void {
-    if (!this.#groups.delete(group)) return;
-    if (group.id !== undefined) this.#guard?.remove(group.id);
-    if (this.#groups.size === 0) process.off("exit", this.#onExit);
   }
 }
 
@@ -259,19 +261,14 @@ const waitForEnd = (child: ChildProcess): Promise<ProcessEnd> =>
       settle();
     });
     child.once("exit", (code, signal) => {
-      end ??= { exitCode: code ?? SIGNAL_EXIT_BASE + (signal === null ? 0 : constants.signals[signal]) };
+      // As shells do, 128 and the number of the signal.
+      end ??= { exitCode: code ?? 128 + (signal === null ? 0 : constants.signals[signal]) };
       // Output from before the exit is in the pipes and is read within one full turn of the event loop. Their end may
       // never come, because descendants can hold them open.
       setImmediate(() => setImmediate(settle));
     });
     child.once("close", settle);
   });
-
-function endedResponse(output: CommandOutput, end: ProcessEnd): ExecuteResponse {
-  if (!("failure" in end)) return { ...written(output), exitCode: end.exitCode };
-  const failure = `Error: The command could not be started: ${end.failure}`;
-  return { ...written(output), output: withLine(outputText(output), failure), exitCode: 127 };
-}
 
 const ENVIRONMENT = { PATH: SYSTEM_PATH };
 

@@ -60,7 +60,6 @@ const READ_CHUNK = 256 * 1024;
 const QUIET_MS = 2000;
 /** Time to wait for the end of a stopped command before the answer. */
 const LAST_WORDS_MS = 2000;
-const ENVIRONMENT_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
 
 /** Bash where there is one, because models write for it. Standard input is closed. */
 const START = `
@@ -197,7 +196,7 @@ export class RemoteSandbox extends BaseSandbox {
 function commandProblem(command: string, { env = {} }: ExecuteOptions): string | undefined {
   if (command.trim() === "") return "Command must be a non-empty string.";
   if (command.includes("\0")) return "Command contains a NUL character.";
-  const wrong = Object.keys(env).find((name) => !ENVIRONMENT_NAME.test(name));
+  const wrong = Object.keys(env).find((name) => !/^[A-Za-z_][A-Za-z0-9_]*$/.test(name));
   return wrong === undefined ? undefined : `'${wrong}' cannot be the name of an environment variable.`;
 }
 

@@ -100,7 +100,12 @@ export class SandboxFiles {
     const names = decode(said.get("names")).split("\0").slice(0, -1);
     const stats = decode(said.get("stats")).split("\n").slice(0, -1);
     if (names.length !== stats.length) throw new SandboxAnswerError("files vanished while they were listed");
-    const files = names.map((name, index) => this.#entry(name, stats[index] ?? ""));
+    const files = names.map((name, index): FileInfo => {
+      const [size = "0", seconds = "0", ...kind] = (stats[index] ?? "").split(" ");
+      const entry = name.replace(/^\/+/, "/").slice(this.#root.length);
+      if (kind.join(" ").toLowerCase() === "directory") return { path: `${entry}/`, is_dir: true };
+      return { path: entry, is_dir: false, size: Number(size), modified_at: isoFromSeconds(seconds) };
+    });
     return { files, skipped: Number(said.get("skipped") ?? 0), isFile: false };
   }
 
@@ -194,13 +199,6 @@ export class SandboxFiles {
 
   #real(path: string): string {
     return path === "/" ? this.#root || "/" : this.#root + path;
-  }
-
-  #entry(name: string, facts: string): FileInfo {
-    const [size = "0", seconds = "0", ...kind] = facts.split(" ");
-    const path = name.replace(/^\/+/, "/").slice(this.#root.length);
-    if (kind.join(" ").toLowerCase() === "directory") return { path: `${path}/`, is_dir: true };
-    return { path, is_dir: false, size: Number(size), modified_at: isoFromSeconds(seconds) };
   }
 }
 

@@ -52,13 +52,7 @@ class ProcessJobs implements BackgroundJobs {
     const id = `job_${randomBytes(4).toString("hex")}`;
     const info: JobInfo = { id, command, startedAt: isoTime(systemClock()) };
     this.#jobs.set(id, { info, process });
-    void process.ended.then((end) => {
-      info.exitCode = end.exitCode;
-      if (!("failure" in end)) return;
-      const message = `Error: The command could not be started: ${end.failure}`;
-      process.output.add("stdout", Buffer.from(message));
-      process.output.finish();
-    });
+    void noteEnd({ info, process });
     return { job: { ...info } };
   }
 
@@ -77,6 +71,14 @@ class ProcessJobs implements BackgroundJobs {
     await job.process.terminate();
     return jobResult(job);
   }
+}
+
+async function noteEnd({ info, process }: Job): Promise<void> {
+  const end = await process.ended;
+  info.exitCode = end.exitCode;
+  if (!("failure" in end)) return;
+  process.output.add("stdout", Buffer.from(`Error: The command could not be started: ${end.failure}`));
+  process.output.finish();
 }
 
 const jobResult = ({ info, process }: Job): JobResult => ({

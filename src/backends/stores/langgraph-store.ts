@@ -15,7 +15,7 @@ import {
   type StoredFile,
 } from "../file-store.ts";
 import { decodeBase64, isTextType } from "../mime.ts";
-import { isAtOrBelow, relativeTo, withSlash } from "../paths.ts";
+import { isAtOrBelow, subfolder, withSlash } from "../paths.ts";
 import { type StateAndStore, ambientRuntime, bindRuntime, splitArguments } from "../runtime.ts";
 
 const isBatched = (store: object): store is { store: BaseStore } =>
@@ -56,13 +56,6 @@ const isOrdered = (store: object): store is OrderedStore => "itemsBetween" in st
 const MIN_PAGE = 1;
 const MAX_PAGE = 256;
 
-/** The folder directly in `directory` that holds a file, with its slash; undefined for a file in `directory`. */
-function subfolder(directory: string, file: string): string | undefined {
-  const rest = relativeTo(directory, file);
-  const slash = rest.indexOf("/");
-  return slash === -1 ? undefined : withSlash(directory) + rest.slice(0, slash + 1);
-}
-
 /** The first key behind all keys with this prefix, which ends in a slash. */
 const behind = (prefix: string): string => `${prefix.slice(0, -1)}0`;
 
@@ -76,8 +69,6 @@ function* itemFiles(items: readonly Item[]): Generator<[string, FileData]> {
 /** The namespace of the files in a store, or a function that returns it for each call. */
 export type StoreNamespace = readonly string[] | ((runtime: Partial<BackendRuntime>) => readonly string[]);
 
-const COMPONENT = /^[A-Za-z0-9_.@+:~-]+$/;
-
 /** @throws ConfigurationError for an invalid namespace, and for parts for which a run has no value. */
 function checkNamespace(given: readonly string[]): string[] {
   const parts: readonly unknown[] = Array.isArray(given) ? given : [];
@@ -88,7 +79,8 @@ function checkNamespace(given: readonly string[]): string[] {
       `Part ${missing + 1} of the store namespace is ${String(parts[missing])}, so everyone without a value there would share files; set it for each run, or choose another part`,
     );
   }
-  if (parts.length === 0 || !parts.every((part) => COMPONENT.test(String(part)))) throw badNamespace(given);
+  const isUsable = (part: unknown): boolean => /^[A-Za-z0-9_.@+:~-]+$/.test(String(part));
+  if (parts.length === 0 || !parts.every(isUsable)) throw badNamespace(given);
   return [...given];
 }
 

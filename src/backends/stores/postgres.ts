@@ -22,10 +22,6 @@ interface OwnPool extends PostgresPool {
   end(): Promise<void>;
 }
 
-interface PostgresPackage {
-  Pool: new (settings: Record<string, unknown>) => OwnPool;
-}
-
 export interface PostgresPlace extends PostgresBackendOptions {
   table: string;
   /** The beginning of each path in the table, without a final slash. */
@@ -34,7 +30,6 @@ export interface PostgresPlace extends PostgresBackendOptions {
 }
 
 const PACKAGE = { user: "PostgresBackend", name: "pg", version: "8.23.1" };
-const CONNECT_TIMEOUT_MS = 10_000;
 const PAGE_ROWS = 1000;
 
 const COLUMNS: Readonly<Record<string, string>> = {
@@ -146,7 +141,7 @@ export class PostgresFiles implements FileStore {
     const code = memberOf(thrown, "code");
     if (typeof code === "string" && Object.hasOwn(POSTGRES_ERRORS, code)) return POSTGRES_ERRORS[code] ?? "";
     if (typeof code !== "string") return `the Postgres server cannot be reached in time; ${CHECK}`;
-    return CONNECTION.test(code)
+    return /^(?:E[A-Z_]+|08.{3}|57P0.)$/.test(code)
       ? `the Postgres server cannot be reached (${code}); ${CHECK}`
       : `Postgres reports the error ${code}`;
   }
@@ -213,10 +208,11 @@ export class PostgresFiles implements FileStore {
     const { connectionString, load } = this.#place;
     const loaded = await loadOptional(PACKAGE, load);
     // The type is the one that the package declares. Its named exports are properties of the default one.
+    type PostgresPackage = { Pool: new (settings: Record<string, unknown>) => OwnPool };
     const { Pool } = (loaded as { default: PostgresPackage }).default;
     const pool = new Pool({
       ...(connectionString === undefined ? {} : { connectionString }),
-      connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+      connectionTimeoutMillis: 10_000,
       allowExitOnIdle: true,
     });
     // An idle connection that breaks is replaced with the next query.
@@ -265,7 +261,6 @@ export class PostgresFiles implements FileStore {
 const toIsoText = (time: unknown): string => (time instanceof Date ? time.toISOString() : String(time));
 
 const CHECK = "check that it runs and that the connection settings are right";
-const CONNECTION = /^(?:E[A-Z_]+|08.{3}|57P0.)$/;
 
 /** Explanations of Postgres error codes, with a remedy. */
 const POSTGRES_ERRORS: Readonly<Record<string, string>> = {
@@ -321,7 +316,10 @@ export class PostgresBackend extends FileStoreBackend {
       throw invalidPostgresOptions("table must be a name such as deepagent_files or schema.deepagent_files");
     if (!(maxFileSizeMb > 0)) throw invalidPostgresOptions("maxFileSizeMb must be more than 0");
     const maxBytes = maxFileSizeMb * 1024 * 1024;
-    const files = new PostgresFiles({ ...given, table, prefix: pathPrefix(given.prefix), maxBytes });
+    const folder = validatePath(given.prefix ?? "/");
+    if (!folder.ok) throw invalidPostgresOptions(`prefix: ${folder.error}`);
+    const prefix = folder.path === "/" ? "" : folder.path;
+    const files = new PostgresFiles({ ...given, table, prefix, maxBytes });
     super(files);
     this.#files = files;
   }
@@ -333,13 +331,6 @@ export class PostgresBackend extends FileStoreBackend {
 }
 
 const TABLE = /^(?:[A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,62}$/;
-
-/** The prefix in front of each path; empty for the root. */
-function pathPrefix(prefix: string = "/"): string {
-  const valid = validatePath(prefix);
-  if (!valid.ok) throw invalidPostgresOptions(`prefix: ${valid.error}`);
-  return valid.path === "/" ? "" : valid.path;
-}
 
 const invalidPostgresOptions = (problem: string): ConfigurationError =>
   new ConfigurationError("POSTGRES_OPTIONS", `The options of PostgresBackend are not usable: ${problem}`);

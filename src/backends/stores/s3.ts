@@ -210,8 +210,8 @@ const abortOptions = ({ signal }: CallOptions = {}): { abortSignal?: AbortSignal
 
 const toIsoText = (time: Date | undefined): string => (time ?? new Date(0)).toISOString();
 
-const CONFLICTS = new Set(["PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey"]);
-const isConflict = (error: unknown): boolean => CONFLICTS.has(s3ErrorName(error));
+const isConflict = (error: unknown): boolean =>
+  ["PreconditionFailed", "ConditionalRequestConflict", "NoSuchKey"].includes(s3ErrorName(error));
 
 const unconditional = (): ConfigurationError =>
   new ConfigurationError(
@@ -257,7 +257,7 @@ export class S3Backend extends FileStoreBackend {
     });
     const { prefix = "", endpoint, conditionalWrites = true, maxFileSizeMb = 32 } = given;
     // Callers without types may leave the bucket out.
-    if (!("bucket" in given) || !BUCKET.test(given.bucket))
+    if (!("bucket" in given) || !/^[A-Za-z0-9][A-Za-z0-9._-]{1,62}$/.test(given.bucket))
       throw invalidS3Options("bucket must be the name of a bucket");
     if (endpoint !== undefined && !(URL.canParse(endpoint) && /^https?:/.test(endpoint)))
       throw invalidS3Options("endpoint must be an address that starts with http:// or https://");
@@ -278,8 +278,6 @@ export class S3Backend extends FileStoreBackend {
     return this.#files.close();
   }
 }
-
-const BUCKET = /^[A-Za-z0-9][A-Za-z0-9._-]{1,62}$/;
 
 const invalidS3Options = (problem: string): ConfigurationError =>
   new ConfigurationError("S3_OPTIONS", `The options of S3Backend are not usable: ${problem}`);

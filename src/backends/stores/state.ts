@@ -41,8 +41,12 @@ const STATE_OPERATIONS: Operations<StatePath> = {
   grep: ({ files }, search) => grepFlat(files.entries(), search),
   glob: ({ path, files }, pattern) => globFlat(pattern, path, toFileInfos(files.entries())),
   ...storedBy<StatePath>((at, bytes, options) => {
-    const old = at.files.get(at.path);
-    return findObstacle(at) ?? refusedWrite(at.path, old, options) ?? putChange(at, bytes, old);
+    const { path, files } = at;
+    const isBelowFile = parentPaths(path).some((parent) => files.get(parent) !== undefined);
+    if (isBelowFile) return errors.parentIsFile(path);
+    if (hasBelow(path, files.entries())) return errors.isDirectory(path);
+    const old = files.get(path);
+    return refusedWrite(path, old, options) ?? putChange(at, bytes, old);
   }),
   edit: (at, edit) => {
     const old = at.files.get(at.path);
@@ -120,9 +124,3 @@ export class StateBackend extends CheckedBackend<true> {
 
 const missingFile = (path: string, files: ThreadFiles): errors.BackendFailure =>
   hasBelow(path, files.entries()) ? errors.isDirectory(path) : errors.fileNotFound(path);
-
-/** Why no file can be at `path`: the path is a directory, or one of its parents is a file. */
-function findObstacle({ path, files }: StatePath): errors.BackendFailure | undefined {
-  if (parentPaths(path).some((parent) => files.get(parent) !== undefined)) return errors.parentIsFile(path);
-  return hasBelow(path, files.entries()) ? errors.isDirectory(path) : undefined;
-}
