@@ -21,7 +21,6 @@ export function decodeText(bytes: Uint8Array, encoding = detectEncoding(bytes)):
 
 /** The characters from 0x80 to 0x9f in Windows-1252; `TextDecoder` of Node 20 reads them as Latin-1. */
 const SIGNS = "€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ";
-const USUAL_SIGNS = "€…‘’“”•–—™";
 
 /**
  * The text of bytes that are not UTF-8 in Windows-1252, which includes Latin-1. Returns undefined if they look like
@@ -35,7 +34,7 @@ export function westernText(bytes: Uint8Array): string | undefined {
     if (byte < 0x80) continue;
     beyond += 1;
     const isAlone = (bytes[at - 1] ?? 0) < 0x80 && (bytes[at + 1] ?? 0) < 0x80;
-    if (isAlone && (byte >= 0xa0 || USUAL_SIGNS.includes(westernSign(byte)))) letters += 1;
+    if (isAlone && (byte >= 0xa0 || "€…‘’“”•–—™".includes(westernSign(byte)))) letters += 1;
   }
   // Some words have two accents in a row, so not every letter is alone.
   const isWestern = letters > beyond * 0.5 && !hasNul(bytes);

@@ -89,7 +89,7 @@ function expand(parts: readonly Part[]): GlobToken[][] {
 }
 
 /** `literal` is set if the segment is one name. */
-export type Segment =
+type Segment =
   | { globstar: true }
   | { globstar: false; literal?: string; tokens: readonly GlobToken[]; matches: (name: string) => boolean };
 

@@ -49,12 +49,11 @@ export function isTextType(mimeType: string): boolean {
 /** True if bytes contain a NUL, which makes them binary. */
 export const hasNul = (bytes: Uint8Array): boolean => bytes.includes(0);
 
-const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
-
 /** Decodes standard base64, also with line breaks; undefined for anything else. */
 export function decodeBase64(text: string): Uint8Array | undefined {
   const compact = text.replace(/[\r\n]/g, "");
-  if (compact.length % 4 !== 0 || !BASE64.test(compact)) return undefined;
+  const isBase64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(compact);
+  if (compact.length % 4 !== 0 || !isBase64) return undefined;
   return plainBytes(Buffer.from(compact, "base64"));
 }
 

@@ -20,12 +20,9 @@ const plainMarks = (line: string): string =>
 
 const alike = (line: string): string => plainMarks(line).replace(/\s+/g, " ").trim();
 
-const MAX_LINES = 20_000;
-const MAX_SHOWN_LINES = 8;
-
 /** Describes the lines that are nearest to a missing text. Returns undefined if none are alike. */
 export function nearestLines(text: string, missing: string): string | undefined {
-  const lines = text.split("\n", MAX_LINES).map((line) => line.replace(/\r$/, ""));
+  const lines = text.split("\n", 20_000).map((line) => line.replace(/\r$/, ""));
   const wanted = missing.replace(/^\n+|(?<!\n)\n+$/g, "").split(/\r?\n/);
   if (wanted.every((line) => line.trim() === "")) return undefined;
   for (const [difference, fold] of FOLDS) {
@@ -39,12 +36,14 @@ export function nearestLines(text: string, missing: string): string | undefined 
         `differ${wanted.length === 1 ? "s" : ""} in ${difference}`,
       );
   }
-  const plain = missing.replaceAll(/\\([ntr"'`\\])/g, (_, sign: string) => ESCAPES[sign] ?? sign);
+  const escapes: Readonly<Record<string, string>> = { n: "\n", t: "\t", r: "\r" };
+  const plain = missing.replaceAll(/\\([ntr"'`\\])/g, (_, sign: string) => escapes[sign] ?? sign);
   if (plain !== missing && lines.join("\n").includes(plain))
     return "The text is in the file, but escaped once too often here: write line breaks, tabs, quotes and backslashes as they are.";
   const known = lines.map(alike);
-  for (const [index, line] of wanted.slice(0, MAX_WANTED).map(alike).entries()) {
-    const at = line.length < MIN_LINE ? -1 : known.findIndex((each) => each.includes(line));
+  for (const [index, line] of wanted.slice(0, 50).map(alike).entries()) {
+    // A short line stands in many places.
+    const at = line.length < 8 ? -1 : known.findIndex((each) => each.includes(line));
     if (at !== -1)
       return describeLines(
         lines,
@@ -56,16 +55,9 @@ export function nearestLines(text: string, missing: string): string | undefined 
   return undefined;
 }
 
-const ESCAPES: Readonly<Record<string, string>> = { n: "\n", t: "\t", r: "\r" };
-
-/** Lines of the missing text that are looked for one by one. */
-const MAX_WANTED = 50;
-/** A shorter line stands in many places. */
-const MIN_LINE = 8;
-
 function describeLines(lines: readonly string[], at: number, count: number, difference: string): string {
   const end = Math.min(at + count, lines.length);
-  const part = lines.slice(at, Math.min(end, at + MAX_SHOWN_LINES)).map((line) => headOf(line, 200));
+  const part = lines.slice(at, Math.min(end, at + 8)).map((line) => headOf(line, 200));
   const name = count === 1 ? `Line ${at + 1} of the file` : `Lines ${at + 1} to ${end} of the file`;
   return `${name} ${difference}:\n${part.join("\n")}`;
 }

@@ -33,8 +33,6 @@ interface Notebook {
 
 export const isNotebookPath = (path: string): boolean => /\.ipynb$/i.test(path);
 
-/** Characters of one output that are shown; a longer one is cut, and its size is shown. */
-const MAX_OUTPUT_CHARS = 2000;
 const CELL_MARK = /^<(?:cell(?: (\d{1,6}))?: *(code|markdown|raw)|output: [^>]*)>$/;
 /** A line of a cell that could be taken for a mark has one more backslash in the text. */
 const ESCAPABLE = /^\\*<(?:cell|output)\b.*>$/;
@@ -115,7 +113,7 @@ const outputsText = ({ outputs }: NotebookCell): string =>
   outputs
     .flatMap(shownOutputs)
     .map(({ kind, text }) => {
-      const body = headOf(text, MAX_OUTPUT_CHARS);
+      const body = headOf(text, 2000);
       const size = body === text ? "" : `, the first ${body.length} of ${text.length} characters`;
       return `<output: ${kind}${size}>\n${body === "" ? "" : `${escapeMarks(body)}\n`}`;
     })

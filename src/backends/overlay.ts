@@ -113,9 +113,6 @@ const orDirectory = <Result extends Failure>(
 ): Result | errors.BackendFailure =>
   result.code === "not_found" && changes.hasBelow(path) ? errors.isDirectory(path) : result;
 
-/** Failures of reading that show that a file exists. */
-const UNREADABLE_FILE = new Set(["binary", "encoding", "too_large", "out_of_range"]);
-
 /** Finds the file at a path of the base. Returns undefined if a file can be made there, or a failure if not. */
 async function findInBase(base: Backend, path: string, options: CallOptions) {
   const found = await look(base, path, options);
@@ -131,7 +128,9 @@ async function findInBase(base: Backend, path: string, options: CallOptions) {
 
 async function look(base: Backend, path: string, options: CallOptions) {
   const { error, code, version } = await base.read(path, 0, 1, options);
-  if (error === undefined || (code !== undefined && UNREADABLE_FILE.has(code))) return { version };
+  // These failures show that a file exists.
+  const isUnreadable = ["binary", "encoding", "too_large", "out_of_range"].includes(code ?? "");
+  if (error === undefined || isUnreadable) return { version };
   return code === "not_found" ? undefined : { error, code: code ?? "io" };
 }
 

@@ -26,16 +26,11 @@ export function pageRequest(offset = 0, limit = DEFAULT_READ_LIMIT): PageRequest
   return { offset: whole(offset, 0), limit: whole(limit, DEFAULT_READ_LIMIT) };
 }
 
-/** A page of text, before `pageResult` decides about its end and the next offset. */
-interface PageFacts {
-  content: string;
-  lines: number;
-  /** Lines of the whole file, when known. */
-  totalLines?: number;
-  more: boolean;
-}
-
-function pageResult(request: PageRequest, page: PageFacts): ReadResult {
+/** `totalLines`: of the whole file, when known. `more`: the page is not the end of the file. */
+function pageResult(
+  request: PageRequest,
+  page: { content: string; lines: number; totalLines?: number; more: boolean },
+): ReadResult {
   const { offset } = request;
   if (page.totalLines !== undefined && offset > 0 && offset >= page.totalLines)
     return offsetPastEnd(offset, page.totalLines);
@@ -74,12 +69,7 @@ export function readTextPage(path: string, text: string, request: PageRequest): 
 const readAt = promisify(readWithCallback);
 
 const CHUNK_SIZE = 256 * 1024;
-/** Bytes to read behind the expected end of a file. */
-const PROBE_SIZE = 1024;
-/** Number of bytes behind a page whose lines are counted. */
-const COUNT_AHEAD = 1024 * 1024;
 const HEAD_SIZE = 8 * 1024;
-const LINE_FEED = 0x0a;
 const MARK_OF_UTF8 = Buffer.from(BYTE_ORDER_MARK, "utf8");
 
 /** Reads an open file, at most `limit` + 1 bytes. A result longer than `limit` means that the file is larger. */
@@ -97,7 +87,8 @@ export async function readBytes(descriptor: number, size: number, limit: number)
     if (bytesRead > 0) chunks.push(buffer.subarray(0, bytesRead));
     length += bytesRead;
     if (bytesRead === 0 || length > limit) break;
-    room = Math.min(bytesRead < buffer.length ? PROBE_SIZE : CHUNK_SIZE, limit + 1 - length);
+    // Behind the expected end of a file, a small piece is enough.
+    room = Math.min(bytesRead < buffer.length ? 1024 : CHUNK_SIZE, limit + 1 - length);
   }
   return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, length);
 }
@@ -183,7 +174,7 @@ class PageScanner {
     let at = 0;
     let page = { start: 0, end: 0 };
     while (at < chunk.length && !this.isDone) {
-      const feed = chunk.indexOf(LINE_FEED, at);
+      const feed = chunk.indexOf("\n", at);
       const next = feed === -1 ? chunk.length : feed + 1;
       if (this.#takes(next - at)) page = { start: page.end === 0 ? at : page.start, end: next };
       if (feed !== -1) this.#endLine();
@@ -195,7 +186,8 @@ class PageScanner {
       const isBehindPage = this.#partial > 0 || this.#line > this.#request.offset + this.lines;
       if (isBehindPage) this.more = true;
       this.#ahead += chunk.length;
-      if (this.more && this.#ahead > COUNT_AHEAD) this.isDone = true;
+      // Counts the lines of one more MiB.
+      if (this.more && this.#ahead > 1024 * 1024) this.isDone = true;
     }
   }
 

@@ -91,9 +91,6 @@ const HIDDEN_TARGETS: Partial<Record<Method, errors.FailureAt>> = {
   upload: errors.permissionDenied,
 };
 
-const UNASKED =
-  "files that need a person's approval to be read. Read them, or search in their folder, to ask for it";
-
 const POLICY_OPERATIONS: Operations<PolicyPath> = {
   parallel: PARALLEL_TRANSFERS,
   attempt: (located, { method, options }, run) => {
@@ -138,7 +135,9 @@ const POLICY_OPERATIONS: Operations<PolicyPath> = {
     );
     if (result.matches === undefined) return result;
     const truncated = result.truncated === true || result.matches.length > maxCount;
-    const notes = leftOut ? { notes: [...(result.notes ?? []), UNASKED] } : {};
+    const unasked =
+      "files that need a person's approval to be read. Read them, or search in their folder, to ask for it";
+    const notes = leftOut ? { notes: [...(result.notes ?? []), unasked] } : {};
     return { ...result, ...notes, matches: result.matches.slice(0, maxCount), truncated };
   },
   write: async (at, content, options) => (await at.inner()).write(at.path, content, options),

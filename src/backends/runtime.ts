@@ -104,10 +104,8 @@ export function taskRuntime(
   };
 }
 
-/** Keys of LangGraph for a task's reader of channels, its writes, and its input. */
+/** Key of LangGraph for a task's reader of channels. */
 const READ_KEY = "__pregel_read";
-const SEND_KEY = "__pregel_send";
-const SCRATCHPAD_KEY = "__pregel_scratchpad";
 /** Our key for the runtime of an agent's own tool calls. */
 const RUNTIME_KEY = "__deepagent_backend_runtime";
 
@@ -130,12 +128,12 @@ export function ambientRuntime(): BackendRuntime | undefined {
   const config = storage?.getStore()?.extra?.[CONFIG_KEY];
   const configurable: Configurable = config?.configurable ?? {};
   const read = configurable[READ_KEY] as ReadChannel | undefined; // LangGraph's keys and shapes, here and below
-  const send = configurable[SEND_KEY] as WriteChannels | undefined;
+  const send = configurable["__pregel_send"] as WriteChannels | undefined;
   if (!config || !read || !send) return undefined;
   const own = configurable[RUNTIME_KEY] as { runtime: BackendRuntime; of: unknown } | undefined; // set by `withRuntime`
   // A graph inside the call has its own channels, so the runtime of the call does not fit it.
   if (own?.of === read) return { ...own.runtime, files: storing(own.runtime.files, send) };
-  const { currentTaskInput } = (configurable[SCRATCHPAD_KEY] ?? {}) as { currentTaskInput?: unknown };
+  const { currentTaskInput } = (configurable["__pregel_scratchpad"] ?? {}) as { currentTaskInput?: unknown };
   return taskRuntime(config, storing(channelFiles(read), send), currentTaskInput);
 }
 

@@ -150,20 +150,18 @@ class Slice {
   }
 }
 
-interface TextSearch {
-  slice: Slice;
-  limit: number;
-  contextLines: number;
-  deadline: number;
-}
-
 type TextMatch = Omit<GrepMatch, "path">;
 
 /** The first matches in one text, lines counted from 1. */
 async function searchText(
   text: string,
   search: SearchCompilation & { ok: true },
-  { slice, limit, contextLines, deadline }: TextSearch,
+  {
+    slice,
+    limit,
+    contextLines,
+    deadline,
+  }: { slice: Slice; limit: number; contextLines: number; deadline: number },
 ): Promise<{ matches: TextMatch[]; timedOut: boolean }> {
   const matches: TextMatch[] = [];
   // `indexOf` skips a text without the literal, and the lines before the first match, at native speed.

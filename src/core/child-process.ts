@@ -13,8 +13,6 @@ export interface ChildOptions extends Pick<SpawnOptions, "cwd" | "detached" | "e
   inputs?: readonly Uint8Array[];
 }
 
-const O_CLOEXEC = 0o2000000;
-
 /** The last descriptor that children are meant to have. */
 const STANDARD_ERROR = 2;
 
@@ -144,7 +142,8 @@ const inheritedDescriptors = (): readonly number[] =>
 function outlivesExec(descriptor: number): boolean {
   try {
     const flags = /^flags:\s*(\d+)$/m.exec(readFileSync(`/proc/self/fdinfo/${descriptor}`, "utf8"))?.[1];
-    return flags !== undefined && (Number.parseInt(flags, 8) & O_CLOEXEC) === 0;
+    // The bit of O_CLOEXEC.
+    return flags !== undefined && (Number.parseInt(flags, 8) & 0o2000000) === 0;
   } catch {
     // It was the one that the folder was read with.
     return false;

@@ -91,7 +91,7 @@ export function cutDiff(diff: string, limit: number): string {
   if (diff.length <= limit) return diff;
   const end = Math.max(diff.lastIndexOf("\n", limit), 0);
   const missing = diff.slice(end + 1).split("\n");
-  const before = CUT.exec(missing.at(-1) ?? "");
+  const before = /^\[diff cut: (\d+) lines? more not shown\]$/.exec(missing.at(-1) ?? "");
   const count = before === null ? missing.length : missing.length - 1 + Number(before[1]);
   return `${diff.slice(0, end)}\n${diffCut(count)}`;
 }
@@ -116,7 +116,6 @@ export const hunkHeader = (oldStart: number, oldLines: number, newStart: number,
 /** Unified format counts an empty range from the line before it. */
 const range = (start: number, lines: number): string => `${lines === 0 ? start - 1 : start},${lines}`;
 
-const CUT = /^\[diff cut: (\d+) lines? more not shown\]$/;
 const HUNK = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/;
 const toNumber = (digits: string | undefined): number | undefined =>
   digits === undefined ? undefined : Number(digits);

@@ -54,8 +54,7 @@ const PROGRAMS: Partial<Record<NodeJS.Platform, Program>> = {
   },
 };
 
-/** Names and keys that need no quoting anywhere. */
-const KEY_NAME = /^[A-Z_][A-Z0-9_]{0,63}$/;
+/** Keys that need no quoting anywhere. */
 const SECRET = /^[\x21-\x7e]{1,4096}$/;
 
 /** Why a text cannot be a key. */
@@ -64,7 +63,8 @@ export const secretProblem = (text: string): string | undefined =>
 
 /** The keychain of the system for a name, if there is one. */
 const programFor = (name: string, { platform }: KeychainOptions): Program | undefined =>
-  KEY_NAME.test(name) ? PROGRAMS[platform] : undefined;
+  // Such names need no quoting anywhere.
+  /^[A-Z_][A-Z0-9_]{0,63}$/.test(name) ? PROGRAMS[platform] : undefined;
 
 export async function readSecret(name: string, options: KeychainOptions): Promise<Kept> {
   const program = programFor(name, options);

@@ -102,7 +102,8 @@ async function passedOn(
   const { id, isAnswer } = readOutline(bytes.subarray(Math.max(bytes.subarray(0, EDGE).indexOf("{"), 0)));
   if (id === undefined) return undefined;
   if (isAnswer) {
-    const answer = { jsonrpc: "2.0", id, error: { code: INVALID_REQUEST, message: problem } };
+    // The code of an invalid request in JSON-RPC.
+    const answer = { jsonrpc: "2.0", id, error: { code: -32_600, message: problem } };
     return framed(Buffer.from(`${JSON.stringify(answer)}\n`));
   }
   checks.refuse(id, problem);
@@ -162,6 +163,3 @@ const FIRST_ID =
 const LAST_ID =
   /,\s{0,9}"id"\s{0,9}:\s{0,9}(\d{1,15}|"[\w-]{1,100}")\s{0,9}(?:,\s{0,9}"jsonrpc"\s{0,9}:\s{0,9}"2\.0"\s{0,9})?\}\s{0,9}$/;
 const ANSWER = /^\{[^{[]{0,150}"(?:result|error)"/;
-
-/** Code of an invalid request in JSON-RPC. */
-const INVALID_REQUEST = -32_600;

@@ -28,11 +28,10 @@ export function trimEndOf(text: string, unit: string): string {
 export function beginningOf(text: string): string {
   if (text.length <= MAX_LOOKED_AT) return text;
   const head = text.slice(0, MAX_LOOKED_AT);
-  return headOf(head, Math.max(head.lastIndexOf(" "), head.lastIndexOf("\n"), MAX_LOOKED_AT - LONGEST_WORD));
+  return headOf(head, Math.max(head.lastIndexOf(" "), head.lastIndexOf("\n"), MAX_LOOKED_AT - 2048));
 }
 
 const MAX_LOOKED_AT = 16_384;
-const LONGEST_WORD = 2048;
 
 /** The beginning of `text` on one line, control characters as blanks, cut to `limit` with an ellipsis. */
 export function oneLine(text: string, limit: number): string {

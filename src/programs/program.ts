@@ -85,9 +85,6 @@ export interface ProgramHost {
 
 /** Programs at work in this process; each may take its memory and a thread. */
 const programThreads = new Semaphore(32);
-const QUEUE_TIMEOUT_MS = 60_000;
-/** Besides the memory of the engine, which counts by itself. */
-const THREAD_MEMORY_MB = 128;
 
 /** The engine, which every thread can use. */
 let compiled: CompiledEngine | undefined;
@@ -112,7 +109,8 @@ export class RunningProgram {
       execArgv: [],
       stdout: true,
       stderr: true,
-      resourceLimits: { maxOldGenerationSizeMb: THREAD_MEMORY_MB },
+      // Besides the memory of the engine, which counts by itself.
+      resourceLimits: { maxOldGenerationSizeMb: 128 },
     });
     this.#worker.on("message", (message: FromEngine) => this.#receive(message, host));
     this.#worker.once("error", () => this.#fail("The program was stopped: it took too much memory."));
@@ -173,7 +171,7 @@ export async function withProgram<Result>(
 ): Promise<Result | { busy: string }> {
   const { signal, limits = PROGRAM_LIMITS, ...program } = input;
   const { default: code } = await import("./engine.thread.ts?text");
-  const patience = AbortSignal.timeout(QUEUE_TIMEOUT_MS);
+  const patience = AbortSignal.timeout(60_000);
   let isAtWork = false;
   try {
     return await programThreads.run(

@@ -11,8 +11,7 @@ import type { Converted, HtmlInput } from "./convert.ts";
 const PAGE_LIMITS = { nodes: 100_000, depth: 512 };
 /** Larger or deeper pages are not searched for their article, which takes time that grows with the cube of the depth. */
 const SEARCH_LIMITS = { nodes: 20_000, depth: 100 };
-/** Elements without text for readers. */
-const NO_TEXT = "script, style, noscript, template, svg, canvas, iframe, object, dialog";
+
 /** Page chrome: navigation, headers, footers and forms. */
 const PAGE_CHROME = "nav, header, footer, aside, form, [role=navigation], [role=banner], [role=contentinfo]";
 
@@ -72,7 +71,8 @@ function toMarkdown(html: string, url: string, isSearched: boolean): Converted {
   const page = parseHTML(whole).document as unknown as HtmlPage; // it has these members
   const href = page.querySelector("base[href]")?.getAttribute("href") ?? "";
   const base = URL.canParse(href, url) ? new URL(href, url).href : url;
-  for (const element of page.querySelectorAll(NO_TEXT)) element.remove();
+  const withoutText = "script, style, noscript, template, svg, canvas, iframe, object, dialog";
+  for (const element of page.querySelectorAll(withoutText)) element.remove();
   const titled = plainContent(page.querySelector("title"));
   const title = titled === "" ? plainContent(page.querySelector("h1")) : titled;
   for (const element of page.querySelectorAll("title")) element.remove();

@@ -53,13 +53,12 @@ export function urlProblem(url: URL, isNamed: IsNamed): string | undefined {
   return undefined;
 }
 
-/** Ends of names that are never on the public internet (RFC 6761, 6762, 8375, ICANN's `internal`). */
-const PRIVATE_ENDS = [".localhost", ".local", ".internal", ".home.arpa", ".onion"];
-
 function isPrivateName(hostname: string): boolean {
   const name = plainHost(hostname);
   if (isIP(name) !== 0) return !isPublicAddress(name);
-  return !name.includes(".") || PRIVATE_ENDS.some((end) => name.endsWith(end));
+  // Ends of names that are never on the public internet (RFC 6761, 6762, 8375, ICANN's `internal`).
+  const ends = [".localhost", ".local", ".internal", ".home.arpa", ".onion"];
+  return !name.includes(".") || ends.some((end) => name.endsWith(end));
 }
 
 /** A host without the brackets of IPv6 and the dot that ends a full name. */

@@ -176,8 +176,6 @@ interface LinkStep {
   rest: readonly string[];
 }
 
-const MAX_LINKS = 40;
-
 /**
  * A directory that no path leads out of. Paths are walked segment by segment from the open root. Each name is looked up
  * in the directory that was just opened; a link is read, and its target is walked in the same way. So the checked entry
@@ -262,7 +260,8 @@ export class Jail {
   /** Walks a path, and the targets of its links in their place. */
   #walkLinks(segments: readonly string[], options: WalkOptions): Exclude<WalkStep, LinkStep> {
     let pending = segments;
-    for (let links = 0; links <= MAX_LINKS; links += 1) {
+    // The system follows at most 40 links, too.
+    for (let links = 0; links <= 40; links += 1) {
       const step = this.#walkToLink(pending, options);
       if (!("target" in step)) return step;
       if (options.links === "none") break;

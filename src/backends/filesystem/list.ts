@@ -21,11 +21,6 @@ export interface WalkRequest {
   onUnreadable(directory: string): void;
 }
 
-/** Directories of one level that are read while another one is walked. */
-const READ_AHEAD = 4;
-/** From this level on they are read one by one, because a deep tree would use up all descriptors. */
-const DEEP = 32;
-
 /**
  * Yields the regular files below a directory as relative paths, in portions and in path order. Does not follow links
  * to directories, includes dot files, and skips names that no path can express. Holds few directories of a level
@@ -39,7 +34,8 @@ export async function* walkFiles(
   try {
     for (let level = levels.at(-1); level !== undefined; level = levels.at(-1)) {
       const names = await level.names;
-      const ahead = levels.length < DEEP ? READ_AHEAD : 1;
+      // Directories are read ahead, but in a deep tree one by one: it would use up all descriptors.
+      const ahead = levels.length < 32 ? 4 : 1;
       const { files, child } = level.advance(names, ahead);
       if (files.length > 0) yield files;
       if (child !== undefined) levels.push(child);

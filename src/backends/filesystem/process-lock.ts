@@ -7,10 +7,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type FileLock, breakLock, isOlder, takeLock } from "../../core/file-lock.ts";
 import { AccessError } from "./handles.ts";
 
-/** A step takes microseconds, so an older lock belongs to a process that was killed in the middle of one. */
-const STALE_AFTER_MS = 2000;
-const GIVE_UP_AFTER_MS = 15_000;
-
 /**
  * Runs a synchronous step while no other process of this user on this machine runs one for the same key.
  * Locks are files in a private directory below the temporary directory. If there can be none, the step runs without
@@ -47,8 +43,9 @@ function lockDirectory(): string | undefined {
 }
 
 async function acquire(path: string): Promise<FileLock> {
-  const isStale = (file: string): boolean => isOlder(file, STALE_AFTER_MS);
-  const end = performance.now() + GIVE_UP_AFTER_MS;
+  // A step takes microseconds, so an older lock belongs to a process that was killed in the middle of one.
+  const isStale = (file: string): boolean => isOlder(file, 2000);
+  const end = performance.now() + 15_000;
   while (performance.now() < end) {
     const lock = takeLock(path);
     if (lock !== undefined) return lock;

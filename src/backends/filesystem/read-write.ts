@@ -39,11 +39,10 @@ import { inProcessLock } from "./process-lock.ts";
 import { codeOf } from "../../core/errors.ts";
 
 const TEMPORARY_PREFIX = ".deepagent-";
-const TEMPORARY = /^\.deepagent-[0-9a-f]{24}\.tmp$/;
 
 /** True if a name belongs to an unfinished write, which is never shown. */
 export const isTemporaryName = (name: string): boolean =>
-  name.startsWith(TEMPORARY_PREFIX) && TEMPORARY.test(name);
+  name.startsWith(TEMPORARY_PREFIX) && /^\.deepagent-[0-9a-f]{24}\.tmp$/.test(name);
 
 const temporaryName = (mark = ""): string =>
   `${TEMPORARY_PREFIX}${(mark + randomBytes(12).toString("hex")).slice(0, 24)}.tmp`;
@@ -115,7 +114,6 @@ async function putFile(directory: DirectoryHandle, name: string, content: NewCon
 const LEFT_MS = 600_000;
 /** Directories that were looked through last, and when. */
 const lookedThrough = new Map<string, number>();
-const MOST_REMEMBERED = 1000;
 
 /** Removes temporary files of killed processes from a directory. `now`: when it was last written to, by its own clock. */
 async function removeLeftovers(directory: DirectoryHandle, now: bigint): Promise<void> {
@@ -124,7 +122,7 @@ async function removeLeftovers(directory: DirectoryHandle, now: bigint): Promise
   lookedThrough.delete(key);
   lookedThrough.set(key, time);
   const [oldest] = lookedThrough.keys();
-  if (lookedThrough.size > MOST_REMEMBERED && oldest !== undefined) lookedThrough.delete(oldest);
+  if (lookedThrough.size > 1000 && oldest !== undefined) lookedThrough.delete(oldest);
   try {
     for (const { name } of await directory.entries()) {
       const stats = isTemporaryName(name) ? statEntry(directory, name) : undefined;
@@ -319,8 +317,6 @@ export function putPath(
 
 export type PathEdit = Edit & { maxFileSize: number };
 
-const EDIT_ATTEMPTS = 5;
-
 /**
  * Replaces text in a file. Follows a link inside the root and changes its target. An edit that is bound to a version
  * fails if that is gone; any other edit is made on the newest content.
@@ -330,7 +326,7 @@ export const editPath = (at: FilesystemPath, edit: PathEdit): Promise<EditResult
     for (let attempt = 1; ; attempt += 1) {
       const result = await editOnce(located, at, edit);
       const isFinal = result.code !== "conflict" || edit.expectedVersion !== undefined;
-      if (isFinal || attempt === EDIT_ATTEMPTS) return result;
+      if (isFinal || attempt === 5) return result;
     }
   });
 

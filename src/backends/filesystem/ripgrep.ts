@@ -76,7 +76,8 @@ export const ripgrepFiles = (request: RipgrepRequest): Promise<RipgrepAnswer | u
       const [, entry, code] = ABOUT_ONE_ENTRY.exec(line) ?? [];
       if (entry === undefined) return;
       hasProblem = true;
-      if (UNREADABLE.has(code)) answer.unreadable.push(withoutDot(entry));
+      // Not permitted (1, 13), input/output error or on Windows access denied (5).
+      if (["1", "5", "13"].includes(code ?? "")) answer.unreadable.push(withoutDot(entry));
     });
     child.once("error", () => settle(undefined));
     child.once("close", (code) => {
@@ -141,8 +142,6 @@ function splitStream(stream: Readable | null, separator: string, onPiece: (piece
 
 const TOO_LARGE = /^rg: DEBUG\|ignore::walk\|[^ ]*: ignoring (.*): \d+ bytes$/s;
 const ABOUT_ONE_ENTRY = /^rg: (\.|\.\/.*): [^:]*\(os error (\d+)\)$/s;
-/** Not permitted (1, 13), input/output error or on Windows access denied (5). */
-const UNREADABLE: ReadonlySet<string | undefined> = new Set(["1", "5", "13"]);
 
 const withoutDot = (path: string): string => (path.startsWith("./") ? path.slice(2) : path);
 

@@ -18,9 +18,6 @@ import { type OpenDirectory, type WalkRequest, walkFiles } from "./list.ts";
 import { isTemporaryName } from "./read-write.ts";
 import { LIMITS_MEMORY, type RipgrepAnswer, ripgrepFiles, toRipgrepGlobs, toRustRegex } from "./ripgrep.ts";
 
-/** Most files one `glob` returns; beyond it the result is marked `truncated`. */
-const MAX_GLOB_RESULTS = 100_000;
-
 export interface SearchRoot extends OpenDirectory {
   /** Finds the files that git ignores. */
   ignored: GitignoreTree;
@@ -114,7 +111,7 @@ export async function globDirectory(root: SearchRoot, glob: Glob, options: CallO
     if (options.signal?.aborted === true) return operationAborted(root.path);
     if (performance.now() > deadline) return { files, skipped, truncated: true };
     for (const path of portion.files) {
-      if (files.length === MAX_GLOB_RESULTS) return { files, skipped, truncated: true };
+      if (files.length === 100_000) return { files, skipped, truncated: true };
       const file: FileInfo = { path: base + path, is_dir: false };
       if (links.size > 0) Object.assign(file, links.get(path));
       if (portion.ignored) file.ignored = true;
@@ -145,7 +142,8 @@ export async function grepDirectory(root: SearchRoot, search: FilesystemSearch):
   let skipped = 0;
   const walk = () => walkInOrder(root, filter, { onUnreadable: () => (skipped += 1) });
   if (search.ripgrep !== undefined && maxCount <= FIRST_FILES) {
-    const soonest = performance.now() + FIRST_MS;
+    // Starting ripgrep takes about as long.
+    const soonest = performance.now() + 50;
     const first = await searchPortions(root, walk(), search, { deadline: soonest, most: FIRST_FILES });
     if (first.error !== undefined) return first;
     // One that ran out of time has fewer matches than are wanted.
@@ -169,9 +167,8 @@ export async function grepDirectory(root: SearchRoot, search: FilesystemSearch):
   };
 }
 
-/** Most files, and milliseconds, of a search before ripgrep starts, which takes about as long. */
+/** Most files of a search before ripgrep starts. */
 const FIRST_FILES = 150;
-const FIRST_MS = 50;
 
 /** Searches the files of the portions in their order. */
 async function searchPortions(
@@ -250,16 +247,12 @@ async function propose(
   return ripgrepFiles({ ...request, maxFileSize, deadline });
 }
 
-/** Bounds of the walk that looks for excluded directories before a search. */
-const MAX_VISITED = 1000;
-const MAX_LEFT_OUT = 300;
-
-/** Finds excluded directories, which ripgrep need not read. Its proposals are filtered all the same. */
+/** Finds excluded directories, in bounds, which ripgrep need not read. Its proposals are filtered all the same. */
 async function directoriesLeftOut(directory: DirectoryHandle, ignored: GitignoreTree): Promise<string[]> {
   const leftOut: string[] = [];
   let lookedAt = 0;
   const reaches = (path: string): boolean => {
-    if ((lookedAt += 1) > MAX_VISITED || leftOut.length === MAX_LEFT_OUT) return false;
+    if ((lookedAt += 1) > 1000 || leftOut.length === 300) return false;
     if (!ignored.excludes(path, true)) return true;
     // Other names would need escapes.
     if (/^[\w./@+ -]+$/.test(path)) leftOut.push(`/${path}`);

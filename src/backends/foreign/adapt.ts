@@ -135,9 +135,6 @@ const SHAPES = {
 
 type Guarded = keyof typeof SHAPES;
 
-/** The index of the path among the arguments, where it is not the first. */
-const PATH_AT: Readonly<Partial<Record<Guarded, number>>> = { grep: 1, glob: 1 };
-
 /**
  * Turns exceptions and results of a wrong shape into failures with the code `backend_error`, and logs the exceptions.
  */
@@ -148,7 +145,8 @@ function guardBackend(backend: Backend, log?: Logger): Backend {
   };
   const guard = (method: Guarded, run: (...args: unknown[]) => unknown) => {
     return async (...args: unknown[]): Promise<unknown> => {
-      const given = args[PATH_AT[method] ?? 0];
+      // A search has its pattern as the first argument.
+      const given = args[method === "grep" || method === "glob" ? 1 : 0];
       const path = typeof given === "string" ? given : "/";
       try {
         const result = await run.apply(backend, args);

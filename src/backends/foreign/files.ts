@@ -1,6 +1,5 @@
 import type {
   Backend,
-  BackendErrorCode,
   CallOptions,
   Failure,
   FileData,
@@ -16,15 +15,6 @@ import { toBytes, toFileData, versionOfBytes } from "../file-data.ts";
 import { untilAborted } from "../../core/concurrency.ts";
 import { plainBytes } from "../mime.ts";
 import { parentPaths, withSlash, withoutSlash } from "../paths.ts";
-
-/** Characters of a lossy decoding or of a binary file. Only the bytes of such a file are reliable. */
-const DOUBTFUL = /[\0\uFFFD]/;
-
-/** Backends in state put the change of all files on the list of answers. */
-type UploadAnswers = FileUploadResponse[] & Pick<FileUploadResponse, "filesUpdate">;
-
-/** Failures that need no look at the directory. */
-const DECIDED: ReadonlySet<BackendErrorCode> = new Set(["aborted", "permission_denied", "backend_error"]);
 
 const ROOT: FileInfo = { path: "/", is_dir: true };
 
@@ -42,7 +32,8 @@ export class ForeignFiles {
     if (raw.data === undefined) return this.#explainFailure(path, raw, options);
     const { content, created_at: createdAt, modified_at: now } = raw.data;
     const text = typeof content === "string" ? content : undefined;
-    if (text !== undefined && DOUBTFUL.test(text)) {
+    // Only the bytes of a file are reliable if its text has characters of a lossy decoding or of a binary file.
+    if (text !== undefined && /[\0\uFFFD]/.test(text)) {
       const bytes = await this.#download(path, options);
       if (bytes !== undefined) return { data: toFileData(path, bytes, { createdAt, now }) };
     }
@@ -79,7 +70,9 @@ export class ForeignFiles {
     const written = await this.guard(path, options, async (): Promise<WriteResult> => {
       if (this.#backend.uploadFiles === undefined || content !== undefined)
         return this.#backend.write(path, content ?? Buffer.from(bytes).toString("utf8"));
-      const answers: UploadAnswers = await this.#backend.uploadFiles([[path, new Uint8Array(bytes)]]);
+      // Backends in state put the change of all files on the list of answers.
+      const answers: FileUploadResponse[] & Pick<FileUploadResponse, "filesUpdate"> =
+        await this.#backend.uploadFiles([[path, new Uint8Array(bytes)]]);
       const [answer] = answers;
       const filesUpdate = answer?.filesUpdate ?? answers.filesUpdate ?? null;
       return answer?.error === null
@@ -118,7 +111,8 @@ export class ForeignFiles {
   /** Finds out why a file was not read, because the errors of backends are often vague. */
   async #explainFailure(path: string, failed: Failure, options: CallOptions): Promise<errors.BackendFailure> {
     const known = toBackendFailure(path, failed);
-    if (DECIDED.has(known.code)) return known;
+    // These failures need no look at the directory.
+    if (["aborted", "permission_denied", "backend_error"].includes(known.code)) return known;
     const { files } = await this.list(parentPaths(path).at(-1) ?? "/", options);
     const found = path === "/" ? ROOT : files?.find((file) => withoutSlash(file.path) === path);
     if (found === undefined)

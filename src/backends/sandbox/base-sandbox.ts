@@ -31,6 +31,9 @@ export interface BaseSandboxOptions extends Partial<SandboxFilesOptions> {
   maxFileSizeMb?: number;
 }
 
+/** Output of a file operation: a piece of a file as base64, or the names of a large tree. */
+export const FILE_OUTPUT_BYTES = 64 * 1024 * 1024;
+
 interface SandboxPath extends Located {
   /** The id of the sandbox. */
   id: string;

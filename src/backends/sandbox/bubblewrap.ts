@@ -65,9 +65,6 @@ const MACHINE_FACTS = splitWords(`
 /** The user in the sandbox of a server that runs as root. Programs expect more of root than it can do there. */
 const PLAIN_USER = "1000";
 
-/** Several runtimes reserve far more address space than the memory they use. */
-const ADDRESS_SPACE_FACTOR = 16;
-
 /** Sets the limits, changes to the directory, and executes the command. */
 const START = [
   "ulimit -c 0",
@@ -88,7 +85,8 @@ function bubblewrapCall(shape: SandboxShape, command: string, cwd: string) {
   const { memory, processes } = shape;
   const filter = systemCallFilter();
   const settings = [...sandboxArguments(shape), ...(filter === undefined ? [] : ["--seccomp", "4"])];
-  const limits = [kibibytes(memory), kibibytes(memory * ADDRESS_SPACE_FACTOR), String(processes)];
+  // Several runtimes reserve far more address space than the memory they use.
+  const limits = [kibibytes(memory), kibibytes(memory * 16), String(processes)];
   return {
     args: ["--args", "3", "--", "/bin/sh", "-c", START, "sh", ...limits, cwd, SHELL, command],
     inputs: [
@@ -389,14 +387,8 @@ function sandboxShape(options: BubblewrapOptions, hasSizeLimits: boolean): Sandb
   };
 }
 
-interface Sandbox {
-  program: string;
-  shape: SandboxShape;
-  guards: StarterGuards | undefined;
-}
-
 function launch(
-  { program, shape, guards }: Sandbox,
+  { program, shape, guards }: { program: string; shape: SandboxShape; guards: StarterGuards | undefined },
   command: string,
   call: LaunchOptions,
 ): Launch | BackendFailure {

@@ -5,10 +5,6 @@ import { type ScreenRow, SCREEN_ROWS, TerminalScreen } from "../../core/terminal
 /** The two output streams of a process. */
 export type OutputStream = "stdout" | "stderr";
 
-const STREAMS = ["stdout", "stderr"] as const;
-/** UTF-16 code units of rows that can still change. */
-const MAX_OPEN = 256 * 1024;
-
 /** A row of a stream, in the order of the output. */
 interface Line {
   stream: OutputStream;
@@ -58,7 +54,8 @@ export class CommandOutput {
     const screen = this.#screens[stream];
     screen.write(this.#decoders[stream].write(bytes));
     const units = this.#open.reduce((sum, { row }) => sum + row.length, screen.unfinished?.length ?? 0);
-    if (units > MAX_OPEN) this.#settle(0);
+    // Bounds the rows that can still change, in UTF-16 code units.
+    if (units > 256 * 1024) this.#settle(0);
     if (this.#length + units > this.#room) return this.finish();
     this.#keep();
     this.#tell();
@@ -66,7 +63,7 @@ export class CommandOutput {
 
   /** Ends the output: unfinished lines are kept as they are. */
   finish(): void {
-    for (const stream of STREAMS) {
+    for (const stream of ["stdout", "stderr"] as const) {
       this.#screens[stream].write(this.#decoders[stream].end());
       this.#screens[stream].finish();
     }
@@ -160,13 +157,11 @@ function headBytes(bytes: Buffer, length: number): Buffer {
   return bytes.subarray(0, length);
 }
 
-const TIMEOUT_EXIT_CODE = 124;
-
-/** The response for a command that was ended at its time limit in seconds. */
+/** The response for a command that was ended at its time limit in seconds, with the exit code of `timeout`. */
 export const timedOutResponse = (output: CommandOutput, timeout: number): ExecuteResponse => ({
   ...written(output),
   output: withLine(outputText(output), `Error: Command timed out after ${timeout} seconds.`),
-  exitCode: TIMEOUT_EXIT_CODE,
+  exitCode: 124,
   timedOut: true,
 });
 

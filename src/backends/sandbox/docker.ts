@@ -4,7 +4,7 @@ import { oneLine } from "../../core/text.ts";
 import type { CallOptions } from "../backend.ts";
 import type { CommandFacts, ExecuteOptions, ExecuteResponse } from "../executor.ts";
 import { addPrefix, validatePath } from "../paths.ts";
-import { BaseSandbox, SandboxError } from "./base-sandbox.ts";
+import { BaseSandbox, FILE_OUTPUT_BYTES, SandboxError } from "./base-sandbox.ts";
 import { END_MARKED, MARK_NAME, SYSTEM_PATH, commandZone, splitWords } from "./environment.ts";
 import { LastWill, ProcessRunner } from "./process-runner.ts";
 import { DEFAULT_OUTPUT_BYTES, DEFAULT_TIMEOUT, SHELL_LIMITS, type ShellLimits } from "./shell-backend.ts";
@@ -28,34 +28,27 @@ export interface DockerOptions extends ShellLimits {
   limits?: readonly string[];
 }
 
-const DEFAULT_LIMITS = ["--memory", "2g", "--cpus", "2", "--pids-limit", "512"];
 /** Root in the container keeps the rights to make the working directory. Commands do not run as root. */
 const CONFINEMENT = splitWords(
   "--network none --cap-drop ALL --cap-add CHOWN --cap-add DAC_OVERRIDE --security-opt no-new-privileges",
 );
-const START_TIMEOUT = 300;
-/** Bounds the wait for a container that does not answer, after a command exceeded its time. */
-const END_TIMEOUT = 10;
-/** Output of a file operation: a piece of a file as base64, or the names of a large tree. */
-const FILE_OUTPUT_BYTES = 64 * 1024 * 1024;
-const READ_CHUNK = 4 * 1024 * 1024;
+
 /** Bash where there is one, because models write for it. */
 const START =
   'cd -- "$1" || exit 1; if command -v bash >/dev/null 2>&1; then exec bash -c "$2"; fi; exec sh -c "$2"';
 
-/** Complaints of shells without a terminal, which do not concern the command. */
-const TTY_NOISE = [
-  "cannot set terminal process group (-1)",
-  "no job control in this shell",
-  "initialize_job_control: Bad file descriptor",
-];
-
-/** Removes lines about a missing terminal. */
-export const withoutTtyNoise = (output: string): string =>
-  output
+/** Removes complaints of shells without a terminal, which do not concern the command. */
+export function withoutTtyNoise(output: string): string {
+  const noises = [
+    "cannot set terminal process group (-1)",
+    "no job control in this shell",
+    "initialize_job_control: Bad file descriptor",
+  ];
+  return output
     .split("\n")
-    .filter((line) => !TTY_NOISE.some((noise) => line.includes(noise)))
+    .filter((line) => !noises.some((noise) => line.includes(noise)))
     .join("\n");
+}
 
 interface Container {
   id: string;
@@ -73,7 +66,7 @@ export class DockerSandbox extends BaseSandbox {
   readonly #atWork = new Set<string>();
 
   constructor(container: Container, options: DockerOptions, runner: ProcessRunner) {
-    super({ root: options.workdir ?? "/workspace", readChunk: READ_CHUNK }, "container");
+    super({ root: options.workdir ?? "/workspace", readChunk: 4 * 1024 * 1024 }, "container");
     this.id = container.id;
     this.#container = container;
     this.#options = options;
@@ -151,7 +144,8 @@ export class DockerSandbox extends BaseSandbox {
   /** Ends a command in the container. It would outlive the local program. */
   async #endMarked(mark: string): Promise<void> {
     const args = ["exec", ...this.#user(), this.id, "sh", "-c", END_MARKED, "sh", mark];
-    await runDocker(this.#runner, this.#options, args, END_TIMEOUT);
+    // A container that exceeded its time may not answer.
+    await runDocker(this.#runner, this.#options, args, 10);
   }
 }
 
@@ -228,7 +222,7 @@ async function containerFor(options: DockerOptions, runner: ProcessRunner): Prom
   }
   if (image === undefined) throw new SandboxError("NOT_INITIALIZED", NO_IMAGE);
   const idle = ["sh", "-c", "trap 'exit 0' TERM; while :; do sleep 3600 & wait; done"];
-  const limits = options.limits ?? DEFAULT_LIMITS;
+  const { limits = ["--memory", "2g", "--cpus", "2", "--pids-limit", "512"] } = options;
   const name = `deepagent-${randomBytes(8).toString("hex")}`;
   const run = ["run", "-d", "--rm", "--name", name, ...CONFINEMENT, ...limits, image, ...idle];
   const own = new LastWill(programLaunch(options, ["rm", "-f", name]));
@@ -262,7 +256,7 @@ function runDocker(
   runner: ProcessRunner,
   options: DockerOptions,
   args: readonly string[],
-  timeout = START_TIMEOUT,
+  timeout = 300,
 ): Promise<ExecuteResponse> {
   const request = { ...programLaunch(options, args), maxOutputBytes: DEFAULT_OUTPUT_BYTES };
   return runner.run(request, { timeout });

@@ -29,9 +29,6 @@ export function programPath(name: string): string {
   return places.find((path) => isExecutable(path)) ?? name;
 }
 
-/** The variables of the server that a command gets if it does not inherit all of them. */
-const PLAIN_NAMES = ["PATH", "HOME", "LANG", "TERM"] as const;
-
 /** Variables that commands do not get, as names in which `*` stands for anything. */
 const SECRET_NAMES: readonly string[] = splitWords(
   "*API_KEY* *ACCESS_KEY* *PRIVATE_KEY* *TOKEN* *SECRET* *PASSWORD* *PASSWD* *CREDENTIAL*",
@@ -58,7 +55,7 @@ export function commandEnvironment({
   const secrets = secretNames.map(nameMatcher);
   const isInherited = inheritEnv
     ? (name: string): boolean => !secrets.some((matches) => matches(name))
-    : (name: string): boolean => PLAIN_NAMES.some((plain) => plain === name);
+    : (name: string): boolean => ["PATH", "HOME", "LANG", "TERM"].includes(name);
   const inherited = Object.entries(process.env).flatMap(([name, value]): [string, string][] =>
     value !== undefined && isInherited(name) ? [[name, value]] : [],
   );

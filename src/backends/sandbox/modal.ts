@@ -28,18 +28,15 @@ export interface ModalClient {
 
 interface ModalSandbox {
   sandboxId: string;
-  exec(command: string[], parameters: { mode: "binary" }): Promise<ModalProcess>;
+  exec(
+    command: string[],
+    parameters: { mode: "binary" },
+  ): Promise<Record<"stdout" | "stderr", ReadableStream<Uint8Array>> & { wait(): Promise<number> }>;
   filesystem: {
     readBytes(path: string): Promise<Uint8Array>;
     writeBytes(bytes: Uint8Array, path: string): Promise<void>;
   };
   terminate(): Promise<unknown>;
-}
-
-interface ModalProcess {
-  stdout: ReadableStream<Uint8Array>;
-  stderr: ReadableStream<Uint8Array>;
-  wait(): Promise<number>;
 }
 
 /** The version is part of the command, because the tag `latest` of this name is another package. */

@@ -7,7 +7,7 @@ import type { CommandFacts, ExecuteOptions, ExecuteResponse } from "../executor.
 import type { LoadPackage } from "../../core/optional-package.ts";
 import { memberOf } from "../../core/unknown.ts";
 import { addPrefix, validatePath } from "../paths.ts";
-import { BaseSandbox, SandboxError } from "./base-sandbox.ts";
+import { BaseSandbox, FILE_OUTPUT_BYTES, SandboxError } from "./base-sandbox.ts";
 import { CommandOutput, type OutputStream, stopReason, timedOutResponse, written } from "./command-output.ts";
 import { END_MARKED, MARK_NAME } from "./environment.ts";
 import { type FileTransfer, assignments, scriptLine } from "./sandbox-files.ts";
@@ -36,26 +36,21 @@ export const REMOTE_OPTIONS: OptionTable<RemoteOptions> = {
 /** A sandbox at a provider: everything in which providers differ. Failures are thrown. */
 export interface RemoteMachine extends FileTransfer {
   readonly id: string;
-  /** Runs a command line in a shell and passes its output to `onOutput`, until `signal` aborts. */
+  /**
+   * Runs a command line in a shell and passes its output to `onOutput`, until `signal` aborts. `drained` resolves when
+   * all output has arrived, which descendants may delay for ever.
+   */
   start(
     line: string,
     onOutput: (stream: OutputStream, chunk: string | Uint8Array) => void,
     signal: AbortSignal,
-  ): Promise<RemoteCommand>;
+  ): Promise<{ exitCode: Promise<number | null>; drained: Promise<void> }>;
   /** Ends the sandbox for good. */
   remove(): Promise<void>;
   /** Closes the connections and other resources of this process. */
   release(): Promise<void>;
 }
 
-interface RemoteCommand {
-  exitCode: Promise<number | null>;
-  /** Resolves when all output has arrived. Descendants may delay that for ever. */
-  drained: Promise<void>;
-}
-
-const FILE_OUTPUT_BYTES = 64 * 1024 * 1024;
-const READ_CHUNK = 256 * 1024;
 /** After the end of a command, its output counts as complete if nothing arrives for this time. */
 const QUIET_MS = 2000;
 /** Time to wait for the end of a stopped command before the answer. */
@@ -79,7 +74,7 @@ export class RemoteSandbox extends BaseSandbox {
   #closed: Promise<void> | undefined;
 
   constructor(machine: RemoteMachine, options: RemoteOptions, workdir: string) {
-    super({ root: workdir, readChunk: READ_CHUNK, transfer: machine }, "remote");
+    super({ root: workdir, readChunk: 256 * 1024, transfer: machine }, "remote");
     this.id = machine.id;
     this.#machine = machine;
     this.#options = options;

@@ -22,20 +22,6 @@ export interface FileTransfer {
   download(path: string, options: CallOptions): Promise<Uint8Array>;
 }
 
-interface ReadFile {
-  bytes: Buffer;
-  modifiedAt: string;
-  /** Identify this state of this file. */
-  facts: string;
-}
-
-interface Listed {
-  /** The entries of a directory, or the file itself. */
-  files: FileInfo[];
-  skipped: number;
-  isFile: boolean;
-}
-
 /** The failures by the word with which a script ended. */
 const FAILURES: Readonly<Record<string, errors.FailureAt>> = {
   missing: errors.fileNotFound,
@@ -50,7 +36,6 @@ const FAILURES: Readonly<Record<string, errors.FailureAt>> = {
 
 /** A command line may have 128 KiB on Linux, and base64 is a third longer than the bytes. */
 const WRITE_CHUNK = 60 * 1024;
-const READ_ATTEMPTS = 5;
 
 /** Thrown if the answer to a command is missing, cut off or unexpected. */
 class SandboxAnswerError extends Error {
@@ -71,21 +56,24 @@ export class SandboxFiles {
     this.#transfer = transfer;
   }
 
-  /** Reads a whole file of at most `limit` bytes in one consistent state. */
-  async read(path: string, limit: number, options: CallOptions): Promise<ReadFile | errors.BackendFailure> {
-    for (let attempt = 1; attempt <= READ_ATTEMPTS; attempt += 1) {
+  /** Reads a whole file of at most `limit` bytes in one consistent state, which `facts` identify. */
+  async read(path: string, limit: number, options: CallOptions) {
+    for (let attempt = 1; attempt <= 5; attempt += 1) {
       const found = await this.#readOnce(path, limit, options);
       if (found !== undefined) return found;
     }
     throw new SandboxAnswerError("the file changed while it was read");
   }
 
-  /** Lists the entries of a directory or, if `deep`, all below it. `notFound`: the failure for a missing path. */
+  /**
+   * Lists the entries of a directory or, if `deep`, all below it. A file has itself as its only entry. `notFound`: the
+   * failure for a missing path.
+   */
   async list(
     path: string,
     { deep, notFound = errors.directoryNotFound }: { deep: boolean; notFound?: typeof errors.pathNotFound },
     options: CallOptions,
-  ): Promise<Listed | errors.BackendFailure> {
+  ) {
     const depth = deep ? "" : "-maxdepth 1";
     const said = await this.#ask(LIST, { file: this.#real(path), depth }, options);
     const result = said.get("result");

@@ -125,7 +125,6 @@ export interface ShellOptions extends ShellLimits {
 
 export const DEFAULT_TIMEOUT = 120;
 export const DEFAULT_OUTPUT_BYTES = 100_000;
-const MAX_TIMEOUT = 86_400;
 
 /** The shell that runs command lines: bash where there is one, because models write for it. */
 export const SHELL: string = existsSync("/bin/bash") ? "/bin/bash" : "/bin/sh";
@@ -192,7 +191,7 @@ export class ShellBackend extends FilesystemBackend implements SandboxBackend {
 
   #timeout(asked: number | undefined): number {
     const own = this.#options.timeout ?? DEFAULT_TIMEOUT;
-    return Math.min(asked !== undefined && asked > 0 ? asked : own, MAX_TIMEOUT);
+    return Math.min(asked !== undefined && asked > 0 ? asked : own, 86_400);
   }
 }
 

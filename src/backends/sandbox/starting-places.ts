@@ -61,8 +61,8 @@ export const STARTING_PLACES: readonly StartingPlace[] = [
 ];
 
 /** A workspace of VS Code has tasks and settings, under any name. */
-const isStarting = (name: string): boolean => PLACE_NAMES.has(name) || name.endsWith(".code-workspace");
-const PLACE_NAMES: ReadonlySet<string> = new Set(STARTING_PLACES.map(({ name }) => name));
+const isStarting = (name: string): boolean =>
+  STARTING_PLACES.some((place) => place.name === name) || name.endsWith(".code-workspace");
 
 /** Absolute paths by the way in which each can be protected. */
 export interface ProtectedPlaces {
@@ -90,13 +90,11 @@ export function isStartingPath(root: string, path: string): boolean {
   return isNamed || allPlaces(startingPlaces(root)).some((place) => isInside(place, path));
 }
 
-/** The search for places of nested projects ends at this depth below the root, and after so many folders. */
-const MAX_DEPTH = 3;
-const MAX_FOLDERS = 1000;
-const MAX_MODULE_DEPTH = 6;
-/** Commands may have made anything here, so reading a folder or a file is bounded. */
-const MAX_ENTRIES = 5000;
-const MAX_FILE_BYTES = 256 * 1024;
+/**
+ * Limits of the search: depth below the root and number of folders with nested projects, depth of submodules, entries
+ * of a folder and bytes of a file. Commands may have made anything here.
+ */
+const SEARCH_LIMITS = { depth: 3, folders: 1000, moduleDepth: 6, entries: 5000, fileBytes: 256 * 1024 };
 
 /** Finds the places below `root`, which is a real path; those of nested projects as far as the limits allow. */
 export function startingPlaces(root: string): ProtectedPlaces {
@@ -134,7 +132,8 @@ class PlaceSearch {
   /** Looks into the folders nearest to the root first. */
   nested(): void {
     let folders = [this.#root];
-    for (let depth = 0, left = MAX_FOLDERS; depth <= MAX_DEPTH && left > 0; depth += 1) {
+    let left = SEARCH_LIMITS.folders;
+    for (let depth = 0; depth <= SEARCH_LIMITS.depth && left > 0; depth += 1) {
       const some = folders.slice(0, left);
       left -= some.length;
       folders = some.flatMap((folder) => this.#project(folder));
@@ -183,7 +182,7 @@ class PlaceSearch {
       for (const file of ["gitdir", "commondir"]) this.#add(join(worktrees, name, file));
       this.#add(join(worktrees, name, "config.worktree"), hasOwnSettings);
     }
-    this.#modules(join(folder, "modules"), MAX_MODULE_DEPTH);
+    this.#modules(join(folder, "modules"), SEARCH_LIMITS.moduleDepth);
   }
 
   /** Names of submodules have slashes, so that their folders lie at any depth. */
@@ -234,7 +233,7 @@ function readEntries(folder: string): Dirent[] {
     const entries: Dirent[] = [];
     const opened = opendirSync(folder);
     try {
-      while (entries.length < MAX_ENTRIES) {
+      while (entries.length < SEARCH_LIMITS.entries) {
         const entry = opened.readSync();
         if (entry === null) break;
         entries.push(entry);
@@ -254,8 +253,8 @@ function readFileHead(path: string): string {
     const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
     try {
       if (!fstatSync(file).isFile()) return "";
-      const bytes = Buffer.alloc(MAX_FILE_BYTES);
-      return bytes.toString("utf8", 0, readSync(file, bytes, 0, MAX_FILE_BYTES, 0));
+      const bytes = Buffer.alloc(SEARCH_LIMITS.fileBytes);
+      return bytes.toString("utf8", 0, readSync(file, bytes, 0, bytes.length, 0));
     } finally {
       closeSync(file);
     }
