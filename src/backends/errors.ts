@@ -16,7 +16,7 @@ export interface BackendFailure {
 
 export type FailureAt = (path: string) => BackendFailure;
 
-const failure = (code: BackendErrorCode, error: string): BackendFailure => ({ code, error });
+const makeFailure = (code: BackendErrorCode, error: string): BackendFailure => ({ code, error });
 
 const QUOTE_LIMIT = 200;
 const shortQuote = (text: string): string =>
@@ -36,134 +36,145 @@ export const CODES_WITHOUT_PATH: ReadonlySet<unknown> = new Set<BackendErrorCode
 
 // Paths
 
-export const pathEmpty = () => failure("invalid_path", "Path must be a non-empty string");
-export const pathHasNul = () => failure("invalid_path", "Path contains a NUL character");
+export const pathEmpty = () => makeFailure("invalid_path", "Path must be a non-empty string");
+export const pathHasNul = () => makeFailure("invalid_path", "Path contains a NUL character");
 export const pathNotUnicode = () =>
-  failure("invalid_path", "Path contains half of a character (a lone surrogate)");
-export const pathTraversal = (path: string) => failure("invalid_path", `Path traversal not allowed: ${path}`);
+  makeFailure("invalid_path", "Path contains half of a character (a lone surrogate)");
+export const pathTraversal = (path: string) =>
+  makeFailure("invalid_path", `Path traversal not allowed: ${path}`);
 export const windowsPath = (path: string) =>
-  failure("invalid_path", `Windows absolute paths are not supported: ${path}`);
+  makeFailure("invalid_path", `Windows absolute paths are not supported: ${path}`);
 export const pathNotAllowed = (path: string, prefixes: readonly string[]) =>
-  failure("invalid_path", `Path must start with one of ${JSON.stringify(prefixes)}: ${path}`);
+  makeFailure("invalid_path", `Path must start with one of ${JSON.stringify(prefixes)}: ${path}`);
 export const reservedName = (path: string) =>
-  failure("invalid_path", `Names that start with '.wh.' are reserved: ${path}`);
+  makeFailure("invalid_path", `Names that start with '.wh.' are reserved: ${path}`);
 /** `root`: the folder that holds the files, where paths of the host are used. */
 export const outsideRoot = (path: string, root: string) =>
-  failure("outside_root", `'${path}' is outside the root directory. Files are in: ${root}`);
+  makeFailure("outside_root", `'${path}' is outside the root directory. Files are in: ${root}`);
 /** A link that leads out of the root, or into a loop. */
 export const symlinkNotAllowed = (path: string, code: "outside_root" | "symlink") =>
-  failure(code, `Symlinks are not allowed: ${path}`);
+  makeFailure(code, `Symlinks are not allowed: ${path}`);
 
 // Files and directories
 
-export const fileNotFound = (path: string) => failure("not_found", `File '${path}' not found`);
-export const directoryNotFound = (path: string) => failure("not_found", `Directory '${path}' not found`);
+export const fileNotFound = (path: string) => makeFailure("not_found", `File '${path}' not found`);
+export const directoryNotFound = (path: string) => makeFailure("not_found", `Directory '${path}' not found`);
 /** For a search, whose path may be a directory or a file. */
-export const pathNotFound = (path: string) => failure("not_found", `'${path}' not found`);
-export const notDirectory = (path: string) => failure("not_directory", `'${path}' is not a directory`);
-export const isDirectory = (path: string) => failure("is_directory", `'${path}' is a directory`);
+export const pathNotFound = (path: string) => makeFailure("not_found", `'${path}' not found`);
+export const notDirectory = (path: string) => makeFailure("not_directory", `'${path}' is not a directory`);
+export const isDirectory = (path: string) => makeFailure("is_directory", `'${path}' is a directory`);
 export const parentIsFile = (path: string) =>
-  failure("not_directory", `'${path}' cannot exist because one of its parent directories is a file`);
-export const notRegularFile = (path: string) => failure("unsupported", `'${path}' is not a regular file`);
+  makeFailure("not_directory", `'${path}' cannot exist because one of its parent directories is a file`);
+export const notRegularFile = (path: string) => makeFailure("unsupported", `'${path}' is not a regular file`);
 export const alreadyExists = (path: string) =>
-  failure(
+  makeFailure(
     "exists",
     `Cannot write to ${path} because it already exists. Read it and change it with edit_file, or choose a new path.`,
   );
 export const writeToSymlink = (path: string) =>
-  failure("symlink", `Cannot write to ${path} because it is a symlink. Symlinks are not allowed.`);
-export const permissionDenied = (path: string) => failure("permission_denied", `Permission denied: ${path}`);
+  makeFailure("symlink", `Cannot write to ${path} because it is a symlink. Symlinks are not allowed.`);
+export const permissionDenied = (path: string) =>
+  makeFailure("permission_denied", `Permission denied: ${path}`);
 export const readOnlyFile = (path: string) =>
-  failure(
+  makeFailure(
     "permission_denied",
     `File '${path}' is read-only: its mode denies writing to everyone. It can be changed only after a person approves that. Ask for approval, or write to another file.`,
   );
 export const ioFailure = (path: string, reason: string) =>
-  failure("io", `'${path}' could not be accessed: ${reason}`);
+  makeFailure("io", `'${path}' could not be accessed: ${reason}`);
 /** The backend itself failed; `reason` is shown, `thrown` is for the log. */
 export const backendFailed = (path: string, reason: string, thrown: unknown) => ({
-  ...failure("backend_error", `'${path}' could not be accessed: ${reason}`),
+  ...makeFailure("backend_error", `'${path}' could not be accessed: ${reason}`),
   cause: thrown,
 });
 export const deletionUnavailable = (path: string) =>
-  failure("unsupported", `deletion is not available for '${path}'.`);
-export const refusedToDelete = (path: string) => failure("permission_denied", `Refusing to delete '${path}'`);
+  makeFailure("unsupported", `deletion is not available for '${path}'.`);
+export const refusedToDelete = (path: string) =>
+  makeFailure("permission_denied", `Refusing to delete '${path}'`);
 export const partlyDeleted = (path: string, removed: readonly string[], reason: string) =>
-  failure("io", `'${path}' was deleted only partly (removed: ${removed.join(", ") || "nothing"}): ${reason}`);
+  makeFailure(
+    "io",
+    `'${path}' was deleted only partly (removed: ${removed.join(", ") || "nothing"}): ${reason}`,
+  );
 
 // Content
 
-export const notUtf8 = (path: string) => failure("encoding", `File '${path}' is not valid UTF-8 text`);
-export const binaryFile = (path: string) => failure("binary", `File '${path}' is binary`);
+export const notUtf8 = (path: string) => makeFailure("encoding", `File '${path}' is not valid UTF-8 text`);
+export const binaryFile = (path: string) => makeFailure("binary", `File '${path}' is binary`);
 export const binaryEdit = (path: string) =>
-  failure("binary", `File '${path}' is binary and cannot be edited as text`);
+  makeFailure("binary", `File '${path}' is binary and cannot be edited as text`);
 export const invalidBase64 = (path: string, mimeType: string) =>
-  failure("encoding", `Content of '${path}' must be base64, because its type is ${mimeType}`);
+  makeFailure("encoding", `Content of '${path}' must be base64, because its type is ${mimeType}`);
 export const binaryTooLarge = (bytes: number) =>
-  failure("too_large", `file too large to read (${megabytes(bytes)}MB exceeds 10MB limit for binary files)`);
+  makeFailure(
+    "too_large",
+    `file too large to read (${megabytes(bytes)}MB exceeds 10MB limit for binary files)`,
+  );
 export const tooLargeToEdit = (path: string, bytes: number, limit: number) =>
-  failure(
+  makeFailure(
     "too_large",
     `File '${path}' is too large to edit (${megabytes(bytes)} MB, limit ${megabytes(limit)} MB)`,
   );
 export const tooLargeToLoad = (path: string, bytes: number, limit: number) =>
-  failure(
+  makeFailure(
     "too_large",
     `File '${path}' is too large to load at once (${megabytes(bytes)} MB, limit ${megabytes(limit)} MB); read it in pages`,
   );
 export const fileTooLarge = (path: string, bytes: number, limit: number) =>
-  failure(
+  makeFailure(
     "too_large",
     `File '${path}' is too large for this backend (${megabytes(bytes)} MB, limit ${megabytes(limit)} MB)`,
   );
 export const textBeforeCells = () =>
-  failure(
+  makeFailure(
     "unsupported",
     "This is a notebook: put a line such as <cell: code> or <cell: markdown> before the text of its first cell",
   );
 
 export const changedOutputs = (cell: number) =>
-  failure(
+  makeFailure(
     "unsupported",
     `Outputs come from running the notebook: the outputs of cell ${cell} can be removed, but not changed`,
   );
 /** `text` is the store's own, and names the path. */
-export const memoryTooLarge = (text: string) => failure("too_large", text);
+export const memoryTooLarge = (text: string) => makeFailure("too_large", text);
 export const lineTooLong = (path: string, line: number, limit: number) =>
-  failure("too_large", `Line ${line} of '${path}' is too long to read (limit ${megabytes(limit)} MB)`);
+  makeFailure("too_large", `Line ${line} of '${path}' is too long to read (limit ${megabytes(limit)} MB)`);
 export const offsetPastEnd = (offset: number, lines: number) =>
-  failure("out_of_range", `Line offset ${offset} exceeds file length (${lines} lines)`);
+  makeFailure("out_of_range", `Line offset ${offset} exceeds file length (${lines} lines)`);
 
 // Edits
 
 export const stringNotFound = (old: string) =>
-  failure("no_match", `String not found in file: '${shortQuote(old)}'`);
+  makeFailure("no_match", `String not found in file: '${shortQuote(old)}'`);
 export const stringAmbiguous = (old: string, count: number) =>
-  failure(
+  makeFailure(
     "ambiguous",
     `String '${shortQuote(old)}' appears ${count} times in file. Use replace_all=True to replace all of them, or add surrounding text so that it is unique.`,
   );
 export const tooManyMatches = (old: string, most: number) =>
-  failure(
+  makeFailure(
     "ambiguous",
     `String '${shortQuote(old)}' appears more than ${most} times in file. Add surrounding text so that it appears less often, or change the file with a command.`,
   );
-export const emptyOldString = () => failure("no_match", "oldString cannot be empty when file has content");
+export const emptyOldString = () =>
+  makeFailure("no_match", "oldString cannot be empty when file has content");
 export const identicalStrings = () =>
-  failure("no_match", "old_string and new_string are identical; nothing to change.");
+  makeFailure("no_match", "old_string and new_string are identical; nothing to change.");
 export const changedSinceRead = (path: string) =>
-  failure("conflict", `File '${path}' changed since it was read; read it again and retry.`);
+  makeFailure("conflict", `File '${path}' changed since it was read; read it again and retry.`);
 
 // Searches
 
-export const invalidGlob = (reason: string) => failure("invalid_pattern", `Invalid glob pattern: ${reason}`);
+export const invalidGlob = (reason: string) =>
+  makeFailure("invalid_pattern", `Invalid glob pattern: ${reason}`);
 export const climbingGlob = (pattern: string) =>
-  failure("invalid_pattern", `Path traversal not allowed: ${pattern}`);
+  makeFailure("invalid_pattern", `Path traversal not allowed: ${pattern}`);
 export const invalidRegex = (reason: string) =>
-  failure("invalid_pattern", `Invalid regex pattern: ${reason}`);
-export const emptySearch = () => failure("invalid_pattern", "Search pattern must be a non-empty string");
+  makeFailure("invalid_pattern", `Invalid regex pattern: ${reason}`);
+export const emptySearch = () => makeFailure("invalid_pattern", "Search pattern must be a non-empty string");
 export const multilineSearch = () =>
-  failure(
+  makeFailure(
     "invalid_pattern",
     "Search pattern contains a line break, but the search reads single lines; search for one of the lines",
   );
@@ -171,25 +182,26 @@ export const multilineSearch = () =>
 // Commands
 
 export const outsideCommandFolder = (directory: string, path: string) =>
-  failure("unsupported", `Commands run in ${directory} and below only, not in '${path}'`);
+  makeFailure("unsupported", `Commands run in ${directory} and below only, not in '${path}'`);
 
 // Policy
 
 export const writesNotAllowed = (path: string) =>
-  failure("permission_denied", `Writes are not allowed under ${path}`);
+  makeFailure("permission_denied", `Writes are not allowed under ${path}`);
 export const editsNotAllowed = (path: string) =>
-  failure("permission_denied", `Edits are not allowed under ${path}`);
+  makeFailure("permission_denied", `Edits are not allowed under ${path}`);
 export const deletesNotAllowed = (path: string) =>
-  failure("permission_denied", `Deletes are not allowed under ${path}`);
-export const sensitivePath = () => failure("permission_denied", "Access to sensitive paths is forbidden");
+  makeFailure("permission_denied", `Deletes are not allowed under ${path}`);
+export const sensitivePath = () => makeFailure("permission_denied", "Access to sensitive paths is forbidden");
 
 // Runtime
 
-export const storeMissing = () => failure("unsupported", "Store is required but not available in runtime");
+export const storeMissing = () =>
+  makeFailure("unsupported", "Store is required but not available in runtime");
 export const threadFilesMissing = () =>
-  failure("unsupported", "Thread files are available only during a run's tool call");
+  makeFailure("unsupported", "Thread files are available only during a run's tool call");
 export const operationAborted = (path: string) =>
-  failure("aborted", `The operation on '${path}' was cancelled`);
+  makeFailure("aborted", `The operation on '${path}' was cancelled`);
 
 /** The coarse reasons that uploads and downloads report. Every other code is an invalid path. */
 const COARSE: Partial<Record<BackendErrorCode, FileOperationError>> = {
@@ -207,7 +219,7 @@ export const operationError = (code: BackendErrorCode | undefined): FileOperatio
 
 /** Makes a failure of the coarse reason for one file of an upload; without a reason there is no such method. */
 export const uploadRefused = (reason: FileOperationError = "permission_denied") =>
-  failure(reason === "file_not_found" ? "not_found" : reason, reason);
+  makeFailure(reason === "file_not_found" ? "not_found" : reason, reason);
 
 const SPOKEN_CODES: readonly [pattern: RegExp, code: BackendErrorCode][] = [
   [/string not found|no match/i, "no_match"],
@@ -236,7 +248,7 @@ export function foreignFailure(path: string, said: string): BackendFailure {
   // The text of a system call contains paths of the host.
   if (/\bE[A-Z]{2,}: [^,:]*, \w+ '/.test(text)) return thrownFailure(path, text);
   const code = spokenCode(text);
-  return code === "not_found" ? fileNotFound(path) : failure(code ?? "io", text || "the backend failed");
+  return code === "not_found" ? fileNotFound(path) : makeFailure(code ?? "io", text || "the backend failed");
 }
 
 /** The failures for exceptions of foreign backends with such a code. */

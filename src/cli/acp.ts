@@ -7,7 +7,7 @@ import { loadConfig } from "../config/load.ts";
 import { packageVersion } from "../config/paths.ts";
 import { commandLine, dataDirFlag } from "../config/program.ts";
 import { isDoneWithin } from "../core/clock.ts";
-import { MAX_MESSAGE_BYTES, TOO_LONG, bytesShapeProblem } from "../core/json.ts";
+import { MAX_MESSAGE_BYTES, MESSAGE_TOO_LONG, bytesShapeProblem } from "../core/json.ts";
 import { checkedLines } from "../core/message-lines.ts";
 import { createLogger } from "../core/logger.ts";
 import { serveEditor } from "../server/acp/editor.ts";
@@ -45,7 +45,7 @@ export async function runAcp({ flags, host }: CommandArguments): Promise<ExitCod
 function openStream(stdout: NodeJS.WriteStream): Stream {
   const lines = checkedLines(process.stdin, {
     maxBytes: MAX_MESSAGE_BYTES,
-    tooLong: TOO_LONG,
+    tooLong: MESSAGE_TOO_LONG,
     problemOf: (line) => bytesShapeProblem(line),
     refuse: (id, message) => {
       const error = { code: INVALID_REQUEST, message };

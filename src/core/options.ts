@@ -61,7 +61,11 @@ export function readOptions<Options extends object>(
     if (value === null || value === undefined) return value === null && takesNull;
     const plain = (takesNull ? kind.slice(0, -OR_NULL.length) : kind) as OptionKind; // the two forms of a table's values
     if (OPTION_KINDS[plain](value)) return true;
-    const problem = `${owner}: '${name}' takes ${kind}; got ${givenFor(plain, value)}.`;
+    // Names the first member, too, if only that is wrong.
+    const isOuterRight = Array.isArray(value) ? plain.startsWith("a list") : isPlainObject(value);
+    const inner = isOuterRight ? memberValues(value)[0] : undefined;
+    const got = describeKind(value) + (inner === undefined ? "" : ` with ${describeKind(inner)}`);
+    const problem = `${owner}: '${name}' takes ${kind}; got ${got}.`;
     throw new ConfigurationError("INVALID_OPTION", problem);
   });
   return Object.fromEntries(named) as Options; // its own entries, without those that are left out
@@ -105,13 +109,6 @@ const memberValues = (value: unknown): unknown[] => Object.values(Object(value))
 
 const hasAll = (type: "string" | "number", value: unknown, ...names: string[]): boolean =>
   isPlainObject(value) && names.every((name) => typeof Reflect.get(Object(value), name) === type);
-
-/** Names the kind of a value, and of its first member if only that is wrong. */
-function givenFor(kind: OptionKind, value: unknown): string {
-  const isOuterRight = Array.isArray(value) ? kind.startsWith("a list") : isPlainObject(value);
-  const inner = isOuterRight ? memberValues(value)[0] : undefined;
-  return inner === undefined ? describeKind(value) : `${describeKind(value)} with ${describeKind(inner)}`;
-}
 
 function isPlainObject(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;

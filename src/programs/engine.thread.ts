@@ -15,7 +15,7 @@ let hasEnded = false;
 let clock = now;
 /** Below a millisecond, so that programs that start at the same time draw different numbers. */
 let fraction = BigInt(seed);
-const open = new Map<number, Deferred>();
+const pending = new Map<number, Deferred>();
 const log: string[] = [];
 let room = limits.logCharacters;
 
@@ -91,7 +91,7 @@ function call(vm: QuickJS, name: string, args: string): Deferred {
   if (calls >= limits.calls) throw new Error(`A program may make ${limits.calls} calls.`);
   if (args.length > limits.valueCharacters) throw new Error(`The arguments of ${name} are too long.`);
   const deferred = vm.newPromise();
-  open.set((calls += 1), deferred);
+  pending.set((calls += 1), deferred);
   post({ kind: "call", number: calls, name, args });
   return deferred;
 }
@@ -124,7 +124,7 @@ function work(vm: QuickJS, step: () => void): void {
   }
   spentMs += performance.now() - begun;
   if (hasEnded) return;
-  if (open.size === 0) end({ error: "The program waits for something that never happens." });
+  if (pending.size === 0) end({ error: "The program waits for something that never happens." });
   else post({ kind: "idle", answers, calls, spentMs });
 }
 
@@ -163,8 +163,8 @@ async function runEngine(): Promise<void> {
   parentPort?.on("message", ({ number, answer, at }: ToEngine) => {
     answers += 1;
     clock = Math.max(clock, at);
-    const deferred = open.get(number);
-    open.delete(number);
+    const deferred = pending.get(number);
+    pending.delete(number);
     work(vm, () => deferred?.resolve(vm.newString(answer)));
   });
   post({ kind: "begins", compiled: wasm });

@@ -60,7 +60,12 @@ export class PageReader {
     const timed = AbortSignal.any([signal, AbortSignal.timeout(this.#limits.timeMs)]);
     try {
       const { at, incoming } = await this.#open(url, { signal: timed, follows });
-      refuseOther(incoming, at);
+      // Media are refused by their type, before their bodies are read.
+      const { kind, name } = readContentType(incoming.headers["content-type"], Buffer.alloc(0));
+      if (kind === "other") {
+        incoming.destroy();
+        throw otherType(at, name);
+      }
       const body = await readBody(incoming, at, this.#limits.bytes);
       const page = await this.#convert(at, incoming, body, signal);
       return { url: at.href, retrieved: this.#clock(), ...page };
@@ -172,14 +177,6 @@ const shownUrl = ({ href }: URL): string => oneLine(href, MAX_URL);
 
 const otherType = (url: URL, name: string): WebProblem =>
   new WebProblem("type", `${shownUrl(url)} is ${name}, which is not read as text.`);
-
-/** Refuses media by their type, before their bodies are read. */
-function refuseOther(incoming: IncomingMessage, url: URL): void {
-  const { kind, name } = readContentType(incoming.headers["content-type"], Buffer.alloc(0));
-  if (kind !== "other") return;
-  incoming.destroy();
-  throw otherType(url, name);
-}
 
 const FAILURES: Readonly<Record<number, string>> = {
   401: "needs a login",

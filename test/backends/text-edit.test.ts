@@ -92,7 +92,7 @@ describe("editText", () => {
 
 const word = fc.string({ unit: fc.constantFrom("a", "b", "\n", "$", "\\", "🎉"), maxLength: 12 });
 
-describe("inFormOf", () => {
+describe("keepForm", () => {
   const MARK = "\ufeff";
   it.each([
     ["LF text over CRLF", "a\r\nb\r\n", "x\ny", "x\r\ny", ["CRLF line ends"]],

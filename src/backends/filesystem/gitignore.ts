@@ -154,7 +154,15 @@ export class GitignoreTree {
   #rulesIn(key: string): GitignoreRules | undefined {
     if (this.#known.has(key)) return this.#known.get(key);
     const path = key.slice(0, -1);
-    const above = key === "" ? this.#rulesOfAll() : this.#rulesIn(key.slice(0, path.lastIndexOf("/") + 1));
+    // Above the top are the rules beside those of `.gitignore` files, which count before them.
+    const above =
+      key === ""
+        ? new GitignoreRules(
+            this.#read("", ".git/info/exclude"),
+            "",
+            new GitignoreRules(globalExcludes(), "", undefined),
+          )
+        : this.#rulesIn(key.slice(0, path.lastIndexOf("/") + 1));
     const isSearched = key.length > this.#prefix.length;
     const leftOut = isSearched && (above === undefined || isLeftOut(path, true, above));
     let rules = leftOut ? undefined : above;
@@ -162,12 +170,6 @@ export class GitignoreTree {
       rules = new GitignoreRules(this.#read(path, ".gitignore"), path, above);
     this.#known.set(key, rules);
     return rules;
-  }
-
-  /** The rules beside those of `.gitignore` files, which count before them. */
-  #rulesOfAll(): GitignoreRules {
-    const ofUser = new GitignoreRules(globalExcludes(), "", undefined);
-    return new GitignoreRules(this.#read("", ".git/info/exclude"), "", ofUser);
   }
 
   /** Reads a file with rules; empty if it cannot be read. Follows no link, like git. */

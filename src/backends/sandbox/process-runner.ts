@@ -261,7 +261,7 @@ const waitForEnd = (child: ChildProcess): Promise<ProcessEnd> =>
       settle();
     });
     child.once("exit", (code, signal) => {
-      // As shells do, 128 and the number of the signal.
+      // Shells report 128 and the number of the signal.
       end ??= { exitCode: code ?? 128 + (signal === null ? 0 : constants.signals[signal]) };
       // Output from before the exit is in the pipes and is read within one full turn of the event loop. Their end may
       // never come, because descendants can hold them open.

@@ -42,7 +42,7 @@ export interface Programs {
   env: Record<string, string>;
 }
 
-/** Never gives a folder with the home folder or with `workspace` in it, nor one inside the workspace. */
+/** Never returns a folder with the home folder or with `workspace` in it, nor one inside the workspace. */
 export function programFolders(
   env: NodeJS.ProcessEnv,
   workspace: string,

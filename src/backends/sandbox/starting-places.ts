@@ -198,19 +198,14 @@ class PlaceSearch {
     if (this.#seen.has(path) || path === this.#root || !isInside(this.#root, path)) return;
     this.#seen.add(path);
     const { existing, missing, links } = this.found;
-    if (this.#hasLink(path)) links.push(path);
+    const names = relative(this.#root, path).split(sep);
+    const onTheWay = names.map((_, index) => join(this.#root, ...names.slice(0, index + 1)));
+    if (onTheWay.some((each) => linkStatsAt(each)?.isSymbolicLink() === true)) links.push(path);
     else if (isPlaceholder(path)) missing.push(path);
     else if (linkStatsAt(path) !== undefined) existing.push(path);
     else if (!isHeld) return;
     else if (linkStatsAt(dirname(path)) === undefined) this.#add(dirname(path), true);
     else missing.push(path);
-  }
-
-  #hasLink(path: string): boolean {
-    const names = relative(this.#root, path).split(sep);
-    return names.some(
-      (_, index) => linkStatsAt(join(this.#root, ...names.slice(0, index + 1)))?.isSymbolicLink() === true,
-    );
   }
 }
 

@@ -1,6 +1,6 @@
 /** Reads the bodies of requests, and checks their headers against them. */
 import type { IncomingMessage, ServerResponse } from "node:http";
-import { MAX_MESSAGE_BYTES, TOO_LONG, bytesShapeProblem } from "../../core/json.ts";
+import { MAX_MESSAGE_BYTES, MESSAGE_TOO_LONG, bytesShapeProblem } from "../../core/json.ts";
 import { type ErrorAnswer, errorAnswer, readMessages } from "../contracts/envelope.ts";
 
 /** A body that was not taken, with its answer. */
@@ -9,7 +9,7 @@ type JsonBody = { ok: true; value: unknown } | RefusedBody;
 
 /** Reads a request body as JSON. Stops reading it at the limit. */
 export async function readJsonBody(request: IncomingMessage): Promise<JsonBody> {
-  const tooLong: JsonBody = { ok: false, status: 413, answer: errorAnswer(null, -32_000, TOO_LONG) };
+  const tooLong: JsonBody = { ok: false, status: 413, answer: errorAnswer(null, -32_000, MESSAGE_TOO_LONG) };
   if (Number(request.headers["content-length"]) > MAX_MESSAGE_BYTES) return tooLong;
   const chunks: Buffer[] = [];
   let bytes = 0;

@@ -15,7 +15,7 @@ import {
 import { StdioServerTransport, serveStdio } from "@modelcontextprotocol/server/stdio";
 import { z } from "zod";
 import { isDoneWithin } from "../../core/clock.ts";
-import { MAX_MESSAGE_BYTES, TOO_LONG, bytesShapeProblem } from "../../core/json.ts";
+import { MAX_MESSAGE_BYTES, MESSAGE_TOO_LONG, bytesShapeProblem } from "../../core/json.ts";
 import { checkedLines } from "../../core/message-lines.ts";
 import { createServerFactory } from "../protocol/create-server.ts";
 import type { ServerDeps } from "../contracts/deps.ts";
@@ -113,7 +113,7 @@ export function serveStdioServer(deps: ServerDeps, options: StdioOptions): Stdio
 function openTransport(stdin: Readable, stdout: Writable): StdioServerTransport {
   const checked = checkedLines(stdin, {
     maxBytes: MAX_MESSAGE_BYTES,
-    tooLong: TOO_LONG,
+    tooLong: MESSAGE_TOO_LONG,
     problemOf: (line) => bytesShapeProblem(line),
     refuse: (id, message) => refuse(transport, id, { code: ProtocolErrorCode.InvalidRequest, message }),
   });

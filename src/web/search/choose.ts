@@ -5,7 +5,7 @@ import type { SearchOptions, SearchProvider } from "./options.ts";
 import { KEYED_SERVICES, keyedSearch, searxng } from "./providers.ts";
 import type { SearchPages } from "./results.ts";
 
-type Environment = Readonly<Record<string, string | undefined>>;
+type Variables = Readonly<Record<string, string | undefined>>;
 
 export type SearchChoice =
   /** `found`: a search that can be made, with its name for people; absent: none is configured. */
@@ -16,7 +16,7 @@ export type SearchChoice =
 export const SEARCH_KEYS: readonly string[] = Object.values(KEYED_SERVICES).flatMap(({ keys }) => keys);
 
 /** The search that is configured, or that a key in the environment is for. */
-export function searchChoice(options: SearchOptions, env: Environment): SearchChoice {
+export function searchChoice(options: SearchOptions, env: Variables): SearchChoice {
   const { url, command: [program, ...args] = [] } = options;
   const provider = options.provider ?? impliedProvider(options, env);
   switch (provider) {
@@ -44,12 +44,12 @@ export function searchChoice(options: SearchOptions, env: Environment): SearchCh
 const missingSetting = (provider: SearchProvider, setting: string): string =>
   `The search provider ${provider} needs web.search.${setting}.`;
 
-function impliedProvider({ url, command }: SearchOptions, env: Environment): SearchProvider | undefined {
+function impliedProvider({ url, command }: SearchOptions, env: Variables): SearchProvider | undefined {
   if (command !== undefined) return "command";
   if (url !== undefined) return "searxng";
   const services = Object.entries(KEYED_SERVICES) as [SearchProvider, { keys: readonly string[] }][]; // its own keys
   return services.find(([, { keys }]) => findKey(env, keys) !== undefined)?.[0];
 }
 
-const findKey = (env: Environment, keys: readonly string[]): string | undefined =>
+const findKey = (env: Variables, keys: readonly string[]): string | undefined =>
   keys.map((name) => variableText(env[name] ?? "")).find((value) => value !== "");
