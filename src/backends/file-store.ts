@@ -162,7 +162,7 @@ const STORE_OPERATIONS: Operations<StorePath> = {
     return result.error === undefined ? { ...result, occurrences } : result;
   },
   refusal: async ({ path, store }, change, options) =>
-    change === "write" ? obstacleTo(path, store, options) : undefined,
+    change === "write" ? findObstacle(path, store, options) : undefined,
   delete: async ({ path, store }, options) => {
     if (path === "/") return errors.refusedToDelete(path);
     const files = await collect(store.list(path, options));

@@ -55,7 +55,10 @@ const STATE_OPERATIONS: Operations<StatePath> = {
     if (!edited.ok) return { error: edited.error, code: edited.code };
     return { ...putChange(at, edited.bytes, old), occurrences: edited.occurrences };
   },
-  refusal: (at, change) => (change === "write" ? obstacleTo(at) : undefined),
+  refusal: ({ path, files }, change) =>
+    change === "write" && parentPaths(path).some((parent) => files.get(parent) !== undefined)
+      ? errors.parentIsFile(path)
+      : undefined,
   delete: ({ path, files, returnsChange }) => {
     if (path === "/") return errors.refusedToDelete(path);
     const deleted = pathsAtOrBelow(path, files.entries());

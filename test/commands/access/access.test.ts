@@ -48,6 +48,7 @@ test("links and subscriptions of all principals are listed, and revoked by the b
   const issued = JSON.stringify({ owner: '["alice",["run"]]', sealed: "a.b.c" });
   const again = openDatabase(join(home.env["DEEPAGENT_DATA_DIR"] ?? "", "deepagent.db"));
   await sqliteRuns(again).news.subscribe(
+    "alice",
     { id: "sub_2", ...about, credential: issued, ...times },
     { most: 9, now },
   );

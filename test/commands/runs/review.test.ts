@@ -115,9 +115,9 @@ test("what a partial review left is applied, what it refused is not", async () =
 
 test("files that are read to their end are compared once, however many they are", async () => {
   const { local, runId, said } = await ended({}, { "a.md": "A\n", "b.md": "B\n", "c.md": "C\n" });
-  const read = vi.spyOn(local.runs, "proposedChange");
+  const read = vi.spyOn(local.runs.changes, "proposed");
   expect(await reviewRun(local, runId, { file: ["a.md", "b.md", "c.md"] })).toBe(0);
-  expect(read.mock.calls.map(([, , whole]) => whole)).toEqual([undefined, ["a.md", "b.md", "c.md"]]);
+  expect(read.mock.calls.map(([, whole]) => whole)).toEqual([undefined, ["a.md", "b.md", "c.md"]]);
   for (const text of ["+A", "+B", "+C"]) expect(said()).toContain(text);
 });
 

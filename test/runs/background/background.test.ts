@@ -377,7 +377,7 @@ test("a call about a background task that can only fail asks nobody", async () =
   const { service } = openServer(databaseFile(), agent);
   const run = await startRun(service, "the task");
   const view = await reach(service, run.id, "input_required");
-  expect(view.approvals).toMatchObject([{ tool: "start_async_task", status: "pending" }]);
+  expect(view.requests).toMatchObject([{ tool: "start_async_task", status: "pending" }]);
   expect(resultsIn(agent.model.requests.at(-1) ?? { messages: [] })).toEqual([
     expect.stringMatching(/^Error: the subagent type "nobody" is unknown; the types are /),
     ...["", "", ""].map(() => "Error: there is no background task run_none; list_async_tasks lists them."),
