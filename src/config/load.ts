@@ -44,7 +44,12 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   readFile(draft, sources);
   readEnvironment(draft, sources);
   readFlags(draft, sources);
-  expandPaths(draft, sources);
+  for (const { path, kind } of SETTINGS) {
+    const value = draft.get(path);
+    if (value === undefined || (kind !== "path" && kind !== "paths")) continue;
+    const expanded = ofTexts(value, (text) => expandHome(text, sources.home));
+    draft.set(path, expanded, draft.origin(path));
+  }
   const profile = draft.get("profile");
   for (const [path, value] of profileDefaults(profile))
     draft.setDefault(path, value, `profile ${String(profile)}`);
@@ -211,15 +216,6 @@ function convert(setting: Setting, value: unknown): Converted {
 }
 
 const commaSeparated = (text: string): string[] => text.split(",").map((part) => part.trim());
-
-function expandPaths(draft: Draft, sources: ConfigSources): void {
-  for (const { path, kind } of SETTINGS) {
-    const value = draft.get(path);
-    if (value === undefined || (kind !== "path" && kind !== "paths")) continue;
-    const expanded = ofTexts(value, (text) => expandHome(text, sources.home));
-    draft.set(path, expanded, draft.origin(path));
-  }
-}
 
 /** Returns the folders in which this program keeps its own files. Agents see nothing in them. */
 function ownFolders(draft: Draft, sources: ConfigSources): string[] {

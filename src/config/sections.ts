@@ -283,9 +283,6 @@ const mount = z
   .refine(hasOne("s3", "postgres"), { error: "needs either s3 or postgres" })
   .refine(({ s3: given = {} }) => !hasHalfAKey(given), KEYS_TOGETHER);
 
-/** Names of the server's own folders. */
-const TAKEN: ReadonlySet<string> = new Set(["workspace", "memories", "skills", "sandbox"]);
-
 /** More folders of the agent's tree, kept on other servers. */
 export const mountsSchema = z.record(z.string(), mount).superRefine((mounts, context) => {
   const seen = new Set<string>();
@@ -293,7 +290,8 @@ export const mountsSchema = z.record(z.string(), mount).superRefine((mounts, con
     const name = /^\/([\w.-]+)\/?$/.exec(path)?.[1];
     const problem = (message: string): void => context.addIssue({ code: "custom", path: [path], message });
     if (name === undefined || /^\.+$/.test(name)) problem("mount a folder of the root, such as /archive/");
-    else if (TAKEN.has(name)) problem("is a folder of the server already; choose another name");
+    else if (["workspace", "memories", "skills", "sandbox"].includes(name))
+      problem("is a folder of the server already; choose another name");
     else if (seen.has(name)) problem("is mounted twice");
     else seen.add(name);
   }

@@ -25,9 +25,6 @@ export const PUBLIC_CALLBACKS: Callbacks = {
   isTrusted: () => false,
 };
 
-/** Statuses after which a client does not want the event again: it is gone, or the event is too large. */
-const REFUSED: ReadonlySet<number> = new Set([410, 413]);
-
 /** Explains why events are not sent to an address; `undefined`: it is looked up. */
 export function callbackProblem(text: string, { network, isTrusted }: Callbacks): string | undefined {
   if (!URL.canParse(text) || text.length > 2000) return "must be an https address of at most 2000 characters";
@@ -104,6 +101,7 @@ export const subscriberSend =
       headers: await headersFor(subscription, news.id, body),
       body,
       signal,
-      final: REFUSED,
+      // Statuses after which a client does not want the event again: it is gone, or the event is too large.
+      final: new Set([410, 413]),
     });
   };

@@ -2,12 +2,10 @@
 import { trimEndOf } from "../core/text.ts";
 
 const PREFIX = "whsec_";
-/** Bytes of a secret, both included. */
-const SECRET_BYTES = [24, 64] as const;
 
 /** The problem with a secret; `undefined`: it can be used. Never repeats the secret. */
 export function secretProblem(secret: string): string | undefined {
-  const [least, most] = SECRET_BYTES;
+  const [least, most] = [24, 64] as const;
   const text = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : "";
   const bytes = Buffer.from(text, "base64");
   const isBase64 = text !== "" && trimEndOf(bytes.toString("base64"), "=") === trimEndOf(text, "=");

@@ -126,7 +126,10 @@ function firstLines(lines: readonly string[], maxLineChars: number, part = 1): s
   const shown: string[] = [];
   let used = 0;
   for (const each of lines) {
-    const line = displayLine(each, each.startsWith(" ") ? MAX_LINE_CHARS : maxLineChars);
+    const head = headOf(each, each.startsWith(" ") ? MAX_LINE_CHARS : maxLineChars);
+    const missing = each.length - head.length;
+    const cut = missing > 0 ? ` [${counted(missing, "character")} more not shown]` : "";
+    const line = displayDiffLine(head) + cut;
     used += line.length + 1;
     if (shown.length === MAX_LINES / part || used > MAX_CHARS / part) break;
     shown.push(line);
@@ -257,13 +260,6 @@ function beginning(text: string, mark: "-" | "+"): string[] {
   const shown = firstLines(lines, MAX_LINE_CHARS, 2);
   const isWhole = shown.length === lines.length && parts.length <= most;
   return isWhole ? shown : [...shown, "[more of it is not shown]"];
-}
-
-function displayLine(line: string, limit: number): string {
-  const head = headOf(line, limit);
-  const missing = line.length - head.length;
-  const cut = missing > 0 ? ` [${counted(missing, "character")} more not shown]` : "";
-  return displayDiffLine(head) + cut;
 }
 
 const CONTEXT_LINES = 3;

@@ -16,7 +16,7 @@ import {
 import { type TextChange, artifactOf, diffIn, replacementDiff } from "./diff-preview.ts";
 import { counted } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
-import { type BoundPreview, type ToolContext, type ToolResult, type ToolSpec } from "./tool.ts";
+import { type BoundPreview, type ToolContext, type ToolSpec } from "./tool.ts";
 
 const schema = z.strictObject({
   file_path: pathText(),
@@ -38,7 +38,29 @@ export const editFileTool = (settings: FileToolSettings): ToolSpec<typeof schema
       ].join(" "),
       schema,
       aliases: { old_str: "old_string", new_str: "new_string" },
-      work: edit,
+      work: async ({ old_string: old, new_string: replacement, replace_all: all }, { path }, context) => {
+        const { backend, signal, expectedVersion, evenReadOnly } = context;
+        const changes: TextChange[] = [];
+        const result = await backend.edit(path, old, replacement, all, {
+          signal,
+          evenReadOnly,
+          onChange: (before, after) => void changes.push({ path, before, after }),
+          ...(expectedVersion === undefined ? {} : { expectedVersion }),
+        });
+        if (result.error !== undefined) {
+          const isMiss = result.code === "no_match" && old !== "" && old !== replacement;
+          const current = isMiss ? await currentText(path, backend, signal) : undefined;
+          const text = current?.kind === "text" ? current.text : "";
+          const error = isMiss ? missed(result.error, path, text, old) : result.error;
+          return failedAt(path, { ...result, error }, context);
+        }
+        const { path: edited = path, occurrences = 1, version, filesUpdate } = result;
+        return {
+          content: `Successfully replaced ${occurrences} occurrence(s) in '${displayName(edited)}'${underOtherNames(result)}`,
+          artifact: { path: edited, occurrences, version, ...(await artifactOf(changes.at(-1))) },
+          ...(filesUpdate ? { update: { files: filesUpdate } } : {}),
+        };
+      },
       shown: { title: "Edit a file", preview: previewEdit },
       changeOf(args, artifact) {
         const { file_path: path, old_string: before, new_string: after, replace_all: everywhere } = args;
@@ -47,34 +69,6 @@ export const editFileTool = (settings: FileToolSettings): ToolSpec<typeof schema
     },
     settings,
   );
-
-async function edit(
-  { old_string: old, new_string: replacement, replace_all: all }: EditArguments,
-  { path }: Place,
-  context: ToolContext,
-): Promise<ToolResult> {
-  const { backend, signal, expectedVersion, evenReadOnly } = context;
-  const changes: TextChange[] = [];
-  const result = await backend.edit(path, old, replacement, all, {
-    signal,
-    evenReadOnly,
-    onChange: (before, after) => void changes.push({ path, before, after }),
-    ...(expectedVersion === undefined ? {} : { expectedVersion }),
-  });
-  if (result.error !== undefined) {
-    const isMiss = result.code === "no_match" && old !== "" && old !== replacement;
-    const current = isMiss ? await currentText(path, backend, signal) : undefined;
-    const text = current?.kind === "text" ? current.text : "";
-    const error = isMiss ? missed(result.error, path, text, old) : result.error;
-    return failedAt(path, { ...result, error }, context);
-  }
-  const { path: edited = path, occurrences = 1, version, filesUpdate } = result;
-  return {
-    content: `Successfully replaced ${occurrences} occurrence(s) in '${displayName(edited)}'${underOtherNames(result)}`,
-    artifact: { path: edited, occurrences, version, ...(await artifactOf(changes.at(-1))) },
-    ...(filesUpdate ? { update: { files: filesUpdate } } : {}),
-  };
-}
 
 /** The error of text that is not found, with the lines that come nearest to it. */
 function missed(error: string, path: string, text: string, old: string): string {

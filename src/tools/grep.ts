@@ -143,7 +143,7 @@ async function searchFiles(args: GrepArguments, path: string, context: ToolConte
   const formatted = formatMatches(matches, args.output_mode, search.matcher);
   const text =
     matches.length > 0 ? formatted.text : `No matches found for pattern '${displayName(args.pattern)}'`;
-  const isMisread = matches.length === 0 && !args.regex && METACHARACTERS.test(args.pattern);
+  const isMisread = matches.length === 0 && !args.regex && /[\\^$.*+?()[\]{}|]/.test(args.pattern);
   const isElsewhere = matches.length === 0 && result.truncated !== true && typeof args.glob === "string";
   const notices = [
     ...(isOther ? [readAs(other)] : []),
@@ -185,8 +185,6 @@ const BREAK = /(?<!\\)(?:\\\\)*\\[nr](?![^[]*\])/;
 const SINGLE_LINES =
   "[the search reads single lines, in which \\n matches nothing; search for one of the lines]";
 
-/** Characters that mean something else in an expression. */
-const METACHARACTERS = /[\\^$.*+?()[\]{}|]/;
 const MAX_FOUND_AS_EXPRESSION = 100;
 
 /** Says what a pattern without matches finds as an expression. */

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import type { FileInfo } from "../backends/backend.ts";
 import { withSlash } from "../backends/paths.ts";
 import { displayName } from "../core/text.ts";
 import { failedAt, pathText, pathTool } from "./call.ts";
@@ -24,7 +23,14 @@ export const lsTool = (settings: FileToolSettings): ToolSpec<typeof schema> =>
         const { files = [], skipped = 0, ...result } = await backend.ls(path, { signal });
         if (result.error !== undefined) return failedAt(path, result, context);
         const missing = `[${counted(skipped, "entry", "entries")} not listed: permission denied, or a name that no path can express]`;
-        const lines = files.map((file) => entryLine(file, times));
+        const lines = files.map((file) => {
+          if (file.is_dir) return `${withSlash(displayName(file.path))} (directory)`;
+          const facts = [
+            ...(file.size === undefined ? [] : [`${file.size} bytes`]),
+            ...(times && file.modified_at ? [`modified ${file.modified_at}`] : []),
+          ];
+          return displayName(file.path) + (facts.length > 0 ? ` (${facts.join(", ")})` : "");
+        });
         const text = lines.length > 0 ? lines.join("\n") : `No files found in ${displayName(path)}`;
         return {
           content: withNotices(text, skipped > 0 ? [missing] : []),
@@ -35,16 +41,3 @@ export const lsTool = (settings: FileToolSettings): ToolSpec<typeof schema> =>
     },
     settings,
   );
-
-/** `/a.md (120 bytes)`, `/notes/ (directory)`; with times `/a.md (120 bytes, modified 2026-01-01T00:00:00.000Z)`. */
-function entryLine(
-  { path, is_dir: isDirectory, size, modified_at: modified }: FileInfo,
-  times = false,
-): string {
-  if (isDirectory) return `${withSlash(displayName(path))} (directory)`;
-  const facts = [
-    ...(size === undefined ? [] : [`${size} bytes`]),
-    ...(times && modified ? [`modified ${modified}`] : []),
-  ];
-  return displayName(path) + (facts.length > 0 ? ` (${facts.join(", ")})` : "");
-}

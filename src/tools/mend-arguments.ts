@@ -44,7 +44,12 @@ function mended(given: Schema, value: unknown, { root, depth }: Scope): unknown 
     case "boolean":
       return typeof value === "string" && /^(true|false)$/i.test(value) ? /^true$/i.test(value) : value;
     default:
-      return mendedText(schema, value);
+      const { enum: choices } = schema;
+      if (typesOf(schema)[0] === "string" && (typeof value === "number" || typeof value === "boolean"))
+        return String(value);
+      if (typeof value !== "string" || !Array.isArray(choices)) return value;
+      const texts = choices.filter((choice) => typeof choice === "string");
+      return onlyAlike(value, texts) ?? value;
   }
 }
 
@@ -78,15 +83,6 @@ function mendedList(schema: Schema, value: unknown, scope: Scope): unknown {
   const isOne = (type === "string" && typeof value === "string") || (type === "object" && isRecord(value));
   const list: unknown = isOne ? [value] : value;
   return Array.isArray(list) ? list.map((item) => mended(items, item, scope)) : value;
-}
-
-function mendedText(schema: Schema, value: unknown): unknown {
-  const { enum: choices } = schema;
-  if (typesOf(schema)[0] === "string" && (typeof value === "number" || typeof value === "boolean"))
-    return String(value);
-  if (typeof value !== "string" || !Array.isArray(choices)) return value;
-  const texts = choices.filter((choice) => typeof choice === "string");
-  return onlyAlike(value, texts) ?? value;
 }
 
 /** The one of some names that differs from a word in case, blanks, `-` and `_` alone. */

@@ -8,7 +8,7 @@ import { displayName } from "../core/text.ts";
  * Next.js. `undefined`: there is none.
  */
 export function otherReading(given: string): string | undefined {
-  const bare = given.trim().replace(QUOTES, "$2");
+  const bare = given.trim().replace(/^(["'`])([^]*)\1$/, "$2");
   const slashed = WINDOWS.test(bare) ? bare.replaceAll("\\", "/") : bare;
   const pattern = slashed
     .replaceAll(GROUP, (_, options: string) => `{${options.replaceAll("|", ",")}}`)
@@ -26,7 +26,6 @@ export function otherReading(given: string): string | undefined {
   return reading !== given && compileGlob(reading, { fromRoot: true }).ok ? reading : undefined;
 }
 
-const QUOTES = /^(["'`])([^]*)\1$/;
 /** No `/`, and no backslash in front of a character that it could escape but `*`. */
 const WINDOWS = /^[\w.*-][^/\\]*(?:\\[\w.*][^/\\]*)+$/;
 /** `@(a|b)`, `+(a|b)` and `(a|b)`. */
