@@ -8,13 +8,6 @@ import { type EmbeddedItem, type UnembeddedItem, passagesOf } from "./passages.t
 /** Items embedded at a time, and passages in one request. */
 const ITEMS = 16;
 const PASSAGES = 64;
-/** Interval between two looks at the queue, in ms: several changes of one item count once. */
-const LOOK_MS = 2000;
-/** After a failure, in milliseconds; each pause is twice the one before. */
-const FIRST_PAUSE_MS = 2000;
-const LONGEST_PAUSE_MS = 300_000;
-/** Interval between two marks of the model as in use, in ms. */
-const TOUCH_MS = 3_600_000;
 
 export interface EmbeddingWorkerOptions {
   index: EmbeddingIndex;
@@ -36,7 +29,7 @@ export class EmbeddingWorker {
   #failures = 0;
   #told: string | undefined;
 
-  constructor({ index, log, lookMs = LOOK_MS }: EmbeddingWorkerOptions) {
+  constructor({ index, log, lookMs = 2000 }: EmbeddingWorkerOptions) {
     this.#index = index;
     this.#log = log;
     this.#lookMs = lookMs;
@@ -55,7 +48,8 @@ export class EmbeddingWorker {
     while (await delay(this.#pause(), true, { signal, ref: false }).catch(() => false)) {
       try {
         if (performance.now() >= touchAt) {
-          touchAt = performance.now() + TOUCH_MS;
+          // Interval between two marks of the model as in use, in ms.
+          touchAt = performance.now() + 3_600_000;
           await this.#index.touch();
         }
         while (!signal.aborted && (await this.#embedSome()));
@@ -70,7 +64,8 @@ export class EmbeddingWorker {
 
   #pause(): number {
     if (this.#failures === 0) return this.#lookMs;
-    return Math.min(FIRST_PAUSE_MS * 2 ** (this.#failures - 1), LONGEST_PAUSE_MS);
+    // After a failure, in milliseconds; each pause is twice the one before.
+    return Math.min(2000 * 2 ** (this.#failures - 1), 300_000);
   }
 
   /** Embeds some items; false when the queue is empty. */

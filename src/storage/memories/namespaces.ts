@@ -44,17 +44,6 @@ export function checkAddress(namespace: readonly string[], key: string): void {
 const unusable = (namespace: readonly string[], problem: string): InvalidNamespaceError =>
   new InvalidNamespaceError(`The namespace ${JSON.stringify(namespace)} cannot be used: ${problem}.`);
 
-/** True if the namespace meets all conditions; `*` stands for any one part. */
-const matchesNamespace = (namespace: readonly string[], conditions: readonly MatchCondition[]): boolean =>
-  conditions.every(({ matchType, path }) => {
-    const start = matchType === "prefix" ? 0 : namespace.length - path.length;
-    return (
-      start >= 0 &&
-      start + path.length <= namespace.length &&
-      path.every((part, index) => part === "*" || part === namespace[start + index])
-    );
-  });
-
 /** Those of the encoded namespaces that a listing shows. */
 export function listedNamespaces(
   stored: readonly string[],
@@ -62,7 +51,17 @@ export function listedNamespaces(
 ): string[][] {
   const matching = stored
     .map(decodeNamespace)
-    .filter((namespace) => matchesNamespace(namespace, matchConditions))
+    .filter((namespace) =>
+      // `*` stands for any one part.
+      matchConditions.every(({ matchType, path }) => {
+        const start = matchType === "prefix" ? 0 : namespace.length - path.length;
+        return (
+          start >= 0 &&
+          start + path.length <= namespace.length &&
+          path.every((part, index) => part === "*" || part === namespace[start + index])
+        );
+      }),
+    )
     .map((namespace) => namespace.slice(0, maxDepth));
   const cut = [...new Map(matching.map((one) => [encodeNamespace(one), one])).values()];
   const first = countOf(offset ?? 0);

@@ -10,8 +10,6 @@ const UNSPACED =
 
 /** Characters of one text whose pairs are kept. */
 const MAX_CHARACTERS = 100_000;
-/** Longer runs of a query are mostly sentences, of which any part counts. */
-const LONGEST_WORD = 3;
 /** Pairs of one query. */
 const MAX_PAIRS = 32;
 /** Separates two runs, so that no phrase matches across both. */
@@ -41,7 +39,8 @@ function gramTerms(words: readonly string[]): string[] {
   const terms = runs.flatMap((run) => {
     if (run.length === 1) return [`"${run[0]}"*`];
     const pairs = pairsOf(run);
-    return [`"${pairs.join(" ")}"`, ...(run.length > LONGEST_WORD ? pairs.map((pair) => `"${pair}"`) : [])];
+    // Longer runs of a query are mostly sentences, of which any part counts.
+    return [`"${pairs.join(" ")}"`, ...(run.length > 3 ? pairs.map((pair) => `"${pair}"`) : [])];
   });
   return [...new Set(terms)].slice(0, MAX_PAIRS);
 }
@@ -74,11 +73,12 @@ const SNIPPET_LENGTH = 240;
 export function parseQuery(query: string): TextQuery {
   const written = [...new Set(query.split(/[\s\p{C}]+/u))].filter(Boolean).slice(0, MAX_WORDS);
   // The index folds in its own way, so it gets the words as they were written.
+  // A letter with its accent is one character or two, as keyboards and systems write it; the index tells them apart.
   const terms = [
     ...new Set(
       written
         .filter((word) => /[\p{L}\p{N}]/u.test(word))
-        .flatMap(spellings)
+        .flatMap((word) => [word, word.normalize("NFC"), word.normalize("NFD")])
         .map((word) => {
           const quoted = `"${word.replaceAll('"', '""')}"`;
           const lastToken = tokensOf(word).at(-1) ?? "";
@@ -88,9 +88,6 @@ export function parseQuery(query: string): TextQuery {
   ];
   return { terms, grams: gramTerms(written), words: written.map(fold) };
 }
-
-/** A letter with its accent is one character or two, as keyboards and systems write it; the index tells them apart. */
-const spellings = (word: string): string[] => [word, word.normalize("NFC"), word.normalize("NFD")];
 
 /** The words of a text, as they stand. */
 export const tokensOf = (word: string): string[] => word.match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];

@@ -10,15 +10,13 @@ import { isBrokenOff, isReadOnly, isRepeatable, postgresError } from "./errors.t
 const TRIES = 8;
 
 const LOOK = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
-const WRITE = "BEGIN; SET LOCAL synchronous_commit = on";
-/** A commit that does not wait for the disk; it outlives the end of this process all the same. */
-const NOTE = "BEGIN; SET LOCAL synchronous_commit = off";
 
 export const postgresEngine = (access: Access): Engine => ({
   of: (principal) => postgresEngine(access.of(principal)),
   read: (steps) => translated(() => look(access, steps)),
-  write: (steps) => translated(() => transact(access, WRITE, steps)),
-  note: (steps) => translated(() => transact(access, NOTE, steps)),
+  write: (steps) => translated(() => transact(access, "BEGIN; SET LOCAL synchronous_commit = on", steps)),
+  // A commit that does not wait for the disk; it outlives the end of this process all the same.
+  note: (steps) => translated(() => transact(access, "BEGIN; SET LOCAL synchronous_commit = off", steps)),
 });
 
 /** Does work on Postgres; its failures are errors of ours. */
@@ -97,14 +95,11 @@ export const unhurried = (text: string): { text: string; query_timeout: number }
   query_timeout: 24 * 3_600_000,
 });
 
-/** Parameters by their names in the SQL; a list is an array of Postgres. */
-type Parameters = Readonly<Record<string, unknown>>;
-
 /** Carries out one statement by itself, and gives its rows. */
 export const query = <Row extends object>(
   access: Access,
   sql: string,
-  values: Parameters = {},
+  values: Readonly<Record<string, unknown>> = {},
 ): Promise<Row[]> =>
   // Lists too are sent as they are, and the rows have the columns that it names.
   translated(

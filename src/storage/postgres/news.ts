@@ -12,7 +12,6 @@ const GATHER_MS = 10;
 const IDS_AT_ONCE = 200;
 /** Interval at which every server looks, even without news: a notification may be lost with a connection. */
 const LOOK_EVERY_MS = 2000;
-const LONGEST_PAUSE_MS = 5000;
 /** A connection on which this process does not hear itself for so long is replaced, in milliseconds. */
 const DEAF_MS = 10_000;
 const DEAF = "The connection that listens for changes of other servers was silent and is replaced.";
@@ -129,10 +128,19 @@ export class ChangeNews {
     const client = this.#newClient();
     const again = (): void => {
       if (this.#client === client) this.#client = undefined;
-      void this.#connect(Math.min(pauseMs * 2 + 100, LONGEST_PAUSE_MS));
+      void this.#connect(Math.min(pauseMs * 2 + 100, 5000));
     };
     client.on("error", (error) => this.#all((listener) => listener.failed(postgresError(error))));
-    client.on("notification", ({ payload = "" }) => this.#hear(payload));
+    client.on("notification", ({ payload = "" }) => {
+      const [from, ...ids] = payload.split(" ");
+      if (from === this.#me) {
+        this.#hasHeard = true;
+        if (this.#toldAt !== undefined && ids.length === 0) this.#lagMs = monotonicClock() - this.#toldAt;
+        if (ids.length === 0) this.#toldAt = undefined;
+        return;
+      }
+      for (const id of ids) this.#all((listener) => listener.changed(id, true));
+    });
     try {
       await client.connect();
       await client.query(`LISTEN ${this.#channel}`);
@@ -148,17 +156,6 @@ export class ChangeNews {
     client.once("end", again);
     // News from before this was not heard.
     this.#all((listener) => listener.changedElsewhere());
-  }
-
-  #hear(payload: string): void {
-    const [from, ...ids] = payload.split(" ");
-    if (from === this.#me) {
-      this.#hasHeard = true;
-      if (this.#toldAt !== undefined && ids.length === 0) this.#lagMs = monotonicClock() - this.#toldAt;
-      if (ids.length === 0) this.#toldAt = undefined;
-      return;
-    }
-    for (const id of ids) this.#all((listener) => listener.changed(id, true));
   }
 
   #all(tell: (listener: RunListener) => void): void {

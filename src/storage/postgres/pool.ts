@@ -27,7 +27,8 @@ export interface Connections {
 /** Connects, and makes the tables when they are missing. Throws StorageError, or ConfigurationError for a bad name. */
 export async function openPool(options: PostgresOptions): Promise<Connections> {
   const { url, schema = "deepagent", connections = 10, role } = options;
-  if (!SCHEMA.test(schema)) {
+  // Short enough to be a part of other names in Postgres, and the same with and without quotes.
+  if (!/^[a-z_][a-z0-9_]{0,39}$/.test(schema)) {
     const message = "The name of a Postgres schema has lowercase letters, digits and _ only, at most 40.";
     throw new ConfigurationError("INVALID_CONFIG", message);
   }
@@ -39,7 +40,7 @@ export async function openPool(options: PostgresOptions): Promise<Connections> {
   const config: PoolConfig & { pipeline: boolean } = {
     connectionString: url,
     max: connections,
-    connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
+    connectionTimeoutMillis: 10_000,
     query_timeout: ANSWER_MS,
     // Older versions of `pg` send one query after the other.
     pipeline: true,
@@ -66,10 +67,7 @@ export async function openPool(options: PostgresOptions): Promise<Connections> {
   return { access: new Access(pool, role), schema, newClient: () => new pg.Client(config) };
 }
 
-const CONNECT_TIMEOUT_MS = 10_000;
 /** After how long a query fails whose connection is silent, in milliseconds. A cut network breaks no connection. */
 const ANSWER_MS = 15_000;
 /** Postgres takes back within a lease what a process holds that was cut off in a transaction. */
 const SESSION = ["lock_timeout=4s", "idle_in_transaction_session_timeout=5s"];
-/** Short enough to be a part of other names in Postgres, and the same with and without quotes. */
-const SCHEMA = /^[a-z_][a-z0-9_]{0,39}$/;

@@ -27,14 +27,13 @@ ON CONFLICT (key) DO UPDATE SET filled = excluded.filled, tokens = greatest(-@pe
   + least(0, bucket.tokens - @perMinute::float8
     + greatest(0, excluded.filled - bucket.filled) * @perMinute::float8 / 60000))
 RETURNING key, tokens`;
-/** After two minutes every bucket is full, which is as good as none. */
-const FORGET = `DELETE FROM rate_buckets WHERE filled < ${NOW} - 120000`;
 
 export const rateStore = (access: Access): RateStore => ({
   spend: async (spent, perMinute) => {
     const values = { keys: [...spent.keys()].map(sendable), counts: [...spent.values()], perMinute };
     const left = await query<{ key: string; tokens: number }>(access, SPEND, values);
-    await query(access, FORGET);
+    // After two minutes every bucket is full, which is as good as none.
+    await query(access, `DELETE FROM rate_buckets WHERE filled < ${NOW} - 120000`);
     return new Map(left.map(({ key, tokens }) => [key, tokens]));
   },
 });

@@ -119,13 +119,6 @@ function* view(row: RunRow): Steps<ChildRun> {
 
 const STEPS = ["tool_started", "model_called", "model_retry", "warning"] as const;
 
-/** Postgres gives sums as texts. */
-interface UseRow {
-  tokens: number | string | null;
-  nanos: number | string | null;
-  reserved: number | string | null;
-}
-
 /**
  * Use of the rest of the tree, and the tokens reserved there by runs at work. The row of the run at the top counts all
  * of it, and the others their own.
@@ -135,7 +128,12 @@ function* useElsewhere({ runId: id, rootId: root }: Lease): Steps<Spent & { rese
     id === root
       ? "CASE WHEN id = @id THEN 0 ELSE 1 END"
       : "CASE id WHEN @root THEN 1 WHEN @id THEN -1 ELSE 0 END";
-  const use = yield* first<UseRow>(
+  // Postgres gives sums as texts.
+  const use = yield* first<{
+    tokens: number | string | null;
+    nanos: number | string | null;
+    reserved: number | string | null;
+  }>(
     `SELECT sum((input_tokens + output_tokens) * ${sign}) AS tokens, sum(cost_nanos * ${sign}) AS nanos,
        sum(CASE WHEN id <> @id AND lease_owner IS NOT NULL THEN reserved_tokens ELSE 0 END) AS reserved
      FROM runs WHERE id = @root OR parent_id = @root`,

@@ -6,17 +6,14 @@ export interface PlacedSql {
   names: readonly string[];
 }
 
-const LOCK = / FOR (UPDATE|SHARE)( SKIP LOCKED)?\b/g;
-const HINT = / INDEXED BY \w+/g;
 const ROWS = /\bjson_rows\((@\w+)\)/g;
-const LIST = /\bjson_each\((@\w+)\)/g;
 const PARAMETER = /@(\w+)/g;
 
 /** Leaves out locks of rows, because a transaction that writes has the whole database. */
 export function inSqlite(sql: string): PlacedSql {
   const names: string[] = [];
   const text = sql
-    .replace(LOCK, "")
+    .replace(/ FOR (UPDATE|SHARE)( SKIP LOCKED)?\b/g, "")
     .replace(ROWS, "json_each($1)")
     .replace(PARAMETER, (_, name: string) => (names.push(name), "?"));
   return { text, names };
@@ -26,9 +23,9 @@ export function inSqlite(sql: string): PlacedSql {
 export function inPostgres(sql: string): PlacedSql {
   const names: string[] = [];
   const text = sql
-    .replace(HINT, "")
+    .replace(/ INDEXED BY \w+/g, "")
     .replace(ROWS, "jsonb_array_elements($1::jsonb)")
-    .replace(LIST, "jsonb_array_elements_text($1::jsonb)")
+    .replace(/\bjson_each\((@\w+)\)/g, "jsonb_array_elements_text($1::jsonb)")
     .replace(PARAMETER, (_, name: string) => {
       if (!names.includes(name)) names.push(name);
       return `$${names.indexOf(name) + 1}`;

@@ -18,9 +18,6 @@ import { all, change, count, first, insert, ofPrincipal, ofServer } from "./step
 import * as subscriptions from "./subscriptions.ts";
 import { NAMED_EVENT, type NamedEventRow, toNews } from "./subscriptions.ts";
 
-/** Newest messages of a target that are kept after they were given up. */
-const KEPT_DEAD = 200;
-
 interface NewsRow {
   number: number;
   run_id: string;
@@ -118,11 +115,12 @@ const SETTLED: Readonly<Record<Settled["kind"], string>> = {
   dead: "UPDATE news_deliveries SET dead_at = @now, problem = @problem",
 };
 
+/** Deletes all but the newest 200 messages of a target that were given up. */
 const dropOldestDead = (target: string) =>
   change(
     `DELETE FROM news_deliveries WHERE target = @target AND dead_at IS NOT NULL AND number <= (
        SELECT number FROM news_deliveries WHERE target = @target AND dead_at IS NOT NULL
-       ORDER BY number DESC LIMIT 1 OFFSET ${KEPT_DEAD})`,
+       ORDER BY number DESC LIMIT 1 OFFSET 200)`,
     { target },
   );
 
@@ -168,12 +166,6 @@ const retry = (numbers: readonly number[] | undefined, now: number): Steps<numbe
 const drop = (numbers: readonly number[] | undefined): Steps<number> =>
   ofThese("DELETE FROM news_deliveries", numbers, 0);
 
-const countDead = (): Steps<number> =>
-  count(
-    `SELECT count(*) AS count FROM news_deliveries
-     WHERE dead_at IS NOT NULL AND target NOT LIKE '${targetOf("%")}'`,
-  );
-
 export interface StoredNews extends NewsRepository {
   /** Those of this process. */
   readonly rules: readonly NewsRule[];
@@ -206,7 +198,11 @@ export function storedNews(engine: Engine): StoredNews {
     ...ofServer(engine, "read", {
       due,
       list,
-      countDead,
+      countDead: () =>
+        count(
+          `SELECT count(*) AS count FROM news_deliveries
+     WHERE dead_at IS NOT NULL AND target NOT LIKE '${targetOf("%")}'`,
+        ),
       subscriptionById: findAnyones,
       hasSubscriptions: anyOpen,
     }),

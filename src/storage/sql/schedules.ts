@@ -22,8 +22,6 @@ import { all, change, exists, first, insert, lockPrincipal, ofPrincipal, ofServe
 
 /** Newest runs and skips of a schedule that are shown with it. */
 const SHOWN = 5;
-/** Newest skips of a schedule that are kept. */
-const KEPT_SKIPS = 200;
 
 interface ScheduleRow {
   id: string;
@@ -168,9 +166,10 @@ function* skip(id: string, { from, to, before }: Occurrences, reason: SkipReason
   if (extended > 0) return;
   const fresh = { schedule_id: id, due_at: from, last_due_at: to, reason };
   yield* insert("schedule_skips", fresh, "ON CONFLICT DO NOTHING");
+  // The newest 200 skips of a schedule are kept.
   yield* change(
     `DELETE FROM schedule_skips WHERE schedule_id = @id AND due_at <= (SELECT due_at FROM schedule_skips
-       WHERE schedule_id = @id ORDER BY due_at DESC LIMIT 1 OFFSET ${KEPT_SKIPS})`,
+       WHERE schedule_id = @id ORDER BY due_at DESC LIMIT 1 OFFSET 200)`,
     { id },
   );
 }

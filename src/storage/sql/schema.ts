@@ -288,10 +288,9 @@ CREATE INDEX runs_of_schedule ON runs (schedule_id, number) WHERE schedule_id IS
 export const LEFT_OUT_OF_TEXTS =
   "(ended_at IS NULL OR length(task) + length(coalesce(name, '')) + length(coalesce(answer, '')) > 20000)";
 
-const TEXTS = "number, lower(task) || '  ', lower(name) || '  ', lower(answer) || '  '";
 const isIndexed = (row: "NEW" | "OLD"): string =>
   `NOT ${LEFT_OUT_OF_TEXTS.replaceAll(/\b(ended_at|task|name|answer)\b/g, `${row}.$1`)}`;
-const indexText = `INSERT INTO run_texts (rowid, task, name, answer) SELECT ${TEXTS} FROM runs`;
+const indexText = `INSERT INTO run_texts (rowid, task, name, answer) SELECT number, lower(task) || '  ', lower(name) || '  ', lower(answer) || '  ' FROM runs`;
 
 /**
  * `run_texts` has the groups of three letters that texts of runs consist of, by `runs.number`. Letters are folded as

@@ -92,9 +92,6 @@ interface Waiting {
   isDurable: boolean;
 }
 
-/** The longest wait for more work, in turns of the event loop. */
-const TURNS = 16;
-
 /** Commits in one transaction what comes in quick succession, in its order: single commits take much longer. */
 export class GroupCommit {
   #waiting: Waiting[] = [];
@@ -146,7 +143,8 @@ export class GroupCommit {
   }
 
   async #gather(): Promise<void> {
-    for (let turn = 0, known = 0; known < this.#waiting.length && turn < TURNS; turn += 1) {
+    // The longest wait for more work, in turns of the event loop.
+    for (let turn = 0, known = 0; known < this.#waiting.length && turn < 16; turn += 1) {
       known = this.#waiting.length;
       await nextTurn();
     }
@@ -173,9 +171,6 @@ export class GroupCommit {
 const LONG_LOG = 1000;
 /** From so many pages on, 32 MB, writers wait until the log is in the file: only then SQLite reuses it. */
 const FULL_LOG = 8000;
-/** Number of pages from which a commit writes the log into the file itself, which blocks the event loop. */
-const TOO_LONG_LOG = 64_000;
-const LOOK_EVERY_MS = 250;
 
 /**
  * Lets a thread write the connection's log into its file from time to time, which SQLite would do within a commit.
@@ -184,7 +179,8 @@ const LOOK_EVERY_MS = 250;
  */
 export function writeLogInThread(database: Database, onError: (error: unknown) => void): () => Promise<void> {
   if (database.memory) return async () => undefined;
-  database.pragma(`wal_autocheckpoint = ${TOO_LONG_LOG}`);
+  // Number of pages from which a commit writes the log into the file itself, which blocks the event loop.
+  database.pragma("wal_autocheckpoint = 64000");
   let underWay: Promise<void> | undefined;
   let pause: Promise<void> | undefined;
   const failed = (error: unknown): void => {
@@ -211,7 +207,7 @@ export function writeLogInThread(database: Database, onError: (error: unknown) =
       failed(error);
     }
   };
-  const timer = setInterval(look, LOOK_EVERY_MS).unref();
+  const timer = setInterval(look, 250).unref();
   return async () => {
     clearInterval(timer);
     await pause;

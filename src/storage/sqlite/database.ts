@@ -35,9 +35,6 @@ const isSame = (one: Stats, other: Stats | undefined): boolean =>
 const LONG_WAIT_MS = 5000;
 /** Time during which work is retried while another connection holds the lock, in ms. */
 const PATIENCE_MS = 5000;
-/** Between two tries; each pause is twice the one before. */
-const FIRST_PAUSE_MS = 10;
-const LONGEST_PAUSE_MS = 100;
 
 /** For each queue the last one that waits in it. */
 const queues = new WeakMap<object, Promise<void>>();
@@ -89,7 +86,8 @@ export function withLongWait<T>(database: Database, work: () => T): T {
 
 /** Tries `work` until no other connection's lock is in the way, or it is `giveUpAt` on `performance`'s clock. */
 async function untilUnlocked<T>(work: () => T, giveUpAt: number): Promise<T> {
-  for (let pause = FIRST_PAUSE_MS; ; pause = Math.min(pause * 2, LONGEST_PAUSE_MS)) {
+  // Between two tries; each pause is twice the one before.
+  for (let pause = 10; ; pause = Math.min(pause * 2, 100)) {
     try {
       return work();
     } catch (thrown) {
@@ -173,8 +171,6 @@ const MEMORY = ":memory:";
 const BUSY_PAUSE_MS = 20;
 /** Maximum time that opening waits for other processes while the event loop runs, in ms. */
 const OPENING_MS = 20_000;
-/** Recovering a log that is longer than this takes a noticeable time. */
-const LONG_LOG_BYTES = 1_000_000;
 /** SQLite shortens the write-ahead log to this limit, which takes 2 ms for each megabyte within a commit. */
 const LOG_BYTES = 64_000_000;
 
@@ -192,7 +188,7 @@ export const openDatabase = (file: string, options: DatabaseOptions = {}): Datab
 export async function openDatabaseInTurns(file: string, options: DatabaseOptions = {}): Promise<Database> {
   const path = file === MEMORY ? MEMORY : resolve(file);
   // The first connection after a crash reads all of the log, so a thread makes that one.
-  const isLong = logBytes(path) > LONG_LOG_BYTES;
+  const isLong = logBytes(path) > 1_000_000;
   // An error of the thread is ignored, because opening the file below meets it again.
   const letGo = isLong ? await openInThread(path, OPENING_MS).catch(() => undefined) : undefined;
   try {

@@ -51,7 +51,6 @@ const INCREMENTAL = 2;
 
 /** One statement deletes at most so much, because more would block the event loop. */
 const ROWS = 200;
-const BYTES = 2_000_000;
 
 /** Deletes some of the rows of `table` that meet `where`. */
 export type DeletePiece = Statement<[{ thread: string }]>;
@@ -71,7 +70,7 @@ DELETE FROM ${table} WHERE (${key}) IN (
   SELECT ${key} FROM (
     SELECT ${key}, sum(bytes) OVER (ROWS UNBOUNDED PRECEDING) - bytes AS before
     FROM (SELECT ${key}, ${bytes} AS bytes FROM ${table} WHERE ${where} LIMIT ${ROWS})
-  ) WHERE before < ${BYTES}
+  ) WHERE before < 2000000
 )`);
 
 /** Deletes all rows, a piece in each turn of the event loop. Each transaction calls `assertMay`. */

@@ -18,8 +18,6 @@ interface NodeSqlite {
 }
 type Row = Record<string, unknown>;
 
-const load = createRequire(import.meta.url);
-
 /** The name of the module. */
 export const NODE_SQLITE = "node:sqlite";
 
@@ -37,7 +35,7 @@ function nodeSqlite(): NodeSqlite {
   const warn = process.emitWarning.bind(process);
   process.emitWarning = () => undefined;
   try {
-    loaded = load(NODE_SQLITE) as NodeSqlite; // its own types, as far as they are used here
+    loaded = createRequire(import.meta.url)(NODE_SQLITE) as NodeSqlite; // its own types, as far as they are used here
   } finally {
     process.emitWarning = warn;
   }

@@ -7,8 +7,6 @@ import { readInThread } from "./threads.ts";
 import { migrate } from "./migrations.ts";
 import type { Migration } from "../sql/migration.ts";
 
-/** Number of messages deleted between two turns of the event loop; each may be as long as a result. */
-const DELETED_PER_TURN = 20;
 const CHARACTERS_PER_TURN = 1024 * 1024;
 /** Adding up the sizes of so many messages takes about 2 ms. */
 const SUMMED_AT_ONCE = 80_000;
@@ -61,8 +59,9 @@ async function deleteInTurns(
   values: readonly (string | number)[],
   characters = Infinity,
 ): Promise<void> {
+  // Number of messages deleted between two turns of the event loop; each may be as long as a result.
   const some = database.prepare<unknown[], { id: number; size: number }>(
-    `SELECT id, size FROM stream_events ${which} LIMIT ${DELETED_PER_TURN}`,
+    `SELECT id, size FROM stream_events ${which} LIMIT 20`,
   );
   const drop = database.prepare("DELETE FROM stream_events WHERE id = ?");
   let left = characters;

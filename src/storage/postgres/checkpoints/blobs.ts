@@ -10,8 +10,6 @@ import { type LargeObjects, NO_PLACE } from "./objects.ts";
 const BYTES_OF_OBJECT = 64 * 1024;
 /** Values of one thread that are read at the same time. */
 export const AT_ONCE = 8;
-/** Values that are looked up at the same time: others need connections, too. */
-const LOOK_UPS = 4;
 
 const PUT_BLOB = `
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
@@ -47,7 +45,8 @@ const hashOf = (content: Uint8Array): Buffer => createHash("sha256").update(cont
 
 /** Serialised values by the hash of their content. Without `objects` all of them are rows. */
 export function postgresBlobs(access: Access, objects?: LargeObjects): BlobStore {
-  const lookUps = new Semaphore(LOOK_UPS);
+  // Values that are looked up at the same time: others need connections, too.
+  const lookUps = new Semaphore(4);
   return {
     put: async ({ thread, namespace }, content) => {
       const hash = hashOf(content);

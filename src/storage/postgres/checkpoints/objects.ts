@@ -172,7 +172,6 @@ WITH gone AS (
   DELETE FROM checkpoint_objects AS o WHERE unused_since < now() - interval '1 day'
     AND NOT EXISTS (SELECT 1 FROM checkpoint_blobs WHERE object = o.id) RETURNING id)
 INSERT INTO deleted_objects (id) SELECT id FROM gone`;
-const DELETED_AT_ONCE = 100;
 
 /** Deletes objects that nothing has referred to for a day. */
 export async function sweepObjects(
@@ -183,10 +182,7 @@ export async function sweepObjects(
   await translated(() => access.pool.query(unhurried(MARK_UNUSED)));
   await translated(() => access.pool.query(unhurried(GIVE_UP)));
   while (!signal.aborted) {
-    const rows = await query<{ id: string }>(
-      access,
-      `SELECT id FROM deleted_objects LIMIT ${DELETED_AT_ONCE}`,
-    );
+    const rows = await query<{ id: string }>(access, "SELECT id FROM deleted_objects LIMIT 100");
     if (rows.length === 0) return;
     await objects.assertOurs();
     const ids = rows.map(({ id }) => id);

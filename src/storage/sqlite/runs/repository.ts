@@ -1,4 +1,4 @@
-import type { RunListener, RunRepository } from "../../../runs/ports.ts";
+import type { RunRepository } from "../../../runs/ports.ts";
 import { storedRuns } from "../../sql/repository.ts";
 import type { Database } from "../database.ts";
 import { sqliteEngine } from "../engine.ts";
@@ -9,27 +9,25 @@ import { textIndex } from "./text-index.ts";
 export function sqliteRuns(database: Database): RunRepository {
   const engine = sqliteEngine(database);
   return storedRuns(engine, {
-    watchOthers: (listener, pollMs) => pollForeignChanges(database, listener, pollMs),
+    watchOthers: (listener, pollMs) => {
+      // `data_version` changes when another connection commits.
+      const read = (): unknown => database.pragma("data_version", { simple: true });
+      let version = read();
+      const timer = setInterval(() => {
+        try {
+          const newest = read();
+          if (newest === version) return;
+          version = newest;
+          listener.changedElsewhere();
+        } catch (error) {
+          listener.failed(error);
+        }
+      }, pollMs).unref();
+      return { close: () => clearInterval(timer) };
+    },
     prune: (...args) => prune(database, engine, ...args),
     storedBytes: (checkpoints) => storedBytes(database, checkpoints),
     assertWritable: () => assertWritable(database),
     textIndex,
   });
-}
-
-/** Polls SQLite's `data_version`, which changes when another connection commits. Keeps no process alive. */
-function pollForeignChanges(database: Database, listener: RunListener, pollMs: number): { close(): void } {
-  const read = (): unknown => database.pragma("data_version", { simple: true });
-  let version = read();
-  const timer = setInterval(() => {
-    try {
-      const newest = read();
-      if (newest === version) return;
-      version = newest;
-      listener.changedElsewhere();
-    } catch (error) {
-      listener.failed(error);
-    }
-  }, pollMs).unref();
-  return { close: () => clearInterval(timer) };
 }
