@@ -20,7 +20,9 @@ export function afterRound(
   const unsettled = verdicts.filter(({ verdict }) => verdict === "impossible" || verdict === "uncertain");
   if (met.length === criteria.length) return { ...state, status: "met" };
   if (unsettled.length > 0)
-    return stopped(`${counted(unsettled.length, criteria.length)} cannot be settled without a person`);
+    return stopped(
+      `${unsettled.length} of ${criteria.length} ${criteria.length === 1 ? "criterion" : "criteria"} cannot be settled without a person`,
+    );
   if (round >= rounds) return { ...state, status: "not_met", reason: roundsUsed(rounds) };
   if (stalled >= STALLED_ROUNDS) return stopped(`the last ${STALLED_ROUNDS} rounds made no progress`);
   return { ...state, status: "open" };
@@ -28,9 +30,6 @@ export function afterRound(
 
 export const roundsUsed = (rounds: number): string =>
   rounds === 1 ? "the only round is used" : `all ${rounds} rounds are used`;
-
-const counted = (some: number, all: number): string =>
-  `${some} of ${all} ${all === 1 ? "criterion" : "criteria"}`;
 
 /** The same goal, with the end that a person or a limit gave it. */
 export const settled = (state: GoalState, status: GoalStatus, reason?: string): GoalState => {
@@ -56,7 +55,7 @@ function hasProgress(
  * hardly ever use the same words twice.
  */
 export function saysTheSame(one: string, other: string): boolean {
-  const [few = [], many = []] = [wordsOf(one), wordsOf(other)].toSorted((a, b) => a.length - b.length);
+  const [few = [], many = []] = [factWords(one), factWords(other)].toSorted((a, b) => a.length - b.length);
   const numbers = (words: readonly string[]): string => words.filter((word) => /^\d/.test(word)).join(" ");
   if (numbers(few) !== numbers(many)) return false;
   const known = new Set(many);
@@ -65,5 +64,5 @@ export function saysTheSame(one: string, other: string): boolean {
 }
 
 /** The different words of a text in alphabetical order. */
-const wordsOf = (text: string): string[] =>
+const factWords = (text: string): string[] =>
   [...new Set(text.toLowerCase().match(/[\p{L}\p{N}]+/gu) ?? [])].sort();

@@ -37,10 +37,6 @@ const modelCalls = (messages: readonly BaseMessage[]): number =>
     return sum + (typeof calls === "number" ? calls : 1);
   }, 0);
 
-/** Pauses between two looks at what other runs have reserved, in ms; each is twice the one before. */
-const FIRST_PAUSE_MS = 50;
-const LONGEST_PAUSE_MS = 1000;
-
 const NOTHING: Spent = { tokens: 0, costUsd: 0 };
 
 const sumOf = (one: Spent, other: Spent): Spent => ({
@@ -239,8 +235,9 @@ export class Meter {
     };
     const reserved = async () => shared === undefined || shared.reserve(top.#tokensAtWork, fits);
     try {
-      for (let pause = FIRST_PAUSE_MS; !(await reserved()); pause *= 2)
-        await delay(Math.min(pause, LONGEST_PAUSE_MS), undefined, { signal });
+      // Pauses between two looks at what other runs have reserved, in ms; each is twice the one before.
+      for (let pause = 50; !(await reserved()); pause *= 2)
+        await delay(Math.min(pause, 1000), undefined, { signal });
     } catch (error) {
       release();
       throw error;

@@ -106,8 +106,6 @@ function largestTexts(
   return chosen;
 }
 
-const CHARS_PER_TOKEN = 4;
-
 /** About what providers count for an image; media are not counted by the length of their data. */
 const MEDIA_TOKENS = 1600;
 
@@ -122,9 +120,17 @@ export class TokenCounter {
   #prompt = { text: "", tokens: 0 };
 
   /** Default: about four characters a token. */
-  constructor(count: (text: string) => number = (text) => Math.ceil(text.length / CHARS_PER_TOKEN)) {
+  constructor(count: (text: string) => number = (text) => Math.ceil(text.length / 4)) {
     this.#count = count;
-    this.of = byIdentity((message) => this.#ofMessage(message));
+    this.of = byIdentity((message) => {
+      const { content } = message;
+      const calls = callsOf(message);
+      const said =
+        typeof content === "string"
+          ? this.#count(content)
+          : content.reduce((sum, block) => sum + this.#ofBlock(block), 0);
+      return said + (calls.length === 0 ? 0 : this.#count(JSON.stringify(calls)));
+    });
     this.#ofTool = byIdentity((tool) => count(toolText(tool)));
   }
 
@@ -139,16 +145,6 @@ export class TokenCounter {
   ofPrompt(text: string): number {
     if (this.#prompt.text !== text) this.#prompt = { text, tokens: this.#count(text) };
     return this.#prompt.tokens;
-  }
-
-  #ofMessage(message: BaseMessage): number {
-    const { content } = message;
-    const calls = callsOf(message);
-    const said =
-      typeof content === "string"
-        ? this.#count(content)
-        : content.reduce((sum, block) => sum + this.#ofBlock(block), 0);
-    return said + (calls.length === 0 ? 0 : this.#count(JSON.stringify(calls)));
   }
 
   #ofBlock(block: Block): number {
@@ -187,7 +183,6 @@ export interface Compaction {
 }
 
 const LONG_ARGUMENT = 2000;
-const SHORTENED = ["content", "old_string", "new_string"] as const;
 /** Longest line in the preview of a moved text, when there is hardly any room. */
 const MOVED_LINE_CHARS = 200;
 
@@ -248,7 +243,7 @@ const shortenArguments = byIdentity((message: BaseMessage): BaseMessage => {
 });
 
 function shortArgs(args: Record<string, unknown>): Record<string, unknown> {
-  const long = SHORTENED.filter((key) => {
+  const long = ["content", "old_string", "new_string"].filter((key) => {
     const value = args[key];
     return typeof value === "string" && value.length > LONG_ARGUMENT;
   });

@@ -209,9 +209,6 @@ function verbatimText(
   return parts.length === 0 ? undefined : parts.join("\n\n");
 }
 
-/** A shorter beginning of a message is not worth its place. */
-const SHORTEST_BEGINNING = 200;
-
 /** Chooses the first message, then the newest ones, as far as there is room, and cuts those that fit in part. */
 export function fittingMessages(texts: readonly string[], { path, room }: Words): string[] {
   const newestFirst = [...texts.keys()].slice(1).reverse();
@@ -221,7 +218,8 @@ export function fittingMessages(texts: readonly string[], { path, room }: Words)
     const text = texts[at] ?? "";
     // A long task leaves half of the room to what was said last.
     const most = at === 0 && texts.length > 1 ? left / 2 : left;
-    if (text.length > most && most < SHORTEST_BEGINNING) break;
+    // A shorter beginning of a message is not worth its place.
+    if (text.length > most && most < 200) break;
     const shown =
       text.length <= most ? text : `${headOf(text, most)}\n[… cut; the whole message is in ${path}]`;
     chosen.set(at, shown);

@@ -18,8 +18,6 @@ export interface MemoryOptions {
 
 /** Longest part of one file that is shown; the rest is read with the file tools. */
 const MAX_CHARS = 40_000;
-/** A larger file is not looked at. */
-const MAX_BYTES = 10 * 1024 * 1024;
 
 /**
  * Long-term memory at the end of the system prompt: files read at the start of each run. A thread keeps what it read
@@ -54,7 +52,8 @@ async function readSources(
 ): Promise<MemoryContents> {
   const contents: Record<string, string> = {};
   for (const path of sources) {
-    const file = await readText(backend, path, MAX_BYTES);
+    // A larger file is not looked at.
+    const file = await readText(backend, path, 10 * 1024 * 1024);
     if (file.text !== undefined) {
       contents[path] = shown(path, file.text);
       const characters = file.text.length;

@@ -5,7 +5,6 @@ import { copyMessage, textOf } from "../messages/messages.ts";
 import { modelName } from "../models/reply.ts";
 
 const CACHE = { type: "ephemeral" } as const;
-const LONG_CACHE = { ...CACHE, ttl: "1h" } as const;
 /** Anthropic takes no more in one request. */
 const MAX_MARKS = 4;
 
@@ -35,7 +34,7 @@ function marked(request: ModelRequest): ModelRequest {
   const own: unknown = request.modelSettings?.["cache_control"];
   if (own === undefined) left -= 1;
   // A longer lifetime may not come after a shorter one.
-  const mark = own ?? (hasLongMark(request.messages) ? LONG_CACHE : CACHE);
+  const mark = own ?? (hasLongMark(request.messages) ? ({ ...CACHE, ttl: "1h" } as const) : CACHE);
   const { closingPrompt, ...rest } = withTurnMark(request);
   const stable = blocksOf(request.systemMessage);
   const closing = closingPrompt ? [{ type: "text" as const, text: closingPrompt }] : [];

@@ -49,7 +49,6 @@ export const skillLine = ({ name, description, path, compatibility }: SkillMetad
 };
 
 const FILE = "SKILL.md";
-const MAX_BYTES = 1024 * 1024;
 
 /**
  * The skills of all sources, which are folders of skill folders, also in groups, or one such; of two with one name the
@@ -124,7 +123,7 @@ async function readSkill(
   path: string,
   log: Logger,
 ): Promise<SkillMetadata | "absent" | undefined> {
-  const file = await readText(backend, path, MAX_BYTES);
+  const file = await readText(backend, path, 1024 * 1024);
   if (file.text === undefined) {
     if (file.code === "not_found") return "absent";
     log.warn("skill_skipped", { path, problem: file.error });
@@ -157,9 +156,6 @@ export type ParsedSkill =
 
 const LIMITS = { name: 64, description: 1024, compatibility: 500 } as const;
 const NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/;
-
-/** A tool of `Bash(git add:*) Read`: text in brackets belongs to it. */
-const TOOL = /[^\s,(]+(?:\([^)]*\))?/g;
 
 /** Takes numbers and dates of YAML as the texts they were meant to be. */
 const Text = z.union([z.string(), z.number(), z.boolean(), z.date()]).transform(String);
@@ -216,7 +212,9 @@ export function parseSkill(path: string, text: string): ParsedSkill {
     ...(license ? { license } : {}),
     ...(compatibility ? { compatibility: cut("compatibility", compatibility, warn) } : {}),
     ...(metadata ? { metadata: asTexts(metadata) } : {}),
-    ...(tools ? { allowedTools: typeof tools === "string" ? (tools.match(TOOL) ?? []) : tools } : {}),
+    ...(tools
+      ? { allowedTools: typeof tools === "string" ? (tools.match(/[^\s,(]+(?:\([^)]*\))?/g) ?? []) : tools }
+      : {}),
   };
   const folder = path.split("/").at(-2);
   if (!NAME.test(skill.name)) {

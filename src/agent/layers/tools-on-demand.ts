@@ -15,8 +15,6 @@ export interface ToolsOnDemand {
 
 /** A channel with the tools that the model has got, the first one first. */
 export const LOADED_TOOLS = "_loadedTools";
-/** Characters for the lines about tools in the prompt. */
-const ROOM = 8000;
 
 /** Shows the model names of tools, and tools once it has found or called them. The list only grows, for the cache. */
 export function toolsOnDemandMiddleware(
@@ -69,7 +67,8 @@ function shownTools({ tools, state }: ModelRequest, isHidden: ReadonlySet<string
 
 function promptOn(tools: readonly HiddenTool[]): string {
   const lines: string[] = [];
-  let left = ROOM;
+  // Characters for the lines about tools in the prompt.
+  let left = 8000;
   for (const line of tools.map(toolLine)) {
     left -= line.length + 1;
     if (left < 0) break;

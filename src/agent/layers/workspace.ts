@@ -15,9 +15,6 @@ export interface WorkspaceOptions {
   log: Logger;
 }
 
-/** Files larger than this are not looked at. */
-const MAX_BYTES = 256 * 1024;
-
 /** The first message of a thread says what the workspace holds. A folder that cannot be read is not told of. */
 export const workspaceMiddleware = ({ backend, path, log }: WorkspaceOptions): Middleware => ({
   name: "WorkspaceMiddleware",
@@ -36,8 +33,9 @@ async function lookAt(backend: Backend, path: string): Promise<WorkspaceFacts | 
   if (files === undefined || error !== undefined) return undefined;
   const entries = files.map((file) => ({ name: baseName(file.path), isFolder: file.is_dir === true }));
   const all = new Set(entries.map(({ name }) => name));
+  // Files larger than this are not looked at.
   const textAt = async (name: string): Promise<string> =>
-    all.has(name) ? ((await readText(backend, joinPath(path, name), MAX_BYTES)).text ?? "") : "";
+    all.has(name) ? ((await readText(backend, joinPath(path, name), 256 * 1024)).text ?? "") : "";
   const ignored = new GitignoreRules(await textAt(".gitignore"), "", undefined);
   const shown = entries.filter(
     ({ name, isFolder }) => !/^(\.|node_modules$)/.test(name) && !ignored.exclude(name, isFolder),

@@ -81,7 +81,6 @@ const textIn = (value: unknown): string | undefined =>
 
 /** Longest name, in characters; the specification asks for at most 128. */
 const MAX_NAME = 256;
-const MAX_DESCRIPTION = 4000;
 /** Characters of a schema. All of it is sent with every request to the model. */
 const MAX_SCHEMA = 100_000;
 
@@ -101,7 +100,7 @@ export function toolIn(entry: unknown): Tool | LeftOutTool {
   return {
     name,
     inputSchema: { ...schema, type: "object" },
-    ...(text === undefined ? {} : { description: headOf(text, MAX_DESCRIPTION) }),
+    ...(text === undefined ? {} : { description: headOf(text, 4000) }),
     ...(shownTitle === undefined ? {} : { title: headOf(shownTitle, MAX_NAME) }),
     ...(isRecord(outputSchema) && !isLonger(outputSchema, MAX_SCHEMA) ? { outputSchema } : {}),
     annotations: Object.fromEntries(hints),

@@ -12,16 +12,15 @@ export const readingAnyAnswer =
     if (!answer.ok) return answer;
     const { status, statusText, headers } = answer;
     const text = await answer.text();
-    const given = parsedJson(text) ?? formIn(text);
+    // GitHub answers with a form unless it is asked for JSON.
+    const given =
+      parsedJson(text) ??
+      (text.startsWith("access_token=") || text.includes("&access_token=")
+        ? Object.fromEntries(new URLSearchParams(text))
+        : undefined);
     const body = isRecord(given) ? JSON.stringify(strict(given)) : text;
     return new Response(body === "" ? null : body, { status, statusText, headers });
   };
-
-/** GitHub answers with a form unless it is asked for JSON. */
-const formIn = (text: string): Record<string, unknown> | undefined =>
-  text.startsWith("access_token=") || text.includes("&access_token=")
-    ? Object.fromEntries(new URLSearchParams(text))
-    : undefined;
 
 /** Members that an answer may leave out, by a member that its kind always has. */
 const DEFAULTS: ReadonlyArray<readonly [member: string, defaults: Readonly<Record<string, unknown>>]> = [

@@ -44,7 +44,16 @@ export async function beginLogin({ server, redirectUrl, ...request }: LoginReque
   const { auth, extractWWWAuthenticateParams } = await import("@modelcontextprotocol/client");
   const { url, oauth = {} } = server;
   const redactor = new Redactor(request.secrets);
-  const orFail = failing(redactor);
+  // Makes errors messages for the person. `lead`: a sentence in front of the reason, without its end.
+  const orFail = async <T>(work: Promise<T>, lead?: () => string): Promise<T> => {
+    try {
+      return await work;
+    } catch (error) {
+      const code = codeOf(error);
+      const reason = redactor.reason([errorMessage(error), code ? `(${code})` : ""].join(" ").trim());
+      throw new LoginFailed(lead === undefined ? reason : `${lead()}: ${reason}`, { cause: error });
+    }
+  };
   const challenge = await orFail(askForChallenge(server));
   const { resourceMetadataUrl, scope = oauth.scope } = extractWWWAuthenticateParams(challenge);
   const { provider, kept } = oneLogin(redirectUrl, oauth, redactor);
@@ -86,19 +95,6 @@ function codeIn(answer: URLSearchParams, state: string, redactor: Redactor): str
   const why = oneLine(redactor.text(said), 300);
   throw new LoginFailed(`The authorization server did not log you in: ${why}.`);
 }
-
-/** Makes errors messages for the person. `lead`: a sentence in front of the reason, without its end. */
-const failing =
-  (redactor: Redactor) =>
-  async <T>(work: Promise<T>, lead?: () => string): Promise<T> => {
-    try {
-      return await work;
-    } catch (error) {
-      const code = codeOf(error);
-      const reason = redactor.reason([errorMessage(error), code ? `(${code})` : ""].join(" ").trim());
-      throw new LoginFailed(lead === undefined ? reason : `${lead()}: ${reason}`, { cause: error });
-    }
-  };
 
 /** The facts that the package keeps between the two halves of a log-in. */
 interface KeptFacts {

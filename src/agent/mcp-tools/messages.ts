@@ -36,16 +36,14 @@ function strictMessage(value: unknown, asked: RequestId | undefined): JSONRPCMes
   // Ids of ours are numbers, which some servers give back as text.
   const id = asked ?? (typeof own === "string" && /^\d{1,15}$/.test(own) ? Number(own) : own);
   if (id === undefined) return undefined;
-  if (isFailure(error)) return { jsonrpc: "2.0", id, error: strictError(error) };
+  // Some servers send `error: null`, `false`, `""` or `{}` beside a result.
+  if (Boolean(error) && !(isRecord(error) && Object.keys(error).length === 0))
+    return { jsonrpc: "2.0", id, error: strictError(error) };
   // Programs that leave out empty fields leave out an empty result, too.
   return isMarked || "result" in value ? { jsonrpc: "2.0", id, result: strictResult(result) } : undefined;
 }
 
 const isId = (id: unknown): id is RequestId => typeof id === "string" || Number.isSafeInteger(id);
-
-/** Some servers send `error: null`, `false`, `""` or `{}` beside a result. */
-const isFailure = (error: unknown): boolean =>
-  Boolean(error) && !(isRecord(error) && Object.keys(error).length === 0);
 
 /** Code of errors that have none. */
 const INTERNAL_ERROR = -32_603;

@@ -1,4 +1,3 @@
-import type { Tool } from "@modelcontextprotocol/client";
 import type { AgentTool } from "../contracts/middleware.ts";
 import { systemClock } from "../../core/clock.ts";
 import type { LeftOutTool } from "./answers.ts";
@@ -104,7 +103,10 @@ async function toolsOf(connection: McpConnection, { log }: ConnectionOptions): P
   const { tools: wanted, disabledTools = [], alwaysAllow = [] } = config;
   const isWanted = (name: string): boolean =>
     (wanted?.includes(name) ?? true) && !disabledTools.includes(name);
-  const chosen = uniqueTools(listed).filter(({ name }) => isWanted(name));
+  // The tools without repeated names; the first of each name counts.
+  const chosen = [...new Map(listed.toReversed().map((tool) => [tool.name, tool])).values()]
+    .toReversed()
+    .filter(({ name }) => isWanted(name));
   const kept = chosen.slice(0, MAX_TOOLS);
   const left = list.leftOut.filter(({ tool }) => !disabledTools.includes(tool));
   if (kept.length < chosen.length) {
@@ -153,9 +155,4 @@ function isGated(
 ): boolean {
   if (approve === "none" || alwaysAllow.includes(tool)) return false;
   return approve === "all" || kind !== "read";
-}
-
-/** The tools without repeated names; the first of each name counts. */
-function uniqueTools(tools: readonly Tool[]): Tool[] {
-  return [...new Map(tools.toReversed().map((tool) => [tool.name, tool])).values()].toReversed();
 }

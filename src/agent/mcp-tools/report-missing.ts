@@ -26,7 +26,16 @@ export function reportMissingTools(missing: Missing, notes: readonly string[] = 
       : []),
   ];
   if (warnings.length === 0) return [];
-  const note = noteOn(missing);
+  const servers = missing.problems.map(({ server }) => server).join(", ");
+  const tools = missing.leftOut.map(({ server, tool }) => `${tool} of ${server}`).join(", ");
+  const note = [
+    servers && `These MCP servers and their tools are not available now: ${servers}.`,
+    tools && `These tools of MCP servers cannot be used: ${headOf(tools, 1000)}.`,
+    (servers || tools) &&
+      "Do as much as possible without them, and say in your answer what you needed them for.",
+  ]
+    .filter(Boolean)
+    .join(" ");
   let isReported = false;
   return [
     {
@@ -40,17 +49,4 @@ export function reportMissingTools(missing: Missing, notes: readonly string[] = 
       },
     },
   ];
-}
-
-function noteOn({ problems, leftOut }: Missing): string {
-  const servers = problems.map(({ server }) => server).join(", ");
-  const tools = leftOut.map(({ server, tool }) => `${tool} of ${server}`).join(", ");
-  return [
-    servers && `These MCP servers and their tools are not available now: ${servers}.`,
-    tools && `These tools of MCP servers cannot be used: ${headOf(tools, 1000)}.`,
-    (servers || tools) &&
-      "Do as much as possible without them, and say in your answer what you needed them for.",
-  ]
-    .filter(Boolean)
-    .join(" ");
 }

@@ -124,15 +124,13 @@ function boundedAnswer(response: Response, checks: LineChecks, id?: RequestId): 
   const isPage = !ok || typeOf(response) === "text/html";
   const stream =
     ok && isEvents(response)
-      ? body.pipeThrough(checkedEvents(checks)).pipeThrough(strictEvents(id))
+      ? body.pipeThrough(checkedEvents(checks)).pipeThrough(
+          new TransformStream({
+            transform: (event, controller) => {
+              controller.enqueue(Buffer.from(strictEvent(new TextDecoder().decode(event), id)));
+            },
+          }),
+        )
       : body.pipeThrough(checkedBody(isPage ? { ...checks, maxBytes: MAX_PAGE_BYTES } : checks));
   return new Response(stream, { status, statusText, headers });
-}
-
-function strictEvents(id: RequestId | undefined): TransformStream<Uint8Array, Uint8Array> {
-  return new TransformStream({
-    transform: (event, controller) => {
-      controller.enqueue(Buffer.from(strictEvent(new TextDecoder().decode(event), id)));
-    },
-  });
 }

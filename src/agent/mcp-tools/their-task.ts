@@ -54,7 +54,10 @@ export async function resultOfTask(
       const state = await insist("tasks/get");
       const ended = endOf(state);
       if (ended) return ended;
-      const inputRequests = newRequestsIn(state, answered);
+      // A server may still show a question when it has the answer: nobody is asked the same question twice.
+      const all = state.status === "input_required" ? Object.entries(recordOf(state.inputRequests)) : [];
+      const others = all.filter((request) => !answered.has(JSON.stringify(request)));
+      const inputRequests = Object.fromEntries(others) as InputRequired["inputRequests"] & {}; // each is checked before it is asked
       const isAsked = Object.keys(inputRequests).length > 0;
       if (isAsked) {
         const { inputResponses } = await continuationOf(connection.name, { inputRequests }, askPerson);
@@ -68,16 +71,6 @@ export async function resultOfTask(
       await ask("tasks/cancel", {}, AbortSignal.timeout(5000)).catch(() => undefined); // it ends by itself
     throw error;
   }
-}
-
-/** A server may still show a question when it has the answer: nobody is asked the same twice. */
-function newRequestsIn(
-  { status, inputRequests }: Readonly<Record<string, unknown>>,
-  answered: ReadonlySet<string>,
-): InputRequired["inputRequests"] & {} {
-  const all = status === "input_required" ? Object.entries(recordOf(inputRequests)) : [];
-  const others = all.filter((request) => !answered.has(JSON.stringify(request)));
-  return Object.fromEntries(others) as InputRequired["inputRequests"] & {}; // each is checked before it is asked
 }
 
 function intervalIn(state: Readonly<Record<string, unknown>>): number {

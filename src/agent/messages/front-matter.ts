@@ -18,22 +18,18 @@ export interface FrontMatter {
 const MAX_LENGTH = 65_536;
 /** Longest text for the parser: YAML of 6000 characters can take 50 ms, and twice as much three times that. */
 const MAX_YAML = 6000;
-/** The work of a call of the parser, in characters. */
-const CALL = 60;
 
-const OPENING = /^---[^\S\n]{0,100}\n/;
 /** Blank lines, comments, such as notes on a license, and headings, which people and generators put before it. */
 const BEFORE = /^\uFEFF?(?:\s|#.*\n|<!--(?:[^-]|-(?!->)){0,2000}-->)*/;
-const CLOSING = /^---[^\S\n]{0,100}$/m;
 
 /** `undefined` when the text does not begin with front matter. */
 export function frontMatterOf(text: string): FrontMatter | undefined {
   const before = BEFORE.exec(headOf(text, 4096))?.[0].length ?? 0;
-  const opening = OPENING.exec(text.slice(before, before + 200))?.[0];
+  const opening = /^---[^\S\n]{0,100}\n/.exec(text.slice(before, before + 200))?.[0];
   if (opening === undefined) return undefined;
   const start = before + opening.length;
   const beginning = text.slice(start, start + MAX_LENGTH);
-  const closing = CLOSING.exec(beginning);
+  const closing = /^---[^\S\n]{0,100}$/m.exec(beginning);
   if (!closing) {
     const problem = `is longer than ${MAX_LENGTH} characters`;
     return text.length > start + MAX_LENGTH ? { fields: undefined, problem, body: "" } : undefined;
@@ -73,15 +69,14 @@ function yamlProblem(error: unknown): string {
 
 /** Fields stand at the beginning of a line, or behind tabs. */
 const FIELD = /^\t*([a-z][\w-]*)[ \t]*:(?:[ \t](.*))?$/i;
-/** Capitals begin a sentence (`Context: …`), and these two are the speakers of example dialogues. */
-const IN_TEXTS = /^([A-Z]|(user|assistant)$)/;
 
 /** Each line `name: value` begins a field; of two with one name the later counts. `undefined`: there is none. */
 function looseFields(block: string): Record<string, unknown> | undefined {
   const fields: Array<{ name: string; lines: string[] }> = [];
   for (const line of block.split(/\r?\n/)) {
     const [, name, value = ""] = FIELD.exec(line) ?? [];
-    if (name !== undefined && (fields.length === 0 || !IN_TEXTS.test(name)))
+    // Capitals begin a sentence (`Context: …`), and these two are the speakers of example dialogues.
+    if (name !== undefined && (fields.length === 0 || !/^([A-Z]|(user|assistant)$)/.test(name)))
       fields.push({ name, lines: [value.trim()] });
     else if (!line.startsWith("#")) fields.at(-1)?.lines.push(line);
   }
@@ -89,7 +84,7 @@ function looseFields(block: string): Record<string, unknown> | undefined {
   let left = MAX_YAML;
   const values = fields.map(({ name, lines }): [string, unknown] => {
     const source = `value: ${lines.join("\n").trimEnd()}`;
-    left -= source.length + CALL;
+    left -= source.length + 60;
     const own = left < 0 ? undefined : parseYaml(source);
     const value = own && "fields" in own ? Reflect.get(Object(own.fields), "value") : textOf(lines);
     return [name, value];

@@ -55,16 +55,14 @@ export function cleanMessages(messages: BaseMessage[]): BaseMessage[] {
 }
 
 /** `null`: nothing of the message is left. */
-const mendedOf = byIdentity(mend);
-
-function mend(message: BaseMessage): BaseMessage | null {
+const mendedOf = byIdentity((message: BaseMessage): BaseMessage | null => {
   const { content } = message;
   const changed = typeof content === "string" ? mendText(content) : mendBlocks(content);
   if (changed.length > 0) return changed === content ? message : copyMessage(message, { content: changed });
   if (AIMessage.isInstance(message) && (message.tool_calls ?? []).length === 0) return null;
   if (HumanMessage.isInstance(message)) return copyMessage(message, { content: "(no text)" });
   return content === "" ? message : copyMessage(message, { content: "" });
-}
+});
 
 const mendText = (text: string): string => (text.trim() === "" ? "" : wellFormed(text));
 

@@ -70,16 +70,14 @@ export function failsAlike(messages: readonly BaseMessage[], call: ToolCall, res
 /** The words of a failure without what depends on the arguments; `undefined` for a success. */
 function failureOf({ args }: ToolCall, result: ToolMessage): string | undefined {
   const text = withoutNotes(textOf(result));
-  if (result.status !== "error" && !COMMAND_FAILED.test(text)) return undefined;
+  // The last line of a failed command, as `execute` writes it.
+  if (result.status !== "error" && !/\[Command failed with exit code \d+\]/.test(text)) return undefined;
   const given = Object.values(args)
     .filter((value): value is string => typeof value === "string" && value.length > 2)
     .flatMap((value) => [value, ...value.split(/[\s/]+/).filter((part) => part.length > 2)]);
   const plain = given.reduce((rest, value) => rest.replaceAll(value, "*"), text.slice(0, COMPARED * 4));
   return plain.replace(/'[^']*'|"[^"]*"|`[^`]*`|\d+/g, "*").slice(0, COMPARED);
 }
-
-/** The last line of a failed command, as `execute` writes it. */
-const COMMAND_FAILED = /\[Command failed with exit code \d+\]/;
 
 const withoutNotes = (text: string): string =>
   text.replace(REPEATED_NOTE, "").replace(FAILURES_NOTE, "").trim();

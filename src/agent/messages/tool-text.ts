@@ -5,8 +5,4 @@ import { orElse } from "../../core/errors.ts";
 
 /** The definition of a tool, about as providers write it for the model. */
 export const toolText = ({ name, description, schema }: StructuredToolInterface): string =>
-  `${name}\n${description}\n${JSON.stringify(parametersOf(schema))}`;
-
-/** A schema that has no such form is for whoever binds the tool to refuse. */
-const parametersOf = (schema: StructuredToolInterface["schema"]): unknown =>
-  isInteropZodSchema(schema) ? orElse(() => toJsonSchema(schema), {}) : schema;
+  `${name}\n${description}\n${JSON.stringify(isInteropZodSchema(schema) ? orElse(() => toJsonSchema(schema), {}) : schema)}`;

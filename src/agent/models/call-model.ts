@@ -11,11 +11,6 @@ import { isEnd } from "./provider-words.ts";
 import { finishReasonOf, modelName, withRefusal } from "./reply.ts";
 import { ModelStreamBrokenError } from "./stream-guard.ts";
 
-/** Default retry time of a failed call if the agent has no limit of its own, in ms. */
-const PATIENCE_MS = 60_000;
-/** The same while another model is ready to take over. */
-const SPARE_PATIENCE_MS = 5_000;
-
 /** Keeps LangChain's packages from retrying by themselves; some read it here only, not where they are built. */
 export interface OneTry {
   maxRetries: 0;
@@ -33,8 +28,9 @@ export async function callModel(
   ask: (options: OneTry) => Promise<unknown>,
   { step, signal, log }: { step: Step; signal: AbortSignal | undefined; log: Logger },
 ): Promise<AIMessage> {
-  const { modelPatienceMs = PATIENCE_MS } = step.budget.limits;
-  const patienceMs = hasSpare ? Math.min(modelPatienceMs, SPARE_PATIENCE_MS) : modelPatienceMs;
+  // Default retry time of a failed call if the agent has no limit of its own, in ms.
+  const { modelPatienceMs = 60_000 } = step.budget.limits;
+  const patienceMs = hasSpare ? Math.min(modelPatienceMs, 5_000) : modelPatienceMs;
   let givenUpAt: number | undefined;
   for (let attempt = 1; ; attempt += 1) {
     try {

@@ -127,7 +127,10 @@ export function failureFacts(error: unknown): FailureFacts {
   const text = providerText(error, chain);
   const kind = errorKind(chain);
   const inStream = chain.some(isReportInStream);
-  const status = statusOf(chain) ?? (inStream ? codeInStream(chain) : undefined);
+  const status =
+    firstOf(chain, (link) => numberIn(link, "status")) ??
+    firstOf(chain, (link) => numberIn(link, "statusCode")) ??
+    (inStream ? codeInStream(chain) : undefined);
   const silentMs = firstOf(chain, (link) => numberIn(link, "silentMs"));
   const facts = {
     ...defined({ status, silentMs, network: codeIn(chain, NETWORK_CODE), tls: codeIn(chain, TLS_CODE) }),
@@ -265,10 +268,6 @@ function providerText(error: unknown, chain: readonly object[]): string {
 /** True for an error object inside the stream of an answer that began with HTTP 200. */
 const isReportInStream = (link: object): boolean =>
   classOf(link) === "APIError" && memberOf(link, "status") === undefined && isObject(memberOf(link, "error"));
-
-const statusOf = (chain: readonly object[]): number | undefined =>
-  firstOf(chain, (link) => numberIn(link, "status")) ??
-  firstOf(chain, (link) => numberIn(link, "statusCode"));
 
 /** The HTTP status that a gateway puts into an error object, as a number or as text. */
 const codeInStream = (chain: readonly object[]): number | undefined =>

@@ -206,8 +206,6 @@ export interface SafeReply {
   refused: ToolMessage[];
 }
 
-/** Ids and names of calls that every provider takes. */
-const CALL_ID = /^[a-zA-Z0-9_-]{1,40}$/;
 const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 const CALL_BLOCKS: ReadonlySet<string> = new Set(
   "tool_use tool_call tool_call_chunk invalid_tool_call function_call input_json_delta".split(" "),
@@ -293,7 +291,7 @@ const isJson = (text: string): boolean => parsedJson(text) !== undefined;
 
 function mendCall(call: ToolCall, used: Set<string | undefined>, tools: readonly string[]): ToolCall {
   const id =
-    call.id && CALL_ID.test(call.id) && !used.has(call.id)
+    call.id && /^[a-zA-Z0-9_-]{1,40}$/.test(call.id) && !used.has(call.id)
       ? call.id
       : `call_${randomUUID().replaceAll("-", "")}`;
   used.add(id);

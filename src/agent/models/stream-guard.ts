@@ -66,7 +66,8 @@ export function guardedFetch(idleMs: number, fetch: Fetch = globalThis.fetch): F
     }
     if (type?.startsWith("text/event-stream"))
       return new Response(guardedBody(body, idleMs), { status, statusText, headers });
-    if (type === undefined || !asksForStream(init)) return response;
+    if (type === undefined || !(typeof init?.body === "string" && /"stream":\s*true\b/.test(init.body)))
+      return response;
     const answer = /\bjson\b/.test(type) ? asStream(await textOf(body, LONGEST_EVENT)) : undefined;
     if (answer) return answer;
     await body.cancel().catch(() => undefined);
@@ -95,10 +96,6 @@ function firstBytes(limit: number): TransformStream<Uint8Array, Uint8Array> {
     },
   });
 }
-
-/** True if the body of a request demands a stream, in the words of providers' clients. */
-const asksForStream = (init: RequestInit | undefined): boolean =>
-  typeof init?.body === "string" && /"stream":\s*true\b/.test(init.body);
 
 function guardedBody(source: ReadableStream<Uint8Array>, idleMs: number): ReadableStream<Uint8Array> {
   const reader = source.getReader();
@@ -161,7 +158,6 @@ export const isKeepAlive = (part: string): boolean =>
 const LINE_END = /\r\n|\n|\r/;
 const WHOLE =
   /"type":\s*"(?:message_stop|response\.(?:completed|incomplete))"|"finish_reason":\s*"[^"]|^data:\s*\[DONE\]/;
-const FAILED = /"type":\s*"(?:response\.failed|error)"/;
 
 /** The lines of an event stream, which say if the answer in it is whole. */
 class AnswerLines {
@@ -200,7 +196,7 @@ class AnswerLines {
     if (line === "") this.#length = 0;
     if (!line.startsWith("data:")) return;
     if (WHOLE.test(line)) this.#isWhole = true;
-    else if (FAILED.test(line)) throwReported(line.slice("data:".length));
+    else if (/"type":\s*"(?:response\.failed|error)"/.test(line)) throwReported(line.slice("data:".length));
   }
 }
 

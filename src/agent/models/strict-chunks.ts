@@ -33,19 +33,16 @@ function strictDelta({ delta, message }: Fields, calls: OpenCall[]): Fields {
     // LangChain takes a piece without a role for a message of somebody else, and drops its calls.
     role: "assistant",
     // OpenAI puts the words of a refusal into a field of their own.
-    content: textOf(content) || textIn(given["refusal"]),
+    content:
+      (Array.isArray(content)
+        ? content.map((block) => textIn(recordOf(block)["text"] ?? block)).join("")
+        : textIn(content)) || textIn(given["refusal"]),
     ...(typeof thoughts === "string" ? { reasoning_content: thoughts } : {}),
     ...(pieces.length > 0 ? { tool_calls: pieces.map((piece) => strictPiece(piece, calls)) } : {}),
   };
 }
 
 const textIn = (value: unknown): string => (typeof value === "string" ? value : "");
-
-/** Thoughts stand beside the text in lists of blocks; they are left out. */
-const textOf = (content: unknown): string =>
-  Array.isArray(content)
-    ? content.map((block) => textIn(recordOf(block)["text"] ?? block)).join("")
-    : textIn(content);
 
 function strictPiece({ index, id: givenId, function: called, ...others }: Fields, calls: OpenCall[]): Fields {
   const [id, name] = [textIn(givenId), textIn(recordOf(called)["name"])];
@@ -79,14 +76,11 @@ function openCall({ id, index, name }: OpenCall, calls: readonly OpenCall[]): Op
   return isContinued ? byIndex : undefined;
 }
 
-/** The method of LangChain's class for the Messages API that opens a stream. */
-interface Messages {
-  createStreamWithRetry(...request: unknown[]): Promise<AsyncIterable<unknown> & { controller?: unknown }>;
-}
-
 /** Makes a model of the Messages API read its streams as servers other than Anthropic's write them. */
 export function readingAnyEvents<Model extends object>(model: Model): Model {
-  const messages = model as Model & Messages; // LangChain's class has it
+  const messages = model as Model & {
+    createStreamWithRetry(...request: unknown[]): Promise<AsyncIterable<unknown> & { controller?: unknown }>;
+  }; // LangChain's class has it
   const open = messages.createStreamWithRetry.bind(messages);
   messages.createStreamWithRetry = async (...request) => {
     const stream = await open(...request);

@@ -54,7 +54,11 @@ export const nextExamineStep = (turn: Turn, tools: Tools): Step =>
 /** An examination: its assignment, and everything found so far. */
 function workOf(turn: Turn, tools: Tools) {
   const assignment = readAssignment(turn.task, WORKSPACE);
-  const isInside = (path: string): boolean => assignment.folders.some((folder) => belongs(path, folder));
+  const isInside = (path: string): boolean =>
+    assignment.folders.some((folder) => {
+      if (!path.startsWith(folder.path) || !isExamined(path, folder.path)) return false;
+      return folder.deep || !path.slice(folder.path.length).includes("/");
+    });
   const pages = succeeded(turn, "glob").map(({ result }) => parsePaths(result));
   const matches = succeeded(turn, "grep").flatMap(({ result }) => parseMatches(result));
   // Several searches find the same line.
@@ -73,11 +77,6 @@ function workOf(turn: Turn, tools: Tools) {
 const succeeded = (turn: Turn, name: string) => callsOf(turn, name).filter(({ failed }) => !failed);
 
 const places = (folders: readonly AreaFolder[]): string => folders.map(({ path }) => path).join(", ");
-
-function belongs(path: string, { path: folder, deep }: AreaFolder): boolean {
-  if (!path.startsWith(folder) || !isExamined(path, folder)) return false;
-  return deep || !path.slice(folder.length).includes("/");
-}
 
 /** Names that start a definition or a heading in most languages; RE2 syntax. */
 const DEFINITION =

@@ -83,14 +83,13 @@ const MOST_AREAS = 6;
 const MOST_FOLDERS = 16;
 /** A folder with more files than this is worth several subagents when there are few areas. */
 const LARGE_FOLDER = 24;
-const FEW_AREAS = 3;
 
 /**
  * Cuts the workspace into areas: a folder each, the files of the base together; the largest folder is cut
  * again when there are few, the last ones are put together when there are many. The most relevant first.
  */
 function areasOf(base: string, files: number, contents: readonly FolderContent[], words: readonly string[]) {
-  const isFew = contents.filter(({ paths, more }) => paths.length + more > 0).length < FEW_AREAS;
+  const isFew = contents.filter(({ paths, more }) => paths.length + more > 0).length < 3;
   const largest = Math.max(LARGE_FOLDER + 1, ...contents.map(({ paths }) => paths.length));
   const areas = contents
     .flatMap((content) => areasIn(content, base, isFew && content.paths.length === largest))
