@@ -50,7 +50,7 @@ function rowsOf(path, node, sources) {
   return [row(path, node, sources), ...(inner?.properties ? below(isList ? "[]" : ".NAME", inner) : [])];
 }
 
-function row(path, node, { SETTINGS, envNameOf, flagNameOf }) {
+function row(path, node, { SETTINGS, envName, flagName }) {
   const setting = SETTINGS.find((candidate) => candidate.path === path);
   const initial = node.default;
   const isPlain = initial !== undefined && typeof initial !== "object";
@@ -62,8 +62,8 @@ function row(path, node, { SETTINGS, envNameOf, flagNameOf }) {
       : Array.isArray(initial) && initial.length > 0
         ? `\`${initial.join(", ")}\``
         : "",
-    setting ? `\`--${flagNameOf(setting)}\`` : "",
-    setting ? `\`${envNameOf(setting)}\`` : "",
+    setting ? `\`--${flagName(setting)}\`` : "",
+    setting ? `\`${envName(setting)}\`` : "",
     node.description ?? "",
   ];
 }

@@ -1,7 +1,7 @@
 /** The channels that get news of runs, as configured. */
 import type { Config } from "../config/schema.ts";
 import { PROGRAM } from "../config/program.ts";
-import { channelProblem, senderOf } from "../news/channel.ts";
+import { channelProblem, makeSender } from "../news/channel.ts";
 import { PUBLIC_CALLBACKS, subscriberSend } from "../news/subscriber.ts";
 import { defined } from "../core/defined.ts";
 import { Courier } from "../runs/courier.ts";
@@ -19,7 +19,7 @@ export function openCourier(
   const channels = Object.entries(config.news).map(([target, { events: types, ...options }]) => ({
     target,
     types,
-    send: senderOf(options, { env, pageOf, openCommand }),
+    send: makeSender(options, { env, pageOf, openCommand }),
   }));
   for (const { name, problem } of newsProblems(config, env)) logger.warn("news.channel", { name, problem });
   const { news } = runs;

@@ -1,6 +1,6 @@
 /** Finds keys of models and of the search provider where the environment has none. */
 import { type Environment, modelChoice } from "../agent/models/choose.ts";
-import { type Config, type ModelSettings, modelsOf } from "../config/schema.ts";
+import { type Config, type ModelSettings, configuredModels } from "../config/schema.ts";
 import { type KeychainOptions, readSecret } from "../core/keychain.ts";
 import { searchOf } from "./web.ts";
 
@@ -22,7 +22,7 @@ export async function withStoredKeys(
   env: Environment,
   options: Partial<Omit<KeychainOptions, "env">> = {},
 ): Promise<FoundKeys> {
-  const specs = new Set(modelsOf(config));
+  const specs = new Set(configuredModels(config));
   if (config.memories.embeddings !== undefined) specs.add(config.memories.embeddings);
   const known: Record<string, string | undefined> = { ...env };
   const found: string[] = [];

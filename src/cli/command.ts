@@ -5,7 +5,7 @@ import type { HostFacts } from "../config/paths.ts";
 import { PROGRAM, programLaunch } from "../config/program.ts";
 import { settingInfo } from "../config/schema.ts";
 import type { Setting, SettingKind } from "../config/settings.ts";
-import { SETTINGS, SETTING_GROUPS, envNameOf, flagNameOf } from "../config/settings.ts";
+import { SETTINGS, SETTING_GROUPS, envName, flagName } from "../config/settings.ts";
 import { defined } from "../core/defined.ts";
 import { didYouMean } from "../core/options.ts";
 
@@ -151,7 +151,7 @@ function optionProblems(token: OptionToken, flags: ReadonlyMap<string, Flag>): s
 }
 
 const flagOf = (setting: Setting): Flag => ({
-  name: flagNameOf(setting),
+  name: flagName(setting),
   help: "",
   setting: setting.path,
   ...VALUE_FORM[setting.kind],
@@ -289,7 +289,7 @@ function settingHelp(flag: Flag): string {
     info.choices === undefined ? undefined : `One of ${info.choices.join(", ")}.`,
     info.defaultText === undefined ? undefined : `Default ${info.defaultText}.`,
     flag.kind === "list" ? "May be repeated." : undefined,
-    `[${envNameOf(setting)}]`,
+    `[${envName(setting)}]`,
   ]
     .filter((part) => part !== undefined)
     .join(" ");

@@ -1,7 +1,7 @@
 /** Finds what is there for this program: clients, keys of models, a sandbox. Changes nothing and loads no agent. */
 import { existsSync, readFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
-import { DEFAULT_MODELS, factsOf, modelChoice, variable } from "../agent/models/choose.ts";
+import { DEFAULT_MODELS, providerFacts, modelChoice, variable } from "../agent/models/choose.ts";
 import { chooseExecutor } from "../app/executors.ts";
 import { type HostFacts, defaultWorkspace } from "../config/paths.ts";
 import { withStoredKeys } from "../app/stored-keys.ts";
@@ -56,7 +56,7 @@ const KEYCHAIN_MS = 1500;
 export const modelsHere = async ({ env, platform }: HostFacts): Promise<ModelHere[]> =>
   Promise.all(
     DEFAULT_MODELS.map(async ({ provider, model }) => {
-      const { key = "" } = factsOf(provider);
+      const { key = "" } = providerFacts(provider);
       return { spec: `${provider}:${model}`, key, from: await keyPlace(key, { env, platform }) };
     }),
   );

@@ -1,5 +1,5 @@
 /** The questions of `init`: what can be chosen, which choice is the best one here, and asking for it. */
-import { DEFAULT_MODELS, OFFLINE, factsOf, modelChoice } from "../agent/models/choose.ts";
+import { DEFAULT_MODELS, OFFLINE, providerFacts, modelChoice } from "../agent/models/choose.ts";
 import type { HostFacts } from "../config/paths.ts";
 import { type ClientHere, type KeyPlace, type ModelHere, isProgram } from "./first-look.ts";
 import type { Asker } from "./terminal/asker.ts";
@@ -118,7 +118,7 @@ export function modelNameProblem(spec: string): string | undefined {
 export function keyOf(spec: string): string | undefined {
   const choice = modelChoice({ model: spec, env: {}, lendable: true });
   if (!choice.ok) return choice.keys?.[0];
-  return choice.provider === choice.spec ? undefined : factsOf(choice.provider).key;
+  return choice.provider === choice.spec ? undefined : providerFacts(choice.provider).key;
 }
 
 /** Server flags for each answer. */

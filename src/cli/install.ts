@@ -1,7 +1,7 @@
 import { resolve } from "node:path";
 import { loadConfig } from "../config/load.ts";
 import { type HostFacts, defaultDataDir, expandHome, folderProblem } from "../config/paths.ts";
-import { commandLine, programLaunch, quoted } from "../config/program.ts";
+import { commandLine, programLaunch, shellWord } from "../config/program.ts";
 import { didYouMean } from "../core/options.ts";
 import { startChild } from "../core/child-process.ts";
 import { errorMessage } from "../core/errors.ts";
@@ -134,7 +134,7 @@ const uninstallFrom = (client: FileClient, file: ConfigFile, args: CommandArgume
 /** Names what stays on this machine, and the commands that delete it. */
 function leftBy({ host }: CommandArguments): string {
   const loaded = loadConfig({ flags: {}, ...host });
-  const folder = quoted(loaded.ok ? loaded.config.dataDir : defaultDataDir(host), host.platform);
+  const folder = shellWord(loaded.ok ? loaded.config.dataDir : defaultDataDir(host), host.platform);
   const remove = host.platform === "win32" ? `rmdir /s ${folder}` : `rm -r ${folder}`;
   const keys = commandLine(host, ["keys", "list"]);
   return `Runs and memories are kept in ${folder}, which other clients may use too. To delete them: ${remove}\nKeys in the keychain are kept as well. To list them: ${keys}`;
@@ -225,7 +225,7 @@ async function showCommand(
   { flags, host }: CommandArguments,
 ): Promise<ExitCode> {
   const { launch, env } = settings;
-  const word = (text: string): string => quoted(text, host.platform);
+  const word = (text: string): string => shellWord(text, host.platform);
   // The value of a key is not shown: the shell puts it in.
   const referred = new Set(
     [...env].flatMap(([name, value]) => (value === undefined || isSecret(name, value) ? [name] : [])),

@@ -1,6 +1,13 @@
 /** Finds the facts that `init` and `install` share: the folder, the model, its key and the place for the key. */
 import { dirname, resolve } from "node:path";
-import { KEY_NAMES, OFFLINE, PROVIDERS, endpointOf, modelChoice, variable } from "../agent/models/choose.ts";
+import {
+  KEY_NAMES,
+  OFFLINE,
+  PROVIDERS,
+  providerEndpoint,
+  modelChoice,
+  variable,
+} from "../agent/models/choose.ts";
 import { type HostFacts, expandHome, folderProblem, wideFolder } from "../config/paths.ts";
 import { commandLine } from "../config/program.ts";
 import { keepSecret, readSecret, secretProblem } from "../core/keychain.ts";
@@ -213,7 +220,7 @@ export function addressOf(model: string, { passesShell }: Client, { env }: HostF
   const known = key === undefined ? env : { ...env, [key]: "set" };
   const choice = modelChoice({ model, env: known, lendable: true });
   const provider = choice.ok && !passesShell ? PROVIDERS[choice.provider] : undefined;
-  const from = provider && endpointOf(provider, env)?.from;
+  const from = provider && providerEndpoint(provider, env)?.from;
   return from === undefined ? [] : [[from, variable(env, from) ?? ""]];
 }
 

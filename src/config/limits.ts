@@ -1,6 +1,6 @@
 /** Limits of runs and of the server in the configuration. */
 import { _default as withDefault, optional, z } from "zod";
-import { group, seconds, text, whole } from "./sections.ts";
+import { group, seconds, nonEmptyText, whole } from "./sections.ts";
 
 const price = z.number().min(0);
 
@@ -29,7 +29,7 @@ export const limitsSchema = group({
   costUsd: optional(z.number().positive()).describe("US dollars per run, subagents included; likewise."),
   prices: z
     .record(
-      text,
+      nonEmptyText,
       z.strictObject({
         input: price.describe("For input tokens."),
         output: price.describe("For output tokens."),

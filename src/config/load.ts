@@ -19,9 +19,9 @@ import {
 } from "./paths.ts";
 import { type Config, ConfigSchema, knownKeys, profileDefaults } from "./schema.ts";
 import { namedVariables } from "./sections.ts";
-import { CONFIG_FILE_ENV, ENV_PREFIX, SETTINGS, type Setting, envNameOf, flagNameOf } from "./settings.ts";
+import { CONFIG_FILE_ENV, ENV_PREFIX, SETTINGS, type Setting, envName, flagName } from "./settings.ts";
 
-/** Values by flag name without dashes, as the command line gave them. */
+/** Values of the command line by flag name, without dashes. */
 export type FlagValues = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
 
 export interface ConfigSources extends HostFacts {
@@ -30,7 +30,10 @@ export interface ConfigSources extends HostFacts {
 
 export type LoadedConfig =
   | { ok: true; config: Config; warnings: string[] }
-  | { ok: false; /** One line each: the setting as it was given, and its problem. */ problems: string[] };
+  | {
+      ok: false;
+      /** One line each: the setting as the person wrote it, and its problem. */ problems: string[];
+    };
 
 /**
  * Reads the configuration: defaults < profile < file (`--config`) < environment (`DEEPAGENT_*`) < flags.
@@ -58,7 +61,7 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
   if (workspace !== undefined) draft.setDefault("workspace", workspace);
   const globalSkills = join(sources.home, ".deepagent/skills");
   if (folderProblem(globalSkills) === undefined) draft.setDefault("globalSkills", globalSkills);
-  for (const [path, folder] of foldersOf(draft, ["workspace", "skills", "globalSkills"])) {
+  for (const [path, folder] of listFolders(draft, ["workspace", "skills", "globalSkills"])) {
     const problem = folderProblem(folder);
     if (problem !== undefined) draft.problems.push(draft.describe(path, problem));
   }
@@ -83,7 +86,7 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
 class Draft {
   values: Record<string, unknown> = {};
   readonly problems: string[] = [];
-  /** Path of the file as it was given; the file may not exist. */
+  /** Path of the file, unresolved; the file may not exist. */
   configFile: string | undefined;
   readonly #origins = new Map<string, string>();
 
@@ -120,7 +123,7 @@ class Draft {
     return this.configFile === undefined ? "" : `config file ${this.configFile}`;
   }
 
-  /** Describes a problem of a setting, which it names as it was given: by its flag, its variable or its path. */
+  /** Describes a problem of a setting, which it names by its flag, its variable or its path. */
   describe(path: string, text: string): string {
     const origin = this.origin(path.split("[", 1).join());
     if (origin.startsWith("--") || origin.startsWith(ENV_PREFIX)) return `${origin}: ${text}`;
@@ -138,7 +141,7 @@ function readFile(draft: Draft, sources: ConfigSources): void {
   draft.configFile = path;
   let text: string;
   try {
-    text = decoded(readFileSync(path));
+    text = decodeText(readFileSync(path));
   } catch {
     draft.problems.push(`${origin}: the file ${path} cannot be read`);
     return;
@@ -155,14 +158,14 @@ function readFile(draft: Draft, sources: ConfigSources): void {
 }
 
 /** Text without its byte order mark. Windows PowerShell writes UTF-16. */
-const decoded = (bytes: Buffer): string =>
+const decodeText = (bytes: Buffer): string =>
   new TextDecoder(bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : "utf-8").decode(bytes);
 
 /** Longest configuration file, in characters. A larger one is another file, and takes long to parse. */
 const MAX_FILE = 1_000_000;
 
 function readEnvironment(draft: Draft, sources: ConfigSources): void {
-  const known = new Map(SETTINGS.map((setting) => [envNameOf(setting), setting]));
+  const known = new Map(SETTINGS.map((setting) => [envName(setting), setting]));
   for (const [name, given = ""] of Object.entries(sources.env)) {
     if (!name.startsWith(ENV_PREFIX) || name === CONFIG_FILE_ENV) continue;
     const text = variableText(given);
@@ -178,11 +181,11 @@ function readEnvironment(draft: Draft, sources: ConfigSources): void {
 
 function readFlags(draft: Draft, sources: ConfigSources): void {
   for (const setting of SETTINGS) {
-    const value = sources.flags[flagNameOf(setting)];
+    const value = sources.flags[flagName(setting)];
     if (value === undefined) continue;
     const absolute = (path: string) => resolve(sources.cwd, expandHome(path, sources.home));
     const isPath = setting.kind === "path" || setting.kind === "paths";
-    setConverted(draft, setting, isPath ? ofTexts(value, absolute) : value, `--${flagNameOf(setting)}`);
+    setConverted(draft, setting, isPath ? ofTexts(value, absolute) : value, `--${flagName(setting)}`);
   }
 }
 
@@ -221,7 +224,7 @@ const commaSeparated = (text: string): string[] => text.split(",").map((part) =>
 function ownFolders(draft: Draft, sources: ConfigSources): string[] {
   const dataDir = draft.get("dataDir");
   const own = [compileCacheDir(sources), ...(typeof dataDir === "string" ? [dataDir] : [])];
-  for (const [path, folder] of foldersOf(draft, [
+  for (const [path, folder] of listFolders(draft, [
     "workspace",
     "skills",
     "globalSkills",
@@ -236,7 +239,7 @@ function ownFolders(draft: Draft, sources: ConfigSources): string[] {
 }
 
 /** Absolute folders of some settings, with where each stands. */
-function foldersOf(draft: Draft, settings: readonly string[]): [path: string, folder: string][] {
+function listFolders(draft: Draft, settings: readonly string[]): [path: string, folder: string][] {
   const found = settings.flatMap((setting): [string, unknown][] => {
     const value = draft.get(setting);
     if (!Array.isArray(value)) return [[setting, value]];
@@ -268,7 +271,7 @@ export function parseJson(text: string): ParsedJson {
   }
 }
 
-/** Puts a problem in front of the setting's name, as the person gave it. */
+/** Puts a problem in front of the setting's name, as the person wrote it. */
 type Describe = (path: string, problem: string) => string;
 
 /** Unknown settings of one group that are named. */

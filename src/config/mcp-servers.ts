@@ -1,20 +1,20 @@
 /** Other MCP servers in the configuration, in the form that clients use. */
 import { isAbsolute } from "node:path";
 import { _default as withDefault, optional, z } from "zod";
-import { between, oneOf, text } from "./sections.ts";
+import { between, choice, nonEmptyText } from "./sections.ts";
 
 const texts = z.record(z.string(), z.string());
 
-const toolNames = z.array(text).optional();
+const toolNames = z.array(nonEmptyText).optional();
 
 const scopeText = z.union([z.string(), z.array(z.string())]).transform((scope) => [scope].flat().join(" "));
 
 const oauthSchema = z
   .strictObject({
-    clientId: optional(text).describe(
+    clientId: optional(nonEmptyText).describe(
       "Client id, if one is already registered there. Default: this server registers itself.",
     ),
-    clientSecret: optional(text).describe("Its secret, if it has one; `${NAME}` as in `env`."),
+    clientSecret: optional(nonEmptyText).describe("Its secret, if it has one; `${NAME}` as in `env`."),
     scope: optional(scopeText).describe("Permissions to ask for. Default: those that the server asks for."),
     scopes: optional(scopeText).describe("Alias of `scope` used by some clients; ignored if that is set."),
     callbackPort: optional(between(1, 65_535)).describe(
@@ -31,7 +31,7 @@ const server = z
     type: optional(z.enum(["stdio", "http", "streamable-http", "streamableHttp", "sse"])).describe(
       "Default: by `command` or `url`; one of the two is needed. `sse`: a server of the older kind.",
     ),
-    command: optional(text).describe("Program to start."),
+    command: optional(nonEmptyText).describe("Program to start."),
     args: optional(z.array(z.string())).describe("Its arguments."),
     env: optional(texts).describe("Its environment; `${NAME}` stands for a variable of this server's."),
     cwd: z
@@ -39,12 +39,12 @@ const server = z
       .refine(isAbsolute, { error: "must be an absolute path" })
       .optional()
       .describe("Folder to start it in."),
-    url: optional(text).describe("Address of a running server."),
+    url: optional(nonEmptyText).describe("Address of a running server."),
     headers: optional(texts).describe("Sent with every request; `${NAME}` as in `env`."),
     oauth: optional(oauthSchema).describe(
       "Facts for `deepagent-mcp login`: clientId, clientSecret, scope, callbackPort, clientMetadataUrl. Rarely needed, because most servers publish what they require.",
     ),
-    approve: oneOf(["writes", "all", "none"], "writes").describe(
+    approve: choice(["writes", "all", "none"], "writes").describe(
       "Calls that need approval: those of tools not marked read-only, all, or none.",
     ),
     alwaysAllow: toolNames.describe("Its tools that run without approval, even if `approve` requires it."),

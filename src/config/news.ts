@@ -1,7 +1,7 @@
 /** Schema of the channels that get news of runs. */
 import { optional, z } from "zod";
 import { NEWS_TYPES, USUAL_NEWS } from "../runs/news.ts";
-import { hasOne, matching, onOff, secureUrl, text, variable } from "./sections.ts";
+import { hasOne, matching, onOff, secureUrl, nonEmptyText, variable } from "./sections.ts";
 
 const types = {
   events: z
@@ -51,7 +51,7 @@ const channel = z.discriminatedUnion("kind", [
     .refine(hasOneAddress, ONE_ADDRESS),
   z.strictObject({
     kind: z.literal("command").describe("A program that gets the JSON on standard input."),
-    command: z.array(text).min(1).describe("The program with its arguments."),
+    command: z.array(nonEmptyText).min(1).describe("The program with its arguments."),
     ...types,
   }),
   z.strictObject({ kind: z.literal("desktop").describe("A notification on this machine."), ...types }),

@@ -14,7 +14,7 @@ const DEFAULT_PORTS: Readonly<Record<string, string>> = { "http:": "80", "https:
 
 /**
  * Reads an entry: an origin such as `https://app.example`, a host with or without a port, or `vscode-webview://*` for
- * all pages of a scheme that only programs have. Returns what is wrong with any other text.
+ * all pages of a scheme that only programs have. Returns the problem with any other text.
  */
 export function readOrigin(entry: string): AllowedOrigin | string {
   const text = entry.trim().toLowerCase().replace(/\/$/, "");
@@ -30,22 +30,22 @@ export function readOrigin(entry: string): AllowedOrigin | string {
     return `"${entry}" is not an origin; write one such as https://app.example, or a host`;
   const port = isAddress ? undefined : /:(\d+)$/.exec(authority)?.[1];
   if (scheme === undefined) return { host: url.hostname, ...(port && { port }) };
-  return { scheme, host: url.hostname, port: portOf(url) };
+  return { scheme, host: url.hostname, port: effectivePort(url) };
 }
 
-/** Tells which `Origin` headers belong to the entries. Entries that cannot be read belong to none. */
+/** Checks whether an `Origin` header matches the entries. Entries that cannot be read match none. */
 export function originMatcher(entries: readonly string[]): (origin: string) => boolean {
   const allowed = entries.map(readOrigin).filter((one) => typeof one === "object");
   return (origin) => {
     const url = parse(origin);
     if (url === undefined || url.hostname === "") return false;
     return allowed.some(
-      ({ scheme = url.protocol, host = url.hostname, port = portOf(url) }) =>
-        url.protocol === scheme && url.hostname === host && portOf(url) === port,
+      ({ scheme = url.protocol, host = url.hostname, port = effectivePort(url) }) =>
+        url.protocol === scheme && url.hostname === host && effectivePort(url) === port,
     );
   };
 }
 
-const portOf = ({ port, protocol }: URL): string => port || (DEFAULT_PORTS[protocol] ?? "");
+const effectivePort = ({ port, protocol }: URL): string => port || (DEFAULT_PORTS[protocol] ?? "");
 
 const parse = (url: string): URL | undefined => (URL.canParse(url) ? new URL(url) : undefined);

@@ -35,7 +35,7 @@ export const defaultWorkspace = (host: HostFacts): string | undefined =>
   wideFolder(host) === undefined ? realPath(host.cwd) : undefined;
 
 /**
- * Says why the current directory is not taken as the workspace; `undefined`: it is. Desktop clients merely happen to
+ * Returns why the current directory is not used as the workspace, if so. Desktop clients merely happen to
  * start servers in the home folder, the root of the file system or the Windows folder.
  */
 export function wideFolder(host: HostFacts): string | undefined {
@@ -54,7 +54,7 @@ export function expandHome(path: string, home: string): string {
   return path.startsWith("~/") || path.startsWith("~\\") ? join(home, path.slice(2)) : path;
 }
 
-/** Says why `path` cannot be a folder to work in; `undefined` when it can. */
+/** Returns why `path` cannot be a working folder; `undefined` if it can. */
 export function folderProblem(path: string): string | undefined {
   try {
     return statSync(path).isDirectory() ? undefined : `${path} is not a folder`;

@@ -4,7 +4,7 @@ import type { FlagValues } from "./load.ts";
 import type { HostFacts } from "./paths.ts";
 import { defaultDataDir, expandHome, isPublished, packageName, packageRoot } from "./paths.ts";
 import type { Config } from "./schema.ts";
-import { SETTINGS, type Setting, flagNameOf } from "./settings.ts";
+import { SETTINGS, type Setting, flagName } from "./settings.ts";
 
 /** Name of the package and of its command. */
 export const PROGRAM = "deepagent-mcp";
@@ -42,7 +42,7 @@ export function commandLine(host: HostFacts, words: readonly string[]): string {
     (leadsTo(PROGRAM, programFile(), host)
       ? [PROGRAM]
       : [leadsTo("node", node, host) ? "node" : node, programFile()]);
-  return [...program, ...words].map((word) => quoted(word, host.platform)).join(" ");
+  return [...program, ...words].map((word) => shellWord(word, host.platform)).join(" ");
 }
 
 /** True if a shell that looks for `name` finds `file`. Folders that npm adds for its scripts are not the shell's. */
@@ -55,7 +55,7 @@ function leadsTo(name: string, file: string, { env }: HostFacts): boolean {
 }
 
 /** One word of a shell command. */
-export function quoted(word: string, platform: NodeJS.Platform): string {
+export function shellWord(word: string, platform: NodeJS.Platform): string {
   if (/^[\w@%+:,./-][\w@%+=:,./-]*$/.test(word)) return word;
   return platform === "win32" ? `"${word}"` : `'${word.replaceAll("'", "'\\''")}'`;
 }
@@ -64,7 +64,7 @@ export function quoted(word: string, platform: NodeJS.Platform): string {
 export const dataDirFlag = ({ dataDir }: Pick<Config, "dataDir">, host: HostFacts): string[] =>
   dataDir === defaultDataDir(host) ? [] : ["--data-dir", dataDir];
 
-/** The configuration's flags as they were given, but for those of `left`; paths are absolute. */
+/** The configuration's flags, without those of `left`; paths are absolute. */
 export function givenFlags(flags: FlagValues, host: HostFacts, left: readonly string[] = []): string[] {
   const absolute = (path: string): string => resolve(host.cwd, expandHome(path, host.home));
   const { config } = flags;
@@ -72,8 +72,8 @@ export function givenFlags(flags: FlagValues, host: HostFacts, left: readonly st
   return [
     ...(typeof config === "string" ? ["--config", absolute(config)] : []),
     ...SETTINGS.filter(({ path }) => !left.includes(path)).flatMap((setting) => {
-      const name = `--${flagNameOf(setting)}`;
-      const value = flags[flagNameOf(setting)];
+      const name = `--${flagName(setting)}`;
+      const value = flags[flagName(setting)];
       if (value === undefined || typeof value === "boolean") return value === true ? [name] : [];
       const values = typeof value === "string" ? [value] : value;
       return values.map((text) => `${name}=${isPath(setting) ? absolute(text) : text}`);

@@ -14,13 +14,13 @@ import {
   modelParameters,
   mountsSchema,
   onOff,
-  oneOf,
+  choice,
   ownPath,
   sandboxSchema,
   seconds,
   storageS3Schema,
   subagentSchema,
-  text,
+  nonEmptyText,
   webSchema,
   whole,
 } from "./sections.ts";
@@ -89,7 +89,7 @@ export const ConfigSchema = z.strictObject({
   respectGitignore: onOff(false).describe(
     "Hides `.git` and the files that `.gitignore` excludes from glob and grep in the workspace; they can still be listed and read.",
   ),
-  model: optional(text).describe(
+  model: optional(nonEmptyText).describe(
     "`provider:model`, `offline`, or `client` for the model that the MCP client lends. Default: chosen from the provider keys in the environment.",
   ),
   profile: optional(z.enum(["deepcowork", "production"])).describe(
@@ -102,7 +102,7 @@ export const ConfigSchema = z.strictObject({
   allowedModels: listOfTexts.describe(
     "More models, as `provider:model`, that a person may choose for one run, and that subagent files of the workspace may name. Without this setting runs use `model`, and subagent files may name `model`, `fallbackModels` and the models of `subagents`.",
   ),
-  judgeModel: optional(text).describe(
+  judgeModel: optional(nonEmptyText).describe(
     "Model of the judge of goals, as `provider:model`. Default: the model of the run.",
   ),
   systemPrompt: z
@@ -115,10 +115,10 @@ export const ConfigSchema = z.strictObject({
     "A file with more of them, read again whenever a run begins or continues.",
   ),
   approvals: group({
-    write: oneOf(["workspace", "all", "none"], "workspace").describe(
+    write: choice(["workspace", "all", "none"], "workspace").describe(
       "File changes that need approval: those in /workspace/ and `mounts`, all, or none.",
     ),
-    execute: oneOf(["all", "unsandboxed"], "all").describe(
+    execute: choice(["all", "unsandboxed"], "all").describe(
       "Commands that need approval: all, or only those that run outside a sandbox.",
     ),
     allowModelAnswers: onOff(false).describe(
@@ -154,7 +154,7 @@ export const ConfigSchema = z.strictObject({
   backgroundTasks: onOff(true).describe(
     "Lets the agent start subagents that work in the background. Not available with a model that a client lends.",
   ),
-  changes: oneOf(["direct", "propose"], "direct").describe(
+  changes: choice(["direct", "propose"], "direct").describe(
     "Default for runs that do not choose: direct, they change the workspace; propose, they work on a copy of it, and a person reviews the whole change and applies all, some or none of it.",
   ),
   proposals: group({
@@ -167,7 +167,7 @@ export const ConfigSchema = z.strictObject({
   }),
   web: webSchema.prefault({}),
   execute: group({
-    mode: oneOf(["auto", "sandbox", "off"], "auto").describe(
+    mode: choice(["auto", "sandbox", "off"], "auto").describe(
       "Runs commands: auto, in a sandbox if available, otherwise as the user with each command approved; sandbox, only in one; off, not at all.",
     ),
     timeout: withDefault(seconds.min(1), 120).describe("Time limit of a command if the call sets none."),
@@ -206,7 +206,7 @@ export const ConfigSchema = z.strictObject({
           .array(z.string().startsWith("/", { error: "must begin with /" }))
           .min(1)
           .describe("Patterns of whole paths, such as `/workspace/docs/**`."),
-        mode: oneOf(["allow", "deny", "interrupt"], "deny").describe(
+        mode: choice(["allow", "deny", "interrupt"], "deny").describe(
           "`interrupt`: each call needs approval.",
         ),
       }),
@@ -227,7 +227,7 @@ export const ConfigSchema = z.strictObject({
     ),
     clients: z
       .record(
-        text,
+        nonEmptyText,
         z.strictObject({
           window: optional(seconds).describe("How long its calls wait, with progress or without."),
           pausesForForms: optional(z.boolean()).describe(
@@ -239,10 +239,10 @@ export const ConfigSchema = z.strictObject({
       .describe(
         "How long single clients wait, by their name or by `name/version`; the beginning of a version is enough. Overrides the built-in values for the client.",
       ),
-    ask: oneOf(["form", "page"], "form").describe(
+    ask: choice(["form", "page"], "form").describe(
       "Where clients that support both ask for approvals: in their own form, or on the local page.",
     ),
-    stopRunOn: oneOf(["request", "cancellation", "disconnect"], "request").describe(
+    stopRunOn: choice(["request", "cancellation", "disconnect"], "request").describe(
       "What cancels a run besides an explicit request: a client that cancels the call waiting for it, or also one that times out or disconnects.",
     ),
   }),
@@ -257,7 +257,7 @@ export const ConfigSchema = z.strictObject({
   ),
   news: newsSchema,
   eventWebhooks: eventWebhooksSchema,
-  notify: oneOf(["off", "bell", "desktop"], "desktop").describe(
+  notify: choice(["off", "bell", "desktop"], "desktop").describe(
     "How a terminal notifies a person who is needed, or who was inactive for half a minute when a run ended: not at all, by its bell, or also by a desktop notification if the terminal supports it.",
   ),
   limits: limitsSchema,
@@ -270,7 +270,7 @@ export const ConfigSchema = z.strictObject({
     ),
   }),
   memories: group({
-    embeddings: optional(text).describe(
+    embeddings: optional(nonEmptyText).describe(
       "`openai:model` that also finds memories by their meaning, at OPENAI_BASE_URL if that is set; it is sent their text. Default: by words only.",
     ),
   }),
@@ -296,7 +296,7 @@ export const ConfigSchema = z.strictObject({
     "A folder of skills for all workspaces. Default: `~/.deepagent/skills`, if it exists.",
   ),
   http: httpSchema.prefault({}),
-  logLevel: oneOf(LOG_LEVELS, "info").describe("Lowest severity written to standard error."),
+  logLevel: choice(LOG_LEVELS, "info").describe("Lowest severity written to standard error."),
 });
 
 export type Config = z.output<typeof ConfigSchema> & {
@@ -356,7 +356,7 @@ export type ModelSettings = Pick<
 >;
 
 /** The models that runs may use, the main one first; `undefined`: the environment chooses it. */
-export const modelsOf = ({
+export const configuredModels = ({
   model,
   fallbackModels,
   allowedModels,
@@ -370,4 +370,5 @@ export const modelsOf = ({
   ...subagents.flatMap((one) => one.model ?? []),
 ];
 
-export const asksForClientModel = (config: ModelSettings): boolean => modelsOf(config).includes(CLIENT_MODEL);
+export const asksForClientModel = (config: ModelSettings): boolean =>
+  configuredModels(config).includes(CLIENT_MODEL);

@@ -8,18 +8,18 @@ import { isSecureUrl, readHost } from "../web/url.ts";
 import { readOrigin } from "./origins.ts";
 import { placeholderHint } from "./paths.ts";
 
-export const text = z.string().min(1);
+export const nonEmptyText = z.string().min(1);
 export const matching = (form: RegExp, error: string) => z.string().regex(form, { error });
-export const listOfTexts = z.array(text).default([]);
+export const listOfTexts = z.array(nonEmptyText).default([]);
 /** A switch, and its state if nothing is set. */
 export const onOff = (initial: boolean) => z.boolean().default(initial);
 /** One of several words, and the one that counts if nothing is set. */
-export const oneOf = <const Word extends string>(words: readonly Word[], initial: NoInfer<Word>) =>
+export const choice = <const Word extends string>(words: readonly Word[], initial: NoInfer<Word>) =>
   z.enum(words).default(initial as z.core.util.NoUndefined<Word>); // a word is never undefined
 /** Settings of one subject, each of which may be left out. */
 export const group = <Shape extends z.ZodRawShape>(shape: Shape) =>
   z.strictObject(shape).prefault({} as z.input<z.ZodObject<Shape, z.core.$strict>>); // none of them is needed
-/** Tells whether one of two settings is given, and only one. */
+/** Checks that exactly one of two settings is set. */
 export const hasOne =
   <Name extends string>(first: Name, second: Name) =>
   (given: { readonly [Each in Name]?: unknown }): boolean =>
@@ -29,12 +29,12 @@ export const between = (min: number, max: number) => z.number().min(min).max(max
 /** A time of at most a day. */
 export const seconds = between(0, 86_400);
 /** A path that does not depend on where the program was started. */
-export const absolutePath = text.refine(isAbsolute, {
+export const absolutePath = nonEmptyText.refine(isAbsolute, {
   error: ({ input }) => `must be an absolute path${placeholderHint(String(input))}`,
 });
 
 /** A path below another one that names whose it is: `{principal}`, `{thread}`. */
-export const ownPath = text.refine((path) => path.split("/").every(isOwnSegment), {
+export const ownPath = nonEmptyText.refine((path) => path.split("/").every(isOwnSegment), {
   error: "must be a path such as teams/{principal}, of letters, digits, . _ - and {principal} or {thread}",
 });
 
@@ -68,7 +68,7 @@ export const variable = matching(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be the name o
 
 const introspection = z.strictObject({
   url: secureUrl.describe("Introspection endpoint (RFC 7662)."),
-  clientId: text.describe("This server's client id at the endpoint."),
+  clientId: nonEmptyText.describe("This server's client id at the endpoint."),
   clientSecretVariable: variable.describe("Environment variable that holds its secret."),
 });
 
@@ -80,7 +80,7 @@ const oauth = z
     resource: secureUrl.describe(
       "Address of this server for clients, such as `https://agent.example.org/mcp`.",
     ),
-    audience: optional(text).describe("Expected in the tokens. Default: `resource`."),
+    audience: optional(nonEmptyText).describe("Expected in the tokens. Default: `resource`."),
   })
   .refine(hasOne("jwksUrl", "introspection"), { error: "needs either a jwksUrl or introspection" });
 export type OAuthConfig = z.output<typeof oauth>;
@@ -97,7 +97,7 @@ const network = z.string().refine(
   { error: "must be an IP address or a network such as 10.0.0.0/8" },
 );
 
-/** A text that `read` takes; for another one it gives the problem, as a text. */
+/** A text that `read` accepts; for another one it returns the problem as a text. */
 const readBy = (read: (entry: string) => unknown) =>
   z.string().superRefine((entry, context) => {
     const found = read(entry);
@@ -166,27 +166,27 @@ export const sandboxSchema = z.strictObject({
   provider: z
     .enum(["bubblewrap", "local", "docker", "modal", "runloop", "daytona"])
     .describe("`local`: as the user, without a sandbox; every command is approved by a person."),
-  image: optional(text).describe("The image of docker and modal."),
-  program: optional(text).describe("A program that takes Docker's commands. Default: docker."),
+  image: optional(nonEmptyText).describe("The image of docker and modal."),
+  program: optional(nonEmptyText).describe("A program that takes Docker's commands. Default: docker."),
   programArguments: optional(z.array(z.string())).describe("Arguments in front of each of its commands."),
   limits: optional(z.array(z.string())).describe(
     "Arguments of `run` that limit a container. Default: 2 GiB, 2 processors, 512 processes.",
   ),
-  user: optional(text).describe("User and group of a container's commands. Default: 1000:1000."),
-  app: optional(text).describe("The app of modal."),
-  sandboxId: optional(text).describe("A running sandbox to use, which is left running."),
+  user: optional(nonEmptyText).describe("User and group of a container's commands. Default: 1000:1000."),
+  app: optional(nonEmptyText).describe("The app of modal."),
+  sandboxId: optional(nonEmptyText).describe("A running sandbox to use, which is left running."),
   workdir: optional(z.string().startsWith("/")).describe("Its folder for the agent's files."),
   env: optional(z.record(z.string(), z.string())).describe("Environment of its commands."),
   parameters: optional(z.record(z.string(), z.unknown())).describe(
     "More parameters of a new sandbox, as defined by the package of modal, runloop or daytona.",
   ),
-  setupScript: optional(text).describe("Shell commands that prepare a new one."),
+  setupScript: optional(nonEmptyText).describe("Shell commands that prepare a new one."),
   setupScriptPath: optional(absolutePath).describe("A file with these commands, instead of `setupScript`."),
   setupTimeout: withDefault(seconds.min(1), 600).describe("Time limit of the setup."),
 });
 
 export const webSchema = z.strictObject({
-  mode: oneOf(["ask", "allow", "off"], "ask").describe(
+  mode: choice(["ask", "allow", "off"], "ask").describe(
     "Lets the agent read pages of the web with web_fetch: ask, with a person's approval, which can hold for all pages of a host in a run; allow, without; off, not at all, and no search either.",
   ),
   hosts: z
@@ -203,7 +203,7 @@ export const webSchema = z.strictObject({
       "Address of a SearXNG server, or of a gateway to the provider.",
     ),
     command: z
-      .array(text)
+      .array(nonEmptyText)
       .min(1)
       .optional()
       .describe(
@@ -226,7 +226,7 @@ const bucket = {
   endpoint: optional(z.url({ protocol: /^https?$/, error: "must be an http or https address" })).describe(
     "Address of an S3-compatible server. Default: AWS.",
   ),
-  region: optional(text).describe("Default: from the environment."),
+  region: optional(nonEmptyText).describe("Default: from the environment."),
   accessKeyIdVariable: optional(variable).describe(
     "Environment variable with the key id. Default: the credential sources of the AWS tools.",
   ),
@@ -250,7 +250,7 @@ export const storageS3Schema = z
 
 const s3 = z.strictObject({
   ...bucket,
-  prefix: optional(text).describe(
+  prefix: optional(nonEmptyText).describe(
     "Key prefix; `{principal}` and `{thread}` stand for the owner of the files. Default: the whole bucket.",
   ),
   conditionalWrites: optional(z.boolean()).describe(
@@ -269,7 +269,7 @@ const postgres = z.strictObject({
       "must be a name such as deepagent_files or schema.deepagent_files",
     ),
   ).describe("Created if missing. Default: `deepagent_files`."),
-  prefix: optional(text).describe(
+  prefix: optional(nonEmptyText).describe(
     "Path in the table below which the files are, with `{principal}` and `{thread}` as for S3.",
   ),
   maxFileSizeMb,
@@ -323,9 +323,9 @@ export const subagentSchema = z.strictObject({
     "Name that the agent uses.",
   ),
   description: z.string().min(1).max(1024).describe("Its strengths: the agent chooses by this description."),
-  systemPrompt: text.describe("Its instructions."),
-  model: optional(text).describe("`provider:model` or `offline`. Default: the agent's."),
-  tools: optional(z.array(text)).describe(
+  systemPrompt: nonEmptyText.describe("Its instructions."),
+  model: optional(nonEmptyText).describe("`provider:model` or `offline`. Default: the agent's."),
+  tools: optional(z.array(nonEmptyText)).describe(
     "MCP servers, or single tools as server__tool, that it may use. Default: all. If built-in tools are named, it gets only those, read_file and ls.",
   ),
 });
@@ -343,7 +343,7 @@ const OWN_PARAMETERS = [
 ];
 
 export const modelParameters = z
-  .record(text, z.record(text, z.unknown()))
+  .record(nonEmptyText, z.record(nonEmptyText, z.unknown()))
   .optional()
   .superRefine((given = {}, context) => {
     for (const [model, parameters] of Object.entries(given))

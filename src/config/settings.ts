@@ -1,7 +1,7 @@
 /** The conversion of an environment variable's or flag's text to a value. */
 export type SettingKind = "text" | "path" | "paths" | "list" | "number" | "boolean";
 
-/** One setting that environment and flags may give; the rest is for the config file alone. */
+/** One setting that environment and flags can set; the others are only for the config file. */
 export interface Setting {
   /** Its path in the configuration, such as `http.port`. */
   readonly path: string;
@@ -132,11 +132,11 @@ export const ENV_PREFIX = "DEEPAGENT_";
 export const CONFIG_FILE_ENV = `${ENV_PREFIX}CONFIG`;
 
 /** `http.allowedHosts` → `DEEPAGENT_HTTP_ALLOWED_HOSTS`. */
-export const envNameOf = (setting: Setting): string =>
-  `${ENV_PREFIX}${wordsOf(setting.path).join("_").toUpperCase()}`;
+export const envName = (setting: Setting): string =>
+  `${ENV_PREFIX}${settingWords(setting.path).join("_").toUpperCase()}`;
 
 /** `approvals.write` → `approvals-write`; without the dashes. */
-export const flagNameOf = (setting: Setting): string => setting.flag ?? wordsOf(setting.path).join("-");
+export const flagName = (setting: Setting): string => setting.flag ?? settingWords(setting.path).join("-");
 
-const wordsOf = (path: string): string[] =>
+const settingWords = (path: string): string[] =>
   path.replace(/[A-Z]/g, (letter) => `.${letter.toLowerCase()}`).split(".");

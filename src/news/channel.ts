@@ -3,23 +3,23 @@ import { basename } from "node:path";
 import { defined } from "../core/defined.ts";
 import type { News, Send } from "../runs/news.ts";
 import { notifyDesktop } from "./desktop.ts";
-import { type Message, messageOf, payloadOf } from "./message.ts";
+import { type Message, newsMessage, newsPayload } from "./message.ts";
 import { isSecureUrl } from "../web/url.ts";
 import { type Post, post } from "./post.ts";
 import { sendToProgram } from "./program.ts";
 import { secretProblem, signedHeaders } from "./webhook.ts";
 
 /** An address, or the name of an environment variable that has it. */
-interface Address {
+interface ChannelAddress {
   url?: string | undefined;
   urlVariable?: string | undefined;
 }
 
 /** The settings of a channel, without the types that it wants. */
 export type ChannelOptions =
-  | ({ kind: "webhook"; secretVariable: string } & Address)
-  | ({ kind: "slack" } & Address)
-  | ({ kind: "ntfy"; tokenVariable?: string | undefined } & Address)
+  | ({ kind: "webhook"; secretVariable: string } & ChannelAddress)
+  | ({ kind: "slack" } & ChannelAddress)
+  | ({ kind: "ntfy"; tokenVariable?: string | undefined } & ChannelAddress)
   | { kind: "command"; command: readonly string[] }
   | { kind: "desktop" };
 
@@ -34,7 +34,7 @@ export interface ChannelContext {
 /** The operator's own addresses may be of an internal network. */
 const NETWORK = { isNamed: (): boolean => true };
 
-export const senderOf =
+export const makeSender =
   (options: ChannelOptions, { env, pageOf, openCommand }: ChannelContext): Send =>
   async (news, signal) => {
     const problem = channelProblem(options, env);
@@ -43,13 +43,13 @@ export const senderOf =
     switch (options.kind) {
       case "command": {
         const [file = "", ...args] = options.command;
-        const input = `${JSON.stringify(payloadOf(news, page))}\n`;
+        const input = `${JSON.stringify(newsPayload(news, page))}\n`;
         return sendToProgram({ name: "the command", file, args, input }, signal);
       }
       case "desktop":
-        return notifyDesktop(messageOf(news, page), { command: openCommand(news.runId), signal });
+        return notifyDesktop(newsMessage(news, page), { command: openCommand(news.runId), signal });
       default:
-        return post({ network: NETWORK, signal, ...(await requestOf(options, { news, page, env })) });
+        return post({ network: NETWORK, signal, ...(await channelRequest(options, { news, page, env })) });
     }
   };
 
@@ -69,15 +69,15 @@ export function channelProblem(options: ChannelOptions, env: ChannelContext["env
   return problem === undefined ? undefined : `${options.secretVariable} ${problem}`;
 }
 
-async function requestOf(
-  options: Extract<ChannelOptions, Address>,
+async function channelRequest(
+  options: Extract<ChannelOptions, ChannelAddress>,
   { news, page, env }: { news: News; page: string | undefined; env: ChannelContext["env"] },
 ): Promise<Pick<Post, "url" | "headers" | "body">> {
   const url = new URL(options.url ?? env[options.urlVariable ?? ""] ?? "");
-  const message = messageOf(news, page);
+  const message = newsMessage(news, page);
   switch (options.kind) {
     case "webhook": {
-      const body = JSON.stringify(payloadOf(news, page));
+      const body = JSON.stringify(newsPayload(news, page));
       const secret = env[options.secretVariable] ?? "";
       return { url, body, headers: await signedHeaders({ id: news.id, body, secret }, new Date()) };
     }
@@ -93,11 +93,11 @@ async function requestOf(
   }
 }
 
-const escaped = (text: string): string =>
+const escapeSlack = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
 
 /** The form of Slack's incoming webhooks, which others take, too. */
 function slackForm({ title, text, url }: Message): object {
   const link = url === undefined ? "" : `\n<${url}|Open the run>`;
-  return { text: `*${escaped(title).replaceAll("*", "∗")}* ${escaped(text)}${link}` };
+  return { text: `*${escapeSlack(title).replaceAll("*", "∗")}* ${escapeSlack(text)}${link}` };
 }

@@ -25,7 +25,7 @@ const asciiJson = (value: unknown): string =>
     (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 
-function programOf({ title, text }: Omit<Message, "url">, platform: NodeJS.Platform): Program {
+function notifier({ title, text }: Omit<Message, "url">, platform: NodeJS.Platform): Program {
   switch (platform) {
     case "darwin":
       // After `-`, no text is an option, such as a task that begins with `-e`.
@@ -48,5 +48,5 @@ export const notifyDesktop = (
   options: { command: string; signal: AbortSignal; platform?: NodeJS.Platform },
 ): Promise<SendResult> => {
   const { command, signal, platform = process.platform } = options;
-  return sendToProgram(programOf({ title, text: `${text}\n${url ?? command}` }, platform), signal);
+  return sendToProgram(notifier({ title, text: `${text}\n${url ?? command}` }, platform), signal);
 };

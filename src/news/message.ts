@@ -7,9 +7,9 @@ import type { News } from "../runs/news.ts";
 import { endedEarly } from "../runs/run.ts";
 
 /** Longest name of a run, in characters. */
-const NAME = 120;
+const MAX_NAME = 120;
 
-/** Tells a person of an event: which run, and what is needed. */
+/** A notification about an event: the run, and the needed action. */
 export interface Message {
   title: string;
   /** Such as `needs your approval: run a command`. */
@@ -19,9 +19,9 @@ export interface Message {
 }
 
 /** `url`: the page of the run, at an address without secrets. */
-export const messageOf = (news: News, url: string | undefined): Message => ({
-  title: nameIn(news),
-  text: textOf(news),
+export const newsMessage = (news: News, url: string | undefined): Message => ({
+  title: runName(news),
+  text: newsText(news),
   ...defined({ url }),
 });
 
@@ -29,17 +29,17 @@ export const messageOf = (news: News, url: string | undefined): Message => ({
  * The JSON that webhooks and commands get. It has no content of files, no arguments of calls, no question and no
  * answer: these may hold secrets, and are on the page.
  */
-export function payloadOf(news: News, url: string | undefined): object {
-  return { type: news.type, timestamp: isoTime(news.time), data: dataOf(news, url) };
+export function newsPayload(news: News, url: string | undefined): object {
+  return { type: news.type, timestamp: isoTime(news.time), data: newsData(news, url) };
 }
 
-export function dataOf(news: News, url: string | undefined): Record<string, string> {
+export function newsData(news: News, url: string | undefined): Record<string, string> {
   const { runId, threadId, schedule, event, questions = 1 } = news;
   const facts = {
     run_id: runId,
     thread_id: threadId,
-    name: nameIn(news),
-    summary: textOf(news),
+    name: runName(news),
+    summary: newsText(news),
     ...defined({ schedule, url }),
   };
   switch (event.kind) {
@@ -60,12 +60,12 @@ export function dataOf(news: News, url: string | undefined): Record<string, stri
   }
 }
 
-const nameIn = ({ name }: News): string => oneLine(displayName(oneLine(name, NAME)), NAME);
+const runName = ({ name }: News): string => oneLine(displayName(oneLine(name, MAX_NAME)), MAX_NAME);
 
-function textOf({ event, questions = 1 }: News): string {
+function newsText({ event, questions = 1 }: News): string {
   switch (event.kind) {
     case "approval_requested":
-      return `needs your approval: ${actOf(event.data)}`;
+      return `needs your approval: ${describeAct(event.data)}`;
     case "question_asked":
       if (questions > 1) return `asks you ${questions} questions`;
       return event.data.server === undefined
@@ -90,7 +90,13 @@ function textOf({ event, questions = 1 }: News): string {
 }
 
 /** The call without its object: a command may contain a secret. */
-function actOf({ tool, call }: { tool: string; call?: Pick<AskedCall, "act" | "kind"> | undefined }): string {
+function describeAct({
+  tool,
+  call,
+}: {
+  tool: string;
+  call?: Pick<AskedCall, "act" | "kind"> | undefined;
+}): string {
   if (call?.kind === "command") return "run a command";
   if (call?.kind === "file") return `${call.act.toLowerCase()} a file`;
   return `call ${displayName(tool)}`;

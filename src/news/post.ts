@@ -37,7 +37,7 @@ export async function post({ final = new Set([410]), ...sent }: Post): Promise<S
   }
 }
 
-/** Posts JSON, and gives the answer with its unread body. */
+/** Posts JSON, and returns the answer with its unread body. */
 export const postJson = ({ url, headers, ...options }: Omit<Post, "final">) =>
   request(url, {
     ...options,

@@ -1,4 +1,4 @@
-/** Gives a message to a program. */
+/** Passes a message to a program. */
 import { ProgramFailure, runProgram } from "../core/child-process.ts";
 import { defined } from "../core/defined.ts";
 import { codeOf } from "../core/errors.ts";
@@ -12,7 +12,7 @@ export interface Program {
   name: string;
   file: string;
   args: readonly string[];
-  /** Given on standard input. */
+  /** Written to standard input. */
   input?: string;
 }
 
@@ -27,11 +27,11 @@ export async function sendToProgram(
     return { ok: true };
   } catch (error) {
     signal.throwIfAborted();
-    return { ok: false, problem: `${name} ${failureOf(error)}` };
+    return { ok: false, problem: `${name} ${programProblem(error)}` };
   }
 }
 
-function failureOf(error: unknown): string {
+function programProblem(error: unknown): string {
   if (!(error instanceof ProgramFailure))
     return codeOf(error) === "ENOENT" ? "is not installed" : "could not be started";
   if (error.isTimeout) return `did not end within ${TIMEOUT_MS / 1000} s, or wrote too much`;

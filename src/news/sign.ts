@@ -2,5 +2,5 @@
 import { Webhook } from "standardwebhooks";
 
 /** The signature header of a message. @throws for a secret that is not base64 */
-export const signatureOf = (id: string, time: Date, body: string, secret: string): string =>
+export const sign = (id: string, time: Date, body: string, secret: string): string =>
   new Webhook(secret).sign(id, time, body);

@@ -8,11 +8,11 @@ import { readBody } from "../web/body.ts";
 import type { Network } from "../web/request.ts";
 import { urlProblem } from "../web/url.ts";
 import type { ChannelContext } from "./channel.ts";
-import { dataOf } from "./message.ts";
+import { newsData } from "./message.ts";
 import { post, postJson } from "./post.ts";
 import { signedHeaders } from "./webhook.ts";
 
-/** The way to addresses that clients name. */
+/** Settings of requests to webhook URLs that clients registered. */
 export interface Callbacks {
   network: Network;
   /** True if an address may be used without TLS. */
@@ -36,11 +36,11 @@ export function callbackProblem(text: string, { network, isTrusted }: Callbacks)
 }
 
 /** An event as clients get it, whichever way. */
-export const occurrenceOf = (news: News, url: string | undefined) => ({
+export const newsOccurrence = (news: News, url: string | undefined) => ({
   eventId: news.id,
   name: news.type,
   timestamp: isoTime(news.time),
-  data: dataOf(news, url),
+  data: newsData(news, url),
 });
 
 type Receiver = Pick<Subscription, "id" | "url" | "secret">;
@@ -94,7 +94,7 @@ export const subscriberSend =
     const subscription = await find();
     const isOpen = subscription !== undefined && subscription.expiresAt > clock();
     if (!isOpen || !(await holds(subscription))) return { ok: true };
-    const body = JSON.stringify(occurrenceOf(news, pageOf(news.runId)));
+    const body = JSON.stringify(newsOccurrence(news, pageOf(news.runId)));
     return post({
       url: new URL(subscription.url),
       network: callbacks.network,

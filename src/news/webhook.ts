@@ -20,10 +20,10 @@ export async function signedHeaders(
   now: Date,
 ): Promise<Record<string, string>> {
   // Loaded with the first message: nothing is signed before the handshake.
-  const { signatureOf } = await import("./sign.ts");
+  const { sign } = await import("./sign.ts");
   return {
     "webhook-id": id,
     "webhook-timestamp": String(Math.floor(now.getTime() / 1000)),
-    "webhook-signature": signatureOf(id, now, body, secret),
+    "webhook-signature": sign(id, now, body, secret),
   };
 }

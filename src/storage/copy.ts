@@ -1,4 +1,4 @@
-/** Moves what the files of one machine hold into a Postgres. */
+/** Copies the databases of one machine into Postgres. */
 import { join } from "node:path";
 import { type CheckpointTuple, WRITES_IDX_MAP } from "@langchain/langgraph-checkpoint";
 import { StorageError } from "../core/errors.ts";
@@ -22,7 +22,7 @@ export interface CopyOptions {
   access: Access;
   /** Store for large values, if they do not go into Postgres. */
   objects?: LargeObjects | undefined;
-  /** Gives the environment of a run in the shared storage, from that in the files. */
+  /** Maps the environment of a run in the files to that in the shared storage. */
   environment: (environment: string) => string;
   signal: AbortSignal;
 }
@@ -35,7 +35,14 @@ export interface CopiedTable {
 }
 
 /** In the order in which they refer to each other. */
-const TABLES = ["threads", "runs", ...TABLES_OF_RUN, "schedules", "schedule_skips", "news_subscriptions"];
+const COPIED_TABLES = [
+  "threads",
+  "runs",
+  ...TABLES_OF_RUN,
+  "schedules",
+  "schedule_skips",
+  "news_subscriptions",
+];
 /** Postgres takes 65,535 parameters in one statement. */
 const PARAMETERS = 30_000;
 const ROWS = 500;
@@ -59,7 +66,7 @@ export async function* copyToPostgres(options: CopyOptions): AsyncGenerator<Copi
     const runs = await open("deepagent.db");
     migrate(runs, "runs", RUN_MIGRATIONS);
     assertQuiet(runs);
-    for (const table of TABLES) {
+    for (const table of COPIED_TABLES) {
       signal.throwIfAborted();
       yield await copyTable(table, runs, options);
     }
@@ -81,7 +88,7 @@ function assertQuiet(runs: Database): void {
   throw new StorageError("storage_busy", message);
 }
 
-type Row = Readonly<Record<string, unknown>>;
+type CopiedRow = Readonly<Record<string, unknown>>;
 
 async function copyTable(
   table: string,
@@ -90,11 +97,11 @@ async function copyTable(
 ): Promise<CopiedTable> {
   const columns = runs.prepare<[], { name: string; pk: number }>(`PRAGMA table_info(${table})`).all();
   const names = columns.map(({ name }) => name);
-  const key = keyOf(table, columns);
+  const key = identifyingColumns(table, columns);
   const size = Math.min(ROWS, Math.floor(PARAMETERS / names.length));
   const place = key.join(", ");
-  const first = runs.prepare<unknown[], Row>(`SELECT * FROM ${table} ORDER BY ${place} LIMIT ${size}`);
-  const next = runs.prepare<unknown[], Row>(
+  const first = runs.prepare<unknown[], CopiedRow>(`SELECT * FROM ${table} ORDER BY ${place} LIMIT ${size}`);
+  const next = runs.prepare<unknown[], CopiedRow>(
     `SELECT * FROM ${table} WHERE (${place}) > (${key.map(() => "?").join(", ")}) ORDER BY ${place} LIMIT ${size}`,
   );
   const report = { name: table, found: 0, copied: 0 };
@@ -110,8 +117,8 @@ async function copyTable(
   return report;
 }
 
-/** Gives the columns that identify a row: its primary key, or others that are unique. */
-function keyOf(table: string, columns: readonly { name: string; pk: number }[]): string[] {
+/** Returns the columns that identify a row: its primary key, or others that are unique. */
+function identifyingColumns(table: string, columns: readonly { name: string; pk: number }[]): string[] {
   if (table === "effects") return ["run_id", "call"];
   const key = columns.filter(({ pk }) => pk > 0).toSorted((a, b) => a.pk - b.pk);
   return key.map(({ name }) => name);
@@ -121,7 +128,7 @@ async function insert(
   access: Access,
   table: string,
   names: readonly string[],
-  rows: readonly Row[],
+  rows: readonly CopiedRow[],
 ): Promise<number> {
   const values = rows.flatMap((row) => names.map((name) => sendable(row[name])));
   const text = `INSERT INTO ${table} (${names.join(", ")}) OVERRIDING SYSTEM VALUE VALUES ${placesFor(rows, names)} ON CONFLICT DO NOTHING`;
@@ -129,7 +136,7 @@ async function insert(
 }
 
 /** The places of so many values of each row, such as `($1, $2), ($3, $4)`. */
-const placesFor = (rows: readonly Row[], { length }: readonly string[]): string =>
+const placesFor = (rows: readonly CopiedRow[], { length }: readonly string[]): string =>
   rows
     .map(
       (_, row) =>
@@ -142,14 +149,14 @@ async function compare(
   access: Access,
   table: string,
   key: readonly string[],
-  rows: readonly Row[],
+  rows: readonly CopiedRow[],
 ): Promise<void> {
   const fixed = FIXED[table] ?? [];
-  const { rows: stored } = await access.pool.query<Row>(
+  const { rows: stored } = await access.pool.query<CopiedRow>(
     `SELECT * FROM ${table} WHERE (${key.join(", ")}) IN (${placesFor(rows, key)})`,
     rows.flatMap((row) => key.map((name) => sendable(row[name]))),
   );
-  const nameOf = (row: Row): string => JSON.stringify(key.map((name) => row[name]));
+  const nameOf = (row: CopiedRow): string => JSON.stringify(key.map((name) => row[name]));
   const found = new Map(stored.map((row) => [nameOf(row), row]));
   for (const row of rows) {
     const other = found.get(nameOf(row));
@@ -176,7 +183,7 @@ const FIXED: Readonly<Record<string, readonly string[]>> = {
   news_subscriptions: ["principal", "type", "url"],
 };
 
-/** Has what comes numbered behind what was copied. */
+/** Continues the numbering after the copied rows. */
 async function continueNumbers(access: Access): Promise<void> {
   const identities = await query<{ table: string; column: string }>(
     access,

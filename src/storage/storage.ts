@@ -13,7 +13,7 @@ export interface Storage {
   readonly clock: Clock;
   /** Opens the storage of agents; loads LangGraph. */
   forAgents(): Promise<AgentStorage>;
-  /** Tells other servers where this one works. Gives the environments of those that are there already. */
+  /** Announces the environment of this server. Returns the environments of those that are there already. */
   enter(environment: string): Promise<string[]>;
   /** True if a newer version has changed the storage; this version then stops using it. */
   isOutdated(): boolean;
@@ -24,7 +24,7 @@ export interface Storage {
 export interface SharedStorage extends Storage, SharedState {
   /** Messages sent to sessions of 2025-era clients. */
   openStreams(): Promise<StreamStore>;
-  /** Writes, reads and deletes an object where large values are kept, if that is elsewhere. Throws what is wrong. */
+  /** Writes, reads and deletes an object where large values are kept, if that is elsewhere. Throws the problem. */
   tryLargeValues(): Promise<void>;
   /** A secret of 32 bytes that all servers on this storage have, and nobody else. */
   secret(name: string): Promise<Uint8Array>;
@@ -36,7 +36,7 @@ interface AgentStores {
 }
 
 export interface AgentStorage extends AgentStores {
-  /** The same; where there is a second wall, for threads of this principal and memories in this namespace alone. */
+  /** Returns the storage for this principal's threads and this namespace's memories; row-level security confines it. */
   of(principal: Principal, memories: string[]): AgentStores;
   /** Lets memories be found by their meaning. */
   embeddings: Embeddings;

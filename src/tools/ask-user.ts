@@ -16,7 +16,7 @@ const field = z.strictObject({
   optional: z.boolean().optional(),
 });
 
-const PLAIN: Field = { name: "answer", type: "text", required: true };
+const TEXT_FIELD: Field = { name: "answer", type: "text", required: true };
 
 export const askUserTool = defineTool({
   name: "ask_user",
@@ -46,9 +46,9 @@ export const askUserTool = defineTool({
   async handle({ question, fields = [], wait_minutes: wait }, { ask }) {
     if (ask === undefined)
       return toolError("Nobody can be asked here. Decide yourself, and say so in your answer.");
-    const asked = fields.length === 0 ? [PLAIN] : fields.map(toField);
+    const asked = fields.length === 0 ? [TEXT_FIELD] : fields.map(toField);
     const afterMs = wait === undefined ? {} : { afterMs: wait * 60_000 };
-    return resultOf(await ask({ kind: "ask", text: question, fields: asked, ...afterMs }));
+    return answerResult(await ask({ kind: "ask", text: question, fields: asked, ...afterMs }));
   },
 });
 
@@ -60,9 +60,9 @@ function toField({ name, title, type, options, many, other, optional }: z.output
   return { ...common, type: "choice", options, ...defined({ many: ifSo(many), other: ifSo(other) }) };
 }
 
-function resultOf(answer: Answer): ToolResult {
+function answerResult(answer: Answer): ToolResult {
   if (answer.type === "fields")
-    return { content: textOf(answer.values), artifact: { answer: answer.values } };
+    return { content: answerText(answer.values), artifact: { answer: answer.values } };
   const said = answer.type === "decline" && answer.message ? ` They said: ${answer.message}` : "";
   const why = answer.type === "expired" ? "Nobody answered in time." : `The person did not answer.${said}`;
   return {
@@ -71,7 +71,7 @@ function resultOf(answer: Answer): ToolResult {
   };
 }
 
-function textOf(values: Readonly<Record<string, Value>>): string {
+function answerText(values: Readonly<Record<string, Value>>): string {
   const entries = Object.entries(values);
   const [first] = entries;
   if (entries.length === 1 && typeof first?.[1] === "string") return `The person answered: ${first[1]}`;

@@ -10,7 +10,7 @@ import { defineTool, isOpenTask, toolError } from "./tool.ts";
 const ofTask = z.strictObject({ task_id: z.string().min(1).max(200) });
 
 /** Longest line about the step or the description of a task, in characters. */
-const LINE = 160;
+const MAX_LINE = 160;
 
 const startTool = defineTool({
   name: "start_async_task",
@@ -56,7 +56,7 @@ const updateTool = defineTool({
     withTasks(context, "update_async_task", async (tasks) => {
       const task = await tasks.tell(id, message);
       if (task === undefined || isOpenTask(task)) return report(id, task, "It was told.");
-      return toolError(`${stateOf(task)} Start another task for what is left.`);
+      return toolError(`${describeTask(task)} Start another task for what is left.`);
     }),
 });
 
@@ -82,7 +82,7 @@ const listTool = defineTool({
   handle: (_args, context) =>
     withTasks(context, "list_async_tasks", async (tasks) => {
       const lines = (await tasks.list()).map(
-        (task) => `- ${stateOf(task)} Task: ${oneLine(task.description, LINE)}`,
+        (task) => `- ${describeTask(task)} Task: ${oneLine(task.description, MAX_LINE)}`,
       );
       return { content: lines.join("\n") || "There are no background tasks." };
     }),
@@ -124,8 +124,8 @@ const WORDS: Readonly<Record<BackgroundTask["status"], string>> = {
 };
 
 /** `Background task run_x (researcher) is at work: reads notes.md.` */
-function stateOf(task: BackgroundTask): string {
-  const step = isOpenTask(task) && task.step !== "" ? `: ${oneLine(task.step, LINE)}` : ".";
+function describeTask(task: BackgroundTask): string {
+  const step = isOpenTask(task) && task.step !== "" ? `: ${oneLine(task.step, MAX_LINE)}` : ".";
   return `Background task ${task.id} (${displayName(task.name)}) ${WORDS[task.status]}${step}`;
 }
 
@@ -134,5 +134,5 @@ function report(id: string, task: BackgroundTask | undefined, more?: string): To
     return toolError(`there is no background task ${displayName(id)}; list_async_tasks lists them.`);
   }
   const rest = more ?? (isOpenTask(task) ? "You were sent a message." : "Its report is a message to you.");
-  return { content: `${stateOf(task)} ${rest}` };
+  return { content: `${describeTask(task)} ${rest}` };
 }

@@ -59,7 +59,7 @@ export interface Destination {
   shown: string;
 }
 
-export async function destinationOf(
+export async function resolveDestination(
   path: string,
   backend: Backend,
   options: ResolveOptions = {},
@@ -93,7 +93,7 @@ export async function diffPreview({ summary, change, to }: ChangeLook): Promise<
   return preview("diff", { summary, to, detail: diff, isWhole, effect: effect() });
 }
 
-/** The same, with the replaced text alone where the change is too long to be shown as it stands in the file. */
+/** Shows the replaced text alone if the change is too long to be shown in its place in the file. */
 export async function editPreview(
   look: ChangeLook,
   replaced: TextChange,

@@ -17,7 +17,7 @@ import { byIdentity } from "../core/by-identity.ts";
 import { isAbortError } from "../core/errors.ts";
 import { closestName } from "../core/options.ts";
 import { displayName, headOf, wellFormed } from "../core/text.ts";
-import { destinationOf, failing } from "./call-preview.ts";
+import { resolveDestination, failing } from "./call-preview.ts";
 import { mendedArguments } from "./mend-arguments.ts";
 import type { FileToolSettings } from "./options.ts";
 import { type BoundPreview, type ToolContext, type ToolResult, type ToolSpec, toolError } from "./tool.ts";
@@ -118,23 +118,23 @@ export function checkPath(
   return validatePath(given, { form, ...(allowedPrefixes ? { allowedPrefixes } : {}) });
 }
 
-/** Arguments that name what a call works on. Models also write `path` for `file_path`. */
+/** Arguments that name the file of a call. Models also write `path` for `file_path`. */
 interface Named {
   file_path?: string | undefined;
   path?: string | undefined;
 }
 
 /** The file or directory of a call. `asked`: as the arguments spell it. */
-export type Place = Extract<PathResult, { ok: true }> & { asked: string };
+export type CallPlace = Extract<PathResult, { ok: true }> & { asked: string };
 
 interface PathTool<Schema extends z.ZodObject> extends Omit<ToolSpec<Schema>, "handle" | "preview"> {
-  work: (args: z.output<Schema>, place: Place, context: ToolContext) => Promise<ToolResult>;
+  work: (args: z.output<Schema>, place: CallPlace, context: ToolContext) => Promise<ToolResult>;
   /** True if the work only reads a little, or fails before it reads. It is then tried before a person is asked. */
-  isTried?: (args: z.output<Schema>, place: Place, context: ToolContext) => MaybePromise<boolean>;
-  /** Shows a call to a person who decides on it. `title`: for a path that is not valid. */
+  isTried?: (args: z.output<Schema>, place: CallPlace, context: ToolContext) => MaybePromise<boolean>;
+  /** Shows a call to its approver. `title`: for a path that is not valid. */
   shown?: {
     title: string;
-    preview(args: z.output<Schema>, place: Place, context: ToolContext): Promise<BoundPreview>;
+    preview(args: z.output<Schema>, place: CallPlace, context: ToolContext): Promise<BoundPreview>;
   };
 }
 
@@ -149,7 +149,7 @@ export function pathTool<Schema extends z.ZodObject & z.ZodType<Named>>(
   const placeOf = async (
     args: Named,
     backend: Backend,
-  ): Promise<Place | Extract<PathResult, { ok: false }>> => {
+  ): Promise<CallPlace | Extract<PathResult, { ok: false }>> => {
     const checked = checkPath(named(args), backend, allowedPrefixes);
     if (!checked.ok) return checked;
     const { path: asked } = checked;
@@ -177,7 +177,7 @@ export function pathTool<Schema extends z.ZodObject & z.ZodType<Named>>(
       if (missing || !(await isTried?.(args, place, context))) return missing;
       const failure = await work(args, place, context);
       if (failure.status !== "error") return undefined;
-      const to = await destinationOf(place.path, context.backend);
+      const to = await resolveDestination(place.path, context.backend);
       return failing(`${spec.name} of ${to.name}`, args, { failure, to });
     },
   };
@@ -195,7 +195,7 @@ export async function previewMissing(
   if (listed.code !== "not_found" && !isOther) return undefined;
   const missing = expects === "directory" ? listed : fileNotFound(path);
   const failure = await failedAt(path, isOther ? isDirectory(path) : missing, context);
-  const to = await destinationOf(path, context.backend);
+  const to = await resolveDestination(path, context.backend);
   return failing(`${what} ${to.name}`, args, { failure, to });
 }
 
@@ -289,14 +289,14 @@ export function invalidArguments(tool: string, issues: readonly ArgumentIssue[])
  * JSON Schema of the arguments as a model is offered it: arguments with a default are optional. Bounds,
  * and the defaults 0 and false, are left out.
  */
-export const parametersOf = (spec: ToolSpec): Record<string, unknown> => jsonSchemaOf(spec.schema);
+export const toolParameters = (spec: ToolSpec): Record<string, unknown> => inputSchema(spec.schema);
 
 /** Agents are built often, of the same few schemas. */
-const jsonSchemaOf = byIdentity((parameters: ToolSpec["schema"]): Record<string, unknown> => {
+const inputSchema = byIdentity((parameters: ToolSpec["schema"]): Record<string, unknown> => {
   const { $schema: _dialect, ...schema } = z.toJSONSchema(parameters, {
     io: "input",
     override: ({ jsonSchema }) => {
-      // Each request has these bytes, and they tell a model nothing. Arguments are checked all the same.
+      // Each request has these bytes, which do not help a model. Arguments are checked all the same.
       for (const bound of BOUNDS) delete jsonSchema[bound];
       if (jsonSchema.default === false || jsonSchema.default === 0) delete jsonSchema.default;
       if (jsonSchema.additionalProperties === false) delete jsonSchema.additionalProperties;

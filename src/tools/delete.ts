@@ -3,29 +3,29 @@ import type { Backend, FileInfo } from "../backends/backend.ts";
 import { deletionUnavailable, refusedToDelete } from "../backends/errors.ts";
 import { withoutSlash } from "../backends/paths.ts";
 import { displayName } from "../core/text.ts";
-import { type Place, backendError, failedAt, pathText, pathTool, previewMissing } from "./call.ts";
-import { destinationOf, failing, preview } from "./call-preview.ts";
+import { type CallPlace, backendError, failedAt, pathText, pathTool, previewMissing } from "./call.ts";
+import { resolveDestination, failing, preview } from "./call-preview.ts";
 import { counted } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import type { BoundPreview, ToolContext, ToolResult, ToolSpec } from "./tool.ts";
 
-const schema = z.strictObject({ file_path: pathText() });
+const deleteSchema = z.strictObject({ file_path: pathText() });
 
-export const deleteTool = (settings: FileToolSettings): ToolSpec<typeof schema> =>
+export const deleteTool = (settings: FileToolSettings): ToolSpec<typeof deleteSchema> =>
   pathTool(
     {
       name: "delete",
       kind: "write",
       description:
         "Delete a file, or a directory with everything in it. There is no undo. Links are removed, not followed.",
-      schema,
-      work: (_args, { path }, context) => remove(path, context),
+      schema: deleteSchema,
+      work: (_args, { path }, context) => deletePath(path, context),
       shown: { title: "Delete", preview: previewDelete },
     },
     settings,
   );
 
-async function remove(path: string, context: ToolContext): Promise<ToolResult> {
+async function deletePath(path: string, context: ToolContext): Promise<ToolResult> {
   const { backend, signal } = context;
   if (/^[/.]$/.test(path)) return backendError(refusedToDelete(path), path);
   if (!backend.delete) return backendError(deletionUnavailable(path), path);
@@ -40,15 +40,15 @@ async function remove(path: string, context: ToolContext): Promise<ToolResult> {
 
 /** Bound to each entry that would go, with its size and time. */
 async function previewDelete(
-  args: z.output<typeof schema>,
-  { path }: Place,
+  args: z.output<typeof deleteSchema>,
+  { path }: CallPlace,
   context: ToolContext,
 ): Promise<BoundPreview> {
   const { backend, signal } = context;
-  // Then it does nothing but say why.
+  // Here `deletePath` deletes nothing and returns the reason.
   if (/^[/.]$/.test(path) || !backend.delete)
-    return failing("Delete", args, { failure: await remove(path, context) });
-  const to = await destinationOf(path, backend, { lastLink: "itself" });
+    return failing("Delete", args, { failure: await deletePath(path, context) });
+  const to = await resolveDestination(path, backend, { lastLink: "itself" });
   const { name } = to;
   if (await isLink(path, backend)) {
     const summary = `Delete the link ${name}; its target stays`;
@@ -56,7 +56,7 @@ async function previewDelete(
   }
   const missing = await previewMissing("Delete", args, { path, expects: "either" }, context);
   if (missing) return missing;
-  const { entries, isAll } = await entriesOf(path, backend, signal);
+  const { entries, isAll } = await listEntries(path, backend, signal);
   // A larger folder is looked through when it is deleted.
   const refused = isAll ? await backend.refusal?.("delete", path, { signal }) : undefined;
   if (refused) return failing(`Delete ${name}`, args, { failure: backendError(refused, path), to });
@@ -65,7 +65,7 @@ async function previewDelete(
     entries.length === 1 && entries[0]?.path === path ? "" : ` and everything below it: ${number}`;
   const names = entries.map((entry) => displayName(entry.path));
   const shown = names.slice(0, isAll ? names.length : 200);
-  // The folder itself says what else goes, when its entries are too many to be looked up.
+  // The folder itself names the affected files if its entries are too many to be looked up.
   const rest = isAll ? [] : ["[and everything else below this folder]"];
   return preview("arguments", {
     summary: `Delete ${name}${below}`,
@@ -82,7 +82,7 @@ async function isLink(path: string, backend: Backend): Promise<boolean> {
 }
 
 /** The file, or the entries below the directory in the order of their paths; links are listed, not followed. */
-async function entriesOf(
+async function listEntries(
   top: string,
   backend: Backend,
   signal: AbortSignal,

@@ -10,7 +10,7 @@ import type { FileDiff } from "./tool.ts";
 
 export interface TextChange {
   path: string;
-  /** `undefined`: the file does not exist yet. */
+  /** Absent if the file does not exist yet. */
   before: string | undefined;
   after: string;
 }
@@ -27,7 +27,7 @@ interface WholeDiff extends Required<FileDiff> {
 
 /**
  * A unified diff for a person to read, bounded in size and in work: cut lines and missing lines are stated. What
- * cannot be seen is marked, carriage returns too: a file that has one in each line says so once.
+ * cannot be seen is marked, carriage returns too: a file that has one in each line shows that once.
  */
 export function wholeDiff(change: TextChange, maxLineChars = MAX_CHARS): WholeDiff {
   const part = changedPart(change);
@@ -49,14 +49,14 @@ export function wholeDiff(change: TextChange, maxLineChars = MAX_CHARS): WholeDi
   };
 }
 
-/** The same for the journal, with long lines cut. */
+/** Makes the diff for the journal, with long lines cut. */
 export function fileDiff(change: TextChange): FileDiff {
   const { diff, added, removed } = wholeDiff(change, MAX_LINE_CHARS);
   return { diff, added, removed };
 }
 
 /**
- * The same for text that was replaced, once or everywhere, when where it stands in the file is not known: hunks say
+ * Makes the diff of text that was replaced, once or everywhere, if its place in the file is not known: hunks state
  * so instead of line numbers.
  */
 export function replacementDiff(change: TextChange, everywhere: boolean): FileDiff {
@@ -78,14 +78,14 @@ export function wholeReplacement(
 }
 
 /** A change in the artifact of the call that made it; the diff is computed in turns of its own. */
-export async function artifactOf(change: TextChange | undefined): Promise<{ change?: FileDiff }> {
+export async function changeArtifact(change: TextChange | undefined): Promise<{ change?: FileDiff }> {
   if (change === undefined) return {};
   await ownTurn();
   return { change: fileDiff(change) };
 }
 
 /** The change in an artifact; `undefined` if there is none, as in those of other tools and earlier versions. */
-export const diffIn = (artifact: unknown): FileDiff | undefined =>
+export const readChange = (artifact: unknown): FileDiff | undefined =>
   ChangeArtifact.safeParse(artifact).data?.change;
 
 const ChangeArtifact = z.object({
@@ -139,7 +139,7 @@ function firstLines(lines: readonly string[], maxLineChars: number, part = 1): s
 
 /**
  * Leaves carriage returns in the lines, where they are marked, if the line ends differ, and counts those that change.
- * Takes them out of a change that has one in each line, which a new file says.
+ * Removes them from a change that has one in each line, which a new file states.
  */
 function lineEnds(hunks: readonly string[]): { notes: string[]; lines: readonly string[] } {
   const isEnded = (index: number): boolean =>
@@ -187,7 +187,7 @@ function changedPart({ before = "", after }: TextChange, context = CONTEXT_LINES
   };
 }
 
-/** The largest number up to `limit` to which two texts are the same, halving what is left to compare. */
+/** Returns the largest number up to `limit` to which two texts are equal, by binary search. */
 function commonLength(limit: number, isSame: (from: number, to: number) => boolean): number {
   let [least, most] = [0, limit];
   while (least < most) {

@@ -4,30 +4,30 @@ import { fileNotFound } from "../backends/errors.ts";
 import { nearestLines } from "../backends/near-match.ts";
 import { editFileText, notebookText } from "../backends/notebook.ts";
 import { displayName } from "../core/text.ts";
-import { type Place, failedAt, pathText, pathTool, storedText, underOtherNames } from "./call.ts";
+import { type CallPlace, failedAt, pathText, pathTool, storedText, underOtherNames } from "./call.ts";
 import {
   argumentsPreview,
   currentText,
-  destinationOf,
+  resolveDestination,
   editPreview,
   failing,
   withRemarks,
 } from "./call-preview.ts";
-import { type TextChange, artifactOf, diffIn, replacementDiff } from "./diff-preview.ts";
+import { type TextChange, changeArtifact, readChange, replacementDiff } from "./diff-preview.ts";
 import { counted } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import { type BoundPreview, type ToolContext, type ToolSpec } from "./tool.ts";
 
-const schema = z.strictObject({
+const editSchema = z.strictObject({
   file_path: pathText(),
   old_string: z.string().describe("Text to replace, without read_file's line prefix."),
   new_string: storedText(),
   replace_all: z.boolean().default(false),
 });
 
-type EditArguments = z.output<typeof schema>;
+type EditArguments = z.output<typeof editSchema>;
 
-export const editFileTool = (settings: FileToolSettings): ToolSpec<typeof schema> =>
+export const editFileTool = (settings: FileToolSettings): ToolSpec<typeof editSchema> =>
   pathTool(
     {
       name: "edit_file",
@@ -36,7 +36,7 @@ export const editFileTool = (settings: FileToolSettings): ToolSpec<typeof schema
         "Replace text in a file that you have read.",
         "`old_string` is literal and must match exactly, whitespace included, and once, unless `replace_all` is true: add surrounding lines to make it unique.",
       ].join(" "),
-      schema,
+      schema: editSchema,
       aliases: { old_str: "old_string", new_str: "new_string" },
       work: async ({ old_string: old, new_string: replacement, replace_all: all }, { path }, context) => {
         const { backend, signal, expectedVersion, evenReadOnly } = context;
@@ -57,14 +57,14 @@ export const editFileTool = (settings: FileToolSettings): ToolSpec<typeof schema
         const { path: edited = path, occurrences = 1, version, filesUpdate } = result;
         return {
           content: `Successfully replaced ${occurrences} occurrence(s) in '${displayName(edited)}'${underOtherNames(result)}`,
-          artifact: { path: edited, occurrences, version, ...(await artifactOf(changes.at(-1))) },
+          artifact: { path: edited, occurrences, version, ...(await changeArtifact(changes.at(-1))) },
           ...(filesUpdate ? { update: { files: filesUpdate } } : {}),
         };
       },
       shown: { title: "Edit a file", preview: previewEdit },
       changeOf(args, artifact) {
         const { file_path: path, old_string: before, new_string: after, replace_all: everywhere } = args;
-        return diffIn(artifact) ?? replacementDiff({ path, before, after }, everywhere);
+        return readChange(artifact) ?? replacementDiff({ path, before, after }, everywhere);
       },
     },
     settings,
@@ -78,11 +78,11 @@ function missed(error: string, path: string, text: string, old: string): string 
 
 async function previewEdit(
   args: EditArguments,
-  { path }: Place,
+  { path }: CallPlace,
   context: ToolContext,
 ): Promise<BoundPreview> {
   const { backend, signal } = context;
-  const to = await destinationOf(path, backend);
+  const to = await resolveDestination(path, backend);
   const { name } = to;
   const fails = async (failure: Failure): Promise<BoundPreview> =>
     failing(`Edit ${name}`, args, { failure: await failedAt(path, failure, context), to });

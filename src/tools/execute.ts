@@ -13,7 +13,7 @@ import { isAtOrBelow, withSlash } from "../backends/paths.ts";
 import { defined } from "../core/defined.ts";
 import { displayBlock, oneLine, wellFormed } from "../core/text.ts";
 import { backendError, cancellable, checkPath, pathText } from "./call.ts";
-import { destinationOf, failing, preview } from "./call-preview.ts";
+import { resolveDestination, failing, preview } from "./call-preview.ts";
 import { counted } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import { type BoundPreview, type ToolContext, type ToolResult, type ToolSpec, toolError } from "./tool.ts";
@@ -44,7 +44,7 @@ export const canExecute = (backend: Backend): backend is SandboxBackend =>
   "execute" in backend && typeof backend.execute === "function";
 
 /** The background jobs of this backend, if it has any, so `job` is worth offering. */
-export const jobsOf = (backend: Backend): BackgroundJobs | undefined =>
+export const backgroundJobs = (backend: Backend): BackgroundJobs | undefined =>
   canExecute(backend) ? backend.jobs : undefined;
 
 /** Runs a shell command and waits for it, or starts it in the background. */
@@ -58,13 +58,13 @@ export function executeTool(settings: FileToolSettings): ToolSpec {
       "To read, search or change files, use the file tools. Quote paths that contain spaces.",
     ].join(" "),
     handle: (args: Arguments, context: ToolContext) =>
-      cancellable("execute", context.signal, () => run(args, context, settings)),
+      cancellable("execute", context.signal, () => runCommand(args, context, settings)),
     preview: (args: Arguments, context: ToolContext) => previewCommand(args, context, settings),
   } as const;
   return { ...spec, schema: settings.jobs ? withJobs : foreground };
 }
 
-/** Bound to the directory that the command runs in, and to what confines it. */
+/** Bound to the command's directory and its isolation. */
 async function previewCommand(
   given: Arguments,
   context: ToolContext,
@@ -77,8 +77,8 @@ async function previewCommand(
   const checked = cwd === undefined ? undefined : checkPath(cwd, backend, settings.allowedPrefixes);
   // Then it does nothing but say why.
   if (!canExecute(backend) || (background === true && backend.jobs === undefined) || checked?.ok === false)
-    return failing(what, args, { failure: await run(given, context, settings) });
-  const to = checked && (await destinationOf(checked.path, backend));
+    return failing(what, args, { failure: await runCommand(given, context, settings) });
+  const to = checked && (await resolveDestination(checked.path, backend));
   const refused = checked && (await directoryRefusal(checked.path, backend, context.signal));
   if (refused) {
     const failure = background === true ? backendError(refused, cwd ?? "") : asOutput(refused);
@@ -111,7 +111,7 @@ function confinement(isolation: BackendCapabilities["isolation"] | undefined): s
   return isolation === "none" ? " on this machine, outside any sandbox" : " in a sandbox";
 }
 
-async function run(
+async function runCommand(
   { command, timeout, cwd, background }: Arguments,
   { backend, signal, approved = false }: ToolContext,
   { allowedPrefixes, maxChars, jobs }: FileToolSettings,
@@ -130,7 +130,7 @@ async function run(
   if (signal.aborted) return toolError("execute was cancelled.", { code: "aborted" });
   const { output, whole = output } = response;
   const isTold = jobs && backend.commands?.endsLeftovers === true && leavesPrograms(command);
-  const end = [endLines(response, timeout), ...(isTold ? [ENDED] : [])].join("\n");
+  const end = [endLines(response, timeout), ...(isTold ? [LEFTOVERS_STOPPED] : [])].join("\n");
   const isShown = !response.truncated && output.length <= (maxChars ?? Infinity);
   return {
     content: commandText(response, end),
@@ -176,7 +176,7 @@ function leavesPrograms(command: string): boolean {
   return /(?<![&<>|])&(?![&>])/.test(bare) && !/\bwait\b/.test(bare);
 }
 
-const ENDED =
+const LEFTOVERS_STOPPED =
   "[Programs that this command left running in the background were stopped with it. To keep one running, run its command line without `&` and with background: true.]";
 
 const endLines = (response: ExecuteResponse, timeout: number | undefined): string =>
@@ -185,7 +185,7 @@ const endLines = (response: ExecuteResponse, timeout: number | undefined): strin
     exitLine(response),
   ].join("\n");
 
-/** A backend whose own limit ended the command has said so, as it alone knows that limit. */
+/** A backend whose own limit ended the command has reported it, as it alone knows that limit. */
 function timeoutLines(output: string, timeout: number | undefined): string[] {
   if (/(^|\n)Error: Command timed out after \S+ seconds\.$/.test(output)) return [];
   return [`Error: Command timed out${timeout === undefined ? "" : ` after ${timeout} seconds`}.`];
@@ -199,21 +199,21 @@ function exitLine({ exitCode, timedOut }: ExecuteResponse): string {
 
 const TIMEOUT_EXIT_CODE = 124;
 
-const schema = z.strictObject({
+const jobSchema = z.strictObject({
   action: z.enum(["list", "read", "stop"]),
   id: z.string().optional().describe("The job to read or stop."),
 });
 
 /** Lists, reads and stops what `execute` started in the background. */
-export const jobTool = (): ToolSpec<typeof schema> => ({
+export const jobTool = (): ToolSpec<typeof jobSchema> => ({
   name: "job",
   kind: "read",
   description:
     "Manage commands that execute started in the background: list them, read the output of one so far, or stop one and its child processes. Jobs end with this run.",
-  schema,
+  schema: jobSchema,
   handle: (args, context) => cancellable("job", context.signal, () => handle(args, context)),
   preview: async ({ action, id = "" }, context) => {
-    if (action === "list" || (await jobsOf(context.backend)?.list())?.some((job) => job.id === id))
+    if (action === "list" || (await backgroundJobs(context.backend)?.list())?.some((job) => job.id === id))
       return undefined;
     // Nothing is stopped: the job does not exist.
     const failure = await handle({ action, ...(id !== "" && { id }) }, context);
@@ -222,23 +222,23 @@ export const jobTool = (): ToolSpec<typeof schema> => ({
 });
 
 async function handle(
-  { action, id }: z.output<typeof schema>,
+  { action, id }: z.output<typeof jobSchema>,
   { backend }: ToolContext,
 ): Promise<ToolResult> {
-  const jobs = jobsOf(backend);
+  const jobs = backgroundJobs(backend);
   if (jobs === undefined) return unsupported("Background jobs are not available here.");
-  if (action === "list") return listed(await jobs.list());
+  if (action === "list") return jobList(await jobs.list());
   if (id === undefined)
     return toolError(`job needs the id of the job to ${action}; list the jobs to see their ids.`);
-  return shown(await (action === "read" ? jobs.read(id) : jobs.stop(id)));
+  return jobResult(await (action === "read" ? jobs.read(id) : jobs.stop(id)));
 }
 
-function listed(jobs: readonly JobInfo[]): ToolResult {
-  const lines = jobs.map((job) => `${job.id}: ${stateOf(job)}: ${oneLine(job.command, 200)}`);
+function jobList(jobs: readonly JobInfo[]): ToolResult {
+  const lines = jobs.map((job) => `${job.id}: ${jobState(job)}: ${oneLine(job.command, 200)}`);
   return { content: lines.join("\n") || "No background jobs", artifact: { jobs } };
 }
 
-function shown({ job, output = "", truncated = false, error, code }: JobResult): ToolResult {
+function jobResult({ job, output = "", truncated = false, error, code }: JobResult): ToolResult {
   if (job === undefined)
     return toolError(
       `${error ?? "The job could not be looked up"}.`,
@@ -247,13 +247,13 @@ function shown({ job, output = "", truncated = false, error, code }: JobResult):
   const text = wellFormed(output).replace(/\n$/, "");
   const lines = [
     text === "" ? "<no output>" : text,
-    `[Job ${job.id} ${stateOf(job)}]`,
+    `[Job ${job.id} ${jobState(job)}]`,
     ...(truncated ? ["[Later output is not kept; redirect it to a file in the workspace to keep it]"] : []),
   ];
   return { content: lines.join("\n"), artifact: { job, truncated } };
 }
 
-function stateOf({ exitCode }: JobInfo): string {
+function jobState({ exitCode }: JobInfo): string {
   if (exitCode === undefined) return "is running";
   return exitCode === null ? "could not be started" : `ended with exit code ${exitCode}`;
 }

@@ -41,9 +41,9 @@ export const findToolsTool = (tools: readonly HiddenTool[]): ToolSpec =>
 export function findTools(tools: readonly HiddenTool[], query: string, limit: number): HiddenTool[] {
   const asked = query.toLowerCase();
   const named = new Set(asked.split(/[\s,;`"']+/));
-  const words = wordsOf(query);
+  const words = searchWords(query);
   return tools
-    .map((tool) => ({ tool, score: scoreOf(tool, asked, named, words) }))
+    .map((tool) => ({ tool, score: toolScore(tool, asked, named, words) }))
     .filter(({ score }) => score > 0)
     .toSorted((left, right) => right.score - left.score)
     .slice(0, limit)
@@ -51,15 +51,15 @@ export function findTools(tools: readonly HiddenTool[], query: string, limit: nu
 }
 
 /** The fields of a tool that are searched, with their weights. */
-const fieldsOf = byIdentity(
+const searchedFields = byIdentity(
   ({ name, description, parameters }: HiddenTool): ReadonlyArray<readonly [number, readonly string[]]> => [
-    [4, wordsOf(name)],
-    [1, wordsOf(description)],
-    [1, parameters.flatMap(wordsOf)],
+    [4, searchWords(name)],
+    [1, searchWords(description)],
+    [1, parameters.flatMap(searchWords)],
   ],
 );
 
-function scoreOf(
+function toolScore(
   tool: HiddenTool,
   asked: string,
   named: ReadonlySet<string>,
@@ -68,7 +68,7 @@ function scoreOf(
   const lower = tool.name.toLowerCase();
   const own = lower.slice(lower.indexOf("__") + 2);
   if (lower === asked || own === asked || named.has(lower)) return 1e6; // more than all words together
-  const fields = fieldsOf(tool);
+  const fields = searchedFields(tool);
   const score = words.map((word) =>
     Math.max(...fields.map(([weight, field]) => weight * Math.max(0, ...field.map((one) => fit(word, one))))),
   );
@@ -82,7 +82,7 @@ const fit = (word: string, other: string): number =>
 const isBeginning = (short: string, long: string): boolean => short.length >= 3 && long.startsWith(short);
 
 /** Words in lower case, also those of `camelCase` and `snake_case`. */
-const wordsOf = (text: string): string[] =>
+const searchWords = (text: string): string[] =>
   text
     .replace(/(\p{Ll}|\d)(\p{Lu})/gu, "$1 $2")
     .toLowerCase()

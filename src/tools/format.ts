@@ -16,7 +16,7 @@ export function splitLine(text: string, size: number): string[] {
 
 /**
  * One source line as output lines: `12⇥text` when it shows its number, else `⇥text`. Numbers stand on every fifth
- * line (on each, they would be a sixth of what a model reads of code), and where `isFirst` says that a page begins. A
+ * line (on each, they would be a sixth of the code that a model reads), and if `isFirst` begins a page. A
  * line over `maxLineChars` shows its number and continues on lines labelled `12.1`, `12.2`, ….
  */
 export function numberLine(

@@ -7,12 +7,12 @@ import type { FileToolSettings } from "./options.ts";
 import type { ToolContext, ToolResult, ToolSpec } from "./tool.ts";
 import { otherReading, readAs } from "./written-pattern.ts";
 
-const schema = z.strictObject({
+const globSchema = z.strictObject({
   pattern: patternText().describe("For example **/*.ts or src/{a,b}*.md"),
   path: pathText().optional().describe("Directory. Default: /"),
 });
 
-export const globTool = (settings: FileToolSettings): ToolSpec<typeof schema> =>
+export const globTool = (settings: FileToolSettings): ToolSpec<typeof globSchema> =>
   pathTool(
     {
       name: "glob",
@@ -22,8 +22,8 @@ export const globTool = (settings: FileToolSettings): ToolSpec<typeof schema> =>
         "`*` and `?` stay within a name, `**` spans directories, `[ab]` and `{a,b}` choose, a leading `!` negates.",
         "A pattern without `/` matches in `path` itself only; one that begins with `/` is taken from the root.",
       ].join(" "),
-      schema,
-      work: ({ pattern }, { path }, context) => find(pattern, path, context),
+      schema: globSchema,
+      work: ({ pattern }, { path }, context) => findFiles(pattern, path, context),
       isTried: async ({ pattern }, { path }, { backend, signal }) =>
         !compileGlob(patternFrom(pattern, path)).ok ||
         (await backend.ls(path, { signal })).files?.[0]?.path === path,
@@ -31,7 +31,7 @@ export const globTool = (settings: FileToolSettings): ToolSpec<typeof schema> =>
     settings,
   );
 
-async function find(given: string, path: string, context: ToolContext): Promise<ToolResult> {
+async function findFiles(given: string, path: string, context: ToolContext): Promise<ToolResult> {
   const { backend, signal } = context;
   const pattern = patternFrom(given, path);
   const compiled = compileGlob(pattern);

@@ -187,7 +187,7 @@ const SINGLE_LINES =
 
 const MAX_FOUND_AS_EXPRESSION = 100;
 
-/** Says what a pattern without matches finds as an expression. */
+/** Describes the matches of a pattern without matches if it is read as an expression. */
 async function asExpression(
   { pattern, glob, case_sensitive: caseSensitive }: GrepArguments,
   path: string,

@@ -6,18 +6,18 @@ import { counted, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import type { ToolSpec } from "./tool.ts";
 
-const schema = z.strictObject({
+const lsSchema = z.strictObject({
   path: pathText().optional().describe("Directory. Default: /"),
   times: z.boolean().optional().describe("Show when each file was last changed."),
 });
 
-export const lsTool = (settings: FileToolSettings): ToolSpec<typeof schema> =>
+export const lsTool = (settings: FileToolSettings): ToolSpec<typeof lsSchema> =>
   pathTool(
     {
       name: "ls",
       kind: "read",
       description: "List one directory: entries with their sizes, a directory ends in /.",
-      schema,
+      schema: lsSchema,
       async work({ times }, { path }, context) {
         const { backend, signal } = context;
         const { files = [], skipped = 0, ...result } = await backend.ls(path, { signal });

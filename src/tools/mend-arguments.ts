@@ -4,7 +4,7 @@ import { isRecord, memberOf, recordOf } from "../core/unknown.ts";
 
 type Schema = Readonly<Record<string, unknown>>;
 
-interface Scope {
+interface MendScope {
   root: Schema;
   depth: number;
 }
@@ -20,7 +20,7 @@ export function mendedArguments(schema: unknown, args: unknown): unknown {
   return mended(root, unwrapped(root, args, scope), scope);
 }
 
-function unwrapped(root: Schema, args: unknown, scope: Scope): unknown {
+function unwrapped(root: Schema, args: unknown, scope: MendScope): unknown {
   const known = recordOf(root["properties"]);
   if (!isRecord(args) || Object.keys(args).some((key) => Object.hasOwn(known, key) && key !== "name"))
     return args;
@@ -29,11 +29,11 @@ function unwrapped(root: Schema, args: unknown, scope: Scope): unknown {
   return wrappers.map((name) => mended({ type: "object" }, args[name], scope)).find(isRecord) ?? args;
 }
 
-function mended(given: Schema, value: unknown, { root, depth }: Scope): unknown {
+function mended(given: Schema, value: unknown, { root, depth }: MendScope): unknown {
   if (depth > 20) return value;
   const scope = { root, depth: depth + 1 };
   const schema = plainForm(given, root);
-  switch (typesOf(schema)[0]) {
+  switch (schemaTypes(schema)[0]) {
     case "object":
       return mendedObject(schema, parsedAs(value, isRecord), scope);
     case "array":
@@ -45,7 +45,7 @@ function mended(given: Schema, value: unknown, { root, depth }: Scope): unknown 
       return typeof value === "string" && /^(true|false)$/i.test(value) ? /^true$/i.test(value) : value;
     default:
       const { enum: choices } = schema;
-      if (typesOf(schema)[0] === "string" && (typeof value === "number" || typeof value === "boolean"))
+      if (schemaTypes(schema)[0] === "string" && (typeof value === "number" || typeof value === "boolean"))
         return String(value);
       if (typeof value !== "string" || !Array.isArray(choices)) return value;
       const texts = choices.filter((choice) => typeof choice === "string");
@@ -66,10 +66,10 @@ function plainForm(schema: Schema, root: Schema): Schema {
 
 /** True if an empty text may be a value of its own. */
 const takesBlank = (schema: Schema): boolean =>
-  typesOf(schema)[0] === "string" &&
+  schemaTypes(schema)[0] === "string" &&
   !["enum", "format", "minLength", "pattern"].some((bound) => bound in schema);
 
-const typesOf = ({ type }: Schema): unknown[] => [type].flat().filter((one) => one !== "null");
+const schemaTypes = ({ type }: Schema): unknown[] => [type].flat().filter((one) => one !== "null");
 
 /** A value that was written into a string, if it is of the wanted kind. */
 function parsedAs(value: unknown, isWanted: (value: unknown) => boolean): unknown {
@@ -77,9 +77,9 @@ function parsedAs(value: unknown, isWanted: (value: unknown) => boolean): unknow
   return isWanted(inner) ? inner : value;
 }
 
-function mendedList(schema: Schema, value: unknown, scope: Scope): unknown {
+function mendedList(schema: Schema, value: unknown, scope: MendScope): unknown {
   const items = plainForm(recordOf(schema["items"]), scope.root);
-  const [type] = typesOf(items);
+  const [type] = schemaTypes(items);
   const isOne = (type === "string" && typeof value === "string") || (type === "object" && isRecord(value));
   const list: unknown = isOne ? [value] : value;
   return Array.isArray(list) ? list.map((item) => mended(items, item, scope)) : value;
@@ -87,20 +87,20 @@ function mendedList(schema: Schema, value: unknown, scope: Scope): unknown {
 
 /** The one of some names that differs from a word in case, blanks, `-` and `_` alone. */
 export function onlyAlike(word: string, names: readonly string[]): string | undefined {
-  const [only, ...more] = names.filter((name) => plain(name) === plain(word));
+  const [only, ...more] = names.filter((name) => normalized(name) === normalized(word));
   return more.length === 0 ? only : undefined;
 }
 
-const plain = (word: string): string => word.toLowerCase().replaceAll(/[\s_-]/g, "");
+const normalized = (word: string): string => word.toLowerCase().replaceAll(/[\s_-]/g, "");
 
 /** Remarks on a call that models add to any tool. */
 const REMARKS: ReadonlySet<string> = new Set(
   "description explanation reason reasoning purpose thought thoughts".split(" "),
 );
-/** Texts that may hold JSON, which models then give as it is. */
+/** Texts that may hold JSON, which models then send as an object. */
 const CONTENT: ReadonlySet<string> = new Set(["content", "text", "body", "data"]);
 
-function mendedObject(schema: Schema, value: unknown, scope: Scope): unknown {
+function mendedObject(schema: Schema, value: unknown, scope: MendScope): unknown {
   const { properties, required = [] } = schema;
   if (!isRecord(value) || !isRecord(properties)) return value;
   const missing = Object.keys(properties).filter((name) => !Object.hasOwn(value, name));
@@ -112,7 +112,7 @@ function mendedObject(schema: Schema, value: unknown, scope: Scope): unknown {
     const own = recordOf(properties[name]);
     if (isOptional(name) && (item === null || (item === "" && !takesBlank(own)))) return [];
     const isJson =
-      CONTENT.has(name) && typesOf(own)[0] === "string" && typeof item === "object" && item !== null;
+      CONTENT.has(name) && schemaTypes(own)[0] === "string" && typeof item === "object" && item !== null;
     return [[name, isJson ? JSON.stringify(item, null, 2) : mended(own, item, scope)]];
   });
   return Object.fromEntries(entries);

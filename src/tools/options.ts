@@ -16,13 +16,13 @@ export type WebToolName = (typeof WEB_TOOL_NAMES)[number];
 export interface FileToolOptions {
   /** Size in tokens (4 characters each) at which `read_file` ends a page. `null`: no limit. Default 20000. */
   evictTokens?: number | null;
-  /** Matches `grep` stops at unless a call says otherwise. Default 1000. */
+  /** Default match limit of `grep`. Default 1000. */
   grepMaxCount?: number;
-  /** Lines `read_file` returns unless a call says otherwise. Default 2000. */
+  /** Default number of lines that `read_file` returns. Default 2000. */
   readLimit?: number;
   /** Longest line `read_file` shows in one piece. Default 10000. */
   maxLineChars?: number;
-  /** Paths the tools accept: these and what is below them. Default: all. */
+  /** Paths the tools accept, with everything below them. Default: all. */
   allowedPrefixes?: readonly string[];
   /** Texts that replace the built-in descriptions. */
   toolDescriptions?: Readonly<Partial<Record<FileToolName, string>>>;

@@ -13,13 +13,13 @@ import { defined } from "../core/defined.ts";
 import { describeMedia, mediaFacts, mediaKind, mediaProblem } from "../core/media.ts";
 import { displayName, wellFormed } from "../core/text.ts";
 import { decodeUtf8 } from "../core/utf8.ts";
-import { type Place, backendError, failedAt, pathText, pathTool } from "./call.ts";
+import { type CallPlace, backendError, failedAt, pathText, pathTool } from "./call.ts";
 import { currentText } from "./call-preview.ts";
 import { numberLine, splitLines, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import { type ContentBlock, type ToolContext, type ToolResult, type ToolSpec, toolError } from "./tool.ts";
 
-/** Bytes of a binary file as the model gets them: one content block, or the error that says why not. */
+/** Returns the bytes of a binary file as one content block, or an error with the reason. */
 function mediaResult(
   path: string,
   named: string,
@@ -45,7 +45,7 @@ function mediaResult(
   return { content: [block], artifact: { path, mimeType, size: bytes.length } };
 }
 
-/** The text of a file whose name says otherwise, such as the pointer of Git LFS in the place of a picture. */
+/** Returns the text of a file with a binary type's name, such as a Git LFS pointer in place of a picture. */
 function textInside(bytes: Uint8Array): string | undefined {
   const isText = bytes.length > 0 && !hasNul(bytes) && mediaFacts(bytes).mimeType === undefined;
   return isText ? decodeUtf8(bytes) : undefined;
@@ -60,7 +60,7 @@ async function westernFile(path: string, { backend, signal }: ToolContext): Prom
 const WESTERN_HINT = "[this file is not UTF-8 and is shown as Windows-1252; edit_file changes UTF-8 only]";
 
 /** A page of a text file as a backend returned it. */
-export interface Page {
+export interface TextPage {
   lines: readonly string[];
   /** Number of the first line, counted from 0. */
   start: number;
@@ -88,7 +88,7 @@ export interface FormattedPage {
  * added to the footer.
  */
 export function formatPage(
-  page: Page,
+  page: TextPage,
   limits: Pick<FileToolSettings, "maxLineChars" | "maxChars">,
   remarks: readonly string[] = [],
 ): FormattedPage {
@@ -164,15 +164,15 @@ export const readFileTool = (settings: FileToolSettings): ToolSpec<ReadSchema> =
         "The last line says where to continue. Images, audio, video and PDF are returned as such.",
       ].join(" "),
       schema: schemaFor(settings.readLimit),
-      work: (args, place, context) => read(args, place, context, settings),
+      work: (args, place, context) => readPath(args, place, context, settings),
       isTried: () => true,
     },
     settings,
   );
 
-async function read(
+async function readPath(
   args: z.output<ReadSchema>,
-  { path, asked }: Place,
+  { path, asked }: CallPlace,
   context: ToolContext,
   settings: FileToolSettings,
 ): Promise<ToolResult> {
@@ -202,7 +202,7 @@ async function read(
     const artifact = { path, version, totalLines: 0 };
     return { content: withNotices(EMPTY_REMINDER, notices), plain: "", artifact };
   }
-  const page = { ...pageOf(result, content, offset, limit), piece: args.piece };
+  const page = { ...toTextPage(result, content, offset, limit), piece: args.piece };
   const limits = context.isProgram ? { ...settings, maxChars: undefined } : settings;
   const formatted = formatPage(page, limits, notices);
   const { text: shown, end: endLine, nextOffset, nextPiece } = formatted;
@@ -213,13 +213,13 @@ async function read(
   };
 }
 
-/** The lines as they are. A last line says where to continue, if anything remains. */
-function plainPage({ lines, start, total }: Page, { end, nextOffset }: FormattedPage): string {
+/** Returns the lines unchanged. A last line names the offset to continue at, if anything remains. */
+function plainPage({ lines, start, total }: TextPage, { end, nextOffset }: FormattedPage): string {
   const text = lines.slice(0, end - start).join("\n");
   return nextOffset === undefined ? text : `${text}\n${pageFooter(start, end, total)}`;
 }
 
-/** A page of the cells of a notebook. Gives `undefined` for a file that is none, or is too large to be shown so. */
+/** Returns a page of notebook cells; `undefined` for other files and those that are too large. */
 async function notebookPage(
   path: string,
   request: PageRequest,
@@ -234,7 +234,7 @@ async function notebookPage(
 const NOTEBOOK_HINT =
   "[A notebook, shown as cells. edit_file changes them in this form; a line <cell: code> or <cell: markdown> begins a new one.]";
 
-function pageOf(result: ReadResult, content: string, offset: number, limit: number): Page {
+function toTextPage(result: ReadResult, content: string, offset: number, limit: number): TextPage {
   const { startLine: start = offset, endLine, totalLines: total, nextOffset } = result;
   const lines = splitLines(content, endLine === undefined ? undefined : endLine - start);
   const end = start + lines.length;

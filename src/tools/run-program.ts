@@ -4,14 +4,14 @@ import { defined } from "../core/defined.ts";
 import { cutMiddle, displayText } from "../core/text.ts";
 import { type ToolSpec, defineTool, toolError } from "./tool.ts";
 
-/** Characters of a program that a person who decides on it is shown. */
+/** Characters of a program that its approver is shown. */
 const MAX_SHOWN = 20_000;
 
-const schema = z.strictObject({
+const programSchema = z.strictObject({
   source: z.string().min(1).max(100_000).describe("The body of an async JavaScript function."),
 });
 
-export const runProgramTool: ToolSpec<typeof schema> = defineTool({
+export const runProgramTool: ToolSpec<typeof programSchema> = defineTool({
   name: "run_program",
   // Its work is done by calls that are governed one by one.
   kind: "delegate",
@@ -22,7 +22,7 @@ export const runProgramTool: ToolSpec<typeof schema> = defineTool({
     "Start independent calls together with Promise.all. Return a value, which comes back as JSON, and print with console.log.",
     "Calls that need approval wait for it as always. There are no modules, files or network but through the tools, no timers, 200 calls and 30 seconds besides them.",
   ].join(" "),
-  schema,
+  schema: programSchema,
   async handle({ source }, { runProgram }) {
     if (!runProgram) return toolError("Programs cannot run here; make the calls one by one.");
     return runProgram(source);

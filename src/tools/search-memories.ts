@@ -4,7 +4,9 @@ import { cancellable } from "./call.ts";
 import { withNotices } from "./format.ts";
 import { type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
 
-const schema = z.strictObject({ query: z.string().min(1).max(500).describe("Words, or a topic") });
+const memorySearchSchema = z.strictObject({
+  query: z.string().min(1).max(500).describe("Words, or a topic"),
+});
 
 const LIMIT = 10;
 
@@ -15,15 +17,15 @@ export interface FoundMemories {
   note?: string;
 }
 
-/** Finds memories by what they mean, for agents whose memories are searched so. */
+/** Finds memories by meaning, for agents with semantic memory search. */
 export const searchMemoriesTool = (
   search: (query: string, limit: number) => Promise<FoundMemories>,
-): ToolSpec<typeof schema> =>
+): ToolSpec<typeof memorySearchSchema> =>
   defineTool({
     name: "search_memories",
     kind: "read",
     description: `Find files below /memories/ by words and by meaning. Returns the best ${LIMIT} at most, each path with an excerpt; read_file reads a whole one. For exact text, use grep.`,
-    schema,
+    schema: memorySearchSchema,
     handle: ({ query }, { signal }) =>
       cancellable("search_memories", signal, async () => found(query, await search(query, LIMIT))),
   });

@@ -54,7 +54,7 @@ export function taskTool(options: TaskToolOptions): ToolSpec<TaskSchema> {
   });
 }
 
-/** A person who decides on a delegation sees the whole assignment. */
+/** The approver of a delegation sees the whole assignment. */
 export const taskPreview = (type: string, description: string): BoundPreview => ({
   kind: "arguments",
   summary: displayName(`Delegate a task to the subagent '${type}'`),
@@ -76,15 +76,16 @@ async function delegate(
 }
 
 export const listedTypes = ({ subagents, room }: Pick<TaskToolOptions, "subagents" | "room">) =>
-  withinRoom(subagents, lineOf, room);
+  withinRoom(subagents, typeLine, room);
 
-const lineOf = ({ name, description }: SubagentSummary): string => `- ${name}: ${oneLine(description, 2000)}`;
+const typeLine = ({ name, description }: SubagentSummary): string =>
+  `- ${name}: ${oneLine(description, 2000)}`;
 
 function describeTask(options: TaskToolOptions): string {
   const { subagents, description = DESCRIPTION, folders = [] } = options;
   const { shown } = listedTypes(options);
   const more = shown.length < subagents.length ? [moreTypes(folders)] : [];
-  const list = [...shown.map(lineOf), ...more].join("\n");
+  const list = [...shown.map(typeLine), ...more].join("\n");
   return description.replaceAll("{available_agents}", () => list);
 }
 

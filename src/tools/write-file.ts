@@ -5,43 +5,43 @@ import { decodeBase64, isTextType, mimeTypeOf } from "../backends/mime.ts";
 import { writtenNotebook as fileText } from "../backends/notebook.ts";
 import { keepForm } from "../backends/text-edit.ts";
 import { displayName, oneLine } from "../core/text.ts";
-import { type Place, backendError, pathText, pathTool, storedText, underOtherNames } from "./call.ts";
+import { type CallPlace, backendError, pathText, pathTool, storedText, underOtherNames } from "./call.ts";
 import {
   type CurrentText,
   type Destination,
   argumentsPreview,
   currentText,
-  destinationOf,
+  resolveDestination,
   diffPreview,
   failing,
   withRemarks,
 } from "./call-preview.ts";
-import { type TextChange, artifactOf, diffIn, fileDiff, lineCount } from "./diff-preview.ts";
+import { type TextChange, changeArtifact, readChange, fileDiff, lineCount } from "./diff-preview.ts";
 import { counted } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
 import { type BoundPreview, type ToolContext, type ToolResult, type ToolSpec } from "./tool.ts";
 
-const schema = z.strictObject({
+const writeSchema = z.strictObject({
   file_path: pathText(),
   content: storedText().describe("The whole text; base64 for a binary type such as .png."),
 });
 
-type WriteArguments = z.output<typeof schema>;
+type WriteArguments = z.output<typeof writeSchema>;
 
 /** Creates a file, or overwrites one that the conversation has seen as it is. */
-export const writeFileTool = (settings: FileToolSettings): ToolSpec<typeof schema> =>
+export const writeFileTool = (settings: FileToolSettings): ToolSpec<typeof writeSchema> =>
   pathTool(
     {
       name: "write_file",
       kind: "write",
       description:
         "Write a whole file, and missing parent directories. An existing one is overwritten only if you have read it and it has not changed since; to change a part, use edit_file.",
-      schema,
+      schema: writeSchema,
       work: write,
       shown: { title: "Write a file", preview: previewWrite },
       changeOf({ file_path: path, content }, artifact) {
         if (!isTextType(mimeTypeOf(path))) return { diff: binarySummary(path, content) };
-        return diffIn(artifact) ?? fileDiff({ path, before: undefined, after: content });
+        return readChange(artifact) ?? fileDiff({ path, before: undefined, after: content });
       },
     },
     settings,
@@ -49,7 +49,7 @@ export const writeFileTool = (settings: FileToolSettings): ToolSpec<typeof schem
 
 async function write(
   { content }: WriteArguments,
-  { path, directory }: Place,
+  { path, directory }: CallPlace,
   context: ToolContext,
 ): Promise<ToolResult> {
   const { backend, signal } = context;
@@ -63,7 +63,7 @@ async function write(
   const form = kept.length === 0 ? "" : `. Kept from the file before: ${kept.join(", ")}`;
   return {
     content: `Successfully wrote to '${displayName(written)}'${form}${underOtherNames(result)}`,
-    artifact: { path: written, version: result.version, ...(await artifactOf(change)) },
+    artifact: { path: written, version: result.version, ...(await changeArtifact(change)) },
     ...(result.filesUpdate ? { update: { files: result.filesUpdate } } : {}),
   };
 }
@@ -74,7 +74,7 @@ const versionToReplace = (path: string, context: ToolContext): string | undefine
 
 interface Overwritten extends WriteResult {
   change?: TextChange;
-  /** Properties of the file before that were given to the new text. */
+  /** Properties of the earlier file that the new text kept. */
   kept?: readonly string[];
 }
 
@@ -110,12 +110,12 @@ function writeRefusal(path: string, current: CurrentText, seen: string | undefin
 
 async function previewWrite(
   args: WriteArguments,
-  { path, directory }: Place,
+  { path, directory }: CallPlace,
   context: ToolContext,
 ): Promise<BoundPreview> {
   const { content } = args;
   const { backend, signal } = context;
-  const to = await destinationOf(path, backend);
+  const to = await resolveDestination(path, backend);
   const { name } = to;
   const mimeType = mimeTypeOf(path);
   const current = await currentText(path, backend, signal);

@@ -23,12 +23,12 @@ export const writeTodosTool = defineTool({
   schema: z.strictObject({ todos: z.array(todo).describe("In order of work.") }),
   async handle({ todos }) {
     const list: Todo[] = todos;
-    return { content: summaryOf(list), artifact: { todos: list }, update: { todos: list } };
+    return { content: summarizeTodos(list), artifact: { todos: list }, update: { todos: list } };
   },
 });
 
 /** `Updated the todo list: 1 of 4 completed; in progress: Read the sources`. The model has just sent the whole list. */
-function summaryOf(list: readonly Todo[]): string {
+function summarizeTodos(list: readonly Todo[]): string {
   if (list.length === 0) return "Emptied the todo list";
   const of = (status: Todo["status"]): Todo[] => list.filter((todo) => todo.status === status);
   const current = of("in_progress").map(({ content }) => oneLine(content, 100));

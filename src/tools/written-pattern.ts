@@ -32,6 +32,6 @@ const WINDOWS = /^[\w.*-][^/\\]*(?:\\[\w.*][^/\\]*)+$/;
 const GROUP = /[@+]?\(([^()|/{}]+(?:\|[^()|/{}]+)+)\)/g;
 const NAME_IN_BRACKETS = /(?<=^|\/)\[{1,2}(?:\.{3})?\w+\]{1,2}(?=$|[/.])/g;
 
-/** Tells a model which pattern found something. */
+/** Names for a model the pattern that found something. */
 export const readAs = (pattern: string): string =>
   `[nothing matches the pattern as it stands; it was read as ${displayName(pattern)}]`;

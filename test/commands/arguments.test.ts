@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { COMMANDS } from "../../src/cli/commands.ts";
 import { flagsOf, parseArguments, type Command, commandHelp, overview } from "../../src/cli/command.ts";
-import { SETTING_GROUPS, SETTINGS, envNameOf, flagNameOf } from "../../src/config/settings.ts";
+import { SETTING_GROUPS, SETTINGS, envName, flagName } from "../../src/config/settings.ts";
 
 const command: Command = {
   name: "work",
@@ -60,7 +60,7 @@ describe("help", () => {
     const text = commandHelp(command, undefined, true);
     for (const { name } of flagsOf(command)) expect(text).toContain(`--${name}`);
     for (const setting of SETTINGS) {
-      const names = [flagNameOf(setting), envNameOf(setting)];
+      const names = [flagName(setting), envName(setting)];
       for (const name of names) expect(text).toContain(name);
     }
     for (const line of text.split("\n")) expect(line.length).toBeLessThanOrEqual(102);

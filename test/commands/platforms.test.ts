@@ -13,7 +13,7 @@ import { openerOf } from "../../src/cli/browser.ts";
 import { editorOf } from "../../src/cli/terminal/asker.ts";
 import { raise } from "../../src/cli/terminal/keyboard.ts";
 import { defaultWorkspace } from "../../src/config/paths.ts";
-import { quoted } from "../../src/config/program.ts";
+import { shellWord } from "../../src/config/program.ts";
 import { ConfigSchema } from "../../src/config/schema.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -121,9 +121,9 @@ describe("the terminal", () => {
   });
 
   it("quotes words as its shell reads them", () => {
-    expect(quoted("a b's", "linux")).toBe(`'a b'\\''s'`);
-    expect(quoted("C:/My Files", "win32")).toBe('"C:/My Files"');
-    expect(quoted("plain", "win32")).toBe("plain");
+    expect(shellWord("a b's", "linux")).toBe(`'a b'\\''s'`);
+    expect(shellWord("C:/My Files", "win32")).toBe('"C:/My Files"');
+    expect(shellWord("plain", "win32")).toBe("plain");
   });
 });
 

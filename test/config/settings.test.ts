@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { settingInfo, ConfigSchema } from "../../src/config/schema.ts";
-import { SETTINGS, envNameOf, flagNameOf } from "../../src/config/settings.ts";
+import { SETTINGS, envName, flagName } from "../../src/config/settings.ts";
 import { closestName } from "../../src/core/options.ts";
 
 /** Paths of all settings of the schema that are no groups. */
@@ -24,11 +24,11 @@ it("covers every setting of the schema that needs no structure", () => {
 });
 
 it("gives every setting a flag and a variable of its own", () => {
-  expect(new Set(SETTINGS.map(flagNameOf)).size).toBe(SETTINGS.length);
-  expect(new Set(SETTINGS.map(envNameOf)).size).toBe(SETTINGS.length);
+  expect(new Set(SETTINGS.map(flagName)).size).toBe(SETTINGS.length);
+  expect(new Set(SETTINGS.map(envName)).size).toBe(SETTINGS.length);
   for (const setting of SETTINGS) {
-    expect(flagNameOf(setting)).toMatch(/^[a-z]+(-[a-z0-9]+)*$/);
-    expect(envNameOf(setting)).toMatch(/^DEEPAGENT_[A-Z]+(_[A-Z0-9]+)*$/);
+    expect(flagName(setting)).toMatch(/^[a-z]+(-[a-z0-9]+)*$/);
+    expect(envName(setting)).toMatch(/^DEEPAGENT_[A-Z]+(_[A-Z0-9]+)*$/);
   }
 });
 

@@ -1,10 +1,10 @@
 /** Everything that reads text from outside on the event loop takes work in proportion to its length. */
 import { growth, workOf } from "../support/work.ts";
 import { describe, expect, test } from "vitest";
-import { messagesIn, strictEvent } from "../../src/agent/mcp-tools/messages.ts";
+import { parseMessages, strictEvent } from "../../src/agent/mcp-tools/messages.ts";
 import { lastWords } from "../../src/agent/mcp-tools/failure-reasons.ts";
-import { resultIn, toolIn } from "../../src/agent/mcp-tools/answers.ts";
-import { frontMatterOf } from "../../src/agent/messages/front-matter.ts";
+import { readResult, readTool } from "../../src/agent/mcp-tools/answers.ts";
+import { parseFrontMatter } from "../../src/agent/messages/front-matter.ts";
 import { GitignoreRules } from "../../src/backends/filesystem/gitignore.ts";
 import { compileGlob } from "../../src/backends/glob.ts";
 import { looseJson } from "../../src/core/loose-json.ts";
@@ -38,25 +38,25 @@ const PARSERS: ReadonlyArray<readonly [name: string, size: number, parse: (size:
   ["parts of a glob", 40, (n) => compileGlob(`**/${"a/".repeat(n)}b`)],
   ["depths of a path", 50, (n) => ignores("**/a/**/a/b", 1).exclude("a/".repeat(n), false)],
   ["strings of loose JSON", 500, (n) => looseJson(`{${'"a\u0001":"\\x",'.repeat(n)}`)],
-  ["front matter", 100, (n) => frontMatterOf(`---\n${"a: [b\n".repeat(n)}---\nbody`)],
-  ["texts before front matter", 50, (n) => frontMatterOf(`${"<!-- a -->\n".repeat(n)}---\na: b\n---\n`)],
+  ["front matter", 100, (n) => parseFrontMatter(`---\n${"a: [b\n".repeat(n)}---\nbody`)],
+  ["texts before front matter", 50, (n) => parseFrontMatter(`${"<!-- a -->\n".repeat(n)}---\na: b\n---\n`)],
   ["charsets", 1000, (n) => decodeBody({ bytes: bytes("", "<meta charset", n), isCut: false }, "x", true)],
   ["content types", 100, (n) => readContentType(`text/html${";charset=".repeat(n)}`, Buffer.alloc(0))],
   ["sections of a GIF", 500, (n) => mediaFacts(bytes("GIF89a\0\0\0\0\0\0\0", "\x21\xf9\0", n * 3))],
   ["sections of a JPEG", 500, (n) => mediaFacts(bytes("\xff\xd8", "\xff\xe0\x00\x02", n * 4))],
-  ["messages in a batch", 200, (n) => messagesIn(`[${'{"method":"a"},'.repeat(n)}{"method":"a"}]`)],
+  ["messages in a batch", 200, (n) => parseMessages(`[${'{"method":"a"},'.repeat(n)}{"method":"a"}]`)],
   ["lines of an event", 200, (n) => strictEvent("data: x\n".repeat(n))],
   ["last words of a program", 200, (n) => lastWords("error /a/b\n".repeat(n))],
   [
     "parts of a result",
     200,
-    (n) => resultIn({ content: Array.from({ length: n }, () => ({ type: "text", text: "a" })) }),
+    (n) => readResult({ content: Array.from({ length: n }, () => ({ type: "text", text: "a" })) }),
   ],
   [
     "a schema",
     200,
     (n) =>
-      toolIn({ name: "a", inputSchema: { type: "object", items: Array.from({ length: n }, () => ({})) } }),
+      readTool({ name: "a", inputSchema: { type: "object", items: Array.from({ length: n }, () => ({})) } }),
   ],
   [
     "options of a form",

@@ -2,9 +2,9 @@ import { chmodSync, readFileSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { Webhook } from "standardwebhooks";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
-import { type ChannelOptions, channelProblem, senderOf } from "../../src/news/channel.ts";
+import { type ChannelOptions, channelProblem, makeSender } from "../../src/news/channel.ts";
 import { notifyDesktop } from "../../src/news/desktop.ts";
-import { dataOf, messageOf } from "../../src/news/message.ts";
+import { newsData, newsMessage } from "../../src/news/message.ts";
 import type { News, SendResult } from "../../src/runs/news.ts";
 import { startReceiver } from "./receiver.ts";
 import { filesIn } from "../support/files-in.ts";
@@ -45,7 +45,7 @@ const send = (
     signal = never,
   }: { env?: Record<string, string>; page?: string; signal?: AbortSignal } = {},
 ): Promise<SendResult> =>
-  senderOf(options, { env, pageOf: () => page, openCommand: (id) => `runs open ${id}` })(approval, signal);
+  makeSender(options, { env, pageOf: () => page, openCommand: (id) => `runs open ${id}` })(approval, signal);
 
 /** A folder for programs, which come first in the search path. */
 function programs(): string {
@@ -217,7 +217,7 @@ describe("the desktop", () => {
     vi.stubEnv("OUT", out);
     program(folder, name, LINES);
     const command = "runs open run_1";
-    expect(await notifyDesktop(messageOf(approval, url), { command, signal: never, platform })).toEqual({
+    expect(await notifyDesktop(newsMessage(approval, url), { command, signal: never, platform })).toEqual({
       ok: true,
     });
     return JSON.parse(readFileSync(out, "utf8")) as string[];
@@ -239,7 +239,7 @@ describe("the desktop", () => {
     vi.stubEnv("PATH", "/nowhere");
     onTestFinished(() => void vi.unstubAllEnvs());
     const options = { command: "", signal: never, platform: "linux" } as const;
-    expect(await notifyDesktop(messageOf(approval, undefined), options)).toEqual({
+    expect(await notifyDesktop(newsMessage(approval, undefined), options)).toEqual({
       ok: false,
       problem: "notify-send is not installed",
     });
@@ -248,7 +248,7 @@ describe("the desktop", () => {
 
 test("messages say what is needed, without contents", () => {
   const of = (event: object, type: News["type"]) =>
-    dataOf({ ...approval, type, event: { ...approval.event, ...event } }, undefined);
+    newsData({ ...approval, type, event: { ...approval.event, ...event } }, undefined);
   expect(of({ kind: "run_completed", data: { answer: "hunter2" } }, "run.finished")).toEqual({
     ...FACTS,
     summary: "finished",
@@ -275,8 +275,8 @@ test("messages say what is needed, without contents", () => {
   });
   const event = { ...approval.event, kind: "question_asked", data: asked } as News["event"];
   const several: News = { ...approval, type: "question.asked", event, questions: 3 };
-  expect(dataOf(several, undefined)).toMatchObject({ summary: "asks you 3 questions", questions: "3" });
-  const long = messageOf({ ...approval, name: `a\nb ${"c".repeat(500)}` }, undefined).title;
+  expect(newsData(several, undefined)).toMatchObject({ summary: "asks you 3 questions", questions: "3" });
+  const long = newsMessage({ ...approval, name: `a\nb ${"c".repeat(500)}` }, undefined).title;
   expect(long).toMatch(/^a b c+…$/);
   expect(long.length).toBeLessThanOrEqual(120);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { parametersOf, parseArguments } from "../../src/tools/call.ts";
+import { toolParameters, parseArguments } from "../../src/tools/call.ts";
 import { fileTools } from "../../src/tools/index.ts";
 import type { ToolSpec } from "../../src/tools/tool.ts";
 import { writeTodosTool } from "../../src/tools/write-todos.ts";
@@ -147,7 +147,7 @@ test.each<[name: string, args: Record<string, unknown>, problem: string]>([
 });
 
 test("parametersOf: what has a default is optional, and aliases do not show", () => {
-  const schema = parametersOf(tool("read_file"));
+  const schema = toolParameters(tool("read_file"));
   expect(schema).toMatchObject({
     type: "object",
     required: ["file_path"],

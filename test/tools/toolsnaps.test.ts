@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { askUserTool } from "../../src/tools/ask-user.ts";
 import { backgroundTaskTools } from "../../src/tools/background-tasks.ts";
-import { parametersOf } from "../../src/tools/call.ts";
+import { toolParameters } from "../../src/tools/call.ts";
 import { fileTools } from "../../src/tools/index.ts";
 import { searchMemoriesTool } from "../../src/tools/search-memories.ts";
 import { runProgramTool } from "../../src/tools/run-program.ts";
@@ -58,7 +58,7 @@ const OPTIONAL = new Set([
 const offered = (tool: ToolSpec) => ({
   name: tool.name,
   description: tool.description,
-  parameters: parametersOf(tool),
+  parameters: toolParameters(tool),
 });
 const sizes = Object.fromEntries(
   tools

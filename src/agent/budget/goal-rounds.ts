@@ -1,10 +1,10 @@
-/** Decides what follows a judged round: another one, a question to a person, or the end. */
+/** Decides how a goal continues after a judged round: another round, a question to a person, or the end. */
 import type { CriterionVerdict, GoalRules, GoalState, GoalStatus } from "../contracts/goal.ts";
 
 /** Rounds in a row without progress after which a person is asked. */
 const STALLED_ROUNDS = 3;
 
-/** The state of the goal after a round. `canAsk`: a person can be asked; otherwise the goal is given up instead. */
+/** Returns the goal state after a round. `canAsk`: a person can be asked; otherwise the goal fails instead. */
 export function afterRound(
   before: GoalState | undefined,
   { run, verdicts }: Pick<GoalState, "run" | "verdicts">,
@@ -31,7 +31,7 @@ export function afterRound(
 export const roundsUsed = (rounds: number): string =>
   rounds === 1 ? "the only round is used" : `all ${rounds} rounds are used`;
 
-/** The same goal, with the end that a person or a limit gave it. */
+/** Sets the final status of a goal that a person or a limit ended. */
 export const settled = (state: GoalState, status: GoalStatus, reason?: string): GoalState => {
   const { reason: _before, ...rest } = state;
   return { ...rest, status, ...(reason === undefined ? {} : { reason }) };
@@ -51,7 +51,7 @@ function hasProgress(
 }
 
 /**
- * True if two texts state the same facts: the same numbers, and at least half of the words of the shorter one. Models
+ * True if two texts state the same facts: the same numbers, and at least half of the shorter text's words. Models
  * hardly ever use the same words twice.
  */
 export function saysTheSame(one: string, other: string): boolean {

@@ -5,7 +5,7 @@ import { RunFailure } from "../../core/errors.ts";
 import type { AgentLimits, Spent } from "../contracts/limits.ts";
 import { type LimitReason, STOP_REASONS, type StopReason } from "../contracts/state.ts";
 import { callsOf, isTask, lastAnswer } from "../messages/messages.ts";
-import { costOf, reportedModel } from "./prices.ts";
+import { replyCost, reportedModel } from "./prices.ts";
 
 /** Default number of tool calls, and of subagents, that one agent runs at a time. */
 export const DEFAULT_PARALLEL = 8;
@@ -19,7 +19,7 @@ export interface Reached {
   whose: "run" | "subagent";
 }
 
-/** The part of a thread that belongs to the current run: what follows its task. */
+/** Returns the messages of the current run: those after its task. */
 export function currentRun(messages: readonly BaseMessage[]): { id: string; messages: BaseMessage[] } {
   const at = messages.findLastIndex(isTask);
   return { id: messages[at]?.id ?? "", messages: messages.slice(at + 1) };
@@ -28,7 +28,7 @@ export function currentRun(messages: readonly BaseMessage[]): { id: string; mess
 export function spentBy(reply: BaseMessage, limits: AgentLimits): Spent {
   if (!AIMessage.isInstance(reply) || !reply.usage_metadata) return { tokens: 0, costUsd: 0 };
   const { input_tokens: input, output_tokens: output } = reply.usage_metadata;
-  const costUsd = costOf(reply, limits.prices);
+  const costUsd = replyCost(reply, limits.prices);
   if (costUsd === undefined && limits.costUsd !== undefined) {
     throw new RunFailure(
       "configuration",
@@ -55,8 +55,8 @@ export const reportRequest = (reached: Reached): string =>
   `You must stop: ${describeLimit(reached)} is reached, and no more tools can be called. Report now what is done and where the results are, what is not done, what is not verified, and what should come next.`;
 
 /** The last answer of the run, besides messages that ended it. */
-export const saidIn = (messages: readonly BaseMessage[]): string =>
-  lastAnswer(currentRun(messages).messages.filter((message) => stopReasonOf(message) === undefined));
+export const lastRunAnswer = (messages: readonly BaseMessage[]): string =>
+  lastAnswer(currentRun(messages).messages.filter((message) => readStopReason(message) === undefined));
 
 /**
  * The last message of an agent that a limit ended. It carries what its `report`, the reply to `reportRequest`, has used.
@@ -68,7 +68,7 @@ export function stopMessage(
   { id, isNested, report }: { id: string; isNested: boolean; report?: AIMessage | undefined },
 ): AIMessage {
   const advice = isNested ? "" : " Send a follow-up message to continue.";
-  const said = saidIn(messages);
+  const said = lastRunAnswer(messages);
   const reported = report?.text.trim() ?? "";
   const words = reported === "" ? said && `What it said before:\n${said}` : `Report:\n${reported}`;
   return new AIMessage({
@@ -98,7 +98,7 @@ export function describeLimit({ reason, limits, whose }: Reached): string {
 }
 
 /** Why a run ended early, read from its last message; `undefined` if it did not. */
-export function stopReasonOf(message: BaseMessage | undefined): StopReason | undefined {
+export function readStopReason(message: BaseMessage | undefined): StopReason | undefined {
   if (!AIMessage.isInstance(message)) return undefined;
   return STOP_REASONS.find((reason) => reason === message.response_metadata["stop_reason"]);
 }

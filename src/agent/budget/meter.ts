@@ -16,19 +16,19 @@ export interface Carried extends Spent {
   run: string;
   /** Time at work until now. */
   workedMs: number;
-  /** The same for the agents above this one, the nearest first. */
+  /** Time at work of the agents above this one, the nearest first. */
   aboveMs: readonly number[];
 }
 
 /** Key in `response_metadata`: the number of model calls behind a reply, if more than one. */
 const MODEL_CALLS = "model_calls";
 
-/** Says of a reply that it took this many calls. */
+/** Records how many model calls a reply took. */
 export function countCalls(reply: AIMessage, calls: number): void {
   reply.response_metadata[MODEL_CALLS] = calls;
 }
 
-/** The model is not told how much of a smaller limit of calls is used: it would be told after each call. */
+/** Smaller call limits are not reported to the model: it would get a note after each call. */
 const FEW_CALLS = 10;
 
 /** Calls of the model in a part of a thread. */
@@ -37,20 +37,20 @@ const modelCalls = (messages: readonly BaseMessage[]): number =>
     return sum + (typeof calls === "number" ? calls : 1);
   }, 0);
 
-const NOTHING: Spent = { tokens: 0, costUsd: 0 };
+const NO_USE: Spent = { tokens: 0, costUsd: 0 };
 
-const sumOf = (one: Spent, other: Spent): Spent => ({
+const addUse = (one: Spent, other: Spent): Spent => ({
   tokens: one.tokens + other.tokens,
   costUsd: one.costUsd + other.costUsd,
 });
 
-/** Graph steps of one turn, and of the end of a run. */
+/** Graph steps of one turn and of a run's end. */
 export interface TurnSteps {
   turn: number;
   end: number;
 }
 
-/** Channel with what subagents used, and the time at work. */
+/** Channel with the use of subagents, and the time at work. */
 export const SPENT = "_spent";
 
 /** Adds later values, or starts again for another run. The working time is the longest of them. */
@@ -86,15 +86,15 @@ export function mergeUpdates(updates: readonly StateUpdate[]): StateUpdate {
   };
 }
 
-/** Counts what an agent and its subagents use in this process. Earlier use is taken from the state, once. */
+/** Counts the use of an agent and its subagents in this process. Earlier use is taken from the state, once. */
 export class Meter {
   readonly limits: AgentLimits;
   readonly #parent: Meter | undefined;
   readonly #startedAt: number;
   readonly #clock: Clock;
-  spent: Spent = NOTHING;
+  spent: Spent = NO_USE;
   /** Use of other runs that count against the limits of this one. */
-  #elsewhere: Spent = NOTHING;
+  #elsewhere: Spent = NO_USE;
   #workedBefore = 0;
   isLoaded = false;
   #firstStep: number | undefined;
@@ -103,7 +103,7 @@ export class Meter {
   /** Wakes the model calls that wait for room. */
   readonly #waiting: Array<() => void> = [];
   #stop: Reached | undefined;
-  /** Percent of a limit that the model was last told of. */
+  /** Percentage of a limit that was last reported to the model. */
   #toldMark = 0;
 
   constructor(limits: AgentLimits, parent?: Meter, clock: Clock = monotonicClock) {
@@ -145,7 +145,7 @@ export class Meter {
     const { maxIterations = 0, toolCalls = 0 } = this.limits;
     const ofCalls: Array<[LimitReason, number]> = [
       ["max_iterations", maxIterations < FEW_CALLS ? 0 : 1 - this.callsLeft(messages) / maxIterations],
-      ["max_tool_calls", toolCalls < FEW_CALLS ? 0 : toolCallsOf(messages) / toolCalls],
+      ["max_tool_calls", toolCalls < FEW_CALLS ? 0 : countToolCalls(messages) / toolCalls],
     ];
     const own = ofCalls.map(([reason, share]) => ({ limit: this.#reached(reason), share }));
     const totals = [this, ...this.#above].flatMap((meter) =>
@@ -158,7 +158,7 @@ export class Meter {
   }
 
   /** The use of the limits that include subagents, and `more`. */
-  #totals(more: Spent = NOTHING): Array<{ reason: LimitReason; used: number; most: number }> {
+  #totals(more: Spent = NO_USE): Array<{ reason: LimitReason; used: number; most: number }> {
     const { tokens = Infinity, costUsd = Infinity, wallTimeMs = Infinity } = this.limits;
     const total = this.#total;
     return [
@@ -189,11 +189,11 @@ export class Meter {
   }
 
   add(spent: Spent): void {
-    this.spent = sumOf(this.spent, spent);
+    this.spent = addUse(this.spent, spent);
     this.#parent?.add(spent);
   }
 
-  /** Learns what other runs have used that count against the same limits. */
+  /** Updates the use of other runs that count against the same limits. */
   async lookElsewhere(shared: SharedBudget | undefined): Promise<void> {
     const top = this.#above.at(-1) ?? this;
     if (shared && top.countsSubagents) top.#elsewhere = await shared.spent();
@@ -201,7 +201,7 @@ export class Meter {
 
   /** Everything that counts against the limits. */
   get #total(): Spent {
-    return sumOf(this.spent, this.#elsewhere);
+    return addUse(this.spent, this.#elsewhere);
   }
 
   /**
@@ -235,7 +235,7 @@ export class Meter {
     };
     const reserved = async () => shared === undefined || shared.reserve(top.#tokensAtWork, fits);
     try {
-      // Pauses between two looks at what other runs have reserved, in ms; each is twice the one before.
+      // Waits 50 ms between two looks at the reservations of other runs, then twice as long each time, up to a second.
       for (let pause = 50; !(await reserved()); pause *= 2)
         await delay(Math.min(pause, 1000), undefined, { signal });
     } catch (error) {
@@ -293,7 +293,8 @@ export class Meter {
   reached(messages: readonly BaseMessage[]): Reached | undefined {
     const { toolCalls } = this.limits;
     if (this.callsLeft(messages) <= 0) return this.#reached("max_iterations");
-    if (toolCalls !== undefined && toolCallsOf(messages) > toolCalls) return this.#reached("max_tool_calls");
+    if (toolCalls !== undefined && countToolCalls(messages) > toolCalls)
+      return this.#reached("max_tool_calls");
     const { repeatedTurns: most = 0 } = this.limits;
     if (most > 0 && repeatedTurns(messages, most) >= most) return this.#reached("repeated_calls");
     return this.#reachedTotals();
@@ -364,14 +365,14 @@ export class Meter {
     return { run: currentRun(messages).id, workedMs: this.workedMs, ...(aboveMs.length > 0 && { aboveMs }) };
   }
 
-  /** The same beside what `update` says was used. */
+  /** Adds the use in `update`. */
   spentUpdate(messages: readonly BaseMessage[], update: StateUpdate = {}): StateUpdate {
     const time = this.carried(messages);
     return time ? { [SPENT]: { ...time, ...(update[SPENT] as object | undefined) } } : {}; // our channel
   }
 }
 
-const toolCallsOf = (messages: readonly BaseMessage[]): number =>
+const countToolCalls = (messages: readonly BaseMessage[]): number =>
   currentRun(messages).messages.flatMap(callsOf).length;
 
 /** A signal that also ends with the time. */
@@ -397,12 +398,12 @@ export function withDeadline(signal: AbortSignal | undefined, ms: number | undef
   };
 }
 
-/** The time of one call, with what to say of a call that was not done by its end. */
+/** Time limit of one call, and the message if the call exceeds it. */
 export interface CallTime extends Deadline {
   why(): string;
 }
 
-/** `meter`: what the run's time is kept by; none for a call that watches it itself. */
+/** `meter`: counts the run's time; absent for a call that watches it itself. */
 export function callTime(
   signal: AbortSignal | undefined,
   meter: Meter | undefined,

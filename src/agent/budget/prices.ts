@@ -10,7 +10,7 @@ interface ListPrice extends ModelPrice {
   above?: { tokens: number } & Partial<ModelPrice>;
 }
 
-const LISTED: ReadonlyMap<string, ListPrice> = new Map<string, ListPrice>([
+const LIST_PRICES: ReadonlyMap<string, ListPrice> = new Map<string, ListPrice>([
   ...Object.entries(table.models),
   ["offline", { input: 0, output: 0 }], // the rule-based model
 ]);
@@ -28,30 +28,33 @@ function listPrice(model: string): ListPrice | undefined {
     .replace(/^.*\//, "")
     .replace(/^(?:[a-z-]+\.)+/, "");
   for (let name = own.replaceAll(".", "-"); ;) {
-    const price = LISTED.get(name);
+    const price = LIST_PRICES.get(name);
     const shorter = name.replace(ENDING, "");
     if (price !== undefined || shorter === name) return price;
     name = shorter;
   }
 }
 
-/** The price of a model: the one given by the operator, else its list price; `undefined` if neither is known. */
-const priceOf = (model: string, prices: Readonly<Record<string, ModelPrice>> = {}): ListPrice | undefined =>
+/** Returns the operator's price of a model, else its list price; `undefined` if neither is known. */
+const findPrice = (model: string, prices: Readonly<Record<string, ModelPrice>> = {}): ListPrice | undefined =>
   longestMatch(model, prices) ?? listPrice(model);
 
-/** The same by the name that the model was chosen with. Providers report longer names, such as one with a date. */
+/** Finds a price by the name that the model was chosen with. Providers report longer names, such as one with a date. */
 export function modelPrice(
   name: string,
   prices: Readonly<Record<string, ModelPrice>> = {},
 ): Pick<ModelPrice, "input" | "output"> | undefined {
   const longer = Object.keys(prices).find((price) => price.startsWith(name));
-  const price = priceOf(name, prices) ?? (longer === undefined ? undefined : prices[longer]);
+  const price = findPrice(name, prices) ?? (longer === undefined ? undefined : prices[longer]);
   return price && { input: price.input, output: price.output };
 }
 
 /** US dollars for one reply; `undefined` if its tokens or the price of its model are not known. */
-export function costOf(reply: AIMessage, prices?: Readonly<Record<string, ModelPrice>>): number | undefined {
-  const listed = priceOf(reportedModel(reply), prices);
+export function replyCost(
+  reply: AIMessage,
+  prices?: Readonly<Record<string, ModelPrice>>,
+): number | undefined {
+  const listed = findPrice(reportedModel(reply), prices);
   if (listed === undefined || !reply.usage_metadata) return undefined;
   const { input_tokens: input, output_tokens: output, input_token_details: details } = reply.usage_metadata;
   const isLong = listed.above !== undefined && input > listed.above.tokens;
@@ -65,7 +68,7 @@ export function costOf(reply: AIMessage, prices?: Readonly<Record<string, ModelP
   return cost / 1_000_000;
 }
 
-/** The name of the model that gave a reply; empty if the reply does not have it. */
+/** Returns the name of the model behind a reply; empty if the reply does not have it. */
 export function reportedModel({ response_metadata: told }: AIMessage): string {
   const name: unknown = told["model_name"] ?? told["model"];
   return typeof name === "string" ? name : "";

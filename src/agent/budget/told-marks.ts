@@ -1,4 +1,4 @@
-/** Tells the model how much of a limit is used, before it is reached. */
+/** Reports to the model how much of a limit is used, before it is reached. */
 import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import { copyMessage, textOf, withEnd } from "../messages/messages.ts";
 import { type Reached, describeLimit } from "./limits.ts";
@@ -9,8 +9,8 @@ export interface Used {
   share: number;
 }
 
-/** Percents of a limit of which the model is told, with what it should do then. */
-const MARKS: ReadonlyArray<readonly [percent: number, advice: string]> = [
+/** Percentages of a limit that are reported to the model, with the advice at each. */
+const USE_MARKS: ReadonlyArray<readonly [percent: number, advice: string]> = [
   [50, ""],
   [80, " Do what matters most first."],
   [95, " Finish now, and say what is done, what is not done, and what is not verified."],
@@ -18,7 +18,7 @@ const MARKS: ReadonlyArray<readonly [percent: number, advice: string]> = [
 
 const NOTE = /\n\n\[(\d+) % of the limit of [^\]\n]* used\./g;
 
-/** The highest mark that a thread tells of; 0: none. */
+/** Returns the highest mark reported in a thread; 0 if there is none. */
 export const toldMark = (messages: readonly BaseMessage[]): number =>
   messages
     .filter((message) => ToolMessage.isInstance(message))
@@ -27,7 +27,7 @@ export const toldMark = (messages: readonly BaseMessage[]): number =>
 
 /** The highest mark that is passed; 0: none. */
 export const passedMark = ({ share }: Used): number =>
-  MARKS.findLast(([percent]) => share * 100 >= percent)?.[0] ?? 0;
+  USE_MARKS.findLast(([percent]) => share * 100 >= percent)?.[0] ?? 0;
 
 /** The newest result of a tool, which the model has not seen yet, with the note; `undefined` after other messages. */
 export function withMark(
@@ -37,7 +37,7 @@ export function withMark(
 ): BaseMessage | undefined {
   const newest = messages.at(-1);
   if (!ToolMessage.isInstance(newest)) return undefined;
-  const advice = MARKS.find(([percent]) => percent === mark)?.[1] ?? "";
+  const advice = USE_MARKS.find(([percent]) => percent === mark)?.[1] ?? "";
   const note = `[${mark} % of ${describeLimit(limit)} is used.${advice}]`;
   return copyMessage(newest, { content: withEnd(newest.content, note) });
 }

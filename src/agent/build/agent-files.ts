@@ -12,8 +12,8 @@ import { FILE_TOOL_NAMES } from "../../tools/index.ts";
 import { type FileToolName, WEB_TOOL_NAMES, type WebToolName } from "../../tools/options.ts";
 import type { AgentTool, ToolInput } from "../contracts/middleware.ts";
 import { offeredName } from "../mcp-tools/server-config.ts";
-import { MOST_LEVELS, foldersIn } from "../layers/skill-files.ts";
-import { frontMatterOf } from "../messages/front-matter.ts";
+import { MOST_LEVELS, listFolders } from "../layers/skill-files.ts";
+import { parseFrontMatter } from "../messages/front-matter.ts";
 import type { SubAgent } from "./params.ts";
 import { GENERAL_PURPOSE } from "../messages/prompts.ts";
 
@@ -79,7 +79,7 @@ const plainName = (text: string): string =>
 
 /** Reads the fields and prompt of a subagent. Names of models of other programs are kept apart. */
 export function parseAgentFile(path: string, text: string): ParsedAgentFile {
-  const found = frontMatterOf(text);
+  const found = parseFrontMatter(text);
   if (!found) return { ok: false, problem: `${path} does not start with front matter between '---' lines` };
   if (found.problem !== undefined)
     return { ok: false, problem: `${path}: the front matter ${found.problem}` };
@@ -138,7 +138,7 @@ async function markdownFiles(backend: Backend, folder: string, log: Logger, leve
   const { files = [], error, code } = await backend.ls(folder);
   if (error !== undefined && code !== "not_found") log.warn("agent_folder_not_read", { folder, error });
   const paths = files.filter(({ path, is_dir }) => !is_dir && path.endsWith(".md")).map(({ path }) => path);
-  for (const group of level < MOST_LEVELS && paths.length <= MOST_FILES ? foldersIn(files) : [])
+  for (const group of level < MOST_LEVELS && paths.length <= MOST_FILES ? listFolders(files) : [])
     paths.push(...(await markdownFiles(backend, group, log, level + 1)));
   return paths;
 }

@@ -1,8 +1,8 @@
 /** Makes tools of this project callable by an agent: their checks, their calls, and how they are shown. */
 import { DynamicStructuredTool } from "@langchain/core/tools";
 import { isAbortError, isTransient } from "../../core/errors.ts";
-import { parametersOf, parseArguments } from "../../tools/call.ts";
-import { argumentsPreview, destinationOf } from "../../tools/call-preview.ts";
+import { toolParameters, parseArguments } from "../../tools/call.ts";
+import { argumentsPreview, resolveDestination } from "../../tools/call-preview.ts";
 import type { BoundPreview, ToolContext, ToolResult, ToolSpec } from "../../tools/tool.ts";
 import type { AgentTool, CallScope } from "../contracts/middleware.ts";
 
@@ -10,7 +10,7 @@ export function specTool(spec: ToolSpec): AgentTool {
   const offered = new DynamicStructuredTool({
     name: spec.name,
     description: spec.description,
-    schema: parametersOf(spec),
+    schema: toolParameters(spec),
     func: () => Promise.reject(new Error(`${spec.name} runs inside a deep agent only`)),
   });
   return {
@@ -34,7 +34,7 @@ async function plainPreview(
 ): Promise<BoundPreview> {
   const path = spec.pathOf?.(args);
   if (path === undefined) return argumentsPreview(spec.name, args);
-  const to = await destinationOf(path, backend);
+  const to = await resolveDestination(path, backend);
   if (to.place === path) return argumentsPreview(spec.name, args);
   return argumentsPreview(`${spec.name} of ${to.name}`, args, to);
 }

@@ -8,7 +8,7 @@ import { byIdentity } from "../../core/by-identity.ts";
 import type { Logger } from "../../core/logger.ts";
 import { headOf } from "../../core/text.ts";
 import type { ModelRequest } from "../contracts/middleware.ts";
-import { type Block, isMedia, keyOf, mediaLeftOut, mediaName } from "../models/media.ts";
+import { type Block, isMedia, messageKey, mediaLeftOut, mediaName } from "../models/media.ts";
 import { callsOf, copyMessage, textOf } from "../messages/messages.ts";
 import { toolText } from "../messages/tool-text.ts";
 import {
@@ -26,7 +26,7 @@ import {
 /** A size of context: part of the model's window, tokens, or messages. */
 export type ContextSize = { fraction: number } | { tokens: number } | { messages: number };
 
-/** When to compact, and how much of the end of a conversation stays as it is. */
+/** Sizes that trigger compaction, and the part at the end of a conversation that is kept. */
 export interface ContextLimits {
   /** Any of them is enough. */
   trigger: readonly ContextSize[];
@@ -42,22 +42,22 @@ export const defaultLimits = (maxInputTokens: number | undefined): ContextLimits
     : { trigger: [{ fraction: 0.85 }], keep: { fraction: 0.1 }, maxInputTokens };
 
 /** True if a request of this size is to be compacted. A fraction of an unknown window never triggers. */
-export const isOver = (
+export const exceedsTrigger = (
   { trigger, maxInputTokens }: ContextLimits,
   tokens: number,
   messages: number,
 ): boolean =>
   trigger.some((size) => {
-    const most = boundsOf(size, maxInputTokens);
+    const most = sizeBounds(size, maxInputTokens);
     return tokens >= most.tokens || messages >= most.messages;
   });
 
 /** The fewest tokens that trigger; infinite where only messages do. */
 export const triggerTokens = ({ trigger, maxInputTokens }: ContextLimits): number =>
-  Math.min(Infinity, ...trigger.map((size) => boundsOf(size, maxInputTokens).tokens));
+  Math.min(Infinity, ...trigger.map((size) => sizeBounds(size, maxInputTokens).tokens));
 
 /** A size in tokens and in messages, one of which has no bound. */
-function boundsOf(size: ContextSize, window: number | undefined): { tokens: number; messages: number } {
+function sizeBounds(size: ContextSize, window: number | undefined): { tokens: number; messages: number } {
   if ("messages" in size) return { tokens: Infinity, messages: size.messages };
   const tokens = "tokens" in size ? size.tokens : window === undefined ? Infinity : window * size.fraction;
   return { tokens, messages: Infinity };
@@ -66,7 +66,7 @@ function boundsOf(size: ContextSize, window: number | undefined): { tokens: numb
 /**
  * The index of the first message that stays; 0: nothing is cut off. A reply and its results are never separated.
  *
- * @param atMost tokens that may stay, whatever `limits` say; the last message stays in any case.
+ * @param atMost tokens that may stay, whatever the `limits`; the last message always stays.
  */
 export function cutIndex(
   messages: readonly BaseMessage[],
@@ -74,7 +74,7 @@ export function cutIndex(
   counter: TokenCounter = ESTIMATE,
   atMost: number = Infinity,
 ): number {
-  const most = boundsOf(limits.keep, limits.maxInputTokens);
+  const most = sizeBounds(limits.keep, limits.maxInputTokens);
   let left = Math.min(atMost, most.tokens);
   let index = messages.length;
   for (const message of messages.toReversed()) {
@@ -106,7 +106,7 @@ function largestTexts(
   return chosen;
 }
 
-/** About what providers count for an image; media are not counted by the length of their data. */
+/** Approximate tokens of an image for providers; media are not counted by the length of their data. */
 const MEDIA_TOKENS = 1600;
 
 /** Calls in a provider's own form, which the message has in ours too. */
@@ -154,10 +154,10 @@ export class TokenCounter {
   }
 }
 
-/** Estimates tokens where no tokenizer is given. */
+/** Estimates tokens if there is no tokenizer. */
 export const ESTIMATE = new TokenCounter();
 
-export const tokensOf = (message: BaseMessage): number => ESTIMATE.of(message);
+export const estimateTokens = (message: BaseMessage): number => ESTIMATE.of(message);
 
 /** Channel of what compaction has moved out of the model's sight. */
 export const COMPACTION = "_summarization";
@@ -196,7 +196,7 @@ export function compactedView(messages: BaseMessage[], compaction: Compaction): 
   const texts = moved ? shortened.map((message) => withMovedText(message, moved)) : shortened;
   const bare = new Set(withoutMedia);
   const shown = withoutMedia
-    ? texts.map((message) => (bare.has(keyOf(message) ?? "") ? withoutMediaOf(message) : message))
+    ? texts.map((message) => (bare.has(messageKey(message) ?? "") ? withoutMediaOf(message) : message))
     : texts;
   if (compaction.summary === undefined || kept === messages) return shown;
   const content = [compaction.summary, compaction.verbatim ?? []].flat().join("\n\n");
@@ -216,16 +216,16 @@ function movedText(message: BaseMessage, path: string): string {
     : messagePreview(text, path, MOVED_LINE_CHARS);
 }
 
-const movedOf = new WeakMap<BaseMessage, { path: string; short: BaseMessage }>();
+const movedMessages = new WeakMap<BaseMessage, { path: string; short: BaseMessage }>();
 
 function withMovedText(message: BaseMessage, moved: Readonly<Record<string, string>>): BaseMessage {
-  const key = keyOf(message);
+  const key = messageKey(message);
   const path = key === undefined || !Object.hasOwn(moved, key) ? undefined : moved[key];
   if (path === undefined) return message;
-  const known = movedOf.get(message);
+  const known = movedMessages.get(message);
   if (known?.path === path) return known.short;
   const short = copyMessage(message, { content: withText(message.content, movedText(message, path)) });
-  movedOf.set(message, { path, short });
+  movedMessages.set(message, { path, short });
   return short;
 }
 
@@ -293,16 +293,16 @@ export async function moveTexts(
   const left = excess - (shown(known) - shown(short));
   // The preview names the file; any path is as good for measuring it.
   const leaves = (message: BaseMessage) =>
-    keyOf(message) === undefined || Object.hasOwn(known.moved ?? {}, keyOf(message) ?? "")
+    messageKey(message) === undefined || Object.hasOwn(known.moved ?? {}, messageKey(message) ?? "")
       ? 0
       : (textOf(message).length - movedText(message, RESULTS_FOLDER).length) / 4;
-  const place = await placeOf(request, options);
+  const place = await keepingPlace(request, options);
   const moved = new Map(Object.entries(known.moved ?? {}));
   for (const message of largestTexts(messages, { excess: left, leaves })) {
     const kept = await keepText(pathFor(message, options), textOf(message), place);
     if (!kept) continue;
     request.updateState({ files: kept.update });
-    moved.set(keyOf(message) ?? "", kept.path);
+    moved.set(messageKey(message) ?? "", kept.path);
   }
   return moved.size === 0 ? short : { ...short, moved: Object.fromEntries(moved) };
 }
@@ -311,18 +311,18 @@ export async function moveTexts(
 export function leaveOutMedia(request: ModelRequest, known: Compaction): Compaction {
   const keys = sinceId(request.messages, known.keptFrom)
     .filter(({ content }) => typeof content !== "string" && content.some(isMedia))
-    .flatMap((message) => keyOf(message) ?? []);
+    .flatMap((message) => messageKey(message) ?? []);
   return keys.length === 0 ? known : { ...known, withoutMedia: keys };
 }
 
 function pathFor(message: BaseMessage, { historyPathPrefix = HISTORY_FOLDER }: KeepOptions): string {
-  const name = sanitizeToolCallId(keyOf(message) ?? "");
+  const name = sanitizeToolCallId(messageKey(message) ?? "");
   return ToolMessage.isInstance(message)
     ? `${RESULTS_FOLDER}/${name}`
     : `${historyPathPrefix}/message-${name}.md`;
 }
 
-async function placeOf(
+async function keepingPlace(
   { runtime, state }: ModelRequest,
   { backend, log }: KeepOptions,
 ): Promise<KeepingPlace> {
@@ -339,7 +339,7 @@ export function historyPath(
   return `${historyPathPrefix}/${sanitizeToolCallId(owner)}.md`;
 }
 
-/** Adds new messages to the thread's history file; gives its path, or `undefined` if it could not be written. */
+/** Adds new messages to the thread's history file; returns its path, or `undefined` if it could not be written. */
 export async function saveHistory(
   request: ModelRequest,
   messages: readonly BaseMessage[],
@@ -347,7 +347,7 @@ export async function saveHistory(
 ): Promise<string | undefined> {
   const path = historyPath(request, options);
   const parts = markedTranscript(request.messages, messages);
-  const kept = await appendParts(path, parts, await placeOf(request, options));
+  const kept = await appendParts(path, parts, await keepingPlace(request, options));
   if (!kept) {
     options.log.warn("history_not_saved", { path });
     return undefined;
@@ -358,7 +358,7 @@ export async function saveHistory(
 
 /** Messages as Markdown, in full, for the file that keeps them when they leave the conversation. */
 export const transcript = (messages: readonly BaseMessage[]): string =>
-  messages.map((message) => `## ${titleOf(message)}\n\n${bodyOf(message)}\n`).join("\n");
+  messages.map((message) => `## ${transcriptTitle(message)}\n\n${transcriptBody(message)}\n`).join("\n");
 
 /**
  * Messages as a file keeps them, each with a mark of its own, always the same. `thread` has the replies whose calls the
@@ -382,7 +382,7 @@ function markedTranscript(thread: readonly BaseMessage[], messages: readonly Bas
 }
 
 /** A transcript in pieces of at most `size` characters, cut between messages or lines where that is possible. */
-export function piecesOf(text: string, size: number): string[] {
+export function splitTranscript(text: string, size: number): string[] {
   const pieces: string[] = [];
   let rest = text;
   while (rest.length > size) {
@@ -395,7 +395,7 @@ export function piecesOf(text: string, size: number): string[] {
   return [...pieces, rest];
 }
 
-function titleOf(message: BaseMessage): string {
+function transcriptTitle(message: BaseMessage): string {
   if (HumanMessage.isInstance(message)) return "Person";
   if (AIMessage.isInstance(message)) return "Agent";
   if (ToolMessage.isInstance(message))
@@ -403,15 +403,15 @@ function titleOf(message: BaseMessage): string {
   return message.getType();
 }
 
-function bodyOf(message: BaseMessage): string {
+function transcriptBody(message: BaseMessage): string {
   const lines = callsOf(message).map(
     ({ id, name, args }) => `Call ${name} (${id ?? ""}): ${JSON.stringify(args)}`,
   );
-  return [message.text, ...mediaOf(message), ...lines].filter((part) => part !== "").join("\n\n");
+  return [message.text, ...mediaNames(message), ...lines].filter((part) => part !== "").join("\n\n");
 }
 
 /** Names the media of a message, which Markdown cannot show. The thread's own messages still have them. */
-function mediaOf({ content }: BaseMessage): string[] {
+function mediaNames({ content }: BaseMessage): string[] {
   if (typeof content === "string") return [];
   return content.filter(isMedia).map((block) => `[${mediaName(block)}]`);
 }

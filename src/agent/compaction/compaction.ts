@@ -10,7 +10,7 @@ import { SUMMARY_PROMPT } from "../messages/prompts.ts";
 import { currentRun, spentBy } from "../budget/limits.ts";
 import { SPENT } from "../budget/meter.ts";
 import { callModel } from "../models/call-model.ts";
-import { joined } from "../models/joined-stream.ts";
+import { joinStreams } from "../models/joined-stream.ts";
 import { ModelAwaited } from "../models/client-model.ts";
 import { modelFailure } from "../models/failure.ts";
 import { answeredBy, tellModelCalled } from "../models/reply.ts";
@@ -24,25 +24,25 @@ import {
   compactedView,
   cutIndex,
   historyPath,
-  isOver,
+  exceedsTrigger,
   leaveOutMedia,
   moveTexts,
-  piecesOf,
+  splitTranscript,
   saveHistory,
   sinceId,
   transcript,
   triggerTokens,
 } from "./compacted-view.ts";
-import { keyOf } from "../models/media.ts";
+import { messageKey } from "../models/media.ts";
 import { isPerson, isReply, textOf, withStartNote } from "../messages/messages.ts";
 
 export interface CompactOptions extends Summarizer, KeepOptions {
   limits: ContextLimits;
-  /** The provider found the request too long, whatever the limits say. */
+  /** The provider found the request too long, whatever the limits. */
   refused?: {
     /** Its estimated size. */
     tokens: number;
-    /** The part of it that would have fitted, if the provider said so. */
+    /** Part of the request that would have fitted, if the provider reported it. */
     fitting: number | undefined;
   };
 }
@@ -75,7 +75,7 @@ export function expectedTokens(request: Omit<ModelRequest, "updateState">): numb
 }
 
 /**
- * Makes what the model sees shorter, by as little as is enough: old arguments, a summary, the largest texts, and media if
+ * Shortens the model's view as little as necessary: old arguments, a summary, the largest texts, and media if
  * the provider refused it. The state takes it with the reply. Returns `before` itself when nothing could be done.
  */
 export async function compact(
@@ -91,10 +91,10 @@ export async function compact(
   };
   const isEnough = (compaction: Compaction): boolean => {
     const { tokens, messages } = sizeOf(compaction);
-    return refused === undefined ? !isOver(limits, tokens, messages) : tokens <= target;
+    return refused === undefined ? !exceedsTrigger(limits, tokens, messages) : tokens <= target;
   };
   const { waitUntil: _over, ...known } = before;
-  const cut = cutOf(request, known, options);
+  const cut = chooseCut(request, known, options);
   let after: Compaction = known;
   if (refused === undefined && cut && options.truncateArgs !== false) after = { ...known, fullFrom: cut.id };
   if (refused !== undefined || !isEnough(after)) after = await withSummary(request, known, cut, options);
@@ -141,7 +141,7 @@ interface Cut {
   messages: readonly BaseMessage[];
 }
 
-function cutOf(request: ModelRequest, known: Compaction, options: CompactOptions): Cut | undefined {
+function chooseCut(request: ModelRequest, known: Compaction, options: CompactOptions): Cut | undefined {
   const { limits, counter, refused } = options;
   const kept = sinceId(request.messages, known.keptFrom);
   let index = cutIndex(kept, limits, counter, roomAfter(refused) / 2);
@@ -190,7 +190,7 @@ interface Words {
   room: number;
 }
 
-/** Keeps the messages of people and the todo list whatever the summary says. `undefined` if there are none. */
+/** Keeps the messages of people and the todo list beside the summary. Returns undefined if there are none. */
 function verbatimText(
   { state: { todos }, messages }: ModelRequest,
   keptFrom: string,
@@ -216,7 +216,7 @@ export function fittingMessages(texts: readonly string[], { path, room }: Words)
   let left = room;
   for (const at of texts.length === 0 ? [] : [0, ...newestFirst]) {
     const text = texts[at] ?? "";
-    // A long task leaves half of the room to what was said last.
+    // If the task is long, half of the space is kept for the latest messages.
     const most = at === 0 && texts.length > 1 ? left / 2 : left;
     // A shorter beginning of a message is not worth its place.
     if (text.length > most && most < 200) break;
@@ -242,7 +242,7 @@ function stillShown(
   moved: NonNullable<Compaction["moved"]>,
   messages: readonly BaseMessage[],
 ): NonNullable<Compaction["moved"]> {
-  const keys = new Set(messages.map(keyOf));
+  const keys = new Set(messages.map(messageKey));
   return Object.fromEntries(Object.entries(moved).filter(([key]) => keys.has(key)));
 }
 
@@ -272,14 +272,14 @@ async function summarize(
 ): Promise<string | undefined> {
   const window = model.profile.maxInputTokens;
   const size = (window === undefined ? PIECE_TOKENS : window * PIECE_PART) * CHARS_PER_TOKEN;
-  const pieces = piecesOf(text, Math.max(Math.floor(size), SMALLEST_PIECE));
+  const pieces = splitTranscript(text, Math.max(Math.floor(size), SMALLEST_PIECE));
   let summary = earlier;
   for (let piece = pieces.shift(); piece !== undefined; piece = pieces.shift()) {
     const before = summary ? `Summary of what came before:\n\n${summary}\n\n` : "";
     const messages = [new SystemMessage(prompt), new HumanMessage(before + piece)];
-    const answer = await ask(messages, request, { model, log });
+    const answer = await askForSummary(messages, request, { model, log });
     if (answer === "too long" && piece.length > SMALLEST_PIECE) {
-      pieces.unshift(...piecesOf(piece, Math.ceil(piece.length / 2)));
+      pieces.unshift(...splitTranscript(piece, Math.ceil(piece.length / 2)));
       continue;
     }
     if (typeof answer === "string") return undefined;
@@ -288,7 +288,7 @@ async function summarize(
   return summary;
 }
 
-async function ask(
+async function askForSummary(
   messages: BaseMessage[],
   request: ModelRequest,
   { model, log }: { model: BaseChatModel; log: Logger },
@@ -298,7 +298,7 @@ async function ask(
     try {
       const reply = await callModel(
         { ...request, model },
-        (oneTry) => joined(model).invoke(messages, { ...oneTry, ...defined({ signal }) }),
+        (oneTry) => joinStreams(model).invoke(messages, { ...oneTry, ...defined({ signal }) }),
         { step: request.runtime.step, signal, log },
       );
       count(reply, request, model);

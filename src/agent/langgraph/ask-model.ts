@@ -8,7 +8,7 @@ import type { Logger } from "../../core/logger.ts";
 import type { ModelRequest } from "../contracts/middleware.ts";
 import { MOST_ASKED, continued, markCut, resumed, unfinished } from "../models/answers.ts";
 import { textOf, withStartNote } from "../messages/messages.ts";
-import { type Strategy, bindingOf } from "../models/structured-answer.ts";
+import { type Strategy, bindStrategy } from "../models/structured-answer.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
 import { isOpenAi } from "../messages/mend.ts";
 import { callModel } from "../models/call-model.ts";
@@ -56,7 +56,7 @@ export async function askModel(given: ModelRequest, asking: Asking): Promise<AIM
 }
 
 function sentRequest(given: ModelRequest, { strategy, finish, report }: Asking) {
-  const { tools = [], toolChoice, options, notice } = strategy ? bindingOf(strategy, given.model) : {};
+  const { tools = [], toolChoice, options, notice } = strategy ? bindStrategy(strategy, given.model) : {};
   const request = finish(notice ? appendSystemPrompt(given, notice) : given);
   const { messages, model, systemMessage } = request;
   const input = [

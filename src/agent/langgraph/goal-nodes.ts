@@ -8,7 +8,7 @@ import type { Answer } from "../../tools/request.ts";
 import type { CriterionVerdict, GoalState } from "../contracts/goal.ts";
 import type { AgentState, StateUpdate } from "../contracts/state.ts";
 import { afterRound, roundsUsed, settled } from "../budget/goal-rounds.ts";
-import { currentRun, saidIn, stopMessage, stopReasonOf } from "../budget/limits.ts";
+import { currentRun, lastRunAnswer, stopMessage, readStopReason } from "../budget/limits.ts";
 import type { Meter } from "../budget/meter.ts";
 import { findingsText, goOnText, goalQuestion, judgeTask, notMetMessage } from "../messages/goal-texts.ts";
 import { goalMessage, isTask, lastAnswer, taskMessage, textOf } from "../messages/messages.ts";
@@ -127,7 +127,7 @@ async function work(
   try {
     await judge.workInside(config, input, (state) => (reached = state as Partial<AgentState>)); // of a graph of ours
     const { messages = [] } = reached;
-    const why = stopReasonOf(messages.at(-1)) === undefined ? "it gave no findings" : lastAnswer(messages);
+    const why = readStopReason(messages.at(-1)) === undefined ? "it gave no findings" : lastAnswer(messages);
     return { reached, failure: `The judge failed: ${why}` };
   } catch (error) {
     if (isGraphBubbleUp(error) || isTransient(error) || config.signal?.aborted) throw error;
@@ -175,7 +175,7 @@ function ended(
     taskStep(config).tell({ kind: "goal_ended", round, outcome: status, ...defined({ reason }) });
   }
   if (status !== "not_met") return onward(update, next);
-  const message = notMetMessage(next, { id: randomUUID(), said: saidIn(messages) });
+  const message = notMetMessage(next, { id: randomUUID(), said: lastRunAnswer(messages) });
   return onward({ ...update, messages: [message] }, next);
 }
 

@@ -22,7 +22,7 @@ import type {
   Subagents,
 } from "./definition.ts";
 import { CHECKPOINTER_KEY, graphFailure } from "./internals.ts";
-import { DEFAULT_PARALLEL, currentRun, stopReasonOf } from "../budget/limits.ts";
+import { DEFAULT_PARALLEL, currentRun, readStopReason } from "../budget/limits.ts";
 import { type Meter, SPENT } from "../budget/meter.ts";
 import { LEFT_OFF, changedState, contextState, mergedUpdate, sharedState } from "./channels.ts";
 import { contextOf, meterOf, subagentConfig, taskStep } from "./step-of-task.ts";
@@ -319,7 +319,7 @@ function failureOf(
   if (failure !== undefined) {
     return { reason: failure, soFar: saidLast || lastAnswer(currentRun(messages).messages) };
   }
-  const stopReason = stopReasonOf(messages.at(-1));
+  const stopReason = readStopReason(messages.at(-1));
   // An answer that is cut says so, and is an answer.
   if (stopReason === undefined || stopReason === "max_output_tokens") return undefined;
   return { reason: lastAnswer(messages.slice(-1)), soFar: "" };

@@ -19,7 +19,7 @@ import { closeAbandonedCalls } from "./close-open-calls.ts";
 import { CHILD_AWAITED } from "./background-tasks.ts";
 import { GIVEN_FILES } from "./channels.ts";
 import { DeepAgentGraph } from "./deep-agent-graph.ts";
-import { stopReasonOf } from "../budget/limits.ts";
+import { readStopReason } from "../budget/limits.ts";
 import { Meter } from "../budget/meter.ts";
 import { StepFiles } from "../step/files.ts";
 import { graphFailure } from "./internals.ts";
@@ -221,7 +221,7 @@ export function snapshotOf(state: StateSnapshot): AgentSnapshot {
 }
 
 export function finishedEvent({ messages = [], structuredResponse }: Partial<AgentState>): AgentEnd {
-  const stopReason = stopReasonOf(messages.at(-1));
+  const stopReason = readStopReason(messages.at(-1));
   return {
     kind: "finished",
     answer: finalText(messages) || directAnswer(messages),

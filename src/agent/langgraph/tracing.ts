@@ -10,7 +10,7 @@ import type { AgentEvent } from "../contracts/events.ts";
 import type { ModelTrace, RunTrace } from "../contracts/trace.ts";
 import { modelFailure } from "../models/failure.ts";
 import { reportedModel } from "../budget/prices.ts";
-import { finishReasonOf, modelName } from "../models/reply.ts";
+import { readFinishReason, modelName } from "../models/reply.ts";
 
 type OpenTelemetry = typeof import("@opentelemetry/api");
 
@@ -221,7 +221,7 @@ class RunSpans implements RunTrace {
 
 function answerAttributes(reply: AIMessage): Attributes {
   const { usage_metadata: usage, response_metadata: told } = reply;
-  const reason = finishReasonOf(reply);
+  const reason = readFinishReason(reply);
   const { cache_read, cache_creation } = usage?.input_token_details ?? {};
   const model = reportedModel(reply);
   const id: unknown = told["id"];

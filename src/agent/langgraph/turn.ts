@@ -7,10 +7,10 @@ import { ownTurn } from "../../core/concurrency.ts";
 import { DeepAgentError, errorMessage } from "../../core/errors.ts";
 import type { AgentState, JumpTarget, StateUpdate } from "../contracts/state.ts";
 import type { ModelRequest } from "../contracts/middleware.ts";
-import { isEmpty, noAnswer } from "../models/answers.ts";
+import { isEmptyReply, noAnswer } from "../models/answers.ts";
 import { expectedTokens } from "../compaction/compaction.ts";
 import { foldMessages, textOf } from "../messages/messages.ts";
-import { type Strategy, missingAnswer, settle } from "../models/structured-answer.ts";
+import { type Strategy, missingAnswer, settleAnswer } from "../models/structured-answer.ts";
 import type { AgentDefinition } from "./definition.ts";
 import { composeModelCall, finishRequest } from "../layers/compose.ts";
 import { MODEL_AWAITED, ModelAwaited } from "../models/client-model.ts";
@@ -63,7 +63,7 @@ export function turnsOf(definition: AgentDefinition, steps: TurnSteps): TakeTurn
       tools: definition.tools.keys(),
     });
     updates.push(meter.spentUpdate(messages), { messages: refused });
-    const settled = strategy && (await settle(reply, strategy, messages, refused));
+    const settled = strategy && (await settleAnswer(reply, strategy, messages, refused));
     if (settled && settled !== "missing") updates.push(settled);
     const { jumpTo, messages: others = [], ...update } = mergeUpdates(updates);
     const added = [reply, ...others];
@@ -73,7 +73,7 @@ export function turnsOf(definition: AgentDefinition, steps: TurnSteps): TakeTurn
       streamed: [...edited, reply],
       jumpTo,
     };
-    const isMissing = strategy ? settled === "missing" : isEmpty(reply);
+    const isMissing = strategy ? settled === "missing" : isEmptyReply(reply);
     if (isMissing && !jumpTo) {
       // A limit that forbids another call of the model ends the run in order, with its messages so far.
       if (meter.reached([...messages, reply])) return { ...turned, next: "again" };

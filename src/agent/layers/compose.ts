@@ -58,7 +58,7 @@ const applyLocally = (state: AgentState, { messages, files, ...rest }: StateUpda
   files: files ? { ...state.files, ...files } : state.files,
 });
 
-/** Gives a function that reports a warning about the run, the first time and only for the main agent. */
+/** Returns a function that reports a warning about the run once, and only for the main agent. */
 export function warnOnce(): (request: ModelRequest, message: string) => void {
   let isReported = false;
   return ({ runtime }, message) => {

@@ -2,7 +2,7 @@ import type { BaseMessage, HumanMessage } from "@langchain/core/messages";
 import type { BackendSource, FilesUpdate } from "../../backends/backend.ts";
 import { listRoots } from "../../backends/runtime.ts";
 import { type Logger, silentLogger } from "../../core/logger.ts";
-import { canExecute, jobsOf } from "../../tools/execute.ts";
+import { canExecute, backgroundJobs } from "../../tools/execute.ts";
 import { fileTools } from "../../tools/index.ts";
 import type { FileToolOptions } from "../../tools/options.ts";
 import { specTool } from "../calls/tool.ts";
@@ -50,7 +50,7 @@ export function filesystemMiddleware(
       const place = await placeOf(request);
       const isUsable = {
         execute: canExecute(place.backend),
-        job: jobsOf(place.backend) !== undefined,
+        job: backgroundJobs(place.backend) !== undefined,
         delete: place.backend.delete !== undefined,
       };
       const offered = request.tools.filter(({ name }) => isUsable[name as keyof typeof isUsable] ?? true); // other names are looked up in vain

@@ -53,8 +53,8 @@ export interface InterruptOnConfig {
   /** JSON schema of the arguments, for edit forms; an edit has to fit it as well as the tool's own. */
   argsSchema?: Record<string, unknown>;
   /**
-   * `false`: run without asking. A predicate that throws, or gives anything else, counts as asking, and a
-   * call that somebody was asked about waits for the answer whatever the predicate says later.
+   * `false`: run without asking. A predicate that throws, or returns anything else, counts as asking, and a
+   * call that somebody was asked about waits for the answer whatever the predicate returns later.
    */
   when?: (call: GatedCallView, state: GateState, runtime: AgentRuntime) => MaybePromise<boolean>;
 }
@@ -97,7 +97,7 @@ export function humanInTheLoopMiddleware(interruptOn: InterruptOn, log: Logger):
   };
 }
 
-/** Checks for edited arguments, by tool, for gates that give a schema of the arguments. */
+/** Checks for edited arguments, by tool, for gates with an arguments schema. */
 export function editForms(interruptOn: InterruptOn): ReadonlyMap<string, ArgumentsCheck> {
   const forms = new Map<string, ArgumentsCheck>();
   for (const [tool, gate] of Object.entries(interruptOn)) {

@@ -20,7 +20,7 @@ export interface MemoryOptions {
 const MAX_CHARS = 40_000;
 
 /**
- * Long-term memory at the end of the system prompt: files read at the start of each run. A thread keeps what it read
+ * Long-term memory at the end of the system prompt: files read at the start of each run. A thread keeps the texts
  * until a file changes, so that the prompt has the same bytes over its runs.
  */
 export const memoryMiddleware = ({ backend, sources, log }: MemoryOptions): Middleware => ({
@@ -55,7 +55,7 @@ async function readSources(
     // A larger file is not looked at.
     const file = await readText(backend, path, 10 * 1024 * 1024);
     if (file.text !== undefined) {
-      contents[path] = shown(path, file.text);
+      contents[path] = shownMemory(path, file.text);
       const characters = file.text.length;
       if (characters > MAX_CHARS) log.warn("memory_cut", { path, characters, shown: MAX_CHARS });
     } else if (file.code !== "not_found") {
@@ -66,7 +66,7 @@ async function readSources(
   return contents;
 }
 
-function shown(path: string, text: string): string {
+function shownMemory(path: string, text: string): string {
   if (text.length <= MAX_CHARS) return text;
   const head = headOf(text, MAX_CHARS);
   const lines = head.split("\n").length - 1;

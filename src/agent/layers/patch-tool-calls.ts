@@ -9,7 +9,7 @@ import { mediaToLeaveOut, messagesFor, withoutRefused } from "../models/media.ts
 /** Channel of messages whose media the provider refused, with its words. */
 export const REFUSED_MEDIA = "_refusedMedia";
 
-/** Repairs what the model sees of interrupted, cancelled and parallel tool calls. */
+/** Repairs interrupted, cancelled and parallel tool calls in the model's view. */
 export const patchToolCallsMiddleware = (): Middleware => ({
   name: "PatchToolCallsMiddleware",
   channels: { [REFUSED_MEDIA]: { kind: "texts" } },

@@ -81,7 +81,7 @@ export const programsMiddleware = (): Middleware => ({
   tools: [specTool(runProgramTool)],
 });
 
-/** Tells the agent the criteria that its work is judged by. */
+/** Adds the criteria that the agent's work is judged by. */
 export const goalMiddleware = (criteria: readonly string[]): Middleware => ({
   name: "GoalMiddleware",
   wrapModelCall: (request, next) => {

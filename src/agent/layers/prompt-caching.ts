@@ -36,7 +36,7 @@ function marked(request: ModelRequest): ModelRequest {
   // A longer lifetime may not come after a shorter one.
   const mark = own ?? (hasLongMark(request.messages) ? ({ ...CACHE, ttl: "1h" } as const) : CACHE);
   const { closingPrompt, ...rest } = withTurnMark(request);
-  const stable = blocksOf(request.systemMessage);
+  const stable = promptBlocks(request.systemMessage);
   const closing = closingPrompt ? [{ type: "text" as const, text: closingPrompt }] : [];
   // When only one end of the prompt can be marked, the one that changes less is worth more.
   const blocks = [...markEnd(stable, mark, left > 0), ...markEnd(closing, mark, left > 1)];
@@ -62,7 +62,7 @@ function acceptable(request: ModelRequest): ModelRequest {
     });
     return accepted.every((block, index) => block === blocks[index]) ? blocks : accepted;
   };
-  const content = blocksOf(systemMessage);
+  const content = promptBlocks(systemMessage);
   const system = accept(content, false);
   const rest = messages.map((message) => {
     if (typeof message.content === "string") return message;
@@ -77,7 +77,7 @@ function acceptable(request: ModelRequest): ModelRequest {
 }
 
 const hasLongMark = (messages: readonly BaseMessage[]): boolean =>
-  messages.flatMap(blocksOf).some((block) => isMarked(block) && !isShortLived(block));
+  messages.flatMap(promptBlocks).some((block) => isMarked(block) && !isShortLived(block));
 
 /** True for a mark of five minutes, the default. */
 const isShortLived = (item: unknown): boolean =>
@@ -85,7 +85,7 @@ const isShortLived = (item: unknown): boolean =>
 
 type Blocks = Exclude<BaseMessage["content"], string>;
 
-const blocksOf = ({ content }: BaseMessage): Blocks => {
+const promptBlocks = ({ content }: BaseMessage): Blocks => {
   if (typeof content !== "string") return content;
   return content === "" ? [] : [{ type: "text", text: content }];
 };
@@ -98,7 +98,7 @@ function markEnd(blocks: Blocks, mark: unknown, isFree: boolean): Blocks {
 
 /** Marks that the caller, or middleware, has set. */
 function ownMarks({ systemMessage, messages, tools, modelSettings = {} }: ModelRequest): number {
-  const inMessages = [systemMessage, ...messages].flatMap(blocksOf).filter(isMarked);
+  const inMessages = [systemMessage, ...messages].flatMap(promptBlocks).filter(isMarked);
   const inTools = tools.filter((tool) => isMarked(tool) || isMarked(Reflect.get(tool, "extras")));
   return inMessages.length + inTools.length + ("cache_control" in modelSettings ? 1 : 0);
 }

@@ -7,7 +7,7 @@ import type { LogFields, Logger } from "../../core/logger.ts";
 import { headOf, oneLine } from "../../core/text.ts";
 import { isRecord } from "../../core/unknown.ts";
 import { type TaskToolOptions, listedTypes } from "../../tools/task.ts";
-import { frontMatterOf } from "../messages/front-matter.ts";
+import { parseFrontMatter } from "../messages/front-matter.ts";
 import { asMaterial } from "../messages/prompts.ts";
 
 /** Reads `SKILL.md` files, and chooses those that a prompt has room for. Loads no LangChain. */
@@ -28,7 +28,7 @@ export function listRooms(
   return { subagents: room, skills: all - listedTypes({ subagents, room }).characters };
 }
 
-/** The skills that fit into `room` characters, in the given order; earlier sources (the operator's) come first. */
+/** Returns the skills that fit into `room` characters, in their order; the operator's sources come first. */
 export function listedSkills(
   skills: readonly SkillMetadata[],
   sources: readonly string[],
@@ -48,7 +48,7 @@ export const skillLine = ({ name, description, path, compatibility }: SkillMetad
   );
 };
 
-const FILE = "SKILL.md";
+const SKILL_FILE = "SKILL.md";
 
 /**
  * The skills of all sources, which are folders of skill folders, also in groups, or one such; of two with one name the
@@ -76,7 +76,7 @@ export async function loadSkills(
       if (twin) log.warn("skill_name_twice", { source, name: skill.name, paths: [twin.path, path] });
       if (skill) found.set(skill.name, skill);
     }
-    if (found.size === 0) log.info("skill_source_without_skills", { source, expected: `NAME/${FILE}` });
+    if (found.size === 0) log.info("skill_source_without_skills", { source, expected: `NAME/${SKILL_FILE}` });
     for (const [name, skill] of found) skills.set(name, skill);
   }
   return Object.fromEntries([...skills].sort(([a], [b]) => (a < b ? -1 : 1)));
@@ -88,31 +88,31 @@ async function skillFiles(backend: Backend, source: string, log: Logger): Promis
     log.warn("skill_source_not_read", { source, error });
     return [];
   }
-  const own = files.find(({ path, is_dir }) => !is_dir && path.endsWith(`/${FILE}`));
+  const own = files.find(({ path, is_dir }) => !is_dir && path.endsWith(`/${SKILL_FILE}`));
   if (own) return [own.path];
   // Warns of links that lead out of a backend; its list shows them with their names alone.
   for (const { path } of files.filter((file) => !file.is_dir && file.size === undefined)) {
     const { code } = await backend.ls(path);
     if (code === "outside_root") log.warn("skill_skipped", { path, problem: LEADS_OUT });
   }
-  return foldersIn(files).map((folder) => joinPath(folder, FILE));
+  return listFolders(files).map((folder) => joinPath(folder, SKILL_FILE));
 }
 
 /** Levels of folders below a source in which files are looked for, as repositories group them. */
 export const MOST_LEVELS = 3;
 
 /** The folders of a listing in which people keep files of their own. */
-export const foldersIn = (files: readonly FileInfo[]): string[] =>
+export const listFolders = (files: readonly FileInfo[]): string[] =>
   files
     .filter(({ path, is_dir }) => is_dir && !/\/(?:\.git|node_modules)\/?$/.test(path))
     .map(({ path }) => withoutSlash(path));
 
 /** The places of skills in the folder that has none at `path`. */
 async function groupedFiles(backend: Backend, source: string, path: string): Promise<string[]> {
-  const group = path.slice(0, -FILE.length - 1);
+  const group = path.slice(0, -SKILL_FILE.length - 1);
   const levels = relativeTo(withoutSlash(source), group).split("/").length;
   const { files = [] } = levels < MOST_LEVELS ? await backend.ls(group) : {};
-  return foldersIn(files).map((folder) => joinPath(folder, FILE));
+  return listFolders(files).map((folder) => joinPath(folder, SKILL_FILE));
 }
 
 const LEADS_OUT =
@@ -154,34 +154,34 @@ export type ParsedSkill =
   | { ok: true; skill: SkillMetadata; warnings: string[] }
   | { ok: false; problem: string };
 
-const LIMITS = { name: 64, description: 1024, compatibility: 500 } as const;
-const NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/;
+const FIELD_LIMITS = { name: 64, description: 1024, compatibility: 500 } as const;
+const SKILL_NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/;
 
 /** Takes numbers and dates of YAML as the texts they were meant to be. */
-const Text = z.union([z.string(), z.number(), z.boolean(), z.date()]).transform(String);
+const ScalarText = z.union([z.string(), z.number(), z.boolean(), z.date()]).transform(String);
 
-const Words = Text.pipe(z.string().trim().min(1));
+const RequiredText = ScalarText.pipe(z.string().trim().min(1));
 
 /** The texts in a list, which may also hold `Bash: git *` as YAML reads it. */
-const textsOf = (items: readonly unknown[]): string[] => items.filter((item) => typeof item === "string");
+const onlyTexts = (items: readonly unknown[]): string[] => items.filter((item) => typeof item === "string");
 
-/** Fields that may be missing, with the words for what they take. */
+/** Optional fields, each with a description of its values. */
 const OPTIONAL = {
-  license: [Words, "a text"],
-  compatibility: [Words, "a text"],
+  license: [RequiredText, "a text"],
+  compatibility: [RequiredText, "a text"],
   metadata: [z.record(z.string(), z.unknown()), "a map of texts"],
   "allowed-tools": [
-    z.union([z.string(), z.array(z.unknown()).transform(textsOf)]),
+    z.union([z.string(), z.array(z.unknown()).transform(onlyTexts)]),
     "names of tools, separated by spaces or as a list",
   ],
 } as const;
 
 /**
- * Reads a `SKILL.md` (Agent Skills format), and mends what other programs accept: without a name its folder counts,
+ * Reads a `SKILL.md` (Agent Skills format), and mends files that others accept: without a name its folder counts,
  * and without a description the first paragraph.
  */
 export function parseSkill(path: string, text: string): ParsedSkill {
-  const found = frontMatterOf(text) ?? { fields: {}, body: text, notice: "is missing" };
+  const found = parseFrontMatter(text) ?? { fields: {}, body: text, notice: "is missing" };
   if (found.problem !== undefined) {
     return { ok: false, problem: `${path}: the front matter ${found.problem}` };
   }
@@ -192,7 +192,7 @@ export function parseSkill(path: string, text: string): ParsedSkill {
   const name = required("name", fields, path.split("/").at(-2), warn);
   const description = required("description", fields, firstParagraph(found.body), warn);
   if (name === undefined || description === undefined)
-    return { ok: false, problem: `${path}: ${missing(fields)}` };
+    return { ok: false, problem: `${path}: ${missingFields(fields)}` };
   const option = <Field extends keyof typeof OPTIONAL>(
     field: Field,
   ): z.output<(typeof OPTIONAL)[Field][0]> | undefined => {
@@ -201,7 +201,7 @@ export function parseSkill(path: string, text: string): ParsedSkill {
     const [schema, expected] = OPTIONAL[field];
     const read = schema.safeParse(value);
     if (!read.success) warn(`${field} must be ${expected} and was left out`);
-    return read.data as z.output<(typeof OPTIONAL)[Field][0]> | undefined; // of the schema of this field
+    return read.data as z.output<(typeof OPTIONAL)[Field][0]> | undefined; // of this field's schema
   };
   const [license, compatibility, metadata] = [option("license"), option("compatibility"), option("metadata")];
   const tools = option("allowed-tools");
@@ -217,7 +217,7 @@ export function parseSkill(path: string, text: string): ParsedSkill {
       : {}),
   };
   const folder = path.split("/").at(-2);
-  if (!NAME.test(skill.name)) {
+  if (!SKILL_NAME.test(skill.name)) {
     warn(`name '${skill.name}' should be lowercase letters and digits, in words joined by single hyphens`);
   } else if (folder !== undefined && folder !== skill.name) {
     warn(`name '${skill.name}' differs from its folder '${folder}'; rename one of them`);
@@ -236,9 +236,9 @@ function required(
   warn: (warning: string) => void,
 ): string | undefined {
   const { [field]: value = "" } = fields;
-  const given = Words.safeParse(value ?? "");
+  const given = RequiredText.safeParse(value ?? "");
   if (given.success) return given.data;
-  if (!instead || !Text.safeParse(value ?? "").success) return undefined;
+  if (!instead || !ScalarText.safeParse(value ?? "").success) return undefined;
   warn(`${field} is missing: ${PURPOSE[field]}; '${oneLine(instead, 80)}' is used`);
   return instead;
 }
@@ -254,11 +254,11 @@ const firstParagraph = (body: string): string | undefined =>
 const MAX_BODY = 8192;
 
 /** Why a skill cannot be used, field by field. */
-function missing(fields: Readonly<Record<string, unknown>>): string {
+function missingFields(fields: Readonly<Record<string, unknown>>): string {
   const problems = Object.entries(PURPOSE).flatMap(([field, meaning]) => {
     const { [field]: value } = fields;
     if (value === undefined || value === null || value === "") return [`${field} is missing: ${meaning}`];
-    return Text.safeParse(value).success ? [] : [`${field} must be a text: ${meaning}`];
+    return ScalarText.safeParse(value).success ? [] : [`${field} must be a text: ${meaning}`];
   });
   return problems.join("; ") || "name and description must not be blank";
 }
@@ -271,18 +271,18 @@ const asTexts = (metadata: Readonly<Record<string, unknown>>): Record<string, st
     ]),
   );
 
-function cut(field: keyof typeof LIMITS, value: string, warn: (warning: string) => void): string {
-  const limit = LIMITS[field];
+function cut(field: keyof typeof FIELD_LIMITS, value: string, warn: (warning: string) => void): string {
+  const limit = FIELD_LIMITS[field];
   if (value.length <= limit) return value;
   warn(`${field} is longer than ${limit} characters and was cut`);
   return headOf(value, limit);
 }
 
-/** Logs to `log` as well, and gives `note` one text for each file or folder that is left out or cut. */
+/** Also passes one text for each omitted or cut file or folder to `note`. */
 export function notingFiles(log: Logger, note: (text: string, isLeftOut: boolean) => void): Logger {
   const warn = (event: string, fields: LogFields = {}): void => {
     log.warn(event, fields);
-    const texts = fields as Record<string, string | undefined>; // but `paths`, of which nothing is said here
+    const texts = fields as Record<string, string | undefined>; // but `paths`, which are not reported here
     const { path, folder = path, source = folder, error, problem = error, warning } = texts;
     if (warning !== undefined) note(warning, false);
     else if (event === "agent_files_not_read") note(`${source} has too many files: ${problem}`, true);

@@ -30,7 +30,7 @@ export function skillsMiddleware({ backend, sources, log, room }: SkillsOptions)
     name: "SkillsMiddleware",
     channels: { skillsMetadata: { kind: "latest", initial: {} } },
     beforeAgent: async (state, runtime) => {
-      if (Object.keys(skillsOf(state)).length > 0) return undefined;
+      if (Object.keys(loadedSkills(state)).length > 0) return undefined;
       const { step } = runtime;
       const resolved = await step.backend(backend, state, log);
       const skipped: string[] = [];
@@ -41,18 +41,18 @@ export function skillsMiddleware({ backend, sources, log, room }: SkillsOptions)
       return Object.keys(skillsMetadata).length === 0 ? undefined : { skillsMetadata };
     },
     wrapModelCall: (request, next) => {
-      const skills = Object.values(skillsOf(request.state));
+      const skills = Object.values(loadedSkills(request.state));
       if (skills.length === 0) return next(request);
       const shown = listedSkills(skills, sources, room);
       const isCut = shown.length < skills.length;
       if (isCut) warn(request, unlisted("skills", shown.length));
-      const lines = [...shown.map(skillLine), ...(isCut ? [moreIn(sources)] : [])];
+      const lines = [...shown.map(skillLine), ...(isCut ? [moreSkills(sources)] : [])];
       return next(appendSystemPrompt(request, `${SKILLS_PROMPT}\n\n${lines.join("\n")}`));
     },
   };
 }
 
-/** Limits what a run says of skills, whose number nobody limits. */
+/** Limits the notices of a run about skills, whose number is not limited. */
 function shortened(notices: readonly string[]): string[] {
   const more = notices.length - MOST_NOTICES;
   const rest = `${more} more problems of skills are not shown here; \`doctor\` lists all.`;
@@ -61,8 +61,8 @@ function shortened(notices: readonly string[]): string[] {
 
 const MOST_NOTICES = 20;
 
-const skillsOf = (state: Readonly<Record<string, unknown>>): SkillsMetadata =>
+const loadedSkills = (state: Readonly<Record<string, unknown>>): SkillsMetadata =>
   (state["skillsMetadata"] as SkillsMetadata | undefined) ?? {}; // our channel
 
-const moreIn = (sources: readonly string[]): string =>
+const moreSkills = (sources: readonly string[]): string =>
   `More skills exist than are listed here: if none of these fits the task, list ${sources.map((source) => `\`${oneLine(source, 1024)}\``).join(", ")}.`;

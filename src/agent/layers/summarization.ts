@@ -12,7 +12,7 @@ import {
   TokenCounter,
   compactedView,
   defaultLimits,
-  isOver,
+  exceedsTrigger,
   triggerTokens,
 } from "../compaction/compacted-view.ts";
 import { type CompactOptions, compact, requestTokens } from "../compaction/compaction.ts";
@@ -53,7 +53,7 @@ export function summarizationMiddleware(
       const options: CompactOptions = { ...setup, limits, counter };
       const view = compactedView(request.messages, known);
       const tokens = requestTokens(request, view, counter);
-      const isDue = isOver(limits, tokens, view.length) && tokens >= (known.waitUntil ?? 0);
+      const isDue = exceedsTrigger(limits, tokens, view.length) && tokens >= (known.waitUntil ?? 0);
       const first = isDue ? await compact(request, known, options) : known;
       const shown = first === known ? view : compactedView(request.messages, first);
       const size = requestTokens(request, shown, counter);
@@ -70,7 +70,7 @@ export function summarizationMiddleware(
   };
 }
 
-interface Answer {
+interface FirstAnswer {
   /** The provider's error, when it found the request too long, whatever layers further in made of it. */
   overflow?: unknown;
   /** The reply, or the error thrown in its place. */
@@ -80,7 +80,7 @@ interface Answer {
 /** Part of the limit from which on a refusal without a known reason is taken for one of the length, once. */
 const NEAR = 0.8;
 
-async function firstAnswer(request: ModelRequest, next: ModelHandler, isNear: boolean): Promise<Answer> {
+async function firstAnswer(request: ModelRequest, next: ModelHandler, isNear: boolean): Promise<FirstAnswer> {
   let last: unknown;
   const overflowIn = (failure: unknown) => {
     if (failure === undefined) return {};

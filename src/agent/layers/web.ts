@@ -32,8 +32,8 @@ export interface WebOptions {
 
 export const asksForPages = ({ mode = "ask" }: WebOptions): boolean => mode === "ask";
 
-/** Agent and subagents share one reader, and what it knows of robots.txt. */
-const readerOf = byIdentity((options: WebOptions) => {
+/** Agent and subagents share one reader and its cache of robots.txt. */
+const sharedReader = byIdentity((options: WebOptions) => {
   const { hosts = [], userAgent = "deepagent-mcp" } = options;
   const problem = hosts.map((host) => readHost(host)).find((host) => typeof host === "string");
   if (problem !== undefined) throw new ConfigurationError("INVALID_OPTION", `web.hosts: ${problem}.`);
@@ -41,7 +41,7 @@ const readerOf = byIdentity((options: WebOptions) => {
   return { reader: new PageReader({ network: { isNamed }, userAgent }), isNamed };
 });
 
-const searchOf = byIdentity(({ search = {} }: WebOptions): SearchPages | undefined => {
+const sharedSearch = byIdentity(({ search = {} }: WebOptions): SearchPages | undefined => {
   if (typeof search === "function") return search;
   const choice = searchChoice(search, process.env);
   if (!choice.ok) throw new ConfigurationError("INVALID_OPTION", `web.search: ${choice.problem}`);
@@ -58,9 +58,9 @@ export interface WebSetup {
 /** The web: the tools `web_fetch`, with a gate if a person is to be asked, and `web_search`, if it is configured. */
 export function webMiddleware(options: WebOptions, { only, keepsTexts }: WebSetup): Middleware {
   const asks = asksForPages(options);
-  const search = searchOf(options);
+  const search = sharedSearch(options);
   const specs: ToolSpec[] = [
-    webFetchTool({ ...readerOf(options), asks, keepsTexts }),
+    webFetchTool({ ...sharedReader(options), asks, keepsTexts }),
     ...(search ? [webSearchTool(search)] : []),
   ];
   return {

@@ -1,4 +1,4 @@
-/** Looks at the folder that an agent works in, once a thread, and tells what is there in its first message. */
+/** Lists the agent's working folder once per thread, in the first message. */
 import type { Backend, BackendSource } from "../../backends/backend.ts";
 import { readText } from "../../backends/file-data.ts";
 import { GitignoreRules } from "../../backends/filesystem/gitignore.ts";
@@ -15,7 +15,7 @@ export interface WorkspaceOptions {
   log: Logger;
 }
 
-/** The first message of a thread says what the workspace holds. A folder that cannot be read is not told of. */
+/** Adds a listing of the workspace to a thread's first message. A folder that cannot be read is left out. */
 export const workspaceMiddleware = ({ backend, path, log }: WorkspaceOptions): Middleware => ({
   name: "WorkspaceMiddleware",
   beforeAgent: async (state, runtime) => {
@@ -50,8 +50,8 @@ async function lookAt(backend: Backend, path: string): Promise<WorkspaceFacts | 
       .sort((one, other) => Number(other.isFolder) - Number(one.isFolder) || (one.name < other.name ? -1 : 1))
       .map(({ name, isFolder }) => (isFolder ? `${name}/` : name)),
     languages: found.includes("TypeScript") ? found.filter((language) => language !== "JavaScript") : found,
-    commands: await commandsOf(all, textAt),
-    git: all.has(".git") ? await gitOf(backend, joinPath(path, ".git")) : undefined,
+    commands: await findCommands(all, textAt),
+    git: all.has(".git") ? await readGitState(backend, joinPath(path, ".git")) : undefined,
   };
 }
 
@@ -74,7 +74,7 @@ const MANIFESTS: ReadonlyArray<readonly [name: RegExp, language: string]> = [
 /** Scripts and targets that check or build a project, the most useful first. */
 const TASKS = ["test", "check", "lint", "typecheck", "build"] as const;
 
-async function commandsOf(
+async function findCommands(
   all: ReadonlySet<string>,
   textAt: (name: string) => Promise<string>,
 ): Promise<string[]> {
@@ -104,7 +104,7 @@ const UNDER_WAY: Readonly<Record<string, string>> = {
 };
 
 /** Read from files: to run Git here could start programs that the settings of the repository name. */
-async function gitOf(backend: Backend, path: string): Promise<string | undefined> {
+async function readGitState(backend: Backend, path: string): Promise<string | undefined> {
   const head = (await readText(backend, joinPath(path, "HEAD"), 1024)).text?.trim();
   if (head === undefined) return undefined;
   const branch = /^ref: refs\/heads\/(.+)$/.exec(head)?.[1];

@@ -1,4 +1,4 @@
-/** Reads what other MCP servers answer about tools, resources and prompts: takes sloppy tools and results, and gives strict ones. */
+/** Reads the answers of other MCP servers about tools, resources and prompts, and makes sloppy ones strict. */
 import type { JSONRPCRequest, RequestId, Result, Tool, Transport } from "@modelcontextprotocol/client";
 import { defined } from "../../core/defined.ts";
 import { fileBytes, mediaFacts, mediaKind } from "../../core/media.ts";
@@ -27,7 +27,7 @@ const STRICT = {
 };
 
 /**
- * Lets answers through to `answerIn`, whatever they hold: the package refuses a whole list for one null.
+ * Lets answers through to `rawAnswer`, whatever they hold: the package refuses a whole list for one null.
  * Every message of the server passes through here first, and `redactor` blacks out the secrets in it.
  */
 export function acceptAnyAnswer(transport: Transport, redactor: Redactor): void {
@@ -48,7 +48,7 @@ export function acceptAnyAnswer(transport: Transport, redactor: Redactor): void 
     if (!("result" in message) || message.result["resultType"] === "input_required") return;
     message.result =
       request.method === "initialize"
-        ? beginningIn(message.result, request.params?.["protocolVersion"])
+        ? readInitializeResult(message.result, request.params?.["protocolVersion"])
         : { ...STRICT, _meta: { [RAW]: message.result } };
   };
 }
@@ -62,21 +62,24 @@ function redactedPart(given: unknown, redactor: Redactor): unknown {
 }
 
 /** The answer to `initialize`, as far as it is used. A server that names no revision speaks the one it was asked for. */
-function beginningIn(answer: Readonly<Record<string, unknown>>, asked: unknown): Record<string, unknown> {
+function readInitializeResult(
+  answer: Readonly<Record<string, unknown>>,
+  asked: unknown,
+): Record<string, unknown> {
   const { protocolVersion, capabilities, serverInfo } = answer;
   const { name, version } = recordOf(serverInfo);
   const had = Object.entries(recordOf(capabilities)).filter(([, given]) => Boolean(given));
   return {
-    protocolVersion: textIn(protocolVersion) ?? asked,
+    protocolVersion: nonBlank(protocolVersion) ?? asked,
     capabilities: Object.fromEntries(had.map(([capability]) => [capability, {}])),
-    serverInfo: { name: textIn(name) ?? "", version: textIn(version) ?? "" },
+    serverInfo: { name: nonBlank(name) ?? "", version: nonBlank(version) ?? "" },
   };
 }
 
 /** The answer as the server sent it, but for secrets. */
-export const answerIn = (result: Result): Record<string, unknown> => recordOf(result._meta?.[RAW]);
+export const rawAnswer = (result: Result): Record<string, unknown> => recordOf(result._meta?.[RAW]);
 
-const textIn = (value: unknown): string | undefined =>
+const nonBlank = (value: unknown): string | undefined =>
   typeof value === "string" && value.trim() !== "" ? value : undefined;
 
 /** Longest name, in characters; the specification asks for at most 128. */
@@ -84,8 +87,8 @@ const MAX_NAME = 256;
 /** Characters of a schema. All of it is sent with every request to the model. */
 const MAX_SCHEMA = 100_000;
 
-/** One entry of a list of tools, read by itself. Fields of another form count as absent. */
-export function toolIn(entry: unknown): Tool | LeftOutTool {
+/** Reads one entry of a tool list. Fields of another form count as absent. */
+export function readTool(entry: unknown): Tool | LeftOutTool {
   const { name, title, description, inputSchema, outputSchema, annotations } = recordOf(entry);
   if (typeof name !== "string" || name === "") return { tool: "(no name)", reason: "it has no name" };
   const leftOut = (reason: string): LeftOutTool => ({ tool: shownName(name), reason });
@@ -95,7 +98,7 @@ export function toolIn(entry: unknown): Tool | LeftOutTool {
   if (!isSchema) return leftOut("its inputSchema is not a JSON Schema");
   const { type = "object", ...schema } = recordOf(inputSchema);
   if (!/\bobject\b/i.test(JSON.stringify(type))) return leftOut("its arguments are not an object");
-  const [shownTitle, text] = [textIn(title), textIn(description) ?? textIn(title)];
+  const [shownTitle, text] = [nonBlank(title), nonBlank(description) ?? nonBlank(title)];
   const hints = Object.entries(recordOf(annotations)).filter(([, hint]) => typeof hint === "boolean");
   return {
     name,
@@ -129,7 +132,7 @@ export interface TheirTask {
 }
 
 /** The task in the answer to a call; `undefined`: it is a result. */
-export function taskIn(answer: Readonly<Record<string, unknown>>): TheirTask | undefined {
+export function readTask(answer: Readonly<Record<string, unknown>>): TheirTask | undefined {
   const { resultType, taskId } = answer;
   return resultType === "task" && typeof taskId === "string" && taskId !== "" ? { taskId } : undefined;
 }
@@ -140,23 +143,23 @@ export interface ReadResult {
   blocks: ContentBlock[];
   structuredContent: unknown;
   isError: boolean;
-  /** True if a part of the result was not in MCP's form, and is given as it came. */
+  /** True if a part of the result was not in MCP's form, and is passed on unchanged. */
   isOdd: boolean;
 }
 
 /** Reads the result of a call. Keeps everything that it holds: the call was carried out. */
-export function resultIn(answer: Readonly<Record<string, unknown>>): ReadResult {
+export function readResult(answer: Readonly<Record<string, unknown>>): ReadResult {
   const { content, structuredContent, isError, nextCursor: _, resultType: _type, _meta, ...others } = answer;
   const given = [content ?? []].flat().filter((part) => part !== null);
   const isBare = given.length === 0 && (structuredContent ?? undefined) === undefined;
   // Servers of the first revision answered with `toolResult`, and some answer with the bare result of a function.
   const parts = isBare && Object.keys(others).length > 0 ? [others] : given;
-  const read = parts.map((part) => blocksIn(recordOf(part)));
+  const read = parts.map((part) => readBlock(recordOf(part)));
   return {
     blocks: parts.flatMap(
       (part, at) =>
         read[at] ??
-        textBlock(textIn(part) ?? textIn(recordOf(part)["text"]) ?? JSON.stringify(recordOf(part))),
+        textBlock(nonBlank(part) ?? nonBlank(recordOf(part)["text"]) ?? JSON.stringify(recordOf(part))),
     ),
     structuredContent: structuredContent ?? undefined,
     isError: isError === true || isError === "true",
@@ -167,27 +170,27 @@ export function resultIn(answer: Readonly<Record<string, unknown>>): ReadResult 
 const textBlock = (text: string): ContentBlock => ({ type: "text", text });
 
 /** A block as the model reads it; `undefined` for a part that is not a block of MCP. */
-function blocksIn(part: Record<string, unknown>): ContentBlock[] | undefined {
+function readBlock(part: Record<string, unknown>): ContentBlock[] | undefined {
   const { type, text, data, mimeType, uri } = part;
   if (type === "text" && typeof text === "string") return [textBlock(text)];
   if ((type === "image" || type === "audio") && typeof data === "string") {
-    return [{ type, mimeType: textIn(mimeType) ?? "of unknown type", data }];
+    return [{ type, mimeType: nonBlank(mimeType) ?? "of unknown type", data }];
   }
   if (type === "resource_link" && typeof uri === "string")
     return [textBlock(`[Resource ${linkText(uri, part)}]`)];
-  return type === "resource" && isRecord(part["resource"]) ? resourceIn(part["resource"]) : undefined;
+  return type === "resource" && isRecord(part["resource"]) ? readResource(part["resource"]) : undefined;
 }
 
-/** The address of a link, and what the server says of it. */
+/** Returns the address of a link, with the server's description. */
 function linkText(uri: string, { name, title, description, mimeType }: Record<string, unknown>): string {
-  const [words, kind] = [[textIn(title) ?? textIn(name), textIn(description)], textIn(mimeType)];
+  const [words, kind] = [[nonBlank(title) ?? nonBlank(name), nonBlank(description)], nonBlank(mimeType)];
   const said = words.filter((word) => word !== undefined && word !== uri).join(". ");
   return `${uri}${said === "" ? "" : `: ${said}`}${kind === undefined ? "" : ` (${kind})`}`;
 }
 
 /** The text of a resource, or its bytes as the text or the media that they are. */
-function resourceIn({ uri = "", text, blob, mimeType }: Record<string, unknown>): ContentBlock[] {
-  const [place, claimed] = [String(uri), textIn(mimeType)];
+function readResource({ uri = "", text, blob, mimeType }: Record<string, unknown>): ContentBlock[] {
+  const [place, claimed] = [String(uri), nonBlank(mimeType)];
   const bytes = typeof blob === "string" ? fileBytes(blob) : undefined;
   const { mimeType: found = "" } = bytes ? mediaFacts(bytes, claimed) : {};
   const kind = mediaKind(found);

@@ -9,7 +9,7 @@ import type {
 import { codeOf, errorMessage } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
 import { type AuthorizationFetch, readingAnyAnswer } from "./authorization-answers.ts";
-import { type Login, type LoginOptions, expiryOf } from "./login.ts";
+import { type Login, type LoginOptions, tokenExpiry } from "./login.ts";
 import { Redactor } from "./redactor.ts";
 import type { OAuthSettings, RemoteMcpServer } from "./server-config.ts";
 import { askForChallenge } from "./transports.ts";
@@ -76,16 +76,16 @@ export async function beginLogin({ server, redirectUrl, ...request }: LoginReque
     address,
     state,
     finish: async (answer) => {
-      const code = codeIn(answer, state, redactor);
+      const code = readAuthorizationCode(answer, state, redactor);
       const iss = answer.get("iss");
       await orFail(auth(provider, { ...options, authorizationCode: code, ...(iss === null ? {} : { iss }) }));
-      return loginOf(kept, url, request.clock());
+      return makeLogin(kept, url, request.clock());
     },
   };
 }
 
 /** Reads the code with which the browser came back. */
-function codeIn(answer: URLSearchParams, state: string, redactor: Redactor): string {
+function readAuthorizationCode(answer: URLSearchParams, state: string, redactor: Redactor): string {
   if (answer.get("state") !== state)
     throw new LoginFailed("The browser came back from another log-in. Begin again.");
   const [error, code] = [answer.get("error"), answer.get("code")];
@@ -150,14 +150,22 @@ function oneLogin(
   return { provider, kept };
 }
 
-function loginOf({ client, tokens, discovery, resource }: KeptFacts, url: string, now: number): Login {
+function makeLogin({ client, tokens, discovery, resource }: KeptFacts, url: string, now: number): Login {
   if (!client || !tokens || !discovery)
     throw new LoginFailed("The authorization server gave no token. Begin again.");
   const { authorizationServerUrl: authorizationServer, authorizationServerMetadata: metadata } = discovery;
-  return { url, authorizationServer, metadata, resource, client, tokens, expiresAt: expiryOf(tokens, now) };
+  return {
+    url,
+    authorizationServer,
+    metadata,
+    resource,
+    client,
+    tokens,
+    expiresAt: tokenExpiry(tokens, now),
+  };
 }
 
-/** Tells the authorization server that a log-in has ended, if it wants to know (RFC 7009). */
+/** Revokes the tokens of a log-in, if the authorization server supports it (RFC 7009). */
 export async function revokeLogin(
   { metadata, client, tokens }: Login,
   fetch: AuthorizationFetch,

@@ -42,6 +42,6 @@ export class CallTime {
   }
 }
 
-/** Has the code that the client's package gives a request without an answer. */
+/** Has the code that the client's package uses for a request without an answer. */
 const timedOut = (ms: number): Error =>
   Object.assign(new Error(`Request timed out after ${ms} ms`), { code: "REQUEST_TIMEOUT" });

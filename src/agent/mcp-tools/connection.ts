@@ -10,14 +10,14 @@ import { codeOf } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Environment } from "../models/choose.ts";
 import type { LeftOutTool, ReadResult, TheirTask } from "./answers.ts";
-import { acceptAnyAnswer, answerIn, resultIn, toolIn, taskIn } from "./answers.ts";
-import { McpUnavailableError, httpStatusOf, reasonOf } from "./failure-reasons.ts";
+import { acceptAnyAnswer, rawAnswer, readResult, readTool, readTask } from "./answers.ts";
+import { McpUnavailableError, findHttpStatus, describeServerFailure } from "./failure-reasons.ts";
 import { isSessionLost } from "./messages.ts";
 import { CallTime } from "./call-time.ts";
 import { type LoginOptions, ServerLogin } from "./login.ts";
 import { Redactor } from "./redactor.ts";
 import { RetryPause } from "./retry-pause.ts";
-import { type Continuation, type InputRequired, elicitResult, elicitationIn } from "./elicitation.ts";
+import { type Continuation, type InputRequired, elicitResult, parseElicitation } from "./elicitation.ts";
 import { type McpServerConfig, expandServer, takesLogin } from "./server-config.ts";
 import { BROKEN_OFF, type Way, createTransport, isDetour, mayAnswer, waysTo } from "./transports.ts";
 
@@ -29,14 +29,14 @@ function killProcess(pid: number | null): void {
   }
 }
 
-/** Time a server may take to say which revisions it speaks; servers from before that question may say nothing. */
+/** Time a server may take to list its protocol revisions, in ms; older servers may not answer. */
 const PROBE_MS = 4000;
 const METHOD_NOT_FOUND = -32_601;
 const MAX_PAGES = 64;
 
 export interface ConnectionOptions {
   env: Environment;
-  /** Version this client tells servers. */
+  /** Version that this client reports to servers. */
   version: string;
   log: Logger;
   /** Milliseconds an agent waits for a server that is starting. Default 15 s. */
@@ -52,7 +52,7 @@ export interface CallOptions {
   isRepeatable?: boolean;
   /** Asks a person while the call is at work. */
   hold?: HoldQuestion | undefined;
-  /** Is told why nobody was asked a question that may be of this call. */
+  /** Called with the reason why nobody was asked a question that may belong to this call. */
   lose?: (why: string) => void;
   /** Answers that the server asked for when the call was first made. */
   continuation?: Continuation | undefined;
@@ -131,7 +131,7 @@ export class McpConnection {
     do {
       try {
         const page = await this.#read("tools/list", cursor === undefined ? {} : { cursor }, { timeout });
-        read.push(...[page["tools"] ?? []].flat().map(toolIn));
+        read.push(...[page["tools"] ?? []].flat().map(readTool));
         const next = page["nextCursor"];
         cursor = typeof next === "string" && next !== "" && !cursors.has(next) ? next : undefined;
       } catch (error) {
@@ -152,12 +152,12 @@ export class McpConnection {
     };
   }
 
-  /** True if the server says that it has such things. */
+  /** True if the server declares this capability. */
   async has(capability: "resources" | "prompts"): Promise<boolean> {
     return this.#guarded(async (client) => client.getServerCapabilities()?.[capability] !== undefined, true);
   }
 
-  /** Asks for resources, prompts or a task. Gives the answer as the server sent it, but for secrets. */
+  /** Requests resources, prompts or a task. Returns the server's answer without secrets. */
   ask(
     method: string,
     params: Record<string, unknown>,
@@ -173,11 +173,11 @@ export class McpConnection {
   ): Promise<Record<string, unknown>> {
     const request = { method, params };
     const answer = await this.#guarded((client) => client.request(request, ANY_RESULT, options), true);
-    return answerIn(answer as Result); // `ANY_RESULT` says nothing of it
+    return rawAnswer(answer as Result); // `ANY_RESULT` does not declare it
   }
 
   /**
-   * Makes one call, or says why it was not sent. Makes it once more if the server had lost the session, and so did
+   * Makes one call, or returns why it was not sent. Makes it once more if the server had lost the session, and so did
    * nothing; if the connection broke, only a call that `isRepeatable`. @throws the error that the server answered with,
    * or that of a connection that broke.
    */
@@ -195,7 +195,7 @@ export class McpConnection {
       timeout: LONGEST_TIMER_MS,
       onprogress: () => time.restart(),
       allowInputRequired: true,
-      // Says which arguments are sent as headers. Without an outputSchema, the package passes on every result.
+      // Declares the arguments that are sent as headers. Without an outputSchema, the package passes on every result.
       toolDefinition: { name, inputSchema },
     };
     this.#atWork.add(atWork);
@@ -206,12 +206,12 @@ export class McpConnection {
         return heardCall.run(atWork, () => client.callTool(params, options));
       }, isRepeatable);
       if (isInputRequired(answer)) return answer;
-      const raw = answerIn(answer as Result); // the package's own type
-      return taskIn(raw) ?? resultIn(raw);
+      const raw = rawAnswer(answer as Result); // the package's own type
+      return readTask(raw) ?? readResult(raw);
     } catch (error) {
       if (time.signal.reason instanceof TooManyQuestions) throw time.signal.reason;
       // A server that wants a log-in has begun nothing.
-      if (isSent && httpStatusOf(error) !== 401) throw error;
+      if (isSent && findHttpStatus(error) !== 401) throw error;
       return { unsent: this.reason(error) };
     } finally {
       this.#atWork.delete(atWork);
@@ -220,14 +220,14 @@ export class McpConnection {
   }
 
   /**
-   * Asks a person what a server asks in the middle of a call. Servers of that generation do not say which call it is: over
+   * Passes a server's question during a call to a person. Servers of that generation do not name the call: over
    * HTTP its stream does, else it is one of those at work, if these are of one run.
    */
   async #elicit(params: unknown): Promise<ElicitResult> {
     const own = heardCall.getStore();
     const calls = own && this.#atWork.has(own) ? [own] : [...this.#atWork];
     const [first] = calls;
-    const question = elicitationIn(this.name, params);
+    const question = parseElicitation(this.name, params);
     if (!question || !first?.hold || calls.some(({ hold }) => hold?.run !== first.hold?.run)) {
       const why = question ? "it may be of another run" : "no form can show it";
       this.#options.log.warn("mcp_question_refused", { server: this.name, why });
@@ -247,9 +247,9 @@ export class McpConnection {
     return elicitResult(await asked);
   }
 
-  /** Says why something with this server failed, without its secrets. */
+  /** Returns the reason of a failure with this server, without its secrets. */
   reason(error: unknown): string {
-    return reasonOf(error, this.#redactor, this.#options.env);
+    return describeServerFailure(error, this.#redactor, this.#options.env);
   }
 
   async close(): Promise<void> {
@@ -258,7 +258,7 @@ export class McpConnection {
     this.#attempt = undefined;
     if (!attempt) return;
     const pid = attempt.pid();
-    // Gives the process time to end by itself.
+    // Lets the process end by itself first.
     const late = setTimeout(() => killProcess(pid), 500);
     try {
       const client = await Promise.race([attempt.client, Promise.resolve(undefined)]);
@@ -293,7 +293,7 @@ export class McpConnection {
         // An error that is not the server's answer to the request leaves the connection in doubt.
         if (isAnswer(error)) throw error;
         if (this.#attempt === attempt) this.#attempt = undefined;
-        const isLost = hasSession && isSessionLost(httpStatusOf(error), String(error));
+        const isLost = hasSession && isSessionLost(findHttpStatus(error), String(error));
         if (broke !== undefined || !(isLost || isRepeatable)) throw error;
         broke = error;
         this.#options.log.info("mcp_request_repeated", { server: this.name, reason: this.reason(error) });
@@ -307,7 +307,7 @@ export class McpConnection {
   /** Closes a connection that is in use no longer. Other requests may still get their answers over HTTP. */
   #discard(attempt: Attempt, client: Client): void {
     if (this.#attempt === attempt || (attempt.waiting > 0 && "url" in this.config)) return;
-    client.close().catch(() => {}); // it is given up; how its end goes does not matter
+    client.close().catch(() => {}); // it is abandoned; how its end goes does not matter
   }
 
   async #connected(): Promise<{ attempt: Attempt; client: Client }> {
@@ -360,7 +360,7 @@ export class McpConnection {
         this.#options.log.info("mcp_server_connected", facts);
         return client;
       } catch (error) {
-        // A detour that leads nowhere says nothing about the way that was configured.
+        // A detour that leads nowhere does not change the configured transport.
         if (failure === undefined || !isDetour(way, this.config)) failure = error;
       }
     }
@@ -424,7 +424,7 @@ const ANY_RESULT = {
   "~standard": { version: 1, vendor: "deepagent-mcp", validate: (value: unknown) => ({ value }) },
 } as const;
 
-/** Stands for a stream that ended without an answer. */
+/** Error of a stream that ended without an answer. */
 const CLOSED = Object.assign(new Error("the stream ended"), { code: "CONNECTION_CLOSED" });
 
 const stillStarting = (noise: string): string =>

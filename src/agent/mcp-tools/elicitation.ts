@@ -8,7 +8,7 @@ import type { Answer, Question } from "../../tools/request.ts";
 import { recordOf } from "../../core/unknown.ts";
 
 /** Reads a question; `undefined` if no form can show it, or its address is none of the web. */
-export function elicitationIn(server: string, params: unknown): Question | undefined {
+export function parseElicitation(server: string, params: unknown): Question | undefined {
   const { mode, message, url, requestedSchema } = recordOf(params);
   const text =
     typeof message === "string" && message.trim() !== "" ? message : "The server asks for your input.";
@@ -49,7 +49,7 @@ export interface Continuation {
  *
  * @throws TooManyQuestions
  */
-export async function continuationOf(
+export async function answerInputRequests(
   server: string,
   { inputRequests = {}, requestState }: InputRequired,
   ask: AskPerson | undefined,
@@ -58,7 +58,7 @@ export async function continuationOf(
   if (Object.keys(inputRequests).length > MOST_QUESTIONS.call) throw new TooManyQuestions("call");
   const inputResponses: Record<string, ElicitResult> = {};
   for (const [key, { method, params }] of Object.entries(inputRequests)) {
-    const question = method === "elicitation/create" ? elicitationIn(server, params) : undefined;
+    const question = method === "elicitation/create" ? parseElicitation(server, params) : undefined;
     inputResponses[key] = elicitResult(question && ask ? await ask(question) : undefined);
   }
   return { inputResponses, ...(requestState === undefined ? {} : { requestState }) };

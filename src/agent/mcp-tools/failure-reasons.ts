@@ -1,7 +1,7 @@
 /** Reasons why another MCP server cannot be used, one text each, without secrets, host paths and stacks. */
 import { codeOf, errorMessage } from "../../core/errors.ts";
 import type { Environment } from "../models/choose.ts";
-import { causesOf, firstOf } from "../models/failure.ts";
+import { errorCauses, firstFound } from "../models/failure.ts";
 import type { Redactor } from "./redactor.ts";
 
 /** A server cannot be used now; the message is for logs, people and models. */
@@ -29,7 +29,7 @@ const UNREACHABLE: Readonly<Record<string, string>> = {
 const CERTIFICATE = /^(?:CERT_|ERR_TLS_CERT|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_)/;
 
 /** Texts for errors of processes, connections and the protocol. */
-const REASONS: Readonly<Record<string, string>> = {
+const FAILURE_TEXTS: Readonly<Record<string, string>> = {
   ...UNREACHABLE,
   ENOENT: "its command was not found",
   EACCES: "its command may not be executed",
@@ -49,15 +49,15 @@ const STATUSES: Readonly<Record<number, string>> = {
   429: "it has had too many requests (HTTP 429); try again later",
 };
 
-/** Says why a server could not be used, in words for people and models. */
-export function reasonOf(error: unknown, redactor: Redactor, env: Environment = {}): string {
-  for (const link of linksOf(error)) {
+/** Describes for people and models why a server could not be used. */
+export function describeServerFailure(error: unknown, redactor: Redactor, env: Environment = {}): string {
+  for (const link of errorChain(error)) {
     if (link instanceof McpUnavailableError) return link.message;
-    const status = statusOf(link);
+    const status = transportStatus(link);
     if (status !== undefined) return reasonOfStatus(status, link, redactor);
     const code = knownCode(link);
-    if (code in UNREACHABLE) return `${REASONS[code]}${proxyHint(env)}`;
-    if (code in REASONS) return String(REASONS[code]);
+    if (code in UNREACHABLE) return `${FAILURE_TEXTS[code]}${proxyHint(env)}`;
+    if (code in FAILURE_TEXTS) return String(FAILURE_TEXTS[code]);
     if (code !== "")
       return `its certificate is not trusted (${code}); correct it, or set NODE_EXTRA_CA_CERTS`;
   }
@@ -71,17 +71,17 @@ function reasonOfStatus(status: number, error: Error, redactor: Redactor): strin
   return STATUSES[status] ?? `it answered with HTTP ${status}${said === "" ? "" : `: ${said}`}`;
 }
 
-/** Node uses a proxy only if it is told to. */
+/** Explains that Node uses a proxy only if it is configured to. */
 function proxyHint(env: Environment): string {
   const name = ["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"].find((one) => env[one]);
   if (name === undefined || env["NODE_USE_ENV_PROXY"] === "1") return "";
   return `. ${name} is set; Node uses it with NODE_USE_ENV_PROXY=1, from 22.21 on`;
 }
 
-const linksOf = (error: unknown): Error[] => causesOf(error).filter((link) => link instanceof Error);
+const errorChain = (error: unknown): Error[] => errorCauses(error).filter((link) => link instanceof Error);
 
 /** The status in an error of a transport; the older one has it in its code or in its text. */
-function statusOf(error: Error): number | undefined {
+function transportStatus(error: Error): number | undefined {
   const code: unknown = error.message.startsWith("SSE error") ? Reflect.get(error, "code") : undefined;
   const text = /^Error POSTing to endpoint \(HTTP (\d{3})\)/.exec(error.message)?.[1];
   const status = Number(Reflect.get(error, "status") ?? code ?? text);
@@ -89,20 +89,21 @@ function statusOf(error: Error): number | undefined {
 }
 
 /** The HTTP status that an error, or one of its causes, is about. */
-export const httpStatusOf = (error: unknown): number | undefined => firstOf(linksOf(error), statusOf);
+export const findHttpStatus = (error: unknown): number | undefined =>
+  firstFound(errorChain(error), transportStatus);
 
 /** A code that has a text, or "". Event sources keep only the text of an error, which names its code. */
 function knownCode(error: Error): string {
   const code = codeOf(error) ?? "";
-  if (code in REASONS || CERTIFICATE.test(code)) return code;
+  if (code in FAILURE_TEXTS || CERTIFICATE.test(code)) return code;
   return Object.keys(UNREACHABLE).find((known) => error.message.includes(known)) ?? "";
 }
 
 /** True if no other way of asking the server can help: it cannot be reached, or refuses this client. */
 export function isFinal(error: unknown): boolean {
-  const status = httpStatusOf(error);
+  const status = findHttpStatus(error);
   if (status !== undefined) return REFUSALS.has(status);
-  return linksOf(error)
+  return errorChain(error)
     .map(knownCode)
     .some((code) => code in UNREACHABLE || CERTIFICATE.test(code));
 }

@@ -1,4 +1,4 @@
-/** A log-in at another MCP server by OAuth 2.1: what is kept of it, and the token of each request. */
+/** A log-in at another MCP server by OAuth 2.1: its stored part, and the token of each request. */
 import type {
   AuthorizationServerMetadata,
   StoredOAuthClientInformation,
@@ -20,15 +20,15 @@ export interface Login {
   resource?: string | undefined;
   client: StoredOAuthClientInformation;
   tokens: StoredOAuthTokens;
-  /** Milliseconds since 1970. Absent: the authorization server did not say. */
+  /** Milliseconds since 1970. Absent if the authorization server did not report it. */
   expiresAt?: number | undefined;
 }
 
 /** The place where log-ins are kept. */
 export interface LoginStore {
-  /** @throws McpUnavailableError if what is kept cannot be read. */
+  /** @throws McpUnavailableError if the stored log-in cannot be read. */
   read(server: string): Promise<Login | undefined>;
-  /** Keeps what `change` gives; `undefined` forgets the log-in. No other process changes it at the same time. */
+  /** Stores the result of `change`; `undefined` deletes the log-in. No other process changes it at the same time. */
   change(
     server: string,
     change: (kept: Login | undefined) => Promise<Login | undefined>,
@@ -78,7 +78,7 @@ export class ServerLogin {
     return isOld && refreshToken !== undefined ? this.renewed(token) : token;
   }
 
-  /** The token that follows one that was refused. @throws McpUnavailableError, which says what to do. */
+  /** Returns a new token after one was refused. @throws McpUnavailableError, which names the remedy. */
   renewed(refused: string | undefined): Promise<string> {
     this.#renewal ??= this.#renew(refused).finally(() => {
       this.#renewal = undefined;
@@ -97,7 +97,7 @@ export class ServerLogin {
     return login?.url === this.#url ? this.#known(login) : undefined;
   }
 
-  /** Lets the redactor know what the log-in holds, so that no answer can give it away. */
+  /** Adds the secrets of the log-in to the redactor, so that no answer can leak them. */
   #known(login: Login): Login {
     const { access_token: access, refresh_token: refresh, id_token: id } = login.tokens;
     this.#redactor.add(access, refresh, id, login.client.client_secret);
@@ -146,7 +146,7 @@ async function renewedLogin(login: Login, { fetchFor, clock }: LoginOptions): Pr
     fetchFn,
     ...defined({ metadata, resource }),
   });
-  return { ...login, tokens: { ...login.tokens, ...tokens }, expiresAt: expiryOf(tokens, clock()) };
+  return { ...login, tokens: { ...login.tokens, ...tokens }, expiresAt: tokenExpiry(tokens, clock()) };
 }
 
 /** Names the granted permissions: Entra refuses to renew a token without them. */
@@ -157,17 +157,17 @@ const askingFor =
     return fetch(url, init);
   };
 
-/** The end of a token that was given now. */
-export const expiryOf = (
+/** Returns when a token issued now expires. */
+export const tokenExpiry = (
   { expires_in: seconds }: { expires_in?: number | undefined },
   now: number,
 ): number | undefined => (seconds === undefined ? undefined : now + seconds * 1000);
 
 /** True if the authorization server will not renew the token: a person has to log in again. */
 const isRefusal = (error: unknown): boolean =>
-  error instanceof LoginProblem || REFUSED.has(codeOf(error) ?? "");
+  error instanceof LoginProblem || REFUSALS.has(codeOf(error) ?? "");
 
-const REFUSED: ReadonlySet<string> = new Set([
+const REFUSALS: ReadonlySet<string> = new Set([
   "invalid_grant",
   "invalid_client",
   "unauthorized_client",

@@ -5,12 +5,12 @@ import { cutMiddle, firstSentence, oneLine } from "../../core/text.ts";
 import { recordOf } from "../../core/unknown.ts";
 import { type ToolResult, toolError } from "../../tools/tool.ts";
 import type { AgentTool } from "../contracts/middleware.ts";
-import { resultIn } from "./answers.ts";
+import { readResult } from "./answers.ts";
 import type { McpConnection } from "./connection.ts";
-import { resultOf, serverTool } from "./tool.ts";
+import { modelResult, serverTool } from "./tool.ts";
 
 /** Resources, or prompts: their tool, and the requests behind it. */
-interface Kind {
+interface MaterialKind {
   /** Name of the tool, without the server's. */
   tool: string;
   capability: "resources" | "prompts";
@@ -26,10 +26,10 @@ interface Kind {
   content(answer: Record<string, unknown>): unknown[];
 }
 
-const text = (value: unknown): string => (typeof value === "string" ? oneLine(value, 300) : "");
+const shortText = (value: unknown): string => (typeof value === "string" ? oneLine(value, 300) : "");
 
 const described = (name: string, { title, description }: Record<string, unknown>): string => {
-  const words = [text(title), firstSentence(text(description), 160)].filter(
+  const words = [shortText(title), firstSentence(shortText(description), 160)].filter(
     (word) => word !== "" && word !== name,
   );
   return words.length === 0 ? `- ${name}` : `- ${name}: ${words.join(". ")}`;
@@ -37,7 +37,7 @@ const described = (name: string, { title, description }: Record<string, unknown>
 
 const CURSOR = { type: "string", description: "Continues a list, as an earlier answer says." };
 
-const RESOURCES: Kind = {
+const RESOURCES: MaterialKind = {
   tool: "read_resource",
   capability: "resources",
   many: "resources",
@@ -47,12 +47,13 @@ const RESOURCES: Kind = {
     {
       method: "resources/list",
       field: "resources",
-      line: ({ uri, ...entry }) => described(text(uri), { title: entry["name"], ...entry }),
+      line: ({ uri, ...entry }) => described(shortText(uri), { title: entry["name"], ...entry }),
     },
     {
       method: "resources/templates/list",
       field: "resourceTemplates",
-      line: ({ uriTemplate, ...entry }) => described(text(uriTemplate), { title: entry["name"], ...entry }),
+      line: ({ uriTemplate, ...entry }) =>
+        described(shortText(uriTemplate), { title: entry["name"], ...entry }),
     },
   ],
   method: "resources/read",
@@ -60,7 +61,7 @@ const RESOURCES: Kind = {
   content: ({ contents }) => [contents ?? []].flat().map((resource) => ({ type: "resource", resource })),
 };
 
-const PROMPTS: Kind = {
+const PROMPTS: MaterialKind = {
   tool: "get_prompt",
   capability: "prompts",
   many: "prompts",
@@ -79,8 +80,8 @@ const PROMPTS: Kind = {
       method: "prompts/list",
       field: "prompts",
       line: ({ name, arguments: args, ...entry }) => {
-        const names = [args ?? []].flat().map((one) => text(recordOf(one)["name"]));
-        return `${described(text(name), entry)}${names.length === 0 ? "" : ` (${names.join(", ")})`}`;
+        const names = [args ?? []].flat().map((one) => shortText(recordOf(one)["name"]));
+        return `${described(shortText(name), entry)}${names.length === 0 ? "" : ` (${names.join(", ")})`}`;
       },
     },
   ],
@@ -89,11 +90,11 @@ const PROMPTS: Kind = {
   content: ({ messages }) =>
     [messages ?? []].flat().flatMap((message) => {
       const { role, content } = recordOf(message);
-      return [{ type: "text", text: `[${text(role) || "user"}]` }, ...[content ?? []].flat()];
+      return [{ type: "text", text: `[${shortText(role) || "user"}]` }, ...[content ?? []].flat()];
     }),
 };
 
-/** The tools for what a server has, by their names without the server's. `taken`: names of tools of its own. */
+/** The tools for a server's resources and prompts, by their own names. `taken`: names of the server's tools. */
 export async function materialTools(
   connection: McpConnection,
   taken: ReadonlySet<string>,
@@ -102,9 +103,9 @@ export async function materialTools(
   const kinds = [RESOURCES, PROMPTS].filter(({ tool }) => !taken.has(tool));
   const found = await Promise.all(
     kinds.map(async (kind) => {
-      // Many servers say that they have such things, and have none. A failure here does not cost their tools.
+      // Many servers declare such a capability and do not have it. A failure here does not cost their tools.
       const hasAny = await connection.has(kind.capability).catch(() => false);
-      const page = hasAny ? await listed(kind, connection, {}).catch(() => undefined) : undefined;
+      const page = hasAny ? await listPage(kind, connection, {}).catch(() => undefined) : undefined;
       if (page === undefined || page.lines.length === 0) return [];
       return [{ own: kind.tool, tool: materialTool(kind, connection, nameOf(kind.tool)) }];
     }),
@@ -112,7 +113,7 @@ export async function materialTools(
   return found.flat();
 }
 
-function materialTool(kind: Kind, connection: McpConnection, name: string): AgentTool {
+function materialTool(kind: MaterialKind, connection: McpConnection, name: string): AgentTool {
   const server = oneLine(connection.name, 80);
   return serverTool({
     name,
@@ -120,12 +121,12 @@ function materialTool(kind: Kind, connection: McpConnection, name: string): Agen
     description: `${kind.description} (MCP server ${server})`,
     schema: { type: "object", properties: kind.properties },
     summary: `MCP server ${server}: ${kind.tool}`,
-    run: (args, { context }) => read(kind, connection, args, context.signal),
+    run: (args, { context }) => readMaterial(kind, connection, args, context.signal),
   });
 }
 
-async function read(
-  kind: Kind,
+async function readMaterial(
+  kind: MaterialKind,
   connection: McpConnection,
   args: Record<string, unknown>,
   signal: AbortSignal,
@@ -135,10 +136,10 @@ async function read(
     if (typeof args[takes[0]] === "string" && args[takes[0]] !== "") {
       const params = defined(Object.fromEntries(takes.map((name) => [name, args[name]])));
       const answer = await connection.ask(method, params, signal);
-      return resultOf(resultIn({ content: kind.content(answer) }));
+      return modelResult(readResult({ content: kind.content(answer) }));
     }
     const page = typeof args["cursor"] === "string" ? { cursor: args["cursor"] } : {};
-    const { lines, next } = await listed(kind, connection, page, signal);
+    const { lines, next } = await listPage(kind, connection, page, signal);
     if (lines.length === 0) return { content: `The server has no ${kind.many}.` };
     const more =
       next === undefined ? [] : [`There are more: continue with the cursor ${JSON.stringify(next)}.`];
@@ -150,8 +151,8 @@ async function read(
 }
 
 /** One page of each list. A list that the server does not know is empty. */
-async function listed(
-  { lists }: Kind,
+async function listPage(
+  { lists }: MaterialKind,
   connection: McpConnection,
   page: { cursor?: string },
   signal = AbortSignal.timeout(10_000),

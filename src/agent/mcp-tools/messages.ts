@@ -6,14 +6,14 @@ import { isRecord, parsedJson } from "../../core/unknown.ts";
  * Returns the messages in `text`, a batch or one, in strict form; `undefined` if it has none. Invisible text before
  * the JSON, such as a byte order mark or colors, is skipped. `asked` is the id of the only request that this answers.
  */
-export function messagesIn(text: string, asked?: RequestId): JSONRPCMessage[] | undefined {
+export function parseMessages(text: string, asked?: RequestId): JSONRPCMessage[] | undefined {
   const value = parsedJson(text.replace(INVISIBLE, ""));
   const messages = (Array.isArray(value) ? value : [value]).flatMap((one) => strictMessage(one, asked) ?? []);
   return messages.length === 0 ? undefined : messages;
 }
 
 /** Blanks, byte order marks, NULs and control sequences of terminals: colors, and titles of windows. */
-// oxlint-disable-next-line no-control-regex -- they are what is skipped
+// oxlint-disable-next-line no-control-regex -- these characters are skipped
 const INVISIBLE = /^(?:[\s\uFEFF\0]|\u001b\[[\d;?]{0,20}[A-Za-z]|\u001b\][^\u0007\u001b]{0,300}\u0007)+/;
 
 const ENVELOPE: ReadonlySet<string> = new Set(["jsonrpc", "id", "method", "params", "result", "error"]);
@@ -33,7 +33,7 @@ function strictMessage(value: unknown, asked: RequestId | undefined): JSONRPCMes
     };
     return own === undefined ? named : { ...named, id: own };
   }
-  // Ids of ours are numbers, which some servers give back as text.
+  // Ids of ours are numbers, which some servers return as text.
   const id = asked ?? (typeof own === "string" && /^\d{1,15}$/.test(own) ? Number(own) : own);
   if (id === undefined) return undefined;
   // Some servers send `error: null`, `false`, `""` or `{}` beside a result.
@@ -49,12 +49,12 @@ const isId = (id: unknown): id is RequestId => typeof id === "string" || Number.
 const INTERNAL_ERROR = -32_603;
 
 function strictError(error: unknown): JSONRPCErrorResponse["error"] {
-  if (!isRecord(error)) return { code: INTERNAL_ERROR, message: textOf(error) };
+  if (!isRecord(error)) return { code: INTERNAL_ERROR, message: asText(error) };
   const { message = error, data } = error;
   const code = Number(error["code"] ?? INTERNAL_ERROR);
   return {
     code: Number.isSafeInteger(code) ? code : INTERNAL_ERROR,
-    message: textOf(message),
+    message: asText(message),
     ...(data === undefined ? {} : { data }),
   };
 }
@@ -62,7 +62,7 @@ function strictError(error: unknown): JSONRPCErrorResponse["error"] {
 /** A result is an object in MCP. Anything else can only be the words of a tool. */
 function strictResult(result: unknown): Record<string, unknown> {
   if (result === undefined || result === null) return {};
-  return isRecord(result) ? strictMeta(result) : { content: [{ type: "text", text: textOf(result) }] };
+  return isRecord(result) ? strictMeta(result) : { content: [{ type: "text", text: asText(result) }] };
 }
 
 function strictMeta(fields: Record<string, unknown>): Record<string, unknown> {
@@ -70,7 +70,7 @@ function strictMeta(fields: Record<string, unknown>): Record<string, unknown> {
   return meta === undefined || isRecord(meta) ? fields : others;
 }
 
-const textOf = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
+const asText = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value));
 
 /**
  * Returns an event of a `text/event-stream` with its messages in strict form, one event for each. A server of the
@@ -83,7 +83,7 @@ export function strictEvent(event: string, asked?: RequestId): string {
   const named = others.findLast((line) => line.startsWith("event:"));
   const type = named?.slice("event:".length).trim() ?? "message";
   if (type === "endpoint" && asked !== undefined) return strictEvent(`data: ${OLDER_TRANSPORT}`, asked);
-  const messages = type === "message" ? messagesIn(data.join("\n"), asked) : undefined;
+  const messages = type === "message" ? parseMessages(data.join("\n"), asked) : undefined;
   const events = messages?.map((message) => [...others, `data: ${JSON.stringify(message)}`]) ?? [lines];
   return events.map((one) => `${one.join("\n")}\n\n`).join("");
 }

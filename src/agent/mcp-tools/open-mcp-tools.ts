@@ -2,7 +2,7 @@ import type { AgentTool } from "../contracts/middleware.ts";
 import { systemClock } from "../../core/clock.ts";
 import type { LeftOutTool } from "./answers.ts";
 import { type ConnectionOptions, McpConnection } from "./connection.ts";
-import { httpStatusOf } from "./failure-reasons.ts";
+import { findHttpStatus } from "./failure-reasons.ts";
 import { schemaChecks } from "./schema-checks.ts";
 import { type McpServerConfig, offeredName } from "./server-config.ts";
 
@@ -36,7 +36,7 @@ export interface McpServerState {
 
 export interface McpTools {
   /**
-   * Connects where needed, and asks every server what it offers now. A server to which connecting has just failed is
+   * Connects where needed, and lists the tools of every server. A server to which connecting has just failed is
    * asked again after a pause; `isAskedFor`, by a person: at once. Never rejects.
    */
   forAgent(options?: { isAskedFor?: boolean }): Promise<McpToolSet>;
@@ -58,7 +58,7 @@ export function openMcpTools(
   if (connections.length > 0) process.once("exit", killAll);
   const last = new Map<McpConnection, { at: number; set: McpToolSet }>();
   const asked = async (connection: McpConnection): Promise<McpToolSet> => {
-    const set = await toolsOf(connection, options);
+    const set = await listServerTools(connection, options);
     last.set(connection, { at: systemClock(), set });
     return set;
   };
@@ -87,7 +87,7 @@ export function openMcpTools(
   };
 }
 
-async function toolsOf(connection: McpConnection, { log }: ConnectionOptions): Promise<McpToolSet> {
+async function listServerTools(connection: McpConnection, { log }: ConnectionOptions): Promise<McpToolSet> {
   const { name: server, config } = connection;
   let list: Awaited<ReturnType<McpConnection["listTools"]>>;
   try {
@@ -95,7 +95,7 @@ async function toolsOf(connection: McpConnection, { log }: ConnectionOptions): P
   } catch (error) {
     const reason = connection.reason(error);
     log.warn("mcp_server_unavailable", { server, reason });
-    const needsLogin = "url" in config && httpStatusOf(error) === 401;
+    const needsLogin = "url" in config && findHttpStatus(error) === 401;
     const problem = { server, reason, ...(needsLogin ? { needsLogin } : {}) };
     return { tools: [], gated: [], problems: [problem], leftOut: [], notes: [] };
   }

@@ -5,7 +5,7 @@ import { beginningOf, oneLine } from "../../core/text.ts";
 import { isRecord } from "../../core/unknown.ts";
 import { withoutSecrets } from "../models/failure.ts";
 
-const MARK = "[hidden]";
+const HIDDEN = "[hidden]";
 /** Shorter values are words such as `1` or `true`, which mean nothing on their own. No form of a secret is shorter. */
 const SHORTEST = 6;
 /** Newest secrets added later, such as tokens, that are looked for. An old token opens nothing. */
@@ -44,10 +44,10 @@ export class Redactor {
   }
 
   #prepare(): void {
-    const forms = new Set([...this.#secrets, ...this.#added].flatMap(formsOf));
+    const forms = new Set([...this.#secrets, ...this.#added].flatMap(secretForms));
     this.#forms = forms.size === 0 ? undefined : Array.from({ length: 1 << 15 });
     for (const form of [...forms].sort((left, right) => right.length - left.length)) {
-      const codes = codesOf(form);
+      const codes = charCodes(form);
       if (this.#forms) (this.#forms[digestAt(codes, 0)] ??= []).push(codes);
     }
   }
@@ -55,7 +55,7 @@ export class Redactor {
   /** `text` without secrets. Takes time that is linear in its length, whatever it holds. */
   text(text: string): string {
     if (!this.#forms || text.length < SHORTEST) return text;
-    const codes = codesOf(text);
+    const codes = charCodes(text);
     const spans = this.#spansIn(codes);
     if (ESCAPE.test(text)) {
       let { length } = codes;
@@ -72,7 +72,7 @@ export class Redactor {
     }
     let [shown, at] = ["", -1];
     for (const [start, end] of spans.sort(([left], [right]) => left - right)) {
-      if (start > at) shown += text.slice(Math.max(at, 0), start) + MARK;
+      if (start > at) shown += text.slice(Math.max(at, 0), start) + HIDDEN;
       at = Math.max(at, end);
     }
     return shown + text.slice(Math.max(at, 0));
@@ -81,7 +81,7 @@ export class Redactor {
   /** A value of JSON without secrets, in its names too. Media stay as they are, unless a secret is among their bytes. */
   value(value: unknown): unknown {
     if (typeof value === "string") return this.text(value);
-    if (typeof value === "number") return this.text(String(value)) === String(value) ? value : MARK;
+    if (typeof value === "number") return this.text(String(value)) === String(value) ? value : HIDDEN;
     if (Array.isArray(value)) return value.map((inner) => this.value(inner));
     if (!isRecord(value)) return value;
     return Object.fromEntries(
@@ -132,7 +132,7 @@ export class Redactor {
   }
 }
 
-function codesOf(text: string): Uint16Array {
+function charCodes(text: string): Uint16Array {
   const bytes = new Uint8Array(2 * text.length);
   Buffer.from(bytes.buffer).write(text, "utf16le");
   return new Uint16Array(bytes.buffer);
@@ -142,7 +142,7 @@ const digestAt = (codes: Uint16Array, at: number): number =>
   ((codes[at] ?? 0) ^ ((codes[at + 1] ?? 0) << 5) ^ ((codes[at + 2] ?? 0) << 10)) & 0x7fff;
 
 /** A secret and its parts as servers repeat them, each in all encodings but escapes. */
-function formsOf(secret: string): string[] {
+function secretForms(secret: string): string[] {
   const bare = secret.replace(/^(?:bearer|basic|token)\s+/i, "");
   // `user:password` of a header, and the password of an address.
   const login = /^basic\s/i.test(secret) ? Buffer.from(bare, "base64").toString() : "";
@@ -184,7 +184,7 @@ const LONGEST_ENTITY = 9;
 const ENTITIES: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', apos: "'" };
 
 function unescapedOnce(text: string): string {
-  const codes = codesOf(text);
+  const codes = charCodes(text);
   const places = new Uint32Array(text.length);
   return String.fromCharCode(
     ...codes.subarray(0, unescape({ codes, starts: places, ends: places }, text.length)),
@@ -198,7 +198,7 @@ interface Places {
   ends: Uint32Array;
 }
 
-/** Undoes one layer of escapes in the first `length` codes, and takes line breaks out. Gives the new length. */
+/** Undoes one layer of escapes in the first `length` codes, and removes line breaks. Returns the new length. */
 function unescape({ codes, starts, ends }: Places, length: number): number {
   const given = codes.subarray(0, length);
   let to = 0;

@@ -1,6 +1,6 @@
 /** The pause between attempts to connect to a server that failed, so that it is not asked by each use of its tools. */
 import { type Clock, durationText } from "../../core/clock.ts";
-import { McpUnavailableError, httpStatusOf } from "./failure-reasons.ts";
+import { McpUnavailableError, findHttpStatus } from "./failure-reasons.ts";
 
 export class RetryPause {
   readonly #clock: Clock;
@@ -13,7 +13,7 @@ export class RetryPause {
 
   /** Begins or lengthens the pause. A server that wants a log-in gets none: the log-in may come from any process. */
   failed(error: unknown): void {
-    if (httpStatusOf(error) === 401) return this.end();
+    if (findHttpStatus(error) === 401) return this.end();
     const failures = (this.#last?.failures ?? 0) + 1;
     const until = this.#clock() + Math.min(1000 * 2 ** (failures - 1), 60_000);
     this.#last = { failures, until, reason: error };

@@ -33,21 +33,28 @@ function compile(schemas: jsonSchemaValidator, schema: object): SchemaCheck {
   }
 }
 
-const SLOW: ReadonlySet<string> = new Set(["pattern", "patternProperties", "uniqueItems"]);
+const SLOW_KEYWORDS: ReadonlySet<string> = new Set(["pattern", "patternProperties", "uniqueItems"]);
 /** Keywords whose keys are names of the server's own. */
-const NAMES: ReadonlySet<string> = new Set(["properties", "$defs", "definitions", "dependentSchemas"]);
+const NAMING_KEYWORDS: ReadonlySet<string> = new Set([
+  "properties",
+  "$defs",
+  "definitions",
+  "dependentSchemas",
+]);
 /** Keywords whose values are data, not schemas. */
-const DATA: ReadonlySet<string> = new Set(["const", "enum", "default", "examples"]);
+const DATA_KEYWORDS: ReadonlySet<string> = new Set(["const", "enum", "default", "examples"]);
 
 /** `isNaming`: the keys of the value are names, not keywords. */
 function withoutSlowChecks(value: unknown, isNaming = false): unknown {
   if (Array.isArray(value)) return value.map((member) => withoutSlowChecks(member));
   if (!isRecord(value)) return value;
-  const kept = Object.entries(value).filter(([key]) => isNaming || !SLOW.has(key));
+  const kept = Object.entries(value).filter(([key]) => isNaming || !SLOW_KEYWORDS.has(key));
   return Object.fromEntries(
     kept.map(([key, inner]) => [
       key,
-      !isNaming && DATA.has(key) ? inner : withoutSlowChecks(inner, !isNaming && NAMES.has(key)),
+      !isNaming && DATA_KEYWORDS.has(key)
+        ? inner
+        : withoutSlowChecks(inner, !isNaming && NAMING_KEYWORDS.has(key)),
     ]),
   );
 }

@@ -68,7 +68,7 @@ export interface ExpandedServer {
 export function expandServer(config: McpServerConfig, env: Environment): ExpandedServer {
   const secrets = new Set<string>();
   const keep = (name: string, value: string): void => {
-    if (SECRET_NAME.test(name) || !PLAIN.test(value)) secrets.add(value);
+    if (SECRET_NAME.test(name) || !HARMLESS_VALUE.test(value)) secrets.add(value);
   };
   const missing = new Set<string>();
   const text = (template: string): string =>
@@ -117,7 +117,7 @@ const VARIABLE = /\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?:\}|:-([^}]*)(?:\}|$))/
 /** Names of variables and headers whose values are secret, whatever they look like. */
 const SECRET_NAME = /key|token|secret|pass|pwd|pat$|auth|cred|cookie|session|private|signature|dsn|conn/i;
 /** Words such as `production` or `eu-west-1`, numbers, media types and absolute paths: results are full of them. */
-const PLAIN =
+const HARMLESS_VALUE =
   /^(?:[a-z]+(?:[-_/.,; ][a-z]+){0,4}(?:-?\d{1,3})?|[\d.]{1,12}|~?(?:[A-Z]:)?(?:[\\/][\w. -]+){1,20}[\\/]?)$/;
 
 /** Longest tool name that every provider takes. */
@@ -125,7 +125,7 @@ const MAX_NAME = 64;
 
 /**
  * `server__tool`, in the alphabet of tool names. Server names have no `__` and do not end in `_`, so names
- * of two servers never meet; a tool name that had to be changed or cut is told apart by a digest.
+ * of two servers never meet; a tool name that had to be changed or cut gets a digest.
  */
 export function offeredName(server: string, tool: string): string {
   const plain = `${server}__${tool.replace(/[^A-Za-z0-9_-]/g, "_")}`;

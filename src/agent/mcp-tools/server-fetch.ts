@@ -5,7 +5,7 @@ import { headOfAnswer, sendRequest } from "../../core/http-request.ts";
 import { type LineChecks, checkedBody, checkedEvents } from "../../core/message-lines.ts";
 import { REFUSALS } from "./failure-reasons.ts";
 import type { ServerLogin } from "./login.ts";
-import { isSessionLost, messagesIn, strictEvent } from "./messages.ts";
+import { isSessionLost, parseMessages, strictEvent } from "./messages.ts";
 
 /** Longest page of a proxy or the like that is read. */
 const MAX_PAGE_BYTES = 64 * 1024;
@@ -15,14 +15,14 @@ export function serverFetch(checks: LineChecks): FetchLike {
   return async (url, init = {}) => {
     const response = await patientFetch(new URL(url), init);
     return init.method === "POST"
-      ? strictAnswer(response, sentIn(init), checks)
+      ? strictAnswer(response, parseSentRequest(init), checks)
       : boundedAnswer(response, checks);
   };
 }
 
 /**
  * Sends requests to the server's own origin with the token of a log-in, and once more with a new token if the server
- * refuses it. Throws what a person has to do if no token helps.
+ * refuses it. Throws an error with the remedy if no token helps.
  */
 export function withLogin(fetch: FetchLike, login: ServerLogin, { origin }: URL): FetchLike {
   return async (url, init = {}) => {
@@ -63,7 +63,7 @@ async function patientFetch(
   url: URL,
   { method = "GET", headers, body, signal }: RequestInit,
 ): Promise<Response> {
-  // Some gateways refuse requests without a user agent, and compress answers unless told not to.
+  // Some gateways refuse requests without a user agent, and compress answers unless asked not to.
   const sent = {
     "user-agent": "deepagent-mcp",
     "accept-encoding": "identity",
@@ -79,20 +79,20 @@ async function patientFetch(
 }
 
 /** The facts about a request that decide on its answer. A notification has no id. */
-interface Sent {
+interface SentRequest {
   id?: RequestId;
   isProbe: boolean;
   hasSession: boolean;
 }
 
-function sentIn({ body, headers }: RequestInit): Sent {
+function parseSentRequest({ body, headers }: RequestInit): SentRequest {
   const message: unknown = typeof body === "string" ? JSON.parse(body) : undefined;
   const { id, method } = Object(message) as { id?: RequestId; method?: string }; // the package wrote it
   const hasSession = new Headers(headers).has("mcp-session-id");
   return { ...(method === undefined ? {} : { id }), isProbe: method === "server/discover", hasSession };
 }
 
-async function strictAnswer(response: Response, sent: Sent, checks: LineChecks): Promise<Response> {
+async function strictAnswer(response: Response, sent: SentRequest, checks: LineChecks): Promise<Response> {
   const { id, isProbe, hasSession } = sent;
   const { ok, status, statusText, headers } = response;
   const bounded = boundedAnswer(response, checks, id);
@@ -103,7 +103,7 @@ async function strictAnswer(response: Response, sent: Sent, checks: LineChecks):
     return new Response(null, { status: 202 });
   if (isProbe && ok && text === "") return new Response(null, { status: 404 });
   const messages =
-    id === undefined || REFUSALS.has(status) ? undefined : messagesIn(text, ok ? id : undefined);
+    id === undefined || REFUSALS.has(status) ? undefined : parseMessages(text, ok ? id : undefined);
   const isLost = hasSession && isSessionLost(status, text);
   const isAnswer = ok || (!isLost && messages?.some((message) => "error" in message && message.id === id));
   const others = new Headers(headers);
@@ -112,16 +112,16 @@ async function strictAnswer(response: Response, sent: Sent, checks: LineChecks):
   return new Response(JSON.stringify(messages.length === 1 ? messages[0] : messages), { headers: others });
 }
 
-const typeOf = ({ headers }: Response): string =>
+const mediaType = ({ headers }: Response): string =>
   (headers.get("content-type") ?? "").replace(/;.*/, "").trim().toLowerCase();
 
-const isEvents = (response: Response): boolean => typeOf(response) === "text/event-stream";
+const isEvents = (response: Response): boolean => mediaType(response) === "text/event-stream";
 
 /** Passes on events in strict form, a message if it is not too large, and the page of a proxy if it is short. */
 function boundedAnswer(response: Response, checks: LineChecks, id?: RequestId): Response {
   const { body, ok, status, statusText, headers } = response;
   if (body === null) return response;
-  const isPage = !ok || typeOf(response) === "text/html";
+  const isPage = !ok || mediaType(response) === "text/html";
   const stream =
     ok && isEvents(response)
       ? body.pipeThrough(checkedEvents(checks)).pipeThrough(

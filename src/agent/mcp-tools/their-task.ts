@@ -5,9 +5,9 @@ import { oneLine } from "../../core/text.ts";
 import { recordOf } from "../../core/unknown.ts";
 import { TooManyQuestions } from "../../tools/question-quota.ts";
 import type { ToolContext } from "../../tools/tool.ts";
-import { type ReadResult, type TheirTask, resultIn } from "./answers.ts";
+import { type ReadResult, type TheirTask, readResult } from "./answers.ts";
 import type { McpConnection } from "./connection.ts";
-import { type InputRequired, continuationOf } from "./elicitation.ts";
+import { type InputRequired, answerInputRequests } from "./elicitation.ts";
 
 /** The task that a call kept. */
 export function keptTask(handle: unknown): TheirTask | undefined {
@@ -15,9 +15,9 @@ export function keptTask(handle: unknown): TheirTask | undefined {
   return typeof taskId === "string" ? { taskId } : undefined;
 }
 
-/** Time between two looks, in ms: as the server says, within these limits. */
+/** Time between two looks, in ms: the server's interval within these limits. */
 const INTERVAL = { least: 250, usual: 2000, most: 60_000 };
-/** Looks that may fail one after the other before the task is given up: about five minutes. */
+/** Consecutive failed looks before the task is abandoned: about five minutes. */
 const MOST_FAILURES = 12;
 /** The server does not know the task. */
 const INVALID_PARAMS = -32_602;
@@ -26,7 +26,7 @@ const INVALID_PARAMS = -32_602;
  * Waits until the task has ended, also while the server cannot be reached for a while. A question of the task is asked
  * as one of the call is. The task is cancelled with the run.
  *
- * @throws what the server answered, or that it could not be reached.
+ * @throws the error of the server, or of the connection.
  */
 export async function resultOfTask(
   connection: McpConnection,
@@ -52,7 +52,7 @@ export async function resultOfTask(
   try {
     for (;;) {
       const state = await insist("tasks/get");
-      const ended = endOf(state);
+      const ended = readTaskEnd(state);
       if (ended) return ended;
       // A server may still show a question when it has the answer: nobody is asked the same question twice.
       const all = state.status === "input_required" ? Object.entries(recordOf(state.inputRequests)) : [];
@@ -60,11 +60,11 @@ export async function resultOfTask(
       const inputRequests = Object.fromEntries(others) as InputRequired["inputRequests"] & {}; // each is checked before it is asked
       const isAsked = Object.keys(inputRequests).length > 0;
       if (isAsked) {
-        const { inputResponses } = await continuationOf(connection.name, { inputRequests }, askPerson);
+        const { inputResponses } = await answerInputRequests(connection.name, { inputRequests }, askPerson);
         await insist("tasks/update", { inputResponses });
         for (const request of Object.entries(inputRequests)) answered.add(JSON.stringify(request));
       }
-      await wait(isAsked ? INTERVAL.least : intervalIn(state), undefined, { signal });
+      await wait(isAsked ? INTERVAL.least : pollInterval(state), undefined, { signal });
     }
   } catch (error) {
     if ((signal.aborted && !isParked(signal)) || error instanceof TooManyQuestions)
@@ -73,22 +73,22 @@ export async function resultOfTask(
   }
 }
 
-function intervalIn(state: Readonly<Record<string, unknown>>): number {
+function pollInterval(state: Readonly<Record<string, unknown>>): number {
   const asked = Number(state["pollIntervalMs"] ?? INTERVAL.usual);
   return Math.max(INTERVAL.least, Math.min(Number.isFinite(asked) ? asked : INTERVAL.usual, INTERVAL.most));
 }
 
 /** The result of a task that has ended. One that was not carried out has an error, as a call has. */
-function endOf({
+function readTaskEnd({
   status,
   result,
   error,
   statusMessage,
 }: Readonly<Record<string, unknown>>): ReadResult | undefined {
-  if (status === "completed") return resultIn(recordOf(result));
+  if (status === "completed") return readResult(recordOf(result));
   if (status !== "failed" && status !== "cancelled") return undefined;
   const said = recordOf(error)["message"] ?? statusMessage;
   const why = typeof said === "string" && said !== "" ? `: ${oneLine(said, 1000)}` : "";
   const text = `The server's task ${status === "failed" ? "failed" : "was cancelled"}${why}`;
-  return resultIn({ content: [{ type: "text", text }], isError: true });
+  return readResult({ content: [{ type: "text", text }], isError: true });
 }

@@ -12,7 +12,7 @@ import { NO_LIMITS, shownBlock } from "../models/media.ts";
 import type { ReadResult, TheirTask } from "./answers.ts";
 import type { McpConnection } from "./connection.ts";
 import { keptTask, resultOfTask } from "./their-task.ts";
-import { type Continuation, type InputRequired, continuationOf } from "./elicitation.ts";
+import { type Continuation, type InputRequired, answerInputRequests } from "./elicitation.ts";
 import type { SchemaCheck } from "./schema-checks.ts";
 
 export interface McpToolOptions {
@@ -72,19 +72,19 @@ export const mcpAgentTool = (options: McpToolOptions): AgentTool =>
     kind: isReadOnly(options.tool) ? "read" : "execute",
     description: options.tool.description ?? options.tool.name,
     schema: options.tool.inputSchema,
-    summary: summaryOf(options.connection.name, options.tool),
+    summary: summarizeTool(options.connection.name, options.tool),
     problem: options.problem,
-    run: (args, scope) => run(options, args, scope),
+    run: (args, scope) => callServerTool(options, args, scope),
   });
 
 /** The server's own name comes first: a tool's name and title are texts of that server. */
-function summaryOf(server: string, { name, title }: Tool): string {
+function summarizeTool(server: string, { name, title }: Tool): string {
   const called = title === undefined || title === name ? "" : `, which it calls "${oneLine(title, 80)}"`;
   return `MCP server ${oneLine(server, 80)}: tool ${oneLine(name, 80)}${called}`;
 }
 
 /** Makes a call, makes it again with a person's answers if the server asks, at most 15 times, and waits for its task. */
-async function run(
+async function callServerTool(
   options: McpToolOptions,
   args: Record<string, unknown>,
   scope: CallScope,
@@ -108,7 +108,7 @@ async function run(
         break;
       }
       // Stops here until a person has answered; the call then begins again from its top.
-      continuation = await continuationOf(connection.name, answer, context.ask);
+      continuation = await answerInputRequests(connection.name, answer, context.ask);
     } catch (error) {
       return failure(error);
     }
@@ -116,7 +116,7 @@ async function run(
   return task === undefined
     ? toolError(`The MCP server ${connection.name} asked again and again, so the call was given up.`)
     : resultOfTask(connection, task, context).then(
-        (answer) => resultOf(answer, noteOn(answer, options)),
+        (answer) => modelResult(answer, noteOn(answer, options)),
         failure,
       );
 }
@@ -135,7 +135,7 @@ async function attempt(
   };
   const own = { isRepeatable: isRepeatable(tool), hold, lose, continuation };
   const answer = await connection.call(tool, args, signal, own);
-  if ("blocks" in answer) return resultOf(answer, lost ?? noteOn(answer, options));
+  if ("blocks" in answer) return modelResult(answer, lost ?? noteOn(answer, options));
   if (!("unsent" in answer)) return answer;
   return toolError(
     `The MCP server ${connection.name} is not available: ${answer.unsent}. The call was not made.`,
@@ -169,7 +169,7 @@ const MAX_TEXT = 1_000_000;
 const MAX_MEDIA = 7_000_000;
 
 /** A server's answer as the model reads it, with a sentence about what does not fit. */
-export function resultOf(answer: ReadResult, note?: string): ToolResult {
+export function modelResult(answer: ReadResult, note?: string): ToolResult {
   const blocks = answer.blocks.map(checkedBlock);
   const said = blocks.flatMap((block) => (block.type === "text" ? [String(block["text"])] : []));
   const { structuredContent } = answer;

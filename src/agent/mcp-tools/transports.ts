@@ -7,8 +7,8 @@ import { bytesShapeProblem } from "../../core/json.ts";
 import type { Logger } from "../../core/logger.ts";
 import { type LineChecks, checkedLines } from "../../core/message-lines.ts";
 import { tailOf } from "../../core/text.ts";
-import { McpUnavailableError, httpStatusOf, isFinal, lastWords } from "./failure-reasons.ts";
-import { messagesIn } from "./messages.ts";
+import { McpUnavailableError, findHttpStatus, isFinal, lastWords } from "./failure-reasons.ts";
+import { parseMessages } from "./messages.ts";
 import type { Redactor } from "./redactor.ts";
 import type { McpServerConfig, RemoteMcpServer } from "./server-config.ts";
 import type { ServerLogin } from "./login.ts";
@@ -30,7 +30,7 @@ export function waysTo(config: McpServerConfig): readonly Way[] {
 export function mayAnswer(next: Way, error: unknown, config: McpServerConfig): boolean {
   // Only a process that answered knows another way; one that ended needs its command corrected.
   if ("command" in config) return error instanceof Error && typeof Reflect.get(error, "code") === "number";
-  const status = httpStatusOf(error) ?? 0;
+  const status = findHttpStatus(error) ?? 0;
   return !isFinal(error) && !(next === "sse" && status >= 500 && status !== 501);
 }
 
@@ -78,7 +78,7 @@ export async function createTransport(
   return { transport, pid: () => null, end: async () => undefined, noise: () => "" };
 }
 
-/** Asks a server to begin, and gives its answer as it is: one that wants a log-in says so with HTTP 401. */
+/** Sends an initialize request, and returns the answer unchanged: a server that wants a log-in answers HTTP 401. */
 export function askForChallenge({ url, headers }: RemoteMcpServer): Promise<Response> {
   const clientInfo = { name: "deepagent-mcp", version: "1" };
   const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo };
@@ -153,7 +153,7 @@ async function processTransport(
     if (status === undefined || status === null) return undefined;
     // A program that it has started may hold its output.
     await Promise.race([reading, wait(500, undefined, { ref: false })]);
-    // Many programs say on standard output how they are called.
+    // Many programs print their usage on standard output.
     const words = lastWordsOf(stderr) || lastWordsOf(noise);
     return `its process ended (${typeof status === "number" ? `exit code ${status}` : status})${words === "" ? "" : `: ${words}`}`;
   };
@@ -186,7 +186,7 @@ async function readMessages(
   try {
     for await (const bytes of checkedLines(withLineFeeds(child.stdout), CHECKS)) {
       const line = bytes.toString("utf8");
-      const messages = messagesIn(line);
+      const messages = parseMessages(line);
       if (messages) for (const message of messages) transport.onmessage?.(message);
       else if (/\S/.test(line)) noise(line);
     }

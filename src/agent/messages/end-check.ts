@@ -15,7 +15,7 @@ interface EndChecked {
   below?: string | undefined;
 }
 
-/** The message to an agent about to end its run; `undefined`: nothing is open, or it was told before. */
+/** Returns the message to an agent about to end its run; `undefined` if nothing is open, or it was sent before. */
 export function endCheck(
   { messages, todos }: Pick<AgentState, "messages" | "todos">,
   checked: EndChecked,
@@ -28,7 +28,7 @@ export function endCheck(
     ...openTodos(todos),
     ...(changed.length === 0
       ? []
-      : [`nothing has checked these files since you changed them: ${listed(changed)}.`]),
+      : [`nothing has checked these files since you changed them: ${shortList(changed)}.`]),
   ];
   if (problems.length === 0) return undefined;
   const content = `[Before you finish: ${problems.join(" ")} Do that now, or say in your answer why not. Then give your whole answer again: only the last one is passed on.]`;
@@ -39,7 +39,7 @@ function openTodos(todos: AgentState["todos"]): string[] {
   const open = todos.filter(({ status }) => status !== "completed");
   if (open.length === 0) return [];
   const names = open.map(({ content }) => `"${oneLine(content, 60)}"`);
-  return [`these todos are open: ${listed(names)}.`];
+  return [`these todos are open: ${shortList(names)}.`];
 }
 
 /** Paths that were changed, and neither read nor followed by a command or a subagent. */
@@ -61,7 +61,7 @@ function changedUnchecked(run: readonly BaseMessage[], { tools, below = "/" }: E
   return changed;
 }
 
-function listed(names: readonly string[]): string {
+function shortList(names: readonly string[]): string {
   const more = names.length - MOST_NAMED;
   return [...names.slice(0, MOST_NAMED), ...(more > 0 ? [`${more} more`] : [])].join(", ");
 }

@@ -1,7 +1,7 @@
 /** Finds a call and its result among the messages of a thread. */
 import { BaseMessage } from "@langchain/core/messages";
 import { callsOf, isResult, textOf } from "./messages.ts";
-import { keptPathOf } from "./kept-texts.ts";
+import { parsePlaceholder } from "./kept-texts.ts";
 
 /** Writes of one task of a thread to the channel `messages`. */
 export interface WrittenMessages {
@@ -54,8 +54,8 @@ export function findCall(
     return own === undefined ? [] : [{ ...place, args: own.args }];
   });
   // Subagents of earlier runs in the thread may have used the id too.
-  const calls = graphsOf(made) > 1 ? made.filter((one) => one.time >= since) : made;
-  if (graphsOf(calls) > 1) return "ambiguous";
+  const calls = countGraphs(made) > 1 ? made.filter((one) => one.time >= since) : made;
+  if (countGraphs(calls) > 1) return "ambiguous";
   const call = calls.findLast((one) => one.time <= time) ?? calls[0];
   if (call === undefined) return undefined;
   const results = messages.filter(
@@ -65,17 +65,17 @@ export function findCall(
       place.namespace === call.namespace &&
       place.time >= call.time,
   );
-  // A later message with the same id says more than the first.
+  // A later message with the same id is more complete than the first.
   const first = results[0]?.message;
   const last = first && results.findLast(({ message }) => message.id === first.id)?.message;
-  return { args: call.args, ...(last && isResult(last) ? { result: resultOf(last) } : {}) };
+  return { args: call.args, ...(last && isResult(last) ? { result: foundResult(last) } : {}) };
 }
 
-const graphsOf = (calls: readonly { namespace: string }[]): number =>
+const countGraphs = (calls: readonly { namespace: string }[]): number =>
   new Set(calls.map(({ namespace }) => namespace)).size;
 
-function resultOf(message: BaseMessage & { status?: string }): NonNullable<FoundCall["result"]> {
+function foundResult(message: BaseMessage & { status?: string }): NonNullable<FoundCall["result"]> {
   const text = textOf(message);
-  const keptIn = keptPathOf(text);
+  const keptIn = parsePlaceholder(text);
   return { text, isError: message.status === "error", ...(keptIn === undefined ? {} : { keptIn }) };
 }

@@ -23,7 +23,7 @@ const MAX_YAML = 6000;
 const BEFORE = /^\uFEFF?(?:\s|#.*\n|<!--(?:[^-]|-(?!->)){0,2000}-->)*/;
 
 /** `undefined` when the text does not begin with front matter. */
-export function frontMatterOf(text: string): FrontMatter | undefined {
+export function parseFrontMatter(text: string): FrontMatter | undefined {
   const before = BEFORE.exec(headOf(text, 4096))?.[0].length ?? 0;
   const opening = /^---[^\S\n]{0,100}\n/.exec(text.slice(before, before + 200))?.[0];
   if (opening === undefined) return undefined;
@@ -86,14 +86,14 @@ function looseFields(block: string): Record<string, unknown> | undefined {
     const source = `value: ${lines.join("\n").trimEnd()}`;
     left -= source.length + 60;
     const own = left < 0 ? undefined : parseYaml(source);
-    const value = own && "fields" in own ? Reflect.get(Object(own.fields), "value") : textOf(lines);
+    const value = own && "fields" in own ? Reflect.get(Object(own.fields), "value") : unquoted(lines);
     return [name, value];
   });
   return Object.fromEntries(values);
 }
 
 /** The text of a field that is not YAML: a block text, a text in quotes, or all of its lines. */
-function textOf([first = "", ...more]: readonly string[]): string {
+function unquoted([first = "", ...more]: readonly string[]): string {
   const rest = more.map((line) => line.trim());
   const isBlock = /^[|>][-+]?$/.test(first);
   const text = (isBlock ? rest : [first, ...rest]).join(first.startsWith("|") ? "\n" : " ").trim();

@@ -47,13 +47,13 @@ export function judgeTask(
     ["task that the agent was given", cutMiddle(task, 20_000)],
     ["its answer", cutMiddle(answer, 50_000)],
     ...(todos.length === 0 ? [] : [["its todo list", todos] satisfies [string, unknown]]),
-    ["commands that it ran, with recorded results, newest last", commandsIn(messages, isCommand)],
+    ["commands that it ran, with recorded results, newest last", listCommands(messages, isCommand)],
   ];
   const lines = parts.map(([name, value]) => `${name}: ${JSON.stringify(value)}`);
   return ["Judge this work. Give one finding for each criterion.", ...lines].join("\n\n");
 }
 
-function commandsIn(messages: readonly BaseMessage[], isCommand: (tool: string) => boolean): object[] {
+function listCommands(messages: readonly BaseMessage[], isCommand: (tool: string) => boolean): object[] {
   const results = new Map(messages.filter(isResult).map((message) => [message.tool_call_id, message]));
   return messages
     .flatMap(callsOf)
@@ -66,14 +66,14 @@ function commandsIn(messages: readonly BaseMessage[], isCommand: (tool: string) 
     }));
 }
 
-/** Tells the agent what is missing after a round. */
+/** Lists for the agent the criteria that are not met after a round. */
 export const findingsText = (
   { round, verdicts }: Pick<GoalState, "round" | "verdicts">,
   { rounds }: GoalRules,
 ): string =>
   `The judge checked the goal (round ${round} of ${rounds}) and found criteria that are not met:\n${openLines(verdicts)}\nDo what is missing, then give your whole answer again.`;
 
-/** Tells the agent that a person wants it to continue. */
+/** Asks the agent to continue on a person's behalf. */
 export const goOnText = ({ round, verdicts }: GoalState, hint: string): string =>
   [
     `A person looked at the goal after round ${round} and wants you to continue.`,
@@ -91,7 +91,7 @@ const openLines = (verdicts: readonly CriterionVerdict[]): string =>
     })
     .join("\n");
 
-/** The last message of an agent whose goal was given up. */
+/** The last message of an agent whose goal has failed. */
 export const notMetMessage = (
   { verdicts, reason = "" }: GoalState,
   { id, said }: { id: string; said: string },

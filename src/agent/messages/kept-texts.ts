@@ -47,7 +47,7 @@ export async function keepText(
 ): Promise<Kept | undefined> {
   const text = wellFormed(given);
   for (const backend of placesFor(wanted, place)) {
-    const before = await textAt(wanted, backend);
+    const before = await readKeptText(wanted, backend);
     const path = before === undefined || before === text ? wanted : anotherPath(wanted, text);
     const written = await backend.write(path, text, { mode: "overwrite" });
     if (written.error === undefined) return { path, update: written.filesUpdate ?? {} };
@@ -68,7 +68,7 @@ export async function appendParts(
   place: KeepingPlace,
 ): Promise<Kept | undefined> {
   for (const backend of placesFor(path, place)) {
-    const before = await textAt(path, backend);
+    const before = await readKeptText(path, backend);
     const known = new Set(before?.split("\n"));
     const missing = parts.filter(({ mark }) => !known.has(mark));
     if (missing.length === 0 && before !== undefined) return { path, update: {} };
@@ -86,7 +86,7 @@ const placesFor = (path: string, { backend, files }: KeepingPlace): Backend[] =>
 
 const ownFiles = (files: ThreadFiles): Backend => new StateBackend({ files });
 
-async function textAt(path: string, backend: Backend): Promise<string | undefined> {
+async function readKeptText(path: string, backend: Backend): Promise<string | undefined> {
   const { data } = await backend.readRaw(path);
   if (!data) return undefined;
   const known = parseContent(path, data);
@@ -193,17 +193,17 @@ export function resultPreview(
   lineChars: number = PREVIEW_LINE_CHARS,
 ): string {
   const lines = text.split("\n", PREVIEW_LINES).map((line) => headOf(line, lineChars));
-  return `${savedIn(tool, text, path)}
+  return `${placeholderText(tool, text, path)}
 
 ${lines.join("\n")}
 
 Read more of it with read_file and its offset and limit, or search it with grep.`;
 }
 
-const savedIn = (tool: string, text: string, path: string): string =>
+const placeholderText = (tool: string, text: string, path: string): string =>
   `The result of ${tool} is too large to show (${text.length} characters). It is saved in ${path}. It begins:`;
 
-/** The same with a larger part of the text, up to the end of a line if it has lines, and the line after it. */
+/** Shows a larger part of the text, up to the end of a line if it has lines, and the line after it. */
 function partPreview(
   tool: string,
   text: string,
@@ -214,7 +214,7 @@ function partPreview(
   const lineEnd = head.lastIndexOf("\n");
   const part = lineEnd < characters / 2 ? head : head.slice(0, lineEnd + 1);
   const next = part.split("\n").length - 1;
-  return `${savedIn(tool, text, path)}
+  return `${placeholderText(tool, text, path)}
 
 ${part.trimEnd()}
 ${close}
@@ -223,7 +223,7 @@ Read on with read_file at offset ${next}, or search the file with grep.`;
 }
 
 /** The path of the text behind a placeholder of a result; `undefined` if the text is not a placeholder. */
-export function keptPathOf(placeholder: string): string | undefined {
+export function parsePlaceholder(placeholder: string): string | undefined {
   const [, path = ""] = PLACEHOLDER.exec(headOf(placeholder, 1000)) ?? [];
   return isAtOrBelow(normal(path), RESULTS_FOLDER) ? path : undefined;
 }

@@ -19,13 +19,13 @@ export function repairHistory(messages: BaseMessage[]): BaseMessage[] {
   for (const message of messages) {
     if (isResult(message)) continue;
     repaired.push(message);
-    for (const call of allCallsOf(message)) {
+    for (const call of listAllCalls(message)) {
       if (answered.has(call.id)) continue;
       answered.add(call.id);
       repaired.push(results.get(call.id) ?? unfinished(call));
     }
   }
-  return isSame(repaired, messages) ? messages : repaired;
+  return haveSameItems(repaired, messages) ? messages : repaired;
 }
 
 interface CallRef {
@@ -34,7 +34,7 @@ interface CallRef {
 }
 
 /** All calls of a reply, those with arguments that could not be parsed included. */
-function allCallsOf(message: BaseMessage): CallRef[] {
+function listAllCalls(message: BaseMessage): CallRef[] {
   if (!isReply(message)) return [];
   const { tool_calls: valid = [], invalid_tool_calls: invalid = [] } = message;
   return [...valid, ...invalid].flatMap(({ id, name }) => (id ? [{ id, name: name ?? "unknown" }] : []));
@@ -50,12 +50,12 @@ type Block = Blocks[number];
 
 /** Messages without blank texts, empty replies and half characters. A fine history is returned as the same object. */
 export function cleanMessages(messages: BaseMessage[]): BaseMessage[] {
-  if (messages.every((message) => mendedOf(message) === message)) return messages;
-  return messages.flatMap((message) => mendedOf(message) ?? []);
+  if (messages.every((message) => mendMessage(message) === message)) return messages;
+  return messages.flatMap((message) => mendMessage(message) ?? []);
 }
 
 /** `null`: nothing of the message is left. */
-const mendedOf = byIdentity((message: BaseMessage): BaseMessage | null => {
+const mendMessage = byIdentity((message: BaseMessage): BaseMessage | null => {
   const { content } = message;
   const changed = typeof content === "string" ? mendText(content) : mendBlocks(content);
   if (changed.length > 0) return changed === content ? message : copyMessage(message, { content: changed });
@@ -76,10 +76,10 @@ function mendBlocks(blocks: Blocks): Blocks {
     if (text === "") return [];
     return [text === block["text"] ? block : { ...block, text }];
   });
-  return isSame(mended, blocks) ? blocks : mended;
+  return haveSameItems(mended, blocks) ? blocks : mended;
 }
 
-const isSame = (one: readonly unknown[], other: readonly unknown[]): boolean =>
+const haveSameItems = (one: readonly unknown[], other: readonly unknown[]): boolean =>
   one.length === other.length && one.every((item, at) => item === other[at]);
 
 /** Blocks of Anthropic's replies that OpenAI's package would pass on and OpenAI would refuse. */
@@ -128,7 +128,7 @@ function withoutMedia(message: ToolMessage, content: Blocks): BaseMessage {
 /** The media of a caller's message, in the form of OpenAI's package. */
 function ownForm(message: BaseMessage, content: Blocks): BaseMessage {
   const own = content.map((block) => (isMedia(block) ? toOpenAi(block) : block));
-  return isSame(own, content) ? message : copyMessage(message, { content: own });
+  return haveSameItems(own, content) ? message : copyMessage(message, { content: own });
 }
 
 function withoutForeign(message: AIMessage, content: Blocks): BaseMessage {

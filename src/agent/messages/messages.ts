@@ -20,16 +20,16 @@ import { byIdentity } from "../../core/by-identity.ts";
 import { defined } from "../../core/defined.ts";
 
 // Whole threads are looked through at every step: LangChain's own `isInstance`, for values of any kind, takes
-// ten times as long as the one property that tells messages apart.
+// ten times as long as the one property that distinguishes messages.
 
 export const isReply = (message: BaseMessage): message is AIMessage => message.type === "ai";
 
 export const isResult = (message: BaseMessage): message is ToolMessage => message.type === "tool";
 
 export const isPerson = (message: BaseMessage): message is HumanMessage =>
-  isHuman(message) && sourceOf(message) !== "report";
+  isHuman(message) && readSource(message) !== "report";
 
-/** True for words of a person, and for what came in that form. */
+/** True for words of a person, and for messages in that form. */
 export const isHuman = (message: BaseMessage): message is HumanMessage => message.type === "human";
 
 /** The calls of a reply; none of other messages. */
@@ -65,7 +65,7 @@ export const lastAnswer = (messages: readonly BaseMessage[]): string =>
 
 type Change = Pick<BaseMessage, "content"> & Partial<Pick<AIMessage, "tool_calls" | "additional_kwargs">>;
 
-/** The same message with another content, other marks and, of a reply, other calls. */
+/** Copies a message with other content, other marks and, for a reply, other calls. */
 export function copyMessage(message: BaseMessage, change: Change): BaseMessage {
   const { id, name, additional_kwargs, response_metadata } = message;
   const named = defined({ id: id || undefined, name: name || undefined });
@@ -125,7 +125,7 @@ const CLASSES: Readonly<Record<string, new (fields: never) => BaseMessage>> = {
   generic: ChatMessage,
 };
 
-/** A message of what stands for one; a piece of a stream becomes a whole message. */
+/** Converts a message-like value to a message; a piece of a stream becomes a whole message. */
 function toMessage(given: BaseMessageLike): BaseMessage {
   const message = coerceMessageLikeToMessage(given);
   const Whole = isBaseMessageChunk(message) ? CLASSES[message.type] : undefined;
@@ -163,16 +163,16 @@ export const goalMessage = (id: string, content: string): HumanMessage => messag
 export const endCheckMessage = (id: string, content: string): HumanMessage =>
   messageFrom("end_check", id, content);
 
-/** Marks a message as LangChain's own middleware marks what it adds. */
+/** Marks a message as LangChain's own middleware marks its additions. */
 const messageFrom = (source: (typeof SOURCES)[number], id: string, content: string): HumanMessage =>
   new HumanMessage({ id, content, additional_kwargs: { lc_source: source } });
 
 /** The origins of messages that are not tasks: a report is that of a subagent in the background. */
 const SOURCES = ["report", "inbox", "goal", "end_check"] as const;
 
-const sourceOf = ({ additional_kwargs: { lc_source: source } }: BaseMessage): unknown => source;
+const readSource = ({ additional_kwargs: { lc_source: source } }: BaseMessage): unknown => source;
 
-export const isEndCheck = (message: BaseMessage): boolean => sourceOf(message) === "end_check";
+export const isEndCheck = (message: BaseMessage): boolean => readSource(message) === "end_check";
 
 /** The mark of a task with the note that only the model reads. */
 const START_NOTE = "start_note";
@@ -194,17 +194,17 @@ export const withEnd = (content: MessageContent, paragraph: string): MessageCont
 };
 
 /** The mark of a task with a listing of the workspace, which only the model reads. */
-const WORKSPACE = "workspace_note";
+const WORKSPACE_NOTE = "workspace_note";
 
 export const withWorkspaceNote = (message: HumanMessage, note: string): BaseMessage =>
   copyMessage(message, {
     content: message.content,
-    additional_kwargs: { ...message.additional_kwargs, [WORKSPACE]: note },
+    additional_kwargs: { ...message.additional_kwargs, [WORKSPACE_NOTE]: note },
   });
 
 /** A message as the model reads it: a task is followed by its notes. */
 export const withStartNote = byIdentity((message: BaseMessage): BaseMessage => {
-  const { [WORKSPACE]: workspace, [START_NOTE]: start } = message.additional_kwargs;
+  const { [WORKSPACE_NOTE]: workspace, [START_NOTE]: start } = message.additional_kwargs;
   const notes = [workspace, start].filter((note): note is string => typeof note === "string");
   if (notes.length === 0) return message;
   return copyMessage(message, { content: notes.reduce(withEnd, message.content), additional_kwargs: {} });
@@ -212,4 +212,4 @@ export const withStartNote = byIdentity((message: BaseMessage): BaseMessage => {
 
 /** True if a message is a task, not one that arrived during the work on a task. */
 export const isTask = (message: BaseMessage): message is HumanMessage =>
-  isHuman(message) && !SOURCES.some((source) => source === sourceOf(message));
+  isHuman(message) && !SOURCES.some((source) => source === readSource(message));

@@ -56,7 +56,7 @@ const HOLDS = {
   sandbox: "files of the sandbox that commands run in",
 } as const satisfies Record<FileRoot["holds"], string>;
 
-/** Tells an agent where the parts of its file tree begin, and what each is for. */
+/** Describes the roots of the agent's file tree and their purposes. */
 export function filesPrompt(roots: readonly FileRoot[]): string {
   const lines = roots.map(
     ({ path, holds, readOnly }) =>
@@ -66,7 +66,7 @@ export function filesPrompt(roots: readonly FileRoot[]): string {
   return FILES_PROMPT.replace("{tree}", () => [...lines, ...only].join("\n"));
 }
 
-/** Tells an agent what its memories are, and where it saves new ones, if it can. */
+/** Describes the agent's memories, and where it saves new ones, if it can. */
 export function memoryGuidelines(roots: readonly FileRoot[], sources: readonly string[]): string {
   const kept = roots.filter(({ holds, readOnly }) => holds === "kept" && !readOnly);
   const folder = kept.find(({ path }) => path === "/memories") ?? kept[0];
@@ -85,15 +85,15 @@ export function memoryGuidelines(roots: readonly FileRoot[], sources: readonly s
   return `<memory_guidelines>\n${MEMORY_GUIDELINES.reading} ${saving}\n</memory_guidelines>`;
 }
 
-/** Tells where commands run and what bounds them: the same bytes for the same backend. */
+/** Describes where commands run and their limits: the same bytes for the same backend. */
 export function commandsPrompt({ commands = {}, capabilities = {} }: SandboxBackend): string {
   const { folder = "/", directory, network, timeout, outputBytes } = commands;
   const { isolation, paths } = capabilities;
   const sentences = [
-    placeOf(isolation, network),
+    describeIsolation(isolation, network),
     ...(paths === "real"
       ? ["They start in the working directory of the file tools."]
-      : [startOf(folder, directory)]),
+      : [describeDirectory(folder, directory)]),
     ...(folder === "/"
       ? []
       : [
@@ -109,7 +109,7 @@ export function commandsPrompt({ commands = {}, capabilities = {} }: SandboxBack
   return `## Commands\n${sentences.join(" ")}`;
 }
 
-function placeOf(isolation: string | undefined, network: boolean | undefined): string {
+function describeIsolation(isolation: string | undefined, network: boolean | undefined): string {
   const facts = [
     ...(isolation === undefined
       ? []
@@ -119,7 +119,7 @@ function placeOf(isolation: string | undefined, network: boolean | undefined): s
   return `\`execute\` runs commands${facts.length > 0 ? ` ${facts.join(", ")}` : ""}.`;
 }
 
-function startOf(folder: string, directory: string | undefined): string {
+function describeDirectory(folder: string, directory: string | undefined): string {
   const name = withoutSlash(folder);
   if (directory === name) return `They start in \`${directory}\` and see its files under the same paths.`;
   const there = directory === undefined ? "the folder" : `\`${directory}\`, which is the folder`;

@@ -8,19 +8,19 @@ import { isPerson, isReply, isResult, textOf } from "./messages.ts";
 
 /** Turns of the longest cycle of calls that counts as a repetition. */
 const LONGEST_CYCLE = 8;
-/** Turns without anything new before the model is told. */
+/** Turns without anything new before the model is warned. */
 const TOLD_AFTER = 1;
 
 export const REPEATED_NOTE =
   "[You made this call before, and its result is the same. Repeating it gives nothing new: use what you know, try something else, or report the obstacle.]";
 
 /** Characters of a failure that are compared. */
-const COMPARED = 300;
+const COMPARED_CHARS = 300;
 
 export const FAILURES_NOTE =
   "[Your last calls of this tool failed in the same way, although their arguments differ. Find out why before you try again: look at the facts, or take another way.]";
 
-interface Turn {
+interface FinishedTurn {
   reply: AIMessage;
   results: ToolMessage[];
 }
@@ -37,7 +37,7 @@ export function repeatedTurns(messages: readonly BaseMessage[], most: number): n
   return repeated;
 }
 
-/** True if the model is to be told that `result` of a call in the newest reply repeats earlier turns. */
+/** True if the model is warned that `result` of a call in the newest reply repeats earlier turns. */
 export function isRepeated(messages: readonly BaseMessage[], result: ToolMessage): boolean {
   const at = messages.findLastIndex(isReply);
   const reply = messages[at];
@@ -49,7 +49,7 @@ export function isRepeated(messages: readonly BaseMessage[], result: ToolMessage
 
 /** True if at least two earlier calls of the same tool failed like this one, each with other arguments. */
 export function failsAlike(messages: readonly BaseMessage[], call: ToolCall, result: ToolMessage): boolean {
-  const failure = failureOf(call, result);
+  const failure = failureWords(call, result);
   if (failure === undefined) return false;
   const tried = new Set([JSON.stringify(call.args)]);
   const turns = newestTurns(messages, LONGEST_CYCLE).filter(({ results }) => results.length > 0);
@@ -57,7 +57,7 @@ export function failsAlike(messages: readonly BaseMessage[], call: ToolCall, res
     const own = (reply.tool_calls ?? []).filter(({ name }) => name === call.name);
     const failed = own.filter((one) => {
       const answer = results.find(({ tool_call_id: id }) => id === one.id);
-      return answer !== undefined && failureOf(one, answer) === failure;
+      return answer !== undefined && failureWords(one, answer) === failure;
     });
     if (failed.length < own.length) break;
     const [newest] = failed;
@@ -67,24 +67,24 @@ export function failsAlike(messages: readonly BaseMessage[], call: ToolCall, res
   return false;
 }
 
-/** The words of a failure without what depends on the arguments; `undefined` for a success. */
-function failureOf({ args }: ToolCall, result: ToolMessage): string | undefined {
+/** Returns the words of a failure without parts of the arguments; `undefined` for a success. */
+function failureWords({ args }: ToolCall, result: ToolMessage): string | undefined {
   const text = withoutNotes(textOf(result));
   // The last line of a failed command, as `execute` writes it.
   if (result.status !== "error" && !/\[Command failed with exit code \d+\]/.test(text)) return undefined;
   const given = Object.values(args)
     .filter((value): value is string => typeof value === "string" && value.length > 2)
     .flatMap((value) => [value, ...value.split(/[\s/]+/).filter((part) => part.length > 2)]);
-  const plain = given.reduce((rest, value) => rest.replaceAll(value, "*"), text.slice(0, COMPARED * 4));
-  return plain.replace(/'[^']*'|"[^"]*"|`[^`]*`|\d+/g, "*").slice(0, COMPARED);
+  const plain = given.reduce((rest, value) => rest.replaceAll(value, "*"), text.slice(0, COMPARED_CHARS * 4));
+  return plain.replace(/'[^']*'|"[^"]*"|`[^`]*`|\d+/g, "*").slice(0, COMPARED_CHARS);
 }
 
 const withoutNotes = (text: string): string =>
   text.replace(REPEATED_NOTE, "").replace(FAILURES_NOTE, "").trim();
 
-/** The newest finished turns since a person last said something, oldest first. */
-function newestTurns(messages: readonly BaseMessage[], most: number): Turn[] {
-  const turns: Turn[] = [];
+/** The newest finished turns since a person's last message, oldest first. */
+function newestTurns(messages: readonly BaseMessage[], most: number): FinishedTurn[] {
+  const turns: FinishedTurn[] = [];
   let results: ToolMessage[] = [];
   for (let at = messages.length - 1; at >= 0 && turns.length < most; at -= 1) {
     const message = messages[at];
@@ -98,14 +98,14 @@ function newestTurns(messages: readonly BaseMessage[], most: number): Turn[] {
 }
 
 /** One text for each call of a turn with its result. A turn without calls has a text of its own. */
-function exchanges({ reply, results }: Turn): string[] {
+function exchanges({ reply, results }: FinishedTurn): string[] {
   const calls = new Map(reply.tool_calls?.map(({ id, name, args }) => [id, JSON.stringify([name, args])]));
   if (results.length === 0) return [`no calls: ${reply.id ?? ""}`];
-  return results.map((result) => `${calls.get(result.tool_call_id) ?? ""} ${digestOf(result)}`);
+  return results.map((result) => `${calls.get(result.tool_call_id) ?? ""} ${resultDigest(result)}`);
 }
 
 /** Ignores our notes, and the call's id in the path of a file that keeps a long result. */
-const digestOf = byIdentity((result: ToolMessage): string => {
+const resultDigest = byIdentity((result: ToolMessage): string => {
   const text = withoutNotes(textOf(result));
   const plain = text.replaceAll(sanitizeToolCallId(result.tool_call_id) || "\0", "");
   return createHash("sha256").update(plain).digest("base64url");

@@ -10,24 +10,24 @@ export function appendSystemPrompt(request: ModelRequest, text: string): ModelRe
 }
 
 /** The last text joined to a message, and the result: the prompts of an agent are the same on every call. */
-const joined = new WeakMap<SystemMessage, { text: string | SystemMessage; result: SystemMessage }>();
+const lastJoined = new WeakMap<SystemMessage, { text: string | SystemMessage; result: SystemMessage }>();
 
 /** `message` followed by `text`: after a blank line where both are texts, else as further blocks. */
 export function joinSystem(message: SystemMessage, text: string | SystemMessage): SystemMessage {
-  const known = joined.get(message);
+  const known = lastJoined.get(message);
   if (known?.text === text) return known.result;
-  const result = join(message, text);
-  joined.set(message, { text, result });
+  const result = joinPrompts(message, text);
+  lastJoined.set(message, { text, result });
   return result;
 }
 
-function join({ content }: SystemMessage, text: string | SystemMessage): SystemMessage {
+function joinPrompts({ content }: SystemMessage, text: string | SystemMessage): SystemMessage {
   const added = typeof text === "string" ? text : text.content;
   if (typeof content === "string" && typeof added === "string") {
     return new SystemMessage(content === "" ? added : `${content}\n\n${added}`);
   }
-  return new SystemMessage({ content: [...blocksOf(content), ...blocksOf(added)] });
+  return new SystemMessage({ content: [...toBlocks(content), ...toBlocks(added)] });
 }
 
-const blocksOf = (content: SystemMessage["content"]) =>
+const toBlocks = (content: SystemMessage["content"]) =>
   typeof content !== "string" ? content : content === "" ? [] : [{ type: "text", text: content }];

@@ -8,12 +8,12 @@ export interface WorkspaceFacts {
   languages: readonly string[];
   /** Commands that its files name, such as `npm test`. */
   commands: readonly string[];
-  /** Branch and what is under way, such as `branch main, a merge is under way`. */
+  /** Branch and unfinished operation, such as `branch main, a merge is under way`. */
   git?: string | undefined;
 }
 
 /** Characters of the names: the whole note is about 300 tokens at most. */
-const NAMES = 600;
+const NAMES_CHARS = 600;
 const MOST_LINE = 200;
 
 /** Matches the note in the text of a task. */
@@ -27,8 +27,10 @@ export function workspaceNote({ path, names, languages, commands, git }: Workspa
     ...(commands.length === 0 ? [] : [`Commands: ${commands.slice(0, 8).join(", ")}`]),
     ...(git === undefined ? [] : [`Git: ${git}`]),
   ];
-  const body = lines.map((line) => quoted(line, line.startsWith("Top level") ? NAMES * 2 : MOST_LINE));
-  return `<workspace path="${quoted(path, MOST_LINE).replaceAll('"', "'")}">\n${body.join("\n")}\n</workspace>`;
+  const body = lines.map((line) =>
+    safeName(line, line.startsWith("Top level") ? NAMES_CHARS * 2 : MOST_LINE),
+  );
+  return `<workspace path="${safeName(path, MOST_LINE).replaceAll('"', "'")}">\n${body.join("\n")}\n</workspace>`;
 }
 
 function withinRoom(names: readonly string[]): string {
@@ -36,7 +38,7 @@ function withinRoom(names: readonly string[]): string {
   let length = 0;
   for (const name of names.slice(0, 40)) {
     const one = displayName(name);
-    if (length + one.length > NAMES) break;
+    if (length + one.length > NAMES_CHARS) break;
     shown.push(one);
     length += one.length + 2;
   }
@@ -44,5 +46,5 @@ function withinRoom(names: readonly string[]): string {
   return [...shown, ...(more > 0 ? [`and ${more} more`] : [])].join(", ");
 }
 
-const quoted = (text: string, most: number): string =>
+const safeName = (text: string, most: number): string =>
   displayName(text.slice(0, most)).replaceAll(/[<>]/g, "?");

@@ -3,7 +3,7 @@ import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messag
 import { RunFailure } from "../../core/errors.ts";
 import { repairHistory } from "../messages/mend.ts";
 import { withEnd } from "../messages/messages.ts";
-import { finishReasonOf, isCut } from "./reply.ts";
+import { readFinishReason, isCut } from "./reply.ts";
 import { type Strategy, answerInText, hasCalls, reminderFor } from "./structured-answer.ts";
 
 /** The results that ended a run in place of a reply; empty when a reply did. */
@@ -32,28 +32,28 @@ export const MOST_ASKED: Readonly<Record<Unfinished["kind"], number>> = {
   unstructured: 3,
 };
 
-const GO_ON =
+const CUT_REPLY =
   "Your reply was cut at the limit of output tokens. Continue exactly where it ends, without repeating anything and without an introduction.";
-const EMPTY = "Your reply was empty. Give your answer, or call the next tool.";
+const EMPTY_REPLY = "Your reply was empty. Give your answer, or call the next tool.";
 const CUT_BEFORE = "Your reply reached the limit of output tokens before any text. Give a shorter answer.";
 
-/** Says what a reply without calls lacks. A reply with calls is always taken. */
+/** Returns the missing part of a reply without calls. A reply with calls is always accepted. */
 export function unfinished(reply: AIMessage, strategy: Strategy | undefined): Unfinished | undefined {
   if (hasCalls(reply)) return undefined;
-  if (finishReasonOf(reply) === "pause_turn") return { kind: "paused", prompt: "" };
-  if (isCut(reply) && !isEmpty(reply)) return { kind: "cut", prompt: GO_ON };
+  if (readFinishReason(reply) === "pause_turn") return { kind: "paused", prompt: "" };
+  if (isCut(reply) && !isEmptyReply(reply)) return { kind: "cut", prompt: CUT_REPLY };
   if (strategy) {
     if (answerInText(reply, strategy) !== undefined) return undefined;
     return { kind: "unstructured", prompt: reminderFor(strategy) };
   }
-  return isEmpty(reply) ? { kind: "empty", prompt: isCut(reply) ? CUT_BEFORE : EMPTY } : undefined;
+  return isEmptyReply(reply) ? { kind: "empty", prompt: isCut(reply) ? CUT_BEFORE : EMPTY_REPLY } : undefined;
 }
 
 /** Blocks of a reply that a person does not read. */
 const THOUGHTS: ReadonlySet<string> = new Set(["thinking", "redacted_thinking", "reasoning"]);
 
 /** True if a reply has neither a call nor any text for a person. */
-export function isEmpty(reply: AIMessage): boolean {
+export function isEmptyReply(reply: AIMessage): boolean {
   if (hasCalls(reply) || reply.text.trim() !== "") return false;
   const { content } = reply;
   return typeof content === "string" || content.every(({ type }) => type === "text" || THOUGHTS.has(type));
@@ -89,9 +89,9 @@ export function markCut(reply: AIMessage): AIMessage {
   return reply;
 }
 
-/** Why a run ends whose model said nothing, asked again and all. */
+/** Error of a run whose model did not answer, even after reminders. */
 export function noAnswer(reply: AIMessage): RunFailure {
-  const reason = finishReasonOf(reply);
+  const reason = readFinishReason(reply);
   const told = reason === undefined ? "" : ` Its provider gave the reason '${reason}'.`;
   const remedy = isCut(reply)
     ? "Raise the model's limit of output tokens, or ask for less at a time."

@@ -6,9 +6,9 @@ import { DeepAgentError } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { oneLine } from "../../core/text.ts";
 import type { ModelRequest, Step } from "../contracts/middleware.ts";
-import { type FailureFacts, failureFacts, problemOf } from "./failure.ts";
+import { type FailureFacts, failureFacts, describeFailure } from "./failure.ts";
 import { isEnd } from "./provider-words.ts";
-import { finishReasonOf, modelName, withRefusal } from "./reply.ts";
+import { readFinishReason, modelName, withRefusal } from "./reply.ts";
 import { ModelStreamBrokenError } from "./stream-guard.ts";
 
 /** Keeps LangChain's packages from retrying by themselves; some read it here only, not where they are built. */
@@ -42,7 +42,7 @@ export async function callModel(
       givenUpAt ??= now + patienceMs;
       const pauseMs = pauseAfter(facts, { attempt, leftMs: givenUpAt - now, chance: Math.random() });
       if (pauseMs === undefined) throw error;
-      const message = `${problemOf(facts)}, retrying in ${Math.ceil(pauseMs / 1000)} s (attempt ${attempt})`;
+      const message = `${describeFailure(facts)}, retrying in ${Math.ceil(pauseMs / 1000)} s (attempt ${attempt})`;
       const told = { model: modelName(model), reason: facts.reason, attempt, pauseMs };
       log.warn("model_call_retried", { ...told, status: facts.status });
       step.tell({ kind: "model_retry", ...told, message });
@@ -52,7 +52,7 @@ export async function callModel(
 }
 
 /**
- * Pause before a failed call is retried, in ms; `undefined`: it is given up. `chance`, from 0 to 1, spreads the tries
+ * Pause before a failed call is retried, in ms; `undefined`: no retry. `chance`, from 0 to 1, spreads the tries
  * of agents that failed together. The pause that the provider asks for is never cut short.
  */
 export function pauseAfter(
@@ -75,7 +75,7 @@ async function callOnce(
     const reply = await ask({ maxRetries: 0 });
     if (!AIMessage.isInstance(reply))
       throw new Error("The model answered with something that is not an assistant message.");
-    const reason = finishReasonOf(reply);
+    const reason = readFinishReason(reply);
     if (reason !== undefined && !isEnd(reason))
       throw new ModelStreamBrokenError(`the provider ended the answer with '${oneLine(reason, 60)}'`);
     trace?.answered(reply);

@@ -1,14 +1,14 @@
 /** Chooses a model from names and variables alone: nothing is loaded and nothing requested. */
 import { trimEndOf, variableText } from "../../core/text.ts";
 
-/** The model that needs no key: it follows rules and says so. */
+/** The model that needs no key: it follows fixed rules, and its answers state that. */
 export const OFFLINE = "offline";
 
 /** The model that an MCP client lends, through sampling. */
 export const CLIENT = "client";
 
 export interface ModelOptions {
-  /** `provider:model`, a name that tells its provider, `offline` or `client`. Default: chosen from the keys in `env`. */
+  /** `provider:model`, a name that implies its provider, `offline` or `client`. Default: by the keys in `env`. */
   model?: string | undefined;
   env: Environment;
   /** True if clients can lend their model here. Default false. */
@@ -72,7 +72,7 @@ function specChoice(wanted: string, env: Environment): ModelChoice {
     return { ok: true, spec: wanted, provider: wanted, name: wanted, why };
   const colon = wanted.indexOf(":");
   const provider =
-    colon < 0 ? NAMES.find(([beginning]) => beginning.test(wanted))?.[1] : wanted.slice(0, colon);
+    colon < 0 ? NAME_BEGINNINGS.find(([beginning]) => beginning.test(wanted))?.[1] : wanted.slice(0, colon);
   const name = wanted.slice(colon + 1).trim();
   if (!provider || name === "") {
     const example = `provider:${wanted.replace(/^:|:$/g, "")}`;
@@ -92,13 +92,13 @@ function specChoice(wanted: string, env: Environment): ModelChoice {
 }
 
 function providerChoice(provider: string, name: string, why: string, env: Environment): ModelChoice {
-  const facts = factsOf(provider);
+  const facts = providerFacts(provider);
   const spec = `${provider}:${name}`;
-  if (facts.key !== undefined && keyOf(facts, env) === undefined) {
+  if (facts.key !== undefined && providerKey(facts, env) === undefined) {
     const message = `Model '${spec}' needs the environment variable ${facts.key}, which is not set. Set it in the environment, or choose another model; 'offline' needs no key.`;
     return no("model_key_missing", message, [facts.key]);
   }
-  const endpoint = endpointOf(facts, env);
+  const endpoint = providerEndpoint(facts, env);
   if (endpoint === undefined) return { ok: true, spec, provider, name, why };
   const host = httpHost(endpoint.url);
   if (host === undefined)
@@ -110,9 +110,9 @@ function providerChoice(provider: string, name: string, why: string, env: Enviro
 }
 
 /** The key for a provider's package, which wants some key. Servers of one's own mostly ask for none. */
-export function keyOf(facts: Provider, env: Environment): string | undefined {
+export function providerKey(facts: Provider, env: Environment): string | undefined {
   const key = facts.key && variable(env, facts.key);
-  return key ?? (facts.keylessElsewhere && endpointOf(facts, env)?.from ? "none" : undefined);
+  return key ?? (facts.keylessElsewhere && providerEndpoint(facts, env)?.from ? "none" : undefined);
 }
 
 /** The host of an address: the part that is safe to log, as the rest may carry credentials. */
@@ -193,7 +193,7 @@ export const KEY_NAMES: readonly string[] = [
   ...new Set(Object.values(PROVIDERS).flatMap(({ key }) => key ?? [])),
 ];
 
-export function factsOf(provider: string): Provider {
+export function providerFacts(provider: string): Provider {
   const facts = PROVIDERS[provider];
   if (facts === undefined) throw new Error(`There is no provider ${provider}.`);
   return facts;
@@ -211,7 +211,7 @@ export const DEFAULT_MODEL = `${DEFAULT_MODELS[0].provider}:${DEFAULT_MODELS[0].
 const DEFAULT_KEYS = DEFAULT_MODELS.flatMap(({ provider }) => PROVIDERS[provider]?.key ?? []);
 
 /** Providers by the beginning of a model's name, as `initChatModel` of LangChain reads it. */
-const NAMES: readonly (readonly [beginning: RegExp, provider: string])[] = [
+const NAME_BEGINNINGS: readonly (readonly [beginning: RegExp, provider: string])[] = [
   [/^(?:gpt-[345]|o[134])/, "openai"],
   [/^claude/, "anthropic"],
   [/^command/, "cohere"],
@@ -229,11 +229,14 @@ export const variable = (env: Environment, name: string): string | undefined =>
   variableText(env[name] ?? "") || undefined;
 
 /** Address of a provider's requests, and the variable that sets it, if any. */
-export function endpointOf(provider: Provider, env: Environment): { url: string; from?: string } | undefined {
+export function providerEndpoint(
+  provider: Provider,
+  env: Environment,
+): { url: string; from?: string } | undefined {
   const { variables = [], url } = provider.endpoint ?? {};
   const from = variables.find((name) => variable(env, name) !== undefined);
   const set = from && variable(env, from);
-  return set ? { url: baseOf(set, url ?? set), from } : url === undefined ? undefined : { url };
+  return set ? { url: baseUrl(set, url ?? set), from } : url === undefined ? undefined : { url };
 }
 
 /** Paths that packages add to an address, and that people copy with it. */
@@ -243,7 +246,7 @@ const REQUEST_PATH = /\/(?:chat\/completions|completions|embeddings|messages|res
  * The address to which a provider's package adds its paths: with `/v1` or without it, as the provider's own address.
  * It is only added for a server with a port of its own; those of other services have versions of their own.
  */
-function baseOf(address: string, own: string): string {
+function baseUrl(address: string, own: string): string {
   if (!URL.canParse(address)) return address;
   const version = own.endsWith("/v1") ? "/v1" : "";
   const base = trimEndOf(address, "/").replace(REQUEST_PATH, "");

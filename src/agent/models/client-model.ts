@@ -10,7 +10,7 @@ import { DeepAgentError, RunFailure } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
 import { OwnModel } from "./own-model.ts";
 
-/** Answers model calls by a model of the clients of the run's principal. */
+/** Answers model calls by a model of the principal's clients. */
 export interface ModelLender {
   /**
    * The reply to a request. The same request has the same reply however often it is asked for, also after
@@ -19,7 +19,7 @@ export interface ModelLender {
   reply(request: SamplingRequest, signal: AbortSignal | undefined): Promise<SamplingReply | undefined>;
 }
 
-/** Value of the interrupt of a model call that waits for a client to lend its model. */
+/** Interrupt value of a model call that waits for a client to lend its model. */
 export const MODEL_AWAITED = "model_awaited";
 
 /** No client lends a model now: the agent stops here, and asks again when it continues. */
@@ -29,7 +29,7 @@ export class ModelAwaited extends DeepAgentError {
   }
 }
 
-/** The model of the client, through MCP sampling. Tokens are not known: clients do not tell them. */
+/** The model of the client, through MCP sampling. Tokens are not known: clients do not report them. */
 export class ClientModel extends OwnModel {
   readonly #lender: ModelLender;
 
@@ -81,14 +81,14 @@ export interface SamplingRequest {
   maxTokens: number;
 }
 
-/** The end of a model call: an answer, or why the client gave none. */
+/** The end of a model call: an answer, or why the client has not answered. */
 export type SamplingReply =
   | { kind: "answer"; content: SamplingBlock[]; model: string; stopReason?: string }
   | { kind: "declined"; message: string };
 
 /**
  * A model call as a sampling request. A user message with tool results has nothing else in it, and every
- * tool use is followed by its result, as the rules of sampling demand; equal calls give equal requests.
+ * tool use is followed by its result, as the rules of sampling demand; equal calls make equal requests.
  */
 export function samplingRequest(
   messages: readonly BaseMessage[],
@@ -98,7 +98,7 @@ export function samplingRequest(
   return {
     ...(system.length === 0 ? {} : { systemPrompt: system.join("\n\n") }),
     messages: conversation(messages),
-    ...(tools.length === 0 ? {} : { tools: tools.map(samplingTool), toolChoice: choiceOf(toolChoice) }),
+    ...(tools.length === 0 ? {} : { tools: tools.map(samplingTool), toolChoice: samplingChoice(toolChoice) }),
     maxTokens: 16_384, // enough for a long file in one tool call
   };
 }
@@ -122,7 +122,7 @@ function conversation(messages: readonly BaseMessage[]): SamplingMessage[] {
       name,
       input,
     }));
-    const content = [...blocksOf(message), ...uses];
+    const content = [...samplingBlocks(message), ...uses];
     if (content.length > 0) said.push({ role: isReply ? "assistant" : "user", content });
   }
   return said;
@@ -130,10 +130,15 @@ function conversation(messages: readonly BaseMessage[]): SamplingMessage[] {
 
 function toolResult(message: ToolMessage): SamplingBlock {
   const isError = message.status === "error" ? { isError: true } : {};
-  return { type: "tool_result", toolUseId: message.tool_call_id, content: blocksOf(message), ...isError };
+  return {
+    type: "tool_result",
+    toolUseId: message.tool_call_id,
+    content: samplingBlocks(message),
+    ...isError,
+  };
 }
 
-const blocksOf = ({ content, contentBlocks }: BaseMessage): SamplingBlock[] =>
+const samplingBlocks = ({ content, contentBlocks }: BaseMessage): SamplingBlock[] =>
   typeof content === "string" ? textBlock(content) : contentBlocks.flatMap(samplingBlock);
 
 function samplingBlock(block: ContentBlock.Standard): SamplingBlock[] {
@@ -154,8 +159,8 @@ function samplingTool(tool: BindToolsInput): NonNullable<SamplingRequest["tools"
   return { name, ...defined({ description }), inputSchema };
 }
 
-/** Sampling can demand a call, but not of one tool: who wants a certain one gets one of them. */
-function choiceOf(choice: unknown): NonNullable<SamplingRequest["toolChoice"]> {
+/** Sampling can demand a call, but not of a certain tool: a demand for one becomes a demand for any. */
+function samplingChoice(choice: unknown): NonNullable<SamplingRequest["toolChoice"]> {
   if (choice === undefined || choice === "auto") return { mode: "auto" };
   return { mode: choice === "none" ? "none" : "required" };
 }

@@ -1,6 +1,6 @@
 import { ConfigurationError } from "../../core/errors.ts";
 import { type Embedder, EmbeddingFailure } from "../../core/embedder.ts";
-import { type Environment, endpointOf, factsOf, keyOf, modelChoice } from "./choose.ts";
+import { type Environment, providerEndpoint, providerFacts, providerKey, modelChoice } from "./choose.ts";
 import { failureFacts, modelFailure } from "./failure.ts";
 
 /** Longest time for a request, in milliseconds. A search waits for the vector of its query. */
@@ -53,10 +53,10 @@ async function openService({ model, env }: EmbedderOptions, timeout: number, sig
       { cause: error },
     );
   });
-  const facts = factsOf("openai");
+  const facts = providerFacts("openai");
   return new OpenAIEmbeddings({
     model: model.slice(model.indexOf(":") + 1).trim(),
-    apiKey: keyOf(facts, env),
+    apiKey: providerKey(facts, env),
     timeout,
     // The caller decides whether and when to try again.
     maxRetries: 0,
@@ -64,7 +64,7 @@ async function openService({ model, env }: EmbedderOptions, timeout: number, sig
     // Not every server knows the shorter form.
     encodingFormat: "float",
     configuration: {
-      baseURL: endpointOf(facts, env)?.url,
+      baseURL: providerEndpoint(facts, env)?.url,
       fetch: (input, init) =>
         fetch(input, { ...init, signal: AbortSignal.any(init?.signal ? [init.signal, signal] : [signal]) }),
     },
@@ -93,7 +93,7 @@ function embeddingFailure(thrown: unknown, model: string): EmbeddingFailure {
   if (thrown instanceof ConfigurationError)
     return new EmbeddingFailure(thrown.code, thrown.message, { cause: thrown });
   const { status, reason } = failureFacts(thrown);
-  // The answer has none of the fields of an embedding.
+  // The answer has no field of an embedding.
   if (status === undefined && reason === "model_error") return noVectors(model, thrown);
   const refusesTexts = reason === "context_overflow" || status === 400 || status === 422;
   const { code, message } = modelFailure(thrown, model);

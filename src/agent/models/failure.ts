@@ -1,5 +1,5 @@
 /**
- * Reads what a failed model call is about from the shape of its error, and says it to a person. No provider's package
+ * Classifies a failed model call by the shape of its error, and describes it to a person. No provider's package
  * is loaded for that.
  */
 import { defined } from "../../core/defined.ts";
@@ -10,7 +10,7 @@ import type { ModelFailureReason } from "../contracts/state.ts";
 import { saysOverflow } from "./provider-words.ts";
 
 /**
- * The run failure for an error of a model call. `code` is a stable failure reason. The message says what happened and
+ * The run failure for an error of a model call. `code` is a stable failure reason. The message states what happened and
  * what to do next, quotes the provider if that helps, and holds no key and no stack.
  *
  * The caller checks its own signal to find out if the run was cancelled: a provider's timeout looks like an abort by
@@ -60,7 +60,7 @@ function unavailable(facts: FailureFacts): string {
 }
 
 /** A failure that may pass, in a few words. */
-export function problemOf(facts: FailureFacts): string {
+export function describeFailure(facts: FailureFacts): string {
   const { reason, network, overloaded, timedOut, silentMs, reported } = facts;
   if (reason === "model_rate_limited") return `model rate limited${http(facts)}`;
   if (reason === "model_stream_broken")
@@ -118,22 +118,27 @@ export interface FailureFacts {
 }
 
 export function failureFacts(error: unknown): FailureFacts {
-  const chain = causesOf(error);
+  const chain = errorCauses(error);
   // The name, the class and the message of an error. The SDKs' errors are all named `Error`.
   const outlines = chain.map(
-    (link) => `${textIn(link, "name") ?? ""} ${classOf(link)}: ${textIn(link, "message") ?? ""}`,
+    (link) => `${textField(link, "name") ?? ""} ${className(link)}: ${textField(link, "message") ?? ""}`,
   );
   const says = (words: RegExp): boolean => outlines.some((outline) => words.test(outline));
   const text = providerText(error, chain);
   const kind = errorKind(chain);
   const inStream = chain.some(isReportInStream);
   const status =
-    firstOf(chain, (link) => numberIn(link, "status")) ??
-    firstOf(chain, (link) => numberIn(link, "statusCode")) ??
+    firstFound(chain, (link) => numberField(link, "status")) ??
+    firstFound(chain, (link) => numberField(link, "statusCode")) ??
     (inStream ? codeInStream(chain) : undefined);
-  const silentMs = firstOf(chain, (link) => numberIn(link, "silentMs"));
+  const silentMs = firstFound(chain, (link) => numberField(link, "silentMs"));
   const facts = {
-    ...defined({ status, silentMs, network: codeIn(chain, NETWORK_CODE), tls: codeIn(chain, TLS_CODE) }),
+    ...defined({
+      status,
+      silentMs,
+      network: findErrorCode(chain, NETWORK_CODE),
+      tls: findErrorCode(chain, TLS_CODE),
+    }),
     ...defined({ retryAfterMs: retryAfter(chain) }),
     quota: status === 402 || QUOTA_KIND.test(kind) || QUOTA_TEXT.test(text),
     timedOut: says(TIMED_OUT),
@@ -142,13 +147,13 @@ export function failureFacts(error: unknown): FailureFacts {
     foreign: says(FOREIGN),
     text,
   };
-  const reason = reasonOf({ ...facts, kind, inStream, isBroken: says(BROKEN) });
+  const reason = classifyFailure({ ...facts, kind, inStream, isBroken: says(BROKEN) });
   const transient =
     (reason === "model_rate_limited" && !facts.quota) ||
     (reason === "model_unavailable" && facts.tls === undefined && !facts.foreign) ||
     reason === "model_stream_broken" ||
     status === 409;
-  const isRefused = says(ABORTED) || headerOf(chain, "x-should-retry") === "false";
+  const isRefused = says(ABORTED) || findHeader(chain, "x-should-retry") === "false";
   return { ...facts, reason, retryable: transient && !isRefused };
 }
 
@@ -159,7 +164,7 @@ type Evidence = Omit<FailureFacts, "reason" | "retryable"> & {
   inStream: boolean;
 };
 
-function reasonOf(evidence: Evidence): ModelFailureReason {
+function classifyFailure(evidence: Evidence): ModelFailureReason {
   const { status, network, timedOut, tls, foreign, quota, kind, text, isBroken, inStream } = evidence;
   if (tls !== undefined || foreign) return "model_unavailable";
   if (status === 413 || OVERFLOW_KIND.test(kind) || saysOverflow(text)) return "context_overflow";
@@ -196,7 +201,7 @@ const NETWORK_CODE =
 const TLS_CODE = /^(?:CERT_|DEPTH_ZERO_|SELF_SIGNED_|UNABLE_TO_|ERR_TLS_|ERR_SSL_|EPROTO)/;
 
 /** The error and its causes, outermost first. */
-export function causesOf(error: unknown): object[] {
+export function errorCauses(error: unknown): object[] {
   const chain: object[] = [];
   let current = error;
   while (typeof current === "object" && current !== null && !chain.includes(current) && chain.length < 8) {
@@ -207,7 +212,7 @@ export function causesOf(error: unknown): object[] {
 }
 
 /** The first value that `read` finds in the links of a chain. */
-export function firstOf<Link, Value>(
+export function firstFound<Link, Value>(
   chain: readonly Link[],
   read: (link: Link) => Value | undefined,
 ): Value | undefined {
@@ -218,23 +223,23 @@ export function firstOf<Link, Value>(
   return undefined;
 }
 
-const textIn = (value: unknown, field: string): string | undefined => {
+const textField = (value: unknown, field: string): string | undefined => {
   const text = memberOf(value, field);
   return typeof text === "string" && text !== "" ? text : undefined;
 };
 
-const numberIn = (value: unknown, field: string): number | undefined => {
+const numberField = (value: unknown, field: string): number | undefined => {
   const number = memberOf(value, field);
   return typeof number === "number" ? number : undefined;
 };
 
-function classOf(link: object): string {
+function className(link: object): string {
   const made = memberOf(link, "constructor");
   return typeof made === "function" ? made.name : "";
 }
 
 /** An error, the provider's answer in it, and the error in that. */
-const layersOf = (link: object): unknown[] => {
+const errorLayers = (link: object): unknown[] => {
   const answer = memberOf(link, "error");
   return [link, answer, memberOf(answer, "error")];
 };
@@ -242,22 +247,22 @@ const layersOf = (link: object): unknown[] => {
 /** Every code and type the error carries, joined: providers spread them over several fields. */
 const errorKind = (chain: readonly object[]): string =>
   chain
-    .flatMap(layersOf)
+    .flatMap(errorLayers)
     .flatMap((layer) =>
-      ["code", "type", "lc_error_code", "name"].flatMap((field) => textIn(layer, field) ?? []),
+      ["code", "type", "lc_error_code", "name"].flatMap((field) => textField(layer, field) ?? []),
     )
     // Longer words are not codes.
     .map((word) => headOf(word, 200))
     .join(" ");
 
-/** The message of the provider's answer when there is one, else of the innermost error that says anything. */
+/** The message of the provider's answer when there is one, else of the innermost error that has any. */
 function providerText(error: unknown, chain: readonly object[]): string {
-  const said = firstOf(chain, (link) => {
-    const [, answer, inner] = layersOf(link);
-    return textIn(inner, "message") ?? textIn(answer, "message");
+  const said = firstFound(chain, (link) => {
+    const [, answer, inner] = errorLayers(link);
+    return textField(inner, "message") ?? textField(answer, "message");
   });
   if (said !== undefined) return beginningOf(said);
-  const innermost = firstOf(chain.toReversed(), (link) => textIn(link, "message"));
+  const innermost = firstFound(chain.toReversed(), (link) => textField(link, "message"));
   // LangChain's own addition, at the end.
   return beginningOf(innermost ?? (typeof error === "string" ? error : ""))
     .split("Troubleshooting URL: ", 1)
@@ -267,7 +272,9 @@ function providerText(error: unknown, chain: readonly object[]): string {
 
 /** True for an error object inside the stream of an answer that began with HTTP 200. */
 const isReportInStream = (link: object): boolean =>
-  classOf(link) === "APIError" && memberOf(link, "status") === undefined && isObject(memberOf(link, "error"));
+  className(link) === "APIError" &&
+  memberOf(link, "status") === undefined &&
+  isObject(memberOf(link, "error"));
 
 /** The HTTP status that a gateway puts into an error object, as a number or as text. */
 const codeInStream = (chain: readonly object[]): number | undefined =>
@@ -276,21 +283,21 @@ const codeInStream = (chain: readonly object[]): number | undefined =>
     .map(Number)
     .find((code) => Number.isInteger(code) && code >= 400 && code < 600);
 
-const codeIn = (chain: readonly object[], pattern: RegExp): string | undefined =>
-  chain.map((link) => textIn(link, "code") ?? "").find((code) => pattern.test(code));
+const findErrorCode = (chain: readonly object[], pattern: RegExp): string | undefined =>
+  chain.map((link) => textField(link, "code") ?? "").find((code) => pattern.test(code));
 
-const headerOf = (chain: readonly object[], name: string): string | undefined =>
-  firstOf(chain, (link) => {
+const findHeader = (chain: readonly object[], name: string): string | undefined =>
+  firstFound(chain, (link) => {
     const headers = memberOf(link, "headers");
-    return headers instanceof Headers ? (headers.get(name) ?? undefined) : textIn(headers, name);
+    return headers instanceof Headers ? (headers.get(name) ?? undefined) : textField(headers, name);
   });
 
-/** The pause that the answer asks for, in ms: it says milliseconds, seconds, or a date by the clock of whoever answered. */
+/** The pause that the answer asks for, in ms: milliseconds, seconds, or a date by the provider's clock. */
 function retryAfter(chain: readonly object[]): number | undefined {
-  const value = headerOf(chain, "retry-after") ?? "";
-  const now = Date.parse(headerOf(chain, "date") ?? "");
+  const value = findHeader(chain, "retry-after") ?? "";
+  const now = Date.parse(findHeader(chain, "date") ?? "");
   const pauses = [
-    Number(headerOf(chain, "retry-after-ms") ?? NaN),
+    Number(findHeader(chain, "retry-after-ms") ?? NaN),
     value === "" ? NaN : Number(value) * 1000,
     Date.parse(value) - (Number.isFinite(now) ? now : Date.now()),
   ];
@@ -312,7 +319,7 @@ const TOLD: readonly (readonly RegExp[])[] = [
   [/token count(?: of)? \(?(?<request>[\d,]+)\)? exceeds /i, /(?<window>[\d,]+)/],
 ];
 
-/** Part of a refused request that would have fitted, as far as the provider's words tell; else undefined. */
+/** Part of a refused request that would have fitted, if the provider's words reveal it; else undefined. */
 export function fittingPart(error: unknown): number | undefined {
   const { text } = failureFacts(error);
   const parts = TOLD.map((patterns) => {

@@ -20,7 +20,7 @@ const REST_MS = 60_000;
 /** And at most, whatever its provider asks for. */
 const LONGEST_REST_MS = 3_600_000;
 /** Failures that another model may not have, by their consequence for the failed one. */
-const REASONS: ReadonlySet<string> = new Set([
+const FALLBACK_REASONS: ReadonlySet<string> = new Set([
   "model_unavailable",
   "model_rate_limited",
   "model_not_found",
@@ -37,7 +37,7 @@ interface Failure {
 /**
  * Calls the next model of a list when one cannot answer: it is not reachable, limited, unknown to its
  * provider, or broke off in the middle of its answers. Other failures would meet every model, or are the
- * person's to mend, and pass. While there are models to turn to, each is given a few tries; when all have
+ * person's to mend, and pass. While there are models to turn to, each gets a few tries; when all have
  * failed, the first that may yet answer is waited for.
  */
 export function modelFallbackMiddleware({
@@ -75,9 +75,9 @@ export function modelFallbackMiddleware({
       } catch (error) {
         const facts = failureFacts(error);
         const reason = error instanceof DeepAgentError ? error.code : facts.reason;
-        if (request.runtime.signal?.aborted || !REASONS.has(reason)) throw error;
+        if (request.runtime.signal?.aborted || !FALLBACK_REASONS.has(reason)) throw error;
         failures.push({ of: model, error, facts, reason });
-        // A broken answer says nothing about the next one: its model is asked again.
+        // After a broken answer the next one may be whole: its model is asked again.
         const restMs = Math.min(Math.max(REST_MS, facts.retryAfterMs ?? 0), LONGEST_REST_MS);
         if (facts.reason !== "model_stream_broken") resting.set(model, clock() + restMs);
       }

@@ -41,7 +41,7 @@ export function fileModel({ name, model, modelAlias }: FileWish, named: NamedMod
   });
   const specs = main === undefined ? known : [{ text: undefined, spec: main }, ...known];
   const found =
-    specs.find(({ spec }) => spec === wanted || nameOf(spec) === wanted) ??
+    specs.find(({ spec }) => spec === wanted || withoutProvider(spec) === wanted) ??
     (model === undefined ? specs.find(({ spec }) => isOfFamily(spec, wanted)) : undefined);
   if (found !== undefined) return found.text === undefined ? {} : { model: found.text };
   const asked = `Subagent '${name}' asks in its file for the model '${displayName(oneLine(wanted, 100))}'`;
@@ -50,9 +50,10 @@ export function fileModel({ name, model, modelAlias }: FileWish, named: NamedMod
   };
 }
 
-const nameOf = (spec: string): string => spec.slice(spec.indexOf(":") + 1);
+const withoutProvider = (spec: string): string => spec.slice(spec.indexOf(":") + 1);
 
 /** True if a model's name has the words of a family, such as `gpt-5`, in this order. */
-const isOfFamily = (spec: string, family: string): boolean => wordsOf(nameOf(spec)).includes(wordsOf(family));
+const isOfFamily = (spec: string, family: string): boolean =>
+  hyphenated(withoutProvider(spec)).includes(hyphenated(family));
 
-const wordsOf = (name: string): string => `-${name.toLowerCase().replace(/[^a-z0-9]+/g, "-")}-`;
+const hyphenated = (name: string): string => `-${name.toLowerCase().replace(/[^a-z0-9]+/g, "-")}-`;

@@ -2,20 +2,20 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessageChunk, type BaseMessageChunk } from "@langchain/core/messages";
 import { ChatGenerationChunk } from "@langchain/core/outputs";
-import { LONGEST_REPLY, cutPiece, replyOf, sizeOfPiece } from "./reply.ts";
+import { LONGEST_REPLY, cutPiece, assembleReply, sizeOfPiece } from "./reply.ts";
 
 type Stream = BaseChatModel["_streamResponseChunks"];
 
 /**
- * A delegate of `model` whose streamed answers have `longest` bytes at most, and calls that `replyOf` has mended.
+ * A delegate of `model` whose streamed answers have `longest` bytes at most, and calls that `assembleReply` has mended.
  * Listeners, by callbacks or by `stream`, still get the pieces at once. The model itself is not changed.
  */
-export function joined<Model extends object>(model: Model, longest = LONGEST_REPLY): Model {
-  const binding = ownerOf(model, "_mergeConfig"); // LangChain's model with further options
+export function joinStreams<Model extends object>(model: Model, longest = LONGEST_REPLY): Model {
+  const binding = definingObject(model, "_mergeConfig"); // LangChain's model with further options
   const bound: unknown = Reflect.get(model, "bound");
   if (binding && typeof bound === "object" && bound !== null)
-    return delegate(model, binding, "bound", joined(bound, longest));
-  const base = ownerOf(model, "_generateUncached"); // LangChain's class of all chat models, in any copy of it
+    return delegate(model, binding, "bound", joinStreams(bound, longest));
+  const base = definingObject(model, "_generateUncached"); // LangChain's class of all chat models, in any copy of it
   const stream = Reflect.get(model, "_streamResponseChunks") as Stream; // every chat model has it
   // LangChain sees that a model can stream by this method being overridden.
   if (!base || stream === Reflect.get(base, "_streamResponseChunks")) return model;
@@ -30,10 +30,10 @@ export function joined<Model extends object>(model: Model, longest = LONGEST_REP
 }
 
 /** The object that defines `method` for `object`. */
-const ownerOf = (object: object | null, method: string): object | undefined =>
+const definingObject = (object: object | null, method: string): object | undefined =>
   object === null || Object.hasOwn(object, method)
     ? (object ?? undefined)
-    : ownerOf(Object.getPrototypeOf(object) as object | null, method);
+    : definingObject(Object.getPrototypeOf(object) as object | null, method);
 
 /**
  * `object` with another `member`, which only the methods of `base` and `invoke` see; all others may read private fields.
@@ -63,7 +63,7 @@ class JoinedPieces extends ChatGenerationChunk {
     this.#joined = this.#fitting(first);
     Object.defineProperty(this, "message", {
       enumerable: true,
-      get: () => (this.#message ??= replyOf(this.#joined, this.#isCut)),
+      get: () => (this.#message ??= assembleReply(this.#joined, this.#isCut)),
       set: (message: BaseMessageChunk) => (this.#message = message),
     });
   }

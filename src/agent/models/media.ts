@@ -19,16 +19,16 @@ const MEDIA: ReadonlySet<string> = new Set(
 
 export const isMedia = ({ type }: Block): boolean => MEDIA.has(type);
 
-const hasMedia = (message: BaseMessage): boolean => blocksOf(message).some(isMedia);
+const hasMedia = (message: BaseMessage): boolean => contentBlocks(message).some(isMedia);
 
-/** The name of a block of media that cannot be shown: its MIME type, or its kind. */
+/** Names a media block that cannot be shown: its MIME type, or its kind. */
 export function mediaName(block: Block): string {
   const type = carriedBy(block)?.claimed ?? block["mimeType"] ?? block["mime_type"];
   return typeof type === "string" && type !== "" ? type : block.type;
 }
 
 /** The key of a message that can be shown otherwise; for results it is the call's id. */
-export function keyOf(message: BaseMessage): string | undefined {
+export function messageKey(message: BaseMessage): string | undefined {
   if (ToolMessage.isInstance(message)) return message.tool_call_id;
   return HumanMessage.isInstance(message) ? message.id : undefined;
 }
@@ -37,7 +37,7 @@ export function keyOf(message: BaseMessage): string | undefined {
 interface Carried {
   claimed: string;
   data: string | Uint8Array;
-  /** The same block with other data. */
+  /** Returns the block with other data. */
   put: (mimeType: string, data: string) => Block;
 }
 
@@ -49,14 +49,14 @@ function carriedBy(block: Block): Carried | undefined {
       return undefined;
     const key = "mime_type" in block ? "mime_type" : "mimeType";
     return {
-      claimed: textIn(block[key]),
+      claimed: mimeType(block[key]),
       data,
       put: (type, text) => ({ ...block, [key]: type, data: text }),
     };
   }
   if (isRecord(source) && source["type"] === "base64" && typeof source["data"] === "string") {
     return {
-      claimed: textIn(source["media_type"]),
+      claimed: mimeType(source["media_type"]),
       data: source["data"],
       put: (type, text) => ({ ...block, source: { ...source, media_type: type, data: text } }),
     };
@@ -69,10 +69,10 @@ function carriedBy(block: Block): Carried | undefined {
     if (isRecord(file)) return { ...block, file: { ...file, file_data: address } };
     return { ...block, image_url: isRecord(image) ? { ...image, url: address } : address };
   };
-  return { claimed: textIn(url.slice("data:".length, comma)), data: url.slice(comma + 1), put };
+  return { claimed: mimeType(url.slice("data:".length, comma)), data: url.slice(comma + 1), put };
 }
 
-const textIn = (value: unknown): string =>
+const mimeType = (value: unknown): string =>
   typeof value === "string" ? value.replace(/;.*/s, "").trim().toLowerCase() : "";
 
 const PDF = "application/pdf";
@@ -83,7 +83,7 @@ export function shownBlock(block: Block, limits: MediaLimits): Block {
   const carried = isMedia(block) ? carriedBy(block) : undefined;
   if (carried === undefined) return block;
   const { claimed, data, put } = carried;
-  const kind = mediaKind(claimed) ?? KINDS[block.type] ?? block.type;
+  const kind = mediaKind(claimed) ?? KIND_ALIASES[block.type] ?? block.type;
   const bytes = fileBytes(data);
   if (bytes === undefined) return inWords(block, claimed, "Its data is not base64. Fetch it again.");
   const facts = mediaFacts(bytes, claimed);
@@ -102,7 +102,7 @@ export function shownBlock(block: Block, limits: MediaLimits): Block {
   return found === kind ? put(mimeType, encoded) : { type: found ?? "file", mimeType, data: encoded };
 }
 
-const KINDS: Readonly<Record<string, string>> = { image_url: "image", document: "file" };
+const KIND_ALIASES: Readonly<Record<string, string>> = { image_url: "image", document: "file" };
 
 const textBlock = (block: Block, text: string): Block => ({
   type: "text",
@@ -113,10 +113,10 @@ const textBlock = (block: Block, text: string): Block => ({
 const inWords = (block: Block, name: string, why: string): Block =>
   textBlock(block, `[${name || block.type}: ${why}]`);
 
-const blocksOf = ({ content }: BaseMessage): Block[] => (typeof content === "string" ? [] : content);
+const contentBlocks = ({ content }: BaseMessage): Block[] => (typeof content === "string" ? [] : content);
 
 const withBlocks = (message: BaseMessage, change: (block: Block) => Block): BaseMessage => {
-  const before = blocksOf(message);
+  const before = contentBlocks(message);
   const blocks = before.map(change);
   return blocks.every((block, at) => block === before[at])
     ? message
@@ -137,7 +137,7 @@ const shownFor = byIdentity((limits: MediaLimits) =>
 /** Messages with the media that a model takes. If one request cannot have them all, the oldest are left out. */
 export function messagesFor(model: BaseChatModel, messages: BaseMessage[]): BaseMessage[] {
   const { each, crowded, images = Infinity, request = Infinity } = mediaLimits(model);
-  const mediaIn = (all: readonly BaseMessage[]) => all.flatMap(blocksOf).filter(isMedia);
+  const mediaIn = (all: readonly BaseMessage[]) => all.flatMap(contentBlocks).filter(isMedia);
   const count = mediaIn(messages).length;
   if (count === 0) return messages;
   const shown = messages.map(shownFor(crowded && count > crowded.above ? crowded.each : each));
@@ -156,14 +156,14 @@ export function messagesFor(model: BaseChatModel, messages: BaseMessage[]): Base
   );
 }
 
-/** Messages whose media a provider refused, by `keyOf` the message, with its words. */
+/** Messages whose media a provider refused, by `messageKey` the message, with its words. */
 export type RefusedMedia = Readonly<Record<string, string>>;
 
 export const withoutRefused = (messages: BaseMessage[], refused: RefusedMedia): BaseMessage[] =>
   Object.keys(refused).length === 0
     ? messages
     : messages.map((message) => {
-        const words = refused[keyOf(message) ?? ""];
+        const words = refused[messageKey(message) ?? ""];
         return words === undefined ? message : mediaLeftOut(message, refusalText(words));
       });
 
@@ -179,14 +179,14 @@ export function mediaToLeaveOut(
   refusal: MediaRefusal,
   attempt: number,
 ): RefusedMedia {
-  const suspects = sent.filter((message) => keyOf(message) !== undefined && hasMedia(message));
+  const suspects = sent.filter((message) => messageKey(message) !== undefined && hasMedia(message));
   const named =
     attempt > 3 ? [] : namedBy(refusal.text, sent).filter((message) => suspects.includes(message));
   const since = sent.findLastIndex((message) => AIMessage.isInstance(message));
   const recent = suspects.filter((message) => sent.indexOf(message) > since);
   const chosen = [named, recent, refusal.isSure ? suspects : []].find(({ length }) => length > 0) ?? [];
   const words = oneLine(withoutSecrets(refusal.text), 200);
-  return Object.fromEntries(chosen.map((message) => [keyOf(message) ?? "", words]));
+  return Object.fromEntries(chosen.map((message) => [messageKey(message) ?? "", words]));
 }
 
 /** The message that `messages.2.content.0` names: neighbours of one role are one message for the provider. */
@@ -199,7 +199,7 @@ function namedBy(text: string, sent: readonly BaseMessage[]): BaseMessage[] {
     const isReply = AIMessage.isInstance(message);
     if (isReply !== role) group += 1;
     role = isReply;
-    const count = ToolMessage.isInstance(message) ? 1 : Math.max(blocksOf(message).length, 1);
+    const count = ToolMessage.isInstance(message) ? 1 : Math.max(contentBlocks(message).length, 1);
     return group === Number(index) ? Array.from({ length: count }, () => message) : [];
   });
   const exact = blocks[Number(place)];

@@ -9,7 +9,7 @@ interface OwnCallOptions extends BaseChatModelCallOptions {
   tools?: BindToolsInput[];
 }
 
-/** A model that is named by its type, and whose calls are given the bound tools as an option. */
+/** A model that is named by its type, and whose calls get the bound tools as an option. */
 export abstract class OwnModel extends BaseChatModel<OwnCallOptions> {
   constructor() {
     super({});

@@ -5,11 +5,11 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { orElse } from "../../core/errors.ts";
 import { parsedJson, textMemberOf } from "../../core/unknown.ts";
-import { factsOf } from "./choose.ts";
+import { providerFacts } from "./choose.ts";
 
 export const packagesFolder = (dataDir: string): string => join(dataDir, "packages");
 
-/** A module in the folder: what it imports is looked for there, as nothing else can be made to do. */
+/** A module in the folder: only its imports are resolved there. */
 export const LOADER: { readonly file: string; readonly text: string } = {
   file: "load.mjs",
   text: "export const load = (name) => import(name);\n",
@@ -40,7 +40,7 @@ export async function loadPackage(
 
 /** Why models of a provider cannot be made; `undefined`: they can. Loads nothing. */
 export function packageProblem(provider: string, folder: string): string | undefined {
-  const { package: name, versions } = factsOf(provider);
+  const { package: name, versions } = providerFacts(provider);
   const isThere = versions === undefined || addedVersion(folder, name) !== undefined || isBesideProgram(name);
   return isThere ? undefined : packageMissing(provider, name);
 }

@@ -1,13 +1,13 @@
 /**
- * Carries what providers of the chat completions protocol want back with a reply, and LangChain's packages drop: thoughts
- * and signatures. They are stored with the message, and only the provider that gave them gets them back.
+ * Carries parts that chat completions providers want back with a reply, and LangChain's packages drop: thoughts
+ * and signatures. They are stored with the message, and only the provider that sent them gets them back.
  */
 import { AIMessage, AIMessageChunk, type BaseMessage } from "@langchain/core/messages";
 import { ChatGenerationChunk } from "@langchain/core/outputs";
 import { byIdentity } from "../../core/by-identity.ts";
 import { copyMessage } from "../messages/messages.ts";
 import { strictChunks } from "./strict-chunks.ts";
-import { listOf } from "./tool-schema.ts";
+import { asArray } from "./tool-schema.ts";
 import { isObject, isRecord, recordOf } from "../../core/unknown.ts";
 
 type Fields = Record<string, unknown>;
@@ -67,7 +67,7 @@ export function carryExtras<Model extends object>(model: Model, origin: string):
   };
   const complete = completions.completionWithRetry.bind(completions);
   completions.completionWithRetry = async ({ messages, ...request }, ...more) => {
-    const sent = listOf(messages).map((message) => unpacked(recordOf(message)));
+    const sent = asArray(messages).map((message) => unpacked(recordOf(message)));
     const answer = await complete({ ...request, messages: sent }, ...more);
     return isStream(answer) ? strictChunks(answer) : answer;
   };
@@ -76,11 +76,11 @@ export function carryExtras<Model extends object>(model: Model, origin: string):
 
 /** Adds those of one piece of an answer. Returns true if there were any. */
 function take({ reasoning_details: details, tool_calls: calls, ...delta }: Fields, extras: Extras): boolean {
-  for (const detail of listOf(details).filter(isRecord)) takeDetail(detail, extras.reasoning_details);
-  const signed = listOf(calls).filter((call) => isRecord(recordOf(call)["extra_content"]));
+  for (const detail of asArray(details).filter(isRecord)) takeDetail(detail, extras.reasoning_details);
+  const signed = asArray(calls).filter((call) => isRecord(recordOf(call)["extra_content"]));
   for (const call of signed.map(recordOf))
     extras.calls[typeof call["index"] === "number" ? call["index"] : 0] = call["extra_content"];
-  return typeof delta[THOUGHTS] === "string" || listOf(details).length > 0 || signed.length > 0;
+  return typeof delta[THOUGHTS] === "string" || asArray(details).length > 0 || signed.length > 0;
 }
 
 function takeDetail(piece: Fields, details: Fields[]): void {
@@ -123,7 +123,7 @@ function unpacked({ [PASSED]: passed, ...message }: Fields): Fields {
     | undefined; // written above only
   if (packed === undefined) return passed === undefined ? message : { ...message, [PASSED]: passed };
   const signatureOf = new Map(packed.calls.map(([index, content]) => [Number(index), content]));
-  const calls = listOf(message["tool_calls"]).map((call, index) =>
+  const calls = asArray(message["tool_calls"]).map((call, index) =>
     signatureOf.has(index) ? { ...recordOf(call), extra_content: signatureOf.get(index) } : call,
   );
   return { ...message, ...packed.fields, ...(calls.length > 0 ? { tool_calls: calls } : {}) };

@@ -28,7 +28,7 @@ const OVERFLOW: ReadonlyArray<readonly [source: string, text: RegExp]> = [
 export const saysOverflow = (text: string): boolean => OVERFLOW.some(([, words]) => words.test(text));
 
 /**
- * Reasons by which answers end that are whole, cut at a limit, or refused. Any other one says that the answer broke
+ * Reasons by which answers end that are whole, cut at a limit, or refused. Any other one means that the answer broke
  * off: `error`, DeepSeek's `insufficient_system_resource`, Zhipu's `network_error`, `abort` of vLLM.
  */
 const ENDS: ReadonlySet<string> = new Set(

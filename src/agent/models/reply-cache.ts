@@ -32,7 +32,7 @@ export class ReplyCache {
     messages: readonly BaseMessage[],
     ask: () => Promise<AIMessage>,
   ): Promise<AIMessage> {
-    const key: [string[], string] = [["deepagent", "replies"], keyOf(request, messages)];
+    const key: [string[], string] = [["deepagent", "replies"], cacheKey(request, messages)];
     const known = await this.#trying(() => this.#cache.get([key]));
     const found = known?.[0]?.value;
     if (AIMessage.isInstance(found)) return again(found);
@@ -51,8 +51,8 @@ export class ReplyCache {
   }
 }
 
-function keyOf({ model, tools, ...others }: CachedRequest, messages: readonly BaseMessage[]): string {
-  const facts = [model.serialize(), tools.map(textOfTool), others, messages.map(factsOf)];
+function cacheKey({ model, tools, ...others }: CachedRequest, messages: readonly BaseMessage[]): string {
+  const facts = [model.serialize(), tools.map(textOfTool), others, messages.map(keyFacts)];
   return createHash("sha256").update(canonicalJson(facts)).digest("hex");
 }
 
@@ -62,7 +62,7 @@ const textOfTool = byIdentity((tool: ToolBinding["tools"][number]) =>
 );
 
 /** The content of a message for the model, without its id, which differs from thread to thread. */
-function factsOf(message: BaseMessage): unknown[] {
+function keyFacts(message: BaseMessage): unknown[] {
   const { type, name, content } = message;
   const calls = AIMessage.isInstance(message) ? (message.tool_calls ?? []) : [];
   const answered = ToolMessage.isInstance(message) ? [message.tool_call_id, message.status] : [];

@@ -12,13 +12,13 @@ import { onlyAlike } from "../../tools/mend-arguments.ts";
 import { isReply, textOf } from "../messages/messages.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
 import type { Step } from "../contracts/middleware.ts";
-import { costOf, reportedModel } from "../budget/prices.ts";
+import { replyCost, reportedModel } from "../budget/prices.ts";
 
 /** Facts and mending of a model's reply: its name, why it ended, its size, and calls that cannot be read. */
 
 /**
  * `reply` without the parts of the request that OpenAI's responses API repeats in it. Kept in every message of a
- * thread, the system prompt and all tool schemas would be most of what is stored.
+ * thread, the system prompt and all tool schemas would be most of the stored data.
  */
 export function withoutRequest(reply: AIMessage): AIMessage {
   for (const key of ["instructions", "tools", "input"]) delete reply.response_metadata[key];
@@ -31,8 +31,8 @@ export function modelName(model: BaseChatModel): string {
   return typeof name === "string" && name !== "" ? name : model._llmType();
 }
 
-/** The word by which a provider says why a reply ended; each names the field in its own way. */
-export function finishReasonOf({
+/** The provider's word for why a reply ended; each names the field in its own way. */
+export function readFinishReason({
   response_metadata: told,
   additional_kwargs,
 }: AIMessage): string | undefined {
@@ -47,9 +47,9 @@ export function finishReasonOf({
 const CUT = /^(?:max_?tokens|max_output_tokens|length|model_length|model_context_window_exceeded)$/i;
 
 /** True if a reply ended at the maximum length of an answer, before it was complete. */
-export const isCut = (reply: AIMessage): boolean => CUT.test(finishReasonOf(reply) ?? "");
+export const isCut = (reply: AIMessage): boolean => CUT.test(readFinishReason(reply) ?? "");
 
-/** `reply` with the name of the model that gave it; streamed answers leave it out. */
+/** Adds the model's name to `reply`; streamed answers leave it out. */
 export function answeredBy(reply: AIMessage, model: BaseChatModel): AIMessage {
   const { model_name: named, model: told } = reply.response_metadata;
   if (named === undefined && told === undefined) reply.response_metadata["model_name"] = modelName(model);
@@ -70,7 +70,7 @@ export function tellModelCalled(
   { prices, purpose }: { prices: AgentLimits["prices"]; purpose?: "summary" },
 ): void {
   const used = reply.usage_metadata;
-  const costUsd = costOf(reply, prices);
+  const costUsd = replyCost(reply, prices);
   step.tell({
     kind: "model_called",
     model: reportedModel(reply),
@@ -103,10 +103,10 @@ export const sizeOfPiece = ({
   tool_call_chunks: chunks,
   tool_calls: calls,
   additional_kwargs: others,
-}: AIMessageChunk): number => Math.max(...[content, chunks?.length ? chunks : calls, others].map(bytesIn));
+}: AIMessageChunk): number => Math.max(...[content, chunks?.length ? chunks : calls, others].map(countBytes));
 
-/** Bytes of all strings in `value`, but for those that say what kind of block they are in. */
-function bytesIn(value: unknown): number {
+/** Bytes of all strings in `value`, but for the types of blocks. */
+function countBytes(value: unknown): number {
   let bytes = 0;
   for (const open = [value]; open.length > 0;) {
     const next = open.pop();
@@ -134,7 +134,7 @@ export function cutPiece(piece: AIMessageChunk, room: number): AIMessageChunk {
  * becomes an invalid call that keeps their beginning. LangChain would parse them character by character to turn them
  * into JSON.
  */
-export function replyOf(joined: AIMessageChunk, isCut: boolean): AIMessageChunk {
+export function assembleReply(joined: AIMessageChunk, isCut: boolean): AIMessageChunk {
   const {
     content,
     tool_call_chunks: chunks = [],
@@ -147,7 +147,7 @@ export function replyOf(joined: AIMessageChunk, isCut: boolean): AIMessageChunk 
   for (const given of chunks) {
     const chunk = { ...given, args: plainArguments(given.args ?? "") };
     const named = { ...short("id", chunk.id), ...short("name", chunk.name) };
-    const error = problemOf(chunk);
+    const error = argumentsProblem(chunk);
     const args = headOf(chunk.args, LONGEST_NAME);
     if (error === undefined) valid.push({ ...chunk, ...named });
     else invalid.push({ type: "invalid_tool_call", ...named, args, error });
@@ -192,7 +192,7 @@ const withTexts = (content: MessageContent, change: (text: string) => string): M
 const short = (key: "id" | "name", word: string | undefined): Record<string, string> =>
   word === undefined ? {} : { [key]: headOf(word, LONGEST_NAME) };
 
-function problemOf({ args = "", index }: ToolCallChunk): string | undefined {
+function argumentsProblem({ args = "", index }: ToolCallChunk): string | undefined {
   if (args.trim() === "") return undefined;
   if (bytesShapeProblem(Buffer.from(args), ARGUMENTS_SHAPE) !== undefined) return TOO_MANY_VALUES;
   // Without an index, these may be a part of the arguments.
@@ -206,13 +206,13 @@ export interface SafeReply {
   refused: ToolMessage[];
 }
 
-const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
+const TOOL_NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 const CALL_BLOCKS: ReadonlySet<string> = new Set(
   "tool_use tool_call tool_call_chunk invalid_tool_call function_call input_json_delta".split(" "),
 );
 
 /**
- * Mends what a model gets wrong about its calls: ids that are missing, used before or of a form that other
+ * Mends a model's mistakes in its calls: ids that are missing, used before or of a form that other
  * providers refuse, names that can be none, and arguments that cannot be read. The latter are answered at
  * once. Ids that are fine stay: some providers refer to them later. The reply gets the name of the agent, if it has
  * one. `tools`: the names of those that the agent has.
@@ -230,7 +230,7 @@ export function safeReply(
   const broken = brokenCalls(given, isShort);
   const { tool_calls: calls = [], invalid_tool_calls: invalid = [] } = given;
   const read = [
-    ...calls.map((call) => ({ call, why: broken.has(call) ? incomplete : refusalOf(call.args) })),
+    ...calls.map((call) => ({ call, why: broken.has(call) ? incomplete : callProblem(call.args) })),
     ...invalid.map(({ id, name = "", error }) => ({
       call: { name, args: {}, type: "tool_call" as const, ...(id ? { id } : {}) },
       why: error === TOO_MANY_VALUES ? TOO_MANY : incomplete,
@@ -243,12 +243,12 @@ export function safeReply(
   const mended = read.map(({ call, why }) => {
     if (why === undefined) return mendCall(call, callIds, names);
     const empty = mendCall({ ...call, args: {} }, callIds, names);
-    refused.push(refusal(empty, why));
+    refused.push(refusedCall(empty, why));
     return empty;
   });
   const isChanged = mended.some((call, index) => call !== calls[index]);
-  const name = agent !== undefined && NAME.test(agent) ? agent : given.name;
-  const reply = messageOf(given, mended, isChanged, name);
+  const name = agent !== undefined && TOOL_NAME.test(agent) ? agent : given.name;
+  const reply = rebuildReply(given, mended, isChanged, name);
   // An id that is only assigned is not stored with the message.
   const isNew = reply.id && thread.every(({ id }) => id !== reply.id);
   reply._updateId(isNew ? reply.id : randomUUID());
@@ -256,14 +256,14 @@ export function safeReply(
 }
 
 /** Why a call with these arguments cannot run, if it cannot. */
-function refusalOf(args: unknown): string | undefined {
+function callProblem(args: unknown): string | undefined {
   if (!isRecord(args)) return INCOMPLETE;
   return shapeProblem(args, ARGUMENTS_SHAPE) === undefined ? undefined : TOO_MANY;
 }
 
 /**
  * Calls whose arguments LangChain completed: if an answer is cut at the limit of output tokens, LangChain closes the
- * JSON at that point, and half a file would be written. If a cut answer was not streamed, nobody can tell whether its
+ * JSON at that point, and half a file would be written. If a cut answer was not streamed, nobody knows whether its
  * last call is complete.
  */
 function brokenCalls(reply: AIMessage, isShort: boolean): ReadonlySet<ToolCall> {
@@ -295,18 +295,18 @@ function mendCall(call: ToolCall, used: Set<string | undefined>, tools: readonly
       ? call.id
       : `call_${randomUUID().replaceAll("-", "")}`;
   used.add(id);
-  const called: unknown = call.name; // whatever the provider's package made of what came
-  const name = nameOf(typeof called === "string" ? called : "", tools);
+  const called: unknown = call.name; // whatever the provider's package made of it
+  const name = mendName(typeof called === "string" ? called : "", tools);
   const args = wellFormedArgs(call.args);
   return id === call.id && name === call.name && args === call.args ? call : { ...call, id, name, args };
 }
 
 /** Some models put blanks around a name, a mark of their training before or after it, or write it in another case. */
-function nameOf(given: string, tools: readonly string[]): string {
+function mendName(given: string, tools: readonly string[]): string {
   if (tools.includes(given)) return given;
   const plain = given.trim().replace(NAMESPACE, "").replace(ENDING, "");
   const name = tools.includes(plain) ? plain : (onlyAlike(plain, tools) ?? plain);
-  return NAME.test(name) ? name : headOf(given, 64).replaceAll(/[^a-zA-Z0-9_-]/g, "_") || "unknown";
+  return TOOL_NAME.test(name) ? name : headOf(given, 64).replaceAll(/[^a-zA-Z0-9_-]/g, "_") || "unknown";
 }
 
 const NAMESPACE = /^(?:functions?|tools?|default_api)[.:/]/;
@@ -323,10 +323,10 @@ function wellFormedArgs(args: Record<string, unknown>): Record<string, unknown> 
 }
 
 /**
- * The reply as one message with these calls, and without the copies of them that packages keep: long arguments would be stored and
+ * The reply as one message with these calls, without the copies that packages keep: long arguments would be stored and
  * loaded three times. What OpenAI's package sends in place of the message stays, unless the calls have changed.
  */
-function messageOf(
+function rebuildReply(
   reply: AIMessage,
   calls: ToolCall[],
   isChanged: boolean,
@@ -340,7 +340,7 @@ function messageOf(
     delete metadata["output"];
   }
   return new AIMessage({
-    content: typeof content === "string" ? content : contentOf(content),
+    content: typeof content === "string" ? content : withoutCallBlocks(content),
     tool_calls: calls,
     additional_kwargs: kwargs,
     response_metadata: metadata,
@@ -349,10 +349,10 @@ function messageOf(
 }
 
 export const withCalls = (reply: AIMessage, calls: ToolCall[]): AIMessage =>
-  messageOf(reply, calls, true, reply.name);
+  rebuildReply(reply, calls, true, reply.name);
 
 /** Blocks without copies of calls. Plain text, which comes in blocks only where it was streamed, is a string. */
-function contentOf(blocks: Exclude<MessageContent, string>): MessageContent {
+function withoutCallBlocks(blocks: Exclude<MessageContent, string>): MessageContent {
   const others = blocks.filter(({ type }) => !CALL_BLOCKS.has(type));
   const isPlain = others.every(
     ({ type, text: _text, index: _index, ...more }) => type === "text" && Object.keys(more).length === 0,
@@ -362,5 +362,5 @@ function contentOf(blocks: Exclude<MessageContent, string>): MessageContent {
 const INCOMPLETE = "its arguments are not a complete JSON object. Call it again with all of them.";
 const TOO_MANY = `its arguments have more than ${ARGUMENTS_SHAPE.values} values or are nested deeper than ${ARGUMENTS_SHAPE.depth} levels. Call it again with fewer; give long lists in several calls.`;
 
-const refusal = ({ id = "", name }: ToolCall, why: string): ToolMessage =>
+const refusedCall = ({ id = "", name }: ToolCall, why: string): ToolMessage =>
   new ToolMessage({ content: `Error: ${name} was not run: ${why}`, name, tool_call_id: id, status: "error" });

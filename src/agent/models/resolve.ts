@@ -8,7 +8,14 @@ import { ConfigurationError, errorMessage, codeOf } from "../../core/errors.ts";
 import { type Logger, silentLogger } from "../../core/logger.ts";
 import { longestMatch } from "../../core/longest-match.ts";
 import type { ModelChoice, ModelOptions } from "./choose.ts";
-import { DEFAULT_MODEL, OFFLINE, factsOf, endpointOf, keyOf, modelChoice } from "./choose.ts";
+import {
+  DEFAULT_MODEL,
+  OFFLINE,
+  providerFacts,
+  providerEndpoint,
+  providerKey,
+  modelChoice,
+} from "./choose.ts";
 import { modelFailure, withoutSecrets } from "./failure.ts";
 import { mediaLimits } from "./media-limits.ts";
 import { carryExtras } from "./provider-extras.ts";
@@ -22,7 +29,7 @@ export interface ResolveOptions extends ModelOptions {
   parameters?: Readonly<Record<string, Record<string, unknown>>> | undefined;
   /** Maximum time until a call begins to answer, in ms. Default 120,000. */
   requestMs?: number;
-  /** Longest silence inside an answer, in ms. Default 300,000: reasoning models think for minutes without a word. */
+  /** Longest silence inside an answer, in ms. Default 300,000: reasoning models may be silent for minutes. */
   idleMs?: number;
   /** Folder of packages that were added. Default: packages are beside the library. */
   packages?: string;
@@ -39,7 +46,7 @@ export interface ResolvedModel {
  * The chat model of a configuration. Loads the provider's package on use, makes no request.
  *
  * @throws {ConfigurationError} `model_not_configured`, `model_unknown`, `model_key_missing`,
- * `model_endpoint_invalid`, `model_package_missing` or `model_invalid`; the message says what to do.
+ * `model_endpoint_invalid`, `model_package_missing` or `model_invalid`; the message names the remedy.
  */
 export async function resolveModel(options: ResolveOptions): Promise<ResolvedModel> {
   const log = options.log ?? silentLogger;
@@ -58,11 +65,11 @@ async function providerModel(
   { spec, provider, name }: Extract<ModelChoice, { ok: true }>,
   { env, parameters = {}, requestMs = 120_000, idleMs = 300_000, packages }: ResolveOptions,
 ): Promise<BaseChatModel> {
-  const facts = factsOf(provider);
-  const apiKey = keyOf(facts, env);
+  const facts = providerFacts(provider);
+  const apiKey = providerKey(facts, env);
   try {
     const loaded = await loadProvider(facts.package, packages);
-    const baseURL = endpointOf(facts, env)?.url;
+    const baseURL = providerEndpoint(facts, env)?.url;
     const limits = { requestMs, idleMs };
     const fields = {
       // Enough for a long file in one tool call. Older models write less and refuse more; the package knows how much.

@@ -62,7 +62,7 @@ export function guardedFetch(idleMs: number, fetch: Fetch = globalThis.fetch): F
     if (body === null) return response;
     if (!ok) {
       const text = await textOf(body, 65_536);
-      return new Response(refusalIn(text)?.body ?? text, { status, statusText, headers });
+      return new Response(readRefusal(text)?.body ?? text, { status, statusText, headers });
     }
     if (type?.startsWith("text/event-stream"))
       return new Response(guardedBody(body, idleMs), { status, statusText, headers });
@@ -81,7 +81,7 @@ function asStream(text: string): Response | undefined {
     const events = `data: ${JSON.stringify(parsedJson(text))}\n\ndata: [DONE]\n\n`;
     return new Response(events, { headers: { "content-type": "text/event-stream" } });
   }
-  const refusal = refusalIn(text);
+  const refusal = readRefusal(text);
   const headers = { "content-type": "application/json" };
   return refusal && new Response(refusal.body, { status: refusal.status ?? 400, headers });
 }
@@ -127,7 +127,7 @@ function guardedBody(source: ReadableStream<Uint8Array>, idleMs: number): Readab
         answer.read(text);
         controller.enqueue(part);
       } catch (error) {
-        reader.cancel(error).catch(() => {}); // the stream is given up; how its end goes does not matter
+        reader.cancel(error).catch(() => {}); // the stream is abandoned; how its end goes does not matter
         throw error;
       }
     },
@@ -135,7 +135,7 @@ function guardedBody(source: ReadableStream<Uint8Array>, idleMs: number): Readab
   });
 }
 
-/** Adds up the time in which a stream brought signs of life only, up to three times the longest silence. */
+/** Adds up the time in which a stream had signs of life only, up to three times the longest silence. */
 export class KeepAlives {
   readonly #mostMs: number;
   #waitedMs = 0;
@@ -159,7 +159,7 @@ const LINE_END = /\r\n|\n|\r/;
 const WHOLE =
   /"type":\s*"(?:message_stop|response\.(?:completed|incomplete))"|"finish_reason":\s*"[^"]|^data:\s*\[DONE\]/;
 
-/** The lines of an event stream, which say if the answer in it is whole. */
+/** The lines of an event stream, which show if the answer in it is whole. */
 class AnswerLines {
   #isWhole = false;
   /** The line that is not whole yet, and the length of its event. */
@@ -200,7 +200,7 @@ class AnswerLines {
   }
 }
 
-/** Throws what a failure event of the responses API says; other events with these words pass. */
+/** Throws the error in a failure event of the responses API; other events with these words pass. */
 function throwReported(data: string): void {
   const event = parsedJson(data);
   const type = memberOf(event, "type");
@@ -212,7 +212,7 @@ function throwReported(data: string): void {
 }
 
 /**
- * Gives a model the limits by itself, for packages that take no `fetch`. Its streams bring no signs of life, so that
+ * Sets the limits on a model itself, for packages that take no `fetch`. Its streams have no signs of life, so that
  * the longest silence counts between two pieces.
  */
 export function limitSilence(model: BaseChatModel, { requestMs, idleMs }: WaitingLimits): void {
@@ -245,14 +245,14 @@ async function within<T>(milliseconds: number, work: Promise<T>, late: () => Err
 
 /**
  * A refusal with its words in `error.message`, where clients look for them; `undefined` if the body is not JSON, or
- * does not say why a request was refused.
+ * does not have the reason of the refusal.
  */
-function refusalIn(text: string): { status: number | undefined; body: string } | undefined {
+function readRefusal(text: string): { status: number | undefined; body: string } | undefined {
   const value = parsedJson(text);
   // Gemini puts its refusal into a list.
   const given = recordOf([value].flat()[0]);
   const error = recordOf(given["error"]);
-  const message = wordsIn(given);
+  const message = findWords(given);
   if (message === undefined) return undefined;
   const codes = [error["code"], given["code"], given["status"]].map(Number);
   const status = codes.find((code) => Number.isInteger(code) && code >= 400 && code < 600);
@@ -260,13 +260,13 @@ function refusalIn(text: string): { status: number | undefined; body: string } |
   return { status, body: isUsual ? text : JSON.stringify({ error: { ...given, ...error, message } }) };
 }
 
-/** Members in which gateways and model servers say why, the plainest first. */
-const REASONS = ["message", "detail", "msg", "error"];
+/** Members in which gateways and model servers put the reason, the plainest first. */
+const REASON_MEMBERS = ["message", "detail", "msg", "error"];
 
-function wordsIn(value: unknown): string | undefined {
+function findWords(value: unknown): string | undefined {
   if (typeof value === "string") return value.trim() === "" ? undefined : value;
-  if (Array.isArray(value)) return value.map(wordsIn).find((words) => words !== undefined);
+  if (Array.isArray(value)) return value.map(findWords).find((words) => words !== undefined);
   if (!isRecord(value)) return undefined;
-  const reasons = isRecord(value["error"]) ? REASONS.toReversed() : REASONS;
-  return reasons.map((name) => wordsIn(value[name])).find((words) => words !== undefined);
+  const reasons = isRecord(value["error"]) ? REASON_MEMBERS.toReversed() : REASON_MEMBERS;
+  return reasons.map((name) => findWords(value[name])).find((words) => words !== undefined);
 }

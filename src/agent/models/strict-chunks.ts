@@ -1,7 +1,7 @@
-/** Reads streams of chat completions, and of the Messages API, as servers write them, and gives their pieces as the protocol has them. */
+/** Converts streams of chat completions, and of the Messages API, as servers write them, to the protocol's form. */
 import { randomUUID } from "node:crypto";
 import { isRecord, recordOf } from "../../core/unknown.ts";
-import { listOf } from "./tool-schema.ts";
+import { asArray } from "./tool-schema.ts";
 
 type Fields = Record<string, unknown>;
 
@@ -13,11 +13,11 @@ interface OpenCall {
   name: string;
 }
 
-/** Gives every piece a role, plain text, and calls with an index, an id and a name. */
+/** Completes every piece with a role, plain text, and calls with an index, an id and a name. */
 export async function* strictChunks(chunks: AsyncIterable<unknown>): AsyncGenerator {
   const calls: OpenCall[] = [];
   for await (const chunk of chunks) {
-    const [choice] = listOf(recordOf(chunk)["choices"]);
+    const [choice] = asArray(recordOf(chunk)["choices"]);
     if (!isRecord(choice)) yield chunk;
     // Some gateways answer a request for a stream with the whole message.
     else yield { ...recordOf(chunk), choices: [{ ...choice, delta: strictDelta(choice, calls) }] };
@@ -35,17 +35,17 @@ function strictDelta({ delta, message }: Fields, calls: OpenCall[]): Fields {
     // OpenAI puts the words of a refusal into a field of their own.
     content:
       (Array.isArray(content)
-        ? content.map((block) => textIn(recordOf(block)["text"] ?? block)).join("")
-        : textIn(content)) || textIn(given["refusal"]),
+        ? content.map((block) => textOrEmpty(recordOf(block)["text"] ?? block)).join("")
+        : textOrEmpty(content)) || textOrEmpty(given["refusal"]),
     ...(typeof thoughts === "string" ? { reasoning_content: thoughts } : {}),
     ...(pieces.length > 0 ? { tool_calls: pieces.map((piece) => strictPiece(piece, calls)) } : {}),
   };
 }
 
-const textIn = (value: unknown): string => (typeof value === "string" ? value : "");
+const textOrEmpty = (value: unknown): string => (typeof value === "string" ? value : "");
 
 function strictPiece({ index, id: givenId, function: called, ...others }: Fields, calls: OpenCall[]): Fields {
-  const [id, name] = [textIn(givenId), textIn(recordOf(called)["name"])];
+  const [id, name] = [textOrEmpty(givenId), textOrEmpty(recordOf(called)["name"])];
   const { arguments: args = "" } = recordOf(called);
   const known = openCall({ id, index, name }, calls);
   const call = known ?? { id, index, name };
@@ -89,7 +89,7 @@ export function readingAnyEvents<Model extends object>(model: Model): Model {
   return model;
 }
 
-/** Gives every event its usage and its delta, and every call an id and its arguments in pieces. */
+/** Completes every event with its usage and delta, and every call with an id and its arguments in pieces. */
 async function* strictEvents(events: AsyncIterable<unknown>): AsyncGenerator {
   /** Arguments that came with the beginning of the open call. */
   let whole = "";
@@ -102,10 +102,10 @@ async function* strictEvents(events: AsyncIterable<unknown>): AsyncGenerator {
     if (type !== "ping") whole = "";
     if (type === "content_block_start" && recordOf(block)["type"] === "tool_use") {
       const { id, input, ...others } = recordOf(block);
-      whole = isRecord(input) && Object.keys(input).length > 0 ? JSON.stringify(input) : textIn(input);
+      whole = isRecord(input) && Object.keys(input).length > 0 ? JSON.stringify(input) : textOrEmpty(input);
       const content_block = {
         ...others,
-        id: textIn(id) || `toolu_${randomUUID().replaceAll("-", "")}`,
+        id: textOrEmpty(id) || `toolu_${randomUUID().replaceAll("-", "")}`,
         input: {},
       };
       yield { ...event, content_block };

@@ -1,4 +1,4 @@
-/** Answers in a given form: how a model is asked for them, and what counts as one. */
+/** Structured answers: the request to a model, and the check of its answer. */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
@@ -39,12 +39,12 @@ export type Settled = {
 };
 
 const DEFAULT_NAME = "structured_response";
-/** Answers of one run that do not fit, before it is given up. */
+/** Answers of one run that do not fit, before it fails. */
 const MAX_MISFITS = 5;
 
 /**
  * Chooses the method by which each model is asked for an answer in this form. A schema alone is asked for natively where
- * the model's profile says that it can, else as a tool call.
+ * the model's profile declares that it can, else as a tool call.
  */
 export const strategiesFor = (format: ResponseFormat): ((model: BaseChatModel) => Promise<Strategy>) =>
   byIdentity((model) => chooseStrategy(format, model));
@@ -52,9 +52,9 @@ export const strategiesFor = (format: ResponseFormat): ((model: BaseChatModel) =
 /**
  * Checks the reply of a model that was asked with `strategy`. `missing`: it ends without the answer.
  *
- * @throws NoStructuredResponse when the model has given answers that do not fit too often.
+ * @throws NoStructuredResponse when the model's answers did not fit too often.
  */
-export async function settle(
+export async function settleAnswer(
   reply: AIMessage,
   strategy: Strategy,
   before: readonly BaseMessage[],
@@ -74,23 +74,23 @@ export async function settle(
   if (!asked) return { messages: [] };
   if (calls.length > 1) {
     const text = "The final answer was not accepted: give it once, alone, when all other calls are done.";
-    return { messages: answers.map((call) => resultOf(call, text, "error")) };
+    return { messages: answers.map((call) => answerResult(call, text, "error")) };
   }
   try {
     const structuredResponse = asked.parse(answer.args);
     const text = JSON.stringify(structuredResponse);
     const closing = asked.options?.toolMessageContent ?? text;
-    return { messages: [resultOf(answer, text, "success"), new AIMessage(closing)], structuredResponse };
+    return { messages: [answerResult(answer, text, "success"), new AIMessage(closing)], structuredResponse };
   } catch (error) {
     const text = await retryText(error, asked);
-    if (misfits(before, tools) + 1 < MAX_MISFITS) return { messages: [resultOf(answer, text, "error")] };
+    if (misfits(before, tools) + 1 < MAX_MISFITS) return { messages: [answerResult(answer, text, "error")] };
     const what = `The model gave ${MAX_MISFITS} answers that do not match the schema of ${asked.name}. The last one: ${text}`;
     throw new NoStructuredResponse(what, JSON.stringify(answer.args), { cause: error });
   }
 }
 
 /** Tools, options and notice that are bound to the model besides the agent's tools. */
-export function bindingOf(
+export function bindStrategy(
   strategy: Strategy,
   model: BaseChatModel,
 ): {
@@ -102,7 +102,7 @@ export function bindingOf(
 } {
   if (strategy.kind === "tool") {
     const tools = [...strategy.tools.values()].map(({ tool }) => tool);
-    // Anthropic's models cannot be made to call a tool while they think.
+    // Anthropic's models cannot be made to call a tool while they reason.
     return ["enabled", "adaptive"].includes(String(memberOf(memberOf(model, "thinking"), "type")))
       ? { tools, notice: callFor(strategy) }
       : { tools, toolChoice: "any" };
@@ -121,12 +121,12 @@ export function bindingOf(
 }
 
 /**
- * Names of the tools that the answer may be given by; none where the provider is to ask for it itself.
+ * Names of the tools that return the answer; none if the provider asks for it itself.
  *
  * @throws ConfigurationError `INVALID_RESPONSE_FORMAT` for a list that means nothing.
  */
 export function answerToolNames(format: ResponseFormat): string[] {
-  const given = listOf(format);
+  const given = formatList(format);
   const strategies = given.filter(isToolStrategy);
   if (given.length === 0 || (strategies.length > 0 && strategies.length < given.length)) {
     throw new ConfigurationError(
@@ -142,9 +142,10 @@ export function answerToolNames(format: ResponseFormat): string[] {
   });
 }
 
-const listOf = (format: ResponseFormat): readonly unknown[] => (Array.isArray(format) ? format : [format]);
+const formatList = (format: ResponseFormat): readonly unknown[] =>
+  Array.isArray(format) ? format : [format];
 
-// Strategies are told apart by their fields: LangChain is not loaded before the first model call, and a
+// Strategies are distinguished by their fields: LangChain is not loaded before the first model call, and a
 // program may have a copy of its own.
 const has = (item: unknown, ...fields: readonly string[]): boolean =>
   isObject(item) && fields.every((field) => field in item);
@@ -157,7 +158,7 @@ const defaultName = (index: number): string => (index === 0 ? DEFAULT_NAME : `${
 
 async function chooseStrategy(format: ResponseFormat, model: BaseChatModel): Promise<Strategy> {
   if (isProviderStrategy(format)) return { kind: "provider", strategy: format };
-  const given = listOf(format);
+  const given = formatList(format);
   if (given.every(isToolStrategy)) return toolStrategies(given);
   const { ProviderStrategy: Provider, ToolStrategy: Tool } = await import("langchain");
   const schemas = await Promise.all(given.map((item, index) => titled(item as AnswerSchema, index))); // all else was ruled out
@@ -185,7 +186,7 @@ const misfits = (messages: readonly BaseMessage[], tools: ReadonlyMap<string, un
       ToolMessage.isInstance(message) && message.status === "error" && tools.has(message.name ?? ""),
   ).length;
 
-/** The text for the model about an answer that does not fit, as the strategy's options say. */
+/** The text for the model about an answer that does not fit, by the strategy's options. */
 async function retryText(error: unknown, { name, options }: ToolStrategy): Promise<string> {
   const handle = options?.handleError ?? true;
   if (handle === false || !(error instanceof Error)) {
@@ -198,15 +199,18 @@ async function retryText(error: unknown, { name, options }: ToolStrategy): Promi
   return typeof handle === "string" ? handle : handle(error as Parameters<typeof handle>[0]);
 }
 
-const resultOf = ({ id = "", name }: ToolCall, content: string, status: "success" | "error"): ToolMessage =>
-  new ToolMessage({ content, name, tool_call_id: id, status });
+const answerResult = (
+  { id = "", name }: ToolCall,
+  content: string,
+  status: "success" | "error",
+): ToolMessage => new ToolMessage({ content, name, tool_call_id: id, status });
 
 /**
  * The agent ended without an answer in the form that was asked for. Its code, `no_structured_response`, is
  * the run's `failure_reason`.
  */
 export class NoStructuredResponse extends RunFailure {
-  /** All that the model said in its place; may be empty. */
+  /** The model's text in its place; may be empty. */
   readonly said: string;
 
   constructor(what: string, said = "", options?: { cause?: unknown }) {
@@ -221,13 +225,13 @@ export class NoStructuredResponse extends RunFailure {
 export const hasCalls = ({ tool_calls = [], invalid_tool_calls = [] }: AIMessage): boolean =>
   tool_calls.length + invalid_tool_calls.length > 0;
 
-/** The structured answer that a reply without calls gives in its text; `undefined` when there is none. */
+/** The structured answer in the text of a reply without calls; `undefined` if there is none. */
 export function answerInText(reply: AIMessage, strategy: Strategy): unknown {
   if (strategy.kind === "provider") {
     const native: unknown = strategy.strategy.parse(reply);
     if (native !== undefined) return native;
   }
-  for (const text of jsonIn(reply.text)) {
+  for (const text of jsonCandidates(reply.text)) {
     const answer = fitting(text, strategy);
     if (answer !== undefined) return answer;
   }
@@ -235,7 +239,7 @@ export function answerInText(reply: AIMessage, strategy: Strategy): unknown {
 }
 
 /** Texts that may be the answer: all of it, or the one block of code in it. */
-function jsonIn(text: string): string[] {
+function jsonCandidates(text: string): string[] {
   const blocks: string[] = [];
   let start: number | undefined;
   for (const { 0: fence, index } of text.matchAll(/^[ \t]*```[^\n`]*$/gm)) {
@@ -273,7 +277,7 @@ export const reminderFor = (strategy: Strategy): string =>
 const callFor = ({ tools }: Extract<Strategy, { kind: "tool" }>): string =>
   `Give your final answer by calling ${[...tools.keys()].join(" or ")}.`;
 
-/** The failure of a run whose model gave `reply` instead of the answer in spite of reminders. */
+/** The failure of a run whose model sent `reply` instead of the answer in spite of reminders. */
 export function missingAnswer(reply: AIMessage, strategy: Strategy): NoStructuredResponse {
   const form = strategy.kind === "tool" ? `a call of ${[...strategy.tools.keys()].join(" or ")}` : "JSON";
   return new NoStructuredResponse(

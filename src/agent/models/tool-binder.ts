@@ -5,7 +5,7 @@ import { isStructuredTool } from "@langchain/core/utils/function_calling";
 import { toJsonSchema } from "@langchain/core/utils/json_schema";
 import { byIdentity } from "../../core/by-identity.ts";
 import { canonicalJson } from "../../core/json.ts";
-import { joined } from "./joined-stream.ts";
+import { joinStreams } from "./joined-stream.ts";
 import { modelName } from "./reply.ts";
 import { type SentSchema, geminiSchema, sentSchema } from "./tool-schema.ts";
 
@@ -29,8 +29,8 @@ export class ToolBinder {
 
   bind(binding: ToolBinding): Pick<BaseChatModel, "invoke"> {
     const { model, tools, options } = binding;
-    if (tools.length === 0 && !options) return joined(model);
-    if (!this.#last || !isSame(this.#last.binding, binding))
+    if (tools.length === 0 && !options) return joinStreams(model);
+    if (!this.#last || !isSameBinding(this.#last.binding, binding))
       this.#last = { binding, bound: boundModel(binding) };
     return this.#last.bound;
   }
@@ -39,9 +39,9 @@ export class ToolBinder {
 function boundModel({ model, tools, toolChoice, options }: ToolBinding): Pick<BaseChatModel, "invoke"> {
   if (!model.bindTools) throw new Error("This model cannot call tools; choose one that can.");
   const sent = tools.map(isGoogle(model) ? forGoogle : forOthers);
-  // The choice is the provider's own type; who sets it knows the model.
+  // The choice is the provider's own type, chosen for this model.
   const choice = toolChoice === undefined ? {} : { tool_choice: toolChoice as string };
-  const bound = joined(
+  const bound = joinStreams(
     model.bindTools(
       sent.map(({ tool }) => tool),
       { ...choice, ...options },
@@ -55,7 +55,7 @@ function boundModel({ model, tools, toolChoice, options }: ToolBinding): Pick<Ba
     const reply = await bound.invoke(...request);
     for (const call of (AIMessage.isInstance(reply) && reply.tool_calls) || []) {
       const restore = restores.get(call.name);
-      // An object stays one, and anything else stays what it is.
+      // Restoring keeps an object an object.
       if (restore) call.args = restore(call.args) as typeof call.args;
     }
     return reply;
@@ -70,7 +70,7 @@ export const isGoogle = (model: BaseChatModel): boolean =>
 const forOthers = byIdentity((tool: BindToolsInput) => sentTool(tool));
 const forGoogle = byIdentity((tool: BindToolsInput) => sentTool(tool, geminiSchema));
 
-/** The tool itself if its schema can be sent as it is. Tools of a provider are plain objects, and stay what they are. */
+/** Returns the tool itself if its schema can be sent unchanged. A provider's own tools are plain objects. */
 function sentTool(tool: BindToolsInput, narrow?: typeof geminiSchema): SentTool {
   if (!isStructuredTool(tool)) return { tool };
   let given: unknown;
@@ -85,7 +85,7 @@ function sentTool(tool: BindToolsInput, narrow?: typeof geminiSchema): SentTool 
 }
 
 /** Tools are compared as objects: middleware may offer a changed one under the same name. */
-const isSame = (a: ToolBinding, b: ToolBinding): boolean =>
+const isSameBinding = (a: ToolBinding, b: ToolBinding): boolean =>
   a.model === b.model &&
   JSON.stringify(a.toolChoice) === JSON.stringify(b.toolChoice) &&
   (a.options === undefined) === (b.options === undefined) &&

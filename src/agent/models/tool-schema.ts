@@ -12,7 +12,7 @@ export interface SentSchema {
 }
 
 /** Names of properties that all providers take: others are refused by Anthropic, dots by older services of it. */
-const NAMES = /^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$/;
+const PROPERTY_NAME = /^[a-zA-Z_][a-zA-Z0-9_-]{0,63}$/;
 /** Most schemas that are written for one tool: references to references may grow without end. */
 const MAX_SCHEMAS = 1000;
 /** Times that a reference is followed inside itself. */
@@ -20,7 +20,7 @@ const MAX_RECURSION = 2;
 const MAX_ENUM = 500;
 const DRAFT = "https://json-schema.org/draft/2020-12/schema";
 
-interface Scope {
+interface ReadScope {
   root: Schema;
   left: { schemas: number };
   /** References that led here. */
@@ -38,14 +38,14 @@ interface Scope {
 export function sentSchema(given: unknown, narrow = (schema: Schema): Schema => schema): SentSchema {
   const root = recordOf(given);
   const { sentName, originalOf } = sentNames(root);
-  const scope: Scope = { root, left: { schemas: MAX_SCHEMAS }, refs: [], sentName };
+  const scope: ReadScope = { root, left: { schemas: MAX_SCHEMAS }, refs: [], sentName };
   const { enum: _enum, const: _const, not: _not, ...kept } = flat(sound(root, scope));
   const draft = root["$schema"] === DRAFT ? { $schema: DRAFT } : {};
   const schema = narrow({ ...draft, ...kept, type: "object", properties: recordOf(kept["properties"]) });
   return { schema, restore: (args) => restored(args, schema, originalOf) };
 }
 
-export const listOf = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
+export const asArray = (value: unknown): unknown[] => (Array.isArray(value) ? value : []);
 const distinct = (values: readonly unknown[]): unknown[] => [
   ...new Map(values.map((value) => [JSON.stringify(value), value])).values(),
 ];
@@ -56,7 +56,7 @@ function noted(schema: Schema, text: string): Schema {
   return { ...schema, description: typeof description === "string" ? `${description} ${text}` : text };
 }
 
-const quoted = (values: readonly unknown[]): string =>
+const quotedValues = (values: readonly unknown[]): string =>
   values.map((value) => oneLine(JSON.stringify(value), 80)).join(", ");
 
 /** Names for properties that would be refused, different from all others of the tool. */
@@ -65,7 +65,7 @@ function sentNames(root: Schema) {
   const taken = new Set<string>();
   JSON.stringify(root, (key, value: unknown) => (taken.add(key), value));
   const sentName = (name: string): string => {
-    const known = NAMES.test(name) ? name : sent.get(name);
+    const known = PROPERTY_NAME.test(name) ? name : sent.get(name);
     if (known !== undefined) return known;
     const plain = headOf(name.replace(/[^a-zA-Z0-9_]+/g, "_"), 56).replace(/^(?=\d|$)/, "_");
     let free = plain;
@@ -84,7 +84,7 @@ const JSON_TEXT = "A JSON object, as text.";
 function restored(given: unknown, schema: unknown, originalOf: (name: string) => string): unknown {
   const { anyOf, oneOf, allOf, properties, items, additionalProperties, description } = recordOf(schema);
   const isText = typeof given === "string" && String(description).endsWith(JSON_TEXT);
-  const members = [anyOf, oneOf, allOf].flatMap(listOf);
+  const members = [anyOf, oneOf, allOf].flatMap(asArray);
   const read = isText ? parsedJson(given) : undefined;
   const value = members.reduce(
     (before, member) => restored(before, member, originalOf),
@@ -101,7 +101,7 @@ function restored(given: unknown, schema: unknown, originalOf: (name: string) =>
   return Object.fromEntries(entries);
 }
 
-type Reader = (value: unknown, scope: Scope) => unknown;
+type Reader = (value: unknown, scope: ReadScope) => unknown;
 
 const when =
   (isKept: (value: unknown) => boolean): Reader =>
@@ -111,15 +111,15 @@ const oneSchema: Reader = (value, scope) =>
   isRecord(value) ? sound(value, scope) : when(isFlag)(value, scope);
 const isFlag = (value: unknown): boolean => typeof value === "boolean";
 const schemaList: Reader = (value, scope) => {
-  // `{ not: {} }` is how some libraries say that a value may be left out.
-  const members = listOf(value).filter((part) => isRecord(part) && JSON.stringify(part) !== '{"not":{}}');
+  // Some libraries mark optional values with `{ not: {} }`.
+  const members = asArray(value).filter((part) => isRecord(part) && JSON.stringify(part) !== '{"not":{}}');
   return members.length > 0 ? members.map((part) => sound(part, scope)) : undefined;
 };
 
 /** The keywords that are sent, by what their values must be. A value of another form is left out. */
 const READERS: ReadonlyArray<readonly [keywords: string, Reader]> = [
   ["title description format", when((value) => typeof value === "string")],
-  ["type", (value) => typeOf(value)],
+  ["type", (value) => readTypes(value)],
   [
     "properties",
     (value, scope) => {
@@ -127,12 +127,12 @@ const READERS: ReadonlyArray<readonly [keywords: string, Reader]> = [
       return Object.fromEntries(named.map(([name, part]) => [scope.sentName(name), sound(part, scope)]));
     },
   ],
-  ["required", (value, { sentName }) => distinct(listOf(value).filter(isText).map(sentName))],
+  ["required", (value, { sentName }) => distinct(asArray(value).filter(isString).map(sentName))],
   ["items additionalProperties propertyNames not if then else", oneSchema],
   ["anyOf oneOf allOf prefixItems", schemaList],
-  ["enum", (value) => (listOf(value).length > 0 ? distinct(listOf(value)) : undefined)],
+  ["enum", (value) => (asArray(value).length > 0 ? distinct(asArray(value)) : undefined)],
   ["const default", when((value) => value !== null)],
-  ["pattern", when((value) => isText(value) && isPattern(value))],
+  ["pattern", when((value) => isString(value) && isPattern(value))],
   ["uniqueItems nullable", when(isFlag)],
   ["minimum maximum exclusiveMinimum exclusiveMaximum", when((value) => typeof value === "number")],
   ["multipleOf", when((value) => Number(value) > 0)],
@@ -142,13 +142,13 @@ const KEYWORDS = new Map(
   READERS.flatMap(([words, reader]) => words.split(" ").map((word) => [word, reader])),
 );
 
-const isText = (value: unknown): value is string => typeof value === "string";
+const isString = (value: unknown): value is string => typeof value === "string";
 const TYPES: readonly unknown[] = ["object", "array", "string", "number", "integer", "boolean", "null"];
 
-function typeOf(value: unknown): unknown {
+function readTypes(value: unknown): unknown {
   const words = [value]
     .flat()
-    .filter(isText)
+    .filter(isString)
     .map((word) => word.toLowerCase());
   const known = distinct(words).filter((word) => TYPES.includes(word));
   return known.length > 1 ? known : known[0];
@@ -159,7 +159,7 @@ const isPattern = (pattern: string): boolean =>
   orElse(() => new RegExp(pattern, "u").source !== "" && !/\\[pPkuc]|\(\?<[A-Za-z]/.test(pattern), false);
 
 /** A schema with its references in place and no other than the known keywords. */
-function sound(given: unknown, outer: Scope): Schema {
+function sound(given: unknown, outer: ReadScope): Schema {
   outer.left.schemas -= 1;
   const { schema, scope } = dereferenced(outer.left.schemas < 0 ? {} : recordOf(given), outer);
   // A list of items was a tuple before draft 2020-12.
@@ -171,9 +171,9 @@ function sound(given: unknown, outer: Scope): Schema {
   return completed(Object.fromEntries(read));
 }
 
-function dereferenced(given: Schema, outer: Scope): { schema: Schema; scope: Scope } {
+function dereferenced(given: Schema, outer: ReadScope): { schema: Schema; scope: ReadScope } {
   let [schema, scope] = [given, outer];
-  while (isText(schema["$ref"])) {
+  while (isString(schema["$ref"])) {
     const { $ref: ref, ...beside } = schema as { $ref: string };
     const isTooDeep = scope.refs.filter((other) => other === ref).length >= MAX_RECURSION;
     const target = isTooDeep ? {} : recordOf(pointedAt(scope.root, ref));
@@ -199,36 +199,36 @@ function pointedAt(root: unknown, ref: string): unknown {
 function completed({ nullable, ...read }: Record<string, unknown>): Schema {
   const { type, items, prefixItems, required, properties, additionalProperties, enum: values } = read;
   const isOpen = type === "object" && additionalProperties === undefined;
-  if (nullable === true && isText(type)) read["type"] = [type, "null"];
-  if (properties !== undefined || listOf(required).length > 0 || isOpen) {
-    const undescribed = Object.fromEntries(listOf(required).map((name) => [name, {}]));
+  if (nullable === true && isString(type)) read["type"] = [type, "null"];
+  if (properties !== undefined || asArray(required).length > 0 || isOpen) {
+    const undescribed = Object.fromEntries(asArray(required).map((name) => [name, {}]));
     read["properties"] = { ...undescribed, ...recordOf(properties) };
   }
-  if (listOf(required).length === 0) delete read["required"];
+  if (asArray(required).length === 0) delete read["required"];
   if ([type].flat().includes("array") || items !== undefined || prefixItems !== undefined)
-    read["items"] = isRecord(items) ? items : anyOf(listOf(prefixItems));
-  if (listOf(values).length <= MAX_ENUM) return read;
+    read["items"] = isRecord(items) ? items : unionOf(asArray(prefixItems));
+  if (asArray(values).length <= MAX_ENUM) return read;
   delete read["enum"];
   return noted(
     read,
-    `One of ${listOf(values).length} values, such as ${quoted(listOf(values).slice(0, 20))}.`,
+    `One of ${asArray(values).length} values, such as ${quotedValues(asArray(values).slice(0, 20))}.`,
   );
 }
 
-function anyOf(schemas: readonly unknown[]): unknown {
-  // A name that is only required says nothing about its value.
+function unionOf(schemas: readonly unknown[]): unknown {
+  // A name that is only required does not describe its value.
   const forms = distinct(schemas).filter((form) => Object.keys(recordOf(form)).length > 0);
   return forms.length > 1 ? { anyOf: forms } : (forms[0] ?? {});
 }
 
-/** A schema without unions at its root. It has the properties of all members, and says what each demands. */
+/** A schema without unions at its root. It has the properties of all members, and describes the demands of each. */
 function flat({ anyOf: any, oneOf: one, allOf: all, ...base }: Schema): Schema {
-  const membersOf = (union: unknown): Schema[] => listOf(union).map((member) => flat(recordOf(member)));
+  const membersOf = (union: unknown): Schema[] => asArray(union).map((member) => flat(recordOf(member)));
   const whole = [base, ...membersOf(all)];
   const members = [...membersOf(any), ...membersOf(one)].filter((member) => member["type"] !== "null");
-  const sets = members.map((member) => listOf(member["required"]));
-  const shared = listOf(sets[0]).filter((name) => sets.every((set) => set.includes(name)));
-  const required = distinct([...whole.flatMap((part) => listOf(part["required"])), ...shared]);
+  const sets = members.map((member) => asArray(member["required"]));
+  const shared = asArray(sets[0]).filter((name) => sets.every((set) => set.includes(name)));
+  const required = distinct([...whole.flatMap((part) => asArray(part["required"])), ...shared]);
   const properties = new Map<string, unknown[]>();
   for (const part of [...whole, ...members]) {
     for (const [name, form] of Object.entries(recordOf(part["properties"])))
@@ -240,7 +240,7 @@ function flat({ anyOf: any, oneOf: one, allOf: all, ...base }: Schema): Schema {
   const schema = {
     ...joined,
     ...(properties.size > 0
-      ? { properties: Object.fromEntries([...properties].map(([name, forms]) => [name, anyOf(forms)])) }
+      ? { properties: Object.fromEntries([...properties].map(([name, forms]) => [name, unionOf(forms)])) }
       : {}),
     ...(required.length > 0 ? { required } : {}),
   };
@@ -253,7 +253,7 @@ function flat({ anyOf: any, oneOf: one, allOf: all, ...base }: Schema): Schema {
 /** Keywords that mean the same in Gemini. */
 const KEPT: ReadonlySet<string> = new Set(["description", "minItems", "maxItems", "minimum", "maximum"]);
 
-/** The parameters of a tool for Gemini, which reads a part of OpenAPI. A tool without any has an object without properties, which is not sent. */
+/** The parameters of a tool for Gemini, which reads a part of OpenAPI. An object without properties is not sent. */
 export const geminiSchema = (schema: Schema): Schema =>
   Object.keys(recordOf(schema["properties"])).length > 0
     ? narrowed(schema)
@@ -266,14 +266,14 @@ export const geminiSchema = (schema: Schema): Schema =>
  */
 function narrowed(schema: Schema): Schema {
   const { properties, required, items, format, ...single } = flat(schema);
-  const union = [...listOf(schema["anyOf"]), ...listOf(schema["oneOf"])].map(recordOf);
+  const union = [...asArray(schema["anyOf"]), ...asArray(schema["oneOf"])].map(recordOf);
   const given = distinct([single["type"], ...union.map((member) => member["type"])].flat());
   const types = given.filter((word) => typeof word === "string" && word !== "null");
   const named = Object.entries(recordOf(properties)).map(([name, part]) => [name, narrowed(recordOf(part))]);
   const inferred = named.length > 0 ? "object" : isRecord(items) ? "array" : "string";
   const [type = inferred, ...others] = types;
   const forms = union.length > 0 ? union : [single];
-  const values = forms.flatMap((form) => ("const" in form ? [form["const"]] : listOf(form["enum"])));
+  const values = forms.flatMap((form) => ("const" in form ? [form["const"]] : asArray(form["enum"])));
   const isWords = type === "string" && values.every((value) => typeof value === "string" && value !== "");
   const sent: Record<string, unknown> = Object.fromEntries(
     Object.entries(single).filter(([key]) => KEPT.has(key)),
@@ -292,7 +292,7 @@ function narrowed(schema: Schema): Schema {
   const isOpen = type === "object" && named.length === 0;
   sent["type"] = isOpen ? "string" : type;
   const notes = [
-    ...(values.length > 0 && !isWords ? [`One of ${quoted(values)}.`] : []),
+    ...(values.length > 0 && !isWords ? [`One of ${quotedValues(values)}.`] : []),
     ...(others.length > 0 ? [`Or of type ${others.join(", ")}.`] : []),
     ...(isOpen ? [JSON_TEXT] : []),
   ];

@@ -1,4 +1,4 @@
-/** The form of a judge's findings, with one place for each criterion, and what it means. */
+/** The schema of a judge's findings, with one field for each criterion, and their meaning. */
 import { z } from "zod";
 import { VERDICTS } from "../../core/criteria.ts";
 import { oneLine } from "../../core/text.ts";

@@ -5,7 +5,7 @@ import { embedderProblem } from "../../agent/models/embeddings.ts";
 import { packagesFolder } from "../../agent/models/packages.ts";
 import { modelPrice } from "../../agent/budget/prices.ts";
 import { commandLine } from "../../config/program.ts";
-import { type Config, type ModelSettings, modelsOf } from "../../config/schema.ts";
+import { type Config, type ModelSettings, configuredModels } from "../../config/schema.ts";
 import { usableModel } from "../models.ts";
 import { type Check, type Facts, within } from "./check.ts";
 
@@ -47,7 +47,7 @@ export function checkOtherModels(facts: ModelFacts): Check[] {
 /** The place of each key that is used: the keychain or the environment. */
 export function checkKeys({ config, env, found }: Pick<Facts, "config" | "env" | "found">): Check[] {
   const { embeddings } = config.memories;
-  const used = [...modelsOf(config), ...(embeddings === undefined ? [] : [embeddings])];
+  const used = [...configuredModels(config), ...(embeddings === undefined ? [] : [embeddings])];
   const names = used.flatMap((spec) => {
     const choice = modelChoice({ model: spec, env, lendable: true });
     return (choice.ok && PROVIDERS[choice.provider]?.key) || [];
@@ -100,7 +100,7 @@ const ANSWER_MS = 8000;
 
 /** Asks each model in use for the beginning of an answer, which shows whether key, name and address are right. */
 export async function checkAnswers(facts: ModelFacts): Promise<Check[]> {
-  const choices = modelsOf(facts.config).flatMap((spec) => {
+  const choices = configuredModels(facts.config).flatMap((spec) => {
     const choice = usableModel(spec, facts);
     return choice.ok && choice.provider !== OFFLINE && choice.provider !== CLIENT ? [choice.spec] : [];
   });

@@ -1,7 +1,7 @@
 /** Answers of the Events extension. Loaded with the first request for events. */
 import type { ServerContext } from "@modelcontextprotocol/server";
 import type { z } from "zod";
-import { type Callbacks, PUBLIC_CALLBACKS, occurrenceOf } from "../../news/subscriber.ts";
+import { type Callbacks, PUBLIC_CALLBACKS, newsOccurrence } from "../../news/subscriber.ts";
 import type { ServerDeps } from "../contracts/deps.ts";
 import { describeEvents } from "./catalogue.ts";
 import { invalid } from "./errors.ts";
@@ -49,7 +49,7 @@ export function answersTo(
       const limit = Math.min(params.maxEvents ?? MOST_EVENTS, MOST_EVENTS);
       const page = await eventsAfter(news, position, { type, runId: args.run_id, limit, now });
       return {
-        events: page.news.map((one) => occurrenceOf(one, pageOf(one.runId))),
+        events: page.news.map((one) => newsOccurrence(one, pageOf(one.runId))),
         cursor: encodePosition(page.position),
         truncated: isTruncated,
         hasMore: page.hasMore,

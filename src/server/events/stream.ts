@@ -1,7 +1,7 @@
 /** Open requests on which a client is sent events as they happen. */
 import { setTimeout as pause } from "node:timers/promises";
 import type { Clock } from "../../core/clock.ts";
-import { occurrenceOf } from "../../news/subscriber.ts";
+import { newsOccurrence } from "../../news/subscriber.ts";
 import type { Principal } from "../../runs/run.ts";
 import { exhausted } from "./errors.ts";
 import { type Position, encodePosition, eventsAfter } from "./position.ts";
@@ -51,7 +51,7 @@ async function send(streamed: Streamed, clock: Clock): Promise<void> {
     const page = await eventsAfter(news, at, wanted);
     at = page.position;
     const cursor = encodePosition(at);
-    for (const one of page.news) await tell("event", { ...occurrenceOf(one, pageOf(one.runId)), cursor });
+    for (const one of page.news) await tell("event", { ...newsOccurrence(one, pageOf(one.runId)), cursor });
     quietMs = page.news.length > 0 ? 0 : quietMs + LOOK_MS;
     if (quietMs >= HEARTBEAT_MS) {
       await tell("heartbeat", { cursor });

@@ -2,13 +2,13 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
 
 /** The rows that a configuration of LangGraph points to. */
-export interface Address {
+export interface CheckpointAddress {
   threadId?: string;
   namespace: string;
   checkpointId?: string;
 }
 
-export function addressOf(config: RunnableConfig): Address {
+export function readAddress(config: RunnableConfig): CheckpointAddress {
   const { thread_id, checkpoint_ns, checkpoint_id }: Record<string, unknown> = config.configurable ?? {};
   return {
     ...(isName(thread_id) ? { threadId: String(thread_id) } : {}),
@@ -21,7 +21,7 @@ const isName = (value: unknown): value is string | number =>
   (typeof value === "string" && value !== "") || typeof value === "number";
 
 /** Makes the error for an address that lacks a part. */
-export const missing = (field: string): Error =>
+export const missingField = (field: string): Error =>
   new Error(`Cannot store a checkpoint: config.configurable.${field} is missing.`);
 
 export interface GraphAddress {

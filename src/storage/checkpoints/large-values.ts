@@ -6,7 +6,7 @@ type Encoded = [type: string, data: Uint8Array];
 
 /** Serialised values of this size are stored apart from their row, in bytes. */
 const LARGE = 64 * 1024;
-/** The same for channels of checkpoints. It is lower, because later checkpoints repeat most channels. */
+/** Size of a checkpoint channel that is stored apart. It is lower, because later checkpoints repeat most channels. */
 const LARGE_IN_CHECKPOINT = 4096;
 
 /** Begins the type of a value that is stored apart; the row has the name of its blob. */

@@ -14,14 +14,14 @@ export class PassingWrites {
     checkpoint: string,
     writes: readonly (readonly unknown[] | PendingWrite)[],
   ): void {
-    if (writes.some((write) => write.includes(PASSING))) this.#places.add(keyOf(graph, checkpoint));
+    if (writes.some((write) => write.includes(PASSING))) this.#places.add(checkpointKey(graph, checkpoint));
   }
 
   /** True once for a checkpoint that has such writes. */
   take(graph: GraphAddress, checkpoint: string | undefined): checkpoint is string {
-    return checkpoint !== undefined && this.#places.delete(keyOf(graph, checkpoint));
+    return checkpoint !== undefined && this.#places.delete(checkpointKey(graph, checkpoint));
   }
 }
 
-const keyOf = ({ thread, namespace }: GraphAddress, checkpoint: string): string =>
+const checkpointKey = ({ thread, namespace }: GraphAddress, checkpoint: string): string =>
   JSON.stringify([thread, namespace, checkpoint]);

@@ -5,7 +5,7 @@ import { DeltaSnapshot, type SerializerProtocol, isDeltaSnapshot } from "@langch
 const BYTES = "deepagent_bytes";
 
 /**
- * LangGraph's serialiser, with bytes as base64 in lists, records and snapshots. All it gives is text, because the
+ * LangGraph's serialiser, with bytes as base64 in lists, records and snapshots. Its output is text, because the
  * saver of SQLite reads written values as text. `unreadable` makes the error for a damaged value.
  */
 export const withBytes = (
@@ -56,25 +56,25 @@ const toBytes = (value: object): object =>
     ? new Uint8Array(Buffer.from(String(value.base64), "base64"))
     : value;
 
-/** Gives `value` with every object in it replaced as `replace` says, or itself if nothing is. */
+/** Replaces every object in `value` by `replace`; returns `value` itself if nothing changed. */
 function replaced(value: unknown, replace: (value: object) => object, above = new Set<unknown>()): unknown {
   if (typeof value !== "object" || value === null || above.has(value)) return value;
   const instead = replace(value);
   if (instead !== value) return instead;
   above.add(value);
   const within = (inner: unknown): unknown => replaced(inner, replace, above);
-  const made = isDeltaSnapshot(value) ? snapshotOf(value, within) : partsOf(value, within);
+  const made = isDeltaSnapshot(value) ? replaceSnapshot(value, within) : replaceParts(value, within);
   above.delete(value);
   return made;
 }
 
-function snapshotOf(snapshot: DeltaSnapshot, within: (value: unknown) => unknown): DeltaSnapshot {
+function replaceSnapshot(snapshot: DeltaSnapshot, within: (value: unknown) => unknown): DeltaSnapshot {
   const value = within(snapshot.value);
   return value === snapshot.value ? snapshot : new DeltaSnapshot(value);
 }
 
-/** Instances of other classes stay what they are. */
-function partsOf(value: object, within: (value: unknown) => unknown): object {
+/** Instances of other classes stay unchanged. */
+function replaceParts(value: object, within: (value: unknown) => unknown): object {
   if (!Array.isArray(value) && Object.getPrototypeOf(value) !== Object.prototype) return value;
   let made: object | undefined;
   for (const [key, item] of Object.entries(value) as [string, unknown][]) {

@@ -10,7 +10,7 @@ export class TaskResults {
    */
   add({ thread, namespace }: GraphAddress, checkpoint: string, task: string, stored: Promise<void>): void {
     const checkpoints = this.#threads.get(thread) ?? new Map<string, Map<string, Promise<void>>>();
-    const key = keyOf(namespace, checkpoint);
+    const key = resultKey(namespace, checkpoint);
     const tasks = checkpoints.get(key) ?? new Map<string, Promise<void>>();
     this.#threads.set(thread, checkpoints.set(key, tasks.set(task, stored)));
     const forget = (): void => {
@@ -23,13 +23,14 @@ export class TaskResults {
 
   /** The results that a checkpoint after this one has to wait for. */
   of({ thread, namespace }: GraphAddress, checkpoint: string | undefined): Promise<void>[] {
-    return [...(this.#threads.get(thread)?.get(keyOf(namespace, checkpoint))?.values() ?? [])];
+    return [...(this.#threads.get(thread)?.get(resultKey(namespace, checkpoint))?.values() ?? [])];
   }
 
-  /** Forgets what an earlier claim of the thread could not store. */
+  /** Drops results that an earlier claim of the thread could not store. */
   startOver(thread: string): void {
     this.#threads.delete(thread);
   }
 }
 
-const keyOf = (namespace: string, checkpoint = ""): string => `${namespace.length}:${namespace}${checkpoint}`;
+const resultKey = (namespace: string, checkpoint = ""): string =>
+  `${namespace.length}:${namespace}${checkpoint}`;

@@ -17,7 +17,7 @@ export interface WriteRow {
 }
 
 /** Channels of errors, requests and answers: a task with other writes has finished. */
-export const UNFINISHED = Object.keys(WRITES_IDX_MAP);
+export const UNFINISHED_CHANNELS = Object.keys(WRITES_IDX_MAP);
 
 /** Number of values revived between two turns of the event loop. */
 const VALUES_PER_TURN = 64;

@@ -7,11 +7,11 @@ import type { NamespaceRange } from "./namespaces.ts";
 
 /** Lifetime of items, with the names and units of LangGraph's Postgres store. */
 export interface TtlConfig {
-  /** Minutes an item lives for which `put` says nothing. Default: for ever. */
+  /** Default lifetime of an item in minutes. Default: for ever. */
   defaultTtl?: number;
   /** Reading an item makes it live as long again. Default true. */
   refreshOnRead?: boolean;
-  /** Least minutes between two sweeps that a write starts; they delete what has expired. Default 60. */
+  /** Least minutes between two sweeps that a write starts; they delete expired items. Default 60. */
   sweepIntervalMinutes?: number;
 }
 
@@ -23,7 +23,7 @@ export interface Lifetime {
   refreshTtl?: boolean;
 }
 
-/** A put, which may say how long the item lives. */
+/** A put, with an optional lifetime of the item. */
 export type StorePut = PutOperation & Lifetime;
 
 /** An item and the name of the state it was read in. */
@@ -41,7 +41,7 @@ export interface TextHit {
   score: number;
 }
 
-/** A store of LangGraph with what memories need beyond it. */
+/** A store of LangGraph with further methods for memories. */
 export interface MemoryStore extends BaseStore {
   /** The items at or below `namespacePrefix` that contain words of the query, with the text around the match. */
   searchText(namespacePrefix: string[], query: string, limit: number): Promise<TextHit[]>;
@@ -49,7 +49,7 @@ export interface MemoryStore extends BaseStore {
   sweepExpiredItems(signal?: AbortSignal): Promise<number>;
 }
 
-/** An item that a search found. Without a score it says nothing about the query. */
+/** An item that a search found. Without a score it has no relation to the query. */
 export interface Ranked {
   id: number;
   score?: number;
@@ -66,7 +66,7 @@ export interface IndexedText {
 /** The tables of memories in one database: its engine, and all in which its SQL differs from that of others. */
 export interface MemoryDatabase {
   readonly engine: Engine;
-  /** The same, where there is a second wall confined to what is at and below a namespace. */
+  /** Returns the tables for a namespace and those below it, confined by row-level security if there is any. */
   within(namespace: readonly string[]): MemoryDatabase;
   /** The columns of the index, each with the SQL of its value. */
   readonly columns: Readonly<Record<string, string>>;
@@ -82,7 +82,7 @@ export interface MemoryDatabase {
 }
 
 export interface Embeddings {
-  /** `worksOn`: true if this process embeds what was written. */
+  /** `worksOn`: true if this process embeds new items. */
   open(embedder: Embedder, options: { worksOn: boolean; logger: Logger }): MemoryFinder;
   /** Deletes the vectors of models that were not used since. */
   forgetUnused(options: { usedBefore: number; signal: AbortSignal }): Promise<void>;

@@ -5,15 +5,15 @@ import type { Embedder } from "../../core/embedder.ts";
 import type { Engine, Statement, Steps } from "../sql/steps.ts";
 import { all, change, count, exists, first, insert } from "../sql/steps.ts";
 import type { MemoryDatabase } from "./contracts.ts";
-import { AFTER, IDS, IN_ORDER, type ItemPosition, idsOf, stretchOf } from "./items.ts";
+import { AFTER, IDS, IN_ORDER, type ItemPosition, idList, rangeStretch } from "./items.ts";
 import { rangeBelow } from "./namespaces.ts";
 import type { EmbeddedItem, NearPassage, UnembeddedItem } from "./passages.ts";
-import { CLAIM_MS, Nearest, PASSAGES_LENGTH, bytesOf, unitVector } from "./passages.ts";
+import { CLAIM_MS, Nearest, PASSAGES_LENGTH, vectorBytes, unitVector } from "./passages.ts";
 
 /** Old items put into the queue in one transaction. */
 const FILL = 500;
 /** Vectors compared in one turn of the event loop. */
-const COMPARED = 128;
+const VECTORS_PER_TURN = 128;
 
 /** Makes writers of items and this wait for each other: every item counts either as old or as new. */
 const LOCK_ITEMS: Statement = { sql: "LOCK TABLE store_items IN SHARE MODE", values: {}, isLock: true };
@@ -57,9 +57,9 @@ interface ModelRow {
 }
 
 /**
- * The vectors that one model gives to memories, and the queue of memories without one. Any number of processes work on
+ * The vectors of memories by one model, and the queue of memories without one. Any number of processes work on
  * the queue; one of them embeds each item. A search compares all vectors below its prefix. Writes do not wait for the
- * disk: what is lost is embedded again.
+ * disk: lost vectors are embedded again.
  */
 export class EmbeddingIndex {
   readonly embedder: Embedder;
@@ -96,11 +96,11 @@ SELECT id FROM store_items WHERE id <= (SELECT to_fill FROM store_models WHERE i
     const old = yield* this.#oldItems(model, FILL);
     const last = old.at(-1);
     if (last === undefined) return;
-    yield* change(ENQUEUE, { model, ids: idsOf(old) });
+    yield* change(ENQUEUE, { model, ids: idList(old) });
     yield* change(FILLED, { model, last: last.id });
   }
 
-  /** Takes some items from the queue, newest first. The caller must store their vectors or give them back. */
+  /** Takes some items from the queue, newest first. The caller must store their vectors or release them. */
   async claim(limit: number): Promise<UnembeddedItem[]> {
     if ((await this.waiting(1)) === 0) return [];
     const { id: model } = await this.#model();
@@ -110,17 +110,17 @@ SELECT id, version, key, substr(coalesce(body, ''), 1, ${PASSAGES_LENGTH}) AS te
 WHERE id IN ${IDS} AND ${this.#database.isSearched} ORDER BY id DESC`;
     return this.#engine.note(function* () {
       const claimed = yield* all<{ id: number }>(CLAIM, { model, now, until: now + CLAIM_MS, limit });
-      const items = yield* all<UnembeddedItem>(sql, { ids: idsOf(claimed) });
+      const items = yield* all<UnembeddedItem>(sql, { ids: idList(claimed) });
       const gone = claimed.filter(({ id }) => !items.some((item) => item.id === id));
-      if (gone.length > 0) yield* change(DONE, { model, ids: idsOf(gone) });
+      if (gone.length > 0) yield* change(DONE, { model, ids: idList(gone) });
       return items;
     });
   }
 
-  /** Gives items back that could not be embedded now. */
+  /** Returns items to the queue that could not be embedded now. */
   async release(items: readonly UnembeddedItem[]): Promise<void> {
     const { id: model } = await this.#model();
-    await this.#engine.note(() => change(RELEASE, { model, ids: idsOf(items) }));
+    await this.#engine.note(() => change(RELEASE, { model, ids: idList(items) }));
   }
 
   /** Removes items from the queue until they change; they have no vector then. */
@@ -139,7 +139,7 @@ WHERE id IN ${IDS} AND ${this.#database.isSearched} ORDER BY id DESC`;
     const { id: model } = await this.#model();
     const prepared = embedded.map(({ item, vectors }) => ({
       item,
-      vectors: vectors.map((vector) => bytesOf(unitVector(vector))),
+      vectors: vectors.map((vector) => vectorBytes(unitVector(vector))),
     }));
     // In the order in which others take their locks. An item cannot change until the transaction ends.
     const sorted = prepared.toSorted((one, other) => one.item.id - other.item.id);
@@ -152,7 +152,7 @@ SELECT 1 AS yes FROM store_items WHERE id = @item AND version = @version AND ${t
         yield* change("DELETE FROM store_passages WHERE item = @item AND model = @model", place);
         for (const [number, vector] of vectors.entries())
           yield* insert("store_passages", { ...place, number, vector });
-        yield* change(DONE, { model, ids: idsOf([item]) });
+        yield* change(DONE, { model, ids: idList([item]) });
       }
     });
   }
@@ -173,8 +173,8 @@ SELECT 1 AS yes FROM store_items WHERE id = @item AND version = @version AND ${t
     await this.#expectDims(numbers.length);
     const nearest = new Nearest(numbers);
     const { engine } = this.#database.within(namespacePrefix);
-    const values = { ...stretchOf(rangeBelow(namespacePrefix)), now: this.#clock(), model };
-    for (let [after, size]: [object, number] = [{}, COMPARED / 8]; ;) {
+    const values = { ...rangeStretch(rangeBelow(namespacePrefix)), now: this.#clock(), model };
+    for (let [after, size]: [object, number] = [{}, VECTORS_PER_TURN / 8]; ;) {
       const page = { ...values, ...after, limit: size };
       const rows = await engine.read(() => all<PassageRow>(PASSAGES, page));
       for (const row of rows) nearest.add(row);
@@ -183,13 +183,13 @@ SELECT 1 AS yes FROM store_items WHERE id = @item AND version = @version AND ${t
       // Items have one vector or many.
       [after, size] = [
         { namespace: last.namespace, key: last.key },
-        Math.ceil((size * COMPARED) / rows.length),
+        Math.ceil((size * VECTORS_PER_TURN) / rows.length),
       ];
       await ownTurn();
     }
   }
 
-  /** Notes that the model is in use: others are forgotten after a while. */
+  /** Notes that the model is in use: others are deleted after a while. */
   async touch(): Promise<void> {
     await this.#model();
     await this.#engine.note(() => change(TOUCH, { name: this.embedder.name, now: this.#clock() }));
@@ -208,7 +208,7 @@ SELECT 1 AS yes FROM store_items WHERE id = @item AND version = @version AND ${t
     }
   }
 
-  /** Puts all items into the queue when a service gives vectors of another length than before. */
+  /** Puts all items into the queue when a service returns vectors of another length than before. */
   async #expectDims(dims: number): Promise<void> {
     const known = await this.#model();
     if (known.dims === dims) return;
@@ -218,7 +218,7 @@ SELECT 1 AS yes FROM store_items WHERE id = @item AND version = @version AND ${t
   }
 }
 
-/** Forgets the vectors of models that nobody has used since, some in each transaction. */
+/** Deletes the vectors of models that were not used since, some in each transaction. */
 export async function forgetUnusedModels(
   { engine }: MemoryDatabase,
   { usedBefore, signal }: { usedBefore: number; signal: AbortSignal },

@@ -3,7 +3,7 @@ import { EmbeddingFailure } from "../../core/embedder.ts";
 import { errorMessage, isTransient } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { EmbeddingIndex } from "./embedding-index.ts";
-import { type EmbeddedItem, type UnembeddedItem, passagesOf } from "./passages.ts";
+import { type EmbeddedItem, type UnembeddedItem, cutPassages } from "./passages.ts";
 
 /** Items embedded at a time, and passages in one request. */
 const ITEMS = 16;
@@ -91,7 +91,7 @@ export class EmbeddingWorker {
       if (!(thrown instanceof EmbeddingFailure && thrown.refusesTexts)) throw thrown;
       if (items.length > 1) for (const item of items) await this.#embed([item]);
       else {
-        // A service that refuses this too refuses everything, and nothing is given up for that.
+        // A service that refuses this too refuses everything, and no item is dropped for that.
         await this.#index.embedder.embed(["memory"], "documents", this.#closed.signal);
         await this.#index.giveUp(items);
         this.#log.warn("memories.embedding_refused", { items: items.length, error: thrown.message });
@@ -100,7 +100,7 @@ export class EmbeddingWorker {
   }
 
   async #embedded(items: readonly UnembeddedItem[]): Promise<EmbeddedItem[]> {
-    const passages = items.map(({ key, text }) => passagesOf(key, text));
+    const passages = items.map(({ key, text }) => cutPassages(key, text));
     const all = passages.flat();
     const vectors: number[][] = [];
     for (let first = 0; first < all.length; first += PASSAGES) {

@@ -7,7 +7,7 @@ import { EmbeddingWorker } from "./embedding-worker.ts";
 import type { NearPassage } from "./passages.ts";
 import type { StoredMemories } from "./store.ts";
 
-/** Gives the store for what is at and below a namespace. */
+/** Returns the store for a namespace and those below it. */
 type StoreIn = (namespace: string[]) => Pick<StoredMemories, "searchText">;
 
 export const storeEmbeddings = (memories: MemoryDatabase, storeIn: StoreIn, clock?: Clock): Embeddings => ({
@@ -29,7 +29,7 @@ const REST_MS = 15_000;
 /** Searches by words and by meaning. A failure of the embedding service leaves the search by words. */
 export function hybridSearch(storeIn: StoreIn, index: EmbeddingIndex): MemoryFinder["search"] {
   let failure: { message: string; at: number } | undefined;
-  /** Gives the reason if the service cannot be asked. */
+  /** Returns the reason if the service cannot be reached. */
   const nearest = async (
     ...query: Parameters<EmbeddingIndex["nearest"]>
   ): Promise<NearPassage[] | string> => {
@@ -40,7 +40,7 @@ export function hybridSearch(storeIn: StoreIn, index: EmbeddingIndex): MemoryFin
       return near;
     } catch (thrown) {
       if (!(thrown instanceof EmbeddingFailure)) throw thrown;
-      // A refused query says nothing about the next one.
+      // The next query may succeed after a refused one.
       if (!thrown.refusesTexts) failure = { message: thrown.message, at: performance.now() };
       return thrown.message;
     }

@@ -37,9 +37,9 @@ export interface TextRow extends ItemPosition {
 
 /** The condition of items that have not expired at the time `@now`. */
 export const IS_THERE = "(expires_at IS NULL OR expires_at > @now)";
-/** The ids of `idsOf`. */
+/** The ids of `idList`. */
 export const IDS = "(SELECT CAST(value AS BIGINT) FROM json_each(@ids))";
-export const idsOf = (items: readonly { id: number }[]): string => JSON.stringify(items.map(({ id }) => id));
+export const idList = (items: readonly { id: number }[]): string => JSON.stringify(items.map(({ id }) => id));
 
 const AT = "namespace = @namespace AND key = @key";
 const within = (start: Start): string =>
@@ -50,8 +50,8 @@ export const IN_ORDER = "ORDER BY namespace, key LIMIT @limit";
 const SELECT =
   "SELECT id, namespace, key, value, version, created_at, updated_at, ttl FROM store_items WHERE";
 
-/** Gives the items of a range; no item has the place at which it begins. */
-export const stretchOf = ({ from, to }: NamespaceRange): Stretch => ({
+/** Returns the stretch of a range's items; no item has the place at which it begins. */
+export const rangeStretch = ({ from, to }: NamespaceRange): Stretch => ({
   namespace: from.slice(0, -1),
   key: "",
   toNamespace: to,
@@ -110,20 +110,20 @@ DELETE FROM store_items WHERE id IN (SELECT id FROM store_items WHERE expires_at
 
 export type ItemStatements = ReturnType<typeof itemStatements>;
 
-export const versionOf = ({ id, version }: Pick<ItemRow, "id" | "version">): string => `${id}.${version}`;
+export const itemVersion = ({ id, version }: Pick<ItemRow, "id" | "version">): string => `${id}.${version}`;
 
 /** @throws StorageError for a row that no version wrote */
-export const itemOf = (row: ItemRow): Item => ({
+export const toItem = (row: ItemRow): Item => ({
   namespace: decodeNamespace(row.namespace),
   key: row.key,
-  value: valueOf(row),
+  value: parseValue(row),
   createdAt: new Date(row.created_at),
   updatedAt: new Date(row.updated_at),
 });
 
-function valueOf({ key, value }: ItemRow): Record<string, unknown> {
+function parseValue({ key, value }: ItemRow): Record<string, unknown> {
   try {
-    // `jsonOf` wrote it from a value of this type.
+    // `valueJson` wrote it from a value of this type.
     return JSON.parse(value) as Record<string, unknown>;
   } catch (thrown) {
     throw new StorageError(
@@ -138,23 +138,26 @@ function valueOf({ key, value }: ItemRow): Record<string, unknown> {
 /** The most bytes of texts, names and numbers that one memory has. */
 const MAX_BYTES = 2 ** 20;
 
-/** Gives a value as it is stored. @throws MemoryTooLarge */
-export function jsonOf(key: string, value: Record<string, unknown>): string {
+/** Serializes a value for storage. @throws MemoryTooLarge */
+export function valueJson(key: string, value: Record<string, unknown>): string {
   const json = JSON.stringify(value);
   if (Buffer.byteLength(json) > MAX_BYTES) {
-    const bytes = bytesIn(JSON.parse(json));
+    const bytes = countBytes(JSON.parse(json));
     if (bytes > MAX_BYTES) throw new MemoryTooLarge(key, bytes, MAX_BYTES);
   }
   return json;
 }
 
 /** Counts without the quotes and escapes of the stored form. */
-function bytesIn(part: unknown): number {
-  if (Array.isArray(part)) return part.reduce<number>((sum, one) => sum + bytesIn(one), 0);
+function countBytes(part: unknown): number {
+  if (Array.isArray(part)) return part.reduce<number>((sum, one) => sum + countBytes(one), 0);
   if (typeof part !== "object" || part === null) return Buffer.byteLength(String(part));
-  return Object.entries(part).reduce((sum, [name, one]) => sum + Buffer.byteLength(name) + bytesIn(one), 0);
+  return Object.entries(part).reduce(
+    (sum, [name, one]) => sum + Buffer.byteLength(name) + countBytes(one),
+    0,
+  );
 }
 
-/** Gives a lifetime in milliseconds; `null` is for ever. */
-export const lifetimeOf = (minutes: number | null): number | null =>
+/** Converts a lifetime to milliseconds; `null` is for ever. */
+export const lifetimeMs = (minutes: number | null): number | null =>
   minutes === null ? null : Math.max(0, Math.round(minutes * 60_000));

@@ -26,14 +26,15 @@ export function rangeBelow(prefix: readonly string[]): NamespaceRange {
 
 /** Throws where only LangGraph itself puts items, by `batch`. */
 export function checkRoot(namespace: readonly string[]): void {
-  if (namespace[0] === "langgraph") throw unusable(namespace, 'its first part must not be "langgraph"');
+  if (namespace[0] === "langgraph")
+    throw unusableNamespace(namespace, 'its first part must not be "langgraph"');
 }
 
 /** Throws unless an item can be put there. Unlike other stores, parts may contain dots. */
 export function checkAddress(namespace: readonly string[], key: string): void {
-  if (namespace.length === 0) throw unusable(namespace, "it has no part");
+  if (namespace.length === 0) throw unusableNamespace(namespace, "it has no part");
   if (namespace.some((part) => typeof part !== "string" || part === ""))
-    throw unusable(namespace, "each part must be a text that is not empty");
+    throw unusableNamespace(namespace, "each part must be a text that is not empty");
   if (typeof key !== "string" || /\p{Surrogate}/u.test(key)) {
     throw new TypeError(
       `The key ${JSON.stringify(key)} cannot be used: it must be well-formed Unicode text.`,
@@ -41,7 +42,7 @@ export function checkAddress(namespace: readonly string[], key: string): void {
   }
 }
 
-const unusable = (namespace: readonly string[], problem: string): InvalidNamespaceError =>
+const unusableNamespace = (namespace: readonly string[], problem: string): InvalidNamespaceError =>
   new InvalidNamespaceError(`The namespace ${JSON.stringify(namespace)} cannot be used: ${problem}.`);
 
 /** Those of the encoded namespaces that a listing shows. */
@@ -64,14 +65,14 @@ export function listedNamespaces(
     )
     .map((namespace) => namespace.slice(0, maxDepth));
   const cut = [...new Map(matching.map((one) => [encodeNamespace(one), one])).values()];
-  const first = countOf(offset ?? 0);
-  return cut.slice(first, first + countOf(limit ?? MAX_COUNT));
+  const first = boundedCount(offset ?? 0);
+  return cut.slice(first, first + boundedCount(limit ?? MAX_COUNT));
 }
 
 export const MAX_COUNT = 2 ** 31 - 1;
 
 /** Turns a number into a limit or offset that a database accepts. */
-export const countOf = (value: number): number =>
+export const boundedCount = (value: number): number =>
   Number.isNaN(value) ? 0 : Math.trunc(Math.min(Math.max(value, 0), MAX_COUNT));
 
 /** The parts all matching namespaces start with. */
@@ -100,12 +101,12 @@ const OPERATORS: Readonly<Record<string, (actual: unknown, wanted: unknown) => b
 export const matchesFilter = (value: Record<string, unknown>, filter: Record<string, unknown>): boolean =>
   Object.entries(filter).every(([field, wanted]) => {
     const actual = Object.hasOwn(value, field) ? value[field] : undefined;
-    const operators = operatorsOf(wanted);
+    const operators = readOperators(wanted);
     if (operators === undefined) return isEqual(actual, wanted);
     return operators.every(([name, operand]) => OPERATORS[name]?.(actual, operand) === true);
   });
 
-function operatorsOf(wanted: unknown): [string, unknown][] | undefined {
+function readOperators(wanted: unknown): [string, unknown][] | undefined {
   if (typeof wanted !== "object" || wanted === null || Array.isArray(wanted)) return undefined;
   const entries = Object.entries(wanted);
   return entries.every(([name]) => Object.hasOwn(OPERATORS, name)) ? entries : undefined;

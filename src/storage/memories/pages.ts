@@ -6,13 +6,13 @@ import type { ItemPosition, ItemRow, ItemStatements, Start, Stretch, TextRow } f
 import { MAX_COUNT } from "./namespaces.ts";
 
 /** Items of the first page; so many are one statement, which shows one moment. Pages of short values grow. */
-const AT_ONCE = 64;
+const FIRST_PAGE = 64;
 const LARGEST_PAGE = 512;
 /** Bytes or characters that are read in one turn of the event loop, or nearly. */
 const PAGE_LENGTH = 500_000;
 
 /** Some items of a stretch. */
-interface Page<Row> {
+interface ItemPage<Row> {
   rows: Row[];
   /** The last place that was looked at; absent after all of them. */
   last: ItemPosition | undefined;
@@ -21,18 +21,18 @@ interface Page<Row> {
 
 /** The items of a stretch that have not expired at a time. */
 type Wanted = Stretch & { now: number };
-type ReadPage<Row> = (start: Start, page: Wanted & { limit: number }) => Promise<Page<Row>>;
+type ReadPage<Row> = (start: Start, page: Wanted & { limit: number }) => Promise<ItemPage<Row>>;
 
 export function itemPages({ engine, contains }: MemoryDatabase, sql: ItemStatements) {
   const readRows = <Row extends object>(text: string, values: Statement["values"]): Promise<Row[]> =>
     engine.read(() => all<Row>(text, values));
   const listed: ReadPage<ItemRow> = async (start, page) => {
     const rows = await readRows<ItemRow>(sql.listed(start), page);
-    return { rows, last: lastOf(rows, page), length: lengthOf(rows.map(({ value }) => value)) };
+    return { rows, last: lastRow(rows, page), length: totalLength(rows.map(({ value }) => value)) };
   };
   const texts: ReadPage<TextRow> = async (start, page) => {
     const rows = await readRows<TextRow>(sql.texts(start), page);
-    return { rows, last: lastOf(rows, page), length: lengthOf(rows.map(({ body }) => body)) };
+    return { rows, last: lastRow(rows, page), length: totalLength(rows.map(({ body }) => body)) };
   };
   /** The items of one namespace whose stored value has one of the texts: in JSON, where each character has its escape. */
   const containing = (wanted: readonly string[]): ReadPage<ItemRow> => {
@@ -49,14 +49,14 @@ export function itemPages({ engine, contains }: MemoryDatabase, sql: ItemStateme
   return { listed, texts, containing };
 }
 
-/** Gives all pages in order, one in each turn of the event loop. The caller needs only the first `most` items. */
-export async function* pagesOf<Row>(
+/** Yields all pages in order, one in each turn of the event loop. The caller needs only the first `most` items. */
+export async function* readPages<Row>(
   read: ReadPage<Row>,
   wanted: Wanted,
   { start = ">", most = MAX_COUNT }: { start?: Start; most?: number } = {},
 ): AsyncGenerator<Row[]> {
   let place: ItemPosition = wanted;
-  for (let limit = Math.min(most, AT_ONCE); limit > 0;) {
+  for (let limit = Math.min(most, FIRST_PAGE); limit > 0;) {
     const page = { ...wanted, namespace: place.namespace, key: place.key, limit };
     const { rows, last, length } = await read(place === wanted ? start : ">", page);
     yield rows;
@@ -67,7 +67,7 @@ export async function* pagesOf<Row>(
   }
 }
 
-const lengthOf = (texts: readonly string[]): number => texts.reduce((sum, text) => sum + text.length, 0);
+const totalLength = (texts: readonly string[]): number => texts.reduce((sum, text) => sum + text.length, 0);
 
-const lastOf = <Row>(rows: readonly Row[], { limit }: { limit: number }): Row | undefined =>
+const lastRow = <Row>(rows: readonly Row[], { limit }: { limit: number }): Row | undefined =>
   rows.length < limit ? undefined : rows.at(-1);

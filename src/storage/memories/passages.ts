@@ -1,6 +1,6 @@
 /** Search by meaning: passages of the items' texts, and vectors of those passages. */
 import { headOf } from "../../core/text.ts";
-import { snippetOf } from "./text-query.ts";
+import { snippet } from "./text-query.ts";
 
 /** The most characters of a passage; services read that much of one text in any script. */
 const PASSAGE_LENGTH = 1500;
@@ -11,9 +11,9 @@ export const PASSAGES_LENGTH: number = PASSAGE_LENGTH * MAX_PASSAGES;
 
 /**
  * The parts of an item that get a vector each, cut between paragraphs, lines or words where that is possible.
- * Each begins with the key, which most often says what the item is about.
+ * Each begins with the key, which most often names the item's subject.
  */
-export function passagesOf(key: string, text: string): string[] {
+export function cutPassages(key: string, text: string): string[] {
   const passages: string[] = [];
   let rest = text.trim();
   while (rest !== "" && passages.length < MAX_PASSAGES) {
@@ -37,7 +37,7 @@ function firstPassage(text: string): string {
 /** The passage of an item that is most similar to a query. */
 export interface NearPassage {
   id: number;
-  /** Its index in `passagesOf`. */
+  /** Its index in `cutPassages`. */
   number: number;
   /** Cosine, from -1 to 1. */
   likeness: number;
@@ -88,10 +88,10 @@ export function unitVector(numbers: readonly number[]): Float32Array {
   return Float32Array.from(numbers, (number) => number / length);
 }
 
-export const bytesOf = ({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array =>
+export const vectorBytes = ({ buffer, byteOffset, byteLength }: Float32Array): Uint8Array =>
   new Uint8Array(buffer, byteOffset, byteLength);
 
-/** Gives the product of two vectors; undefined when their lengths differ, as those of two models do. */
+/** Returns the dot product of two vectors; undefined if their lengths differ, as those of two models do. */
 export function product(wanted: Float32Array, stored: Uint8Array): number | undefined {
   if (stored.byteLength !== wanted.byteLength) return undefined;
   // SQLite's bytes may begin anywhere; floats begin at multiples of their size.
@@ -105,7 +105,7 @@ export function product(wanted: Float32Array, stored: Uint8Array): number | unde
 /** The constant of reciprocal rank fusion; the higher, the less the first places of a list differ. */
 const FUSION = 60;
 
-/** Several orders of items as one, by their places: who stands before others in more of them comes first. */
+/** Merges several rankings into one: an item that precedes others in more of them comes first. */
 export function fuse(lists: readonly (readonly { id: number }[])[]): { id: number; score: number }[] {
   const scores = new Map<number, number>();
   for (const list of lists) {
@@ -115,6 +115,6 @@ export function fuse(lists: readonly (readonly { id: number }[])[]): { id: numbe
   return [...scores].map(([id, score]) => ({ id, score })).sort((a, b) => b.score - a.score);
 }
 
-/** The beginning of a passage of an item's text, on one line. */
+/** Returns the beginning of an item's passage, on one line. */
 export const passageStart = (key: string, body: string, number: number): string =>
-  snippetOf((passagesOf(key, body)[number] ?? key).slice(key.length));
+  snippet((cutPassages(key, body)[number] ?? key).slice(key.length));

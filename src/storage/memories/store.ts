@@ -26,13 +26,13 @@ import type {
   VersionedItem,
 } from "./contracts.ts";
 import type { ItemRow, ItemStatements, TextRow } from "./items.ts";
-import { idsOf, itemOf, itemStatements, jsonOf, lifetimeOf, stretchOf, versionOf } from "./items.ts";
+import { idList, toItem, itemStatements, valueJson, lifetimeMs, rangeStretch, itemVersion } from "./items.ts";
 import {
   MAX_COUNT,
   type NamespaceRange,
   checkAddress,
   checkRoot,
-  countOf,
+  boundedCount,
   decodeNamespace,
   encodeNamespace,
   listedNamespaces,
@@ -40,7 +40,7 @@ import {
   matchesFilter,
   rangeBelow,
 } from "./namespaces.ts";
-import { itemPages, pagesOf } from "./pages.ts";
+import { itemPages, readPages } from "./pages.ts";
 import { type NearPassage, fuse, passageStart } from "./passages.ts";
 import { excerpt, fold, parseQuery } from "./text-query.ts";
 
@@ -67,10 +67,10 @@ const LONG_TEXT = 20_000;
 /**
  * LangGraph's `BaseStore` in a database.
  *
- * Listings are ordered by namespace and key. `search` with a `query` gives the items that contain any of its words (or
+ * Listings are ordered by namespace and key. `search` with a `query` finds the items that contain any of its words (or
  * words that begin with them), best first: words of the key, and of the value its `content`, else all texts in it, or
- * the fields named by `put`. With an embedding model it gives all items instead, those most like the query first, and
- * those without indexed text last. The writes of one batch happen together or not at all; its reads see what was stored
+ * the fields named by `put`. With an embedding model it finds all items instead, those most like the query first, and
+ * those without indexed text last. The writes of one batch happen together or not at all; its reads see items stored
  * before. The last of several writes of one item counts, awaited or not. Expired items are in no answer.
  */
 export class StoredMemories extends BaseStore implements MemoryStore {
@@ -96,7 +96,7 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     this.#pages = itemPages(database, this.#sql);
   }
 
-  /** The same for what is at and below a namespace, with writes of one item in the same order. */
+  /** Returns the store for a namespace and those below it; the order of writes to one item is shared. */
   within(namespace: readonly string[]): StoredMemories {
     const options = { clock: this.#clock, ttl: this.#ttl };
     return new StoredMemories(this.#database.within(namespace), options, this.#writes);
@@ -119,7 +119,7 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     }) as Promise<OperationResults<Operations>>;
   }
 
-  /** Gives the result of one read; `undefined` for a put. */
+  /** Returns the result of one read; `undefined` for a put. */
   async #resultOf(operation: Operation & Lifetime): Promise<unknown> {
     if ("namespacePrefix" in operation) return this.search(operation.namespacePrefix, operation);
     if ("value" in operation) return undefined;
@@ -150,7 +150,7 @@ export class StoredMemories extends BaseStore implements MemoryStore {
   }
 
   /**
-   * Puts the item only if it still is what `expected` names (`null`: it does not exist). Gives the new version, or
+   * Puts the item only if its version is `expected` (`null`: it does not exist). Returns the new version, or
    * undefined when somebody else was faster; safe against other processes. @throws MemoryTooLarge
    */
   async putIf(
@@ -174,7 +174,7 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     const sql = expected === null ? putNew : putOver;
     const row = yield* first<Pick<ItemRow, "id" | "version">>(sql, { ...values, expected });
     if (row !== undefined) yield* after?.(row.id) ?? [];
-    return row && versionOf(row);
+    return row && itemVersion(row);
   }
 
   async #putAll(puts: readonly StorePut[]): Promise<void> {
@@ -195,7 +195,7 @@ export class StoredMemories extends BaseStore implements MemoryStore {
   }
 
   async #prepared(puts: readonly StorePut[]): Promise<PreparedPut[]> {
-    const stored = puts.map(({ key, value }) => (value === null ? null : jsonOf(key, value)));
+    const stored = puts.map(({ key, value }) => (value === null ? null : valueJson(key, value)));
     const indexed = await this.#database.index(puts);
     const now = this.#clock();
     return puts.map(({ namespace, key, ttl = this.#ttl.defaultTtl ?? null }, index) => {
@@ -203,7 +203,7 @@ export class StoredMemories extends BaseStore implements MemoryStore {
       const own = { namespace: encodeNamespace(namespace), key, value: stored[index] ?? null };
       const isDeletion = own.value === null;
       return {
-        values: { ...values, ...own, now, ttl: lifetimeOf(ttl) },
+        values: { ...values, ...own, now, ttl: lifetimeMs(ttl) },
         isDeletion,
         ...(after && { after }),
       };
@@ -216,12 +216,12 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     lifetime: Pick<Lifetime, "refreshTtl"> = {},
   ): Promise<Item | null> {
     const row = await this.#row(namespace, key, lifetime.refreshTtl);
-    return row === undefined ? null : itemOf(row);
+    return row === undefined ? null : toItem(row);
   }
 
   async getVersioned(namespace: string[], key: string): Promise<VersionedItem | null> {
     const row = await this.#row(namespace, key);
-    return row === undefined ? null : { ...itemOf(row), version: versionOf(row) };
+    return row === undefined ? null : { ...toItem(row), version: itemVersion(row) };
   }
 
   async #row(namespace: string[], key: string, refreshTtl?: boolean): Promise<ItemRow | undefined> {
@@ -252,9 +252,9 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     const key = isBehind ? from.slice(0, -1) : from;
     const stretch = { namespace: encoded, key, toNamespace: encoded, toKey: to };
     const read = texts.length === 0 ? this.#pages.listed : this.#pages.containing(texts);
-    const most = countOf(limit);
+    const most = boundedCount(limit);
     const rows: ItemRow[] = [];
-    for await (const page of pagesOf(
+    for await (const page of readPages(
       read,
       { ...stretch, now: this.#clock() },
       { start: isBehind ? ">" : ">=", most },
@@ -264,7 +264,7 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     }
     const found = rows.slice(0, most);
     await this.#refresh(found);
-    return found.map(itemOf);
+    return found.map(toItem);
   }
 
   override async search(
@@ -273,18 +273,18 @@ export class StoredMemories extends BaseStore implements MemoryStore {
   ): Promise<SearchItem[]> {
     const { query = "", filter, limit = 10, offset = 0, refreshTtl } = options;
     const range = rangeBelow(namespacePrefix);
-    const [first, most] = [countOf(offset), countOf(limit)];
+    const [first, most] = [boundedCount(offset), boundedCount(limit)];
     const wanted = filter === undefined ? Math.min(first + most, MAX_COUNT) : MAX_COUNT;
     const pages =
       query === ""
-        ? pagesOf(this.#pages.listed, { ...stretchOf(range), now: this.#clock() }, { most: wanted })
+        ? readPages(this.#pages.listed, { ...rangeStretch(range), now: this.#clock() }, { most: wanted })
         : this.#rankedPages(await this.#ranked(range, query, wanted));
     const found: (ItemRow & Pick<Ranked, "score">)[] = [];
     let skipped = 0;
     for await (const page of pages) {
       for (const row of page) {
         if (found.length >= most) break;
-        if (filter !== undefined && !matchesFilter(itemOf(row).value, filter)) continue;
+        if (filter !== undefined && !matchesFilter(toItem(row).value, filter)) continue;
         if (skipped < first) skipped += 1;
         else found.push(row);
       }
@@ -292,7 +292,7 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     }
     await this.#refresh(found, refreshTtl);
     return found.map((row) => ({
-      ...itemOf(row),
+      ...toItem(row),
       ...(row.score === undefined ? {} : { score: row.score }),
     }));
   }
@@ -313,11 +313,11 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     sql: string,
     items: readonly Pick<Ranked, "id">[],
   ): Promise<Map<number, Row>> {
-    const rows = await this.#read<Row>(sql, { ids: idsOf(items) });
+    const rows = await this.#read<Row>(sql, { ids: idList(items) });
     return new Map(rows.map((row) => [row.id, row]));
   }
 
-  /** The items that a search with a query gives, best first. */
+  /** Returns the matches of a query, best first. */
   async #ranked(range: NamespaceRange, query: string, limit: number): Promise<readonly Ranked[]> {
     return (
       (await this.#database.byMeaning?.(range, query, this.#clock())) ?? this.#byWords(range, query, limit)
@@ -330,8 +330,8 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     const { words } = parseQuery(query);
     if (found.length > 0 || words.length === 0) return found;
     const inside: Ranked[] = [];
-    const whole = { ...stretchOf(range), now: this.#clock() };
-    for await (const page of pagesOf(this.#pages.texts, whole)) {
+    const whole = { ...rangeStretch(range), now: this.#clock() };
+    for await (const page of readPages(this.#pages.texts, whole)) {
       for (const { id, key, body } of page) {
         const folded = fold(`${key}\n${body}`);
         if (words.every((word) => folded.includes(word))) inside.push({ id, score: 0 });
@@ -348,8 +348,8 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     limit: number,
     near?: readonly NearPassage[],
   ): Promise<TextHit[]> {
-    const byWords = await this.#byWords(rangeBelow(namespacePrefix), query, countOf(limit));
-    const ranked = near === undefined ? byWords : fuse([byWords, near]).slice(0, countOf(limit));
+    const byWords = await this.#byWords(rangeBelow(namespacePrefix), query, boundedCount(limit));
+    const ranked = near === undefined ? byWords : fuse([byWords, near]).slice(0, boundedCount(limit));
     const rows = await this.#byIds<TextRow>(this.#sql.textsByIds, ranked);
     const passages = new Map(near?.map(({ id, number }) => [id, number]));
     for (const { id } of byWords) passages.delete(id);
@@ -393,7 +393,7 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     this.#sweptAt = this.#clock();
     const values = { now: this.#sweptAt, limit: SWEPT };
     for (let swept = 0; ;) {
-      // A power cut may bring items back, which have expired all the same.
+      // A power cut may restore items, which have expired all the same.
       const count = await this.#database.engine.note(() => change(this.#sql.sweep, values));
       swept += count;
       if (count < SWEPT || signal?.aborted === true) return swept;
@@ -415,7 +415,7 @@ export class StoredMemories extends BaseStore implements MemoryStore {
   ): Promise<void> {
     const limited = wanted ? rows.filter(({ ttl }) => ttl !== null) : [];
     if (limited.length === 0) return;
-    const values = { now: this.#clock(), ids: idsOf(limited) };
+    const values = { now: this.#clock(), ids: idList(limited) };
     try {
       await this.#database.engine.note(() => change(this.#sql.refresh, values));
     } catch (thrown) {

@@ -19,26 +19,26 @@ const BORDER = "0";
 export function gramRuns(text: string): { pairs: string[]; last: string }[] {
   let left = MAX_CHARACTERS;
   const runs: { pairs: string[]; last: string }[] = [];
-  for (const run of runsOf(text)) {
+  for (const run of unspacedRuns(text)) {
     if (left <= 0) break;
-    runs.push({ pairs: pairsOf(run.slice(0, left)), last: run.at(-1) ?? "" });
+    runs.push({ pairs: neighbors(run.slice(0, left)), last: run.at(-1) ?? "" });
     left -= run.length;
   }
   return runs;
 }
 
 /** The pairs of characters of `text`, in their order and separated by spaces; most often there are none. */
-export const gramsOf = (text: string): string =>
+export const characterPairs = (text: string): string =>
   gramRuns(text)
     .flatMap(({ pairs, last }) => [pairs.join(" "), last, BORDER])
     .join(" ");
 
 /** FTS5 expressions, any of which may match, of what `words` have in these scripts. */
 function gramTerms(words: readonly string[]): string[] {
-  const runs = runsOf(words.join(" "));
+  const runs = unspacedRuns(words.join(" "));
   const terms = runs.flatMap((run) => {
     if (run.length === 1) return [`"${run[0]}"*`];
-    const pairs = pairsOf(run);
+    const pairs = neighbors(run);
     // Longer runs of a query are mostly sentences, of which any part counts.
     return [`"${pairs.join(" ")}"`, ...(run.length > 3 ? pairs.map((pair) => `"${pair}"`) : [])];
   });
@@ -46,12 +46,12 @@ function gramTerms(words: readonly string[]): string[] {
 }
 
 /** The runs of such characters. Keyboards and file systems write the same ones in several ways. */
-function runsOf(text: string): string[][] {
+function unspacedRuns(text: string): string[][] {
   if (text.search(UNSPACED) < 0) return [];
   return (text.normalize("NFKC").match(UNSPACED) ?? []).map((run) => Array.from(run));
 }
 
-const pairsOf = (run: readonly string[]): string[] =>
+const neighbors = (run: readonly string[]): string[] =>
   run.slice(1).map((next, index) => `${run[index]}${next}`);
 
 /** The words and phrases of a full-text search. */
@@ -73,7 +73,7 @@ const SNIPPET_LENGTH = 240;
 export function parseQuery(query: string): TextQuery {
   const written = [...new Set(query.split(/[\s\p{C}]+/u))].filter(Boolean).slice(0, MAX_WORDS);
   // The index folds in its own way, so it gets the words as they were written.
-  // A letter with its accent is one character or two, as keyboards and systems write it; the index tells them apart.
+  // A letter with its accent is one character or two, depending on the keyboard; the index treats these as different.
   const terms = [
     ...new Set(
       written
@@ -81,7 +81,7 @@ export function parseQuery(query: string): TextQuery {
         .flatMap((word) => [word, word.normalize("NFC"), word.normalize("NFD")])
         .map((word) => {
           const quoted = `"${word.replaceAll('"', '""')}"`;
-          const lastToken = tokensOf(word).at(-1) ?? "";
+          const lastToken = tokenize(word).at(-1) ?? "";
           return lastToken.length >= MIN_PREFIX ? `${quoted}*` : quoted;
         }),
     ),
@@ -90,22 +90,22 @@ export function parseQuery(query: string): TextQuery {
 }
 
 /** The words of a text, as they stand. */
-export const tokensOf = (word: string): string[] => word.match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
+export const tokenize = (word: string): string[] => word.match(/[\p{L}\p{N}\p{M}]+/gu) ?? [];
 
 /** Small letters, and without accents in alphabets that have them; every character keeps its place. */
 export const fold = (text: string): string =>
   text.replace(/[A-Z\u0080-\u1fff]/g, (unit) => unit.normalize("NFD").charAt(0).toLowerCase().charAt(0));
 
-export const snippetOf = (text: string): string => oneLine(text, SNIPPET_LENGTH);
+export const snippet = (text: string): string => oneLine(text, SNIPPET_LENGTH);
 
 /** The text around the first occurrence of the longest word found, on one line. */
 export function excerpt(text: string, { words }: TextQuery): string {
   const folded = fold(text);
-  const byLength = words.flatMap((word) => [word, ...tokensOf(word)]).sort((a, b) => b.length - a.length);
+  const byLength = words.flatMap((word) => [word, ...tokenize(word)]).sort((a, b) => b.length - a.length);
   const at = byLength.map((word) => firstWord(folded, word)).find((index) => index >= 0) ?? 0;
   const start = Math.max(0, at - Math.floor(SNIPPET_LENGTH / 3));
   const rest = tailOf(text, text.length - start).trimStart();
-  return snippetOf(`${start > 0 ? "…" : ""}${rest}`);
+  return snippet(`${start > 0 ? "…" : ""}${rest}`);
 }
 
 /** First position of `word` by itself, else at the beginning of a word, else inside a word, else -1. */

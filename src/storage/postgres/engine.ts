@@ -2,7 +2,7 @@
 import type { Pool, PoolClient } from "pg";
 import { byValue } from "../../core/by-identity.ts";
 import { inPostgres } from "../sql/dialects.ts";
-import type { Answer, Engine, Statement, Steps } from "../sql/steps.ts";
+import type { StatementResult, Engine, Statement, Steps } from "../sql/steps.ts";
 import type { Access } from "./access.ts";
 import { isBrokenOff, isReadOnly, isRepeatable, postgresError } from "./errors.ts";
 
@@ -44,18 +44,21 @@ async function transact<T>(access: Access, kind: string, steps: () => Steps<T>):
   for (let attempt = 1; ; attempt += 1) {
     const client = await access.pool.connect();
     let broken: Error | undefined;
-    const sent: [Promise<Answer>, Statement["orElse"]?][] = [];
-    const send = (answer: Promise<Answer>, orElse?: Statement["orElse"]): Promise<Answer> => {
+    const sent: [Promise<StatementResult>, Statement["orElse"]?][] = [];
+    const send = (
+      answer: Promise<StatementResult>,
+      orElse?: Statement["orElse"],
+    ): Promise<StatementResult> => {
       answer.catch(() => undefined); // `settled` throws it
       sent.push([answer, orElse]);
       return answer;
     };
-    /** Waits for all that was sent; throws what the first failed with. */
+    /** Waits for all sent statements; throws the first error. */
     const settled = async (): Promise<void> => {
       for (const [answer, orElse] of sent.splice(0))
         if ((await answer).changes === 0 && orElse) throw orElse();
     };
-    const plain = (text: string): Promise<Answer> => client.query(text).then(() => NO_ANSWER);
+    const plain = (text: string): Promise<StatementResult> => client.query(text).then(() => NO_ANSWER);
     try {
       void send(plain(begin));
       const carriedOut = steps();
@@ -84,7 +87,7 @@ async function transact<T>(access: Access, kind: string, steps: () => Steps<T>):
   }
 }
 
-const NO_ANSWER: Answer = { rows: [], changes: 0 };
+const NO_ANSWER: StatementResult = { rows: [], changes: 0 };
 
 /** The time of Postgres in milliseconds. */
 export const NOW = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
@@ -95,7 +98,7 @@ export const unhurried = (text: string): { text: string; query_timeout: number }
   query_timeout: 24 * 3_600_000,
 });
 
-/** Carries out one statement by itself, and gives its rows. */
+/** Runs one statement by itself, and returns its rows. */
 export const query = <Row extends object>(
   access: Access,
   sql: string,
@@ -107,14 +110,14 @@ export const query = <Row extends object>(
   );
 
 /** One statement is a transaction by itself, but where that has to be confined first. */
-function answerTo(access: Access, statement: Statement): Promise<Answer> {
+function answerTo(access: Access, statement: Statement): Promise<StatementResult> {
   if (access.confinement === undefined) return answerOf(access.pool, statement);
-  return transact(access, "BEGIN", function* (): Steps<Answer> {
+  return transact(access, "BEGIN", function* (): Steps<StatementResult> {
     return yield statement;
   });
 }
 
-async function answerOf(connection: Pool | PoolClient, { sql, values }: Statement): Promise<Answer> {
+async function answerOf(connection: Pool | PoolClient, { sql, values }: Statement): Promise<StatementResult> {
   const { names, ...statement } = prepared(sql);
   const sent = names.map((one) => sendable(values[one] ?? null));
   const { rows, rowCount } = await connection.query<object>({ ...statement, values: sent });

@@ -1,7 +1,7 @@
-/** Turns errors of Postgres and its connections into ours, whose texts say what to do. */
+/** Turns errors of Postgres and its connections into ours, whose texts name the remedy. */
 import { StorageError, type StorageErrorCode, codeOf } from "../../core/errors.ts";
 
-/** Classes of SQLSTATE, or single codes, with our code and what to say. */
+/** Classes of SQLSTATE, or single codes, with our code and text. */
 const KNOWN: ReadonlyArray<[state: RegExp, code: StorageErrorCode, text: string]> = [
   [
     /^(28|3D000)/,

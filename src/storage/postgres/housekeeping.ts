@@ -1,4 +1,4 @@
-/** Forgets, counts and checks runs in Postgres. */
+/** Deletes, counts and checks runs in Postgres. */
 import type { Pool } from "pg";
 import type { PruneContext, PruneReport, Retention } from "../../runs/retention.ts";
 import { KEPT_FOR_SIZE_MS } from "../../runs/retention.ts";
@@ -20,7 +20,7 @@ export async function prune(
   const report = await beginPrune(place, context);
   const forgetUpTo = async (endedBefore: number, most: number): Promise<void> => {
     for (let left = most; left > 0 && !signal.aborted;) {
-      const forgotten = await engine.write(() => forget(endedBefore, Math.min(left, RUNS_AT_ONCE)));
+      const forgotten = await engine.write(() => deleteEndedRuns(endedBefore, Math.min(left, RUNS_AT_ONCE)));
       report.runs += forgotten;
       left = forgotten === 0 ? 0 : left - forgotten;
     }
@@ -32,7 +32,7 @@ export async function prune(
   return report;
 }
 
-function* forget(endedBefore: number, limit: number): Steps<number> {
+function* deleteEndedRuns(endedBefore: number, limit: number): Steps<number> {
   const rows = yield* forgettable(endedBefore, limit);
   if (rows.length > 0) yield* forgetRuns(rows);
   return rows.length;
@@ -43,14 +43,14 @@ export async function assertWritable(pool: Pool): Promise<void> {
   await pool.query("DELETE FROM runs WHERE false");
 }
 
-async function numberOf(pool: Pool, sql: string): Promise<number> {
+async function queryNumber(pool: Pool, sql: string): Promise<number> {
   const { rows } = await pool.query<[number]>({ text: sql, rowMode: "array" });
   return rows[0]?.[0] ?? 0;
 }
 
 /** Bytes of all tables of the schema, with their indexes, and of the objects in S3. */
 export const storedBytes = (pool: Pool): Promise<number> =>
-  numberOf(
+  queryNumber(
     pool,
     `SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint + ${BYTES_IN_OBJECTS} FROM pg_class
      WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'`,
@@ -59,6 +59,6 @@ export const storedBytes = (pool: Pool): Promise<number> =>
 /** Number of runs that make up the storage above `maxBytes`, counted with equal sizes: files do not shrink at once. */
 async function excessRuns(pool: Pool, maxBytes: number): Promise<number> {
   const stored = await storedBytes(pool);
-  const runs = await numberOf(pool, "SELECT count(*) FROM runs");
+  const runs = await queryNumber(pool, "SELECT count(*) FROM runs");
   return stored <= maxBytes ? 0 : Math.ceil((runs * (stored - maxBytes)) / stored);
 }

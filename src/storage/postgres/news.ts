@@ -1,4 +1,4 @@
-/** Tells servers on the same Postgres schema which runs changed, by NOTIFY. */
+/** Notifies servers on the same Postgres schema of changed runs, by NOTIFY. */
 import { randomBytes } from "node:crypto";
 import type { Client, Pool } from "pg";
 import type { RunListener } from "../../runs/ports.ts";
@@ -7,7 +7,7 @@ import { StorageError } from "../../core/errors.ts";
 import { postgresError } from "./errors.ts";
 
 /** Time in ms to gather changes: with a NOTIFY in each transaction, all commits would wait for one another. */
-const GATHER_MS = 10;
+const GATHER_CHANGES_MS = 10;
 /** Ids of one notification: Postgres takes 8000 bytes. */
 const IDS_AT_ONCE = 200;
 /** Interval at which every server looks, even without news: a notification may be lost with a connection. */
@@ -31,7 +31,7 @@ export class ChangeNews {
   #client: Client | undefined;
   #look: NodeJS.Timeout | undefined;
   #isClosed = false;
-  /** When this process last told itself something, by the monotonic clock, until it has heard it. */
+  /** When this process last notified itself, by the monotonic clock, until it has heard it. */
   #toldAt: number | undefined;
   #lagMs: number | undefined;
   /** True if any notification ever arrived. */
@@ -43,14 +43,14 @@ export class ChangeNews {
     this.#channel = `deepagent_runs_${schema}`;
   }
 
-  /** Tells the others that this process changed the run. */
+  /** Notifies the others that this process changed the run. */
   tell(runId: string): void {
     if (this.#isClosed) return;
     this.#changed.add(runId);
-    this.#gathering ??= setTimeout(() => this.#send(), GATHER_MS);
+    this.#gathering ??= setTimeout(() => this.#send(), GATHER_CHANGES_MS);
   }
 
-  /** Tells `listener` of what the others change, until it is closed. */
+  /** Calls `listener` for the changes of others, until it is closed. */
   listen(listener: RunListener): { close(): void } {
     this.#listeners.add(listener);
     if (this.#listeners.size === 1) {
@@ -83,7 +83,7 @@ export class ChangeNews {
     this.#changed.clear();
     for (let at = 0; at < ids.length; at += IDS_AT_ONCE) {
       const values = [this.#channel, `${this.#me} ${ids.slice(at, at + IDS_AT_ONCE).join(" ")}`];
-      // The next look finds what could not be told.
+      // The next look finds changes without a notification.
       const told = this.#pool.query("SELECT pg_notify($1, $2)", values).catch(() => undefined);
       this.#sending = Promise.all([this.#sending, told]);
     }
@@ -95,7 +95,7 @@ export class ChangeNews {
     return this.#lagMs === undefined ? {} : { newsLagMs: Math.max(this.#lagMs, since) };
   }
 
-  /** Tells itself something, and replaces a connection on which that was not heard for a while. */
+  /** Notifies itself, and replaces a connection on which that was not heard for a while. */
   #check(): void {
     if (this.#client === undefined) return;
     if (this.#toldAt !== undefined && monotonicClock() - this.#toldAt > DEAF_MS) {

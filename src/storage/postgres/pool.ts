@@ -41,7 +41,7 @@ export async function openPool(options: PostgresOptions): Promise<Connections> {
     connectionString: url,
     max: connections,
     connectionTimeoutMillis: 10_000,
-    query_timeout: ANSWER_MS,
+    query_timeout: QUERY_MS,
     // Older versions of `pg` send one query after the other.
     pipeline: true,
     application_name: "deepagent-mcp",
@@ -68,6 +68,6 @@ export async function openPool(options: PostgresOptions): Promise<Connections> {
 }
 
 /** After how long a query fails whose connection is silent, in milliseconds. A cut network breaks no connection. */
-const ANSWER_MS = 15_000;
-/** Postgres takes back within a lease what a process holds that was cut off in a transaction. */
+const QUERY_MS = 15_000;
+/** Postgres releases the locks of a process that was cut off in a transaction within a lease. */
 const SESSION = ["lock_timeout=4s", "idle_in_transaction_session_timeout=5s"];

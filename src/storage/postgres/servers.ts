@@ -6,7 +6,7 @@ import type { Access } from "./access.ts";
 import { NOW, query } from "./engine.ts";
 
 /** `number` is the order in which they came. `seen_at` is in milliseconds, by the clock of Postgres. */
-const TABLES = `
+const SERVER_TABLES = `
 CREATE TABLE servers (
   number BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   id TEXT NOT NULL UNIQUE,
@@ -15,7 +15,7 @@ CREATE TABLE servers (
 );`;
 
 export const POSTGRES_SERVERS: readonly Migration[] = [
-  { version: 1, name: "the servers that are there", sql: TABLES },
+  { version: 1, name: "the servers that are there", sql: SERVER_TABLES },
 ];
 
 /** Interval at which a server reports that it is alive, and validity of a report, in ms. */
@@ -26,12 +26,12 @@ const SAY = `
 INSERT INTO servers (id, environment, seen_at) VALUES (@id, @environment, ${NOW})
 ON CONFLICT (id) DO UPDATE SET seen_at = excluded.seen_at RETURNING number`;
 
-/** Tells the other servers about this one until it leaves. */
+/** Announces this server to the others until it leaves. */
 export function serverList(access: Access, logger: Logger) {
   const id = randomUUID();
   let timer: NodeJS.Timeout | undefined;
   return {
-    /** Says from now on that this server works there. Gives the environments of the servers that came before it. */
+    /** Reports from now on that this server works there. Returns the environments of the servers before it. */
     enter: async (environment: string): Promise<string[]> => {
       const [own] = await query<{ number: number }>(access, SAY, { id, environment });
       timer ??= setInterval(() => {
@@ -47,7 +47,7 @@ export function serverList(access: Access, logger: Logger) {
     leave: async (): Promise<void> => {
       clearInterval(timer);
       if (timer === undefined) return;
-      // A server that cannot say so is forgotten after a while.
+      // A server that cannot report this is dropped after a while.
       await query(access, "DELETE FROM servers WHERE id = @id", { id }).catch(() => undefined);
     },
   };

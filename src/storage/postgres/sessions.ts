@@ -57,7 +57,7 @@ const UNSUBSCRIBE =
 export function sessionStore(access: Access): SessionStore {
   const engine = postgresEngine(access);
   return {
-    open: async (session, limits) => engine.write(() => open(session, limits)),
+    open: async (session, limits) => engine.write(() => openSession(session, limits)),
     ownerOf: async (id) => {
       const sql = "SELECT owner FROM client_sessions WHERE id = @id";
       return (await query<{ owner: string }>(access, sql, { id }))[0]?.owner;
@@ -81,7 +81,7 @@ export function sessionStore(access: Access): SessionStore {
 }
 
 /** Sessions of one principal are opened one after the other, so that they can be counted. */
-function* open(
+function* openSession(
   { id, principal, owner, opening }: NewSession,
   { limit, busyMs }: { limit: number; busyMs: number },
 ): Steps<OpenedSession> {

@@ -110,7 +110,7 @@ async function sharedFacts(access: Access, logger: Logger) {
     const [row] = await query<{ now: number }>(access, `SELECT ${NOW} AS now`);
     const after = systemClock();
     const difference = (row?.now ?? after) - (before + after) / 2;
-    // A difference within the time of the answer says nothing.
+    // A difference within the time of the answer is not significant.
     ahead = Math.abs(difference) <= (after - before) / 2 + 1 ? 0 : Math.round(difference);
     isOutdated = await isNewer(access);
   };

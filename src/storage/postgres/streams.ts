@@ -6,7 +6,7 @@ import type { Migration } from "../sql/migration.ts";
 import type { Access } from "./access.ts";
 import { query } from "./engine.ts";
 
-const TABLES = `
+const STREAM_TABLES = `
 CREATE TABLE stream_events (
   id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   session TEXT COLLATE "C" NOT NULL,
@@ -24,13 +24,13 @@ CREATE TABLE secrets (
 );`;
 
 export const POSTGRES_SHARED: readonly Migration[] = [
-  { version: 1, name: "messages of sessions, and secrets of all servers", sql: TABLES },
+  { version: 1, name: "messages of sessions, and secrets of all servers", sql: STREAM_TABLES },
 ];
 
 const APPEND = `
 INSERT INTO stream_events (session, owner, stream, message, size, time)
 VALUES (@session, @owner, @stream, @message, @size, @time) RETURNING id`;
-const PAGE = `
+const READ_PAGE = `
 SELECT id, owner, message FROM stream_events
 WHERE session = @session AND stream = @stream AND id >= @from ORDER BY id LIMIT @limit`;
 /** All but the newest that have so many characters together. */
@@ -40,7 +40,7 @@ DELETE FROM stream_events WHERE id <= (
   WHERE total > @characters)`;
 
 export function streamStore(access: Access): StreamStore {
-  /** Ids of the messages of a session follow the order of the calls. */
+  /** A session's message ids follow the order of the calls. */
   const inOrder = new KeyedLock();
   const remove = async (where: string, values: Record<string, unknown>): Promise<void> =>
     void (await query(access, `DELETE FROM stream_events WHERE ${where}`, values));
@@ -55,7 +55,7 @@ export function streamStore(access: Access): StreamStore {
       const sql = "SELECT stream FROM stream_events WHERE id = @id AND session = @session";
       return (await query<{ stream: string }>(access, sql, { session, id }))[0]?.stream;
     },
-    page: (place) => query<SentMessage>(access, PAGE, place),
+    page: (place) => query<SentMessage>(access, READ_PAGE, place),
     deleteSession: (session) => remove("session = @session", { session }),
     deleteUntil: (time) => remove("time <= @time", { time }),
     shrinkTo: async (characters) => void (await query(access, SHRINK, { characters })),

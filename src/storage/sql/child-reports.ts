@@ -1,4 +1,4 @@
-/** The end of a run that an agent started in the background, told to the one that started it. */
+/** Reports the end of a background run to the run that started it. */
 import { defined } from "../../core/defined.ts";
 import { entryOf } from "../../runs/events.ts";
 import { childReport } from "../../runs/children.ts";

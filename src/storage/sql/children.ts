@@ -35,7 +35,7 @@ const OPEN_CHILDREN = "FROM runs WHERE parent_id = @parent AND ended_at IS NULL"
 export const hasOpenChildren = (parent: string): Steps<boolean> =>
   exists(`SELECT id ${OPEN_CHILDREN} LIMIT 1`, { parent });
 
-/** Cancels the open children of a run that ends; gives their ids. Their questions are withdrawn with its own. */
+/** Cancels the open children of a run that ends; returns their ids. Their questions are withdrawn with its own. */
 export function* cancelChildren(parent: string, reason: string, now: number): Steps<string[]> {
   const open = yield* all<leases.OpenRunRow>(`SELECT * ${OPEN_CHILDREN} ORDER BY number`, { parent });
   for (const row of open) {
@@ -46,13 +46,13 @@ export function* cancelChildren(parent: string, reason: string, now: number): St
 }
 
 /** Everything that a child gets from the run that starts it. */
-function* start(
+function* startChild(
   parent: leases.OpenRunRow,
   child: NewChild,
   now: number,
 ): Steps<RunRow | "too_many" | "no_thread"> {
   const { id: parentId, principal } = parent;
-  const known = yield* childOf(parentId, { call: child.call });
+  const known = yield* findChild(parentId, { call: child.call });
   if (known !== undefined) return known;
   const open = yield* all(`SELECT id ${OPEN_CHILDREN} LIMIT ${MOST_OPEN}`, { parent: parentId });
   if (open.length === MOST_OPEN) return "too_many";
@@ -68,13 +68,13 @@ function* start(
   const started = { kind: "subagent_started" as const, agent, callId: id, name, background: true as const };
   yield* journal.append(parentId, entryOf({ ...started, description: oneLine(description, 300) }), now);
   yield* change("UPDATE runs SET subagents_started = subagents_started + 1 WHERE id = @id", { id: parentId });
-  const made = yield* childOf(parentId, { id });
+  const made = yield* findChild(parentId, { id });
   if (made === undefined) throw new Error(`The background task ${id} is missing.`);
   return made;
 }
 
 /** A child by its call or its id. */
-function childOf(
+function findChild(
   parent: string,
   which: { call: string } | { id: string },
   lock = " FOR UPDATE",
@@ -83,9 +83,9 @@ function childOf(
   return first(`SELECT * FROM runs WHERE parent_id = @parent AND ${condition}${lock}`, { parent, ...which });
 }
 
-/** Tells a child something, unless it has ended or was told before; gives it as it is then. */
+/** Sends a message to a child, unless it has ended or got it before; returns the child's state then. */
 function* tell(parent: string, id: string, message: InboxMessage, now: number): Steps<ChildRun | undefined> {
-  const row = yield* childOf(parent, { id });
+  const row = yield* findChild(parent, { id });
   if (row === undefined) return undefined;
   if (!isFinal(row.status) && !(yield* messages.has(id, message.id))) {
     yield* messages.add(id, message, undefined, now);
@@ -95,9 +95,9 @@ function* tell(parent: string, id: string, message: InboxMessage, now: number): 
   return yield* view(row);
 }
 
-/** Cancels a child, unless it has ended; gives it as it was before. */
+/** Cancels a child, unless it has ended; returns its earlier state. */
 function* cancel(parent: string, id: string, reason: string, now: number): Steps<ChildRun | undefined> {
-  const row = yield* childOf(parent, { id });
+  const row = yield* findChild(parent, { id });
   if (row === undefined) return undefined;
   const seen = yield* view(row);
   if (isFinal(row.status)) return seen;
@@ -111,16 +111,16 @@ function* cancel(parent: string, id: string, reason: string, now: number): Steps
 function* view(row: RunRow): Steps<ChildRun> {
   const { id, threadId, task: description, status: now, createdAt: startedAt, endedAt, parent } = toRun(row);
   const agent = parent?.agent ?? [];
-  const [newest] = yield* journal.recent(parent?.runId ?? id, { limit: 1, agent, kinds: STEPS });
+  const [newest] = yield* journal.recent(parent?.runId ?? id, { limit: 1, agent, kinds: STEP_KINDS });
   const name = agent.at(-1)?.name ?? "";
   const step = (newest && stepOf(newest)) ?? "";
   return { id, name, description, status: now, threadId, startedAt, ...defined({ endedAt }), step };
 }
 
-const STEPS = ["tool_started", "model_called", "model_retry", "warning"] as const;
+const STEP_KINDS = ["tool_started", "model_called", "model_retry", "warning"] as const;
 
 /**
- * Use of the rest of the tree, and the tokens reserved there by runs at work. The row of the run at the top counts all
+ * Returns the use of the other runs in the tree, and their reserved tokens. The row of the run at the top counts all
  * of it, and the others their own.
  */
 function* useElsewhere({ runId: id, rootId: root }: Lease): Steps<Spent & { reserved: number }> {
@@ -128,7 +128,7 @@ function* useElsewhere({ runId: id, rootId: root }: Lease): Steps<Spent & { rese
     id === root
       ? "CASE WHEN id = @id THEN 0 ELSE 1 END"
       : "CASE id WHEN @root THEN 1 WHEN @id THEN -1 ELSE 0 END";
-  // Postgres gives sums as texts.
+  // Postgres returns sums as texts.
   const use = yield* first<{
     tokens: number | string | null;
     nanos: number | string | null;
@@ -164,7 +164,7 @@ interface ChildContext {
   engine: Engine;
   /** Carries out work under the lease of the parent, and makes it durable. */
   write: <T>(work: (row: leases.OpenRunRow) => Steps<T>) => Promise<T>;
-  /** Is told of a run that others may work on now. */
+  /** Called with a run that others may work on now. */
   changed: (runId: string) => void;
   clock: Clock;
   newThreadId: () => string;
@@ -187,7 +187,7 @@ export function storedChildren(lease: Lease, context: ChildContext): ChildRuns {
   return {
     find: (which) =>
       engine.read(function* () {
-        const row = yield* childOf(runId, which, "");
+        const row = yield* findChild(runId, which, "");
         return row && (yield* view(row));
       }),
     hasOpen: () => engine.read(() => hasOpenChildren(runId)),
@@ -200,7 +200,7 @@ export function storedChildren(lease: Lease, context: ChildContext): ChildRuns {
     start: async (child) => {
       known.hasOthers = Promise.resolve(true);
       const started = await write(function* (row) {
-        const made = yield* start(row, child, clock());
+        const made = yield* startChild(row, child, clock());
         return typeof made === "string" ? made : yield* view(made);
       });
       if (started === "no_thread") throw new Error("The thread of a background task was given up.");

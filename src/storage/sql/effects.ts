@@ -5,14 +5,14 @@ import type { Clock } from "../../core/clock.ts";
 import { toJson } from "../../core/json.ts";
 import type { Lease } from "../../runs/ports.ts";
 import * as leases from "./leases.ts";
-import { type Engine, type Steps, first, insertOf, send } from "./steps.ts";
+import { type Engine, type Steps, first, insertStatement, send } from "./steps.ts";
 
 interface EffectContext {
   engine: Engine;
   /** Makes checkpoints durable. */
   sync: () => Promise<void>;
   clock: Clock;
-  /** Is told when calls cannot be stored. */
+  /** Called when calls cannot be stored. */
   onFailure: (error: unknown) => void;
 }
 
@@ -31,32 +31,38 @@ export function storedEffects(lease: Lease, { engine, sync, clock, onFailure }: 
   const find = (call: CallIdentity) =>
     first<{ type: string | null; outcome: Uint8Array | null; ended_at: number | null }>(
       `SELECT type, outcome, ended_at FROM effects WHERE ${IS_CALL}`,
-      keyOf(lease, call),
+      effectKey(lease, call),
     );
   const begin = function* (call: CallIdentity, tool: string): Steps<void> {
     yield* leases.heldToChange(lease);
-    yield { ...insertOf("effects", { ...keyOf(lease, call), tool, begun_at: clock() }), isBlind: true };
+    yield {
+      ...insertStatement("effects", { ...effectKey(lease, call), tool, begun_at: clock() }),
+      isBlind: true,
+    };
   };
   // Does nothing for a call that has an outcome, or whose run has ended.
   const finish = (call: CallIdentity, { type, data }: StoredOutcome) =>
     send(
       `UPDATE effects SET ended_at = @now, type = @type, outcome = @outcome
        WHERE ${IS_CALL} AND ended_at IS NULL`,
-      { ...keyOf(lease, call), type, outcome: data, now: clock() },
+      { ...effectKey(lease, call), type, outcome: data, now: clock() },
     );
   // The handle of a call stands in the place of its outcome until it ends.
   const keep = (call: CallIdentity, handle: Uint8Array) =>
     send(`UPDATE effects SET outcome = @handle WHERE ${IS_CALL} AND ended_at IS NULL`, {
-      ...keyOf(lease, call),
+      ...effectKey(lease, call),
       handle,
     });
   const forget = (call: CallIdentity) =>
-    send(`DELETE FROM effects WHERE ${IS_CALL} AND ended_at IS NULL AND outcome IS NULL`, keyOf(lease, call));
+    send(
+      `DELETE FROM effects WHERE ${IS_CALL} AND ended_at IS NULL AND outcome IS NULL`,
+      effectKey(lease, call),
+    );
   return {
     find: (call) =>
       attempt(async () => {
         // Nobody worked on the run before, so the calls are known.
-        if (lease.epoch === 1 && !begun.has(keyOf(lease, call).call)) return undefined;
+        if (lease.epoch === 1 && !begun.has(effectKey(lease, call).call)) return undefined;
         const row = await engine.read(() => find(call));
         if (row === undefined) return undefined;
         const { type, outcome, ended_at: endedAt } = row;
@@ -67,7 +73,7 @@ export function storedEffects(lease: Lease, { engine, sync, clock, onFailure }: 
       attempt(async () => {
         // Without the checkpoint that has the call, another call would be made instead.
         await sync();
-        begun.add(keyOf(lease, call).call);
+        begun.add(effectKey(lease, call).call);
         await engine.write(() => begin(call, tool));
       }),
     // Lost in a power cut, the outcome is unknown, which is safe; so is a call that seems to have begun.
@@ -80,7 +86,7 @@ export function storedEffects(lease: Lease, { engine, sync, clock, onFailure }: 
 /** The calls that began under a lease. */
 const begunUnder = byIdentity((_lease: Lease) => new Set<string>());
 
-const keyOf = ({ runId }: Lease, { agent, messageId, callId, inner }: CallIdentity) => ({
+const effectKey = ({ runId }: Lease, { agent, messageId, callId, inner }: CallIdentity) => ({
   run_id: runId,
   call: toJson([...agent.map((segment) => segment.callId), messageId, callId, ...[inner ?? []].flat()]),
 });

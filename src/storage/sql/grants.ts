@@ -1,6 +1,6 @@
 /** What people approved for the rest of a run. */
 import type { Approval, Grant, Principal } from "../../runs/run.ts";
-import { fieldsOf } from "./columns.ts";
+import { readFields } from "./columns.ts";
 import { IS_OF_PRINCIPAL } from "./rows.ts";
 import { type Steps, all, change, first, insert } from "./steps.ts";
 
@@ -12,7 +12,7 @@ interface GrantRow {
   granted_at: number;
 }
 
-const toGrant = (row: GrantRow): Grant => fieldsOf(row, "tool, text, approval_id, granted_by, granted_at");
+const toGrant = (row: GrantRow): Grant => readFields(row, "tool, text, approval_id, granted_by, granted_at");
 
 /** Grants all calls that count as the same as the one of this approval. */
 export function* grant({ runId, id, tool, same }: Approval, by: string, now: number): Steps<void> {

@@ -1,4 +1,4 @@
-/** Deletion of finished runs over any engine, with what belongs to them. */
+/** Deletes finished runs with all their rows, over any engine. */
 import { ownTurn } from "../../core/concurrency.ts";
 import type { PruneContext, PruneReport } from "../../runs/retention.ts";
 import type { Checkpoints } from "../../runs/thread-ports.ts";
@@ -12,13 +12,13 @@ const COPY_MS = 3_600_000;
 const THREADS_PER_TURN = 200;
 
 /** An engine, and the way to do work that frees space on a full disk. */
-interface Place {
+interface PrunePlace {
   engine: Engine;
   inRoom: <T>(work: () => Promise<T>) => Promise<T>;
 }
 
-/** Begins a prune: finishes what an earlier one left, and deletes what belongs to no run. */
-export async function beginPrune(place: Place, context: PruneContext): Promise<PruneReport> {
+/** Begins a prune: finishes an earlier one, and deletes rows without a run. */
+export async function beginPrune(place: PrunePlace, context: PruneContext): Promise<PruneReport> {
   const { now, signal, orphans = "keep", sweepMemories } = context;
   const { engine } = place;
   const report: PruneReport = { runs: 0, threads: 0, memories: 0, freedBytes: 0 };
@@ -30,18 +30,18 @@ export async function beginPrune(place: Place, context: PruneContext): Promise<P
   report.orphans = found.length;
   if (orphans === "delete") {
     // A power cut may undo a note, because nothing is deleted without one.
-    for (const some of piecesOf(found)) await engine.note(() => noteThreads(some)).then(ownTurn);
+    for (const some of threadBatches(found)) await engine.note(() => noteThreads(some)).then(ownTurn);
     await forgetThreads(place, context);
   }
   return report;
 }
 
-function* piecesOf(threads: readonly string[]): Generator<string[]> {
+function* threadBatches(threads: readonly string[]): Generator<string[]> {
   for (let at = 0; at < threads.length; at += THREADS_PER_TURN)
     yield threads.slice(at, at + THREADS_PER_TURN);
 }
 
-/** Gives up old copies of threads that no run took over. */
+/** Drops old copies of threads that no run took over. */
 function* giveUpCopies(before: number): Steps<void> {
   const sql = "DELETE FROM thread_copies WHERE begun_at < @before RETURNING id";
   yield* noteThreads((yield* all<{ id: string }>(sql, { before })).map(({ id }) => id));
@@ -60,7 +60,7 @@ const ORPHANS = `SELECT value AS thread FROM json_each(@threads)
 /** Finds threads of checkpoints that no run has. A thread, or the note of a copy, is stored before its checkpoints. */
 export async function findOrphans(engine: Engine, checkpoints: Checkpoints | undefined): Promise<string[]> {
   const orphans: string[] = [];
-  for (const some of piecesOf((await checkpoints?.threads()) ?? [])) {
+  for (const some of threadBatches((await checkpoints?.threads()) ?? [])) {
     const values = { threads: JSON.stringify(some) };
     const found = await engine.read(() => all<{ thread: string }>(ORPHANS, values));
     orphans.push(...found.map(({ thread }) => thread));
@@ -69,7 +69,7 @@ export async function findOrphans(engine: Engine, checkpoints: Checkpoints | und
   return orphans;
 }
 
-/** A run that may be forgotten. */
+/** A run that may be deleted. */
 interface ForgettableRow {
   id: string;
   thread_id: string;
@@ -83,7 +83,7 @@ export const forgettable = (endedBefore: number, limit: number): Steps<Forgettab
     { endedBefore, limit },
   );
 
-/** Forgets runs with their children, and notes the threads that no run has any more. */
+/** Deletes runs with their children, and notes the threads that no run has any more. */
 export function* forgetRuns(rows: readonly ForgettableRow[]): Steps<void> {
   const idsIn = (found: readonly ForgettableRow[]): string => JSON.stringify(found.map(({ id }) => id));
   const ofParents =
@@ -101,16 +101,16 @@ export function* forgetRuns(rows: readonly ForgettableRow[]): Steps<void> {
   yield* noteThreads(threads.map(({ id }) => id));
 }
 
-/** Deletes the checkpoints of noted threads, which are elsewhere, and then the notes; gives how many there were. */
+/** Deletes the checkpoints of noted threads, which are elsewhere, and then the notes; returns their number. */
 export async function forgetThreads(
-  { engine, inRoom }: Place,
+  { engine, inRoom }: PrunePlace,
   { checkpoints, signal }: Pick<PruneContext, "checkpoints" | "signal">,
 ): Promise<number> {
   let count = 0;
   for (const { id } of await engine.read(() => all<{ id: string }>("SELECT id FROM pruned_threads"))) {
     if (signal.aborted) break;
     await inRoom(async () => checkpoints?.deleteThread(id));
-    // A note that a power cut brings back leads to one more deletion, of nothing.
+    // A note that a power cut restores leads to one more deletion, of nothing.
     await inRoom(() => engine.note(() => change("DELETE FROM pruned_threads WHERE id = @id", { id })));
     count += 1;
     await ownTurn();

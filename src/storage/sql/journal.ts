@@ -4,7 +4,7 @@ import { defined } from "../../core/defined.ts";
 import { toJson } from "../../core/json.ts";
 import { type JournalEntry, type RunEffect, type RunEvent, isRepeat } from "../../runs/events.ts";
 import { type Lease, LeaseLostError, type RecentEvents } from "../../runs/ports.ts";
-import { valuesOf } from "./columns.ts";
+import { columnValues } from "./columns.ts";
 import * as leases from "./leases.ts";
 import { type EventRow, NANOS, toEvent } from "./rows.ts";
 import { type Steps, all, first, insert, send } from "./steps.ts";
@@ -25,7 +25,7 @@ class Known {
 
   add(entries: readonly JournalEntry[]): void {
     for (const { identity, kind, data } of entries) {
-      // Only the data of todos tells repeats apart.
+      // Only the data of todos distinguishes repeats.
       const kept = toJson(kind === "todos" ? data : {});
       if (identity !== undefined) this.#newest.set(identity, { kind, data: kept });
     }
@@ -62,7 +62,7 @@ export function* add(lease: Lease, entries: readonly JournalEntry[], now: number
   });
   if (added.length === 0) return (yield* leases.held(lease), []);
   // All of it changes nothing without the lease, so that nothing has to be read first.
-  const held = { ...leases.valuesOf(lease), run: lease.runId, root: lease.rootId };
+  const held = { ...leases.leaseValues(lease), run: lease.runId, root: lease.rootId };
   yield* leases.lock(lease);
   yield {
     sql: `UPDATE runs SET last_seq = last_seq + CASE id WHEN @root THEN @added ELSE 0 END,
@@ -73,12 +73,12 @@ export function* add(lease: Lease, entries: readonly JournalEntry[], now: number
        unpriced_calls = unpriced_calls + @unpriced, subagents_started = subagents_started + @started,
        subagents_completed = subagents_completed + @completed, subagents_failed = subagents_failed + @failed
        WHERE id IN (@run, @root) AND ${leases.IF_HELD}`,
-    values: { ...held, added: added.length, now, ...effectsOf(added) },
+    values: { ...held, added: added.length, now, ...sumEffects(added) },
     orElse: () => new LeaseLostError(lease.runId),
   };
   const rows = added.map((entry, index) => ({
     later: added.length - index - 1,
-    ...valuesOf(entry, "agent, kind, data, identity"),
+    ...columnValues(entry, "agent, kind, data, identity"),
   }));
   yield* send(
     `INSERT INTO run_events (run_id, seq, time, agent, kind, data, identity)
@@ -90,8 +90,8 @@ export function* add(lease: Lease, entries: readonly JournalEntry[], now: number
   return added;
 }
 
-/** The sums of what entries change on the run. */
-function effectsOf(entries: readonly JournalEntry[]) {
+/** Sums the effects of entries on the run. */
+function sumEffects(entries: readonly JournalEntry[]) {
   const effects = entries.flatMap(({ effect = [] }) => effect);
   const sum = (part: (effect: RunEffect) => number | boolean): number =>
     effects.reduce((total, effect) => total + Number(part(effect)), 0);
@@ -110,7 +110,7 @@ function effectsOf(entries: readonly JournalEntry[]) {
   };
 }
 
-/** Gives the event's sequence number. Belongs into the transaction of what the event tells of. */
+/** Returns the event's sequence number. Belongs into the transaction of the reported change. */
 export function* append(runId: string, entry: JournalEntry, now: number): Steps<number> {
   const next = yield* first<{ last_seq: number }>(
     "UPDATE runs SET last_seq = last_seq + 1, updated_at = @now WHERE id = @id RETURNING last_seq",
@@ -118,7 +118,7 @@ export function* append(runId: string, entry: JournalEntry, now: number): Steps<
   );
   if (next === undefined) throw new Error(`There is no run ${runId} to write an event of.`);
   const own = { run_id: runId, seq: next.last_seq, time: now };
-  yield* insert("run_events", { ...own, ...valuesOf(entry, "agent, kind, data, identity") });
+  yield* insert("run_events", { ...own, ...columnValues(entry, "agent, kind, data, identity") });
   return next.last_seq;
 }
 

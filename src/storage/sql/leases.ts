@@ -18,7 +18,7 @@ export interface ClaimedRow {
 }
 
 /**
- * In line, runs that were at work before come first: they have what people gave them, and make room. Those and all
+ * In line, runs that were at work before come first: they have their messages from people, and make room. Those and all
  * others stand in the order they were started in. The index `runs_queue` has this order for each principal.
  */
 const ORDER = "(lease_epoch = 0), number";
@@ -44,7 +44,7 @@ FROM waiting WHERE principal IS NOT NULL`;
 const SEEN_LEASES = `SELECT id AS "runId", lease_owner AS owner, lease_epoch AS epoch, heartbeat_at AS "heartbeatAt"
   FROM runs WHERE lease_owner IS NOT NULL`;
 const IS_HELD = "id = @id AND lease_owner = @owner AND lease_epoch = @epoch";
-/** The same, for a run that is not over. */
+/** Condition of a run that is held under the lease and has not ended. */
 const IS_AT_WORK = `${IS_HELD} AND status IN ('working', 'input_required')`;
 /** The condition of statements about other rows. */
 export const IF_HELD = `EXISTS (SELECT 1 FROM runs WHERE ${IS_AT_WORK})`;
@@ -159,7 +159,7 @@ export function* revoke({ runId: id, epoch, heartbeatAt }: SeenLease): Steps<voi
 
 /** The run's row, for whoever still has the lease of a run that is not over. Throws LeaseLostError. */
 export function* held(lease: Lease): Steps<OpenRunRow> {
-  const row = yield* first<OpenRunRow>(`SELECT * FROM runs WHERE ${IS_AT_WORK}`, valuesOf(lease));
+  const row = yield* first<OpenRunRow>(`SELECT * FROM runs WHERE ${IS_AT_WORK}`, leaseValues(lease));
   if (row === undefined) throw new LeaseLostError(lease.runId);
   return row;
 }
@@ -176,7 +176,7 @@ export function* heldToChange(lease: Lease): Steps<OpenRunRow> {
   return yield* held(lease);
 }
 
-/** Locks the run that started a run. It comes first, because parents change their children and children tell parents. */
+/** Locks the parent of a run. It comes first: parents change their children, and children notify parents. */
 export function* lockParent(runId: string): Steps<void> {
   const sql = "SELECT id FROM runs WHERE id = (SELECT parent_id FROM runs WHERE id = @id) FOR UPDATE";
   yield { sql, values: { id: runId }, isLock: true };
@@ -194,21 +194,21 @@ export const ownedBy = (owner: string): Steps<OwnedRun[]> =>
   all<OwnedRun>("SELECT id, lease_epoch AS epoch, status FROM runs WHERE lease_owner = @owner", { owner });
 
 export function* isHeld(lease: Lease): Steps<boolean> {
-  return (yield* first(`SELECT 1 FROM runs WHERE ${IS_HELD}`, valuesOf(lease))) !== undefined;
+  return (yield* first(`SELECT 1 FROM runs WHERE ${IS_HELD}`, leaseValues(lease))) !== undefined;
 }
 
 /** Does nothing when the lease is not held any more. */
 export function* release(lease: Lease): Steps<void> {
-  yield* change(`${RELEASE} ${IS_HELD}`, valuesOf(lease));
+  yield* change(`${RELEASE} ${IS_HELD}`, leaseValues(lease));
 }
 
-/** Gives the lease of a run back that waits for what makes it runnable again. */
+/** Releases the lease of a run that waits to become runnable again. */
 export function* suspend(lease: Lease): Steps<void> {
   yield* change("UPDATE runs SET runnable = 0, in_flight = 0 WHERE id = @id", { id: lease.runId });
   yield* release(lease);
 }
 
-/** Lets a run that waits be worked on; belongs into the transaction of what it waited for. */
+/** Makes a waiting run runnable; belongs into the transaction of the awaited change. */
 export function* makeRunnable(runId: string, now: number): Steps<void> {
   const sql = "UPDATE runs SET runnable = 1, runnable_since = @now WHERE id = @id AND runnable = 0";
   yield* change(sql, { id: runId, now });
@@ -216,10 +216,10 @@ export function* makeRunnable(runId: string, now: number): Steps<void> {
 
 /** Makes later writes under this lease fail, while others still wait until it has expired. */
 export function* fenceOff(lease: Lease): Steps<void> {
-  yield* change(`UPDATE runs SET lease_epoch = lease_epoch + 1 WHERE ${IS_HELD}`, valuesOf(lease));
+  yield* change(`UPDATE runs SET lease_epoch = lease_epoch + 1 WHERE ${IS_HELD}`, leaseValues(lease));
 }
 
-export const valuesOf = ({ runId, owner, epoch }: Lease) => ({ id: runId, owner, epoch });
+export const leaseValues = ({ runId, owner, epoch }: Lease) => ({ id: runId, owner, epoch });
 
 /** A stretch of work this long did not crash its server. */
 const HARMLESS_MS = 600_000;

@@ -16,7 +16,7 @@ interface MessageRow extends InboxMessage {
 const COLUMNS = "message.number, message.id, message.text, child.thread_id, child.agent";
 const CHILD = "LEFT JOIN runs child ON child.id = message.id AND child.parent_id = message.run_id";
 
-function toMessage({ id, text, thread_id: threadId, agent }: MessageRow): InboxMessage {
+function toInboxMessage({ id, text, thread_id: threadId, agent }: MessageRow): InboxMessage {
   const name = agent === null ? undefined : fromJson(agent).at(-1)?.name;
   return threadId === null || name === undefined ? { id, text } : { id, text, from: { name, threadId } };
 }
@@ -45,7 +45,7 @@ export function* add(
   yield* insert("run_messages", { run_id: runId, id, text, idempotency_key: key ?? null, created_at: now });
 }
 
-/** True if the run was told this before. */
+/** True if the run got this message before. */
 export const has = (runId: string, id: string): Steps<boolean> =>
   exists("SELECT id FROM run_messages WHERE run_id = @run_id AND id = @id", { run_id: runId, id });
 
@@ -58,7 +58,7 @@ export function* beforeRun(runId: string): Steps<InboxMessage[]> {
      WHERE run.id = @run_id ORDER BY message.number`,
     { run_id: runId },
   );
-  return rows.map(toMessage);
+  return rows.map(toInboxMessage);
 }
 
 export function* hasNewerThan(runId: string, number: number): Steps<boolean> {
@@ -80,7 +80,7 @@ export function storedInbox(engine: Engine, runId: string): RunInbox {
       const rows = await engine.read(() => all<MessageRow>(sql, { run_id: runId, read: inbox.read }));
       for (const row of rows) {
         if (row.number <= inbox.read) continue; // another look was faster
-        given.push(toMessage(row));
+        given.push(toInboxMessage(row));
         inbox.read = row.number;
       }
       return given;

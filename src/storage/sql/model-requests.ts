@@ -9,7 +9,7 @@ interface ReplyRow {
   reply: Json<SamplingReply> | null;
 }
 
-const replyIn = (row: ReplyRow | undefined): SamplingReply | undefined =>
+const storedReply = (row: ReplyRow | undefined): SamplingReply | undefined =>
   row?.reply == null ? undefined : fromJson(row.reply);
 
 const IS_OPEN =
@@ -26,13 +26,13 @@ export function* ask(runId: string, id: string, request: SamplingRequest, now: n
 
 export function* replyTo(runId: string, id: string): Steps<SamplingReply | undefined> {
   const sql = "SELECT reply FROM model_requests WHERE run_id = @run_id AND id = @id";
-  return replyIn(yield* first<ReplyRow>(sql, { run_id: runId, id }));
+  return storedReply(yield* first<ReplyRow>(sql, { run_id: runId, id }));
 }
 
-/** The same, if the run is the principal's. */
+/** Returns the reply if the run is the principal's. */
 export function* replyFor(principal: Principal, runId: string, id: string): Steps<SamplingReply | undefined> {
   const sql = `SELECT reply FROM model_requests WHERE run_id = @run_id AND id = @id AND ${IS_OF_PRINCIPAL}`;
-  return replyIn(yield* first<ReplyRow>(sql, { run_id: runId, id, principal }));
+  return storedReply(yield* first<ReplyRow>(sql, { run_id: runId, id, principal }));
 }
 
 /** From here on the run waits for the reply. */
@@ -48,7 +48,7 @@ export function* open(runId: string): Steps<OpenModelCall[]> {
   return rows.map(({ id, waiting }) => ({ id, waiting: waiting === 1 }));
 }
 
-/** The same, with what is asked. */
+/** Returns the open requests, oldest first. */
 export function* calls(runId: string): Steps<ModelCall[]> {
   const sql = `SELECT id, request FROM model_requests WHERE ${IS_OPEN} ORDER BY number`;
   const rows = yield* all<{ id: string; request: Json<SamplingRequest> }>(sql, { run_id: runId });

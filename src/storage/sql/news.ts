@@ -10,7 +10,7 @@ import type {
   WaitingNews,
 } from "../../runs/news.ts";
 import { newsOf, targetOf } from "../../runs/news.ts";
-import { fieldsOf } from "./columns.ts";
+import { readFields } from "./columns.ts";
 import * as journal from "./journal.ts";
 import type { RunRow } from "./rows.ts";
 import type { Engine, Steps } from "./steps.ts";
@@ -33,7 +33,7 @@ interface NewsRow {
 }
 
 const toWaiting = (row: NewsRow & Pick<RunRow, "name" | "task">): WaitingNews => ({
-  ...fieldsOf(row, "number, target, type, run_id, created_at, attempts, problem"),
+  ...readFields(row, "number, target, type, run_id, created_at, attempts, problem"),
   name: row.name ?? row.task,
   ...(row.dead_at === null ? { dueAt: row.due_at } : {}),
 });
@@ -44,7 +44,7 @@ const COLLECT_MS = 2000;
 const JOIN = `UPDATE news_deliveries SET due_at = due_at
   WHERE run_id = @run_id AND type = @type AND target = @target AND attempts = 0 AND dead_at IS NULL`;
 
-/** Writes an event with its messages. Belongs into the transaction of what it tells of. */
+/** Writes an event with its messages. Belongs into the transaction of the reported change. */
 export function* append(
   { id, environment, principal }: Pick<RunRow, "id" | "environment" | "principal">,
   entry: JournalEntry,
@@ -98,7 +98,7 @@ function* claim(
   return { number, target, attempts, news: { ...toNews(event, type), ...(questions > 1 && { questions }) } };
 }
 
-function* settle(
+function* settleDelivery(
   { number, attempts, target }: Pick<Outgoing, "number" | "attempts" | "target">,
   settled: Settled,
 ): Steps<void> {
@@ -115,7 +115,7 @@ const SETTLED: Readonly<Record<Settled["kind"], string>> = {
   dead: "UPDATE news_deliveries SET dead_at = @now, problem = @problem",
 };
 
-/** Deletes all but the newest 200 messages of a target that were given up. */
+/** Deletes all but the newest 200 undeliverable messages of a target. */
 const dropOldestDead = (target: string) =>
   change(
     `DELETE FROM news_deliveries WHERE target = @target AND dead_at IS NOT NULL AND number <= (
@@ -135,7 +135,7 @@ function* postpone({ target, environment, now, dueAt, problem }: Unreachable): S
   yield* dropOldestDead(target);
 }
 
-function* list(limit: number): Steps<WaitingNews[]> {
+function* listWaiting(limit: number): Steps<WaitingNews[]> {
   const rows = yield* all<Parameters<typeof toWaiting>[0]>(
     `SELECT d.*, r.name, r.task FROM news_deliveries AS d JOIN runs AS r ON r.id = d.run_id
      ORDER BY (d.dead_at IS NULL), d.number LIMIT @limit`,
@@ -144,7 +144,7 @@ function* list(limit: number): Steps<WaitingNews[]> {
   return rows.map(toWaiting);
 }
 
-/** Changes each of the numbered messages, or all that were given up; gives how many there were. */
+/** Changes each of the numbered messages, or all undeliverable ones; returns their number. */
 function* ofThese(sql: string, numbers: readonly number[] | undefined, now: number): Steps<number> {
   if (numbers === undefined) return yield* change(`${sql} WHERE dead_at IS NOT NULL`, { now });
   let count = 0;
@@ -197,7 +197,7 @@ export function storedNews(engine: Engine): StoredNews {
     ...ofPrincipal(engine, "write", { unsubscribe: remove }),
     ...ofServer(engine, "read", {
       due,
-      list,
+      list: listWaiting,
       countDead: () =>
         count(
           `SELECT count(*) AS count FROM news_deliveries
@@ -207,6 +207,6 @@ export function storedNews(engine: Engine): StoredNews {
       hasSubscriptions: anyOpen,
     }),
     ...ofServer(engine, "write", { retry, drop, deleteExpired: removeExpired }),
-    ...ofServer(engine, "note", { claim, settle, postpone }),
+    ...ofServer(engine, "note", { claim, settle: settleDelivery, postpone }),
   };
 }

@@ -5,7 +5,7 @@ import { toJson } from "../../core/json.ts";
 import { NewestOf } from "../../core/newest-of.ts";
 import { type PendingRequest, type Principal, type RunRequest, contentOf } from "../../runs/run.ts";
 import type { Answer, Decision } from "../../tools/request.ts";
-import { valuesOf } from "./columns.ts";
+import { columnValues } from "./columns.ts";
 import { ASKED, type Asker, CALL, IS_OF_PRINCIPAL, type RequestRow, toRequest } from "./rows.ts";
 import { type Statement, type Steps, all, change, count, first, insert } from "./steps.ts";
 
@@ -51,8 +51,8 @@ const NO_CALL = { tool: "", args: "{}", preview: "{}", allowed_decisions: "[]" }
 export function add(request: RunRequest): Steps<boolean> {
   const { kind, index: position } = request;
   const content =
-    kind === "approval" ? valuesOf(request, CALL) : { ...NO_CALL, body: toJson(contentOf(request)) };
-  const row = { ...valuesOf(request, ASKED), ...content, kind, position, status: "pending" };
+    kind === "approval" ? columnValues(request, CALL) : { ...NO_CALL, body: toJson(contentOf(request)) };
+  const row = { ...columnValues(request, ASKED), ...content, kind, position, status: "pending" };
   return insert("questions", row, "ON CONFLICT (run_id, id) DO NOTHING");
 }
 

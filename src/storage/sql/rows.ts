@@ -24,7 +24,7 @@ import type {
 import type { Todo } from "../../tools/tool.ts";
 import { defined } from "../../core/defined.ts";
 import { type Json, fromJson } from "../../core/json.ts";
-import { type ColumnsOf, fieldsOf } from "./columns.ts";
+import { type Columns, readFields } from "./columns.ts";
 
 /** Condition for rows with a `run_id`. */
 export const IS_OF_PRINCIPAL =
@@ -144,13 +144,13 @@ export interface RequestRow {
 const HEAD = "id, thread_id, principal, environment, task, status, created_at, updated_at, last_seq, name";
 export const HEAD_COLUMNS =
   `${HEAD}, lease_expires_at, runnable, schedule_id, schedule_name, occurrence` as const;
-export type HeadRow = Pick<RunRow, ColumnsOf<typeof HEAD_COLUMNS>>;
+export type HeadRow = Pick<RunRow, Columns<typeof HEAD_COLUMNS>>;
 
 export function toRunHead(row: HeadRow): RunHead {
   const { schedule_id: id, schedule_name: name, lease_expires_at: leasedUntil } = row;
   const occurrence = row.occurrence === null ? {} : { dueAt: row.occurrence };
   return {
-    ...fieldsOf(row, HEAD),
+    ...readFields(row, HEAD),
     ...(leasedUntil === null ? {} : { leasedUntil }),
     // A run that nobody may work on waits for people, and is `input_required`, or for its children.
     ...(row.status === "working" && row.runnable === 0 ? { waitsForChildren: true } : {}),
@@ -164,8 +164,8 @@ export function toRun(row: RunRow): Run {
   const { parent_id: runId, agent } = row;
   return {
     ...toRunHead(row),
-    ...fieldsOf(row, "todos, model, limits, goal, changes, unapplied, applied, forked_from"),
-    usage: fieldsOf(row, USAGE),
+    ...readFields(row, "todos, model, limits, goal, changes, unapplied, applied, forked_from"),
+    usage: readFields(row, USAGE),
     ...(runId === null || agent === null ? {} : { parent: { runId, agent: fromJson(agent) } }),
     ...(row.ended_at === null ? {} : outcomeOf(row)),
   };
@@ -175,7 +175,7 @@ export function toRun(row: RunRow): Run {
 function outcomeOf(row: RunRow): Partial<Run> {
   const { failure_reason: reason, failure_message: message } = row;
   return {
-    ...fieldsOf(row, "ended_at, answer, structured, stop_reason, cancel_reason"),
+    ...readFields(row, "ended_at, answer, structured, stop_reason, cancel_reason"),
     // Nobody works on the plan any more.
     todos: fromJson(row.todos).map((todo) =>
       todo.status === "completed" ? todo : { ...todo, status: "pending" },
@@ -193,12 +193,12 @@ export const SUMMARY_COLUMNS = `${SUMMED},
     AS outcome,
   (SELECT count(*) FROM questions WHERE run_id = runs.id AND delivered = 0 AND questions.status = 'pending') AS pending`;
 
-export type SummaryRow = Pick<RunRow, ColumnsOf<typeof SUMMED>> & { outcome: string | null; pending: number };
+export type SummaryRow = Pick<RunRow, Columns<typeof SUMMED>> & { outcome: string | null; pending: number };
 
 export const toSummary = (row: SummaryRow): RunSummary => ({
   ...toRunHead(row),
-  ...fieldsOf(row, "ended_at, outcome, stop_reason, pending"),
-  usage: fieldsOf(row, USAGE),
+  ...readFields(row, "ended_at, outcome, stop_reason, pending"),
+  usage: readFields(row, USAGE),
   costUsd: row.cost_nanos / NANOS,
   hasUnknownCost: row.unpriced_calls > 0,
   subagents: subagentsOf(row),
@@ -240,10 +240,10 @@ const QUESTION_STATUS: Readonly<Record<Approval["status"], OpenQuestion["status"
 export function toRequest(row: RequestRow): RunRequest {
   const { kind, position: index, status, body } = row;
   const answer = row.decision === null ? undefined : fromJson(row.decision);
-  const stored = { ...fieldsOf(row, ANSWERED), index, ...defined({ answer }) };
+  const stored = { ...readFields(row, ANSWERED), index, ...defined({ answer }) };
   const content =
     kind === "approval"
-      ? { kind, ...fieldsOf(row, CALL), status }
+      ? { kind, ...readFields(row, CALL), status }
       : { ...(body && fromJson(body)), status: QUESTION_STATUS[status] };
   return { ...content, ...stored } as RunRequest; // an answer is stored with the request that it fits
 }

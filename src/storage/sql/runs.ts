@@ -1,4 +1,4 @@
-/** Runs as their owners see and change them. What changes a run belongs into one transaction with its event. */
+/** Runs as their owners see and change them. A change of a run belongs into one transaction with its event. */
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
 import { defined } from "../../core/defined.ts";
@@ -9,7 +9,7 @@ import type { Principal, Run, RunFilter, RunHead, RunStatus, RunSummary } from "
 import { breakOff, isFinal, parsePoint } from "../../runs/run.ts";
 import { wake } from "./child-reports.ts";
 import { cancelChildren } from "./children.ts";
-import { valuesOf } from "./columns.ts";
+import { columnValues } from "./columns.ts";
 import * as journal from "./journal.ts";
 import * as messages from "./messages.ts";
 import type { HeadRow, RunRow, SummaryRow } from "./rows.ts";
@@ -32,7 +32,7 @@ export function* runWhere(condition: string, values: Statement["values"]): Steps
 export const get = (principal: Principal, id: string): Steps<Run | undefined> =>
   runWhere(OWN, { id, principal });
 
-/** The same, but locks the row until the transaction ends, and before it that of the run that started it. */
+/** Returns the run and locks its row until the transaction ends, and before it that of the run that started it. */
 export function* getToChange(principal: Principal, id: string): Steps<Run | undefined> {
   yield* lockParent(id);
   return yield* runWhere(`${OWN} FOR UPDATE`, { id, principal });
@@ -46,7 +46,7 @@ export function* head(principal: Principal, runId: string): Steps<RunHead | unde
   return row && toRunHead(row);
 }
 
-/** End of a selection of the principal's runs, newest first; an unknown `before` counts as none. */
+/** SQL that orders the principal's runs, newest first, and pages them; an unknown `before` counts as none. */
 const BEFORE = `number < coalesce(
   (SELECT number FROM runs WHERE id = @before AND principal = @principal), 9223372036854775807)
   ORDER BY number DESC LIMIT @limit`;
@@ -56,7 +56,7 @@ export function* list(principal: Principal, { limit, before }: Page): Steps<RunH
   return (yield* all<HeadRow>(sql, { principal, before: before ?? null, limit })).map(toRunHead);
 }
 
-/** The newest runs of all principals. The condition makes it read no more rows than it gives. */
+/** The newest runs of all principals. The condition makes it read no more rows than it returns. */
 export function* listAll(limit: number): Steps<RunHead[]> {
   const sql = `SELECT ${HEAD_COLUMNS} FROM runs WHERE number < 9223372036854775807 AND parent_id IS NULL
     ORDER BY number DESC LIMIT @limit`;
@@ -123,7 +123,7 @@ export const IS_FORGETTABLE = `lease_owner IS NULL AND NOT ${HAS_LEASED_CHILD}
   AND NOT EXISTS (SELECT 1 FROM runs parent WHERE parent.id = runs.parent_id)
   AND (changes IS NULL OR unapplied = 0)`;
 
-/** Counts runs that ended before then and may be forgotten. */
+/** Counts runs that ended before then and may be deleted. */
 export const countForgettable = (before: number): Steps<number> =>
   count(`SELECT count(*) AS count FROM runs WHERE ended_at < @before AND ${IS_FORGETTABLE}`, { before });
 
@@ -195,7 +195,7 @@ export function* create(principal: Principal, request: StartRequest, fresh: NewR
     thread_id: threadId,
     principal,
     environment: fresh.environment,
-    ...valuesOf(request, "task, idempotency_key, model, limits, goal"),
+    ...columnValues(request, "task, idempotency_key, model, limits, goal"),
     forked_from: isFork ? named : null,
     changes: (request.changes ?? fresh.changes) === "propose" ? "propose" : null,
     schedule_id: fresh.schedule?.id ?? null,
@@ -273,8 +273,8 @@ export function* disown(principal: Principal, runId: string): Steps<boolean> {
 }
 
 /*
- * The newest call that each run was asked for by, until that call is answered. What no client was told is found by
- * the same request, so that a client which gave up and calls again does not start a second run.
+ * The newest call that each run was asked for by, until that call is answered. An unreported run is found by
+ * the same request, so that a client which disconnected and calls again does not start a second run.
  */
 
 /** Time after its end during which a repeated call still gets the run, in ms. */
@@ -292,7 +292,7 @@ function* unansweredRun(
     `principal = @principal AND unanswered_call = @call AND environment = @environment
        AND (ended_at IS NULL OR (status = 'completed' AND ended_at > @since))
      ORDER BY number DESC LIMIT 1`,
-    { principal, call: digestOf(request), environment, since: askedAt - RECENT_MS },
+    { principal, call: requestDigest(request), environment, since: askedAt - RECENT_MS },
   );
 }
 
@@ -301,7 +301,7 @@ export function* noteCall(principal: Principal, runId: string, request: StartReq
   const { askedAt, idempotencyKey } = request;
   if (askedAt === undefined || idempotencyKey !== undefined) return;
   const sql = `UPDATE runs SET unanswered_call = @call, asked_at = @at WHERE ${OWN}`;
-  yield* change(sql, { id: runId, principal, call: digestOf(request), at: askedAt });
+  yield* change(sql, { id: runId, principal, call: requestDigest(request), at: askedAt });
 }
 
 /** True if the newest call for the run began by `begunAt` and was not answered. */
@@ -317,7 +317,7 @@ export function* forgetCall(principal: Principal, id: string): Steps<void> {
 }
 
 /** Requests with other choices are other requests. */
-function digestOf({ task, threadId, model, limits, goal, changes }: StartRequest): string {
+function requestDigest({ task, threadId, model, limits, goal, changes }: StartRequest): string {
   const choices = defined({ model, limits, goal, changes });
   const chosen = Object.keys(choices).length === 0 ? [] : [choices];
   return createHash("sha256")

@@ -14,7 +14,7 @@ import type {
   SkipReason,
   Step,
 } from "../../runs/schedule.ts";
-import { fieldsOf, valuesOf } from "./columns.ts";
+import { readFields, columnValues } from "./columns.ts";
 import { SUMMARY_COLUMNS, type SummaryRow, toSummary } from "./rows.ts";
 import { create, runWhere } from "./runs.ts";
 import type { Engine, Steps } from "./steps.ts";
@@ -49,25 +49,25 @@ const CHOSEN =
   "name, task, expression, time_zone, catch_up, catch_up_limit, due_at, model, limits, goal, changes";
 
 const toSchedule = (row: ScheduleRow): Schedule => ({
-  ...fieldsOf(row, `${ADDED}, ${CHOSEN}, paused_at`),
+  ...readFields(row, `${ADDED}, ${CHOSEN}, paused_at`),
   overlap: row.overlap === 1,
 });
 
-const chosenIn = (schedule: Schedule) => ({
-  ...valuesOf(schedule, CHOSEN),
+const chosenColumns = (schedule: Schedule) => ({
+  ...columnValues(schedule, CHOSEN),
   overlap: Number(schedule.overlap),
 });
 
 const OWN = "id = @id AND principal = @principal";
 
-function* add(schedule: Schedule, most: number): Steps<"added" | "name_taken" | "too_many"> {
+function* addSchedule(schedule: Schedule, most: number): Steps<"added" | "name_taken" | "too_many"> {
   const { principal, name } = schedule;
   yield* lockPrincipal(principal);
   const sql = "SELECT name FROM schedules WHERE principal = @principal";
   const others = yield* all<{ name: string }>(sql, { principal });
   if (others.some((other) => other.name === name)) return "name_taken";
   if (others.length >= most) return "too_many";
-  yield* insert("schedules", { ...valuesOf(schedule, ADDED), ...chosenIn(schedule) });
+  yield* insert("schedules", { ...columnValues(schedule, ADDED), ...chosenColumns(schedule) });
   return "added";
 }
 
@@ -83,20 +83,20 @@ function* edit(
   const others = "SELECT id FROM schedules WHERE principal = @principal AND name = @name AND id <> @id";
   if (yield* exists(others, { principal, name, id })) return "name_taken";
   if (skipped !== undefined) yield* skip(id, skipped, skipped.reason);
-  const values = chosenIn(after);
+  const values = chosenColumns(after);
   const changes = Object.keys(values).map((column) => `${column} = @${column}`);
   yield* change(`UPDATE schedules SET ${changes.join(", ")} WHERE id = @id`, { id, ...values });
   return "edited";
 }
 
-function* find(principal: Principal, id: string, lock = ""): Steps<Schedule | undefined> {
+function* findSchedule(principal: Principal, id: string, lock = ""): Steps<Schedule | undefined> {
   const row = yield* first<ScheduleRow>(`SELECT * FROM schedules WHERE ${OWN}${lock}`, { id, principal });
   return row && toSchedule(row);
 }
 
-/** The same, but locks the row until the transaction ends. */
+/** Returns the schedule and locks its row until the transaction ends. */
 const findToChange = ({ principal, id }: Pick<Schedule, "principal" | "id">): Steps<Schedule | undefined> =>
-  find(principal, id, " FOR UPDATE");
+  findSchedule(principal, id, " FOR UPDATE");
 
 function* withHistory(rows: readonly ScheduleRow[]): Steps<ScheduleView[]> {
   const views: ScheduleView[] = [];
@@ -117,7 +117,7 @@ function* withHistory(rows: readonly ScheduleRow[]): Steps<ScheduleView[]> {
   return views;
 }
 
-function* viewsOf(principal: Principal): Steps<ScheduleView[]> {
+function* listViews(principal: Principal): Steps<ScheduleView[]> {
   const sql = "SELECT * FROM schedules WHERE principal = @principal ORDER BY number";
   return yield* withHistory(yield* all<ScheduleRow>(sql, { principal }));
 }
@@ -149,7 +149,7 @@ function* resume(given: Schedule, dueAt: number, skipped: Skip | undefined): Ste
   return true;
 }
 
-function* remove(principal: Principal, id: string): Steps<boolean> {
+function* removeSchedule(principal: Principal, id: string): Steps<boolean> {
   if ((yield* findToChange({ principal, id })) === undefined) return false;
   yield* change("DELETE FROM schedule_skips WHERE schedule_id = @id", { id });
   return (yield* change(`DELETE FROM schedules WHERE ${OWN}`, { id, principal })) > 0;
@@ -175,7 +175,7 @@ function* skip(id: string, { from, to, before }: Occurrences, reason: SkipReason
 }
 
 /** The open run that keeps a schedule from starting another. */
-function* openRunOf({ id, principal, overlap }: Schedule): Steps<Run | undefined> {
+function* findOpenRun({ id, principal, overlap }: Schedule): Steps<Run | undefined> {
   if (overlap) return undefined;
   const isOpen = "principal = @principal AND ended_at IS NULL AND schedule_id = @id LIMIT 1";
   return yield* runWhere(isOpen, { id, principal });
@@ -209,14 +209,14 @@ function* startOrSkip(
   // After the clock was set back, a schedule that was paused and resumed comes to its occurrences again.
   const known = "SELECT id FROM runs WHERE schedule_id = @id AND occurrence = @start";
   if (yield* exists(known, { id, start: start.from })) return { kind: "stale" };
-  const open = yield* openRunOf(schedule);
+  const open = yield* findOpenRun(schedule);
   let reason = refused;
   if (reason === undefined && open !== undefined) {
     if (open.status === "working" && catchUp === "all") return { kind: "waits" };
     reason = open.status === "input_required" ? "previous_waits" : "previous_at_work";
   }
   if (reason === undefined) {
-    const created = yield* create(principal, requestOf(schedule), {
+    const created = yield* create(principal, scheduledRequest(schedule), {
       ...fresh,
       schedule: { id, name, dueAt: start.from },
     });
@@ -228,7 +228,7 @@ function* startOrSkip(
 }
 
 /** The request that its runs are started with. */
-const requestOf = ({ task, model, limits, goal, changes }: Schedule) => ({
+const scheduledRequest = ({ task, model, limits, goal, changes }: Schedule) => ({
   task,
   ...defined({ model, limits, goal, changes }),
 });
@@ -237,19 +237,19 @@ type RunNow = Created | { kind: "previous_open"; run: Run };
 
 function* runNow(given: Schedule, fresh: NewRun): Steps<RunNow> {
   const schedule = (yield* findToChange(given)) ?? given;
-  const open = yield* openRunOf(schedule);
+  const open = yield* findOpenRun(schedule);
   if (open !== undefined) return { kind: "previous_open", run: open };
   const { id, name, principal } = schedule;
-  return yield* create(principal, requestOf(schedule), { ...fresh, schedule: { id, name } });
+  return yield* create(principal, scheduledRequest(schedule), { ...fresh, schedule: { id, name } });
 }
 
-/** `started` is told of a new run after it is stored. */
+/** `started` is called with a new run after it is stored. */
 export function storedSchedules(
   engine: Engine,
   started: (runId: string) => void,
   withPlaces: (runs: RunSummary[]) => Promise<RunSummary[]>,
 ): ScheduleRepository {
-  /** Carries out what may start a run. */
+  /** Runs steps that may start a run. */
   const starting = async <T extends Advanced | RunNow>(
     schedule: Schedule,
     steps: () => Steps<T>,
@@ -259,13 +259,13 @@ export function storedSchedules(
     return outcome;
   };
   const list = async (principal: Principal): Promise<ScheduleView[]> => {
-    const views = await engine.of(principal).read(() => viewsOf(principal));
+    const views = await engine.of(principal).read(() => listViews(principal));
     const placed = await withPlaces(views.flatMap(({ runs }) => runs));
     return views.map((view) => ({ ...view, runs: placed.splice(0, view.runs.length) }));
   };
   return {
-    ...ofPrincipal(engine, "read", { find }),
-    ...ofPrincipal(engine, "write", { pause, remove }),
+    ...ofPrincipal(engine, "read", { find: findSchedule }),
+    ...ofPrincipal(engine, "write", { pause, remove: removeSchedule }),
     ...ofServer(engine, "read", { due }),
     list,
     listAll: async () => {
@@ -273,7 +273,7 @@ export function storedSchedules(
       const principals = await engine.read(() => all<{ principal: Principal }>(sql));
       return (await Promise.all(principals.map(({ principal }) => list(principal)))).flat();
     },
-    add: (schedule, most) => engine.of(schedule.principal).write(() => add(schedule, most)),
+    add: (schedule, most) => engine.of(schedule.principal).write(() => addSchedule(schedule, most)),
     edit: (before, after, skipped) => engine.of(after.principal).write(() => edit(before, after, skipped)),
     resume: (schedule, dueAt, skipped) =>
       engine.of(schedule.principal).write(() => resume(schedule, dueAt, skipped)),

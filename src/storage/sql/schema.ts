@@ -18,7 +18,7 @@ import type { Migration } from "./migration.ts";
  * - `runs.unanswered_call` is the newest call that waits for the run, as a digest of its request, until it is answered;
  *   `runs.asked_at` is its time.
  * - `run_events.identity` names the subject of an event, so that the index finds a repeat.
- * - `questions` are approvals and, by `kind`, other questions, whose `body` is what they ask and whose `decision` is the
+ * - `questions` are approvals and, by `kind`, other questions, whose `body` is the question and whose `decision` is the
  *   answer. `delivered` is 1 once the agent has received it. At `expires_at` any server denies a pending approval, and
  *   ends another question without an answer; `same` is the key of a grant for the rest of the run.
  * - `effects` are calls with outside effects of unfinished runs: without `ended_at`, a call was begun and its result is
@@ -30,7 +30,7 @@ import type { Migration } from "./migration.ts";
  * - `model_requests` are model calls that a client answers, by a digest of the request: a call that is repeated after a
  *   crash finds its reply. `epoch` is of the lease that last asked; `waiting`: nobody answered while the run worked.
  */
-const TABLES = `
+const RUN_TABLES = `
 CREATE TABLE threads (
   id TEXT PRIMARY KEY,
   principal TEXT NOT NULL,
@@ -215,8 +215,8 @@ ALTER TABLE runs ADD COLUMN subagents_completed INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN subagents_failed INTEGER NOT NULL DEFAULT 0;
 CREATE INDEX runs_of_status ON runs (principal, status, number);`;
 
-/** Name that a person gave the run; null: its task stands for it. */
-const NAMES = "ALTER TABLE runs ADD COLUMN name TEXT;";
+/** Name of the run by a person; null: its task is used instead. */
+const RUN_NAMES = "ALTER TABLE runs ADD COLUMN name TEXT;";
 
 /** Answered questions other than approvals have the status `approved`, declined and expired ones `rejected`. */
 const QUESTIONS = `
@@ -405,16 +405,16 @@ ALTER TABLE run_shares ADD COLUMN credential TEXT;
 ALTER TABLE news_subscriptions ADD COLUMN credential TEXT;
 ALTER TABLE news_subscriptions ADD COLUMN created_at INTEGER;`;
 
-/** `runs.reserved_tokens` is what the model calls at work are expected to use; it counts while the run has a lease. */
+/** `runs.reserved_tokens` is the expected use of model calls at work; it counts while the run has a lease. */
 const RESERVED = "ALTER TABLE runs ADD COLUMN reserved_tokens INTEGER NOT NULL DEFAULT 0;";
 
-/** The migrations of the tables of runs. */
+/** The migrations of the run tables. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
-  { version: 1, name: "threads, runs, journal, approvals", sql: TABLES },
+  { version: 1, name: "threads, runs, journal, approvals", sql: RUN_TABLES },
   { version: 2, name: "the queue in the order of turns", sql: QUEUE_IN_ORDER },
   { version: 3, name: "whose thread is being copied", sql: COPIES_OF_PRINCIPALS },
   { version: 4, name: "cost and subagents of a run", sql: SUMS },
-  { version: 5, name: "names of runs", sql: NAMES },
+  { version: 5, name: "names of runs", sql: RUN_NAMES },
   { version: 6, name: "questions of all kinds", sql: QUESTIONS },
   { version: 7, name: "choices and shared links of a run", sql: CHOICES_AND_SHARES },
   { version: 8, name: "schedules", sql: SCHEDULES },

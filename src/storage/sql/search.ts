@@ -1,5 +1,5 @@
 /**
- * Searches the texts of runs, newest first. An engine may bring an index, which proposes runs; all others are read. Both
+ * Searches the texts of runs, newest first. An engine may have an index, which proposes runs; all others are read. Both
  * is done in windows, and the event loop turns between them.
  */
 import { ownTurn } from "../../core/concurrency.ts";
@@ -10,7 +10,7 @@ import { type Engine, type Statement, type Steps, all, first } from "./steps.ts"
 
 /** Runs that are looked at in one turn of the event loop. */
 const WINDOW = 400;
-/** The same for runs that the index leaves out, some of which are long. */
+/** Window for runs that the index leaves out, some of which are long. */
 const LEFT_OUT_WINDOW = 50;
 const NEWEST = Number.MAX_SAFE_INTEGER;
 
@@ -22,12 +22,12 @@ export interface SearchedText {
   tasksOnly: boolean;
 }
 
-/** An index of the texts of ended runs. */
+/** An index of ended runs' texts. */
 export interface RunIndex {
   /** End of `FROM runs`, and a condition: the runs that are not in the index. */
   leftOut: { hint: string; condition: string };
   /**
-   * Gives a statement for the `number` of runs that may have the text: at most `@limit` of those below `@before`, newest
+   * Makes a statement for the `number` of runs that may have the text: at most `@limit` below `@before`, newest
    * first. `undefined`: so many have it, or the text is such, that reading the runs is better.
    */
   proposals(text: SearchedText): Steps<Statement | undefined>;
@@ -37,7 +37,7 @@ export interface RunSearch {
   principal: Principal;
   filter: RunFilter & { text: string };
   limit: number;
-  /** Gives only older runs than this one; an unknown one counts as none. */
+  /** Returns only older runs than this one; an unknown one counts as none. */
   before?: string | undefined;
 }
 
@@ -54,9 +54,9 @@ export async function search(
   index: RunIndex | undefined,
   { principal, filter, limit, before }: RunSearch,
 ): Promise<RunSummary[]> {
-  const { owned, isFound, values, text } = conditionsOf(principal, filter);
-  const from = await engine.read(() => numberOf(principal, before));
-  const collect = (next: (page: Page) => Steps<Window>) => collected(engine, { from, limit }, next);
+  const { owned, isFound, values, text } = searchConditions(principal, filter);
+  const from = await engine.read(() => runNumber(principal, before));
+  const collect = (next: (page: NumberPage) => Steps<Window>) => collected(engine, { from, limit }, next);
   const read = (size: number, place: string) =>
     collect((page) => readNext(size, `${place} AND number < @before`, isFound, { ...values, ...page }));
   const proposals = index && (await engine.read(() => index.proposals(text)));
@@ -73,13 +73,13 @@ export async function search(
     .map(toSummary);
 }
 
-function* numberOf(principal: Principal, runId: string | undefined): Steps<number> {
+function* runNumber(principal: Principal, runId: string | undefined): Steps<number> {
   if (runId === undefined) return NEWEST;
   const sql = "SELECT number FROM runs WHERE id = @id AND principal = @principal";
   return (yield* first<{ number: number }>(sql, { id: runId, principal }))?.number ?? NEWEST;
 }
 
-function conditionsOf(principal: Principal, filter: RunSearch["filter"]) {
+function searchConditions(principal: Principal, filter: RunSearch["filter"]) {
   const { text, tasksOnly = false } = filter;
   const { condition: owned, values } = ownedRuns(principal, filter);
   // The engines do not agree on which letters belong together, except in ASCII.
@@ -105,17 +105,17 @@ const containing = (text: string): string => `%${text.replace(/[\\%_]/g, "\\$&")
 const inAsciiLowerCase = (text: string): string =>
   text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
 
-type Page = Readonly<Record<"before" | "limit", number>>;
+type NumberPage = Readonly<Record<"before" | "limit", number>>;
 type Values = Statement["values"];
 
 async function collected(
   engine: Engine,
   { from, limit }: { from: number; limit: number },
-  next: (page: Page) => Steps<Window>,
+  next: (page: NumberPage) => Steps<Window>,
 ): Promise<FoundRow[]> {
   const found: FoundRow[] = [];
   for (let before: number | undefined = from; before !== undefined && found.length < limit;) {
-    const page: Page = { before, limit: limit - found.length };
+    const page: NumberPage = { before, limit: limit - found.length };
     const window: Window = await engine.read(() => next(page));
     found.push(...window.rows);
     before = window.next;

@@ -2,7 +2,7 @@
 import { type Access, MAX_SHARES, type ShareRows, type SharedRun } from "../../runs/shares.ts";
 import { defined } from "../../core/defined.ts";
 import type { Principal } from "../../runs/run.ts";
-import { type ColumnsOf, fieldsOf, valuesOf } from "./columns.ts";
+import { type Columns, readFields, columnValues } from "./columns.ts";
 import { IS_OF_PRINCIPAL } from "./rows.ts";
 import type { Engine, Steps } from "./steps.ts";
 import { all, change, count, exists, first, insert, lockPrincipal, ofPrincipal, ofServer } from "./steps.ts";
@@ -11,7 +11,7 @@ import { remove as unsubscribe } from "./subscriptions.ts";
 const SHARE = "id, run_id, created_at, expires_at, opened, credential";
 
 /** Rows of links that have expired are deleted with the next one of their run. */
-function* add(share: SharedRun): Steps<boolean | undefined> {
+function* addShare(share: SharedRun): Steps<boolean | undefined> {
   const { runId, principal, createdAt } = share;
   yield* lockPrincipal(principal);
   const run = "SELECT id FROM runs WHERE id = @run AND principal = @principal";
@@ -20,37 +20,37 @@ function* add(share: SharedRun): Steps<boolean | undefined> {
   yield* change(expired, { run: runId, now: createdAt });
   const others = "SELECT count(*) AS count FROM run_shares WHERE run_id = @run";
   if ((yield* count(others, { run: runId })) >= MAX_SHARES) return false;
-  return yield* insert("run_shares", valuesOf(share, SHARE));
+  return yield* insert("run_shares", columnValues(share, SHARE));
 }
 
-function* find(id: string, now: number): Steps<SharedRun | undefined> {
+function* findShare(id: string, now: number): Steps<SharedRun | undefined> {
   const sql = `SELECT s.*, r.principal FROM run_shares AS s JOIN runs AS r ON r.id = s.run_id
     WHERE s.id = @id AND s.expires_at > @now`;
-  const row = yield* first<Row>(sql, { id, now });
-  return row && (fieldsOf(row, `${SHARE}, principal`) as unknown as SharedRun); // by the names of the list
+  const row = yield* first<AccessRow>(sql, { id, now });
+  return row && (readFields(row, `${SHARE}, principal`) as unknown as SharedRun); // by the names of the list
 }
 
-type Row = Record<ColumnsOf<typeof ACCESS>, unknown>;
+type AccessRow = Record<Columns<typeof ACCESS>, unknown>;
 const ACCESS = "kind, id, principal, run_id, name, created_at, expires_at, opened, type, url, credential";
-const NAME = "substr(coalesce(r.name, r.task), 1, 200) AS name";
+const NAME_COLUMN = "substr(coalesce(r.name, r.task), 1, 200) AS name";
 
 function* access(now: number, principal?: Principal): Steps<Access[]> {
   const isOf = (table: string): string =>
     principal === undefined ? "" : `AND ${table}.principal = @principal`;
-  const rows = yield* all<Row>(
-    `SELECT 'link' AS kind, s.id AS id, r.principal, s.run_id, ${NAME}, s.created_at, s.expires_at, s.opened,
+  const rows = yield* all<AccessRow>(
+    `SELECT 'link' AS kind, s.id AS id, r.principal, s.run_id, ${NAME_COLUMN}, s.created_at, s.expires_at, s.opened,
        NULL AS type, NULL AS url, s.credential
      FROM run_shares AS s JOIN runs AS r ON r.id = s.run_id WHERE s.expires_at > @now ${isOf("r")}
-     UNION ALL SELECT 'subscription', n.id, n.principal, n.run_id, ${NAME}, n.created_at, n.expires_at, NULL,
+     UNION ALL SELECT 'subscription', n.id, n.principal, n.run_id, ${NAME_COLUMN}, n.created_at, n.expires_at, NULL,
        n.type, n.url, n.credential
      FROM news_subscriptions AS n LEFT JOIN runs AS r ON r.id = n.run_id AND r.principal = n.principal
      WHERE n.expires_at > @now ${isOf("n")} ORDER BY expires_at, id`,
     { now, ...defined({ principal }) },
   );
-  return rows.map((row) => fieldsOf(row, ACCESS) as unknown as Access); // by the names of the list
+  return rows.map((row) => readFields(row, ACCESS) as unknown as Access); // by the names of the list
 }
 
-function* revoke(principal: Principal, id: string): Steps<boolean> {
+function* revokeShare(principal: Principal, id: string): Steps<boolean> {
   const sql = `DELETE FROM run_shares WHERE id = @id AND ${IS_OF_PRINCIPAL}`;
   return (yield* change(sql, { id, principal })) > 0 || (yield* unsubscribe(principal, id));
 }
@@ -60,11 +60,11 @@ function* countOpening({ id }: SharedRun): Steps<void> {
 }
 
 export const shareRows = (engine: Engine): ShareRows => ({
-  ...ofPrincipal(engine, "write", { revoke }),
+  ...ofPrincipal(engine, "write", { revoke: revokeShare }),
   // Nobody is known yet who asks.
-  ...ofServer(engine, "read", { find }),
+  ...ofServer(engine, "read", { find: findShare }),
   access: (now, principal) =>
     (principal === undefined ? engine : engine.of(principal)).read(() => access(now, principal)),
-  add: (share) => engine.of(share.principal).write(() => add(share)),
+  add: (share) => engine.of(share.principal).write(() => addShare(share)),
   countOpening: (share) => engine.of(share.principal).note(() => countOpening(share)),
 });

@@ -3,7 +3,7 @@ import type { EarlierEnd } from "../../agent/agent.ts";
 import { type FailureDetails, type OpenStatus, type Transition, isFinal, settle } from "../../runs/run.ts";
 import { revokeGrants } from "./grants.ts";
 import { reportEnd } from "./child-reports.ts";
-import { valuesOf } from "./columns.ts";
+import { columnValues } from "./columns.ts";
 import * as requests from "./requests.ts";
 import * as models from "./model-requests.ts";
 import { type RunRow, treeOf } from "./rows.ts";
@@ -18,7 +18,7 @@ export interface Ending {
   stopReason?: string;
   failure?: FailureDetails;
   cancelReason?: string;
-  /** The run that started it ends too, and is not told. */
+  /** The run that started it ends too, and is not notified. */
   isSilent?: true;
 }
 
@@ -33,9 +33,9 @@ export function* endBefore(runId: string): Steps<EarlierEnd | undefined> {
 }
 
 /**
- * Makes the status of an open run, and of the one that started it, agree with what they wait for: approvals, a client's
- * model. A run also waits for what those ask that it started. Gives the status it has then. Belongs into the transaction
- * of what it waits for.
+ * Updates the status of an open run, and of its parent, by their open requests: approvals, a client's
+ * model. A run also waits for the requests of runs that it started. Returns its new status. Belongs into the transaction
+ * of the request.
  */
 export function* update(row: OpenRow, now: number): Steps<OpenStatus> {
   const { id: runId, parent_id: parent, status } = row;
@@ -48,7 +48,7 @@ export function* update(row: OpenRow, now: number): Steps<OpenStatus> {
   return status === "working" ? "input_required" : "working";
 }
 
-/** The same for a run that may be over; then nothing changes. */
+/** Updates the status of a run that may have ended; then nothing changes. */
 export function* updateOpen(runId: string, now: number): Steps<void> {
   const sql = "SELECT id, parent_id, status FROM runs WHERE id = @id";
   const row = yield* first<Pick<RunRow, "id" | "parent_id" | "status">>(sql, { id: runId });
@@ -70,8 +70,8 @@ export function* end(runId: string, transition: Transition, ending: Ending): Ste
       id: runId,
       now,
       ...transition,
-      ...valuesOf(ending, "answer, structured, stop_reason, cancel_reason"),
-      ...valuesOf(ending.failure ?? {}, "reason, message"),
+      ...columnValues(ending, "answer, structured, stop_reason, cancel_reason"),
+      ...columnValues(ending.failure ?? {}, "reason, message"),
     },
   );
   if (row === undefined) throw notFrom(runId, transition);

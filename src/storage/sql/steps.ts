@@ -5,7 +5,7 @@ export type Value = string | number | Uint8Array | null;
 
 export interface Statement {
   /**
-   * SQL that SQLite and Postgres both take, with parameters as `@name`. `dialects.ts` has what is for one of them:
+   * SQL that SQLite and Postgres both take, with parameters as `@name`. `dialects.ts` has the differences:
    * locks of rows, `INDEXED BY`, and `json_each(@list)` of texts and `json_rows(@list)` of records.
    */
   readonly sql: string;
@@ -18,27 +18,27 @@ export interface Statement {
   readonly orElse?: () => Error;
 }
 
-export interface Answer {
+export interface StatementResult {
   readonly rows: object[];
   /** Number of rows that were inserted, updated or deleted. */
   readonly changes: number;
 }
 
-/** Yields one statement after the other, is given the answer of each, and returns what they came to. */
-export type Steps<T> = Generator<Statement, T, Answer>;
+/** Yields one statement after the other, receives the answer of each, and returns a result. */
+export type Steps<T> = Generator<Statement, T, StatementResult>;
 
 /**
  * The database engine of runs. Throws StorageError if the data cannot be read or written now. It also replaces a
  * SyntaxError, which steps throw when a row holds something that no version wrote.
  */
 export interface Engine {
-  /** For what a principal asks for, or is done for it: where there is a second wall, it is confined to its rows. */
+  /** Returns the engine for one principal, confined to its rows if there is row-level security. */
   of(principal: Principal): Engine;
   /** Carries out steps that only read, all at one moment. */
   read<T>(steps: () => Steps<T>): Promise<T>;
   /** Carries them out in one transaction, which is durable when this resolves. `steps` may be called again. */
   write<T>(steps: () => Steps<T>): Promise<T>;
-  /** The same, but that a power cut may take the transaction back until a later one is durable. */
+  /** Writes, but a power cut may undo the transaction until a later one is durable. */
   note<T>(steps: () => Steps<T>): Promise<T>;
 }
 
@@ -60,17 +60,17 @@ export function* send(sql: string, values: Statement["values"] = {}): Steps<void
   yield { sql, values, isBlind: true };
 }
 
-/** Gives how many rows it changed. */
+/** Returns the number of changed rows. */
 export function* change(sql: string, values: Statement["values"] = {}): Steps<number> {
   return (yield { sql, values }).changes;
 }
 
 /** Inserts a row; false if `onConflict` kept it from that. */
 export function* insert(table: string, values: Statement["values"], onConflict = ""): Steps<boolean> {
-  return (yield insertOf(table, values, onConflict)).changes === 1;
+  return (yield insertStatement(table, values, onConflict)).changes === 1;
 }
 
-export function insertOf(table: string, values: Statement["values"], onConflict = ""): Statement {
+export function insertStatement(table: string, values: Statement["values"], onConflict = ""): Statement {
   const names = Object.keys(values);
   const places = names.map((name) => `@${name}`).join(", ");
   return { sql: `INSERT INTO ${table} (${names.join(", ")}) VALUES (${places}) ${onConflict}`, values };
@@ -103,7 +103,7 @@ type Methods<Made extends StepsByName> = {
     : never;
 };
 
-function methodsOf<Made extends StepsByName>(
+function toMethods<Made extends StepsByName>(
   steps: Made,
   carryOut: (args: never[], work: () => Steps<unknown>) => Promise<unknown>,
 ): Methods<Made> {
@@ -116,8 +116,8 @@ function methodsOf<Made extends StepsByName>(
 
 /** Methods in the name of the principal that is their first argument. */
 export const ofPrincipal = <Made extends OwnedSteps>(engine: Engine, way: Way, steps: Made): Methods<Made> =>
-  methodsOf(steps, ([principal = ""], work) => engine.of(principal)[way](work));
+  toMethods(steps, ([principal = ""], work) => engine.of(principal)[way](work));
 
 /** Methods in the name of the server itself. */
 export const ofServer = <Made extends StepsByName>(engine: Engine, way: Way, steps: Made): Methods<Made> =>
-  methodsOf(steps, (_args, work) => engine[way](work));
+  toMethods(steps, (_args, work) => engine[way](work));

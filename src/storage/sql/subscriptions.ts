@@ -4,7 +4,7 @@ import { KINDS, newsId, targetOf } from "../../runs/news.ts";
 import { defined } from "../../core/defined.ts";
 import { toJson } from "../../core/json.ts";
 import type { Principal } from "../../runs/run.ts";
-import { fieldsOf, valuesOf } from "./columns.ts";
+import { readFields, columnValues } from "./columns.ts";
 import { type EventRow, type RunRow, toEvent } from "./rows.ts";
 import { IS_NEWS } from "./schema.ts";
 import { type Steps, all, change, exists, first, insert, lockPrincipal } from "./steps.ts";
@@ -68,7 +68,7 @@ export function* occurrences(principal: Principal, query: OccurrenceQuery): Step
 /** Newest events that a new subscription is sent of those before it. */
 const MOST_MISSED = 1000;
 
-/** Sends the events since a time, oldest first; gives true if some before them were left out. */
+/** Sends the events since a time, oldest first; returns true if some before them were left out. */
 function* sendMissed(
   { id, principal, type, runId }: Subscription,
   since: number,
@@ -90,12 +90,12 @@ export function* find(principal: Principal, id: string, now: number): Steps<Subs
     "SELECT * FROM news_subscriptions WHERE id = @id AND principal = @principal AND expires_at > @now",
     { id, principal, now },
   );
-  return row && fieldsOf(row, SUBSCRIPTION);
+  return row && readFields(row, SUBSCRIPTION);
 }
 
 export function* findAnyones(id: string): Steps<Subscription | undefined> {
   const row = yield* first<SubscriptionRow>("SELECT * FROM news_subscriptions WHERE id = @id", { id });
-  return row && fieldsOf(row, SUBSCRIPTION);
+  return row && readFields(row, SUBSCRIPTION);
 }
 
 export const anyOpen = (now: number): Steps<boolean> =>
@@ -118,7 +118,7 @@ export function* add(
   if (open.length - (isNew ? 0 : 1) >= most) return undefined;
   yield* insert(
     "news_subscriptions",
-    valuesOf(subscription, SUBSCRIPTION),
+    columnValues(subscription, SUBSCRIPTION),
     `ON CONFLICT (id) DO UPDATE SET secret = excluded.secret, expires_at = excluded.expires_at,
        credential = excluded.credential`,
   );

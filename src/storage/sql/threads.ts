@@ -2,12 +2,12 @@
 import type { Principal } from "../../runs/run.ts";
 import { type Steps, change, insert } from "./steps.ts";
 
-/** Notes a thread that is being copied before its checkpoints are stored, until it is in use or given up. */
+/** Notes a thread that is being copied before its checkpoints are stored, until it is in use or dropped. */
 export function* beginCopy(principal: Principal, id: string, now: number): Steps<void> {
   yield* insert("thread_copies", { id, principal, begun_at: now });
 }
 
-/** False if the copy was given up in between. */
+/** False if the copy was dropped in between. */
 export function* takeCopy(principal: Principal, id: string): Steps<boolean> {
   const sql = "DELETE FROM thread_copies WHERE id = @id AND (principal = @principal OR principal IS NULL)";
   return (yield* change(sql, { id, principal })) === 1;

@@ -4,7 +4,7 @@ import * as requests from "./requests.ts";
 import { type Asker, toRequest } from "./rows.ts";
 import type { Steps } from "./steps.ts";
 
-/** Withdraws what is pending, but for open interrupts. Belongs into the transaction of what made it needless. */
+/** Withdraws pending requests, but for open interrupts. Belongs into the transaction of that change. */
 export function* withdraw(
   whose: Asker,
   by: string,

@@ -19,21 +19,21 @@ export type Statement<Values = unknown[], Row = unknown> = Values extends unknow
 interface PreparedStatement<Values extends unknown[], Row> {
   readonly database: Database;
   readonly readonly: boolean;
-  /** True if it gives rows. */
+  /** True if it returns rows. */
   readonly reader: boolean;
   run(...values: Values): RunResult;
   get(...values: Values): Row | undefined;
   all(...values: Values): Row[];
-  /** Makes it give the first column of a row. */
+  /** Makes it return the first column of a row. */
   pluck(): this;
 }
 
 // oxlint-disable-next-line typescript/no-explicit-any -- any function fits; its own types are kept
-export type Work = (...args: any[]) => unknown;
-type Does<F extends Work> = (...args: Parameters<F>) => ReturnType<F>;
+export type AnyFunction = (...args: any[]) => unknown;
+type Does<F extends AnyFunction> = (...args: Parameters<F>) => ReturnType<F>;
 
 /** Does its work within a transaction, or within a savepoint of the one that is open. */
-export interface Transaction<F extends Work = Work> extends Does<F> {
+export interface Transaction<F extends AnyFunction = AnyFunction> extends Does<F> {
   deferred: Does<F>;
   immediate: Does<F>;
   exclusive: Does<F>;
@@ -46,7 +46,7 @@ export interface Database {
   readonly open: boolean;
   readonly inTransaction: boolean;
   prepare<Values = unknown[], Row = unknown>(sql: string): Statement<Values, Row>;
-  transaction<F extends Work>(work: F): Transaction<F>;
+  transaction<F extends AnyFunction>(work: F): Transaction<F>;
   exec(sql: string): this;
   pragma(source: string, options?: { simple?: boolean }): unknown;
   close(): this;

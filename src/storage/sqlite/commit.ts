@@ -9,14 +9,14 @@ const FULL = 2;
 
 /** Progress of one connection's log on its way to the disk. */
 interface LogState {
-  /** The flush of the log under way; what was committed after it began needs the next one. */
+  /** The flush of the log under way; later commits need the next one. */
   underWay?: Promise<void>;
   next?: Promise<void>;
   /** True if a flush failed; a later success then proves nothing about the same bytes. */
   isDoubtful: boolean;
 }
 
-const stateOf = byIdentity((_database: Database): LogState => ({ isDoubtful: false }));
+const logState = byIdentity((_database: Database): LogState => ({ isDoubtful: false }));
 
 /** Does `work` without waiting for the disk: a power cut may undo it until the next flush of the log. */
 export function withoutWaiting<T>(database: Database, work: () => T): T {
@@ -35,7 +35,7 @@ export const quickly = <T>(database: Database, work: () => T): Promise<T> =>
 
 /** Makes everything that was committed before outlive a power cut, without holding up the event loop. */
 export function flushLog(database: Database): Promise<void> {
-  const state = stateOf(database);
+  const state = logState(database);
   if (state.underWay === undefined) return begin(database, state);
   state.next ??= state.underWay
     .catch(() => undefined)
@@ -85,14 +85,14 @@ export const flushesItself = (database: Database): boolean =>
 
 /** Work that waits for the next commit. */
 interface Waiting {
-  /** Does the work; the result tells its caller of it once the transaction has ended. */
+  /** Does the work; the result notifies its caller once the transaction has ended. */
   work: () => () => void;
   reject: (thrown: unknown) => void;
   /** Its caller waits for the disk. */
   isDurable: boolean;
 }
 
-/** Commits in one transaction what comes in quick succession, in its order: single commits take much longer. */
+/** Commits work that comes in quick succession in one transaction, in its order: single commits take much longer. */
 export class GroupCommit {
   #waiting: Waiting[] = [];
   #gathering: Promise<void> = Promise.resolve();
@@ -110,7 +110,7 @@ export class GroupCommit {
     return this.#add(work, true);
   }
 
-  /** The same, but does not wait for the disk: a power cut may undo it until the next commit that does. */
+  /** Commits without waiting for the disk: a power cut may undo it until the next commit that does. */
   note<T>(work: () => T): Promise<T> {
     return this.#add(work, false);
   }
@@ -174,7 +174,7 @@ const FULL_LOG = 8000;
 
 /**
  * Lets a thread write the connection's log into its file from time to time, which SQLite would do within a commit.
- * After a failure commits do it again. Must be called when no transaction is open. Gives a function that ends
+ * After a failure commits do it again. Must be called when no transaction is open. Returns a function that ends
  * this, to be called before the connection is closed.
  */
 export function writeLogInThread(database: Database, onError: (error: unknown) => void): () => Promise<void> {
@@ -216,13 +216,13 @@ export function writeLogInThread(database: Database, onError: (error: unknown) =
 }
 
 /**
- * Does `work` in one transaction that takes the write lock first. What it reads is then unchanged when it writes,
+ * Does `work` in one transaction that takes the write lock first. Its reads are then unchanged when it writes,
  * and a second process waits instead of failing half-way. The transaction is on the disk afterwards.
  */
 export const inTransaction = <T>(database: Database, work: () => T): T =>
-  transactionOf(database).immediate(work) as T; // what `work` gave
+  connectionTransaction(database).immediate(work) as T; // the result of `work`
 
 /** The transaction of each connection; making one takes the driver longer than beginning and committing it. */
-const transactionOf = byIdentity((database: Database) =>
+const connectionTransaction = byIdentity((database: Database) =>
   database.transaction((work: () => unknown) => work()),
 );

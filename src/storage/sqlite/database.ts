@@ -18,7 +18,7 @@ function assertInPlace(path: string, name: string): () => void {
   const opened = statSync(path);
   const assertLinks = linkGuard(path, name);
   return () => {
-    if (isSame(opened, statsAt(path))) return;
+    if (isSameFile(opened, statsAt(path))) return;
     assertLinks();
     throw new StorageError(
       "storage_directory",
@@ -28,13 +28,13 @@ function assertInPlace(path: string, name: string): () => void {
   };
 }
 
-const isSame = (one: Stats, other: Stats | undefined): boolean =>
+const isSameFile = (one: Stats, other: Stats | undefined): boolean =>
   other !== undefined && one.ino === other.ino && one.dev === other.dev;
 
 /** Maximum time that opening or reading a file waits for another connection, in ms. */
 const LONG_WAIT_MS = 5000;
 /** Time during which work is retried while another connection holds the lock, in ms. */
-const PATIENCE_MS = 5000;
+const LOCK_PATIENCE_MS = 5000;
 
 /** For each queue the last one that waits in it. */
 const queues = new WeakMap<object, Promise<void>>();
@@ -54,7 +54,7 @@ export async function whenUnlocked<T>(queue: object, work: () => T): Promise<T> 
       if (!isLocked(thrown)) throw thrown;
     }
   }
-  const giveUpAt = performance.now() + PATIENCE_MS;
+  const giveUpAt = performance.now() + LOCK_PATIENCE_MS;
   return inTurn(queue, () => untilUnlocked(work, giveUpAt));
 }
 
@@ -99,7 +99,7 @@ async function untilUnlocked<T>(work: () => T, giveUpAt: number): Promise<T> {
 
 /**
  * Makes `database` throw `StorageError` for every known failure of its file, whichever way it is used:
- * statements, transactions, pragmas, scripts. `name`: what messages call it. `assertInPlace` is called before
+ * statements, transactions, pragmas, scripts. `name`: its name in messages. `assertInPlace` is called before
  * anything is written by a statement or a transaction.
  */
 function throwKnownErrors(database: Database, name: string, assertInPlace: () => void): Database {
@@ -238,13 +238,13 @@ export function integrityProblems(database: Database): string[] {
   }
 }
 
-/** Gives the bytes of the pages in use; free pages do not count, because they are used again. */
+/** Returns the bytes of the pages in use; free pages do not count, because they are used again. */
 export function usedBytes(database: Database): number {
   const pages = pragmaNumber(database, "page_count") - pragmaNumber(database, "freelist_count");
   return pages * pragmaNumber(database, "page_size");
 }
 
-/** Gives the number that a pragma answers, such as `page_count`. */
+/** Returns the number of a pragma, such as `page_count`. */
 export const pragmaNumber = (database: Database, pragma: string): number =>
   Number(database.pragma(pragma, { simple: true }));
 
@@ -306,7 +306,7 @@ function configure(database: Database, synchronous: "FULL" | "NORMAL", tries: nu
   database.pragma("trusted_schema = OFF");
   // Reading the schema detects a file of another kind before anything could be written to it.
   database.prepare("SELECT count(*) FROM sqlite_schema").get();
-  // Only a new file can be made one that gives free space back; see `returnSpace`.
+  // Only a new file can be set up to release free space; see `returnSpace`.
   if (pragmaNumber(database, "page_count") === 0)
     retryWhileBusy(tries, () => database.pragma("auto_vacuum = INCREMENTAL"));
   // Two processes that turn the log on at once can be refused at once, without the busy timeout.

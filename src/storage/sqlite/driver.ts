@@ -1,4 +1,4 @@
-/** Chooses the SQLite of this process: Node's own, or better-sqlite3 for a Node that brings none. */
+/** Chooses the SQLite of this process: Node's own, or better-sqlite3 for a Node without it. */
 import { createRequire } from "node:module";
 import { basename, dirname } from "node:path";
 import type { Database, OpenOptions } from "./api.ts";
@@ -32,7 +32,7 @@ export const sqliteError = (message: string, code: string): SqliteError =>
 export const isSqliteError = (thrown: unknown): thrown is SqliteError =>
   thrown instanceof Error && thrown.name === "SqliteError" && "code" in thrown;
 
-/** Says why better-sqlite3 could not be loaded; `undefined` when `thrown` is another error. */
+/** Returns why better-sqlite3 could not be loaded; `undefined` when `thrown` is another error. */
 export function missingModule(thrown: unknown): string | undefined {
   if (!(thrown instanceof Error)) return undefined;
   const code = codeOf(thrown);
@@ -56,7 +56,7 @@ const remedy = (): string =>
 /** The command that repairs the installation, in the folder where this program is installed. */
 export const repairCommand = (): string => `npm ${remedy()}`;
 
-/** The same for any folder. */
+/** The command that repairs the installation, in any folder. */
 export function repairAnywhere(): string {
   const own = dirname(load.resolve("deepagent-mcp/package.json"));
   const modules = dirname(own);

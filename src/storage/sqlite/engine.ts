@@ -1,16 +1,16 @@
 /** Carries out the steps of `storage/sql` on SQLite. */
 import { byValue } from "../../core/by-identity.ts";
 import { inSqlite } from "../sql/dialects.ts";
-import type { Answer, Engine, Statement, Steps, Value } from "../sql/steps.ts";
+import type { StatementResult, Engine, Statement, Steps, Value } from "../sql/steps.ts";
 import { GroupCommit } from "./commit.ts";
 import type { Database } from "./database.ts";
 import { unreadable } from "./errors.ts";
 
 /** Carries out all steps at once, so that no other statement of this process comes between them. */
 export function sqliteEngine(database: Database): Engine {
-  const prepared = byValue((sql: string) => prepare(database, sql));
-  const answerTo = ({ sql, values, isLock, orElse }: Statement): Answer => {
-    const answer = isLock ? NOTHING : prepared(sql)(values);
+  const prepared = byValue((sql: string) => prepareStatement(database, sql));
+  const answerTo = ({ sql, values, isLock, orElse }: Statement): StatementResult => {
+    const answer = isLock ? NO_ROWS : prepared(sql)(values);
     if (orElse && answer.changes === 0) throw orElse();
     return answer;
   };
@@ -27,7 +27,7 @@ export function sqliteEngine(database: Database): Engine {
   const engine: Engine = {
     of: () => engine,
     read: async (steps) => {
-      // Sees what was written before, also by those who do not wait for it, but waits for nobody's lock.
+      // Sees all earlier writes, also those that are not durable yet, but waits for nobody's lock.
       await commits.tried();
       return carryOut(steps());
     },
@@ -38,7 +38,7 @@ export function sqliteEngine(database: Database): Engine {
 }
 
 /** Binds values by position, because binding by name takes half as long again. */
-function prepare(database: Database, sql: string): (values: Statement["values"]) => Answer {
+function prepareStatement(database: Database, sql: string): (values: Statement["values"]) => StatementResult {
   const { text, names } = inSqlite(sql);
   const statement = database.prepare<Value[], object>(text);
   const inOrder = (values: Statement["values"]): Value[] => names.map((name) => values[name] ?? null);
@@ -50,4 +50,4 @@ function prepare(database: Database, sql: string): (values: Statement["values"])
   };
 }
 
-const NOTHING: Answer = { rows: [], changes: 0 };
+const NO_ROWS: StatementResult = { rows: [], changes: 0 };

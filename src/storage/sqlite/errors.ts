@@ -1,4 +1,4 @@
-/** Turns errors of SQLite and the file system into ours, whose texts say what to do. */
+/** Turns errors of SQLite and the file system into ours, whose texts name the remedy. */
 import { StorageError, type StorageErrorCode, errorMessage, codeOf } from "../../core/errors.ts";
 import { isSqliteError, missingModule, repairCommand } from "./driver.ts";
 
@@ -14,7 +14,7 @@ export const damagedError = (name: string): StorageError =>
   new StorageError("storage_corrupt", damaged(name));
 
 /**
- * Turns an error of parsing a stored text into one that says the row is damaged; gives others back as they are.
+ * Turns an error of parsing a stored text into one about a damaged row; returns others unchanged.
  * SQLite does not notice this damage, because the page itself is intact. `database` completes "a row of …".
  */
 export function unreadable(thrown: unknown, database: string): unknown {
@@ -87,7 +87,7 @@ const KNOWN: ReadonlyArray<[sqlite: string, code: StorageErrorCode, text: (name:
   ],
 ];
 
-/** Turns errors of SQLite about the database `name` into ours. Gives others back as they are. */
+/** Turns errors of SQLite about the database `name` into ours. Returns others unchanged. */
 export function storageError(thrown: unknown, name: string): unknown {
   if (!isSqliteError(thrown)) return notLoaded(thrown) ?? thrown;
   // Extended codes continue the primary one: SQLITE_IOERR_WRITE, SQLITE_BUSY_SNAPSHOT.

@@ -7,20 +7,20 @@ import { checkpointInThread } from "./threads.ts";
 
 /** Pages moved in one transaction: others wait for it. */
 const PAGES_PER_TURN = 64;
-/** The same on a disk that is full. */
+/** Pages moved in one transaction on a full disk. */
 const PAGES_IN_OWN_ROOM = 8;
 /** So much of the file stays free, because it is used again soon. */
 const KEPT_SHARE = 1 / 16;
 
 /**
- * Returns the free pages of the file to the file system, in pieces. Gives the bytes by which the file got smaller,
+ * Returns the free pages of the file to the file system, in pieces. Returns the bytes by which the file got smaller,
  * which is 0 for a file that was made without `auto_vacuum`. Readers at work may delay this until the next call.
  */
 export async function returnSpace(database: Database, signal: AbortSignal): Promise<number> {
   if (pragmaNumber(database, "auto_vacuum") !== INCREMENTAL) return 0;
   const before = pragmaNumber(database, "page_count");
   while (!signal.aborted && pragmaNumber(database, "freelist_count") > before * KEPT_SHARE) {
-    // Pages that a power cut brings back are free, and are returned by the next call.
+    // Pages that a power cut restores are free, and are returned by the next call.
     await inOwnRoom(database, (again) => {
       const count = again ? PAGES_IN_OWN_ROOM : PAGES_PER_TURN;
       return quickly(database, () => database.pragma(`incremental_vacuum(${count})`));

@@ -13,7 +13,7 @@ export interface SqliteMigration extends Migration {
 }
 
 /** The error for a step that threw. */
-function failure(
+function migrationFailure(
   database: Database,
   component: string,
   step: SqliteMigration,
@@ -30,12 +30,12 @@ function failure(
 }
 
 /**
- * Brings the tables of `component` to the newest of `migrations`.
+ * Migrates the tables of `component` to the newest of `migrations`.
  *
  * Every step and its version number are written in one IMMEDIATE transaction, so processes that start
  * at once take turns and each step runs once. Before the first step changes the tables of an existing
  * file, a copy of it is made beside it. Throws `StorageError` when the file comes from a newer program,
- * is damaged, or a step fails; the tables are then what they were.
+ * is damaged, or a step fails; the tables are then unchanged.
  */
 export function migrate(database: Database, component: string, migrations: readonly SqliteMigration[]): void {
   checkNumbers(component, migrations);
@@ -89,7 +89,7 @@ function apply(database: Database, component: string, migration: SqliteMigration
     database.exec(migration.sql);
     migration.work?.(database);
   } catch (thrown) {
-    throw failure(database, component, migration, thrown);
+    throw migrationFailure(database, component, migration, thrown);
   }
   database.exec(
     "CREATE TABLE IF NOT EXISTS schema_versions (component TEXT PRIMARY KEY, version INTEGER NOT NULL) STRICT",

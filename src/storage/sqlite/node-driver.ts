@@ -1,11 +1,11 @@
 /** The driver over Node's own SQLite. It answers and fails as better-sqlite3 does. */
 import { createRequire, isBuiltin } from "node:module";
-import type { Database, OpenOptions, RunResult, Statement, Transaction, Work } from "./api.ts";
+import type { Database, OpenOptions, RunResult, Statement, Transaction, AnyFunction } from "./api.ts";
 
-/** The part of `node:sqlite` that is used here; only later versions of Node bring its types. */
+/** The part of `node:sqlite` that is used here; only later versions of Node have its types. */
 interface NodeStatement {
-  all(...values: unknown[]): Row[];
-  get(...values: unknown[]): Row | undefined;
+  all(...values: unknown[]): NodeRow[];
+  get(...values: unknown[]): NodeRow | undefined;
   run(...values: unknown[]): RunResult;
 }
 interface NodeDatabase {
@@ -16,12 +16,12 @@ interface NodeDatabase {
 interface NodeSqlite {
   DatabaseSync: new (file: string, options?: { readOnly?: boolean }) => NodeDatabase;
 }
-type Row = Record<string, unknown>;
+type NodeRow = Record<string, unknown>;
 
 /** The name of the module. */
 export const NODE_SQLITE = "node:sqlite";
 
-/** True if this Node brings SQLite and needs no flag for it. */
+/** True if this Node has SQLite and needs no flag for it. */
 export function hasNodeSqlite(): boolean {
   const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
   return (major > 22 || (major === 22 && minor >= 13)) && isBuiltin(NODE_SQLITE);
@@ -76,7 +76,7 @@ class Connection implements Database {
   prepare<Values, Row>(sql: string): Statement<Values, Row> {
     const statement = withCodes(() => this.#database.prepare(sql));
     // The caller knows its rows and values.
-    return statementOf(this, sql, statement) as unknown as Statement<Values, Row>;
+    return toStatement(this, sql, statement) as unknown as Statement<Values, Row>;
   }
 
   pragma(source: string, { simple = false }: { simple?: boolean } = {}): unknown {
@@ -84,7 +84,7 @@ class Connection implements Database {
     return simple ? Object.values(rows[0] ?? {})[0] : rows;
   }
 
-  transaction<F extends Work>(work: F): Transaction<F> {
+  transaction<F extends AnyFunction>(work: F): Transaction<F> {
     const as =
       (kind: string) =>
       (...args: Parameters<F>): ReturnType<F> => {
@@ -131,7 +131,7 @@ class Connection implements Database {
   }
 }
 
-function statementOf(database: Database, sql: string, statement: NodeStatement): Statement {
+function toStatement(database: Database, sql: string, statement: NodeStatement): Statement {
   const names = new Set([...sql.matchAll(/@(\w+)/g)].map(([, name]) => name ?? ""));
   /** Values as better-sqlite3 takes them: `undefined`, and objects with more names than the statement has. */
   const bound = (values: unknown[]): unknown[] =>
@@ -140,7 +140,7 @@ function statementOf(database: Database, sql: string, statement: NodeStatement):
       const used = Object.entries(value).filter(([name]) => names.has(name));
       return Object.fromEntries(used.map(([name, one]) => [name, one ?? null]));
     });
-  let shown: (row: Row) => unknown = toRow;
+  let shown: (row: NodeRow) => unknown = toRow;
   const isQuery = /^\s*(SELECT|WITH|PRAGMA|EXPLAIN|VALUES)\b/i.test(sql);
   const own: Statement = {
     database,
@@ -164,11 +164,11 @@ const bytes = (value: unknown): unknown =>
   value instanceof Uint8Array ? Buffer.from(value.buffer, value.byteOffset, value.byteLength) : value;
 
 /** A plain object: the rows of Node have no prototype. */
-const toRow = (row: Row): Row =>
+const toRow = (row: NodeRow): NodeRow =>
   Object.fromEntries(Object.entries(row).map(([name, value]) => [name, bytes(value)]));
 
 /** Names of SQLite's primary result codes, from 0. */
-const NAMES = (
+const RESULT_CODES = (
   "OK ERROR INTERNAL PERM ABORT BUSY LOCKED NOMEM READONLY INTERRUPT IOERR CORRUPT NOTFOUND FULL CANTOPEN " +
   "PROTOCOL EMPTY SCHEMA TOOBIG CONSTRAINT MISMATCH MISUSE NOLFS AUTH FORMAT RANGE NOTADB"
 ).split(" ");
@@ -181,9 +181,9 @@ const EXTENDED: Readonly<Record<number, string>> = {
   4874: "IOERR_SHMSIZE",
 };
 
-/** The name of an extended result code, as better-sqlite3 gives it, or of its primary one. */
+/** The name of an extended result code, as better-sqlite3 reports it, or of its primary one. */
 export const codeName = (number: number): string =>
-  `SQLITE_${EXTENDED[number] ?? NAMES[number & 0xff] ?? number}`;
+  `SQLITE_${EXTENDED[number] ?? RESULT_CODES[number & 0xff] ?? number}`;
 
 function withCodes<Result>(work: () => Result): Result {
   try {

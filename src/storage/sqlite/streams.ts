@@ -79,7 +79,7 @@ async function deleteInTurns(
   while (await whenUnlocked(database, () => inTransaction(database, dropSome))) await nextTurn();
 }
 
-/** Gives the characters of all messages. A worker thread adds them up when there are very many. */
+/** Returns the number of characters of all messages. A worker thread adds them up when there are very many. */
 async function sizeOfAll(database: Database): Promise<number> {
   const sum = "SELECT total(size) AS total FROM stream_events";
   const span = database
@@ -89,11 +89,11 @@ async function sizeOfAll(database: Database): Promise<number> {
     .pluck();
   if (database.memory || (span.get() ?? 0) < SUMMED_AT_ONCE)
     return database.prepare<[], { total: number }>(sum).get()?.total ?? 0;
-  const [row] = (await readInThread(database.name, sum)) as { total: number }[]; // what it selects
+  const [row] = (await readInThread(database.name, sum)) as { total: number }[]; // the columns it selects
   return row?.total ?? 0;
 }
 
-/** The migrations of the file that keeps what sessions were sent. */
+/** The migrations of the file with the messages sent to sessions. */
 const STREAM_MIGRATIONS: readonly Migration[] = [
   {
     version: 1,

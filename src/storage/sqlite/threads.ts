@@ -6,7 +6,7 @@ import { NODE_SQLITE, codeName } from "./node-driver.ts";
 
 interface Query {
   file: string;
-  /** A statement that gives rows. */
+  /** A statement that returns rows. */
   sql: string;
   values?: readonly string[];
   readonly?: boolean;
@@ -36,40 +36,40 @@ try {
   parentPort.postMessage({ message: String(error.message), code: String(error.code), number: error.errcode });
 }`;
 
-type Outcome = { rows: unknown[] } | { message: string; code: string; number?: number };
+type ThreadOutcome = { rows: unknown[] } | { message: string; code: string; number?: number };
 
-/** Gives the rows of one statement that only reads. Throws `SqliteError`. */
+/** Returns the rows of one statement that only reads. Throws `SqliteError`. */
 export const readInThread = (file: string, sql: string, ...values: string[]): Promise<unknown[]> =>
-  rowsOf({ file, sql, values, readonly: true });
+  readRows({ file, sql, values, readonly: true });
 
 /**
  * Writes the write-ahead log into the file, as far as readers and writers allow it. `TRUNCATE` waits for them and
- * then empties the log. Gives whether all of the log was written.
+ * then empties the log. Returns whether all of the log was written.
  */
 export async function checkpointInThread(file: string, mode: "PASSIVE" | "TRUNCATE"): Promise<boolean> {
-  const [state] = (await rowsOf({ file, sql: `PRAGMA wal_checkpoint(${mode})` })) as [
+  const [state] = (await readRows({ file, sql: `PRAGMA wal_checkpoint(${mode})` })) as [
     { busy: number; log: number; checkpointed: number }, // the columns of the pragma
   ];
   return state.busy === 0 && state.log === state.checkpointed;
 }
 
-/** Opens the file in a thread, which recovers the log that a crash left; gives a function that closes it. */
+/** Opens the file in a thread, which recovers the log that a crash left; returns a function that closes it. */
 export async function openInThread(file: string, timeout: number): Promise<() => Promise<void>> {
   const { close } = await begun({ file, sql: "SELECT count(*) FROM sqlite_schema", timeout });
   return close;
 }
 
-async function rowsOf(query: Query): Promise<unknown[]> {
+async function readRows(query: Query): Promise<unknown[]> {
   const { rows, close } = await begun(query);
   await close();
   return rows;
 }
 
-/** Gives the rows of the query; the connection stays open until `close`. Throws `SqliteError`. */
+/** Returns the rows of the query; the connection stays open until `close`. Throws `SqliteError`. */
 async function begun(query: Query): Promise<{ rows: unknown[]; close: () => Promise<void> }> {
   const worker = new Worker(THREAD, { eval: true, workerData: { module: driverModule(), ...query } });
   // Rejects if the thread itself fails.
-  const [outcome] = (await once(worker, "message")) as [Outcome]; // as posted above
+  const [outcome] = (await once(worker, "message")) as [ThreadOutcome]; // as posted above
   if (!("rows" in outcome)) {
     await worker.terminate();
     const code = outcome.number === undefined ? outcome.code : codeName(outcome.number);

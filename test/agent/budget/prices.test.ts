@@ -1,6 +1,6 @@
 import { AIMessage } from "@langchain/core/messages";
 import { describe, expect, test } from "vitest";
-import { costOf } from "../../../src/agent/budget/prices.ts";
+import { replyCost } from "../../../src/agent/budget/prices.ts";
 import table from "../../../src/agent/budget/prices.json" with { type: "json" };
 
 interface Used {
@@ -35,7 +35,7 @@ describe("list prices", () => {
     ["a region of Bedrock", "us.anthropic.claude-sonnet-4-5-20250929-v1:0"],
     ["Vertex", "publishers/anthropic/models/claude-sonnet-4-5@20250929"],
   ])("are found by %s", (_where, name) => {
-    expect(costOf(reply(name))).toBeCloseTo(million(1000 * listed.input + 100 * listed.output), 9);
+    expect(replyCost(reply(name))).toBeCloseTo(million(1000 * listed.input + 100 * listed.output), 9);
   });
 
   test.each([
@@ -44,7 +44,7 @@ describe("list prices", () => {
     ["grok-4-latest", "grok-4"],
   ] as const)("%s costs as %s", (name, key) => {
     const { input, output } = table.models[key];
-    expect(costOf(reply(name))).toBeCloseTo(million(1000 * input + 100 * output), 9);
+    expect(replyCost(reply(name))).toBeCloseTo(million(1000 * input + 100 * output), 9);
   });
 
   test.each([
@@ -57,12 +57,12 @@ describe("list prices", () => {
     ["a name of dates alone", "-2024-08-06-2024-08-06"],
     ["a name of JavaScript", "constructor"],
   ])("are not guessed for %s", (_what, name) => {
-    expect(costOf(reply(name))).toBeUndefined();
+    expect(replyCost(reply(name))).toBeUndefined();
   });
 
   test("count what was read from the cache, and written to it, at their own prices", () => {
     const used = { input: 10_000, output: 0, read: 6000, written: 3000 };
-    expect(costOf(reply("claude-sonnet-4-5", used))).toBeCloseTo(
+    expect(replyCost(reply("claude-sonnet-4-5", used))).toBeCloseTo(
       million(1000 * listed.input + 6000 * listed.cachedInput + 3000 * listed.cacheWrite),
       9,
     );
@@ -70,11 +70,11 @@ describe("list prices", () => {
 
   test("are those of long requests above their limit", () => {
     const { tokens, input, output } = listed.above;
-    expect(costOf(reply("claude-sonnet-4-5", { input: tokens }))).toBeCloseTo(
+    expect(replyCost(reply("claude-sonnet-4-5", { input: tokens }))).toBeCloseTo(
       million(tokens * listed.input + 100 * listed.output),
       9,
     );
-    expect(costOf(reply("claude-sonnet-4-5", { input: tokens + 1 }))).toBeCloseTo(
+    expect(replyCost(reply("claude-sonnet-4-5", { input: tokens + 1 }))).toBeCloseTo(
       million((tokens + 1) * input + 100 * output),
       9,
     );
@@ -83,11 +83,11 @@ describe("list prices", () => {
   test("give way to the operator's, for all of a request", () => {
     const prices = { "claude-sonnet": { input: 1, output: 2 } };
     const used = { input: 300_000, output: 10, read: 1000, written: 1000 };
-    expect(costOf(reply("claude-sonnet-4-5", used), prices)).toBeCloseTo(million(300_000 + 20), 9);
+    expect(replyCost(reply("claude-sonnet-4-5", used), prices)).toBeCloseTo(million(300_000 + 20), 9);
   });
 
   test("the rule-based model costs nothing", () => {
-    expect(costOf(reply("offline"))).toBe(0);
+    expect(replyCost(reply("offline"))).toBe(0);
   });
 });
 

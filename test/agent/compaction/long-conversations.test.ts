@@ -3,7 +3,12 @@ import { InMemoryStore, MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
 import { buildAgent } from "../../../src/agent/agent.ts";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
-import { cutIndex, defaultLimits, isOver, tokensOf } from "../../../src/agent/compaction/compacted-view.ts";
+import {
+  cutIndex,
+  defaultLimits,
+  exceedsTrigger,
+  estimateTokens,
+} from "../../../src/agent/compaction/compacted-view.ts";
 import { StoreBackend } from "../../../src/backends/stores/langgraph-store.ts";
 import { collect, graphOf } from "../../support/run-agent.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
@@ -18,7 +23,10 @@ describe("what the model sees of a long conversation", () => {
       [undefined, 170_000],
     ] as const) {
       const limits = defaultLimits(window);
-      expect([isOver(limits, trigger - 1, 500), isOver(limits, trigger, 1)]).toEqual([false, true]);
+      expect([exceedsTrigger(limits, trigger - 1, 500), exceedsTrigger(limits, trigger, 1)]).toEqual([
+        false,
+        true,
+      ]);
     }
     const messages = Array.from({ length: 40 }, () => new HumanMessage("x".repeat(4000)));
     expect(messages.length - cutIndex(messages, defaultLimits(100_000))).toBe(10);
@@ -91,7 +99,7 @@ describe("what the model sees of a long conversation", () => {
     const plain = buildAgent({ checkpointer: new MemorySaver(), model, summarization: false });
     await collect(plain, { kind: "task", task: "go" });
     const size = (request: (typeof model.requests)[number] | undefined) =>
-      (request?.messages ?? []).reduce((sum, message) => sum + tokensOf(message), 0);
+      (request?.messages ?? []).reduce((sum, message) => sum + estimateTokens(message), 0);
     const whole = size(model.requests.at(-1));
     const short = writing();
     const summarization = { trigger: { tokens: whole }, keep: { messages: 2 } };

@@ -2,9 +2,9 @@ import { join } from "node:path";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it, onTestFinished, test } from "vitest";
 import { buildAgent } from "../../../src/agent/agent.ts";
-import { resultIn, toolIn } from "../../../src/agent/mcp-tools/answers.ts";
+import { readResult, readTool } from "../../../src/agent/mcp-tools/answers.ts";
 import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
-import { resultOf } from "../../../src/agent/mcp-tools/tool.ts";
+import { modelResult } from "../../../src/agent/mcp-tools/tool.ts";
 import { reportMissingTools } from "../../../src/agent/mcp-tools/report-missing.ts";
 import { createLogger } from "../../../src/core/logger.ts";
 import { collect, toolMessages } from "../../support/run-agent.ts";
@@ -49,7 +49,7 @@ describe("an entry of tools/list", () => {
     ["a title only", { title: "T" }, { title: "T", description: "T" }],
     ["_meta and execution", { _meta: null, execution: null, icons: null }, {}],
   ])("%s: is kept", (_source, given, kept) => {
-    const tool = toolIn({ name: "t", inputSchema: plain, ...given });
+    const tool = readTool({ name: "t", inputSchema: plain, ...given });
     expect(tool).toEqual({ name: "t", inputSchema: plain, annotations: {}, ...kept });
   });
 
@@ -64,7 +64,7 @@ describe("an entry of tools/list", () => {
     ],
     ["a text as schema", { name: "t", inputSchema: "{}" }, "t", "its inputSchema is not a JSON Schema"],
   ])("%s: is left out, with its reason", (_source, given, tool, reason) => {
-    expect(toolIn(given)).toEqual({ tool, reason });
+    expect(readTool(given)).toEqual({ tool, reason });
   });
 });
 
@@ -143,7 +143,7 @@ describe("a result of tools/call", () => {
     ["a bare object", { order: 4711, _meta: null }, { blocks: [text('{"order":4711}')], isOdd: true }],
     ["structuredContent as text", { structuredContent: "fine" }, { blocks: [], structuredContent: "fine" }],
   ])("%s: is kept", (_source, given, result) => {
-    expect(resultIn({ ...given })).toEqual({ ...kept, ...result });
+    expect(readResult({ ...given })).toEqual({ ...kept, ...result });
   });
 });
 
@@ -160,7 +160,7 @@ test.each<[source: string, result: object, content: unknown]>([
   ],
   ["text as well", { content: [text("one")], structuredContent: { n: 1 } }, "one"],
 ])("%s: structured content is shown unless there is text", (_source, result, content) => {
-  expect(resultOf(resultIn({ ...result })).content).toEqual(content);
+  expect(modelResult(readResult({ ...result })).content).toEqual(content);
 });
 
 const SOURCE = `

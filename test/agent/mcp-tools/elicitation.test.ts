@@ -1,7 +1,7 @@
 import { isQuestion } from "../../../src/runs/run.ts";
 import { expect, it, onTestFinished } from "vitest";
 import { flatFields } from "../../../src/tools/check-answer.ts";
-import { elicitationIn } from "../../../src/agent/mcp-tools/elicitation.ts";
+import { parseElicitation } from "../../../src/agent/mcp-tools/elicitation.ts";
 import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
 import type { McpServerConfig } from "../../../src/agent/mcp-tools/server-config.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
@@ -172,7 +172,7 @@ it("a server killed while a call is held: the question is withdrawn, and the cal
 });
 
 it("reads what servers ask, however they write it", () => {
-  const ask = (params: object) => elicitationIn("s", params);
+  const ask = (params: object) => parseElicitation("s", params);
   expect(ask({ message: "Go", requestedSchema: { properties: { a: { type: "boolean" } } } })).toMatchObject({
     mode: "form",
     fields: [{ name: "a", type: "yes_no" }],

@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { frontMatterOf } from "../../../src/agent/messages/front-matter.ts";
+import { parseFrontMatter } from "../../../src/agent/messages/front-matter.ts";
 
-const read = (...lines: string[]) => frontMatterOf(["---", ...lines, "---", "body"].join("\n"));
+const read = (...lines: string[]) => parseFrontMatter(["---", ...lines, "---", "body"].join("\n"));
 
 describe("front matter that is not YAML", () => {
   it.each<[string, string[], object]>([
@@ -55,7 +55,7 @@ describe("front matter that is not YAML", () => {
   });
 
   it("may have a byte order mark, and blanks behind its lines", () => {
-    expect(frontMatterOf("\uFEFF--- \t\r\nname: a: b\r\n---  \r\nbody")).toMatchObject({
+    expect(parseFrontMatter("\uFEFF--- \t\r\nname: a: b\r\n---  \r\nbody")).toMatchObject({
       fields: { name: "a: b" },
       body: "body",
     });

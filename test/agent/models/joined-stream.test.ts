@@ -3,7 +3,7 @@ import { AIMessageChunk, type AIMessageChunkFields } from "@langchain/core/messa
 import { ChatGenerationChunk } from "@langchain/core/outputs";
 import { describe, expect, test } from "vitest";
 import { ToolBinder } from "../../../src/agent/models/tool-binder.ts";
-import { joined } from "../../../src/agent/models/joined-stream.ts";
+import { joinStreams } from "../../../src/agent/models/joined-stream.ts";
 import { isCut, LONGEST_REPLY, safeReply } from "../../../src/agent/models/reply.ts";
 import { streamAnswers } from "../../../src/agent/models/resolve.ts";
 
@@ -75,7 +75,7 @@ const ANSWERS: Readonly<Record<string, AIMessageChunkFields[]>> = {
 
 async function answer(pieces: readonly AIMessageChunkFields[], isJoined: boolean): Promise<unknown> {
   const given = new Streaming(pieces);
-  const model = isJoined ? joined(given) : given;
+  const model = isJoined ? joinStreams(given) : given;
   const tokens: string[] = [];
   const reply = await model.invoke("go", {
     runId: "00000000-0000-4000-8000-000000000000",
@@ -91,7 +91,7 @@ describe("the pieces of an answer", () => {
   });
 
   test("reach who reads the stream", async () => {
-    const model = joined(new Streaming([{ content: "a" }, { content: "b" }]));
+    const model = joinStreams(new Streaming([{ content: "a" }, { content: "b" }]));
     const seen: unknown[] = [];
     for await (const { content } of await model.stream("go")) seen.push(content);
     expect(seen).toEqual(["a", "b"]);
@@ -99,7 +99,7 @@ describe("the pieces of an answer", () => {
 
   // Reading the arguments anew at every piece would take a quarter of an hour.
   test.each([
-    ["by the model", (model: Streaming) => joined(model)],
+    ["by the model", (model: Streaming) => joinStreams(model)],
     [
       "by the model that binding tools makes",
       (model: Streaming) => new ToolBinder().bind({ model, tools: [LS] }),
@@ -116,7 +116,7 @@ describe("the pieces of an answer", () => {
   });
 
   const arrived = async (pieces: readonly AIMessageChunkFields[]) => {
-    const model = joined(new Streaming(pieces));
+    const model = joinStreams(new Streaming(pieces));
     return safeReply(await model.invoke("go"), []);
   };
 
@@ -142,7 +142,7 @@ describe("the pieces of an answer", () => {
     }
     const half = "x".repeat(LONGEST_REPLY / 2);
     const pieces = [text(half), text(`${half}y`)];
-    expect((await joined(new OwnInvoke(pieces)).invoke("go")).text).toBe(half + half);
+    expect((await joinStreams(new OwnInvoke(pieces)).invoke("go")).text).toBe(half + half);
   });
 
   test("are taken up to the longest reply: a call whose arguments are longer is answered", async () => {
@@ -185,7 +185,7 @@ describe("the pieces of an answer", () => {
       override _streamResponseChunks = BaseChatModel.prototype._streamResponseChunks;
     }
     const model = new Plain([]);
-    expect(joined(model)).toBe(model);
+    expect(joinStreams(model)).toBe(model);
   });
 
   describe("of a program's own model", () => {
@@ -245,9 +245,9 @@ describe("the pieces of an answer", () => {
         return seen;
       };
       const own = new Own([{ content: "a" }]);
-      expect(await told(joined(own))).toEqual(await told(own));
+      expect(await told(joinStreams(own))).toEqual(await told(own));
       const bound = own.withConfig({ tags: ["b"], stop: ["c"] });
-      expect(await told(joined(bound))).toEqual(await told(bound));
+      expect(await told(joinStreams(bound))).toEqual(await told(bound));
     });
   });
 });

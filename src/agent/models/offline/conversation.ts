@@ -1,4 +1,4 @@
-/** The conversation as the rules of the offline model read it, and the runner of their tables of steps. */
+/** Parses a conversation for the offline model's rules, and runs their step tables. */
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { START_NOTE } from "../../../core/clock.ts";
 import { trimEndOf } from "../../../core/text.ts";
@@ -17,7 +17,7 @@ export interface CallRecord {
 }
 
 /** The conversation from the newest task on. */
-export interface Turn {
+export interface OfflineTurn {
   task: string;
   /** Messages that arrived during the work. */
   remarks: string[];
@@ -25,45 +25,45 @@ export interface Turn {
 }
 
 /** The next reply: its text and calls. Without calls it is the final answer. */
-export interface Step {
+export interface OfflineStep {
   text: string;
   calls: { name: string; args: Record<string, unknown> }[];
 }
 
-/** One row of a table of steps: calls of one tool. */
-export interface Row<Work> {
+/** One row of a step table: calls of one tool. */
+export interface StepRow<Work> {
   /** The item of the plan that begins with this row; an agent without any shows no plan. */
   todo?: string;
   tool: string;
   text: string;
   /** The arguments of the calls to make now; none when there is nothing to do. */
   args: (work: Work) => Record<string, unknown>[];
-  /** True if the row may use a tool again in the same turn; `args` then says when it is done. */
+  /** True if the row may use a tool again in the same turn; `args` then decides when it is done. */
   repeats?: boolean;
 }
 
-/** The first row with calls to make by an offered tool, with the plan brought up to date; else the answer. */
-export function nextStep<Work extends { turn: Turn; tools: Tools }>(
-  table: readonly Row<Work>[],
+/** The first row with calls to make by an offered tool, with the updated plan; else the answer. */
+export function nextStep<Work extends { turn: OfflineTurn; tools: Tools }>(
+  table: readonly StepRow<Work>[],
   work: Work,
   answer: (work: Work) => string,
-): Step {
+): OfflineStep {
   const { turn, tools } = work;
   const plan = table.flatMap(({ todo }) => todo ?? []);
   /** The call that shows the plan with everything before `current` done; none when it already shows that. */
-  const planUpdate = (current: number): Step["calls"] => {
+  const planUpdate = (current: number): OfflineStep["calls"] => {
     const todos = plan.map((content, index) => ({
       content,
       status: index < current ? "completed" : index === current ? "in_progress" : "pending",
     }));
-    const shown = callsOf(turn, "write_todos").at(-1)?.args["todos"] ?? [];
+    const shown = callsNamed(turn, "write_todos").at(-1)?.args["todos"] ?? [];
     const isShown = JSON.stringify(shown) === JSON.stringify(todos);
     return isShown || !tools.has("write_todos") ? [] : [{ name: "write_todos", args: { todos } }];
   };
   let current = -1;
   for (const { todo, tool, text, args, repeats } of table) {
     if (todo !== undefined) current += 1;
-    const isUsed = !repeats && callsOf(turn, tool).length > 0;
+    const isUsed = !repeats && callsNamed(turn, tool).length > 0;
     const calls = isUsed || !tools.has(tool) ? [] : args(work).map((args) => ({ name: tool, args }));
     if (calls.length > 0) return { text, calls: [...planUpdate(current), ...calls] };
   }
@@ -71,7 +71,7 @@ export function nextStep<Work extends { turn: Turn; tools: Tools }>(
   return { text: calls.length > 0 ? "All steps are done." : answer(work), calls };
 }
 
-export function currentTurn(messages: readonly BaseMessage[]): Turn {
+export function currentTurn(messages: readonly BaseMessage[]): OfflineTurn {
   const start = messages.findLastIndex(isTask);
   const later = messages.slice(start + 1);
   const results = later.filter((message) => ToolMessage.isInstance(message));
@@ -84,20 +84,20 @@ export function currentTurn(messages: readonly BaseMessage[]): Turn {
     calls: made.map(({ id, name, args }) => {
       const message = results.find(({ tool_call_id }) => tool_call_id === id);
       const result = message?.text ?? "";
-      const failed = message === undefined || message.status === "error" || REFUSED.test(result);
+      const failed = message === undefined || message.status === "error" || REFUSED_RESULT.test(result);
       return { name, args, result, failed };
     }),
   };
 }
 
 /** Beginning of refusals, also if the status of a result was lost on the way. */
-const REFUSED = /^(?:Error: |User rejected the tool call)/;
+const REFUSED_RESULT = /^(?:Error: |User rejected the tool call)/;
 
-export const callsOf = (turn: Turn, name: string): CallRecord[] =>
+export const callsNamed = (turn: OfflineTurn, name: string): CallRecord[] =>
   turn.calls.filter((call) => call.name === name);
 
 /** The path that a call is about, or `""`. */
-export function pathOf({ args }: CallRecord): string {
+export function callPath({ args }: CallRecord): string {
   const path = args["path"] ?? args["file_path"];
   return typeof path === "string" ? path : "";
 }
@@ -189,7 +189,7 @@ const plainWords = (text: string): string[] =>
     return isShort || !/\p{L}/u.test(word) || EVERYDAY.has(word) || EVERYDAY.has(one) ? [] : [one];
   });
 
-/** Words of four letters or more that say nothing about what a task is about. */
+/** Words of four letters or more that do not describe a task. */
 const EVERYDAY: ReadonlySet<string> = new Set(
   `able about above across after again agent against along also always among analyse analysis analyze another answer
 anything around article before being below between both briefly bring bugs build call called cannot carefully change

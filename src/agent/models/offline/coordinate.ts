@@ -1,8 +1,8 @@
 /** The rules of the main agent: plan, delegate, collect the reports, and answer. */
 import { cutMiddle, oneLine } from "../../../core/text.ts";
 import { counted } from "../../../tools/format.ts";
-import type { CallRecord, Row, Step, Tools, Turn } from "./conversation.ts";
-import { callsOf, failureText, nextStep, parseLines, pathOf } from "./conversation.ts";
+import type { CallRecord, StepRow, OfflineStep, Tools, OfflineTurn } from "./conversation.ts";
+import { callsNamed, failureText, nextStep, parseLines, callPath } from "./conversation.ts";
 import {
   type Area,
   MEMORIES,
@@ -10,7 +10,7 @@ import {
   WORKSPACE,
   isMounted,
   rootFolder,
-  surveyOf,
+  readSurvey,
   writeAssignment,
 } from "./survey.ts";
 
@@ -19,9 +19,9 @@ export const COORDINATOR_TOOLS = ["ls", "glob", "task"] as const;
 
 const INTRODUCTION = "I am the offline model: no language model, fixed rules.";
 
-type Work = ReturnType<typeof workOf>;
+type Coordination = ReturnType<typeof readCoordination>;
 
-const STEPS: readonly Row<Work>[] = [
+const COORDINATOR_STEPS: readonly StepRow<Coordination>[] = [
   {
     todo: "Map the files",
     tool: "ls",
@@ -33,7 +33,7 @@ const STEPS: readonly Row<Work>[] = [
     text: "Looking into the folders of interest.",
     repeats: true,
     args: ({ turn }) => {
-      if (callsOf(turn, "ls").length > 1) return [];
+      if (callsNamed(turn, "ls").length > 1) return [];
       const root = rootFolder(turn);
       const places = [root ?? WORKSPACE, MEMORIES];
       return places.filter((path) => path === root || isMounted(turn, path)).map((path) => ({ path }));
@@ -90,21 +90,21 @@ const STEPS: readonly Row<Work>[] = [
 ];
 
 /** The next step of an agent that plans, delegates to subagents and puts their reports together. */
-export const nextCoordinatorStep = (turn: Turn, tools: Tools): Step =>
-  nextStep(STEPS, workOf(turn, tools), answer);
+export const nextCoordinatorStep = (turn: OfflineTurn, tools: Tools): OfflineStep =>
+  nextStep(COORDINATOR_STEPS, readCoordination(turn, tools), finalAnswer);
 
-function workOf(turn: Turn, tools: Tools) {
+function readCoordination(turn: OfflineTurn, tools: Tools) {
   const writes = turn.calls.filter(({ name }) => name === "write_file" || name === "edit_file");
-  const report = writes.findLast((call) => pathOf(call) !== MEMORY_FILE);
-  const note = writes.findLast((call) => pathOf(call) === MEMORY_FILE);
+  const report = writes.findLast((call) => callPath(call) !== MEMORY_FILE);
+  const note = writes.findLast((call) => callPath(call) === MEMORY_FILE);
   return {
-    ...surveyOf(turn),
+    ...readSurvey(turn),
     turn,
     tools,
     /** True if the task, or a later message, forbids changes. */
     isReadOnly: [turn.task, ...turn.remarks].some((text) => READ_ONLY.test(text)),
-    report: report && writeOf(report),
-    note: note && writeOf(note),
+    report: report && readWrite(report),
+    note: note && readWrite(note),
   };
 }
 
@@ -113,13 +113,13 @@ const READ_ONLY =
   /\bread[- ]?only\b|\b(?:do not|don't|never|without)\s+(?:\w+\s+)?(?:writ|chang|modif|edit|touch|creat|sav)/i;
 
 /** The place of a written file, or the reason why nothing was written, such as `was rejected (not now)`. */
-function writeOf(call: CallRecord) {
-  // A person may have changed the call before approving it; the result names what was written.
-  if (!call.failed) return { path: /'(\/[^']+)'/.exec(call.result)?.[1] ?? pathOf(call), isTaken: false };
+function readWrite(call: CallRecord) {
+  // A person may have changed the call before approving it; the result names the written file.
+  if (!call.failed) return { path: /'(\/[^']+)'/.exec(call.result)?.[1] ?? callPath(call), isTaken: false };
   const isOfTool = /^(?:Error: |$|Tool call was cancelled)/.test(call.result);
   const reason = failureText(call);
   return {
-    path: pathOf(call),
+    path: callPath(call),
     failure: `${isOfTool ? "failed" : "was rejected"} (${oneLine(reason, 200)})`,
     isTaken: isOfTool && /already exists|changed since it was read/.test(reason),
   };
@@ -132,9 +132,9 @@ function subagentType(description: string): string {
 }
 
 /** The report under the first name that is not taken: an earlier report is kept, not overwritten. */
-function reportToWrite(work: Work): Record<string, unknown>[] {
+function reportToWrite(work: Coordination): Record<string, unknown>[] {
   const { turn, base, entries, areas, isReadOnly, report } = work;
-  const tried = callsOf(turn, "write_file").map(pathOf);
+  const tried = callsNamed(turn, "write_file").map(callPath);
   const isDone = report !== undefined && !(report.isTaken && tried.length < 5);
   if (areas.length === 0 || isReadOnly || isDone) return [];
   const taken = new Set([...entries.map(({ path }) => path), ...tried]);
@@ -147,7 +147,7 @@ function reportToWrite(work: Work): Record<string, unknown>[] {
 const NOTES_ANCHOR = "## Tasks worked on";
 
 /** One line about this task for later conversations, below the line where notes are added. */
-function noteToKeep(work: Work, isDue: boolean): string[] {
+function noteToKeep(work: Coordination, isDue: boolean): string[] {
   const { turn, base, areas, remembers, isReadOnly, report, note } = work;
   if (!isDue || !remembers || areas.length === 0 || isReadOnly || note !== undefined) return [];
   const where = areas.map(({ title }) => oneLine(title, 60)).join("; ");
@@ -157,13 +157,13 @@ function noteToKeep(work: Work, isDue: boolean): string[] {
   return [`${NOTES_ANCHOR}\n${entry}`];
 }
 
-const writtenPath = (write: ReturnType<typeof writeOf> | undefined): string | undefined =>
+const writtenPath = (write: ReturnType<typeof readWrite> | undefined): string | undefined =>
   write?.failure === undefined ? write?.path : undefined;
 
 const fileCount = (areas: readonly Area[]): number => areas.reduce((sum, { files }) => sum + files, 0);
 
 /** The final answer: complete by itself, and it claims only what happened. */
-function answer(work: Work): string {
+function finalAnswer(work: Coordination): string {
   const { turn, base, areas, report } = work;
   if (areas.length === 0) {
     const why =
@@ -196,15 +196,17 @@ const CITATIONS_SHOWN = 8;
 
 /** Sources of an answer's citations: the beginning of a report's part, and its title here. */
 const MATCHES = ["`", "Some of the matches"] as const;
-const MARKS = ["Open marks", "Some of the open marks"] as const;
+const OPEN_MARKS = ["Open marks", "Some of the open marks"] as const;
 const BEGINNINGS = ["Read,", "How the files that seem to matter most begin"] as const;
 
-function searched(work: Work): string {
+function searched(work: Coordination): string {
   const { words } = work;
   const what = words.map((word) => `"${word}"`).join(", ") || "definitions and open marks";
   const reports = examinedAreas(work).filter(({ failed }) => !failed);
   const wantsMarks = words.some((word) => /^(?:todo|fixme|hack|xxx)/i.test(word));
-  for (const [begin, title] of wantsMarks ? [MARKS, MATCHES, BEGINNINGS] : [MATCHES, BEGINNINGS, MARKS]) {
+  for (const [begin, title] of wantsMarks
+    ? [OPEN_MARKS, MATCHES, BEGINNINGS]
+    : [MATCHES, BEGINNINGS, OPEN_MARKS]) {
     const found = reports
       .map(({ report }) => {
         const parts = report.split("\n\n").filter((part) => part.startsWith(begin));
@@ -223,7 +225,7 @@ function searched(work: Work): string {
 
 const README = /\/readme(?:\.\w+)?:\d+ /i;
 
-function reportLine({ report, isReadOnly }: Work): string {
+function reportLine({ report, isReadOnly }: Coordination): string {
   if (report === undefined) {
     const why = isReadOnly ? "The task forbids changes, so I wrote no file" : "No file can be written here";
     return `${why}; the report follows here.`;
@@ -232,7 +234,7 @@ function reportLine({ report, isReadOnly }: Work): string {
   return `Writing ${report.path} ${report.failure}; no report file was written. The report follows here.`;
 }
 
-function noteLine({ note }: Work): string {
+function noteLine({ note }: Coordination): string {
   if (note === undefined) return "";
   return note.failure === undefined
     ? `Noted for later conversations in ${note.path}.`
@@ -240,16 +242,16 @@ function noteLine({ note }: Work): string {
 }
 
 /** The newest entries of the notes, as they were read before this task was added. */
-function earlierTasks(turn: Turn): string {
-  const notes = callsOf(turn, "read_file").find((call) => !call.failed && pathOf(call) === MEMORY_FILE);
+function earlierTasks(turn: OfflineTurn): string {
+  const notes = callsNamed(turn, "read_file").find((call) => !call.failed && callPath(call) === MEMORY_FILE);
   const entries = parseLines(notes?.result ?? "", MEMORY_FILE).filter(({ text }) => text.startsWith("- "));
   const shown = entries.slice(0, 3).map(({ text }) => text);
   return shown.length === 0 ? "" : `From my notes, earlier tasks here:\n${shown.join("\n")}`;
 }
 
 /** The areas with the reports of their subagents, in the order they were delegated. */
-function examinedAreas({ turn, areas }: Work): { area: Area; report: string; failed: boolean }[] {
-  const calls = callsOf(turn, "task");
+function examinedAreas({ turn, areas }: Coordination): { area: Area; report: string; failed: boolean }[] {
+  const calls = callsNamed(turn, "task");
   return areas.map((area, index) => {
     const call = calls[index];
     const report = call?.failed === false ? call.result.trim() : call && failureText(call);
@@ -257,7 +259,7 @@ function examinedAreas({ turn, areas }: Work): { area: Area; report: string; fai
   });
 }
 
-function reportText(work: Work): string {
+function reportText(work: Coordination): string {
   const examined = examinedAreas(work);
   const list = examined.map(
     ({ area, failed }) => `- ${area.title}: ${counted(area.files, "file")}${failed ? " (not examined)" : ""}`,

@@ -3,26 +3,26 @@ import { oneLine } from "../../../core/text.ts";
 import { counted } from "../../../tools/format.ts";
 import {
   type Match,
-  type Row,
-  type Step,
+  type StepRow,
+  type OfflineStep,
   type Tools,
-  type Turn,
-  callsOf,
+  type OfflineTurn,
+  callsNamed,
   failureText,
   nextStep,
   parseLines,
   parseMatches,
   parsePaths,
-  pathOf,
+  callPath,
 } from "./conversation.ts";
 import type { AreaFolder } from "./survey.ts";
-import { WORKSPACE, compare, isExamined, nameOf, readAssignment, relevance } from "./survey.ts";
+import { WORKSPACE, compare, isExamined, lastSegment, readAssignment, relevance } from "./survey.ts";
 
 const FILES_TO_READ = 3;
 
-type Work = ReturnType<typeof workOf>;
+type Examination = ReturnType<typeof readExamination>;
 
-const STEPS: readonly Row<Work>[] = [
+const EXAMINE_STEPS: readonly StepRow<Examination>[] = [
   {
     tool: "glob",
     text: "Listing the files.",
@@ -36,7 +36,7 @@ const STEPS: readonly Row<Work>[] = [
         const place = { path, max_count: 100, ...(deep ? {} : { glob: "./*" }) };
         return [
           ...words.map((pattern) => ({ pattern, case_sensitive: false, ...place })),
-          ...[DEFINITION, MARK].map(({ source }) => ({ pattern: source, regex: true, ...place })),
+          ...[DEFINITION, OPEN_MARK].map(({ source }) => ({ pattern: source, regex: true, ...place })),
         ];
       }),
   },
@@ -48,11 +48,11 @@ const STEPS: readonly Row<Work>[] = [
 ];
 
 /** The next step of an agent that examines part of the files itself and answers with a report. */
-export const nextExamineStep = (turn: Turn, tools: Tools): Step =>
-  nextStep(STEPS, workOf(turn, tools), areaReport);
+export const nextExamineStep = (turn: OfflineTurn, tools: Tools): OfflineStep =>
+  nextStep(EXAMINE_STEPS, readExamination(turn, tools), areaReport);
 
 /** An examination: its assignment, and everything found so far. */
-function workOf(turn: Turn, tools: Tools) {
+function readExamination(turn: OfflineTurn, tools: Tools) {
   const assignment = readAssignment(turn.task, WORKSPACE);
   const isInside = (path: string): boolean =>
     assignment.folders.some((folder) => {
@@ -74,23 +74,26 @@ function workOf(turn: Turn, tools: Tools) {
   };
 }
 
-const succeeded = (turn: Turn, name: string) => callsOf(turn, name).filter(({ failed }) => !failed);
+const succeeded = (turn: OfflineTurn, name: string) => callsNamed(turn, name).filter(({ failed }) => !failed);
 
 const places = (folders: readonly AreaFolder[]): string => folders.map(({ path }) => path).join(", ");
 
 /** Names that start a definition or a heading in most languages; RE2 syntax. */
 const DEFINITION =
   /^(?:(?:export|public|private|protected|static|abstract|async|default|pub|final) ){0,4}(?:function|class|interface|struct|trait|enum|def|fn|func|module|type) +[A-Za-z_]|^export const [A-Za-z_]|^#{1,3} ./;
-const MARK = /\b(?:TODO|FIXME|HACK|XXX)\b/;
+const OPEN_MARK = /\b(?:TODO|FIXME|HACK|XXX)\b/;
 
 /** A line that starts with `#` is a heading in Markdown and a comment elsewhere. */
 const isDefinition = ({ path, text }: Match): boolean =>
   DEFINITION.test(text) && (!text.startsWith("#") || MARKDOWN.test(path));
 
-/** The files worth reading, best first: with matches, named like the task, or telling what the rest is. */
-function filesToRead({ files, words, matches }: Work): string[] {
+/** The files worth reading, best first: with matches, named like the task, or describing the others. */
+function filesToRead({ files, words, matches }: Examination): string[] {
   const points = new Map(
-    files.map((path) => [path, 6 * relevance(nameOf(path), words) + (TELLING.test(nameOf(path)) ? 5 : 0)]),
+    files.map((path) => [
+      path,
+      6 * relevance(lastSegment(path), words) + (TELLING.test(lastSegment(path)) ? 5 : 0),
+    ]),
   );
   const pointsOf = (path: string): number => points.get(path) ?? 0;
   for (const { path } of matches) points.set(path, pointsOf(path) + 1);
@@ -103,13 +106,13 @@ function filesToRead({ files, words, matches }: Work): string[] {
 const MARKDOWN = /\.(?:md|mdx|markdown)$/i;
 const TELLING =
   /^(?:readme(?:\..*)?|index\.\w+|main\.\w+|mod\.rs|lib\.rs|__init__\.py|package\.json|pyproject\.toml|cargo\.toml|go\.mod|skill\.md|agents\.md)$/i;
-/** Files that are not text, were generated, or say the same everywhere. */
+/** Files that are not text, were generated, or are alike everywhere. */
 const DULL =
   /\/(?:licen[cs]e[^/]*|\.[^/]*)$|\.(?:png|jpe?g|gif|webp|ico|bmp|svg|pdf|zip|t?gz|bz2|xz|7z|jar|war|class|o|so|a|dll|dylib|exe|bin|wasm|woff2?|ttf|otf|eot|mp[34]|wav|ogg|mov|avi|mkv|sqlite3?|db|lock|snap|map|min\.js|pyc|parquet|npy)$/i;
 
 const LINE_LIMIT = 140;
 
-function areaReport(work: Work): string {
+function areaReport(work: Examination): string {
   const { turn, tools, folders, words, matches } = work;
   if (!tools.has("glob") && !tools.has("grep"))
     return `Nothing could be examined in ${places(folders)}: neither glob nor grep is available here.`;
@@ -125,7 +128,7 @@ function areaReport(work: Work): string {
     section("Definitions and headings", matches.filter(isDefinition), 10),
     section(
       "Open marks",
-      matches.filter(({ text }) => MARK.test(text)),
+      matches.filter(({ text }) => OPEN_MARK.test(text)),
       8,
     ),
     section("Read, how it begins", beginnings(turn), 2 * FILES_TO_READ),
@@ -137,11 +140,11 @@ function areaReport(work: Work): string {
     .join("\n\n");
 }
 
-function filesLine({ files, more }: Work): string {
+function filesLine({ files, more }: Examination): string {
   if (files.length === 0) return "none";
   const counts = new Map<string, number>();
   for (const path of files) {
-    const kind = /.(\.[^.]+)$/.exec(nameOf(path))?.[1] ?? "no extension";
+    const kind = /.(\.[^.]+)$/.exec(lastSegment(path))?.[1] ?? "no extension";
     counts.set(kind, (counts.get(kind) ?? 0) + 1);
   }
   const kinds = [...counts].sort((a, b) => b[1] - a[1] || compare(a[0], b[0])).slice(0, 5);
@@ -150,9 +153,9 @@ function filesLine({ files, more }: Work): string {
 }
 
 /** The first telling lines of the files that were read, two of a text and one of code. */
-const beginnings = (turn: Turn): Match[] =>
+const beginnings = (turn: OfflineTurn): Match[] =>
   succeeded(turn, "read_file").flatMap((call) => {
-    const path = pathOf(call);
+    const path = callPath(call);
     const telling = parseLines(call.result, path).filter(({ text }) => /[\p{L}\p{N}]{3}/u.test(text));
     return telling.slice(0, MARKDOWN.test(path) ? 2 : 1);
   });

@@ -6,16 +6,16 @@ import type { ChatResult } from "@langchain/core/outputs";
 import { z } from "zod";
 import { OwnModel } from "../own-model.ts";
 import { FINDINGS } from "../verdicts.ts";
-import { type Step, currentTurn } from "./conversation.ts";
+import { type OfflineStep, currentTurn } from "./conversation.ts";
 import { COORDINATOR_TOOLS, nextCoordinatorStep } from "./coordinate.ts";
 import { nextExamineStep } from "./examine.ts";
 
 /**
- * A chat model without a language model: what it says next follows from the messages and the bound tools
- * by fixed rules, and it says so. With the tools for it, it plans, delegates one subagent per part of the
+ * A chat model without a language model: its next reply follows from the messages and the bound tools
+ * by fixed rules, and it states that. With the tools for it, it plans, delegates one subagent per part of the
  * files, writes a report and a note; without them it examines the files itself and reports.
  *
- * The same conversation always gives the same reply. Token counts are estimates, four characters each.
+ * Equal conversations always get equal replies. Token counts are estimates, four characters each.
  */
 export class OfflineModel extends OwnModel {
   override _llmType(): string {
@@ -69,7 +69,7 @@ const UNCERTAIN = {
 };
 
 /** The findings about all criteria, each left to a person; `undefined` if the model is not asked for any. */
-function judgeStep(tools: readonly BindToolsInput[]): Step | undefined {
+function judgeStep(tools: readonly BindToolsInput[]): OfflineStep | undefined {
   const [asked] = tools.flatMap((tool) => Judging.safeParse(tool).data ?? []);
   if (asked === undefined) return undefined;
   const args = Object.fromEntries(asked.function.parameters.required.map((name) => [name, UNCERTAIN]));

@@ -1,9 +1,16 @@
-/** The areas of a workspace, and the assignments by which subagents are given them. */
+/** The areas of a workspace, and the assignments that delegate them to subagents. */
 import { z } from "zod";
 import { withSlash } from "../../../backends/paths.ts";
 import { oneLine } from "../../../core/text.ts";
 import { parsedJson } from "../../../core/unknown.ts";
-import { type Turn, callsOf, parseListing, parsePaths, pathOf, searchWords } from "./conversation.ts";
+import {
+  type OfflineTurn,
+  callsNamed,
+  parseListing,
+  parsePaths,
+  callPath,
+  searchWords,
+} from "./conversation.ts";
 
 export const WORKSPACE = "/workspace/";
 export const MEMORIES = "/memories/";
@@ -24,26 +31,26 @@ export interface AreaFolder {
 }
 
 /** The main agent's knowledge so far, read from the calls of its turn. */
-export function surveyOf(turn: Turn) {
+export function readSurvey(turn: OfflineTurn) {
   const words = searchWords(turn.task);
   /** `/workspace/`; if no folder is mounted there, the folder with the files, or `/`. */
   const base = isMounted(turn, WORKSPACE) ? WORKSPACE : (rootFolder(turn) ?? "/");
   const entries = listing(turn, base).filter(({ path }) => !MOUNTS.has(path));
   /** Folders that are worth listing, with trailing slash. */
   const folders = entries
-    .filter(({ path, directory }) => directory && !isSkippedFolder(nameOf(path)))
+    .filter(({ path, directory }) => directory && !isSkippedFolder(lastSegment(path)))
     .map(({ path }) => `${path}/`)
     .sort((a, b) => relevance(b, words) - relevance(a, words) || compare(a, b))
     .slice(0, MOST_FOLDERS);
   const files = entries.filter(({ path, directory }) => !directory && isExamined(path, base));
-  const contents = folders.map((folder) => contentOf(turn, folder));
+  const contents = folders.map((folder) => readFolder(turn, folder));
   return {
     words,
     base,
     entries,
     folders,
     /** Complete once the folders are listed. */
-    areas: areasOf(base, files.length, contents, words),
+    areas: cutIntoAreas(base, files.length, contents, words),
     /** True if `/memories/` is kept for later threads. */
     remembers: isMounted(turn, MEMORIES),
     /** True if there are notes of earlier tasks. */
@@ -51,27 +58,27 @@ export function surveyOf(turn: Turn) {
   };
 }
 
-export const isMounted = (turn: Turn, folder: string): boolean =>
+export const isMounted = (turn: OfflineTurn, folder: string): boolean =>
   listing(turn, "/").some(({ path, directory }) => directory && `${path}/` === folder);
 
 /** The folder that is named where `/` cannot be listed, because paths of the host are used. */
-export function rootFolder(turn: Turn): string | undefined {
-  const call = callsOf(turn, "ls").find((call) => pathOf(call) === "/" && call.failed);
+export function rootFolder(turn: OfflineTurn): string | undefined {
+  const call = callsNamed(turn, "ls").find((call) => callPath(call) === "/" && call.failed);
   const [, root] = call?.result.split("is outside the root directory. Files are in: ") ?? [];
   return root === undefined ? undefined : `${root.replace(/\/$/, "")}/`;
 }
 
-function listing(turn: Turn, path: string) {
-  const call = callsOf(turn, "ls").find((call) => pathOf(call) === path);
+function listing(turn: OfflineTurn, path: string) {
+  const call = callsNamed(turn, "ls").find((call) => callPath(call) === path);
   return call === undefined || call.failed ? [] : parseListing(call.result);
 }
 
-type FolderContent = ReturnType<typeof contentOf>;
+type FolderContent = ReturnType<typeof readFolder>;
 
 /** The examined files below a folder, and how many more there are. */
-function contentOf(turn: Turn, folder: string) {
-  const call = callsOf(turn, "glob").find((call) => pathOf(call) === folder);
-  // A folder that could not be listed is still an area: its subagent says what went wrong.
+function readFolder(turn: OfflineTurn, folder: string) {
+  const call = callsNamed(turn, "glob").find((call) => callPath(call) === folder);
+  // A folder that could not be listed is still an area: its subagent reports the failure.
   if (call?.failed) return { folder, paths: [], more: 1 };
   const { paths, more } = parsePaths(call?.result ?? "");
   return { folder, paths: paths.filter((path) => isExamined(path, folder)), more };
@@ -79,7 +86,7 @@ function contentOf(turn: Turn, folder: string) {
 
 /** Most areas of one task: each is a subagent. */
 const MOST_AREAS = 6;
-/** Folders listed to count what is in them. */
+/** Folders listed to count their files. */
 const MOST_FOLDERS = 16;
 /** A folder with more files than this is worth several subagents when there are few areas. */
 const LARGE_FOLDER = 24;
@@ -88,11 +95,16 @@ const LARGE_FOLDER = 24;
  * Cuts the workspace into areas: a folder each, the files of the base together; the largest folder is cut
  * again when there are few, the last ones are put together when there are many. The most relevant first.
  */
-function areasOf(base: string, files: number, contents: readonly FolderContent[], words: readonly string[]) {
+function cutIntoAreas(
+  base: string,
+  files: number,
+  contents: readonly FolderContent[],
+  words: readonly string[],
+) {
   const isFew = contents.filter(({ paths, more }) => paths.length + more > 0).length < 3;
   const largest = Math.max(LARGE_FOLDER + 1, ...contents.map(({ paths }) => paths.length));
   const areas = contents
-    .flatMap((content) => areasIn(content, base, isFew && content.paths.length === largest))
+    .flatMap((content) => folderAreas(content, base, isFew && content.paths.length === largest))
     .filter((area) => area.files > 0)
     .sort(
       (a, b) =>
@@ -100,7 +112,7 @@ function areasOf(base: string, files: number, contents: readonly FolderContent[]
         b.files - a.files ||
         compare(a.title, b.title),
     );
-  const direct = files > 0 ? [areaOf(base, false, files, base)] : [];
+  const direct = files > 0 ? [makeArea(base, false, files, base)] : [];
   const room = MOST_AREAS - direct.length;
   const rest = areas.splice(areas.length > room ? room - 1 : room);
   const together: Area = {
@@ -112,7 +124,7 @@ function areasOf(base: string, files: number, contents: readonly FolderContent[]
 }
 
 /** One area for a folder; if it is to be cut, one for each folder in it and one for the files there. */
-function areasIn({ folder, paths, more }: FolderContent, base: string, isCut: boolean): Area[] {
+function folderAreas({ folder, paths, more }: FolderContent, base: string, isCut: boolean): Area[] {
   const counts = new Map<string, number>();
   for (const path of isCut ? paths : []) {
     const end = path.indexOf("/", folder.length) + 1;
@@ -120,11 +132,11 @@ function areasIn({ folder, paths, more }: FolderContent, base: string, isCut: bo
     counts.set(part, (counts.get(part) ?? 0) + 1);
   }
   return counts.size < 2
-    ? [areaOf(folder, true, paths.length + more, base)]
-    : [...counts].map(([part, files]) => areaOf(part, part !== folder, files, base));
+    ? [makeArea(folder, true, paths.length + more, base)]
+    : [...counts].map(([part, files]) => makeArea(part, part !== folder, files, base));
 }
 
-function areaOf(path: string, deep: boolean, files: number, base: string): Area {
+function makeArea(path: string, deep: boolean, files: number, base: string): Area {
   const name = path.slice(base.length) || path;
   return { title: deep ? name : `files in ${name}`, folders: [{ path, deep }], files };
 }
@@ -147,7 +159,7 @@ export function isExamined(path: string, base: string): boolean {
 export const relevance = (path: string, words: readonly string[]): number =>
   words.filter((word) => path.toLowerCase().includes(word.toLowerCase())).length;
 
-export const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
+export const lastSegment = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
 
 /** Order that does not depend on the machine's language. */
 export const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -9,7 +9,7 @@ import { type LargeObjects, NO_PLACE } from "./objects.ts";
 /** Values of this size are objects in S3 if the server has a bucket, in bytes. */
 const BYTES_OF_OBJECT = 64 * 1024;
 /** Values of one thread that are read at the same time. */
-export const AT_ONCE = 8;
+export const PARALLEL_READS = 8;
 
 const PUT_BLOB = `
 WITH quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
@@ -18,7 +18,7 @@ SELECT @thread, @namespace, @hash::bytea, @content::bytea, @object::uuid FROM qu
 
 /**
  * Refers to a value that the thread has already. Otherwise notes an object that will be made: before it is, and on the
- * disk, so that none is forgotten. Threads share no objects, so that one that was lost harms no later thread.
+ * disk, so that none is lost. Threads share no objects, so that one that was lost harms no later thread.
  */
 const BEGIN_OBJECT = `
 WITH known AS (
@@ -41,7 +41,7 @@ interface BlobRow {
   bytes: number | null;
 }
 
-const hashOf = (content: Uint8Array): Buffer => createHash("sha256").update(content).digest();
+const sha256 = (content: Uint8Array): Buffer => createHash("sha256").update(content).digest();
 
 /** Serialised values by the hash of their content. Without `objects` all of them are rows. */
 export function postgresBlobs(access: Access, objects?: LargeObjects): BlobStore {
@@ -49,7 +49,7 @@ export function postgresBlobs(access: Access, objects?: LargeObjects): BlobStore
   const lookUps = new Semaphore(4);
   return {
     put: async ({ thread, namespace }, content) => {
-      const hash = hashOf(content);
+      const hash = sha256(content);
       const blob = { thread, namespace, hash };
       if (objects === undefined || content.length < BYTES_OF_OBJECT) {
         await query(access, PUT_BLOB, { ...blob, content });
@@ -71,7 +71,7 @@ export function postgresBlobs(access: Access, objects?: LargeObjects): BlobStore
       await objects.assertOurs();
       // A row without content has an object, and that a number of bytes.
       const content = await objects.get(row.object ?? "", row.bytes ?? 0);
-      if (content !== undefined && hashOf(content).equals(hash)) return content;
+      if (content !== undefined && sha256(content).equals(hash)) return content;
       throw new StorageError("storage_corrupt", MISSING_OBJECT);
     },
   };

@@ -12,7 +12,7 @@ import { BaseCheckpointSaver, WRITES_IDX_MAP, copyCheckpoint } from "@langchain/
 import type { Checkpoints, FencingToken, ThreadStep, WrittenMessages } from "../../../runs/thread-ports.ts";
 import { FencedOffError } from "../../../runs/thread-ports.ts";
 import type { Principal } from "../../../runs/run.ts";
-import { type GraphAddress, addressOf, configAt, missing } from "../../checkpoints/address.ts";
+import { type GraphAddress, readAddress, configAt, missingField } from "../../checkpoints/address.ts";
 import { LargeValues } from "../../checkpoints/large-values.ts";
 import { PASSING, PassingWrites } from "../../checkpoints/passing-writes.ts";
 import { withBytes } from "../../checkpoints/serializer.ts";
@@ -22,10 +22,10 @@ import { change, first } from "../../sql/steps.ts";
 import type { Access } from "../access.ts";
 import { postgresEngine, query, sendable, unhurried } from "../engine.ts";
 import { postgresError } from "../errors.ts";
-import { AT_ONCE, postgresBlobs } from "./blobs.ts";
+import { PARALLEL_READS, postgresBlobs } from "./blobs.ts";
 import { deltaHistories } from "./delta-history.ts";
 import { BYTES_IN_OBJECTS, type LargeObjects } from "./objects.ts";
-import { copyThread, threadSteps, threads, writtenWith } from "./thread-history.ts";
+import { copyThread, threadSteps, listThreads, writtenWith } from "./thread-history.ts";
 
 interface CheckpointRow {
   thread_id: string;
@@ -96,9 +96,9 @@ const SYNC =
   "SELECT set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, 'deepagent', '')";
 
 /** Checkpoints go first: without them it does not count as a thread any more. */
-const TABLES = ["checkpoints", "checkpoint_writes", "checkpoint_blobs", "thread_fences"];
+const CHECKPOINT_TABLES = ["checkpoints", "checkpoint_writes", "checkpoint_blobs", "thread_fences"];
 
-/** Deletes what subagents left that have ended, except their messages. The fence is held while it works. */
+/** Deletes the checkpoints of ended subagents, except their messages. The fence is held while it works. */
 const DELETE_NESTED = [
   `DELETE FROM checkpoints WHERE thread_id = @thread AND checkpoint_ns > '' AND seq <
     (SELECT max(seq) FROM checkpoints WHERE thread_id = @thread AND checkpoint_ns = '')`,
@@ -119,7 +119,7 @@ WHERE (@thread::text IS NULL OR thread_id = @thread) AND (@namespace::text IS NU
 ORDER BY seq DESC LIMIT @limit`;
 
 /** Checkpoints that one query of a list reads. */
-const PAGE = 50;
+const LIST_PAGE = 50;
 
 /** The facts about threads that this process keeps. */
 interface ProcessState {
@@ -159,13 +159,13 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
     this.#large = new LargeValues(postgresBlobs(access, objects), () => this.serde);
   }
 
-  /** The same for threads of one principal, which what is under way here and there has in common. */
+  /** Returns the checkpointer for threads of one principal; both share the writes under way. */
   of(principal: Principal): PostgresCheckpointer {
     return new PostgresCheckpointer(this.#access.of(principal), this.#objects, this.#state);
   }
 
   override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
-    const { threadId: thread, namespace, checkpointId: id } = addressOf(config);
+    const { threadId: thread, namespace, checkpointId: id } = readAddress(config);
     if (thread === undefined) return undefined;
     await this.#settled();
     const values = { thread, namespace };
@@ -179,12 +179,12 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
     const { thread_id: thread, checkpoint_ns: namespace, parent_checkpoint_id: parent } = row;
     const graph = { thread, namespace };
     const writes = await query<WriteRow>(this.#access, WRITES, { ...graph, id: row.checkpoint_id });
-    const pendingWrites = await revive(writes, this.#large, AT_ONCE);
+    const pendingWrites = await revive(writes, this.#large, PARALLEL_READS);
     this.#state.passing.note(graph, row.checkpoint_id, pendingWrites);
     const checkpoint = await this.#large.loadsCheckpoint(row.type, row.checkpoint);
     if (checkpoint.v < 4 && parent !== null) {
       const before = await query<WriteRow>(this.#access, WRITES, { ...graph, id: parent });
-      const sends = await revive(before, this.#large, AT_ONCE);
+      const sends = await revive(before, this.#large, PARALLEL_READS);
       addSends(checkpoint, sends, () => this.getNextVersion(undefined));
     }
     return {
@@ -200,13 +200,13 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
     config: RunnableConfig,
     { limit = Infinity, before, filter = {} }: CheckpointListOptions = {},
   ): AsyncGenerator<CheckpointTuple> {
-    const { threadId: thread, checkpointId: id } = addressOf(config);
+    const { threadId: thread, checkpointId: id } = readAddress(config);
     const namespace = config.configurable?.["checkpoint_ns"] as unknown;
     const given = { thread: thread ?? null, namespace: typeof namespace === "string" ? namespace : null };
     await this.#settled();
     let below = before === undefined ? Number.MAX_SAFE_INTEGER : await this.#seqOf(before);
     for (let left = limit; left > 0;) {
-      const values = { ...given, id: id ?? null, below, limit: PAGE };
+      const values = { ...given, id: id ?? null, below, limit: LIST_PAGE };
       const rows = await query<CheckpointRow>(this.#access, LIST, values);
       for (const row of rows) {
         below = row.seq;
@@ -216,12 +216,12 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
         left -= 1;
         if (left <= 0) return;
       }
-      if (rows.length < PAGE) return;
+      if (rows.length < LIST_PAGE) return;
     }
   }
 
   async #seqOf(config: RunnableConfig): Promise<number> {
-    const { threadId: thread, namespace, checkpointId: id } = addressOf(config);
+    const { threadId: thread, namespace, checkpointId: id } = readAddress(config);
     const [row] = await query<CheckpointRow>(this.#access, ONE, { thread, namespace, id });
     return row?.seq ?? 0;
   }
@@ -239,8 +239,8 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
     checkpoint: Checkpoint,
     metadata: CheckpointMetadata,
   ): Promise<RunnableConfig> {
-    const { threadId: thread, namespace, checkpointId: parent } = addressOf(config);
-    if (thread === undefined) throw missing("thread_id");
+    const { threadId: thread, namespace, checkpointId: parent } = readAddress(config);
+    if (thread === undefined) throw missingField("thread_id");
     const graph = { thread, namespace };
     const token = this.#tokenOf(thread);
     const copy = copyCheckpoint(checkpoint);
@@ -266,9 +266,9 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
 
   /** Stores the writes of a task. LangGraph awaits this at the end of the step only. */
   override putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string): Promise<void> {
-    const { threadId: thread, namespace, checkpointId: id } = addressOf(config);
-    if (thread === undefined) throw missing("thread_id");
-    if (id === undefined) throw missing("checkpoint_id");
+    const { threadId: thread, namespace, checkpointId: id } = readAddress(config);
+    if (thread === undefined) throw missingField("thread_id");
+    if (id === undefined) throw missingField("checkpoint_id");
     this.#state.passing.note({ thread, namespace }, id, writes);
     const stored = this.#watched(this.#putResults({ thread, namespace, id, task: taskId }, writes));
     this.#state.results.add({ thread, namespace }, id, taskId, stored);
@@ -302,7 +302,7 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
     return this.#state.held.get(thread) ?? { run: null, claim: null };
   }
 
-  /** Waits for what is being stored, so that a read finds it. */
+  /** Waits for pending writes, so that a read finds them. */
   async #settled(): Promise<void> {
     await Promise.allSettled(this.#state.underWay);
   }
@@ -349,13 +349,13 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
   override async deleteThread(threadId: string): Promise<void> {
     await this.#settled();
     await postgresEngine(this.#access).note(function* () {
-      for (const table of TABLES)
+      for (const table of CHECKPOINT_TABLES)
         yield* change(`DELETE FROM ${table} WHERE thread_id = @id`, { id: threadId });
     });
   }
 
   async usedBytes(): Promise<number> {
-    const sizes = TABLES.map((table) => `pg_total_relation_size('${table}')`).join(" + ");
+    const sizes = CHECKPOINT_TABLES.map((table) => `pg_total_relation_size('${table}')`).join(" + ");
     const sql = `SELECT ${sizes} + ${BYTES_IN_OBJECTS} AS bytes`;
     const [row] = await query<{ bytes: number }>(this.#access, sql);
     return row?.bytes ?? 0;
@@ -363,13 +363,13 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
 
   async returnSpace(): Promise<number> {
     const before = await this.usedBytes();
-    for (const table of TABLES) await this.#access.pool.query(unhurried(`VACUUM ${table}`));
+    for (const table of CHECKPOINT_TABLES) await this.#access.pool.query(unhurried(`VACUUM ${table}`));
     return Math.max(0, before - (await this.usedBytes()));
   }
 
   async threads(): Promise<string[]> {
     await this.#settled();
-    return threads(this.#access);
+    return listThreads(this.#access);
   }
 
   async steps(threadId: string): Promise<ThreadStep[]> {
@@ -391,7 +391,7 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
     config: RunnableConfig;
     channels: string[];
   }): Promise<Record<string, DeltaChannelHistory>> {
-    const { threadId: thread, namespace, checkpointId: id } = addressOf(options.config);
+    const { threadId: thread, namespace, checkpointId: id } = readAddress(options.config);
     const channels = [...new Set(options.channels)];
     if (thread === undefined) return Object.fromEntries(channels.map((name) => [name, { writes: [] }]));
     await this.#settled();

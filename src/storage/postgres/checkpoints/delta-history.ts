@@ -5,7 +5,7 @@ import type { LargeValues } from "../../checkpoints/large-values.ts";
 import { type WriteRow, revive } from "../../checkpoints/writes.ts";
 import type { Access } from "../access.ts";
 import { query } from "../engine.ts";
-import { AT_ONCE } from "./blobs.ts";
+import { PARALLEL_READS } from "./blobs.ts";
 
 /** The ancestors of a checkpoint up to the nearest with a value of the channel, oldest first, with their writes. */
 const HISTORY = `
@@ -31,9 +31,9 @@ SELECT checkpoint_id AS id, type, checkpoint FROM checkpoints
 WHERE thread_id = @thread AND checkpoint_ns = @namespace AND checkpoint_id = ANY (@ids::text[])`;
 
 /** A write, or a checkpoint that stores the value of a channel and has no write to it. */
-type Row = Omit<WriteRow, "task_id"> & { id: string; found: boolean; task_id: string | null };
+type HistoryRow = Omit<WriteRow, "task_id"> & { id: string; found: boolean; task_id: string | null };
 
-/** Gives histories without what was written at the checkpoint itself. A null `id` is the newest one. */
+/** Returns histories without the writes at the checkpoint itself. A null `id` is the newest one. */
 export async function deltaHistories(
   access: Access,
   large: LargeValues,
@@ -42,7 +42,7 @@ export async function deltaHistories(
 ): Promise<Record<string, DeltaChannelHistory>> {
   const histories = new Map(channels.map((name): [string, DeltaChannelHistory] => [name, { writes: [] }]));
   const place = { thread, namespace };
-  const rows = await query<Row>(access, HISTORY, { ...place, id, channels });
+  const rows = await query<HistoryRow>(access, HISTORY, { ...place, id, channels });
   const seeds = new Map<string, string[]>();
   for (const { id: seed, found, channel } of rows)
     if (found) seeds.set(seed, [...(seeds.get(seed) ?? []), channel]);
@@ -57,8 +57,8 @@ export async function deltaHistories(
       if (history !== undefined) history.seed = values[channel];
     }
   }
-  const isWrite = (row: Row): row is Row & WriteRow => row.task_id !== null;
-  const writes = await revive(rows.filter(isWrite), large, AT_ONCE);
+  const isWrite = (row: HistoryRow): row is HistoryRow & WriteRow => row.task_id !== null;
+  const writes = await revive(rows.filter(isWrite), large, PARALLEL_READS);
   for (const write of writes) histories.get(write[1])?.writes.push(write);
   return Object.fromEntries(histories);
 }

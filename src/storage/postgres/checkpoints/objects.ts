@@ -15,11 +15,11 @@ export interface ObjectPlace extends S3Address {
 }
 
 /** Requests at the same time; the SDK has 50 connections. */
-const AT_ONCE = 16;
+const PARALLEL_REQUESTS = 16;
 /** Maximum time of one request with its repetitions, in ms. */
-const ANSWER_MS = 15_000;
-/** The object that tells which Postgres the others belong to. */
-const MARK = "deepagent-storage-id";
+const REQUEST_MS = 15_000;
+/** The object that names the Postgres that the others belong to. */
+const OWNER_MARK = "deepagent-storage-id";
 
 /**
  * The bucket that belongs to a Postgres. An object has a random id of its own, which is never reused. Deleting an
@@ -32,7 +32,7 @@ export class LargeObjects {
   readonly #prefix: string;
   readonly #bucket: string;
   readonly #connection: S3Connection;
-  readonly #slots = new Semaphore(AT_ONCE);
+  readonly #slots = new Semaphore(PARALLEL_REQUESTS);
   #checked: Promise<void> | undefined;
 
   constructor(access: Access, { prefix = "", ...address }: ObjectPlace) {
@@ -81,10 +81,10 @@ export class LargeObjects {
   }
 
   async #check(): Promise<void> {
-    const own = Buffer.from(await secret(this.#access, MARK)).toString("base64url");
+    const own = Buffer.from(await secret(this.#access, OWNER_MARK)).toString("base64url");
     const isUsed = await hasObjects(this.#access);
-    const found = await this.get(MARK, own.length).catch((error: unknown) => {
-      // Without the right to list, S3 denies that an object is missing: writing the mark then tells more.
+    const found = await this.get(OWNER_MARK, own.length).catch((error: unknown) => {
+      // Without the right to list, S3 denies that an object is missing: writing the mark then shows more.
       if (isUsed || !(error instanceof StorageError) || error.code === "storage_io") throw error;
       return undefined;
     });
@@ -92,7 +92,7 @@ export class LargeObjects {
     if (mark === own) return;
     if (isUsed) throw new StorageError("storage_directory", NOT_THE_PLACE);
     if (mark !== undefined) throw new StorageError("storage_directory", PLACE_TAKEN);
-    await this.put(MARK, Buffer.from(own));
+    await this.put(OWNER_MARK, Buffer.from(own));
   }
 
   /** Writes, reads and deletes an object. */
@@ -121,7 +121,7 @@ export class LargeObjects {
       const at = { Bucket: this.#bucket, Key: this.#prefix + id };
       try {
         const connection = await this.#connection.open();
-        return await request(connection, at, { abortSignal: AbortSignal.timeout(ANSWER_MS) });
+        return await request(connection, at, { abortSignal: AbortSignal.timeout(REQUEST_MS) });
       } catch (thrown) {
         if (thrown instanceof ConfigurationError) throw thrown;
         const { text, isOutage } = s3Problem(thrown);
@@ -137,7 +137,7 @@ async function hasObjects(access: Access): Promise<boolean> {
   return (await query(access, sql)).length > 0;
 }
 
-/** @throws ConfigurationError when large values are or would be in another place than the configuration says */
+/** @throws ConfigurationError when large values are or would be in another place than the configured one */
 export async function assertPlace(
   access: Access,
   objects: LargeObjects | undefined,
@@ -186,7 +186,7 @@ export async function sweepObjects(
     if (rows.length === 0) return;
     await objects.assertOurs();
     const ids = rows.map(({ id }) => id);
-    await mapAtMost(AT_ONCE, ids, (id) => objects.delete(id));
+    await mapAtMost(PARALLEL_REQUESTS, ids, (id) => objects.delete(id));
     await query(access, "DELETE FROM deleted_objects WHERE id = ANY(@ids::uuid[])", { ids });
   }
 }

@@ -8,7 +8,7 @@ import type { Migration } from "../../sql/migration.ts";
  * referred to the object any more, and at first that at which it was begun. Those in `deleted_objects` are to be deleted
  * in S3.
  */
-const TABLES = `
+const CHECKPOINT_TABLES = `
 CREATE TABLE checkpoints (
   thread_id TEXT COLLATE "C" NOT NULL,
   checkpoint_ns TEXT COLLATE "C" NOT NULL,
@@ -64,5 +64,5 @@ export const POSTGRES_CHECKPOINTS: readonly Migration[] = [
   // These numbers were used before the first release. Data that has them is refused, because its tables exist.
   { version: 1, name: "none", sql: "" },
   { version: 2, name: "none", sql: "" },
-  { version: 3, name: "checkpoints, their writes and large values", sql: TABLES },
+  { version: 3, name: "checkpoints, their writes and large values", sql: CHECKPOINT_TABLES },
 ];

@@ -4,11 +4,11 @@ import { mapAtMost } from "../../../core/concurrency.ts";
 import { timeOfId } from "../../checkpoints/id-time.ts";
 import type { LargeValues } from "../../checkpoints/large-values.ts";
 import { mentions } from "../../checkpoints/serializer.ts";
-import { UNFINISHED } from "../../checkpoints/writes.ts";
+import { UNFINISHED_CHANNELS } from "../../checkpoints/writes.ts";
 import { change, first } from "../../sql/steps.ts";
 import type { Access } from "../access.ts";
 import { postgresEngine, query } from "../engine.ts";
-import { AT_ONCE } from "./blobs.ts";
+import { PARALLEL_READS } from "./blobs.ts";
 
 /** The way from a checkpoint of a thread's own graph back to its beginning. */
 const CHAIN = `
@@ -77,17 +77,17 @@ INSERT INTO checkpoint_writes (thread_id, checkpoint_ns, checkpoint_id, task_id,
 SELECT @target, '', w.checkpoint_id, w.task_id, w.idx, w.channel, w.type, w.value
 FROM chain JOIN checkpoint_writes AS w
   ON w.thread_id = @thread AND w.checkpoint_ns = '' AND w.checkpoint_id = chain.id
-WHERE chain.depth > 0 OR (@isNewest = 1 AND w.channel NOT IN (${UNFINISHED.map((channel) => `'${channel}'`).join(", ")}))
+WHERE chain.depth > 0 OR (@isNewest = 1 AND w.channel NOT IN (${UNFINISHED_CHANNELS.map((channel) => `'${channel}'`).join(", ")}))
 ON CONFLICT DO NOTHING`;
 
 const NEWEST_ID = `
 SELECT checkpoint_id AS id FROM checkpoints
 WHERE thread_id = @thread AND checkpoint_ns = '' ORDER BY seq DESC LIMIT 1`;
 
-export const threads = async (access: Access): Promise<string[]> =>
+export const listThreads = async (access: Access): Promise<string[]> =>
   (await query<{ id: string }>(access, THREADS)).map(({ id }) => id);
 
-/** Gives the steps of a thread, oldest first. */
+/** Returns the steps of a thread, oldest first. */
 export async function threadSteps(access: Access, large: LargeValues, thread: string): Promise<ThreadStep[]> {
   const chain = await query<Link>(access, `${CHAIN} SELECT * FROM chain ORDER BY depth DESC`, {
     thread,
@@ -100,7 +100,7 @@ export async function threadSteps(access: Access, large: LargeValues, thread: st
     Promise.all((byCheckpoint.get(checkpoint) ?? []).map(({ type, value }) => large.loadsTyped(type, value)));
   // A checkpoint of input alone has nothing in the channels yet.
   const made = chain.filter(({ source }) => source !== "input");
-  return mapAtMost(AT_ONCE, made, async ({ id, parent, step, made_at }) => {
+  return mapAtMost(PARALLEL_READS, made, async ({ id, parent, step, made_at }) => {
     // The writes at the checkpoint before make the step.
     const messages = parent === null ? [] : await messagesAt(parent);
     return { number: step, checkpointId: id, time: Date.parse(made_at), messages };
@@ -118,7 +118,7 @@ export async function writtenWith(
     WRITTEN,
     place,
   );
-  const found = await mapAtMost(AT_ONCE, rows, async ({ namespace, id, type, value }) => {
+  const found = await mapAtMost(PARALLEL_READS, rows, async ({ namespace, id, type, value }) => {
     if (!mentions(await large.whole(type, value), place.text)) return [];
     return [{ namespace, time: timeOfId(id), messages: await large.loadsTyped(type, value) }];
   });

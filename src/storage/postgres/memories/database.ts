@@ -1,4 +1,4 @@
-/** Memories in Postgres: a `tsvector` of the words of each item, which the program makes. */
+/** Memories in Postgres: the program makes a `tsvector` of each item's words. */
 import type { IndexedText, MemoryDatabase, Ranked } from "../../memories/contracts.ts";
 import { IS_THERE } from "../../memories/items.ts";
 import { encodeNamespace } from "../../memories/namespaces.ts";
@@ -13,7 +13,7 @@ SELECT id, ts_rank(words, query) AS score FROM store_items, to_tsquery('simple',
 WHERE namespace >= @from AND namespace < @to AND ${IS_THERE} AND words @@ query
 ORDER BY score DESC, namespace, key LIMIT @limit`;
 
-/** The tables of memories, to which `POSTGRES_STORE` has brought the schema. */
+/** Opens the memory tables of a schema that has the migrations of `POSTGRES_STORE`. */
 export function memoriesInPostgres(access: Access): MemoryDatabase {
   const engine = postgresEngine(access);
   return {

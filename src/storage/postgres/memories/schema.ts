@@ -2,10 +2,10 @@ import type { Migration } from "../../sql/migration.ts";
 
 /**
  * `namespace` is its encoded path, so that everything below a prefix is one range. `id` is never used again, so `id`
- * and `version` together name one state of one item. `body` is what a search looks at, `words` the index of it:
+ * and `version` together name one state of one item. `body` is the searched text, `words` its index:
  * null for items that a search leaves out.
  */
-const TABLES = `
+const STORE_TABLES = `
 CREATE TABLE store_items (
   id BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
   namespace TEXT COLLATE "C" NOT NULL,
@@ -66,6 +66,6 @@ CREATE TRIGGER store_items_to_embed AFTER INSERT OR UPDATE OF value, body ON sto
 FOR EACH ROW EXECUTE FUNCTION embed_item();`;
 
 export const POSTGRES_STORE: readonly Migration[] = [
-  { version: 1, name: "items and the index of their words", sql: TABLES },
+  { version: 1, name: "items and the index of their words", sql: STORE_TABLES },
   { version: 2, name: "vectors of passages, and the queue of items without", sql: EMBEDDINGS },
 ];

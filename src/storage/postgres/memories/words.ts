@@ -1,5 +1,5 @@
-/** Texts as Postgres searches them: `tsvector` of what an item has, `tsquery` of what somebody looks for. */
-import { fold, gramRuns, tokensOf } from "../../memories/text-query.ts";
+/** Texts as Postgres searches them: the `tsvector` of an item, and the `tsquery` of a search. */
+import { fold, gramRuns, tokenize } from "../../memories/text-query.ts";
 
 /** Postgres takes 2,046 bytes a word, 255 places of one, and places up to 16,383. */
 const LONGEST = 200;
@@ -10,12 +10,12 @@ const BYTES = 900_000;
 /** Shorter words match whole words only, not the beginning of longer ones. */
 const MIN_PREFIX = 3;
 /** Words of one query. */
-const MOST = 32;
+const MOST_WORDS = 32;
 
-const quoted = (word: string): string => `'${word.replace(/['\\]/g, "$&$&")}'`;
+const quotedLexeme = (word: string): string => `'${word.replace(/['\\]/g, "$&$&")}'`;
 
-const wordsOf = (text: string): string[] =>
-  tokensOf(fold(text.normalize("NFC"))).map((word) => word.toLowerCase().slice(0, LONGEST));
+const lexemes = (text: string): string[] =>
+  tokenize(fold(text.normalize("NFC"))).map((word) => word.toLowerCase().slice(0, LONGEST));
 
 /** The words of a key, which weigh more, and of a text; of scripts without spaces the pairs of characters. */
 export function wordVector(key: string, text: string): string {
@@ -26,8 +26,8 @@ export function wordVector(key: string, text: string): string {
     const known = places.get(word) ?? [];
     if (known.length < PLACES) places.set(word, [...known, `${place}${weight}`]);
   };
-  for (const word of wordsOf(key)) add(word, "A");
-  for (const word of wordsOf(text)) add(word, "");
+  for (const word of lexemes(key)) add(word, "A");
+  for (const word of lexemes(text)) add(word, "");
   for (const { pairs, last } of gramRuns(`${key}\n${text}`)) {
     // Behind a gap, so that no phrase matches across two runs.
     place += 1;
@@ -37,7 +37,7 @@ export function wordVector(key: string, text: string): string {
   let bytes = 0;
   const parts: string[] = [];
   for (const [word, at] of places) {
-    const part = `${quoted(word)}:${at.join(",")}`;
+    const part = `${quotedLexeme(word)}:${at.join(",")}`;
     bytes += Buffer.byteLength(part);
     if (bytes > BYTES) break;
     parts.push(part);
@@ -47,11 +47,13 @@ export function wordVector(key: string, text: string): string {
 
 /** A query for any word of the text, or any that begins with one; empty when it has no words. */
 export function wordQuery(query: string): string {
-  const terms = wordsOf(query).map((word) => (word.length < MIN_PREFIX ? quoted(word) : `${quoted(word)}:*`));
+  const terms = lexemes(query).map((word) =>
+    word.length < MIN_PREFIX ? quotedLexeme(word) : `${quotedLexeme(word)}:*`,
+  );
   const phrases = gramRuns(query).flatMap(({ pairs, last }) =>
     pairs.length === 0
-      ? [`${quoted(last)}:*`]
-      : [`(${pairs.map(quoted).join(" <-> ")})`, ...pairs.map(quoted)],
+      ? [`${quotedLexeme(last)}:*`]
+      : [`(${pairs.map(quotedLexeme).join(" <-> ")})`, ...pairs.map(quotedLexeme)],
   );
-  return [...new Set([...terms.slice(0, MOST), ...phrases.slice(0, MOST)])].join(" | ");
+  return [...new Set([...terms.slice(0, MOST_WORDS), ...phrases.slice(0, MOST_WORDS)])].join(" | ");
 }

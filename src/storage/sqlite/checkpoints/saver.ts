@@ -12,12 +12,12 @@ import { byValue } from "../../../core/by-identity.ts";
 import { ownTurn } from "../../../core/concurrency.ts";
 import type { Checkpoints, FencingToken, ThreadStep, WrittenMessages } from "../../../runs/thread-ports.ts";
 import { FencedOffError } from "../../../runs/thread-ports.ts";
-import { type GraphAddress, addressOf, configAt, missing } from "../../checkpoints/address.ts";
+import { type GraphAddress, readAddress, configAt, missingField } from "../../checkpoints/address.ts";
 import { timeOfId } from "../../checkpoints/id-time.ts";
 import { PassingWrites } from "../../checkpoints/passing-writes.ts";
 import { withBytes } from "../../checkpoints/serializer.ts";
 import { TaskResults } from "../../checkpoints/task-results.ts";
-import { ObservedPromise, UNFINISHED, type WriteRow, revive } from "../../checkpoints/writes.ts";
+import { ObservedPromise, UNFINISHED_CHANNELS, type WriteRow, revive } from "../../checkpoints/writes.ts";
 import type { Statement } from "../api.ts";
 import { GroupCommit, flushLog, flushesItself, inTransaction } from "../commit.ts";
 import { type Database, usedBytes, whenUnlocked } from "../database.ts";
@@ -30,24 +30,24 @@ const STEPS_PER_TURN = 16;
 const WRITES_PER_TURN = 100;
 
 type Thread = { thread: string };
-type Place = Thread & { id: string };
+type CheckpointPlace = Thread & { id: string };
 type Copied = Thread & { target: string; last: string; ids: string; unfinished: string };
 type WrittenRow = { namespace: string; id: string; task: string; idx: number };
 type WrittenPage = WrittenRow & { text: Uint8Array; limit: number };
 
-const prepare = (database: Database) => ({
+const prepareStatements = (database: Database) => ({
   take: database.prepare<Thread & FencingToken>(sql.TAKE),
   hold: database.prepare<Thread & FencingToken>(sql.HOLD),
   leave: database.prepare<Thread & FencingToken>(sql.LEAVE),
   holds: database.prepare<Thread & FencingToken>(sql.HOLDS),
   newest: database.prepare<Thread & { namespace: string }, string>(sql.NEWEST).pluck(),
   history: database.prepare<
-    Place & { namespace: string; channels: string },
+    CheckpointPlace & { namespace: string; channels: string },
     Omit<WriteRow, "task_id"> & { task_id: string | null }
   >(sql.HISTORY),
-  way: database.prepare<Place, { id: string; parent: string | null }>(sql.WAY),
-  step: database.prepare<Place, { number: number; source: string; time: string }>(sql.STEP),
-  messagesAt: database.prepare<Place, WriteRow>(sql.MESSAGES_AT),
+  way: database.prepare<CheckpointPlace, { id: string; parent: string | null }>(sql.WAY),
+  step: database.prepare<CheckpointPlace, { number: number; source: string; time: string }>(sql.STEP),
+  messagesAt: database.prepare<CheckpointPlace, WriteRow>(sql.MESSAGES_AT),
   written: database.prepare<Thread & WrittenPage, WrittenRow & Pick<WriteRow, "type" | "value">>(sql.WRITTEN),
   threads: database.prepare<[], string>(sql.THREADS).pluck(),
   copyCheckpoints: database.prepare<Copied>(sql.COPY_CHECKPOINTS),
@@ -59,12 +59,12 @@ const prepare = (database: Database) => ({
 });
 
 /**
- * Adds to the saver what its tables alone do not give: the order of storing, fences between processes, and histories
+ * Adds features that the saver's tables alone lack: the order of storing, fences between processes, and histories
  * in one query. Needs the tables and `FENCES`.
  */
 export class DurableSaver extends SqliteSaver implements Checkpoints {
   readonly #database: Database;
-  readonly #sql: ReturnType<typeof prepare>;
+  readonly #sql: ReturnType<typeof prepareStatements>;
   readonly #results = new TaskResults();
   readonly #passing = new PassingWrites();
   /** The threads that this process has taken; the connection has the same in a table. */
@@ -73,7 +73,7 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
   readonly #commits: GroupCommit;
   /** The storing that began last; it ends last. */
   #latest: Promise<void> | undefined;
-  /** Counts what was stored, and the part of it that outlives a power cut. */
+  /** Counts the stored rows, and those of them that outlive a power cut. */
   #changes = 0;
   #syncedChanges = 0;
 
@@ -88,11 +88,11 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
     this.#database = database;
     this.#prepared = prepared;
     this.#commits = GroupCommit.of(database);
-    this.#sql = prepare(database);
+    this.#sql = prepareStatements(database);
   }
 
   override async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
-    const { threadId: thread, namespace, checkpointId } = addressOf(config);
+    const { threadId: thread, namespace, checkpointId } = readAddress(config);
     if (thread === undefined) return undefined;
     const graph = { thread, namespace };
     const id = checkpointId ?? this.#sql.newest.get(graph);
@@ -108,8 +108,8 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
     checkpoint: Checkpoint,
     metadata: CheckpointMetadata,
   ): Promise<RunnableConfig> {
-    const { threadId: thread, namespace, checkpointId: parent } = addressOf(config);
-    if (thread === undefined) return ObservedPromise.of(Promise.reject(missing("thread_id")));
+    const { threadId: thread, namespace, checkpointId: parent } = readAddress(config);
+    if (thread === undefined) return ObservedPromise.of(Promise.reject(missingField("thread_id")));
     const graph = { thread, namespace };
     const results = this.#results.of(graph, parent);
     const put = (saver: SqliteSaver) => super.put.call(saver, configAt(graph, parent), checkpoint, metadata);
@@ -119,9 +119,9 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
 
   /** Stores the writes of a task. LangGraph awaits this at the end of the step only. */
   override putWrites(config: RunnableConfig, writes: PendingWrite[], task: string): Promise<void> {
-    const { threadId: thread, namespace, checkpointId: id } = addressOf(config);
-    if (thread === undefined) return ObservedPromise.of(Promise.reject(missing("thread_id")));
-    if (id === undefined) return ObservedPromise.of(Promise.reject(missing("checkpoint_id")));
+    const { threadId: thread, namespace, checkpointId: id } = readAddress(config);
+    if (thread === undefined) return ObservedPromise.of(Promise.reject(missingField("thread_id")));
+    if (id === undefined) return ObservedPromise.of(Promise.reject(missingField("checkpoint_id")));
     const graph = { thread, namespace };
     const put = (saver: SqliteSaver) => super.putWrites.call(saver, configAt(graph, id), writes, task);
     this.#passing.note(graph, id, writes);
@@ -143,7 +143,7 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
   ): Promise<T> {
     const token = this.#held.get(thread);
     const rows: [Statement, unknown[]][] = [];
-    // Stands for the connection: the rows are kept for a common commit, which is one transaction anyway.
+    // Replaces the connection: the rows are kept for a common commit, which is one transaction anyway.
     const connection = {
       prepare: (text: string) => ({ run: (...row: unknown[]) => rows.push([this.#prepared(text), row]) }),
       transaction: (work: unknown) => work,
@@ -153,7 +153,7 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
     await Promise.all(before);
     this.#latest = this.#commits.run(() => {
       // This process may have taken the thread again since, for another claim of the run.
-      if (!isSame(this.#held.get(thread), token)) throw new FencedOffError(thread);
+      if (!isSameToken(this.#held.get(thread), token)) throw new FencedOffError(thread);
       for (const [statement, row] of rows) statement.run(...row);
       if (passed) this.#sql.passed.run(passed);
     });
@@ -175,7 +175,7 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
     const histories = new Map(
       options.channels.map((channel): [string, DeltaChannelHistory] => [channel, { writes: [] }]),
     );
-    const { threadId: thread = "", namespace, checkpointId } = addressOf(options.config);
+    const { threadId: thread = "", namespace, checkpointId } = readAddress(options.config);
     const id = checkpointId ?? this.#sql.newest.get({ thread, namespace }) ?? "";
     const channels = JSON.stringify([...histories.keys()]);
     const rows = this.#sql.history.all({ thread, namespace, id, channels });
@@ -198,7 +198,7 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
     const assertHeld = (): void => {
       if (token && this.#sql.holds.get({ thread, ...token }) === undefined) throw new FencedOffError(thread);
     };
-    if (token && isSame(this.#held.get(thread), token)) {
+    if (token && isSameToken(this.#held.get(thread), token)) {
       this.#held.delete(thread);
       this.#sql.leave.run({ thread, ...token });
     }
@@ -275,7 +275,13 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
     for (let at = 0; at < way.length; at += STEPS_PER_TURN) {
       await ownTurn();
       const ids = way.slice(at, at + STEPS_PER_TURN);
-      const some = { thread, target, last, ids: JSON.stringify(ids), unfinished: JSON.stringify(UNFINISHED) };
+      const some = {
+        thread,
+        target,
+        last,
+        ids: JSON.stringify(ids),
+        unfinished: JSON.stringify(UNFINISHED_CHANNELS),
+      };
       const copy = (): number | undefined => {
         this.#sql.copyCheckpoints.run(some);
         this.#sql.copyWrites.run(some);
@@ -300,5 +306,5 @@ export class DurableSaver extends SqliteSaver implements Checkpoints {
   readonly returnSpace = (signal: AbortSignal): Promise<number> => returnSpace(this.#database, signal);
 }
 
-const isSame = (one: FencingToken | undefined, other: FencingToken | undefined): boolean =>
+const isSameToken = (one: FencingToken | undefined, other: FencingToken | undefined): boolean =>
   one?.run === other?.run && one?.claim === other?.claim;

@@ -7,7 +7,7 @@ import type { Rows } from "../free-space.ts";
  * checkpoints were stored: their ids have the order of a clock, which may be set back. A checkpoint that is stored
  * again keeps its place, although the saver replaces the row.
  */
-export const TABLES = `
+export const CHECKPOINT_TABLES = `
 CREATE TABLE checkpoints (
   seq INTEGER PRIMARY KEY,
   thread_id TEXT NOT NULL,
@@ -191,7 +191,7 @@ export const WHOLE_THREAD: readonly Rows[] = [
 ];
 
 /** Checkpoints of graphs inside the thread's graph from before its newest one: the step they were part of has ended. */
-const ENDED = `${THREAD} AND checkpoint_ns > '' AND seq <
+const ENDED_CHECKPOINTS = `${THREAD} AND checkpoint_ns > '' AND seq <
   (SELECT max(seq) FROM checkpoints WHERE thread_id = @thread AND checkpoint_ns = '')`;
 
 /** Those checkpoints, and before them their writes, except messages. */
@@ -199,7 +199,7 @@ export const ENDED_GRAPHS: readonly Rows[] = [
   {
     ...WRITE,
     where: `${THREAD} AND channel <> 'messages' AND (checkpoint_ns, checkpoint_id) IN
-      (SELECT checkpoint_ns, checkpoint_id FROM checkpoints WHERE ${ENDED})`,
+      (SELECT checkpoint_ns, checkpoint_id FROM checkpoints WHERE ${ENDED_CHECKPOINTS})`,
   },
-  { ...CHECKPOINT, where: ENDED },
+  { ...CHECKPOINT, where: ENDED_CHECKPOINTS },
 ];

@@ -4,7 +4,7 @@ import type { IndexedText, MemoryDatabase } from "../../memories/contracts.ts";
 import { IS_THERE, type ItemPosition } from "../../memories/items.ts";
 import type { NamespaceRange } from "../../memories/namespaces.ts";
 import { fuse } from "../../memories/passages.ts";
-import { gramsOf, parseQuery, searchedText, textToIndex } from "../../memories/text-query.ts";
+import { characterPairs, parseQuery, searchedText, textToIndex } from "../../memories/text-query.ts";
 import { type Engine, all, change, first } from "../../sql/steps.ts";
 import type { Database } from "../database.ts";
 import { sqliteEngine } from "../engine.ts";
@@ -37,7 +37,7 @@ export function memoriesInSqlite(database: Database): MemoryDatabase {
 function indexed(key: string, value: Record<string, unknown>, index?: false | string[]): IndexedText {
   // The triggers write the index of words, which reads the text in `content` from there.
   if (index === false) return { values: { text: textToIndex(value), indexed: 0 } };
-  const grams = gramsOf(`${key}\n${searchedText(value, index)}`);
+  const grams = characterPairs(`${key}\n${searchedText(value, index)}`);
   return {
     values: { text: textToIndex(value, index), indexed: 1 },
     *after(id) {
@@ -47,8 +47,8 @@ function indexed(key: string, value: Record<string, unknown>, index?: false | st
   };
 }
 
-/** Matches that are compared with each other. A word with more matches says little about any of them. */
-const COMPARED = 500;
+/** Matches that are compared with each other. A word with more matches hardly ranks any of them. */
+const COMPARED_MATCHES = 500;
 /** Frequent words that count in the order of matches: each takes a look at all that have it. */
 const FREQUENT_WORDS = 2;
 
@@ -58,12 +58,12 @@ interface TextIndex {
 }
 
 const textIndex = (table: string, rank: string): TextIndex => ({
-  count: `SELECT count(*) AS found FROM (SELECT 1 FROM ${table} WHERE ${table} MATCH @match LIMIT ${COMPARED})`,
+  count: `SELECT count(*) AS found FROM (SELECT 1 FROM ${table} WHERE ${table} MATCH @match LIMIT ${COMPARED_MATCHES})`,
   newest: `
 SELECT i.id, i.namespace, i.key, f.rank, i.namespace >= @from AND i.namespace < @to AND ${IS_THERE} AS isThere
 FROM (
   SELECT rowid AS id, ${rank} AS rank FROM ${table} WHERE ${table} MATCH @match AND rowid < @before
-  ORDER BY rowid DESC LIMIT ${COMPARED}
+  ORDER BY rowid DESC LIMIT ${COMPARED_MATCHES}
 ) AS f JOIN store_items AS i ON i.id = f.id ORDER BY f.id DESC`,
 });
 const WORDS = textIndex("store_text", "bm25(store_text, 2.0, 1.0)");
@@ -79,7 +79,7 @@ interface MatchRow extends ItemPosition {
 
 /**
  * The items that match any of the terms: first those with one that is not frequent, then the others; of very many
- * matches the newest first. They are compared `COMPARED` at a time, so that a word of every item costs no more than a
+ * matches the newest first. They are compared `COMPARED_MATCHES` at a time, so that a word of every item costs no more than a
  * rare one. Scores follow the order.
  */
 async function bestFirst(
@@ -88,7 +88,7 @@ async function bestFirst(
   terms: readonly string[],
   page: NamespaceRange & { limit: number; now: number },
 ): Promise<{ id: number; score: number }[]> {
-  const wanted = Math.max(page.limit, COMPARED);
+  const wanted = Math.max(page.limit, COMPARED_MATCHES);
   const found = new Map<number, number>();
   let lowest = Infinity;
   for (const match of await expressions(engine, index, terms)) {
@@ -111,16 +111,16 @@ async function expressions(engine: Engine, index: TextIndex, terms: readonly str
   const frequent: string[] = [];
   for (const match of terms) {
     const row = await engine.read(() => first<{ found: number }>(index.count, { match }));
-    ((row?.found ?? 0) < COMPARED ? rare : frequent).push(match);
+    ((row?.found ?? 0) < COMPARED_MATCHES ? rare : frequent).push(match);
     await nextTurn();
   }
   const counting = frequent.slice(0, FREQUENT_WORDS);
-  if (rare.length === 0) return [anyOf(counting)];
-  if (counting.length === 0) return [anyOf(rare)];
-  return [`(${anyOf(rare)}) AND (${anyOf([...rare, ...counting])})`, anyOf(counting)];
+  if (rare.length === 0) return [anyTerm(counting)];
+  if (counting.length === 0) return [anyTerm(rare)];
+  return [`(${anyTerm(rare)}) AND (${anyTerm([...rare, ...counting])})`, anyTerm(counting)];
 }
 
-const anyOf = (terms: readonly string[]): string => terms.join(" OR ");
+const anyTerm = (terms: readonly string[]): string => terms.join(" OR ");
 
 /** The matches of the range, newest first, in groups that are compared with each other. */
 async function* compared(
@@ -132,8 +132,8 @@ async function* compared(
   for (let before = Number.MAX_SAFE_INTEGER; ;) {
     const rows = await engine.read(() => all<MatchRow>(newest, { ...page, before }));
     group.push(...rows.filter(({ isThere }) => isThere));
-    const last = rows.length < COMPARED ? undefined : rows.at(-1);
-    if (last === undefined || group.length >= COMPARED) {
+    const last = rows.length < COMPARED_MATCHES ? undefined : rows.at(-1);
+    if (last === undefined || group.length >= COMPARED_MATCHES) {
       yield group;
       group = [];
     }

@@ -6,16 +6,16 @@ import type { Migration } from "../../sql/migration.ts";
  * - `id` is never used again, so `id` and `version` together name one state of one item.
  * - `body` is the text that a search reads: `text` when the item's words are not its `content`.
  * - `indexed` is 0 for items that a search leaves out.
- * - `store_searched` is what the index is made of, so that FTS5 can check and rebuild it.
+ * - `store_searched` is the source of the index, so that FTS5 can check and rebuild it.
  * - `ttl` (milliseconds) is how long an item lives after it was written, or read where that counts; `expires_at`
  *   is when it ends, and it is invisible from then on.
  * - `store_vectors` holds 32-bit floats, one vector for each indexed text of an item; it has row ids because rows
  *   of that length would overflow the pages of a table without.
  * - `store_text` indexes beginnings of three letters, so that a word that begins many others is cheap. Text beyond
- *   the first 200,000 characters is not indexed. `store_grams` has the words of `gramsOf`, by the id of their item;
- *   the program writes them, and the triggers forget them.
+ *   the first 200,000 characters is not indexed. `store_grams` has the words of `characterPairs`, by the id of their item;
+ *   the program writes them, and the triggers delete them.
  */
-const TABLES = `
+const STORE_TABLES = `
 CREATE TABLE store_items (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   namespace TEXT NOT NULL,
@@ -117,5 +117,5 @@ END;`;
 export const STORE_MIGRATIONS: readonly Migration[] = [
   // This number was used before the first release. Data that has it is refused, because its tables exist.
   { version: 1, name: "none", sql: "" },
-  { version: 2, name: "items, their indexes and vectors", sql: TABLES + EMBEDDING_TABLES },
+  { version: 2, name: "items, their indexes and vectors", sql: STORE_TABLES + EMBEDDING_TABLES },
 ];

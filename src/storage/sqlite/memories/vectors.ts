@@ -2,9 +2,9 @@
 import type { IndexConfig } from "@langchain/langgraph-checkpoint";
 import { ownTurn } from "../../../core/concurrency.ts";
 import type { MemoryDatabase, Ranked, StorePut } from "../../memories/contracts.ts";
-import { AFTER, IN_ORDER, type ItemPosition, stretchOf } from "../../memories/items.ts";
+import { AFTER, IN_ORDER, type ItemPosition, rangeStretch } from "../../memories/items.ts";
 import type { NamespaceRange } from "../../memories/namespaces.ts";
-import { bytesOf, product, unitVector } from "../../memories/passages.ts";
+import { vectorBytes, product, unitVector } from "../../memories/passages.ts";
 import { valuesAt } from "../../memories/text-query.ts";
 import { type Steps, all, change } from "../../sql/steps.ts";
 
@@ -22,7 +22,7 @@ interface FieldText {
 }
 
 /** Items whose vectors are compared between two turns of the event loop. */
-const COMPARED = 128;
+const COMPARED_VECTORS = 128;
 const PUT =
   "INSERT INTO store_vectors (item, field, vector) VALUES (@item, @field, @vector) ON CONFLICT DO NOTHING";
 const VECTORS = `
@@ -43,10 +43,10 @@ export function withVectors(memories: MemoryDatabase, config: VectorIndexConfig)
   return {
     ...memories,
     async index(puts) {
-      const texts = puts.map((put) => textsOf(put, fields));
+      const texts = puts.map((put) => indexedTexts(put, fields));
       const distinct = [...new Set(texts.flat().map(({ text }) => text))];
       const vectors = distinct.length === 0 ? [] : await embed(distinct);
-      const known = new Map(distinct.map((text, index) => [text, bytesOf(unit(vectors[index], dims))]));
+      const known = new Map(distinct.map((text, index) => [text, vectorBytes(unit(vectors[index], dims))]));
       const indexed = await memories.index(puts);
       return indexed.map(({ values, after }, index) => ({
         values,
@@ -73,7 +73,7 @@ async function rank(
 ): Promise<Ranked[]> {
   type Row = ItemPosition & { id: number; vector: Uint8Array | null };
   const best = new Map<number, number | undefined>();
-  const values = { ...stretchOf(range), now, limit: COMPARED };
+  const values = { ...rangeStretch(range), now, limit: COMPARED_VECTORS };
   for (;;) {
     const rows = await engine.read(() => all<Row>(VECTORS, values));
     for (const { id, vector } of rows) {
@@ -97,7 +97,7 @@ function unit(vector: readonly number[] | undefined, dims: number): Float32Array
   );
 }
 
-function textsOf({ value, index }: StorePut, fields: readonly string[]): FieldText[] {
+function indexedTexts({ value, index }: StorePut, fields: readonly string[]): FieldText[] {
   if (value === null || index === false) return [];
   return (index ?? fields).flatMap((path) => {
     const found = valuesAt(value, path).filter((one) => one !== null && one !== undefined);

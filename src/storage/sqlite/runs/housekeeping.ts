@@ -1,4 +1,4 @@
-/** Forgets, counts and checks runs in their SQLite file. */
+/** Deletes, counts and checks runs in their SQLite file. */
 import { statfs } from "node:fs/promises";
 import { dirname } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
@@ -13,7 +13,7 @@ import { type Database, pragmaNumber, usedBytes } from "../database.ts";
 import { inOwnRoom, returnSpace } from "../free-space.ts";
 
 const RUNS_PER_LOOK = 10;
-/** Runs that are forgotten between two flushes of the log. */
+/** Runs that are deleted between two flushes of the log. */
 const RUNS_PER_FLUSH = 500;
 const EVENTS_PER_PIECE = 100;
 /** A transaction begins no further run after so many milliseconds, because others wait for it. */
@@ -38,9 +38,9 @@ export async function prune(
   const forgetSome = async (endedBefore: number, limit: number): Promise<number> => {
     await shortenJournals(database, { endedBefore, limit, signal });
     if (signal.aborted) return 0;
-    return inOwnRoom(database, (again) => engine.note(() => forget(endedBefore, again ? 1 : limit)));
+    return inOwnRoom(database, (again) => engine.note(() => deleteEndedRuns(endedBefore, again ? 1 : limit)));
   };
-  // To keep below a size, runs are forgotten one at a time, because the next may fit.
+  // To keep below a size, runs are deleted one at a time, because the next may fit.
   const forgetNext = async (): Promise<number> => {
     let ofAge = 0;
     for (let last = -1; last !== 0 && ofAge < RUNS_PER_FLUSH && !signal.aborted; ofAge += last) {
@@ -53,7 +53,7 @@ export async function prune(
     const forgotten = await forgetNext();
     if (forgotten === 0) break;
     report.runs += forgotten;
-    // Checkpoints are in another file, and must not go while a power cut could bring their run back.
+    // Checkpoints are in another file, and must not go while a power cut could restore their run.
     await flushLog(database);
     report.threads += await forgetThreads(place, context);
   }
@@ -69,7 +69,7 @@ export const storedBytes = async (
 ): Promise<number> => usedBytes(database) + ((await checkpoints?.usedBytes()) ?? 0);
 
 /**
- * Deletes all but the end of long journals of runs that are forgotten next. Such a run is first taken away from its
+ * Deletes all but the end of long journals of runs that are deleted next. Such a run is first taken away from its
  * principal, so that nobody reads a shortened journal, also when this is broken off. It is then the first to go.
  */
 async function shortenJournals(
@@ -92,8 +92,8 @@ SELECT id, last_seq FROM (SELECT * FROM runs WHERE ended_at < ? AND ${IS_FORGETT
   }
 }
 
-/** Forgets some of the runs that ended before then; gives their number, which is 0 when there are none. */
-function* forget(endedBefore: number, limit: number): Steps<number> {
+/** Deletes some of the runs that ended before then; returns their number, which is 0 when there are none. */
+function* deleteEndedRuns(endedBefore: number, limit: number): Steps<number> {
   const over = performance.now() + TURN_MS;
   let forgotten = 0;
   for (const row of yield* forgettable(endedBefore, limit)) {

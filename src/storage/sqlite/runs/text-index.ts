@@ -22,7 +22,7 @@ export const textIndex: RunIndex = {
 };
 
 function matching(forms: readonly string[][], { tasksOnly }: SearchedText): Statement {
-  const expressions = forms.map((letters) => `(${groupsOf(letters).map(quoted).join(" AND ")})`);
+  const expressions = forms.map((letters) => `(${trigrams(letters).map(quotedTerm).join(" AND ")})`);
   const match = `{task name${tasksOnly ? "" : " answer"}} : (${expressions.join(" OR ")})`;
   return {
     sql: `SELECT rowid AS number FROM run_texts WHERE run_texts MATCH @match AND rowid < @before
@@ -32,7 +32,7 @@ function matching(forms: readonly string[][], { tasksOnly }: SearchedText): Stat
 }
 
 /** Groups of three letters from all over the text. */
-function groupsOf(letters: readonly string[]): string[] {
+function trigrams(letters: readonly string[]): string[] {
   const all = [...new Set(letters.slice(2).map((last, at) => `${letters[at]}${letters[at + 1]}${last}`))];
   const step = Math.max(1, all.length / MAX_GROUPS);
   return Array.from(
@@ -41,7 +41,7 @@ function groupsOf(letters: readonly string[]): string[] {
   );
 }
 
-const quoted = (group: string): string => `"${group.replaceAll('"', '""')}"`;
+const quotedTerm = (group: string): string => `"${group.replaceAll('"', '""')}"`;
 
 /** For a text of one or two letters, which begins some of the groups. */
 function* beginning(forms: readonly string[][], { tasksOnly }: SearchedText): Steps<Statement | undefined> {
