@@ -7,7 +7,7 @@ import type { News } from "../runs/news.ts";
 import { endedEarly } from "../runs/run.ts";
 
 /** Longest name of a run, in characters. */
-const MAX_NAME = 120;
+const MAX_RUN_NAME = 120;
 
 /** A notification about an event: the run, and the needed action. */
 export interface Message {
@@ -60,7 +60,7 @@ export function newsData(news: News, url: string | undefined): Record<string, st
   }
 }
 
-const runName = ({ name }: News): string => oneLine(displayName(oneLine(name, MAX_NAME)), MAX_NAME);
+const runName = ({ name }: News): string => oneLine(displayName(oneLine(name, MAX_RUN_NAME)), MAX_RUN_NAME);
 
 function newsText({ event, questions = 1 }: News): string {
   switch (event.kind) {

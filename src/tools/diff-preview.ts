@@ -44,7 +44,7 @@ export function wholeDiff(change: TextChange, maxLineChars = MAX_CHARS): WholeDi
   const hunks = hunkLines(change, part);
   return {
     ...boundedDiff(change, hunks, maxLineChars),
-    ...countsOf(hunks),
+    ...lineCounts(hunks),
     effect: () => hunks.map((line) => (line.startsWith("@@") ? "@@" : line)),
   };
 }
@@ -74,7 +74,7 @@ export function wholeReplacement(
   const lines = hunkLines(change, part).filter((line) => !line.startsWith("\\"));
   const place = everywhere ? "@@ every occurrence @@" : "@@ one place @@";
   const placed = lines.map((line) => (line.startsWith("@@") ? place : line));
-  return { ...boundedDiff(change, placed, maxLineChars), ...(everywhere ? {} : countsOf(lines)) };
+  return { ...boundedDiff(change, placed, maxLineChars), ...(everywhere ? {} : lineCounts(lines)) };
 }
 
 /** A change in the artifact of the call that made it; the diff is computed in turns of its own. */
@@ -92,7 +92,7 @@ const ChangeArtifact = z.object({
   change: z.object({ diff: z.string(), added: z.number(), removed: z.number() }),
 });
 
-const countsOf = (hunks: readonly string[]): DiffCounts => ({
+const lineCounts = (hunks: readonly string[]): DiffCounts => ({
   added: hunks.filter((line) => line.startsWith("+")).length,
   removed: hunks.filter((line) => line.startsWith("-")).length,
 });

@@ -196,7 +196,7 @@ export function compactedView(messages: BaseMessage[], compaction: Compaction): 
   const texts = moved ? shortened.map((message) => withMovedText(message, moved)) : shortened;
   const bare = new Set(withoutMedia);
   const shown = withoutMedia
-    ? texts.map((message) => (bare.has(messageKey(message) ?? "") ? withoutMediaOf(message) : message))
+    ? texts.map((message) => (bare.has(messageKey(message) ?? "") ? omitMedia(message) : message))
     : texts;
   if (compaction.summary === undefined || kept === messages) return shown;
   const content = [compaction.summary, compaction.verbatim ?? []].flat().join("\n\n");
@@ -229,7 +229,7 @@ function withMovedText(message: BaseMessage, moved: Readonly<Record<string, stri
   return short;
 }
 
-const withoutMediaOf = byIdentity((message: BaseMessage) =>
+const omitMedia = byIdentity((message: BaseMessage) =>
   mediaLeftOut(message, "with it the conversation is too long to read"),
 );
 

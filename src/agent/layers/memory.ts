@@ -28,7 +28,7 @@ export const memoryMiddleware = ({ backend, sources, log }: MemoryOptions): Midd
   channels: { memoryContents: { kind: "latest", initial: {} } },
   beforeAgent: async (state, runtime) => {
     const resolved = await runtime.step.backend(backend, state, log);
-    const known = contentsOf(state);
+    const known = readContents(state);
     const memoryContents = await readSources(resolved, sources, known, log);
     return JSON.stringify(memoryContents) === JSON.stringify(known) ? undefined : { memoryContents };
   },
@@ -36,11 +36,11 @@ export const memoryMiddleware = ({ backend, sources, log }: MemoryOptions): Midd
     const { runtime, state } = request;
     const resolved = await runtime.step.backend(backend, state);
     const guidelines = memoryGuidelines(await listRoots(resolved), sources);
-    return next({ ...request, closingPrompt: `${memoryBlock(contentsOf(state))}\n\n${guidelines}` });
+    return next({ ...request, closingPrompt: `${memoryBlock(readContents(state))}\n\n${guidelines}` });
   },
 });
 
-const contentsOf = (state: Readonly<Record<string, unknown>>): MemoryContents =>
+const readContents = (state: Readonly<Record<string, unknown>>): MemoryContents =>
   (state["memoryContents"] as MemoryContents | undefined) ?? {}; // our channel
 
 /** Leaves out files that do not exist. A file that cannot be read now keeps its last content. */

@@ -6,7 +6,6 @@ import type { Middleware, ModelHandler, ModelRequest } from "../contracts/middle
 import {
   COMPACTION,
   type Compaction,
-  type ContextLimits,
   type ContextSize,
   ESTIMATE,
   TokenCounter,
@@ -49,7 +48,13 @@ export function summarizationMiddleware(
     channels: { [COMPACTION]: { kind: "latest", initial: {} } },
     wrapModelCall: async (request, next) => {
       const known = (request.state[COMPACTION] as Compaction | undefined) ?? {}; // our channel
-      const limits = limitsFor(setup, request.model);
+      const { maxInputTokens } = request.model.profile;
+      const defaults = defaultLimits(maxInputTokens);
+      const limits = {
+        trigger: setup.trigger === undefined ? defaults.trigger : [setup.trigger].flat(),
+        keep: setup.keep ?? defaults.keep,
+        maxInputTokens,
+      };
       const options: CompactOptions = { ...setup, limits, counter };
       const view = compactedView(request.messages, known);
       const tokens = requestTokens(request, view, counter);
@@ -97,14 +102,4 @@ async function firstAnswer(request: ModelRequest, next: ModelHandler, isNear: bo
     };
     return { ...overflowIn(last), ...overflowIn(error), give };
   }
-}
-
-function limitsFor({ trigger, keep }: SummarizationOptions, model: BaseChatModel): ContextLimits {
-  const { maxInputTokens } = model.profile;
-  const defaults = defaultLimits(maxInputTokens);
-  return {
-    trigger: trigger === undefined ? defaults.trigger : [trigger].flat(),
-    keep: keep ?? defaults.keep,
-    maxInputTokens,
-  };
 }

@@ -83,7 +83,7 @@ const nonBlank = (value: unknown): string | undefined =>
   typeof value === "string" && value.trim() !== "" ? value : undefined;
 
 /** Longest name, in characters; the specification asks for at most 128. */
-const MAX_NAME = 256;
+const MAX_TOOL_NAME = 256;
 /** Characters of a schema. All of it is sent with every request to the model. */
 const MAX_SCHEMA = 100_000;
 
@@ -92,7 +92,7 @@ export function readTool(entry: unknown): Tool | LeftOutTool {
   const { name, title, description, inputSchema, outputSchema, annotations } = recordOf(entry);
   if (typeof name !== "string" || name === "") return { tool: "(no name)", reason: "it has no name" };
   const leftOut = (reason: string): LeftOutTool => ({ tool: shownName(name), reason });
-  if (name.length > MAX_NAME) return leftOut(`its name has more than ${MAX_NAME} characters`);
+  if (name.length > MAX_TOOL_NAME) return leftOut(`its name has more than ${MAX_TOOL_NAME} characters`);
   if (isLonger(inputSchema, MAX_SCHEMA)) return leftOut(`its schema has more than ${MAX_SCHEMA} characters`);
   const isSchema = isRecord(inputSchema) || (inputSchema ?? true) === true;
   if (!isSchema) return leftOut("its inputSchema is not a JSON Schema");
@@ -104,7 +104,7 @@ export function readTool(entry: unknown): Tool | LeftOutTool {
     name,
     inputSchema: { ...schema, type: "object" },
     ...(text === undefined ? {} : { description: headOf(text, 4000) }),
-    ...(shownTitle === undefined ? {} : { title: headOf(shownTitle, MAX_NAME) }),
+    ...(shownTitle === undefined ? {} : { title: headOf(shownTitle, MAX_TOOL_NAME) }),
     ...(isRecord(outputSchema) && !isLonger(outputSchema, MAX_SCHEMA) ? { outputSchema } : {}),
     annotations: Object.fromEntries(hints),
   };

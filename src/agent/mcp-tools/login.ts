@@ -128,7 +128,13 @@ export class ServerLogin {
     if (login?.url !== this.#url) throw this.#needed("its log-in has ended");
     if (problem === undefined) return this.#known(login).tokens.access_token;
     if (isRefusal(problem)) throw this.#needed("its log-in has expired");
-    const why = this.#redactor.text(renewalProblem(problem));
+    // The package puts the whole answer into its error.
+    const [, status] = /^HTTP (\d{3})/.exec(errorMessage(problem)) ?? [];
+    const why = this.#redactor.text(
+      status === undefined
+        ? oneLine(errorMessage(problem), 200)
+        : `the authorization server answered with HTTP ${status}`,
+    );
     throw new LoginProblem(`its log-in could not be renewed: ${why}`, { cause: problem });
   }
 }
@@ -165,19 +171,11 @@ export const tokenExpiry = (
 
 /** True if the authorization server will not renew the token: a person has to log in again. */
 const isRefusal = (error: unknown): boolean =>
-  error instanceof LoginProblem || REFUSALS.has(codeOf(error) ?? "");
+  error instanceof LoginProblem || REFUSED_GRANTS.has(codeOf(error) ?? "");
 
-const REFUSALS: ReadonlySet<string> = new Set([
+const REFUSED_GRANTS: ReadonlySet<string> = new Set([
   "invalid_grant",
   "invalid_client",
   "unauthorized_client",
   "access_denied",
 ]);
-
-/** The package puts the whole answer into its error. */
-function renewalProblem(error: unknown): string {
-  const [, status] = /^HTTP (\d{3})/.exec(errorMessage(error)) ?? [];
-  return status === undefined
-    ? oneLine(errorMessage(error), 200)
-    : `the authorization server answered with HTTP ${status}`;
-}

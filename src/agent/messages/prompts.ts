@@ -89,8 +89,14 @@ export function memoryGuidelines(roots: readonly FileRoot[], sources: readonly s
 export function commandsPrompt({ commands = {}, capabilities = {} }: SandboxBackend): string {
   const { folder = "/", directory, network, timeout, outputBytes } = commands;
   const { isolation, paths } = capabilities;
+  const facts = [
+    ...(isolation === undefined
+      ? []
+      : [isolation === "none" ? "on this machine, outside any sandbox" : "in a sandbox"]),
+    ...(network === undefined ? [] : [network ? "with network" : "without network"]),
+  ];
   const sentences = [
-    describeIsolation(isolation, network),
+    `\`execute\` runs commands${facts.length > 0 ? ` ${facts.join(", ")}` : ""}.`,
     ...(paths === "real"
       ? ["They start in the working directory of the file tools."]
       : [describeDirectory(folder, directory)]),
@@ -107,16 +113,6 @@ export function commandsPrompt({ commands = {}, capabilities = {} }: SandboxBack
       : [`Output over ${outputBytes} bytes is saved in a file that the answer names.`]),
   ];
   return `## Commands\n${sentences.join(" ")}`;
-}
-
-function describeIsolation(isolation: string | undefined, network: boolean | undefined): string {
-  const facts = [
-    ...(isolation === undefined
-      ? []
-      : [isolation === "none" ? "on this machine, outside any sandbox" : "in a sandbox"]),
-    ...(network === undefined ? [] : [network ? "with network" : "without network"]),
-  ];
-  return `\`execute\` runs commands${facts.length > 0 ? ` ${facts.join(", ")}` : ""}.`;
 }
 
 function describeDirectory(folder: string, directory: string | undefined): string {

@@ -84,7 +84,7 @@ export const mediaLimits: (model: BaseChatModel) => ModelLimits = byIdentity((mo
 });
 
 /** The words of providers about media that they could not take. */
-const REFUSALS: readonly RegExp[] = [
+const MEDIA_REFUSALS: readonly RegExp[] = [
   // Anthropic, also through Bedrock and Vertex
   /could not process (?:image|pdf|document)|image cannot be empty|(?:image|document|pdf)\.source\./i,
   /does not match the provided media type|image appears to be|dimensions exceed max|image exceeds \S+ MB/i,
@@ -109,6 +109,6 @@ export interface MediaRefusal {
 export function mediaRefusal(error: unknown): MediaRefusal | undefined {
   const { reason, status, text } = failureFacts(error);
   const isOpen = ["model_error", "model_unavailable", "model_not_found"].includes(reason);
-  if (isOpen && REFUSALS.some((words) => words.test(text))) return { text, isSure: true };
+  if (isOpen && MEDIA_REFUSALS.some((words) => words.test(text))) return { text, isSure: true };
   return reason === "model_error" && (status === 400 || status === 422) ? { text, isSure: false } : undefined;
 }

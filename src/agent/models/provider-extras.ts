@@ -10,23 +10,23 @@ import { strictChunks } from "./strict-chunks.ts";
 import { asArray } from "./tool-schema.ts";
 import { isObject, isRecord, recordOf } from "../../core/unknown.ts";
 
-type Fields = Record<string, unknown>;
+type JsonFields = Record<string, unknown>;
 
 /** The part of a reply that LangChain has no place for. */
 interface Extras {
   /** The provider, by the address that answered. */
   origin: string;
   /** Specific to OpenRouter; complete after the stream. */
-  reasoning_details: Fields[];
+  reasoning_details: JsonFields[];
   /** `extra_content` of calls, by the index of the call: Gemini signs its thoughts there. */
   calls: Record<string, unknown>;
 }
 
 /** The methods of LangChain's class for chat completions, which its classes for other providers inherit. */
 interface Completions {
-  _convertCompletionsDeltaToBaseMessageChunk(delta: Fields, ...more: unknown[]): AIMessageChunk;
+  _convertCompletionsDeltaToBaseMessageChunk(delta: JsonFields, ...more: unknown[]): AIMessageChunk;
   _streamResponseChunks(messages: BaseMessage[], ...more: unknown[]): AsyncGenerator<ChatGenerationChunk>;
-  completionWithRetry(request: Fields, ...more: unknown[]): Promise<unknown>;
+  completionWithRetry(request: JsonFields, ...more: unknown[]): Promise<unknown>;
 }
 
 const EXTRAS = "provider_extras";
@@ -45,7 +45,7 @@ const isStream = (answer: unknown): answer is AsyncIterable<unknown> =>
 export function carryExtras<Model extends object>(model: Model, origin: string): Model {
   if (!hasMethods(model)) return model;
   const completions: Completions = model;
-  const deltas = new WeakMap<object, Fields>();
+  const deltas = new WeakMap<object, JsonFields>();
   const convert = completions._convertCompletionsDeltaToBaseMessageChunk.bind(completions);
   completions._convertCompletionsDeltaToBaseMessageChunk = (delta, ...more) => {
     const chunk = convert(delta, ...more);
@@ -75,7 +75,10 @@ export function carryExtras<Model extends object>(model: Model, origin: string):
 }
 
 /** Adds those of one piece of an answer. Returns true if there were any. */
-function take({ reasoning_details: details, tool_calls: calls, ...delta }: Fields, extras: Extras): boolean {
+function take(
+  { reasoning_details: details, tool_calls: calls, ...delta }: JsonFields,
+  extras: Extras,
+): boolean {
   for (const detail of asArray(details).filter(isRecord)) takeDetail(detail, extras.reasoning_details);
   const signed = asArray(calls).filter((call) => isRecord(recordOf(call)["extra_content"]));
   for (const call of signed.map(recordOf))
@@ -83,7 +86,7 @@ function take({ reasoning_details: details, tool_calls: calls, ...delta }: Field
   return typeof delta[THOUGHTS] === "string" || asArray(details).length > 0 || signed.length > 0;
 }
 
-function takeDetail(piece: Fields, details: Fields[]): void {
+function takeDetail(piece: JsonFields, details: JsonFields[]): void {
   const { index, type } = piece;
   const known = details.find(
     (detail) => index !== undefined && detail["index"] === index && detail["type"] === type,
@@ -117,9 +120,9 @@ function carried(message: BaseMessage, origin: string): BaseMessage {
   return copyMessage(message, { content, additional_kwargs: { ...kwargs, [PASSED]: packed as never } });
 }
 
-function unpacked({ [PASSED]: passed, ...message }: Fields): Fields {
+function unpacked({ [PASSED]: passed, ...message }: JsonFields): JsonFields {
   const packed = Reflect.get(Object(passed), PACKED) as
-    | { fields: Fields; calls: [index: string, content: unknown][] }
+    | { fields: JsonFields; calls: [index: string, content: unknown][] }
     | undefined; // written above only
   if (packed === undefined) return passed === undefined ? message : { ...message, [PASSED]: passed };
   const signatureOf = new Map(packed.calls.map(([index, content]) => [Number(index), content]));

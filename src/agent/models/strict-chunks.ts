@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { isRecord, recordOf } from "../../core/unknown.ts";
 import { asArray } from "./tool-schema.ts";
 
-type Fields = Record<string, unknown>;
+type JsonFields = Record<string, unknown>;
 
 /** A call whose pieces arrive. */
 interface OpenCall {
@@ -24,7 +24,7 @@ export async function* strictChunks(chunks: AsyncIterable<unknown>): AsyncGenera
   }
 }
 
-function strictDelta({ delta, message }: Fields, calls: OpenCall[]): Fields {
+function strictDelta({ delta, message }: JsonFields, calls: OpenCall[]): JsonFields {
   const given = recordOf(delta ?? message);
   const { content, tool_calls, reasoning_content: thoughts, ...others } = given;
   const pieces = [tool_calls ?? []].flat().filter(isRecord);
@@ -44,7 +44,10 @@ function strictDelta({ delta, message }: Fields, calls: OpenCall[]): Fields {
 
 const textOrEmpty = (value: unknown): string => (typeof value === "string" ? value : "");
 
-function strictPiece({ index, id: givenId, function: called, ...others }: Fields, calls: OpenCall[]): Fields {
+function strictPiece(
+  { index, id: givenId, function: called, ...others }: JsonFields,
+  calls: OpenCall[],
+): JsonFields {
   const [id, name] = [textOrEmpty(givenId), textOrEmpty(recordOf(called)["name"])];
   const { arguments: args = "" } = recordOf(called);
   const known = openCall({ id, index, name }, calls);
@@ -115,11 +118,11 @@ async function* strictEvents(events: AsyncIterable<unknown>): AsyncGenerator {
 
 const NO_TOKENS = { input_tokens: 0, output_tokens: 0 };
 
-function strictEvent(event: Fields): Fields {
+function strictEvent(event: JsonFields): JsonFields {
   const { type, message, usage, delta } = event;
   if (type === "message_delta")
     return { ...event, delta: recordOf(delta), usage: { output_tokens: 0, ...recordOf(usage) } };
   if (type !== "message_start") return event;
-  const told: Fields = { content: [], ...recordOf(message) };
+  const told: JsonFields = { content: [], ...recordOf(message) };
   return { ...event, message: { ...told, usage: { ...NO_TOKENS, ...recordOf(told["usage"]) } } };
 }

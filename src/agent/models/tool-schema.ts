@@ -206,7 +206,7 @@ function completed({ nullable, ...read }: Record<string, unknown>): Schema {
   }
   if (asArray(required).length === 0) delete read["required"];
   if ([type].flat().includes("array") || items !== undefined || prefixItems !== undefined)
-    read["items"] = isRecord(items) ? items : unionOf(asArray(prefixItems));
+    read["items"] = isRecord(items) ? items : unionSchema(asArray(prefixItems));
   if (asArray(values).length <= MAX_ENUM) return read;
   delete read["enum"];
   return noted(
@@ -215,7 +215,7 @@ function completed({ nullable, ...read }: Record<string, unknown>): Schema {
   );
 }
 
-function unionOf(schemas: readonly unknown[]): unknown {
+function unionSchema(schemas: readonly unknown[]): unknown {
   // A name that is only required does not describe its value.
   const forms = distinct(schemas).filter((form) => Object.keys(recordOf(form)).length > 0);
   return forms.length > 1 ? { anyOf: forms } : (forms[0] ?? {});
@@ -240,7 +240,7 @@ function flat({ anyOf: any, oneOf: one, allOf: all, ...base }: Schema): Schema {
   const schema = {
     ...joined,
     ...(properties.size > 0
-      ? { properties: Object.fromEntries([...properties].map(([name, forms]) => [name, unionOf(forms)])) }
+      ? { properties: Object.fromEntries([...properties].map(([name, forms]) => [name, unionSchema(forms)])) }
       : {}),
     ...(required.length > 0 ? { required } : {}),
   };

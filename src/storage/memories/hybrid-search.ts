@@ -8,9 +8,13 @@ import type { NearPassage } from "./passages.ts";
 import type { StoredMemories } from "./store.ts";
 
 /** Returns the store for a namespace and those below it. */
-type StoreIn = (namespace: string[]) => Pick<StoredMemories, "searchText">;
+type ScopedStore = (namespace: string[]) => Pick<StoredMemories, "searchText">;
 
-export const storeEmbeddings = (memories: MemoryDatabase, storeIn: StoreIn, clock?: Clock): Embeddings => ({
+export const storeEmbeddings = (
+  memories: MemoryDatabase,
+  storeIn: ScopedStore,
+  clock?: Clock,
+): Embeddings => ({
   open(embedder, { worksOn, logger }): MemoryFinder {
     const index = new EmbeddingIndex(memories, embedder, clock);
     const worker = worksOn ? new EmbeddingWorker({ index, log: logger }) : undefined;
@@ -27,7 +31,7 @@ const COUNTED = 1000;
 const REST_MS = 15_000;
 
 /** Searches by words and by meaning. A failure of the embedding service leaves the search by words. */
-export function hybridSearch(storeIn: StoreIn, index: EmbeddingIndex): MemoryFinder["search"] {
+export function hybridSearch(storeIn: ScopedStore, index: EmbeddingIndex): MemoryFinder["search"] {
   let failure: { message: string; at: number } | undefined;
   /** Returns the reason if the service cannot be reached. */
   const nearest = async (

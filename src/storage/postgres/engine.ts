@@ -65,7 +65,7 @@ async function transact<T>(access: Access, kind: string, steps: () => Steps<T>):
       let step = carriedOut.next();
       while (step.done !== true) {
         const { isLock, isBlind, orElse } = step.value;
-        const answer = send(answerOf(client, step.value), orElse);
+        const answer = send(sendStatement(client, step.value), orElse);
         if (isLock || isBlind || orElse) step = carriedOut.next(NO_ANSWER);
         else {
           await settled();
@@ -111,13 +111,16 @@ export const query = <Row extends object>(
 
 /** One statement is a transaction by itself, but where that has to be confined first. */
 function answerTo(access: Access, statement: Statement): Promise<StatementResult> {
-  if (access.confinement === undefined) return answerOf(access.pool, statement);
+  if (access.confinement === undefined) return sendStatement(access.pool, statement);
   return transact(access, "BEGIN", function* (): Steps<StatementResult> {
     return yield statement;
   });
 }
 
-async function answerOf(connection: Pool | PoolClient, { sql, values }: Statement): Promise<StatementResult> {
+async function sendStatement(
+  connection: Pool | PoolClient,
+  { sql, values }: Statement,
+): Promise<StatementResult> {
   const { names, ...statement } = prepared(sql);
   const sent = names.map((one) => sendable(values[one] ?? null));
   const { rows, rowCount } = await connection.query<object>({ ...statement, values: sent });

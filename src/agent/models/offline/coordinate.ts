@@ -7,7 +7,7 @@ import {
   type Area,
   MEMORIES,
   MEMORY_FILE,
-  WORKSPACE,
+  WORKSPACE_FOLDER,
   isMounted,
   rootFolder,
   readSurvey,
@@ -35,7 +35,7 @@ const COORDINATOR_STEPS: readonly StepRow<Coordination>[] = [
     args: ({ turn }) => {
       if (callsNamed(turn, "ls").length > 1) return [];
       const root = rootFolder(turn);
-      const places = [root ?? WORKSPACE, MEMORIES];
+      const places = [root ?? WORKSPACE_FOLDER, MEMORIES];
       return places.filter((path) => path === root || isMounted(turn, path)).map((path) => ({ path }));
     },
   },

@@ -16,7 +16,7 @@ import {
   callPath,
 } from "./conversation.ts";
 import type { AreaFolder } from "./survey.ts";
-import { WORKSPACE, compare, isExamined, lastSegment, readAssignment, relevance } from "./survey.ts";
+import { WORKSPACE_FOLDER, compare, isExamined, lastSegment, readAssignment, relevance } from "./survey.ts";
 
 const FILES_TO_READ = 3;
 
@@ -53,7 +53,7 @@ export const nextExamineStep = (turn: OfflineTurn, tools: Tools): OfflineStep =>
 
 /** An examination: its assignment, and everything found so far. */
 function readExamination(turn: OfflineTurn, tools: Tools) {
-  const assignment = readAssignment(turn.task, WORKSPACE);
+  const assignment = readAssignment(turn.task, WORKSPACE_FOLDER);
   const isInside = (path: string): boolean =>
     assignment.folders.some((folder) => {
       if (!path.startsWith(folder.path) || !isExamined(path, folder.path)) return false;

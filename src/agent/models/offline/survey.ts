@@ -12,7 +12,7 @@ import {
   searchWords,
 } from "./conversation.ts";
 
-export const WORKSPACE = "/workspace/";
+export const WORKSPACE_FOLDER = "/workspace/";
 export const MEMORIES = "/memories/";
 export const MEMORY_FILE = "/memories/offline-notes.md";
 const MOUNTS = new Set(["/memories", "/skills", "/conversation_history", "/large_tool_results"]);
@@ -34,7 +34,7 @@ export interface AreaFolder {
 export function readSurvey(turn: OfflineTurn) {
   const words = searchWords(turn.task);
   /** `/workspace/`; if no folder is mounted there, the folder with the files, or `/`. */
-  const base = isMounted(turn, WORKSPACE) ? WORKSPACE : (rootFolder(turn) ?? "/");
+  const base = isMounted(turn, WORKSPACE_FOLDER) ? WORKSPACE_FOLDER : (rootFolder(turn) ?? "/");
   const entries = listing(turn, base).filter(({ path }) => !MOUNTS.has(path));
   /** Folders that are worth listing, with trailing slash. */
   const folders = entries
