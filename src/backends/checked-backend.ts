@@ -188,7 +188,11 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
     return this.#run("delete", path, options, (at, given) => this.#operations.delete(at, given));
   }
 
-  refusal(change: Change, path: string, options: CallOptions = {}): MethodResult<AtOnce, Failure | undefined> {
+  refusal(
+    change: Change,
+    path: string,
+    options: CallOptions = {},
+  ): MethodResult<AtOnce, Failure | undefined> {
     const find = (): MaybePromise<Failure | undefined> =>
       this.#call(change, path, options, (at, given) => this.#operations.refusal?.(at, change, given));
     return this.#answer(() => then(find(), (found) => (PASSING.has(found?.code) ? undefined : found)));

@@ -93,7 +93,8 @@ async function previewCommand(
 /** The failure of each command in a directory. A link out of the tree may lead to one that only commands reach. */
 async function directoryRefusal(path: string, backend: SandboxBackend, signal: AbortSignal) {
   const { folder = "/" } = backend.commands ?? {};
-  if (path.startsWith("/") && !isAtOrBelow(path, folder)) return outsideCommandFolder(withSlash(folder), path);
+  if (path.startsWith("/") && !isAtOrBelow(path, folder))
+    return outsideCommandFolder(withSlash(folder), path);
   const { files: [first] = [], error, code } = await backend.ls(path, { signal });
   if (code === "not_found") return { error, code };
   return first?.path === path ? notDirectory(path) : undefined;

@@ -124,9 +124,7 @@ const ALLOWED: Readonly<Record<Scope, readonly string[]>> = {
   ],
   approve: ["requests.problemOf", "requests.answer", "changes.review"],
   read: [
-    ...["list", "summaries", "counts", "pending", "countPending", "children"].map(
-      (name) => `read.${name}`,
-    ),
+    ...["list", "summaries", "counts", "pending", "countPending", "children"].map((name) => `read.${name}`),
     ...["events", "recentEvents", "points", "callTexts"].map((name) => `read.${name}`),
     "watch.starts",
     "changes.proposed",
