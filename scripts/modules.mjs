@@ -78,7 +78,8 @@ function declarationsOf(program, text) {
   const names = [];
   const singleUse = [];
   const isUsedOnce = (name) =>
-    text.match(new RegExp(`(?<![\\w$.#])${name.replaceAll("$", "\\$")}(?![\\w$])`, "g"))?.length === 2;
+    text.match(new RegExp(`(?<![\\w$#])(?<!(?<!\\.\\.)\\.)${name.replaceAll("$", "\\$")}(?![\\w$])`, "g"))
+      ?.length === 2;
   for (const statement of program.body) {
     const isExported = statement.type === "ExportNamedDeclaration";
     const declaration = isExported ? statement.declaration : statement;

@@ -5,15 +5,9 @@ import { oneLine, shownName } from "../core/text.ts";
 import { type CheckedAnswer, answerText, checkAnswer, requestText } from "../tools/check-answer.ts";
 import type { PersonAnswer } from "../tools/request.ts";
 import type { RunContext } from "./context.ts";
-import type { AnsweredRequest, SignedAnswer, UsedAnswer } from "./ports.ts";
+import type { AnsweredRequest, GivenAnswer, SignedAnswer, UsedAnswer } from "./ports.ts";
 import { DEADLINE, type Principal, type RunRequest, alreadyAnswered } from "./run.ts";
 import type { AnswerOutcome } from "./service.ts";
-
-/** An answer before it is stored. */
-export interface GivenAnswer {
-  requestId: string;
-  answer: PersonAnswer;
-}
 
 type AnswerContext = Pick<RunContext, "runs" | "agentFor" | "clock"> & {
   principal: Principal;
@@ -122,7 +116,7 @@ async function settle(
   return { ok: false, code: "already_answered", message: alreadyAnswered(now), request: now };
 }
 
-/** True if an answer says what is stored already. Of a rejection, the message does not matter. */
+/** True if an answer says what is stored already. The message of a rejection does not matter. */
 function isRepeated({ kind, decidedBy, answer: stored }: RunRequest, given: PersonAnswer): boolean {
   if (stored === undefined || (kind === "approval" && decidedBy === DEADLINE)) return false;
   const isWhole = kind !== "approval" || given.type === "edit";

@@ -160,6 +160,12 @@ export type Sent =
   /** The key already stands for another message or run, which this id names. */
   | { kind: "conflict"; runId: string };
 
+/** An answer before it is stored. */
+export interface GivenAnswer {
+  requestId: string;
+  answer: PersonAnswer;
+}
+
 /** A request, and the answer to it. */
 export interface AnsweredRequest {
   request: RunRequest;

@@ -6,7 +6,7 @@ import type { IdSource } from "../core/ids.ts";
 import type { ChoiceProblem, StartChoices } from "./choices.ts";
 import type { Following } from "./follow.ts";
 import type { OtherServers } from "./other-servers.ts";
-import type { GivenAnswer } from "./answer.ts";
+import type { GivenAnswer } from "./ports.ts";
 import type { RunQueries, RunRepository, SignedAnswer, StartRequest, UsedAnswer } from "./ports.ts";
 import type { Orphans, PrunePlan, PruneReport, Retention } from "./retention.ts";
 import type { Checkpoints } from "./thread-ports.ts";

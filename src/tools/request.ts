@@ -1,4 +1,4 @@
-/** What a person is asked, and the answers: types alone. */
+/** Types of requests to people, and of their answers. */
 
 /** Content shown to a person who decides on a call. */
 export interface CallPreview {

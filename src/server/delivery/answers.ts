@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { defined } from "../../core/defined.ts";
 import type { Logger } from "../../core/logger.ts";
 import { oneLine } from "../../core/text.ts";
-import type { GivenAnswer } from "../../runs/answer.ts";
+import type { GivenAnswer } from "../../runs/ports.ts";
 import { type RunRequest, type RunView, isApproval, isQuestion, waitingIn } from "../../runs/run.ts";
 import type { AnswerOutcome, PrincipalRuns } from "../../runs/service.ts";
 import { requestText } from "../../tools/check-answer.ts";

@@ -1,6 +1,6 @@
 import { inputResponse } from "@modelcontextprotocol/server";
 import { defined } from "../../core/defined.ts";
-import type { GivenAnswer } from "../../runs/answer.ts";
+import type { GivenAnswer } from "../../runs/ports.ts";
 import type { RunView, RunRequest } from "../../runs/run.ts";
 import type { ToolCall } from "../calls/call.ts";
 import { type Outcome, refused, unknownRun } from "../calls/outcome.ts";

@@ -23,7 +23,7 @@ export interface FormPlace {
   total: number;
   /** Why the last answer to this request could not be taken. */
   problem?: string;
-  /** Where a person answers a request that is too long for the form, such as `open http://…`. */
+  /** Place to answer a request that is too long for the form, such as `open http://…`. */
   elsewhere?: string;
 }
 

@@ -1,4 +1,4 @@
-/** What people approved for the rest of a run. */
+/** Calls that people approved for the rest of a run. */
 import type { Approval, Grant, Principal } from "../../runs/run.ts";
 import { readFields } from "./columns.ts";
 import { IS_OF_PRINCIPAL } from "./rows.ts";
