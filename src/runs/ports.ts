@@ -223,7 +223,7 @@ interface RunPicture {
 export type Page = { limit: number; before?: string | undefined };
 
 /** Queries that a holder makes as they are. A run of another principal looks like one that does not exist. */
-export interface HolderQueries {
+interface HolderQueries {
   /** Newest first. */
   list(principal: Principal, page: Page): Promise<RunHead[]>;
   /** Lists the runs that the filter lets through, with what a list shows. */

@@ -232,20 +232,21 @@ export type Approval = CallRequest &
 export type OpenQuestion = Question &
   StoredRequest<"pending" | "answered" | "declined" | "withdrawn", Answer>;
 
-export type RequestStatus = RunRequest["status"];
-
 /** A request that waits. `task`: name of its run, or the task if it has none. */
 export type PendingRequest = RunRequest & { task: string };
 
 export const isApproval = (request: RunRequest): request is Approval => request.kind === "approval";
 export const isQuestion = (request: RunRequest): request is OpenQuestion => request.kind !== "approval";
 
-/** Content of a request, without what is stored about it. */
+const STORED: Readonly<Record<keyof StoredRequest<never, never>, true>> = {
+  ...{ id: true, runId: true, interruptId: true, index: true, agent: true, askedBy: true, status: true },
+  ...{ requestedAt: true, expiresAt: true, decidedAt: true, decidedBy: true, answer: true },
+};
+
+/** Content of a request, without the fields that are stored with it. */
 export function contentOf(request: RunRequest): RequestContent {
-  const { id, runId, interruptId, index, agent, askedBy, status, requestedAt, expiresAt, ...others } =
-    request;
-  const { decidedAt, decidedBy, answer, ...content } = others;
-  return content;
+  const content = Object.entries(request).filter(([name]) => !Object.hasOwn(STORED, name));
+  return Object.fromEntries(content) as RequestContent; // all but the stored fields
 }
 
 /** Everything that waits for a person, oldest first. */
@@ -400,12 +401,6 @@ export function settle(status: OpenStatus, pending: number): Transition | undefi
 /** The end of an open run before its agent had finished. */
 export function breakOff(status: OpenStatus, to: "failed" | "cancelled"): Transition {
   return status === "working" ? { from: "working", to } : { from: "input_required", to };
-}
-
-/** The status that a decision gives an approval. */
-export function decidedStatus(decision: Decision): "approved" | "edited" | "rejected" {
-  if (decision.type === "approve") return "approved";
-  return decision.type === "edit" ? "edited" : "rejected";
 }
 
 /** Why an answer was not used. */

@@ -138,7 +138,7 @@ function editedArguments(
 const NO_OBJECT = "The changed arguments are not a JSON object";
 
 /** Explains why a text is not the JSON that it should be; `what` says so without a reason. */
-export function jsonProblem(text: string, what: string): Problem {
+function jsonProblem(text: string, what: string): Problem {
   const error = firstError(text);
   if (error === undefined) return { problem: `${what}.` };
   const before = text.slice(0, error.offset).split("\n");
