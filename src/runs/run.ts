@@ -239,8 +239,18 @@ export const isApproval = (request: RunRequest): request is Approval => request.
 export const isQuestion = (request: RunRequest): request is OpenQuestion => request.kind !== "approval";
 
 const STORED: Readonly<Record<keyof StoredRequest<never, never>, true>> = {
-  ...{ id: true, runId: true, interruptId: true, index: true, agent: true, askedBy: true, status: true },
-  ...{ requestedAt: true, expiresAt: true, decidedAt: true, decidedBy: true, answer: true },
+  id: true,
+  runId: true,
+  interruptId: true,
+  index: true,
+  agent: true,
+  askedBy: true,
+  status: true,
+  requestedAt: true,
+  expiresAt: true,
+  decidedAt: true,
+  decidedBy: true,
+  answer: true,
 };
 
 /** Content of a request, without the fields that are stored with it. */
