@@ -1,9 +1,9 @@
 /** The events of requests to people: approvals and other questions, asked and answered. */
-import type { ActionRequest, HitlRequest } from "../agent/agent.ts";
+import type { ActionRequest, HitlRequest, PendingQuestion } from "../agent/agent.ts";
 import { defined } from "../core/defined.ts";
 import { cutMiddle, displayName, displayText, headOf, oneLine } from "../core/text.ts";
 import { answerText, requestText } from "../tools/check-answer.ts";
-import type { CallPreview, CallRequest, PersonAnswer } from "../tools/request.ts";
+import type { AskedContent, CallPreview, CallRequest, PersonAnswer } from "../tools/request.ts";
 import { type AskedCall, askedCall } from "./asked-words.ts";
 import { type JournalEntry, LINE, TEXT } from "./events.ts";
 import type { Approval, RunRequest } from "./run.ts";
@@ -12,9 +12,13 @@ import type { Approval, RunRequest } from "./run.ts";
 const PREVIEW = 20_000;
 
 /** The contents of the requests that one interrupt makes for calls. */
-export const callRequests = ({ actionRequests, reviewConfigs }: HitlRequest): CallRequest[] =>
+export const callRequests = ({
+  actionRequests,
+  reviewConfigs,
+}: HitlRequest): (CallRequest & AskedContent)[] =>
   actionRequests.map((action, index) => ({
     kind: "approval",
+    callId: action.toolCallId,
     tool: action.name,
     args: action.args,
     preview: action.preview ?? argumentsPreview(action),
@@ -22,16 +26,24 @@ export const callRequests = ({ actionRequests, reviewConfigs }: HitlRequest): Ca
     ...defined({ same: action.same }),
   }));
 
+/** The content of the request that a question makes. */
+export const questionRequest = ({
+  question,
+  callId,
+}: Pick<PendingQuestion, "question" | "callId">): AskedContent => ({ ...question, ...defined({ callId }) });
+
 /** The event of a new request. */
 export function requestedEntry(request: RunRequest): JournalEntry {
   const { id, agent } = request;
+  const asking = defined({ callId: request.callId });
   if (request.kind === "approval") {
-    const { tool, preview } = request;
-    const data = { approvalId: id, tool, summary: oneLine(preview.summary, LINE), call: storedCall(request) };
+    const summary = oneLine(request.preview.summary, LINE);
+    const data = { approvalId: id, tool: request.tool, summary, call: storedCall(request), ...asking };
     return { kind: "approval_requested", agent, data };
   }
   const server = request.kind === "elicitation" ? { server: oneLine(request.server, LINE) } : {};
-  const data = { questionId: id, kind: request.kind, ...server, text: oneLine(requestText(request), TEXT) };
+  const text = oneLine(requestText(request), TEXT);
+  const data = { questionId: id, kind: request.kind, ...server, text, ...asking };
   return { kind: "question_asked", agent, data };
 }
 

@@ -23,6 +23,8 @@ const FileChange = Call.extend({ path: Text, diff: Text.optional(), added: Count
 const AskedCallData = z.object({ act: Text, object: Text, kind: z.enum(["command", "file", "tool"]) });
 const TodoData = z.object({ content: Text, status: z.enum(["pending", "in_progress", "completed"]) });
 const QuestionKind = z.enum(["ask", "interrupt", "elicitation", "review"]);
+/** Names the call that waits for the answer; absent in older rows. */
+const AskingCall = z.object({ callId: Text.optional() });
 const Empty = z.object({});
 const End = z.enum(["success", "error"]);
 
@@ -106,7 +108,7 @@ const EVENTS = {
   file_changed: ofAgent("change", FileChange),
   approval_requested: ofAgent(
     "decision",
-    z.object({ approvalId: Text, tool: Text, summary: Text, call: AskedCallData.optional() }),
+    AskingCall.extend({ approvalId: Text, tool: Text, summary: Text, call: AskedCallData.optional() }),
     ({ call, summary }) => `waits for approval: ${call === undefined ? summary : askedCallText(call)}`,
   ),
   /**
@@ -123,7 +125,7 @@ const EVENTS = {
   question_asked: ofAgent(
     "decision",
     // `server`: the MCP server that asks.
-    z.object({ questionId: Text, kind: QuestionKind, server: Text.optional(), text: Text }),
+    AskingCall.extend({ questionId: Text, kind: QuestionKind, server: Text.optional(), text: Text }),
     ({ kind, server, text }) => oneLine(`${ASKS[kind]}${server ?? ""}: ${text}`, LINE),
   ),
   /** `answer`: what was said, cut; absent where nothing was. */
@@ -175,10 +177,10 @@ const EVENTS = {
 };
 
 const ASKS = {
-  ask: "asks",
-  interrupt: "uses a tool that asks",
-  elicitation: "is asked by the MCP server ",
-  review: "asks for a review",
+  ask: "waits for an answer",
+  interrupt: "waits for an answer to a tool",
+  elicitation: "waits for an answer to the MCP server ",
+  review: "waits for a review",
 };
 
 export type RunEventKind = keyof typeof EVENTS;

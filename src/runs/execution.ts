@@ -4,7 +4,7 @@ import { startNote } from "../core/clock.ts";
 import { ownTurn } from "../core/concurrency.ts";
 import { ConfigurationError, RunFailure, StorageError, errorMessage, isTransient } from "../core/errors.ts";
 import type { WorkerOfRun } from "./client-model.ts";
-import { callRequests } from "./asked-events.ts";
+import { callRequests, questionRequest } from "./asked-events.ts";
 import type { RunContext } from "./context.ts";
 import { EventQueue } from "./event-queue.ts";
 import { type JournalEntry, entryOf } from "./events.ts";
@@ -261,7 +261,7 @@ async function journal(
     }
     await work.record(lease, entries.splice(0), clock());
     const { interruptId: id } = event;
-    const contents = kind === "approval_requested" ? callRequests(event.request) : [event.question];
+    const contents = kind === "approval_requested" ? callRequests(event.request) : [questionRequest(event)];
     await work.ask(lease, agent, id, contents, clock());
   }
   await work.record(lease, entries, clock());

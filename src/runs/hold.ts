@@ -1,6 +1,7 @@
 /** Questions of other MCP servers in a run: counts them, and keeps those that are asked while a call is at work. */
 import type { WorkOptions } from "../agent/agent.ts";
 import { MOST_QUESTIONS, TooManyQuestions } from "../tools/question-quota.ts";
+import { questionRequest } from "./asked-events.ts";
 import type { RunContext } from "./context.ts";
 import type { Lease } from "./ports.ts";
 
@@ -24,14 +25,14 @@ export function foreignQuestions(
     if (!known.has(id) && known.size >= MOST_QUESTIONS.run) throw new TooManyQuestions("run");
     known.add(id);
   };
-  const hold: ForeignQuestions["hold"] = async ({ agent, question }, signal, ended = signal) => {
+  const hold: ForeignQuestions["hold"] = async (asked, signal, ended = signal) => {
     const id = newId("held");
     await countQuestion(id);
-    await work.ask(lease, agent, id, [question], clock());
+    await work.ask(lease, asked.agent, id, [questionRequest(asked)], clock());
     const stop = AbortSignal.any([signal, ended, AbortSignal.timeout(patienceMs)]);
     await feed.wait(rootId, stop, async () => {
-      const asked = await read.request(principal, rootId, id);
-      return asked?.status === "pending" ? undefined : true;
+      const stored = await read.request(principal, rootId, id);
+      return stored?.status === "pending" ? undefined : true;
     });
     signal.throwIfAborted();
     return work.takeHeld(lease, id, clock());

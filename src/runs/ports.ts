@@ -35,7 +35,7 @@ import type { Advanced, Schedule, ScheduleView, Skip, Step } from "./schedule.ts
 import type { NewsRepository } from "./news.ts";
 import type { Fence, ProposalRows, RunReviews } from "./proposals.ts";
 import type { ShareRows } from "./shares.ts";
-import type { Answer, PersonAnswer, RequestContent } from "../tools/request.ts";
+import type { Answer, AskedContent, PersonAnswer } from "../tools/request.ts";
 import type { Checkpoints } from "./thread-ports.ts";
 
 /** The right to work on a run, until it is given back or taken away for want of heartbeats. */
@@ -335,7 +335,7 @@ export interface WorkLog {
     lease: Lease,
     agent: AgentPath,
     interruptId: string,
-    contents: readonly RequestContent[],
+    contents: readonly AskedContent[],
     now: number,
   ): Promise<void>;
   /** Ends a question of a call at work, and gives its answer. Without one, the question is withdrawn. */

@@ -28,6 +28,7 @@ export function runViews(read: Pick<RunQueries, "picture">): RunGroups["read"]["
       }
       return {
         ...seen,
+        requests: fold.withCalls(seen.requests),
         mainAgent: fold.mainAgent(seen.run),
         subagents: fold.subagents(),
         filesChanged: fold.filesChanged(seen.run),

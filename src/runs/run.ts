@@ -214,6 +214,8 @@ interface StoredRequest<Status extends string, Given> {
   agent: AgentPath;
   /** The run of a background subagent that waits for the answer. Default: `runId` itself. */
   askedBy?: string;
+  /** The call that waits for the answer, if it is known. Views have it, and `ask` is given it. */
+  callId?: string;
   status: Status;
   requestedAt: number;
   /** When a call is denied, and a question left unanswered. Absent: it waits as long as a person needs. */
@@ -245,6 +247,7 @@ const STORED: Readonly<Record<keyof StoredRequest<never, never>, true>> = {
   index: true,
   agent: true,
   askedBy: true,
+  callId: true,
   status: true,
   requestedAt: true,
   expiresAt: true,
@@ -308,6 +311,13 @@ export const DEADLINE = "deadline";
 /** From when to when, in milliseconds since the epoch. */
 export type Span = readonly [start: number, end: number];
 
+/** A call without an end. `within`: the call of the program that made it. */
+export interface OpenCall {
+  callId: string;
+  tool: string;
+  within?: string | undefined;
+}
+
 /** Usage of an agent so far. */
 export interface AgentWork {
   startedAt?: number;
@@ -315,6 +325,8 @@ export interface AgentWork {
   toolCalls: number;
   /** When it was busy with tools, oldest first; calls that follow closely may be one span. */
   busy: readonly Span[];
+  /** Its calls that have begun and not ended, in their order. */
+  openCalls?: readonly OpenCall[];
   /** When the oldest tool call that is still at work began; absent while none is. */
   busySince?: number;
   /** The newest that it called; empty before that. */

@@ -4,7 +4,16 @@ import { oneLine } from "../core/text.ts";
 import type { GoalEnded, GoalJudged, GoalView } from "./goal.ts";
 import type { Place } from "./queue.ts";
 import { type RunEvent, activityOf, relevanceOf, stepOf } from "./events.ts";
-import type { AgentWork, ModelUsage, Run, Span, SubagentView, TokenUsage } from "./run.ts";
+import type {
+  AgentWork,
+  ModelUsage,
+  OpenCall,
+  Run,
+  RunRequest,
+  Span,
+  SubagentView,
+  TokenUsage,
+} from "./run.ts";
 import { isWithin } from "./run.ts";
 
 type EventOf<K extends RunEvent["kind"]> = Extract<RunEvent, { kind: K }>;
@@ -82,7 +91,7 @@ class WorkFold {
   add(event: RunEvent): void {
     if (event.kind === "tool_started") {
       this.#toolCalls += 1;
-      this.#busy.begin(event.data.callId, event.time);
+      this.#busy.begin(event.data, event.time);
     } else if (event.kind === "tool_finished") this.#busy.end(event.data.callId, event.time);
     else if (event.kind === "model_retry") this.#isRetrying = true;
     else if (event.kind === "model_called") {
@@ -100,6 +109,7 @@ class WorkFold {
       ...defined({ startedAt: this.startedAt, endedAt: this.endedAt, costUsd }),
       ...defined({ busySince: this.endedAt === undefined ? this.#busy.since() : undefined }),
       toolCalls: this.#toolCalls,
+      ...defined({ openCalls: this.#busy.openCalls() }),
       busy: this.#busy.spans(),
       model: this.#model,
       usage: {
@@ -120,22 +130,28 @@ const WORKSPACE = "/workspace/";
 /** When an agent was busy, in a bounded number of spans: with more, the shortest pauses are left out. */
 class BusyTimes {
   #ended: Span[] = [];
-  readonly #open = new Map<string, number>();
+  readonly #open = new Map<string, { call: OpenCall; began: number }>();
 
-  begin(callId: string, time: number): void {
-    this.#open.set(callId, time);
+  begin({ callId, tool, within }: OpenCall, began: number): void {
+    this.#open.set(callId, { call: { callId, tool, within }, began });
   }
 
   end(callId: string, time: number): void {
-    const began = this.#open.get(callId);
+    const open = this.#open.get(callId);
     this.#open.delete(callId);
-    if (began === undefined) return;
-    this.#ended.push([began, time]);
+    if (open === undefined) return;
+    this.#ended.push([open.began, time]);
     if (this.#ended.length > 2 * MAX_SPANS) this.#ended = joined(this.#ended);
   }
 
   since(): number | undefined {
-    return this.#open.size === 0 ? undefined : Math.min(...this.#open.values());
+    return this.#open.size === 0
+      ? undefined
+      : Math.min(...Array.from(this.#open.values(), ({ began }) => began));
+  }
+
+  openCalls(): OpenCall[] | undefined {
+    return this.#open.size === 0 ? undefined : Array.from(this.#open.values(), ({ call }) => call);
   }
 
   spans(): Span[] {
@@ -170,6 +186,8 @@ export class RunFold {
   readonly #subagents = new Map<string, Subagent>();
   readonly #files = new Set<string>();
   readonly #usage = new UsageFold();
+  /** The calls that people were asked about, by the ids of the requests. */
+  readonly #asking = new Map<string, string>();
   #judged: GoalJudged | undefined;
   #goalEnded: GoalEnded | undefined;
 
@@ -180,6 +198,11 @@ export class RunFold {
     if (event.kind === "goal_ended") this.#goalEnded = event.data;
     if (event.kind === "file_changed") this.#files.add(event.data.path);
     if (event.kind === "model_called") this.#usage.add(event);
+    if (event.kind === "question_asked" || event.kind === "approval_requested") {
+      const { data } = event;
+      if (data.callId)
+        this.#asking.set("questionId" in data ? data.questionId : data.approvalId, data.callId);
+    }
     if (event.kind === "subagent_queued" || event.kind === "subagent_started") this.#addSubagent(event);
     else if (event.kind === "subagent_finished") this.#finishSubagent(event);
     else if (event.kind === "run_cancelled") this.#breakOff([], event.time, "cancelled");
@@ -197,6 +220,11 @@ export class RunFold {
     return Array.from(this.#subagents.values(), ({ work, ...view }) => Object.assign(view, work.work())).sort(
       (one, other) => Number(one.status === "queued") - Number(other.status === "queued"),
     );
+  }
+
+  /** Names the call of each request. */
+  withCalls(requests: readonly RunRequest[]): RunRequest[] {
+    return requests.map((one) => ({ ...one, ...defined({ callId: this.#asking.get(one.id) }) }));
   }
 
   goal({ goal: criteria }: Pick<Run, "goal">): GoalView | undefined {

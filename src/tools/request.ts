@@ -143,5 +143,8 @@ export type Answer =
 /** Content of a request to a person, by its kind. */
 export type RequestContent = CallRequest | Question;
 
+/** The content with the call that waits for the answer, if it is known. */
+export type AskedContent = RequestContent & { callId?: string };
+
 /** An answer of a person to a request of any kind. */
 export type PersonAnswer = Answer | PersonDecision;

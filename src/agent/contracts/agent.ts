@@ -57,7 +57,7 @@ export interface WorkOptions {
   /** Asks a person of `run` while a call is at work. `undefined`: nobody answered, or nobody can be asked. */
   hold?: {
     (
-      asked: Pick<PendingQuestion, "agent" | "question">,
+      asked: Omit<PendingQuestion, "id">,
       signal: AbortSignal,
       ended?: AbortSignal,
     ): Promise<Answer | undefined>;

@@ -76,7 +76,7 @@ export type AgentEvent =
       removed?: number;
     }
   | { kind: "approval_requested"; agent: AgentPath; interruptId: string; request: HitlRequest }
-  | { kind: "question_asked"; agent: AgentPath; interruptId: string; question: Question }
+  | { kind: "question_asked"; agent: AgentPath; interruptId: string; question: Question; callId?: string }
   | {
       kind: "compacted";
       agent: AgentPath;

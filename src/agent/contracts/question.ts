@@ -72,6 +72,8 @@ export interface AskedQuestion {
 
 export interface PendingQuestion {
   id: string;
+  /** The call that asks, if it is known. */
+  callId?: string;
   question: Question;
   agent: AgentPath;
 }

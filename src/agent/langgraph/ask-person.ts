@@ -4,7 +4,7 @@ import { interrupt, isGraphInterrupt } from "@langchain/langgraph";
 import { defined } from "../../core/defined.ts";
 import { checkAnswer } from "../../tools/check-answer.ts";
 import { questionCounter } from "../../tools/question-quota.ts";
-import type { AskPerson, HoldQuestion } from "../../tools/tool.ts";
+import type { AskPerson, HoldQuestion, ToolContext } from "../../tools/tool.ts";
 import type { Questions } from "../calls/call-step.ts";
 import type { AskedQuestion, HitlRequest } from "../contracts/question.ts";
 import type { Step } from "../contracts/middleware.ts";
@@ -48,18 +48,20 @@ export async function askTask(
         step.tell({ kind: "approval_requested", interruptId, request: asked });
         continue;
       }
-      const { question } = asked;
+      const { question, toolCallId: callId } = asked;
       if (question.kind === "elicitation") await contextOf(config).countQuestion?.(interruptId);
-      step.tell({ kind: "question_asked", interruptId, question });
+      step.tell({ kind: "question_asked", interruptId, question, callId });
     }
     throw error;
   }
 }
 
+type Asker = Pick<ToolContext, "callId" | "signal">;
+
 /** `undefined` where no run keeps the question while the call is at work. */
-export function holdQuestion(config: RunnableConfig, signal: AbortSignal): HoldQuestion | undefined {
+export function holdQuestion(config: RunnableConfig, { callId, signal }: Asker): HoldQuestion | undefined {
   const { hold, path: agent = [] } = contextOf(config);
-  const ask: HoldQuestion = async (question, ended) => hold?.({ agent, question }, signal, ended);
+  const ask: HoldQuestion = async (question, ended) => hold?.({ agent, question, callId }, signal, ended);
   return hold && Object.assign(ask, defined({ run: hold.run }));
 }
 
@@ -81,11 +83,11 @@ export function askPerson(config: RunnableConfig, step: Step, toolCallId: string
 }
 
 /** Tells watchers at once what a tool asks by LangGraph's `interrupt`, because other calls may work on for long. */
-export function tellQuestions(pause: unknown, step: Step): void {
+export function tellQuestions(pause: unknown, step: Step, callId: string | undefined): void {
   if (!isGraphInterrupt(pause)) return;
   for (const { id, value, response_schema: schema } of interruptsIn(pause.interrupts)) {
     if (!id || isRequest(value)) continue;
     const { question } = questionOf({ id, interruptId: id, value, ...defined({ schema }) });
-    step.tell({ kind: "question_asked", interruptId: id, question });
+    step.tell({ kind: "question_asked", interruptId: id, question, ...defined({ callId }) });
   }
 }

@@ -133,7 +133,7 @@ async function callStep(
           return compileProgram(source, signal);
         },
         ...defined({ background: background(callId) }),
-        ...defined({ ask: askPerson(config, step, callId), hold: holdQuestion(config, signal) }),
+        ...defined({ ask: askPerson(config, step, callId), hold: holdQuestion(config, { callId, signal }) }),
       },
       config: own,
       step,

@@ -53,7 +53,7 @@ function fromStructuredTool(offered: StructuredToolInterface, kind: ToolKind): A
       const runtime = { ...config, config, state, toolCallId: call.id };
       const invoked: Promise<unknown> = offered.invoke({ ...call, type: "tool_call" }, runtime);
       const output = await invoked.catch((error: unknown) => {
-        tellQuestions(error, step);
+        tellQuestions(error, step, call.id);
         throw error;
       });
       if (ToolMessage.isInstance(output) || isCommand(output)) return fromOutcome(output);

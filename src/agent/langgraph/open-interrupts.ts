@@ -153,7 +153,7 @@ const ANSWERS: ReadonlySet<unknown> = new Set(["fields", "value", "opened", "dec
 
 export const questionOf = ({ id, value, schema }: OpenInterrupt): PendingQuestion =>
   isAsked(value)
-    ? { id, question: value.question, agent: value.agent }
+    ? { id, question: value.question, agent: value.agent, callId: value.toolCallId }
     : { id, question: { kind: "interrupt", value, ...defined({ schema }) }, agent: [] };
 
 export interface BoundAnswer {

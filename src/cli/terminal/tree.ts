@@ -72,6 +72,7 @@ const FOLDED: readonly [State, (count: number) => string][] = [
   ["needs you", (count) => `${count} more need you`],
   ["failed", (count) => `${count} more failed`],
   ["working", (count) => `${count} more at work`],
+  ["waits", (count) => `${count} more waiting`],
   ["queued", (count) => `${count} more in line`],
   ["cancelled", (count) => `${count} cancelled`],
   ["finished", (count) => `${count} finished`],
@@ -97,7 +98,7 @@ function agentLines({ agents }: RunPicture, style: TreeStyle, room: number): str
 /** Fewer stay in the order in which they were started. */
 const MANY = 8;
 
-const URGENCY = ["needs you", "failed", "working", "queued", "cancelled", "finished"] as const;
+const URGENCY = ["needs you", "failed", "working", "waits", "queued", "cancelled", "finished"] as const;
 type State = (typeof URGENCY)[number];
 
 interface Row {
@@ -136,9 +137,10 @@ function inTreeOrder(agents: readonly AgentPicture[]): Row[] {
 const urgency = (family: readonly Row[]): number =>
   Math.min(...family.map(({ state }) => URGENCY.indexOf(state)));
 
-function stateOf({ status, pending_approvals, pending_questions }: AgentPicture): State {
+function stateOf({ status, pending_approvals, pending_questions, waiting }: AgentPicture): State {
   if (status === "completed") return "finished";
-  return pending_approvals + pending_questions > 0 && status === "working" ? "needs you" : status;
+  if (status !== "working") return status;
+  return pending_approvals + pending_questions > 0 ? "needs you" : waiting ? "waits" : status;
 }
 
 /** Chooses rows for `room` lines: those at work before the others, and of each kind the first. */
@@ -153,6 +155,7 @@ function chosenRows(rows: readonly Row[], room: number): Set<Row> {
   choose("failed", Math.ceil(room / 4));
   const isAnyQueued = rows.some(({ state }) => state === "queued");
   choose("working", room - chosen.size - (isAnyQueued ? 1 : 0));
+  choose("waits", room);
   choose("queued", room);
   choose("failed", room);
   return chosen;
@@ -196,13 +199,15 @@ function agentLine(row: Row, below: readonly Row[], style: TreeStyle, column: nu
     Math.max(Math.floor(room / 2), Math.min(room, 10)),
   );
   const titled = padded(title, Math.min(column, Math.floor(room / 2)));
-  const does = state === "queued" ? `waits, number ${place} in line` : clean(agent.step);
+  const waits = state === "waits" ? "waits for its agents" : clean(agent.step);
+  const does = state === "queued" ? `waits, number ${place} in line` : waits;
   const step = fit(does, room - displayWidth(titled));
   const gap = " ".repeat(room - displayWidth(titled) - displayWidth(step));
   const mark: Record<State, string> = {
     "needs you": colors.yellow("?"),
     failed: colors.red("✖"),
     working: spinner(style),
+    waits: colors.dim("◌"),
     queued: colors.dim("◌"),
     cancelled: colors.yellow("■"),
     finished: colors.green("✔"),
@@ -236,9 +241,9 @@ export const statusMark = (status: RunPicture["status"], colors: Colors): string
 /** Such as `8 of 12 agents at work, 4 waiting`. */
 function agentCounts({ agents }: RunPicture): string {
   const all = counted(agents.length, "agent");
-  const count = (wanted: AgentPicture["status"]): number =>
-    agents.filter(({ status }) => status === wanted).length;
-  const [working, queued] = [count("working"), count("queued")];
+  const count = (...wanted: State[]): number =>
+    agents.filter((agent) => wanted.includes(stateOf(agent))).length;
+  const [working, queued] = [count("working"), count("needs you", "waits", "queued")];
   const facts = [
     ...(working > 0 ? [`${working} of ${all} at work`] : []),
     ...(queued > 0 ? [`${queued} waiting`] : []),

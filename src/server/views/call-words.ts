@@ -28,7 +28,7 @@ const WORDS: ReadonlyMap<string, Words> = new Map([
   ["grep", words("Searching for", "Searched for", times("Searched files"))],
   ["execute", words("Running", "Ran", (count) => `Ran ${count} commands`)],
   ["run_program", words("Running a program", "Ran a program", (count) => `Ran ${count} programs`)],
-  ["task", words("Subagent at work:", "Subagent:", (count) => `${count} subagents started`)],
+  ["task", words("Subagent:", "Subagent:", (count) => `${count} subagents started`)],
   ["write_todos", words("Updating the plan", "Updated the plan", undefined, true)],
   ["web_fetch", words("Reading", "Read", (count) => `Read ${count} pages of the web`)],
   ["web_search", words("Searching the web for", "Searched the web for", times("Searched the web"))],

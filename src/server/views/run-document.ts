@@ -16,6 +16,7 @@ import {
 } from "../../runs/run.ts";
 import type { RunPoint } from "../../runs/service.ts";
 import { totalCost } from "../../runs/view.ts";
+import { type Waits, waitsIn } from "../../runs/waits.ts";
 import { reviewedLine } from "../../runs/review-events.ts";
 import { requestText } from "../../tools/check-answer.ts";
 import { agentLabel, agentTypes } from "./request-words.ts";
@@ -30,6 +31,7 @@ import { usageReport } from "./run-report.ts";
  */
 export function runDocument(view: RunView) {
   const { run, requests, grants, subagents, filesChanged, activity, place, models } = view;
+  const waits = waitsIn(view);
   return {
     run_id: run.id,
     thread_id: run.threadId,
@@ -58,7 +60,7 @@ export function runDocument(view: RunView) {
     failure_message: run.failure?.message,
     cancel_reason: run.cancelReason,
     todos: run.todos,
-    agents: subagents.map((subagent) => agentDocument(subagent, waitingIn(view))),
+    agents: subagents.map((subagent) => agentDocument(subagent, waitingIn(view), waits)),
     approvals: requests.filter(isApproval).map(approvalDocument),
     questions: requests.filter(isQuestion).map(questionDocument),
     approved_for_run: grants.map(({ tool, text, approvalId, grantedBy, grantedAt }) => ({
@@ -103,6 +105,7 @@ function standing({ status, failure, cancelReason }: RunView["run"], activity: s
 function agentDocument(
   { agent, description, status, step, toolCalls }: SubagentView,
   pending: readonly RunRequest[],
+  waits: Waits,
 ) {
   const own = pending.filter((one) => one.agent.length === agent.length && isWithin(one.agent, agent));
   const pendingQuestions = own.filter(isQuestion).length;
@@ -116,6 +119,8 @@ function agentDocument(
     tool_calls: toolCalls,
     pending_approvals: own.length - pendingQuestions,
     pending_questions: pendingQuestions,
+    // It does nothing but wait for a person, whom it or an agent below it asks.
+    ...(waits.ofAgent(agent) !== undefined && { waiting: true }),
   };
 }
 
@@ -266,9 +271,9 @@ const asked = (call: AskedCall | undefined): string | undefined =>
   call && `${asText(call.act)} ${code(objectText(call))}`;
 
 function askedLine({ kind, server = "" }: Extract<RunEvent, { kind: "question_asked" }>["data"]): string {
-  if (kind === "elicitation") return `is asked by the MCP server ${code(server)}:`;
-  if (kind === "review") return "proposes a change:";
-  return kind === "ask" ? "asks:" : "uses a tool that asks:";
+  if (kind === "elicitation") return `waits for an answer to the MCP server ${code(server)}:`;
+  if (kind === "review") return "waits for a review of its changes:";
+  return kind === "ask" ? "waits for an answer:" : "waits for an answer to a tool:";
 }
 
 const quoted = (text: string): string[] => (text === "" ? [] : [quote(text)]);

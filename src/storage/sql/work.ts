@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import type { AgentPath, PendingInterrupt, SamplingReply } from "../../agent/agent.ts";
 import { shortTime } from "../../core/clock.ts";
 import { toJson } from "../../core/json.ts";
-import { answeredEntry, callRequests, requestedEntry } from "../../runs/asked-events.ts";
+import { answeredEntry, callRequests, questionRequest, requestedEntry } from "../../runs/asked-events.ts";
 import { answerExcerpt } from "../../runs/events.ts";
 import type { NewsRule } from "../../runs/news.ts";
 import type {
@@ -17,7 +17,7 @@ import type {
 } from "../../runs/ports.ts";
 import type { FailureDetails, RunRequest } from "../../runs/run.ts";
 import { DEADLINE, breakOff, isCut, isWithin, sameAs } from "../../runs/run.ts";
-import type { RequestContent } from "../../tools/request.ts";
+import type { AskedContent } from "../../tools/request.ts";
 import { cancelChildren, hasOpenChildren, storedChildren } from "./children.ts";
 import { storedEffects } from "./effects.ts";
 import { grantFor } from "./grants.ts";
@@ -207,7 +207,7 @@ export class StoredWork implements WorkLog {
 
   pause: WorkLog["pause"] = (lease, paused, delivered, inbox, now) => {
     const { interrupts: open, questions: others, modelAwaited, childAwaited } = paused;
-    const ask = (row: leases.OpenRunRow, agent: AgentPath, id: string, contents: readonly RequestContent[]) =>
+    const ask = (row: leases.OpenRunRow, agent: AgentPath, id: string, contents: readonly AskedContent[]) =>
       this.#ask(row, agent, id, contents, now);
     return this.#announce(lease, function* (row): Steps<PauseOutcome> {
       const whose = askerOf(row);
@@ -222,7 +222,7 @@ export class StoredWork implements WorkLog {
         taken.map(({ interruptId }) => interruptId),
       );
       for (const { id, request } of open) yield* ask(row, request.agent ?? [], id, callRequests(request));
-      for (const { id, agent, question } of others) yield* ask(row, agent, id, [question]);
+      for (const asked of others) yield* ask(row, asked.agent, asked.id, [questionRequest(asked)]);
       const ids = [...open, ...others].map(({ id }) => id);
       yield* withdraw(whose, "agent", now, ids);
       yield* status.update(row, now);
@@ -337,7 +337,7 @@ export class StoredWork implements WorkLog {
     row: leases.OpenRunRow,
     agent: AgentPath,
     interruptId: string,
-    contents: readonly RequestContent[],
+    contents: readonly AskedContent[],
     now: number,
   ): Steps<void> {
     const { deadlineMs, questionDeadlineMs } = this.#options;

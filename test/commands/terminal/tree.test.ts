@@ -260,3 +260,30 @@ describe("text width", () => {
     );
   });
 });
+
+it("an agent whose own subagent waits for a person does not work", () => {
+  const agent = (name: string, call_ids: string[], more = {}): RunPicture["agents"][number] => ({
+    ...named(name),
+    call_ids,
+    status: "working",
+    step: "task",
+    tool_calls: 1,
+    ...more,
+  });
+  const agents = [
+    agent("Parent", ["a"], { waiting: true }),
+    agent("Asks", ["a", "b"], { waiting: true, pending_questions: 1, step: "waits for an answer: Which?" }),
+    agent("Works", ["c"], { step: "grep" }),
+  ];
+  const lines = renderTree(
+    { ...picture, todos: [], agents, activity: "Works: grep" },
+    { ...style, width: 80 },
+  );
+  expect(lines.slice(0, 5)).toEqual([
+    expect.stringContaining("├─ ◌ Parent  waits for its agents"),
+    expect.stringContaining("│  └─ ? Asks    waits for an answer: Which?"),
+    expect.stringContaining("└─ ⠋ Works   grep"),
+    "",
+    "  ⠋ 1 of 3 agents at work, 2 waiting",
+  ]);
+});

@@ -287,10 +287,10 @@ test("progress and resources say who asks what", async () => {
   const lines: string[] = [];
   const onProgress = (line: string) => void lines.push(line);
   const { structured } = await client.call("run_deep_agent", { task: "ask" }, { onProgress });
-  expect(lines.join("\n")).toContain("is asked by the MCP server shop: Your size?");
+  expect(lines.join("\n")).toContain("waits for an answer to the MCP server shop: Your size?");
   const { contents } = await client.readResource(`deepagent://runs/${String(structured["run_id"])}`);
   expect(JSON.parse(String(contents[0]?.["text"]))).toMatchObject({
-    activity: "is asked by the MCP server shop: Your size?",
+    activity: "waits for an answer to the MCP server shop: Your size?",
     questions: [
       {
         kind: "elicitation",

@@ -13,6 +13,7 @@ import {
   isWithin,
   waitingIn,
 } from "../../../runs/run.ts";
+import { waitsIn } from "../../../runs/waits.ts";
 import { type Html, html } from "../html.ts";
 import { type IconName, type Tone, icon } from "./icons.ts";
 
@@ -88,21 +89,9 @@ function statesOf(
   return [...(works ? [WORKING] : []), waiting > 0 ? ASKING : UNLENT];
 }
 
-/** An agent whose own subagent asks does not work: it waits for its report. */
-const isAtWork = ({ agent, status }: SubagentView, asked: readonly AgentPath[]): boolean =>
-  status === "working" && !asked.some((path) => isWithin(agent, path));
-
-/** Since when an agent and those below it do nothing but wait for a person; `undefined`: one works, or none waits. */
-export function waitsSince(view: RunView, agent: AgentPath): number | undefined {
-  const asked = waitingIn(view).filter((one) => isWithin(agent, one.agent));
-  const below = view.subagents.filter((one) => isWithin(agent, one.agent));
-  const paths = asked.map((one) => one.agent);
-  if (asked.length === 0 || below.some((one) => isAtWork(one, paths))) return undefined;
-  const ends = below.map(({ endedAt = 0 }) => endedAt);
-  return Math.max(...asked.map(({ requestedAt }) => requestedAt), ...ends);
-}
-
-function countsOf({ subagents }: RunView, asked: readonly AgentPath[]): AgentCounts {
+function countsOf(view: RunView, asked: readonly AgentPath[]): AgentCounts {
+  const { subagents } = view;
+  const waits = waitsIn(view);
   const all = subagents.length;
   const counts = { all, done: 0, failed: 0, cancelled: 0, queued: 0, asking: 0, working: 0 };
   for (const one of subagents) {
@@ -110,7 +99,7 @@ function countsOf({ subagents }: RunView, asked: readonly AgentPath[]): AgentCou
     if (status === "completed") counts.done += 1;
     else if (status !== "working") counts[status] += 1;
     else if (asked.some((path) => path.length === agent.length && isWithin(agent, path))) counts.asking += 1;
-    else if (isAtWork(one, asked)) counts.working += 1;
+    else if (waits.ofAgent(agent) === undefined) counts.working += 1;
   }
   return counts;
 }
@@ -123,7 +112,7 @@ export const agentsText = ({ all, done, failed, cancelled, queued }: AgentCounts
 export const counted = (counts: Readonly<Record<string, number>>): string[] =>
   Object.entries(counts).flatMap(([word, count]) => (count > 0 ? [`${count} ${word}`] : []));
 
-/** `asked`: the requests of the agent itself; `since`: see `waitsSince`. */
+/** `asked`: the requests of the agent itself; `since`: see `Waits`. */
 export function agentState(
   state: State,
   { isRetrying }: AgentWork,

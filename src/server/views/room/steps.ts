@@ -2,14 +2,15 @@
 import { displayText, headOf, oneLine } from "../../../core/text.ts";
 import { askedCallText, objectText } from "../../../runs/asked-words.ts";
 import { type RunEvent, stepOf } from "../../../runs/events.ts";
-import { type RunView, isFinal, isQuestion } from "../../../runs/run.ts";
+import { type RunView, isFinal } from "../../../runs/run.ts";
+import { waitsIn } from "../../../runs/waits.ts";
 import { type Viewer, isShared, stepPath } from "../../contracts/viewer.ts";
 import { type ToldCall, callWords, isPlainResult, manyCalls } from "../call-words.ts";
 import { type Html, html } from "../html.ts";
 import { duration } from "./duration.ts";
 import { timeOf } from "./figures.ts";
 import { type IconName, icon } from "./icons.ts";
-import { counted, waitsSince } from "./states.ts";
+import { counted } from "./states.ts";
 
 export interface ShownSteps {
   view: RunView;
@@ -133,18 +134,10 @@ function callRow({ event, end }: Call, { view, viewer }: ShownSteps): Html {
   </li>`;
 }
 
-/** Returns the word for an open call. A call waits with all of its subagents, or with its question to a person. */
+/** Returns the word for an open call. */
 function standOf({ event: { agent, data } }: Call, view: RunView): string {
   if (isFinal(view.run.status)) return "did not finish";
-  const { tool, callId } = data;
-  const path = tool === "task" ? [...agent, { callId, name: "" }] : agent;
-  const asks = view.requests.filter(isQuestion).some((asked) => {
-    const own = asked.kind === "elicitation" ? `${asked.server}__` : "ask_user";
-    const isOwn = JSON.stringify(asked.agent) === JSON.stringify(agent) && tool.startsWith(own);
-    return asked.status === "pending" && isOwn;
-  });
-  const isOfAgents = tool === "task" || tool === "check_async_task";
-  return asks || (isOfAgents && waitsSince(view, path) !== undefined) ? "waiting" : "at work";
+  return waitsIn(view).ofCall(agent, data) === undefined ? "at work" : "waiting";
 }
 
 function resultOf({ tool, summary }: Finished["data"], isBad: boolean): string[] {

@@ -3,6 +3,7 @@ import { groupBy } from "../../../core/group-by.ts";
 import { firstSentence, oneLine } from "../../../core/text.ts";
 import type { AgentPath, AgentWork, RunRequest, RunView, Span, SubagentView } from "../../../runs/run.ts";
 import { GENERAL_PURPOSE, isFinal, isWithin } from "../../../runs/run.ts";
+import { waitsIn } from "../../../runs/waits.ts";
 import { type Html, html } from "../html.ts";
 import { duration } from "./duration.ts";
 import { elapsed, money, timeOf, tokens } from "./figures.ts";
@@ -19,7 +20,6 @@ import {
   agentState,
   standingOf,
   stateIcon,
-  waitsSince,
 } from "./states.ts";
 import { MIN_FOLDED } from "./steps.ts";
 
@@ -48,9 +48,10 @@ export const keyOf = (agent: AgentPath): string =>
 export function agentRows(view: RunView): AgentRow[] {
   const asked = groupBy(view.requests, ({ agent }) => keyOf(agent));
   const [standing = WORKING] = standingOf(view).states;
+  const waits = waitsIn(view);
   const around = (agent: AgentPath) => ({
     asked: asked.get(keyOf(agent)) ?? [],
-    waitsSince: waitsSince(view, agent),
+    waitsSince: waits.ofAgent(agent),
   });
   const own = around([]);
   const main: AgentRow = {
