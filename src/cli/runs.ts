@@ -18,7 +18,7 @@ import { complain, say, sayJson, unknownAction } from "./output.ts";
 import { applyRun, discardRun, reviewRun } from "./review.ts";
 import { WAITING, outputOf, runEnd, showLive, whereToWork } from "./run.ts";
 import type { BodyStyle } from "./terminal/body.ts";
-import { callLines, questionOf } from "./terminal/ask.ts";
+import { callLines, shownApproval } from "./terminal/ask.ts";
 import { answeredLine, fieldLines, questionLines } from "./terminal/ask-question.ts";
 import { print } from "./terminal/printer.ts";
 import { renderTree } from "./terminal/tree.ts";
@@ -215,7 +215,7 @@ export async function showRun(
   for (const asked of waitingIn(view)) {
     const { title, body, notes } = isQuestion(asked)
       ? questionLines(asked, style)
-      : callLines(questionOf(asked), style);
+      : callLines(shownApproval(asked), style);
     const kind = isQuestion(asked) ? "Question" : "Approval";
     const fields = isQuestion(asked) ? fieldsOrCommands(local, asked, style) : [];
     lines.push("", colors.yellow(`? ${kind} ${asked.id}`), ...title, "", ...body, ...fields, "", ...notes);

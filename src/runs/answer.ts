@@ -1,4 +1,4 @@
-/** Stores the answers of people to requests of any kind. */
+/** Checks the answers of people to requests of any kind, and has them stored. */
 import { randomUUID } from "node:crypto";
 import { canonicalJson } from "../core/json.ts";
 import { oneLine, shownName } from "../core/text.ts";
@@ -25,7 +25,7 @@ export async function answer(
   const ready = await prepare(given, context);
   if ("ok" in ready) return ready;
   const { runs, clock, principal } = context;
-  return settle(ready, await runs.answer(principal, ready, given.by, clock()), context);
+  return answerOutcome(ready, await runs.answer(principal, ready, given.by, clock()), context);
 }
 
 /** Returns why an answer could not be stored now; undefined if it could. */
@@ -51,7 +51,7 @@ export async function useAnswer(
   const stored = used.answered.values();
   const answered: AnswerOutcome[] = [];
   for (const one of prepared)
-    answered.push("ok" in one ? one : await settle(one, stored.next().value, context));
+    answered.push("ok" in one ? one : await answerOutcome(one, stored.next().value, context));
   return { answered, replied: used.replied };
 }
 
@@ -70,7 +70,7 @@ async function prepare(
   const checked = await checkGiven(request, given.type === "expired" ? { type: "decline" } : given, context);
   if (checked.ok) {
     const ready = { request, answer: checked.answer };
-    return request.status === "pending" ? ready : settle(ready, undefined, context);
+    return request.status === "pending" ? ready : answerOutcome(ready, undefined, context);
   }
   return request.status === "pending"
     ? { ok: false, code: "invalid_answer", message: checked.message }
@@ -93,7 +93,7 @@ async function checkGiven(
 }
 
 /** The outcome of an answer. `stored`: the request as this answer changed it, if it did. */
-async function settle(
+async function answerOutcome(
   { request, answer: given }: AnsweredRequest,
   stored: RunRequest | undefined,
   { runs, clock, principal, runId }: AnswerContext,

@@ -26,6 +26,8 @@ export function fieldsOf(request: RequestContent): readonly Field[] | undefined 
       return reviewFields(request);
     case "interrupt":
       return request.schema && flatFields(request.schema);
+    default:
+      return request satisfies never;
   }
 }
 

@@ -54,7 +54,7 @@ async function askRequest(
   const { dim, yellow } = asker.colors;
   const read = isQuestion(asked)
     ? await openQuestion(asked, place, options, elsewhere)
-    : async () => decisionOf(asked, await askQuestion(questionOf(asked, place), asker, elsewhere));
+    : async () => decisionOf(asked, await askDecision(shownApproval(asked, place), asker, elsewhere));
   for (;;) {
     const answer = await read();
     if (answer === undefined) {
@@ -87,7 +87,7 @@ async function untilDecided(
 type DecisionName = PersonDecision["type"];
 
 /** A call that waits, as a person is shown it. */
-export interface Question {
+export interface ShownApproval {
   /** Such as `2 of 3 waiting`. */
   place: string;
   /** Names the agent, what it wants to do, and to which file or folder, on a line each. */
@@ -113,7 +113,7 @@ type ApprovalAnswer = {
 };
 
 /** `place`: such as `2 of 3 waiting`. */
-export function questionOf(approval: Approval, place = ""): Question {
+export function shownApproval(approval: Approval, place = ""): ShownApproval {
   const { agent, tool, preview, args, id, same } = approval;
   const decisions = offeredDecisions(approval);
   const json = JSON.stringify(args, null, 2);
@@ -155,7 +155,7 @@ const CHOICES: Readonly<Record<DecisionName, { key: string; label: string }>> = 
 };
 
 /** Shows a call as lines: the agent, the whole call, and further facts such as the deadline. */
-export function callLines(question: Question, style: BodyStyle) {
+export function callLines(question: ShownApproval, style: BodyStyle) {
   const wrapped = (text: string): string[] =>
     wrapText(text, style.width - 1).flatMap((line) => chopText(line, style.width - 1));
   const { isDiff, body, rest = "" } = question;
@@ -170,8 +170,8 @@ export function callLines(question: Question, style: BodyStyle) {
 }
 
 /** Asks until there is a decision. A key decides; what does not fit on the screen is shown page by page. */
-export async function askQuestion(
-  question: Question,
+export async function askDecision(
+  question: ShownApproval,
   asker: Asker,
   signal?: AbortSignal,
 ): Promise<ApprovalAnswer> {
@@ -215,7 +215,7 @@ export async function askQuestion(
 /** `undefined` when the person changed nothing. */
 async function answerOf(
   decision: DecisionName,
-  { args }: Question,
+  { args }: ShownApproval,
   asker: Asker,
 ): Promise<ApprovalAnswer | undefined> {
   if (decision === "reject") {

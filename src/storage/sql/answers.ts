@@ -93,7 +93,7 @@ const isExpired = ({ expiresAt = Infinity }: Pick<RunRequest, "expiresAt">, now:
 function* store(request: RunRequest, given: PersonAnswer, by: string, now: number): Steps<boolean> {
   const { runId, interruptId, askedBy = runId } = request;
   const stored = given.type === "approve_same" ? APPROVED : given;
-  if (!(yield* requests.settle(request, stored, by, now))) return false;
+  if (!(yield* requests.storeAnswer(request, stored, by, now))) return false;
   yield* journal.append(runId, answeredEntry(request, given, by), now);
   yield* status.updateOpen(askedBy, now);
   const isCall = request.kind === "approval";

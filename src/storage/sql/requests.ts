@@ -95,7 +95,7 @@ export class RequestViews {
 }
 
 /** Stores an answer, and returns false if the request was not pending any more. */
-export function* settle(
+export function* storeAnswer(
   { runId, id }: Pick<RunRequest, "runId" | "id">,
   answer: Answer | Decision,
   by: string,

@@ -357,7 +357,7 @@ export class StoredWork implements WorkLog {
       yield* news.append(rootRow(row), requestedEntry(request), { now, rules });
       if (grant === undefined) continue;
       const [approve, by] = [{ type: "approve" as const }, sameAs(grant.approvalId)];
-      yield* requests.settle(request, approve, by, now);
+      yield* requests.storeAnswer(request, approve, by, now);
       yield* journal.append(rootOf(row), answeredEntry(request, approve, by), now);
     }
   }

@@ -1,3 +1,4 @@
+import { mine } from "../../runs/support.ts";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
@@ -27,7 +28,7 @@ async function ended(before: Files, after: Files) {
   onTestFinished(() => spies.forEach((spy) => spy.mockRestore()));
   // The commands use nothing else of it.
   const local = {
-    runs: service,
+    runs: mine(service),
     config: { dataDir: filesIn() },
     runsCommand: (...words: readonly string[]) => words.join(" "),
   } as unknown as LocalRuns;

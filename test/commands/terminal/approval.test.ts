@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type Question, askQuestion, callLines, questionOf } from "../../../src/cli/terminal/ask.ts";
+import { type ShownApproval, askDecision, callLines, shownApproval } from "../../../src/cli/terminal/ask.ts";
 import type { Asker } from "../../../src/cli/terminal/asker.ts";
 import { diffBody, textBody } from "../../../src/cli/terminal/body.ts";
 import { anApproval } from "../../server/support.ts";
@@ -8,7 +8,7 @@ import { colorsFor, displayWidth, withBlanks, wrapText } from "../../../src/cli/
 
 const plain = colorsFor({}, {});
 
-function question(args: unknown, more: Partial<Question> = {}): Question {
+function question(args: unknown, more: Partial<ShownApproval> = {}): ShownApproval {
   return {
     place: "1 of 2 waiting",
     title: ["The main agent wants to run write_file:", "Create /workspace/a.md"],
@@ -42,15 +42,15 @@ function person(answers: string[], edited?: string): Person {
 const write = { file_path: "/workspace/a.md", content: "first\n" };
 const short = { body: "ls", isDiff: false };
 
-describe("askQuestion", () => {
+describe("askDecision", () => {
   it.each(["a", "A"])("takes the key %j for approval", async (key) => {
-    expect(await askQuestion(question(write, short), person([key]))).toEqual({ decision: "approve" });
+    expect(await askDecision(question(write, short), person([key]))).toEqual({ decision: "approve" });
   });
 
   it("takes s for approving the same for the whole run", async () => {
     const asked = person(["s"]);
     const decisions = ["approve", "approve_same", "edit", "reject"] as const;
-    expect(await askQuestion(question(write, { ...short, decisions }), asked)).toEqual({
+    expect(await askDecision(question(write, { ...short, decisions }), asked)).toEqual({
       decision: "approve_same",
     });
     const keys = "a approve  s approve the same  e edit  r reject  d details › ";
@@ -66,33 +66,33 @@ describe("askQuestion", () => {
 
   it("ignores keys that mean nothing here", async () => {
     const asked = person(["", "x", "s", " ", "a"]);
-    expect(await askQuestion(question(write, short), asked)).toEqual({ decision: "approve" });
+    expect(await askDecision(question(write, short), asked)).toEqual({ decision: "approve" });
     expect(asked.prompts).toHaveLength(5);
   });
 
   it("passes the reason of a rejection on", async () => {
-    expect(await askQuestion(question(write), person(["r", "not now"]))).toEqual({
+    expect(await askDecision(question(write), person(["r", "not now"]))).toEqual({
       decision: "reject",
       message: "not now",
     });
-    expect(await askQuestion(question(write), person(["r", " "]))).toEqual({ decision: "reject" });
+    expect(await askDecision(question(write), person(["r", " "]))).toEqual({ decision: "reject" });
   });
 
   it("lets the text of a file be edited as text", async () => {
-    const answer = await askQuestion(question(write), person(["e"], "second\n"));
+    const answer = await askDecision(question(write), person(["e"], "second\n"));
     expect(answer.decision).toBe("edit");
     expect(JSON.parse(answer.edited_args ?? "")).toEqual({ ...write, content: "second\n" });
   });
 
   it("lets other arguments be edited as JSON", async () => {
-    const answer = await askQuestion(question({ path: "/a" }), person(["e"], '{"path":"/b"}'));
+    const answer = await askDecision(question({ path: "/a" }), person(["e"], '{"path":"/b"}'));
     expect(answer).toEqual({ decision: "edit", edited_args: '{"path":"/b"}' });
   });
 
   it("does not take an edit without a change, or one that failed, for a decision", async () => {
     for (const edited of [write.content, undefined]) {
       const asked = person(["e", "r", ""], edited);
-      expect(await askQuestion(question(write), asked)).toEqual({ decision: "reject" });
+      expect(await askDecision(question(write), asked)).toEqual({ decision: "reject" });
       expect(asked.printed.join("\n")).toContain("Nothing was changed.");
     }
   });
@@ -100,7 +100,7 @@ describe("askQuestion", () => {
   it("offers only what is possible", async () => {
     const asked = person(["e", "a"]);
     const decisions = ["approve", "reject"] as const;
-    expect(await askQuestion(question(write, { ...short, decisions }), asked)).toEqual({
+    expect(await askDecision(question(write, { ...short, decisions }), asked)).toEqual({
       decision: "approve",
     });
     expect(asked.prompts[0]).not.toContain("edit");
@@ -108,7 +108,7 @@ describe("askQuestion", () => {
 
   it("shows a long change page by page, and says what an approval would not have shown", async () => {
     const asked = person(["a", " ", " ", "a"]);
-    await askQuestion(question(write), asked);
+    await askDecision(question(write), asked);
     const [first = "", warning = "", ...pages] = asked.printed;
     expect(first).toContain("? Approval 1 of 2 waiting");
     expect(first).toContain("+ line 0");
@@ -126,7 +126,7 @@ describe("askQuestion", () => {
     const path = `/workspace/${"a-long-folder/".repeat(4)}report.md`;
     const title = ["The main agent wants to run write_file:", `Create ${path} (30 lines)`];
     const decisions = ["approve", "approve_same", "edit", "reject"] as const;
-    await askQuestion(question(write, { title, notes: [`approve the same: ${path}`], decisions }), asked);
+    await askDecision(question(write, { title, notes: [`approve the same: ${path}`], decisions }), asked);
     const lines = (asked.printed[0] ?? "").split("\n");
     for (const line of lines) expect(displayWidth(line)).toBeLessThan(columns);
     const promptRows = Math.ceil(displayWidth(asked.prompts[0] ?? "") / columns);
@@ -135,12 +135,12 @@ describe("askQuestion", () => {
 
   it("shows the call in full on request", async () => {
     const asked = person(["d", "r", ""]);
-    await askQuestion(question(write, { details: "approval int:0\nwrite_file {}" }), asked);
+    await askDecision(question(write, { details: "approval int:0\nwrite_file {}" }), asked);
     expect(asked.printed[1]).toBe("  │ approval int:0\n  │ write_file {}");
   });
 
   it("decides nothing when there is nobody to answer", async () => {
-    await expect(askQuestion(question(write), person([]))).rejects.toThrow("end of input");
+    await expect(askDecision(question(write), person([]))).rejects.toThrow("end of input");
   });
 });
 
@@ -200,12 +200,12 @@ describe("a call that is not shown whole elsewhere", () => {
   });
 
   it("is shown whole in a terminal, with its destination", async () => {
-    const asked = questionOf(approval);
+    const asked = shownApproval(approval);
     expect(asked.title.at(-1)).toBe(String.raw`Destination: /workspace/deep/place/a.sh\u0020`);
     const { body } = callLines(asked, { colors: plain, width: 60 });
     expect(body.join("\n")).toContain("HIDDEN-PAYLOAD");
     const at = person(["a", "a"]);
-    expect(await askQuestion(asked, at)).toEqual({ decision: "approve" });
+    expect(await askDecision(asked, at)).toEqual({ decision: "approve" });
     expect(at.printed[1]).toContain("lines were not shown");
   });
 });

@@ -811,7 +811,7 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
   },
   "Scopes are checked in one place around the service, sessions belong to principal and scopes.": {
     "test/server/auth/scopes.test.ts": [
-      "every method of the run service demands a scope",
+      "every method of a handle has its scopes, and nothing else is on it",
       "%s: a token can do what its scopes say, and no more",
     ],
     "test/server/auth/tokens.test.ts": [
