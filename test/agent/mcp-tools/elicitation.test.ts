@@ -31,7 +31,7 @@ it("a server of 2026 asks a person; the call is made again with the answer, afte
   const { url, booked } = await newServer();
   const { service, kill, file, agent, runId } = await booking(at(url));
   const [question] = (await reach(service, runId, "input_required")).requests.filter(isQuestion);
-  expect(question).toMatchObject({ question: SEAT, status: "pending" });
+  expect(question).toMatchObject({ ...SEAT, status: "pending" });
   await service.close();
   kill();
   const other = openServer(file, agent);
@@ -57,7 +57,7 @@ it("a person may decline what a server asks", async () => {
 it("a server of 2025 asks while its call is at work, and the call waits", async () => {
   const { service, runId } = await booking({ ...run(await oldServer()), timeout: 2 });
   const [question] = (await reach(service, runId, "input_required")).requests.filter(isQuestion);
-  expect(question).toMatchObject({ question: SEAT, status: "pending" });
+  expect(question).toMatchObject({ ...SEAT, status: "pending" });
   // Longer than the server has for a call by itself.
   await new Promise((resolve) => setTimeout(resolve, 2500));
   await mine(service).requests.answer(runId, { requestId: question?.id ?? "", answer: WINDOW }, "page");

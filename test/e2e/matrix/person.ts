@@ -68,15 +68,14 @@ const decision = (wish: Exclude<Wish, "ignore">, tool: string): PersonDecision =
 async function decideOnPage(url: string, wish: Exclude<Wish, "ignore">): Promise<void> {
   const visitor = await visit(url);
   const { body } = await visitor.get(visitor.path);
-  for (const [, approval = ""] of body.matchAll(/data-approval="([^"]*)"/g)) {
+  for (const [, request = ""] of body.matchAll(/name="request" value="([^"]*)"/g)) {
     await visitor.post(`${visitor.path}/reply`, {
-      approval,
+      request,
       decision: wish,
+      act: wish,
+      v0: ANSWER,
       ...(wish === "edit" ? { edited_args: JSON.stringify(EDITED) } : {}),
       ...(wish === "reject" ? { message: REASON } : {}),
     });
-  }
-  for (const [, question = ""] of body.matchAll(/name="question" value="([^"]*)"/g)) {
-    await visitor.post(`${visitor.path}/reply`, { question, act: wish, v0: ANSWER });
   }
 }

@@ -810,10 +810,11 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
     ],
   },
   "Scopes are checked in one place around the service, sessions belong to principal and scopes.": {
-    "test/server/auth/scopes.test.ts": [
+    "test/runs/scopes.test.ts": [
       "every method of a handle has its scopes, and nothing else is on it",
-      "%s: a token can do what its scopes say, and no more",
+      "needs its scope",
     ],
+    "test/server/auth/scopes.test.ts": ["%s: a token can do what its scopes say, and no more"],
     "test/server/auth/tokens.test.ts": [
       "a session answers the token that opened it; every other gets what an unknown session gives",
       "owners differ by principal and by scopes, not by their order",

@@ -124,7 +124,7 @@ test("another's runs do not exist, and only their own person decides", async () 
   for (const path of paths) {
     expect([path, (await bob.get(path)).status]).toEqual([path, 404]);
   }
-  const decision = { approval, decision: "approve" };
+  const decision = { request: approval, decision: "approve" };
   const foreign = await bob.post(`/runs/${id}/reply`, decision);
   expect(foreign.status).toBe(404);
   const me = await logIn(origin, "mine");

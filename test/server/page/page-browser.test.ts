@@ -184,7 +184,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
       route.fulfill({
         contentType: "text/html",
         body: `<iframe src="${address}"></iframe>
-          <form method="post" action="${address}/reply"><input name="approval" value="${view.requests.filter(isApproval)[0]?.id ?? ""}">
+          <form method="post" action="${address}/reply"><input name="request" value="${view.requests.filter(isApproval)[0]?.id ?? ""}">
           <button name="decision" value="approve">win</button></form>`,
       }),
     );

@@ -56,7 +56,7 @@ test("no form of a session that may decide does so unless it names an open appro
   );
   await fc.assert(
     fc.asyncProperty(
-      fc.record({ approval: fc.oneof(word, fc.constant(own["approval"] ?? "")), decision: word }),
+      fc.record({ request: fc.oneof(word, fc.constant(own["request"] ?? "")), decision: word }),
       fc.boolean(),
       async (fields, hasSecret) => {
         const headers: Record<string, string> = hasSecret ? {} : { [SECRET_HEADER]: "" };

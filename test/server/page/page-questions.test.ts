@@ -103,8 +103,8 @@ test("a form that is sent twice, or too late, says what became of the question",
     expect(again.status).toBe(422);
     expect(again.body).toContain("This question has already been answered (page).");
   }
-  const unknown = await visitor.post(`/runs/${runId}/reply`, { question: "none", act: "decline" });
-  expect(unknown.body).toContain("There is no such question in this run.");
+  const unknown = await visitor.post(`/runs/${runId}/reply`, { request: "none", act: "decline" });
+  expect(unknown.body).toContain("There is no such request in this run.");
   await reach(service, runId, "completed");
 });
 
@@ -121,7 +121,7 @@ test("an answer after the expiry reaches the agent as a message", async () => {
     .poll(async () => (await mine(service).read.view(runId))?.requests.filter(isQuestion).length)
     .toBe(2);
   const late = await visitor.post(`/runs/${runId}/reply`, {
-    question: first?.id ?? "",
+    request: first?.id ?? "",
     act: "answer",
     v0: "blue",
   });
@@ -139,7 +139,7 @@ test("who only looks sees the question and where to answer it, and no form", asy
   expect(body).toMatch(/one or more of: Saturday, Sunday, Public holidays/);
   expect(body).toContain(`deepagent-mcp runs open ${runId}`);
   expect(body).not.toContain('method="post"');
-  const refused = await visitor.post(`/runs/${runId}/reply`, { question: "q1", act: "decline" });
+  const refused = await visitor.post(`/runs/${runId}/reply`, { request: "q1", act: "decline" });
   expect(refused.status).toBe(403);
   expect(
     (await mine(service).read.view(runId))?.requests

@@ -186,7 +186,7 @@ describe("decisions", () => {
     const { body } = await watcher.get(watcher.path);
     expect(body).toContain("deepagent-mcp runs open");
     expect(body).not.toMatch(/<form[^>]*method="post"/);
-    const fields = { approval: view.requests.filter(isApproval)[0]?.id ?? "", ...APPROVE };
+    const fields = { request: view.requests.filter(isApproval)[0]?.id ?? "", ...APPROVE };
     expect((await watcher.post(`${watcher.path}/reply`, fields)).status).toBe(403);
     expect((await mine(service).read.view(runId))?.run.status).toBe("input_required");
     expect(notes).toEqual([]);
@@ -215,7 +215,7 @@ describe("decisions", () => {
     const asked = (await mine(service).read.view(runId))?.requests
       .filter(isApproval)
       .find(({ args }) => args["text"] === "a");
-    const fields = { ...(await visitor.form()), approval: asked?.id ?? "", decision: "approve_same" };
+    const fields = { ...(await visitor.form()), request: asked?.id ?? "", decision: "approve_same" };
     expect((await visitor.post(`${visitor.path}/reply`, fields)).status).toBe(303);
     await expect.poll(() => notes).toEqual(["a", "a"]);
     expect((await visitor.get(`${visitor.path}/work`)).body).toContain("Approved for this run");

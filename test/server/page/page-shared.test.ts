@@ -62,7 +62,7 @@ test("a shared link shows its run to anyone, as often as they like, and decides 
     expect((await first.get(path)).status, path).toBe(404);
   const [approval] = (await mine(service).read.view(runId))?.requests.filter(isApproval) ?? [];
   for (const [path, fields] of [
-    ["decide", { approval: approval?.id ?? "", decision: "approve" }],
+    ["reply", { request: approval?.id ?? "", decision: "approve" }],
     ["tell", { text: "hello" }],
     ["cancel", {}],
     ["rename", { name: "mine" }],

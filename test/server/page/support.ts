@@ -83,8 +83,8 @@ export function visitorOf(origin: string, { status, body }: RawResponse): Visito
     post: (to, fields, more = {}) => post(origin + to, fields, { ...headers, origin, ...more }),
     form: async () => {
       const { body: review } = await get(`${at}/review`);
-      const approval = /type="hidden" name="approval" value="([^"]*)"/.exec(review)?.[1] ?? "";
-      return { approval };
+      const request = /type="hidden" name="request" value="([^"]*)"/.exec(review)?.[1] ?? "";
+      return { request };
     },
   };
 }

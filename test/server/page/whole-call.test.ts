@@ -47,7 +47,7 @@ describe("a call that is too long for the review", () => {
     expect(whole.body.split("filler &#38; more\n")).toHaveLength(45_001);
     expect(whole.body).toContain(`${"x".repeat(30_000)} end`);
     const { whole: proof = "", ...fields } = hidden(whole.body);
-    expect(fields["approval"]).toBe(approval);
+    expect(fields["request"]).toBe(approval);
     for (const decision of ["approve", "approve_same"]) {
       for (const wrong of ["", "x", proof.slice(1)]) {
         const refused = await visitor.post(`${visitor.path}/reply`, { ...fields, whole: wrong, decision });
