@@ -95,7 +95,7 @@ test("a form that is sent twice, or too late, says what became of the question",
   const pages = await openPages(service, () => ASKED_AT);
   const visitor = await visit(linkTo(pages, runId, "decide"));
   const send = (fields: Record<string, string>) =>
-    visitor.post(`/runs/${runId}/reply`, { question, ...fields });
+    visitor.post(`/runs/${runId}/reply`, { request: question, ...fields });
   expect((await visitor.get(`/runs/${runId}/review`)).body).toContain("If there is no answer by");
   expect((await send({ act: "answer", v0: "blue" })).status).toBe(303);
   for (const v0 of ["blue", "red"]) {

@@ -244,7 +244,7 @@ describe("decisions", () => {
       [{ decision: "edit", edited_args: `{"text":"${"x".repeat(30)}"}` }, "text"],
       [{ decision: "edit" }, "No decision was sent"],
       [{ edited_args: unchanged }, "No decision was sent"],
-      [{ decision: "approve", approval: "other" }, "no such approval"],
+      [{ decision: "approve", request: "other" }, "no such request"],
     ];
     for (const [more, problem] of wrong) {
       const { status, body } = await decide(more);

@@ -28,7 +28,7 @@ const LONG = `begin\n${"filler & more\n".repeat(45_000)}HIDDEN <payload>\n${"x".
 
 const hidden = (body: string): Record<string, string> =>
   Object.fromEntries(
-    [...body.matchAll(/type="hidden" name="(csrf|approval|whole)" value="([^"]*)"/g)].map(
+    [...body.matchAll(/type="hidden" name="(csrf|request|whole)" value="([^"]*)"/g)].map(
       ([, name = "", value = ""]) => [name, value],
     ),
   );
