@@ -329,13 +329,11 @@ function timeText({ work, state }: AgentRow, now: number): Html | string {
   return elapsed(work.startedAt, work.endedAt, now);
 }
 
-/**
- * When at least one of the requests, which stand in the order of their times, waited for a person; those that still
- * wait do so `until` then.
- */
+/** Times in which at least one of the requests waited for a person; those that still wait do so `until` then. */
 export function waitsOf(asked: readonly RunRequest[], until: number): Span[] {
   const waits: [number, number][] = [];
-  for (const { requestedAt, decidedAt = until } of asked) {
+  const ordered = asked.toSorted((one, other) => one.requestedAt - other.requestedAt);
+  for (const { requestedAt, decidedAt = until } of ordered) {
     const last = waits.at(-1);
     if (last !== undefined && requestedAt <= last[1]) last[1] = Math.max(last[1], decidedAt);
     else waits.push([requestedAt, decidedAt]);
