@@ -116,7 +116,7 @@ async function answerOutcome(
   return { ok: false, code: "already_answered", message: alreadyAnswered(now), request: now };
 }
 
-/** True if an answer says what is stored already. The message of a rejection does not matter. */
+/** True if the stored answer equals this one, except for the message of a rejection. */
 function isRepeated({ kind, decidedBy, answer: stored }: RunRequest, given: PersonAnswer): boolean {
   if (stored === undefined || (kind === "approval" && decidedBy === DEADLINE)) return false;
   const isWhole = kind !== "approval" || given.type === "edit";

@@ -1,4 +1,4 @@
-/** Words for what a person is asked: the call by its act and its object, and what became of it. */
+/** Describes a request in words: the call by its act and its object, and its outcome. */
 import { displayName, headOf, oneLine, tailOf } from "../core/text.ts";
 import { type Approval, DEADLINE, sameAs } from "./run.ts";
 

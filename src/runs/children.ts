@@ -14,7 +14,7 @@ export interface ChildReport {
   status: "success" | "error";
   /** Its answer, or why there is none. */
   report: string;
-  /** The same as a message that the agent reads. */
+  /** The report as a message that the agent reads. */
   message: string;
 }
 

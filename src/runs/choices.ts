@@ -29,7 +29,7 @@ export interface RunChoices {
   changes?: Changes;
 }
 
-/** The way in which a run changes the workspace. */
+/** Mode in which a run changes the workspace. */
 export type Changes = "direct" | "propose";
 
 export interface OfferedModel {
@@ -58,7 +58,7 @@ export interface StartChoices {
   /** The model of runs that choose none comes first; none if there is no such model. */
   models: readonly OfferedModel[];
   limits: RunLimits;
-  /** The way of runs that choose none. Default: direct. */
+  /** Change mode of runs that choose none. Default: direct. */
   changes?: Changes;
   /** The reason why no run can propose changes. */
   noProposals?: string;
@@ -71,7 +71,7 @@ export interface ChoiceProblem {
   skip?: "model_not_allowed" | "price_unknown";
 }
 
-/** Says why a run cannot start with these choices; `undefined`: it can. */
+/** Returns why a run cannot start with these choices, or undefined if it can. */
 export function choiceProblem(
   { model, limits, goal, changes }: RunChoices,
   offered: StartChoices,
@@ -118,7 +118,7 @@ function limitsProblem(limits: RunLimits, most: RunLimits): string | undefined {
     : `The limit ${above} is ${limits[above]}, and this server allows at most ${most[above]}.`;
 }
 
-/** Trims criteria, and gives them as they are read back. */
+/** Trims the criteria to the form in which they are read back. */
 export const storableGoal = (goal: readonly string[]): string[] =>
   goal.map((criterion) => wellFormed(criterion.trim()));
 

@@ -16,9 +16,9 @@ export interface WorkerOfRun {
 }
 
 /**
- * Answers the model calls of one run by its principal's clients. A call is stored before anybody is asked,
- * and its reply before the agent gets it; a call that is made again after a crash or a pause finds it. Only
- * who holds the run's lease asks.
+ * Sends the model calls of one run to its principal's clients. A call is stored before any client gets it, and its
+ * reply before the agent gets it. A call that is repeated after a crash or a pause finds the stored one. Only the
+ * holder of the run's lease asks.
  */
 export function lenderFor({ lease, onFailure }: WorkerOfRun, context: LendingContext): ModelLender {
   const { work, clock } = context;

@@ -20,8 +20,8 @@ export interface RunContext extends Pick<
   feed: ChangeFeed;
   proposals: RunServiceOptions["proposals"];
   /**
-   * Does work on the copy of a run that has ended, under a lease. Gives `undefined` if another run of the thread is at
-   * work, or is to work, for so many milliseconds; by default it does not wait.
+   * Runs work on the copy of a finished run, under a lease. Returns undefined if another run of the thread works, or
+   * will work, for this many milliseconds. By default it does not wait.
    */
   underLease: <T>(
     run: Pick<Run, "id" | "principal">,

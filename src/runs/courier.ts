@@ -1,4 +1,4 @@
-/** Delivers news: takes messages out of the outbox and gives them to their channels. */
+/** Delivers news: claims messages in the outbox and sends them through their channels. */
 import { type Clock, isDoneWithin } from "../core/clock.ts";
 import { coalesced, untilAborted } from "../core/concurrency.ts";
 import { errorMessage } from "../core/errors.ts";
@@ -14,7 +14,7 @@ export interface Channel extends NewsRule {
 }
 
 const MINUTE = 60_000;
-/** Pauses after failed attempts, given in seconds: about a day in all. */
+/** Pauses after failed attempts: about a day in all. */
 const PAUSES_MS = [5, 30, 120, 600, 1800, 7200, 21_600, 54_000].map((seconds) => seconds * 1000);
 /** Longest pause that a receiver can ask for. */
 const LONGEST_MS = 24 * 60 * MINUTE;
@@ -31,7 +31,7 @@ const PROBLEM = 300;
 export interface CourierOptions {
   news: NewsRepository;
   channels: readonly Channel[];
-  /** The way to a subscription, by its id. Default: messages to subscriptions are left to others. */
+  /** Returns the sender for a subscription ID. Default: messages to subscriptions are left to others. */
   subscriber?: (id: string) => Send;
   environment: string;
   clock: Clock;
@@ -61,8 +61,8 @@ export function settledBy(
 const spread = (pause: number, random: () => number): number => Math.round(pause * (0.8 + 0.4 * random()));
 
 /**
- * Sends what is due, one message after the other for each channel, so that a slow channel keeps no other waiting. Any
- * number of servers may do so: a message is claimed for each attempt. Keeps no process alive.
+ * Sends due messages, one after the other for each channel, so that a slow channel does not delay others. Several
+ * servers may do so: a message is claimed for each attempt. Does not keep the process alive.
  */
 export class Courier {
   readonly #options: CourierOptions & Required<Pick<CourierOptions, "random" | "checkMs" | "patienceMs">>;
@@ -83,7 +83,7 @@ export class Courier {
     void this.look();
   }
 
-  /** Begins to send what is due. */
+  /** Starts to send due messages. */
   look(): Promise<void> {
     return (this.#looking = this.#lookAgain());
   }
@@ -121,7 +121,7 @@ export class Courier {
     this.#timer = setTimeout(() => void this.look(), Math.max(wait, 0)).unref();
   });
 
-  /** Forgets failures of receivers that nothing is to be sent to any more. */
+  /** Drops the failures of receivers that have no more messages. */
   #forgetReceivers(due: ReadonlyArray<{ target: string }>): void {
     for (const [target, { until }] of this.#unreachable) {
       if (until <= this.#options.clock() && !due.some((one) => one.target === target))

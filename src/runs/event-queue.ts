@@ -12,7 +12,7 @@ export class EventQueue implements EventSink {
   #stored: Promise<void> = Promise.resolve();
   #timer: NodeJS.Timeout | undefined;
 
-  /** `onFailure` is told when `store` rejects. */
+  /** Calls `onFailure` if `store` rejects. */
   constructor(store: (events: readonly StepEvent[]) => Promise<void>, onFailure: (error: unknown) => void) {
     this.#store = store;
     this.#onFailure = onFailure;

@@ -86,7 +86,7 @@ const EVENTS = {
   tool_started: ofAgent("progress", ToolCall.extend({ within: Text.optional() }), ({ summary, within }) =>
     within === undefined ? summary : `program: ${summary}`,
   ),
-  /** `rejected`: it did not run, as the decision before it says. */
+  /** `rejected`: the call did not run, because of the decision before it. */
   tool_finished: ofAgent(
     "progress",
     ToolCall.extend({ status: End, rejected: z.literal(true).optional() }),
@@ -128,7 +128,7 @@ const EVENTS = {
     AskingCall.extend({ questionId: Text, kind: QuestionKind, server: Text.optional(), text: Text }),
     ({ kind, server, text }) => oneLine(`${ASKS[kind]}${server ?? ""}: ${text}`, LINE),
   ),
-  /** `answer`: what was said, cut; absent where nothing was. */
+  /** `answer`: the shortened answer; absent if there was none. */
   question_answered: ofAgent(
     "decision",
     z.object({

@@ -43,8 +43,8 @@ const FIRST_WAIT_MS = 250;
 const LONGEST_WAIT_MS = 30_000;
 
 /**
- * Works on a claimed run until it ends, waits for people or is broken off. Never throws: what goes wrong
- * ends the run, except that it waits for storage which may work again. False when its end could not be stored.
+ * Works on a claimed run until it ends, waits for people or is interrupted. Never throws: a failure ends the run,
+ * unless it waits for storage that may recover. Returns false if the end could not be stored.
  */
 export async function execute(execution: Execution, context: ExecutionContext): Promise<boolean> {
   let trouble: StorageError | undefined;
@@ -58,7 +58,7 @@ export async function execute(execution: Execution, context: ExecutionContext): 
       trouble = settled;
     }
     context.log.warn("run.waits_for_storage", { runId: execution.run.id, error: trouble });
-    // Tasks that still work were told to stop; later ones get a signal of their own.
+    // Aborts the tasks that still work; later ones get a signal of their own.
     execution.controller.abort();
     execution.controller = new AbortController();
     delete execution.failure;
@@ -155,7 +155,7 @@ function workerOf({ parent }: Run, main: Agent): Agent {
   throw new RunFailure("configuration", `There is no subagent '${name}' any more that could do this task.`);
 }
 
-/** Gives the agent one input, and journals what happens until it ends or waits. */
+/** Passes one input to the agent, and journals its events until it ends or waits. */
 async function advance(
   agent: Agent,
   input: AgentInput,
@@ -237,7 +237,7 @@ function inOrder(
   };
 }
 
-/** Ends this stretch of work on the run when what it does can no longer be stored. */
+/** Stops work on the run when its events can no longer be stored. */
 function breakingOff(execution: Execution): (error: unknown) => void {
   const { controller } = execution;
   return (error) => {

@@ -3,7 +3,7 @@ import type { JournalPage, RunQueries } from "./ports.ts";
 import type { RunEvent } from "./events.ts";
 import { type Principal, type RunHead, isFinal } from "./run.ts";
 
-/** Tells when a run may have changed; not what changed. */
+/** Signals that a run may have changed, without the change itself. */
 export interface Subscription {
   /** Resolves after a change since the last call, or when `signal` aborts or the feed closes. */
   changed(signal: AbortSignal): Promise<void>;
@@ -45,7 +45,7 @@ export class ChangeFeed {
     for (const listener of this.#listeners.get(textOf(runId)) ?? []) mark(listener);
   }
 
-  /** News of one run, by default of every run; `withText`: also of what its agent writes. */
+  /** Subscribes to changes of one run, or of every run. `withText` adds the text that its agent writes. */
   subscribe(runId: string = ANY_RUN, withText = false): Subscription {
     const listener: Listener = { dirty: false, wake: undefined };
     const keys = withText ? [runId, textOf(runId)] : [runId];
@@ -118,7 +118,9 @@ interface Sources {
   feed: ChangeFeed;
 }
 
-/** The newest events of followed runs: each change costs one look. Who has fallen behind reads own pages. */
+/**
+ * Shares the newest events of followed runs: each change is read once. A follower that is behind reads its own pages.
+ */
 export class SharedTails {
   readonly #sources: Sources;
   readonly #tails = new Map<string, Tail>();
@@ -174,7 +176,7 @@ class Tail {
     await this.#looking;
     const run = this.#run;
     if (run === undefined || this.#start === undefined) return undefined;
-    // The journal may have been shortened, because the run is being forgotten: looks again.
+    // The journal may have been shortened, because the run is being deleted: looks again.
     if (seq < this.#start) return this.#look(seq);
     const events = this.#events.slice(seq - this.#start);
     if (run.status === "input_required") {
@@ -185,10 +187,10 @@ class Tail {
     return { run, events };
   }
 
-  /** Reads what is new. A failure goes to those who wait; the next reader tries again. */
+  /** Reads the new events. A failure rejects the waiting readers; the next reader tries again. */
   async #update(from: number): Promise<void> {
     try {
-      // Many followers may be told at once.
+      // Many followers may be woken at once.
       await ownTurn();
       const after = this.#start === undefined ? from : this.#end;
       let page = await this.#look(after);
@@ -227,9 +229,9 @@ const STARTED_AT_ONCE = 50;
 export type Following = { after?: number; signal: AbortSignal; text?: string | undefined };
 
 /**
- * A run's journal from `after` on, as it grows. What is new is read once for all who follow the run; one that
- * is behind reads its own pages. None holds up the run or another follower. With `texts`, also what its agent writes,
- * each text before the event of its model call.
+ * Yields a run's journal from `after`, as it grows. New events are read once for all followers of the run; one that
+ * is behind reads its own pages. A follower delays neither the run nor another follower. `texts` adds the text that
+ * its agent writes, each text before the event of its model call.
  */
 export async function* follow<Text = never>(
   principal: Principal,
@@ -281,7 +283,7 @@ async function* page<Text>(
 > {
   const look = await tail.after(after);
   let last = after;
-  // Nothing is told of a run that does not exist for the principal.
+  // A principal learns nothing about a run that it cannot see.
   if (look !== undefined && written !== undefined && !signal.aborted) yield* written();
   for (const event of look?.events ?? []) {
     if (signal.aborted) return undefined;

@@ -1,4 +1,4 @@
-/** The goal of a run: its criteria, what its judge found, and the words for that. */
+/** Goal of a run: its criteria, the findings of its judge, and their wording. */
 import { z } from "zod";
 import { VERDICTS, VERDICT_WORDS } from "../core/criteria.ts";
 import { oneLine } from "../core/text.ts";
@@ -22,7 +22,7 @@ export const GoalJudged = z.object({
 });
 export type GoalJudged = z.infer<typeof GoalJudged>;
 
-/** `reason`: why it was given up, or why a person was asked who accepted the result. */
+/** `reason`: why the goal was abandoned, or why the person who accepted the result was asked. */
 export const GoalEnded = z.object({
   round: z.number(),
   outcome: z.enum(["met", "accepted", "not_met"]),
@@ -45,7 +45,7 @@ export const judgedLine = ({ round, rounds, verdicts }: GoalJudged): string => {
 export const findingText = ({ criterion, verdict, evidence, missing }: CriterionFinding): string =>
   `${VERDICT_WORDS[verdict]}: ${criterion}\n${evidence}${missing === undefined ? "" : `\nMissing: ${missing}`}`;
 
-/** The goal of a run as its journal tells it. */
+/** Goal of a run, read from its journal. */
 export interface GoalView {
   criteria: readonly string[];
   /** The newest round; absent before the first. */

@@ -82,7 +82,7 @@ async function settle(
   );
 }
 
-/** Deletes what a run proposed and nobody applied, once it has ended. */
+/** Deletes the unapplied changes that a finished run proposed. */
 export async function discardChange(
   principal: Principal,
   runId: string,
@@ -103,7 +103,7 @@ export async function discardChange(
   return (await underLease(run, discard, PATIENCE_MS)) ?? refused("open", BUSY);
 }
 
-/** Deletes a run because a person asked for it, with what it proposed. */
+/** Deletes a run at a person's request, with its proposed changes. */
 export async function deleteRun(
   principal: Principal,
   runId: string,
@@ -133,7 +133,7 @@ async function newestOf({ principal, threadId }: Run, runs: RunRepository) {
   return newest;
 }
 
-/** Counts what runs left that failed or were cancelled; where nothing is left, the copy goes. */
+/** Counts the unapplied changes of failed and cancelled runs. A copy without any is deleted. */
 export async function countLeft(context: LaterContext): Promise<void> {
   const { runs, proposals, environment, log } = context;
   if (proposals === undefined) return;

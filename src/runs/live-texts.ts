@@ -5,7 +5,7 @@ import type { ChangeFeed } from "./follow.ts";
 /** A text that the model of a run's agent writes, or has just written. */
 export interface LiveText {
   kind: "live_text";
-  /** Tells the texts of a run apart, in other processes too. */
+  /** Unique among the texts of a run, in other processes too. */
   id: string;
   /** All of it so far. */
   text: string;
@@ -59,7 +59,7 @@ export class LiveTexts {
     };
   }
 
-  /** Gives each text that changed since the last look, whole. Begins with those the journal lacks, from `from` on. */
+  /** Returns each text that changed since the last look, whole. Begins with those the journal lacks, from `from` on. */
   reader(runId: string, from?: string): () => LiveText[] {
     let texts: readonly KeptText[] | undefined;
     const seen = new Map<string, number>();

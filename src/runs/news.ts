@@ -28,9 +28,9 @@ export const KINDS: Readonly<Record<EventType, readonly RunEventKind[]>> = {
   "run.progress": ["todos", "subagent_started", "subagent_finished"],
 };
 
-/** One event of a run, with what a receiver may know of it: no content of files, no arguments, no answer. */
+/** An event of a run, limited to public facts: no file contents, arguments or answers. */
 export interface News {
-  /** The same at every attempt, so that receivers can drop doubles. */
+  /** Constant over all attempts, so that receivers can drop duplicates. */
   id: string;
   type: EventType;
   /** Time of the event, in milliseconds since the epoch. */
@@ -70,7 +70,7 @@ export interface Subscription {
   expiresAt: number;
   /** Absent in rows of an older version. */
   createdAt?: number;
-  /** Stands for the token that it was made with; absent: it was made without one. */
+  /** Identifies the token that made the subscription; absent if none did. */
   credential?: string;
 }
 
@@ -89,7 +89,7 @@ export interface OccurrenceQuery {
   limit: number;
 }
 
-/** Events of a principal's runs, and who is sent them. */
+/** Events of a principal's runs, and their receivers. */
 export interface RunNews {
   /** Ordered by time. An event may be stored a little later than one with a later time. */
   occurrences(principal: Principal, query: OccurrenceQuery): Promise<News[]>;
@@ -140,7 +140,7 @@ export type SendResult =
 /** Sends one message. Never rejects, except when `signal` aborts. */
 export type Send = (news: News, signal: AbortSignal) => Promise<SendResult>;
 
-/** Outcome of an attempt: it was accepted, is tried again, was given up, or was broken off and does not count. */
+/** Outcome of an attempt: accepted, to be retried, abandoned, or interrupted, which does not count. */
 export type Settled =
   | { kind: "delivered" }
   | { kind: "again"; dueAt: number; problem: string }
@@ -152,7 +152,7 @@ export interface Unreachable {
   target: string;
   environment: string;
   now: number;
-  /** Time of the next attempt after one, two and so on; a message with more of them is given up. */
+  /** Times of the next attempts. A message with more failed attempts is abandoned. */
   dueAt: readonly number[];
   problem: string;
 }
@@ -168,17 +168,17 @@ export interface WaitingNews {
   attempts: number;
   /** That of the last attempt. */
   problem?: string;
-  /** The next attempt; absent: it was given up. */
+  /** Time of the next attempt; absent if the message was abandoned. */
   dueAt?: number;
 }
 
 /** Messages on their way, for the operator of the server. */
 export interface NewsOperator {
-  /** Those that were given up first, then the others by age; at most `limit`. */
+  /** Lists abandoned messages first, then the others by age; at most `limit`. */
   list(limit: number): Promise<WaitingNews[]>;
-  /** Tries messages again at once, with all their attempts; gives how many there were. No numbers: all dead ones. */
+  /** Retries messages at once, with all their attempts, and returns their count. Without numbers: all dead ones. */
   retry(numbers: readonly number[] | undefined): Promise<number>;
-  /** Deletes messages; gives how many there were. No numbers: all dead ones. */
+  /** Deletes messages and returns their count. Without numbers: all dead ones. */
   drop(numbers: readonly number[] | undefined): Promise<number>;
 }
 
@@ -188,9 +188,9 @@ export interface NewsRepository extends Omit<NewsOperator, "retry">, RunNews {
   subscriptionById(id: string): Promise<Subscription | undefined>;
   /** True if any subscription has not expired. */
   hasSubscriptions(now: number): Promise<boolean>;
-  /** The same as that of the operator. */
+  /** Retries like `NewsOperator.retry`, with `now` as the time. */
   retry(numbers: readonly number[] | undefined, now: number): Promise<number>;
-  /** Number of messages to channels that were given up. */
+  /** Counts the abandoned messages to channels. */
   countDead(): Promise<number>;
   /** Writes messages for each rule with the events of this process. `posted` is called when there may be new ones. */
   open(rules: readonly NewsRule[], posted: () => void): { close(): void };

@@ -38,10 +38,10 @@ import type { ShareRows } from "./shares.ts";
 import type { Answer, AskedContent, PersonAnswer } from "../tools/request.ts";
 import type { Checkpoints } from "./thread-ports.ts";
 
-/** The right to work on a run, until it is given back or taken away for want of heartbeats. */
+/** Right to work on a run, until it is released or revoked for lack of heartbeats. */
 export interface Lease {
   readonly runId: string;
-  /** The run whose journal tells of the work: the run itself, or the one that started it in the background. */
+  /** Run whose journal records the work: the run itself, or the one that started it in the background. */
   readonly rootId: string;
   readonly principal: Principal;
   /** Number of the run; grows with every run that is started. */
@@ -99,7 +99,7 @@ export interface SeenLease {
   heartbeatAt: number;
 }
 
-/** A new run, with what is chosen for it. A message to a run at work changes nothing of what was chosen. */
+/** A new run and its choices. A message to a run at work changes none of its choices. */
 export interface StartRequest extends RunChoices {
   task: string;
   /**
@@ -110,9 +110,9 @@ export interface StartRequest extends RunChoices {
   threadId?: string;
   /** Id of the thread, if a new one begins; no other thread may have it. Default: a random one. */
   newThreadId?: string;
-  /** A repeated start with the same key and the same task gives the same run. */
+  /** Starts with an equal key and task return one run. */
   idempotencyKey?: string;
-  /** True if a person who operates the server chose; see `supervised`. */
+  /** True if an operator of the server chose; see `supervised`. */
   isOperators?: true;
   /** Start of the call that waits. Until it is `answered`, the same request without a key joins its run. */
   askedAt?: number;
@@ -219,20 +219,20 @@ interface RunPicture {
   modelCalls: OpenModelCall[];
 }
 
-/** Part of a list of runs: those after the run `before`. An unknown one counts as none. */
+/** Page of a list of runs: those after the run `before`. An unknown ID is ignored. */
 export type Page = { limit: number; before?: string | undefined };
 
 /** Queries that a holder makes as they are. A run of another principal looks like one that does not exist. */
 interface HolderQueries {
   /** Newest first. */
   list(principal: Principal, page: Page): Promise<RunHead[]>;
-  /** Lists the runs that the filter lets through, with what a list shows. */
+  /** Lists the runs that match the filter, with the facts that a list shows. */
   summaries(principal: Principal, filter: RunFilter, page: Page): Promise<RunSummary[]>;
   /** Number of the principal's runs. */
   counts(principal: Principal): Promise<Record<RunStatus, number>>;
   /** Requests that wait for a person in any run of the principal, oldest first. */
   pending(principal: Principal, limit: number): Promise<PendingRequest[]>;
-  /** Background tasks in their order; `tell` and `cancel` take their ids. Empty for an unknown run. */
+  /** Lists background tasks in their order; `tell` and `cancel` take their ids. Empty for an unknown run. */
   children(principal: Principal, runId: string): Promise<ChildRun[]>;
   countPending(principal: Principal): Promise<number>;
   /** Events from the end of the journal, newest first. Returns `undefined` if there is no such run. */
@@ -273,15 +273,15 @@ export interface RunListener {
 }
 
 /**
- * Outcome of an agent's pause. `waiting`, for people or a client's model: the lease is given back. `answered`: an
+ * Outcome of an agent's pause. `waiting`, for people or a client's model: the lease is released. `answered`: an
  * answer arrived before that, and the agent is resumed at once. `stuck`: no person can still answer the agent's
  * questions.
  */
 export type PauseOutcome = "waiting" | "answered" | "stuck";
 
 /**
- * Outcome of an agent's end. `unread`: the run was told something that the agent has not read. `waiting`: it continues
- * when one of the subagents ends that work in the background; the lease is given back. Either way it is not over.
+ * Outcome of an agent's end. `unread`: the run got a message that the agent has not read. `waiting`: it continues
+ * when a background subagent ends; the lease is released. In both cases the run has not ended.
  */
 export type CompleteOutcome = "completed" | "unread" | "waiting";
 
@@ -297,13 +297,13 @@ type Paused = Omit<Extract<AgentEvent, { kind: "paused" }>, "kind">;
 export interface RunResult {
   answer: string;
   structured?: unknown;
-  /** Why the agent ended early, with what it had. */
+  /** Reason why the agent ended early with a partial result. */
   stopReason?: string;
 }
 
 /** The messages to a run, and how far the agent has read them. */
 export interface RunInbox extends Inbox {
-  /** Number of the newest message the agent was given. */
+  /** Number of the newest message that the agent received. */
   readonly read: number;
 }
 
@@ -320,11 +320,11 @@ export interface WorkOptions {
 export interface WorkLog {
   /** The next input of the agent. */
   nextInput(lease: Lease): Promise<AgentInput>;
-  /** True if people gave answers that the agent was not resumed with. */
+  /** True if people answered and the agent has not been resumed with it. */
   hasAnswers(lease: Lease): Promise<boolean>;
   tracePlace(lease: Lease): TracePlace;
   inbox(lease: Lease): RunInbox;
-  /** The calls with outside effects of the run; `onFailure` is told when they cannot be stored. */
+  /** Returns the log of the run's calls with outside effects. `onFailure` is called if they cannot be stored. */
   effectLog(lease: Lease, clock: Clock, onFailure: (error: unknown) => void): EffectLog;
   /** The agent has the task in its state, which is on the disk first: from here on it continues. */
   markHandedOver(lease: Lease): Promise<void>;
@@ -338,9 +338,9 @@ export interface WorkLog {
     contents: readonly AskedContent[],
     now: number,
   ): Promise<void>;
-  /** Ends a question of a call at work, and gives its answer. Without one, the question is withdrawn. */
+  /** Ends a question of a call at work, and returns its answer. Without an answer, the question is withdrawn. */
   takeHeld(lease: Lease, questionId: string, now: number): Promise<Answer | undefined>;
-  /** Withdraws what calls asked that an earlier process was at work on. */
+  /** Withdraws the questions of calls that an earlier process was working on. */
   forgetHeld(lease: Lease, now: number): Promise<void>;
   /** The agent waits for people; `delivered` are the interrupts whose answers it was resumed with. */
   pause(
@@ -357,13 +357,13 @@ export interface WorkLog {
   fail(lease: Lease, failure: FailureDetails, now: number): Promise<void>;
   /** Breaks off without ending; `stopped`: nothing works on it here any more, so that others may at once. */
   park(lease: Lease, stopped: boolean, now: number): Promise<void>;
-  /** Stores a model call for clients to answer, under its id; gives its reply if it has one. */
+  /** Stores a model call for clients to answer, under its id; returns its reply if it has one. */
   askModel(
     lease: Lease,
     request: SamplingRequest,
     now: number,
   ): Promise<{ id: string; reply?: SamplingReply }>;
-  /** From here on the run waits for this call; a reply that came at the last moment is given. */
+  /** Makes the run wait for this call. Returns a reply that arrived at the last moment. */
   awaitModel(lease: Lease, callId: string, now: number): Promise<SamplingReply | undefined>;
 }
 
@@ -425,7 +425,7 @@ export interface RunRepository extends ProposalRows {
     by: string,
     now: number,
   ): Promise<RunRequest | undefined>;
-  /** Uses up a signed answer with all it says. Returns undefined if it was used before, or has a problem. */
+  /** Uses up a signed answer with all its parts. Returns undefined if it was used before, or has a problem. */
   useSignedAnswer(
     run: Run,
     answer: SignedAnswer<AnsweredRequest>,
@@ -433,7 +433,7 @@ export interface RunRepository extends ProposalRows {
   ): Promise<UsedAnswer<RunRequest | undefined> | undefined>;
   /** Stores a reply to a model call; false: it was replied to before, or is asked no more. */
   reply(run: Run, callId: string, reply: SamplingReply, now: number): Promise<boolean>;
-  /** Denies or ends without an answer what nobody answered in time, in all runs; gives what it changed. */
+  /** Closes requests that nobody answered in time, in all runs; returns the changed ones. */
   expire(now: number): Promise<{ runId: string; id: string }[]>;
   /** Notes that a thread is being made as a copy for the principal, before it is. */
   beginCopy(principal: Principal, threadId: string, now: number): Promise<void>;
@@ -457,7 +457,7 @@ export interface RunRepository extends ProposalRows {
   ownedBy(owner: string): Promise<OwnedRun[]>;
   work(options: WorkOptions): WorkLog;
 
-  /** Tells of changes, looking for those of other processes every `pollMs`, until it is closed. */
+  /** Notifies the listener of changes until it is closed. Polls for those of other processes every `pollMs`. */
   watch(listener: RunListener, pollMs: number): { close(): void };
   prune(retention: Retention, context: PruneContext): Promise<PruneReport>;
   /** Preview of `prune`; changes nothing. */

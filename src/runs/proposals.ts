@@ -1,4 +1,4 @@
-/** Changes that a run proposes instead of making them: what a person looks at, chooses, and is told. */
+/** Changes that a run proposes instead of making them, and their review by a person. */
 import { createHash } from "node:crypto";
 import type { ReviewChoice } from "../tools/request.ts";
 import type { OpenQuestion, Principal, Run } from "./run.ts";
@@ -21,11 +21,11 @@ export interface ProposedFile {
   /** Path of the file in the folder, which is deleted when something of the renamed file is applied. */
   from?: string;
   change: "added" | "edited" | "deleted" | "renamed";
-  /** Another one once the proposed file, or what it is compared with, has changed. */
+  /** Changes whenever the proposed file, or the file it is compared with, changes. */
   version: string;
   added: number;
   removed: number;
-  /** Empty for what has no lines, or only another path: then it is applied whole. */
+  /** Empty for a file without lines, or with only another path: then it is applied whole. */
   places: readonly ProposedPlace[];
   /** Things to know besides its lines, such as `link to ../x` or `starts programs: tasks`. */
   notes: readonly string[];
@@ -33,7 +33,7 @@ export interface ProposedFile {
   conflict?: string;
   /** Git ignores it. */
   ignored?: true;
-  /** It cannot be applied, for example because it is too large. A note says why. */
+  /** True if the file cannot be applied, for example because it is too large. A note has the reason. */
   stays?: true;
   /** Content that neither places nor notes show: a text that a person can read by itself, or bytes that are not. */
   unshown?: "text" | "bytes";
@@ -41,7 +41,7 @@ export interface ProposedFile {
   decided?: { how: "left" | "refused"; message?: string };
 }
 
-/** True if the folder is in the way of a file, or of a place of it. */
+/** True if the folder conflicts with a file, or with one of its places. */
 export const hasConflict = ({ conflict, places }: Pick<ProposedFile, "conflict" | "places">): boolean =>
   conflict !== undefined || places.some((place) => place.conflict !== undefined);
 
@@ -57,7 +57,7 @@ export const digestOf = ({ files, more }: ProposedChange): string =>
     .digest("hex")
     .slice(0, 24);
 
-/** True if a person who applies all of a change means this file. `isRead`: they read it to its end. */
+/** True if applying all of a change includes this file. `isRead`: the person read it to its end. */
 export const isPlain = (file: ProposedFile, isRead = false): boolean =>
   !(hasConflict(file) || file.ignored || file.stays || file.decided?.how === "refused") &&
   (isRead || !file.unshown);
@@ -102,26 +102,26 @@ export type ReviewOutcome =
   | { kind: "done"; record: ReviewRecord }
   /** Nothing was applied: these files are not as they were shown any more, or the folder is in the way. */
   | { kind: "moved"; paths: readonly string[] }
-  /** Nothing was applied. The text says why, as the words after "Nothing was applied:". */
+  /** The text completes "Nothing was applied:" with the reason. */
   | { kind: "failed"; message: string };
 
 /** The right to change a copy, which one process has at a time. */
 export interface Fence {
-  /** Another one for each time that the right is given. */
+  /** Differs each time the right is granted. */
   readonly id: string;
   /** @throws LeaseLostError once somebody else may have the right */
   check(): Promise<void>;
 }
 
 /**
- * The copies of workspaces that runs with `changes: "propose"` work in, one for each thread. Whatever changes a copy
- * needs a fence, and first completes what an earlier process had begun.
+ * Workspace copies for runs with `changes: "propose"`, one for each thread. Each change of a copy needs a fence, and
+ * first completes the work that an earlier process began.
  */
 export interface Proposals {
   /**
-   * Shows what is left to apply; `undefined` if nothing is, or the run has no copy. Without a fence nothing is changed:
-   * while another process carries out a review, the change is shown as it was before. `whole`: files whose
-   * places have all of it.
+   * Returns the changes left to apply, or undefined if none are left or the run has no copy. Without a fence nothing
+   * is changed: while another process carries out a review, the change is shown in its earlier state. `whole`: files
+   * whose places have all of it.
    */
   change(
     run: Run,
@@ -146,7 +146,7 @@ export interface Proposals {
 export interface RunReviews {
   /** The oldest one that was answered and not carried out. */
   answered(): Promise<Extract<OpenQuestion, { kind: "review" }> | undefined>;
-  /** Stores what became of it, with what the agent is told of it. */
+  /** Stores the outcome, with the message about it to the agent. */
   settle(
     request: Pick<OpenQuestion, "id">,
     outcome: ReviewOutcome,
@@ -158,7 +158,7 @@ export interface RunReviews {
 
 /** Rows of runs that propose their changes. */
 export interface ProposalRows {
-  /** Stores how many files of a run that has ended are proposed and not applied, and what was applied now. */
+  /** Stores the number of unapplied files of a finished run, and the changes applied now. */
   noteUnapplied(principal: Principal, runId: string, unapplied: number, record?: ReviewRecord): Promise<void>;
   /** Some runs of an environment that ended with changes which nobody has counted. */
   uncounted(environment: string): Promise<{ id: string; principal: Principal }[]>;

@@ -1,7 +1,7 @@
 /** A principal's run that waits for its turn. */
 interface Turn {
   principal: string;
-  /** Place among all that wait, the first first: by the order they were started in, whatever clocks say. */
+  /** Rank among all waiting runs, lowest first, in the order of their starts, whatever clocks show. */
   rank: number;
 }
 

@@ -1,4 +1,4 @@
-/** The review at the end of a run that proposes its changes: asks a person, and carries out what they chose. */
+/** Reviews the proposed changes at the end of a run: asks a person, and carries out the choice. */
 import { defined } from "../core/defined.ts";
 import { ConfigurationError, isTransient } from "../core/errors.ts";
 import { cutMiddle, headOf } from "../core/text.ts";
@@ -17,7 +17,7 @@ const MOST_DIFF = 12_000;
 /** Longest report to the agent. */
 const MOST_TOLD = 20_000;
 
-/** Returns `asked` if the run waits and has no lease, `told` if the agent continues, and `done` if the run may end. */
+/** Returns `asked` if the run waits without a lease, `told` if the agent continues, and `done` if it may end. */
 export async function reviewAtEnd(
   { run, lease }: { run: Run; lease: Lease },
   end: RunResult,
@@ -68,7 +68,7 @@ export const shownIn = (
   { shown }: ReviewChoice,
 ): Record<string, string> => ({ ...versionsOf(files), ...shown });
 
-/** Whoever declines applies nothing; what they said is for the agent. */
+/** Declining applies nothing; the person's text is for the agent. */
 function choiceIn(answer: Answer | undefined): ReviewChoice {
   if (answer?.type === "review") return answer.choice;
   const message = answer?.type === "decline" ? answer.message : undefined;

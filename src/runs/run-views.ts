@@ -1,4 +1,4 @@
-/** The views of runs that were looked at last. Each is brought up to date with what its journal has since. */
+/** Caches the most recently used views of runs. Each is updated with the new events of its journal. */
 import { ownTurn } from "../core/concurrency.ts";
 import { defined } from "../core/defined.ts";
 import { NewestOf } from "../core/newest-of.ts";
@@ -6,7 +6,7 @@ import type { RunQueries } from "./ports.ts";
 import type { RunGroups } from "./scopes.ts";
 import { RunFold, placeText } from "./view.ts";
 
-/** Read at once to bring a view up to date: more would keep others from their turn. */
+/** Events read at once to update a view: more would keep others from their turn. */
 const EVENTS_AT_ONCE = 250;
 
 export function runViews(read: Pick<RunQueries, "picture">): RunGroups["read"]["view"] {

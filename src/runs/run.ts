@@ -19,7 +19,7 @@ export type RunStatus = OpenStatus | FinalStatus;
 /** Owner of a run: `local` on stdio, the token's subject on HTTP. */
 export type Principal = string;
 
-/** The principal whose runs the terminal shows: everyone who reaches the server without a token. */
+/** Principal whose runs the terminal shows: everyone without a token. */
 export const LOCAL: Principal = "local";
 
 /** Rights that a token can have. */
@@ -75,7 +75,7 @@ export interface RunHead {
   /** Key of the servers that can continue it: only processes with the same text work on it. */
   environment: string;
   task: string;
-  /** Name that a person gave it. Default: its task stands for it. */
+  /** Name that a person chose. Default: the task. */
   name?: string;
   /** Absent: no schedule started it. */
   schedule?: RunSchedule;
@@ -114,7 +114,7 @@ export interface Run extends RunHead {
   /** Final text, when completed (or what there was, when it ended early). */
   answer?: string;
   structured?: unknown;
-  /** Why it completed early, with what it had, such as `max_iterations`. */
+  /** Reason why the run completed early with a partial result, such as `max_iterations`. */
   stopReason?: string;
   failure?: FailureDetails;
   /** Why it was cancelled, in the words of who cancelled it. */
@@ -203,7 +203,7 @@ export interface RunFilter {
 /** A request to a person, with its content by its kind and what became of it. */
 export type RunRequest = Approval | OpenQuestion;
 
-/** Fields of a request of any kind. */
+/** Common fields of all requests. */
 interface StoredRequest<Status extends string, Given> {
   /** For a call: interrupt ID + ":" + index. Otherwise the interrupt ID itself. */
   id: string;
@@ -285,7 +285,7 @@ export interface Grant {
   tool: string;
   /** Description of these calls. */
   text: string;
-  /** The approval with which it was given, by whom and when. */
+  /** The approval that granted it, with the person and the time. */
   approvalId: string;
   grantedBy: string;
   grantedAt: number;
@@ -294,10 +294,10 @@ export interface Grant {
 /** The decider of a call that a person had approved together with the one of this id. */
 export const sameAs = (approvalId: string): string => `same as ${approvalId}`;
 
-/** The type of a subagent that does everything: people are told its task alone. */
+/** Type of a general subagent: people see only its task. */
 export const GENERAL_PURPOSE = "general-purpose";
 
-/** A subagent as people are told of it: `Compare the prices`, or `researcher (Compare the prices)`. */
+/** Display name of a subagent: `Compare the prices`, or `researcher (Compare the prices)`. */
 export const agentName = ({ name, task }: AgentPath[number]): string =>
   oneLine(!task ? name : name === GENERAL_PURPOSE ? task : `${name} (${task})`, 130);
 
@@ -345,9 +345,11 @@ export interface SubagentView extends AgentWork {
   description: string;
   /** `queued`: it waits until others have ended. `cancelled`: the run was, before the agent had ended. */
   status: "queued" | "working" | "completed" | "failed" | "cancelled";
-  /** One line: what it does now, or did last. */
+  /** One line: its current or last step. */
   step: string;
-  /** It works in the background: it can be told more and cancelled by itself. Its run's id ends its path. */
+  /**
+   * True if it works in the background: it takes messages and can be cancelled by itself. Its run's id ends its path.
+   */
   background?: true;
 }
 
@@ -384,14 +386,14 @@ export interface ModelUsage extends TokenUsage {
   costUsd?: number;
 }
 
-/** A model call that a client is to answer, without what it asks. */
+/** A model call for a client to answer, without its content. */
 export interface OpenModelCall {
   id: string;
   /** No client answered for a while: the run waits, and keeps no resources. */
   waiting: boolean;
 }
 
-/** A model call with what it asks. */
+/** A model call with its content. */
 export interface ModelCall {
   id: string;
   request: SamplingRequest;

@@ -70,7 +70,7 @@ export interface ScheduleRequest extends Omit<RunChoices, "changes"> {
   overlap?: boolean;
   /** Default: that of this server. */
   environment?: string;
-  /** True if a person who operates the server chose; see `supervised`. */
+  /** True if an operator of the server chose; see `supervised`. */
   isOperators?: true;
 }
 

@@ -56,8 +56,8 @@ export function openScheduler(
 }
 
 /**
- * Waits for the next due time and starts what is due. Any number of servers may do so: each occurrence is started or
- * skipped in one transaction, which moves the due time. Without a schedule nothing happens. Keeps no process alive.
+ * Starts the runs of schedules when they are due. Several servers may do so: each occurrence is started or skipped in
+ * one transaction, which moves the due time. Without a schedule nothing happens. Does not keep the process alive.
  */
 export class Scheduler {
   readonly #options: SchedulerOptions;
@@ -72,7 +72,7 @@ export class Scheduler {
     this.#options = options;
   }
 
-  /** Starts what is due, then waits for the next due time. Resolves when it has started all. */
+  /** Starts due runs, then waits for the next due time. Resolves when all have started. */
   look(): Promise<void> {
     return (this.#looking = this.#lookAgain());
   }
@@ -117,7 +117,7 @@ export class Scheduler {
     this.#timer = setTimeout(() => (isDue() ? void this.look() : this.#wait(next, isBlocked)), wait).unref();
   }
 
-  /** Gives the next due time, if there is a schedule. `isBlocked`: one that is due could not continue. */
+  /** Returns the next due time, if there is a schedule. `isBlocked`: a due one could not continue. */
   async #startDue(): Promise<{ next: number | undefined; isBlocked: boolean }> {
     const { schedules, environment, clock, log, mayStart } = this.#options;
     if (!mayStart()) return { next: undefined, isBlocked: true };
@@ -137,7 +137,7 @@ export class Scheduler {
     };
   }
 
-  /** Brings a schedule up to date, and gives its next due time; `undefined`: it could not continue. */
+  /** Starts the due runs of a schedule, and returns its next due time, or undefined if it could not continue. */
   async #startRuns(due: Schedule): Promise<number | undefined> {
     const { schedules, environment, choices, preflight, clock, log } = this.#options;
     let schedule = due;

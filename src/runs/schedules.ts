@@ -1,4 +1,4 @@
-/** Adds schedules, and does with them what a person asks for. */
+/** Adds, changes and removes schedules at a person's request. */
 import { timeZone as serverZone } from "../core/clock.ts";
 import { defined } from "../core/defined.ts";
 import { oneLine, shownName, wellFormed } from "../core/text.ts";
@@ -63,7 +63,7 @@ export async function addSchedule(
   return { ok: false, code: "too_many_schedules", message };
 }
 
-/** Changes what is given. Other times begin now: those of before that started no run are skipped. */
+/** Applies the changes. New times begin now: earlier ones that started no run are skipped. */
 export async function editSchedule(
   principal: Principal,
   id: string,
@@ -110,7 +110,7 @@ function chosenOf(
   return { ok: true, chosen };
 }
 
-/** Leaves out what is empty. */
+/** Omits empty choices. */
 function runChoices({ model, limits = {}, goal = [], changes }: Pick<ScheduleRequest, keyof RunChoices>) {
   const given = {
     model: model || undefined,
@@ -121,7 +121,7 @@ function runChoices({ model, limits = {}, goal = [], changes }: Pick<ScheduleReq
   return defined(given);
 }
 
-/** Choices that were made before are not checked again: the operator may have changed what is allowed since. */
+/** Earlier choices are not checked again: the operator may have changed the allowed ones since. */
 function refusedChoices(
   wanted: RunChoices,
   before: RunChoices,
@@ -140,7 +140,7 @@ const FIELDS: Readonly<Record<ChoiceProblem["code"], ScheduleField>> = {
   cannot_propose: "changes",
 };
 
-/** Says why a run of a schedule cannot start now. Limits that the server lowered since are lowered for the run too. */
+/** Returns why a scheduled run cannot start now. Limits lowered by the server since then apply to the run too. */
 export function startProblem({ model, limits }: Schedule, offered: StartChoices): ChoiceProblem | undefined {
   if (model === undefined && limits === undefined) return undefined;
   const own = defined({ model, limits: limits && loweredLimits(limits, offered.limits) });
@@ -186,7 +186,7 @@ export async function resumeSchedule(
     const schedule = await schedules.find(principal, id);
     if (schedule?.pausedAt === undefined) return outcomeOf(schedule, id);
     const now = clock();
-    // If somebody else changed it in between, what they changed counts.
+    // If somebody else changed it in between, their change counts.
     await schedules.resume(schedule, nextTime(schedule, now), missedOf(schedule, now, "paused"));
   }
 }

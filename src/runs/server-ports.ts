@@ -1,4 +1,4 @@
-/** Ports of what servers over HTTP keep, for themselves or for all on one storage. Times in milliseconds. */
+/** Ports for the data of HTTP servers, their own or shared on one storage. Times in milliseconds. */
 import type { Principal } from "./run.ts";
 
 /** A serialised message that a 2025-era session was sent, and to whom. */
@@ -10,7 +10,7 @@ export interface SentMessage {
 
 /** Keeps what 2025-era sessions were sent, so that a client can resume a broken stream. Times in milliseconds. */
 export interface StreamStore {
-  /** Stores a message; gives its id, which is higher than all before it. */
+  /** Stores a message and returns its id, which is higher than all before it. */
   append(sent: {
     session: string;
     owner: string;
@@ -25,7 +25,7 @@ export interface StreamStore {
   /** Messages of one stream with an id of at least `from`, oldest first. */
   page(place: { session: string; stream: string; from: number; limit: number }): Promise<SentMessage[]>;
   deleteSession(session: string): Promise<void>;
-  /** Deletes what was sent at `time` or before. */
+  /** Deletes all messages sent at or before `time`. */
   deleteUntil(time: number): Promise<void>;
   /** Deletes the oldest messages of all sessions until the others have at most so many characters. */
   shrinkTo(characters: number): Promise<void>;
@@ -58,23 +58,23 @@ export type OpenedSession =
 export interface SessionStore {
   /** Stores a session. When its principal has `limit` of them, ends the one idle for longest, if for `busyMs`. */
   open(session: NewSession, limits: { limit: number; busyMs: number }): Promise<OpenedSession>;
-  /** `undefined`: there is no such session, or it has ended. */
+  /** Returns undefined if the session does not exist or has ended. */
   ownerOf(id: string): Promise<string | undefined>;
-  /** Marks a session as used now, and gives what a server needs to serve it. */
+  /** Marks a session as used now, and returns the data to serve it. */
   join(id: string): Promise<StoredSession | undefined>;
   setOwner(id: string, owner: string): Promise<void>;
-  /** Remembers a subscription or forgets it; ignores what is too much. */
+  /** Adds or removes a subscription; ignores those above the limit. */
   subscribe(id: string, uri: string, wanted: boolean): Promise<void>;
-  /** Marks sessions as used now; gives those that have not ended. */
+  /** Marks sessions as used now; returns those that have not ended. */
   touch(ids: readonly string[]): Promise<string[]>;
   end(id: string): Promise<void>;
-  /** Ends sessions that were idle for so long; gives their ids. */
+  /** Ends sessions that were idle for this long; returns their ids. */
   endIdle(idleMs: number): Promise<string[]>;
 }
 
 /** Limits of requests that servers count together. */
 export interface RateStore {
-  /** Counts requests by key; gives how many more each key may make now, below 0 when servers allowed too many. */
+  /** Counts requests by key. Returns the number each key has left, below 0 when servers allowed too many. */
   spend(requests: ReadonlyMap<string, number>, perMinute: number): Promise<Map<string, number>>;
 }
 

@@ -25,7 +25,7 @@ import type {
 import type { Fence, ProposedChange, Proposals, ReviewRecord } from "./proposals.ts";
 import type { ReviewChoice } from "../tools/request.ts";
 
-/** Result of a start: a new run, a message to the one at work, or what an earlier equal start found. */
+/** Result of a start: a new run, a message to a run at work, or the result of an earlier equal start. */
 export type Started = "started" | "told" | "existing" | "joined";
 
 export type StartOutcome =
@@ -45,9 +45,9 @@ type StartRefusal =
   | "restart_needed"
   | "shutting_down";
 
-/** Tells before a start what a new run gets. */
+/** Describes a new run before its start. */
 export interface Readiness extends Partial<StartChoices> {
-  /** Specification of its model, such as `anthropic:claude-sonnet-4-5`. Absent: there is none, or it is not told. */
+  /** Specification of its model, such as `anthropic:claude-sonnet-4-5`. Absent: none, or not known. */
   model?: string;
   /** Reason why no run can start now. */
   refusal?: {
@@ -77,7 +77,7 @@ export type LaterReviewOutcome =
       message: string;
     };
 
-/** Outcome of the deletion of a run, or of what it proposed. */
+/** Outcome of deleting a run, or its proposed changes. */
 export type DeleteOutcome = { ok: true } | { ok: false; code: "not_found" | "open"; message: string };
 
 export interface TellRequest {
@@ -87,16 +87,16 @@ export interface TellRequest {
 }
 
 export type TellOutcome =
-  | { ok: true; run: Run; /** It was told before; nothing changed. */ repeated: boolean }
+  | { ok: true; run: Run; /** True if it was sent before; nothing changed. */ repeated: boolean }
   | { ok: false; code: "not_found" | "ended" | "idempotency_conflict"; message: string };
 
 /** A moment of a thread that a new one can begin from. */
 export interface RunPoint {
-  /** Give this as the thread to start in. */
+  /** Thread to pass to the next start. */
   id: string;
   /** Milliseconds since the epoch. */
   time: number;
-  /** The run it belongs to; absent in what a thread began with. */
+  /** ID of its run; absent for the files that a thread began with. */
   runId?: string;
   /** One line: what happened there. */
   summary: string;
@@ -110,10 +110,10 @@ export interface CallTexts {
   tool: string;
   /** The summary in the journal. */
   summary: string;
-  /** The arguments that the agent gave. */
+  /** Arguments that the agent passed. */
   args?: Record<string, unknown>;
   result?: { text: string; isError: boolean };
-  /** Names what is missing, and why; for people. */
+  /** The missing part and the reason, for people. */
   missing?: string;
 }
 
@@ -174,7 +174,7 @@ interface RunWatcher {
   starts(options: { signal: AbortSignal }): AsyncIterable<RunHead>;
 }
 
-/** Begins and ends runs, and tells them something. What a method changes is stored before it returns. */
+/** Starts and ends runs, and sends them messages. A change is stored before its method returns. */
 interface RunControl {
   /** Stores a new run, or a message to the one at work in its thread; works on it in the background. */
   start(request: StartRequest): Promise<StartOutcome>;
@@ -192,18 +192,18 @@ interface RunControl {
     reply: SamplingReply,
   ): Promise<{ ok: true; repeated: boolean } | { ok: false; code: "not_found"; message: string }>;
   cancel(runId: string, reason: string): Promise<CancelOutcome>;
-  /** Gives a run another name, and changes nothing else. Without a name, its task stands for it. False: no such run. */
+  /** Renames a run, and changes nothing else. Without a name, its task is its name. False if the run is unknown. */
   rename(runId: string, name: string): Promise<boolean>;
   /** Deletes an ended run with all that belongs to it. Files in the workspace and memories stay. */
   delete(runId: string): Promise<DeleteOutcome>;
 }
 
-/** Lets runs begin by themselves. What a method changes is stored before it returns. */
+/** Starts runs on schedules. A change is stored before its method returns. */
 interface RunSchedules {
   /** In the order in which they were added. */
   list(): Promise<ScheduleView[]>;
   add(request: ScheduleRequest): Promise<ScheduleOutcome>;
-  /** Changes what is given. With another expression or time zone, it continues with the next occurrence from now on. */
+  /** Applies the changes. With another expression or time zone, it continues with the next occurrence from now on. */
   edit(id: string, changes: ScheduleChanges): Promise<ScheduleOutcome>;
   /** Starts no runs until it is resumed; one that is paused already stays so. */
   pause(id: string): Promise<ScheduleOutcome>;
@@ -222,9 +222,9 @@ interface RunRequests {
   /** Returns why `answer` would refuse an answer now, and stores nothing; undefined if it would not. */
   problemOf(runId: string, given: GivenAnswer): Promise<string | undefined>;
   /**
-   * Uses up a signed answer of a client and does what it says, at once: no end of the process comes between. Returns
-   * undefined, with an event, if any process used it before or it has a `problem`; for an unknown run too. An answer
-   * that cannot be carried out does not hinder the others.
+   * Uses up a signed answer of a client and carries it out, even if the process ends in between. Returns undefined,
+   * with an event, if any process used it before or it has a `problem`; for an unknown run too. An answer that cannot
+   * be carried out does not affect the others.
    */
   useAnswer(runId: string, signed: SignedAnswer<GivenAnswer>): Promise<UsedAnswer<AnswerOutcome> | undefined>;
 }
@@ -312,12 +312,11 @@ export interface RunServiceOptions {
    */
   agentFor(run: Run, lender: ModelLender, fence?: Fence): Promise<Agent>;
   /**
-   * Gives the checkpoints of its agents, which are made durable before anything that relies on them is
-   * acknowledged, and deleted with their runs: those of a principal's threads, or of all. Asked when they are
-   * first needed. Default: they see to that themselves.
+   * Opens the checkpoints of a principal's threads, or of all. They are made durable before an acknowledgement relies
+   * on them, and deleted with their runs. Called on first use. Default: agents store checkpoints themselves.
    */
   checkpoints?: (principal?: Principal) => Promise<Checkpoints>;
-  /** Keeps house, now and every hour: which runs to forget. Default: this process does not. */
+  /** Deletes finished runs, now and every hour. Default: this process deletes none. */
   retention?: Retention;
   /** Deletes expired memories as part of housekeeping; returns their number. */
   sweepMemories?: (signal: AbortSignal) => Promise<number>;
@@ -333,9 +332,9 @@ export interface RunServiceOptions {
   otherServers?: () => Promise<OtherServers>;
   /** Why no new run can work now; `undefined` when it can. */
   preflight(principal: Principal): Promise<Readiness["refusal"]>;
-  /** Specification of the model of new runs. Default: it is not told. */
+  /** Specification of the model of new runs. Default: not known. */
   model?: string;
-  /** Returns what a start may choose for its run. Default: nothing. */
+  /** Returns the choices that a start may make for its run. Default: none. */
   choices?: () => StartChoices;
   /** Names the workspace, model and so on of this server's agents. Only servers with the same work on a run. */
   environment: string;

@@ -5,7 +5,7 @@ import { type Principal, noRun } from "./run.ts";
 
 /** The token that something is made with, which ends with it. */
 export interface MadeWith {
-  /** Stands for the token in storage. */
+  /** Identifies the token in storage. */
   credential: string;
   /** When the token expires, in milliseconds since the epoch. */
   until: number;
@@ -30,7 +30,7 @@ export interface Access {
   /** The events of a subscription, and the address that they are sent to. */
   type?: string;
   url?: string;
-  /** Stands for the token that it was made with; absent: it was made without one. */
+  /** Identifies the token that made the link; absent if none did. */
   credential?: string;
 }
 

@@ -161,7 +161,7 @@ function chosenProblem(request: StartRequest, offered: StartChoices): Readiness[
   return problem && { code: problem.code, message: `No run was started. ${problem.message}` };
 }
 
-/** `undefined`: the run at work in the thread has ended. */
+/** Returns undefined if the run at work in the thread has ended. */
 async function tellInstead(
   principal: Principal,
   run: Run,

@@ -15,7 +15,7 @@ import type { RunService, RunServiceOptions } from "./service.ts";
 import { LiveTexts } from "./live-texts.ts";
 import { Worker, warnUnlessLocked } from "./worker.ts";
 
-/** Opens the service and takes up what an earlier process left unfinished. */
+/** Opens the service and resumes the unfinished work of an earlier process. */
 export const createRunService = (options: RunServiceOptions): RunService => new Supervisor(options);
 
 class Supervisor implements RunService {

@@ -9,7 +9,7 @@ export interface FencingToken {
   readonly claim: number;
 }
 
-/** Someone else was given the thread since: whoever gets this must stop at once. */
+/** Thrown when another process has taken over the thread: the caller must stop at once. */
 export class FencedOffError extends Error {
   constructor(threadId: string) {
     super(`Another server works on thread ${threadId} now.`);
@@ -19,7 +19,7 @@ export class FencedOffError extends Error {
 
 /** Port for the checkpointer of a run's agents, beyond LangGraph. */
 export interface Checkpoints {
-  /** Makes what was stored outlive a power cut. */
+  /** Makes stored data survive a power cut. */
   sync(): Promise<void>;
   /**
    * Prepares a thread for a continuation from the stored state. It drops the record of results that could not be
@@ -31,7 +31,7 @@ export interface Checkpoints {
   /** Deletes all of a thread's subagents but their messages, unless it was taken with a later token. */
   tidyThread(threadId: string, token: FencingToken): Promise<void>;
   usedBytes(): Promise<number>;
-  /** Gives free space back to the file system; gives its bytes. */
+  /** Returns free space to the file system, and resolves with its bytes. */
   returnSpace(signal: AbortSignal): Promise<number>;
   /** Every thread that has a checkpoint. */
   threads(): Promise<string[]>;

@@ -57,14 +57,14 @@ export const knownCost = (models: readonly ModelUsage[]): { usd: number; isWhole
   isWhole: models.every(({ costUsd }) => costUsd !== undefined),
 });
 
-/** The same for people: `$0.0123`, `at least $0.0123` or `cost unknown`; `undefined` if nothing was paid. */
+/** Formats a cost for people: `$0.0123`, `at least $0.0123` or `cost unknown`; undefined if nothing was paid. */
 export function costText(models: readonly ModelUsage[]): string | undefined {
   const { usd, isWhole } = knownCost(models);
   if (usd === 0) return isWhole ? undefined : "cost unknown";
   return `${isWhole ? "" : "at least "}${dollars(usd)}`;
 }
 
-/** Says which setting is missing for a cost that is not known; `undefined` if all of it is known. */
+/** Names the setting that is missing for an unknown cost; undefined if all costs are known. */
 export function costGap(models: readonly ModelUsage[]): string | undefined {
   const unpriced = models.filter(({ costUsd }) => costUsd === undefined);
   if (unpriced.length === 0) return undefined;
@@ -235,7 +235,10 @@ export class RunFold {
     return this.#usage.all();
   }
 
-  /** Sorted by code unit, so that the order is the same everywhere. A run that proposes changes what was applied. */
+  /**
+   * Sorts by code unit, so that the order does not depend on the locale. A run that proposes changes lists applied
+   * ones.
+   */
   filesChanged({ changes, applied = {} }: Pick<Run, "changes" | "applied">): string[] {
     if (changes === undefined) return [...this.#files].sort();
     const own = [...this.#files].filter((path) => !path.startsWith(WORKSPACE));

@@ -76,7 +76,7 @@ export class Worker {
     this.#owner = options.newId("srv") + processMark();
   }
 
-  /** Takes up what servers of this machine left that have ended, in its order, and what waits. */
+  /** Takes up runs of this machine's ended servers, in their order, and waiting runs. */
   start(): void {
     void this.#revokeOrphans()
       // The next heartbeat does it.
@@ -117,7 +117,7 @@ export class Worker {
     return !this.#closed && !this.#draining && this.#slots.size < concurrentRuns && mayClaim();
   }
 
-  /** Renews the leases of what runs here, then looks for runs whose server is gone. */
+  /** Renews the leases of the runs at work here, then looks for runs whose server has gone. */
   async heartbeat(): Promise<void> {
     const { runs, clock, leaseMs } = this.#options;
     if (this.#slots.size + this.#ended.size > 0) {
@@ -134,7 +134,7 @@ export class Worker {
     this.pump();
   }
 
-  /** See `RunContext`. Gives `undefined`, too, if the lease was lost because this process was paused. */
+  /** See `RunContext`. Also returns undefined if the lease was lost because this process was paused. */
   readonly underLease: RunContext["underLease"] = async ({ id, principal }, work, patienceMs = 0) => {
     const { runs, clock, leaseMs, log } = this.#options;
     const until = monotonicClock() + patienceMs;
@@ -178,7 +178,7 @@ export class Worker {
     else this.pump();
   }
 
-  /** After another process wrote: stops what was cancelled or claimed there, takes what waits. */
+  /** Reacts to changes by another process: stops runs cancelled or claimed there, and takes waiting ones. */
   review(): void {
     void this.#stopLost()
       .catch((error: unknown) => warnUnlessLocked(this.#options.log, "run.review_failed", { error }))
@@ -206,7 +206,7 @@ export class Worker {
     await haveSettled(slots);
   }
 
-  /** Claims no more, and waits so long for what is at work to end. */
+  /** Stops claiming runs, and waits this long for those at work to end. */
   async drain(milliseconds: number): Promise<void> {
     this.#draining = true;
     const until = monotonicClock() + milliseconds;
@@ -216,7 +216,7 @@ export class Worker {
     }
   }
 
-  /** Parks everything. What does not stop in time is fenced off and its lease left to run out. */
+  /** Parks all runs. Those that do not stop in time are fenced off, and their leases expire. */
   async close(): Promise<void> {
     this.#closed = true;
     await isDoneWithin(STOP_MS, this.#claiming);
@@ -259,7 +259,7 @@ export class Worker {
     }
   }
 
-  /** Takes away leases of servers of this machine that are certainly not there any more; gives the others. */
+  /** Revokes leases of this machine's servers that have certainly gone; returns the others. */
   async #revokeOrphans(): Promise<SeenLease[]> {
     const { runs, log } = this.#options;
     const held: SeenLease[] = [];
@@ -296,7 +296,7 @@ export class Worker {
     return agent;
   };
 
-  /** A lease that is not given back here runs out: the delay before the run is tried again. */
+  /** A lease that is not released here expires: the delay before the run is tried again. */
   async #end(slot: Slot, inOrder: boolean): Promise<void> {
     // If it was lost and claimed again, the run has another slot.
     if (this.#slots.get(slot.run.id) === slot) this.#slots.delete(slot.run.id);
