@@ -80,7 +80,7 @@ function openMemories(
   };
 }
 
-/** The agents of a process, and what they share. */
+/** Agents of a process, with their shared parts. */
 export interface Agents {
   /** `ended` resolves at the end of the run, which also ends the programs that its commands started. */
   agentFor(run: Run & Owner, lender: ModelLender, ended: () => Promise<void>): Promise<Agent>;

@@ -180,7 +180,7 @@ function skillMounts(config: ExecutorConfig): SandboxMount[] {
   return [...own, ...linked];
 }
 
-/** The workspace of a run, and what its repository needs besides. */
+/** Returns the workspace of a run, with the extra paths that its repository needs. */
 function placesOf(config: ExecutorConfig, owner: Owner): Parameters<Opening["open"]> | undefined {
   const folder = workspaceOf(config, owner);
   if (folder === undefined) return undefined;
@@ -194,7 +194,7 @@ export interface MountedExecutor {
   mount: string;
 }
 
-/** The executors of runs at work: one each, so that what its commands started ends with the run. */
+/** Executors of the runs at work: one each, so that programs started by its commands end with the run. */
 export class RunExecutors {
   readonly #choose: () => Promise<ExecutorChoice>;
   readonly #placesOf: (owner: Owner) => Parameters<Opening["open"]> | undefined;

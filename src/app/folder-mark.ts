@@ -6,10 +6,10 @@ import { realPath } from "../core/real-path.ts";
 import { statsAt } from "../core/stats.ts";
 
 /**
- * Gives the same text on every machine that sees this folder, and another one elsewhere: also where a copy of the
- * folder is, or an empty one at the same path. It is made of the number of the folder in its file system and of a
- * file in it, which is made when it is missing. In a folder that cannot be written, only the number counts; likewise
- * in one whose links would lead to the file.
+ * Returns a mark that is equal on every machine that sees this folder, and differs elsewhere. It differs for a copy
+ * of the folder too, and for an empty folder at an equal path. The mark combines the number of the folder in its file
+ * system with a file in it, which is created if missing. In a read-only folder, only the number counts; likewise in a
+ * folder whose links would lead to the file.
  */
 export function folderMark(folder: string): string {
   const number = statsAt(folder)?.ino ?? 0;

@@ -5,14 +5,14 @@ import { ConfigurationError, errorMessage } from "../core/errors.ts";
 /** Limits them, because every model call carries all of them. */
 const LONGEST_INSTRUCTIONS = 100_000;
 
-/** Tells the agent of a run that proposes its changes. */
+/** Instructions for the agent of a run that proposes its changes. */
 const ON_A_COPY =
   "`/workspace` is a copy of the user's folder. When you have answered, a person reviews all that you changed in it and decides what is applied. So change it as if it were the folder itself, and name in your answer what you changed and why. Git, builds and tests work on the copy.";
 
 const NOT_APPLIED =
   "The copy still has earlier changes of these files, which the person did not apply. Propose none again that they refused, unless the task asks for it:";
 
-/** The instructions of a run: the configured ones, and what it has to know of its workspace. */
+/** Joins the instructions of a run: the configured ones, and the facts about its workspace. */
 export async function instructionsFor(
   config: Parameters<typeof instructionsOf>[0],
   { changes, notApplied = [] }: { changes?: "propose"; notApplied?: readonly string[] },

@@ -1,4 +1,4 @@
-/** Sets up and ends a process: it keeps standard output for the protocol, sends traces and forgets old runs. */
+/** Starts and ends a process: keeps standard output for the protocol, sends traces and deletes old runs. */
 import type { Config } from "../config/schema.ts";
 import { isDoneWithin } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
@@ -15,7 +15,7 @@ export function reserveStdout(): NodeJS.WriteStream {
   return protocol;
 }
 
-/** Resolves with the name of the signal that tells the process to end, which does not end before by itself. */
+/** Resolves with the name of the first signal to end. Until then the process does not end by itself. */
 export async function untilSignal(): Promise<NodeJS.Signals> {
   // Neither signals nor work on runs keep a process alive.
   const alive = setInterval(() => undefined, 3_600_000);
@@ -46,8 +46,8 @@ const LANGSMITH_SWITCHES = [
 ] as const;
 
 /**
- * Makes tracers send what they still hold, because the process is about to end. False: some was not sent in time,
- * and the process would not end while a tracer keeps trying.
+ * Sends the buffered traces before the process ends. Returns false if some were not sent in time: the process would
+ * not end while a tracer keeps trying.
  */
 export const sendTraces = async (env: Readonly<Record<string, string | undefined>>): Promise<boolean> =>
   isDoneWithin(PATIENCE_MS, Promise.all([sendSpans(), sendToLangSmith(env)]));
@@ -56,7 +56,7 @@ async function sendSpans(): Promise<void> {
   if (!(Symbol.for("opentelemetry.js.api.1") in globalThis)) return;
   const { trace } = await import("@opentelemetry/api");
   const known: object = trace.getTracerProvider();
-  // The package may be there twice, so that its classes do not tell what stands for the tracer's own.
+  // The package may be loaded twice, so its classes do not identify the tracer's own wrapper.
   const inner: unknown =
     "getDelegate" in known && typeof known.getDelegate === "function" ? known.getDelegate() : known;
   const provider = typeof inner === "object" && inner !== null ? inner : known;

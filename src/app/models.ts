@@ -7,7 +7,7 @@ import type { ModelSource, ResolveOptions } from "../agent/models/resolve.ts";
 import type { Config } from "../config/schema.ts";
 import type { Logger } from "../core/logger.ts";
 
-/** Gives models by their specification; `undefined`: the one the environment chooses. */
+/** Loads models by their specification; without one, the model that the environment chooses. */
 export interface ModelSources {
   get(spec: string | undefined): Promise<BaseChatModel>;
 }
@@ -34,7 +34,10 @@ export class Models {
     };
   }
 
-  /** `undefined`: the one the environment chooses. After a failure the next call tries again. */
+  /**
+   * Loads a model; without a specification, the one that the environment chooses. After a failure the next call tries
+   * again.
+   */
   get(spec: string | undefined): Promise<BaseChatModel> {
     const known = this.#resolved.get(spec);
     if (known) return known;
@@ -65,7 +68,7 @@ export function usableModel(
   return message === undefined ? choice : { ok: false, code: "model_package_missing", message };
 }
 
-/** Says why the model of a subagent or of the judge cannot be used; `undefined`: all can. */
+/** Returns why the model of a subagent or of the judge cannot be used, or undefined if all can. */
 export function otherModelProblem(
   { judgeModel, subagents }: Pick<Config, "judgeModel" | "subagents">,
   { env, lendable = false }: { env: Environment; lendable?: boolean },

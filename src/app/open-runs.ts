@@ -22,8 +22,8 @@ import { withStoredKeys } from "./stored-keys.ts";
 import { type RunSettings, environmentOf, hasOtherFolder } from "./settings.ts";
 
 /**
- * Opens storage and puts model, agent and runs together. Closing the service parks what runs and then
- * closes all of it.
+ * Opens storage and connects model, agent and runs. Closing the service parks the runs at work, then closes all
+ * parts.
  */
 export async function openRuns(given: RunSettings): Promise<OpenedRuns> {
   const settings = await withKeys(given);
@@ -61,7 +61,7 @@ export async function openRuns(given: RunSettings): Promise<OpenedRuns> {
   }
 }
 
-/** The runs, and what is on its way to people elsewhere. */
+/** The runs, and the messages that are still to be sent to people elsewhere. */
 export interface OpenedRuns extends RunService {
   outbox: NewsOperator;
 }
@@ -159,7 +159,7 @@ const deadlinesOf = ({ approvals, questions }: Config) => ({
 const mainRunOf = async (run: Run, { runs }: Storage): Promise<Run> =>
   (run.parent && (await runs.read.run(run.principal, run.parent.runId))) ?? run;
 
-/** Makes the copy that a run works in, or brings it up to date. Gives the files that a person did not apply before. */
+/** Creates or updates the copy that a run works in. Returns the files that a person did not apply before. */
 async function openCopy(
   run: Run,
   config: Config,

@@ -87,7 +87,7 @@ export class ServersForPeople implements OtherServers {
   };
 }
 
-/** Passes on only what is meant for people. */
+/** Returns only the text that is meant for people. */
 function problemOf(error: unknown): string {
   if (error instanceof LoginFailed) return error.message;
   if (error instanceof McpUnavailableError) return `It cannot be logged in at: ${error.message}.`;

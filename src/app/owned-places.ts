@@ -1,4 +1,4 @@
-/** Places that belong to one principal or one thread, as the configuration says, and the rules about their files. */
+/** Places that belong to one principal or one thread by configuration, and the rules about their files. */
 import { createHash } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -12,9 +12,9 @@ import type { Principal } from "../runs/run.ts";
 export interface Owner {
   principal: Principal;
   threadId?: string;
-  /** Its files of the workspace are those of the copy of its thread. */
+  /** Its workspace files are in its thread's copy. */
   changes?: "propose";
-  /** Files of the copy that a person did not apply before, with the reason if they gave one. */
+  /** Files of the copy that a person did not apply before, each with the reason if there is one. */
   notApplied?: readonly string[];
 }
 
@@ -42,8 +42,8 @@ export const copiesFolder = ({ dataDir, proposals }: PlacesConfig): string =>
 export type PlacesConfig = Pick<Config, "workspace" | "workspaceFolder" | "dataDir" | "proposals">;
 
 /**
- * Gives the folder that agents see at `/workspace/`: the workspace of its owner, or the copy of it. `undefined` when
- * there is none.
+ * Returns the folder that agents see at `/workspace/`: the owner's workspace or its copy. Returns undefined if there
+ * is none.
  */
 export function workspaceOf(config: PlacesConfig, owner: Owner): string | undefined {
   const { changes, threadId } = owner;
@@ -53,9 +53,9 @@ export function workspaceOf(config: PlacesConfig, owner: Owner): string | undefi
 }
 
 /**
- * Gives the workspace of its owner, and makes it; `undefined` when there is none.
+ * Returns the owner's workspace, and creates it if needed. Returns undefined if there is none.
  *
- * @throws ConfigurationError when it cannot be made
+ * @throws ConfigurationError when it cannot be created
  */
 export function originalOf(
   { workspace, workspaceFolder }: Pick<Config, "workspace" | "workspaceFolder">,

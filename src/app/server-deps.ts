@@ -1,4 +1,4 @@
-/** Puts together what the MCP server needs. Agent and storage are loaded when runs are first asked for. */
+/** Assembles the dependencies of the MCP server. Agent and storage are loaded on the first use of runs. */
 import { join } from "node:path";
 import { PROGRAM } from "../config/program.ts";
 import type { Config } from "../config/schema.ts";
@@ -40,11 +40,11 @@ export interface ServerParts {
   deps: ServerDeps;
   /** The runs of all principals, for whoever operates the server. */
   operator(): Promise<RunOperator>;
-  /** Opens what keeps the messages of 2025-era sessions. */
+  /** Opens the message store of 2025-era sessions. */
   openStreams(): Promise<StreamStore>;
-  /** Opens what servers of the same clients share. Absent: there are no other servers. */
+  /** Opens the state shared by several servers of one group of clients. Absent: there are no other servers. */
   openShared?: () => Promise<SharedState>;
-  /** Parks what runs and releases everything. */
+  /** Parks the runs at work and releases all resources. */
   close(): Promise<void>;
 }
 
@@ -52,7 +52,7 @@ export interface ServerParts {
 export function serverParts(settings: ServerSettings): ServerParts {
   const { config, env, version, logger, works = true, page, holds } = settings;
   const command = settings.openCommand ?? ((runId) => `${PROGRAM} runs open ${runId}`);
-  // A terminal shows the runs of everyone who needs no token, and no others.
+  // A terminal shows only the runs of people who need no token.
   const openCommand = ({ id, principal }: Run): string | undefined =>
     principal === principalOf(undefined) ? command(id) : undefined;
   const storage = sharedStorage(settings);
@@ -139,7 +139,7 @@ function stateKeys(
   storage: (() => Promise<SharedStorage>) | undefined,
 ): Pick<ServerDeps, "stateKey" | "previousStateKey"> {
   if (storage !== undefined) return { stateKey: async () => (await storage()).secret("state") };
-  // The key is read for every state. A link that changes in between must not bring another key.
+  // The key is read for every state. A link that changes in between must not lead to another key.
   const assertLinks = linkGuard(dataDir, "the data directory");
   const guarded =
     <Key>(load: (folder: string) => Promise<Key>) =>

@@ -22,7 +22,7 @@ export interface RunSettings {
   lendable?: boolean;
   /** True if this process works on runs; false if it only looks and decides. Default true. */
   works?: boolean;
-  /** Gives the storage, which is closed with the runs. Default: what the configuration names. */
+  /** Opens the storage, which is closed with the runs. Default: the configured one. */
   storage?: () => Promise<Storage>;
   /** True if this process deletes runs as configured, now and every hour, and embeds memories. Default true. */
   keepsHouse?: boolean;
@@ -84,7 +84,7 @@ export function folderName(environment: string): string | undefined {
   return workspace === undefined ? undefined : basename(workspace) || undefined;
 }
 
-/** Tells whether a run of an environment works in this workspace. */
+/** Returns a check that is true if a run of an environment works in this workspace. */
 export function worksIn(workspace = ""): (environment: string) => boolean {
   const folder = workspace === "" ? "" : realPath(workspace);
   return (environment) => partsOf(environment).workspace === folder;

@@ -13,7 +13,7 @@ export interface Web {
   tools: readonly WebToolName[];
 }
 
-/** `undefined`: agents do not reach the web. A search that is configured and cannot be made is logged. */
+/** Returns undefined if agents do not reach the web. A configured search that cannot be created is logged. */
 export function webOf(
   config: Pick<Config, "web">,
   env: RunSettings["env"],

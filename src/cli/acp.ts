@@ -14,7 +14,7 @@ import { serveEditor } from "../server/acp/editor.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { complain } from "./output.ts";
 
-/** Longest time for parking runs and releasing everything; editors kill what is left soon after. */
+/** Longest time to park runs and release resources; editors kill the process soon after. */
 const GRACE_MS = 2000;
 
 /** Serves until the editor leaves or a signal comes, then exits the process. Open runs are continued later. */

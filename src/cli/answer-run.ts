@@ -89,7 +89,7 @@ async function askHere(
   }
 }
 
-/** Says that the flags are for requests of the other kind. */
+/** Explains that the flags are for requests of the other kind. */
 const wrongKind = (chosen: readonly RunRequest[]): string =>
   chosen.some(isQuestion)
     ? `Only questions are open. To answer, use ${HOW_TO_ANSWER}.`
@@ -149,7 +149,7 @@ function answerFrom(request: RunRequest, flags: FlagValues): CheckedAnswer {
   return { ok: false, message: `Give each field: ${names}.` };
 }
 
-/** Values by name. A name that is given several times has several. */
+/** Parses values by name. A repeated name has several values. */
 function fieldsIn(given: readonly string[]): Record<string, string | string[]> {
   const values = new Map<string, string[]>();
   for (const one of given) {

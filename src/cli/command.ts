@@ -20,7 +20,7 @@ export interface Flag {
   /** Placeholder for the value in help, such as `DIR`. */
   hint?: string;
   help: string;
-  /** Path of the setting it gives; help then adds default and environment variable. */
+  /** Path of the setting that the flag sets; help then adds default and environment variable. */
   setting?: string;
 }
 
@@ -30,7 +30,7 @@ export interface Action {
   /** Words after its name, such as `RUN`. */
   words: string;
   summary: string;
-  /** Names of the flags of the command that it understands. */
+  /** Names of the flags that it accepts. */
   flags: readonly string[];
   examples: readonly string[];
 }
@@ -52,18 +52,18 @@ export interface Command {
   actions?: readonly Action[];
   /** True if the command accepts the configuration flags. */
   configurable: boolean;
-  /** Paths of the settings that its help shows first. Default: those that most people give. */
+  /** Paths of the settings that its help shows first. Default: the most common ones. */
   settings?: readonly string[];
   /** Maximum number of positional arguments; default 0. */
   positionals?: number;
   run(args: CommandArguments): Promise<ExitCode>;
 }
 
-/** The text that a flag gives; `undefined` if it was not given. */
+/** Returns the text of a flag, or undefined if the flag is absent. */
 export const textOf = (value: FlagValues[string]): string | undefined =>
   typeof value === "string" ? value : undefined;
 
-/** The texts of a flag that may be repeated; `undefined` if it was not given. */
+/** Returns the texts of a repeatable flag, or undefined if the flag is absent. */
 export const textsOf = (value: FlagValues[string]): readonly string[] | undefined =>
   typeof value === "object" ? value : undefined;
 
@@ -205,7 +205,7 @@ export function overview(commands: readonly Command[]): string {
   ].join("\n");
 }
 
-/** Settings that most people give, which help shows first. */
+/** The most common settings, which help shows first. */
 export const COMMON = ["workspace", "model", "dataDir", "approvals.write", "approvals.execute"];
 
 /**

@@ -9,7 +9,7 @@ const PROJECT = flag(
   "Change the configuration of the project in the current folder instead of your own; for claude-code, cursor, vscode, opencode and gemini.",
 );
 
-/** Commands, with the configuration flags and none of their own if not said otherwise. A usage begins with the name. */
+/** Commands. By default they take the configuration flags and no others. A usage begins with the name. */
 const PARTS: readonly (Omit<Command, "name" | "flags" | "configurable"> & Partial<Command>)[] = [
   {
     usage: "serve",
@@ -100,7 +100,7 @@ const PARTS: readonly (Omit<Command, "name" | "flags" | "configurable"> & Partia
     summary:
       "Start runs automatically while a server is running. SCHEDULE is a name, an id, or the beginning of one.",
     settings: ["workspace", "dataDir", "storage"],
-    // An expression without quotes is told as such.
+    // An expression without quotes gets a message of its own.
     positionals: Infinity,
     examples: ['schedule add "0 7 * * 1-5" "Summarize the news"', "schedule list", "schedule remove news"],
     actions: SCHEDULE_ACTIONS,
@@ -246,7 +246,7 @@ const PARTS: readonly (Omit<Command, "name" | "flags" | "configurable"> & Partia
     usage: "keys [ACTION]",
     summary: "List, store or delete provider keys in the keychain of this system.",
     configurable: false,
-    // A key given as an argument is refused, and the message does not repeat it.
+    // A key passed as an argument is refused, and the message does not repeat it.
     positionals: Infinity,
     actions: [
       action("list", "List the names of stored keys, one per line.", {

@@ -1,4 +1,4 @@
-/** Completes what is typed after the program's name, for every shell in the same way. */
+/** Completes the words after the program's name, alike for every shell. */
 import { existsSync } from "node:fs";
 import { loadConfig } from "../config/load.ts";
 import type { HostFacts } from "../config/paths.ts";
@@ -10,13 +10,13 @@ import { COMPLETION_SCRIPTS } from "./completion-scripts.ts";
 import { CLIENT_NAMES } from "./clients/catalogue.ts";
 import { complain, say } from "./output.ts";
 
-/** A word that could stand there, and what it means. */
+/** A word that could come next, with its meaning. */
 export interface Candidate {
   word: string;
   text?: string | undefined;
 }
 
-/** Words, or what the shell itself finds: paths. */
+/** Words, or paths, which the shell itself finds. */
 export type Completion = readonly Candidate[] | "files" | "folders";
 
 /** Finds the runs, or the schedules, on this machine that the words typed so far apply to. */
@@ -121,7 +121,7 @@ const positionalsOf = (words: readonly string[], flagAt: (word: string) => Flag 
     return !word.startsWith("-") && (open === undefined || open.kind === "boolean");
   });
 
-/** Flags that are not given yet; of an action its own, and the settings. */
+/** Returns the flags that are not used yet: those of the action, and the settings. */
 function flagsFor(
   { actions = [] }: Command,
   flags: readonly Flag[],

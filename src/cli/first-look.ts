@@ -1,4 +1,4 @@
-/** Finds what is there for this program: clients, keys of models, a sandbox. Changes nothing and loads no agent. */
+/** Finds clients, model keys and a sandbox on this machine. Changes nothing and loads no agent. */
 import { existsSync, readFileSync } from "node:fs";
 import { delimiter, dirname, join } from "node:path";
 import { DEFAULT_MODELS, providerFacts, modelChoice, variable } from "../agent/models/choose.ts";

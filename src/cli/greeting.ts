@@ -17,7 +17,7 @@ const OTHERS = [
   ["--help", "lists all commands"],
 ] as const;
 
-/** Says what the program is, what is there and what is missing, and the next command. */
+/** Describes the program, the parts found and missing, and the next command. */
 export async function greeting(
   host: HostFacts,
   { columns, colors }: { columns: number; colors: Colors },

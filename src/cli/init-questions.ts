@@ -1,4 +1,4 @@
-/** The questions of `init`: what can be chosen, which choice is the best one here, and asking for it. */
+/** Asks the questions of `init`: the choices, and the best one here. */
 import { DEFAULT_MODELS, OFFLINE, providerFacts, modelChoice } from "../agent/models/choose.ts";
 import type { HostFacts } from "../config/paths.ts";
 import { type ClientHere, type KeyPlace, type ModelHere, isProgram } from "./first-look.ts";

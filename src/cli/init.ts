@@ -1,4 +1,4 @@
-/** Sets the server up for a client: asks, shows what it will write, writes it, and checks the result. */
+/** Configures the server for a client: asks, shows the files to write, writes them, and checks the result. */
 import { resolve } from "node:path";
 import { loadConfig } from "../config/load.ts";
 import { type HostFacts, expandHome, folderProblem } from "../config/paths.ts";

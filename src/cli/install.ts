@@ -103,7 +103,7 @@ async function installIn(client: Client, wishes: Wishes, args: CommandArguments)
 const SHARED =
   "The file belongs to the project and contains paths of this machine: review it before you share it.";
 
-/** Settings of the server that are put among its arguments as they are given. */
+/** Server settings that are copied unchanged into its arguments. */
 const INSTALLED_SETTINGS = ["approvals-write", "approvals-execute", "execute"] as const;
 
 /** Takes the server out of a client's configuration again. */
@@ -131,7 +131,7 @@ const uninstallFrom = (client: FileClient, file: ConfigFile, args: CommandArgume
     return say(`Removed from ${client.title}: ${client.file}`, leftBy(args));
   });
 
-/** Names what stays on this machine, and the commands that delete it. */
+/** Names the files that remain on this machine, and the commands that delete them. */
 function leftBy({ host }: CommandArguments): string {
   const loaded = loadConfig({ flags: {}, ...host });
   const folder = shellWord(loaded.ok ? loaded.config.dataDir : defaultDataDir(host), host.platform);
@@ -280,7 +280,7 @@ async function check(
   );
 }
 
-/** Does `work` on a client's file. A failure leaves the file as it is and says what to do. */
+/** Runs `work` on a client's file. A failure leaves the file unchanged and explains the next step. */
 async function changing(
   { file }: FileClient,
   instead: string,

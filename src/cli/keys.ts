@@ -1,4 +1,7 @@
-/** Keys of models and search providers in the keychain of the system: shows their names, keeps one, forgets one. Prints no value. */
+/**
+ * Keys of models and search providers in the system's keychain: lists their names, stores one, deletes one. Prints no
+ * value.
+ */
 import { buffer } from "node:stream/consumers";
 import { KEY_NAMES, variable } from "../agent/models/choose.ts";
 import type { HostFacts } from "../config/paths.ts";
@@ -69,7 +72,7 @@ async function forget(name: string, isKept: boolean, host: HostFacts): Promise<E
 const besideEnvironment = (name: string, { env }: HostFacts): string =>
   variable(env, name) === undefined ? "" : "; the environment here has another, which is used instead";
 
-/** Why there is no such key. Does not repeat what may be a key itself. */
+/** Explains an unknown name. Does not repeat the name, which may be a key itself. */
 function nameProblem(name: string): string | undefined {
   if (NAMES.includes(name)) return undefined;
   if (!/^[A-Z][A-Z_]+$/.test(name)) return `Say whose key it is: ${NAMES.join(", ")}.`;

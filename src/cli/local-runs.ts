@@ -15,11 +15,11 @@ import { complain } from "./output.ts";
 
 /** Ctrl-C, and an end from outside. The second one ends the process at once. */
 const ENDS = ["SIGINT", "SIGTERM"] as const;
-/** A terminal that was closed. It and its shell both say so, and what was begun is still parked. */
+/** Signal of a closed terminal. The terminal and its shell both send it, and open runs are still parked. */
 const HANG_UP = "SIGHUP";
 
 export interface LocalRuns {
-  /** The runs of everyone who uses this machine without a token. */
+  /** Runs of everyone who uses this machine without a token. */
   runs: PrincipalRuns;
   /** The runs of all principals. */
   operator: OpenedRuns;
@@ -31,7 +31,7 @@ export interface LocalRuns {
   obstacles: () => Promise<Check[]>;
   /** A line to paste that uses this data directory: `schedule list`. */
   dataCommand: (...words: readonly string[]) => string;
-  /** The same with the runs in it: `runs list`. */
+  /** A line to paste that uses these runs, such as `runs list`. */
   runsCommand: (...words: readonly string[]) => string;
   /** A line to paste that works on this run, or continues its conversation, with the settings of this process. */
   runCommand: (run: Run, ...words: readonly string[]) => string;
@@ -76,7 +76,7 @@ export async function withLocalRuns(
     await operator.close();
     process.off(HANG_UP, stop);
   }
-  // Leaves the exit code to `main`, and lets what was written get out first.
+  // Leaves the exit code to `main`, and flushes the output first.
   if (worksOn && !(await sendTraces(host.env))) process.stdout.write("", () => process.exit());
   return code;
 }
@@ -106,7 +106,7 @@ function commandsFor(
 const LEAST_OF_ID = 4;
 const PAGE = 500;
 
-/** Tells whether an id begins with a word, with or without the prefix of such ids. */
+/** Returns a check that is true if an id begins with a word, with or without the prefix of such ids. */
 export function beginsWith(word: string, prefix: "run_" | "sch_"): (id: string) => boolean {
   const beginning = word.startsWith(prefix) ? word : prefix + word;
   return (id) => beginning.length >= prefix.length + LEAST_OF_ID && id.startsWith(beginning);

@@ -77,7 +77,7 @@ async function addProvider(provider: string, folder: string, host: HostFacts): P
   return 0;
 }
 
-/** Has npm put a package into the folder; no program of a package is run. Gives why it failed. */
+/** Installs a package into the folder with npm, without running its programs. Returns the reason of a failure. */
 async function install(spec: string, folder: string, host: HostFacts): Promise<string | undefined> {
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });

@@ -11,14 +11,14 @@ export function say(...lines: readonly string[]): 0 {
 
 export const sayJson = (value: unknown): 0 => say(JSON.stringify(value, null, 2));
 
-/** Writes why a command cannot do what was asked, a line for each problem. Returns the exit code. */
+/** Prints why a command failed, a line for each problem. Returns the exit code. */
 export function complain(problems: string | readonly string[], code: 1 | 2 = 1): 1 | 2 {
   const lines = [problems].flat().map((problem) => `deepagent-mcp: ${problem}\n`);
   print(lines.join(""), process.stderr);
   return code;
 }
 
-/** Says that a command has no such action, and which it may have been or which there are. */
+/** Reports an unknown action of a command, with the likely one or all of them. */
 export function unknownAction(command: string, name: string, actions: readonly string[]): 1 | 2 {
   const meant = closestName(name, actions);
   const what = name === "" ? `${command} needs an action` : `${command} has no action "${oneLine(name, 80)}"`;

@@ -1,4 +1,4 @@
-/** Shows what a run proposes to change, and applies what a person chooses of it. */
+/** Shows the changes that a run proposes, and applies those that a person chooses. */
 import type { FlagValues } from "../config/load.ts";
 import { defined } from "../core/defined.ts";
 import { displayDiff } from "../core/diff.ts";
@@ -26,7 +26,7 @@ const styleHere = () => ({
   width: columnsOf(process.stdout),
 });
 
-/** Every file with its places, and what stands in the way of each; with --file all of some files, however long. */
+/** Shows every file with its places and conflicts. With --file: all of some files, however long. */
 export async function reviewRun(local: LocalRuns, runId: string, flags: FlagValues): Promise<ExitCode> {
   const view = await local.runs.read.view(runId);
   if (view === undefined) return unknownRun(local, runId);
@@ -131,7 +131,7 @@ export async function applyRun(
 const isTerminal = (): boolean => process.stdin.isTTY && process.stdout.isTTY;
 const isEmpty = (record: object): boolean => Object.keys(record).length === 0;
 
-/** Says why a change is not the one that the person was shown; `undefined`: it is. */
+/** Returns why a change differs from the one the person saw, or undefined if it does not. */
 function unseen(
   { runsCommand }: LocalRuns,
   { run }: RunView,
@@ -148,7 +148,7 @@ function unseen(
   return `Nothing was applied: ${why}. To see it: ${runsCommand("review", run.id)}`;
 }
 
-/** In a terminal the change is shown, and applied if the person says so; elsewhere the problem is. */
+/** Shows the change and asks for confirmation in a terminal; elsewhere prints the problem. */
 async function confirms(
   local: LocalRuns,
   runId: string,

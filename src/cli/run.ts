@@ -86,7 +86,7 @@ export async function isReady({ obstacles }: LocalRuns): Promise<boolean> {
   return false;
 }
 
-/** Works on what a person asks for next, in the same conversation, until that is nothing. */
+/** Works on a person's next tasks, in the same conversation, until an empty one. */
 async function goOn(
   local: LocalRuns,
   threadId: string,
@@ -104,7 +104,7 @@ async function goOn(
   }
 }
 
-/** The task as it is given, or from standard input: `-`, a pipe, or a line that is asked for. */
+/** Reads the task from the argument or from standard input: `-`, a pipe, or a prompt. */
 async function taskFrom(given: string | undefined): Promise<string | undefined> {
   const { stdin, stdout } = process;
   if (given !== undefined && given !== "-") return given;
@@ -178,7 +178,7 @@ export async function showLive(local: LocalRuns, runId: string, options: LiveOpt
 
 const writeLine = (value: object): void => print(`${JSON.stringify(value)}\n`);
 
-/** Shows the work on a run, and gives the newest view of it; `undefined` for no such run. */
+/** Shows the work on a run, and returns its newest view, or undefined if the run is unknown. */
 export async function followLive(
   local: LocalRuns,
   runId: string,

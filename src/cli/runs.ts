@@ -138,7 +138,7 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
   return 0;
 }
 
-/** Says how many runs other principals have, who reach the server with a token; empty if there are none. */
+/** Counts the runs of other principals, who reach the server with a token; empty if there are none. */
 async function othersText({ runs: ownRuns, operator, runsCommand }: LocalRuns): Promise<string> {
   const [statistics, own] = await Promise.all([operator.statistics(), ownRuns.read.counts()]);
   const sum = (counts: Readonly<Record<string, number>>): number =>
@@ -164,7 +164,7 @@ function wordOf(run: RunHead): string {
   return status === WAITING ? status : STATUS_WORDS[status];
 }
 
-/** `  └ run_x  at work   researcher: Compare the prices`. The whole id, by which it is told more or cancelled. */
+/** `  └ run_x  at work   researcher: Compare the prices`. The whole id works for messages and cancelling. */
 const taskLine = ({ id, status, name, description }: ChildRun): string =>
   `  └ ${id}  ${STATUS_WORDS[status].padEnd(9)}  ${oneLine(showControl(`${name}: ${description}`), 200)}`;
 
@@ -188,7 +188,7 @@ const rowOf = (run: RunHead): object => ({
   task: run.task,
 });
 
-/** A run as it stands: task, todos, agents, open approvals with what they would do, open questions, answer. */
+/** Prints the state of a run: task, todos, agents, open approvals with their effects, open questions, answer. */
 export async function showRun(
   local: LocalRuns,
   runId: string,
@@ -247,7 +247,7 @@ function decidedLine(approval: Approval, view: RunView): string {
   return `  ${status}${by} ${oneLine(displayName(tool), 64)}: ${oneLine(displayText(preview.summary), 200)}${again}`;
 }
 
-/** Gives a run at work a message, which its agent reads before it next asks its model. */
+/** Sends a message to a run at work; its agent reads it before its next model call. */
 export async function tellRun(local: LocalRuns, runId: string, text: string): Promise<ExitCode> {
   if (text.trim() === "") return complain("The message is empty.", 2);
   const outcome = await local.runs.control.tell(runId, { text });
@@ -320,7 +320,7 @@ function bySize(maxBytes: number, { storedBytes, runs, runsForSize }: PrunePlan)
   return `${stored}; the limit is ${megabytes(maxBytes)}. Would delete up to ${others}, the oldest first, until the limit is met.`;
 }
 
-/** `act`: what becomes of them. Absent: they are kept. */
+/** `act`: the action on them. Absent: they are kept. */
 const orphansLine = (count: number, act: "Deleted" | "Would delete" | undefined): string =>
   act === undefined
     ? `Threads without a run: ${count}. --orphans deletes them.`

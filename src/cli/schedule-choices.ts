@@ -32,7 +32,7 @@ export const REMOVAL_FLAGS: readonly Flag[] = [
 
 const CHANGES: readonly Changes[] = ["direct", "propose"];
 
-/** The choices that flags give, besides the limits that a schedule has; otherwise the problem with one. */
+/** Reads the choices from flags, besides the limits that a schedule has. Returns the problem with one as text. */
 export function choicesIn(flags: FlagValues, { limits: before }: RunChoices = {}): RunChoices | string {
   const { model, goal } = flags;
   const changes = CHANGES.find((way) => way === flags["changes"]);

@@ -82,8 +82,8 @@ export async function runSchedule(args: CommandArguments): Promise<ExitCode> {
 }
 
 /**
- * The arguments with which this process knows what a server allows: its settings without the choices that flags give,
- * and the keys that the keychain has. `offline` stays a setting: only servers without a language model have such runs.
+ * Returns arguments that match a server's settings: without the choices in flags, with the keys in the keychain.
+ * `offline` stays a setting: only servers without a language model have such runs.
  */
 async function asServer(args: CommandArguments): Promise<CommandArguments> {
   const { host } = args;
@@ -165,7 +165,7 @@ async function edit(
 const sayNew = (schedule: Schedule): ExitCode =>
   sayJson(scheduleDocument({ ...schedule, runs: [], skips: [] }, Date.now()));
 
-/** The fields that flags give; otherwise the problem with one. `before`: the schedule that they change. */
+/** Reads the fields from flags. Returns the problem with one as text. `before`: the schedule that they change. */
 function changesIn(flags: FlagValues, before?: Schedule): ScheduleChanges | string {
   const text = (name: string): string | undefined => textOf(flags[name]);
   const [catchUp, limit] = [text("catch-up"), text("catch-up-limit")];

@@ -32,8 +32,8 @@ export interface ServeOptions {
 }
 
 /**
- * Listens until a signal comes; then parks what runs and releases everything. Gives the exit code: 2 when the
- * configuration does not fit the storage.
+ * Listens until a signal arrives; then parks the runs at work and releases all resources. Returns the exit code: 2 if
+ * the configuration does not fit the storage.
  */
 export async function serveOverHttp(
   config: Config,
@@ -82,7 +82,7 @@ export async function serveOverHttp(
 /** Why a process ends whose configuration does not fit the storage. */
 export const REFUSED = "configuration";
 
-/** Opens the runs, and then never resolves, unless the configuration does not fit the storage: that it says. */
+/** Opens the runs. Resolves only if the configuration does not fit the storage, with that problem. */
 export async function refusal(
   parts: ServerParts,
   isOpened: () => void = () => undefined,
@@ -97,7 +97,7 @@ export async function refusal(
   return new Promise(() => {});
 }
 
-/** Opens runs and their storage; while it cannot be reached, tries again. Throws what does not pass by itself. */
+/** Opens runs and their storage; while it cannot be reached, tries again. Throws on permanent failures. */
 async function opened(parts: ServerParts): Promise<void> {
   for (let waitMs = 500; ; waitMs = Math.min(waitMs * 2, 10_000)) {
     try {

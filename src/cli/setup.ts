@@ -62,7 +62,7 @@ export async function atTerminal<Answer>(ask: (asker: Asker) => Promise<Answer>)
   }
 }
 
-/** The folder to work in. `step`: what the question begins with. */
+/** Asks for the folder to work in. `step`: prefix of the question. */
 export async function workspaceOf(host: HostFacts, asker: Asker | undefined, step = ""): Promise<string> {
   const folder = workspaceHere(host);
   if (asker === undefined) {
@@ -78,7 +78,7 @@ export async function workspaceOf(host: HostFacts, asker: Asker | undefined, ste
   }
 }
 
-/** The model to work with. `step`: what the question begins with. */
+/** Asks for the model to work with. `step`: prefix of the question. */
 export async function modelOf(host: HostFacts, asker: Asker | undefined, step = ""): Promise<string> {
   const models = await modelsHere(host);
   if (asker !== undefined) return askModel(models, asker, step);
@@ -106,7 +106,7 @@ interface KeyFacts {
   client: Client;
   /** Absent: the client knows it by itself. */
   workspace: string | undefined;
-  /** Place given by a flag. */
+  /** Place chosen by a flag. */
   place?: Place | undefined;
 }
 

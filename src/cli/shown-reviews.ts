@@ -1,4 +1,4 @@
-/** Remembers which proposed changes this terminal has shown, in the data folder: only what was shown is applied. */
+/** Remembers in the data folder which proposed changes this terminal has shown: only those are applied. */
 import { readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { z } from "zod";

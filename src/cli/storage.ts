@@ -5,7 +5,7 @@ import { silentLogger } from "../core/logger.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { complain, say } from "./output.ts";
 
-/** Copies what the data directory holds into the Postgres that `--storage` names. */
+/** Copies the contents of the data directory into the Postgres that `--storage` names. */
 export async function runStorage({ flags, host, positionals }: CommandArguments): Promise<ExitCode> {
   if (positionals[0] !== "copy") return complain("storage has one action: copy.", 2);
   const loaded = loadConfig({ flags, ...host });

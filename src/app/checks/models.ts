@@ -13,7 +13,7 @@ type ModelFacts = Pick<Facts, "env" | "lendable"> & {
   config: ModelSettings & Pick<Config, "dataDir" | "modelParameters">;
 };
 
-/** Looks at names, variables and packages only. Says how to keep the key that the model lacks. */
+/** Checks names, variables and packages only. Explains how to keep the key that the model lacks. */
 export function checkModel({ host, problem, ...facts }: Facts): Check {
   const name = "Model";
   const choice = usableModel(facts.config.model, facts);

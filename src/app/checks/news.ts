@@ -19,7 +19,7 @@ export async function checkChannels({ config, env }: OwnFacts): Promise<Check[]>
   }));
 }
 
-/** Counts the messages that were given up. Looks at existing storage only. */
+/** Counts the abandoned messages. Reads existing storage only. */
 export async function checkDelivered({ config, env }: OwnFacts): Promise<Check[]> {
   const channels = Object.keys(config.news).length;
   if (channels === 0) return [];

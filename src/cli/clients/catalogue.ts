@@ -15,7 +15,7 @@ export interface FileClient {
   docs: string;
   file: string;
   format: "json" | "yaml";
-  /** The members of the file that lead to its servers. Some clients have two forms, and the text says which. */
+  /** Returns the path of members that leads to its servers. Some clients have two forms, and the text shows which. */
   servers: (value: unknown) => readonly string[];
   entry: (start: Start, servers: readonly string[]) => object;
   /** True if the file belongs to a project, and so is likely to be shared. */

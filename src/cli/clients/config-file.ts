@@ -41,7 +41,7 @@ export class ConfigFile {
     return readText(this.#target);
   }
 
-  /** The text before the first change; "" if there was no file. `undefined`: nothing tells. */
+  /** Reads the text before the first change; "" if there was no file. Returns undefined if that is unknown. */
   async readBackup(): Promise<string | undefined> {
     const text = await readText(this.#backupTarget);
     return text === NO_FILE ? "" : text;
@@ -71,7 +71,7 @@ export class ConfigFile {
     }
   }
 
-  /** Puts back what was there before the first change: the copy, or no file if this program made it. */
+  /** Restores the original: the copy, or no file if this program created it. */
   async restore(): Promise<void> {
     const text = await readText(this.#backupTarget);
     if (text === NO_FILE) await rm(this.#target);

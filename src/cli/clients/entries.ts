@@ -59,7 +59,7 @@ export function entryFor(
   return { ok: true, entry: { command, args: [...args, ...flags], env: values, inputs } };
 }
 
-/** True if a variable holds a secret: its name says so, or its value is an address with a password. */
+/** True if a variable holds a secret: by its name, or because its value is an address with a password. */
 export const isSecret = (name: string, value: string): boolean =>
   /KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH/i.test(name) || /^[a-z][\w+.-]*:\/\/[^/\s:]*:[^/\s]+@/i.test(value);
 
@@ -115,7 +115,7 @@ export function withoutEntry(text: string, client: FileClient, before?: string):
   return result;
 }
 
-/** Tells if two texts differ only in white space between their parts, and in how they write an empty block. */
+/** True if two texts differ only in white space between their parts, and in the form of an empty block. */
 export const differOnlyInForm = (one: string, other: string): boolean => bare(one) === bare(other);
 
 const bare = (text: string): string =>

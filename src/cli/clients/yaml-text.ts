@@ -102,7 +102,7 @@ const columnOf = (text: string, place: number): number => place - (text.lastInde
 
 const startOf = (pair: Pair | undefined): number => (isScalar(pair?.key) ? (pair.key.range?.[0] ?? 0) : 0);
 
-/** Offset of the end of a pair's value, without the text after it. */
+/** Returns the end offset of a pair's value, without the text after it. */
 function endOf(pair: Pair | undefined): number {
   const range = memberOf(pair?.value, "range");
   const end: unknown = Array.isArray(range) ? range[1] : undefined;

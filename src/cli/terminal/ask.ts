@@ -1,4 +1,4 @@
-/** Asks a person in the terminal what a run waits for. */
+/** Asks a person in the terminal to decide on a run's requests. */
 import { displayName, displayText, oneLine } from "../../core/text.ts";
 import { isRecord, parsedJson } from "../../core/unknown.ts";
 import { type Approval, type RunRequest, alreadyAnswered, isQuestion, waitingIn } from "../../runs/run.ts";
@@ -29,7 +29,7 @@ async function askUnlessAnswered(asked: RunRequest, place: string, options: AskO
   const elsewhere = new AbortController();
   const watching = untilDecided(asked, options, elsewhere.signal).then(
     () => elsewhere.abort(),
-    // Then the decision itself says what is wrong.
+    // Then the decision itself reports the problem.
     () => undefined,
   );
   try {
@@ -90,7 +90,7 @@ type DecisionName = PersonDecision["type"];
 export interface ShownApproval {
   /** Such as `2 of 3 waiting`. */
   place: string;
-  /** Names the agent, what it wants to do, and to which file or folder, on a line each. */
+  /** Lines with the agent, its intended act, and the file or folder. */
   title: readonly string[];
   isDiff: boolean;
   /** Shows the call. */
@@ -169,7 +169,7 @@ export function callLines(question: ShownApproval, style: BodyStyle) {
   };
 }
 
-/** Asks until there is a decision. A key decides; what does not fit on the screen is shown page by page. */
+/** Asks until there is a decision. A key decides; content that exceeds the screen is shown in pages. */
 export async function askDecision(
   question: ShownApproval,
   asker: Asker,

@@ -1,4 +1,4 @@
-/** A person at the terminal of this process: keys, lines and texts that they give. */
+/** Reads keys, lines and texts from a person at the terminal of this process. */
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -58,7 +58,7 @@ export function terminalAsker(colors: Colors, keyboard: Keyboard, interrupted: (
   };
 }
 
-/** Gives Ctrl-D at the end of the input. */
+/** Returns Ctrl-D at the end of the input. */
 async function keyPressed(
   keyboard: Keyboard,
   prompt: string,

@@ -23,8 +23,8 @@ const SIGNALS: ReadonlyMap<string, NodeJS.Signals> = new Map([
 ]);
 
 /**
- * Gives a signal to all programs that were started together, as the terminal does. Windows has no such groups, and of
- * these signals only Ctrl-C.
+ * Sends a signal to all programs of the process group, as the terminal does. Windows has no such groups, and of these
+ * signals only Ctrl-C.
  */
 export function raise(
   signal: NodeJS.Signals,
@@ -83,7 +83,7 @@ export class Keyboard {
       process.on("SIGTSTP", this.#stop).on("SIGCONT", this.#continue).on("SIGQUIT", this.#quit);
     process.on("exit", this.#letGo);
     input.on("data", this.#read).on("end", this.#end);
-    // A terminal that was closed tells so by a signal too.
+    // A closed terminal also sends a signal.
     if (input.listenerCount("error") === 0) input.on("error", () => this.#end());
     input.setRawMode(true);
     input.resume();

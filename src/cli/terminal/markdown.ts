@@ -230,7 +230,7 @@ function laidOut(spans: readonly Span[], width: number): string[] {
   return [...lines, line.text];
 }
 
-/** The widest columns give way first; `undefined` when there is no room for all of them. */
+/** Shrinks the widest columns first. Returns undefined if there is no room for all of them. */
 function shrunk(natural: readonly number[], room: number): number[] | undefined {
   const widths = [...natural];
   for (let excess = widths.reduce((sum, width) => sum + width, 0) - room; excess > 0; excess -= 1) {

@@ -1,4 +1,4 @@
-/** Calls a person who may look elsewhere. */
+/** Notifies a person who may look elsewhere. */
 import type { Config } from "../../config/schema.ts";
 import type { Clock } from "../../core/clock.ts";
 import { displayName, oneLine } from "../../core/text.ts";

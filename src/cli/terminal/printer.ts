@@ -6,7 +6,7 @@ import { showControl } from "../../core/text.ts";
 /** Stands before each control character of ours. Text of others cannot contain it, because it is never written. */
 export const MARK = `\u0000${randomUUID()}`;
 
-/** Marks the control characters of a sequence of ours, so that `print` keeps them. Never pass it text of others. */
+/** Marks the control characters of our own sequences, so that `print` keeps them. Never pass it text of others. */
 export const control = (sequence: string): string =>
   // oxlint-disable-next-line no-control-regex -- control characters are what this is about
   sequence.replaceAll(/[\u0000-\u001f]/g, (character) => MARK + character);
@@ -22,7 +22,7 @@ export const printable = (text: string): string =>
 export const print = (text: string, output: { write(text: string): unknown } = process.stdout): void =>
   void output.write(printable(text));
 
-/** Longest part of a line of a program that is held back until the line ends, in characters. */
+/** Longest unfinished line of a program that is buffered, in characters. */
 const LONGEST_LINE = 65_536;
 
 /**

@@ -24,7 +24,7 @@ const FRAME_MS = 100;
 const HIDE_CURSOR = control("\u001b[?25l");
 const CLEAR_LINE = control("\u001b[2K");
 const SHOW_CURSOR = control("\u001b[?25h");
-/** Terminals disagree on the width of some emoji: what is too wide is cut, and does not move the lines below it. */
+/** Terminals disagree on the width of some emoji: excess text is cut, and does not move the lines below it. */
 const NO_WRAP = control("\u001b[?7l");
 const WRAP = control("\u001b[?7h");
 
@@ -144,7 +144,7 @@ export class LiveScreen implements Screen {
   }
 }
 
-/** Columns beside the line about what happens now. */
+/** Columns beside the line of the current activity. */
 const LEAST_MARGIN = 6;
 
 /** Asks the system each time: the event of a change comes too late for a frame that is due. */
@@ -153,7 +153,7 @@ function sizeOf(output: NodeJS.WriteStream): [columns: number, rows: number] {
   return [columns || 80, rows || 24];
 }
 
-/** Writes what is new, line by line, with the time since the start. */
+/** Prints new lines with the time since the start. */
 export function plainScreen(output: NodeJS.WritableStream, now: () => number): Screen {
   const start = now();
   let before: RunPicture | undefined;

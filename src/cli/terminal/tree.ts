@@ -51,7 +51,7 @@ export function renderTree(picture: RunPicture, style: TreeStyle): string[] {
   return [...shown, ...end];
 }
 
-/** Todos that are done give way first. */
+/** Drops finished todos first. */
 function todoLines({ todos }: RunPicture, { colors, width }: TreeStyle, room: number): string[] {
   const done = todos.filter(({ status }) => status === "completed").length;
   const isShort = todos.length > room;
@@ -277,7 +277,7 @@ function shortCount(count: number): string {
 
 const spinner = ({ colors, frame }: TreeStyle): string => colors.cyan(SPINNER[frame % SPINNER.length] ?? "⠋");
 
-/** The first sentence of an agent's task, after its type where that tells something. */
+/** Returns the first sentence of an agent's task, after its type if that adds something. */
 export function titleOf(name: string, description: string): string {
   const type = clean(name.split(LEVEL).at(-1) ?? name);
   const task = firstSentence(showControl(description), 300).replace(/\.$/, "");
