@@ -106,7 +106,7 @@ function commandsFor(
 const LEAST_OF_ID = 4;
 const PAGE = 500;
 
-/** Returns a check that is true if an id begins with a word, with or without the prefix of such ids. */
+/** Returns a check that an id begins with a word, with or without the prefix of such ids. */
 export function beginsWith(word: string, prefix: "run_" | "sch_"): (id: string) => boolean {
   const beginning = word.startsWith(prefix) ? word : prefix + word;
   return (id) => beginning.length >= prefix.length + LEAST_OF_ID && id.startsWith(beginning);

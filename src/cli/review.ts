@@ -81,8 +81,8 @@ const reviewOf = (view: RunView): OpenQuestion | undefined =>
     .find(({ kind }) => kind === "review");
 
 /**
- * Applies all that nothing is in the way of, or what the flags name, of a change that was shown here. A run that waits
- * for it continues. `word`: as the run was named.
+ * Applies all parts without conflicts, or those named by flags, of a change that was shown here. A run that waits for
+ * it continues. `word`: the run as named on the command line.
  */
 export async function applyRun(
   local: LocalRuns,

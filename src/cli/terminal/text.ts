@@ -124,7 +124,7 @@ export const checkLines = (checks: readonly Check[], colors: Colors): string[] =
     return `${mark} ${name.padEnd(14)}${text.replaceAll("\n", `\n${" ".repeat(16)}`)}`;
   });
 
-/** Columns of the terminal if known; a pipe, or a terminal that does not report them, has room for long lines. */
+/** Returns the columns of the terminal. A pipe, or a terminal that does not report them, has room for long lines. */
 export const columnsOf = (output: { columns?: number }): number => output.columns || 100;
 
 /** Such as `2026-01-31 12:00`, where the person is. */

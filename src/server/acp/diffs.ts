@@ -21,7 +21,7 @@ export function diffContent(diff: string, path: string): ToolCallContent[] {
   }));
 }
 
-/** `undefined`: some of its lines are not lines of a diff, such as a note that lines are left out. */
+/** Returns undefined if some lines do not belong to a diff, such as a note about omitted lines. */
 function hunksOf(diff: string): Hunk[] | undefined {
   const hunks: Hunk[] = [];
   for (const { kind, text } of diffLines(diff)) {

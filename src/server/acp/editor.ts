@@ -39,7 +39,7 @@ export type OpenedFolder =
       ok: true;
       runs: PrincipalRuns;
       folder: string;
-      /** Sentence about what the session does without. */
+      /** Sentence about the missing abilities of the session. */
       note?: string;
       /** True if this process works on such a run. */
       worksOn(run: Pick<Run, "environment">): boolean;

@@ -1,4 +1,4 @@
-/** Goals of an editor's runs: the command with which a person gives one, and the place where a program does. */
+/** Goals of an editor's runs: the command for people, and the field for programs. */
 import type { AvailableCommand, PromptRequest } from "@agentclientprotocol/sdk";
 import { z } from "zod";
 import { criteriaProblem } from "../../core/criteria.ts";
@@ -33,7 +33,7 @@ const Meta = z.looseObject({
   "deepagent-mcp": z.looseObject({ goal: z.array(z.string()).optional() }).optional(),
 });
 
-/** The goal that a program gives with a prompt; `ok: false`: it has another form. */
+/** Reads the goal that a program sends with a prompt; `ok: false`: it has another form. */
 export function goalOf({ _meta }: Pick<PromptRequest, "_meta">) {
   const read = Meta.safeParse(_meta ?? {});
   if (read.success) return { ok: true as const, goal: read.data["deepagent-mcp"]?.goal };

@@ -1,4 +1,4 @@
-/** Asks the person at an editor for approvals and answers, and stores what they say. */
+/** Asks the person at an editor for approvals and answers, and stores the responses. */
 import type * as acp from "@agentclientprotocol/sdk";
 import type { Clock } from "../../core/clock.ts";
 import { defined } from "../../core/defined.ts";
@@ -20,7 +20,7 @@ import { type RunUpdates, pathIn } from "./updates.ts";
 const MAX_SHOWN = 20_000;
 /** Maximum number of times that one form is shown, if its answers cannot be carried out. */
 const MAX_ATTEMPTS = 5;
-/** The way of an answer, for the journal. */
+/** Surface of an answer, for the journal. */
 const BY = "acp";
 
 export interface Editor {
@@ -45,7 +45,7 @@ export interface Desk {
   readonly clock: Clock;
   /** A line for a shell of this machine that opens the page of a run. */
   readonly openCommand: (runId: string) => string;
-  /** Tells the person something in the conversation. */
+  /** Shows the person a text in the conversation. */
   say(text: string): Promise<void>;
   update(update: acp.SessionUpdate): Promise<void>;
 }

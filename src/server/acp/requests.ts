@@ -1,8 +1,8 @@
-/** Reads the requests of editors as they write them: entries of MCP servers may lack what is empty, or have it as an object. */
+/** Normalizes requests of editors: entries of MCP servers may lack empty members, or have them as an object. */
 import type { AnyMessage, Stream } from "@agentclientprotocol/sdk";
 import { isRecord } from "../../core/unknown.ts";
 
-/** The same stream, with requests in the form of the protocol. */
+/** Wraps a stream, so that its requests have the protocol's form. */
 export const strictRequests = ({ readable, writable }: Stream): Stream => ({
   writable,
   readable: readable.pipeThrough(

@@ -42,9 +42,9 @@ export class Session {
   readonly #open = new Map<string, OpenQuestion>();
   /** Called when the person has to write before the run continues. */
   #onQuestion: (() => void) | undefined;
-  /** Goal of the next run, as the person gave it. */
+  /** Goal of the next run, in the person's words. */
   #goal: readonly string[] | undefined;
-  /** Sentence to be said once, with the first prompt. */
+  /** Sentence to show once, with the first prompt. */
   #note: string | undefined;
 
   constructor(desk: Desk, { hasThread, note }: { hasThread: boolean; note?: string | undefined }) {
@@ -101,7 +101,10 @@ export class Session {
     this.#closing.abort();
   }
 
-  /** Starts a run, tells the open one, or answers its question. `undefined`: the turn has ended, and the person was told why. */
+  /**
+   * Starts a run, messages the open one, or answers its question. Returns undefined if the turn has ended, and the
+   * person has been shown why.
+   */
   #tell({ text, goal }: Message): Promise<Following | undefined> {
     const told = this.#told
       .catch(() => undefined)
@@ -186,7 +189,7 @@ export class Session {
     return updates.of(await withAnswer(event, this.#desk.runs));
   }
 
-  /** Asks for what waits, and closes the dialog of what was decided elsewhere. */
+  /** Asks the open requests, and closes the dialogs of those decided elsewhere. */
   async #people(event: RunEvent, updates: RunUpdates, dialogs: Map<string, AbortController>): Promise<void> {
     const { runs } = this.#desk;
     if (event.kind === "approval_decided") return dialogs.get(event.data.approvalId)?.abort();

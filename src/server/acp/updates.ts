@@ -30,7 +30,7 @@ const WORKSPACE = "/workspace/";
 
 const kindOf = (tool: string): acp.ToolKind => KINDS[tool] ?? "other";
 
-/** Path of a file of the workspace on this machine; other files keep their virtual path. */
+/** Returns the path of a workspace file on this machine; other files keep their virtual path. */
 export const pathIn = (cwd: string, path: string): string =>
   path.startsWith(WORKSPACE) ? join(cwd, path.slice(WORKSPACE.length)) : path;
 
@@ -142,7 +142,7 @@ export class RunUpdates {
     }
     return this.#update(key, {
       status: data.status === "success" ? "completed" : "failed",
-      // A subagent has told its report.
+      // A subagent has sent its report.
       ...(tool === "task" && data.status === "success"
         ? {}
         : { content: [textContent(displayText(summary))] }),

@@ -24,7 +24,7 @@ import { RunEvents, type SentEvent } from "./events.ts";
 const MAX_ID = 200;
 /** Calls of one reply ask at about the same time. */
 const GATHER_MS = 300;
-/** The way of an answer, for the journal. */
+/** Surface of an answer, for the journal. */
 const BY = "ag-ui";
 
 /** Answers one request, which was authenticated and whose body is JSON. */
@@ -50,7 +50,7 @@ interface Seen {
 
 type Send = (event: SentEvent) => Promise<void>;
 
-/** Open runs of which is remembered what was sent; an answer for another one continues with the next event. */
+/** Open runs whose sent events are remembered; an answer for another run continues with the next event. */
 const MAX_SEEN = 1000;
 
 export function agUiEndpoint(deps: Pick<ServerDeps, "runs" | "logger">): AgUiEndpoint {
@@ -105,12 +105,12 @@ function readPart(body: unknown): Record<string, unknown> {
   return { threadId, runId, messages: last, resume, forwardedProps, state: {}, tools: [], context: [] };
 }
 
-/** The run to follow, and what the program knows of it. */
+/** The run to follow, and the program's knowledge of it. */
 interface Begun extends Seen {
   runId: string;
 }
 
-/** Answers what the run waits for, or starts a run, or tells the one at work. */
+/** Answers the run's open requests, starts a run, or messages the one at work. */
 async function begin(request: Request, send: Send): Promise<Begun> {
   const { input, runs, principal, seen } = request;
   if (input.threadId.length > MAX_ID || input.runId.length > MAX_ID)
@@ -186,7 +186,7 @@ async function answer({ input, runs, deps }: Request, waiting: RunRequest): Prom
   if (taken.kind === "again") throw new DeepAgentError("invalid_answer", taken.problem);
 }
 
-/** Sends what happens until the run has ended or waits for a person; gives the last event. */
+/** Sends events until the run has ended or waits for a person; returns the last event. */
 async function follow(request: Request, begun: Begun, send: Send): Promise<SentEvent> {
   const { input, runs, signal } = request;
   const spoken = new Spoken(begun.sent);
@@ -232,7 +232,7 @@ async function follow(request: Request, begun: Begun, send: Send): Promise<SentE
   }
 }
 
-/** Says when a program is asked: soon after something new waits, or once nobody works on the run. */
+/** Decides when to ask a program: soon after a new request, or once nobody works on the run. */
 class Patience {
   #known: ReadonlySet<string> | undefined;
   #since: number | undefined;
@@ -249,7 +249,7 @@ class Patience {
   }
 }
 
-/** A request as an interrupt, with the form that every other surface shows: the answer is for what its message shows. */
+/** Converts a request to an interrupt, with the form of every other surface: the answer is for the message shown. */
 function interruptOf(waiting: RunRequest): Interrupt {
   const place = { runId: waiting.runId, position: 1, total: 1 };
   const form = requestForm(waiting, place, { urls: false, lists: true });

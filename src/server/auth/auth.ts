@@ -1,4 +1,4 @@
-/** Says who sent a request over HTTP, by static tokens or by the claims of verified ones. */
+/** Authenticates requests over HTTP, by static tokens or by the claims of verified ones. */
 import { createHash, createHmac, randomBytes, timingSafeEqual } from "node:crypto";
 import type { IncomingMessage } from "node:http";
 import {
@@ -24,7 +24,7 @@ export type AuthFailure =
 type Accepted = { ok: true; auth: AuthInfo };
 type Refused = { ok: false; reason: AuthFailure; response: Response };
 
-/** A refusal also says for how many seconds the address has to wait; 0: it need not. */
+/** A refusal also has the seconds that the address must wait; 0: none. */
 export type Checked = Accepted | (Refused & { wait: number });
 
 /** Checks tokens, and bounds how many an address may have refused. */
@@ -42,7 +42,7 @@ interface VerifyOptions {
   mayAsk: boolean;
   /** Age up to which an earlier answer of another server is used, in ms. Default: half a minute. */
   maxAgeMs?: number;
-  /** Digest of a token of the configuration, in place of the token. */
+  /** Digest of a configured token, in place of the token. */
   sha256?: string;
 }
 
@@ -71,7 +71,7 @@ export const HELD_MS = 5000;
 /** Longest `Authorization` header that is looked at, in characters. */
 const MAX_HEADER = 16_384;
 
-/** Accepts bearer tokens that one of the verifiers knows. The answer never says why a token was refused. */
+/** Accepts bearer tokens that one of the verifiers knows. The answer never reveals why a token was refused. */
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
   const { verifiers, key, resourceMetadataUrl } = options;
   const metadata = defined({ resourceMetadataUrl });
@@ -92,7 +92,7 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
     } catch (error) {
       if (!(error instanceof OAuthError)) throw error;
       const reason = authorization === undefined ? "no_token" : (REASONS[error.code] ?? "invalid_token");
-      // A client that has no token yet learns which scopes there are; they are what is worth asking for.
+      // A client without a token learns which scopes exist; those are the useful ones to request.
       const challenge = { ...metadata, requiredScopes: [...SCOPES] };
       return { ok: false, reason, response: refusal(error, reason, challenge) };
     }
@@ -120,7 +120,7 @@ export const isIssued = (credential: string): boolean =>
 
 type Key = (() => Promise<Uint8Array>) | undefined;
 
-/** The same facts, with what is stored of the token where something is made with it. */
+/** Adds the stored facts about the token, for links and subscriptions made with it. */
 function withCredential(auth: AuthInfo, token: string, key: Key): AuthInfo {
   const sha256 = auth.extra?.["sha256"];
   const credential = async (): Promise<string> => {
@@ -130,7 +130,7 @@ function withCredential(auth: AuthInfo, token: string, key: Key): AuthInfo {
   return { ...auth, extra: { ...auth.extra, credential } };
 }
 
-/** The token of a request, for what is made with it. `undefined`: the request had none. */
+/** Returns the token of a request, for links and subscriptions made with it, or undefined if it had none. */
 export async function madeWith(auth: AuthInfo | undefined): Promise<MadeWith | undefined> {
   const make = auth?.extra?.["credential"] as (() => Promise<string>) | undefined; // see `withCredential`
   return make && { credential: await make(), until: (auth?.expiresAt ?? Infinity) * 1000 };
@@ -140,7 +140,7 @@ const sealingKey = async (key: Key): Promise<Uint8Array> =>
   createHmac("sha256", (await key?.()) ?? OWN_KEY)
     .update("tokens of links")
     .digest();
-/** Seals tokens that no other process can open, if no key is given. */
+/** Seals tokens that no other process can open. Used if no key is configured. */
 const OWN_KEY = randomBytes(32);
 
 async function sealed(token: string, key: Key): Promise<string> {
@@ -180,7 +180,7 @@ function refusal(
 export const invalidToken = (): OAuthError =>
   new OAuthError(OAuthErrorCode.InvalidToken, "The token is unknown, expired or not for this server");
 
-/** Says that the token could not be checked now; it may be good. */
+/** Reports that the token could not be checked now; it may be valid. */
 export function issuerUnavailable(): OAuthError {
   const message = "The authorization server does not answer. Try again soon.";
   return new OAuthError(OAuthErrorCode.TemporarilyUnavailable, message);
@@ -194,7 +194,7 @@ export function tooManyFailures(): OAuthError {
 export interface Identity {
   principal: Principal;
   scopes: readonly string[];
-  /** Digest of a token of the configuration. */
+  /** Digest of a configured token. */
   sha256?: string;
   /** Seconds since the epoch; a token that does not expire has none. */
   expiresAt?: number;
@@ -242,8 +242,8 @@ export function maySucceed(auth: AuthInfo | undefined, owner: string): boolean {
 }
 
 /**
- * Verifies the tokens that the configuration has now, which holds their hashes only. Every entry is compared, in
- * constant time, so that the time says nothing about how close a guess came.
+ * Verifies tokens against the current configuration, which holds only their hashes. Every entry is compared in
+ * constant time, so that the duration does not reveal how close a guess came.
  */
 export function tokenVerifier(current: () => readonly TokenConfig[]): TokenVerifier {
   return (token, options) => {

@@ -1,4 +1,4 @@
-/** Reduces runs to what a reader of a shared link sees: what agents said and did, and nothing that they only read. */
+/** Reduces runs for readers of a shared link: to the texts and acts of agents, without anything they only read. */
 import { changedLines } from "../../core/diff.ts";
 import type { RunEvent } from "../../runs/events.ts";
 import { type Principal, type RunRequest, type RunView, STATUS_WORDS } from "../../runs/run.ts";

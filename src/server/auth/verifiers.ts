@@ -18,7 +18,7 @@ import {
   tooManyFailures,
 } from "./auth.ts";
 
-/** Signatures by private keys only: with a shared secret everyone who can verify could also sign. */
+/** Signatures by private keys only: with a shared secret every verifier could also sign. */
 const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
 const KEYS_TIMEOUT_MS = 5000;
 
@@ -54,7 +54,7 @@ export function jwtVerifier(config: OAuthConfig & { jwksUrl: string }, logger: L
 const mediaTypeOf = (typ: unknown): unknown =>
   typeof typ === "string" ? typ.toLowerCase().replace(/^application\//, "") : typ;
 
-/** The client learns only whether its token or this server is at fault; the log says why. */
+/** The client learns only whether its token or this server is at fault; the log has the reason. */
 function refusal(error: unknown, logger: Logger): Error {
   const reason = error instanceof errors.JOSEError ? error.code : "unreachable";
   if (KEYS_UNAVAILABLE.has(reason)) {
@@ -67,7 +67,7 @@ function refusal(error: unknown, logger: Logger): Error {
 
 const KEYS_UNAVAILABLE = new Set(["unreachable", "ERR_JWKS_TIMEOUT", "ERR_JWKS_INVALID", "ERR_JOSE_GENERIC"]);
 
-/** Address of the metadata of the protected resource (RFC 9728). */
+/** Returns the metadata address of the protected resource (RFC 9728). */
 export const resourceMetadataUrl = ({ resource }: OAuthConfig): string =>
   getOAuthProtectedResourceMetadataUrl(new URL(resource));
 
@@ -210,7 +210,7 @@ export async function issuerProblem(
   }
 }
 
-/** Says why a token is not active, not for this server or not valid now. */
+/** Returns why a token is not active, not for this server or not valid now. */
 function problemOf(
   { active, iss, aud, exp, nbf, token_type: type }: Answer,
   { issuer, resource, audience = resource }: IntrospectionOptions["oauth"],

@@ -18,14 +18,14 @@ export interface ClientFacts {
   /** It opens addresses that another MCP server asks to open. */
   urls: boolean;
   tasks: boolean;
-  /** Name that it gives itself. */
+  /** The client's name for itself. */
   name?: ClientName | undefined;
   apps: boolean;
   /** It lends its model: samples messages with tools, and its token may work on runs. */
   models: boolean;
 }
 
-/** Reads what a client declared, in the handshake or with this request. */
+/** Reads a client's declarations, in the handshake or with this request. */
 export function clientFacts(
   mcp: McpServer,
   context: ServerContext,
@@ -73,7 +73,7 @@ const Sampling = z.looseObject({ sampling: z.looseObject({ tools: z.looseObject(
 const Info = z.object({ name: z.string().max(200), version: z.string().max(200).catch("") });
 const Extensions = z.looseObject({ extensions: z.record(z.string(), z.unknown()) });
 
-/** The name that a client gives itself, used only to choose how long its calls wait. */
+/** A client's name for itself, used only to choose how long its calls wait. */
 type ClientName = z.output<typeof Info>;
 
 /** Rules by which a client counts the time of a call. */
@@ -85,8 +85,8 @@ export interface CallLimit {
 }
 
 /**
- * Clients known to wait longer than the 60 seconds after which most end a call, progress or not. By the name
- * they give, or by `name/version` for versions that begin so.
+ * Clients that wait longer than the 60 seconds after which most end a call, progress or not. Keys are client names,
+ * or `name/version` for versions with this prefix.
  */
 export const KNOWN_LIMITS: Readonly<Record<string, CallLimit>> = {
   // Its documentation of MCP: a call may idle for 5 minutes over HTTP and 30 over stdio, and progress resets that.

@@ -1,4 +1,4 @@
-/** Remembers what is open with the client of a connection. */
+/** Remembers the open requests to the client of a connection. */
 import type { RunRequest } from "../../runs/run.ts";
 
 /** The outcome of an answer that a client sent back for a form. */

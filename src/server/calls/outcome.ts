@@ -27,7 +27,7 @@ export type Outcome =
   | { kind: "runs"; list: RunList }
   | { kind: "file"; path: string; content: string; media: Media[] }
   | { kind: "memories"; query: string; hits: MemoryHit[]; note?: string }
-  /** The message says what happened, to which thing, and what to do next. */
+  /** The message names the event, the affected thing, and the next step. */
   | { kind: "refused"; message: string };
 
 /** Returns `outcome` with sentences that precede the state of the run. */

@@ -24,13 +24,13 @@ export interface ResultOptions extends AnswerWays {
   ttlMs: number | null;
   /** Picture of the run for an MCP App, as HTML; models do not get it. */
   picture?: string | undefined;
-  /** Gives more fields of the structured result. */
+  /** Returns more fields of the structured result. */
   extend?: ((report: RunReport) => Record<string, unknown>) | undefined;
 }
 
 /**
- * The only place that builds protocol results. Text and structured content each say everything: many
- * clients show the model only one of them.
+ * Builds all protocol results. Text and structured content are each complete: many clients show the model only one of
+ * them.
  */
 export function toResult(outcome: Outcome, options: ResultOptions): CallToolResult | InputRequiredResult {
   switch (outcome.kind) {
@@ -138,7 +138,7 @@ export function taskFields({ run, activity }: RunView, ttlMs: number | null, { l
   };
 }
 
-/** Returns a status message that says where to decide, for a client that cannot ask. Never cuts a command in it. */
+/** Returns a status message with the place to decide, for a client that cannot ask. Never cuts a command in it. */
 export function decidedElsewhere(view: RunView, openCommand: string | undefined): string {
   const where =
     openCommand === undefined ? "in a client that shows forms" : `in a terminal with ${openCommand}`;

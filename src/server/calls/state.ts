@@ -6,12 +6,12 @@ import { errorMessage } from "../../core/errors.ts";
 import { loadKey, readKey } from "../../core/key-file.ts";
 import type { ServerDeps } from "../contracts/deps.ts";
 
-/** Time that a person may take to answer; what was asked stays open longer. */
+/** Time that a person may take to answer; the request stays open longer. */
 const TTL_SECONDS = 24 * 60 * 60;
 
 /**
  * State that a client carries from a question to its answer. It is signed but readable, so it holds only ids and
- * digests. It only selects; rows say whether it was used before and what still waits.
+ * digests. It only selects; rows record whether it was used before and which requests still wait.
  */
 export const ApprovalState = z.object({
   /** Each id is accepted once. */
@@ -28,13 +28,13 @@ export const ApprovalState = z.object({
       key: z.string(),
       /** Id of an approval or of another question. */
       approval: z.string(),
-      /** Digest of what was shown. */
+      /** Digest of the content shown. */
       digest: z.string(),
     }),
   ),
   /** Key of the request to open the local page, in place of forms for `asked`. */
   page: z.string().optional(),
-  /** Ids of what the person left open; it is not asked again in this call. */
+  /** Ids of requests that the person left open; they are not asked again in this call. */
   left: z.array(z.string()),
   /** Model calls that the client was asked to answer. */
   models: z.array(z.object({ key: z.string(), call: z.string() })).optional(),
@@ -46,8 +46,8 @@ export type StateCodec = ReturnType<typeof createStateCodec>;
 type CodecDeps = Pick<ServerDeps, "stateKey" | "previousStateKey" | "principalOf" | "logger">;
 
 /**
- * Signs with the current key and accepts what the previous one signed. Keys are read for every state, because
- * any process may have replaced them. Refused states are logged: clients do not send them.
+ * Signs with the current key and accepts signatures of the previous one. Keys are read for every state, because any
+ * process may have replaced them. Refused states are logged: clients do not send them.
  */
 export function createStateCodec(deps: CodecDeps) {
   const bind = ({ mcpReq, http, sessionId = "" }: ServerContext): string =>

@@ -69,7 +69,7 @@ export interface Registration {
   open: OpenRequests;
 }
 
-/** Adds a tool to one server instance. What is listed is computed once per process. */
+/** Adds a tool to one server instance. Its listing is computed once per process. */
 export function registerTool(mcp: McpServer, tool: ServerTool, registration: Registration): void {
   const { deps, codec, revision, sent, open } = registration;
   mcp.registerTool(tool.name, listingOf(tool), async (args, context) => {
@@ -99,14 +99,14 @@ export function registerTool(mcp: McpServer, tool: ServerTool, registration: Reg
   });
 }
 
-/** Marks the call as answered. If that cannot be stored, the same task later joins this run and says so. */
+/** Marks the call as answered. If that cannot be stored, an equal task later joins this run and reports so. */
 function markAnswered({ id }: Run, begunAt: number, { runs, logger }: ConnectionDeps): void {
   runs()
     .then((service) => service.control.answered(id, begunAt))
     .catch((error: unknown) => logger.warn("call.not_marked_answered", { runId: id, error }));
 }
 
-/** Finds the ways to answer what a run asks, and the page of the run until it has ended. */
+/** Finds the ways to answer a run's requests, and its page until it has ended. */
 export async function answerWays(
   outcome: Outcome,
   { forms, page: opensPage }: ClientFacts,
@@ -185,7 +185,7 @@ function outputSchema(output: z.ZodObject): StandardSchemaWithJSON {
 
 type Json = Record<string, unknown>;
 
-/** JSON Schema without what costs bytes and tells a model nothing; it is checked all the same. */
+/** Returns a JSON Schema without the members that cost bytes and do not help a model; they are still checked. */
 function jsonSchema(schema: z.ZodObject): Json {
   const { $schema: _dialect, ...json } = z.toJSONSchema(schema, {
     io: "input",
@@ -254,7 +254,7 @@ export class SentResults {
 
   /** Returns a function that registers work for after the result was sent. Call it when a request begins. */
   of({ mcpReq, http }: ServerContext): (sent: () => void) => void {
-    // The one of the HTTP request tells of broken streams of the 2025 era, which do not end the call.
+    // The signal of the HTTP request reports broken streams of the 2025 era, which do not end the call.
     const stream = http?.req?.signal;
     return (sent) => {
       if (mcpReq.signal.aborted) return;

@@ -7,8 +7,8 @@ export interface ChangeSink {
 }
 
 /**
- * Passes changes of runs on to subscribed clients, whichever process works on a run. Sinks are the HTTP handler,
- * a stdio connection and every session; each drops what its client has not asked for.
+ * Passes changes of runs to subscribed clients, whichever process works on a run. Sinks are the HTTP handler, a stdio
+ * connection and every session; each drops changes that its client has not asked for.
  */
 export interface ResourceChanges {
   /** Adds a receiver of the principal's changes, and of nobody else's; call the result to remove it. */
@@ -16,8 +16,8 @@ export interface ResourceChanges {
   /** Announces the changes of the principal's run that `uri` belongs to until it ends, and those of `watch`. */
   follow(principal: Principal, uri: string): void;
   /**
-   * Announces runs that the principal starts anywhere, and what they change, until nobody receives it.
-   * Nothing to do where that happens already.
+   * Announces runs that the principal starts anywhere, and their changes, until nobody receives them. Does nothing if
+   * they are announced already.
    */
   watch(principal: Principal): void;
   /** A run was started here: announced at once. */

@@ -41,15 +41,15 @@ export interface ServerDeps<Runs = RunsByHolder> {
   openCommand: (run: Run) => string | undefined;
   changes: ResourceChanges;
   /**
-   * The way to addresses that clients over HTTP subscribe to events; `public`: only those of the public internet.
-   * Absent: the configuration wants none.
+   * Sends events to webhook URLs that HTTP clients registered; `public`: only on the public internet. Absent: not
+   * configured.
    */
   callbacks?: Callbacks | "public";
   /** The page of a run, at an address without secrets. Default: there is none. */
   pageOf?: (runId: string) => string;
   /** Minimum time that a run is kept after its start, in ms. Absent: runs are not deleted. */
   keptAtLeastMs?: number;
-  /** Absent: the configuration wants no page, or does not say where it is. */
+  /** Absent: the configuration wants no page, or has no address for it. */
   page?: PageLinks;
 }
 
@@ -92,7 +92,7 @@ export interface PageServer {
   close(): Promise<void>;
 }
 
-/** Gives links to the page of a run, and serves it from the first link on; `undefined`: it cannot be served. */
+/** Returns links to the page of a run, and serves it from the first link on. Links are undefined if it cannot be served. */
 export interface PageLinks {
   /** True if people log in to the page, so that a link may lead a person to decide although a model knows it. */
   asksForLogIn: boolean;
@@ -100,7 +100,7 @@ export interface PageLinks {
   watch(principal: Principal, runId: string, origin?: string): Promise<string | undefined>;
   /** Makes a link for a client to open in the person's browser, never for a model: its page decides. */
   decide(principal: Principal, runId: string, origin?: string): Promise<string | undefined>;
-  /** Serves the page now, and gives its address. */
+  /** Serves the page now, and returns its address. */
   address(): Promise<string | undefined>;
   close(): Promise<void>;
 }
@@ -112,7 +112,7 @@ export const pagesAt = (publicUrl: URL) => {
 };
 
 /**
- * Gives addresses of a page where people log in: they open nothing by themselves, so anybody may know them. Without
+ * Links to a page where people log in: the addresses open nothing by themselves, so anybody may know them. Without
  * `publicUrl` the page is at the address of the request, whose host has been checked.
  */
 export function loginPageLinks(publicUrl: URL | undefined): PageLinks {

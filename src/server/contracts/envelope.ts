@@ -1,4 +1,4 @@
-/** Reads JSON-RPC messages of clients. Forgives what has one meaning only, and says what is wrong with the rest. */
+/** Reads JSON-RPC messages of clients. Repairs unambiguous mistakes, and describes all others. */
 import {
   type JSONRPCMessage,
   ProtocolErrorCode,
@@ -105,7 +105,7 @@ function readParams(method: string, given: unknown): unknown {
   return { protocolVersion: "none", capabilities: {}, ...params, clientInfo: info };
 }
 
-/** Tells what is wrong with the params of a request or notification whose other members are right. */
+/** Describes the error in the params of a request or notification whose other members are valid. */
 function paramsProblem({ _meta: meta = {} }: Members = {}): string {
   if (!isRecord(meta)) return "_meta must be an object";
   if (!isId(meta["progressToken"] ?? "")) return `_meta.progressToken must be ${AN_ID}`;

@@ -1,4 +1,4 @@
-/** The protocol revisions that the server speaks, as data. A new revision is a row, and what is new in it. */
+/** The protocol revisions that the server supports, as data. A new revision is a row with its new features. */
 import { type McpRequestContext, ProtocolErrorCode } from "@modelcontextprotocol/server";
 
 export interface Revision {
@@ -13,7 +13,7 @@ export interface Revision {
   readonly sessions: boolean;
   /** A client may send several messages in a list. */
   readonly batches: boolean;
-  /** True if answers say how long a client may cache them. */
+  /** True if answers state how long a client may cache them. */
   readonly cacheHints: boolean;
   /** True if options in forms have titles, and several can be chosen. */
   readonly lists: boolean;
@@ -60,6 +60,6 @@ export const REVISIONS: readonly Revision[] = [
 export const revisionOf = (era: McpRequestContext["era"], id?: string): Revision =>
   era === "modern" ? LATEST : (REVISIONS.find((revision) => revision.id === id) ?? OLDEST);
 
-/** Says how long a client may keep an answer, in revisions that have such hints. */
+/** Returns the cache lifetime of an answer, in revisions that have such hints. */
 export const cacheFor = ({ cacheHints }: Revision, ttlMs: number) =>
   cacheHints ? { ttlMs, cacheScope: "private" as const } : {};

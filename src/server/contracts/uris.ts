@@ -13,7 +13,7 @@ export const runUri = (runId: string): string => `deepagent://runs/${encodeURICo
 /** URI of a file by its absolute virtual path, such as `/memories/a.md`. */
 export const fileUri = (path: string): string => `deepagent://files${encodePath(path)}`;
 
-/** URI of a file of a run's thread by its absolute virtual path. */
+/** Returns the URI of a thread's file by its absolute virtual path. */
 export const runFileUri = (runId: string, path: string): string =>
   `${runUri(runId)}/files${encodePath(path)}`;
 

@@ -3,7 +3,7 @@ import type { Principal, Scope } from "../../runs/run.ts";
 import type { MadeWith } from "../../runs/shares.ts";
 import { encodePath } from "./uris.ts";
 
-/** `watch`: look. `decide`: also decide on approvals, start runs and end them; never given to a model. */
+/** `watch`: look. `decide`: also decide on approvals, start runs and end them; never granted to a model. */
 export type PagePurpose = "watch" | "decide";
 
 /** Rights that a link of this server grants. */
@@ -40,20 +40,20 @@ export type Viewer = PageSession | "app";
 
 export const mayDecide = (viewer: Viewer): viewer is PageSession => may(viewer, "approve");
 
-/** True if it may start runs, tell them something and end them, and change memories. */
+/** True if the viewer may start runs, message and end them, and change memories. */
 export const mayRun = (viewer: Viewer): viewer is PageSession => may(viewer, "run");
 
-/** True if it followed a shared link: it sees what the run did, and nothing that the run only read. */
+/** True if the viewer followed a shared link: it shows the acts of the run, without anything it only read. */
 export const isShared = (viewer: Viewer): boolean => viewer !== "app" && viewer.sharedUntil !== undefined;
 
 export const may = (viewer: Viewer, scope: Scope): viewer is PageSession =>
   viewer !== "app" && viewer.scopes.includes(scope);
 
-/** Marks what a person chose on the page of this machine. Whoever logged in with a token is a caller. */
+/** Marks choices made on the page of this machine. A person who logged in with a token is a caller. */
 export const operatorMark = ({ isLoggedIn }: PageSession): { isOperators?: true } =>
   isLoggedIn ? {} : { isOperators: true };
 
-/** A viewer of approvals, who may have to go to a terminal to decide. */
+/** A viewer of approvals, who may need a terminal to decide. */
 export interface ApprovalViewer {
   session: Viewer;
   /** A line to paste there; `undefined`: a terminal does not show the run. */
@@ -85,7 +85,7 @@ export const serversPath = (): string => "/servers";
 /** Address of the links to runs and the subscriptions. */
 export const accessPath = (): string => "/access";
 
-/** Address of the files of a run; without a run, of the files that all runs share. */
+/** Returns the files address of a run; without a run, that of the files all runs share. */
 export const filesPath = (run?: string): string => (run === undefined ? "/files" : `${runPath(run)}/files`);
 
 /** Address of a file or a folder below the address of files. A folder ends in a slash. */

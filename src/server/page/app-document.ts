@@ -1,13 +1,13 @@
 import { Html, html } from "../views/html.ts";
 import APP_STYLE from "./assets/app.css" with { type: "text" };
-// oxlint-disable-next-line import/default -- the build gives its text
+// oxlint-disable-next-line import/default -- the build inlines its text
 import APP_SCRIPT from "./assets/app.browser.js" with { type: "text" };
 import PAGE_STYLE from "./assets/page.css" with { type: "text" };
 
 /** A script for inside of an element: behind `<!--`, a parser of HTML may not see where the element ends. */
 const inElement = (script: string): string => script.replaceAll("<!--", String.raw`\x3c!--`);
 
-/** The MCP App as one self-contained document. Tool results bring the pictures of the run under the key `viewMeta`. */
+/** The MCP App as one self-contained document. Tool results carry the run's pictures under the key `viewMeta`. */
 export function appDocument(viewMeta: string): string {
   return html`<!doctype html>
     <html lang="en">

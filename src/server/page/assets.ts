@@ -4,20 +4,20 @@ import { brotliCompress } from "node:zlib";
 import { ASSETS, ICONS } from "../views/room/shell.ts";
 import INTER from "./assets/fonts/inter-latin.woff2" with { type: "text" };
 import MONO from "./assets/fonts/jetbrains-mono-latin.woff2" with { type: "text" };
-// oxlint-disable-next-line import/default -- the build gives its text
+// oxlint-disable-next-line import/default -- the build inlines its text
 import CODE_SCRIPT from "./assets/code.module.js" with { type: "text" };
-// oxlint-disable-next-line import/default -- the build gives its text
+// oxlint-disable-next-line import/default -- the build inlines its text
 import MARKDOWN_SCRIPT from "./assets/markdown.module.js" with { type: "text" };
-// oxlint-disable-next-line import/default -- the build gives its text
+// oxlint-disable-next-line import/default -- the build inlines its text
 import PAGE_SCRIPT from "./assets/page.browser.js" with { type: "text" };
-// oxlint-disable-next-line import/default -- the build gives its text
+// oxlint-disable-next-line import/default -- the build inlines its text
 import THEME_SCRIPT from "./assets/theme.browser.js" with { type: "text" };
 import PAGE_STYLE from "./assets/page.css" with { type: "text" };
 
 export interface Asset {
   type: string;
   body: () => Buffer;
-  /** The same, compressed with Brotli; absent where it is compressed already. */
+  /** Compresses the asset with Brotli; absent if it is compressed already. */
   packed?: () => Promise<Buffer>;
 }
 

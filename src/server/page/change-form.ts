@@ -1,4 +1,4 @@
-/** The form of a proposed change: reads what a person chose, and has it carried out. */
+/** The form of a proposed change: reads a person's choices, and carries them out. */
 import { defined } from "../../core/defined.ts";
 import { displayName, oneLine } from "../../core/text.ts";
 import { type ProposedFile, versionsOf } from "../../runs/proposals.ts";
@@ -99,7 +99,7 @@ export type SentChange =
   | { kind: "done"; text: string }
   | { kind: "refused"; requestId: string; problem: string };
 
-/** Answers the question about a change, or applies what was left of it. `undefined`: there is no such run. */
+/** Answers the question about a change, or applies the rest of it. Returns undefined if the run is unknown. */
 export async function sendChange(
   { runs, session }: ScreenContext,
   runId: string,

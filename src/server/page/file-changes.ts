@@ -29,7 +29,7 @@ export async function changesOfRun(runs: PrincipalRuns, run: ChangingRun): Promi
   return { changes, isAll: false };
 }
 
-/** Leaves out what a run that proposes its changes did in its copy and nobody applied. */
+/** Omits changes that a proposing run made in its copy and nobody applied. */
 export function inFolder<Known extends Pick<FileChange, "data">>(
   changes: readonly Known[],
   { changes: how, applied = {} }: Pick<Run, "changes" | "applied">,
@@ -39,7 +39,7 @@ export function inFolder<Known extends Pick<FileChange, "data">>(
     const { path, callId } = change.data;
     if (!path.startsWith(WORKSPACE)) return [change];
     const own = path.slice(WORKSPACE.length);
-    // The journal has all of the change of a file, of which a part is in the folder.
+    // The journal has the whole change of a file, and the folder only a part.
     if (!Object.hasOwn(applied, own)) return [];
     return [applied[own] === "part" ? { ...change, data: { callId, path } } : change];
   });
@@ -70,8 +70,8 @@ async function readPage(
 }
 
 /**
- * Changes by the newest runs of files that all runs share, the newest first. The workspace of a run is another folder
- * unless `isHere` says that it is the one of this server; memories are the same in all folders.
+ * Returns changes by the newest runs to files that all runs share, newest first. A run's workspace is another folder
+ * unless `isHere` returns true for it; all folders share the memories.
  */
 export async function changesOfMany(context: ScreenContext): Promise<FileChange[]> {
   const { runs, isHere = () => true } = context;
@@ -121,7 +121,7 @@ function pathOf({ args, answer }: Approval): unknown {
   return ran["file_path"] ?? ran["path"];
 }
 
-/** The files that a run changed in the folder, each with what it did to them against the file before the run. */
+/** Returns the files that a run changed in the folder, each compared with the file before the run. */
 export async function changedFiles(known: RunChanges, run: Run): Promise<ChangedFile[]> {
   const files: ChangedFile[] = [];
   let left = MAX.diffs;

@@ -48,7 +48,7 @@ async function treeOf({ context: { runs }, runId }: FilesRequest) {
   return backend === undefined || view === undefined ? undefined : { backend, view };
 }
 
-/** `undefined`: there is no such run. */
+/** Returns undefined if the run is unknown. */
 export async function filesScreen(request: FilesRequest): Promise<Screen | undefined> {
   const { context, runId, query, now, complaint } = request;
   const { runs, session } = context;

@@ -41,8 +41,8 @@ async function notedPages(dataDir: string): Promise<string[]> {
 }
 
 /**
- * Proves to the server at `host` that the one who asks for a link has the key of the data folder. No other port
- * accepts it, so whoever has a port that is asked cannot pass it on.
+ * Proves to the server at `host` that the requester of a link has the key of the data folder. The proof is valid for
+ * this port only, so the owner of another port cannot forward it.
  */
 export const linkProof = (key: Uint8Array, host: string, now: number): string =>
   `${now}.${sign(key, `ask ${host} ${now}`)}`;
@@ -67,7 +67,7 @@ export class LinkProofs {
     this.#clock = clock;
   }
 
-  /** Tells it that the server has this host and port from now on. */
+  /** Sets the server's host and port from now on. */
   beginAt(host: string): void {
     this.#host = host;
     this.#began = this.#clock();

@@ -1,4 +1,4 @@
-/** The forms of the page: people decide, start, tell, cancel and change. */
+/** The forms of the page: people decide, start, message, cancel and change. */
 import { defined } from "../../core/defined.ts";
 import { type Run, type Scope, alreadyAnswered, isApproval } from "../../runs/run.ts";
 import type { Html } from "../views/html.ts";
@@ -82,8 +82,8 @@ const FAULTS: Readonly<Record<string, Refused["fault"]>> = {
 };
 
 /**
- * Shows a screen with what was sent and why it was not taken. The page then follows the plain screen, and is
- * not told at once that it has no complaint.
+ * Shows a screen again with the refused input and the reason. The page then follows the plain screen, and its first
+ * update does not remove the complaint.
  */
 async function showAgain<Complained>(
   { now, show }: SentForm,
@@ -212,7 +212,7 @@ const goOnAtEnd: Work = async (sent) => {
   return goOn(sent, { field: "more", run, threadId: run.threadId, task: textOf(sent.form, "task") });
 };
 
-/** Gives the conversation the same task again. */
+/** Runs a task again in its conversation. */
 const again: Work = async (sent) => {
   const run = await runOf(sent);
   if (run === undefined) return sent.show(404, undefined);
@@ -253,7 +253,7 @@ async function goOn(sent: SentForm, { field, run, threadId, task, goal }: Furthe
   return sent.reply.redirect(runPath(session.run ?? started.run.id));
 }
 
-/** Shows a request again with what was sent and why it was not taken. */
+/** Shows a request again with the refused input and the reason. */
 function complainOf(sent: SentForm, problem: Omit<Complaint, "form">): Promise<void> {
   const complaint: Complaint = { ...problem, form: sent.form };
   const status = problem.isDone ? 200 : 422;

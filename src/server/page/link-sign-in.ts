@@ -30,7 +30,7 @@ export class LinkCodes {
     return code;
   }
 
-  /** Uses the code up, and returns what it opened; `undefined` when it opens nothing (any more). */
+  /** Uses the code up, and returns its link, or undefined if it is unknown, used or expired. */
   redeem(code: string): PageLink | undefined {
     const found = this.#links.get(code);
     this.#links.delete(code);
@@ -42,7 +42,7 @@ export interface LinkSignInOptions {
   clock: Clock;
   /** With which a command proves that it may ask for a link; at least 32 bytes. */
   key: Uint8Array;
-  /** Owner of the data folder, who may ask for a link with its key. Default: nobody. */
+  /** Owner of the data folder, who may request a link with its key. Default: nobody. */
   local?: Principal;
   logger: Logger;
 }
@@ -68,7 +68,7 @@ export class LinkSignIn implements SignIn {
     return this.#host;
   }
 
-  /** Tells it that the page is served under this host and port from now on. */
+  /** Sets the page's host and port from now on. */
   serveAt(host: string): void {
     this.#host = host;
     this.#proofs.beginAt(host);
@@ -109,7 +109,7 @@ export class LinkSignIn implements SignIn {
     return reply.enter({ at, session: this.#secrets.open(link) });
   }
 
-  /** For a command of the person whose data folder this is, who can read its key. */
+  /** Serves a command of the data folder's owner, who can read its key. */
   async #link(reply: Reply): Promise<void> {
     const { request } = reply;
     const { local } = this.#options;

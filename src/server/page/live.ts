@@ -21,7 +21,7 @@ export interface LiveScreen {
   changed: (signal: AbortSignal) => Promise<boolean>;
 }
 
-/** The screen of this moment. Its mark says what a page shows: when it was made, and a digest of it. */
+/** Renders the current screen. Its mark identifies a version of the page by time and digest. */
 export function shownAt(picture: Picture, now: number): { screen: Screen; mark: string } {
   const screen = picture(now);
   return { screen, mark: markOf(screen, now) };
@@ -48,7 +48,7 @@ const updateOf = (screen: Screen, reply?: Reply): string => {
 
 export interface Following {
   clock: Clock;
-  /** Mark of what the page shows; empty: it shows nothing yet. */
+  /** Mark of the version that the page shows; empty if it shows none yet. */
   mark: string;
   /** True if the stream ends after the current news. */
   isOnce: boolean;

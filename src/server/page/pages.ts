@@ -94,7 +94,7 @@ export class Pages {
     if (asset !== undefined) return reply.asset(asset);
     const isForDocument = secretOf(request) === undefined && /^(?:GET|HEAD)$/.test(request.method ?? "");
     if (isForDocument) return reply.html(200, signIn.shell);
-    // Browsers say so if no page of this origin asks. Other sites cannot send the secret's header either.
+    // Browsers report requests from other origins. Other sites cannot send the secret's header either.
     if ((request.headers["sec-fetch-site"] ?? "same-origin") !== "same-origin")
       return reply.text(403, "text/plain", "Forbidden");
     if (await signIn.answer(reply, url)) return;
@@ -192,7 +192,7 @@ export class Pages {
     };
   }
 
-  /** Files, results of a search and parts of a run stand still: a reload shows what is new. */
+  /** Answers with screens without live updates: files, search results and parts of a run. A reload shows changes. */
   async #answerStill(reply: Reply, asked: Asked): Promise<void> {
     const { session, url, runId, action } = asked;
     const [context, query, now] = [await this.#context(session), url.searchParams, this.#options.clock()];
@@ -216,7 +216,7 @@ export class Pages {
     reply.text(200, "text/plain", text);
   }
 
-  /** `undefined`: there is no such part. */
+  /** Returns undefined if the part is unknown. */
   async #part(
     { session, url: { searchParams: query }, runId, action }: Asked,
     context: ScreenContext,
@@ -273,7 +273,7 @@ const PARTS: ReadonlyMap<string, PartScreen> = new Map([
   ["/call", callScreen],
 ]);
 
-/** Those who follow a shared link have a share of the server of their own, and take nothing of the principal's. */
+/** Followers of a shared link have their own share of the server, separate from the principal's. */
 const whoseShare = ({ principal, sharedUntil, id }: PageSession): Principal =>
   sharedUntil === undefined ? principal : id;
 

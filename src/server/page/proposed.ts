@@ -18,8 +18,8 @@ import { textOf } from "./responses.ts";
 import { type PartScreen, type ScreenContext, partScreen } from "./screen.ts";
 
 /**
- * Files of one screen, the lines and characters of diffs that stand there at once, and the
- * characters of a part of a file that is read by itself.
+ * Limits: files of one screen, lines and characters of the diffs shown at once, and characters of a file part that is
+ * loaded separately.
  */
 const MAX = { files: 300, lines: 3000, chars: 400_000, reads: 100, part: 200_000 };
 /** Time for which the change of a run at work is not read again. */

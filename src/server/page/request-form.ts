@@ -137,7 +137,7 @@ function editedArguments(
 
 const NO_OBJECT = "The changed arguments are not a JSON object";
 
-/** Explains why a text is not the JSON that it should be; `what` says so without a reason. */
+/** Explains why a text is not valid JSON; `what` describes it without the reason. */
 function jsonProblem(text: string, what: string): Problem {
   const error = firstError(text);
   if (error === undefined) return { problem: `${what}.` };

@@ -59,7 +59,7 @@ export class Reply {
     this.text(200, "application/json", JSON.stringify(value), headers);
   }
 
-  /** Tells the script to keep a session, and to go to an address of the page. */
+  /** Makes the script keep a session, and go to an address of the page. */
   enter({ at, session }: Entrance, headers?: Readonly<Record<string, string>>): void {
     this.json({ at: this.at(at), session }, headers);
   }
@@ -104,7 +104,7 @@ export class Reply {
 export const typedIn = (form: URLSearchParams, name: string): string =>
   (form.get(name) ?? "").replaceAll("\r\n", "\n");
 
-/** The same without blanks around it. */
+/** Returns the typed text without surrounding blanks. */
 export const textOf = (form: URLSearchParams, name: string): string => typedIn(form, name).trim();
 
 /** A part of an address as text; empty if it is not well formed. */

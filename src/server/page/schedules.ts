@@ -1,4 +1,4 @@
-/** Reads what the screen of schedules shows, and carries out its forms. */
+/** Loads the data for the screen of schedules, and carries out its forms. */
 import { timeZone as serverZone } from "../../core/clock.ts";
 import { nextTimes, readRule } from "../../runs/cron.ts";
 import { CATCH_UP } from "../../runs/schedule.ts";
@@ -75,7 +75,7 @@ function draftOf(given: URLSearchParams, limit: number, otherwise = suggested())
   };
 }
 
-/** Adds a schedule, or changes the one that was sent with the form; what it gives was not taken. */
+/** Adds a schedule, or changes the one sent with the form. Returns the refused input, if any. */
 export async function saveFrom(
   { runs, session }: ScreenContext,
   form: URLSearchParams,
@@ -89,7 +89,7 @@ export async function saveFrom(
   const limit = draft.catchUpLimit.trim();
   const fields = {
     ...rest,
-    // A field that is empty takes back what was chosen before.
+    // An empty field withdraws the previous choice.
     model: "",
     limits: {},
     goal: [],
@@ -106,7 +106,7 @@ export async function saveFrom(
 
 export const CHANGES = ["pause", "resume", "remove", "run"] as const;
 
-/** Changes one schedule, and gives the address to show next; or what was not taken. */
+/** Changes one schedule, and returns the address to show next, or the refused input. */
 export async function changeFrom(
   { runs }: ScreenContext,
   form: URLSearchParams,

@@ -19,13 +19,13 @@ export interface ScreenFacts {
   openCommand: (run: Run) => string | undefined;
   /** Settings that count for every new run. */
   settings: StartSettings;
-  /** The name of the folder that a run works in. Default: it is not told. */
+  /** Returns the folder name of a run. Default: it is not shown. */
   folderOf?: ((run: Pick<Run, "environment">) => string | undefined) | undefined;
   /** True if a run works in the workspace of this server. Default: always. */
   isHere?: ((run: Pick<Run, "environment">) => boolean) | undefined;
   /** Makes addresses of links to one run. Default: none are made. */
   sharing?: SharedLinks | undefined;
-  /** Gives the origin of this page, if whoever sees it operates the server. */
+  /** Returns the origin of this page, if the viewer operates the server. */
   ownAddress?: (() => string) | undefined;
   logger: Logger;
 }
@@ -44,7 +44,7 @@ export type PartScreen = (
   query: URLSearchParams,
 ) => Promise<Screen | undefined>;
 
-/** Renders what was read for a screen as it looks at a given time. */
+/** Renders loaded data as a screen, as it looks at a point in time. */
 export type Picture = (now: number) => Screen;
 
 /** A screen that is kept up to date. */
@@ -56,7 +56,7 @@ export const livePicture =
   ): Picture =>
   (now) => ({ ...about, isLive: true, session, main: main(now) });
 
-/** Reads what the head of a run's screens shows. `dialog`: the one with links, as it was after one of its forms. */
+/** Loads the head of a run's screens. `dialog`: the one with links, in its state after one of its forms. */
 export async function headOf(
   context: ScreenContext,
   view: RunView,

@@ -1,4 +1,4 @@
-/** Reads what a screen shows. `undefined`: there is no such run. */
+/** Loads the data of each screen. Returns undefined if the run is unknown. */
 import type { RunEvent, RunEventKind } from "../../runs/events.ts";
 import {
   type PendingRequest,
@@ -35,8 +35,8 @@ import { type Picture, type ScreenContext, headOf, livePicture, readinessFor } f
 import { type Viewer, mayRun, runPath } from "../contracts/viewer.ts";
 
 /**
- * `views`: open runs whose agents and activity are read. `given`: characters of a task that an address brings.
- * `open`: runs of one status that are looked through. `ends`: runs whose ends are told.
+ * `views`: open runs whose agents and activity are read. `given`: characters of a task in an address. `open`: runs of
+ * one status to look through. `ends`: runs whose ends are reported.
  */
 const MAX = { listed: 50, pending: 50, views: 20, given: 200, open: 50, ends: 20, steps: 200, activity: 100 };
 
@@ -109,10 +109,10 @@ async function pendingOf({ runs }: ScreenContext) {
   return { pending, waiting };
 }
 
-/** The end of a shorter run is not told. */
+/** Ends of shorter runs are not reported. */
 const LONG_RUN_MS = 30_000;
 
-/** Open requests, and the newest runs that have ended. A session of one run is told the end of `own` alone. */
+/** Collects open requests, and the newest finished runs. A session of one run gets the end of `own` alone. */
 async function newsOf({ runs, session }: ScreenContext, pending: readonly PendingRequest[], own?: Run) {
   const isOfAll = session.run === undefined;
   const seen = isOfAll ? await runs.read.summaries({}, { limit: MAX.ends }) : own ? [own] : [];

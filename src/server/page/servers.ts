@@ -1,4 +1,4 @@
-/** Reads what the screen of other MCP servers shows, and carries out its forms. */
+/** Loads the data for the screen of other MCP servers, and carries out its forms. */
 import { serversPath } from "../contracts/viewer.ts";
 import { type ServerNotice, renderServers } from "../views/room/servers.ts";
 import { type Picture, type ScreenContext, livePicture, waitingFor } from "./screen.ts";
@@ -25,7 +25,7 @@ export async function afterLogin(context: ScreenContext, answer: URLSearchParams
   return serversScreen(context, { server: ended.server, ...(ended.ok ? done : { problem: ended.problem }) });
 }
 
-/** Begins a log-in, and gives the address to continue at, or why there is none. */
+/** Starts a log-in, and returns the address to continue at, or the reason of a failure. */
 export async function beginAt({ runs, ownAddress }: ScreenContext, server: string): Promise<ServerNotice> {
   if (ownAddress === undefined) return { server, problem: "Log in on the machine of this server." };
   const begun = await (

@@ -4,12 +4,12 @@ import type { Html } from "../views/html.ts";
 import type { Reply } from "./responses.ts";
 import type { PageSession } from "../contracts/viewer.ts";
 
-/** The session of a request, or what the browser gets instead of the screen. */
+/** Returns the session of a request, or the response that replaces the screen. */
 export type SignedIn = (
   | { ok: true; session: PageSession }
   | { ok: false; status: number; page: Html; headers?: Readonly<Record<string, string>> }
 ) & {
-  /** Proves to the tab that this server gave it its secret. Absent: it did not, or there is only a cookie. */
+  /** Proves to the tab that this server issued its secret. Absent: it did not, or there is only a cookie. */
   proof?: string | undefined;
 };
 

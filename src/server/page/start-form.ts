@@ -1,4 +1,4 @@
-/** Reads what a person chose for a new run. */
+/** Reads a person's choices for a new run. */
 import { defined } from "../../core/defined.ts";
 import { type RunChoices, type RunLimits, loweredLimits } from "../../runs/choices.ts";
 import type { Run } from "../../runs/run.ts";

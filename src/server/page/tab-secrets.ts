@@ -17,7 +17,7 @@ import { LIFETIME_MS, type PageGrant, type PageSession } from "../contracts/view
  */
 export const SECRET_HEADER = "page-session";
 
-/** Carries the proof that an answer comes from the server that gave the tab its secret. */
+/** Carries the proof that an answer comes from the server that issued the tab's secret. */
 export const PROOF_HEADER = "page-proof";
 
 /** A secret, and the proof that answers to it carry. */
@@ -26,14 +26,14 @@ interface TabSecret {
   proof: string;
 }
 
-/** Tells the script after a sign-in or a log-out what to keep as its session, and where to go then. */
+/** Instructs the script after a sign-in or a log-out: the session to keep, and the next address. */
 export interface Entrance {
   at: string;
   /** Absent: the tab keeps none, because there is a cookie or the session has ended. */
   session?: TabSecret | LinkedTab;
 }
 
-/** The same of a link, with what other tabs want to know before they take it over. */
+/** A tab secret created from a link, with the data that other tabs check before they adopt it. */
 export interface LinkedTab extends TabSecret {
   decides: boolean;
   run?: string;
@@ -73,7 +73,7 @@ export class TabSecrets {
     return { secret, proof: this.proofOf(secret), decides: purpose === "decide", ...shown };
   }
 
-  /** The session of a secret; `undefined`: this server did not give it, or it has expired. */
+  /** Returns the session of a secret, or undefined if this server did not issue it or it has expired. */
   read(secret: string): PageSession | undefined {
     const [text = "", signature = ""] = secret.split(".");
     if (!isSame(signature, this.#sign("secret", text))) return undefined;
@@ -85,7 +85,7 @@ export class TabSecrets {
     return { id, principal, scopes, ...defined({ run }) };
   }
 
-  /** Goes from server to tab only, so nobody who was sent the secret can know it. */
+  /** Sent from server to tab only, so that others who receive the secret cannot know it. */
   proofOf(secret: string): string {
     return this.#sign("proof", secret);
   }

@@ -157,7 +157,7 @@ export class TokenSignIn implements SignIn {
     return others.length > 0 ? undefined : own?.slice(beginning.length);
   }
 
-  /** `undefined`: it was not sealed with this key, or has ended. */
+  /** Returns undefined if it was not sealed with this key, or has ended. */
   async #open(key: Uint8Array, value: string): Promise<Session | undefined> {
     const currentDate = new Date(this.#options.clock());
     try {
@@ -243,7 +243,7 @@ const ENDED: Problem = {
   text: "You were logged out: your token has expired, or was taken back or changed.",
 };
 
-/** Why a token opens no page; `refused`: what to say of one that is not good. */
+/** Returns why a token opens no page. `refused`: the problem to report for an invalid one. */
 function problemOf(checked: Checked, refused: Problem): Problem | undefined {
   if (checked.ok) return allows(checked.auth, "read") ? undefined : CANNOT_READ;
   const { reason } = checked;

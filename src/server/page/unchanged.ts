@@ -1,4 +1,4 @@
-/** Unchanged lines around a change, where the file is still as the change says. */
+/** Unchanged lines around a change, where the file still matches the change. */
 import { ownTurn } from "../../core/concurrency.ts";
 import { type DiffLine, diffLines, displayDiff } from "../../core/diff.ts";
 import { displayMarked, displayText, oneLine } from "../../core/text.ts";
@@ -9,7 +9,7 @@ import { changesOfRun, joinedChange } from "./file-changes.ts";
 import { type PartScreen, type ScreenContext, partScreen } from "./screen.ts";
 import { isShared, linesPath } from "../contracts/viewer.ts";
 
-/** Lines given at once, and of a file that is looked at at all. */
+/** Limits of the lines returned at once, and of the files that are read at all. */
 const MAX = { given: 1000, lines: 50_000, characters: 2_000_000 };
 
 /** A change whose unchanged lines may be asked for, and the side of it that the file is. */
@@ -81,7 +81,7 @@ async function changeOf(
   return { subject: { change: String(seq) }, path, diff, side: "newLine" };
 }
 
-/** The lines of the file, if those that the diff shows are where it says. */
+/** Returns the file's lines, if those of the diff are at the stated place. */
 async function linesBehind(
   { runs }: ScreenContext,
   runId: string,

@@ -11,7 +11,7 @@ export interface TextLook {
   kind: "plain" | "code" | "diff" | "markdown";
   /** Its name, for readers of the screen. */
   label: string;
-  /** The end of its name says which language it is in. */
+  /** Its suffix determines the language. */
   path: string;
 }
 
