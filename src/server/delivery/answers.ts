@@ -40,7 +40,7 @@ export interface FormResponse {
   content?: unknown;
 }
 
-/** The meaning of a response: what the person says, or the reason why it says nothing. */
+/** Parsed response: the person's answer, or the reason why there is none. */
 export type Read = { kind: "said"; said: GivenAnswer } | Exclude<Taken, { kind: "decided" }>;
 
 export interface Circumstances {
@@ -54,8 +54,9 @@ export const isUnread = ({ action }: FormResponse, elapsed: number): boolean =>
   action !== "accept" && elapsed < READING_TIME;
 
 /**
- * Reads the answer to one form. Only an accepted form says something; a decline rejects, or leaves a question without
- * an answer. Silence, a closed form and a client that answers by itself, faster than anyone can read, leave it open.
+ * Reads the answer to one form. Only an accepted form is an answer; a decline rejects, or leaves a question without
+ * an answer. Silence, a closed form and a client that answers automatically, faster than anyone can read, leave it
+ * open.
  */
 export function readAnswer(
   request: RunRequest,
@@ -102,7 +103,7 @@ export async function refuseAnswer({ runs, runId }: Decider, problem: string, by
   await runs.requests.useAnswer(runId, { id: randomUUID(), problem, answers: [], replies: [], by });
 }
 
-/** Interprets the outcome of an answer, and adds to `notes` what the call has to report. */
+/** Interprets the outcome of an answer, and adds the facts that the call reports to `notes`. */
 export function takenBy(
   outcome: AnswerOutcome,
   request: RunRequest,
@@ -140,7 +141,7 @@ export interface Asking {
   readonly openCommand: string | undefined;
 }
 
-/** The form for a request. Where it is too small for that, it says where all of it is shown. */
+/** Builds the form for a request. If it is too small, it names the place that shows all of it. */
 export async function formFor(request: RunRequest, place: FormPlace, asking: Asking): Promise<PersonRequest> {
   const elsewhere = isWholeInForm(request) ? {} : defined({ elsewhere: await whereElse(asking) });
   const { urls, revision } = asking.client;

@@ -54,7 +54,7 @@ async function lend(session: DeliverySession, patienceMs: number, done: AbortSig
   }
 }
 
-/** Stores what the client's model replied, if it did; the first reply to a call counts. */
+/** Stores the reply of the client's model, if any; the first reply to a call counts. */
 export async function storeReply(
   { runs, runId, logger }: Decider,
   callId: string,
@@ -79,7 +79,7 @@ async function sample(
     });
     return samplingReply(result);
   } catch (error) {
-    // The client answered with an error: its user, or its own model, said no.
+    // The client answered with an error: its user, or its own model, refused.
     if (error instanceof ProtocolError) return { kind: "declined", message: errorMessage(error) };
     logger.debug("model.not_answered", { runId, error });
     return undefined;
@@ -111,7 +111,7 @@ const Reply = z.looseObject({
 });
 
 export const samplingParams = (request: SamplingRequest): CreateMessageRequestParams =>
-  // The same shape; the SDK's type only has more members that may be left out.
+  // The SDK's type has the shape of this one, with more optional members.
   request as CreateMessageRequestParams;
 
 /**

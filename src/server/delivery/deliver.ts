@@ -65,7 +65,7 @@ interface DeliverOptions {
   answers?: CarriedAnswers | undefined;
   /** True if the call may answer with a task instead of waiting; default false. */
   asTask?: boolean;
-  /** Sentence about what the call did, which precedes the state of the run. */
+  /** Sentence about the effects of the call, which precedes the state of the run. */
   note?: string | undefined;
 }
 
@@ -78,7 +78,7 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
   const progress = progressOf(call, runId);
   const { pausesForForms, ...window } = windowFor(client.name, progress !== noProgress, config.delivery);
   const seconds = Math.min(options.waitSeconds ?? window.seconds, window.seconds);
-  // Whoever knows the newest event was told what waits, if by another server.
+  // A client that knows the newest event has already seen the open requests, if through another server.
   if ((after ?? -1) >= lastSeq) rememberReported(call, view);
   progress.started(view);
   try {
@@ -150,9 +150,9 @@ export type Leaving = "cancellation" | "disconnect";
 
 /**
  * Distinguishes a person's cancel from a client that stopped listening, by the reason of the signal. Only a
- * `notifications/cancelled` carries a text; clients send it for their time-outs too, and say so in it. One
- * without a text, and the closed stream that cancels over HTTP since 2026-07-28, could be either: nobody is
- * taken to have cancelled then.
+ * `notifications/cancelled` carries a text; clients send it for their time-outs too, and name them in it. One without
+ * a text, and the closed stream that cancels over HTTP since 2026-07-28, could be either: then nobody counts as
+ * having cancelled.
  */
 export const leavingBy = (reason: unknown): Leaving =>
   typeof reason === "string" && !TIMED_OUT.test(reason) ? "cancellation" : "disconnect";

@@ -18,7 +18,7 @@ import { samplingParams } from "./client-model.ts";
 import { type Delivery, type DeliverySession, follow, gathered, hasNews, isOver } from "./session.ts";
 import type { PersonRequest } from "../views/request-form.ts";
 
-/** Clients give up after ten rounds, so the call returns the current state before that. */
+/** Clients stop after ten rounds, so the call returns the current state before that. */
 const MAX_ROUNDS = 8;
 
 /**

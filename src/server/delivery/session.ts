@@ -14,9 +14,9 @@ import { type Asking, type Decider, formFor, refuseAnswer, takeAnswer } from "./
 /** Answers that came with a call and were carried out. */
 export interface CarriedAnswers {
   readonly state: ApprovalState;
-  /** Ids of what stays open and is not asked again in this call. */
+  /** Ids of requests that stay open and are not asked again in this call. */
   readonly left: ReadonlySet<string>;
-  /** Why answers could not be carried out, by the id of what is asked again. */
+  /** Reasons why answers could not be carried out, by the id of the request that is asked again. */
   readonly problems: ReadonlyMap<string, string>;
   /** Sentences that the call has to report about them. */
   readonly notes: readonly string[];

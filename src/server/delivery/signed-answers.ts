@@ -14,9 +14,9 @@ import type { CarriedAnswers } from "./session.ts";
 export type Carried = { ok: true; answers: CarriedAnswers | undefined } | { ok: false; outcome: Outcome };
 
 /**
- * Carries out the answers that a client brought back with a signed state, where its revision has such states. Signature,
+ * Carries out the answers that a client returned with a signed state, if its revision has such states. Signature,
  * principal and expiry were checked before. The state counts once, and only for the call that asked; it is used up
- * together with what follows from the answers, or not at all.
+ * together with the effects of the answers, or not at all.
  */
 export async function carriedAnswers(call: ToolCall): Promise<Carried> {
   const { context, client, runs, principal, digest, deps } = call;
@@ -61,7 +61,7 @@ interface Read {
   problems: Map<string, string>;
 }
 
-/** Reads the answers. The state only selects what was asked; the rows say whether it still waits. */
+/** Reads the answers. The state only selects the requests; the rows record whether they still wait. */
 function readForms(
   { context, client, deps, open }: ToolCall,
   state: ApprovalState,

@@ -1,4 +1,4 @@
-/** The event types that clients can ask for, with what they take and bring. */
+/** The event types that clients can request, with their parameters and contents. */
 import { z } from "zod";
 import { EVENT_TYPES, type EventType, type NewsType } from "../../runs/news.ts";
 

@@ -11,7 +11,7 @@ export interface EventsScope {
   answers: () => Promise<Readonly<Record<string, Answer>>>;
 }
 
-/** Gives the answers of a process, which are loaded once. */
+/** Returns the answers of a process, which are loaded once. */
 export function eventAnswers(deps: ServerDeps<unknown>): EventsScope["answers"] {
   let loaded: ReturnType<EventsScope["answers"]> | undefined;
   return () => (loaded ??= import("./answers.ts").then(({ answersTo }) => answersTo(deps)));

@@ -12,7 +12,7 @@ import type { PrincipalRuns } from "../../runs/service.ts";
 export interface Position {
   /** No event before this time counts. */
   floor: number;
-  /** Time of the newest event that was given, or a later one before which nothing is stored any more. */
+  /** Time of the newest event sent, or a later time before which nothing more is stored. */
   time: number;
   /** Marks of events in `OVERLAP_MS` before `time`. */
   known: readonly string[];
@@ -25,7 +25,7 @@ const OVERLAP_MS = 60_000;
  * the events of all principals since then.
  */
 const SETTLED_MS = 10 * OVERLAP_MS;
-/** Marks that a position has at most. If more events fall into that time, the oldest may be given again. */
+/** Most marks of a position. If more events have that time, the oldest may be sent again. */
 const MOST_KNOWN = 300;
 
 const time = z.int().min(0);
@@ -36,7 +36,7 @@ export const positionAt = (now: number): Position => ({ floor: now, time: now, k
 export const encodePosition = ({ floor, time, known }: Position): string =>
   Buffer.from(JSON.stringify([floor, time, known])).toString("base64url");
 
-/** `undefined`: no position that this server made. */
+/** Returns undefined if this server did not make the position. */
 export function decodePosition(cursor: string): Position | undefined {
   const { data } = Encoded.safeParse(parsedJson(Buffer.from(cursor, "base64url").toString("utf8")));
   return data && { floor: data[0], time: data[1], known: data[2] };

@@ -1,4 +1,4 @@
-/** Parameters of the Events extension, as requests bring them. */
+/** Parameters of the Events extension, as found in requests. */
 import type { ServerContext } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import type { EventType } from "../../runs/news.ts";

@@ -79,8 +79,8 @@ export const unbracket = (host: string): string =>
 export type AddressOf = (request: IncomingMessage) => string;
 
 /**
- * The address at the other end of the connection. Where that is one of `proxies`, the last address in
- * `X-Forwarded-For` that is none of them; what stands before it could have been written by anybody.
+ * Returns the address at the other end of the connection. If that is one of `proxies`, it is the last address in
+ * `X-Forwarded-For` that is not; anybody could have written the earlier ones.
  */
 export function clientAddress(proxies: readonly string[]): AddressOf {
   const trusted = new BlockList();
@@ -126,9 +126,9 @@ export interface RateLimitOptions {
   /** Requests that a key may make in a minute, and at once after a quiet minute. */
   perMinute: number;
   clock: Clock;
-  /** Keys that are remembered at most; whoever was seen longest ago is forgotten first. Default 10,000. */
+  /** Most keys remembered; the one seen longest ago is dropped first. Default 10,000. */
   keys?: number;
-  /** Counts requests to other servers too. Absent: there are none. `name` tells limits apart. */
+  /** Counts requests to other servers too. Absent: there are none. `name` distinguishes limits. */
   shared?: { name: string; open: () => Promise<Pick<SharedState, "rates">> } | undefined;
 }
 
@@ -142,7 +142,7 @@ const MINUTE_MS = 60_000;
 export class RateLimit {
   readonly #options: RateLimitOptions;
   readonly #buckets: NewestOf<Bucket>;
-  /** Requests that other servers have not been told of. */
+  /** Requests not yet reported to other servers. */
   #untold = new Map<string, number>();
 
   constructor(options: RateLimitOptions) {
@@ -164,7 +164,7 @@ export class RateLimit {
     return 0;
   }
 
-  /** Tells other servers what was taken here, and learns what they took of the same keys. */
+  /** Reports the requests taken here to other servers, and learns theirs for these keys. */
   async tell(): Promise<void> {
     const { shared, perMinute, clock } = this.#options;
     if (shared === undefined || this.#untold.size === 0) return;

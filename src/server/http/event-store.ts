@@ -8,7 +8,7 @@ import type { Logger } from "../../core/logger.ts";
 import type { StreamStore } from "../../runs/server-ports.ts";
 
 export interface EventStoreOptions {
-  /** Opens what keeps the events; called again some time after it failed. */
+  /** Opens the store of the events; called again some time after a failure. */
   open: () => Promise<StreamStore>;
   clock: Clock;
   logger: Logger;
@@ -16,7 +16,7 @@ export interface EventStoreOptions {
   events?: number;
   /** Characters of serialised messages kept of one session. Default 4 Mi. */
   characters?: number;
-  /** The same of all sessions together. Default 256 Mi. */
+  /** Limit of all sessions together. Default 256 Mi. */
   totalCharacters?: number;
   /** Milliseconds for which an event is kept. Default one day. */
   keepMs?: number;
@@ -51,9 +51,9 @@ const READ_PER_TURN = 20;
 
 /**
  * Events sent to 2025-era sessions, except progress. A client whose stream broke gets the rest by GET with
- * `Last-Event-ID`, also from the next process after a restart. The oldest events are dropped first, when
- * there are too many or they are too old. A client that resumes from a dropped event is refused instead of
- * being given a stream with a gap; `check_deep_agent` still finds the run.
+ * `Last-Event-ID`, also from the next process after a restart. The oldest events are dropped first, when there are
+ * too many or they are too old. A client that resumes from a dropped event is refused, because its stream would have
+ * a gap; `check_deep_agent` still finds the run.
  */
 export class SessionEvents {
   readonly #options: Required<EventStoreOptions>;
@@ -163,7 +163,7 @@ export class SessionEvents {
     }
   }
 
-  /** Drops what is too old, and the oldest of all sessions until the rest is within the limit. */
+  /** Drops expired events, and the oldest of all sessions until the rest is within the limit. */
   async expire(): Promise<void> {
     const { clock, keepMs, totalCharacters } = this.#options;
     const store = await this.#open();
@@ -210,7 +210,7 @@ export class SessionEvents {
     owner: () => string,
   ): (stream: string, message: string) => Promise<string> {
     const { clock, events, characters } = this.#options;
-    // Other servers bound what they stored of the session.
+    // Other servers limit the events that they stored of the session.
     const kept: { id: number; size: number }[] = [];
     let size = 0;
     return async (stream, message) => {

@@ -31,7 +31,7 @@ export class HttpPage {
   /** True if a request is for the page, and not for MCP. */
   isFor({ method, url = "" }: IncomingMessage): boolean {
     const path = url.split("?", 1)[0] ?? "";
-    // Clients that take the server's address for that of the endpoint are told where that is.
+    // Clients that take the server's address for the endpoint get the endpoint's address.
     return path === "/" ? method === "GET" || method === "HEAD" : isPageAddress(path);
   }
 

@@ -184,7 +184,7 @@ export interface HttpOptions {
   port: number;
   allowedHosts: readonly string[];
   allowedOrigins: readonly string[];
-  /** Decides who may use the server, and as whom. Absent: everyone who reaches it, as the same user. */
+  /** Decides who may use the server, and as which principal. Absent: everyone who reaches it, as one user. */
   authenticator?: Authenticator | undefined;
   /** The page for people who log in with a token. Absent, or without `authenticator`: there is none. */
   page?: Omit<HttpPageOptions, "take"> | undefined;
@@ -199,7 +199,7 @@ export interface HttpOptions {
   clock?: Clock;
   /** Numbers for `/metrics`. Absent: there are none. */
   statistics?: () => Promise<RunStatistics>;
-  /** Fails unless the server can do its work; `/readyz` says so. Absent: it always can. */
+  /** Fails unless the server can do its work; `/readyz` reports it. Absent: it always can. */
   assertReady?: () => Promise<void>;
   /** True if MCP is served; otherwise only probes and metrics of a worker process are. Default true. */
   takesRequests?: boolean;
@@ -209,9 +209,9 @@ export interface HttpOptions {
   refusalsPerMinute?: number;
   /** Addresses and networks whose `X-Forwarded-For` is believed. Default: none. */
   trustedProxies?: readonly string[];
-  /** Opens what keeps the messages of sessions, for streams that are resumed. */
+  /** Opens the message store of sessions, for resumed streams. */
   openStreams: () => Promise<StreamStore>;
-  /** Opens what other servers of the same clients share. Absent: there are none. */
+  /** Opens the state shared with other servers of these clients. Absent: there are none. */
   openShared?: (() => Promise<SharedState>) | undefined;
   /** Sessions of 2025-era clients at one time. Default 200. */
   sessions?: number;
@@ -219,7 +219,7 @@ export interface HttpOptions {
   sessionsPerPrincipal?: number;
   /** Milliseconds in which a request, its body included, has to arrive. Default 30 seconds. */
   receiveMs?: number;
-  /** Milliseconds in which a client has to read something of what waits for it. Default 60 seconds. */
+  /** Milliseconds in which a client must read some of its pending data. Default 60 seconds. */
   readMs?: number;
 }
 
@@ -228,9 +228,9 @@ export interface HttpServer {
   url: string;
   /** Address of the page. Absent: there is none. */
   pageUrl?: string;
-  /** Ends what is open with tokens that are no longer good; call it when tokens were taken away. */
+  /** Closes sessions and streams of invalid tokens; call it after tokens were revoked. */
   recheck(): Promise<void>;
-  /** Tells load balancers to send nothing more, and answers what still comes. */
+  /** Signals load balancers to send nothing more, and answers requests that still arrive. */
   leave(): void;
   /** Ends sessions and streams, then stops listening. */
   close(): Promise<void>;
@@ -311,7 +311,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   };
 }
 
-/** Answers requests: probes, then what is refused by its headers, then the page and the route. */
+/** Answers requests: probes, then refusals by header, then the page and the route. */
 function createHandler(options: HttpOptions, endpoint: Endpoint, page?: HttpPage): RequestListener {
   const { operations } = endpoint;
   const guard = createRequestGuard(options);
@@ -353,7 +353,7 @@ const limitsOf = ({ receiveMs = 30_000 }: HttpOptions): ServerOptions => ({
 
 type Chore = readonly [everyMs: number, work: () => void | Promise<void>];
 
-/** Starts the periodic chores of a server, which do not keep the process alive; gives what stops them. */
+/** Starts the periodic chores of a server, which do not keep the process alive; returns a function to stop them. */
 function startTimers(logger: Logger, chores: readonly Chore[]): () => void {
   const timers = chores.map(([everyMs, work]) =>
     setInterval(() => {

@@ -99,7 +99,7 @@ export function spellAccept(request: IncomingMessage): void {
   request.rawHeaders = [...kept, "accept", spelled];
 }
 
-/** Tells if the ranges of an `Accept` header cover a media type; the most exact one counts (RFC 9110). */
+/** True if the ranges of an `Accept` header cover a media type; the most exact one counts (RFC 9110). */
 export function accepts(header: string, type: string): boolean {
   const ranges = new Map(
     header

@@ -72,8 +72,8 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
   }
 
   /**
-   * Serves one request of Node. Tells a client that begins to listen here about resources that it `missed`, and
-   * answers a batch with the `errors` about the messages that were taken out of it.
+   * Serves one request of Node. Notifies a client that starts to listen here about the resources that it `missed`,
+   * and answers a batch with the `errors` about the messages removed from it.
    */
   async serve(
     request: AuthenticatedRequest,
@@ -120,8 +120,8 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
   }
 
   /**
-   * Serves a request by GET for the rest of a stream whose call nobody answers any more: sends what is stored, and
-   * answers the call again. Handlers find the run that the first call started, and ask again what is open.
+   * Serves a request by GET for the rest of a stream whose call nobody answers any more: sends the stored events, and
+   * answers the call again. Handlers find the run that the first call started, and repeat the open requests.
    */
   async serveAgain(
     request: AuthenticatedRequest,
@@ -139,7 +139,7 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
     })(request, response);
   }
 
-  /** Has the server instance know what it was told before, by other servers' requests; nothing is sent. */
+  /** Restores the state of the server instance after earlier requests to other servers; nothing is sent. */
   async restore({ opening, subscriptions }: StoredSession, auth: AuthInfo | undefined): Promise<void> {
     this.#isRestoring = true;
     try {
@@ -156,12 +156,12 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
     }
   }
 
-  /** Has the server instance begin, whichever server the client tells that it has. */
+  /** Initializes the server instance, whichever server gets the client's notification. */
   initialized(): void {
     this.onmessage?.({ jsonrpc: "2.0", method: "notifications/initialized" });
   }
 
-  /** Makes the server instance see answers under the ids that it gave. Call it once that is connected. */
+  /** Passes answers to the server instance under its own ids. Call it once that is connected. */
   connected(): void {
     const receive = this.onmessage;
     if (this.#server === undefined) return;
@@ -177,7 +177,7 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
   override async send(message: JSONRPCMessage, options?: { relatedRequestId?: RequestId }): Promise<void> {
     if (isJSONRPCResponse(message) && message.id === REPEATED) return;
     const isShared = this.#server !== undefined;
-    // The server that has the client's stream tells it.
+    // The server with the client's stream notifies it.
     if (isShared && isChange(message) && this.#listening === 0) return;
     const sent = isShared ? this.#marked(message) : message;
     return storingFor.run({ id: options?.relatedRequestId }, () => super.send(sent, options));

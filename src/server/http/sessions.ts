@@ -64,7 +64,7 @@ export class Sessions {
   /** Owners of the sessions that are being opened. */
   readonly #opening: string[] = [];
   #closing = false;
-  /** When the use of sessions was last told to other servers. */
+  /** Time of the last report to other servers about the use of sessions. */
   #toldAt = -Infinity;
 
   constructor(options: SessionOptions) {
@@ -76,8 +76,8 @@ export class Sessions {
   }
 
   /**
-   * Serves a request that carries a session id; 404 tells the client to initialise again. A session of
-   * someone else is answered as one that does not exist. `errors`: answers to the rest of a batch.
+   * Serves a request that carries a session id; a 404 makes the client initialize again. A session of someone else is
+   * answered like an unknown one. `errors`: answers to the rest of a batch.
    */
   async serve(
     id: string,
@@ -100,7 +100,7 @@ export class Sessions {
     await shared.remember(id, body);
     const open = await this.#brokenCall(id, session, request);
     if (open !== undefined) return session.transport.serveAgain(request, response, open);
-    // An earlier listener may be gone, and with it changes that it would have told.
+    // An earlier listener may have gone, and with it changes that it would have sent.
     const listens = request.method === "GET";
     const stored = listens ? await (await shared.store).join(id) : undefined;
     await session.transport.serve(request, response, body, { errors, missed: stored?.subscriptions });
@@ -194,7 +194,7 @@ export class Sessions {
     return undefined;
   }
 
-  /** Tells other servers which sessions are in use here, and closes those that another one has ended. */
+  /** Reports the sessions in use here to other servers, and closes those that another one has ended. */
   async tellUse(): Promise<void> {
     const { shared, clock } = this.#options;
     const used = [...this.#sessions].filter(([, { open, lastUsed }]) => open > 0 || lastUsed >= this.#toldAt);
@@ -311,7 +311,7 @@ function lastEventOf({ method, headers }: AuthenticatedRequest): string | undefi
   return method === "GET" && typeof id === "string" ? id : undefined;
 }
 
-/** Gives the session the scopes of this request's token, and asks for them from now on. True: its owner changed. */
+/** Grants the session the scopes of this request's token, and requires them from now on. True: its owner changed. */
 function grow(session: Session, auth: AuthInfo | undefined): boolean {
   if (session.auth === undefined || auth === undefined) return false;
   const before = session.owner;

@@ -52,7 +52,7 @@ export const slowReaderGuard =
       write(chunk);
       return true;
     };
-    response.write = guarded as ServerResponse["write"]; // nobody here gives an encoding or a callback
+    response.write = guarded as ServerResponse["write"]; // callers here pass no encoding or callback
     response.on("drain", sendLatest);
     whenStalled(response, () => end("stalled"), patienceMs);
   };

@@ -105,9 +105,9 @@ interface Open {
 const ASKED_AT_A_TIME = 16;
 
 /**
- * Responses that are open, with the tokens they were opened with. A stream ends when its token expires: the
- * client opens the next with a better one and, in a session, gets what it missed. A call that began
- * in time is answered, because it ends by itself. When a token is revoked, both end.
+ * Responses that are open, with the tokens they were opened with. A stream ends when its token expires: the client
+ * opens the next with a valid one and, in a session, gets the missed messages. A call that began in time is answered,
+ * because it ends by itself. When a token is revoked, both end.
  */
 export class OpenResponses {
   readonly #options: OpenResponsesOptions;

@@ -1,4 +1,4 @@
-/** Gives the SDK's errors the code of the revision, and words for people. */
+/** Sets the code of the SDK's errors to that of the revision, and rewrites their text for people. */
 import type { JSONRPCMessage, McpServer } from "@modelcontextprotocol/server";
 import { ProtocolErrorCode, isJSONRPCErrorResponse } from "@modelcontextprotocol/server";
 import { z } from "zod";
@@ -31,8 +31,8 @@ function rewritten(message: JSONRPCMessage, codes: Revision["errorCodes"]): JSON
 const hasUri = (data: unknown): boolean => typeof data === "object" && data !== null && "uri" in data;
 
 /**
- * Puts a problem of a list of zod's into words. The SDK shows such lists as they are, and takes most of them for
- * failures of the server. `undefined`: the text is not a list about the params of a request.
+ * Describes a problem in one of zod's lists. The SDK shows such lists unchanged, and takes most of them for failures
+ * of the server. Returns undefined if the text is not a list about the params of a request.
  */
 export function paramsProblem(text: string): string | undefined {
   const at = text.indexOf("[");

@@ -71,7 +71,7 @@ export const listMemories: ListSection = async (scope, { limit, after = "" }) =>
 /** Listing of a directory: one URI a line. */
 export const DIRECTORY_TYPE = "inode/directory";
 
-/** Failures that say no more to a client than that there is nothing to read. */
+/** Failures that a client sees only as "not found". */
 const NOT_FOUND: ReadonlySet<BackendErrorCode> = new Set([
   "not_found",
   "not_directory",
@@ -86,7 +86,7 @@ interface ReadTarget {
   /** Absolute virtual path; a directory may end in `/`. */
   path: string;
   uri: string;
-  /** URI of an entry of a directory. */
+  /** Returns the URI of a directory entry. */
   uriOf: (path: string) => string;
   signal: AbortSignal;
 }

@@ -24,7 +24,7 @@ const RUN_APP: ResourceSpec = {
   mimeType: "text/html;profile=mcp-app",
   read: async () => {
     const { appDocument } = await import("../page/app-document.ts");
-    // An empty policy allows nothing but what is in the document.
+    // An empty policy allows only the document's own content.
     return {
       text: appDocument(APP_VIEW_META),
       _meta: { ui: { csp: {} } },

@@ -17,7 +17,7 @@ import { decodeOnce } from "../contracts/uris.ts";
 import { defined } from "../../core/defined.ts";
 import { parsedJson } from "../../core/unknown.ts";
 
-/** Dependencies of the resources of one server instance. */
+/** Dependencies of one server instance's resources. */
 export interface ResourceScope extends Pick<ConnectionDeps, "runs" | "changes" | "logger"> {
   revision: Revision;
   /** Owner of the resources: an instance serves one principal only. */
@@ -48,12 +48,12 @@ export interface ResourceSpec {
   mimeType?: string;
   /** Returns the few that the first page of `resources/list` shows. Default: itself, unless it is a template. */
   list?(scope: ResourceScope): Promise<Resource[]>;
-  /** Completes a variable of the template that begins with `typed`, given the variables that are `known`. */
+  /** Completes a template variable that begins with `typed`, from the variables that are `known`. */
   complete?: Record<
     string,
     (scope: ResourceScope, typed: string, known: Readonly<Record<string, string>>) => Promise<string[]>
   >;
-  /** @throws ResourceNotFoundError also for what is not the principal's. */
+  /** @throws ResourceNotFoundError also for resources of other principals. */
   read(request: ReadRequest, scope: ResourceScope): Promise<Contents & CacheHint>;
 }
 
@@ -192,7 +192,7 @@ export const invalidCursor = (): ProtocolError =>
     "Invalid cursor: take it from the answer before, or leave it out.",
   );
 
-/** Lets through what is written for the client; anything else is logged and hidden behind a reference. */
+/** Passes errors that are written for the client; any other one is logged and hidden behind a reference. */
 export async function guarded<Value>(
   request: string,
   { logger }: Pick<ConnectionDeps, "logger">,

@@ -99,8 +99,8 @@ const MANIFEST = "SKILL.md";
 const MAX = { files: 512, bytes: 16 * 1024 * 1024 };
 
 /**
- * The skills below `/skills/` as the Skills extension (SEP-2640) describes them. Nothing is kept: files are
- * read when they are asked for, so that a description always fits what is read after it.
+ * The skills below `/skills/` as the Skills extension (SEP-2640) describes them. Nothing is cached: files are read on
+ * request, so that a description always fits the files read after it.
  */
 class SkillCatalog {
   readonly #files: Backend;
@@ -152,7 +152,7 @@ class SkillCatalog {
     return { mimeType, blob: Buffer.from(bytes).toString("base64") };
   }
 
-  /** Children of a folder of a skill; `undefined` when `uri` is none. */
+  /** Returns the children of a skill's folder, or undefined if `uri` is not one. */
   async children(uri: string): Promise<Resource[] | undefined> {
     const path = pathOf(uri);
     if (path === undefined || (await this.#skillFolderOf(path)) === undefined) return undefined;

@@ -31,7 +31,7 @@ export function serveSubscriptions(mcp: McpServer, scope: SubscriptionScope): vo
   let isInitialized = false;
   mcp.server.oninitialized = () => {
     initialized?.();
-    // A server of several for one session is told by itself, and perhaps by the client too.
+    // One of several servers for a session is notified directly, and perhaps by the client too.
     if (isInitialized) return;
     isInitialized = true;
     forwardChanges(mcp, scope, (uri) => subscribed.has(uri));

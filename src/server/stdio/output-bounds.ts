@@ -1,4 +1,4 @@
-/** Bounds what waits for a client that does not read. HTTP uses it too. */
+/** Limits the messages that wait for a client that does not read. HTTP uses it too. */
 import type { JSONRPCMessage } from "@modelcontextprotocol/server";
 
 /** A reader is behind once this many bytes wait for it. */
@@ -25,7 +25,7 @@ export function supersededBy(message: JSONRPCMessage): string | undefined {
   }
 }
 
-/** Newest messages that wait until their reader has read what was sent before. */
+/** Newest messages that wait until their reader has read the earlier ones. */
 export class LatestOnly<Message> {
   readonly #messages = new Map<string, Message>();
 
@@ -35,7 +35,7 @@ export class LatestOnly<Message> {
     this.#messages.set(key, message);
   }
 
-  /** Returns all messages in the order they came, and forgets them. */
+  /** Returns all messages in the order of their arrival, and drops them. */
   take(): Message[] {
     const messages = [...this.#messages.values()];
     this.#messages.clear();

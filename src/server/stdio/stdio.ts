@@ -25,7 +25,7 @@ import { followListened } from "../resources/changes.ts";
 import { forwardChanges } from "../resources/subscriptions.ts";
 import { BEHIND_BYTES, LatestOnly, MOST_BYTES, supersededBy } from "./output-bounds.ts";
 
-/** Longest time for parking runs and releasing everything; clients kill what is left soon after. */
+/** Longest time to park runs and release resources; clients kill the process soon after. */
 const GRACE_MS = 700;
 /** Silence after the handshake before agent and storage are loaded: clients ask for lists first. */
 const QUIET_MS = 200;
@@ -129,7 +129,7 @@ function openTransport(stdin: Readable, stdout: Writable): StdioServerTransport 
   return transport;
 }
 
-/** Yields each message of a client in the form that the SDK takes, and answers what is not a message. */
+/** Yields each message of a client in the form that the SDK takes, and answers invalid ones. */
 async function* messageLines(
   lines: AsyncIterable<Uint8Array>,
   answer: (error: ErrorAnswer) => void,

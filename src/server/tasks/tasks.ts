@@ -191,7 +191,7 @@ const notDeclared = (): ProtocolError =>
     requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } },
   });
 
-/** Questions remembered at one time; one that is forgotten is asked again under a new key. */
+/** Questions remembered at one time; a dropped one is asked again under a new key. */
 const MOST_QUESTIONS = 10_000;
 
 /** The form for an approval or another question, for clients that poll. */
@@ -259,14 +259,14 @@ function once<Value>(ask: () => Promise<Value>): () => Promise<Value> {
   return () => (asked ??= ask());
 }
 
-/** Runs remembered at one time; one that is forgotten is asked about again, with a new address. */
+/** Runs remembered at one time; a dropped one is asked about again, with a new address. */
 const MOST_PAGES = 1000;
 
 interface Shown {
   /** When it was asked under its present key. */
   at: number;
   params: PersonRequest;
-  /** Ids of what the page shows. */
+  /** Ids of the requests that the page shows. */
   pending: ReadonlySet<string>;
   /** The client has opened the page: nothing more is asked of it for these. */
   isOpened: boolean;

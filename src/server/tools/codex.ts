@@ -11,7 +11,7 @@ import { type ServerTool, defineTool, taskText } from "../calls/tool.ts";
 import { RunReport, reportText } from "../views/run-report.ts";
 import { continueRunOr, startRun } from "./start-run.ts";
 
-/** Unknown arguments are left out: Codex has many, and what they set is set for this whole server. */
+/** Ignores unknown arguments: Codex has many, and they configure settings of this whole server. */
 const codexInput = z.object({
   prompt: taskText.describe("The task"),
   cwd: z.string().max(4096).optional().describe("Folder to work in, inside the server's workspace"),

@@ -53,7 +53,7 @@ const noteOf = (how: Started, { goal }: Order): string | undefined =>
 const CANNOT_LEND =
   'No run was started: this server works with the model of its client, and this client does not lend it (it does not declare MCP sampling with tools). Configure a model of the server: --model provider:model, DEEPAGENT_MODEL or "model" in its config file.';
 
-/** Continues the run of an earlier call that comes again with answers; any other call does as `start` says. */
+/** Continues the run of an earlier call that arrives again with answers; any other call runs `start`. */
 export async function continueRunOr(
   start: () => Outcome | Promise<Outcome>,
   call: ToolCall,

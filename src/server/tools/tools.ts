@@ -135,7 +135,7 @@ const unseen = (openCommand: string | undefined): string =>
   "The report of this run does not show the whole call, so it cannot be approved here; the run waits. " +
   `Tell the user to decide where all of it is shown: ${openCommand === undefined ? "on the page of the server" : `in a terminal with ${openCommand}`}.`;
 
-/** The decision about a call of `tool`, or what is wrong with the arguments. */
+/** Returns the decision about a call of `tool`, or the problem of the arguments. */
 function decisionOf(args: z.output<typeof answerInput>, tool: string): Decision | string {
   const { decision, edited_args: editedArgs, message } = args;
   if (decision !== "edit" && editedArgs !== undefined) {

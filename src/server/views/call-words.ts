@@ -5,7 +5,7 @@ interface Words {
   did: string;
   /** Several calls in a row. */
   many: (count: number) => string;
-  /** True if a successful result says nothing that the call does not say. */
+  /** True if a successful result adds nothing to the call. */
   isPlain: boolean;
 }
 
@@ -38,18 +38,18 @@ const WORDS: ReadonlyMap<string, Words> = new Map([
 
 const wordsOf = (tool: string): Words => WORDS.get(tool) ?? words(`Calling ${tool}`, `Called ${tool}`);
 
-/** A call as the journal tells it. */
+/** A call, read from the journal. */
 export interface ToldCall {
   tool: string;
   /** Begins with the name of the tool. */
   summary: string;
 }
 
-/** The verb, and what the call is about; empty if the summary names the tool alone. */
+/** Returns the verb and its object; empty if the summary names the tool alone. */
 export function callWords({ tool, summary }: ToldCall, isOver: boolean): { verb: string; about: string } {
   const { does, did } = wordsOf(tool);
   const about = summary.startsWith(tool) ? summary.slice(tool.length).trim() : summary;
-  // A pattern is told as JSON: it gets the quotes that people write.
+  // The summary has a pattern as JSON: it gets the quotes that people write.
   const quoted = about.replace(/^"((?:[^"\\]|\\.)*)"(?=$| in )/, "“$1”");
   return { verb: isOver ? did : does, about: quoted.replace(/(^| in )\/workspace\/(?=\S)/, "$1") };
 }

@@ -20,6 +20,6 @@ export const limitsDocument = ({ costUsd, tokens, modelCalls, toolCalls, workTim
   work_seconds: workTime,
 });
 
-/** Such as `$5.00`; a part of a cent is told exactly. */
+/** Formats a price such as `$5.00`; fractions of a cent are exact. */
 export const price = (usd: number): string =>
   `$${Number.isInteger(Math.round(usd * 1e6) / 1e4) ? usd.toFixed(2) : usd}`;

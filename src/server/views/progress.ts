@@ -8,7 +8,7 @@ import type { RunView } from "../../runs/run.ts";
 /** Nobody reads faster, and a client that does not read at all costs the memory of every line. */
 const LINES = { burst: 40, everyMs: 100 };
 
-/** Tells a client that waits what its run does. */
+/** Reports the progress of a run to a waiting client. */
 export interface Progress {
   /** The first line, sent at once: it opens the stream of an HTTP request. */
   started(view: RunView): void;
@@ -26,7 +26,7 @@ export interface ProgressOptions {
   clock: Clock;
   /** System time, for the duration of the run. */
   now: Clock;
-  /** Aborted when the client gives the call up: it is told nothing more. */
+  /** Aborted when the client ends the call: it gets no more reports. */
   signal: AbortSignal;
   /** Reads the current run before each heartbeat while it is queued, because its place changes without an event. */
   view: () => Promise<RunView | undefined>;
@@ -37,11 +37,10 @@ export interface ProgressOptions {
 export const noProgress: Progress = { started: () => {}, event: () => {}, stop: () => {} };
 
 /**
- * Progress is the journal's sequence number, so that it keeps growing over several calls for one run. A
- * heartbeat repeats the last line, or tells the place in line that the run has by now, with the time since the run
- * was started, between event n and n + 1 as n + 1/2, n + 2/3, n + 3/4, …
- *
- * When lines come faster than anybody reads, the newest is sent when its turn has come.
+ * Progress is the journal's sequence number, so that it keeps growing over several calls for one run. A heartbeat
+ * repeats the last line, or reports the run's current place in line, with the time since the run was started, between
+ * event n and n + 1 as n + 1/2, n + 2/3, n + 3/4, … When lines arrive faster than anybody reads, the newest is sent
+ * when its turn has come.
  */
 export function createProgress(options: ProgressOptions): Progress {
   const { token, notify, heartbeat, clock, now, signal, view, logger } = options;
@@ -106,10 +105,10 @@ const lineOf = ({ run, activity }: RunView): string => `run ${run.id}: ${activit
 
 const shown = (message: string): string => oneLine(stripControl(message), 200);
 
-/** All who follow a run are given the same events, and tell the same of them. */
+/** All followers of a run get equal events, and report equal lines. */
 const lines = new WeakMap<RunEvent, { line: string | undefined }>();
 
-/** `undefined`: not worth a line. */
+/** Returns undefined if the event needs no line. */
 function lineOfEvent(event: RunEvent): string | undefined {
   const known = lines.get(event);
   if (known !== undefined) return known.line;

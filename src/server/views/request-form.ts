@@ -65,7 +65,7 @@ const isAddress = (request: RequestContent): boolean =>
 export const addressOf = (request: RequestContent): URL | undefined =>
   request.kind === "elicitation" && request.mode === "url" ? webAddress(request.url) : undefined;
 
-/** `undefined`: a browser is not to open it. */
+/** Returns undefined if browsers must not open the address. */
 export function webAddress(text: string): URL | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   return url !== undefined && /^https?:$/.test(url.protocol) ? url : undefined;
@@ -109,7 +109,7 @@ export function formFields(request: RequestContent): readonly Field[] {
   });
 }
 
-/** The fields without what the form offers only if it shows the whole request. */
+/** Returns the fields without those that the form offers only with the whole request. */
 function shownFields(request: RequestContent): readonly Field[] | undefined {
   if (request.kind === "approval")
     return callFields(request, decisionsFor(request, shownCall(request, MAX.shown)));
@@ -161,7 +161,7 @@ const CHANGE_NOT_SHOWN = "This form does not show the whole change, so it cannot
 
 const wrong = (message: string): CheckedAnswer => ({ ok: false, message });
 
-/** True if the content of a form says nothing at all. */
+/** True if a form's content is empty. */
 export const saysNothing = (content: unknown): boolean =>
   Object.values(Content.safeParse(content).data ?? {}).every(
     (value) => value === null || value === "" || (Array.isArray(value) && value.length === 0),

@@ -19,7 +19,7 @@ const joinAgents = (agent: AgentPath, name: (segment: AgentPath[number]) => stri
 export const whoAsks = (agent: AgentPath, shown: (text: string) => string = displayName): string =>
   agent.map((segment) => `"${shown(agentName(segment))}"`).join(" › ") || "The main agent";
 
-/** The line above a question: it names the agent that asks, or another MCP server as what it is. */
+/** Returns the line above a question: it names the asking agent, or marks another MCP server as such. */
 export function askedBy(question: OpenQuestion): string {
   const who = whoAsks(question.agent, (text) => asText(text));
   if (question.kind === "ask") return `${who} asks:`;

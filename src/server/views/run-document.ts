@@ -191,7 +191,7 @@ function chosenFor({ model, limits, schedule }: RunView["run"]): string[] {
   ];
 }
 
-/** The line of an event and what belongs below it; nothing for events that only close another. */
+/** Returns the line of an event and the blocks below it; empty for events that only close another. */
 function blocksOf(event: RunEvent): string[] {
   const [line, ...details] = proseOf(event);
   if (line === undefined) return [];
@@ -266,7 +266,7 @@ const calledLine = ({ tool, summary, within }: Extract<RunEvent, { kind: "tool_s
 const compactedLine = ({ how, messages, path }: Extract<RunEvent, { kind: "compacted" }>["data"]): string =>
   `${how} ${messages} older messages${path ? `; they are kept in ${code(path)}` : ""}.`;
 
-/** `undefined`: an older version asked. */
+/** Returns undefined for requests of an older version. */
 const asked = (call: AskedCall | undefined): string | undefined =>
   call && `${asText(call.act)} ${code(objectText(call))}`;
 

@@ -34,7 +34,7 @@ const URGENCY: Readonly<Record<RunStatus, number>> = {
   cancelled: 2,
 };
 
-/** The principal's recent runs: first what waits for a person, then what works, each newest first. */
+/** Lists the principal's recent runs: first the runs that wait for a person, then those at work, each newest first. */
 export async function recentRuns(service: PrincipalRuns): Promise<RunList> {
   const newest = await service.read.list({ limit: MAX.newest });
   const chosen = newest.toSorted((a, b) => URGENCY[a.status] - URGENCY[b.status]).slice(0, MAX.listed);

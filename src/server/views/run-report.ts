@@ -28,7 +28,7 @@ import { GoalReport, goalLines, goalReport } from "./goal-report.ts";
 import { asText, indented } from "./quoting.ts";
 import { type ShownCall, TO, decisionsFor, shownCall } from "./shown-call.ts";
 
-/** Sizes beyond which a report is cut; what was cut is named in `truncated`. */
+/** Sizes beyond which a report is cut; `truncated` names the cut parts. */
 const MAX = {
   answer: 40_000,
   detail: 4000,
@@ -40,7 +40,7 @@ const MAX = {
   questions: 20,
   files: 100,
 };
-/** After the run what its subagents did matters less than the answer: failed ones come first. */
+/** In a finished run, its subagents matter less than the answer: failed ones come first. */
 const MAX_ENDED = { agents: 10, line: 100 };
 /** When it pays to look again. */
 const POLL_SECONDS = { working: 5, input_required: 15 };
@@ -88,7 +88,7 @@ export const RunReport = z.object({
       id: z.string(),
       kind: z.enum(["ask", "interrupt", "elicitation", "review"]),
       agent: z.string(),
-      /** Says who asks, such as another MCP server. */
+      /** Names the requester, such as another MCP server. */
       asked_by: z.string(),
       text: z.string(),
       status: z.enum(["pending", "answered", "declined", "withdrawn"]),
@@ -131,7 +131,7 @@ export interface AnswerWays {
   decidesOnPage?: boolean;
 }
 
-/** `note`: what the call did, before how the run stands. */
+/** `note`: the effect of the call, before the state of the run. */
 export function runReport(view: RunView, ways: AnswerWays, note?: string): RunReport {
   const { run } = view;
   const truncated: string[] = [];
@@ -193,7 +193,7 @@ export const usageReport = (usage: TokenUsage, costUsd: number | undefined): Run
   cost_usd: costUsd ?? "unknown",
 });
 
-/** Says of a run that works on a copy how much of its changes the folder has. */
+/** Reports how many changes of a run on a copy the folder has. */
 function proposedText({ run: { changes, status, unapplied } }: RunView): string[] {
   if (changes !== "propose") return [];
   if (!isFinal(status))
@@ -310,7 +310,7 @@ export function reportText(report: RunReport): string {
     ...questions.filter(({ status }) => status === "pending").map(questionText),
     section("Files changed", fileLines),
     report.structured !== undefined && `Structured answer:\n\n${indented(JSON.stringify(report.structured))}`,
-    // A message that tells the user to decide there has the link already.
+    // A message that sends the user there to decide has the link already.
     report.page !== undefined &&
       !report.message.includes(report.page) &&
       `For the user, to see the run in a browser: ${report.page}`,

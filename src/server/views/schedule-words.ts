@@ -33,7 +33,7 @@ export function timeIn(timeZone: string, time: number): string {
   return `${weekday} ${day} ${month.slice(0, 3)} ${year}, ${hour}:${minute}`;
 }
 
-/** Says when skipped occurrences were, and why they started no run. */
+/** Describes when occurrences were skipped, and why they started no run. */
 export function skipText(timeZone: string, { from, to, reason }: Skip): string {
   const times = from === to ? timeIn(timeZone, from) : `${timeIn(timeZone, from)} to ${timeIn(timeZone, to)}`;
   return `${times}: ${SKIP_WORDS[reason]}`;
@@ -143,14 +143,14 @@ function timeWords(minute: string, hour: string): { text: string; isAllDay: bool
   return { text: `${which} of ${hour === "*" ? "every hour" : `hours ${hour}`}`, isAllDay };
 }
 
-/** `undefined`: it is not the same time from one to the next. */
+/** Returns undefined if the intervals differ. */
 function every(field: string, unit: string, size: number): string | undefined {
   const count = field === "*" ? 1 : Number(/^\*\/(\d+)$/.exec(field)?.[1] ?? 0);
   if (count === 0 || size % count !== 0) return undefined;
   return count === 1 ? `every ${unit}` : `every ${count} ${unit}s`;
 }
 
-/** Either kind of day counts if both are given, unless a `+` asks for both. */
+/** Either kind of day counts if both are set, unless a `+` requires both. */
 function dayWords(day: string, weekday: string): string {
   const isBoth = weekday.startsWith("+");
   const days = [day !== "*" && dayOfMonth(day), weekday !== "*" && weekdays(weekday.replace(/^\+/, ""))];

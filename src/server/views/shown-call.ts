@@ -1,5 +1,5 @@
 /**
- * Says what a surface shows of a call that waits for approval, and whether that is all of it: only a surface that
+ * Describes the part of a call that a surface shows for approval, and whether that is all of it: only a surface that
  * shows the whole call may approve it.
  */
 import { cutDiff, displayDiff } from "../../core/diff.ts";

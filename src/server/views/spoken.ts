@@ -29,7 +29,7 @@ export interface Sent {
   ended: readonly Message[];
 }
 
-/** Gives an event the whole answer: the journal has the beginning of a long one. */
+/** Adds the whole answer to an event: the journal has the beginning of a long one. */
 export async function withAnswer(event: RunEvent, runs: PrincipalRuns): Promise<RunEvent> {
   if (event.kind !== "run_completed") return event;
   const { answer = event.data.answer } = (await runs.read.view(event.runId))?.run ?? {};
@@ -94,7 +94,7 @@ export class Spoken {
     return [...before, ...this.#end()];
   }
 
-  /** Another event: what was told before it is complete. */
+  /** Another event: it completes the earlier texts. */
   next(): Said[] {
     return [...this.#release(), ...(this.#open?.isTold ? this.#end() : [])];
   }

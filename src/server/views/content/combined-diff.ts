@@ -28,9 +28,8 @@ const CONTEXT = 3;
 const HUNK = /^@@ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@/;
 
 /**
- * `diffs`: unified ones as tools report them, oldest first. `undefined`: they cannot be joined, because one is cut,
- * does not say where in the file it is, or does not fit to what the others left: something else changed the file in
- * between.
+ * Joins unified diffs of one file, oldest first. Returns undefined if one is cut, has no position in the file, or
+ * does not fit the result of the others: another program changed the file in between.
  */
 export function combinedDiff(diffs: readonly string[]): CombinedDiff | undefined {
   const [first] = diffs;
@@ -110,7 +109,7 @@ class JoinedFile {
       if (sign !== "+") oldLine += 1;
       if (sign !== " ") shift += sign === "+" ? 1 : -1;
     };
-    /** Writes what was removed before a line of the first file, and what stands in its place. */
+    /** Writes the lines removed before a line of the first file, and their replacement. */
     const flush = (until: number): void => {
       const removed: string[] = [];
       for (let line = oldLine; line < until && this.#gone.has(line); line += 1)

@@ -1,6 +1,6 @@
 /**
- * A unified diff as a table: numbers of both files, sign, code with its changed words marked. It is whole and marked
- * without any script, because people approve what they see in it; the script of the page only adds colours.
+ * Renders a unified diff as a table: numbers of both files, sign, code with its changed words marked. It is complete
+ * without scripts, because people approve the diff that they see; the page's script only adds colours.
  */
 import { type DiffCounts, type DiffLine, diffCounts, diffLines, displayDiff } from "../../../core/diff.ts";
 import { displayText } from "../../../core/text.ts";
@@ -12,7 +12,7 @@ import { languageOf } from "./texts.ts";
 export interface DiffView {
   /** For readers of the screen, such as "What would change in src/alarms.js". */
   label: string;
-  /** The end of its name says which language it is in. */
+  /** Its suffix determines the language. */
   path: string;
   /** Shows all lines at once. Default: a long diff is folded. */
   isUnfolded?: boolean;
@@ -20,9 +20,9 @@ export interface DiffView {
   isPlace?: boolean;
   /** Lines that the whole change adds and removes. Default: those of a diff that was not cut. */
   counts?: DiffCounts | undefined;
-  /** Said beside the counts, such as what the other side is. */
+  /** Remark beside the counts, such as the name of the other side. */
   remark?: string | undefined;
-  /** Address that gives unchanged lines by `old`, `new` and `count`; absent where they are not known. */
+  /** Address of unchanged lines by `old`, `new` and `count`; absent where they are not known. */
   lines?: string | undefined;
 }
 
@@ -280,7 +280,7 @@ function codeCell(row: Row): Html {
   return html`<td class="cd">${parts}</td>`;
 }
 
-/** A part of a line. Marks for blanks at its end are told from its text, and tabs of changed lines seen. */
+/** A part of a line. Blanks at its end and tabs of changed lines are marked. */
 function codePart({ code, kind }: Row, start: number, end: number): (Html | string)[] {
   if (kind === "context") return [code.slice(start, end)];
   const inkEnd = Math.min(Math.max(trimMarks(code).length, start), end);

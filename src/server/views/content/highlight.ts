@@ -18,7 +18,7 @@ import { yaml } from "@codemirror/legacy-modes/mode/yaml";
 import { highlightCode, tagHighlighter, tags } from "@lezer/highlight";
 import { GFM, parser } from "@lezer/markdown";
 
-/** A parser that goes from line to line, or what makes a language of another kind. */
+/** A line-by-line parser, or a function that creates a language of another kind. */
 type Maker = StreamParser<unknown> | (() => Language);
 
 /** Names of languages and ends of file names. A language is made when it is first needed. */

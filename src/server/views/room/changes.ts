@@ -21,7 +21,7 @@ export interface ShownChange extends FileChange {
   /** True if the page shows files of several runs, so that the run has to be named. */
   isOfMany: boolean;
   approval: Approval | undefined;
-  /** `undefined`: the call did not report its change, as tools of other servers do not. */
+  /** Undefined if the call did not report its change, like tools of other servers. */
   shown: Html | undefined;
 }
 

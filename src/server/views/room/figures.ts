@@ -15,7 +15,7 @@ export function tokens(count: number): string {
   return count >= 10_000 ? `${Math.round(count / 1000)}k` : grouped(count);
 }
 
-/** Two places are enough from a cent on; less is told exactly, and what is not known not at all. */
+/** Formats an amount: two places from a cent on, exact below, and empty if it is not known. */
 export function money(amount: number | undefined): string {
   if (amount === undefined || amount === 0) return "–";
   return amount < 0.01 ? dollars(amount) : `$${amount.toFixed(2)}`;
@@ -34,17 +34,17 @@ export const elapsed = (start: number, end: number | undefined, now: number): Ht
     ? html`<span data-since="${start}">${duration(now - start)}</span>`
     : html`<span>${duration(end - start)}</span>`;
 
-/** Hours and minutes of a moment, which the page's script gives in the person's own time zone. */
+/** Hours and minutes of a time, which the page's script shows in the person's own time zone. */
 export function timeOf(milliseconds: number): Html {
   const iso = isoTime(milliseconds);
   return html`<time datetime="${iso}" data-clock>${iso.slice(11, 16)}</time>`;
 }
 
-/** The same, with the day unless it is half a day away at most. */
+/** Formats a time, with the day unless it is half a day away at most. */
 export const nearTime = (milliseconds: number, now: number): Html =>
   Math.abs(milliseconds - now) > 43_200_000 ? dayAndTime(milliseconds) : timeOf(milliseconds);
 
-/** The same with the day. */
+/** Formats a time with its day. */
 export function dayAndTime(milliseconds: number): Html {
   const iso = isoTime(milliseconds);
   return html`<time datetime="${iso}" data-clock="day">${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC</time>`;

@@ -17,11 +17,11 @@ const ROOTS: ReadonlyMap<string, { title: string; row: string }> = new Map([
   ["/skills/", { title: "Skills", row: "Skills" }],
 ]);
 
-/** Says what runs did to a file: it was modified, added or deleted. */
+/** Change of a file by runs: modified, added or deleted. */
 export type Mark = "M" | "A" | "D";
 
 export interface FileTree {
-  /** The address that the paths are given to, such as `/files`. */
+  /** Prefix of the addresses of the paths, such as `/files`. */
   base: string;
   /** The file or folder that is shown. */
   path: string;
@@ -60,7 +60,7 @@ function sharedSections(tree: FileTree): Html {
   ${files.length > 0 && section("Files", "/", withRoot(tree, files))}`;
 }
 
-/** First what the run did, then everything else, folded unless it has the shown file alone. */
+/** Renders the run's files first, then all others, folded unless the shown file is only there. */
 function runSections(tree: FileTree, changed: readonly string[]): Html {
   const listed = tree.listings.get("/") ?? [];
   const within = (root: string): string[] => changed.filter((path) => path.startsWith(root));
@@ -79,7 +79,7 @@ const withRoot = (tree: FileTree, entries: readonly FileInfo[]): FileTree => ({
   listings: new Map([...tree.listings, ["/", entries]]),
 });
 
-/** The workspace first, then the other roots, then what is beside them. */
+/** Sorts the workspace first, then the other roots, then the entries beside them. */
 function byRank(entries: readonly FileInfo[]): FileInfo[] {
   const roots = [...ROOTS.keys()];
   const rank = ({ path }: FileInfo): number => (roots.includes(path) ? roots.indexOf(path) : roots.length);

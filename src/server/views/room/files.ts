@@ -21,12 +21,12 @@ export interface FilesScreen {
   size?: number | undefined;
   /** Changes of the file by runs, the newest first. */
   changes: readonly ShownChange[];
-  /** The file as it is, what runs did to it as one change, or each of their changes. */
+  /** The current file, the changes by runs as one change, or each of their changes. */
   look: "file" | "changes" | "history";
   /** All changes by the run of the tree as one; absent where they cannot be joined. */
   joined?: Html | undefined;
   found?: FilesFound | undefined;
-  /** Why the last change was not made, with what was typed. */
+  /** Reason why the last change was not made, with the typed text. */
   complaint?: { problem: string; content: string } | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** The first screen: what needs the person, a task to start, and all runs. */
+/** The first screen: requests to the person, a task to start, and all runs. */
 import { isoTime } from "../../../core/clock.ts";
 import { defined } from "../../../core/defined.ts";
 import { displayText, oneLine } from "../../../core/text.ts";
@@ -26,7 +26,7 @@ import { requestsWait, requestsWaitForYou } from "./waiting.ts";
 
 const MAX = { needs: 8, line: 300 };
 
-/** A run in the list, with what it does now. */
+/** A run in the list, with its current activity. */
 export interface ListedRun extends RunSummary {
   standing: Standing;
   /** While it is open. */
@@ -105,7 +105,7 @@ function leading(asked: PendingRequest): Html {
   return html`<a class="btn small" data-row href="${address}">${word}</a>`;
 }
 
-/** Names what a new run gets, and says before anything is typed what is missing. */
+/** Shows the settings of a new run, and warns about missing ones before anything is typed. */
 function startForm({ settings, readiness, refused, given }: HomeScreen): Html {
   const { refusal } = readiness;
   const isOff = refusal !== undefined && refused === undefined;

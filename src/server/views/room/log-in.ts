@@ -1,4 +1,4 @@
-/** The screen on which a person gives a token. */
+/** The screen on which a person enters a token. */
 import { type Html, html } from "../html.ts";
 import { renderNotice } from "./shell.ts";
 

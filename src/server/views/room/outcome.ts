@@ -32,7 +32,7 @@ export const CAUSES: Readonly<Record<FailureReason, string>> = {
 /** Begins the words of a provider in the message of a failure. */
 const QUOTED = " The provider said: ";
 
-/** Absent: the run has an answer, and this says if it is an early one. */
+/** Renders the end of a run, with a note if its answer is early. Returns undefined if it has a full answer. */
 export function renderOutcome(view: RunView, viewer: Viewer): Html | undefined {
   const { run } = view;
   if (run.failure !== undefined) return failed(view, run.failure, viewer);
@@ -72,7 +72,7 @@ function cancelled(view: RunView, viewer: Viewer): Html {
   </section>`;
 }
 
-/** Sums up what was done before the end. All of it is kept with the conversation. */
+/** Sums up the work before the end. All of it is kept with the conversation. */
 function kept(view: RunView): Html {
   const { run, mainAgent, subagents, filesChanged } = view;
   const { all, done } = standingOf(view).agents;

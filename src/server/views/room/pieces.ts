@@ -62,7 +62,7 @@ export const terms = (look: string, rows: readonly (readonly [string, Html | str
 export const choice = (name: string, address: string, isCurrent: boolean): Html =>
   html`<a href="${address}" ${current(isCurrent)}>${name}</a>`;
 
-/** Looks of an option of several. */
+/** Appearance of one option among several. */
 export interface ChoiceLook {
   type?: "radio" | "checkbox";
   /** Class of the label. */
@@ -92,7 +92,7 @@ export const choiceInput = (
 export const labelled = (label: Html | string, field: Html): Html =>
   html`<label><span class="label">${label}</span> ${field}</label>`;
 
-/** A fact about what a form starts. */
+/** A fact about the run that a form starts. */
 export interface Fact {
   kind: "folder" | "model" | "changes" | "goal" | "limit";
   text: string;
@@ -114,11 +114,11 @@ export interface Refused {
   problem: string;
   /** The fact that is the reason. */
   fault?: Fact["kind"] | undefined;
-  /** Fields with what was chosen for the run. */
+  /** Fields with the choices for the run. */
   chosen?: URLSearchParams | undefined;
 }
 
-/** A text to copy: given here, the Markdown in an element, or what an address answers. */
+/** A text to copy: a literal, the Markdown in an element, or the response of an address. */
 export type Copied = { text: string } | { of: string } | { address: string };
 
 /** Copies a text. It is seen where a script can copy; the script turns its sign into a tick for a moment. */
@@ -181,7 +181,7 @@ export function composeBox(box: ComposeBox): Html {
     </div>`;
 }
 
-/** A long path without its middle: where it begins and what it is called say most. */
+/** Shortens a long path in the middle: its start and its name are the most useful parts. */
 export function cutPath(path: string, limit = 44): string {
   if (path.length <= limit) return path;
   const name = path.slice(path.lastIndexOf("/"));
@@ -190,8 +190,8 @@ export function cutPath(path: string, limit = 44): string {
 }
 
 /**
- * A path on one line, whose end is in sight in the narrowest place: its folders give way first, then the middle of
- * its name.
+ * A path on one line, with its end visible in the narrowest place: its folders are shortened first, then the middle
+ * of its name.
  */
 export function shownPath(path: string): Html {
   const shown = displayName(path);
@@ -203,7 +203,7 @@ export function shownPath(path: string): Html {
   >`;
 }
 
-/** `/` gives it the focus. */
+/** A search field; `/` focuses it. */
 export const searchField = (label: string, placeholder: string, limit: number, value = ""): Html =>
   html`<label class="hide" for="q">${label}</label>
     <input

@@ -1,4 +1,4 @@
-/** One file of a proposed change: its places with their boxes, what is in the way of it, and its refusal. */
+/** One file of a proposed change: its places with their boxes, its conflicts, and its refusal. */
 import { capital, cutMiddle, displayBlock, displayName, displayText, oneLine } from "../../../core/text.ts";
 import { type ProposedFile, type ProposedPlace, hasConflict, isPlain } from "../../../runs/proposals.ts";
 import type { AgentPath } from "../../../runs/run.ts";
@@ -55,7 +55,7 @@ export const boxesOf = ({ conflict, places, stays, unshown }: ProposedFile): num
 export const hasOneBox = (file: ProposedFile): boolean =>
   !file.stays && !hasConflict(file) && file.unshown !== "text" && boxesOf(file).length === 0;
 
-/** Gives the choice before a person chooses: all that nothing speaks against. */
+/** Returns the default choice: all places without conflicts. */
 export function plainChoice(file: ProposedFile): ChosenOfFile {
   const all = hasOneBox(file) ? ("all" as const) : boxesOf(file);
   return { places: isPlain(file) && file.decided === undefined ? all : [], conflict: "keep" };

@@ -1,4 +1,4 @@
-/** Words of the review of a proposed change, which the script of the page says again when somebody chooses. */
+/** Words for the review of a proposed change, which the page's script repeats when somebody chooses. */
 
 import { applyFilesText, counted } from "../../../tools/format.ts";
 

@@ -1,4 +1,4 @@
-/** The review of a whole proposed change: its files and places, what was decided before, and the form that applies it. */
+/** The review of a whole proposed change: its files and places, earlier decisions, and the form that applies it. */
 import { capital, displayName, displayText, oneLine } from "../../../core/text.ts";
 import { type ReviewRecord, hasConflict } from "../../../runs/proposals.ts";
 import { type OpenQuestion, type Run, isFinal } from "../../../runs/run.ts";
@@ -37,7 +37,7 @@ export type ChosenOfChange = ReadonlyMap<string, ChosenOfFile>;
 
 export interface ProposedScreen {
   run: Run;
-  /** `undefined`: nothing is proposed. `unread`: it could not be read. */
+  /** Undefined if nothing is proposed; `unread` if it could not be read. */
   change: ShownChange | "unread" | undefined;
   /** The run of the same conversation that works in the copy now. */
   other: string | undefined;
@@ -75,7 +75,7 @@ export interface RenderedProposal {
   content: Html;
 }
 
-/** `undefined`: there is nothing to show. */
+/** Returns undefined if there is nothing to show. */
 export function renderProposal(
   screen: ProposedScreen,
   about: Omit<Place, "screen" | "change">,
@@ -132,7 +132,7 @@ function listItem(shown: ShownFile, chosen: ChosenOfFile | undefined): Html {
   </li>`;
 }
 
-/** The state of a file in a word or two, without what is chosen; empty for an edited one. */
+/** The state of a file in a word or two, without the choice; empty for an edited one. */
 function stateOf(file: ShownFile["file"]): string {
   if (file.stays) return "Cannot be applied";
   if (hasConflict(file)) return "Conflict: changed in the folder";
@@ -250,7 +250,7 @@ const failure = (note: string): Html =>
     >
   </p>`;
 
-/** Says why nothing can be decided now. */
+/** Explains why nothing can be decided now. */
 function standing(place: Place): Html | string | undefined {
   const { run, other } = place.screen;
   if (other !== undefined)
@@ -264,7 +264,7 @@ function standing(place: Place): Html | string | undefined {
 function bar(place: Place): Html {
   const { change, question, screen } = place;
   const places = change.files.map((file) => placesChosen(file.file, chosenOf(place, file)));
-  // Numbers of what the form chooses as it is sent to the browser.
+  // Counts of the form's choices when it is sent to the browser.
   const counts = {
     files: places.filter((count) => count > 0).length,
     all: change.files.length + change.more,
@@ -273,7 +273,7 @@ function bar(place: Place): Html {
   const hasAgent = question !== undefined;
   const press = (act: string, look: string, text: string): Html =>
     html`<button class="btn ${look}" name="act" value="${act}" data-act="${act}">${text}</button>`;
-  /** `field`: the one that is open again with what was typed. */
+  /** `field`: the one that is open again with the typed text. */
   const more = (name: string, field: string, title: Html | string, body: (typed: string) => Html): Html => {
     const typed = place.complaint?.form.get(field) ?? "";
     return fold(name, { id: "change" }, typed !== "", title, body(typed));

@@ -62,7 +62,7 @@ const describedBy = (field: Field, look: FieldLook): Html | false =>
   hasNotes(field, look) &&
   html`aria-describedby="${look.id}-n" ${look.problem !== undefined && html`data-wrong`}`;
 
-/** Describes the field, and says why its value was refused. */
+/** Describes the field, and explains why its value was refused. */
 const notes = (field: Field, look: FieldLook): Html | false =>
   hasNotes(field, look) &&
   html`<div class="note hint" id="${look.id}-n">

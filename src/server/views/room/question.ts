@@ -74,7 +74,7 @@ export function renderQuestion(asked: OpenQuestion, about: Omit<Request, "asked"
   return requestPanel(request, look, { sign, tag, ...wordsOf(asked) }, content);
 }
 
-/** The title in words of the page, unless the agent's own are short, and what others say as a quotation. */
+/** Builds the title in words of the page, unless the agent's own are short. Texts of others are quotations. */
 function wordsOf(question: Question): { title: Html; more?: Html } {
   const text = displayBlock(requestText(question).trim());
   if (question.kind === "elicitation") {
@@ -190,7 +190,7 @@ function inputs(asked: OpenQuestion, complaint: Complaint | undefined): Html {
   return html`<div class="fields">${shown}</div>`;
 }
 
-/** A text or JSON, for a tool that says nothing of the form of its answer. */
+/** A field for text or JSON, for a tool without a schema of its answer. */
 function freeAnswer(question: OpenQuestion, id: string, complaint: Complaint | undefined): Html {
   const schema = question.kind === "interrupt" ? question.schema : undefined;
   const isJson = complaint === undefined ? isJsonWanted(question) : complaint.form.get("as") === "json";
@@ -228,7 +228,7 @@ function openButtons(url: string): Html | undefined {
     ${copyButton("Copy address", { text: safe.href })}`;
 }
 
-/** The agent reads why; a tool and another server are told that there is no answer. */
+/** The agent reads the reason; a tool and another server only learn that there is no answer. */
 function declining(asked: OpenQuestion, complaint: Complaint | undefined): Html {
   const press = html`<button class="btn" name="act" value="decline" formnovalidate>
     Decline to answer

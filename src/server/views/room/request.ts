@@ -6,7 +6,7 @@ import { type Html, html } from "../html.ts";
 import { timeOf } from "./figures.ts";
 import { type IconName, icon } from "./icons.ts";
 
-/** One that waits, with what its agent said before it asked. */
+/** A waiting request, with the agent's text before it. */
 export interface Request {
   asked: RunRequest;
   why: string | undefined;
@@ -14,7 +14,7 @@ export interface Request {
   task?: string | undefined;
 }
 
-/** A form that was refused; it is shown again with what the person typed. */
+/** A refused form; it is shown again with the typed text. */
 export interface Complaint {
   /** Id of the approval or question. */
   requestId: string;
@@ -24,7 +24,7 @@ export interface Complaint {
   fields?: ReadonlyMap<string, string>;
   /** The answer reaches the agent all the same, as a message. */
   isTold?: boolean;
-  /** It was carried out, and this says what was done. */
+  /** True if it was carried out: the text reports the result. */
   isDone?: boolean;
 }
 
@@ -37,7 +37,7 @@ export const who = ({ agent }: Pick<RunRequest, "agent">, limit = 80): string =>
   return last === undefined ? "Main agent" : displayName(oneLine(last.task ?? agentName(last), limit));
 };
 
-/** A request among those that are shown, and who sees it. */
+/** Appearance of a request among those shown, for its viewer. */
 export interface RequestLook {
   viewer: ApprovalViewer;
   place: { index: number; count: number };
@@ -84,7 +84,7 @@ export function requestPanel(
   </article>`;
 }
 
-/** Stands in place of the form for those who may not send one. */
+/** Replaces the form for viewers who may not send one. */
 export function onlyLooks({ session, openCommand }: ApprovalViewer): Html {
   const elsewhere = openCommand && html`, or run <code>${openCommand}</code> in a terminal`;
   // A host could press anything in a page that it frames, so the app has no buttons.
@@ -106,7 +106,7 @@ const WHY_NOT = {
 /** The return key in a field presses a form's first button: this one, which does nothing. */
 export const NO_DEFAULT = html`<button disabled hidden></button>`;
 
-/** Opened and closed by the person, one at a time; stays as it is when the page is brought up to date. */
+/** A section that the person opens and closes, one at a time. Updates of the page do not change its state. */
 export const fold = (
   name: string,
   { id }: Pick<RunRequest, "id">,

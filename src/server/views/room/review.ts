@@ -1,4 +1,4 @@
-/** The review of open requests: approvals and other questions, oldest first, and what was decided and answered. */
+/** The review of requests: open approvals and questions, oldest first, then past decisions and answers. */
 import { displayText, oneLine } from "../../../core/text.ts";
 import { askedAgainText, askedCall, objectText } from "../../../runs/asked-words.ts";
 import type { RunRequest, RunView } from "../../../runs/run.ts";
@@ -23,7 +23,7 @@ export const headline = (asked: RunRequest): Html =>
     ? html`<span class="headline"><span class="cut">${questionLine(asked)}</span></span>`
     : callHeadline(asked);
 
-/** The same as text. */
+/** Returns the headline as text. */
 export function headlineText(asked: RunRequest): string {
   if (isQuestion(asked)) return questionLine(asked);
   const call = askedCall(asked);
@@ -46,7 +46,7 @@ export interface ReviewScreen {
   proposed?: ProposedScreen | undefined;
 }
 
-/** One after the other, without what is around them. */
+/** Renders the requests in sequence, without a surrounding screen. */
 export function renderRequests({ requests, viewer, complaint, now }: ReviewScreen): Html {
   const shown = requests.map(({ asked, ...about }, index) => {
     const own = complaint?.requestId === asked.id ? complaint : undefined;
@@ -84,14 +84,14 @@ function proposalOf(screen: ReviewScreen): RenderedProposal | undefined {
   return renderProposal(proposed, { viewer, now, complaint: own, question, wayOf });
 }
 
-/** Stands for the request, where a run that has ended asks for no review. */
+/** Replaces the request ID, if a finished run asks for no review. */
 export const PROPOSED = "proposed";
 
 const isOfRequest = ({ requestId }: Complaint, { requests, proposed }: ReviewScreen): boolean =>
   requests.some(({ asked }) => asked.id === requestId) ||
   (requestId === PROPOSED && typeof proposed?.change === "object");
 
-/** Says what became of a form whose request is gone. */
+/** Reports the outcome of a form whose request has gone. */
 const told = ({ problem, isTold, isDone }: Complaint): Html =>
   isDone
     ? html`<p class="notice intro" role="alert">${icon("done", "green")}<span>${problem}</span></p>`

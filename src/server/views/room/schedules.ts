@@ -13,7 +13,7 @@ import { type Fact, mainOf } from "./pieces.ts";
 import { startChips } from "./start-choices.ts";
 import { standingInList, stateIcon } from "./states.ts";
 
-/** A schedule with the name of its folder, if that is told. */
+/** A schedule with the name of its folder, if that is known. */
 type ListedSchedule = ScheduleView & { folder: string | undefined };
 
 /** The fields of the form, as a person wrote them or the page suggests them. */
@@ -50,7 +50,7 @@ export interface SchedulesScreen {
   edited: ListedSchedule | undefined;
   draft: ScheduleDraft;
   preview: Preview;
-  /** The name of the folder of a new schedule. */
+  /** Folder name of a new schedule. */
   folder: string | undefined;
   readiness: Readiness;
   refused: RefusedSchedule | undefined;

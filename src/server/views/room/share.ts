@@ -12,7 +12,7 @@ interface ShownLink extends Pick<SharedRun, "id" | "expiresAt" | "opened"> {
   address: string;
 }
 
-/** Links to a run, for the person who may share it. */
+/** Links to a run, for a person who may share it. */
 export interface Sharing {
   links: readonly ShownLink[];
   /** True if only browsers of this machine reach the page. */
@@ -78,7 +78,7 @@ export function openedText(times: number): string {
   return times === 1 ? "Opened once." : `Opened ${times} times.`;
 }
 
-/** Says at the top of the page that it is a shared one; nothing on others. */
+/** A note at the top of shared pages; empty on others. */
 export const sharedNote = ({ sharedUntil }: PageSession): Html | false =>
   sharedUntil !== undefined &&
   html`<span class="shared-note"

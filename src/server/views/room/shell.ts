@@ -29,12 +29,12 @@ export interface Screen {
   isLive: boolean;
   /** Session of the browser; one that sees all runs can go from one to another. */
   session: PageSession;
-  /** News for a person who does not look at the page. Default: none. */
+  /** News for a person who is not looking at the page. Default: none. */
   news?: readonly News[];
   main: Html;
 }
 
-/** A request that waits, or the end of a run. It names the run and says nothing of its content. */
+/** An open request, or the end of a run. It names the run without its content. */
 export interface News {
   key: string;
   kind: "asks" | "ends";
@@ -101,9 +101,9 @@ const links = (session: PageSession, current: Place, waiting: number, withIcons:
     },
   );
 
-/** Tells the script how the screen is kept up to date. */
+/** Parameters for the script that keeps the screen up to date. */
 export interface Follow {
-  /** Says what the document shows. */
+  /** Identifies the version of the document. */
   mark: string;
   /** Address to follow it at. Default: its own. */
   address?: string;
@@ -210,5 +210,5 @@ const shell = (bodyAttribute?: Html): Html =>
  */
 export const SHELL = shell();
 
-/** The same where sessions come from links: the script then takes over the session of another tab. */
+/** The shell for sessions from links: the script then takes over the session of another tab. */
 export const LINKED_SHELL = shell(html` data-linked`);

@@ -8,7 +8,7 @@ import { tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
 import { FACT_ICONS, type Fact, type Refused } from "./pieces.ts";
 
-/** The folder of new runs, and what sets it. */
+/** Folder of new runs, and the setting for it. */
 export interface StartSettings {
   folder?: string;
   /** One sentence. */
@@ -60,7 +60,7 @@ const folderMenu = (folder: string, setBy = ""): Html =>
     <p class="menu-text anywhere"><strong>${folder}</strong></p>
     <p class="note menu-text">${setBy}</p>`;
 
-/** A choice of one of several. `word`: what the chip says of it; absent for that of the server. */
+/** One option of a menu. `word`: its text on the chip; absent for the server's choice. */
 interface Option {
   name: string;
   value: string;

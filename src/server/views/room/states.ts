@@ -25,14 +25,14 @@ export interface State {
 
 export const WORKING: State = { icon: "work", tone: "blue", word: "At work" };
 export const ASKING: State = { icon: "ask", tone: "amber", word: "Needs you" };
-/** The same run, seen by somebody whom it does not ask. */
+/** A run that waits, for a viewer whom it does not ask. */
 export const ASKING_OWNER: State = { ...ASKING, word: "Waits for its owner" };
 export const AGENT_ASKS: State = { ...ASKING, word: "Asks" };
 /** An agent whose subagents all wait for a person. */
 export const WAITS: State = { icon: "queue", tone: "faint", word: "Waits for its agents" };
 const QUEUED: State = { icon: "queue", tone: "faint", word: "Waits for its turn" };
 export const RETRYING: State = { icon: "again", tone: "blue", word: "Tries again" };
-/** A run that completed with what it had. */
+/** A run that completed early with a partial result. */
 const STOPPED: State = { icon: "stop", tone: "amber", word: "Stopped at a limit" };
 /** A run whose model is one that a client lends, and no client answers. */
 const UNLENT: State = { icon: "queue", tone: "faint", word: "Waits for a client" };
@@ -48,7 +48,7 @@ export const RUN_STATES: Readonly<Record<RunStatus, State>> = { ...STATES, input
 
 export const AGENT_STATES: Readonly<Record<SubagentView["status"], State>> = { ...STATES, queued: QUEUED };
 
-/** Numbers of a run's subagents by what they do; the same on every screen. */
+/** Numbers of a run's subagents by their state, for every screen. */
 type AgentCounts = Record<"all" | "done" | "failed" | "cancelled" | "queued" | "asking" | "working", number>;
 
 /** The state of a run, for lists and its own screens alike. */
@@ -67,7 +67,7 @@ export function standingOf(view: RunView): Standing {
   return { states: statesOf(view.run, view.place, { waiting, works }), agents, waiting };
 }
 
-/** The same of a run that has ended, or whose agents are not looked at. */
+/** Returns the state of a run in a list: it has ended, or its agents are not loaded. */
 export function standingInList(run: RunSummary): Standing {
   const { completed: done, failed, cancelled, open } = run.subagents;
   const agents = { all: done + failed + cancelled + open, done, failed, cancelled };

@@ -1,4 +1,4 @@
-/** The steps of one agent: what it said and which calls it made. Calls of the same kind in a row are one row. */
+/** The steps of one agent: its texts and calls. Consecutive calls of one kind are one row. */
 import { displayText, headOf, oneLine } from "../../../core/text.ts";
 import { askedCallText, objectText } from "../../../runs/asked-words.ts";
 import { type RunEvent, stepOf } from "../../../runs/events.ts";
@@ -174,7 +174,7 @@ function manyRow(calls: readonly Call[], shown: ShownSteps): Html {
   </li>`;
 }
 
-/** The script shows what is there in this place. */
+/** The script replaces this element with the loaded content. */
 function showAll(address: string, call: ToldCall): Html {
   const { verb, about } = callWords(call, true);
   return html`<div class="show-all">

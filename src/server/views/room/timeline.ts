@@ -1,4 +1,4 @@
-/** The agents of a run over time: one row for each, with a bar of what it did when. */
+/** The agents of a run over time: one row for each, with a bar of its activity. */
 import { groupBy } from "../../../core/group-by.ts";
 import { firstSentence, oneLine } from "../../../core/text.ts";
 import type { AgentPath, AgentWork, RunRequest, RunView, Span, SubagentView } from "../../../runs/run.ts";
@@ -29,12 +29,12 @@ export interface AgentRow {
   key: string;
   depth: number;
   name: string;
-  /** Its kind, where that says more than the name. */
+  /** Its kind, if that adds something to the name. */
   type: string | undefined;
   state: State;
   work: AgentWork;
   asked: readonly RunRequest[];
-  /** Since when it waits for its agents, as its state says. */
+  /** Time since which it waits for its agents. */
   waitsSince: number | undefined;
   subagent: SubagentView | undefined;
 }
