@@ -45,8 +45,8 @@ async function askUntilAnswered(
 }
 
 /**
- * Shows the form, or waits for the open one, and keeps reporting the progress of the run. Returns undefined if there
- * is no answer within the window, or one elsewhere.
+ * Shows the form, or waits for the open one, and keeps reporting the progress of the run. Returns undefined if
+ * no answer arrives within the window, or one elsewhere.
  */
 async function ask(
   session: DeliverySession,
