@@ -135,7 +135,7 @@ export async function openAgents(
       fallbackModels: fallbacks.map((model) => () => lent.get(model)),
       backend: tree.withThread(owner, executor),
       ...(await instructionsFor(config, owner)),
-      ...configured(withLimits(config, owner.limits), web, goalOf(owner, config, lent)),
+      ...configured(withLimits(config, owner.limits), web, goalParams(owner, config, lent)),
       ...storedBy(owner.principal),
       skills: tree.skillSources(owner),
       log: logger,
@@ -175,7 +175,7 @@ const toolFacts = ({ mcpServers, limits }: Config, web: Web | undefined) => ({
 });
 
 /** The goal of a run with its judge. */
-const goalOf = ({ goal }: Pick<Run, "goal">, { limits, judgeModel }: Config, models: ModelSources) =>
+const goalParams = ({ goal }: Pick<Run, "goal">, { limits, judgeModel }: Config, models: ModelSources) =>
   goal && {
     criteria: goal,
     rounds: limits.goalRounds,
@@ -183,7 +183,7 @@ const goalOf = ({ goal }: Pick<Run, "goal">, { limits, judgeModel }: Config, mod
   };
 
 /** The parameters of an agent that the configuration states. */
-const configured = (config: Config, web: Web | undefined, goal: ReturnType<typeof goalOf>) => ({
+const configured = (config: Config, web: Web | undefined, goal: ReturnType<typeof goalParams>) => ({
   ...defined({ web: web?.options, goal }),
   permissions: config.permissions,
   filesystem: { jobs: true, ...(config.profile && PROFILES[config.profile].filesystem) },

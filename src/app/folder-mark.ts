@@ -13,10 +13,10 @@ import { statsAt } from "../core/stats.ts";
  */
 export function folderMark(folder: string): string {
   const number = statsAt(folder)?.ino ?? 0;
-  return `${number}/${markIn(folder) ?? ""}`;
+  return `${number}/${readMark(folder) ?? ""}`;
 }
 
-function markIn(folder: string): string | undefined {
+function readMark(folder: string): string | undefined {
   const own = join(realPath(folder), ".deepagent");
   const file = join(own, "folder-id");
   // Fails if it exists, or if the folder is read-only.

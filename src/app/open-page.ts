@@ -29,7 +29,7 @@ export interface OpenPage {
 
 export async function openPage({ config, ...options }: OpenPage): Promise<PageServer> {
   const { dataDir } = config;
-  const server = await openPageServer({ ...options, clock: systemClock, ...factsOf(config) });
+  const server = await openPageServer({ ...options, clock: systemClock, ...pageFacts(config) });
   const { address } = server;
   await notePage(dataDir, address);
   options.logger.info("page.started", { address });
@@ -45,13 +45,13 @@ export async function openPage({ config, ...options }: OpenPage): Promise<PageSe
 /** The parts of the page over HTTP. `publicUrl`: where browsers reach it, if that is known. */
 export function pageOf(config: Config, deps: ServerDeps, publicUrl: URL | undefined): HttpOptions["page"] {
   const { runs, sharedRuns, clock, logger, openCommand, stateKey: key } = deps;
-  return { runs, sharedRuns, clock, logger, openCommand, key, publicUrl, ...factsOf(config) };
+  return { runs, sharedRuns, clock, logger, openCommand, key, publicUrl, ...pageFacts(config) };
 }
 
-function factsOf(config: Config): Pick<PagesOptions, "settings" | "folderOf" | "isHere"> {
+function pageFacts(config: Config): Pick<PagesOptions, "settings" | "folderOf" | "isHere"> {
   const isHere = worksIn(config.workspace);
   return {
-    settings: settingsOf(config),
+    settings: startSettings(config),
     isHere: ({ environment }) => isHere(environment),
     // With a folder for each principal or thread, that of the workspace is none that a run works in.
     ...(config.workspaceFolder === undefined
@@ -60,7 +60,7 @@ function factsOf(config: Config): Pick<PagesOptions, "settings" | "folderOf" | "
   };
 }
 
-function settingsOf({ workspace, workspaceFolder }: Config): StartSettings {
+function startSettings({ workspace, workspaceFolder }: Config): StartSettings {
   if (workspaceFolder !== undefined) return { folder: "A folder of its own", folderSetBy: BY_PATTERN };
   return workspace === undefined ? {} : { folder: basename(workspace), folderSetBy: BY_NAME };
 }

@@ -54,7 +54,7 @@ export async function openRuns(given: RunSettings): Promise<OpenedRuns> {
         await storage.close();
       }
     };
-    return Object.assign(service, { close, outbox: outboxOf(storage) });
+    return Object.assign(service, { close, outbox: createOutbox(storage) });
   } catch (error) {
     await storage.close();
     throw error;
@@ -66,7 +66,7 @@ export interface OpenedRuns extends RunService {
   outbox: NewsOperator;
 }
 
-const outboxOf = ({ runs: { news }, clock }: Storage): NewsOperator => ({
+const createOutbox = ({ runs: { news }, clock }: Storage): NewsOperator => ({
   list: (limit) => news.list(limit),
   retry: (numbers) => news.retry(numbers, clock()),
   drop: (numbers) => news.drop(numbers),
@@ -114,10 +114,10 @@ function assemble(
     runs: storage.runs,
     clock: storage.clock,
     agentFor: async (run, lender, fence) => {
-      const main = await mainRunOf(run, storage);
+      const main = await findMainRun(run, storage);
       const notApplied = lender === NO_LENDER ? undefined : await openCopy(main, config, proposals, fence);
       return (await agents()).agentFor({ ...main, ...defined({ notApplied }) }, lender, () =>
-        endOf(service, main.principal, main.id),
+        untilEnd(service, main.principal, main.id),
       );
     },
     checkpoints: async (principal) => (await agents()).checkpoints(principal),
@@ -125,7 +125,7 @@ function assemble(
     sweepMemories: async (signal) => (await agents()).memories.sweep(signal),
     tree: async (principal) => (await agents()).tree.mounts({ principal }),
     treeWithThread: async (run) => {
-      const { changes, ...direct } = await mainRunOf(run, storage);
+      const { changes, ...direct } = await findMainRun(run, storage);
       const hasCopy = changes === "propose" && proposals.has(direct);
       return (await agents()).tree.withThread(hasCopy ? { ...direct, changes } : direct);
     },
@@ -156,7 +156,7 @@ const deadlinesOf = ({ approvals, questions }: Config) => ({
 });
 
 /** The run whose agent, folders and commands a run has: a background task has those of the run that started it. */
-const mainRunOf = async (run: Run, { runs }: Storage): Promise<Run> =>
+const findMainRun = async (run: Run, { runs }: Storage): Promise<Run> =>
   (run.parent && (await runs.read.run(run.principal, run.parent.runId))) ?? run;
 
 /** Creates or updates the copy that a run works in. Returns the files that a person did not apply before. */
@@ -171,7 +171,7 @@ async function openCopy(
 }
 
 /** Resolved when a run has ended, or this process is done with all of them. */
-async function endOf(runs: RunService, principal: Principal, runId: string): Promise<void> {
+async function untilEnd(runs: RunService, principal: Principal, runId: string): Promise<void> {
   const { signal } = new AbortController();
   // After the final event only the stream's end can follow.
   const events = runs.as({ principal }).watch.events(runId, { after: Number.MAX_SAFE_INTEGER, signal });

@@ -43,7 +43,7 @@ export class ServersForPeople implements OtherServers {
   }
 
   states(): ServerState[] {
-    return this.#tools.states().map(stateOf);
+    return this.#tools.states().map(serverState);
   }
 
   async ask(): Promise<void> {
@@ -65,7 +65,7 @@ export class ServersForPeople implements OtherServers {
       this.#pending.set(login.state, { server: name, login, until: now + 600_000 });
       return { ok: true, address: login.address };
     } catch (error) {
-      return { ok: false, problem: problemOf(error) };
+      return { ok: false, problem: publicProblem(error) };
     }
   };
 
@@ -80,7 +80,7 @@ export class ServersForPeople implements OtherServers {
       const login = await pending.login.finish(answer);
       await this.#logins.store.change(server, async () => login);
     } catch (error) {
-      return { ok: false, problem: problemOf(error), server };
+      return { ok: false, problem: publicProblem(error), server };
     }
     await this.#tools.forAgent({ isAskedFor: true });
     return { ok: true, server };
@@ -88,21 +88,21 @@ export class ServersForPeople implements OtherServers {
 }
 
 /** Returns only the text that is meant for people. */
-function problemOf(error: unknown): string {
+function publicProblem(error: unknown): string {
   if (error instanceof LoginFailed) return error.message;
   if (error instanceof McpUnavailableError) return `It cannot be logged in at: ${error.message}.`;
   throw error;
 }
 
 /** An address whose variables are not filled in may be none yet. */
-const hostOf = (url: string): string => (URL.canParse(url) ? new URL(url).host : "an address");
+const hostName = (url: string): string => (URL.canParse(url) ? new URL(url).host : "an address");
 
-function stateOf({ name, config, last }: McpServerState): ServerState {
+function serverState({ name, config, last }: McpServerState): ServerState {
   const { tools = [], gated = [], leftOut = [], notes = [], problems = [] } = last?.set ?? {};
   const [problem] = problems;
   return {
     name,
-    place: "url" in config ? hostOf(config.url) : basename(config.command),
+    place: "url" in config ? hostName(config.url) : basename(config.command),
     askedAt: last?.at,
     tools: tools.map((tool) => ({
       name: tool.name.slice(name.length + 2),

@@ -24,14 +24,14 @@ const PLAIN = /^[a-z0-9_+-][a-z0-9_.@+-]{0,63}$/;
 const THREAD = /^[\w-]{1,64}$/;
 
 /** A name as one segment of a path: itself if it can be, else a digest. */
-const segmentOf = (name: string, plain: RegExp): string =>
+const pathSegment = (name: string, plain: RegExp): string =>
   plain.test(name) ? name : `~${createHash("sha256").update(name).digest("hex").slice(0, 40)}`;
 
 /** Puts the names of the owner into a template; `undefined` when it needs a thread and there is none. */
 export function ownedPath(template: string, { principal, threadId }: Owner): string | undefined {
   if (threadId === undefined && template.includes("{thread}")) return undefined;
   return template.replaceAll(/\{(principal|thread)\}/g, (_, whose: string) =>
-    whose === "principal" ? segmentOf(principal, PLAIN) : segmentOf(threadId ?? "", THREAD),
+    whose === "principal" ? pathSegment(principal, PLAIN) : pathSegment(threadId ?? "", THREAD),
   );
 }
 

@@ -35,7 +35,7 @@ export interface RunSettings {
 }
 
 const Environment = z.object({ workspace: z.string(), kind: z.string(), folder: z.unknown().optional() });
-const partsOf = (environment: string) => Environment.parse(JSON.parse(environment));
+const parseEnvironment = (environment: string) => Environment.parse(JSON.parse(environment));
 
 /**
  * Describes where a run can continue. Runs continue next to their files: with a shared storage, on machines with the
@@ -50,22 +50,22 @@ export function environmentOf({ workspace = "", storage }: Config, choice: Model
 
 /** The environment of a run that comes from files of this machine, where its storage is shared. */
 export function inSharedStorage(environment: string): string {
-  const { workspace, kind } = partsOf(environment);
+  const { workspace, kind } = parseEnvironment(environment);
   return JSON.stringify({ workspace, kind, ...(workspace === "" ? {} : { folder: folderMark(workspace) }) });
 }
 
 /** True if one of the others has another folder at the same path, so they cannot continue each other's runs. */
 export function hasOtherFolder(environment: string, others: readonly string[]): boolean {
-  const { workspace, folder } = partsOf(environment);
+  const { workspace, folder } = parseEnvironment(environment);
   return others.some((one) => {
-    const other = partsOf(one);
+    const other = parseEnvironment(one);
     return workspace !== "" && other.workspace === workspace && other.folder !== folder;
   });
 }
 
 /** Flags with which another process can continue a run: its folder and its kind of model. */
 export function environmentFlags(environment: string, isModelGiven: boolean): string[] {
-  const { workspace, kind } = partsOf(environment);
+  const { workspace, kind } = parseEnvironment(environment);
   return [
     ...(workspace === "" ? [] : ["--workspace", workspace]),
     ...(kind === OFFLINE && !isModelGiven ? ["--model", OFFLINE] : []),
@@ -74,7 +74,7 @@ export function environmentFlags(environment: string, isModelGiven: boolean): st
 
 /** The folder that a run works in; `undefined`: it has none. */
 export function workspaceOf(environment: string): string | undefined {
-  const { workspace } = partsOf(environment);
+  const { workspace } = parseEnvironment(environment);
   return workspace === "" ? undefined : workspace;
 }
 
@@ -87,7 +87,7 @@ export function folderName(environment: string): string | undefined {
 /** Returns a check that is true if a run of an environment works in this workspace. */
 export function worksIn(workspace = ""): (environment: string) => boolean {
   const folder = workspace === "" ? "" : realPath(workspace);
-  return (environment) => partsOf(environment).workspace === folder;
+  return (environment) => parseEnvironment(environment).workspace === folder;
 }
 
 /** A bucket as configured, with the keys that its variables hold. */

@@ -21,12 +21,12 @@ export async function runAccess(args: CommandArguments): Promise<ExitCode> {
     if (name === "revoke") return revoke(local, all, ids);
     const { tokens } = local.config.http;
     const { holds } = createAuthenticator({ verifiers: [tokenVerifier(() => tokens)] });
-    const rows = await Promise.all(all.map(async (one) => [one, await tokenOf(one, holds)] as const));
-    if (args.flags["json"] === true) return say(...rows.map((row) => JSON.stringify(documentOf(...row))));
+    const rows = await Promise.all(all.map(async (one) => [one, await loadToken(one, holds)] as const));
+    if (args.flags["json"] === true) return say(...rows.map((row) => JSON.stringify(toDocument(...row))));
     return say(
       ...(rows.length === 0
         ? ["There are no links and no subscriptions."]
-        : rows.map((row) => lineOf(...row))),
+        : rows.map((row) => accessLine(...row))),
     );
   });
 }
@@ -46,7 +46,7 @@ async function revoke({ operator, dataCommand }: LocalRuns, all: Access[], ids: 
 type TokenState = "accepted" | "refused" | "not_checked";
 
 /** Checks the token of an entry against the configuration. Only a server can ask an authorization server about one. */
-async function tokenOf(access: Access, holds: Holds): Promise<TokenState | undefined> {
+async function loadToken(access: Access, holds: Holds): Promise<TokenState | undefined> {
   if (access.credential === undefined) return undefined;
   if (isIssued(access.credential)) return "not_checked";
   return (await holds(access)) ? "accepted" : "refused";
@@ -58,7 +58,7 @@ const SAID: Readonly<Record<TokenState, string>> = {
   not_checked: "with an OAuth token that is not checked here and may have ended",
 };
 
-const documentOf = (access: Access, token: TokenState | undefined) => ({
+const toDocument = (access: Access, token: TokenState | undefined) => ({
   id: access.id,
   kind: access.kind,
   principal: access.principal,
@@ -67,16 +67,16 @@ const documentOf = (access: Access, token: TokenState | undefined) => ({
   run_id: access.runId,
   run: access.name,
   event: access.type,
-  host: hostOf(access),
+  host: hostName(access),
   created_at: access.createdAt === undefined ? undefined : isoTime(access.createdAt),
   expires_at: isoTime(access.expiresAt),
   opened: access.opened,
 });
 
-function lineOf(access: Access, token: TokenState | undefined): string {
+function accessLine(access: Access, token: TokenState | undefined): string {
   const { id, kind, principal, name = "all runs", type, opened, createdAt, expiresAt } = access;
   const facts = [
-    kind === "link" ? `opened ${opened ?? 0} times` : `${type} to ${hostOf(access)}`,
+    kind === "link" ? `opened ${opened ?? 0} times` : `${type} to ${hostName(access)}`,
     ...(createdAt === undefined ? [] : [`made ${isoTime(createdAt)}`]),
     `ends in ${durationText(expiresAt - Date.now())}`,
     `by ${oneLine(displayText(principal), 60)}`,
@@ -85,5 +85,5 @@ function lineOf(access: Access, token: TokenState | undefined): string {
   return `${id}  ${kind}  ${facts.join(", ")}: ${oneLine(displayText(name), 60)}`;
 }
 
-const hostOf = ({ url }: Access): string | undefined =>
+const hostName = ({ url }: Access): string | undefined =>
   url !== undefined && URL.canParse(url) ? new URL(url).host : undefined;

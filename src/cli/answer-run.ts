@@ -139,7 +139,7 @@ function answerFrom(request: RunRequest, flags: FlagValues): CheckedAnswer {
   if (flags["opened"] === true) return ok({ type: "opened" });
   const fields = fieldsOf(request);
   const given = textsOf(field);
-  if (given !== undefined) return ok({ type: "fields", values: fieldsIn(given) });
+  if (given !== undefined) return ok({ type: "fields", values: parseFields(given) });
   const text = textOf(value) ?? "";
   const [first, ...others] = fields ?? [];
   if (first !== undefined && others.length === 0)
@@ -150,7 +150,7 @@ function answerFrom(request: RunRequest, flags: FlagValues): CheckedAnswer {
 }
 
 /** Parses values by name. A repeated name has several values. */
-function fieldsIn(given: readonly string[]): Record<string, string | string[]> {
+function parseFields(given: readonly string[]): Record<string, string | string[]> {
   const values = new Map<string, string[]>();
   for (const one of given) {
     const [, name = "", value = ""] = /^([^=]*)=?(.*)$/s.exec(one) ?? [];

@@ -244,14 +244,17 @@ export function commandHelp(command: Command, action?: Action, all = false): str
       "Actions",
       action ? [] : table(actions.map(({ name, words, summary }) => [`${name} ${words}`, summary])),
     ),
-    ...part("Flags", table(own.map((flag) => [labelOf(flag), usersText(flag) + flag.help]))),
+    ...part("Flags", table(own.map((flag) => [flagLabel(flag), usersText(flag) + flag.help]))),
     ...(all
       ? SETTING_GROUPS.flatMap(([title, beginnings]) => {
           const isIn = ({ setting = "" }: Flag): boolean =>
             beginnings.some((path) => setting.startsWith(path));
-          return part(title, table(settings.filter(isIn).map((flag) => [labelOf(flag), settingHelp(flag)])));
+          return part(
+            title,
+            table(settings.filter(isIn).map((flag) => [flagLabel(flag), settingHelp(flag)])),
+          );
         })
-      : part("Settings", table(common.map((flag) => [labelOf(flag), shortHelp(flag)])))),
+      : part("Settings", table(common.map((flag) => [flagLabel(flag), shortHelp(flag)])))),
     ...(actions.length > 0 && !action && !all
       ? ["", `${PROGRAM} ${command.name} ACTION --help lists the flags of an action.`]
       : []),
@@ -273,7 +276,7 @@ function shortHelp({ setting = "" }: Flag): string {
 const part = (title: string, lines: readonly string[]): string[] =>
   lines.length === 0 ? [] : ["", title, ...lines];
 
-function labelOf(flag: Flag): string {
+function flagLabel(flag: Flag): string {
   const short = flag.short === undefined ? "" : `-${flag.short}, `;
   const choices = flag.setting === undefined ? undefined : settingInfo(flag.setting).choices;
   const hint = choices === undefined || choices.length > 3 ? flag.hint : choices.join("|");

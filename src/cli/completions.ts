@@ -91,31 +91,31 @@ async function completeIn(
     completePlace(hint, (kind) => runs(command, before, kind));
 
   const open = flagAt(before.at(-1));
-  if (open !== undefined && open.kind !== "boolean") return valuesOf(open, placed);
+  if (open !== undefined && open.kind !== "boolean") return completeValues(open, placed);
   const [, name, start] = /^(--[^=]+=)(.*)$/.exec(current) ?? [];
   if (name !== undefined && start !== undefined) {
     const flag = flagAt(name.slice(0, -1));
-    const values = flag === undefined ? [] : await valuesOf(flag, placed);
+    const values = flag === undefined ? [] : await completeValues(flag, placed);
     // Shells complete paths that stand alone.
     return typeof values === "string" ? [] : values.map(({ word, text }) => ({ word: name + word, text }));
   }
-  const given = positionalsOf(before, flagAt);
+  const given = findPositionals(before, flagAt);
   const action = command.actions?.find(({ name }) => name === given[0]);
   if (current.startsWith("-")) return flagsFor(command, flags, { action, before });
   if (command.actions !== undefined && given.length === 0) return named(command.actions);
-  const places = action === undefined ? placesOf(command.usage).slice(1) : placesOf(action.words);
+  const places = action === undefined ? parsePlaces(command.usage).slice(1) : parsePlaces(action.words);
   const place = places[given.length - (action === undefined ? 0 : 1)];
   return place === undefined ? [] : placed(place);
 }
 
 /** `["TASK" | -]` is a text, `RUN [REQUEST]` two places, `copy` a word that stands for itself. */
-const placesOf = (usage: string): string[] =>
+const parsePlaces = (usage: string): string[] =>
   usage
     .replaceAll(/[[\]]/g, "")
     .split(" ")
     .filter((word) => word !== "|" && word !== "-" && word !== "");
 
-const positionalsOf = (words: readonly string[], flagAt: (word: string) => Flag | undefined): string[] =>
+const findPositionals = (words: readonly string[], flagAt: (word: string) => Flag | undefined): string[] =>
   words.filter((word, at) => {
     const open = flagAt(words[at - 1] ?? "");
     return !word.startsWith("-") && (open === undefined || open.kind === "boolean");
@@ -137,7 +137,7 @@ function flagsFor(
     }));
 }
 
-async function valuesOf(
+async function completeValues(
   { hint = "", setting }: Flag,
   placed: (hint: string) => Promise<Completion>,
 ): Promise<Completion> {

@@ -23,7 +23,7 @@ export async function greeting(
   { columns, colors }: { columns: number; colors: Colors },
 ): Promise<string> {
   const width = Math.min(columns, 100) - 1;
-  const facts = await factsOf(host);
+  const facts = await collectFacts(host);
   const isReady = facts.every(({ name, ok }) => ok || name === "Sandbox");
   const [words, does] = isReady
     ? [["run"], "asks for a task, and works on it here."]
@@ -54,7 +54,7 @@ function hanging(label: string, indent: number, text: string, width: number): st
   return lines.map((line, index) => padded(index === 0 ? label : "", indent) + line);
 }
 
-async function factsOf(host: HostFacts): Promise<Check[]> {
+async function collectFacts(host: HostFacts): Promise<Check[]> {
   const loaded = loadConfig({ flags: {}, ...host });
   if (!loaded.ok) return [{ name: "Settings", ok: false, text: loaded.problems.join("; ") }];
   const { config } = loaded;

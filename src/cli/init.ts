@@ -62,7 +62,7 @@ export async function runInit(args: CommandArguments): Promise<ExitCode> {
 
 /** The plan, after it was shown and a person agreed; `undefined`: it is not to be written. */
 async function shownPlan(args: CommandArguments, asker: Asker | undefined): Promise<Plan | undefined> {
-  const plan = await planOf(args, asker);
+  const plan = await makePlan(args, asker);
   asker?.print("");
   const code = await runInstall(installArguments(plan, args, { print: true }));
   if (code !== 0) return undefined;
@@ -76,11 +76,11 @@ const NO_TERMINAL =
   "There is no terminal to ask in. Use flags: --client NAME --workspace DIR --model VALUE --key WHERE --approvals WHAT --sandbox HOW, and --yes; see init --help.";
 
 /** Asks for everything that the flags leave open. Throws `Refusal`, or the error that ended a question. */
-async function planOf({ flags, host }: CommandArguments, asker: Asker | undefined): Promise<Plan> {
-  const place = oneOf("--key", flags["key"], KEY_PLACES);
-  const approvals = oneOf("--approvals", flags["approvals"], keysOf(APPROVALS));
-  const sandbox = oneOf("--sandbox", flags["sandbox"], keysOf(SANDBOX));
-  const client = textOf(flags["client"]) ?? (await clientOf(host, asker));
+async function makePlan({ flags, host }: CommandArguments, asker: Asker | undefined): Promise<Plan> {
+  const place = parseChoice("--key", flags["key"], KEY_PLACES);
+  const approvals = parseChoice("--approvals", flags["approvals"], tableKeys(APPROVALS));
+  const sandbox = parseChoice("--sandbox", flags["sandbox"], tableKeys(SANDBOX));
+  const client = textOf(flags["client"]) ?? (await chooseClient(host, asker));
   const found = findClient(client, { host });
   if (found === undefined)
     throw new Refusal(
@@ -105,7 +105,7 @@ async function planOf({ flags, host }: CommandArguments, asker: Asker | undefine
   };
 }
 
-async function clientOf(host: HostFacts, asker: Asker | undefined): Promise<string> {
+async function chooseClient(host: HostFacts, asker: Asker | undefined): Promise<string> {
   const clients = clientsHere(host);
   if (asker !== undefined) return choose(clientQuestion(clients), asker);
   const [only, ...others] = clients.filter(({ isInstalled }) => isInstalled);
@@ -150,12 +150,16 @@ async function confirmed(prompt: string, asker: Asker): Promise<boolean> {
   }
 }
 
-function oneOf<Name extends string>(flag: string, given: unknown, names: readonly Name[]): Name | undefined {
+function parseChoice<Name extends string>(
+  flag: string,
+  given: unknown,
+  names: readonly Name[],
+): Name | undefined {
   if (given === undefined) return undefined;
   const found = names.find((name) => name === given);
   if (found === undefined) throw new Refusal(`${flag} is one of ${names.join(", ")}.`);
   return found;
 }
 
-const keysOf = <Name extends string>(table: Readonly<Record<Name, unknown>>): Name[] =>
+const tableKeys = <Name extends string>(table: Readonly<Record<Name, unknown>>): Name[] =>
   Object.keys(table) as Name[]; // of an object that has no others

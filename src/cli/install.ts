@@ -44,8 +44,8 @@ import {
 export async function runInstall(args: CommandArguments): Promise<ExitCode> {
   const { flags, host } = args;
   return orRefusal(async () => {
-    const client = clientOf(args);
-    const wanted = wishesOf(args);
+    const client = namedClient(args);
+    const wanted = readWishes(args);
     const isTold = flags["print"] === true || flags["yes"] === true;
     const wishes = isTold || !hasTerminal() ? wanted : await completed(wanted, client, host);
     return installIn(client, wishes, args);
@@ -92,7 +92,7 @@ async function installIn(client: Client, wishes: Wishes, args: CommandArguments)
   }
   const made = entryFor(client, settings, host.env);
   if (!made.ok) throw new Refusal(made.problem);
-  const file = fileOf(client, args);
+  const file = openFile(client, args);
   const [secret] = secretsIn(made.entry);
   const exposed = secret && exposedKey(secret, client, { workspace, host });
   if (exposed !== undefined) throw new Refusal(exposed);
@@ -109,8 +109,8 @@ const INSTALLED_SETTINGS = ["approvals-write", "approvals-execute", "execute"] a
 /** Takes the server out of a client's configuration again. */
 export const runUninstall = async (args: CommandArguments): Promise<ExitCode> =>
   orRefusal(async () => {
-    const client = clientOf(args);
-    if (client.kind === "file") return uninstallFrom(client, fileOf(client, args), args);
+    const client = namedClient(args);
+    if (client.kind === "file") return uninstallFrom(client, openFile(client, args), args);
     const { title, remove } = client;
     return say(`${title} removes servers by itself. Run:\n\n  ${remove.join(" ")}\n\n${leftBy(args)}`);
   });
@@ -123,7 +123,7 @@ const uninstallFrom = (client: FileClient, file: ConfigFile, args: CommandArgume
     const before = await file.readBackup();
     const result = withoutEntry(withoutMark(text), client, before && withoutMark(before));
     if (!result.ok) return complain(`${client.file} was left alone: ${result.problem}.`);
-    const after = markOf(text) + result.text;
+    const after = byteOrderMark(text) + result.text;
     // If nothing else was changed since, the earlier file is restored, to the last byte.
     if (before !== undefined && differOnlyInForm(before, after)) await file.restore();
     else await file.write(after, false);
@@ -140,17 +140,17 @@ function leftBy({ host }: CommandArguments): string {
   return `Runs and memories are kept in ${folder}, which other clients may use too. To delete them: ${remove}\nKeys in the keychain are kept as well. To list them: ${keys}`;
 }
 
-const placeOf = ({ flags, host }: CommandArguments): Place =>
+const choosePlace = ({ flags, host }: CommandArguments): Place =>
   flags["project"] === true ? { host, project: host.cwd } : { host };
 
 /** The client that was named. Throws `Refusal` for another name. */
-function clientOf(args: CommandArguments): Client {
+function namedClient(args: CommandArguments): Client {
   const all = CLIENT_NAMES.join(", ");
   const [name] = args.positionals;
   if (name === undefined) throw new Refusal(`Choose a client: ${all}.`);
   if (!CLIENT_NAMES.includes(name))
     throw new Refusal(`Unknown client "${name}".${didYouMean(name, CLIENT_NAMES)} Known: ${all}.`);
-  const place = placeOf(args);
+  const place = choosePlace(args);
   const client = findClient(name, place);
   if (client !== undefined) return client;
   throw new Refusal(
@@ -160,7 +160,7 @@ function clientOf(args: CommandArguments): Client {
   );
 }
 
-function wishesOf({ flags, host }: CommandArguments): Wishes {
+function readWishes({ flags, host }: CommandArguments): Wishes {
   const given = textOf(flags["workspace"]);
   const variables = new Map<string, string | undefined>();
   for (const text of textsOf(flags["env"]) ?? []) {
@@ -177,9 +177,9 @@ function wishesOf({ flags, host }: CommandArguments): Wishes {
 }
 
 /** The client's file. Throws `Refusal` for one of a project whose links lead out of the project. */
-function fileOf({ file: path }: FileClient, args: CommandArguments): ConfigFile {
+function openFile({ file: path }: FileClient, args: CommandArguments): ConfigFile {
   const file = new ConfigFile(path);
-  const { project } = placeOf(args);
+  const { project } = choosePlace(args);
   const outside = project === undefined ? undefined : file.outside(project);
   if (outside === undefined) return file;
   throw new Refusal(
@@ -203,17 +203,17 @@ async function installInFile(
     const text = (await file.read()) ?? "";
     const result = withEntry(withoutMark(text), client, entry);
     if (!result.ok) throw new Error(result.problem);
-    const isNew = markOf(text) + result.text !== text;
+    const isNew = byteOrderMark(text) + result.text !== text;
     const isFirst = !hasEntry(withoutMark(text), client);
-    if (isNew) await file.write(markOf(text) + result.text, isFirst);
+    if (isNew) await file.write(byteOrderMark(text) + result.text, isFirst);
     const done = isFirst ? "Added to" : "Changed in";
     say(isNew ? `${done} ${title}: ${path}` : `${title} already has this server: ${path}`);
     if (isNew && isFirst && text !== "") say(`A backup of the original file is in ${file.backup}`);
     if (client.isShared) say(SHARED);
     for (const { id } of entry.inputs) say(`${title} asks for ${id} when it first starts the server.`);
     return check(client, settings, {
-      env: environmentOf(entry, await baseOf(client, host.env), host.env),
-      cwd: placeOf(args).project ?? host.home,
+      env: environmentOf(entry, await baseEnvironment(client, host.env), host.env),
+      cwd: choosePlace(args).project ?? host.home,
       isKeyKnown: entry.inputs.length === 0,
     });
   });
@@ -242,14 +242,17 @@ async function showCommand(
   if (flags["print"] === true) return 0;
   const given = [...env].map(([name, value]) => [name, value ?? host.env[name]]);
   return check(client, settings, {
-    env: { ...(await baseOf(client, host.env)), ...Object.fromEntries(given) },
+    env: { ...(await baseEnvironment(client, host.env)), ...Object.fromEntries(given) },
     cwd: host.home,
     isKeyKnown: true,
   });
 }
 
 /** The environment that a client passes on: that of its shell, or only the variables that every program needs. */
-async function baseOf({ passesShell }: Client, shell: NodeJS.ProcessEnv): Promise<NodeJS.ProcessEnv> {
+async function baseEnvironment(
+  { passesShell }: Client,
+  shell: NodeJS.ProcessEnv,
+): Promise<NodeJS.ProcessEnv> {
   if (passesShell) return shell;
   const { getDefaultEnvironment } = await import("@modelcontextprotocol/client/stdio");
   return getDefaultEnvironment();
@@ -294,5 +297,5 @@ async function changing(
 }
 
 /** The mark at the beginning of some files that were written on Windows. */
-const markOf = (text: string): string => (text.startsWith("\uFEFF") ? "\uFEFF" : "");
-const withoutMark = (text: string): string => text.slice(markOf(text).length);
+const byteOrderMark = (text: string): string => (text.startsWith("\uFEFF") ? "\uFEFF" : "");
+const withoutMark = (text: string): string => text.slice(byteOrderMark(text).length);

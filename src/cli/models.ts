@@ -36,7 +36,7 @@ export async function runModels({ flags, host, positionals }: CommandArguments):
 
 function listLines(folder: string, { env }: HostFacts): string[] {
   const rows = Object.entries(PROVIDERS).map(
-    ([provider, facts]) => [provider, whereIs(facts, folder), keyOf(facts, env)] as const,
+    ([provider, facts]) => [provider, whereIs(facts, folder), keyState(facts, env)] as const,
   );
   const widthOf = (column: 0 | 1): number => Math.max(...rows.map((row) => row[column].length)) + 2;
   const [first, second] = [widthOf(0), widthOf(1)];
@@ -50,7 +50,7 @@ function whereIs({ package: name, versions }: Provider, folder: string): string 
   return isBesideProgram(name) ? "beside the program" : "not installed";
 }
 
-function keyOf({ key }: Provider, env: HostFacts["env"]): string {
+function keyState({ key }: Provider, env: HostFacts["env"]): string {
   if (key === undefined) return "no API key";
   return variable(env, key) === undefined ? key : `${key} (set)`;
 }

@@ -43,13 +43,13 @@ export async function runNews(args: CommandArguments): Promise<ExitCode> {
 
 async function list({ operator, dataCommand }: LocalRuns, { flags }: CommandArguments): Promise<ExitCode> {
   const found = await operator.outbox.list(500);
-  if (flags["json"] === true) return say(...found.map((one) => JSON.stringify(documentOf(one))));
+  if (flags["json"] === true) return say(...found.map((one) => JSON.stringify(toDocument(one))));
   if (found.length === 0) return say("All messages were delivered.");
   const colors = colorsFor(process.stdout, process.env);
   const width = process.stdout.isTTY ? columnsOf(process.stdout) : Infinity;
   for (const one of found) {
     const { number, target, type, runId, problem = "" } = one;
-    const head = `${String(number).padStart(4)}  ${stateOf(one).padEnd(24)}  ${target}  ${type}`;
+    const head = `${String(number).padStart(4)}  ${newsState(one).padEnd(24)}  ${target}  ${type}`;
     say(fit(`${head}  ${runId.slice(0, SHORT_ID)}  ${oneLine(showControl(problem), 200)}`.trimEnd(), width));
   }
   if (process.stdout.isTTY) {
@@ -59,14 +59,14 @@ async function list({ operator, dataCommand }: LocalRuns, { flags }: CommandArgu
   return 0;
 }
 
-function stateOf({ attempts, dueAt, createdAt }: WaitingNews): string {
+function newsState({ attempts, dueAt, createdAt }: WaitingNews): string {
   const now = Date.now();
   if (dueAt === undefined) return `given up after ${attempts}`;
   if (attempts === 0) return `waiting for ${durationText(now - createdAt)}`;
   return `attempt ${attempts + 1} ${dueAt <= now ? "due" : `in ${durationText(dueAt - now)}`}`;
 }
 
-const documentOf = ({ number, target, type, runId, createdAt, attempts, problem, dueAt }: WaitingNews) => ({
+const toDocument = ({ number, target, type, runId, createdAt, attempts, problem, dueAt }: WaitingNews) => ({
   number,
   state: dueAt === undefined ? "given_up" : "waiting",
   channel: target,

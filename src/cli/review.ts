@@ -35,7 +35,7 @@ export async function reviewRun(local: LocalRuns, runId: string, flags: FlagValu
     return sayJson(change === undefined ? { files: [] } : { ...change, digest: digestOf(change) });
   if (change === undefined)
     return say(view.run.changes === "propose" ? NOTHING : "This run works in the folder itself.");
-  const isOpen = reviewOf(view) !== undefined || isFinal(view.run.status);
+  const isOpen = openReview(view) !== undefined || isFinal(view.run.status);
   const names = textsOf(flags["file"]);
   const paths = names?.map((name) => newPath(name, change.files));
   const whole = paths && (await local.runs.changes.proposed(runId, paths));
@@ -75,7 +75,7 @@ function waysOf(
   ];
 }
 
-const reviewOf = (view: RunView): OpenQuestion | undefined =>
+const openReview = (view: RunView): OpenQuestion | undefined =>
   waitingIn(view)
     .filter(isQuestion)
     .find(({ kind }) => kind === "review");
@@ -97,7 +97,7 @@ export async function applyRun(
   if (change === undefined) return complain(NOTHING);
   const shown = (await shownReviews(local)).find(({ run }) => run === runId);
   const read = change.files.flatMap(({ path, version }) => (shown?.read[path] === version ? [path] : []));
-  const choice = { ...choiceOf(change, flags, read), shown: versionsOf(change.files), read };
+  const choice = { ...parseChoice(change, flags, read), shown: versionsOf(change.files), read };
   const unread = change.files.find(
     ({ path, unshown }) => unshown === "text" && Object.hasOwn(choice.apply, path) && !read.includes(path),
   );
@@ -113,7 +113,7 @@ export async function applyRun(
   const isBlind = shown === undefined && flags["digest"] === undefined && word !== "last" && !isTerminal();
   const problem = isBlind ? undefined : unseen(local, view, change, textOf(flags["digest"]), shown);
   if (problem !== undefined && !(await confirms(local, runId, change, choice, problem))) return 1;
-  const asked = reviewOf(view);
+  const asked = openReview(view);
   if (asked !== undefined) {
     const outcome = await runs.requests.answer(
       runId,
@@ -170,9 +170,9 @@ async function confirms(
   }
 }
 
-function choiceOf(change: ProposedChange, flags: FlagValues, read: readonly string[]): ReviewChoice {
+function parseChoice(change: ProposedChange, flags: FlagValues, read: readonly string[]): ReviewChoice {
   const { files } = change;
-  const named = (textsOf(flags["file"]) ?? []).map((word) => placesIn(word, files));
+  const named = (textsOf(flags["file"]) ?? []).map((word) => parsePlaces(word, files));
   const [over = [], fit = [], refused = []] = ["over", "fit", "refuse"].map((name) =>
     (textsOf(flags[name]) ?? []).map((path) => newPath(path, files)),
   );
@@ -196,7 +196,7 @@ function choiceOf(change: ProposedChange, flags: FlagValues, read: readonly stri
 type Files = ProposedChange["files"];
 
 /** A path, or a path with the numbers of its places behind `#`. */
-function placesIn(word: string, files: Files): [string, "all" | number[]] {
+function parsePlaces(word: string, files: Files): [string, "all" | number[]] {
   const [, path = word, numbers] = /^(.+)#([\d,]+)$/s.exec(word) ?? [];
   if (numbers === undefined || files.some((file) => [file.path, file.from].includes(word)))
     return [newPath(word, files), "all"];

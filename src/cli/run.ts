@@ -68,7 +68,7 @@ export async function runTask(args: CommandArguments): Promise<ExitCode> {
     if (resume !== undefined && !isFinal(view.run.status) && !(await isReady(local))) return 1;
     if (resume !== undefined)
       print(isFinal(view.run.status) ? isOver(view.run, local) : FOLLOWING, process.stderr);
-    const options: LiveOptions = { output: outputOf(flags), approvals: approvalsOf(args) };
+    const options: LiveOptions = { output: outputOf(flags), approvals: chooseApprovals(args) };
     const code = await showLive(local, runId, options);
     return options.approvals === "ask" && options.output === "terminal"
       ? goOn(local, view.run.threadId, options, code)
@@ -137,7 +137,7 @@ async function start({ runs }: LocalRuns, request: StartRequest): Promise<string
 }
 
 /** Chooses the way approvals are handled. Without a terminal, the run stops for a decision and can be resumed later. */
-function approvalsOf({ flags }: CommandArguments): LiveOptions["approvals"] {
+function chooseApprovals({ flags }: CommandArguments): LiveOptions["approvals"] {
   if (flags["yes"] === true) return "approve";
   return canAsk(outputOf(flags)) ? "ask" : "stop";
 }

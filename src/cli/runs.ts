@@ -107,8 +107,8 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
   for (const { id, principal } of flags["tree"] === true ? found : [])
     tasks.set(id, await local.operator.as({ principal }).read.children(id));
   if (flags["json"] === true) {
-    const below = (run: RunHead) => tasks.get(run.id)?.map(taskRowOf);
-    return say(...found.map((run) => JSON.stringify({ ...rowOf(run), background_tasks: below(run) })));
+    const below = (run: RunHead) => tasks.get(run.id)?.map(taskRow);
+    return say(...found.map((run) => JSON.stringify({ ...runRow(run), background_tasks: below(run) })));
   }
   const others = isOfAll ? "" : await othersText(local);
   if (found.length === 0)
@@ -122,14 +122,14 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
     const id = width === Infinity ? run.id : run.id.slice(0, SHORT_ID);
     const when = width < 60 ? "" : `${localTime(run.createdAt)}  `;
     const owner = isOfAll ? `  ${oneLine(showControl(run.principal), 24).padEnd(12)}` : "";
-    const status = wordOf(run).padEnd(9) + owner;
+    const status = statusWord(run).padEnd(9) + owner;
     const task = run.schedule ? `schedule ${run.schedule.name}: ${nameOf(run)}` : nameOf(run);
     const room = Math.max(width - id.length - when.length - status.length - 5, 8);
     say(`${id}  ${colors.dim(when)}${status}  ${fit(oneLine(showControl(task), 200), room)}`);
     for (const child of tasks.get(run.id) ?? []) say(fit(taskLine(child), width));
   }
   if (others !== "") say(`\nThese are the runs of this terminal. ${others}`);
-  const stuck = found.find((run) => statusOf(run) === WAITING);
+  const stuck = found.find((run) => shownStatus(run) === WAITING);
   if (process.stdout.isTTY && stuck !== undefined)
     say(
       "\nwaiting: no server is working on it. For the reason and the next step:",
@@ -154,13 +154,13 @@ async function othersText({ runs: ownRuns, operator, runsCommand }: LocalRuns): 
 export const SHORT_ID = "run_".length + 8;
 
 /** Shows a run as waiting if no process works on it, because its process ended or others come first. */
-const statusOf = (run: RunHead): RunHead["status"] | typeof WAITING => {
+const shownStatus = (run: RunHead): RunHead["status"] | typeof WAITING => {
   const { status, leasedUntil = 0, waitsForChildren = false } = run;
   return status === "working" && leasedUntil < Date.now() && !waitsForChildren ? WAITING : status;
 };
 
-function wordOf(run: RunHead): string {
-  const status = statusOf(run);
+function statusWord(run: RunHead): string {
+  const status = shownStatus(run);
   return status === WAITING ? status : STATUS_WORDS[status];
 }
 
@@ -168,7 +168,7 @@ function wordOf(run: RunHead): string {
 const taskLine = ({ id, status, name, description }: ChildRun): string =>
   `  └ ${id}  ${STATUS_WORDS[status].padEnd(9)}  ${oneLine(showControl(`${name}: ${description}`), 200)}`;
 
-const taskRowOf = ({ id, name, description, status, startedAt, endedAt }: ChildRun): object => ({
+const taskRow = ({ id, name, description, status, startedAt, endedAt }: ChildRun): object => ({
   run_id: id,
   subagent_type: name,
   task: description,
@@ -177,11 +177,11 @@ const taskRowOf = ({ id, name, description, status, startedAt, endedAt }: ChildR
   ended_at: endedAt === undefined ? undefined : isoTime(endedAt),
 });
 
-const rowOf = (run: RunHead): object => ({
+const runRow = (run: RunHead): object => ({
   run_id: run.id,
   thread_id: run.threadId,
   principal: run.principal,
-  status: statusOf(run),
+  status: shownStatus(run),
   created_at: isoTime(run.createdAt),
   updated_at: isoTime(run.updatedAt),
   schedule: run.schedule?.name,

@@ -122,7 +122,7 @@ async function add(
   const { config } = loaded;
   if (config.workspace === undefined)
     return complain("Choose the folder that its runs work in with --workspace DIR.", 2);
-  const given = changesIn(flags);
+  const given = parseChanges(flags);
   if (typeof given === "string") return complain(given, 2);
   const added = await local.runs.schedules.add({
     ...given,
@@ -149,7 +149,7 @@ async function edit(
   { flags }: CommandArguments,
 ): Promise<ExitCode> {
   const { principal, id } = before;
-  const changes = changesIn(flags, before);
+  const changes = parseChanges(flags, before);
   if (typeof changes === "string") return complain(changes, 2);
   if (Object.keys(changes).length === 0)
     return complain('Say what to change, such as --cron "0 8 * * *", --task TEXT or --name NAME.', 2);
@@ -166,7 +166,7 @@ const sayNew = (schedule: Schedule): ExitCode =>
   sayJson(scheduleDocument({ ...schedule, runs: [], skips: [] }, Date.now()));
 
 /** Reads the fields from flags. Returns the problem with one as text. `before`: the schedule that they change. */
-function changesIn(flags: FlagValues, before?: Schedule): ScheduleChanges | string {
+function parseChanges(flags: FlagValues, before?: Schedule): ScheduleChanges | string {
   const text = (name: string): string | undefined => textOf(flags[name]);
   const [catchUp, limit] = [text("catch-up"), text("catch-up-limit")];
   if (catchUp !== undefined && !isCatchUp(catchUp))

@@ -20,7 +20,7 @@ export async function runServe(given: CommandArguments): Promise<ExitCode> {
   const { config, load, logger } = loaded;
   for (const message of loaded.warnings) logger.warn("config.warning", { message });
   const overStdio = flags["http"] !== true;
-  const publicUrl = publicUrlOf(config);
+  const publicUrl = choosePublicUrl(config);
   const openCommand = (runId: string): string =>
     commandLine(host, ["runs", "open", runId, ...dataDirFlag(config, host)]);
   const key = (): Promise<Uint8Array> => parts.deps.stateKey();
@@ -67,7 +67,7 @@ function linkedPage(
   return page ? "local" : undefined;
 }
 
-function publicUrlOf({ http: { publicUrl, oauth } }: Config): URL | undefined {
+function choosePublicUrl({ http: { publicUrl, oauth } }: Config): URL | undefined {
   const address = publicUrl ?? oauth?.resource.replace(/\/mcp\/?$/, "");
   return address === undefined ? undefined : new URL(address);
 }

@@ -29,7 +29,7 @@ export async function callTexts(
   const call = { agent, time, tool: data.tool, summary: data.summary };
   if (data.within !== undefined) return { ...call, missing: OF_PROGRAM };
   const maker = await madeBy(run, agent, runs);
-  const found = checkpoints && (await foundIn(checkpoints, maker, event));
+  const found = checkpoints && (await findTexts(checkpoints, maker, event));
   if (found === undefined) return { ...call, missing: agent.length === 0 ? LOST : LOST_BELOW };
   if (found === "ambiguous") return { ...call, missing: AMBIGUOUS };
   const { args, result } = found;
@@ -49,7 +49,7 @@ async function madeBy(run: Run, [first]: AgentPath, { read }: RunRepository): Pr
   return child?.parent?.runId === run.id ? child : run;
 }
 
-async function foundIn(
+async function findTexts(
   checkpoints: Checkpoints,
   { threadId, createdAt: since, parent }: Run,
   { agent, time, data }: Extract<RunEvent, { kind: "tool_started" }>,

@@ -14,7 +14,7 @@ const FORM = /^(?:@[a-z]+|\S+(?: \S+){4})$/i;
 const HELP =
   'Give five fields, such as "0 7 * * 1-5": minute, hour, day of the month, month and day of the week. @hourly, @daily, @weekly, @monthly and @yearly are allowed too.';
 
-const cronOf = ({ expression, timeZone }: Rule): Cron =>
+const parseCron = ({ expression, timeZone }: Rule): Cron =>
   new Cron(expression, { mode: "5-part", timezone: timeZone, paused: true });
 
 export type ReadRule =
@@ -34,7 +34,7 @@ export function readRule(given: Rule, now: number): ReadRule {
     return wrong(`"${shownName(expression)}" is not a cron expression.`);
   try {
     const rule = { expression, timeZone };
-    const next = cronOf(rule).nextRun(new Date(now));
+    const next = parseCron(rule).nextRun(new Date(now));
     return next === null ? wrong(`"${shownName(expression)}" never occurs.`) : { ok: true, rule };
   } catch (error) {
     const reason = oneLine(errorMessage(error).replace(/^\w+: /, ""), 200).replace(/\.$/, "");
@@ -54,13 +54,13 @@ function zoneName(name: string): string | undefined {
 
 /** The first occurrence after a moment. */
 export function nextTime(rule: Rule, after: number): number {
-  const next = cronOf(rule).nextRun(new Date(after));
+  const next = parseCron(rule).nextRun(new Date(after));
   if (next === null) throw new Error(`${rule.expression} does not occur any more.`);
   return next.getTime();
 }
 
 export function nextTimes(rule: Rule, after: number, count: number): number[] {
-  return cronOf(rule)
+  return parseCron(rule)
     .nextRuns(count, new Date(after))
     .map((time) => time.getTime());
 }
@@ -68,7 +68,7 @@ export function nextTimes(rule: Rule, after: number, count: number): number[] {
 /** The last occurrences up to a moment and at it, newest first. */
 export function lastTimes(rule: Rule, until: number, count: number): number[] {
   // An occurrence counts as past one millisecond after it.
-  return cronOf(rule)
+  return parseCron(rule)
     .previousRuns(count, new Date(until + 1))
     .map((time) => time.getTime());
 }

@@ -207,23 +207,23 @@ export const relevanceOf = ({ kind }: RunEvent): Relevance => EVENTS[kind].relev
 
 /** Text of an event about the run as a whole, with the agent it happened in; `undefined`: not worth a line. */
 export function activityOf(event: RunEvent): string | undefined {
-  const name = nameIn(event);
-  const line = lineOf(event, name);
+  const name = actorName(event);
+  const line = eventLine(event, name);
   const isPrefixed = name !== "" && EVENTS[event.kind].isOfRun !== true;
   return line === undefined ? undefined : oneLine(isPrefixed ? `${name}: ${line}` : line, LINE);
 }
 
 /** Text of an event about its own agent; `undefined`: not worth a line. */
 export const stepOf = (event: RunEvent): string | undefined =>
-  EVENTS[event.kind].isOfRun === true ? undefined : lineOf(event, nameIn(event));
+  EVENTS[event.kind].isOfRun === true ? undefined : eventLine(event, actorName(event));
 
-function lineOf({ kind, data }: RunEvent, name: string): string | undefined {
+function eventLine({ kind, data }: RunEvent, name: string): string | undefined {
   const { line } = EVENTS[kind] as Kind<z.ZodType>; // the row of its kind, whose schema its data fits
   return line(data, name);
 }
 
 /** The subagent an event happened in; empty for the main agent. */
-function nameIn({ agent }: RunEvent): string {
+function actorName({ agent }: RunEvent): string {
   const last = agent.at(-1);
   return last === undefined ? "" : agentName(last);
 }
@@ -271,7 +271,7 @@ const SHORTENED: Readonly<Record<string, (value: string) => string>> = {
 };
 
 /** The fields of an event that its kind has in the journal. */
-function dataOf(event: JournalledEvent): object {
+function storedData(event: JournalledEvent): object {
   if (event.kind === "todos") {
     const todos = event.todos.slice(0, TODOS);
     return { todos: todos.map(({ content, status }) => ({ content: oneLine(content, LINE), status })) };
@@ -285,12 +285,18 @@ function dataOf(event: JournalledEvent): object {
 
 export function entryOf(event: JournalledEvent): JournalEntry {
   const { kind, agent } = event;
-  const entry = { kind, agent, data: dataOf(event), identity: identityOf(event), effect: effectOf(event) };
+  const entry = {
+    kind,
+    agent,
+    data: storedData(event),
+    identity: eventIdentity(event),
+    effect: eventEffect(event),
+  };
   const recalled = kind === "tool_started" ? event.recalled : undefined;
   return defined({ ...entry, recalled }) as JournalEntry; // the fields are those of its kind
 }
 
-function identityOf(event: JournalledEvent): string | undefined {
+function eventIdentity(event: JournalledEvent): string | undefined {
   const { kind, agent } = event;
   const about = (subject: string, ...rest: string[]): string =>
     JSON.stringify([subject, agent.map(({ callId }) => callId), ...rest]);
@@ -318,7 +324,7 @@ function identityOf(event: JournalledEvent): string | undefined {
   }
 }
 
-function effectOf(event: JournalledEvent): RunEffect | undefined {
+function eventEffect(event: JournalledEvent): RunEffect | undefined {
   const isMain = event.agent.length === 0;
   switch (event.kind) {
     case "todos":

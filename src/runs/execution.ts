@@ -105,7 +105,7 @@ async function converse(
     await work.record(lease, [warning], clock());
   }
   if (lease.epoch > 1) await work.forgetHeld(lease, clock());
-  const agent = workerOf(run, await context.agentFor(run, { lease, onFailure: breakingOff(execution) }));
+  const agent = chooseWorker(run, await context.agentFor(run, { lease, onFailure: breakingOff(execution) }));
   /** Interrupts whose answers were offered before. */
   const offered = new Set<string>();
   const inbox = work.inbox(lease);
@@ -147,7 +147,7 @@ async function discardApplied(run: Run, { proposals, underLease, log }: Executio
 }
 
 /** The agent that works on a run: a subagent, if another agent started the run. */
-function workerOf({ parent }: Run, main: Agent): Agent {
+function chooseWorker({ parent }: Run, main: Agent): Agent {
   const name = parent?.agent.at(-1)?.name;
   if (name === undefined) return main;
   const subagent = main.subagent(name);
@@ -274,12 +274,12 @@ async function settleThrown(thrown: unknown, execution: Execution, context: Exec
   if (stop === "cancelled" || stop === "lease_lost") return;
   const { work, clock } = context;
   if (stop === "parked") return work.park(lease, true, clock());
-  const failure = failureOf(thrown, run, context);
+  const failure = toFailure(thrown, run, context);
   context.log.warn("run.failed", { runId: run.id, reason: failure.reason });
   await work.fail(lease, failure, clock());
 }
 
-function failureOf(thrown: unknown, run: Run, { newId, log }: ExecutionContext): FailureDetails {
+function toFailure(thrown: unknown, run: Run, { newId, log }: ExecutionContext): FailureDetails {
   if (thrown instanceof RunFailure && isFailureReason(thrown.code)) {
     return { reason: thrown.code, message: thrown.message };
   }

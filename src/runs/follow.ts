@@ -20,7 +20,7 @@ interface Listener {
 /** No run has this id. */
 const ANY_RUN = "";
 
-const textOf = (runId: string): string => `${runId} text`;
+const textKey = (runId: string): string => `${runId} text`;
 
 /** News of changed runs for those who follow them in this process. A slow follower only sees less news. */
 export class ChangeFeed {
@@ -42,13 +42,13 @@ export class ChangeFeed {
 
   /** The agent of a run wrote something. */
   notifyText(runId: string): void {
-    for (const listener of this.#listeners.get(textOf(runId)) ?? []) mark(listener);
+    for (const listener of this.#listeners.get(textKey(runId)) ?? []) mark(listener);
   }
 
   /** Subscribes to changes of one run, or of every run. `withText` adds the text that its agent writes. */
   subscribe(runId: string = ANY_RUN, withText = false): Subscription {
     const listener: Listener = { dirty: false, wake: undefined };
-    const keys = withText ? [runId, textOf(runId)] : [runId];
+    const keys = withText ? [runId, textKey(runId)] : [runId];
     for (const key of keys) this.#listeners.set(key, (this.#listeners.get(key) ?? new Set()).add(listener));
     return {
       changed: (signal) => this.#next(listener, signal),

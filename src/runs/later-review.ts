@@ -43,7 +43,7 @@ export async function reviewChange(
   if (run === undefined) return noRun(runId);
   if (!isFinal(run.status))
     return refused("open", "The run has not ended. It asks for a review when it is done.");
-  const newest = await newestOf(run, runs);
+  const newest = await findNewest(run, runs);
   if (newest !== undefined && !isFinal(newest.status)) {
     const message = `Run ${newest.id} continues this conversation in the same copy. Review the change when it asks.`;
     return refused("open", message);
@@ -75,7 +75,7 @@ async function settle(
   record?: ReviewRecord,
 ): Promise<void> {
   await runs.noteUnapplied(run.principal, run.id, unapplied, record);
-  const newest = await newestOf(run, runs);
+  const newest = await findNewest(run, runs);
   if (unapplied > 0 || newest === undefined || !isFinal(newest.status)) return;
   await underLease(run, (fence) =>
     Promise.resolve(proposals?.tidy({ id: newest.id, threadId: run.threadId }, fence)),
@@ -90,7 +90,7 @@ export async function discardChange(
 ): Promise<DeleteOutcome> {
   const run = await runs.read.run(principal, runId);
   if (run === undefined) return noRun(runId);
-  const newest = await newestOf(run, runs);
+  const newest = await findNewest(run, runs);
   if (!isFinal(run.status) || (newest !== undefined && !isFinal(newest.status)))
     return refused("open", "A run still works on it. Wait for its end, or cancel it.");
   if (run.changes !== "propose") return { ok: true };
@@ -114,7 +114,7 @@ export async function deleteRun(
   if (run === undefined) return noRun(runId);
   if (await runs.disown(principal, runId)) {
     // With the last run of a thread, the copy goes.
-    if (run.changes === "propose" && (await newestOf(run, runs)) === undefined)
+    if (run.changes === "propose" && (await findNewest(run, runs)) === undefined)
       await context.proposals?.discard(run);
     await prune().catch((error: unknown) => log.warn("runs.prune_failed", { error }));
     return { ok: true };
@@ -128,7 +128,7 @@ export async function deleteRun(
 }
 
 /** The newest run of the thread. */
-async function newestOf({ principal, threadId }: Run, runs: RunRepository) {
+async function findNewest({ principal, threadId }: Run, runs: RunRepository) {
   const [newest] = await runs.read.summaries(principal, { threadId, tasksOnly: true }, { limit: 1 });
   return newest;
 }

@@ -34,10 +34,10 @@ export async function reviewAtEnd(
   let note: string | undefined;
   if (answered !== undefined) {
     const { id, files, answer, decidedBy: by = "" } = answered;
-    const choice = choiceIn(answer);
+    const choice = readReviewChoice(answer);
     const shown = shownIn(files, choice);
     const outcome = await proposals.review(run, choice, { id, by, shown }, fence);
-    const told = outcome.kind === "done" ? toldOf(outcome.record) : undefined;
+    const told = outcome.kind === "done" ? reviewMessage(outcome.record) : undefined;
     await reviews.settle(answered, outcome, { now: clock(), ...defined({ told }) });
     if (outcome.kind === "done") return told === undefined ? "done" : "told";
     note = problemOf(outcome);
@@ -69,7 +69,7 @@ export const shownIn = (
 ): Record<string, string> => ({ ...versionsOf(files), ...shown });
 
 /** Declining applies nothing; the person's text is for the agent. */
-function choiceIn(answer: Answer | undefined): ReviewChoice {
+function readReviewChoice(answer: Answer | undefined): ReviewChoice {
   if (answer?.type === "review") return answer.choice;
   const message = answer?.type === "decline" ? answer.message : undefined;
   return message === undefined ? { apply: {} } : { apply: {}, message };
@@ -106,7 +106,7 @@ const isShown = ({ change, places, notes }: ProposedChange["files"][number]): bo
   places.every(({ isPart }) => isPart !== true);
 
 /** The words to the agent; `undefined`: it has nothing to do. */
-function toldOf(record: ReviewRecord): string | undefined {
+function reviewMessage(record: ReviewRecord): string | undefined {
   const { applied, partly, refused, fitted, message, branch, unapplied } = record;
   const refusals = Object.entries(refused);
   if (message === undefined && refusals.length === 0 && Object.keys(fitted).length === 0) return undefined;

@@ -44,7 +44,7 @@ export async function addSchedule(
   const now = clock();
   const { catchUp = "one", catchUpLimit = 10, overlap = false, name = "", timeZone = serverZone() } = request;
   const given = supervised({ ...request, catchUp, catchUpLimit, overlap, name, timeZone });
-  const read = chosenOf(given, now);
+  const read = readChoices(given, now);
   if (!read.ok) return read;
   const refused = refusedChoices(read.chosen, {}, choices);
   if (refused !== undefined) return refused;
@@ -72,9 +72,9 @@ export async function editSchedule(
 ): Promise<ScheduleOutcome> {
   for (;;) {
     const before = await schedules.find(principal, id);
-    if (before === undefined) return outcomeOf(before, id);
+    if (before === undefined) return toOutcome(before, id);
     const now = clock();
-    const read = chosenOf(supervised({ ...before, ...defined(changes) }), now);
+    const read = readChoices(supervised({ ...before, ...defined(changes) }), now);
     if (!read.ok) return read;
     const refused = refusedChoices(read.chosen, before, choices);
     if (refused !== undefined) return refused;
@@ -83,7 +83,7 @@ export async function editSchedule(
     const dueAt = isOtherTime ? nextTime(read.chosen, now) : before.dueAt;
     const { model: _model, limits: _limits, goal: _goal, changes: _changes, ...rest } = before;
     const schedule: Schedule = { ...rest, ...read.chosen, dueAt };
-    const skipped = isOtherTime ? missedOf(before, now, "changed") : undefined;
+    const skipped = isOtherTime ? missedSkip(before, now, "changed") : undefined;
     const edited = await schedules.edit(before, schedule, skipped);
     if (edited === "edited") return { ok: true, schedule };
     if (edited === "name_taken") return nameTaken(schedule.name);
@@ -91,7 +91,7 @@ export async function editSchedule(
   }
 }
 
-function chosenOf(
+function readChoices(
   given: Omit<Chosen, "changes"> & Pick<ScheduleRequest, "changes">,
   now: number,
 ): { ok: true; chosen: Chosen } | Refused {
@@ -158,7 +158,7 @@ function nameTaken(name: string): Refused {
 }
 
 /** Occurrences until now that start no run any more. */
-function missedOf(schedule: Schedule, now: number, reason: SkipReason): Skip | undefined {
+function missedSkip(schedule: Schedule, now: number, reason: SkipReason): Skip | undefined {
   const [last = 0] = lastTimes(schedule, now, 1);
   return last >= schedule.dueAt ? { from: schedule.dueAt, to: last, reason } : undefined;
 }
@@ -173,7 +173,7 @@ export async function pauseSchedule(
   { schedules, clock }: SchedulesContext,
 ): Promise<ScheduleOutcome> {
   await schedules.pause(principal, id, clock());
-  return outcomeOf(await schedules.find(principal, id), id);
+  return toOutcome(await schedules.find(principal, id), id);
 }
 
 /** Continues with the next occurrence from now on. Those of the pause are skipped. */
@@ -184,14 +184,14 @@ export async function resumeSchedule(
 ): Promise<ScheduleOutcome> {
   for (;;) {
     const schedule = await schedules.find(principal, id);
-    if (schedule?.pausedAt === undefined) return outcomeOf(schedule, id);
+    if (schedule?.pausedAt === undefined) return toOutcome(schedule, id);
     const now = clock();
     // If somebody else changed it in between, their change counts.
-    await schedules.resume(schedule, nextTime(schedule, now), missedOf(schedule, now, "paused"));
+    await schedules.resume(schedule, nextTime(schedule, now), missedSkip(schedule, now, "paused"));
   }
 }
 
-const outcomeOf = (schedule: Schedule | undefined, id: string): ScheduleOutcome =>
+const toOutcome = (schedule: Schedule | undefined, id: string): ScheduleOutcome =>
   schedule === undefined ? { ok: false, code: "not_found", message: noSchedule(id) } : { ok: true, schedule };
 
 const noSchedule = (id: string): string => `There is no schedule ${shownName(id)}.`;

@@ -120,7 +120,7 @@ export async function start(
     if ("ok" in met) return met;
     // From now on the answer to this call counts, and not the one to a call before it.
     if (met.kind === "joined") await context.runs.awaitedBy(principal, met.run.id, request);
-    if (met.kind !== "thread_busy") return outcomeOf(met, request);
+    if (met.kind !== "thread_busy") return toStartOutcome(met, request);
     const told = await tellInstead(principal, met.run, request, context);
     if (told !== undefined) return told;
     // It ended in between: the thread is free.
@@ -176,7 +176,10 @@ async function tellInstead(
   return undefined;
 }
 
-function outcomeOf(created: Exclude<Created, { kind: "thread_busy" }>, request: StartRequest): StartOutcome {
+function toStartOutcome(
+  created: Exclude<Created, { kind: "thread_busy" }>,
+  request: StartRequest,
+): StartOutcome {
   const named = shownName(request.threadId ?? "");
   switch (created.kind) {
     case "created":

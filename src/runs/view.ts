@@ -247,7 +247,7 @@ export class RunFold {
 
   #addSubagent(event: EventOf<"subagent_queued" | "subagent_started">): void {
     const isQueued = event.kind === "subagent_queued";
-    const key = keyOf(event.agent);
+    const key = agentKey(event.agent);
     const work = this.#subagents.get(key)?.work ?? new WorkFold();
     if (!isQueued) work.startedAt ??= event.time;
     work.endedAt = undefined;
@@ -264,7 +264,7 @@ export class RunFold {
   }
 
   #finishSubagent(event: EventOf<"subagent_finished">): void {
-    const view = this.#subagents.get(keyOf(event.agent));
+    const view = this.#subagents.get(agentKey(event.agent));
     if (view === undefined) return;
     this.#breakOff(event.agent, event.time);
     const end = event.data.status === "success" ? "completed" : "failed";
@@ -283,7 +283,7 @@ export class RunFold {
 
   /** A call that ends while its subagent is queued was answered without starting it. */
   #refuse({ agent, data }: EventOf<"tool_finished">): void {
-    const view = this.#subagents.get(keyOf([...agent, { name: "", callId: data.callId }]));
+    const view = this.#subagents.get(agentKey([...agent, { name: "", callId: data.callId }]));
     if (view?.status !== "queued") return;
     view.status = "failed";
     view.step = data.summary;
@@ -292,7 +292,7 @@ export class RunFold {
   #step(event: RunEvent): void {
     if (event.kind === "tool_finished") this.#refuse(event);
     if (event.agent.length === 0) this.#main.add(event);
-    const view = this.#subagents.get(keyOf(event.agent));
+    const view = this.#subagents.get(agentKey(event.agent));
     if (view === undefined) return;
     view.work.add(event);
     view.step = stepOf(event) ?? view.step;
@@ -300,7 +300,8 @@ export class RunFold {
 }
 
 /** Distinguishes any two agents: ids come from models, so no separator is safe. */
-const keyOf = (agent: AgentPath): string => agent.map(({ callId }) => `${callId.length}:${callId}`).join("");
+const agentKey = (agent: AgentPath): string =>
+  agent.map(({ callId }) => `${callId.length}:${callId}`).join("");
 
 /** Describes the wait of a run that is not worked on and waits for no answer. */
 export const placeText = ({ number, waiting, atWork }: Place): string =>

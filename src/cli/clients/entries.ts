@@ -78,7 +78,7 @@ export function snippetOf(client: FileClient, entry: Entry): string {
 
 export function withEntry(text: string, client: FileClient, { inputs, ...start }: Entry): EditedText {
   const { env, command, args } = start;
-  const servers = client.servers(valueOf(text, client));
+  const servers = client.servers(parseText(text, client));
   const [key = "", ...inner] = servers;
   const value = client.entry({ command, args, ...(Object.keys(env).length === 0 ? {} : { env }) }, servers);
   if (JSON.stringify(entryValue(text, client)) === JSON.stringify(value)) return { ok: true, text };
@@ -96,7 +96,7 @@ export function withEntry(text: string, client: FileClient, { inputs, ...start }
  * too, unless they were in the file `before`; if that is not known, they stay.
  */
 export function withoutEntry(text: string, client: FileClient, before?: string): EditedText {
-  const path = client.servers(valueOf(text, client));
+  const path = client.servers(parseText(text, client));
   const [key = "", ...inner] = path;
   if (client.format === "yaml") {
     const isOurs = before !== undefined && yamlValueAt(before, key) === undefined;
@@ -129,12 +129,12 @@ const isEmpty = (value: unknown): boolean => isObject(value) && Object.keys(valu
 export const hasEntry = (text: string, client: FileClient): boolean => entryValue(text, client) !== undefined;
 
 function entryValue(text: string, client: FileClient): unknown {
-  const path = client.servers(valueOf(text, client));
+  const path = client.servers(parseText(text, client));
   return client.format === "yaml" ? yamlValueAt(text, path[0] ?? "", NAME) : valueAt(text, [...path, NAME]);
 }
 
 /** Parses a file; `undefined` if it cannot be parsed. */
-function valueOf(text: string, { format }: FileClient): unknown {
+function parseText(text: string, { format }: FileClient): unknown {
   if (format === "yaml") return undefined;
   const parsed = parseJson(text);
   return parsed.ok ? parsed.value : undefined;
@@ -142,12 +142,12 @@ function valueOf(text: string, { format }: FileClient): unknown {
 
 const ownInputs = (text: string): Input[] =>
   // Only its id is looked at; the rest is compared and written back as it was read.
-  (elements(text, "inputs") ?? []).filter((input): input is Input => idOf(input).startsWith(`${NAME}-`));
+  (elements(text, "inputs") ?? []).filter((input): input is Input => inputId(input).startsWith(`${NAME}-`));
 
 const indexOfInput = (text: string, id: string): number =>
-  (elements(text, "inputs") ?? []).findIndex((input) => idOf(input) === id);
+  (elements(text, "inputs") ?? []).findIndex((input) => inputId(input) === id);
 
-const idOf = (input: unknown): string => textMemberOf(input, "id") ?? "";
+const inputId = (input: unknown): string => textMemberOf(input, "id") ?? "";
 
 /** Environment that the client will pass to the server, as far as it is known here. */
 export function environmentOf(

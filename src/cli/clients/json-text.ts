@@ -100,7 +100,7 @@ function addition(text: string, container: Node, body: (indent?: string) => stri
   const start = text.slice(container.offset, last?.offset ?? container.offset + container.length);
   if (last === undefined ? !text.trim().includes("\n") : !start.includes("\n"))
     return inline(text, container, body());
-  const indent = indentOf(text, container);
+  const indent = indentation(text, container);
   const item = `${eolOf(text)}${indent}${body(indent)}`;
   if (last === undefined) {
     const close = container.offset + container.length - 1;
@@ -159,13 +159,13 @@ function commaAfter(text: string, offset: number): number | undefined {
 }
 
 export const eolOf = (text: string): string => (text.includes("\r\n") ? "\r\n" : "\n");
-const unitOf = (text: string): string => /^([ \t]+)["\]}]/m.exec(text)?.[1] ?? "  ";
+const indentUnit = (text: string): string => /^([ \t]+)["\]}]/m.exec(text)?.[1] ?? "  ";
 
 /** The white space before the items of a container. */
-function indentOf(text: string, container: Node): string {
+function indentation(text: string, container: Node): string {
   const last = container.children?.at(-1);
   const own = last && /(?:^|\n)([ \t]*)$/.exec(text.slice(0, last.offset))?.[1];
-  return own ?? lineIndent(text, container.offset) + unitOf(text);
+  return own ?? lineIndent(text, container.offset) + indentUnit(text);
 }
 
 const lineIndent = (text: string, offset: number): string =>
@@ -175,4 +175,4 @@ const lineIndent = (text: string, offset: number): string =>
 const layout = (text: string, value: unknown, indent?: string): string =>
   indent === undefined
     ? JSON.stringify(value, null, 1).replaceAll(/\n */g, " ")
-    : JSON.stringify(value, null, unitOf(text)).replaceAll("\n", eolOf(text) + indent);
+    : JSON.stringify(value, null, indentUnit(text)).replaceAll("\n", eolOf(text) + indent);

@@ -27,7 +27,7 @@ export function setYamlMember(
   const { top } = parsed;
   if (top === undefined && text.trim() !== "" && parsed.value !== null)
     return { ok: false, problem: "it does not hold a YAML map" };
-  const pair = top && pairOf(top, key);
+  const pair = top && findPair(top, key);
   const members = pair?.value;
   const isEmpty = isScalar(members) ? members.value === null : isMap(members) && members.items.length === 0;
   if (pair !== undefined && !isMap(members) && !isEmpty) return alien;
@@ -36,7 +36,7 @@ export function setYamlMember(
       ? members.flow
         ? undefined
         : value === undefined && dropsEmpty && members.items.length === 1
-          ? text.slice(0, startOf(pair)) + text.slice(lineEnd(text, endOf(pair)))
+          ? text.slice(0, pairStart(pair)) + text.slice(lineEnd(text, pairEnd(pair)))
           : withMember(text, members, name, value)
       : value === undefined
         ? text
@@ -55,15 +55,15 @@ export function setYamlMember(
 
 /** The text with the member behind the last one of a map, in its place, or without it. */
 function withMember(text: string, members: YAMLMap, name: string, value: object | undefined): string {
-  const indent = " ".repeat(columnOf(text, startOf(members.items[0])));
-  const found = pairOf(members, name);
+  const indent = " ".repeat(columnAt(text, pairStart(members.items[0])));
+  const found = findPair(members, name);
   const block = value === undefined ? "" : indented({ [name]: value }, indent, text);
   if (found === undefined) {
-    const end = lineEnd(text, endOf(members.items.at(-1)));
+    const end = lineEnd(text, pairEnd(members.items.at(-1)));
     return text.slice(0, end) + separator(text, end) + block + text.slice(end);
   }
-  const start = startOf(found) - columnOf(text, startOf(found));
-  const rest = text.slice(lineEnd(text, endOf(found)));
+  const start = pairStart(found) - columnAt(text, pairStart(found));
+  const rest = text.slice(lineEnd(text, pairEnd(found)));
   // Without members the value would be null, so an empty map is written.
   const isLast = members.items.length === 1 && value === undefined;
   if (!isLast) return text.slice(0, start) + block + rest;
@@ -73,8 +73,8 @@ function withMember(text: string, members: YAMLMap, name: string, value: object 
 /** The text with a map in the place of an empty value, or at its end. */
 function withSection(text: string, pair: Pair | undefined, key: string, members: object): string {
   if (pair === undefined) return text + separator(text, text.length) + indented({ [key]: members }, "", text);
-  const end = lineEnd(text, endOf(pair));
-  return text.slice(0, startOf(pair)) + indented({ [key]: members }, "", text) + text.slice(end);
+  const end = lineEnd(text, pairEnd(pair));
+  return text.slice(0, pairStart(pair)) + indented({ [key]: members }, "", text) + text.slice(end);
 }
 
 function indented(value: object, indent: string, text: string): string {
@@ -98,18 +98,18 @@ function lineEnd(text: string, place: number): number {
   return end === -1 ? text.length : end + 1;
 }
 
-const columnOf = (text: string, place: number): number => place - (text.lastIndexOf("\n", place - 1) + 1);
+const columnAt = (text: string, place: number): number => place - (text.lastIndexOf("\n", place - 1) + 1);
 
-const startOf = (pair: Pair | undefined): number => (isScalar(pair?.key) ? (pair.key.range?.[0] ?? 0) : 0);
+const pairStart = (pair: Pair | undefined): number => (isScalar(pair?.key) ? (pair.key.range?.[0] ?? 0) : 0);
 
 /** Returns the end offset of a pair's value, without the text after it. */
-function endOf(pair: Pair | undefined): number {
+function pairEnd(pair: Pair | undefined): number {
   const range = memberOf(pair?.value, "range");
   const end: unknown = Array.isArray(range) ? range[1] : undefined;
-  return typeof end === "number" ? end : startOf(pair);
+  return typeof end === "number" ? end : pairStart(pair);
 }
 
-const pairOf = (map: YAMLMap, name: string): Pair | undefined =>
+const findPair = (map: YAMLMap, name: string): Pair | undefined =>
   map.items.find((item) => isPair(item) && isScalar(item.key) && item.key.value === name);
 
 type Parsed = { ok: true; value: unknown; top: YAMLMap | undefined } | { ok: false; problem: string };

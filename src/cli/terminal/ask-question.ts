@@ -63,7 +63,7 @@ export function questionLines(asked: OpenQuestion, style: BodyStyle) {
   const lines = (text: string): string[] => wrapped(text, style);
   return {
     title: lines(whoAsksWhat(asked, whoAsks(asked.agent))),
-    body: [headText(asked), ...moreOf(asked)].flatMap((text) =>
+    body: [headText(asked), ...moreText(asked)].flatMap((text) =>
       textBody(wrapText(displayBlock(text), style.width - 5).join("\n"), style),
     ),
     notes: [...(isWarned(asked) ? [WARNING] : []), ...deadlineText(asked)]
@@ -94,7 +94,7 @@ const WARNING =
   "These words and fields are the server's. Enter no password or key here: it reads what you send.";
 
 /** Lines that belong to the words: the address with its host first, or all that a tool sent. */
-function moreOf(question: Question): string[] {
+function moreText(question: Question): string[] {
   if (question.kind === "elicitation" && question.mode === "url") {
     const url = addressOf(question);
     return url === undefined ? [`Not a web address: ${question.url}`] : addressLines(url);
@@ -197,7 +197,7 @@ async function askField(
   for (;;) {
     const typed = await read(`${promptFor(field)}${isPlain && !field.required ? SKIPS : ""} › `);
     if (typed instanceof Declined) return typed;
-    const value = field.type === "choice" ? chosenIn(field, typed) : typed;
+    const value = field.type === "choice" ? parseChoice(field, typed) : typed;
     const problem = fieldProblem(field, value);
     if (problem === undefined) {
       const chosen = wrapped(`› ${displayText([value].flat().join(", "))}`, style).map(colors.dim);
@@ -230,7 +230,10 @@ function promptFor(field: Field): string {
 }
 
 /** The options by their numbers; other words stand for themselves. */
-function chosenIn({ options, many }: Extract<Field, { type: "choice" }>, typed: string): string | string[] {
+function parseChoice(
+  { options, many }: Extract<Field, { type: "choice" }>,
+  typed: string,
+): string | string[] {
   const pick = (word: string): string => (/^\d+$/.test(word) ? (options[Number(word) - 1] ?? word) : word);
   if (!many) return pick(typed);
   return typed

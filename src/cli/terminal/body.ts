@@ -11,7 +11,7 @@ export interface BodyStyle {
 /** A unified diff with a gutter: the number of each line in its file, and whether it is added or removed. */
 export function diffBody(diff: string, { colors, width }: BodyStyle): string[] {
   const lines = diffLines(diff);
-  const digits = String(Math.max(0, ...lines.map(numberOf))).length;
+  const digits = String(Math.max(0, ...lines.map(lineNumber))).length;
   const paint: Record<DiffLine["kind"], (text: string) => string> = {
     add: colors.green,
     del: colors.red,
@@ -23,7 +23,7 @@ export function diffBody(diff: string, { colors, width }: BodyStyle): string[] {
   return lines.flatMap((line) => {
     const { kind, text } = line;
     const isOfFile = kind === "add" || kind === "del" || kind === "context";
-    const number = isOfFile ? String(numberOf(line) || "").padStart(digits) : " ".repeat(digits);
+    const number = isOfFile ? String(lineNumber(line) || "").padStart(digits) : " ".repeat(digits);
     const sign = kind === "add" ? "+" : kind === "del" ? "-" : " ";
     const pieces = chopText(withoutTabs(isOfFile ? text.slice(1) : text), Math.max(width - digits - 6, 8));
     return pieces.map((piece, index) => {
@@ -46,4 +46,4 @@ export const textBody = (text: string, { colors, width }: BodyStyle): string[] =
 /** Stands before the second and further parts of one line. */
 const CONTINUED = "┆";
 
-const numberOf = ({ newLine, oldLine = 0 }: DiffLine): number => newLine ?? oldLine;
+const lineNumber = ({ newLine, oldLine = 0 }: DiffLine): number => newLine ?? oldLine;

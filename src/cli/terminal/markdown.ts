@@ -187,7 +187,7 @@ class Renderer {
       case "hardbreak":
         return [{ text: BREAK, paint }];
       case "link_open": {
-        const [target, text] = [targetOf(token), textOf(nodes)];
+        const [target, text] = [targetOf(token), plainText(nodes)];
         const address =
           text === target || `mailto:${text}` === target ? [] : [{ text: ` (${target})`, paint: dim }];
         return [...within(underline), ...address];
@@ -198,8 +198,8 @@ class Renderer {
   }
 }
 
-const textOf = (nodes: readonly Node[]): string =>
-  nodes.map(({ token, nodes: inner }) => token.content + textOf(inner)).join("");
+const plainText = (nodes: readonly Node[]): string =>
+  nodes.map(({ token, nodes: inner }) => token.content + plainText(inner)).join("");
 
 /** Spans in lines of at most `width`, broken between words. A longer word stands on a line of its own. */
 function laidOut(spans: readonly Span[], width: number): string[] {

@@ -118,7 +118,7 @@ export class LiveScreen implements Screen {
 
   #draw(): void {
     if (this.#picture === undefined || this.#paused) return;
-    const [width, rows] = sizeOf(this.#output);
+    const [width, rows] = screenSize(this.#output);
     const style = { colors: this.#colors, width, height: rows - 1, frame: this.#frame, now: Date.now() };
     // The end of a text on one line.
     const end = clean(tailOf(this.#text, Math.max(width - LEAST_MARGIN, 8)));
@@ -139,7 +139,7 @@ export class LiveScreen implements Screen {
 
   /** Counts the rows on the screen; a terminal that became narrower has wrapped the lines again. */
   #rows(): number {
-    const [columns] = sizeOf(this.#output);
+    const [columns] = screenSize(this.#output);
     return this.#drawn.reduce((sum, width) => sum + Math.max(Math.ceil(width / columns), 1), 0);
   }
 }
@@ -148,7 +148,7 @@ export class LiveScreen implements Screen {
 const LEAST_MARGIN = 6;
 
 /** Asks the system each time: the event of a change comes too late for a frame that is due. */
-function sizeOf(output: NodeJS.WriteStream): [columns: number, rows: number] {
+function screenSize(output: NodeJS.WriteStream): [columns: number, rows: number] {
   const [columns, rows] = output.getWindowSize();
   return [columns || 80, rows || 24];
 }
@@ -188,10 +188,10 @@ function newTodoLines(before: RunPicture | undefined, { todos }: RunPicture): st
 }
 
 function newAgentLines(before: RunPicture | undefined, { agents }: RunPicture): string[] {
-  const known = new Map(before?.agents.map((agent) => [keyOf(agent), agent]));
+  const known = new Map(before?.agents.map((agent) => [agentKey(agent), agent]));
   return agents.flatMap((agent) => {
     const { status, step, tool_calls: calls } = agent;
-    const earlier = known.get(keyOf(agent));
+    const earlier = known.get(agentKey(agent));
     if (status === earlier?.status && step === earlier.step) return [];
     const isOver = status !== "queued" && status !== "working";
     if (isOver && status === earlier?.status) return [];
@@ -200,6 +200,6 @@ function newAgentLines(before: RunPicture | undefined, { agents }: RunPicture): 
   });
 }
 
-const keyOf = ({ call_ids: ids }: AgentPicture): string => ids.join(" ");
+const agentKey = ({ call_ids: ids }: AgentPicture): string => ids.join(" ");
 
 const short = (text: string): string => fit(clean(text), 100);

@@ -116,7 +116,7 @@ function inTreeOrder(agents: readonly AgentPicture[]): Row[] {
   let place = 0;
   for (const agent of agents) {
     const parent = agent.call_ids.slice(0, -1).join(" ");
-    const state = stateOf(agent);
+    const state = agentState(agent);
     const row = {
       agent,
       state,
@@ -137,7 +137,7 @@ function inTreeOrder(agents: readonly AgentPicture[]): Row[] {
 const urgency = (family: readonly Row[]): number =>
   Math.min(...family.map(({ state }) => URGENCY.indexOf(state)));
 
-function stateOf({ status, pending_approvals, pending_questions, waiting }: AgentPicture): State {
+function agentState({ status, pending_approvals, pending_questions, waiting }: AgentPicture): State {
   if (status === "completed") return "finished";
   if (status !== "working") return status;
   return pending_approvals + pending_questions > 0 ? "needs you" : waiting ? "waits" : status;

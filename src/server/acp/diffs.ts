@@ -10,7 +10,7 @@ interface Hunk {
 
 /** One change for each part of the diff that has all its lines; a diff in which lines are left out, as text. */
 export function diffContent(diff: string, path: string): ToolCallContent[] {
-  const hunks = hunksOf(diff);
+  const hunks = parseHunks(diff);
   if (hunks === undefined) return [textContent(fenced(diff, "diff"))];
   const isNew = diff.startsWith("--- /dev/null\n");
   return hunks.map(({ before, after }) => ({
@@ -22,7 +22,7 @@ export function diffContent(diff: string, path: string): ToolCallContent[] {
 }
 
 /** Returns undefined if some lines do not belong to a diff, such as a note about omitted lines. */
-function hunksOf(diff: string): Hunk[] | undefined {
+function parseHunks(diff: string): Hunk[] | undefined {
   const hunks: Hunk[] = [];
   for (const { kind, text } of diffLines(diff)) {
     const hunk = hunks.at(-1);

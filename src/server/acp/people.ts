@@ -76,7 +76,7 @@ export async function askPermission(
     return [{ optionId: decision, kind: option.kind, name: displayBlock(option.name + what) }];
   });
   const elsewhere = call.isWhole ? [] : [textContent(notWhole(desk.openCommand(runId)))];
-  const content = [...contentOf(approval, call, desk.cwd), ...elsewhere];
+  const content = [...approvalContent(approval, call, desk.cwd), ...elsewhere];
   const toolCall = updates.asked(approval, call.summary, content);
   let response: acp.RequestPermissionResponse;
   try {
@@ -101,7 +101,7 @@ export async function askPermission(
   if (!stored.ok) await desk.say(stored.message);
 }
 
-function contentOf(
+function approvalContent(
   approval: Approval,
   { destination, detail }: ReturnType<typeof shownCall>,
   cwd: string,

@@ -13,7 +13,7 @@ export type Task = { ok: true; text: string } | { ok: false; problem: string };
 export function taskOf(prompt: readonly ContentBlock[], cwd: string): Task {
   const parts: string[] = [];
   for (const block of prompt) {
-    const part = textOf(block, cwd);
+    const part = readBlock(block, cwd);
     if (part === undefined) return { ok: false, problem: unread(block.type) };
     parts.push(part);
   }
@@ -27,7 +27,7 @@ const unread = (type: string): string =>
 
 const TOO_LONG = `The prompt has more than ${MAX_TASK} characters. Put long texts into a file of the folder and name it.`;
 
-function textOf(block: ContentBlock, cwd: string): string | undefined {
+function readBlock(block: ContentBlock, cwd: string): string | undefined {
   switch (block.type) {
     case "text":
       return block.text;

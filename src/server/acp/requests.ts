@@ -27,9 +27,9 @@ function strictServer(server: unknown): unknown {
   if (!isRecord(server)) return server;
   const { args = [], env = [], headers = [], ...others } = server;
   return "command" in server
-    ? { ...others, args: args ?? [], env: pairsOf(env) }
-    : { type: "http", ...others, headers: pairsOf(headers) };
+    ? { ...others, args: args ?? [], env: toPairs(env) }
+    : { type: "http", ...others, headers: toPairs(headers) };
 }
 
-const pairsOf = (given: unknown): unknown =>
+const toPairs = (given: unknown): unknown =>
   isRecord(given) ? Object.entries(given).map(([name, value]) => ({ name, value })) : (given ?? []);

@@ -182,7 +182,7 @@ export class Session {
   async #updatesOf(event: RunEvent, updates: RunUpdates, until: number): Promise<SessionUpdate[]> {
     if (event.kind === "message_received") {
       const { text, messageId } = event.data;
-      const own = this.#own.findIndex((one) => isOf(text, one));
+      const own = this.#own.findIndex((one) => matchesExcerpt(text, one));
       if (own >= 0 && event.seq > until) this.#own.splice(own, 1);
       else return [messageOf("user_message_chunk", text, messageId)];
     }
@@ -222,7 +222,7 @@ export class Session {
 }
 
 /** True if `excerpt` is how the journal keeps `text`. */
-const isOf = (excerpt: string, text: string): boolean =>
+const matchesExcerpt = (excerpt: string, text: string): boolean =>
   excerpt === text || (excerpt.length >= CUT_FROM && text.startsWith(excerpt.slice(0, CUT_FROM / 3)));
 
 const STOPS: Readonly<Record<string, StopReason>> = {

@@ -28,13 +28,13 @@ const KINDS: Readonly<Record<string, acp.ToolKind>> = {
 const SHOWN_OTHERWISE: ReadonlySet<string> = new Set(["write_todos", "ask_user"]);
 const WORKSPACE = "/workspace/";
 
-const kindOf = (tool: string): acp.ToolKind => KINDS[tool] ?? "other";
+const toolKind = (tool: string): acp.ToolKind => KINDS[tool] ?? "other";
 
 /** Returns the path of a workspace file on this machine; other files keep their virtual path. */
 export const pathIn = (cwd: string, path: string): string =>
   path.startsWith(WORKSPACE) ? join(cwd, path.slice(WORKSPACE.length)) : path;
 
-const locationsOf = (cwd: string, path: unknown): { locations?: acp.ToolCallLocation[] } =>
+const toolLocations = (cwd: string, path: unknown): { locations?: acp.ToolCallLocation[] } =>
   typeof path === "string" && path.startsWith(WORKSPACE) ? { locations: [{ path: pathIn(cwd, path) }] } : {};
 
 type EventOf<K extends RunEventKind> = Extract<RunEvent, { kind: K }>;
@@ -75,9 +75,9 @@ export class RunUpdates {
       case "approval_decided":
         return this.#settled(event);
       case "subagent_started":
-        return this.#update(callerOf(event), { title: displayText(agentName(lastOf(event))) });
+        return this.#update(callerKey(event), { title: displayText(agentName(lastOf(event))) });
       case "subagent_finished":
-        return this.#update(callerOf(event), { content: [textContent(event.data.report)] });
+        return this.#update(callerKey(event), { content: [textContent(event.data.report)] });
       case "goal_judged":
         return thought([stepOf(event), ...event.data.verdicts.map(findingText)].join("\n\n"), event);
       case "goal_ended":
@@ -86,7 +86,7 @@ export class RunUpdates {
       case "compacted":
         return thought(stepOf(event) ?? "", event);
       case "run_completed":
-        return endOf(event);
+        return earlyEnd(event);
       default:
         return [];
     }
@@ -94,23 +94,23 @@ export class RunUpdates {
 
   asked(approval: Approval, title: string, content: acp.ToolCallContent[]) {
     return {
-      toolCallId: entryOf(approval.runId, approval.id),
+      toolCallId: entryId(approval.runId, approval.id),
       title,
       name: approval.tool,
-      kind: kindOf(approval.tool),
+      kind: toolKind(approval.tool),
       status: "pending" as const,
       content,
       rawInput: approval.args,
-      ...locationsOf(this.#cwd, approval.args["file_path"] ?? approval.args["path"]),
+      ...toolLocations(this.#cwd, approval.args["file_path"] ?? approval.args["path"]),
     };
   }
 
   /** The call of a decided approval begins next, or has ended unless it was approved. */
   #settled({ runId, agent, data }: EventOf<"approval_decided">): acp.SessionUpdate[] {
-    const toolCallId = entryOf(runId, data.approvalId);
+    const toolCallId = entryId(runId, data.approvalId);
     if (data.decision === "withdrawn")
       return [{ sessionUpdate: "tool_call_update", toolCallId, status: "failed" }];
-    const key = keyOf(agent, data.tool);
+    const key = callKey(agent, data.tool);
     this.#decided.set(key, [...(this.#decided.get(key) ?? []), toolCallId]);
     return [];
   }
@@ -118,26 +118,26 @@ export class RunUpdates {
   #started({ runId, seq, agent, data }: EventOf<"tool_started">): acp.SessionUpdate[] {
     const { tool, summary, callId } = data;
     if (SHOWN_OTHERWISE.has(tool)) return [];
-    const asked = this.#decided.get(keyOf(agent, tool))?.shift();
-    const toolCallId = asked ?? entryOf(runId, String(seq));
-    this.#calls.set(keyOf(agent, callId), toolCallId);
+    const asked = this.#decided.get(callKey(agent, tool))?.shift();
+    const toolCallId = asked ?? entryId(runId, String(seq));
+    this.#calls.set(callKey(agent, callId), toolCallId);
     const call = {
       toolCallId,
       title: displayText([...agent.slice(-1).map(agentName), summary].join(": ")),
       name: tool,
-      kind: kindOf(tool),
+      kind: toolKind(tool),
       status: "in_progress" as const,
-      ...locationsOf(this.#cwd, PATH.exec(summary)?.[1]),
+      ...toolLocations(this.#cwd, PATH.exec(summary)?.[1]),
     };
     return [{ sessionUpdate: asked === undefined ? "tool_call" : "tool_call_update", ...call }];
   }
 
   #finished({ agent, data }: EventOf<"tool_finished">): acp.SessionUpdate[] {
     const { callId, tool, summary } = data;
-    const key = keyOf(agent, callId);
+    const key = callKey(agent, callId);
     if (!this.#calls.has(key)) {
       // It did not begin: a person rejected it.
-      const asked = this.#decided.get(keyOf(agent, tool))?.shift();
+      const asked = this.#decided.get(callKey(agent, tool))?.shift();
       if (asked !== undefined) this.#calls.set(key, asked);
     }
     return this.#update(key, {
@@ -151,7 +151,10 @@ export class RunUpdates {
 
   #changed({ agent, data: { callId, path, diff } }: EventOf<"file_changed">): acp.SessionUpdate[] {
     const content = diff === undefined ? undefined : diffContent(diff, pathIn(this.#cwd, path));
-    return this.#update(keyOf(agent, callId), { ...defined({ content }), ...locationsOf(this.#cwd, path) });
+    return this.#update(callKey(agent, callId), {
+      ...defined({ content }),
+      ...toolLocations(this.#cwd, path),
+    });
   }
 
   #update(key: string, changed: Omit<ToolCallChange, "toolCallId" | "sessionUpdate">): acp.SessionUpdate[] {
@@ -165,13 +168,13 @@ type ToolCallChange = Extract<acp.SessionUpdate, { sessionUpdate: "tool_call_upd
 /** The path of a file in the line about a call. */
 const PATH = /^\S+ (\/workspace\/.*)$/;
 
-const entryOf = (runId: string, name: string): string => `${runId}:${name}`;
-const keyOf = (agent: AgentPath, name: string): string =>
+const entryId = (runId: string, name: string): string => `${runId}:${name}`;
+const callKey = (agent: AgentPath, name: string): string =>
   JSON.stringify([...agent.map(({ callId }) => callId), name]);
 
 /** The key of the call that a subagent works for. */
-const callerOf = ({ agent, data }: EventOf<"subagent_started" | "subagent_finished">): string =>
-  keyOf(agent.slice(0, -1), data.callId);
+const callerKey = ({ agent, data }: EventOf<"subagent_started" | "subagent_finished">): string =>
+  callKey(agent.slice(0, -1), data.callId);
 const lastOf = ({ agent, data }: EventOf<"subagent_started">): AgentPath[number] =>
   agent.at(-1) ?? { callId: data.callId, name: data.name, task: data.description };
 
@@ -190,7 +193,7 @@ export const messageOf = (
   messageId: string,
 ): acp.SessionUpdate => ({ sessionUpdate, content: { type: "text", text }, messageId });
 
-function endOf({ runId, seq, data: { stopReason } }: EventOf<"run_completed">): acp.SessionUpdate[] {
+function earlyEnd({ runId, seq, data: { stopReason } }: EventOf<"run_completed">): acp.SessionUpdate[] {
   if (stopReason === undefined) return [];
   const text = `\n\n_This run ${endedEarly(stopReason)}._`;
   return [messageOf("agent_message_chunk", text, `${runId}:${seq}`)];

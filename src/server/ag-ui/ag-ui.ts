@@ -133,7 +133,7 @@ async function begin(request: Request, send: Send): Promise<Begun> {
     for (const waiting of waitingIn(existing)) await answer(request, waiting);
     return { runId: existing.run.id, after, sent };
   }
-  const task = taskOf(input);
+  const task = readTask(input);
   const read = Goal.safeParse(input.forwardedProps ?? {});
   if (!read.success)
     throw new DeepAgentError("invalid_goal", "forwardedProps.goal must be a list of texts, the criteria.");
@@ -155,7 +155,7 @@ async function begin(request: Request, send: Send): Promise<Begun> {
 }
 
 /** The newest message of the person; the thread has those before it. */
-function taskOf({ messages }: RunAgentInput): string {
+function readTask({ messages }: RunAgentInput): string {
   const last = messages.at(-1);
   const content = last?.role === "user" ? last.content : undefined;
   const parts = typeof content === "string" ? [{ type: "text" as const, text: content }] : (content ?? []);
@@ -200,7 +200,7 @@ async function follow(request: Request, begun: Begun, send: Send): Promise<SentE
     if (asked.length > 0 && patience.isOver(view, asked)) {
       for (const one of events.end()) await send(one);
       request.seen.set(begun.runId, { after, sent: spoken.sent });
-      return { ...finished, outcome: { type: "interrupt", interrupts: asked.map(interruptOf) } };
+      return { ...finished, outcome: { type: "interrupt", interrupts: asked.map(toInterrupt) } };
     }
     const look = asked.length === 0 ? signal : AbortSignal.any([signal, AbortSignal.timeout(GATHER_MS)]);
     let isAsked = false;
@@ -250,7 +250,7 @@ class Patience {
 }
 
 /** Converts a request to an interrupt, with the form of every other surface: the answer is for the message shown. */
-function interruptOf(waiting: RunRequest): Interrupt {
+function toInterrupt(waiting: RunRequest): Interrupt {
   const place = { runId: waiting.runId, position: 1, total: 1 };
   const form = requestForm(waiting, place, { urls: false, lists: true });
   return {

@@ -82,7 +82,7 @@ export class RunEvents {
 
   #started(event: EventOf<"tool_started">): SentEvent[] {
     const toolCallId = `${event.runId}:${event.seq}`;
-    this.#calls.set(keyOf(event), toolCallId);
+    this.#calls.set(callKey(event), toolCallId);
     const { tool, summary } = event.data;
     return [
       { type: "TOOL_CALL_START", toolCallId, toolCallName: tool, ...by(event) },
@@ -92,23 +92,23 @@ export class RunEvents {
   }
 
   #finished(event: EventOf<"tool_finished">): SentEvent[] {
-    const toolCallId = this.#calls.get(keyOf(event));
+    const toolCallId = this.#calls.get(callKey(event));
     if (toolCallId === undefined) return [];
-    this.#calls.delete(keyOf(event));
+    this.#calls.delete(callKey(event));
     const content = displayText(event.data.summary);
     const messageId = `${event.runId}:${event.seq}`;
     return [{ type: "TOOL_CALL_RESULT", messageId, toolCallId, content, role: "tool", ...by(event) }];
   }
 }
 
-const keyOf = ({ agent, data }: EventOf<"tool_started" | "tool_finished">): string =>
+const callKey = ({ agent, data }: EventOf<"tool_started" | "tool_finished">): string =>
   JSON.stringify([...agent.map(({ callId }) => callId), data.callId]);
 
-const subagentOf = ({ runId }: RunEvent, agent: AgentPath): string =>
+const subagentKey = ({ runId }: RunEvent, agent: AgentPath): string =>
   [runId, ...agent.map(({ callId }) => callId)].join(":");
 
 const by = (event: RunEvent): { subagentRunId?: string } =>
-  event.agent.length === 0 ? {} : { subagentRunId: subagentOf(event, event.agent) };
+  event.agent.length === 0 ? {} : { subagentRunId: subagentKey(event, event.agent) };
 
 function said(text: string, event: RunEvent): SentEvent[] {
   if (text === "") return [];
@@ -122,14 +122,14 @@ function said(text: string, event: RunEvent): SentEvent[] {
 
 const begun = (event: EventOf<"subagent_started">): SentEvent => ({
   type: "SUBAGENT_STARTED",
-  subagentRunId: subagentOf(event, event.agent),
+  subagentRunId: subagentKey(event, event.agent),
   name: event.data.name,
   description: event.data.description,
-  ...(event.agent.length > 1 ? { parentSubagentRunId: subagentOf(event, event.agent.slice(0, -1)) } : {}),
+  ...(event.agent.length > 1 ? { parentSubagentRunId: subagentKey(event, event.agent.slice(0, -1)) } : {}),
 });
 
 function ended(event: EventOf<"subagent_finished">): SentEvent[] {
-  const subagentRunId = subagentOf(event, event.agent);
+  const subagentRunId = subagentKey(event, event.agent);
   const { status, report } = event.data;
   return status === "error"
     ? [{ type: "SUBAGENT_ERROR", subagentRunId, message: report }]

@@ -267,7 +267,7 @@ export const CLOCK_TOLERANCE_SECONDS = 5;
 export function holderOf(issuer: string, claims: Readonly<Record<string, unknown>>): AuthInfo {
   const { sub, exp, cnf } = claims; // exp: seconds since the epoch
   if (typeof sub !== "string" || sub === "" || cnf !== undefined) throw invalidToken();
-  const scopes = scopesOf(claims);
+  const scopes = readScopes(claims);
   if (scopes.length === 0) {
     const message = `The token has none of the scopes ${SCOPES.join(", ")}`;
     throw new OAuthError(OAuthErrorCode.InsufficientScope, message);
@@ -277,7 +277,7 @@ export function holderOf(issuer: string, claims: Readonly<Record<string, unknown
 }
 
 /** `scope` as RFC 9068 and RFC 7662 have it, or `scp` as other servers do. */
-function scopesOf({ scope, scp }: Readonly<Record<string, unknown>>): string[] {
+function readScopes({ scope, scp }: Readonly<Record<string, unknown>>): string[] {
   const claimed: unknown[] = typeof scope === "string" ? scope.split(" ") : Array.isArray(scp) ? scp : [];
   return SCOPES.filter((known) => claimed.includes(known));
 }

@@ -42,7 +42,7 @@ export function jwtVerifier(config: OAuthConfig & { jwksUrl: string }, logger: L
     const { payload, protectedHeader } = await jwtVerify(token, keys, options).catch((error: unknown) => {
       throw refusal(error, logger);
     });
-    if (!ACCESS_TOKEN_TYPES.includes(mediaTypeOf(protectedHeader.typ))) {
+    if (!ACCESS_TOKEN_TYPES.includes(normalizeMediaType(protectedHeader.typ))) {
       logger.info("auth.token_refused", { reason: "kind of token" });
       throw invalidToken();
     }
@@ -51,7 +51,7 @@ export function jwtVerifier(config: OAuthConfig & { jwksUrl: string }, logger: L
 }
 
 /** Media types ignore case, and a `typ` may leave `application/` out (RFC 7515, 4.1.9). */
-const mediaTypeOf = (typ: unknown): unknown =>
+const normalizeMediaType = (typ: unknown): unknown =>
   typeof typ === "string" ? typ.toLowerCase().replace(/^application\//, "") : typ;
 
 /** The client learns only whether its token or this server is at fault; the log has the reason. */
@@ -115,10 +115,10 @@ export function introspectionVerifier(options: IntrospectionOptions): TokenVerif
   const asked = new Map<string, Promise<AuthInfo>>();
   const askAndKeep = async (token: string, key: string): Promise<AuthInfo> => {
     const answer = await ask(token, options).catch((error: unknown) => {
-      logger.warn("auth.introspection_failed", { reason: reasonOf(error) });
+      logger.warn("auth.introspection_failed", { reason: errorReason(error) });
       throw issuerUnavailable();
     });
-    const reason = problemOf(answer, oauth, clock() / 1000);
+    const reason = tokenProblem(answer, oauth, clock() / 1000);
     if (reason !== undefined) {
       kept.delete(key);
       logger.info("auth.token_refused", { reason });
@@ -205,13 +205,13 @@ export async function issuerProblem(
     const [what, setting] = introspection
       ? ["be asked about tokens", "introspection"]
       : ["give its keys", "jwksUrl"];
-    const reason = error instanceof TypeError ? "unreachable" : reasonOf(error);
+    const reason = error instanceof TypeError ? "unreachable" : errorReason(error);
     return `${issuer} cannot ${what} (${reason}), so no token would be accepted. Check that it runs, and http.oauth.${setting}.`;
   }
 }
 
 /** Returns why a token is not active, not for this server or not valid now. */
-function problemOf(
+function tokenProblem(
   { active, iss, aud, exp, nbf, token_type: type }: Answer,
   { issuer, resource, audience = resource }: IntrospectionOptions["oauth"],
   now: number,
@@ -237,7 +237,7 @@ async function boundedText({ body }: Response): Promise<string> {
 }
 
 /** Leaves the error out of the log, because it may repeat the token. */
-function reasonOf(error: unknown): string {
+function errorReason(error: unknown): string {
   if (error instanceof z.ZodError || error instanceof SyntaxError)
     return "the answer is not an introspection response";
   if (error instanceof TypeError) return "unreachable";

@@ -72,7 +72,7 @@ export interface Registration {
 /** Adds a tool to one server instance. Its listing is computed once per process. */
 export function registerTool(mcp: McpServer, tool: ServerTool, registration: Registration): void {
   const { deps, codec, revision, sent, open } = registration;
-  mcp.registerTool(tool.name, listingOf(tool), async (args, context) => {
+  mcp.registerTool(tool.name, toolListing(tool), async (args, context) => {
     const begunAt = deps.clock();
     const whenSent = sent.of(context);
     const client = clientFacts(mcp, context, { revision: revision(), deps });
@@ -91,7 +91,7 @@ export function registerTool(mcp: McpServer, tool: ServerTool, registration: Reg
       whenSent(() => markAnswered(outcome.view.run, begunAt, deps));
     return toResult(outcome, {
       ...(await answerWays(outcome, client, { context, deps, open })),
-      picture: client.apps ? await pictureOf(outcome, context, deps) : undefined,
+      picture: client.apps ? await renderPicture(outcome, context, deps) : undefined,
       ttlMs: deps.keptAtLeastMs ?? null,
       links: client.revision.links,
       extend: tool.extend,
@@ -128,7 +128,7 @@ export async function answerWays(
 }
 
 /** Renders the run for an MCP App, with its journal. */
-async function pictureOf(
+async function renderPicture(
   outcome: Outcome,
   { http }: ServerContext,
   { runs, openCommand, clock }: ConnectionDeps,
@@ -138,13 +138,13 @@ async function pictureOf(
   return renderAppView(outcome.view, await runs(), openCommand(outcome.view.run), clock());
 }
 
-const listingOf = byIdentity((tool: ServerTool) => ({
+const toolListing = byIdentity((tool: ServerTool) => ({
   title: tool.title,
   description: tool.description,
   inputSchema: inputSchema(tool),
   outputSchema: outputSchema(tool.output),
   annotations: ANNOTATIONS[tool.kind],
-  ...metaOf(tool),
+  ...toolMeta(tool),
 }));
 
 /** Schema that `tools/list` shows; its messages explain wrong arguments. */
@@ -265,7 +265,7 @@ export class SentResults {
   }
 }
 
-function metaOf({ app, alwaysLoaded }: ServerTool): { _meta?: Record<string, unknown> } {
+function toolMeta({ app, alwaysLoaded }: ServerTool): { _meta?: Record<string, unknown> } {
   if (app === undefined && alwaysLoaded === undefined) return {};
   const ui = app === undefined ? undefined : { resourceUri: app };
   // Tried with Claude Code 2.1.330: other tools are only names to its model until it searches for them.

@@ -113,17 +113,17 @@ export function takenBy(
   const isToldLate = outcome.ok && outcome.how === "told";
   if (!outcome.ok && isLate(outcome)) {
     logger.info("question.already_answered", { runId, questionId: request.id });
-    notes.push(`The user's answer to ${nameOf(request)} was not used. ${outcome.message}`);
+    notes.push(`The user's answer to ${requestName(request)} was not used. ${outcome.message}`);
   }
   if (isToldLate)
-    notes.push(`The user's answer to ${nameOf(request)} came late, so the agent gets it as a message.`);
+    notes.push(`The user's answer to ${requestName(request)} came late, so the agent gets it as a message.`);
   // Somebody was faster, or the run ended while the person was reading: there is nothing left to answer.
   if (outcome.ok || isLate(outcome) || outcome.code === "not_found") return { kind: "decided" };
   // A person who declined has nothing to correct.
   return response.action === "decline" ? { kind: "left" } : { kind: "again", problem: outcome.message };
 }
 
-const nameOf = (request: RunRequest): string =>
+const requestName = (request: RunRequest): string =>
   isQuestion(request) ? `"${asText(requestText(request), 100)}"` : oneLine(request.tool, 64);
 
 export const askable = (

@@ -75,7 +75,7 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
   const { logger, config } = deps;
   const { answers, untilChange, note, after } = options;
   const { id: runId, lastSeq } = view.run;
-  const progress = progressOf(call, runId);
+  const progress = openProgress(call, runId);
   const { pausesForForms, ...window } = windowFor(client.name, progress !== noProgress, config.delivery);
   const seconds = Math.min(options.waitSeconds ?? window.seconds, window.seconds);
   // A client that knows the newest event has already seen the open requests, if through another server.
@@ -130,7 +130,7 @@ async function stopWithCall({ runs, context, deps }: ToolCall, runId: string): P
   await runs.control.cancel(runId, reason);
 }
 
-function progressOf({ runs, context, deps }: ToolCall, runId: string): Progress {
+function openProgress({ runs, context, deps }: ToolCall, runId: string): Progress {
   const token = context.mcpReq._meta?.progressToken;
   if (token === undefined) return noProgress;
   return createProgress({

@@ -52,13 +52,13 @@ export function describeEvents(hasWebhooks: boolean): object[] {
       name,
       description,
       delivery: ["poll", "push", ...(hasWebhooks && isForWebhooks(name) ? ["webhook"] : [])],
-      inputSchema: schemaOf(Arguments),
-      payloadSchema: schemaOf(z.object({ ...FACTS, ...more })),
+      inputSchema: toJsonSchema(Arguments),
+      payloadSchema: toJsonSchema(z.object({ ...FACTS, ...more })),
     };
   });
 }
 
-function schemaOf(schema: z.ZodType): object {
+function toJsonSchema(schema: z.ZodType): object {
   const { $schema: _version, ...rest } = z.toJSONSchema(schema, { io: "input" });
   return rest;
 }

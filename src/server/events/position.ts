@@ -45,7 +45,7 @@ export function decodePosition(cursor: string): Position | undefined {
 /** Time from which events are read again for a position. */
 export const readsFrom = ({ floor, time }: Position): number => Math.max(floor, time - OVERLAP_MS);
 
-const markOf = (id: string): string => createHash("sha256").update(id).digest("base64url").slice(0, 8);
+const eventMark = (id: string): string => createHash("sha256").update(id).digest("base64url").slice(0, 8);
 
 export interface Page {
   news: News[];
@@ -65,14 +65,14 @@ export async function eventsAfter(
   const since = readsFrom(position);
   const found = await news.occurrences({ type, runId, since, limit: most });
   const marks = new Set(known);
-  const fresh = found.filter(({ id }) => !marks.has(markOf(id)));
+  const fresh = found.filter(({ id }) => !marks.has(eventMark(id)));
   const given = fresh.slice(0, limit);
   const settled = found.length < most && fresh.length === given.length ? now - SETTLED_MS : 0;
   const newest = Math.max(time, settled, ...given.map((one) => one.time));
   const later = new Set(fresh.slice(limit));
   const remembered = found
     .filter((one) => !later.has(one) && one.time >= newest - OVERLAP_MS)
-    .map(({ id }) => markOf(id));
+    .map(({ id }) => eventMark(id));
   return {
     news: given,
     position: { floor, time: newest, known: remembered.slice(-MOST_KNOWN) },

@@ -23,7 +23,7 @@ const MOST = 50;
 type Params = z.output<typeof SubscribeParams>;
 
 /** Made of who, where and what: the same request finds the same subscription, and nobody else's. */
-function idOf(principal: Principal, url: string, { type, args }: Wanted): string {
+function subscriptionId(principal: Principal, url: string, { type, args }: Wanted): string {
   const key = canonicalJson([principal, url, type, args]);
   return `sub_${createHash("sha256").update(key).digest("hex").slice(0, 32)}`;
 }
@@ -46,7 +46,7 @@ export async function subscribe(
   if (problem !== undefined) throw invalid("delivery.url", problem);
   const weakness = secretProblem(secret);
   if (weakness !== undefined) throw invalid("delivery.secret", weakness);
-  const id = idOf(principal, url, wanted);
+  const id = subscriptionId(principal, url, wanted);
   const known = await news.subscription(id, now);
   // Whoever has repeated a challenge that was signed by this secret is known.
   if (known?.secret !== secret) {
@@ -71,7 +71,7 @@ export async function subscribe(
 
 /** Ends a subscription, also one that this server would not accept any more. */
 export async function unsubscribe(params: Params, { news, principal }: Asking): Promise<object> {
-  const id = idOf(principal, params.delivery.url, wantedBy(params));
+  const id = subscriptionId(principal, params.delivery.url, wantedBy(params));
   if (await news.unsubscribe(id)) return {};
   throw notFound("subscription", "there is none with this name, these arguments and this address.");
 }

@@ -260,7 +260,7 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
   const endpoint = createEndpoint(options);
   const page = await openPage(options, endpoint);
   const handle = createHandler(options, endpoint, page);
-  const server = createServer(limitsOf(options), (request, response) => {
+  const server = createServer(serverLimits(options), (request, response) => {
     response.once("close", () => endpoint.operations.requests.count(String(response.statusCode)));
     endpoint.guard(response);
     response.setHeader("x-content-type-options", "nosniff");
@@ -342,7 +342,7 @@ async function openPage(
 }
 
 /** Limits how long a client may take to send; a slower one is cut off, authenticated or not. */
-const limitsOf = ({ receiveMs = 30_000 }: HttpOptions): ServerOptions => ({
+const serverLimits = ({ receiveMs = 30_000 }: HttpOptions): ServerOptions => ({
   headersTimeout: Math.min(10_000, receiveMs),
   requestTimeout: receiveMs,
   connectionsCheckingInterval: Math.min(5000, receiveMs),

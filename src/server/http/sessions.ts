@@ -141,7 +141,7 @@ export class Sessions {
 
   /** The call that a client wants the rest of, when the server that answered it is another one, or gone. */
   async #brokenCall(id: string, { transport }: Session, request: AuthenticatedRequest) {
-    const last = lastEventOf(request);
+    const last = lastEventId(request);
     const open = last && (await this.#options.events.openCall(id, last));
     return open && !transport.isServing(open.stream) ? open : undefined;
   }
@@ -151,7 +151,7 @@ export class Sessions {
    * learns that it has to initialise again.
    */
   async #sendRest(id: string, request: AuthenticatedRequest, response: ServerResponse): Promise<boolean> {
-    const last = lastEventOf(request);
+    const last = lastEventId(request);
     if (last === undefined || this.#sessions.has(id)) return false;
     const rest = await this.#options.events.after(id, (owner) => maySucceed(request.auth, owner), last);
     if (rest.length === 0) return false;
@@ -306,7 +306,7 @@ export class Sessions {
 }
 
 /** The event after which a client wants the rest of a broken stream. */
-function lastEventOf({ method, headers }: AuthenticatedRequest): string | undefined {
+function lastEventId({ method, headers }: AuthenticatedRequest): string | undefined {
   const id = headers["last-event-id"];
   return method === "GET" && typeof id === "string" ? id : undefined;
 }

@@ -24,7 +24,7 @@ const STALE = "Nothing was applied. Look at it again: what else you chose is sti
 
 /** Reads a form against the change as it is now. */
 function readChange(read: StampedChange, form: URLSearchParams, session: PageSession): ReadChange {
-  const stale = staleIn(read, form);
+  const stale = stalePaths(read, form);
   if (stale.length > 0) {
     const named = stale.slice(0, MAX.named).map((path) => displayName(oneLine(path, 100)));
     const what = `${filesText(stale.length)} that you chose changed since this page showed it`;
@@ -52,7 +52,7 @@ function readChange(read: StampedChange, form: URLSearchParams, session: PageSes
 }
 
 /** Files that something was chosen for, and that are not as they were shown any more. */
-function staleIn({ files }: StampedChange, form: URLSearchParams): string[] {
+function stalePaths({ files }: StampedChange, form: URLSearchParams): string[] {
   const known = new Set(files.map(({ stamp }) => stamp));
   const named = [...form].flatMap(([name, value]) => {
     const [, kind, stamp = ""] = /^([pcx])\.(.+)$/.exec(name) ?? [];

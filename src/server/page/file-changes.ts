@@ -106,7 +106,7 @@ export function approvalsOfChanges(
         (one.status === "approved" || one.status === "edited") &&
         (one.decidedAt ?? Infinity) <= time &&
         keyOf(one.agent) === keyOf(agent) &&
-        [pathOf(one), `/${String(pathOf(one))}`].includes(data.path),
+        [approvedPath(one), `/${String(approvedPath(one))}`].includes(data.path),
     );
     if (approval === undefined) continue;
     used.add(approval.id);
@@ -116,7 +116,7 @@ export function approvalsOfChanges(
 }
 
 /** The path that the approved call was about. */
-function pathOf({ args, answer }: Approval): unknown {
+function approvedPath({ args, answer }: Approval): unknown {
   const ran = answer?.type === "edit" ? answer.editedAction.args : args;
   return ran["file_path"] ?? ran["path"];
 }

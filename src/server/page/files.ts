@@ -39,10 +39,10 @@ export interface FilesRequest {
 }
 
 /** The path of a file in an address below that of files; a folder ends in a slash. */
-const pathIn = (address: string, base: string): string => decoded(address.slice(base.length)) || "/";
+const readPath = (address: string, base: string): string => decoded(address.slice(base.length)) || "/";
 
 /** The files of one request, with the run that they belong to. `undefined`: no such run. */
-async function treeOf({ context: { runs }, runId }: FilesRequest) {
+async function loadTree({ context: { runs }, runId }: FilesRequest) {
   if (runId === undefined) return { backend: await runs.files.mounts(), view: undefined };
   const [backend, view] = await Promise.all([runs.files.ofRun(runId), runs.read.view(runId)]);
   return backend === undefined || view === undefined ? undefined : { backend, view };
@@ -52,11 +52,11 @@ async function treeOf({ context: { runs }, runId }: FilesRequest) {
 export async function filesScreen(request: FilesRequest): Promise<Screen | undefined> {
   const { context, runId, query, now, complaint } = request;
   const { runs, session } = context;
-  const found = await treeOf(request);
+  const found = await loadTree(request);
   if (found === undefined) return undefined;
   const { backend, view } = found;
   const base = filesPath(runId);
-  const path = pathIn(request.address, base);
+  const path = readPath(request.address, base);
   // Those who follow a shared link see the changes of the run, and no file as it is.
   const isOnlyChanged = isShared(session);
   const asked = isOnlyChanged ? "" : (query.get("q") ?? "").trim().slice(0, 200);
@@ -79,7 +79,7 @@ export async function filesScreen(request: FilesRequest): Promise<Screen | undef
     path,
     listings,
     query: asked,
-    marks: await marksOf(all, backend),
+    marks: await loadMarks(all, backend),
     isOnlyChanged,
     ...(view === undefined ? {} : { changed: view.filesChanged }),
   };
@@ -131,8 +131,8 @@ async function shownJoined(
 /** The whole text of a file. `undefined`: no such run, or no such text. */
 export async function fileText(request: FilesRequest): Promise<string | undefined> {
   if (isShared(request.context.session)) return undefined;
-  const found = await treeOf(request);
-  const path = pathIn(request.address, filesPath(request.runId));
+  const found = await loadTree(request);
+  const path = readPath(request.address, filesPath(request.runId));
   const { data } = (await found?.backend.readRaw(path)) ?? {};
   const known = data && parseContent(path, data);
   return known?.ok === true && known.content.kind === "text" ? known.content.text : undefined;
@@ -163,7 +163,7 @@ async function listingsFor(
 }
 
 /** `changes`: the newest first. A change without a diff may be a deletion: the file is then missing. */
-async function marksOf(changes: readonly FileChange[], backend: Backend): Promise<Map<string, Mark>> {
+async function loadMarks(changes: readonly FileChange[], backend: Backend): Promise<Map<string, Mark>> {
   const marks = new Map<string, Mark>();
   const unsure: string[] = [];
   for (const { data } of changes) {

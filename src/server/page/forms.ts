@@ -165,13 +165,13 @@ const cancel: Work = async (sent) => {
 
 const rename: Work = async ({ context: { runs }, runId, form, reply, show }) => {
   const isFound = await runs.control.rename(runId, form.get("name") ?? "");
-  const tab = tabIn(form);
+  const tab = readTab(form);
   const address = tab === undefined ? runPath(runId) : `${runPath(runId)}/${tab}`;
   return isFound ? reply.redirect(address) : show(404, undefined);
 };
 
 /** The tab of the run on which a form of its head was sent, if it is known. */
-const tabIn = (form: URLSearchParams): Tab | undefined => TABS.find((tab) => tab === form.get("tab"));
+const readTab = (form: URLSearchParams): Tab | undefined => TABS.find((tab) => tab === form.get("tab"));
 
 const remove: Work = async ({ context: { runs, session }, runId, reply, show }) => {
   const deleted = await runs.control.delete(runId);
@@ -204,27 +204,27 @@ const revoke: Work = async (sent) => {
 };
 
 const showLinks = (sent: SentForm, problem?: string): Promise<void> =>
-  showRun(sent, tabIn(sent.form), { dialog: { isOpen: true, problem } }, problem === undefined ? 200 : 422);
+  showRun(sent, readTab(sent.form), { dialog: { isOpen: true, problem } }, problem === undefined ? 200 : 422);
 
 const goOnAtEnd: Work = async (sent) => {
-  const run = await runOf(sent);
+  const run = await loadRun(sent);
   if (run === undefined) return sent.show(404, undefined);
   return goOn(sent, { field: "more", run, threadId: run.threadId, task: textOf(sent.form, "task") });
 };
 
 /** Runs a task again in its conversation. */
 const again: Work = async (sent) => {
-  const run = await runOf(sent);
+  const run = await loadRun(sent);
   if (run === undefined) return sent.show(404, undefined);
   const { threadId, task, goal } = run;
   return goOn(sent, { field: "more", run, threadId, task, ...defined({ goal }) });
 };
 
-const runOf = async ({ context: { runs }, runId }: SentForm) => (await runs.read.view(runId))?.run;
+const loadRun = async ({ context: { runs }, runId }: SentForm) => (await runs.read.view(runId))?.run;
 
 const fork: Work = async (sent) => {
   const { runs } = sent.context;
-  const run = await runOf(sent);
+  const run = await loadRun(sent);
   if (run === undefined) return sent.show(404, undefined);
   const points = await runs.read.points(sent.runId);
   const [field, task] = ["fork-task", textOf(sent.form, "task")];
@@ -254,7 +254,7 @@ async function goOn(sent: SentForm, { field, run, threadId, task, goal }: Furthe
 }
 
 /** Shows a request again with the refused input and the reason. */
-function complainOf(sent: SentForm, problem: Omit<Complaint, "form">): Promise<void> {
+function showComplaint(sent: SentForm, problem: Omit<Complaint, "form">): Promise<void> {
   const complaint: Complaint = { ...problem, form: sent.form };
   const status = problem.isDone ? 200 : 422;
   return isOfAll(sent)
@@ -274,7 +274,7 @@ const answer: Work = async (sent) => {
   const { runs, session } = context;
   const requestId = form.get("request") ?? "";
   const complain = (complaint: Omit<Complaint, "form" | "requestId">): Promise<void> =>
-    complainOf(sent, { requestId, ...complaint });
+    showComplaint(sent, { requestId, ...complaint });
   const request = (await runs.read.view(runId))?.requests.find(({ id }) => id === requestId);
   if (request === undefined) return complain({ problem: "There is no such request in this run." });
   const read = pageAnswer(request, form);
@@ -299,8 +299,8 @@ const applyChange: Work = async (sent) => {
   const outcome = await sendChange(context, runId, form);
   if (outcome === undefined) return show(404, undefined);
   if (outcome.kind === "stored") return goNext(sent);
-  if (outcome.kind === "refused") return complainOf(sent, outcome);
-  return complainOf(sent, { requestId: runId, problem: outcome.text, isDone: true });
+  if (outcome.kind === "refused") return showComplaint(sent, outcome);
+  return showComplaint(sent, { requestId: runId, problem: outcome.text, isDone: true });
 };
 
 const NOT_WHOLE =

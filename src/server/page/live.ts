@@ -24,19 +24,19 @@ export interface LiveScreen {
 /** Renders the current screen. Its mark identifies a version of the page by time and digest. */
 export function shownAt(picture: Picture, now: number): { screen: Screen; mark: string } {
   const screen = picture(now);
-  return { screen, mark: markOf(screen, now) };
+  return { screen, mark: screenMark(screen, now) };
 }
 
-const markOf = (screen: Screen, now: number): string =>
-  `${now}-${createHash("sha256").update(updateOf(screen)).digest("base64url")}`;
+const screenMark = (screen: Screen, now: number): string =>
+  `${now}-${createHash("sha256").update(renderUpdate(screen)).digest("base64url")}`;
 
 /** True if a page with this mark shows all that has happened: the picture would have looked like it then. */
 function isUpToDate(picture: Picture, mark: string): boolean {
   const now = Math.trunc(Number(mark.split("-", 1)[0]));
-  return mark !== "" && Math.abs(now) <= 8.64e15 && markOf(picture(now), now) === mark;
+  return mark !== "" && Math.abs(now) <= 8.64e15 && screenMark(picture(now), now) === mark;
 }
 
-const updateOf = (screen: Screen, reply?: Reply): string => {
+const renderUpdate = (screen: Screen, reply?: Reply): string => {
   const [icon, shown] = [faviconOf(screen), renderScreen(screen)];
   return JSON.stringify({
     title: titleOf(screen),
@@ -82,7 +82,7 @@ export async function sendLive(
       if (!isUpToDate(picture, mark)) {
         const shown = shownAt(picture, clock());
         mark = shown.mark;
-        const event = `id: ${mark}\nevent: update\ndata: ${updateOf(shown.screen, reply)}`;
+        const event = `id: ${mark}\nevent: update\ndata: ${renderUpdate(shown.screen, reply)}`;
         await write(response, event, stop.signal);
       }
       if (!mayChange) return await write(response, "event: end\ndata: {}", stop.signal);

@@ -41,24 +41,24 @@ export function stamped(change: ProposedChange): StampedChange {
     const fits = chars <= left.chars && lines <= left.lines && file.unshown !== "text";
     if (fits) [left.chars, left.lines] = [left.chars - chars, left.lines - lines];
     const own = fits ? file : { ...file, unshown: "text" as const };
-    return { file: own, stamp: stampOf(file) };
+    return { file: own, stamp: fileStamp(file) };
   });
   return { change, files };
 }
 
-const digestOf = (facts: readonly unknown[]): string =>
+const factsDigest = (facts: readonly unknown[]): string =>
   createHash("sha256").update(JSON.stringify(facts)).digest("base64url");
 
-const stampOf = ({ path, version, conflict, places }: ProposedFile): string =>
-  digestOf([path, version, conflict, ...places.map((place) => place.conflict)]).slice(0, 20);
+const fileStamp = ({ path, version, conflict, places }: ProposedFile): string =>
+  factsDigest([path, version, conflict, ...places.map((place) => place.conflict)]).slice(0, 20);
 
 /** A field of the form behind the end of a file that was read by itself. It grants nothing to a session. */
-const proofOf = (session: PageSession, stamp: string): string =>
-  digestOf(["read to its end", session.id, stamp]);
+const readingProof = (session: PageSession, stamp: string): string =>
+  factsDigest(["read to its end", session.id, stamp]);
 
 /** True if the form comes from a screen that showed all of the file. */
 export const hasRead = (session: PageSession, stamp: string, form: URLSearchParams): boolean =>
-  form.getAll("read").includes(proofOf(session, stamp));
+  form.getAll("read").includes(readingProof(session, stamp));
 
 /** Reads changes. That of a run at work is asked for at each of its events, and comparing folders takes time. */
 export class ChangeReader {
@@ -99,8 +99,8 @@ export async function proposedScreen(
     const read = stamped(change);
     const chosen = form && chosenIn(read, form);
     const proofs = (stamp: string) =>
-      form && hasRead(session, stamp, form) ? proofOf(session, stamp) : undefined;
-    return { ...about, chosen, change: await shown(read, await agentsOf(runs, run), proofs) };
+      form && hasRead(session, stamp, form) ? readingProof(session, stamp) : undefined;
+    return { ...about, chosen, change: await shown(read, await loadAgents(runs, run), proofs) };
   } catch (error) {
     logger.warn("page.change_unread", { runId: run.id, error });
     return { ...about, change: "unread" };
@@ -111,7 +111,7 @@ export async function proposedScreen(
 export function chosenIn({ files }: StampedChange, form: URLSearchParams): ChosenOfChange {
   const seen = seenIn(form);
   const own = files.filter(({ stamp }) => seen.has(stamp));
-  return new Map(own.map(({ file, stamp }) => [stamp, chosenOf(file, stamp, form)]));
+  return new Map(own.map(({ file, stamp }) => [stamp, readChoice(file, stamp, form)]));
 }
 
 /** The paths of the files that a form showed, by their stamps. */
@@ -120,7 +120,7 @@ export const seenIn = (form: URLSearchParams): Map<string, string> =>
     form.getAll("seen").map((seen) => [seen.slice(0, seen.indexOf(" ")), seen.slice(seen.indexOf(" ") + 1)]),
   );
 
-function chosenOf(file: ProposedFile, stamp: string, form: URLSearchParams): ChosenOfFile {
+function readChoice(file: ProposedFile, stamp: string, form: URLSearchParams): ChosenOfFile {
   const [ticked, conflict] = [form.getAll(`p.${stamp}`), form.get(`c.${stamp}`)];
   const all = ticked.includes("all") ? ("all" as const) : [];
   return {
@@ -142,7 +142,7 @@ async function otherAtWork(runs: PrincipalRuns, run: Run): Promise<string | unde
 }
 
 /** The agent that changed each file last, by its path. */
-async function agentsOf(runs: PrincipalRuns, run: Run): Promise<ReadonlyMap<string, AgentPath>> {
+async function loadAgents(runs: PrincipalRuns, run: Run): Promise<ReadonlyMap<string, AgentPath>> {
   const { changes } = await changesOfRun(runs, run);
   return new Map(
     changes.toReversed().map(({ data: { path }, agent }) => [path.slice(WORKSPACE.length), agent]),
@@ -179,7 +179,7 @@ export const fileScreen: PartScreen = async (context, runId, query) => {
   const whole = all?.files.find(({ path }) => path === found?.file.path);
   if (found === undefined || whole?.version !== found.file.version) return undefined;
   const { stamp, file } = found;
-  const parts = partsOf(whole.places.map(({ diff }) => diff).join("\n"));
+  const parts = splitText(whole.places.map(({ diff }) => diff).join("\n"));
   const asked = Math.trunc(Number(query.get("part"))) || 0;
   const index = Math.max(Math.min(asked, parts.length - 1), 0);
   const [text = "", label] = [parts[index], `Change of ${file.path}`];
@@ -190,14 +190,14 @@ export const fileScreen: PartScreen = async (context, runId, query) => {
   const rest =
     index + 1 < parts.length
       ? partLink(runId, stamp, index + 1, `Read part ${index + 2} of ${parts.length}`)
-      : endOfFile(stamp, proofOf(session, stamp), true);
+      : endOfFile(stamp, readingProof(session, stamp), true);
   const body = html`<div data-part>${await shownPart} ${rest}</div>`;
   const title = oneLine(displayName(file.path), 200);
   return partScreen(context, runId, { title, heading: title, body });
 };
 
 /** A text in parts that end with a line, unless a line is too long. */
-function partsOf(text: string): string[] {
+function splitText(text: string): string[] {
   const parts: string[] = [];
   for (let at = 0; at < text.length;) {
     const piece = headOf(text.slice(at, at + MAX.part + 1), MAX.part);

@@ -94,7 +94,7 @@ function freeAnswer(form: URLSearchParams): PageAnswer {
 }
 
 function fieldAnswer(fields: readonly Field[], form: URLSearchParams): PageAnswer {
-  const values = fields.map((field, index) => [field, valueOf(field, `v${index}`, form)] as const);
+  const values = fields.map((field, index) => [field, readValue(field, `v${index}`, form)] as const);
   const wrong = new Map(
     values.flatMap(([field, value]) => {
       const problem = fieldProblem(field, value);
@@ -111,7 +111,7 @@ function fieldAnswer(fields: readonly Field[], form: URLSearchParams): PageAnswe
 }
 
 /** The options stand in the form by their number. */
-function valueOf(field: Field, name: string, form: URLSearchParams): string | string[] {
+function readValue(field: Field, name: string, form: URLSearchParams): string | string[] {
   if (field.type !== "choice")
     return (field.type === "text" && field.format === undefined ? typedIn : textOf)(form, name);
   const other = textOf(form, otherName(name));

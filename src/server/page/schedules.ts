@@ -32,15 +32,15 @@ export async function schedulesScreen(
   const schedules = found.map((one, at) => ({ ...one, folder: isOfMany ? folders[at] : undefined }));
   const edited = schedules.find(({ id }) => id === (refused?.edited ?? query.get("edit")));
   const own = edited && { ...edited, catchUpLimit: String(edited.catchUpLimit), choices: fieldsOf(edited) };
-  const draft = refused?.draft ?? draftOf(query, 200, own);
+  const draft = refused?.draft ?? readDraft(query, 200, own);
   const screen = { session, schedules, edited, draft, folder: settings.folder, readiness, refused };
   const about = { title: "Schedules", place: "schedules", waiting } as const;
   return livePicture(context, about, (now) =>
-    renderSchedules({ ...screen, preview: previewOf(draft, now), now }),
+    renderSchedules({ ...screen, preview: buildPreview(draft, now), now }),
   );
 }
 
-function previewOf({ expression, timeZone }: ScheduleDraft, now: number): Preview {
+function buildPreview({ expression, timeZone }: ScheduleDraft, now: number): Preview {
   const read = readRule({ expression, timeZone }, now);
   if (!read.ok) return { problem: read.message };
   const { rule } = read;
@@ -59,7 +59,7 @@ const suggested = (): ScheduleDraft => ({
 });
 
 /** The fields of a form, each up to `limit` characters; those that it has not are as in `otherwise`. */
-function draftOf(given: URLSearchParams, limit: number, otherwise = suggested()): ScheduleDraft {
+function readDraft(given: URLSearchParams, limit: number, otherwise = suggested()): ScheduleDraft {
   const text = (name: keyof ScheduleDraft): string =>
     given.get(name)?.slice(0, limit) ?? String(otherwise[name]);
   return {
@@ -80,7 +80,7 @@ export async function saveFrom(
   { runs, session }: ScreenContext,
   form: URLSearchParams,
 ): Promise<WrongSchedule | undefined> {
-  const draft = draftOf(form, Infinity);
+  const draft = readDraft(form, Infinity);
   const edited = form.get("edit");
   const refused = { draft, isOfForm: true, ...(edited === null ? {} : { edited }) };
   const { choices, ...rest } = draft;

@@ -63,13 +63,13 @@ export async function headOf(
   tab: HeadLook["tab"],
   dialog?: Pick<Sharing, "isOpen" | "problem">,
 ): Promise<(now: number) => Html> {
-  const shared = await sharingOf(context, view);
+  const shared = await loadSharing(context, view);
   const look = { tab, folder: context.folderOf?.(view.run), sharing: shared && { ...shared, ...dialog } };
   return (now) => renderRunHead(view, context.session, { ...look, now });
 }
 
 /** The links to a run. `undefined`: the session may not share it, or the server makes no links. */
-async function sharingOf(
+async function loadSharing(
   { runs, session, sharing }: ScreenContext,
   { run: { id: runId, principal } }: RunView,
 ): Promise<Sharing | undefined> {

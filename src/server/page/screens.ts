@@ -46,18 +46,18 @@ export async function homeScreen(
   refused?: Refused,
 ): Promise<Picture> {
   const { runs, session, settings, folderOf } = context;
-  const filter = filterOf(query);
+  const filter = readFilter(query);
   const before = query.get("before");
   const [counts, { pending, waiting }, found, readiness] = await Promise.all([
     runs.read.counts(),
-    pendingOf(context),
+    loadPending(context),
     runs.read.summaries(filter, { limit: MAX.listed + 1, ...(before === null ? {} : { before }) }),
     mayRun(session) ? readinessFor(context) : {},
   ]);
   const open = await openRuns(context, counts);
   const listed = found.slice(0, MAX.listed);
-  const views = await viewsOf(runs, [...open.asking, ...listed]);
-  const news = await newsOf(context, pending);
+  const views = await loadViews(runs, [...open.asking, ...listed]);
+  const news = await loadNews(context, pending);
   const standing = (run: RunSummary): Standing => {
     const view = views.get(run.id);
     return view === undefined ? standingInList(run) : standingOf(view);
@@ -89,13 +89,13 @@ async function openRuns(
 }
 
 /** The views of the first open ones among `runs`. */
-async function viewsOf(runs: PrincipalRuns, some: readonly RunSummary[]): Promise<Map<string, RunView>> {
+async function loadViews(runs: PrincipalRuns, some: readonly RunSummary[]): Promise<Map<string, RunView>> {
   const open = new Map(some.flatMap((run) => (isFinal(run.status) ? [] : [[run.id, run] as const])));
   const found = await Promise.all([...open.values()].slice(0, MAX.views).map(({ id }) => runs.read.view(id)));
   return new Map(found.flatMap((view) => (view === undefined ? [] : [[view.run.id, view] as const])));
 }
 
-function filterOf(query: URLSearchParams): RunFilter {
+function readFilter(query: URLSearchParams): RunFilter {
   const [status, text] = [query.get("status") ?? "", (query.get("q") ?? "").trim().slice(0, 200)];
   return { ...(isStatus(status) ? { status } : {}), ...(text === "" ? {} : { text }) };
 }
@@ -103,7 +103,7 @@ function filterOf(query: URLSearchParams): RunFilter {
 const isStatus = (text: string): text is RunStatus => Object.hasOwn(STATUS_WORDS, text);
 
 /** The oldest requests that wait in all runs, and how many wait. */
-async function pendingOf({ runs }: ScreenContext) {
+async function loadPending({ runs }: ScreenContext) {
   const pending = await runs.read.pending(MAX.pending);
   const waiting = pending.length < MAX.pending ? pending.length : await runs.read.countPending();
   return { pending, waiting };
@@ -113,7 +113,7 @@ async function pendingOf({ runs }: ScreenContext) {
 const LONG_RUN_MS = 30_000;
 
 /** Collects open requests, and the newest finished runs. A session of one run gets the end of `own` alone. */
-async function newsOf({ runs, session }: ScreenContext, pending: readonly PendingRequest[], own?: Run) {
+async function loadNews({ runs, session }: ScreenContext, pending: readonly PendingRequest[], own?: Run) {
   const isOfAll = session.run === undefined;
   const seen = isOfAll ? await runs.read.summaries({}, { limit: MAX.ends }) : own ? [own] : [];
   const ends = seen.filter(({ createdAt, endedAt = 0 }) => endedAt - createdAt >= LONG_RUN_MS);
@@ -124,10 +124,10 @@ async function newsOf({ runs, session }: ScreenContext, pending: readonly Pendin
     text: `Run ${STATUS_WORDS[run.status]}`,
     address: runPath(run.id),
   }));
-  return [...pending.map(askOf), ...told];
+  return [...pending.map(requestNews), ...told];
 }
 
-const askOf = (asked: PendingRequest): News => ({
+const requestNews = (asked: PendingRequest): News => ({
   key: `ask ${asked.id}`,
   kind: "asks",
   name: oneLine(asked.task, 80),
@@ -142,11 +142,11 @@ const askOf = (asked: PendingRequest): News => ({
 /** Open requests of all runs. */
 export async function reviewScreen(context: ScreenContext, complaint?: Complaint): Promise<Picture> {
   const { session } = context;
-  const { pending, waiting } = await pendingOf(context);
+  const { pending, waiting } = await loadPending(context);
   const why = await reasons(context, pending);
   const requests: Request[] = pending.map((asked) => ({ asked, why: why.get(asked.id), task: asked.task }));
   const viewer = { session, openCommand: undefined };
-  const about = { title: "Needs you", place: "review", waiting, news: pending.map(askOf) } as const;
+  const about = { title: "Needs you", place: "review", waiting, news: pending.map(requestNews) } as const;
   const rest = waiting - pending.length;
   return livePicture(context, about, (now) => renderReview({ requests, rest, viewer, now, complaint }));
 }
@@ -194,8 +194,8 @@ export async function runScreen(
   const body = await BODIES[tab](context, view, query, wrong);
   const own = waitingIn(view).map((asked) => ({ ...asked, task: nameOf(view.run) }));
   const { pending, waiting } =
-    session.run === undefined ? await pendingOf(context) : { pending: own, waiting: own.length };
-  const news = await newsOf(context, pending, view.run);
+    session.run === undefined ? await loadPending(context) : { pending: own, waiting: own.length };
+  const news = await loadNews(context, pending, view.run);
   const head = await headOf(context, view, tab, wrong.dialog);
   const about = { title: oneLine(nameOf(view.run), 80), place: "runs", waiting, news } as const;
   return {

@@ -26,7 +26,7 @@ export async function searchScreen(
   const text = (query.get("q") ?? "").trim().slice(0, MAX.query).toWellFormed();
   const isPart = query.get("part") === "names" && text !== "";
   const { all, waiting, counts, files, memories } = await read(context, text, isPart, signal);
-  const commands = commandsOf(text, query.get("run") ?? "", waiting, counts);
+  const commands = findCommands(text, query.get("run") ?? "", waiting, counts);
   if (mayRun(session) && has(SCHEDULES.name, text)) commands.push(SCHEDULES);
   const isFound = Object.values(all).some(({ length }) => length > 0) || commands.length > 0;
   const name = text === "" ? "Start a run" : `Start a run with “${text}”`;
@@ -110,7 +110,7 @@ async function filesWith(
 const SCHEDULES: Command = { name: "Show schedules", address: schedulePath(), icon: "clock" };
 
 /** Commands that make sense now and whose names have the text. `run`: the one whose screen is open, or empty. */
-function commandsOf(
+function findCommands(
   text: string,
   run: string,
   waiting: number,

@@ -20,7 +20,7 @@ export async function stepScreen(
   const call = await runs.read.callTexts(runId, seq);
   if (call === undefined) return undefined;
   const { agent, time, tool, summary } = call;
-  const edit = editOf(call, (await runs.read.view(runId))?.requests.filter(isApproval) ?? []);
+  const edit = findEdit(call, (await runs.read.view(runId))?.requests.filter(isApproval) ?? []);
   const body = html`<p class="note">
       ${agentLabel(agent)}, ${dayAndTime(time)} <span class="tag">${oneLine(tool, 64)}</span>
     </p>
@@ -30,7 +30,7 @@ export async function stepScreen(
 }
 
 /** The arguments with which a person let the call run instead. */
-function editOf(call: CallTexts, approvals: readonly Approval[]): Record<string, unknown> | undefined {
+function findEdit(call: CallTexts, approvals: readonly Approval[]): Record<string, unknown> | undefined {
   const asked = Object.entries(call.args ?? {});
   const ran = approvals.findLast(
     ({ tool, agent, args, decidedAt = Infinity }) =>
@@ -56,7 +56,7 @@ async function renderedCall(
   if (edit !== undefined)
     parts.push(html`<h3>Arguments that ran, changed by a person</h3>`, ...(await renderedArguments(edit)));
   if (result !== undefined) {
-    const look = { ...lookOf(tool, args ?? {}, result.text), label: "Result" };
+    const look = { ...textLook(tool, args ?? {}, result.text), label: "Result" };
     const title = html`<h3>${result.isError ? "Result: failed" : "Result"}</h3>`;
     parts.push(title, await renderedText(result.text, look));
   }
@@ -83,7 +83,7 @@ async function renderedArguments(args: Record<string, unknown>): Promise<Html[]>
     parts.push(await renderedText(json, { kind: "code", label: "Arguments as JSON", path: ".json" }));
   }
   for (const [name, text] of apart) {
-    const path = name === "command" ? ".sh" : pathOf(args);
+    const path = name === "command" ? ".sh" : filePath(args);
     const label = `Argument ${oneLine(name, 80)}`;
     parts.push(html`<p class="label pad">${oneLine(name, 80)}</p>`);
     parts.push(await renderedText(text, { kind: "code", label, path }));
@@ -91,13 +91,17 @@ async function renderedArguments(args: Record<string, unknown>): Promise<Html[]>
   return parts;
 }
 
-const pathOf = (args: Record<string, unknown>): string => {
+const filePath = (args: Record<string, unknown>): string => {
   const path = args["file_path"] ?? args["path"];
   return typeof path === "string" ? path : "";
 };
 
-function lookOf(tool: string, args: Record<string, unknown>, text: string): Pick<TextLook, "kind" | "path"> {
-  const path = pathOf(args);
+function textLook(
+  tool: string,
+  args: Record<string, unknown>,
+  text: string,
+): Pick<TextLook, "kind" | "path"> {
+  const path = filePath(args);
   if (/^(diff --git |--- \S|@@ -)/.test(text)) return { kind: "diff", path };
   if (tool === "task") return { kind: "markdown", path };
   if (/^\s*[[{]/.test(text)) return { kind: "code", path: ".json" };

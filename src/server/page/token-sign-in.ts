@@ -71,7 +71,7 @@ export class TokenSignIn implements SignIn {
     if (session === undefined) return { ok: false, status: 401, page: renderLogIn({ next }) };
     const { tokens } = this.#options;
     const checked = await tokens.recheck(request, `Bearer ${session.token}`);
-    const problem = problemOf(checked, ENDED);
+    const problem = pageProblem(checked, ENDED);
     if (!checked.ok || problem !== undefined || principalOf(checked.auth) !== session.sub) {
       const { status, text } = problem ?? ENDED;
       return { ok: false, status, page: renderLogIn({ next, problem: text }), proof };
@@ -95,7 +95,7 @@ export class TokenSignIn implements SignIn {
     const wait = tokens.wait(request);
     if (wait > 0) return refuse(PROBLEMS.too_many_failures, { "retry-after": String(wait) });
     const checked = await tokens.check(request, `Bearer ${token}`);
-    const problem = problemOf(checked, PROBLEMS.invalid_token);
+    const problem = pageProblem(checked, PROBLEMS.invalid_token);
     if (!checked.ok || problem !== undefined) {
       logger.info("page.log_in_refused", { status: problem?.status });
       return refuse(problem ?? PROBLEMS.invalid_token);
@@ -244,7 +244,7 @@ const ENDED: Problem = {
 };
 
 /** Returns why a token opens no page. `refused`: the problem to report for an invalid one. */
-function problemOf(checked: Checked, refused: Problem): Problem | undefined {
+function pageProblem(checked: Checked, refused: Problem): Problem | undefined {
   if (checked.ok) return allows(checked.auth, "read") ? undefined : CANNOT_READ;
   const { reason } = checked;
   return reason === "no_token" || reason === "invalid_token" ? refused : PROBLEMS[reason];

@@ -21,8 +21,8 @@ interface Change {
 
 /** The lines that a diff of the run leaves out. `undefined`: no such run, or no such change. */
 export const linesScreen: PartScreen = async (context, runId, query) => {
-  const [old, now, count] = ["old", "new", "count"].map((name) => numberOf(query.get(name)));
-  const found = await changeOf(context, runId, query);
+  const [old, now, count] = ["old", "new", "count"].map((name) => readNumber(query.get(name)));
+  const found = await findChange(context, runId, query);
   if (found === undefined || old === undefined || now === undefined || count === undefined) return undefined;
   const { subject, ...change } = found;
   const { path, side } = change;
@@ -48,14 +48,14 @@ const CHANGED = html`<p class="note pad" data-part>
 export const isAsItIs = async (context: ScreenContext, runId: string, change: Change): Promise<boolean> =>
   !isShared(context.session) && (await linesBehind(context, runId, change)) !== undefined;
 
-const numberOf = (text: string | null): number | undefined =>
+const readNumber = (text: string | null): number | undefined =>
   text !== null && /^\d{1,9}$/.test(text) ? Number(text) : undefined;
 
 /**
  * The change that an address means, and the part of the address that names it. A change that waits for approval is not
  * made yet; one in the journal is, and so are all of one file.
  */
-async function changeOf(
+async function findChange(
   { runs }: ScreenContext,
   runId: string,
   query: URLSearchParams,
@@ -74,7 +74,7 @@ async function changeOf(
       ? { subject: { approval }, path, diff: preview.detail, side: "oldLine" }
       : undefined;
   }
-  const seq = numberOf(change ?? null) ?? 0;
+  const seq = readNumber(change ?? null) ?? 0;
   const [event] = (await runs.read.events(runId, { after: seq - 1, limit: 1 })) ?? [];
   if (event?.kind !== "file_changed" || event.seq !== seq || event.data.diff === undefined) return undefined;
   const { path, diff } = event.data;

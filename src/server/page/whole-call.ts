@@ -27,17 +27,17 @@ export const callScreen: PartScreen = async (context, runId, query) => {
     );
   }
   const viewer = { session, openCommand: openCommand(view.run) };
-  const body = renderWholeCall(approval, viewer, parts, proofOf(session, approval));
+  const body = renderWholeCall(approval, viewer, parts, wholeCallProof(session, approval));
   const title = `The whole call of ${oneLine(approval.tool, 64)}`;
   return partScreen(context, runId, { title, heading: title, body });
 };
 
 /** A field of the form below the whole call: a form without it did not show all. It grants nothing to a session. */
-const proofOf = (session: PageSession, approval: Approval): string =>
+const wholeCallProof = (session: PageSession, approval: Approval): string =>
   createHash("sha256")
     .update(JSON.stringify(["whole call", session.id, approval.id, callParts(approval)]))
     .digest("base64url");
 
 /** True if a form came from the screen that shows the whole call. */
 export const hasProof = (session: PageSession, approval: Approval, form: URLSearchParams): boolean =>
-  form.get("whole") === proofOf(session, approval);
+  form.get("whole") === wholeCallProof(session, approval);

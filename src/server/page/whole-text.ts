@@ -33,10 +33,10 @@ export async function renderedText(text: string, look: TextLook): Promise<Html> 
   const note = html`<p class="note pad">
     ${grouped(missing)} more characters are not shown: a text is shown up to ${grouped(MAX.shown)}.
   </p>`;
-  return html`${await bodyOf(shown, look)}${missing > 0 && note}`;
+  return html`${await renderBody(shown, look)}${missing > 0 && note}`;
 }
 
-async function bodyOf(text: string, { kind, label, path }: TextLook): Promise<Html> {
+async function renderBody(text: string, { kind, label, path }: TextLook): Promise<Html> {
   await ownTurn();
   if (text === "") return EMPTY;
   if (kind === "plain") return plainText(text, label);

@@ -87,7 +87,7 @@ class Changes implements ResourceChanges {
 
   /** Announces a new run in the list, once, even if it is noticed in two ways. */
   #grown(principal: Principal, runId: string): void {
-    const key = keyOf(principal, runId);
+    const key = followKey(principal, runId);
     if (this.#announced.has(key)) return;
     this.#announced.add(key);
     for (const sink of this.#sinksOf(principal)) sink.resourcesChanged();
@@ -95,7 +95,7 @@ class Changes implements ResourceChanges {
   }
 
   #follow(principal: Principal, runId: string, fromStart = false): void {
-    const key = keyOf(principal, runId);
+    const key = followKey(principal, runId);
     if (this.#followed.has(key) || this.#stop.signal.aborted) return;
     const following = this.#persist("resources.follow_failed", this.#stop.signal, (again) =>
       // Changes made while the run was not followed are unknown, so all of it is announced again.
@@ -164,7 +164,7 @@ class Changes implements ResourceChanges {
   }
 }
 
-const keyOf = (principal: Principal, runId: string): string => JSON.stringify([principal, runId]);
+const followKey = (principal: Principal, runId: string): string => JSON.stringify([principal, runId]);
 
 /** The resources that an event of the journal changes. */
 function changedUris(event: RunEvent): string[] {

@@ -75,7 +75,7 @@ export function registerResource(mcp: McpServer, scope: ResourceScope, spec: Res
       const { ttlMs, cacheScope = "private", ...contents } = await spec.read(request, scope);
       return { contents: [{ uri: href, mimeType: spec.mimeType, ...contents }], ttlMs, cacheScope };
     });
-  const metadata = metadataOf(spec);
+  const metadata = listedMetadata(spec);
   if (!isTemplate(spec)) {
     mcp.registerResource(name, uri, metadata, ({ href }, { mcpReq }) => read(href, {}, mcpReq.signal));
     return;
@@ -93,7 +93,7 @@ export function registerResource(mcp: McpServer, scope: ResourceScope, spec: Res
 
 const isTemplate = ({ uri }: ResourceSpec): boolean => uri.includes("{");
 
-const metadataOf = ({ title, description, mimeType }: ResourceSpec) => ({
+const listedMetadata = ({ title, description, mimeType }: ResourceSpec) => ({
   title,
   description,
   ...defined({ mimeType }),
@@ -138,10 +138,10 @@ export function serveList(
 ): void {
   mcp.server.setRequestHandler("resources/list", async ({ params }) =>
     guarded("resources/list", scope, async () => {
-      const cursor = cursorOf(params?.cursor);
+      const cursor = readCursor(params?.cursor);
       const first: Resource[] = [];
       for (const spec of cursor === undefined ? specs : []) first.push(...(await listed(spec, scope)));
-      const page = await pageOf(sections, scope, cursor);
+      const page = await listPage(sections, scope, cursor);
       // A client that has the list should learn when it grows.
       scope.changes.watch(scope.principal);
       return { ...page, resources: [...first, ...page.resources], ...cacheFor(scope.revision, 0) };
@@ -151,12 +151,12 @@ export function serveList(
 
 async function listed(spec: ResourceSpec, scope: ResourceScope): Promise<Resource[]> {
   const { name, uri } = spec;
-  const metadata = metadataOf(spec);
+  const metadata = listedMetadata(spec);
   if (spec.list === undefined) return isTemplate(spec) ? [] : [{ uri, name, ...metadata }];
   return (await spec.list(scope)).map((resource) => ({ ...metadata, ...resource }));
 }
 
-async function pageOf(
+async function listPage(
   sections: readonly ListSection[],
   scope: ResourceScope,
   cursor: Cursor = { section: 0, listed: 0 },
@@ -179,7 +179,7 @@ async function pageOf(
   return { resources, nextCursor: Buffer.from(JSON.stringify(next)).toString("base64url") };
 }
 
-function cursorOf(text: string | undefined): Cursor | undefined {
+function readCursor(text: string | undefined): Cursor | undefined {
   if (text === undefined) return undefined;
   const { data } = Cursor.safeParse(parsedJson(Buffer.from(text, "base64url").toString()));
   if (data === undefined) throw invalidCursor();

@@ -62,7 +62,7 @@ const VIEWS: readonly View[] = [
     title: "Run events",
     description: `Journal of a run, one JSON object a line, oldest first; the newest ${SHOWN_EVENTS}.`,
     mimeType: "application/x-ndjson",
-    text: async (run) => linesOf(await newestEvents(run)),
+    text: async (run) => jsonLines(await newestEvents(run)),
   },
   {
     name: "run-events-after",
@@ -73,7 +73,7 @@ const VIEWS: readonly View[] = [
     text: async ({ service, runId }, { uri, variables }) => {
       const after = Number(variables["after"] || Number.NaN);
       if (!Number.isSafeInteger(after) || after < 0) throw new ResourceNotFoundError(uri);
-      return linesOf((await service.read.events(runId, { after, limit: SHOWN_EVENTS })) ?? []);
+      return jsonLines((await service.read.events(runId, { after, limit: SHOWN_EVENTS })) ?? []);
     },
   },
   {
@@ -109,7 +109,7 @@ export const RUN_RESOURCES: readonly ResourceSpec[] = VIEWS.map(({ path, text, .
   },
 }));
 
-const linesOf = (events: readonly RunEvent[]): string =>
+const jsonLines = (events: readonly RunEvent[]): string =>
   events.map((event) => `${JSON.stringify(eventDocument(event))}\n`).join("");
 
 async function newestEvents({ service, runId, view }: FoundRun): Promise<readonly RunEvent[]> {

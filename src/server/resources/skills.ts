@@ -30,26 +30,26 @@ export const SKILLS: ResourceSpec = {
   title: "Skills",
   description: "Instructions for recurring work, each a folder with a SKILL.md.",
   list: async (scope) => {
-    const skills = await catalogOf(scope);
+    const skills = await openCatalog(scope);
     const uris = (await skills.uris()).slice(0, PAGE);
     const summaries = await Promise.all(uris.map((uri) => skills.summarize(uri)));
     return summaries.flatMap((summary) => summary ?? []);
   },
   complete: {
     path: async (scope, typed) => {
-      const paths = (await (await catalogOf(scope)).uris()).map((uri) => uri.slice("skill://".length));
+      const paths = (await (await openCatalog(scope)).uris()).map((uri) => uri.slice("skill://".length));
       return paths.filter((path) => path.startsWith(typed));
     },
   },
-  read: async ({ uri }, scope) => ({ ...(await (await catalogOf(scope)).read(uri)), ttlMs: TTL_MS }),
+  read: async ({ uri }, scope) => ({ ...(await (await openCatalog(scope)).read(uri)), ttlMs: TTL_MS }),
 };
 
-const catalogOf = async ({ runs, logger }: ResourceScope): Promise<SkillCatalog> =>
+const openCatalog = async ({ runs, logger }: ResourceScope): Promise<SkillCatalog> =>
   new SkillCatalog(await (await runs()).files.mounts(), logger);
 
 /** Answers the methods of the extension, which describe skills. */
 export function serveSkills(mcp: McpServer, scope: ResourceScope): void {
-  const catalog = (): Promise<SkillCatalog> => catalogOf(scope);
+  const catalog = (): Promise<SkillCatalog> => openCatalog(scope);
   const cache = cacheFor(scope.revision, TTL_MS);
   const params = z.looseObject({ cursor: z.string().optional() });
   mcp.server.setRequestHandler("skills/list", { params }, ({ cursor }) =>
@@ -120,12 +120,12 @@ class SkillCatalog {
         for (const nested of await this.#foldersIn(folder))
           if (await this.#hasManifest(nested)) found.push(nested);
     }
-    return found.map((folder) => uriOf(`${folder}/${MANIFEST}`)).sort();
+    return found.map((folder) => skillUri(`${folder}/${MANIFEST}`)).sort();
   }
 
   /** A skill with all its files; `undefined` when there is none at `uri` or it is not well-formed. */
   async describe(uri: string): Promise<Skill | undefined> {
-    const folder = folderOf(uri);
+    const folder = skillFolder(uri);
     if (folder === undefined) return undefined;
     const paths = await this.#filesBelow(folder);
     return paths === undefined ? undefined : this.#entry(folder, paths);
@@ -133,7 +133,7 @@ class SkillCatalog {
 
   /** Describes a skill for a list of resources. */
   async summarize(uri: string): Promise<Resource | undefined> {
-    const folder = folderOf(uri);
+    const folder = skillFolder(uri);
     const skill = folder === undefined ? undefined : await this.#entry(folder, [`${folder}/${MANIFEST}`]);
     if (skill === undefined) return undefined;
     const { name, description } = skill.frontmatter;
@@ -142,7 +142,7 @@ class SkillCatalog {
 
   /** @throws ResourceNotFoundError if the URI is not that of a file in a well-formed skill. */
   async read(uri: string): Promise<Contents> {
-    const path = pathOf(uri);
+    const path = skillPath(uri);
     const inSkill = path !== undefined && (await this.#skillFolderOf(path)) !== undefined;
     const bytes = inSkill ? (await this.#download([path]))?.[0] : undefined;
     if (path === undefined || bytes === undefined) throw new ResourceNotFoundError(uri);
@@ -154,7 +154,7 @@ class SkillCatalog {
 
   /** Returns the children of a skill's folder, or undefined if `uri` is not one. */
   async children(uri: string): Promise<Resource[] | undefined> {
-    const path = pathOf(uri);
+    const path = skillPath(uri);
     if (path === undefined || (await this.#skillFolderOf(path)) === undefined) return undefined;
     const { files } = await this.#files.ls(path);
     // Some backends list a file as itself.
@@ -164,7 +164,7 @@ class SkillCatalog {
       const kind = is_dir
         ? { mimeType: DIRECTORY_TYPE }
         : { mimeType: mimeTypeOf(plain), ...defined({ size }) };
-      return { uri: uriOf(plain), name: nameOf(plain), ...kind };
+      return { uri: skillUri(plain), name: baseName(plain), ...kind };
     });
   }
 
@@ -241,7 +241,7 @@ class SkillCatalog {
 }
 
 /** Virtual path of a `skill://` URI; `undefined` for other URIs and for paths that leave the folder. */
-function pathOf(uri: string): string | undefined {
+function skillPath(uri: string): string | undefined {
   const rest = /^skill:\/\/([^?#]+)$/.exec(uri)?.[1];
   const segments = rest?.split("/").map(decodeOnce);
   if (!segments?.every((segment) => segment !== undefined && !/^\.|^$|[/\\\0]/.test(segment)))
@@ -249,13 +249,13 @@ function pathOf(uri: string): string | undefined {
   return `${ROOT}/${segments.join("/")}`;
 }
 
-function folderOf(uri: string): string | undefined {
-  const path = pathOf(uri);
+function skillFolder(uri: string): string | undefined {
+  const path = skillPath(uri);
   return path?.endsWith(`/${MANIFEST}`) ? path.slice(0, -MANIFEST.length - 1) : undefined;
 }
 
-const uriOf = (path: string): string => `skill:/${encodePath(path.slice(ROOT.length))}`;
-const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
+const skillUri = (path: string): string => `skill:/${encodePath(path.slice(ROOT.length))}`;
+const baseName = (path: string): string => path.slice(path.lastIndexOf("/") + 1);
 const withoutSlash = (path: string): string => path.replace(/\/$/, "");
 /** Hidden files do not belong to a skill. */
-const isShown = ({ path }: { path: string }): boolean => !nameOf(withoutSlash(path)).startsWith(".");
+const isShown = ({ path }: { path: string }): boolean => !baseName(withoutSlash(path)).startsWith(".");

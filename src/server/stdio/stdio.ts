@@ -173,7 +173,7 @@ function observe(transport: StdioServerTransport, observer: Observer): void {
   const send = transport.send.bind(transport);
   /* oxlint-disable unicorn/prefer-add-event-listener -- a transport is not an event target */
   transport.onmessage = (message) => {
-    const refusal = refusalOf(message, observer.revision());
+    const refusal = messageRefusal(message, observer.revision());
     if (refusal !== undefined && isJSONRPCRequest(message)) return refuse(transport, message.id, refusal);
     observer.received(message);
     onmessage?.(message);
@@ -260,7 +260,7 @@ const Enveloped = z.looseObject({
 type Refusal = ErrorAnswer["error"] & { data?: unknown };
 
 /** Refuses requests of another revision than the connection's. The SDK checks the first message only. */
-function refusalOf(message: JSONRPCMessage, revision: Revision | undefined): Refusal | undefined {
+function messageRefusal(message: JSONRPCMessage, revision: Revision | undefined): Refusal | undefined {
   if (revision === undefined || revision.sessions || !isJSONRPCRequest(message)) return undefined;
   const requested = Enveloped.safeParse(message).data?.params._meta[PROTOCOL_VERSION_META_KEY];
   if (requested === undefined || requested === revision.id) return undefined;

@@ -31,7 +31,7 @@ export async function startRun(
   // A run that was not started by this call may have ended long ago; then a task would be pointless.
   const asTask = started.how === "started" || !isFinal(view.run.status);
   const isReviewed = order.changes === "direct" && view.run.changes === "propose";
-  const note = isReviewed && started.how === "started" ? REVIEWED : noteOf(started.how, order);
+  const note = isReviewed && started.how === "started" ? REVIEWED : startNote(started.how, order);
   return deliver(call, view, { waitSeconds, untilChange: false, asTask, note });
 }
 
@@ -47,7 +47,7 @@ const REVIEWED =
   "`direct` was not used: on this server a person reviews changes before they are applied, and only its operator can change that.";
 
 /** A message to a run at work changes nothing of its goal. */
-const noteOf = (how: Started, { goal }: Order): string | undefined =>
+const startNote = (how: Started, { goal }: Order): string | undefined =>
   how === "told" && goal !== undefined ? `${NOTES.told} ${GOAL_NOT_USED}` : NOTES[how];
 
 const CANNOT_LEND =

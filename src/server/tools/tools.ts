@@ -106,7 +106,7 @@ const answerDeepAgent = defineTool({
     const before = await runs.read.view(id);
     const request = before?.requests.find((one) => one.id === approvalId);
     if (request !== undefined && isQuestion(request)) return refused(NEVER_BY_A_MODEL);
-    const decision = decisionOf(args, request?.tool ?? "");
+    const decision = readDecision(args, request?.tool ?? "");
     if (typeof decision === "string") return refused(decision);
     if (before && isUnseen(before, approvalId, decision))
       return refused(unseen(deps.openCommand(before.run)));
@@ -136,7 +136,7 @@ const unseen = (openCommand: string | undefined): string =>
   `Tell the user to decide where all of it is shown: ${openCommand === undefined ? "on the page of the server" : `in a terminal with ${openCommand}`}.`;
 
 /** Returns the decision about a call of `tool`, or the problem of the arguments. */
-function decisionOf(args: z.output<typeof answerInput>, tool: string): Decision | string {
+function readDecision(args: z.output<typeof answerInput>, tool: string): Decision | string {
   const { decision, edited_args: editedArgs, message } = args;
   if (decision !== "edit" && editedArgs !== undefined) {
     return `edited_args is for the decision edit, not ${decision}; nothing was decided.`;
@@ -183,7 +183,7 @@ const readAgentFile = defineTool({
     const { path, run_id: id } = args;
     const { runs } = call;
     const backend = await (id === undefined ? runs.files.mounts() : runs.files.ofRun(id));
-    return backend === undefined ? unknownRun(id ?? "") : outcomeOf(path, await read(args, backend, call));
+    return backend === undefined ? unknownRun(id ?? "") : toOutcome(path, await read(args, backend, call));
   },
 });
 
@@ -205,7 +205,7 @@ async function read(
   return tool.handle(parsed.args, { callId: String(id), signal, backend });
 }
 
-function outcomeOf(path: string, { content, status }: ToolResult): Outcome {
+function toOutcome(path: string, { content, status }: ToolResult): Outcome {
   if (typeof content === "string")
     return status === "error" ? refused(content) : { kind: "file", path, content, media: [] };
   const media = content.flatMap(({ type, mimeType, data }: ContentBlock): Media[] => {

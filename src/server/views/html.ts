@@ -15,7 +15,7 @@ type Part = Html | string | number | undefined | false | readonly Part[];
 
 /** HTML with every interpolated text escaped, for element content and double-quoted attributes. */
 export const html = (strings: TemplateStringsArray, ...parts: readonly Part[]): Html =>
-  new Html(strings.map((fixed, index) => fixed + textOf(parts[index])).join(""));
+  new Html(strings.map((fixed, index) => fixed + renderPart(parts[index])).join(""));
 
 /**
  * Renders a text area. A browser drops one line break at its beginning, and takes all other white space for text:
@@ -24,10 +24,10 @@ export const html = (strings: TemplateStringsArray, ...parts: readonly Part[]): 
 export const textArea = (attributes: Html, text: string): Html =>
   new Html(`<textarea ${attributes.text}>\n${escapeHtml(text)}</textarea>`);
 
-function textOf(part: Part): string {
+function renderPart(part: Part): string {
   if (part === undefined || part === false) return "";
   if (part instanceof Html) return part.text;
-  if (typeof part === "object") return part.map(textOf).join("");
+  if (typeof part === "object") return part.map(renderPart).join("");
   return escapeHtml(String(part));
 }
 

@@ -69,7 +69,7 @@ export function createProgress(options: ProgressOptions): Progress {
   const beatInLine = async (): Promise<void> => {
     const latest = await view().catch(() => undefined);
     if (!isInLine) return; // an event arrived while this read the view
-    if (latest?.place !== undefined) line = shown(lineOf(latest));
+    if (latest?.place !== undefined) line = shown(stateLine(latest));
     beat();
   };
   const step = (next: number, told: string): void => {
@@ -90,7 +90,7 @@ export function createProgress(options: ProgressOptions): Progress {
       const { run, place } = first;
       startedAt = run.createdAt;
       isInLine = place !== undefined;
-      step(run.lastSeq, shown(run.lastSeq <= 1 && !isInLine ? `run ${run.id} started` : lineOf(first)));
+      step(run.lastSeq, shown(run.lastSeq <= 1 && !isInLine ? `run ${run.id} started` : stateLine(first)));
     },
     event: (event) => {
       isInLine = false;
@@ -101,7 +101,7 @@ export function createProgress(options: ProgressOptions): Progress {
   };
 }
 
-const lineOf = ({ run, activity }: RunView): string => `run ${run.id}: ${activity}`;
+const stateLine = ({ run, activity }: RunView): string => `run ${run.id}: ${activity}`;
 
 const shown = (message: string): string => oneLine(stripControl(message), 200);
 

@@ -48,7 +48,7 @@ export function requestForm(request: RunRequest, place: FormPlace, can: Abilitie
   const address = addressOf(request);
   if (address !== undefined && can.urls) return { mode: "url", message, url: address.href };
   const fields = formFields(request);
-  const properties = Object.fromEntries(fields.flatMap((field) => propertiesOf(field, fields, can)));
+  const properties = Object.fromEntries(fields.flatMap((field) => formProperties(field, fields, can)));
   const required = fields.flatMap(({ name, required: isRequired }) =>
     isRequired && Object.hasOwn(properties, name) ? [name] : [],
   );
@@ -135,7 +135,7 @@ export function readForm(request: RequestContent, content: unknown): CheckedAnsw
   const fields = shownFields(request);
   if (fields === undefined) return freeAnswer(request, given[ANSWER]);
   const values = fields.flatMap((field) => {
-    const value = field.type === "choice" ? chosenIn(given, field, fields) : given[field.name];
+    const value = field.type === "choice" ? readChosen(given, field, fields) : given[field.name];
     return value === undefined || value === null ? [] : [[field.name, value] as const];
   });
   const checked = checkAnswer(request, { type: "fields", values: Object.fromEntries(values) });
@@ -189,7 +189,7 @@ export const isJsonWanted = (request: RequestContent): boolean =>
 type Choice = Extract<Field, { type: "choice" }>;
 
 /** The options that were chosen, with the other answer. */
-function chosenIn(given: Content, field: Choice, fields: readonly Field[]): Content[string] | undefined {
+function readChosen(given: Content, field: Choice, fields: readonly Field[]): Content[string] | undefined {
   const { name, options, many } = field;
   const other = field.other ? given[otherName(field, fields)] : undefined;
   const hasOther = typeof other === "string" && other.trim() !== "";
@@ -210,21 +210,21 @@ const freeName = (name: string, fields: readonly Field[]): string =>
 type Property = ElicitRequestFormParams["requestedSchema"]["properties"][string];
 
 /** A choice of several is one property for each option where forms have no lists. */
-function propertiesOf(field: Field, fields: readonly Field[], { lists }: Abilities): [string, Property][] {
-  if (field.type !== "choice") return [[field.name, { ...labelsOf(field), ...plainProperty(field) }]];
-  if (!field.many || lists) return [[field.name, { ...labelsOf(field), ...choiceProperty(field, lists) }]];
+function formProperties(field: Field, fields: readonly Field[], { lists }: Abilities): [string, Property][] {
+  if (field.type !== "choice") return [[field.name, { ...fieldLabels(field), ...plainProperty(field) }]];
+  if (!field.many || lists) return [[field.name, { ...fieldLabels(field), ...choiceProperty(field, lists) }]];
   return field.options.map((option, index) => [
     optionName(field, index, fields),
-    { type: "boolean", title: `${labelsOf(field).title}: ${labelOf(field, option)}` },
+    { type: "boolean", title: `${fieldLabels(field).title}: ${optionLabel(field, option)}` },
   ]);
 }
 
-const labelsOf = ({ title, name, description }: Field) => ({
+const fieldLabels = ({ title, name, description }: Field) => ({
   title: oneLine(displayName(title ?? name), MAX.title),
   ...defined({ description: description && oneLine(displayName(description), MAX.description) }),
 });
 
-const labelOf = ({ options, labels }: Choice, option: string): string =>
+const optionLabel = ({ options, labels }: Choice, option: string): string =>
   oneLine(displayName(labels?.[options.indexOf(option)] ?? option), MAX.title);
 
 function plainProperty(field: Exclude<Field, Choice>): Property {
@@ -239,7 +239,7 @@ function plainProperty(field: Exclude<Field, Choice>): Property {
 
 function choiceProperty(field: Choice, lists: boolean): Property {
   const options = [...new Set(field.options)];
-  const titled = options.map((option) => ({ const: option, title: labelOf(field, option) }));
+  const titled = options.map((option) => ({ const: option, title: optionLabel(field, option) }));
   const isPlain = titled.every((option) => option.title === option.const);
   if (field.many) {
     const least = field.required ? { minItems: 1 } : {};

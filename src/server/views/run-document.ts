@@ -175,7 +175,7 @@ export function transcriptOf({ run, activity }: RunView, events: readonly RunEve
     ...(run.goal === undefined ? [] : ["## Goal", quote(run.goal.join("\n"))]),
     "## What happened",
     ...(missing > 0 ? [`_${missing} earlier events are not shown._`] : []),
-    ...events.flatMap(blocksOf),
+    ...events.flatMap(eventBlocks),
     ...(answer === undefined ? [] : ["## Answer", quote(answer)]),
   ];
   return `${blocks.join("\n\n")}\n`;
@@ -192,15 +192,15 @@ function chosenFor({ model, limits, schedule }: RunView["run"]): string[] {
 }
 
 /** Returns the line of an event and the blocks below it; empty for events that only close another. */
-function blocksOf(event: RunEvent): string[] {
-  const [line, ...details] = proseOf(event);
+function eventBlocks(event: RunEvent): string[] {
+  const [line, ...details] = eventProse(event);
   if (line === undefined) return [];
   const agent = event.agent.length === 0 ? "" : ` ${code(agentLabel(event.agent))}`;
   return [`**${isoTime(event.time).slice(11, 19)}**${agent} ${line}`, ...details];
 }
 
 /** Describes an event for the transcript: its line, then the quotes below it. */
-function proseOf({ kind, data }: RunEvent): string[] {
+function eventProse({ kind, data }: RunEvent): string[] {
   switch (kind) {
     case "run_started":
       return ["The run began."];

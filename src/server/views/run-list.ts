@@ -38,7 +38,7 @@ const URGENCY: Readonly<Record<RunStatus, number>> = {
 export async function recentRuns(service: PrincipalRuns): Promise<RunList> {
   const newest = await service.read.list({ limit: MAX.newest });
   const chosen = newest.toSorted((a, b) => URGENCY[a.status] - URGENCY[b.status]).slice(0, MAX.listed);
-  const runs = await Promise.all(chosen.map((run) => summaryOf(run, service)));
+  const runs = await Promise.all(chosen.map((run) => loadSummary(run, service)));
   if (runs.length === 0) return { message: "You have no runs. Start one with run_deep_agent.", runs };
   return {
     message:
@@ -51,7 +51,7 @@ export async function recentRuns(service: PrincipalRuns): Promise<RunList> {
 export const runListText = ({ message, runs }: RunList): string =>
   [message, ...runs.map(runText)].join("\n\n");
 
-async function summaryOf(run: RunHead, service: PrincipalRuns): Promise<RunList["runs"][number]> {
+async function loadSummary(run: RunHead, service: PrincipalRuns): Promise<RunList["runs"][number]> {
   const view = URGENCY[run.status] < 2 ? await service.read.view(run.id) : undefined;
   return {
     run_id: run.id,

@@ -158,7 +158,7 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
       content: line(content),
       status,
     })),
-    agents: agentsOf(view, capped),
+    agents: reportAgents(view, capped),
     approvals: capped("approvals", pending, MAX.approvals).map(approvalReport),
     questions: capped(
       "questions",
@@ -271,7 +271,7 @@ export const isWholeInReport = (view: RunView, approvalId: string): boolean =>
 
 type Capped = <Item>(name: string, items: readonly Item[], limit: number) => readonly Item[];
 
-function agentsOf({ run, subagents }: RunView, capped: Capped): RunReport["agents"] {
+function reportAgents({ run, subagents }: RunView, capped: Capped): RunReport["agents"] {
   const ended = isFinal(run.status);
   const max = ended ? MAX_ENDED : MAX;
   const ordered = ended ? subagents.toSorted(statusFirst("failed")) : subagents;

@@ -20,7 +20,7 @@ export function changedWords(
     return undefined;
   const parts = diffWordsWithSpace(before, after, { maxEditLength: MAX.edits });
   if (parts === undefined) return undefined;
-  const [old, now] = [sideOf(removed, parts, "removed"), sideOf(added, parts, "added")];
+  const [old, now] = [markSide(removed, parts, "removed"), markSide(added, parts, "added")];
   // Lines can be paired only if both sides have the same number of lines.
   const isPaired = removed.length === added.length;
   const rangesOf = (side: Side, other: Side): Range[][] =>
@@ -40,7 +40,7 @@ const LEAST_EQUAL = 0.4;
 /** Lines with their changed parts, the number of their non-blank characters, and of the unchanged ones among them. */
 type Side = readonly { text: string; changed: Range[]; all: number; equal: number }[];
 
-function sideOf(lines: readonly string[], parts: readonly Change[], own: "removed" | "added"): Side {
+function markSide(lines: readonly string[], parts: readonly Change[], own: "removed" | "added"): Side {
   const changed: Range[][] = lines.map(() => []);
   let [line, at] = [0, 0];
   for (const part of parts.filter((each) => each[own] || !(each.added || each.removed)))
@@ -51,14 +51,14 @@ function sideOf(lines: readonly string[], parts: readonly Change[], own: "remove
     }
   return lines.map((text, index) => {
     const ranges = changed[index] ?? [];
-    const all = inkOf(text);
-    const equal = ranges.reduce((left, { start, end }) => left - inkOf(text.slice(start, end)), all);
+    const all = countInk(text);
+    const equal = ranges.reduce((left, { start, end }) => left - countInk(text.slice(start, end)), all);
     return { text, changed: ranges, all, equal };
   });
 }
 
 /** Counts the non-blank characters of a text. */
-const inkOf = (text: string): number => text.replaceAll(/\s/g, "").length;
+const countInk = (text: string): number => text.replaceAll(/\s/g, "").length;
 
 /** Joins ranges that only blanks or one other mark are between. */
 function joined(ranges: readonly Range[], line: string): Range[] {

@@ -39,7 +39,7 @@ export function combinedDiff(diffs: readonly string[]): CombinedDiff | undefined
   if (!diffs.every((diff) => file.apply(diff))) return undefined;
   const lines = file.changes();
   const names = [first.split("\n", 1)[0] ?? "", /^\+\+\+ .*$/m.exec(diffs.at(-1) ?? "")?.[0] ?? ""];
-  const hunks = hunksOf(lines);
+  const hunks = formatHunks(lines);
   const count = (sign: Line["sign"]): number => lines.filter((line) => line.sign === sign).length;
   return {
     diff: [...names, ...(hunks.length === 0 ? ["[content unchanged]"] : hunks)].join("\n"),
@@ -219,7 +219,7 @@ function contiguous(lines: readonly Line[]): Line[][] {
 }
 
 /** Unchanged lines are in a hunk only near a change. */
-function hunksOf(lines: readonly Line[]): string[] {
+function formatHunks(lines: readonly Line[]): string[] {
   const near = contiguous(lines).flatMap((run) =>
     run.filter((_line, at) =>
       run.slice(Math.max(0, at - CONTEXT), at + CONTEXT + 1).some(({ sign }) => sign !== " "),

@@ -43,28 +43,28 @@ export function renderDiff(diff: string, view: DiffView): Html {
   const { label, lines: address, isUnfolded, isPlace } = view;
   const lines = diffLines(displayDiff(diff));
   if (lines.length > MAX.lines) return html`${bar(diff, view)}${asText(diff, lines.length, label)}`;
-  const groups = groupsOf(lines.filter(({ kind }) => kind !== "file"));
+  const groups = groupLines(lines.filter(({ kind }) => kind !== "file"));
   if (isPlace && groups[0]?.remark !== undefined) groups.shift();
-  if (address !== undefined) groups.push(...endOf(groups));
+  if (address !== undefined) groups.push(...endGap(groups));
   markChangedWords(groups);
   const isFolded = isUnfolded !== true && lines.length > MAX.unfolded;
   const [shown, rest] = divided(groups, isFolded ? MAX.folded : MAX.lines);
   const more = html`<details class="rest">
-    <summary>Show ${rest.reduce((sum, group) => sum + sizeOf(group), 0)} more lines</summary>
+    <summary>Show ${rest.reduce((sum, group) => sum + groupSize(group), 0)} more lines</summary>
     ${table(rest, address)}
   </details>`;
   return html`${bar(diff, view)}${element(html`${table(shown, address)}${rest.length > 0 && more}`, view)}`;
 }
 
 /** Stands above a diff: how much changes, and a button that copies it. */
-const bar = (diff: string, { counts = countsOf(diff), remark, isPlace }: DiffView): Html | false =>
+const bar = (diff: string, { counts = countChanges(diff), remark, isPlace }: DiffView): Html | false =>
   !isPlace &&
   html`<p class="diff-bar">
     ${counts && renderDiffCounts(counts)} ${remark && html`<span class="small dim">${remark}</span>`}
     ${copyButton("Copy diff", { text: diff })}
   </p>`;
 
-const countsOf = (diff: string): DiffCounts | undefined =>
+const countChanges = (diff: string): DiffCounts | undefined =>
   /^\[diff cut: /m.test(diff) ? undefined : diffCounts(diff);
 
 /** Unchanged lines to put in the place of a gap, `lines` of them; with another gap for those that are left. */
@@ -75,7 +75,7 @@ export function renderGap({ old, new: now, count }: Gap, lines: readonly string[
   });
   const groups: Group[] = rows.length === 0 ? [] : [{ isChange: false, rows }];
   const left = count - lines.length;
-  if (left > 0) groups.push(gapOf({ old: old + lines.length, new: now + lines.length, count: left }));
+  if (left > 0) groups.push(gapGroup({ old: old + lines.length, new: now + lines.length, count: left }));
   if (rows.length === 0) groups.push({ remark: "The file ends here" });
   return element(table(groups, view.lines), view, html` data-part`);
 }
@@ -122,7 +122,7 @@ type Group =
   | { remark: string; gap?: Gap | undefined }
   | { remark?: undefined; isChange: boolean; rows: Row[] };
 
-function groupsOf(lines: readonly DiffLine[]): Group[] {
+function groupLines(lines: readonly DiffLine[]): Group[] {
   const groups: Group[] = [];
   let nextOld = 1;
   for (const [index, { kind, text, oldLine, newLine }] of lines.entries()) {
@@ -158,19 +158,19 @@ function hunkGroup(header: string, from: number, next: DiffLine | undefined): Gr
   const start = next?.oldLine ?? Number(oldStart) + (oldLines === "0" ? 1 : 0);
   const now = Number(newStart) + (newLines === "0" ? 1 : 0);
   const count = start - from;
-  return count < 1 ? undefined : gapOf({ old: from, new: now - count, count });
+  return count < 1 ? undefined : gapGroup({ old: from, new: now - count, count });
 }
 
 const HUNK = /^@@ -(\d+)(?:,(\d+))?(?: \+(\d+)(?:,(\d+))?)?/;
 
-function gapOf(gap: Gap): Group {
+function gapGroup(gap: Gap): Group {
   const { old, count } = gap;
   const remark = count === 1 ? `Line ${old} is unchanged` : `Lines ${old}–${old + count - 1} are unchanged`;
   return { remark, ...(gap.new > 0 ? { gap } : {}) };
 }
 
 /** The unchanged lines after the last hunk; none if the file ends there or the diff was cut. */
-function endOf(groups: readonly Group[]): Group[] {
+function endGap(groups: readonly Group[]): Group[] {
   const last = groups.at(-1);
   if (last === undefined || last.remark !== undefined || last.rows.some(({ isUnended }) => isUnended))
     return [];
@@ -196,16 +196,16 @@ function markChangedWords(groups: readonly Group[]): void {
     if (group.remark !== undefined || !group.isChange || left < 0) continue;
     const removed = group.rows.filter(({ kind }) => kind === "del");
     const added = group.rows.filter(({ kind }) => kind === "add");
-    const changed = changedWords(codeOf(removed), codeOf(added));
+    const changed = changedWords(codeLines(removed), codeLines(added));
     for (const [index, row] of removed.entries()) row.changed = changed?.removed[index] ?? [];
     for (const [index, row] of added.entries()) row.changed = changed?.added[index] ?? [];
     left -= changed === undefined ? 0 : group.rows.reduce((sum, { code }) => sum + code.length, 0);
   }
 }
 
-const codeOf = (rows: readonly Row[]): string[] => rows.map(({ code }) => code);
+const codeLines = (rows: readonly Row[]): string[] => rows.map(({ code }) => code);
 
-const sizeOf = (group: Group): number => (group.remark === undefined ? group.rows.length : 1);
+const groupSize = (group: Group): number => (group.remark === undefined ? group.rows.length : 1);
 
 /** The first groups, with `most` rows together, and the others. A group may have a part in both. */
 function divided(groups: readonly Group[], most: number): [Group[], Group[]] {
@@ -218,7 +218,7 @@ function divided(groups: readonly Group[], most: number): [Group[], Group[]] {
       first.push({ ...group, rows: group.rows.slice(0, free) });
       others.push({ ...group, rows: group.rows.slice(free) });
     }
-    free -= sizeOf(group);
+    free -= groupSize(group);
   }
   return [first, others];
 }

@@ -96,7 +96,7 @@ export function partsOf(code: string, name: string): Part[] {
   const parts: Part[] = [];
   const put = (text: string, look: string): void => void parts.push([text, look]);
   try {
-    const tree = treeOf(code, name);
+    const tree = parseCode(code, name);
     if (tree === undefined) return [[code, ""]];
     highlightCode(code, tree, HIGHLIGHTER, put, () => put("\n", ""));
     return parts;
@@ -107,7 +107,7 @@ export function partsOf(code: string, name: string): Part[] {
 }
 
 /** Some parsers take quadratic time for a line, or for code that nests. They read it in steps of a few lines. */
-function treeOf(code: string, name: string): ReturnType<Language["parser"]["parse"]> | undefined {
+function parseCode(code: string, name: string): ReturnType<Language["parser"]["parse"]> | undefined {
   const language = languageNamed(name);
   const isLong = code.length > MAX.characters || code.split("\n").some(({ length }) => length > MAX.line);
   if (language === undefined || isLong) return undefined;

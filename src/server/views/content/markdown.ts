@@ -26,11 +26,11 @@ const BOX = /^\[([ xX])\]\s/;
 /** The highest heading becomes `h2`, because a screen has a heading of its own. */
 markdown.core.ruler.push("levels", ({ tokens }) => {
   const headings = tokens.filter(({ type }) => type.startsWith("heading_"));
-  const highest = headings.reduce((least, { tag }) => Math.min(least, levelOf(tag)), 6);
-  for (const heading of headings) heading.tag = `h${Math.min(levelOf(heading.tag) - highest + 2, 6)}`;
+  const highest = headings.reduce((least, { tag }) => Math.min(least, headingLevel(tag)), 6);
+  for (const heading of headings) heading.tag = `h${Math.min(headingLevel(heading.tag) - highest + 2, 6)}`;
 });
 
-const levelOf = (tag: string): number => Number(tag.slice(1));
+const headingLevel = (tag: string): number => Number(tag.slice(1));
 
 const { escapeHtml } = markdown.utils;
 const RULES: typeof markdown.renderer.rules = {

@@ -30,7 +30,7 @@ function row(
   mayEnd: boolean,
 ): Html {
   const isLink = kind === "link";
-  const what = isLink ? "Read-only link" : `Sends ${type ?? ""} to ${hostOf(url)}`;
+  const what = isLink ? "Read-only link" : `Sends ${type ?? ""} to ${hostName(url)}`;
   const run = oneLine(displayText(name ?? runId ?? "All runs"), 160);
   return html`<article class="server" data-row tabindex="-1" id="access-${id}">
     <div class="server-what">
@@ -55,4 +55,4 @@ function row(
   </article>`;
 }
 
-const hostOf = (url = ""): string => (URL.canParse(url) ? new URL(url).host : "an address");
+const hostName = (url = ""): string => (URL.canParse(url) ? new URL(url).host : "an address");

@@ -36,7 +36,7 @@ export function renderApproval(approval: Approval, about: Omit<Request, "asked">
     sign: approvalIcon(approval),
     tag: displayName(approval.tool),
     title: approval.preview.kind === "command" ? html`Run a command` : callHeadline(approval),
-    more: html`${destinationOf(call)}
+    more: html`${renderDestination(call)}
     ${saysInHead(approval) && html`<p class="${approval.preview.again ? "notice amber" : "note"}">${call.summary}</p>`}`,
   };
   const content = html`${detail(approval, call, viewer.session)} ${facts(approval, call)} ${END}
@@ -44,10 +44,10 @@ export function renderApproval(approval: Approval, about: Omit<Request, "asked">
   return requestPanel({ asked: approval, ...about }, look, head, content);
 }
 
-const destinationOf = ({ destination }: ShownCall): Html =>
+const renderDestination = ({ destination }: ShownCall): Html =>
   html`${destination.map((line) => html`<p class="ask-to">${line}</p>`)}`;
 
-const pathOf = (args: Approval["args"]): string =>
+const filePath = (args: Approval["args"]): string =>
   typeof args["file_path"] === "string" ? args["file_path"] : "";
 
 /** When a person has seen this, they have seen the call. */
@@ -60,7 +60,7 @@ function detail(
 ): Html {
   const more = isWhole ? undefined : partOnly(callPath(runId, id), viewer);
   if (preview.kind === "diff") {
-    const path = pathOf(args);
+    const path = filePath(args);
     const lines = viewer === "app" || path === "" ? undefined : linesPath(runId, { approval: id });
     const diff = renderDiff(text, { label: "What would change", path, lines, isUnfolded: true });
     return html`${diffLooks(viewer)}${diff}${more}`;
@@ -100,7 +100,7 @@ export function renderWholeCall(
   return html`<article class="panel ask whole-call" data-approval="${approval.id}" tabindex="-1">
     <div class="ask-head">
       <h2>${call.summary}</h2>
-      ${destinationOf(call)}
+      ${renderDestination(call)}
     </div>
     ${parts} ${END} ${foot(approval, viewer, { isOfAll: false, isWhole: true, proof })}
   </article>`;
@@ -161,7 +161,7 @@ function editor(approval: Approval, complaint: Complaint | undefined): Html {
   const typed = (name: string): string | undefined => complaint?.form.get(name) ?? undefined;
   const isBare = text !== undefined && json === "{}";
   const jsonLabel = text === undefined ? "Arguments (JSON)" : "Other arguments (JSON)";
-  const language = text?.name === "command" ? "shell" : languageOf(pathOf(approval.args));
+  const language = text?.name === "command" ? "shell" : languageOf(filePath(approval.args));
   const fields = html`${text && area("edited_text", text.name, typed("edited_text") ?? text.value, 14, language)}
     ${isBare ? html`<input type="hidden" name="edited_args" value="{}" />` : area("edited_args", jsonLabel, typed("edited_args") ?? json, 6, "json")}
     ${text?.hasMarks && html`<p class="note">A mark such as ⟨U+200D⟩ is one character that is not visible. Delete it like any other.</p>`}

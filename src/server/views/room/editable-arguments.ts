@@ -15,7 +15,7 @@ export function editableArguments({ args }: Pick<Approval, "args">): EditableArg
   const name = TEXT_ARGUMENTS.find((key) => typeof args[key] === "string" && !args[key].includes(MARK));
   if (name === undefined) return { json: visibleJson(args) };
   const { [name]: text, ...others } = args;
-  const value = String(text).replace(UNSHOWN, (character) => `${MARK}${hexOf(character).toUpperCase()}⟩`);
+  const value = String(text).replace(UNSHOWN, (character) => `${MARK}${toHex(character).toUpperCase()}⟩`);
   return { text: { name, value, hasMarks: value !== text }, json: visibleJson(others) };
 }
 
@@ -28,10 +28,10 @@ export const unmarked = (typed: string): string =>
     .replaceAll("\r\n", "\n")
     .replace(/⟨U\+([0-9A-F]{4})⟩/g, (_mark, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 
-const hexOf = (character: string): string => character.charCodeAt(0).toString(16).padStart(4, "0");
+const toHex = (character: string): string => character.charCodeAt(0).toString(16).padStart(4, "0");
 
 const visibleJson = (value: unknown): string =>
-  JSON.stringify(value, null, 2).replace(HIDDEN, (character) => `\\u${hexOf(character)}`);
+  JSON.stringify(value, null, 2).replace(HIDDEN, (character) => `\\u${toHex(character)}`);
 
 const HIDDEN = /[\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]/g;
 /** Characters that a browser does not show or return unchanged. */

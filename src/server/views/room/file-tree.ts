@@ -152,14 +152,14 @@ function row({ path: begin }: FileInfo, tree: FileTree): Html {
       title="${name}"
       ${current(path === tree.path)}
       >${icon(path.startsWith(MEMORIES) ? "mind" : "file")}<span class="cut">${name}</span
-      >${mark && markOf(mark)}</a
+      >${mark && renderMark(mark)}</a
     >
   </li>`;
 }
 
 const MARKS: Readonly<Record<Mark, string>> = { M: "modified", A: "added", D: "deleted" };
 
-const markOf = (mark: Mark): Html =>
+const renderMark = (mark: Mark): Html =>
   html`<span class="m ${MARKS[mark]}"
     ><span class="hide">, ${MARKS[mark]}</span><span aria-hidden="true">${mark}</span></span
   >`;

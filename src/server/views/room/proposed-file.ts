@@ -97,7 +97,7 @@ export function renderFile(shown: ShownFile, look: FileLook): Html {
   >
     ${head(shown, look)} ${isForm && refusal(stamp, look)} ${decidedBefore(file)}
     <div class="proposed-body">
-      ${notesOf(file)} ${inTheWay(file)}
+      ${renderNotes(file)} ${inTheWay(file)}
       ${file.unshown === "text" ? longFile(shown, look) : file.places.map((place, index) => renderPlace(shown, place, index, look))}
       ${isForm && hasConflict(file) && conflictChoice(shown, look)}
     </div>
@@ -187,7 +187,7 @@ const WITHOUT_LINES: Partial<Record<ProposedFile["change"], string>> = {
   renamed: "Only its path changes.",
 };
 
-function notesOf({ notes, places, change, conflict }: ProposedFile): Html | undefined {
+function renderNotes({ notes, places, change, conflict }: ProposedFile): Html | undefined {
   const texts = notes.slice(0, MAX.notes).map((note) => oneLine(displayText(note), MAX.note));
   if (texts.length > 0)
     return html`<ul class="proposed-notes">
@@ -204,7 +204,7 @@ function inTheWay(file: ProposedFile): Html | undefined {
     return html`<p class="notice amber">${icon("ask", "amber")}<b>${oneLine(conflict, MAX.note)}</b></p>`;
   const opposed = places.filter((place) => place.conflict !== undefined);
   if (opposed.length === 0) return undefined;
-  const named = opposed.slice(0, MAX.named).map((place) => linesOf(place).toLowerCase());
+  const named = opposed.slice(0, MAX.named).map((place) => placeLines(place).toLowerCase());
   const more = opposed.length - named.length;
   return html`<p class="notice amber">
     ${icon("ask", "amber")}<span
@@ -218,7 +218,7 @@ function inTheWay(file: ProposedFile): Html | undefined {
 }
 
 /** Such as `Lines 8–11`. */
-function linesOf({ diff }: ProposedPlace): string {
+function placeLines({ diff }: ProposedPlace): string {
   const hunks = [...diff.matchAll(/^@@ -(\d+)(?:,(\d+))? /gm)];
   const [first, last] = [hunks[0], hunks.at(-1)];
   if (first === undefined || last === undefined) return "This change";
@@ -233,7 +233,7 @@ function renderPlace(shown: ShownFile, place: ProposedPlace, index: number, look
   const diff = diffs[index] ?? html``;
   if (place.conflict !== undefined) return opposedSides(place.conflict, diff);
   if (file.places.length < 2) return html`<div class="place">${diff}</div>`;
-  const title = linesOf(place);
+  const title = placeLines(place);
   const box =
     look.chosen === undefined || !boxesOf(file).includes(index)
       ? html`<span>${title}</span>`

@@ -66,7 +66,7 @@ const isOpen = ({ screen: { run, other }, question }: Place): boolean =>
 
 const hasForm = (place: Place): boolean => isOpen(place) && mayDecide(place.viewer.session);
 
-const chosenOf = (place: Place, { file, stamp }: ShownFile): ChosenOfFile =>
+const currentChoice = (place: Place, { file, stamp }: ShownFile): ChosenOfFile =>
   place.screen.chosen?.get(stamp) ?? plainChoice(file);
 
 export interface RenderedProposal {
@@ -108,7 +108,7 @@ function lists(place: Place): Html {
   return html`<section>
       <h2>Proposed change<span class="count">${count}</span>${isForm && all}</h2>
       <ol class="list proposed-list">
-        ${files.map((file) => listItem(file, isForm ? chosenOf(place, file) : undefined))}
+        ${files.map((file) => listItem(file, isForm ? currentChoice(place, file) : undefined))}
       </ol>
     </section>
     ${reviews.length > 0 && earlier(reviews, place.wayOf)} ${isForm && KEYS}`;
@@ -125,15 +125,15 @@ function listItem(shown: ShownFile, chosen: ChosenOfFile | undefined): Html {
       >${box}${icon(...fileIcon(file))}${shownPath(file.path)}${changeCounts(file)}<small
         class="cut"
         data-note="${stamp}"
-        data-plain="${stateOf(file)}"
-        >${noteOf(file, chosen)}</small
+        data-plain="${fileState(file)}"
+        >${fileNote(file, chosen)}</small
       ></a
     >
   </li>`;
 }
 
 /** The state of a file in a word or two, without the choice; empty for an edited one. */
-function stateOf(file: ShownFile["file"]): string {
+function fileState(file: ShownFile["file"]): string {
   if (file.stays) return "Cannot be applied";
   if (hasConflict(file)) return "Conflict: changed in the folder";
   if (file.decided?.how === "refused") return "Refused by you";
@@ -144,10 +144,10 @@ function stateOf(file: ShownFile["file"]): string {
   ];
 }
 
-function noteOf(file: ShownFile["file"], chosen: ChosenOfFile | undefined): string {
+function fileNote(file: ShownFile["file"], chosen: ChosenOfFile | undefined): string {
   const boxes = boxesOf(file).length;
   if (chosen?.refused !== undefined) return "Refused";
-  const state = stateOf(file);
+  const state = fileState(file);
   if (state !== "" || chosen === undefined || boxes === 0) return state;
   return placesText(placesChosen(file, chosen), boxes);
 }
@@ -197,13 +197,13 @@ function content(place: Place): Html {
   const { run } = screen;
   const isForm = hasForm(place);
   const look = (file: ShownFile): FileLook => ({
-    chosen: isForm ? chosenOf(place, file) : undefined,
+    chosen: isForm ? currentChoice(place, file) : undefined,
     hasAgent: question !== undefined,
     id: run.id,
   });
   const files = html`${change.files.map((file) => renderFile(file, look(file)))}`;
   if (!isForm)
-    return html`${complaintOf(place)} ${intro(place)} ${files}
+    return html`${renderComplaint(place)} ${intro(place)} ${files}
     ${isOpen(place) && html`<div class="panel">${onlyLooks(viewer)}</div>`}`;
   // The buttons stick to the end of the window for as long as the form is in it.
   return html`<form
@@ -263,7 +263,7 @@ function standing(place: Place): Html | string | undefined {
 
 function bar(place: Place): Html {
   const { change, question, screen } = place;
-  const places = change.files.map((file) => placesChosen(file.file, chosenOf(place, file)));
+  const places = change.files.map((file) => placesChosen(file.file, currentChoice(place, file)));
   // Counts of the form's choices when it is sent to the browser.
   const counts = {
     files: places.filter((count) => count > 0).length,
@@ -286,7 +286,7 @@ function bar(place: Place): Html {
       <p class="notice amber" role="status" data-moved hidden>
         ${icon("ask", "amber")}<span></span><a class="link end" href="#">Look at it</a>
       </p>
-      ${complaintOf(place)} ${NO_DEFAULT}
+      ${renderComplaint(place)} ${NO_DEFAULT}
       <div class="decide proposed-decide">
         ${press("apply", "ok", applyText(counts, hasAgent))}
         ${change.isRepository && more("branch", "branch", "As a branch…", (typed) => branchFields(screen.run, typed, branch))}
@@ -301,7 +301,7 @@ function bar(place: Place): Html {
   </section>`;
 }
 
-const complaintOf = ({ complaint }: Place): Html | undefined =>
+const renderComplaint = ({ complaint }: Place): Html | undefined =>
   complaint &&
   html`<p class="notice red" role="alert">${icon("fail", "red")}<span>${complaint.problem}</span></p>`;
 

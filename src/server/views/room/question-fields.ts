@@ -37,14 +37,14 @@ export function fieldInput(field: Field, look: FieldLook): Html {
             ${field.maxLength !== undefined && field.maxLength > 0 && html`maxlength="${field.maxLength}"`}`,
             value,
           )
-        : html`<input ${attributes} ${kindOf(field)} value="${value}" />`
+        : html`<input ${attributes} ${renderKind(field)} value="${value}" />`
     }
     ${notes(field, look)}
   </div>`;
 }
 
 /** A browser keeps a wrong number that was typed only in a field of text. */
-function kindOf(field: Extract<Field, { type: "text" | "number" }>): Html {
+function renderKind(field: Extract<Field, { type: "text" | "number" }>): Html {
   if (field.type === "number") return html`inputmode="${field.integer ? "numeric" : "decimal"}"`;
   if (field.format === "date") return html`type="date"`;
   const hint = field.format === "date-time" ? html`placeholder="2026-03-29T14:30:00Z"` : undefined;

@@ -70,12 +70,12 @@ export function renderQuestion(asked: OpenQuestion, about: Omit<Request, "asked"
   const form = mayDecide(session)
     ? answerForm(asked, look, about.task !== undefined)
     : html`${asking(asked)}${due(asked, now)}${onlyLooks(viewer)}`;
-  const content = html`${valueOf(asked)} ${addressPart(asked)} ${form}`;
-  return requestPanel(request, look, { sign, tag, ...wordsOf(asked) }, content);
+  const content = html`${renderValue(asked)} ${addressPart(asked)} ${form}`;
+  return requestPanel(request, look, { sign, tag, ...titleWords(asked) }, content);
 }
 
 /** Builds the title in words of the page, unless the agent's own are short. Texts of others are quotations. */
-function wordsOf(question: Question): { title: Html; more?: Html } {
+function titleWords(question: Question): { title: Html; more?: Html } {
   const text = displayBlock(requestText(question).trim());
   if (question.kind === "elicitation") {
     const name = html`<code>${serverName(question)}</code>`;
@@ -92,7 +92,7 @@ function wordsOf(question: Question): { title: Html; more?: Html } {
 }
 
 /** All that a tool asks with, where that is more than a text. */
-function valueOf(question: Question): Html | undefined {
+function renderValue(question: Question): Html | undefined {
   if (question.kind !== "interrupt" || typeof question.value === "string") return undefined;
   const json = JSON.stringify(question.value, null, 2) ?? "";
   if (json === requestText(question)) return undefined;
@@ -139,10 +139,10 @@ const due = ({ expiresAt }: OpenQuestion, now: number): Html | false =>
 const asking = (question: Question): Html | false =>
   terms(
     "kv",
-    (fieldsOf(question) ?? []).map((field) => [labelOf(field), displayText(wanted(field))]),
+    (fieldsOf(question) ?? []).map((field) => [fieldLabel(field), displayText(wanted(field))]),
   );
 
-const labelOf = ({ name, title }: Field): string => displayName(oneLine(title ?? name, MAX.line));
+const fieldLabel = ({ name, title }: Field): string => displayName(oneLine(title ?? name, MAX.line));
 
 /** `isOfAll`: answered among the requests of all runs. */
 function answerForm(asked: OpenQuestion, { complaint, now }: QuestionLook, isOfAll: boolean): Html {
@@ -182,7 +182,7 @@ function inputs(asked: OpenQuestion, complaint: Complaint | undefined): Html {
       label:
         fields.length === 1 && field.title === undefined && field.name === "answer"
           ? "Your answer"
-          : labelOf(field),
+          : fieldLabel(field),
       typed,
       problem: complaint?.fields?.get(field.name),
     }),

@@ -52,7 +52,7 @@ export function renderRunHead(view: RunView, viewer: Viewer, { tab, now, folder,
       </div>
     </div>
     ${viewer !== "app" && tab !== "review" && waiting > 0 && reviewBar(view, viewer)}
-    ${tab !== "review" && unappliedOf(run) > 0 && unappliedBar(run, viewer)}
+    ${tab !== "review" && countUnapplied(run) > 0 && unappliedBar(run, viewer)}
     ${mayRun(viewer) && html`${thumbMenu(view)} ${renderRunDialogs(view, sharing)}`}`;
 }
 
@@ -103,7 +103,7 @@ function tabs(view: RunView, current: Tab | "files", waiting: number): Html {
   const { run } = view;
   const shown = TABS.filter((tab) => tab !== "answer" || isFinal(run.status));
   const items = shown.map((tab) => {
-    const count = tab === "review" && reviewCount(waiting, unappliedOf(run));
+    const count = tab === "review" && reviewCount(waiting, countUnapplied(run));
     const name = tab === "answer" && run.status !== "completed" ? "Outcome" : capital(tab);
     return html`<a href="${runPath(run.id)}/${tab}" ${page(tab === current)}>${name}${count}</a>`;
   });
@@ -122,7 +122,7 @@ const reviewCount = (waiting: number, unapplied: number): Html | false =>
     : unapplied > 0 && html`<span class="count">${unapplied}</span>`;
 
 /** Number of files that a run left which has ended. */
-const unappliedOf = ({ status, unapplied = 0 }: Run): number => (isFinal(status) ? unapplied : 0);
+const countUnapplied = ({ status, unapplied = 0 }: Run): number => (isFinal(status) ? unapplied : 0);
 
 const page = (isCurrent: boolean): Html | false => isCurrent && html` aria-current="page"`;
 

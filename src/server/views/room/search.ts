@@ -106,7 +106,7 @@ export function renderSearch(screen: SearchScreen): Html {
 const hitCount = ({ found }: Pick<SearchScreen, "found">): number =>
   KINDS.reduce((sum, kind) => sum + found[kind].length, 0);
 
-const numberOf = (count: number, isCut: boolean): string => `${grouped(count)}${isCut ? "+" : ""}`;
+const formatCount = (count: number, isCut: boolean): string => `${grouped(count)}${isCut ? "+" : ""}`;
 
 function results(screen: SearchScreen): Html {
   const { query, kind, found, cut, isPart, notes } = screen;
@@ -114,12 +114,12 @@ function results(screen: SearchScreen): Html {
   const address = (only?: Kind): string =>
     `/search?${new URLSearchParams({ q: query, ...defined({ kind: only }) }).toString()}`;
   const kinds = KINDS.map((one) =>
-    choice(`${capital(one)} ${numberOf(found[one].length, cut.has(one))}`, address(one), kind === one),
+    choice(`${capital(one)} ${formatCount(found[one].length, cut.has(one))}`, address(one), kind === one),
   );
-  const all = choice(`All ${numberOf(count, cut.size > 0)}`, address(), kind === undefined);
+  const all = choice(`All ${formatCount(count, cut.size > 0)}`, address(), kind === undefined);
   const shown = KINDS.filter((one) => found[one].length > 0 && (kind ?? one) === one);
   const groups = shown.map((one) => {
-    const hits = hitsOf(screen, one);
+    const hits = renderHits(screen, one);
     const isMore = kind === undefined && hits.length > SHOWN;
     const more = html`<a
       class="hit more"
@@ -127,14 +127,14 @@ function results(screen: SearchScreen): Html {
       role="option"
       aria-selected="false"
       href="${address(one)}"
-      >${icon("down", "faint")}<span>Show all ${numberOf(hits.length, cut.has(one))}</span></a
+      >${icon("down", "faint")}<span>Show all ${formatCount(hits.length, cut.has(one))}</span></a
     >`;
     return html`<section role="group" aria-label="${capital(one)}">
       <h2 role="presentation" aria-hidden="true">${capital(one)}</h2>
       ${isMore ? [...hits.slice(0, SHOWN), more] : hits}
     </section>`;
   });
-  const told = count === 0 ? "No results" : `${numberOf(count, cut.size > 0)} results`;
+  const told = count === 0 ? "No results" : `${formatCount(count, cut.size > 0)} results`;
   return html`<div class="finder-found" data-part data-kind="${kind ?? ""}" data-told="${isPart ? "" : told}">
     <div class="finder-kinds"><nav class="seg" aria-label="Search in">${all}${kinds}</nav></div>
     <div class="finder-list">
@@ -173,7 +173,7 @@ interface Hit {
   line?: Html | false;
 }
 
-function hitsOf({ query, found, now }: SearchScreen, kind: Kind): Html[] {
+function renderHits({ query, found, now }: SearchScreen, kind: Kind): Html[] {
   const hits: Readonly<Record<Kind, () => Hit[]>> = {
     runs: () => found.runs.map((run) => runHit(run, query, now)),
     files: () => found.files.map((file, at) => fileHit(file, at, query)),

@@ -62,9 +62,9 @@ export interface Standing {
 
 export function standingOf(view: RunView): Standing {
   const asked = waitingIn(view).map(({ agent }) => agent);
-  const agents = countsOf(view, asked);
+  const agents = countAgents(view, asked);
   const [waiting, works] = [asked.length, agents.working > 0];
-  return { states: statesOf(view.run, view.place, { waiting, works }), agents, waiting };
+  return { states: runStates(view.run, view.place, { waiting, works }), agents, waiting };
 }
 
 /** Returns the state of a run in a list: it has ended, or its agents are not loaded. */
@@ -72,13 +72,13 @@ export function standingInList(run: RunSummary): Standing {
   const { completed: done, failed, cancelled, open } = run.subagents;
   const agents = { all: done + failed + cancelled + open, done, failed, cancelled };
   return {
-    states: statesOf(run, run.place, { waiting: run.pending, works: false }),
+    states: runStates(run, run.place, { waiting: run.pending, works: false }),
     agents: { ...agents, queued: 0, asking: 0, working: open },
     waiting: run.pending,
   };
 }
 
-function statesOf(
+function runStates(
   { status, stopReason }: Pick<Run, "status" | "stopReason">,
   place: RunView["place"],
   { waiting, works }: { waiting: number; works: boolean },
@@ -89,7 +89,7 @@ function statesOf(
   return [...(works ? [WORKING] : []), waiting > 0 ? ASKING : UNLENT];
 }
 
-function countsOf(view: RunView, asked: readonly AgentPath[]): AgentCounts {
+function countAgents(view: RunView, asked: readonly AgentPath[]): AgentCounts {
   const { subagents } = view;
   const waits = waitsIn(view);
   const all = subagents.length;

@@ -121,7 +121,7 @@ function callRow({ event, end }: Call, { view, viewer }: ShownSteps): Html {
   const isBad = end?.data.status === "error";
   const time = end === undefined ? 0 : end.time - event.time;
   const took = end === undefined ? [] : [time < 10_000 ? `${(time / 1000).toFixed(1)}s` : duration(time)];
-  const result = end === undefined ? [standOf({ event, end }, view)] : resultOf(end.data, isBad);
+  const result = end === undefined ? [callState({ event, end }, view)] : resultLines(end.data, isBad);
   const isInner = event.data.within !== undefined;
   const marks = [isBad && "bad", isInner && "inner"].filter(Boolean).join(" ");
   // The thread has the messages of the program only, not those of its calls.
@@ -135,12 +135,12 @@ function callRow({ event, end }: Call, { view, viewer }: ShownSteps): Html {
 }
 
 /** Returns the word for an open call. */
-function standOf({ event: { agent, data } }: Call, view: RunView): string {
+function callState({ event: { agent, data } }: Call, view: RunView): string {
   if (isFinal(view.run.status)) return "did not finish";
   return waitsIn(view).ofCall(agent, data) === undefined ? "at work" : "waiting";
 }
 
-function resultOf({ tool, summary }: Finished["data"], isBad: boolean): string[] {
+function resultLines({ tool, summary }: Finished["data"], isBad: boolean): string[] {
   if (summary === "" || (!isBad && isPlainResult(tool))) return isBad ? ["Failed"] : [];
   // A read line begins with its number.
   const line = withoutMarks(tool === "read_file" ? summary.replace(/^\d+ /, "") : summary).trim();
@@ -155,7 +155,7 @@ function manyRow(calls: readonly Call[], shown: ShownSteps): Html {
   const failed = calls.filter(({ end }) => end?.data.status === "error").length;
   const open: Record<string, number> = {};
   for (const call of calls.filter(({ end }) => end === undefined)) {
-    const word = standOf(call, shown.view);
+    const word = callState(call, shown.view);
     open[word] = (open[word] ?? 0) + 1;
   }
   const facts = counted({ ...open, failed }).join(", ");

@@ -67,11 +67,11 @@ export function agentRows(view: RunView): AgentRow[] {
   const branches = (parent: AgentPath): AgentRow[] =>
     view.subagents
       .filter(({ agent }) => agent.length === parent.length + 1 && isWithin(parent, agent))
-      .flatMap((subagent) => [rowOf(subagent, around(subagent.agent)), ...branches(subagent.agent)]);
+      .flatMap((subagent) => [toRow(subagent, around(subagent.agent)), ...branches(subagent.agent)]);
   return [main, ...branches([])];
 }
 
-function rowOf(subagent: SubagentView, around: Pick<AgentRow, "asked" | "waitsSince">): AgentRow {
+function toRow(subagent: SubagentView, around: Pick<AgentRow, "asked" | "waitsSince">): AgentRow {
   const { agent, name, description } = subagent;
   return {
     ...around,
@@ -111,16 +111,16 @@ export function inOrder(
     if (row.depth === 1) branches.push([row]);
     else branches.at(-1)?.push(row);
   }
-  const ranked = branches.toSorted((one, other) => rankOf(one) - rankOf(other));
+  const ranked = branches.toSorted((one, other) => branchRank(one) - branchRank(other));
   const isFolded = (branch: readonly AgentRow[]): boolean =>
-    rankOf(branch) === ORDER.length && branch.every(({ key }) => key !== selected);
+    branchRank(branch) === ORDER.length && branch.every(({ key }) => key !== selected);
   const folded = ranked.filter(isFolded).flat();
   if (folded.length < MIN_FOLDED) return { shown: [main, ...ranked.flat()], folded: [] };
   return { shown: [main, ...ranked.filter((branch) => !isFolded(branch)).flat()], folded };
 }
 
 /** By what any agent in it needs; when its first has finished, it needs nothing any more. */
-function rankOf(branch: readonly AgentRow[]): number {
+function branchRank(branch: readonly AgentRow[]): number {
   const ranks = branch.map(({ state }) => {
     const rank = ORDER.findIndex((states) => states.includes(state));
     return rank === -1 ? ORDER.length : rank;
@@ -139,7 +139,7 @@ const MINUTE = 60_000;
 /** Minutes: the axis grows in these, so that bars do not creep. */
 const STEPS = [0.25, 0.5, 1, 3, 5, 10, 15, 30, 60, 120, 240, 720, 1440, 7200, 43_200];
 
-function axisOf({ run }: RunView, now: number): Axis {
+function createAxis({ run }: RunView, now: number): Axis {
   const end = run.endedAt ?? now;
   // Leaves some room at the right for the future.
   const length = Math.max(1000, end - run.createdAt) * (run.endedAt === undefined ? 1.1 : 1);
@@ -238,7 +238,7 @@ function renderTimes(
   order: string,
   { now, selected, link }: AgentsLook,
 ): Html {
-  const axis = axisOf(view, now);
+  const axis = createAxis(view, now);
   const at = (time: number): string => percent((time - axis.start) / (axis.end - axis.start));
   const marks = markTimes(axis);
   const line = (time: number, look = ""): Html =>
