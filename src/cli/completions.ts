@@ -99,7 +99,10 @@ async function completeIn(
     // Shells complete paths that stand alone.
     return typeof values === "string" ? [] : values.map(({ word, text }) => ({ word: name + word, text }));
   }
-  const given = findPositionals(before, flagAt);
+  const given = before.filter((word, at) => {
+    const open = flagAt(before[at - 1] ?? "");
+    return !word.startsWith("-") && (open === undefined || open.kind === "boolean");
+  });
   const action = command.actions?.find(({ name }) => name === given[0]);
   if (current.startsWith("-")) return flagsFor(command, flags, { action, before });
   if (command.actions !== undefined && given.length === 0) return named(command.actions);
@@ -114,12 +117,6 @@ const parsePlaces = (usage: string): string[] =>
     .replaceAll(/[[\]]/g, "")
     .split(" ")
     .filter((word) => word !== "|" && word !== "-" && word !== "");
-
-const findPositionals = (words: readonly string[], flagAt: (word: string) => Flag | undefined): string[] =>
-  words.filter((word, at) => {
-    const open = flagAt(words[at - 1] ?? "");
-    return !word.startsWith("-") && (open === undefined || open.kind === "boolean");
-  });
 
 /** Returns the flags that are not used yet: those of the action, and the settings. */
 function flagsFor(

@@ -75,7 +75,8 @@ export async function askPermission(
     const what = decision === "approve_same" && approval.same !== undefined ? `: ${approval.same.text}` : "";
     return [{ optionId: decision, kind: option.kind, name: displayBlock(option.name + what) }];
   });
-  const elsewhere = call.isWhole ? [] : [textContent(notWhole(desk.openCommand(runId)))];
+  const notWhole = `The whole call is too long to be shown here, so it cannot be allowed here. To see all of it and decide, run: ${desk.openCommand(runId)}`;
+  const elsewhere = call.isWhole ? [] : [textContent(notWhole)];
   const content = [...approvalContent(approval, call, desk.cwd), ...elsewhere];
   const toolCall = updates.asked(approval, call.summary, content);
   let response: acp.RequestPermissionResponse;
@@ -114,9 +115,6 @@ function approvalContent(
   const path = args["file_path"] ?? args["path"];
   return [...above, ...diffContent(detail, typeof path === "string" ? pathIn(cwd, path) : approval.tool)];
 }
-
-const notWhole = (command: string): string =>
-  `The whole call is too long to be shown here, so it cannot be allowed here. To see all of it and decide, run: ${command}`;
 
 const decideWith = ({ openCommand }: Desk, runId: string): string =>
   `To decide on the page of the run, run this in a terminal:\n\n${indented(openCommand(runId))}`;

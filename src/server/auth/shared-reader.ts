@@ -1,7 +1,7 @@
 /** Reduces runs for readers of a shared link: to the texts and acts of agents, without anything they only read. */
 import { changedLines } from "../../core/diff.ts";
 import type { RunEvent } from "../../runs/events.ts";
-import { type Principal, type RunRequest, type RunView, STATUS_WORDS } from "../../runs/run.ts";
+import { type Principal, type RunView, STATUS_WORDS } from "../../runs/run.ts";
 import type { PrincipalRuns, RunsByHolder } from "../../runs/service.ts";
 
 /** Binds runs for such a reader. Every screen, export and stream reads through these methods alone. */
@@ -39,10 +39,9 @@ const sharedView = (view: RunView): RunView => ({
   ...view,
   activity: STATUS_WORDS[view.run.status],
   subagents: view.subagents.map((subagent) => ({ ...subagent, step: subagent.status })),
-  requests: view.requests.map(sharedRequest),
+  requests: view.requests.map((request) =>
+    request.kind === "approval" && request.preview.kind === "diff"
+      ? { ...request, preview: { ...request.preview, detail: changedLines(request.preview.detail) } }
+      : request,
+  ),
 });
-
-const sharedRequest = (request: RunRequest): RunRequest =>
-  request.kind === "approval" && request.preview.kind === "diff"
-    ? { ...request, preview: { ...request.preview, detail: changedLines(request.preview.detail) } }
-    : request;

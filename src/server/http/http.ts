@@ -154,7 +154,8 @@ async function serveMcp(
       return sendResponse(response, challenge);
     }
   }
-  open?.add(request, response, request.method === "GET" || isListening(body));
+  const isListening = isJSONRPCRequest(body) && body.method === "subscriptions/listen";
+  open?.add(request, response, request.method === "GET" || isListening);
   const opening = isInitializeRequest(body) ? body : undefined;
   // Its body names the revision; a header that is left from an earlier session does not count.
   if (opening !== undefined && opening.params._meta?.[PROTOCOL_VERSION_META_KEY] === undefined)
@@ -173,9 +174,6 @@ async function serveMcp(
     "Bad request: send initialize first, then Mcp-Session-Id with every request",
   );
 }
-
-const isListening = (body: unknown): boolean =>
-  isJSONRPCRequest(body) && body.method === "subscriptions/listen";
 
 export interface HttpOptions {
   /** A loopback address; without `authenticator` anything else is refused. */

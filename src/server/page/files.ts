@@ -85,7 +85,8 @@ export async function filesScreen(request: FilesRequest): Promise<Screen | undef
   };
   const listed = listings.get(folderOf(path)) ?? [];
   const entry = typeof listed === "string" ? undefined : listed.find((one) => one.path === path);
-  const look = lookOf(query.get("view"), isOnlyChanged);
+  const asLook = query.get("view");
+  const look = asLook === "changes" || asLook === "history" ? asLook : isOnlyChanged ? "changes" : "file";
   const joined =
     view !== undefined && look === "changes" && own.length > 0 ? joinedChange(known, path) : undefined;
   const screen: FilesScreen = {
@@ -109,9 +110,6 @@ export async function filesScreen(request: FilesRequest): Promise<Screen | undef
     main: renderFiles(screen, head?.(now)),
   };
 }
-
-const lookOf = (view: string | null, isShared: boolean): FilesScreen["look"] =>
-  view === "changes" || view === "history" ? view : isShared ? "changes" : "file";
 
 /** All changes of a file by the run of the request, as one. */
 async function shownJoined(

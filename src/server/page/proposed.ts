@@ -41,16 +41,15 @@ export function stamped(change: ProposedChange): StampedChange {
     const fits = chars <= left.chars && lines <= left.lines && file.unshown !== "text";
     if (fits) [left.chars, left.lines] = [left.chars - chars, left.lines - lines];
     const own = fits ? file : { ...file, unshown: "text" as const };
-    return { file: own, stamp: fileStamp(file) };
+    const { path, version, conflict, places } = file;
+    const facts = [path, version, conflict, ...places.map((place) => place.conflict)];
+    return { file: own, stamp: factsDigest(facts).slice(0, 20) };
   });
   return { change, files };
 }
 
 const factsDigest = (facts: readonly unknown[]): string =>
   createHash("sha256").update(JSON.stringify(facts)).digest("base64url");
-
-const fileStamp = ({ path, version, conflict, places }: ProposedFile): string =>
-  factsDigest([path, version, conflict, ...places.map((place) => place.conflict)]).slice(0, 20);
 
 /** A field of the form behind the end of a file that was read by itself. It grants nothing to a session. */
 const readingProof = (session: PageSession, stamp: string): string =>

@@ -233,7 +233,8 @@ function approvalReport(approval: Approval): RunReport["approvals"][number] {
     detail: isWhole
       ? detail
       : `${detail}\n[This is not the whole call: it is approved only where all of it is shown]`,
-    decisions: reportedDecisions(approval),
+    // Approving the same further calls is for people alone.
+    decisions: decisionsFor(approval, inReport(approval)).filter((decision) => decision !== "approve_same"),
     ...defined({ expires_at: expiresAt === undefined ? undefined : isoTime(expiresAt) }),
   };
 }
@@ -258,10 +259,6 @@ const statusFirst =
   (status: string) =>
   (one: { status: string }, other: { status: string }): number =>
     Number(other.status === status) - Number(one.status === status);
-
-/** Decisions for a reader of the report. "The same" is for people alone. */
-const reportedDecisions = (approval: Approval): string[] =>
-  decisionsFor(approval, inReport(approval)).filter((decision) => decision !== "approve_same");
 
 /** True if the report of its run shows the whole of a call that waits. */
 export const isWholeInReport = (view: RunView, approvalId: string): boolean =>
