@@ -45,7 +45,7 @@ export function editorFolders(
     const problem = isAbsolute(cwd) ? folderProblem(cwd) : `cwd must be an absolute path, not ${cwd}`;
     if (problem !== undefined) return { ok: false, problem: `The session was not opened: ${problem}.` };
     const folder = realPath(cwd);
-    const read = serversOf(servers, config.mcpServers);
+    const read = readServers(servers, config.mcpServers);
     const opened = folders.get(folder) ?? openFolder(folder, read.servers);
     folders.set(folder, opened);
     const notes = [
@@ -78,7 +78,7 @@ const OTHER_SERVERS =
   "The MCP servers of the editor have changed since this folder was opened. Restart the agent to use them; until then it has those of before.";
 
 /** The servers of an editor in the form of the configuration, and sentences about those that cannot be used. */
-function serversOf(servers: readonly McpServer[], configured: Config["mcpServers"]) {
+function readServers(servers: readonly McpServer[], configured: Config["mcpServers"]) {
   const read: Config["mcpServers"] = {};
   const leftOut: string[] = [];
   for (const server of servers) {

@@ -181,7 +181,7 @@ function skillMounts(config: ExecutorConfig): SandboxMount[] {
 }
 
 /** Returns the workspace of a run, with the extra paths that its repository needs. */
-function placesOf(config: ExecutorConfig, owner: Owner): Parameters<Opening["open"]> | undefined {
+function openingPlaces(config: ExecutorConfig, owner: Owner): Parameters<Opening["open"]> | undefined {
   const folder = workspaceOf(config, owner);
   if (folder === undefined) return undefined;
   const objects = owner.changes === "propose" ? sharedObjects(originalOf(config, owner)) : undefined;
@@ -197,24 +197,24 @@ export interface MountedExecutor {
 /** Executors of the runs at work: one each, so that programs started by its commands end with the run. */
 export class RunExecutors {
   readonly #choose: () => Promise<ExecutorChoice>;
-  readonly #placesOf: (owner: Owner) => Parameters<Opening["open"]> | undefined;
+  readonly #openingPlaces: (owner: Owner) => Parameters<Opening["open"]> | undefined;
   #choice: Promise<ExecutorChoice>;
   readonly #open = new Map<string, Promise<MountedExecutor>>();
 
   static for(config: ExecutorConfig): RunExecutors {
     return new RunExecutors(
       () => chooseExecutor(config),
-      (owner) => placesOf(config, owner),
+      (owner) => openingPlaces(config, owner),
     );
   }
 
-  /** Calls `choose` now, and again before each run while its answer is temporary. `placesOf`: those of a run. */
+  /** Calls `choose` now, and again before each run while its answer is temporary. `openingPlaces`: those of a run. */
   constructor(
     choose: () => Promise<ExecutorChoice>,
-    placesOf: (owner: Owner) => Parameters<Opening["open"]> | undefined,
+    openingPlaces: (owner: Owner) => Parameters<Opening["open"]> | undefined,
   ) {
     this.#choose = choose;
-    this.#placesOf = placesOf;
+    this.#openingPlaces = openingPlaces;
     this.#choice = choose();
   }
 
@@ -232,7 +232,7 @@ export class RunExecutors {
     const choice = this.#open.has(runId) ? undefined : await this.#current();
     const known = this.#open.get(runId);
     if (known !== undefined || choice === undefined || choice.kind === "none") return known;
-    const places = this.#placesOf(run);
+    const places = this.#openingPlaces(run);
     if (places === undefined) return undefined;
     const opening = Promise.resolve(choice.open(...places)).then((executor) => ({
       executor,

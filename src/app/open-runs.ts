@@ -143,13 +143,13 @@ function assemble(
     ...defined({ startsSchedules: settings.startsSchedules }),
     openRuns: config.limits.openRuns,
     crashLimit: config.limits.serverCrashes,
-    ...deadlinesOf(config),
+    ...requestDeadlines(config),
     log: logger,
   });
   return service;
 }
 
-const deadlinesOf = ({ approvals, questions }: Config) => ({
+const requestDeadlines = ({ approvals, questions }: Config) => ({
   ...(approvals.deadline === undefined ? {} : { approvalDeadlineMs: approvals.deadline * 1000 }),
   questionHoldMs: questions.hold * 1000,
   ...(questions.deadline === undefined ? {} : { questionDeadlineMs: questions.deadline * 1000 }),

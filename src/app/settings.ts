@@ -142,7 +142,7 @@ export function approvalGates(
     when: ({ args }: { args: Record<string, unknown> }) => when(args),
   });
   const gate = {
-    all: isCopy ? where((args) => !areAllIn(WORKSPACE_MOUNT, args)) : true,
+    all: isCopy ? where((args) => !haveAllBelow(WORKSPACE_MOUNT, args)) : true,
     none: false,
     workspace: where((args) => touches(isCopy ? served : [WORKSPACE_MOUNT, ...served], args)),
   }[write];
@@ -160,7 +160,7 @@ export function touches(folders: readonly string[], args: Record<string, unknown
 }
 
 /** True if a call with these arguments changes nothing outside of a folder. */
-function areAllIn(folder: string, args: Record<string, unknown>): boolean {
+function haveAllBelow(folder: string, args: Record<string, unknown>): boolean {
   const paths = pathsOf(args);
   return (
     paths.length > 0 &&

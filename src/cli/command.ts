@@ -95,7 +95,7 @@ const CONFIG_FLAG = flag("--config FILE", "JSON file with settings. Also DEEPAGE
 /** Flags a command understands, in the order help shows them; those of the configuration last, but for its own. */
 export function flagsOf(command: Command): Flag[] {
   const own = [...command.flags, HELP_FLAG];
-  const others = SETTINGS.map(flagOf).filter(({ name }) => own.every((flag) => flag.name !== name));
+  const others = SETTINGS.map(toFlag).filter(({ name }) => own.every((flag) => flag.name !== name));
   return command.configurable ? [...own, HELP_ALL_FLAG, CONFIG_FLAG, ...others] : own;
 }
 
@@ -150,7 +150,7 @@ function optionProblems(token: OptionToken, flags: ReadonlyMap<string, Flag>): s
   return taken ? [] : [`${token.rawName} needs a value: ${token.rawName} ${flag.hint ?? "VALUE"}.`];
 }
 
-const flagOf = (setting: Setting): Flag => ({
+const toFlag = (setting: Setting): Flag => ({
   name: flagName(setting),
   help: "",
   setting: setting.path,
@@ -162,7 +162,7 @@ const flagOf = (setting: Setting): Flag => ({
 export function settingFlag(path: string): Flag {
   const setting = SETTINGS.find((setting) => setting.path === path);
   if (setting === undefined) throw new Error(`There is no setting ${path}.`);
-  return flagOf(setting);
+  return toFlag(setting);
 }
 
 const VALUE_FORM: Record<SettingKind, Pick<Flag, "kind" | "hint">> = {

@@ -69,7 +69,7 @@ async function completeAfter(
   if (first === "help") return rest.length === 0 ? named(commands) : [];
   const isNamed = first !== undefined && !first.startsWith("-");
   const command = commands.find(({ name }) => name === (isNamed ? first : "serve"));
-  return command === undefined ? [] : completeIn(command, isNamed ? rest : before, current, runs);
+  return command === undefined ? [] : completeWord(command, isNamed ? rest : before, current, runs);
 }
 
 const named = (list: readonly (Command | Action)[]): Candidate[] =>
@@ -77,7 +77,7 @@ const named = (list: readonly (Command | Action)[]): Candidate[] =>
 
 const plain = (words: readonly string[]): Candidate[] => words.map((word) => ({ word }));
 
-async function completeIn(
+async function completeWord(
   command: Command,
   before: readonly string[],
   current: string,

@@ -48,7 +48,7 @@ export async function runInstall(args: CommandArguments): Promise<ExitCode> {
     const wanted = readWishes(args);
     const isTold = flags["print"] === true || flags["yes"] === true;
     const wishes = isTold || !hasTerminal() ? wanted : await completed(wanted, client, host);
-    return installIn(client, wishes, args);
+    return installFor(client, wishes, args);
   });
 }
 
@@ -74,7 +74,7 @@ const completed = (wishes: Wishes, client: Client, host: HostFacts): Promise<Wis
     return { workspace, model, key, env };
   });
 
-async function installIn(client: Client, wishes: Wishes, args: CommandArguments): Promise<ExitCode> {
+async function installFor(client: Client, wishes: Wishes, args: CommandArguments): Promise<ExitCode> {
   const { flags, host } = args;
   const own = client.kind === "file" ? client.projectFolder : undefined;
   const { workspace, model, env, key } = wishes;

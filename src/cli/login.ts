@@ -24,7 +24,7 @@ interface Place {
 }
 
 export async function runLogin({ flags, positionals, host }: CommandArguments): Promise<ExitCode> {
-  const found = placeOf(positionals[0], { flags, host });
+  const found = findPlace(positionals[0], { flags, host });
   if (typeof found === "string") return complain(found, 2);
   const { name, server, secrets, logins, config } = found;
   let callback: LoginCallback | undefined;
@@ -55,7 +55,7 @@ export async function runLogin({ flags, positionals, host }: CommandArguments): 
 }
 
 export async function runLogout({ flags, positionals, host }: CommandArguments): Promise<ExitCode> {
-  const found = placeOf(positionals[0], { flags, host });
+  const found = findPlace(positionals[0], { flags, host });
   if (typeof found === "string") return complain(found, 2);
   const { name, server, logins } = found;
   let told = "";
@@ -72,7 +72,7 @@ export async function runLogout({ flags, positionals, host }: CommandArguments):
 }
 
 /** The server of a name, or the reason why nobody can log in there. */
-function placeOf(
+function findPlace(
   name: string | undefined,
   { flags, host }: Pick<CommandArguments, "flags" | "host">,
 ): Place | string {

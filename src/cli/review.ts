@@ -51,10 +51,10 @@ export async function reviewRun(local: LocalRuns, runId: string, flags: FlagValu
   }
   if (paths === undefined) say(...changeLines(change, styleHere()));
   await noteShown(local, runId, change, paths);
-  return isOpen ? say("", ...waysOf(local, view, change, paths)) : 0;
+  return isOpen ? say("", ...nextCommands(local, view, change, paths)) : 0;
 }
 
-function waysOf(
+function nextCommands(
   { runsCommand }: LocalRuns,
   { run }: RunView,
   change: ProposedChange,

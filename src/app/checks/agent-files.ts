@@ -56,7 +56,7 @@ export async function checkAgentFiles(config: Config, env: Environment): Promise
 async function checkPrompt(config: Config, files: readonly AgentFile[]): Promise<Check[]> {
   const general = { name: GENERAL_PURPOSE, description: GENERAL_PURPOSE_DESCRIPTION };
   const subagents = [general, ...config.subagents, ...files];
-  const { skills, sources, problems } = await skillsOf(config);
+  const { skills, sources, problems } = await loadSkillFiles(config);
   const rooms = listRooms(config.limits, sources, subagents);
   const counts = [
     {
@@ -77,7 +77,7 @@ async function checkPrompt(config: Config, files: readonly AgentFile[]): Promise
 }
 
 /** Skills as agents see them: the operator's, then those of the workspace. */
-async function skillsOf(
+async function loadSkillFiles(
   config: Config,
 ): Promise<{ skills: SkillMetadata[]; sources: string[]; problems: Check[] }> {
   // Folders of skills are the same for everybody where the workspace has no folders of principals.

@@ -120,7 +120,7 @@ export function answeredLine(question: OpenQuestion): string {
 }
 
 const optional = ({ required }: Field): string => (required ? "" : " (optional)");
-const labelOf = ({ title, name }: Field): string => displayName(oneLine(title ?? name, MAX.name));
+const fieldTitle = ({ title, name }: Field): string => displayName(oneLine(title ?? name, MAX.name));
 
 /** The person typed that they do not answer. */
 class Declined {
@@ -187,7 +187,7 @@ async function askField(
   const about = [
     ...(isPlain
       ? []
-      : ["", ...wrapped(labelOf(field) + (field.required ? "" : SKIPS), style).map(colors.bold)]),
+      : ["", ...wrapped(fieldTitle(field) + (field.required ? "" : SKIPS), style).map(colors.bold)]),
     ...(field.description === undefined
       ? []
       : wrapped(displayText(field.description), style).map(colors.dim)),

@@ -54,7 +54,7 @@ async function askRequest(
   const { dim, yellow } = asker.colors;
   const read = isQuestion(asked)
     ? await openQuestion(asked, place, options, elsewhere)
-    : async () => decisionOf(asked, await askDecision(shownApproval(asked, place), asker, elsewhere));
+    : async () => toDecision(asked, await askDecision(shownApproval(asked, place), asker, elsewhere));
   for (;;) {
     const answer = await read();
     if (answer === undefined) {
@@ -137,7 +137,7 @@ export function shownApproval(approval: Approval, place = ""): ShownApproval {
 }
 
 /** Returns `undefined` if the edited arguments are not a JSON object. */
-function decisionOf(
+function toDecision(
   { tool }: Approval,
   { decision, edited_args, message }: ApprovalAnswer,
 ): PersonDecision | undefined {
@@ -205,7 +205,7 @@ export async function askDecision(
       asker.print(colors.yellow(wrapText(warning, style.width - 1).join("\n")));
       continue;
     }
-    const answer = choice === undefined ? undefined : await answerOf(choice, question, asker);
+    const answer = choice === undefined ? undefined : await completeAnswer(choice, question, asker);
     if (answer === undefined) continue;
     asker.print(colors.dim(`› ${CHOICES[answer.decision].label}`));
     return answer;
@@ -213,7 +213,7 @@ export async function askDecision(
 }
 
 /** `undefined` when the person changed nothing. */
-async function answerOf(
+async function completeAnswer(
   decision: DecisionName,
   { args }: ShownApproval,
   asker: Asker,

@@ -32,17 +32,17 @@ function readBlock(block: ContentBlock, cwd: string): string | undefined {
     case "text":
       return block.text;
     case "resource_link":
-      return ` ${placeOf(block.uri, cwd)} `;
+      return ` ${placeText(block.uri, cwd)} `;
     case "resource":
       return "text" in block.resource
-        ? `\n\n${placeOf(block.resource.uri, cwd)}:\n${fenced(block.resource.text, "")}\n\n`
+        ? `\n\n${placeText(block.resource.uri, cwd)}:\n${fenced(block.resource.text, "")}\n\n`
         : undefined;
     default:
       return undefined;
   }
 }
 
-function placeOf(uri: string, cwd: string): string {
+function placeText(uri: string, cwd: string): string {
   if (!uri.startsWith("file:") || !URL.canParse(uri)) return uri;
   const url = new URL(uri);
   const lines = /^#L(\d+)(?:[:-]L?(\d+))?$/.exec(url.hash);

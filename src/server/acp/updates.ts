@@ -65,7 +65,7 @@ export class RunUpdates {
   #updatesOf(event: RunEvent): acp.SessionUpdate[] {
     switch (event.kind) {
       case "todos":
-        return event.agent.length > 0 ? [] : [{ sessionUpdate: "plan", entries: planOf(event) }];
+        return event.agent.length > 0 ? [] : [{ sessionUpdate: "plan", entries: planEntries(event) }];
       case "tool_started":
         return this.#started(event);
       case "tool_finished":
@@ -75,7 +75,7 @@ export class RunUpdates {
       case "approval_decided":
         return this.#settled(event);
       case "subagent_started":
-        return this.#update(callerKey(event), { title: displayText(agentName(lastOf(event))) });
+        return this.#update(callerKey(event), { title: displayText(agentName(startedAgent(event))) });
       case "subagent_finished":
         return this.#update(callerKey(event), { content: [textContent(event.data.report)] });
       case "goal_judged":
@@ -175,7 +175,7 @@ const callKey = (agent: AgentPath, name: string): string =>
 /** The key of the call that a subagent works for. */
 const callerKey = ({ agent, data }: EventOf<"subagent_started" | "subagent_finished">): string =>
   callKey(agent.slice(0, -1), data.callId);
-const lastOf = ({ agent, data }: EventOf<"subagent_started">): AgentPath[number] =>
+const startedAgent = ({ agent, data }: EventOf<"subagent_started">): AgentPath[number] =>
   agent.at(-1) ?? { callId: data.callId, name: data.name, task: data.description };
 
 const BETWEEN = "\n\n";
@@ -199,5 +199,5 @@ function earlyEnd({ runId, seq, data: { stopReason } }: EventOf<"run_completed">
   return [messageOf("agent_message_chunk", text, `${runId}:${seq}`)];
 }
 
-const planOf = ({ data }: EventOf<"todos">): acp.PlanEntry[] =>
+const planEntries = ({ data }: EventOf<"todos">): acp.PlanEntry[] =>
   data.todos.map(({ content, status }) => ({ content: displayText(content), status, priority: "medium" }));

@@ -332,7 +332,7 @@ const ask: Work = async ({ context, reply }) => {
   reply.redirect(serversPath());
 };
 
-const logIn: Work = async (sent) => {
+const startLogIn: Work = async (sent) => {
   const { context, form } = sent;
   const notice = await beginAt(context, form.get("server") ?? "");
   const status = notice.problem === undefined ? 200 : 422;
@@ -347,7 +347,7 @@ const OF_ALL: ReadonlyMap<string, FormWork> = new Map([
     { scope: "run", work: changeSchedule(change) },
   ]),
   [`${serversPath()}/ask`, { scope: "run", work: ask }],
-  [`${serversPath()}/login`, { scope: "run", work: logIn }],
+  [`${serversPath()}/login`, { scope: "run", work: startLogIn }],
   [`${accessPath()}/revoke`, { scope: "run", work: revoke }],
   ["/start", { scope: "run", work: start }],
   ["/files/save", { scope: "run", work: save }],

@@ -62,7 +62,7 @@ function content(screen: FilesScreen): Html {
   const { found, file, look } = screen;
   if (found !== undefined) return results(found, screen.tree);
   if (screen.tree.path.endsWith("/")) return CHOOSE;
-  if (look !== "file") return html`${head(screen)}${changesOf(screen)}`;
+  if (look !== "file") return html`${head(screen)}${renderFileChanges(screen)}`;
   if (file === undefined) return CHOOSE;
   if (file.error !== undefined)
     return html`${head(screen)}
@@ -91,7 +91,7 @@ const CHOOSE = html`<div class="empty">
 </div>`;
 
 /** Shows all that one run did to the file as one change, or the changes one by one. */
-function changesOf({ tree, session, changes, look, joined }: FilesScreen): Html {
+function renderFileChanges({ tree, session, changes, look, joined }: FilesScreen): Html {
   const [newest] = changes;
   if (newest === undefined) {
     const who = tree.changed === undefined ? "No recent run has" : "This run has not";

@@ -57,7 +57,7 @@ interface Place {
   now: number;
   complaint: Complaint | undefined;
   /** Names a way to decide in words. */
-  wayOf: (by: string) => string;
+  describeChannel: (by: string) => string;
 }
 
 /** True if a person can decide about the change now. */
@@ -111,7 +111,7 @@ function lists(place: Place): Html {
         ${files.map((file) => listItem(file, isForm ? currentChoice(place, file) : undefined))}
       </ol>
     </section>
-    ${reviews.length > 0 && earlier(reviews, place.wayOf)} ${isForm && KEYS}`;
+    ${reviews.length > 0 && earlier(reviews, place.describeChannel)} ${isForm && KEYS}`;
 }
 
 function listItem(shown: ShownFile, chosen: ChosenOfFile | undefined): Html {
@@ -152,18 +152,18 @@ function fileNote(file: ShownFile["file"], chosen: ChosenOfFile | undefined): st
   return placesText(placesChosen(file, chosen), boxes);
 }
 
-const earlier = (reviews: readonly ReviewRecord[], wayOf: Place["wayOf"]): Html =>
+const earlier = (reviews: readonly ReviewRecord[], describeChannel: Place["describeChannel"]): Html =>
   html`<section class="past-box">
     <h2>Earlier reviews<span class="count">${reviews.length}</span></h2>
     <ul>
       ${reviews
         .slice(-MAX.reviews)
         .toReversed()
-        .map((record) => pastReview(record, wayOf))}
+        .map((record) => pastReview(record, describeChannel))}
     </ul>
   </section>`;
 
-function pastReview(record: ReviewRecord, wayOf: Place["wayOf"]): Html {
+function pastReview(record: ReviewRecord, describeChannel: Place["describeChannel"]): Html {
   const { applied, partly, branch, worktree, unapplied, at, by, message, refused } = record;
   const count = applied.length + partly.length;
   const into = branch === undefined ? "" : ` as branch ${displayName(oneLine(branch, MAX.name))}`;
@@ -178,7 +178,7 @@ function pastReview(record: ReviewRecord, wayOf: Place["wayOf"]): Html {
     <span class="past"
       >${icon(count === 0 ? "stop" : "done", count === 0 ? "faint" : "green")}<span class="anywhere"
         >${count === 0 ? "Nothing applied" : `${filesText(count)} applied${into}`}</span
-      ><small class="anywhere">${wayOf(by)}, ${timeOf(at)}${more}</small></span
+      ><small class="anywhere">${describeChannel(by)}, ${timeOf(at)}${more}</small></span
     >
   </li>`;
 }

@@ -58,7 +58,7 @@ export function renderRequests({ requests, viewer, complaint, now }: ReviewScree
 
 export function renderReview(screen: ReviewScreen): Html {
   const { rest = 0, view, viewer, complaint } = screen;
-  const proposal = proposalOf(screen);
+  const proposal = renderProposed(screen);
   // The whole change stands in the place of the question about it.
   const requests = screen.requests.filter(({ asked }) => proposal === undefined || !isReview(asked));
   const waiting = requests.length + rest;
@@ -75,13 +75,13 @@ export function renderReview(screen: ReviewScreen): Html {
   return mainOf(viewer.session, "review", content);
 }
 
-function proposalOf(screen: ReviewScreen): RenderedProposal | undefined {
+function renderProposed(screen: ReviewScreen): RenderedProposal | undefined {
   const { proposed, requests, viewer, now, complaint } = screen;
   if (proposed === undefined) return undefined;
   const question = requests.map(({ asked }) => asked).find(isReview);
   const isOwn = complaint !== undefined && [question?.id, PROPOSED].includes(complaint.requestId);
   const own = isOwn ? complaint : undefined;
-  return renderProposal(proposed, { viewer, now, complaint: own, question, wayOf });
+  return renderProposal(proposed, { viewer, now, complaint: own, question, describeChannel });
 }
 
 /** Replaces the request ID, if a finished run asks for no review. */
@@ -149,9 +149,9 @@ const EXPIRED: State = { icon: "clock", tone: "faint", word: "Nobody answered in
 const decisionText = ({ status, decidedBy }: RunRequest, state: State): string =>
   decidedBy === undefined || status === "withdrawn" || state === EXPIRED
     ? state.word
-    : `${state.word} ${wayOf(decidedBy)}`;
+    : `${state.word} ${describeChannel(decidedBy)}`;
 
-const wayOf = (by: string): string => CHANNELS[by] ?? `(${oneLine(by.replaceAll("_", " "), 40)})`;
+const describeChannel = (by: string): string => CHANNELS[by] ?? `(${oneLine(by.replaceAll("_", " "), 40)})`;
 
 /** `isListed`: the reviews of the change stand in a list of their own. */
 function decided(view: RunView, isListed: boolean): Html | undefined {

@@ -118,7 +118,7 @@ export function renderDocument(screen: Screen, { mark = "", address }: Partial<F
     </div>
     <div id="spoken" class="hide" aria-live="polite"></div>
     ${screen.place !== "search" && screen.session.run === undefined && FINDER} ${KEYS}`;
-  return documentOf({ title: titleOf(screen), favicon: faviconOf(screen), body });
+  return renderPage({ title: titleOf(screen), favicon: faviconOf(screen), body });
 }
 
 export const faviconOf = ({ waiting }: Screen): string => (waiting > 0 ? ICONS.asking : ICONS.calm);
@@ -131,7 +131,7 @@ interface Parts {
   body: Html;
 }
 
-const documentOf = ({ title, favicon = ICONS.calm, head, bodyAttribute, body }: Parts): Html =>
+const renderPage = ({ title, favicon = ICONS.calm, head, bodyAttribute, body }: Parts): Html =>
   html`<!doctype html>
     <html lang="en">
       <head>
@@ -173,7 +173,7 @@ const KEYS = html`<dialog id="keys" aria-labelledby="keys-h">
 
 /** A few words in place of a screen, with at most one form. */
 export const renderNotice = (title: string, text: string | Html, more?: Html): Html =>
-  documentOf({
+  renderPage({
     title,
     body: html`<main class="wrap home" id="main">
       <div class="panel empty">
@@ -185,7 +185,7 @@ export const renderNotice = (title: string, text: string | Html, more?: Html): H
   });
 
 const shell = (bodyAttribute?: Html): Html =>
-  documentOf({
+  renderPage({
     title: "deepagent",
     head: html`<meta name="viewport" content="width=device-width, initial-scale=1, viewport-fit=cover" />
       <meta name="color-scheme" content="light dark" />
