@@ -67,7 +67,7 @@ async function showAnswer(response) {
   showWrong();
 }
 
-/** Leads to what was not accepted. */
+/** Scrolls to the refused input. */
 function showWrong() {
   const wrong = document.querySelector("[data-wrong]") ?? document.querySelector(".ask [role=alert]");
   if (wrong === null) return scrollTo(0, 0);

@@ -1,4 +1,4 @@
-/** Chips of a new run: they say what is chosen for it, also after an update from the server. */
+/** Chips of a new run: they show its choices, also after an update from the server. */
 import { setText } from "./set-text.js";
 
 const wordOf = ({ type, checked, value, dataset: { word, unit, lines, before = "" } }) => {

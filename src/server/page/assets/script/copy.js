@@ -1,9 +1,9 @@
-/** Copies texts, and says that it did: a tick in place of the sign, and a word to readers of the screen. */
+/** Copies texts, and confirms it: a tick in place of the icon, and a word for screen readers. */
 import { request } from "./session.js";
 
 const TOLD_MS = 2000;
 
-/* Over plain HTTP, browsers give pages of other machines no clipboard. */
+/* Over plain HTTP, browsers deny the clipboard to pages of other machines. */
 document.body.classList.toggle("copies", navigator.clipboard?.write !== undefined);
 
 async function textAt(address) {

@@ -1,4 +1,4 @@
-/** Saves what an address answers as a file. The browser cannot ask for it itself, because it has no session. */
+/** Saves the response of an address as a file. The browser cannot request it itself, because it has no session. */
 import { request } from "./session.js";
 
 async function save({ href, dataset: { download } }) {

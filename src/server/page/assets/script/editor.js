@@ -1,6 +1,7 @@
 /**
- * The editor of a request's arguments, over fields of text that stay what is sent. It is loaded when somebody edits.
- * It lives in a shadow root: its styles need no exception from the page's policy, and updates of the page pass it by.
+ * The editor of a request's arguments, over text fields that hold the submitted values. It is loaded on the first
+ * edit. It lives in a shadow root: its styles need no exception from the page's policy, and updates of the page leave
+ * it alone.
  */
 import { defaultKeymap, history, historyKeymap } from "@codemirror/commands";
 import { HighlightStyle, bracketMatching, indentOnInput, syntaxHighlighting } from "@codemirror/language";
@@ -9,7 +10,7 @@ import { Decoration, EditorView, highlightSpecialChars, keymap, lineNumbers } fr
 import { tags } from "@lezer/highlight";
 import { LOOKS, languageNamed } from "../../../views/content/highlight.ts";
 
-/** A person has paused for so long when what they typed is checked. */
+/** Pause in typing, in milliseconds, after which the text is checked. */
 const PAUSE_MS = 250;
 
 const COLOURS = syntaxHighlighting(
@@ -129,8 +130,8 @@ class CodeField {
 }
 
 /**
- * Puts editors in the place of the fields of an open form. `refuse` is told the button that would send what is
- * typed, and why it may not, or `undefined`; `request` asks the server, which judges again what is sent.
+ * Replaces the fields of an open form with editors. `refuse` gets the send button, with the reason why the text may
+ * not be sent, or `undefined`; `request` asks the server, which checks the submitted text again.
  */
 export function edit(fold, { refuse, request }) {
   const form = fold.closest("form");

@@ -1,8 +1,8 @@
-/** Forms: sends them with the session, and keeps what a person types and opens. */
+/** Forms: sends them with the session, and keeps typed text and opened parts. */
 import { loadCode } from "./modules.js";
 import { request } from "./session.js";
 
-/** Buttons that would send something wrong, and what is wrong with it. */
+/** Buttons that would send something wrong, each with the problem. */
 const refused = new WeakMap();
 export const isRefused = (button) => refused.has(button);
 
@@ -77,7 +77,7 @@ addEventListener(
   true,
 );
 
-/** Gives a new screen what was typed and opened in it before. */
+/** Restores the typed text and the opened parts on a new screen. */
 export function restoreTyped() {
   for (const field of document.querySelectorAll("[data-draft]")) {
     field.value = sessionStorage.getItem(draftKey(field)) ?? field.value;
@@ -98,8 +98,8 @@ addEventListener("input", ({ target }) => {
 const sending = new WeakSet();
 
 /**
- * Sends a form, once at a time, and gives the answer to `answered`. If there is none, the form stays as it is.
- * Drafts are dropped when the server took them.
+ * Sends a form, once at a time, and passes the answer to `answered`. Without an answer, the form does not change.
+ * Drafts are dropped once the server accepts them.
  */
 export async function send(form, button, answered) {
   if (sending.has(form)) return;

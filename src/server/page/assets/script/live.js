@@ -1,4 +1,4 @@
-/** Keeps the screen up to date, and says when that is not possible any more. */
+/** Keeps the screen up to date, and reports when that is no longer possible. */
 import { judge } from "./forms.js";
 import { update } from "./screen.js";
 import { setText } from "./set-text.js";
@@ -11,7 +11,7 @@ import { isLinked, isOurs, isShared, keep, request } from "./session.js";
 const LOOK_MS = 10_000;
 /** Pauses before another try; the last one counts for all later tries. */
 const AGAIN_MS = [1000, 1000, 2000, 4000, 8000];
-/** A shorter break turns no button off, and one that is shorter than the second time is not told. */
+/** A break shorter than the first time disables no button; one shorter than the second is not reported. */
 const [BREAK_MS, NOTICE_MS] = [1500, 5000];
 let isFirst = false;
 let isEnded = false;
@@ -35,7 +35,7 @@ async function followOnce(isLook, signal) {
   next = setTimeout(follow, isOver ? LOOK_MS : breakOff());
 }
 
-/** Notes that the stream is lost; gives the pause before the next try. */
+/** Notes that the stream is lost; returns the pause before the next try. */
 function breakOff() {
   broken ??= {
     since: new Date(),
@@ -107,7 +107,7 @@ function setLive(isLive, word = "Not connected") {
   if (isLive) document.getElementById("gone")?.remove();
 }
 
-/** Says beside the first button of each form why it is off. */
+/** Explains beside the first button of each form why it is disabled. */
 function explain(isLive) {
   for (const reason of document.querySelectorAll(".off-why")) reason.remove();
   for (const form of isLive ? [] : document.querySelectorAll("main form[method=post]")) {
@@ -138,7 +138,7 @@ function tellMissing() {
   count();
 }
 
-/** Says when the page tries again. */
+/** Shows when the page tries again. */
 function count() {
   const left = Math.ceil(((broken?.next ?? 0) - Date.now()) / 1000);
   setText(document.getElementById("again"), left > 0 ? `Trying again in ${left} s.` : "Trying …");
@@ -150,7 +150,7 @@ export function missAnswer() {
   follow();
 }
 
-/** The server refuses the session, or another program answers in its place. The screen stays, with what is typed. */
+/** Stops when the server refuses the session, or another program answers. The screen stays, with the typed text. */
 export function end() {
   isEnded = true;
   mend();

@@ -1,4 +1,4 @@
-/** Menus: Escape and a click elsewhere close the open one. Escape gives the focus back to its button. */
+/** Menus: Escape and a click elsewhere close the open one. Escape returns the focus to its button. */
 const openMenu = () => document.querySelector("details.drop[open]");
 
 function closeMenu() {

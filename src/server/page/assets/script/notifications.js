@@ -1,11 +1,11 @@
-/** Tells a person who does not look at the page about new requests and finished runs, if they turned that on. */
+/** Notifies a person who is not looking at the page of new requests and finished runs, if turned on. */
 import { preference } from "./preferences.js";
 
 /** Requests and ends of runs that the page has shown already. */
 let known = new Set();
 const news = () => [...document.querySelectorAll("[data-news]")];
 
-/** Takes what a new screen shows as known. */
+/** Marks the news on a new screen as known. */
 export function learnNews() {
   known = new Set(news().map(({ dataset }) => dataset.news));
 }

@@ -1,4 +1,4 @@
-/** The meaning of what is typed into a form, asked of the server: the first part of the screen with these fields. */
+/** Requests a preview of a form's typed values: the first part of the screen with these fields. */
 import { partAt } from "./parts.js";
 
 const QUIET_MS = 250;

@@ -1,4 +1,4 @@
-/** The review of a proposed change: ticks whole files, and counts what the form would do. */
+/** The review of a proposed change: ticks whole files, and counts the effects of the form. */
 import {
   applyText,
   boundText,
@@ -18,7 +18,7 @@ const conflictIn = (file) => file.querySelector("[data-conflict]:checked")?.valu
 /** Stamps of the files when the screen was shown first; later ones are of files that moved since. */
 let [screen, known, moved] = [];
 
-/** Shows everywhere what is chosen, also after an update from the server. */
+/** Shows the choices everywhere, also after an update from the server. */
 export function showProposed() {
   if (form() === null) return;
   noteMoved();
@@ -37,7 +37,7 @@ export function showProposed() {
   showBar(counts, files);
 }
 
-/** Shows the choice of one file, and gives the number of its places that are applied. */
+/** Shows the choice of one file, and returns the number of its applied places. */
 function showFile(file) {
   const { file: stamp } = file.dataset;
   const boxes = boxesIn(file);
@@ -110,7 +110,7 @@ function turnOff(button, isOff) {
   judge(button);
 }
 
-/** A file that is another one by now comes with what nobody has chosen yet, and the page says so. */
+/** Shows a note about the files that changed since the screen was opened. */
 function noteMoved() {
   const stamps = [...form().querySelectorAll("[name=seen]")].map(({ value }) => value.split(" ")[0]);
   const now = document.getElementById("screen");
@@ -125,7 +125,7 @@ function noteMoved() {
   notice.querySelector("a").setAttribute("href", `#f-${shown[0]}`);
 }
 
-/** Refuses a file, and lets the person say why. */
+/** Refuses a file, and focuses the field for the reason. */
 export function refuseFile(file) {
   const box = file.querySelector("[data-refuse]");
   if (box === null) return;

@@ -1,4 +1,4 @@
-/** The screen: puts documents of the server into the page, and changes what differs in them when an update comes. */
+/** The screen: inserts documents of the server into the page, and patches the differences when an update arrives. */
 import { Idiomorph } from "idiomorph";
 import { duration } from "../../../views/room/duration.ts";
 import { requestsWait } from "../../../views/room/waiting.ts";
@@ -108,7 +108,7 @@ function goToTarget() {
   focusTarget();
 }
 
-/** A link to a request or a field gives it the focus, so that its keys work, and one can type. */
+/** Focuses the request or field that a link leads to, so that its keys work, and one can type. */
 export function focusTarget() {
   const target = document.getElementById(location.hash.slice(1));
   if (target?.matches(".ask, textarea, input")) target.focus();
@@ -125,7 +125,7 @@ const isTyped = (element) =>
 const isAlert = (node) => node instanceof Element && node.matches(".notice[role=alert]");
 const isComplaint = (node) => node instanceof HTMLFormElement && [...node.children].some(isAlert);
 
-/** Changes the screen in place, so that focus, scrolling and what a person types stay. */
+/** Changes the screen in place, so that focus, scrolling and typed text stay. */
 export function update({ title, icon, html, waiting: count }) {
   void Idiomorph.morph(document.getElementById("screen"), html, {
     morphStyle: "innerHTML",
@@ -149,7 +149,7 @@ export function update({ title, icon, html, waiting: count }) {
   refreshParts();
 }
 
-/** Says what waits to those who do not look: readers, and people who turned notifications on. */
+/** Announces waiting requests to readers, and to people who turned notifications on. */
 function tell(count) {
   tellNews();
   if (count === waiting) return;

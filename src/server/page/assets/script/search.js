@@ -20,7 +20,7 @@ const inputOf = (finder) => finder.querySelector("input");
 const hitsOf = (finder) => [...finder.querySelectorAll("[role=option]")];
 const chosenIn = (finder) => finder.querySelector("[aria-selected=true]") ?? finder.querySelector(".start a");
 
-/** Opens the box, or gives its field the focus. */
+/** Opens the box, or focuses its field. */
 export function openFinder() {
   const dialog = document.getElementById("finder");
   const field = document.getElementById(dialog === null ? "q" : "query") ?? document.getElementById("query");

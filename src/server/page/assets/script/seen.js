@@ -1,7 +1,7 @@
 /** Approves a call after its end was on the screen, or on a second press. */
 const seenCalls = new Set();
 const warned = new Set();
-/* The buttons stay at the end of the screen, over what is below them. */
+/* The buttons stay at the end of the screen, and cover the content below. */
 const BEFORE_BUTTONS = { rootMargin: "0px 0px -72px" };
 const callSeen = new IntersectionObserver((entries) => {
   for (const { isIntersecting, target } of entries) {

@@ -1,7 +1,7 @@
 /**
- * The session of this tab. The server gave it a secret, which the tab sends to its own origin in a header, and a
- * proof, which answers have to carry. A server that is started later knows neither; nor does any other program that
- * gets the port: its answers carry no proof, so nothing of them is shown, and the secret is forgotten.
+ * The session of this tab. The server issued a secret, which the tab sends to its own origin in a header, and a
+ * proof, which answers have to carry. A server started later knows neither; nor does any other program that gets the
+ * port: its answers carry no proof, so they are not shown, and the secret is deleted.
  */
 const KEY = "session";
 const SECRET_HEADER = "page-session";

@@ -6,7 +6,7 @@ const BLOCKED =
   "Your browser blocks notifications. Allow them for this address in its site settings, then turn this on.";
 const UNAVAILABLE = "Your browser shows notifications only for addresses with HTTPS, or on this machine.";
 
-/** Says below the switches why they cannot be turned on; `undefined`: nothing is in the way. */
+/** Explains below the switches why they cannot be turned on; hides the text if `reason` is undefined. */
 function explain(reason) {
   const line = document.getElementById("notify-blocked");
   line.textContent = reason ?? "";

@@ -5,7 +5,7 @@
 let load;
 let markdown;
 
-/** Begins to show texts. `parts`: functions that load what reads Markdown, and what colours code. */
+/** Starts to show texts. `parts`: functions that load the Markdown reader and the syntax highlighter. */
 export function showTexts(parts) {
   load = parts;
   customElements.define("md-text", MarkdownText);
@@ -13,7 +13,7 @@ export function showTexts(parts) {
   customElements.define("diff-text", class extends CodeText {});
 }
 
-/** Loads what a part of a document needs to have its size at once. Colours may come later. */
+/** Loads the modules that determine the size of a part of a document. Colours may follow later. */
 export async function prepare(root) {
   if (root.querySelector("md-text") !== null) markdown ??= await load.markdown().catch(() => undefined);
 }
@@ -76,8 +76,8 @@ export const coloured = (element) =>
   );
 
 /**
- * Says for the update of a screen that a text stays as it is shown, opened, or turned to its source. If the server
- * sends another text in its place, that is shown.
+ * True if an update should keep a text as shown, opened, or turned to its source. If the server sends another text,
+ * that is shown.
  */
 export function keepsText(old, now) {
   if (!(old instanceof ShownText)) return false;

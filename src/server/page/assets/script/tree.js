@@ -24,7 +24,7 @@ async function toggle(link) {
   link.setAttribute("aria-expanded", "false");
 }
 
-/** Opens again what was open, the outer folders first. */
+/** Opens the folders that were open, the outer ones first. */
 export async function restoreFolders() {
   for (const path of opened().toSorted((one, other) => one.length - other.length)) {
     const link = document.querySelector(`[data-folder][href="${CSS.escape(path)}"][aria-expanded=false]`);
