@@ -242,7 +242,7 @@ export const statusMark = (status: RunPicture["status"], colors: Colors): string
 function agentCounts({ agents }: RunPicture): string {
   const all = counted(agents.length, "agent");
   const count = (...wanted: State[]): number =>
-    agents.filter((agent) => wanted.includes(stateOf(agent))).length;
+    agents.filter((agent) => wanted.includes(agentState(agent))).length;
   const [working, queued] = [count("working"), count("needs you", "waits", "queued")];
   const facts = [
     ...(working > 0 ? [`${working} of ${all} at work`] : []),
