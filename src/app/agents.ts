@@ -174,7 +174,6 @@ const toolFacts = ({ mcpServers, limits }: Config, web: Web | undefined) => ({
   tokens: limits.foreignToolTokens,
 });
 
-/** The goal of a run with its judge. */
 const goalParams = ({ goal }: Pick<Run, "goal">, { limits, judgeModel }: Config, models: ModelSources) =>
   goal && {
     criteria: goal,

@@ -127,7 +127,7 @@ export async function deleteRun(
   return refused("open", message);
 }
 
-/** The newest run of the thread. */
+/** Finds the newest run of the thread. */
 async function findNewest({ principal, threadId }: Run, runs: RunRepository) {
   const [newest] = await runs.read.summaries(principal, { threadId, tasksOnly: true }, { limit: 1 });
   return newest;

@@ -46,7 +46,6 @@ export interface News {
   questions?: number;
 }
 
-/** The news of an event. */
 export const newsOf = ({ kind, data }: Pick<RunEvent, "kind" | "data">): readonly NewsType[] =>
   NEWS_TYPES.filter((type) => KINDS[type].includes(kind) && (type !== "budget.reached" || isAtLimit(data)));
 

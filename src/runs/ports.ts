@@ -219,7 +219,7 @@ interface RunPicture {
   modelCalls: OpenModelCall[];
 }
 
-/** Page of a list of runs: those after the run `before`. An unknown ID is ignored. */
+/** Page of runs: those after the run `before`. An unknown ID is ignored. */
 export type Page = { limit: number; before?: string | undefined };
 
 /** Queries that a holder makes as they are. A run of another principal looks like one that does not exist. */
@@ -291,7 +291,6 @@ export interface Delivered {
   again: boolean;
 }
 
-/** The agent's pause. */
 type Paused = Omit<Extract<AgentEvent, { kind: "paused" }>, "kind">;
 
 export interface RunResult {
@@ -318,7 +317,6 @@ export interface WorkOptions {
 
 /** Access to a run under its lease, each method in one transaction. Throws LeaseLostError without the lease. */
 export interface WorkLog {
-  /** The next input of the agent. */
   nextInput(lease: Lease): Promise<AgentInput>;
   /** True if people answered and the agent has not been resumed with it. */
   hasAnswers(lease: Lease): Promise<boolean>;

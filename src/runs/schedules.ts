@@ -196,7 +196,6 @@ const toOutcome = (schedule: Schedule | undefined, id: string): ScheduleOutcome 
 
 const noSchedule = (id: string): string => `There is no schedule ${shownName(id)}.`;
 
-/** The new run of a schedule. */
 export const newRun = (
   environment: string,
   { openRuns, choices, newId, clock }: Omit<SchedulesContext, "schedules">,

@@ -332,7 +332,7 @@ export interface RunServiceOptions {
   otherServers?: () => Promise<OtherServers>;
   /** Why no new run can work now; `undefined` when it can. */
   preflight(principal: Principal): Promise<Readiness["refusal"]>;
-  /** Specification of the model of new runs. Default: not known. */
+  /** Model specification of new runs. Default: not known. */
   model?: string;
   /** Returns the choices that a start may make for its run. Default: none. */
   choices?: () => StartChoices;

@@ -154,7 +154,7 @@ class Renderer {
 
   #cell({ token, nodes }: Node): Cell {
     const [, align = "left"] = /text-align:(right|center)/.exec(String(token.attrGet("style"))) ?? [];
-    return { spans: this.#spansOf(nodes, String), align: align as Align }; // what the expression finds
+    return { spans: this.#spansOf(nodes, String), align: align as Align }; // the expression matches only these
   }
 
   #spansOf(nodes: readonly Node[], paint: Span["paint"]): Span[] {

@@ -205,8 +205,8 @@ function jsonSchema(schema: z.ZodObject): Json {
  * it that are always there.
  */
 function outline({ properties = {}, required = [] }: Json): Json {
-  const fields = Object.entries(properties as Record<string, Json>); // what JSON Schema says of an object
-  const always = new Set(required as string[]); // the same
+  const fields = Object.entries(properties as Record<string, Json>); // JSON Schema defines it
+  const always = new Set(required as string[]); // JSON Schema defines it
   return {
     type: "object",
     properties: Object.fromEntries(fields.map(([name, field]) => [name, typeOnly(field, always.has(name))])),

@@ -35,7 +35,7 @@ const MAX_FORM_BYTES = 64 * 1024;
 
 /**
  * A session is the token, sealed so that only a server can open it. So it is checked like those of MCP requests each
- * time it comes: what ends a token ends its sessions.
+ * time it comes: a session ends with its token.
  *
  * Over HTTPS the browser keeps it in a cookie of this host, and any server with the key knows it. Cookies of
  * this machine and of plain HTTP reach other programs, so the tab keeps the session there, sealed for this server

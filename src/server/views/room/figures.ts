@@ -44,7 +44,6 @@ export function timeOf(milliseconds: number): Html {
 export const nearTime = (milliseconds: number, now: number): Html =>
   Math.abs(milliseconds - now) > 43_200_000 ? dayAndTime(milliseconds) : timeOf(milliseconds);
 
-/** Formats a time with its day. */
 export function dayAndTime(milliseconds: number): Html {
   const iso = isoTime(milliseconds);
   return html`<time datetime="${iso}" data-clock="day">${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC</time>`;

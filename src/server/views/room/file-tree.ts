@@ -21,7 +21,7 @@ const ROOTS: ReadonlyMap<string, { title: string; row: string }> = new Map([
 export type Mark = "M" | "A" | "D";
 
 export interface FileTree {
-  /** Prefix of the addresses of the paths, such as `/files`. */
+  /** Address prefix of the paths, such as `/files`. */
   base: string;
   /** The file or folder that is shown. */
   path: string;

@@ -23,7 +23,6 @@ export const headline = (asked: RunRequest): Html =>
     ? html`<span class="headline"><span class="cut">${questionLine(asked)}</span></span>`
     : callHeadline(asked);
 
-/** Returns the headline as text. */
 export function headlineText(asked: RunRequest): string {
   if (isQuestion(asked)) return questionLine(asked);
   const call = askedCall(asked);
@@ -181,6 +180,5 @@ function decided(view: RunView, isListed: boolean): Html | undefined {
   </section>`;
 }
 
-/** The requests of one run. */
 export const requestsIn = (view: RunView, why: ReadonlyMap<string, string>): Request[] =>
   waitingIn(view).map((asked) => ({ asked, why: why.get(asked.id) }));

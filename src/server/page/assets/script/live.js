@@ -6,7 +6,7 @@ import { isLinked, isOurs, isShared, keep, request } from "./session.js";
 
 /*
  * A browser has six connections to a server, for streams and everything else. So only pages that are seen keep a
- * stream, and of the others the one that was opened first, which tells at once what waits. The rest look now and then.
+ * stream, and of the others the one that was opened first, which reports requests at once. The rest poll.
  */
 const LOOK_MS = 10_000;
 /** Pauses before another try; the last one counts for all later tries. */

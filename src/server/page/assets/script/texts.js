@@ -13,7 +13,7 @@ export function showTexts(parts) {
   customElements.define("diff-text", class extends CodeText {});
 }
 
-/** Loads the modules that determine the size of a part of a document. Colours may follow later. */
+/** Loads the modules that determine the size of a document part. Colours may follow later. */
 export async function prepare(root) {
   if (root.querySelector("md-text") !== null) markdown ??= await load.markdown().catch(() => undefined);
 }
