@@ -44,7 +44,7 @@ test("a text is edited as text, the rest as JSON", () => {
   const form = fields(editable, (value) => `${value}\nthree`);
   form.set("decision", "edit");
   expect(pageAnswer(approval, form)).toMatchObject({
-    decision: { editedAction: { args: { content: "one\ntwo\nthree", file_path: "/a" } } },
+    answer: { editedAction: { args: { content: "one\ntwo\nthree", file_path: "/a" } } },
   });
   form.set("decision", "approve");
   expect(pageAnswer(approval, form)).toMatchObject({ ok: false });
@@ -64,7 +64,7 @@ test.each([
     const form = fields(editable, (value) => `${value}!`);
     form.set("decision", "edit");
     expect(pageAnswer(approval, form)).toMatchObject({
-      decision: { editedAction: { args: { content: `${content}!` } } },
+      answer: { editedAction: { args: { content: `${content}!` } } },
     });
   },
 );

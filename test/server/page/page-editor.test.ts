@@ -46,7 +46,7 @@ test("the editor is loaded on its own, and says before an approval what would be
     column: 15,
   });
   expect(await check({ edited_args: "[".repeat(200_000) })).toMatchObject({ field: "edited_args" });
-  expect(await check({ edited_args: "{}", approval: "none" })).toEqual({});
+  expect(await check({ edited_args: "{}", request: "none" })).toEqual({});
   expect((await mine(service).read.view(runId))?.run.status).toBe("input_required");
 });
 
