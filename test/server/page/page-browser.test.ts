@@ -86,7 +86,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     await page.keyboard.press("Control+Enter");
     const view = await reach(service, runId, "completed");
     expect(view.requests.filter(isApproval)).toMatchObject([
-      { decision: { type: "reject", message: "not now\nand not here" } },
+      { answer: { type: "reject", message: "not now\nand not here" } },
     ]);
   });
 
@@ -190,7 +190,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     );
     await attacker.goto("http://attacker.example/");
     await eventually(() => attacker.frames()[1]?.url()).toMatch(/^chrome-error:/);
-    const answer = attacker.waitForResponse(/\/decide$/);
+    const answer = attacker.waitForResponse(/\/reply$/);
     await attacker.getByRole("button", { name: "win" }).click();
     expect((await answer).status()).toBe(403);
     expect((await mine(service).read.view(runId))?.run.status).toBe("input_required");

@@ -74,7 +74,7 @@ describe("when the server is killed, in Chromium", { tags: "chromium" }, () => {
 
     // While the decision is on its way.
     await read(page);
-    const sent = page.waitForRequest(/\/decide$/);
+    const sent = page.waitForRequest(/\/reply$/);
     await approve(page).click({ noWaitAfter: true });
     await sent;
     await kill();
