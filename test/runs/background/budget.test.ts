@@ -120,7 +120,8 @@ describe("background agents on two servers stay within the limit that they share
     for (const [kind, usage] of LARGE)
       test(
         `replies with more ${kind} than expected, in ${name}`,
-        { ...options, timeout: 60_000 },
+        // Some seconds each in Postgres.
+        { ...(options.tags ? { tags: [...options.tags, "long"] } : {}), timeout: 60_000 },
         async () => {
           const tokens = 200_000;
           const { calls, used, perReply } = await spendAll(open(), { limits: { tokens }, usage });
