@@ -63,14 +63,14 @@ export function answeredEntry(
   const data = {
     questionId: id,
     kind: request.kind,
-    outcome: answerOutcome(answer),
+    outcome: journalOutcome(answer),
     by,
     ...defined({ answer: said && oneLine(said, TEXT) }),
   };
   return { kind: "question_answered", agent, data };
 }
 
-function answerOutcome(answer: PersonAnswer | undefined): "answered" | "declined" | "expired" | "withdrawn" {
+function journalOutcome(answer: PersonAnswer | undefined): "answered" | "declined" | "expired" | "withdrawn" {
   if (answer === undefined) return "withdrawn";
   if (answer.type === "expired") return "expired";
   return answer.type === "decline" ? "declined" : "answered";

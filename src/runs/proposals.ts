@@ -1,6 +1,6 @@
 /** Changes that a run proposes instead of making them, and their review by a person. */
 import { createHash } from "node:crypto";
-import type { ReviewChoice } from "../tools/request.ts";
+import type { ReviewChoice, ReviewedFile } from "../tools/request.ts";
 import type { OpenQuestion, Principal, Run } from "./run.ts";
 
 /** Lines of a file that change together. */
@@ -15,16 +15,10 @@ export interface ProposedPlace {
   conflict?: string;
 }
 
-export interface ProposedFile {
-  /** From the root of the workspace, such as `src/send.js`. */
-  path: string;
-  /** Path of the file in the folder, which is deleted when something of the renamed file is applied. */
-  from?: string;
-  change: "added" | "edited" | "deleted" | "renamed";
-  /** Changes whenever the proposed file, or the file it is compared with, changes. */
-  version: string;
-  added: number;
-  removed: number;
+export interface ProposedFile extends Pick<
+  ReviewedFile,
+  "path" | "from" | "change" | "version" | "added" | "removed"
+> {
   /** Empty for a file without lines, or with only another path: then it is applied whole. */
   places: readonly ProposedPlace[];
   /** Things to know besides its lines, such as `link to ../x` or `starts programs: tasks`. */

@@ -305,6 +305,10 @@ export const agentName = ({ name, task }: AgentPath[number]): string =>
 export const isWithin = (agent: AgentPath, path: AgentPath): boolean =>
   agent.every(({ callId }, depth) => path[depth]?.callId === callId);
 
+/** True if both paths lead to one agent. */
+export const isSameAgent = (one: AgentPath, other: AgentPath): boolean =>
+  one.length === other.length && isWithin(one, other);
+
 /** The decider of an approval whose time has run out. */
 export const DEADLINE = "deadline";
 

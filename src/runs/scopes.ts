@@ -1,7 +1,6 @@
 /** Scopes that each method on runs needs, and the handle that enforces them for one holder. */
 import { DeepAgentError } from "../core/errors.ts";
-import type { GivenAnswer } from "./ports.ts";
-import type { SignedAnswer } from "./ports.ts";
+import type { GivenAnswer, SignedAnswer } from "./ports.ts";
 import type { Holder, Principal, Scope } from "./run.ts";
 import type { PrincipalRuns, RunsByHolder } from "./service.ts";
 

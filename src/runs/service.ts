@@ -6,8 +6,14 @@ import type { IdSource } from "../core/ids.ts";
 import type { ChoiceProblem, StartChoices } from "./choices.ts";
 import type { Following } from "./follow.ts";
 import type { OtherServers } from "./other-servers.ts";
-import type { GivenAnswer } from "./ports.ts";
-import type { RunQueries, RunRepository, SignedAnswer, StartRequest, UsedAnswer } from "./ports.ts";
+import type {
+  GivenAnswer,
+  RunQueries,
+  RunRepository,
+  SignedAnswer,
+  StartRequest,
+  UsedAnswer,
+} from "./ports.ts";
 import type { Orphans, PrunePlan, PruneReport, Retention } from "./retention.ts";
 import type { Checkpoints } from "./thread-ports.ts";
 import type { RunEvent } from "./events.ts";

@@ -1,6 +1,14 @@
 /** Finds the calls and agents of a run that do nothing but wait for a person. */
 import type { AgentPath } from "../agent/agent.ts";
-import { type OpenCall, type RunRequest, type RunView, isQuestion, isWithin, waitingIn } from "./run.ts";
+import {
+  type OpenCall,
+  type RunRequest,
+  type RunView,
+  isQuestion,
+  isSameAgent,
+  isWithin,
+  waitingIn,
+} from "./run.ts";
 
 /** Each returns since when a call or an agent waits, or undefined if it works. */
 export interface Waits {
@@ -42,9 +50,6 @@ export function waitsIn(view: Pick<RunView, "requests" | "mainAgent" | "subagent
   };
   return { ofCall, ofAgent };
 }
-
-const isSameAgent = (one: AgentPath, other: AgentPath): boolean =>
-  one.length === other.length && isWithin(one, other);
 
 /** True for a question of a graph that does not say where it stands. Then the whole run has stopped. */
 const isUnplaced = ({ kind, callId }: RunRequest): boolean => kind === "interrupt" && callId === undefined;

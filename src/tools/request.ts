@@ -92,11 +92,12 @@ export type Question =
 
 /** A changed file as a review names it. The person sees its lines elsewhere. */
 export interface ReviewedFile {
-  /** From the root of the workspace. */
+  /** From the root of the workspace, such as `src/send.js`. */
   path: string;
-  /** Path before it was renamed. */
+  /** Path before it was renamed. That file is deleted when something of the renamed one is applied. */
   from?: string;
   change: "added" | "edited" | "deleted" | "renamed";
+  /** Changes whenever the proposed file, or the file it is compared with, changes. */
   version: string;
   added: number;
   removed: number;

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { SCOPES, type Scope } from "../../src/runs/run.ts";
 import { DEMANDS } from "../../src/runs/scopes.ts";
-import type { GivenAnswer } from "../../src/runs/ports.ts";
-import type { SignedAnswer } from "../../src/runs/ports.ts";
+import type { GivenAnswer, SignedAnswer } from "../../src/runs/ports.ts";
 import type { PrincipalRuns } from "../../src/runs/service.ts";
 import { plainRuns } from "../server/support.ts";
 

@@ -154,7 +154,7 @@ export class TokenCounter {
   }
 }
 
-/** Estimates tokens if there is no tokenizer. */
+/** Estimates tokens without a tokenizer. */
 export const ESTIMATE = new TokenCounter();
 
 export const estimateTokens = (message: BaseMessage): number => ESTIMATE.of(message);

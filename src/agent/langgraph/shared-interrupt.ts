@@ -93,7 +93,7 @@ export async function* withSharedInterrupt<Chunk>(
   for (const { chunk, ids } of held.values()) {
     const payload = { [INTERRUPT]: shownFor(ids, shown).map(({ interrupt }) => interrupt) };
     const isShown = payload[INTERRUPT].length > 0;
-    // The same form as the chunk that it replaces, whose payload comes last.
+    // Has the form of the chunk that it replaces, whose payload comes last.
     if (isShown) yield (Array.isArray(chunk) ? [...chunk.slice(0, -1), payload] : payload) as Chunk;
   }
 }

@@ -2,7 +2,7 @@
 import { displayName, displayText, oneLine } from "../../core/text.ts";
 import { isRecord, parsedJson } from "../../core/unknown.ts";
 import { type Approval, type RunRequest, alreadyAnswered, isQuestion, waitingIn } from "../../runs/run.ts";
-import { deadlineText, whoAsks } from "../../server/views/request-words.ts";
+import { ANSWERED_LATE, deadlineText, whoAsks } from "../../server/views/request-words.ts";
 import { restOf, shownCall } from "../../server/views/shown-call.ts";
 import { offeredDecisions } from "../../tools/call-request.ts";
 import type { PersonDecision } from "../../tools/request.ts";
@@ -63,14 +63,12 @@ async function askRequest(
     }
     const outcome = await runs.requests.answer(asked.runId, { requestId: asked.id, answer }, "terminal");
     if (!outcome.ok) asker.print(yellow(displayText(outcome.message)));
-    else if (outcome.how === "told") asker.print(yellow(TOLD));
+    else if (outcome.how === "told") asker.print(yellow(ANSWERED_LATE));
     else if (outcome.how === "repeated") asker.print(yellow(alreadyAnswered(outcome.request)));
     else if (isQuestion(asked)) asker.print(dim(answer.type === "decline" ? "› declined" : "› answered"));
     if (outcome.ok || outcome.code !== "invalid_answer") return;
   }
 }
-
-const TOLD = "The agent had continued without an answer. It reads yours as a message at its next step.";
 
 /** Resolves when somebody has decided, as on the page of the run, or the signal is aborted. */
 async function untilDecided(

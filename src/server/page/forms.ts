@@ -2,6 +2,7 @@
 import { defined } from "../../core/defined.ts";
 import { type Run, type Scope, alreadyAnswered, isApproval } from "../../runs/run.ts";
 import type { Html } from "../views/html.ts";
+import { ANSWERED_LATE } from "../views/request-words.ts";
 import { MEMORIES } from "../views/room/file-tree.ts";
 import { keyOf } from "../views/room/timeline.ts";
 import type { Refused } from "../views/room/pieces.ts";
@@ -287,12 +288,10 @@ const answer: Work = async (sent) => {
   }
   const outcome = await runs.requests.answer(runId, { requestId, answer: read.answer }, "page");
   if (!outcome.ok) return complain({ problem: outcome.message });
-  if (outcome.how === "told") return complain({ problem: TOO_LATE, isTold: true });
+  if (outcome.how === "told") return complain({ problem: ANSWERED_LATE, isTold: true });
   if (outcome.how === "repeated") return complain({ problem: alreadyAnswered(outcome.request) });
   return goNext(sent);
 };
-
-const TOO_LATE = "The agent had continued without an answer. It reads yours as a message at its next step.";
 
 const applyChange: Work = async (sent) => {
   const { context, runId, form, show } = sent;

@@ -37,3 +37,7 @@ export const deadlineText = ({ kind, expiresAt }: Pick<RunRequest, "kind" | "exp
 
 export const continuesAfter = (time: string): string =>
   `If there is no answer by ${time}, the agent continues without one`;
+
+/** Follows an answer to a question that had expired. */
+export const ANSWERED_LATE =
+  "The agent had continued without an answer. It reads yours as a message at its next step.";

@@ -10,7 +10,7 @@ import {
   isApproval,
   isFinal,
   isQuestion,
-  isWithin,
+  isSameAgent,
   endedEarly,
   waitingIn,
 } from "../../runs/run.ts";
@@ -107,7 +107,7 @@ function agentDocument(
   pending: readonly RunRequest[],
   waits: Waits,
 ) {
-  const own = pending.filter((one) => one.agent.length === agent.length && isWithin(one.agent, agent));
+  const own = pending.filter((one) => isSameAgent(one.agent, agent));
   const pendingQuestions = own.filter(isQuestion).length;
   return {
     agent: agentTypes(agent),

@@ -1,7 +1,7 @@
 /** Requests of runs to people. */
 import type { QuestionReply } from "../../agent/agent.ts";
 import { defined } from "../../core/defined.ts";
-import { toJson } from "../../core/json.ts";
+import { fromJson, toJson } from "../../core/json.ts";
 import { NewestOf } from "../../core/newest-of.ts";
 import { type PendingRequest, type Principal, type RunRequest, contentOf } from "../../runs/run.ts";
 import type { Answer, Decision } from "../../tools/request.ts";
@@ -178,8 +178,9 @@ export function* undelivered(whose: Asker): Steps<Answers> {
   const answers: Answers = {};
   const waiting = new Set(rows.flatMap((row) => (row.decision === null ? [row.interrupt_id] : [])));
   for (const row of rows) {
-    const { interruptId: id, kind, answer } = toRequest(row);
-    if (waiting.has(id) || answer === undefined) continue;
+    const { interrupt_id: id, kind, decision } = row;
+    if (waiting.has(id) || decision === null) continue;
+    const answer = fromJson(decision);
     const known = answers[id];
     const decisions = known !== undefined && "decisions" in known ? known.decisions : [];
     Object.assign(answers, { [id]: kind === "approval" ? { decisions: [...decisions, answer] } : answer });

@@ -20,7 +20,7 @@ async function press(url: string, decision: string): Promise<void> {
   const visitor = await visit(url);
   const { body } = await visitor.get(visitor.path);
   for (const [, approval = ""] of body.matchAll(/data-approval="([^"]*)"/g)) {
-    await visitor.post(`${visitor.path}/reply`, { approval, decision });
+    await visitor.post(`${visitor.path}/reply`, { request: approval, decision });
   }
 }
 

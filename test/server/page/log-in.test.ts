@@ -188,7 +188,7 @@ test("a token does on the page what its scopes allow", async () => {
   const { body } = await looks.get(`/runs/${id}/review`);
   expect(body).toContain("note");
   expect(body).not.toContain(`/runs/${id}/reply`);
-  const decided = await looks.post(`/runs/${id}/reply`, { approval, decision: "approve" });
+  const decided = await looks.post(`/runs/${id}/reply`, { request: approval, decision: "approve" });
   expect(decided.status).toBe(403);
   expect((await looks.post("/start", { task: "x" })).status).toBe(403);
   const runs = await logIn(origin, "only-runs");

@@ -90,7 +90,7 @@ describe("links", () => {
     const { service, runId } = await waitingRun("a");
     const visitor = await visit(linkTo(await openPages(service), runId, "decide", "stranger"));
     expect((await visitor.get(visitor.path)).status).toBe(404);
-    const sent = await visitor.post(`${visitor.path}/reply`, { ...APPROVE, approval: "x" });
+    const sent = await visitor.post(`${visitor.path}/reply`, { ...APPROVE, request: "x" });
     expect(sent.status).toBe(404);
   });
 });
