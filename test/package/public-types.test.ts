@@ -16,7 +16,7 @@ const DIST = join(ROOT, "dist");
  * connection to SQLite has, which is opened and passed on.
  */
 const CLASSES = ["CheckedBackend", "Definition", "ShellBackend", "TreeBackend"];
-const INNER: ReadonlySet<string> = new Set(CLASSES.concat("Statement", "Transaction", "Work"));
+const INNER: ReadonlySet<string> = new Set(CLASSES.concat("Statement", "Transaction", "AnyFunction"));
 
 /** The declaration behind a name, also behind imports and exports. */
 const behind = (checker: Checker, symbol: TypeSymbol): TypeSymbol =>

@@ -300,7 +300,7 @@ test("open serves a page that decides, until it is told to end", async () => {
   const [link] = (await once(createInterface({ input: child.stdout }), "line")) as [string];
   const visitor = await visit(link);
   const fields = { ...(await visitor.form()), decision: "approve" };
-  expect((await visitor.post(`${visitor.path}/decide`, fields)).status).toBe(303);
+  expect((await visitor.post(`${visitor.path}/reply`, fields)).status).toBe(303);
   child.kill("SIGTERM");
   expect(await exited).toEqual([0, null]);
   expect((await home.bin("runs", "answer", runId)).stderr).toContain("has nothing waiting for approval");
