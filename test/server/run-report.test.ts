@@ -1,4 +1,6 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
+import { z } from "zod";
+import { RunDocument, runDocument } from "../../src/server/views/run-document.ts";
 import { RunReport, reportText, runReport } from "../../src/server/views/run-report.ts";
 import { NO_WORK, anApproval, aView, aQuestion } from "./support.ts";
 
@@ -350,3 +352,49 @@ test.each(["working", "input_required", "completed"] as const)(
     expect(message).not.toMatch(/thread_id|lends/);
   },
 );
+
+describe("the document of a run and its report", () => {
+  const requests = [
+    anApproval({ expiresAt: 86_400_000, decidedAt: 5, decidedBy: "page", status: "approved" }),
+    anApproval({ id: "int:1" }),
+    aQuestion(),
+  ];
+  const subagent = {
+    agent: [{ callId: "c", name: "researcher", task: "Read the code" }],
+    name: "researcher",
+    description: "Read the code.",
+    status: "queued" as const,
+    step: "waits",
+    ...NO_WORK,
+  };
+  const views = [
+    aView(),
+    aView({ requests, subagents: [subagent], filesChanged: ["/workspace/a.md"] }),
+    aView({
+      run: {
+        status: "failed",
+        failure: { reason: "model_error", message: "no answer" },
+        limits: { tokens: 5 },
+        schedule: { id: "sch_1", name: "daily", dueAt: 7 },
+        structured: { total: 3 },
+        endedAt: 9,
+      },
+      goal: { criteria: ["Tests pass"] },
+      grants: [{ tool: "execute", text: "ls", approvalId: "int:1", grantedBy: "page", grantedAt: 8 }],
+      place: { number: 2, waiting: 3, atWork: 1 },
+    }),
+  ];
+
+  test.each(views)("the document has the published fields and no others", (view) => {
+    const document = JSON.parse(JSON.stringify(runDocument(view))) as unknown;
+    expect(z.strictObject(RunDocument.shape).parse(document)).toEqual(document);
+  });
+
+  test.each(views)("the report is a part of the document", (view) => {
+    const { message: _message, next: _next, approvals, ...report } = runReport(view, FORMS);
+    const document = runDocument(view);
+    expect(document).toMatchObject(report);
+    for (const { detail: _detail, decisions: _decisions, ...approval } of approvals)
+      expect(document.approvals).toContainEqual(expect.objectContaining(approval));
+  });
+});

@@ -3,11 +3,9 @@ import { durationText } from "../../core/clock.ts";
 import { firstSentence, oneLine, showControl } from "../../core/text.ts";
 import { GENERAL_PURPOSE } from "../../runs/run.ts";
 import { dollars } from "../../runs/view.ts";
-import type { runDocument } from "../../server/views/run-document.ts";
+import type { RunDocument } from "../../server/views/run-document.ts";
 import { counted } from "../../tools/format.ts";
 import { type Colors, displayWidth, fit, padded } from "./text.ts";
-
-type RunDocument = ReturnType<typeof runDocument>;
 
 /** The fields of the resource `deepagent://runs/{run_id}` that the terminal shows. */
 export type RunPicture = Pick<RunDocument, "status" | "activity" | "todos" | "agents" | "created_at"> & {

@@ -2,7 +2,8 @@
 import { type RunView, isFinal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { html } from "../views/html.ts";
-import { runDocument, transcriptOf } from "../views/run-document.ts";
+import { runDocument } from "../views/run-document.ts";
+import { transcriptOf } from "../views/transcript.ts";
 import { SPRITE } from "../views/room/icons.ts";
 import { renderAnswer } from "../views/room/answer.ts";
 import { renderRequests, requestsIn } from "../views/room/review.ts";

@@ -5,7 +5,8 @@ import { oneLine } from "../../core/text.ts";
 import type { RunEvent } from "../../runs/events.ts";
 import { type RunView, isFinal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
-import { eventDocument, pointDocument, reportOf, runDocument, transcriptOf } from "../views/run-document.ts";
+import { eventDocument, pointDocument, runDocument } from "../views/run-document.ts";
+import { reportOf, transcriptOf } from "../views/transcript.ts";
 import type { ListSection, ReadRequest, ResourceScope, ResourceSpec } from "./resource.ts";
 import { RUN_TEMPLATE, type RunViewName, runUri } from "../contracts/uris.ts";
 

@@ -12,7 +12,7 @@ export const limitWords = ({ costUsd, tokens, modelCalls, toolCalls, workTime }:
 ];
 
 /** Limits that were chosen for a run; the others are those of the server. */
-export const limitsDocument = ({ costUsd, tokens, modelCalls, toolCalls, workTime }: RunLimits): object => ({
+export const limitsDocument = ({ costUsd, tokens, modelCalls, toolCalls, workTime }: RunLimits) => ({
   cost_usd: costUsd,
   tokens,
   model_calls: modelCalls,

@@ -1,9 +1,15 @@
-/** The JSON and the transcript that a client reads of a run. */
+/** A run as JSON: the resource that clients read, of which the tools' report is a part. */
+import { z } from "zod";
 import { isoTime } from "../../core/clock.ts";
-import { type AskedCall, objectText } from "../../runs/asked-words.ts";
 import type { RunEvent } from "../../runs/events.ts";
-import { endedLine, findingText, judgedLine } from "../../runs/goal.ts";
-import type { Approval, OpenQuestion, RunView, SubagentView, RunRequest } from "../../runs/run.ts";
+import type {
+  Approval,
+  OpenQuestion,
+  RunRequest,
+  RunView,
+  SubagentView,
+  TokenUsage,
+} from "../../runs/run.ts";
 import {
   agentName,
   contentOf,
@@ -11,27 +17,135 @@ import {
   isFinal,
   isQuestion,
   isSameAgent,
-  endedEarly,
   waitingIn,
 } from "../../runs/run.ts";
 import type { RunPoint } from "../../runs/service.ts";
 import { totalCost } from "../../runs/view.ts";
 import { type Waits, waitsIn } from "../../runs/waits.ts";
-import { reviewedLine } from "../../runs/review-events.ts";
 import { requestText } from "../../tools/check-answer.ts";
-import { agentLabel, agentTypes } from "./request-words.ts";
-import { goalReport } from "./goal-report.ts";
-import { limitWords, limitsDocument } from "./limit-words.ts";
-import { asText, code, fenced, quote } from "./quoting.ts";
-import { usageReport } from "./run-report.ts";
+import { GoalReport, goalReport } from "./goal-report.ts";
+import { limitsDocument } from "./limit-words.ts";
+import { agentLabel, agentTypes, askedBy } from "./request-words.ts";
 
-/**
- * The JSON a client reads of a run: the names of the tools' reports, but all approvals and questions, and nothing cut
- * short. Times are ISO 8601, absent facts are left out.
- */
-export function runDocument(view: RunView) {
+const Usage = z.object({
+  input_tokens: z.int(),
+  output_tokens: z.int(),
+  cached_input_tokens: z.int(),
+  /** US dollars. */
+  cost_usd: z.union([z.number(), z.literal("unknown")]),
+});
+
+/** Times are ISO 8601. Absent facts are left out. */
+export const RunDocument = z.object({
+  run_id: z.string(),
+  thread_id: z.string(),
+  forked_from: z.string().optional(),
+  status: z.enum(["working", "input_required", "completed", "failed", "cancelled"]),
+  task: z.string(),
+  name: z.string().optional(),
+  model: z.string().optional(),
+  limits: z
+    .object({
+      cost_usd: z.number(),
+      tokens: z.number(),
+      model_calls: z.number(),
+      tool_calls: z.number(),
+      work_seconds: z.number(),
+    })
+    .partial()
+    .optional(),
+  /** Absent: the run has none. */
+  goal: GoalReport.optional(),
+  /** Without a due time, a person started it outside the times of the schedule. */
+  schedule: z.object({ schedule_id: z.string(), name: z.string(), due_at: z.string().optional() }).optional(),
+  activity: z.string(),
+  queue: z.object({ number: z.int(), waiting: z.int() }).optional(),
+  created_at: z.string(),
+  updated_at: z.string(),
+  ended_at: z.string().optional(),
+  answer: z.string().optional(),
+  structured: z.unknown().optional(),
+  stop_reason: z.string().optional(),
+  failure_reason: z.string().optional(),
+  failure_message: z.string().optional(),
+  cancel_reason: z.string().optional(),
+  todos: z.array(z.object({ content: z.string(), status: z.string() })),
+  agents: z.array(
+    z.object({
+      agent: z.string(),
+      name: z.string(),
+      /** The calls that started it and those it works for, outermost first. */
+      call_ids: z.array(z.string()),
+      description: z.string(),
+      status: z.enum(["queued", "working", "completed", "failed", "cancelled"]),
+      step: z.string(),
+      tool_calls: z.int(),
+      pending_approvals: z.int(),
+      pending_questions: z.int(),
+      /** It does nothing but wait for a person, whom it or an agent below it asks. */
+      waiting: z.literal(true).optional(),
+    }),
+  ),
+  approvals: z.array(
+    z.object({
+      id: z.string(),
+      tool: z.string(),
+      agent: z.string(),
+      summary: z.string(),
+      /** The file or folder that is touched, in full. */
+      destination: z.string().optional(),
+      detail: z.string(),
+      arguments: z.record(z.string(), z.unknown()),
+      decisions: z.array(z.string()),
+      status: z.string(),
+      requested_at: z.string(),
+      expires_at: z.string().optional(),
+      decided_at: z.string().optional(),
+      decided_by: z.string().optional(),
+    }),
+  ),
+  questions: z.array(
+    z.object({
+      id: z.string(),
+      kind: z.enum(["ask", "interrupt", "elicitation", "review"]),
+      agent: z.string(),
+      /** Names the requester, such as another MCP server. */
+      asked_by: z.string(),
+      text: z.string(),
+      /** The question as it was asked, with its fields. */
+      asked: z.record(z.string(), z.unknown()),
+      status: z.enum(["pending", "answered", "declined", "withdrawn"]),
+      requested_at: z.string(),
+      expires_at: z.string().optional(),
+      answered_at: z.string().optional(),
+      answered_by: z.string().optional(),
+      answer: z.unknown().optional(),
+    }),
+  ),
+  approved_for_run: z.array(
+    z.object({
+      tool: z.string(),
+      calls: z.string(),
+      approval_id: z.string(),
+      granted_by: z.string(),
+      granted_at: z.string(),
+    }),
+  ),
+  files_changed: z.array(z.string()),
+  usage: Usage.extend({
+    models: z.array(Usage.extend({ model: z.string(), role: z.string(), calls: z.int() })),
+  }),
+  /** Number of the newest event of the run that is in the document. */
+  last_event: z.int(),
+  /** Former name of `last_event`. */
+  last_seq: z.int(),
+});
+export type RunDocument = z.output<typeof RunDocument>;
+
+/** All requests, and nothing cut short. */
+export function runDocument(view: RunView): RunDocument {
   const { run, requests, grants, subagents, filesChanged, activity, place, models } = view;
-  const waits = waitsIn(view);
+  const [waits, pending] = [waitsIn(view), waitingIn(view)];
   return {
     run_id: run.id,
     thread_id: run.threadId,
@@ -42,17 +156,16 @@ export function runDocument(view: RunView) {
     model: run.model,
     limits: run.limits && limitsDocument(run.limits),
     goal: view.goal && goalReport(view.goal, isFinal(run.status)),
-    // Without a due time, a person started it outside the times of the schedule.
     schedule: run.schedule && {
       schedule_id: run.schedule.id,
       name: run.schedule.name,
-      due_at: run.schedule.dueAt === undefined ? undefined : isoTime(run.schedule.dueAt),
+      due_at: time(run.schedule.dueAt),
     },
     activity,
     queue: place === undefined ? undefined : { number: place.number, waiting: place.waiting },
     created_at: isoTime(run.createdAt),
     updated_at: isoTime(run.updatedAt),
-    ended_at: run.endedAt === undefined ? undefined : isoTime(run.endedAt),
+    ended_at: time(run.endedAt),
     answer: run.answer,
     structured: run.structured,
     stop_reason: run.stopReason,
@@ -60,7 +173,7 @@ export function runDocument(view: RunView) {
     failure_message: run.failure?.message,
     cancel_reason: run.cancelReason,
     todos: run.todos,
-    agents: subagents.map((subagent) => agentDocument(subagent, waitingIn(view), waits)),
+    agents: subagents.map((subagent) => agentDocument(subagent, pending, waits)),
     approvals: requests.filter(isApproval).map(approvalDocument),
     questions: requests.filter(isQuestion).map(questionDocument),
     approved_for_run: grants.map(({ tool, text, approvalId, grantedBy, grantedAt }) => ({
@@ -72,41 +185,31 @@ export function runDocument(view: RunView) {
     })),
     files_changed: filesChanged,
     usage: {
-      ...usageReport(run.usage, totalCost(models)),
+      ...usageDocument(run.usage, totalCost(models)),
       models: models.map(({ model, role, calls, ...usage }) => {
-        return { model, role, calls, ...usageReport(usage, usage.costUsd) };
+        return { model, role, calls, ...usageDocument(usage, usage.costUsd) };
       }),
     },
+    last_event: run.lastSeq,
     last_seq: run.lastSeq,
   };
 }
 
-export function eventDocument({ seq, time, agent, kind, data }: RunEvent): object {
-  return { seq, time: isoTime(time), agent: agentLabel(agent), kind, data };
-}
+const time = (at: number | undefined): string | undefined => (at === undefined ? undefined : isoTime(at));
 
-export function pointDocument({ id, time, runId, summary }: RunPoint): object {
-  return { thread_id: id, time: isoTime(time), run_id: runId, summary };
-}
+/** Tokens and cost. A price that is not known is "unknown", never 0. */
+export const usageDocument = (usage: TokenUsage, costUsd: number | undefined): z.output<typeof Usage> => ({
+  input_tokens: usage.inputTokens,
+  output_tokens: usage.outputTokens,
+  cached_input_tokens: usage.cachedInputTokens,
+  cost_usd: costUsd ?? "unknown",
+});
 
-/** The answer of a run as text; while there is none, where the run stands. */
-export function reportOf({ run, activity }: RunView): string {
-  if (run.status === "completed") return run.answer ?? "";
-  return [`Run ${run.id} ${standing(run, activity)}`, run.answer ?? ""].join("\n\n").trim();
-}
-
-function standing({ status, failure, cancelReason }: RunView["run"], activity: string): string {
-  if (status === "failed") return `failed: ${failure?.message ?? "no details"}`;
-  if (status === "cancelled") return `was cancelled: ${cancelReason ?? "no reason given"}`;
-  return `has not ended (${status}): ${activity}`;
-}
-
-/** `call_ids`: the calls that started it and those it works for, outermost first. */
 function agentDocument(
   { agent, description, status, step, toolCalls }: SubagentView,
   pending: readonly RunRequest[],
   waits: Waits,
-) {
+): RunDocument["agents"][number] {
   const own = pending.filter((one) => isSameAgent(one.agent, agent));
   const pendingQuestions = own.filter(isQuestion).length;
   return {
@@ -119,12 +222,11 @@ function agentDocument(
     tool_calls: toolCalls,
     pending_approvals: own.length - pendingQuestions,
     pending_questions: pendingQuestions,
-    // It does nothing but wait for a person, whom it or an agent below it asks.
     ...(waits.ofAgent(agent) !== undefined && { waiting: true }),
   };
 }
 
-const approvalDocument = (approval: Approval): object => ({
+const approvalDocument = (approval: Approval): RunDocument["approvals"][number] => ({
   id: approval.id,
   tool: approval.tool,
   agent: agentLabel(approval.agent),
@@ -135,145 +237,34 @@ const approvalDocument = (approval: Approval): object => ({
   decisions: approval.allowedDecisions,
   status: approval.status,
   requested_at: isoTime(approval.requestedAt),
-  expires_at: approval.expiresAt === undefined ? undefined : isoTime(approval.expiresAt),
-  decided_at: approval.decidedAt === undefined ? undefined : isoTime(approval.decidedAt),
+  expires_at: time(approval.expiresAt),
+  decided_at: time(approval.decidedAt),
   decided_by: approval.decidedBy,
 });
 
-/** `asked`: the question as it was asked, with its fields. */
-function questionDocument(asked: OpenQuestion): object {
+function questionDocument(asked: OpenQuestion): RunDocument["questions"][number] {
   const { id, agent, status, answer } = asked;
-  const { kind, ...content } = contentOf(asked);
+  const { kind: _kind, ...content } = contentOf(asked);
   return {
     id,
-    kind,
+    kind: asked.kind,
     agent: agentLabel(agent),
+    asked_by: askedBy(asked),
     text: requestText(asked),
     asked: content,
     status,
     requested_at: isoTime(asked.requestedAt),
-    expires_at: asked.expiresAt === undefined ? undefined : isoTime(asked.expiresAt),
-    answered_at: asked.decidedAt === undefined ? undefined : isoTime(asked.decidedAt),
+    expires_at: time(asked.expiresAt),
+    answered_at: time(asked.decidedAt),
     answered_by: asked.decidedBy,
     answer,
   };
 }
 
-/**
- * A run as Markdown: the task, what happened in order, the answer. Texts of people, models and files are
- * quoted, fenced or put in code, so that none of them can look like a line of the transcript.
- */
-export function transcriptOf({ run, activity }: RunView, events: readonly RunEvent[]): string {
-  const { endedAt, answer } = run;
-  const end = endedAt === undefined ? `now ${code(activity)}` : `ended ${isoTime(endedAt)}`;
-  const missing = (events[0]?.seq ?? 1) - 1;
-  const blocks = [
-    `# Run ${run.id}`,
-    [`${run.status} · started ${isoTime(run.createdAt)} · ${end}`, ...chosenFor(run)].join(" · "),
-    "## Task",
-    quote(run.task),
-    ...(run.goal === undefined ? [] : ["## Goal", quote(run.goal.join("\n"))]),
-    "## What happened",
-    ...(missing > 0 ? [`_${missing} earlier events are not shown._`] : []),
-    ...events.flatMap(eventBlocks),
-    ...(answer === undefined ? [] : ["## Answer", quote(answer)]),
-  ];
-  return `${blocks.join("\n\n")}\n`;
+export function eventDocument({ seq, time, agent, kind, data }: RunEvent): object {
+  return { seq, time: isoTime(time), agent: agentLabel(agent), kind, data };
 }
 
-/** Names the choices for this run alone, and the schedule that started it. */
-function chosenFor({ model, limits, schedule }: RunView["run"]): string[] {
-  const words = limitWords(limits ?? {});
-  return [
-    ...(schedule === undefined ? [] : [`started by schedule ${code(schedule.name)}`]),
-    ...(model === undefined ? [] : [`model ${code(model)}`]),
-    ...(words.length === 0 ? [] : [`limit ${words.join(", ")}`]),
-  ];
+export function pointDocument({ id, time, runId, summary }: RunPoint): object {
+  return { thread_id: id, time: isoTime(time), run_id: runId, summary };
 }
-
-/** Returns the line of an event and the blocks below it; empty for events that only close another. */
-function eventBlocks(event: RunEvent): string[] {
-  const [line, ...details] = eventProse(event);
-  if (line === undefined) return [];
-  const agent = event.agent.length === 0 ? "" : ` ${code(agentLabel(event.agent))}`;
-  return [`**${isoTime(event.time).slice(11, 19)}**${agent} ${line}`, ...details];
-}
-
-/** Describes an event for the transcript: its line, then the quotes below it. */
-function eventProse({ kind, data }: RunEvent): string[] {
-  switch (kind) {
-    case "run_started":
-      return ["The run began."];
-    case "run_resumed":
-      return ["The run was taken up again."];
-    case "run_parked":
-      return ["The server shut down; the run waits for the next one."];
-    case "run_completed":
-      return [`The run ${data.stopReason === undefined ? "is complete" : endedEarly(data.stopReason)}.`];
-    case "run_failed":
-      return ["The run failed.", ...quoted(data.message)];
-    case "run_cancelled":
-      return ["The run was cancelled.", ...quoted(data.reason)];
-    case "changes_reviewed":
-      return [`${reviewedLine(data).replace(/^review: /, "After a review: ")}.`];
-    case "todos":
-      return ["The todos changed."];
-    case "subagent_queued":
-    case "model_requested":
-      return [];
-    case "subagent_started":
-      return ["A subagent began.", ...quoted(data.description)];
-    case "subagent_finished":
-      return [`The subagent ${data.status === "error" ? "failed" : "reported"}.`, ...quoted(data.report)];
-    case "tool_started":
-      return [calledLine(data)];
-    case "tool_finished":
-      return data.status === "error" ? [`${code(data.tool)} failed.`] : [];
-    case "model_called":
-      return data.text === "" ? [] : ["said:", quote(data.text)];
-    case "file_changed":
-      return [`changed ${code(data.path)}.`, ...(data.diff ? [fenced(data.diff, "diff")] : [])];
-    case "message_received":
-      return ["was told:", quote(data.text)];
-    case "approval_requested":
-      return [`waits for approval of ${code(data.tool)}: ${asked(data.call) ?? code(data.summary)}`];
-    case "approval_decided":
-      return [`${asked(data.call) ?? code(data.tool)}: ${code(data.decision)}, decided by ${code(data.by)}.`];
-    case "question_asked":
-      return [askedLine(data), quote(data.text)];
-    case "question_answered":
-      return [`was ${data.outcome}, by ${code(data.by)}.`, ...quoted(data.answer ?? "")];
-    case "answer_refused":
-      return [`A client's signed answer was not used: ${code(data.reason)}.`];
-    case "model_awaited":
-      return ["waits for the client's model."];
-    case "compacted":
-      return [compactedLine(data)];
-    case "model_retry":
-      return [`${data.message}.`];
-    case "goal_judged":
-      return [`${judgedLine(data)}.`, ...data.verdicts.map((finding) => quote(findingText(finding)))];
-    case "goal_ended":
-      return [`${endedLine(data)}.`];
-    case "warning":
-      return ["Warning:", quote(data.message)];
-  }
-}
-
-const calledLine = ({ tool, summary, within }: Extract<RunEvent, { kind: "tool_started" }>["data"]): string =>
-  `called ${code(tool)}${within === undefined ? "" : " in its program"}: ${code(summary)}`;
-
-const compactedLine = ({ how, messages, path }: Extract<RunEvent, { kind: "compacted" }>["data"]): string =>
-  `${how} ${messages} older messages${path ? `; they are kept in ${code(path)}` : ""}.`;
-
-/** Returns undefined for requests of an older version. */
-const asked = (call: AskedCall | undefined): string | undefined =>
-  call && `${asText(call.act)} ${code(objectText(call))}`;
-
-function askedLine({ kind, server = "" }: Extract<RunEvent, { kind: "question_asked" }>["data"]): string {
-  if (kind === "elicitation") return `waits for an answer to the MCP server ${code(server)}:`;
-  if (kind === "review") return "waits for a review of its changes:";
-  return kind === "ask" ? "waits for an answer:" : "waits for an answer to a tool:";
-}
-
-const quoted = (text: string): string[] => (text === "" ? [] : [quote(text)]);

@@ -11,7 +11,6 @@ import {
   GENERAL_PURPOSE,
   type Run,
   type RunView,
-  type TokenUsage,
   isFinal,
   isApproval,
   isQuestion,
@@ -23,8 +22,9 @@ import { dollars, totalCost } from "../../runs/view.ts";
 import { counted } from "../../tools/format.ts";
 import { runUri } from "../contracts/uris.ts";
 import { addressLines, addressOf, shownText } from "./request-form.ts";
-import { agentLabel, agentTypes, askedBy, continuesAfter } from "./request-words.ts";
-import { GoalReport, goalLines, goalReport } from "./goal-report.ts";
+import { agentLabel, askedBy, continuesAfter } from "./request-words.ts";
+import { type GoalReport, goalLines } from "./goal-report.ts";
+import { RunDocument, runDocument, usageDocument } from "./run-document.ts";
 import { asText, indented } from "./quoting.ts";
 import { type ShownCall, TO, decisionsFor, shownCall } from "./shown-call.ts";
 
@@ -45,66 +45,57 @@ const MAX_ENDED = { agents: 10, line: 100 };
 /** When it pays to look again. */
 const POLL_SECONDS = { working: 5, input_required: 15 };
 
-/** Report on a run for a client; every delivery returns the same object. */
+const {
+  agents: { element: Agent },
+  approvals: { element: ApprovalDocument },
+  questions: { element: QuestionDocument },
+  usage: Usage,
+  ...Fields
+} = RunDocument.shape;
+
+/** Report on a run for a client: a part of its document, cut short. Every delivery returns the same object. */
 export const RunReport = z.object({
-  run_id: z.string(),
-  thread_id: z.string(),
-  status: z.enum(["working", "input_required", "completed", "failed", "cancelled"]),
+  run_id: Fields.run_id,
+  thread_id: Fields.thread_id,
+  status: Fields.status,
   message: z.string(),
-  activity: z.string(),
-  /** Number of the newest event of the run that is in the report. */
-  last_event: z.int(),
-  answer: z.string().optional(),
-  structured: z.unknown().optional(),
-  stop_reason: z.string().optional(),
-  failure_reason: z.string().optional(),
-  todos: z.array(z.object({ content: z.string(), status: z.string() })),
-  agents: z.array(
-    z.object({
-      agent: z.string(),
-      description: z.string(),
-      status: z.string(),
-      step: z.string(),
-      tool_calls: z.int(),
-    }),
-  ),
+  activity: Fields.activity,
+  last_event: Fields.last_event,
+  answer: Fields.answer,
+  structured: Fields.structured,
+  stop_reason: Fields.stop_reason,
+  failure_reason: Fields.failure_reason,
+  todos: Fields.todos,
+  agents: z.array(Agent.pick({ agent: true, description: true, status: true, step: true, tool_calls: true })),
   approvals: z.array(
-    z.object({
-      id: z.string(),
-      tool: z.string(),
-      agent: z.string(),
-      summary: z.string(),
-      /** The file or folder that is touched, in full. */
-      destination: z.string().optional(),
-      detail: z.string(),
+    ApprovalDocument.pick({
+      id: true,
+      tool: true,
+      agent: true,
+      summary: true,
+      destination: true,
+      detail: true,
       /** Without those that approve where `detail` leaves something out. */
-      decisions: z.array(z.string()),
-      expires_at: z.string().optional(),
+      decisions: true,
+      expires_at: true,
     }),
   ),
   /** First those that wait. */
   questions: z.array(
-    z.object({
-      id: z.string(),
-      kind: z.enum(["ask", "interrupt", "elicitation", "review"]),
-      agent: z.string(),
-      /** Names the requester, such as another MCP server. */
-      asked_by: z.string(),
-      text: z.string(),
-      status: z.enum(["pending", "answered", "declined", "withdrawn"]),
-      expires_at: z.string().optional(),
+    QuestionDocument.pick({
+      id: true,
+      kind: true,
+      agent: true,
+      asked_by: true,
+      text: true,
+      status: true,
+      expires_at: true,
     }),
   ),
-  /** Absent: the run has none. */
-  goal: GoalReport.optional(),
-  files_changed: z.array(z.string()),
+  goal: Fields.goal,
+  files_changed: Fields.files_changed,
   page: z.string().optional(),
-  usage: z.object({
-    input_tokens: z.int(),
-    output_tokens: z.int(),
-    cached_input_tokens: z.int(),
-    cost_usd: z.union([z.number(), z.literal("unknown")]),
-  }),
+  usage: Usage.omit({ models: true }),
   next: z.object({ tool: z.string(), after_seconds: z.number() }).optional(),
   truncated: z.array(z.string()).optional(),
 });
@@ -134,6 +125,8 @@ export interface AnswerWays {
 /** `note`: the effect of the call, before the state of the run. */
 export function runReport(view: RunView, ways: AnswerWays, note?: string): RunReport {
   const { run } = view;
+  const document = runDocument(view);
+  const { run_id, thread_id, status, last_event, stop_reason, failure_reason } = document;
   const truncated: string[] = [];
   const capped: Capped = (name, items, limit) => {
     if (items.length > limit) truncated.push(name);
@@ -144,21 +137,20 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
   if (answer !== run.answer) truncated.push("answer");
   const structured = (JSON.stringify(run.structured)?.length ?? 0) <= MAX.answer ? run.structured : undefined;
   if (structured === undefined && run.structured !== undefined) truncated.push("structured");
-  const whole = view.goal && goalReport(view.goal, isFinal(run.status));
-  const goal = whole && shortGoal(whole);
-  if (JSON.stringify(goal) !== JSON.stringify(whole)) truncated.push("goal");
+  const goal = document.goal && shortGoal(document.goal);
+  if (JSON.stringify(goal) !== JSON.stringify(document.goal)) truncated.push("goal");
   const report: Omit<RunReport, "message"> = {
-    run_id: run.id,
-    thread_id: run.threadId,
-    status: run.status,
-    activity: line(view.activity),
-    last_event: run.lastSeq,
-    ...defined({ answer, structured, stop_reason: run.stopReason, failure_reason: run.failure?.reason }),
-    todos: capped("todos", run.todos, MAX.todos).map(({ content, status }) => ({
+    run_id,
+    thread_id,
+    status,
+    activity: line(document.activity),
+    last_event,
+    ...defined({ answer, structured, stop_reason, failure_reason }),
+    todos: capped("todos", document.todos, MAX.todos).map(({ content, status }) => ({
       content: line(content),
       status,
     })),
-    agents: reportAgents(view, capped),
+    agents: reportAgents(document, capped),
     approvals: capped("approvals", pending, MAX.approvals).map(approvalReport),
     questions: capped(
       "questions",
@@ -166,8 +158,8 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
       MAX.questions,
     ).map(questionReport),
     ...(goal && { goal }),
-    files_changed: [...capped("files_changed", view.filesChanged, MAX.files)],
-    usage: usageReport(run.usage, totalCost(view.models)),
+    files_changed: [...capped("files_changed", document.files_changed, MAX.files)],
+    usage: usageDocument(run.usage, totalCost(view.models)),
     ...defined({ page: ways.page }),
     ...nextStep(view, ways),
   };
@@ -184,14 +176,6 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
   ].join(" ");
   return { ...report, message, ...(truncated.length === 0 ? {} : { truncated }) };
 }
-
-/** Tokens and cost. A price that is not known is "unknown", never 0. */
-export const usageReport = (usage: TokenUsage, costUsd: number | undefined): RunReport["usage"] => ({
-  input_tokens: usage.inputTokens,
-  output_tokens: usage.outputTokens,
-  cached_input_tokens: usage.cachedInputTokens,
-  cost_usd: costUsd ?? "unknown",
-});
 
 /** Reports how many changes of a run on a copy the folder has. */
 function proposedText({ run: { changes, status, unapplied } }: RunView): string[] {
@@ -268,17 +252,18 @@ export const isWholeInReport = (view: RunView, approvalId: string): boolean =>
 
 type Capped = <Item>(name: string, items: readonly Item[], limit: number) => readonly Item[];
 
-function reportAgents({ run, subagents }: RunView, capped: Capped): RunReport["agents"] {
-  const ended = isFinal(run.status);
+function reportAgents({ status, agents }: RunDocument, capped: Capped): RunReport["agents"] {
+  const ended = isFinal(status);
   const max = ended ? MAX_ENDED : MAX;
-  const ordered = ended ? subagents.toSorted(statusFirst("failed")) : subagents;
-  return capped("agents", ordered, max.agents).map((subagent) => ({
-    agent: agentTypes(subagent.agent),
-    description: line(subagent.description, max.line),
-    status: subagent.status,
-    step: line(subagent.step, max.line),
-    tool_calls: subagent.toolCalls,
-  }));
+  return capped("agents", ended ? agents.toSorted(statusFirst("failed")) : agents, max.agents).map(
+    ({ agent, description, status: own, step, tool_calls }) => ({
+      agent,
+      description: line(description, max.line),
+      status: own,
+      step: line(step, max.line),
+      tool_calls,
+    }),
+  );
 }
 
 /** `text` cut in the middle to about `limit` bytes of UTF-8. */

@@ -1,7 +1,7 @@
 import * as fc from "fast-check";
 import { expect, test } from "vitest";
 import type { RunEvent, RunEventKind } from "../../../src/runs/events.ts";
-import { transcriptOf } from "../../../src/server/views/run-document.ts";
+import { transcriptOf } from "../../../src/server/views/transcript.ts";
 import { aView } from "../support.ts";
 
 const at = (kind: RunEventKind, data: Record<string, unknown> = {}, more: Partial<RunEvent> = {}): RunEvent =>
