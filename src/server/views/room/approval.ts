@@ -5,16 +5,14 @@ import type { Approval } from "../../../runs/run.ts";
 import type { PersonDecision } from "../../../tools/request.ts";
 import { editableArguments } from "./editable-arguments.ts";
 import type { ApprovalViewer, Viewer } from "../../contracts/viewer.ts";
-import { callPath, linesPath, mayDecide, runPath } from "../../contracts/viewer.ts";
+import { callPath, linesPath, mayDecide } from "../../contracts/viewer.ts";
 import { agentTypes, deadlineText } from "../request-words.ts";
 import { renderDiff } from "../content/diff.ts";
 import { languageOf } from "../content/texts.ts";
 import { type Html, html, textArea } from "../html.ts";
 import { type ShownCall, decisionsFor, shownCall } from "../shown-call.ts";
 import { diffLooks, labelled, shownPath, terms } from "./pieces.ts";
-import type { Complaint, Request, RequestLook } from "./request.ts";
-import { NO_DEFAULT, fold, onlyLooks, requestPanel } from "./request.ts";
-import { approvalIcon } from "./states.ts";
+import { type CardParts, type Complaint, type RequestLook, fold, onlyLooks, requestForm } from "./request.ts";
 
 /** Such as `Run node --test test/`, or `Edit src/alarms.ts`. */
 export function callHeadline(approval: Pick<Approval, "preview" | "tool" | "args">): Html {
@@ -29,19 +27,16 @@ const onPage = (approval: Pick<Approval, "preview">): ShownCall => shownCall(app
 /** True if a review shows all of the call; else its own screen does. */
 export const isWholeOnPage = (approval: Approval): boolean => onPage(approval).isWhole;
 
-export function renderApproval(approval: Approval, about: Omit<Request, "asked">, look: RequestLook): Html {
-  const { viewer, complaint } = look;
+export function approvalCard(approval: Approval, look: RequestLook): CardParts {
   const call = onPage(approval);
-  const head = {
-    sign: approvalIcon(approval),
+  return {
     tag: displayName(approval.tool),
     title: approval.preview.kind === "command" ? html`Run a command` : callHeadline(approval),
     more: html`${renderDestination(call)}
     ${saysInHead(approval) && html`<p class="${approval.preview.again ? "notice amber" : "note"}">${call.summary}</p>`}`,
+    content: html`${detail(approval, call, look.viewer.session)} ${facts(approval, call)} ${END}
+    ${foot(approval, { ...look, isWhole: call.isWhole })}`,
   };
-  const content = html`${detail(approval, call, viewer.session)} ${facts(approval, call)} ${END}
-  ${foot(approval, viewer, { complaint, isOfAll: about.task !== undefined, isWhole: call.isWhole })}`;
-  return requestPanel({ asked: approval, ...about }, look, head, content);
 }
 
 const renderDestination = ({ destination }: ShownCall): Html =>
@@ -102,7 +97,7 @@ export function renderWholeCall(
       <h2>${call.summary}</h2>
       ${renderDestination(call)}
     </div>
-    ${parts} ${END} ${foot(approval, viewer, { isOfAll: false, isWhole: true, proof })}
+    ${parts} ${END} ${foot(approval, { viewer, isOfAll: false, isWhole: true, proof })}
   </article>`;
 }
 
@@ -119,38 +114,24 @@ function facts(approval: Approval, { summary }: ShownCall): Html | false {
   ]);
 }
 
-interface FormLook {
-  complaint?: Complaint | undefined;
-  /** Decided among the requests of all runs. */
-  isOfAll: boolean;
+interface FormLook extends Omit<RequestLook, "now"> {
   /** All of the call stands above it. */
   isWhole: boolean;
   proof?: string;
 }
 
-const foot = (approval: Approval, viewer: ApprovalViewer, look: FormLook): Html =>
-  mayDecide(viewer.session) ? decisionForm(approval, look) : onlyLooks(viewer);
-
-function decisionForm(approval: Approval, { complaint, isOfAll, isWhole, proof }: FormLook): Html {
-  const offered = decisionsFor(approval, { isWhole });
+function foot(approval: Approval, look: FormLook): Html {
+  if (!mayDecide(look.viewer.session)) return onlyLooks(look.viewer);
+  const { complaint } = look;
+  const offered = decisionsFor(approval, look);
   const may = (decision: PersonDecision["type"]) => offered.includes(decision);
-  const text = complaint && html`<p class="notice red" role="alert">${complaint.problem}</p>`;
-  return html`<form
-    class="ask-foot"
-    method="post"
-    action="${runPath(approval.runId)}/reply"
-    autocomplete="off"
-  >
-    <input type="hidden" name="request" value="${approval.id}" />
-    <input type="hidden" name="back" value="${isOfAll ? "all" : "run"}" />
-    ${proof && html`<input type="hidden" name="whole" value="${proof}" />`} ${NO_DEFAULT} ${text}
-    <div class="decide">
-      ${may("approve") && button("approve", "ok", html`Approve<kbd aria-hidden="true">A</kbd>`)}
-      ${may("approve_same") && button("approve_same", "wide", "Approve the same for this run")}
-      ${may("edit") && editor(approval, complaint)} ${may("reject") && rejection(approval, complaint)}
-      ${may("approve_same") && html`<span class="note">The same: every further ${displayName(approval.same?.text ?? "")}, until the run ends.</span>`}
-    </div>
-  </form>`;
+  const buttons = html`<div class="decide">
+    ${may("approve") && button("approve", "ok", html`Approve<kbd aria-hidden="true">A</kbd>`)}
+    ${may("approve_same") && button("approve_same", "wide", "Approve the same for this run")}
+    ${may("edit") && editor(approval, complaint)} ${may("reject") && rejection(approval, complaint)}
+    ${may("approve_same") && html`<span class="note">The same: every further ${displayName(approval.same?.text ?? "")}, until the run ends.</span>`}
+  </div>`;
+  return requestForm(approval, look, "ask-foot", buttons);
 }
 
 const button = (decision: string, look: string, label: Html | string): Html =>

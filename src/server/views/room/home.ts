@@ -19,7 +19,7 @@ import { CAUSES } from "./outcome.ts";
 import { type Refused, choice, composeBox, mainOf, searchField } from "./pieces.ts";
 import { isReview } from "./question.ts";
 import { anchorOf, who } from "./request.ts";
-import { headline, requestIcon } from "./review.ts";
+import { headline, requestIcon } from "./card.ts";
 import { type StartSettings, startChips } from "./start-choices.ts";
 import { ASKING, type Standing, WORKING, counted, stateIcon } from "./states.ts";
 import { requestsWait, requestsWaitForYou } from "./waiting.ts";

@@ -9,12 +9,12 @@ import { isShared, mayDecide, runPath } from "../../contracts/viewer.ts";
 import { type Html, html, textArea } from "../html.ts";
 import { addressOf, isJsonWanted, webAddress } from "../request-form.ts";
 import { grouped, nearTime } from "./figures.ts";
-import { type IconName, icon } from "./icons.ts";
+import { icon } from "./icons.ts";
 import { choiceInput, copyButton, labelled, terms } from "./pieces.ts";
 import { filesText } from "./proposed-words.ts";
 import { fieldInput } from "./question-fields.ts";
-import type { Complaint, Request, RequestLook } from "./request.ts";
-import { NO_DEFAULT, anchorOf, fold, onlyLooks, requestPanel } from "./request.ts";
+import type { CardParts, Complaint, RequestLook } from "./request.ts";
+import { anchorOf, fold, onlyLooks, requestForm } from "./request.ts";
 
 const MAX = { line: 200, title: 160, value: 60_000, server: 80 };
 
@@ -25,12 +25,6 @@ const serverName = ({ server }: Elicitation): string => displayName(oneLine(serv
 /** True if the run asks what of its change is applied. */
 export const isReview = (asked: RunRequest): asked is Extract<OpenQuestion, { kind: "review" }> =>
   asked.kind === "review";
-
-export const questionIcon = (question: OpenQuestion): IconName => {
-  if (question.kind === "review") return "diff";
-  if (question.kind !== "elicitation") return "help";
-  return question.mode === "url" ? "link" : "plug";
-};
 
 /** The words of a question on one line, with the name of the server that asks. */
 export function questionLine(question: OpenQuestion): string {
@@ -54,24 +48,22 @@ const reviewLink = ({ runId }: OpenQuestion): Html =>
     </div>
   </div>`;
 
-type QuestionLook = RequestLook & { now: number };
-
-export function renderQuestion(asked: OpenQuestion, about: Omit<Request, "asked">, look: QuestionLook): Html {
-  const { viewer, now } = look;
+export function questionCard(asked: OpenQuestion, look: RequestLook): CardParts {
+  const { viewer } = look;
   const { session } = viewer;
-  const request = { asked, ...about };
-  const sign = questionIcon(asked);
   if (asked.kind === "review") {
-    const head = { sign, tag: "proposed change", title: html`${questionLine(asked)}` };
     const isLink = session !== "app" && !isShared(session);
-    return requestPanel(request, look, head, isLink ? reviewLink(asked) : onlyLooks(viewer));
+    const content = isLink ? reviewLink(asked) : onlyLooks(viewer);
+    return { tag: "proposed change", title: html`${questionLine(asked)}`, content };
   }
-  const tag = asked.kind === "elicitation" ? "MCP server" : "question";
   const form = mayDecide(session)
-    ? answerForm(asked, look, about.task !== undefined)
-    : html`${asking(asked)}${due(asked, now)}${onlyLooks(viewer)}`;
-  const content = html`${renderValue(asked)} ${addressPart(asked)} ${form}`;
-  return requestPanel(request, look, { sign, tag, ...titleWords(asked) }, content);
+    ? answerForm(asked, look)
+    : html`${asking(asked)}${due(asked, look.now)}${onlyLooks(viewer)}`;
+  return {
+    tag: asked.kind === "elicitation" ? "MCP server" : "question",
+    ...titleWords(asked),
+    content: html`${renderValue(asked)} ${addressPart(asked)} ${form}`,
+  };
 }
 
 /** Builds the title in words of the page, unless the agent's own are short. Texts of others are quotations. */
@@ -144,21 +136,16 @@ const asking = (question: Question): Html | false =>
 
 const fieldLabel = ({ name, title }: Field): string => displayName(oneLine(title ?? name, MAX.line));
 
-/** `isOfAll`: answered among the requests of all runs. */
-function answerForm(asked: OpenQuestion, { complaint, now }: QuestionLook, isOfAll: boolean): Html {
+function answerForm(asked: OpenQuestion, look: RequestLook): Html {
+  const { complaint, now } = look;
   const isUrl = asked.kind === "elicitation" && asked.mode === "url";
-  return html`<form class="answer" method="post" action="${runPath(asked.runId)}/reply" autocomplete="off">
-    <input type="hidden" name="request" value="${asked.id}" />
-    <input type="hidden" name="back" value="${isOfAll ? "all" : "run"}" />
-    ${NO_DEFAULT}
-    ${complaint && html`<p class="notice red" role="alert">${icon("fail", "red")}${complaint.problem}</p>`}
-    ${!isUrl && inputs(asked, complaint)} ${due(asked, now)} ${warning(asked)}
+  const fields = html`${!isUrl && inputs(asked, complaint)} ${due(asked, now)} ${warning(asked)}
     <div class="ask-foot">
       <div class="decide two">
         ${isUrl ? openButtons(asked.url) : sendButton(asked)} ${declining(asked, complaint)}
       </div>
-    </div>
-  </form>`;
+    </div>`;
+  return requestForm(asked, look, "answer", fields);
 }
 
 const warning = (question: Question): Html | false =>

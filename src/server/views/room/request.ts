@@ -1,10 +1,9 @@
-/** Pieces of requests: approvals and other questions stand in one queue and look alike. */
+/** Pieces of the cards of all kinds of requests. */
 import { displayName, oneLine } from "../../../core/text.ts";
 import { type RunRequest, agentName } from "../../../runs/run.ts";
 import { type ApprovalViewer, isShared, runPath } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
-import { timeOf } from "./figures.ts";
-import { type IconName, icon } from "./icons.ts";
+import { icon } from "./icons.ts";
 
 /** A waiting request, with the agent's text before it. */
 export interface Request {
@@ -37,52 +36,40 @@ export const who = ({ agent }: Pick<RunRequest, "agent">, limit = 80): string =>
   return last === undefined ? "Main agent" : displayName(oneLine(last.task ?? agentName(last), limit));
 };
 
-/** Appearance of a request among those shown, for its viewer. */
+/** The viewer of a request, and what their last form lacked. */
 export interface RequestLook {
   viewer: ApprovalViewer;
-  place: { index: number; count: number };
+  now: number;
   complaint?: Complaint | undefined;
+  /** Shown among the requests of all runs. */
+  isOfAll: boolean;
 }
 
-interface Head {
-  sign: IconName;
+/** The parts of a card that depend on the kind of its request. */
+export interface CardParts {
   /** Its kind, in a word or two. */
   tag: string;
   title: Html;
   /** Below the title, in full. */
   more?: Html | undefined;
+  /** The content, with the form that answers. */
+  content: Html;
 }
 
-/** Names who asks, what and why, above the content of one request. */
-export function requestPanel(
-  { asked, why, task }: Request,
-  { place: { index, count } }: RequestLook,
-  { sign, tag, title, more }: Head,
-  content: Html,
-): Html {
-  const anchor = anchorOf(asked);
-  return html`<article
-    class="panel ask"
-    id="${anchor}"
-    data-approval="${asked.id}"
-    aria-labelledby="${anchor}-h"
-    tabindex="-1"
-  >
-    <div class="ask-head">
-      <div class="ask-kicker">
-        ${icon(sign, "amber")}<span class="cut">${who(asked)}</span><span class="tag">${tag}</span
-        ><span class="end num"
-          >${index + 1} of ${count}<span class="desk"> · asked ${timeOf(asked.requestedAt)}</span></span
-        >
-      </div>
-      <h2 id="${anchor}-h">${title}</h2>
-      ${more}
-      ${task !== undefined && html`<p class="note">In <a class="link" href="${runPath(asked.runId)}">${oneLine(task, 160)}</a></p>`}
-      ${why !== undefined && html`<blockquote class="ask-why" aria-label="What the agent said before">${oneLine(why, 600)}</blockquote>`}
-    </div>
-    ${content}
-  </article>`;
-}
+/** The form of any request. Only a pressed button answers. `proof`: it stands below the whole call. */
+export const requestForm = (
+  { id, runId }: Pick<RunRequest, "id" | "runId">,
+  { isOfAll, complaint, proof }: Pick<RequestLook, "isOfAll" | "complaint"> & { proof?: string | undefined },
+  look: string,
+  fields: Html,
+): Html =>
+  html`<form class="${look}" method="post" action="${runPath(runId)}/reply" autocomplete="off">
+    <input type="hidden" name="request" value="${id}" />
+    <input type="hidden" name="back" value="${isOfAll ? "all" : "run"}" />
+    ${proof && html`<input type="hidden" name="whole" value="${proof}" />`} ${NO_DEFAULT}
+    ${complaint && html`<p class="notice red" role="alert">${icon("fail", "red")}${complaint.problem}</p>`}
+    ${fields}
+  </form>`;
 
 /** Replaces the form for viewers who may not send one. */
 export function onlyLooks({ session, openCommand }: ApprovalViewer): Html {

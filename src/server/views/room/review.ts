@@ -1,36 +1,21 @@
 /** The review of requests: open approvals and questions, oldest first, then past decisions and answers. */
 import { displayText, oneLine } from "../../../core/text.ts";
-import { askedAgainText, askedCall, objectText } from "../../../runs/asked-words.ts";
+import { askedAgainText } from "../../../runs/asked-words.ts";
 import type { RunRequest, RunView } from "../../../runs/run.ts";
 import { DEADLINE, isAskedAgain, isQuestion, waitingIn } from "../../../runs/run.ts";
 import { answerText } from "../../../tools/check-answer.ts";
 import type { ApprovalViewer } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
-import { callHeadline, renderApproval } from "./approval.ts";
+import { headline, renderCard, requestIcon } from "./card.ts";
 import { elapsed, timeOf } from "./figures.ts";
-import { type IconName, icon } from "./icons.ts";
+import { icon } from "./icons.ts";
 import { mainOf } from "./pieces.ts";
 import { type ProposedScreen, type RenderedProposal, renderProposal } from "./proposed.ts";
-import { isReview, questionIcon, questionLine, renderQuestion } from "./question.ts";
+import { isReview } from "./question.ts";
 import { type Complaint, type Request, anchorOf, who } from "./request.ts";
-import { RUN_STATES, type State, approvalIcon } from "./states.ts";
+import { RUN_STATES, type State } from "./states.ts";
 
 const MAX = { answer: 300, decided: 100 };
-
-/** Names a request on one line, such as `Run node --test test/`, or the words of a question. */
-export const headline = (asked: RunRequest): Html =>
-  isQuestion(asked)
-    ? html`<span class="headline"><span class="cut">${questionLine(asked)}</span></span>`
-    : callHeadline(asked);
-
-export function headlineText(asked: RunRequest): string {
-  if (isQuestion(asked)) return questionLine(asked);
-  const call = askedCall(asked);
-  return `${call.act} ${objectText(call)}`;
-}
-
-export const requestIcon = (asked: RunRequest): IconName =>
-  isQuestion(asked) ? questionIcon(asked) : approvalIcon(asked);
 
 export interface ReviewScreen {
   requests: readonly Request[];
@@ -46,14 +31,12 @@ export interface ReviewScreen {
 }
 
 /** Renders the requests in sequence, without a surrounding screen. */
-export function renderRequests({ requests, viewer, complaint, now }: ReviewScreen): Html {
-  const shown = requests.map(({ asked, ...about }, index) => {
-    const own = complaint?.requestId === asked.id ? complaint : undefined;
-    const look = { viewer, place: { index, count: requests.length }, complaint: own, now };
-    return isQuestion(asked) ? renderQuestion(asked, about, look) : renderApproval(asked, about, look);
-  });
-  return html`${shown}`;
-}
+export const renderRequests = ({ requests, viewer, complaint, now }: ReviewScreen): Html =>
+  html`${requests.map((request, index) => {
+    const own = complaint?.requestId === request.asked.id ? complaint : undefined;
+    const look = { viewer, now, complaint: own, isOfAll: request.task !== undefined };
+    return renderCard(request, `${index + 1} of ${requests.length}`, look);
+  })}`;
 
 export function renderReview(screen: ReviewScreen): Html {
   const { rest = 0, view, viewer, complaint } = screen;

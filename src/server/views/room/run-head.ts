@@ -9,7 +9,7 @@ import { limitWords } from "../limit-words.ts";
 import { costOf, dayAndTime, elapsed, grouped, tokens } from "./figures.ts";
 import { icon } from "./icons.ts";
 import { filesText } from "./proposed-words.ts";
-import { headlineText } from "./review.ts";
+import { headlineText } from "./card.ts";
 import { renderRunDialogs, renderRunMenu } from "./run-menu.ts";
 import type { Sharing } from "./share.ts";
 import { ASKING, ASKING_OWNER, WORKING, agentsText, pill, standingOf } from "./states.ts";

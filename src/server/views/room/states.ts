@@ -2,7 +2,6 @@
 import {
   type AgentPath,
   type AgentWork,
-  type Approval,
   type RunRequest,
   type Run,
   type RunStatus,
@@ -129,6 +128,3 @@ export const stateIcon = ({ icon: name, tone, word }: State): Html =>
 
 export const pill = ({ icon: name, tone, word }: State): Html =>
   html`<strong class="pill ${tone}" role="status">${icon(name)}${word}</strong>`;
-
-export const approvalIcon = ({ preview }: Pick<Approval, "preview">): IconName =>
-  preview.kind === "diff" ? "diff" : preview.kind === "command" ? "term" : "plug";
