@@ -18,8 +18,8 @@ import { complain, say, sayJson, unknownAction } from "./output.ts";
 import { applyRun, discardRun, reviewRun } from "./review.ts";
 import { WAITING, outputOf, runEnd, showLive, whereToWork } from "./run.ts";
 import type { BodyStyle } from "./terminal/body.ts";
-import { callLines, shownApproval } from "./terminal/ask.ts";
-import { answeredLine, fieldLines, questionLines } from "./terminal/ask-question.ts";
+import { requestLines } from "./terminal/ask.ts";
+import { answeredLine, fieldLines } from "./terminal/ask-question.ts";
 import { print } from "./terminal/printer.ts";
 import { renderTree } from "./terminal/tree.ts";
 import { colorsFor, columnsOf, fit, localTime } from "./terminal/text.ts";
@@ -213,9 +213,7 @@ export async function showRun(
     ...renderTree(runDocument(view), { ...style, frame: 0, now: Date.now() }),
   ];
   for (const asked of waitingIn(view)) {
-    const { title, body, notes } = isQuestion(asked)
-      ? questionLines(asked, style)
-      : callLines(shownApproval(asked), style);
+    const { title, body, notes } = requestLines(asked, style);
     const kind = isQuestion(asked) ? "Question" : "Approval";
     const fields = isQuestion(asked) ? fieldsOrCommands(local, asked, style) : [];
     lines.push("", colors.yellow(`? ${kind} ${asked.id}`), ...title, "", ...body, ...fields, "", ...notes);

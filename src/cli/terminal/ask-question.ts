@@ -15,7 +15,7 @@ import { addressLines, addressOf, freeAnswer, isJsonWanted } from "../../server/
 import { deadlineText, whoAsks } from "../../server/views/request-words.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import type { Asker } from "./asker.ts";
-import { type BodyStyle, textBody } from "./body.ts";
+import { type BodyStyle, type RequestLines, textBody, wrapped } from "./body.ts";
 import { changeLines } from "./proposed.ts";
 import { chopText, unbroken, wrapText } from "./text.ts";
 
@@ -55,11 +55,8 @@ function boundTo(change: ProposedChange | undefined, question: Question, given: 
 
 const WAY_OUT = "Type /decline to leave it unanswered.";
 
-const wrapped = (text: string, { width }: Pick<BodyStyle, "width">): string[] =>
-  wrapText(text, width - 1).flatMap((line) => chopText(line, width - 1));
-
 /** A question as lines: who asks, its words in full, and further facts such as its expiry. */
-export function questionLines(asked: OpenQuestion, style: BodyStyle) {
+export function questionLines(asked: OpenQuestion, style: BodyStyle): RequestLines {
   const lines = (text: string): string[] => wrapped(text, style);
   return {
     title: lines(whoAsksWhat(asked, whoAsks(asked.agent))),

@@ -1,12 +1,24 @@
-/** Shows the whole of a call as lines for a terminal. A line that is broken over several is marked. */
+/** Lays the content of a request out as lines for a terminal. A line that is broken over several is marked. */
 import { type DiffLine, diffLines } from "../../core/diff.ts";
-import { type Colors, chopText, withoutTabs } from "./text.ts";
+import { type Colors, chopText, withoutTabs, wrapText } from "./text.ts";
 
 export interface BodyStyle {
   colors: Colors;
   /** Columns of the terminal. */
   width: number;
 }
+
+/** A request as lines. */
+export interface RequestLines {
+  /** Who asks, and what for. */
+  title: string[];
+  body: string[];
+  /** Further facts, such as the deadline. */
+  notes: string[];
+}
+
+export const wrapped = (text: string, { width }: Pick<BodyStyle, "width">): string[] =>
+  wrapText(text, width - 1).flatMap((line) => chopText(line, width - 1));
 
 /** A unified diff with a gutter: the number of each line in its file, and whether it is added or removed. */
 export function diffBody(diff: string, { colors, width }: BodyStyle): string[] {

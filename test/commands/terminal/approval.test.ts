@@ -1,26 +1,29 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type ShownApproval, askDecision, callLines, shownApproval } from "../../../src/cli/terminal/ask.ts";
+import { approvalLines, askDecision } from "../../../src/cli/terminal/ask-approval.ts";
 import type { Asker } from "../../../src/cli/terminal/asker.ts";
 import { diffBody, textBody } from "../../../src/cli/terminal/body.ts";
+import type { Approval } from "../../../src/runs/run.ts";
 import { anApproval } from "../../server/support.ts";
 import { colorsFor, displayWidth, withBlanks, wrapText } from "../../../src/cli/terminal/text.ts";
 
 const plain = colorsFor({}, {});
 
-function question(args: unknown, more: Partial<ShownApproval> = {}): ShownApproval {
-  return {
-    place: "1 of 2 waiting",
-    title: ["The main agent wants to run write_file:", "Create /workspace/a.md"],
-    isDiff: true,
-    body: ["@@ -0,0 +1,30 @@", ...Array.from({ length: 30 }, (_, line) => `+line ${line}`)].join("\n"),
-    notes: [],
-    details: "write_file {}",
-    decisions: ["approve", "edit", "reject"],
-    args: JSON.stringify(args),
+function approval(args: Record<string, unknown>, more: Partial<Approval> = {}): Approval {
+  return anApproval({
+    tool: "write_file",
+    args,
+    preview: {
+      kind: "diff",
+      summary: "Create /workspace/a.md",
+      detail: ["@@ -0,0 +1,30 @@", ...Array.from({ length: 30 }, (_, line) => `+line ${line}`)].join("\n"),
+    },
     ...more,
-  };
+  });
 }
+
+/** Asks about the first of two approvals. */
+const ask = (asked: Approval, asker: Asker) => askDecision(asked, "1 of 2 waiting", asker);
 
 type Person = Asker & { printed: string[]; prompts: string[] };
 
@@ -40,19 +43,17 @@ function person(answers: string[], edited?: string): Person {
 }
 
 const write = { file_path: "/workspace/a.md", content: "first\n" };
-const short = { body: "ls", isDiff: false };
+const short = { preview: { kind: "command", summary: "List", detail: "ls" } } as const;
+const same = { key: "k", text: "write_file of /workspace/a.md" };
 
 describe("askDecision", () => {
   it.each(["a", "A"])("takes the key %j for approval", async (key) => {
-    expect(await askDecision(question(write, short), person([key]))).toEqual({ decision: "approve" });
+    expect(await ask(approval(write, short), person([key]))).toEqual({ type: "approve" });
   });
 
   it("takes s for approving the same for the whole run", async () => {
     const asked = person(["s"]);
-    const decisions = ["approve", "approve_same", "edit", "reject"] as const;
-    expect(await askDecision(question(write, { ...short, decisions }), asked)).toEqual({
-      decision: "approve_same",
-    });
+    expect(await ask(approval(write, { ...short, same }), asked)).toEqual({ type: "approve_same" });
     const keys = "a approve  s approve the same  e edit  r reject  d details › ";
     expect(withBlanks(asked.prompts)).toEqual([keys]);
     // A key stays with what it does, however narrow the terminal is.
@@ -66,49 +67,56 @@ describe("askDecision", () => {
 
   it("ignores keys that mean nothing here", async () => {
     const asked = person(["", "x", "s", " ", "a"]);
-    expect(await askDecision(question(write, short), asked)).toEqual({ decision: "approve" });
+    expect(await ask(approval(write, short), asked)).toEqual({ type: "approve" });
     expect(asked.prompts).toHaveLength(5);
   });
 
   it("passes the reason of a rejection on", async () => {
-    expect(await askDecision(question(write), person(["r", "not now"]))).toEqual({
-      decision: "reject",
+    expect(await ask(approval(write), person(["r", "not now"]))).toEqual({
+      type: "reject",
       message: "not now",
     });
-    expect(await askDecision(question(write), person(["r", " "]))).toEqual({ decision: "reject" });
+    expect(await ask(approval(write), person(["r", " "]))).toEqual({ type: "reject" });
   });
 
   it("lets the text of a file be edited as text", async () => {
-    const answer = await askDecision(question(write), person(["e"], "second\n"));
-    expect(answer.decision).toBe("edit");
-    expect(JSON.parse(answer.edited_args ?? "")).toEqual({ ...write, content: "second\n" });
+    const answer = await ask(approval(write), person(["e"], "second\n"));
+    const args = { ...write, content: "second\n" };
+    expect(answer).toEqual({ type: "edit", editedAction: { name: "write_file", args } });
   });
 
   it("lets other arguments be edited as JSON", async () => {
-    const answer = await askDecision(question({ path: "/a" }), person(["e"], '{"path":"/b"}'));
-    expect(answer).toEqual({ decision: "edit", edited_args: '{"path":"/b"}' });
+    const answer = await ask(approval({ path: "/a" }), person(["e"], '{"path":"/b"}'));
+    expect(answer).toEqual({ type: "edit", editedAction: { name: "write_file", args: { path: "/b" } } });
   });
+
+  it.each(['{"path":', "[1]", "null"])(
+    "asks again after an edit to %s, which is no JSON object",
+    async (edited) => {
+      const asked = person(["e", "r", ""], edited);
+      expect(await ask(approval({ path: "/a" }), asked)).toEqual({ type: "reject" });
+      expect(asked.printed.join("\n")).toContain("are not a JSON object. Nothing was run.");
+    },
+  );
 
   it("does not take an edit without a change, or one that failed, for a decision", async () => {
     for (const edited of [write.content, undefined]) {
       const asked = person(["e", "r", ""], edited);
-      expect(await askDecision(question(write), asked)).toEqual({ decision: "reject" });
+      expect(await ask(approval(write), asked)).toEqual({ type: "reject" });
       expect(asked.printed.join("\n")).toContain("Nothing was changed.");
     }
   });
 
   it("offers only what is possible", async () => {
     const asked = person(["e", "a"]);
-    const decisions = ["approve", "reject"] as const;
-    expect(await askDecision(question(write, { ...short, decisions }), asked)).toEqual({
-      decision: "approve",
-    });
+    const allowedDecisions: Approval["allowedDecisions"] = ["approve", "reject"];
+    expect(await ask(approval(write, { ...short, allowedDecisions }), asked)).toEqual({ type: "approve" });
     expect(asked.prompts[0]).not.toContain("edit");
   });
 
   it("shows a long change page by page, and says what an approval would not have shown", async () => {
     const asked = person(["a", " ", " ", "a"]);
-    await askDecision(question(write), asked);
+    await ask(approval(write), asked);
     const [first = "", warning = "", ...pages] = asked.printed;
     expect(first).toContain("? Approval 1 of 2 waiting");
     expect(first).toContain("+ line 0");
@@ -124,9 +132,9 @@ describe("askDecision", () => {
     const [columns, rows] = [40, 24];
     const asked = { ...person(["r", ""]), size: () => ({ columns, rows }) };
     const path = `/workspace/${"a-long-folder/".repeat(4)}report.md`;
-    const title = ["The main agent wants to run write_file:", `Create ${path} (30 lines)`];
-    const decisions = ["approve", "approve_same", "edit", "reject"] as const;
-    await askDecision(question(write, { title, notes: [`approve the same: ${path}`], decisions }), asked);
+    const { preview } = approval(write);
+    const long = { ...preview, summary: `Create ${path} (30 lines)` };
+    await ask(approval(write, { preview: long, same: { key: "k", text: path } }), asked);
     const lines = (asked.printed[0] ?? "").split("\n");
     for (const line of lines) expect(displayWidth(line)).toBeLessThan(columns);
     const promptRows = Math.ceil(displayWidth(asked.prompts[0] ?? "") / columns);
@@ -135,12 +143,12 @@ describe("askDecision", () => {
 
   it("shows the call in full on request", async () => {
     const asked = person(["d", "r", ""]);
-    await askDecision(question(write, { details: "approval int:0\nwrite_file {}" }), asked);
+    await ask(approval({}, { id: "int:0" }), asked);
     expect(asked.printed[1]).toBe("  │ approval int:0\n  │ write_file {}");
   });
 
   it("decides nothing when there is nobody to answer", async () => {
-    await expect(askDecision(question(write), person([]))).rejects.toThrow("end of input");
+    await expect(ask(approval(write), person([]))).rejects.toThrow("end of input");
   });
 });
 
@@ -187,7 +195,7 @@ describe("what a call would do", () => {
 
 describe("a call that is not shown whole elsewhere", () => {
   const content = `${"filler\n".repeat(500)}HIDDEN-PAYLOAD\n`;
-  const approval = anApproval({
+  const cut = anApproval({
     tool: "write_file",
     args: { file_path: "/workspace/a.sh", content },
     preview: {
@@ -200,12 +208,11 @@ describe("a call that is not shown whole elsewhere", () => {
   });
 
   it("is shown whole in a terminal, with its destination", async () => {
-    const asked = shownApproval(approval);
-    expect(asked.title.at(-1)).toBe(String.raw`Destination: /workspace/deep/place/a.sh\u0020`);
-    const { body } = callLines(asked, { colors: plain, width: 60 });
+    const { title, body } = approvalLines(cut, { colors: plain, width: 60 });
+    expect(title.at(-1)).toBe(String.raw`Destination: /workspace/deep/place/a.sh\u0020`);
     expect(body.join("\n")).toContain("HIDDEN-PAYLOAD");
     const at = person(["a", "a"]);
-    expect(await askDecision(asked, at)).toEqual({ decision: "approve" });
+    expect(await ask(cut, at)).toEqual({ type: "approve" });
     expect(at.printed[1]).toContain("lines were not shown");
   });
 });

@@ -1,0 +1,127 @@
+/** Asks a person in the terminal to decide on a call. */
+import { displayName, displayText, oneLine } from "../../core/text.ts";
+import { isRecord, parsedJson } from "../../core/unknown.ts";
+import type { Approval } from "../../runs/run.ts";
+import { deadlineText, whoAsks } from "../../server/views/request-words.ts";
+import { restOf, shownCall } from "../../server/views/shown-call.ts";
+import { offeredDecisions } from "../../tools/call-request.ts";
+import type { PersonDecision } from "../../tools/request.ts";
+import type { Asker } from "./asker.ts";
+import { type BodyStyle, type RequestLines, diffBody, textBody, wrapped } from "./body.ts";
+import { unbroken, wrapText } from "./text.ts";
+
+type DecisionName = PersonDecision["type"];
+
+const CHOICES: Readonly<Record<DecisionName, { key: string; label: string }>> = {
+  approve: { key: "a", label: "approve" },
+  approve_same: { key: "s", label: "approve the same" },
+  edit: { key: "e", label: "edit" },
+  reject: { key: "r", label: "reject" },
+};
+
+/** The agent, the whole call, and further facts such as the deadline. */
+export function approvalLines(approval: Approval, style: BodyStyle): RequestLines {
+  const { agent, tool, preview, same } = approval;
+  const { summary, destination, detail } = shownCall(approval, Infinity);
+  const title = [
+    `${whoAsks(agent)} wants to run ${oneLine(displayName(tool), 64)}:`,
+    summary,
+    ...destination,
+  ];
+  const rest = restOf(approval);
+  const notes = [
+    ...(offeredDecisions(approval).includes("approve_same")
+      ? [`approve the same: also every further ${displayName(same?.text ?? "call like this")}, in this run`]
+      : []),
+    ...deadlineText(approval),
+  ];
+  return {
+    title: title.flatMap((line) => wrapped(line, style)),
+    body: [
+      ...(preview.kind === "diff" ? diffBody(detail, style) : textBody(detail, style)),
+      ...(rest === "" ? [] : ["", ...textBody(rest, style)]),
+    ],
+    notes: notes.flatMap((note) => wrapped(note, style)).map((line) => style.colors.dim(line)),
+  };
+}
+
+/**
+ * Asks until there is a decision. A key decides; content that exceeds the screen is shown in pages. `place`: such as
+ * `2 of 3 waiting`.
+ */
+export async function askDecision(
+  approval: Approval,
+  place: string,
+  asker: Asker,
+  signal?: AbortSignal,
+): Promise<PersonDecision> {
+  const { colors } = asker;
+  const style = { colors, width: asker.size().columns };
+  const decisions = offeredDecisions(approval);
+  const { title, body: rest, notes } = approvalLines(approval, style);
+  const head = ["", colors.yellow(`? Approval ${place}`), ...title, ""];
+  const prompt = (): string => {
+    const choices = [
+      ...decisions.map((name) => CHOICES[name]),
+      { key: "d", label: "details" },
+      ...(rest.length > 0 ? [{ key: "space", label: `${rest.length} more lines` }] : []),
+    ];
+    const shown = choices.map(({ key, label }) => unbroken(`${colors.bold(colors.cyan(key))} ${label}`));
+    return `${shown.join("  ")} › `;
+  };
+  const page = (): string[] => {
+    const { rows, columns } = asker.size();
+    const others = head.length + notes.length + wrapText(prompt(), columns - 1).length + 2;
+    return rest.splice(0, Math.max(rows - others, 5));
+  };
+  asker.print([...head, ...page(), ...(notes.length > 0 ? ["", ...notes] : []), ""].join("\n"));
+  for (let isFirst = true, isUnseenTold = false; ; isFirst = false) {
+    const key = (await asker.key(prompt(), isFirst, signal)).toLowerCase();
+    const choice = decisions.find((name) => CHOICES[name].key === key);
+    if (key === " " && rest.length > 0) asker.print(page().join("\n"));
+    if (key === "d") asker.print(textBody(wholeText(approval), style).join("\n"));
+    if ((choice === "approve" || choice === "approve_same") && rest.length > 0 && !isUnseenTold) {
+      isUnseenTold = true;
+      const warning = `${rest.length} lines were not shown. The same key again approves them unseen.`;
+      asker.print(colors.yellow(wrapText(warning, style.width - 1).join("\n")));
+      continue;
+    }
+    const decision = choice === undefined ? undefined : await completeDecision(choice, approval, asker);
+    if (decision === undefined) continue;
+    asker.print(colors.dim(`› ${CHOICES[decision.type].label}`));
+    return decision;
+  }
+}
+
+const wholeText = ({ id, tool, args }: Approval): string =>
+  `approval ${id}\n${displayName(tool)} ${displayText(JSON.stringify(args, null, 2))}`;
+
+/** Returns undefined if the person changed nothing, or into something that is no JSON object. */
+async function completeDecision(
+  type: DecisionName,
+  { tool, args }: Approval,
+  asker: Asker,
+): Promise<PersonDecision | undefined> {
+  if (type === "reject") {
+    const message = (await asker.line("Why, or what instead (optional) › ")).trim();
+    return { type, ...(message === "" ? {} : { message }) };
+  }
+  if (type !== "edit") return { type };
+  const edited = await editArguments(args, asker);
+  if (edited === undefined) asker.print("Nothing was changed.");
+  else if (isRecord(edited)) return { type, editedAction: { name: tool, args: edited } };
+  else asker.print(asker.colors.yellow("The edited arguments are not a JSON object. Nothing was run."));
+  return undefined;
+}
+
+/** The argument a person wants to see as text rather than as an escaped JSON string. */
+const TEXT_ARGUMENTS = ["content", "new_string", "command"];
+
+/** Returns undefined if nothing was changed, and null for what is not JSON. */
+async function editArguments(args: Approval["args"], asker: Asker): Promise<unknown> {
+  const name = TEXT_ARGUMENTS.find((key) => typeof args[key] === "string");
+  const before = name === undefined ? JSON.stringify(args, null, 2) : String(args[name]);
+  const after = await asker.edit(before, name === undefined ? "arguments.json" : `${name}.txt`);
+  if (after === undefined || after === before) return undefined;
+  return name === undefined ? (parsedJson(after) ?? null) : { ...args, [name]: after };
+}
