@@ -9,15 +9,16 @@ RUN npm ci --ignore-scripts
 COPY tsconfig.json tsconfig.build.json ./
 COPY scripts scripts
 COPY src src
-RUN npm run build
+RUN npm run package
 
 # The few packages that are not in the bundle, and those that Postgres, S3 and traces need. None of them runs a
 # script, the lockfile gives their versions, and nothing is compiled: Node 22 brings SQLite, so better-sqlite3 stays out.
 FROM ${NODE_IMAGE} AS packages
 WORKDIR /app
-COPY package.json package-lock.json ./
+COPY package-lock.json ./
+COPY --from=build /app/build/package/package.json ./
 RUN npm pkg set $(node -p "['pg', '@aws-sdk/client-s3', '@opentelemetry/api'].map((name) => \`dependencies.\${name}=\${require('./package.json').peerDependencies[name]}\`).join(' ')") \
-  && npm pkg delete devDependencies optionalDependencies peerDependencies \
+  && npm pkg delete optionalDependencies peerDependencies \
   && npm install --no-save --ignore-scripts \
   && find node_modules -type f \( -name "*.map" -o -name "*.d.ts" -o -name "*.d.cts" -o -name "*.d.mts" \) -delete
 

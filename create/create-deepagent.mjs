@@ -235,14 +235,7 @@ function mainDependency(stage) {
     );
   const folder = join(stage, "packages");
   mkdirSync(folder);
-  const args = ["pack", "--ignore-scripts", "--pack-destination", folder];
-  // npm is a script on Windows, which only a shell starts.
-  const shell = process.platform === "win32";
-  execFileSync("npm", shell ? args.map((word) => `"${word}"`) : args, {
-    cwd: checkout,
-    shell,
-    stdio: "pipe",
-  });
+  execFileSync(process.execPath, [join(checkout, "scripts/package.mjs"), folder], { stdio: "pipe" });
   return `file:packages/${readdirSync(folder)[0]}`;
 }
 

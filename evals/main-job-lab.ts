@@ -70,18 +70,12 @@ function programIn(folder: string, kind: StorageKind, isPacked: boolean): readon
   if (!isPacked) return [process.execPath, join(packageRoot(), "dist/bin/deepagent-mcp.js")];
   const npm = (cwd: string, ...args: string[]): string =>
     execFileSync("npm", args, { cwd, encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
-  const file = npm(
-    packageRoot(),
-    "pack",
-    "--silent",
-    "--ignore-scripts",
-    "--pack-destination",
-    folder,
-  ).trim();
+  const script = join(packageRoot(), "scripts/package.mjs");
+  const file = execFileSync(process.execPath, [script, folder], { encoding: "utf8" }).trim();
   const home = join(folder, "installed");
   mkdirSync(home);
   npm(home, "init", "--yes");
-  const packages = [join(folder, file), ...(kind === "postgres" ? ["pg"] : [])];
+  const packages = [file, ...(kind === "postgres" ? ["pg"] : [])];
   npm(home, "install", "--silent", "--no-audit", "--no-fund", ...packages);
   return ["npx", "--no-install", "deepagent-mcp"];
 }

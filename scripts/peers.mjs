@@ -38,11 +38,7 @@ const folder = mkdtempSync(join(tmpdir(), "deepagent-peers-"));
 process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
 const run = (program, args, cwd) => execFileSync(program, args, { cwd, encoding: "utf8", stdio: "pipe" });
 
-run("npm", ["pack", "--ignore-scripts", "--pack-destination", folder], ROOT);
-const tarball = join(
-  folder,
-  readdirSync(folder).find((name) => name.endsWith(".tgz")),
-);
+const tarball = run(process.execPath, ["scripts/package.mjs", folder], ROOT).trim();
 const wanted = process.argv[2];
 for (const [kind, { versionOf, others }] of Object.entries(KINDS)) {
   if (wanted !== undefined && wanted !== kind) continue;

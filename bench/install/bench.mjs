@@ -12,7 +12,8 @@ import { fileURLToPath } from "node:url";
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const ROUNDS = 3;
 const node = process.argv[2] ?? process.execPath;
-const { devDependencies } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+const manifest = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8"));
+const versions = { ...manifest.devDependencies, ...manifest.dependencies };
 
 const folder = mkdtempSync(join(tmpdir(), "deepagent-install-"));
 process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
@@ -21,19 +22,16 @@ const env = { ...process.env, PATH: `${dirname(node)}${delimiter}${process.env.P
 const npm = (args, cwd) =>
   execFileSync("npm", args, { cwd, env, stdio: ["ignore", "pipe", "ignore"], timeout: 600_000 });
 
-npm(["pack", "--ignore-scripts", "--pack-destination", folder], ROOT);
-const tarball = join(
-  folder,
-  readdirSync(folder).find((name) => name.endsWith(".tgz")),
-);
+const script = join(ROOT, "scripts/package.mjs");
+const tarball = execFileSync(process.execPath, [script, folder], { encoding: "utf8" }).trim();
 
 const PACKAGES = {
   "deepagent-mcp": [tarball],
   "@playwright/mcp": ["@playwright/mcp@latest"],
   "deepagents with a model": [
-    `deepagents@${devDependencies.deepagents}`,
+    `deepagents@${versions.deepagents}`,
     ...["langchain", "@langchain/core", "@langchain/langgraph", "@langchain/anthropic", "zod"].map(
-      (name) => `${name}@${devDependencies[name]}`,
+      (name) => `${name}@${versions[name]}`,
     ),
   ],
 };
@@ -55,7 +53,7 @@ function install(specifiers) {
   const cache = join(place, "cache");
   mkdirSync(cache);
   // Without it some registries have no set of versions that fits.
-  const overrides = { "@langchain/langgraph-sdk": devDependencies["@langchain/langgraph-sdk"] };
+  const overrides = { "@langchain/langgraph-sdk": versions["@langchain/langgraph-sdk"] };
   writeFileSync(join(place, "package.json"), JSON.stringify({ overrides }));
   const start = performance.now();
   npm(["install", "--no-audit", "--no-fund", "--cache", cache, ...specifiers], place);

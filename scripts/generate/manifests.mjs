@@ -47,7 +47,8 @@ const STARTER_PACKAGES = [
 /** The package.json of `create-deepagent`, by which `npm create deepagent` makes a project. */
 export function starterManifest(manifest) {
   const { name, version, private: isPrivate, license, homepage, bugs, author, repository } = manifest;
-  const tested = STARTER_PACKAGES.map((used) => [used, manifest.devDependencies[used]]);
+  const packages = { ...manifest.devDependencies, ...manifest.dependencies };
+  const tested = STARTER_PACKAGES.map((used) => [used, packages[used]]);
   return {
     name: "create-deepagent",
     version,

@@ -7,13 +7,14 @@ import {
   mkdirSync,
   mkdtempSync,
   readFileSync,
+  readdirSync,
   realpathSync,
   rmSync,
   symlinkSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join } from "node:path";
+import { dirname, join, relative } from "node:path";
 import { serialize } from "node:v8";
 import { transformSync } from "esbuild";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -31,7 +32,6 @@ import { stdioServer } from "../support/harness-stdio.ts";
  * dependency that is not declared both show, without the minute that compiling better-sqlite3 takes. Users of the
  * library add LangChain, as the tests of it do.
  */
-const Packed = z.array(z.object({ filename: z.string(), files: z.array(z.object({ path: z.string() })) }));
 const Manifest = z.object({
   bin: z.object({ "deepagent-mcp": z.string() }),
   dependencies: z.record(z.string(), z.string()),
@@ -46,13 +46,14 @@ let files: string[];
 beforeAll(() => {
   folder = realpathSync(mkdtempSync(join(tmpdir(), "package-")));
   // The build has run already; running it again would pull dist away from tests beside this one.
-  const args = ["pack", "--json", "--ignore-scripts", "--pack-destination", folder];
-  const [packed] = Packed.parse(JSON.parse(execFileSync("npm", args, { cwd: ROOT, encoding: "utf8" })));
-  files = packed?.files.map(({ path }) => path) ?? [];
+  const packing = [join(ROOT, "scripts/package.mjs"), folder];
+  const tarball = execFileSync(process.execPath, packing, { encoding: "utf8" }).trim();
   installed = join(folder, "node_modules/deepagent-mcp");
   mkdirSync(installed, { recursive: true });
-  const tarball = join(folder, packed?.filename ?? "");
   execFileSync("tar", ["-xzf", tarball, "--strip-components=1", "-C", installed]);
+  files = readdirSync(installed, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => relative(installed, join(parentPath, name)));
   const { dependencies, optionalDependencies } = manifest();
   const optional = Object.keys(optionalDependencies).filter((name) =>
     existsSync(join(ROOT, "node_modules", name)),

@@ -130,7 +130,7 @@ it("the tag of a release is compared with the version of the package", () => {
 
 it("a release has the starter of projects, after the package that those need", () => {
   const [pack = ""] = /npm pack .*/.exec(linesOf(jobsOf("release.yml"))) ?? [];
-  expect(pack).toMatch(/ release \. \.\/create > release\/packages\.txt$/);
+  expect(pack).toMatch(/ release \.\/build\/package \.\/create > release\/packages\.txt$/);
   expect(linesOf(jobsOf("release.yml"))).toContain("for name in $(cat release/packages.txt); do npm publish");
 });
 

@@ -33,10 +33,13 @@ export const CLAIMS: Readonly<Record<string, Tests | NotAClaim>> = {
       "test/package/package.test.ts": ["holds what runs and what a reader needs, and no sources or tests"],
       "test/package/containers.test.ts": ["what the Dockerfile copies is there, and is sent to the builder"],
     },
-  "A workflow runs `npm audit` every day and opens an issue for a finding in a bundled package, or in one that npm installs with ours.":
+  "A workflow runs `npm audit --omit=dev` every day and opens an issue for a finding in a bundled package, or in one that npm installs with ours.":
     {
       "test/package/workflows.test.ts": ["the audit runs every day, and opens an issue for what it finds"],
-      "test/package/audit.test.ts": ["names packages in the bundle and beside it, and leaves out tools"],
+      "test/package/audit.test.ts": [
+        "names vulnerable packages with their advisories",
+        "npm counts the packages in the bundle as those of users, and no others",
+      ],
     },
   "The promise, counted from the day on which the package has a fixed version: a patch release within 7 days for a finding that is high or critical, and within 30 days for any other.":
     "policy",
