@@ -1,13 +1,13 @@
 /** Decides which calls of a run a person approves; also where the settings would ask about nothing. */
 import { join } from "node:path";
 import type { InterruptOn } from "../agent/agent.ts";
-import { isAtOrBelow, stripPrefix, validatePath } from "../backends/paths.ts";
+import { isAtOrBelow, stripPrefix, validatePath, withoutSlash } from "../backends/paths.ts";
 import { isStartingPath } from "../backends/sandbox/starting-places.ts";
 import type { Config } from "../config/schema.ts";
 import { realPath } from "../core/real-path.ts";
 import { type MountedExecutor, isIsolated } from "./executors.ts";
 import { type Owner, type PlacesConfig, workspaceOf } from "./owned-places.ts";
-import { WORKSPACE_MOUNT, WRITE_TOOLS, approvalGates, pathsOf } from "./settings.ts";
+import { WORKSPACE_MOUNT } from "./settings.ts";
 
 /** The calls of a run that a person approves. `served`: folders on other servers. */
 export const runGates = (
@@ -53,4 +53,58 @@ function changesStarter(workspace: string | undefined, args: Record<string, unkn
     const named = join(root, stripPrefix(WORKSPACE_MOUNT, valid.path));
     return isStartingPath(root, named) || isStartingPath(root, realPath(named));
   });
+}
+
+const WRITE_TOOLS = ["write_file", "edit_file", "delete"] as const;
+
+/**
+ * The tool calls that a person approves: file changes as configured, and commands, unless they are sandboxed and the
+ * configuration allows those. `served` are folders on other servers, which need approval like the workspace. `isCopy`:
+ * the workspace is a copy, whose changes are reviewed as a whole.
+ */
+export function approvalGates(
+  { write, execute }: Pick<Config["approvals"], "write" | "execute">,
+  isSandboxed: boolean,
+  { served = [], isCopy = false }: { served?: readonly string[]; isCopy?: boolean } = {},
+): InterruptOn {
+  const where = (when: (args: Record<string, unknown>) => boolean) => ({
+    when: ({ args }: { args: Record<string, unknown> }) => when(args),
+  });
+  const gate = {
+    all: isCopy ? where((args) => !haveAllBelow(WORKSPACE_MOUNT, args)) : true,
+    none: false,
+    workspace: where((args) => touches(isCopy ? served : [WORKSPACE_MOUNT, ...served], args)),
+  }[write];
+  const asksForCommands = execute === "all" || !isSandboxed;
+  return { ...Object.fromEntries(WRITE_TOOLS.map((tool) => [tool, gate])), execute: asksForCommands };
+}
+
+/**
+ * True if a call with these arguments may change something in one of the folders. Also true for a folder around them,
+ * and for arguments without a clear target.
+ */
+export function touches(folders: readonly string[], args: Record<string, unknown>): boolean {
+  const paths = pathsOf(args);
+  return paths.length === 0 || paths.some((path) => folders.some((folder) => isInOrAround(folder, path)));
+}
+
+/** True if a call with these arguments changes nothing outside of a folder. */
+function haveAllBelow(folder: string, args: Record<string, unknown>): boolean {
+  const paths = pathsOf(args);
+  return (
+    paths.length > 0 &&
+    paths.every((path) => {
+      const valid = validatePath(path);
+      return valid.ok && valid.path !== folder && isAtOrBelow(valid.path, folder);
+    })
+  );
+}
+
+/** The paths in a call's arguments. Models also write `path`, which the tools accept. */
+const pathsOf = (args: Record<string, unknown>): unknown[] =>
+  [args["file_path"], args["path"]].filter((path) => path !== undefined);
+
+function isInOrAround(folder: string, path: unknown): boolean {
+  const valid = validatePath(path);
+  return !valid.ok || isAtOrBelow(valid.path, folder) || isAtOrBelow(withoutSlash(folder), valid.path);
 }

@@ -1,10 +1,8 @@
-/** Derives the limits, gates, environment and mounts of runs from the configuration. */
+/** Derives the limits, environment and mounts of runs from the configuration. */
 import { basename } from "node:path";
 import { z } from "zod";
-import type { InterruptOn } from "../agent/agent.ts";
 import type { AgentLimits } from "../agent/contracts/limits.ts";
 import { type ModelChoice, OFFLINE } from "../agent/models/choose.ts";
-import { isAtOrBelow, validatePath, withoutSlash } from "../backends/paths.ts";
 import type { Config } from "../config/schema.ts";
 import { defined } from "../core/defined.ts";
 import type { Logger } from "../core/logger.ts";
@@ -124,60 +122,6 @@ export function limitsOf({ limits }: Config): AgentLimits {
     ...(workTime === undefined ? {} : { wallTimeMs: workTime * 1000 }),
     ...(toolTime === undefined ? {} : { toolTimeoutMs: toolTime * 1000 }),
   };
-}
-
-export const WRITE_TOOLS = ["write_file", "edit_file", "delete"] as const;
-
-/**
- * The tool calls that a person approves: file changes as configured, and commands, unless they are sandboxed and the
- * configuration allows those. `served` are folders on other servers, which need approval like the workspace. `isCopy`:
- * the workspace is a copy, whose changes are reviewed as a whole.
- */
-export function approvalGates(
-  { write, execute }: Pick<Config["approvals"], "write" | "execute">,
-  isSandboxed: boolean,
-  { served = [], isCopy = false }: { served?: readonly string[]; isCopy?: boolean } = {},
-): InterruptOn {
-  const where = (when: (args: Record<string, unknown>) => boolean) => ({
-    when: ({ args }: { args: Record<string, unknown> }) => when(args),
-  });
-  const gate = {
-    all: isCopy ? where((args) => !haveAllBelow(WORKSPACE_MOUNT, args)) : true,
-    none: false,
-    workspace: where((args) => touches(isCopy ? served : [WORKSPACE_MOUNT, ...served], args)),
-  }[write];
-  const asksForCommands = execute === "all" || !isSandboxed;
-  return { ...Object.fromEntries(WRITE_TOOLS.map((tool) => [tool, gate])), execute: asksForCommands };
-}
-
-/**
- * True if a call with these arguments may change something in one of the folders. Also true for a folder around them,
- * and for arguments without a clear target.
- */
-export function touches(folders: readonly string[], args: Record<string, unknown>): boolean {
-  const paths = pathsOf(args);
-  return paths.length === 0 || paths.some((path) => folders.some((folder) => isInOrAround(folder, path)));
-}
-
-/** True if a call with these arguments changes nothing outside of a folder. */
-function haveAllBelow(folder: string, args: Record<string, unknown>): boolean {
-  const paths = pathsOf(args);
-  return (
-    paths.length > 0 &&
-    paths.every((path) => {
-      const valid = validatePath(path);
-      return valid.ok && valid.path !== folder && isAtOrBelow(valid.path, folder);
-    })
-  );
-}
-
-/** The paths in a call's arguments. Models also write `path`, which the tools accept. */
-export const pathsOf = (args: Record<string, unknown>): unknown[] =>
-  [args["file_path"], args["path"]].filter((path) => path !== undefined);
-
-function isInOrAround(folder: string, path: unknown): boolean {
-  const valid = validatePath(path);
-  return !valid.ok || isAtOrBelow(valid.path, folder) || isAtOrBelow(withoutSlash(folder), valid.path);
 }
 
 /** Mount point of the shared folders in an agent's tree of files. */

@@ -18,7 +18,7 @@ import {
   refuseBroadcastAnswer,
   sealOfQuestion,
 } from "./open-interrupts.ts";
-import { lastQuestion } from "./resume.ts";
+import { lastQuestion } from "./unfinished-step.ts";
 import { contextOf } from "./step-of-task.ts";
 
 export const questionsOf = (config: RunnableConfig, step: Step): Questions => ({

@@ -23,7 +23,7 @@ import type { AgentDefinition } from "./definition.ts";
 import { toAgentTool } from "./foreign-tool.ts";
 import { showMessages, toOutcome } from "./outcome.ts";
 import { programScope } from "./program-of-task.ts";
-import { loadedMeter, restoreStepFiles } from "./resume.ts";
+import { loadedMeter, restoreStepFiles } from "./unfinished-step.ts";
 import {
   agentRuntime,
   backendRuntime,

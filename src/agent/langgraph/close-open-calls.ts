@@ -12,7 +12,7 @@ import { CHECKPOINTER_KEY, INTERRUPT, RESUME, branchTo, interruptsIn } from "./i
 import { type Reached, describeLimit } from "../budget/limits.ts";
 import type { Address, Writes } from "./open-interrupts.ts";
 import { below, finishedTasks, isRequest, openInterrupts, sendsIn } from "./open-interrupts.ts";
-import { callOf } from "./resume.ts";
+import { callOf } from "./unfinished-step.ts";
 import { TOOLS, filesReducer, mergedUpdate } from "./channels.ts";
 import { StepFiles } from "../step/files.ts";
 import { contextOf } from "./step-of-task.ts";

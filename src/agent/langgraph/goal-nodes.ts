@@ -23,7 +23,7 @@ import type { GraphNodes } from "./graph.ts";
 import { graphFailure } from "./internals.ts";
 import { spentUpdate } from "./nested-children.ts";
 import { showMessages } from "./outcome.ts";
-import { loadedMeter } from "./resume.ts";
+import { loadedMeter } from "./unfinished-step.ts";
 import { contextOf, meterOf, subagentConfig, taskStep, threadFiles } from "./step-of-task.ts";
 
 /** Name of the judge in events and traces, and of the node that follows an answer. */

@@ -12,7 +12,7 @@ import { runHooks } from "../layers/compose.ts";
 import { isReply, isResult } from "../messages/messages.ts";
 import type { AgentDefinition } from "./definition.ts";
 import { showMessages } from "./outcome.ts";
-import { noteFirstStep } from "./resume.ts";
+import { noteFirstStep } from "./unfinished-step.ts";
 import { agentRuntime, contextOf } from "./step-of-task.ts";
 import { type GraphNode, type NodeFunction, runUntraced } from "./untraced-node.ts";
 

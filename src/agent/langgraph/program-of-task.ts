@@ -20,7 +20,7 @@ import { PASSING as PROGRAM } from "../../storage/checkpoints/passing-writes.ts"
 import { askTask } from "./ask-person.ts";
 import { CHECKPOINTER_KEY } from "./internals.ts";
 import { type BoundAnswer, askedByProgram, sealOfQuestion } from "./open-interrupts.ts";
-import { lastQuestion, stepOfTask } from "./resume.ts";
+import { lastQuestion, stepOfTask } from "./unfinished-step.ts";
 import { contextOf } from "./step-of-task.ts";
 import { storedEffects } from "./stored-result.ts";
 

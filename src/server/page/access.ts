@@ -1,6 +1,6 @@
 /** Reads the links and subscriptions of a principal that still work. */
 import { renderAccess } from "../views/room/access.ts";
-import { type Picture, type ScreenContext, livePicture, waitingFor } from "./screen.ts";
+import { type Picture, type ScreenContext, livePicture, waitingFor } from "./screen-context.ts";
 
 export async function accessScreen(context: ScreenContext): Promise<Picture> {
   const { runs, session, sharing } = context;

@@ -11,7 +11,7 @@ import { filesText } from "../views/room/proposed-words.ts";
 import { PROPOSED } from "../views/room/review.ts";
 import { type StampedChange, chosenIn, hasRead, seenIn, stamped } from "./proposed.ts";
 import { textOf } from "./responses.ts";
-import type { ScreenContext } from "./screen.ts";
+import type { ScreenContext } from "./screen-context.ts";
 
 /** The part of a choice that is about single files. */
 type OfFiles = Required<Pick<ReviewChoice, "apply" | "over" | "fit" | "refused" | "read">>;

@@ -10,7 +10,7 @@ import type { FileChange } from "../views/room/changes.ts";
 import { MEMORIES, WORKSPACE } from "../views/room/file-tree.ts";
 import { keyOf } from "../views/room/timeline.ts";
 import { renderedDiff } from "./whole-text.ts";
-import type { ScreenContext } from "./screen.ts";
+import type { ScreenContext } from "./screen-context.ts";
 
 /** `diffs`: characters that are rendered in one page; the others are a link away. */
 const MAX = { perPage: 500, ofRun: 2000, runs: 30, ofOneOfMany: 200, diffs: 60_000 };

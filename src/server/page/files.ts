@@ -12,7 +12,7 @@ import type { Html } from "../views/html.ts";
 import { approvalsOfChanges, changesOfMany, changesOfRun, inFolder, joinedChange } from "./file-changes.ts";
 import { renderedDiff } from "./whole-text.ts";
 import { decoded } from "./responses.ts";
-import { type ScreenContext, headOf, waitingFor } from "./screen.ts";
+import { type ScreenContext, headOf, waitingFor } from "./screen-context.ts";
 import { filesPath, isShared, linesPath } from "../contracts/viewer.ts";
 import { isAsItIs } from "./unchanged.ts";
 

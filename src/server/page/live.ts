@@ -6,7 +6,7 @@ import { type Clock, pause } from "../../core/clock.ts";
 import { whenStalled } from "../../core/when-stalled.ts";
 import { type Screen, faviconOf, renderScreen, titleOf } from "../views/room/shell.ts";
 import { type Reply, SECURITY_HEADERS } from "./responses.ts";
-import type { Picture } from "./screen.ts";
+import type { Picture } from "./screen-context.ts";
 
 /** Changes within this time become one update. */
 const GATHER_MS = 250;

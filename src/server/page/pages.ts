@@ -15,7 +15,13 @@ import { fileText, filesScreen } from "./files.ts";
 import { type SentForm, workOf } from "./forms.ts";
 import { type LiveScreen, sendLive, shownAt } from "./live.ts";
 import { Reply, decoded, readForm } from "./responses.ts";
-import { type PartScreen, type Picture, type ScreenContext, type ScreenFacts, waitingFor } from "./screen.ts";
+import {
+  type PartScreen,
+  type Picture,
+  type ScreenContext,
+  type ScreenFacts,
+  waitingFor,
+} from "./screen-context.ts";
 import { type RunScreen, homeScreen, reviewScreen, runScreen } from "./screens.ts";
 import type { PageSession } from "../contracts/viewer.ts";
 import { HELD_MS } from "../auth/auth.ts";

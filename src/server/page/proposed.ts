@@ -15,7 +15,7 @@ import { boxesOf, endOfFile, hasOneBox, partLink } from "../views/room/proposed-
 import { changesOfRun } from "./file-changes.ts";
 import { plainText, renderedDiff, renderedText } from "./whole-text.ts";
 import { textOf } from "./responses.ts";
-import { type PartScreen, type ScreenContext, partScreen } from "./screen.ts";
+import { type PartScreen, type ScreenContext, partScreen } from "./screen-context.ts";
 
 /**
  * Limits: files of one screen, lines and characters of the diffs shown at once, and characters of a file part that is

@@ -7,7 +7,7 @@ import type { Preview, RefusedSchedule, ScheduleDraft } from "../views/room/sche
 import { renderSchedules } from "../views/room/schedules.ts";
 import { expressionWords } from "../views/schedule-words.ts";
 import { fieldsOf, readChoices } from "./start-form.ts";
-import { type Picture, type ScreenContext, livePicture, readinessFor, waitingFor } from "./screen.ts";
+import { type Picture, type ScreenContext, livePicture, readinessFor, waitingFor } from "./screen-context.ts";
 
 /** A form that was not taken, with the fields that were sent. */
 export interface WrongSchedule extends RefusedSchedule {

@@ -31,7 +31,7 @@ import { type Html, html } from "../views/html.ts";
 import { oneLine } from "../../core/text.ts";
 import { changedFiles, changesOfRun } from "./file-changes.ts";
 import { proposedScreen } from "./proposed.ts";
-import { type Picture, type ScreenContext, headOf, livePicture, readinessFor } from "./screen.ts";
+import { type Picture, type ScreenContext, headOf, livePicture, readinessFor } from "./screen-context.ts";
 import { type Viewer, mayRun, runPath } from "../contracts/viewer.ts";
 
 /**

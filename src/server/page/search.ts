@@ -8,7 +8,7 @@ import { TABS } from "../views/room/run-head.ts";
 import { type Command, KINDS, type Kind, has, renderSearch, startAddress } from "../views/room/search.ts";
 import type { Screen } from "../views/room/shell.ts";
 import { searchFiles } from "./files.ts";
-import { type ScreenContext, waitingFor } from "./screen.ts";
+import { type ScreenContext, waitingFor } from "./screen-context.ts";
 import { mayRun, runPath, schedulePath } from "../contracts/viewer.ts";
 
 const MAX = { query: 200, each: 50, roots: 20 };

@@ -1,7 +1,7 @@
 /** Loads the data for the screen of other MCP servers, and carries out its forms. */
 import { serversPath } from "../contracts/viewer.ts";
 import { type ServerNotice, renderServers } from "../views/room/servers.ts";
-import { type Picture, type ScreenContext, livePicture, waitingFor } from "./screen.ts";
+import { type Picture, type ScreenContext, livePicture, waitingFor } from "./screen-context.ts";
 
 /** The part of its address to which a browser comes back from a log-in. */
 const CALLBACK = "/callback";

@@ -8,7 +8,7 @@ import { type Html, html } from "../views/html.ts";
 import { dayAndTime } from "../views/room/figures.ts";
 import type { Screen } from "../views/room/shell.ts";
 import { keyOf } from "../views/room/timeline.ts";
-import { type ScreenContext, partScreen } from "./screen.ts";
+import { type ScreenContext, partScreen } from "./screen-context.ts";
 import { type TextLook, renderedText } from "./whole-text.ts";
 
 /** The call that began with event `seq`. `undefined`: no such run, or no call began there. */

@@ -6,7 +6,7 @@ import { isApproval } from "../../runs/run.ts";
 import { renderGap } from "../views/content/diff.ts";
 import { html } from "../views/html.ts";
 import { changesOfRun, joinedChange } from "./file-changes.ts";
-import { type PartScreen, type ScreenContext, partScreen } from "./screen.ts";
+import { type PartScreen, type ScreenContext, partScreen } from "./screen-context.ts";
 import { isShared, linesPath } from "../contracts/viewer.ts";
 
 /** Limits of the lines returned at once, and of the files that are read at all. */

@@ -8,7 +8,7 @@ import { SPRITE } from "../views/room/icons.ts";
 import { renderAnswer } from "../views/room/answer.ts";
 import { renderRequests, requestsIn } from "../views/room/review.ts";
 import { renderRunHead } from "../views/room/run-head.ts";
-import type { ScreenContext } from "./screen.ts";
+import type { ScreenContext } from "./screen-context.ts";
 import { workBody } from "./screens.ts";
 
 /** Renders a run for the app, of the same pieces as the page, without buttons. */

@@ -6,7 +6,7 @@ import { type Html, html } from "../views/html.ts";
 import { pendingApprovals } from "../views/run-report.ts";
 import { renderWholeCall } from "../views/room/approval.ts";
 import { callParts } from "../views/shown-call.ts";
-import { type PartScreen, partScreen } from "./screen.ts";
+import { type PartScreen, partScreen } from "./screen-context.ts";
 import type { PageSession } from "../contracts/viewer.ts";
 import { EMPTY, plainText } from "./whole-text.ts";
 

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { approvalGates, touches } from "../../../src/app/settings.ts";
+import { approvalGates, touches } from "../../../src/app/run-gates.ts";
 
 describe("touches the workspace", () => {
   const inside = ["/workspace/a.md", "/workspace", "/workspace/", "workspace/a", "/memories/../workspace/a"];

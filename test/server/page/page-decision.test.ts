@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { pageAnswer } from "../../../src/server/page/request-form.ts";
+import { pageAnswer } from "../../../src/server/page/read-answer.ts";
 import { editableArguments } from "../../../src/server/views/room/editable-arguments.ts";
 import { anApproval } from "../support.ts";
 

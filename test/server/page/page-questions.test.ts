@@ -1,6 +1,6 @@
 import { isQuestion } from "../../../src/runs/run.ts";
 import { describe, expect, test } from "vitest";
-import { pageAnswer } from "../../../src/server/page/request-form.ts";
+import { pageAnswer } from "../../../src/server/page/read-answer.ts";
 import type { Question } from "../../../src/tools/request.ts";
 import {
   ME,

@@ -9,7 +9,7 @@ import type { Field, PersonAnswer } from "../../tools/request.ts";
 import { editableArguments, unmarked } from "../views/room/editable-arguments.ts";
 import { OTHER, otherName } from "../views/room/question-fields.ts";
 import { textOf, typedIn } from "./responses.ts";
-import type { ScreenContext } from "./screen.ts";
+import type { ScreenContext } from "./screen-context.ts";
 
 /** The answer that a person sent, or the reason why it is none. */
 export type PageAnswer = { ok: true; answer: PersonAnswer } | ({ ok: false } & Problem);
