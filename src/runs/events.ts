@@ -22,7 +22,7 @@ const FileChange = Call.extend({ path: Text, diff: Text.optional(), added: Count
 /** Names the call that a person is asked about; absent in older rows. */
 const AskedCallData = z.object({ act: Text, object: Text, kind: z.enum(["command", "file", "tool"]) });
 const TodoData = z.object({ content: Text, status: z.enum(["pending", "in_progress", "completed"]) });
-const QuestionKind = z.enum(["ask", "interrupt", "elicitation", "review"]);
+export const QuestionKind = z.enum(["ask", "interrupt", "elicitation", "review"]);
 /** Names the call that waits for the answer; absent in older rows. */
 const AskingCall = z.object({ callId: Text.optional() });
 const Empty = z.object({});

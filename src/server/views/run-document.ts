@@ -1,7 +1,7 @@
 /** A run as JSON: the resource that clients read, of which the tools' report is a part. */
 import { z } from "zod";
 import { isoTime } from "../../core/clock.ts";
-import type { RunEvent } from "../../runs/events.ts";
+import { QuestionKind, type RunEvent } from "../../runs/events.ts";
 import type {
   Approval,
   OpenQuestion,
@@ -107,7 +107,7 @@ export const RunDocument = z.object({
   questions: z.array(
     z.object({
       id: z.string(),
-      kind: z.enum(["ask", "interrupt", "elicitation", "review"]),
+      kind: QuestionKind,
       agent: z.string(),
       /** Names the requester, such as another MCP server. */
       asked_by: z.string(),

@@ -90,7 +90,10 @@ function eventProse({ kind, data }: RunEvent): string[] {
     case "approval_decided":
       return [`${asked(data.call) ?? code(data.tool)}: ${code(data.decision)}, decided by ${code(data.by)}.`];
     case "question_asked":
-      return [askedLine(data), quote(data.text)];
+      return [
+        data.kind === "elicitation" ? `${ASKED[data.kind]} ${code(data.server ?? "")}:` : ASKED[data.kind],
+        quote(data.text),
+      ];
     case "question_answered":
       return [`was ${data.outcome}, by ${code(data.by)}.`, ...quoted(data.answer ?? "")];
     case "answer_refused":
@@ -120,11 +123,12 @@ const compactedLine = ({ how, messages, path }: Extract<RunEvent, { kind: "compa
 const asked = (call: AskedCall | undefined): string | undefined =>
   call && `${asText(call.act)} ${code(objectText(call))}`;
 
-function askedLine({ kind, server = "" }: Extract<RunEvent, { kind: "question_asked" }>["data"]): string {
-  if (kind === "elicitation") return `waits for an answer to the MCP server ${code(server)}:`;
-  if (kind === "review") return "waits for a review of its changes:";
-  return kind === "ask" ? "waits for an answer:" : "waits for an answer to a tool:";
-}
+const ASKED: Readonly<Record<Extract<RunEvent, { kind: "question_asked" }>["data"]["kind"], string>> = {
+  ask: "waits for an answer:",
+  interrupt: "waits for an answer to a tool:",
+  elicitation: "waits for an answer to the MCP server",
+  review: "waits for a review of its changes:",
+};
 
 const quoted = (text: string): string[] => (text === "" ? [] : [quote(text)]);
 
