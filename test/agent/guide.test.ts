@@ -50,7 +50,7 @@ describe("the guide", () => {
   });
 
   it("walks through the loop by files and functions that exist, in fewer than 700 lines", () => {
-    const walk = guide.split("\n### How it works\n")[1]?.split("\n## ")[0] ?? "";
+    const walk = guide.split("\n### The agent loop\n")[1]?.split("\n## ")[0] ?? "";
     const files = [...walk.matchAll(/`([\w-]+\.ts)`/g)].map(([, name = ""]) => name);
     const sources = files.map((name) => {
       const places = ["langgraph", "calls"].map((room) => join(root, "src/agent", room, name));

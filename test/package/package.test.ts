@@ -183,7 +183,7 @@ it("runs the demo", () => {
 
 describe("the tests for a backend of one's own", () => {
   const guide = () =>
-    readFileSync(join(installed, "docs/guide.md"), "utf8").split("\n## A backend of your own\n")[1] ?? "";
+    readFileSync(join(installed, "docs/guide.md"), "utf8").split("\n## Custom backends\n")[1] ?? "";
   const block = (language: string): string =>
     new RegExp(`\\n\`\`\`${language}\\n([^]*?)\`\`\``).exec(guide())?.[1] ?? "";
 
