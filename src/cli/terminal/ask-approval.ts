@@ -96,7 +96,7 @@ export async function askDecision(
 const wholeText = ({ id, tool, args }: Approval): string =>
   `approval ${id}\n${displayName(tool)} ${displayText(JSON.stringify(args, null, 2))}`;
 
-/** Returns undefined if the person changed nothing, or into something that is no JSON object. */
+/** Returns undefined if the person changed nothing, or wrote something other than a JSON object. */
 async function completeDecision(
   type: DecisionName,
   { tool, args }: Approval,
@@ -117,7 +117,7 @@ async function completeDecision(
 /** The argument a person wants to see as text rather than as an escaped JSON string. */
 const TEXT_ARGUMENTS = ["content", "new_string", "command"];
 
-/** Returns undefined if nothing was changed, and null for what is not JSON. */
+/** Returns undefined if nothing was changed, and null for invalid JSON. */
 async function editArguments(args: Approval["args"], asker: Asker): Promise<unknown> {
   const name = TEXT_ARGUMENTS.find((key) => typeof args[key] === "string");
   const before = name === undefined ? JSON.stringify(args, null, 2) : String(args[name]);

@@ -10,7 +10,7 @@ export interface BodyStyle {
 
 /** A request as lines. */
 export interface RequestLines {
-  /** Who asks, and what for. */
+  /** The asking agent and its request. */
   title: string[];
   body: string[];
   /** Further facts, such as the deadline. */
