@@ -69,14 +69,11 @@ export function pointsOf(steps: readonly ThreadStep[]): ThreadPoint[] {
       .filter((message) => !isEvicted(message));
     if (added.length === 0) return [];
     messageId = added.findLast((message) => HumanMessage.isInstance(message))?.id ?? messageId;
-    return [{ ...step, summary: oneLine(summaryOf(added), 160), ...defined({ messageId }) }];
+    const results = added.filter(isResult).map(({ name = "" }) => name);
+    const said = added.filter((message) => !isResult(message)).map(lineOf);
+    const lines = [...(results.length === 0 ? [] : [`results of ${results.join(", ")}`]), ...said];
+    return [{ ...step, summary: oneLine(lines.join("; "), 160), ...defined({ messageId }) }];
   });
-}
-
-function summaryOf(messages: readonly BaseMessage[]): string {
-  const results = messages.filter(isResult).map(({ name = "" }) => name);
-  const said = messages.filter((message) => !isResult(message)).map(lineOf);
-  return [...(results.length === 0 ? [] : [`results of ${results.join(", ")}`]), ...said].join("; ");
 }
 
 function lineOf(message: BaseMessage): string {

@@ -5,7 +5,7 @@ import { baseName } from "../../backends/paths.ts";
 import { checkBackend, obtainBackend } from "../../backends/runtime.ts";
 import { defined } from "../../core/defined.ts";
 import { type Logger, createLogger } from "../../core/logger.ts";
-import { type OptionTable, closestNames, readOptions } from "../../core/options.ts";
+import { closestNames, readOptions } from "../../core/options.ts";
 import { plainProblem } from "../../core/plain-problem.ts";
 import { headOf, oneLine } from "../../core/text.ts";
 import { FILE_TOOL_NAMES } from "../../tools/index.ts";
@@ -28,20 +28,13 @@ export interface AgentFile {
   model?: string;
   /** A model without its provider, or a name such as `sonnet`, as other programs write it. */
   modelAlias?: string;
-  /** The only tools it is to have, by whatever names the file gives. Absent: all. */
+  /** The only tools it is to have, by the names in the file. Absent: all. */
   tools?: string[];
   disallowedTools?: string[];
 }
 
-export type ParsedAgentFile =
-  | { ok: true; agent: AgentFile; warnings: string[] }
-  | { ok: false; problem: string };
-
 /** Characters. Every call of the model pays for the descriptions. */
 const LONGEST_DESCRIPTION = 1024;
-
-/** Files come with a workspace that others may have written, so they only add subagents. */
-const REPLACES_BUILT_IN = `name: '${GENERAL_PURPOSE}' is the built-in subagent, which a file cannot replace; rename the file, or put the subagent under "subagents" in the configuration`;
 
 /** Folders of a workspace whose files describe subagents, lowest priority first. */
 export const AGENT_FOLDERS: readonly string[] = ["/.claude/agents", "/.deepagent/agents"];
@@ -78,7 +71,10 @@ const plainName = (text: string): string =>
     .slice(0, 64);
 
 /** Reads the fields and prompt of a subagent. Names of models of other programs are kept apart. */
-export function parseAgentFile(path: string, text: string): ParsedAgentFile {
+export function parseAgentFile(
+  path: string,
+  text: string,
+): { ok: true; agent: AgentFile; warnings: string[] } | { ok: false; problem: string } {
   const found = parseFrontMatter(text);
   if (!found) return { ok: false, problem: `${path} does not start with front matter between '---' lines` };
   if (found.problem !== undefined)
@@ -93,7 +89,11 @@ export function parseAgentFile(path: string, text: string): ParsedAgentFile {
   const { name: written, description, model, tools, disallowedTools } = parsed.data;
   const name = plainName(String(written ?? "")) || plainName(baseName(path).replace(/\.md$/, ""));
   if (name === "") return { ok: false, problem: `${path}: name: use lowercase letters, digits and hyphens` };
-  if (name === GENERAL_PURPOSE) return { ok: false, problem: `${path}: ${REPLACES_BUILT_IN}` };
+  // Files come with a workspace that others may have written, so they only add subagents.
+  if (name === GENERAL_PURPOSE) {
+    const problem = `name: '${name}' is the built-in subagent, which a file cannot replace; rename the file, or put the subagent under "subagents" in the configuration`;
+    return { ok: false, problem: `${path}: ${problem}` };
+  }
   const systemPrompt = found.body.replaceAll("\r\n", "\n").trim();
   if (systemPrompt === "") return { ok: false, problem: `${path} has no prompt below its front matter` };
   const renamed = `name '${oneLine(String(written ?? ""), 80)}' is read as '${name}'; use lowercase letters, digits and hyphens`;
@@ -125,10 +125,20 @@ export async function loadAgentFiles(
   for (const folder of folders) {
     const paths = await markdownFiles(backend, folder, log);
     for (const path of paths.sort().slice(0, MOST_FILES)) {
-      const agent = await readAgentFile(backend, path, log);
-      if (agent) agents.set(agent.name, agent);
+      const file = await readText(backend, path, 100 * 1024);
+      const parsed =
+        file.text === undefined
+          ? { ok: false as const, problem: file.error }
+          : parseAgentFile(path, file.text);
+      if (!parsed.ok) {
+        log.warn("agent_file_skipped", { path, problem: parsed.problem });
+        continue;
+      }
+      for (const warning of parsed.warnings) log.warn("agent_file_format", { path, warning });
+      agents.set(parsed.agent.name, parsed.agent);
     }
-    if (paths.length > MOST_FILES) log.warn("agent_files_not_read", { folder, problem: TOO_MANY });
+    const problem = `only the first ${MOST_FILES} are read, and the others cannot be started`;
+    if (paths.length > MOST_FILES) log.warn("agent_files_not_read", { folder, problem });
   }
   return [...agents.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
 }
@@ -145,20 +155,6 @@ async function markdownFiles(backend: Backend, folder: string, log: Logger, leve
 
 /** Files of one folder that are read: each run reads them again. */
 const MOST_FILES = 200;
-const TOO_MANY = `only the first ${MOST_FILES} are read, and the others cannot be started`;
-
-async function readAgentFile(backend: Backend, path: string, log: Logger): Promise<AgentFile | undefined> {
-  const file = await readText(backend, path, 100 * 1024);
-  const parsed =
-    file.text === undefined ? { ok: false as const, problem: file.error } : parseAgentFile(path, file.text);
-  if (!parsed.ok) {
-    log.warn("agent_file_skipped", { path, problem: parsed.problem });
-    return undefined;
-  }
-  for (const warning of parsed.warnings) log.warn("agent_file_format", { path, warning });
-  return parsed.agent;
-}
-
 /** The tools that a subagent's description asks for. */
 export interface ToolWishes {
   name: string;
@@ -187,7 +183,7 @@ interface ToolNote {
 }
 
 /** A list that is absent stands for all tools. */
-export interface ChosenTools {
+interface ChosenTools {
   tools?: AgentTool[];
   fileTools?: FileToolName[];
   webTools?: WebToolName[];
@@ -252,12 +248,12 @@ export function chooseTools(wishes: ToolWishes, offer: ToolOffer): ChosenTools {
   const tools = others.size > 0 || chosen ? offer.tools.filter((tool) => !others.has(tool)) : undefined;
   return {
     ...(tools && { tools: tools.filter((tool) => chosen?.includes(tool) ?? true) }),
-    ...defined({ fileTools: fileTools as FileToolName[] | undefined, webTools }), // of the list of their names
+    ...defined({ fileTools: fileTools as FileToolName[] | undefined, webTools }), // names from that list
     notes,
   };
 }
 
-/** The tools of a list that were named, without the denied ones; `undefined`: all of them. */
+/** The tools of a list that were named, without the denied ones; undefined for all of them. */
 function left<Name extends string>(
   all: readonly Name[],
   named: readonly string[] | undefined,
@@ -329,22 +325,20 @@ export interface LoadSubagentsOptions {
   log?: Logger;
 }
 
-const OPTIONS: OptionTable<LoadSubagentsOptions> = {
-  backend: "anything",
-  folders: "a list of non-empty texts",
-  tools: "a list",
-  log: "anything",
-};
-
 /**
  * The subagents that Markdown files describe, for `subagents` of `createDeepAgent`: name, description, model and
- * tools in the front matter, the prompt below. A file that says nothing of tools has those of the agent; names of
- * Claude Code's tools stand for the built-in ones.
+ * tools in the front matter, the prompt below. A file without a list of tools has those of the agent; names of Claude
+ * Code's tools stand for the built-in ones.
  *
- * @throws ConfigurationError `BACKEND_RUNTIME` for what only makes a backend.
+ * @throws ConfigurationError `BACKEND_RUNTIME` for a factory of backends.
  */
 export async function loadSubagents(options: LoadSubagentsOptions): Promise<SubAgent[]> {
-  const read = readOptions("loadSubagents", options, OPTIONS);
+  const read = readOptions("loadSubagents", options, {
+    backend: "anything",
+    folders: "a list of non-empty texts",
+    tools: "a list",
+    log: "anything",
+  });
   const { backend, folders = AGENT_FOLDERS, tools = [], log = createLogger("warn") } = read;
   checkBackend("`backend` of loadSubagents", backend);
   // It loads LangChain, which other readers of these files, such as `doctor`, do without.

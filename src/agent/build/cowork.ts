@@ -47,7 +47,7 @@ export interface BuildAgentOptions {
   mode?: AgentMode;
   /** The thread to work on. Default: a new one. */
   threadId?: string;
-  /** Asks before what `profile` gates. Default true. */
+  /** Asks before the calls that `profile` gates. Default true. */
   withHitl?: boolean;
   /** Besides those of `profile`. */
   tools?: readonly ToolInput[];
@@ -64,7 +64,6 @@ export interface BuildAgentOptions {
 
 export type AgentMode = "cowork" | "acp";
 
-const LLM_OPTIONS: OptionTable<BuildLlmOptions> = { model: "a text", env: "anything", log: "anything" };
 const OPTIONS: OptionTable<BuildAgentOptions> = {
   workspaceDir: "a text",
   model: "anything",
@@ -103,7 +102,7 @@ export interface TokenEvent {
   readonly agent?: string;
 }
 
-/** Answers to what waits for a person; made by `resumeAgentInput`. */
+/** Answers to calls that wait for a person; made by `resumeAgentInput`. */
 export interface ResumeInput {
   readonly resume: HitlResponse | Readonly<Record<string, HitlResponse>>;
 }
@@ -116,7 +115,8 @@ export interface WorkspaceState extends AgentSnapshot {
 
 /** The model that `options` and the environment choose; makes no request. */
 export async function buildLlm(options: BuildLlmOptions = {}): Promise<BaseChatModel> {
-  const { env = process.env, ...rest } = readOptions("buildLlm", options, LLM_OPTIONS);
+  const table = { model: "a text", env: "anything", log: "anything" } as const;
+  const { env = process.env, ...rest } = readOptions("buildLlm", options, table);
   return (await resolveModel({ env, ...rest })).model;
 }
 
@@ -228,7 +228,7 @@ const openIn = async ({ graph: { checkpointer }, threadId }: WorkspaceAgent) =>
   typeof checkpointer === "object" ? openInterrupts(checkpointer, { thread_id: threadId }) : [];
 
 /**
- * The input that continues with the given decisions: a list in the order of the waiting calls, or a map by the ids of
+ * The input that continues with these decisions: a list in the order of the waiting calls, or a map by the ids of
  * `paused` or `getAgentState`. Approvals without a decision stay open.
  */
 export function resumeAgentInput(

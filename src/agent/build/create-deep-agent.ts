@@ -31,7 +31,7 @@ import { DEFAULT_PARALLEL } from "../budget/limits.ts";
 import { ReplyCache } from "../models/reply-cache.ts";
 import { LazyModel } from "../models/resolve.ts";
 import { SubagentRunner } from "../langgraph/nested-children.ts";
-import type { AgentDefinition, BuiltSubagent, EndCheck, Goal } from "../langgraph/definition.ts";
+import type { AgentDefinition, BuiltSubagent, Goal } from "../langgraph/definition.ts";
 import { JUDGE } from "../langgraph/goal-nodes.ts";
 import { JUDGE_PROMPT } from "../messages/goal-texts.ts";
 import { findingsFormat } from "../models/verdicts.ts";
@@ -84,7 +84,7 @@ export function createDeepAgent<
 >(
   params: DeepAgentParams<Format, Schema, Context, Name, Layers> = {},
 ): TypedDeepAgent<Format, Schema, Context, Name, Layers> {
-  // The same graph: its channels are made of these parameters at run time, which its own type cannot state.
+  // Its channels are made of these parameters at run time, which the graph's own type cannot state.
   return assembleDeepAgent(params) as unknown as TypedDeepAgent<Format, Schema, Context, Name, Layers>;
 }
 
@@ -143,6 +143,7 @@ function assemble(
 ): DeepAgentGraph {
   checkFileTools(params.filesystem);
   checkLimits(params.limits);
+  const { hints } = params;
   const tools = collectTools(middleware, params);
   const channels = collectChannels(params, middleware, role);
   const definition: AgentDefinition = {
@@ -157,13 +158,17 @@ function assemble(
     keptFolders: [RESULTS_FOLDER, historyFolder(params)],
     subagents,
     goal: role.goal,
-    endCheck: role.nested || role.goal ? undefined : endCheckOf(params, tools),
+    // A judge looks at answers by itself.
+    endCheck:
+      hints?.ending === true && !role.nested && !role.goal
+        ? (state) => endCheck(state, { tools, below: hints.workspace }, randomUUID())
+        : undefined,
     structured: params.responseFormat && strategiesFor(params.responseFormat),
     cache: params.cache && new ReplyCache(params.cache, params.log ?? silentLogger),
     permissions: role.permissions,
     editForms: editForms(params.interruptOn ?? {}),
     limits: params.limits ?? {},
-    tellsFailures: params.hints?.failures !== false,
+    tellsFailures: hints?.failures !== false,
     recursionLimit: params.recursionLimit ?? 1000,
     log: params.log ?? silentLogger,
     channels: Object.keys(channels),
@@ -186,12 +191,6 @@ function assemble(
   return DeepAgentGraph.from(configured, { ...definition, isGated: isGated(params) });
 }
 
-/** A judge looks at answers by itself. */
-const endCheckOf = ({ hints }: DeepAgentParams, tools: AgentDefinition["tools"]): EndCheck | undefined =>
-  hints?.ending === true
-    ? (state) => endCheck(state, { tools, below: hints.workspace }, randomUUID())
-    : undefined;
-
 /** The file tools know from the model's profile which media it takes. */
 function withMedia(params: DeepAgentParams, model: LazyModel): DeepAgentParams {
   const acceptsMedia = (mimeType: string): boolean => model.acceptsMedia(mimeType);
@@ -212,17 +211,13 @@ function checkpointerFor(params: DeepAgentParams): BaseCheckpointSaver | boolean
   return new MemorySaver();
 }
 
-function isGated(params: DeepAgentParams): boolean {
-  const web = webOptions(params.web);
-  return (
-    gatesAnything(params.interruptOn) || asksForPaths(params) || (web !== undefined && asksForPages(web))
-  );
-}
-
-const asksForPaths = ({ permissions, subagents = [] }: DeepAgentParams): boolean =>
-  [{ permissions }, ...subagents].some(
+function isGated({ interruptOn, permissions, subagents = [], web: access }: DeepAgentParams): boolean {
+  const web = webOptions(access);
+  const asksForPaths = [{ permissions }, ...subagents].some(
     (owner) => "permissions" in owner && owner.permissions?.some(({ mode }) => mode === "interrupt"),
   );
+  return gatesAnything(interruptOn) || asksForPaths || (web !== undefined && asksForPages(web));
+}
 
 function collectTools(middleware: readonly Middleware[], params: DeepAgentParams): Map<string, AgentTool> {
   const tools = new Map<string, AgentTool>();
@@ -350,13 +345,13 @@ function goalOf({ criteria, rounds = 5, model }: GoalOptions, params: DeepAgentP
   };
   const { fallbackModels, backend, store, cache, filesystem, summarization, promptCaching, log, debug } =
     params;
-  // Nobody is asked for what a judge reads: files that need a person's approval do not exist for it.
+  // Nobody is asked for the sake of a judge: files that need a person's approval do not exist for it.
   const permissions = params.permissions?.map((rule) =>
     rule.mode === "interrupt" ? { ...rule, mode: "deny" as const } : rule,
   );
   const { tools: _all, systemPrompt: _own, toolDescriptions: _too, ...sizes } = filesystem ?? {};
   const reading: DeepAgentParams = {
-    // Only what is named here: a parameter that brings other tools must not reach the judge.
+    // Each parameter is named here: one that adds other tools must not reach the judge.
     ...defined({ fallbackModels, backend, store, cache, summarization, promptCaching, log, debug }),
     ...defined({ permissions, limits: params.limits, recursionLimit: params.recursionLimit }),
     ...defined({ model: params.model }),
@@ -389,20 +384,18 @@ function inheritedParams(spec: SubAgent, params: DeepAgentParams): DeepAgentPara
 
 /** The caller's system prompt with `builtIn` behind it. @throws ConfigurationError `INVALID_SYSTEM_PROMPT`. */
 function systemMessage(prompt: SystemPrompt | undefined, builtIn: string): SystemMessage {
-  const { prefix, base = builtIn, suffix } = partsOf(prompt ?? "");
+  const parts: SystemPromptParts =
+    typeof prompt === "object" && !SystemMessage.isInstance(prompt) ? prompt : { prefix: prompt ?? "" };
+  const unknown = Object.keys(parts).find((name) => !PARTS.includes(name));
+  if (unknown !== undefined)
+    throw new ConfigurationError(
+      "INVALID_SYSTEM_PROMPT",
+      `\`systemPrompt\` has no part '${unknown}'; its parts are ${PARTS.join(", ")}.`,
+    );
+  const { prefix, base = builtIn, suffix } = parts;
   return [base, suffix].reduce<SystemMessage>(
     (message, part) => ((part ?? "") === "" ? message : joinSystem(message, messageOf(part))),
     messageOf(prefix ?? ""),
-  );
-}
-
-function partsOf(prompt: SystemPrompt): SystemPromptParts {
-  if (typeof prompt !== "object" || SystemMessage.isInstance(prompt)) return { prefix: prompt };
-  const unknown = Object.keys(prompt).find((name) => !PARTS.includes(name));
-  if (unknown === undefined) return prompt;
-  throw new ConfigurationError(
-    "INVALID_SYSTEM_PROMPT",
-    `\`systemPrompt\` has no part '${unknown}'; its parts are ${PARTS.join(", ")}.`,
   );
 }
 

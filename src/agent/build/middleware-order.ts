@@ -1,4 +1,4 @@
-/** Says which layers an agent has, and in which order. */
+/** Lists the layers of an agent in their order. */
 import { StateBackend } from "../../backends/stores/state.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import { createLogger, silentLogger } from "../../core/logger.ts";
@@ -85,7 +85,7 @@ function listing({ hints = {}, backend = StateBackend, log = silentLogger }: Dee
   return path !== undefined && isOn ? [workspaceMiddleware({ backend, path, log })] : [];
 }
 
-/** The layers that bring tools by themselves. `webTools`: those for the web, if not all. */
+/** The layers that add tools by themselves. `webTools`: those for the web, if not all. */
 function ownTools(params: DeepAgentParams, webTools?: SubAgent["webTools"]): Middleware[] {
   const { tools = [], toolsOnDemand, filesystem } = params;
   const web = webOptions(params.web);
@@ -99,7 +99,7 @@ function ownTools(params: DeepAgentParams, webTools?: SubAgent["webTools"]): Mid
   ];
 }
 
-/** Access to the web in its long form; `undefined`: there is none. */
+/** Access to the web in its long form; undefined if there is none. */
 export const webOptions = (given: DeepAgentParams["web"]): WebOptions | undefined =>
   typeof given === "object" && given.mode !== "off" ? given : undefined;
 
@@ -151,10 +151,7 @@ function arrange(
   const added = given.filter((layer) => !replaced.includes(layer));
   const gates = gatesAnything(params.interruptOn) ? [humanInTheLoopMiddleware(params.interruptOn, log)] : [];
   const watching = params.debug ? [debugMiddleware(params.log ?? createLogger("debug"))] : [];
-  return uniqueNames([...watching, ...replaced, ...added, ...gates]);
-}
-
-function uniqueNames(layers: Middleware[]): Middleware[] {
+  const layers = [...watching, ...replaced, ...added, ...gates];
   const names = layers.map(({ name }) => name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice === undefined) return layers;

@@ -42,9 +42,9 @@ export type SystemPrompt = string | SystemMessage | SystemPromptParts;
 /** A subagent described by data. Fields that are left out come from the agent it belongs to. */
 export interface SubAgent {
   name: string;
-  /** Tells the delegating model when to use it. */
+  /** The delegating model decides by it when to use the subagent. */
   description: string;
-  /** All of its system prompt but what its layers add; a `SystemMessage` keeps its blocks. Default: nothing. */
+  /** All of its system prompt but the additions of its layers; a `SystemMessage` keeps its blocks. Default: nothing. */
   systemPrompt?: string | SystemMessage;
   /** Default: the agent's own tools. `[]`: the built-in tools only. */
   tools?: ReadonlyArray<ToolInput | ProviderTool>;
@@ -87,12 +87,12 @@ export interface CompiledSubAgent {
   description: string;
   /** A graph of LangGraph, an agent of LangChain, or anything else with `invoke` that takes `messages`. */
   runnable: CompiledRunnable;
-  /** `fork`: it is given the agent's conversation before its task. Default `isolated`, or `handoff`. */
+  /** `fork`: it receives the agent's conversation before its task. Default `isolated`, or `handoff`. */
   mode?: "isolated" | "handoff" | "fork";
   /**
    * Its work may be done twice: after a crash, a task starts again or continues from the checkpoint of a graph.
-   * Default: false; the delegating model is then told that the outcome is unknown. A deep agent continues by itself and
-   * does not need this permission.
+   * Default: false; the report to the delegating model is then that the outcome is unknown. A deep agent continues by
+   * itself and does not need this permission.
    */
   isRepeatable?: boolean;
 }
@@ -107,8 +107,8 @@ export interface Hints {
    */
   listing?: boolean;
   /**
-   * True: an agent that ends while todos are open, or with changes below `workspace` that nothing has checked since, is
-   * told so, once a run, and gives its answer again. Subagents, and agents with a `goal`, are not. Default false.
+   * True: an agent that ends while todos are open, or with changes below `workspace` that nothing has checked since,
+   * gets a message about it, once a run, and answers again. Subagents, and agents with a `goal`, do not. Default false.
    */
   ending?: boolean;
   /** False: calls that fail again and again with other arguments, but alike, are not pointed out. Default true. */
@@ -117,9 +117,9 @@ export interface Hints {
 
 /**
  * A goal of each run. After an answer a judge, which sees the criteria, the answer, the todos and the files and can
- * only read, gives a verdict for each criterion. What is not met goes back to the agent. A person decides about
- * `impossible` and `uncertain` criteria, and after three rounds without progress, if `askUser` is true; otherwise the
- * run ends with what it has. The result has the verdicts in `goalState`.
+ * only read, returns a verdict for each criterion. Criteria that are not met go back to the agent. A person decides
+ * about `impossible` and `uncertain` criteria, and after three rounds without progress, if `askUser` is true; otherwise
+ * the run ends with its last answer. The result has the verdicts in `goalState`.
  */
 export interface GoalOptions {
   /** From 1 to 20 different texts of up to 1000 characters. */
@@ -214,7 +214,7 @@ export interface DeepAgentParams<
   limits?: AgentLimits;
   /** Graph steps per run. Default 1000. */
   recursionLimit?: number;
-  /** LangGraph's transformers of the streams that `streamEvents` version 3 gives. */
+  /** LangGraph's transformers of the streams that `streamEvents` version 3 returns. */
   streamTransformers?: ReadonlyArray<() => StreamTransformer>;
   /** One log line for each model call and each tool call, at level `debug`. Default false. */
   debug?: boolean;
@@ -244,16 +244,15 @@ type StateOf<Schema> = 0 extends 1 & Schema
         ? InferInteropZodOutput<Schema>
         : unknown;
 
-type UpdateOf<Schema> = Schema extends { Update: infer Value } ? Value : StateOf<Schema>;
-
-/** The state schema of a middleware, in whichever form it is stated. */
-type SchemaIn<Layer> = Layer extends { stateSchema?: infer Schema } ? Exclude<Schema, undefined> : unknown;
-
 /** The channels that a state schema adds. Those whose names begin with `_` stay with the agent. */
-type ChannelsOf<Schema> = OwnChannels<StateOf<Schema>, UpdateOf<Schema>>;
+type ChannelsOf<Schema> = OwnChannels<
+  StateOf<Schema>,
+  Schema extends { Update: infer Value } ? Value : StateOf<Schema>
+>;
 
 type ChannelsIn<Layers> = Layers extends readonly [infer First, ...infer Rest]
-  ? ChannelsOf<SchemaIn<First>> & ChannelsIn<Rest>
+  ? ChannelsOf<First extends { stateSchema?: infer Schema } ? Exclude<Schema, undefined> : unknown> &
+      ChannelsIn<Rest>
   : unknown;
 
 // A type and not an interface: only types fit LangGraph's record of channels without letting in any name.
@@ -292,7 +291,7 @@ export type TypedDeepAgent<
   Definition<Format, Schema, Layers>,
   Context
 > & {
-  /** The subagents it can delegate to, in the order they are offered: what `subagent_type` of a call may be. */
+  /** The subagents it can delegate to, in the order they are offered: the values of `subagent_type` in a call. */
   readonly subagentNames: ReadonlyArray<Name | "general-purpose">;
   /** The graph itself, for code that asks agents of LangChain or deepagents for theirs. */
   readonly graph: TypedDeepAgent<Format, Schema, Context, Name, Layers>;

@@ -13,7 +13,7 @@ import type { InterruptOn } from "../layers/human-in-the-loop.ts";
 
 /** The settings of an agent that works on a folder, as data: copy one and change what you need. */
 export interface AgentProfile {
-  /** Given: commands run on this machine, in the folder, which files and commands name by its real path. */
+  /** Set: commands run on this machine, in the folder, which files and commands name by its real path. */
   readonly shell?: Pick<LocalShellOptions, "timeout" | "maxOutputBytes" | "inheritEnv">;
   /** Larger files are not searched and not edited. Default 10. */
   readonly maxFileSizeMb?: number;

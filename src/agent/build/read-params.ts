@@ -10,11 +10,9 @@ import { WEB_TOOL_NAMES } from "../../tools/options.ts";
 import { type ResponseFormat, answerToolNames } from "../models/structured-answer.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
 import type { FilesystemOptions } from "../layers/filesystem.ts";
-import type { DelegationOptions } from "../layers/planning.ts";
 import type { SummarizationOptions } from "../layers/summarization.ts";
-import type { ToolsOnDemand } from "../layers/tools-on-demand.ts";
 import type { WebOptions } from "../layers/web.ts";
-import { SEARCH_PROVIDERS, type SearchOptions } from "../../web/search/options.ts";
+import { SEARCH_PROVIDERS } from "../../web/search/options.ts";
 import type { CompiledSubAgent, DeepAgentParams, GoalOptions, Hints, SubAgent } from "./params.ts";
 
 /** Checks the parameters of `createDeepAgent`, as callers without types may pass them. */
@@ -33,16 +31,37 @@ export function readParams(given: DeepAgentParams | null | undefined): DeepAgent
   return {
     ...params,
     ...(subagents && { subagents: subagents.map(readSubagent) }),
-    ...(limits && { limits: readOptions("limits", limits, LIMITS) }),
+    ...(limits && {
+      limits: readOptions("limits", limits, {
+        ...SUBAGENT_LIMITS,
+        parallelSubagents: "a number",
+        subagentDepth: "a number",
+        listedCharacters: "a number",
+      }),
+    }),
     ...(filesystem && { filesystem: readOptions("filesystem", filesystem, FILESYSTEM) }),
     ...(summarization && { summarization: readOptions("summarization", summarization, SUMMARIZATION) }),
-    ...(delegation && { delegation: readOptions("delegation", delegation, DELEGATION) }),
+    ...(delegation && {
+      delegation: readOptions("delegation", delegation, {
+        systemPrompt: "a text or null",
+        taskDescription: "a text",
+        folders: "a list of non-empty texts",
+      }),
+    }),
     ...(web !== undefined && { web: readWeb(web) }),
     ...(goal && { goal: readGoal(goal) }),
     ...(hints && { hints: readOptions("hints", hints, HINTS) }),
-    ...(toolsOnDemand && { toolsOnDemand: readOptions("toolsOnDemand", toolsOnDemand, ON_DEMAND) }),
+    ...(toolsOnDemand && {
+      toolsOnDemand: readOptions("toolsOnDemand", toolsOnDemand, {
+        names: "a list of non-empty texts",
+        tokens: "a number",
+      }),
+    }),
     ...(typeof generalPurpose === "object" && {
-      generalPurpose: readOptions("generalPurpose", generalPurpose, GENERAL_PURPOSE_OPTIONS),
+      generalPurpose: readOptions("generalPurpose", generalPurpose, {
+        description: "a text",
+        systemPrompt: "a text",
+      }),
     }),
   };
 }
@@ -53,7 +72,11 @@ function readWeb(given: NonNullable<DeepAgentParams["web"]>): WebOptions {
   if (!["ask", "allow", "off"].includes(mode))
     throw invalidOption(`web has the mode '${mode}'; modes are ask, allow and off.`);
   if (typeof search !== "object") return options;
-  const read = readOptions("web.search", search, SEARCH);
+  const read = readOptions("web.search", search, {
+    provider: "a text",
+    url: "a text",
+    command: "a list of non-empty texts",
+  });
   const { provider } = read;
   if (provider === undefined || SEARCH_PROVIDERS.includes(provider)) return { ...options, search: read };
   throw invalidOption(
@@ -68,7 +91,11 @@ const MOST_ROUNDS = 20;
 
 /** @throws ConfigurationError `INVALID_GOAL` for no criteria, too many, too long or equal ones, and for other rounds. */
 function readGoal(given: GoalOptions): GoalOptions {
-  const goal = readOptions("goal", given, GOAL);
+  const goal = readOptions("goal", given, {
+    criteria: "a list of non-empty texts",
+    rounds: "a number",
+    model: "anything",
+  });
   const { criteria = [], rounds = 1 } = goal as Partial<GoalOptions>; // callers without types may leave them out
   const isCount = Number.isInteger(rounds) && rounds >= 1 && rounds <= MOST_ROUNDS;
   const roundsProblem = `goal.rounds is ${rounds}; it must be a whole number from 1 to ${MOST_ROUNDS}.`;
@@ -106,8 +133,14 @@ const invalidSubagent = (problem: string): ConfigurationError =>
   new ConfigurationError("INVALID_SUBAGENT", problem);
 
 function readCompiled(owner: string, given: CompiledSubAgent): CompiledSubAgent {
-  const spec = readOptions(owner, given, COMPILED);
-  const { runnable } = spec as { runnable?: { invoke?: unknown } | null }; // what callers without types pass
+  const spec = readOptions(owner, given, {
+    name: "a text",
+    description: "a text",
+    runnable: "anything",
+    mode: "a text",
+    isRepeatable: "true or false",
+  });
+  const { runnable } = spec as { runnable?: { invoke?: unknown } | null }; // callers without types pass anything
   if (typeof runnable?.invoke === "function") return spec;
   throw invalidSubagent(
     `The runnable of the subagent '${spec.name}' has no \`invoke\`; pass a graph, an agent or another runnable.`,
@@ -173,14 +206,6 @@ const SUBAGENT: OptionTable<SubAgent> = {
   buildOnUse: "true or false",
 };
 
-const COMPILED: OptionTable<CompiledSubAgent> = {
-  name: "a text",
-  description: "a text",
-  runnable: "anything",
-  mode: "a text",
-  isRepeatable: "true or false",
-};
-
 const FILESYSTEM: OptionTable<FilesystemOptions> = {
   evictTokens: "a number or null",
   humanEvictTokens: "a number or null",
@@ -196,14 +221,6 @@ const FILESYSTEM: OptionTable<FilesystemOptions> = {
   acceptsMedia: "a function",
 };
 
-const GOAL: OptionTable<GoalOptions> = {
-  criteria: "a list of non-empty texts",
-  rounds: "a number",
-  model: "anything",
-};
-
-const ON_DEMAND: OptionTable<ToolsOnDemand> = { names: "a list of non-empty texts", tokens: "a number" };
-
 const HINTS: OptionTable<Hints> = {
   workspace: "a text",
   listing: "true or false",
@@ -218,12 +235,6 @@ const WEB: OptionTable<WebOptions> = {
   userAgent: "a text",
 };
 
-const SEARCH: OptionTable<SearchOptions> = {
-  provider: "a text",
-  url: "a text",
-  command: "a list of non-empty texts",
-};
-
 const SUMMARIZATION: OptionTable<SummarizationOptions> = {
   trigger: "anything",
   keep: "a plain object",
@@ -232,17 +243,6 @@ const SUMMARIZATION: OptionTable<SummarizationOptions> = {
   historyPathPrefix: "a text",
   truncateArgs: "true or false",
   countTokens: "a function",
-};
-
-const DELEGATION: OptionTable<DelegationOptions> = {
-  systemPrompt: "a text or null",
-  taskDescription: "a text",
-  folders: "a list of non-empty texts",
-};
-
-const GENERAL_PURPOSE_OPTIONS: OptionTable<{ description?: string; systemPrompt?: string }> = {
-  description: "a text",
-  systemPrompt: "a text",
 };
 
 const SUBAGENT_LIMITS: OptionTable<NonNullable<SubAgent["limits"]>> = {
@@ -256,13 +256,6 @@ const SUBAGENT_LIMITS: OptionTable<NonNullable<SubAgent["limits"]>> = {
   modelPatienceMs: "a number",
   parallelTools: "a number",
   repeatedTurns: "a number",
-};
-
-const LIMITS: OptionTable<AgentLimits> = {
-  ...SUBAGENT_LIMITS,
-  parallelSubagents: "a number",
-  subagentDepth: "a number",
-  listedCharacters: "a number",
 };
 
 /** Tools that options switch on or off: a gate for a tool that is off is not a mistake. */
@@ -284,7 +277,7 @@ export function warnOfGates(
   toolsOfSubagent: (name: string) => Iterable<string>,
 ): void {
   const log = params.log ?? createLogger("warn");
-  // One that is built on its first use has none but the agent's tools, or says so then.
+  // One that is built on its first use has none but the agent's tools, or warns then.
   const specs = (params.subagents ?? []).filter((spec) => "runnable" in spec || spec.buildOnUse !== true);
   const known = [...own, ...specs.flatMap((spec) => [...toolsOfSubagent(spec.name)])];
   const warn = (gates: SubAgent["interruptOn"], tools: readonly string[], owner: string): void => {
@@ -325,7 +318,7 @@ export function checkFileTools({ tools = [], toolDescriptions = {} }: Filesystem
   );
 }
 
-/** @throws ConfigurationError `INVALID_LIMIT` for what can be no amount. */
+/** @throws ConfigurationError `INVALID_LIMIT` for anything but amounts. */
 export function checkLimits({ prices: _amounts, ...limits }: AgentLimits = {}): void {
   for (const [name, value] of Object.entries(limits)) {
     const least = name === "parallelTools" || name === "parallelSubagents" ? 1 : 0;
@@ -337,7 +330,7 @@ export function checkLimits({ prices: _amounts, ...limits }: AgentLimits = {}): 
   }
 }
 
-/** @throws ConfigurationError for a folder of skills that is given twice: one of them was to be another. */
+/** @throws ConfigurationError for a folder of skills that is listed twice: one of them was to be another. */
 export function checkSkillSources(sources: readonly string[] = []): void {
   const folders = sources.map((source) => trimEndOf(source, "/"));
   const twice = folders.find((folder, index) => folders.indexOf(folder) !== index);

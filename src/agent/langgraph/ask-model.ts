@@ -1,4 +1,3 @@
-import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, type BaseMessage, HumanMessage, mergeUsageMetadata } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { byIdentity } from "../../core/by-identity.ts";
@@ -31,10 +30,6 @@ export interface Asking {
   log: Logger;
 }
 
-/** Anthropic refuses calls in a history without tools. OpenAI's package leaves out the choice `none`. */
-const withoutCalls = (model: BaseChatModel, tools: ModelRequest["tools"]): Omit<ToolBinding, "model"> =>
-  isOpenAi(model) ? { tools: [] } : { tools, toolChoice: "none" };
-
 /** A reply as Google's package takes it, which reads the name of an agent as an unknown role. */
 const withoutName = byIdentity((message: BaseMessage): BaseMessage => {
   if (!AIMessage.isInstance(message) || message.name === undefined) return message;
@@ -64,11 +59,13 @@ function sentRequest(given: ModelRequest, { strategy, finish, report }: Asking) 
     ...messages.map(withStartNote).map(isGoogle(model) ? withoutName : (message) => message),
     ...(report === undefined ? [] : [new HumanMessage(report)]),
   ];
-  const binding = {
+  // Anthropic refuses calls in a history without tools. OpenAI's package leaves out the choice `none`.
+  const withoutCalls = isOpenAi(model) ? { tools: [] } : { tools: request.tools, toolChoice: "none" };
+  const binding: ToolBinding = {
     model,
     ...(report === undefined
       ? { tools: [...request.tools, ...tools], toolChoice: request.toolChoice ?? toolChoice }
-      : withoutCalls(model, request.tools)),
+      : withoutCalls),
     ...(options ? { options } : {}),
   };
   return { request, input, binding };

@@ -31,7 +31,7 @@ export const questionsOf = (config: RunnableConfig, step: Step): Questions => ({
   ask: (request) => askTask(request, config, step),
 });
 
-/** Asks by the next interrupt of the task, and tells watchers. @throws a pause, as long as there is no answer. */
+/** Asks by the next interrupt of the task, and reports it to watchers. @throws a pause as long as nobody answers. */
 export async function askTask(
   asked: HitlRequest | AskedQuestion,
   config: RunnableConfig,
@@ -56,16 +56,17 @@ export async function askTask(
   }
 }
 
-type Asker = Pick<ToolContext, "callId" | "signal">;
-
-/** `undefined` where no run keeps the question while the call is at work. */
-export function holdQuestion(config: RunnableConfig, { callId, signal }: Asker): HoldQuestion | undefined {
+/** Returns undefined where no run keeps the question while the call is at work. */
+export function holdQuestion(
+  config: RunnableConfig,
+  { callId, signal }: Pick<ToolContext, "callId" | "signal">,
+): HoldQuestion | undefined {
   const { hold, path: agent = [] } = contextOf(config);
   const ask: HoldQuestion = async (question, ended) => hold?.({ agent, question, callId }, signal, ended);
   return hold && Object.assign(ask, defined({ run: hold.run }));
 }
 
-/** `undefined` in a graph without a checkpointer: it cannot wait. */
+/** Returns undefined in a graph without a checkpointer, which cannot wait. */
 export function askPerson(config: RunnableConfig, step: Step, toolCallId: string): AskPerson | undefined {
   if (typeof config.configurable?.[CHECKPOINTER_KEY] !== "object") return undefined;
   // A call that is made again goes through all its questions again.
@@ -82,7 +83,7 @@ export function askPerson(config: RunnableConfig, step: Step, toolCallId: string
   };
 }
 
-/** Tells watchers at once what a tool asks by LangGraph's `interrupt`, because other calls may work on for long. */
+/** Reports questions that a tool asks by LangGraph's `interrupt` at once, because other calls may work on for long. */
 export function tellQuestions(pause: unknown, step: Step, callId: string | undefined): void {
   if (!isGraphInterrupt(pause)) return;
   for (const { id, value, response_schema: schema } of interruptsIn(pause.interrupts)) {

@@ -12,7 +12,7 @@ import { hasNewMessages } from "./reading-inbox.ts";
 import { agentSegment } from "../step/child-events.ts";
 import { contextOf, threadFiles } from "./step-of-task.ts";
 
-/** Value of the interrupt of a call that waits for a background subagent. */
+/** Interrupt value for calls that wait for a background subagent. */
 export const CHILD_AWAITED = "child_awaited";
 
 /** True if subagents work in the background whose reports will continue the run. */

@@ -34,43 +34,35 @@ import {
 } from "./step-of-task.ts";
 import { storedEffects } from "./stored-result.ts";
 
-/** The input of one tool task. The call itself is looked up in the reply, so that a checkpoint holds it once. */
-export interface ToolTask {
-  callId: string;
-}
-
+/**
+ * A node for one call, which it looks up in the reply, so that a checkpoint holds it once. It answers the call, or
+ * interrupts the task: when there is an answer, the task starts again from its top.
+ */
 export function createToolNode(
   definition: AgentDefinition,
-): (task: ToolTask, config: RunnableConfig) => Promise<Command> {
+): (task: { callId: string }, config: RunnableConfig) => Promise<Command> {
   // Not `maxConcurrency`: LangGraph counts calls that it has not started when the run is stopped as done.
   const parallel = definition.limits.parallelTools ?? DEFAULT_PARALLEL;
   return ({ callId }, config) => {
     const { files } = readState(config, ["files"]);
     const { signal } = config;
-    return asSibling(files, { callId, parallel, signal }, () => runCall({ callId }, definition, config));
+    return asSibling(files, { callId, parallel, signal }, async () => {
+      await ownTurn();
+      signal?.throwIfAborted();
+      if (isResuming(config)) await restoreStepFiles(config);
+      const state = readState(config, definition.channels);
+      const made = replyWith(state.messages, callId);
+      if (!made) throw new Error(`tool call ${callId} is not in the thread`);
+      const { id: messageId = "", tool_calls: reply = [] } = made.reply;
+      const step = await callStep(definition, { messageId, callId, reply }, state, config);
+      const governed = await govern(made.call, step);
+      if (governed.kind === "waits") throw governed.pause;
+      return updateOf(governed, step.meter, state.messages);
+    });
   };
 }
 
-/** Answers the call, or interrupts the task: when there is an answer, the task starts again from its top. */
-async function runCall(
-  { callId }: ToolTask,
-  definition: AgentDefinition,
-  config: RunnableConfig,
-): Promise<Command> {
-  await ownTurn();
-  config.signal?.throwIfAborted();
-  if (isResuming(config)) await restoreStepFiles(config);
-  const state = readState(config, definition.channels);
-  const made = replyWith(state.messages, callId);
-  if (!made) throw new Error(`tool call ${callId} is not in the thread`);
-  const { id: messageId = "", tool_calls: reply = [] } = made.reply;
-  const step = await callStep(definition, { messageId, callId, reply }, state, config);
-  const governed = await govern(made.call, step);
-  if (governed.kind === "waits") throw governed.pause;
-  return updateOf(governed, step.meter, state.messages);
-}
-
-/** The graph's update. The state keeps the time at work where a limit needs it, beside what a subagent used. */
+/** The graph's update. The state keeps the time at work where a limit needs it, beside the use of subagents. */
 function updateOf(
   { call, result: { update, ...result }, edited }: Exclude<Governed, { kind: "waits" }>,
   meter: Meter,
@@ -84,7 +76,7 @@ function updateOf(
   return showMessages(isCommand(outcome) ? outcome : new Command({ update: { messages: [outcome] } }));
 }
 
-/** Gives a call everything that governs it, from the task that carries it out. */
+/** Collects everything that governs a call, from the task that carries it out. */
 async function callStep(
   agent: AgentDefinition,
   { messageId, callId, reply }: { messageId: string; callId: string; reply: readonly ToolCall[] },

@@ -1,4 +1,4 @@
-/** Tells LangChain's callbacks about calls, where there are any. */
+/** Reports calls to LangChain's callbacks, where there are any. */
 import { CallbackManager } from "@langchain/core/callbacks/manager";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
@@ -16,25 +16,20 @@ export function isObserved({ callbacks }: RunnableConfig): boolean {
   return manager !== undefined && manager.handlers.length > 0;
 }
 
-/** Tells observers (tracers, `streamEvents`, stream mode `tools`) of a call, as LangChain's own tools do. */
-export const withToolCallbacks = (
+/** Reports a call to observers (tracers, `streamEvents`, stream mode `tools`), as LangChain's own tools do. */
+export async function withToolCallbacks(
   call: ToolCall,
   offered: DynamicStructuredTool,
   config: RunnableConfig,
   work: () => Promise<CallResult>,
-): Promise<CallResult> => (isObserved(config) ? reportToCallbacks(call, offered, config, work) : work());
-
-async function reportToCallbacks(
-  call: ToolCall,
-  offered: DynamicStructuredTool,
-  { callbacks, tags, metadata }: RunnableConfig,
-  work: () => Promise<CallResult>,
 ): Promise<CallResult> {
+  if (!isObserved(config)) return work();
   const { name, args, id } = call;
+  const { callbacks, tags, metadata } = config;
   const manager = CallbackManager.configure(callbacks, undefined, tags, undefined, metadata);
   if (!manager) return work();
   const tool = offered.toJSON();
-  // Tracers take arguments as they are, though LangChain's type says text: its own tools give them so.
+  // Tracers take arguments as they are, though LangChain's type is text: its own tools pass them so.
   const input = args as unknown as string;
   const unused = [undefined, undefined, undefined, undefined] as const;
   const told = await manager.handleToolStart(tool, input, ...unused, name, id);

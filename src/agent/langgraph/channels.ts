@@ -36,11 +36,11 @@ export const LEFT_OFF = "_leftOff";
 /** Channel of the goal as judged so far. Only agents with a goal have it. */
 export const GOAL = "goalState";
 
-/** Channel of a background subagent with the files that it was given, below those that it changed. */
+/** Channel of a background subagent with the files that it started from, below those that it changed. */
 export const GIVEN_FILES = "_givenFiles";
 
 /** Channels for the agent's own use. They are never shown. */
-const INTERNAL: ReadonlySet<unknown> = new Set([
+export const INTERNAL_CHANNELS: ReadonlySet<unknown> = new Set([
   SPENT,
   FILE_NOTES,
   EDITED_CALLS,
@@ -51,7 +51,7 @@ const INTERNAL: ReadonlySet<unknown> = new Set([
   LOADED_TOOLS,
 ]);
 
-/** Changes of the state by merged files and the notes about them: nothing for what is empty. */
+/** Changes of the state by merged files and the notes about them, as far as there are any. */
 export const mergedUpdate = ({ update: files, conflicts }: MergedFiles): Partial<AgentState> => {
   const notes = Object.fromEntries(
     conflicts.flatMap((conflict) => (conflict.first ? [[conflict.first, describeConflict(conflict)]] : [])),
@@ -62,16 +62,14 @@ export const mergedUpdate = ({ update: files, conflicts }: MergedFiles): Partial
   };
 };
 
-export const isInternal = (channel: unknown): boolean => INTERNAL.has(channel);
-
 /** Channels that callers see. As in LangChain, private ones (`_name`) of middleware are not in results. */
 export const visibleChannels = (names: readonly string[]): { results: string[]; snapshots: string[] } => ({
   results: names.filter((name) => !name.startsWith("_")),
-  snapshots: names.filter((name) => !isInternal(name)),
+  snapshots: names.filter((name) => !INTERNAL_CHANNELS.has(name)),
 });
 
 /**
- * Folds changes of files in the order of calls; numbered content says itself which is newer. `null` deletes, or stays
+ * Folds changes of files in the order of calls; of numbered contents, the newer one stays. `null` deletes, or stays
  * where deletions are kept. Delta channels rely on it: folding batch by batch equals folding all at once.
  */
 export const filesReducer =
@@ -125,7 +123,7 @@ export function editedReplies(state: AgentState): AIMessage[] {
   });
 }
 
-/** Reports that are to say more than they do so far, with it; each replaces the one with its id. */
+/** Reports with notes that they lack so far; each replaces the one with its id. */
 export function annotatedReports(state: AgentState): ToolMessage[] {
   const notes = Object.entries((state[FILE_NOTES] as TextsByName | undefined) ?? {}); // our channel
   return notes.flatMap(([callId, note]) => {
@@ -138,8 +136,8 @@ export function annotatedReports(state: AgentState): ToolMessage[] {
 }
 
 /**
- * The built-in channels of a main agent, or of a subagent (`nested`). Checkpoints hold only what was added to messages
- * and files, so that the cost of a step does not grow with the thread.
+ * The built-in channels of a main agent, or of a subagent (`nested`). Checkpoints hold only additions to messages and
+ * files, so that the cost of a step does not grow with the thread.
  */
 export function builtInChannels(nested: boolean, hasGoal: boolean): Record<string, BaseChannel> {
   const channels = new StateSchema({
@@ -156,7 +154,7 @@ export function builtInChannels(nested: boolean, hasGoal: boolean): Record<strin
     // A schema that takes `undefined` would put it into every result.
     structuredResponse: z.custom<unknown>((answer) => answer !== undefined),
   }).getChannels();
-  // A schema's default is made once and shared by all threads; files are told apart by this very object.
+  // A schema's default is made once and shared by all threads; files are distinguished by this very object.
   const files = new DeltaChannel<FilesState, FilesUpdate>(filesReducer(nested), {
     initialValueFactory: () => ({}),
   });
@@ -165,7 +163,7 @@ export function builtInChannels(nested: boolean, hasGoal: boolean): Record<strin
   return { messages, ...channels, files };
 }
 
-/** State keys that subagents neither get nor bring back. The last ones are what LangChain's limits count by. */
+/** State keys that subagents neither get nor return. LangChain's limits count by the last ones. */
 const ISOLATED = new Set([
   "messages",
   "todos",
@@ -186,7 +184,7 @@ export function contextState(state: Readonly<Record<string, unknown>>): Record<s
   return defined(Object.fromEntries(keys.map((key) => [key, state[key]])));
 }
 
-/** The part of `state` that a subagent starts from, and that its result brings back (files aside). */
+/** The part of `state` that a subagent starts from, and that its result returns (files aside). */
 export const sharedState = (state: Readonly<Record<string, unknown>>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(state).filter(([key]) => !ISOLATED.has(key) && !key.startsWith("_")));
 
@@ -200,14 +198,13 @@ export function changedState(
     ([key, value]) => !isDeepStrictEqual(value, before[key]),
   );
   return Object.fromEntries(
-    changed.map(([key, value]) => [key, folding.has(key) ? addedTo(before[key], value) : value]),
+    changed.map(([key, value]) => {
+      const earlier = before[key];
+      if (!folding.has(key) || !Array.isArray(earlier) || !Array.isArray(value)) return [key, value];
+      const isLonger = isDeepStrictEqual(value.slice(0, earlier.length), earlier);
+      return [key, isLonger ? (value.slice(earlier.length) as unknown[]) : value];
+    }),
   );
-}
-
-function addedTo(before: unknown, after: unknown): unknown {
-  if (!Array.isArray(before) || !Array.isArray(after)) return after;
-  const isLonger = isDeepStrictEqual(after.slice(0, before.length), before);
-  return isLonger ? (after.slice(before.length) as unknown[]) : after;
 }
 
 /** The channels of a layer: those of its schema, and those that it states as data. */
@@ -229,9 +226,11 @@ export function channelsOf(schema: unknown, owner: string): Record<string, BaseC
 }
 
 export const foldingChannels = (channels: Readonly<Record<string, BaseChannel>>): ReadonlySet<string> =>
-  new Set(Object.keys(channels).filter((name) => FOLDING.has(channels[name]?.lc_graph_name ?? "")));
-
-const FOLDING: ReadonlySet<string> = new Set(["BinaryOperatorAggregate", "DeltaChannel"]);
+  new Set(
+    Object.entries(channels)
+      .filter(([, { lc_graph_name: kind }]) => kind === "BinaryOperatorAggregate" || kind === "DeltaChannel")
+      .map(([name]) => name),
+  );
 
 /** A value that several calls of a reply may write: the last one counts. LangGraph's own channel would end the run. */
 class LastWritten extends BaseChannel {
@@ -284,8 +283,9 @@ function definedChannels(schema: unknown, owner: string): Record<string, BaseCha
   // Middleware of LangChain still states some schemas with zod 3, whose fields StateSchema reads like those of zod 4.
   if (isZodSchemaV3(schema) && "shape" in schema)
     return new StateSchema(schema.shape as ConstructorParameters<typeof StateSchema>[0]).getChannels();
-  if (isAnnotation(schema)) {
-    const channels = Object.entries(schema.spec);
+  // An `Annotation.Root(…)`, whose class LangGraph does not export.
+  if (isObject(schema) && "spec" in schema && "lc_graph_name" in schema) {
+    const channels = Object.entries(schema.spec as Record<string, BaseChannel | (() => BaseChannel)>);
     return Object.fromEntries(
       channels.map(([name, made]) => [name, typeof made === "function" ? made() : made]),
     );
@@ -295,9 +295,3 @@ function definedChannels(schema: unknown, owner: string): Record<string, BaseCha
     `The state schema of ${owner} must be a StateSchema, a zod object or an Annotation.Root.`,
   );
 }
-
-/** True if it is an `Annotation.Root(…)`, whose class LangGraph does not export. */
-const isAnnotation = (
-  schema: unknown,
-): schema is { spec: Record<string, BaseChannel | (() => BaseChannel)> } =>
-  isObject(schema) && "spec" in schema && "lc_graph_name" in schema;

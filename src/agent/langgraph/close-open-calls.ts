@@ -1,4 +1,4 @@
-/** Gives results to calls that will not be finished, because their thread continues with something new. */
+/** Adds results for calls that will not be finished, because their thread continues with something new. */
 import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { RunnableConfig } from "@langchain/core/runnables";
@@ -36,7 +36,7 @@ export async function closeAbandonedCalls(
   await closeCalls(graph, { checkpointer, address }, ending);
 }
 
-/** The same for calls that wait for a person when a limit stops the agent. False if no call waits. */
+/** Closes calls that wait for a person when a limit stops the agent. Returns false if no call waits. */
 export async function closeCallsAtLimit(
   graph: AgentGraph,
   configurable: Readonly<Record<string, unknown>>,
@@ -53,7 +53,7 @@ export async function closeCallsAtLimit(
   return true;
 }
 
-/** Results for the calls of a reply that nothing followed, because the run stopped when it was given. */
+/** Results for the calls of a reply that nothing followed, because the run stopped when it came. */
 export function resultsOfUnbegun(messages: readonly BaseMessage[]): ToolMessage[] {
   const fate = { why: WHY.replaced, isWaiting: false, hasEffect: false };
   return callsOf(messages.at(-1)).map((call) => {
@@ -89,8 +89,12 @@ async function closeCalls(
 ): Promise<void> {
   const step = await openStep(graph, checkpointer, address, parent);
   // In a step that was broken off, it is unknown which calls of subagents had been answered and had begun.
-  const waitingIn = async (at: Address) =>
-    ending.next === undefined ? [] : toolsAskedAbout(checkpointer, at);
+  const toolsAskedAbout = async (at: Address): Promise<string[]> => {
+    const open = ending.next === undefined ? [] : await openInterrupts(checkpointer, at);
+    return open.flatMap(({ value }) =>
+      isRequest(value) ? value.actionRequests.map(({ name }) => name) : [],
+    );
+  };
   for (const { task, call, files, reached } of step?.left ?? []) {
     const tool = graph.facts.tools.get(call.name);
     const text = resultOf(call, {
@@ -98,7 +102,7 @@ async function closeCalls(
       isWaiting: isWaiting(step?.writes ?? [], task),
       hasEffect: tool?.kind !== "read" && tool?.kind !== "plan",
       ...(tool?.kind === "delegate"
-        ? { subagent: { files, reached, waiting: await waitingIn(below(address, task)) } }
+        ? { subagent: { files, reached, waiting: await toolsAskedAbout(below(address, task)) } }
         : {}),
     });
     const { id = "", name } = call;
@@ -117,28 +121,22 @@ interface LeftCall {
   reached: Progress;
 }
 
-interface OpenStep {
-  config: RunnableConfig;
-  writes: Writes;
-  state: Partial<AgentState>;
-  left: LeftCall[];
-  /** Everything this agent changed so far, its subagents included. */
-  changed: FilesUpdate;
-}
-
-/** The open step of an agent. One of its own (without `parent`) matters in the middle of a step only. */
+/**
+ * The open step of an agent, with everything that it and its subagents `changed`. One of its own (without `parent`)
+ * matters in the middle of a step only.
+ */
 async function openStep(
   graph: AgentGraph,
   checkpointer: BaseCheckpointSaver,
   address: Address,
   parent?: ThreadFiles,
-): Promise<OpenStep | undefined> {
+): Promise<(Progress & { config: RunnableConfig; writes: Writes; left: LeftCall[] }) | undefined> {
   const tuple = await checkpointer.getTuple({ configurable: address });
   const sends = sendsIn(tuple);
   if (!tuple || (!parent && sends.length === 0)) return undefined;
   const { pendingWrites: writes = [], config } = tuple;
   const { values, tasks } = await graph.keptBy(checkpointer).getState({
-    // With the id, LangGraph leaves out what tasks wrote after the checkpoint.
+    // With the id, LangGraph leaves out writes of tasks after the checkpoint.
     configurable: {
       ...address,
       checkpoint_id: config.configurable?.["checkpoint_id"],
@@ -174,11 +172,11 @@ async function openStep(
 interface Progress {
   state: Partial<AgentState>;
   changed: FilesUpdate;
-  /** It tells nothing before its end. */
+  /** It reports nothing before its end. */
   isUnknown?: true;
 }
 
-/** Progress of a call's subagent, if checkpoints tell it. */
+/** Progress of a call's subagent, if checkpoints have it. */
 async function subagentStep(
   { facts }: AgentGraph,
   checkpointer: BaseCheckpointSaver,
@@ -204,19 +202,20 @@ function isWaiting(writes: Writes, task: string): boolean {
   return isAsked && !own.some(([, channel]) => channel === RESUME);
 }
 
-interface Fate extends Ending {
-  isWaiting: boolean;
-  hasEffect: boolean;
-  subagent?: { files: MergedFiles; reached: Progress; waiting: string[] };
-}
-
 const WHY = {
   cancelled: "the run was cancelled",
   failed: "the run failed",
   replaced: "the conversation continued with a new message",
 } as const;
 
-function resultOf({ name, args }: ToolCall, fate: Fate): string {
+function resultOf(
+  { name, args }: ToolCall,
+  fate: Ending & {
+    isWaiting: boolean;
+    hasEffect: boolean;
+    subagent?: { files: MergedFiles; reached: Progress; waiting: string[] };
+  },
+): string {
   const { why, isFailure = false, isWaiting, hasEffect, subagent } = fate;
   const began = isFailure ? "Tool call did not complete" : "Tool call was cancelled";
   if (subagent) {
@@ -237,12 +236,6 @@ function resultOf({ name, args }: ToolCall, fate: Fate): string {
     ? " Whether, or how far, it took effect is unknown; check what it would have left behind."
     : "";
   return `${began}: ${why} before ${name} had finished.${doubt}`;
-}
-
-/** The tools that a subagent, or one below it, asks a person about. */
-async function toolsAskedAbout(checkpointer: BaseCheckpointSaver, address: Address): Promise<string[]> {
-  const open = await openInterrupts(checkpointer, address);
-  return open.flatMap(({ value }) => (isRequest(value) ? value.actionRequests.map(({ name }) => name) : []));
 }
 
 interface ThreadPlace {

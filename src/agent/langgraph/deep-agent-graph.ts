@@ -57,16 +57,7 @@ type Fields = ConstructorParameters<
   facts: AgentFacts;
 };
 
-/** Refuses checkpoints without a thread: LangGraph's rejected writes in the background cannot be caught. */
-function requireThread(graph: AgentGraph, configurable: Readonly<Record<string, unknown>>): void {
-  if (!checkpointerOf(configurable, graph) || configurable["thread_id"]) return;
-  throw new ConfigurationError(
-    "THREAD_ID_REQUIRED",
-    'This agent keeps its threads, because it has a checkpointer or gates; name the thread to work on: `agent.invoke(input, { configurable: { thread_id: "1" } })`.',
-  );
-}
-
-/** The compiled graph of an agent: LangGraph's, which takes each answer for the interrupt it was given to. */
+/** The compiled graph of an agent: LangGraph's, which takes each answer for the interrupt that it was meant for. */
 export class DeepAgentGraph
   extends CompiledStateGraph<AgentState, Partial<AgentState>>
   implements AgentGraph
@@ -95,7 +86,7 @@ export class DeepAgentGraph
     return runnable instanceof DeepAgentGraph ? runnable.checkCall(rest, name, args) : undefined;
   }
 
-  /** Requests of foreign graphs do not say whose they are. */
+  /** Requests of foreign graphs do not name their agent. */
   readonly #checkEdit: EditCheck = ({ agent }, name, args) =>
     agent === undefined ? undefined : this.checkCall(agent, name, args);
 
@@ -131,12 +122,18 @@ export class DeepAgentGraph
       ...given,
       configurable: withVisibleStream(withoutOuterCheckpoint(given.configurable)),
     };
-    requireThread(this, this.#configurable(options));
+    const all = this.#configurable(options);
+    // LangGraph's rejected writes in the background could not be caught.
+    if (checkpointerOf(all, this) && !all["thread_id"])
+      throw new ConfigurationError(
+        "THREAD_ID_REQUIRED",
+        'This agent keeps its threads, because it has a checkpointer or gates; name the thread to work on: `agent.invoke(input, { configurable: { thread_id: "1" } })`.',
+      );
     const checked =
       isCommand(input) && input.resume !== undefined
         ? await this.#checked(input, options)
         : await this.#withFinishedCalls(withMessageIds(input), options);
-    // Counts what this graph uses against its own limits and those of the graphs above it.
+    // Counts the use of this graph against its own limits and those of the graphs above it.
     const { configurable = {} } = options ?? {};
     const meter = new Meter(this.facts.limits, contextOf({ configurable }).meter);
     const chunks = this.#traced(checked, { ...options, configurable: withContext(configurable, { meter }) });
@@ -199,7 +196,7 @@ export class DeepAgentGraph
     }
   }
 
-  /** Ends a graph in order when a limit stops an agent while calls wait for a person: they are given up. */
+  /** Ends a graph in order when a limit stops an agent while calls wait for a person: they are cancelled. */
   async *#endingAtLimits(
     input: Parameters<Base["_streamIterator"]>[0],
     options: NonNullable<Options>,
@@ -213,7 +210,7 @@ export class DeepAgentGraph
     let pause: unknown;
     try {
       for await (const chunk of super._streamIterator(input, options)) {
-        // The result of `invoke` says whether the graph waits.
+        // Callers of `invoke` see by its result whether the graph waits.
         if (options.streamMode === "values" && isInterrupted(chunk)) questions.push(chunk);
         else yield chunk;
       }
@@ -241,7 +238,7 @@ export class DeepAgentGraph
 
   /**
    * Works inside a task of another graph, and passes its state to `reached` after each step if it is watched, else at its
-   * end. LangGraph's `stream` does the same through more streams, which take a good part of the time of a step.
+   * end. LangGraph's `stream` does so through more streams, which take a good part of each step's time.
    */
   async workInside(
     config: RunnableConfig,
@@ -308,11 +305,11 @@ export class DeepAgentGraph
 const hasMessages = (input: unknown): input is { messages: unknown } =>
   isObject(input) && !isCommand(input) && "messages" in input;
 
-/** Gives each message of an input an id, by which it can be moved into a file or cut off. */
+/** Adds an id to each message of an input, by which it can be moved into a file or cut off. */
 function withMessageIds<Input>(input: Input): Input {
   if (!hasMessages(input)) return input;
   const messages = [input.messages].flat().map((given) => {
-    const message = coerceMessageLikeToMessage(given as BaseMessageLike); // LangGraph refuses what is none
+    const message = coerceMessageLikeToMessage(given as BaseMessageLike); // LangGraph refuses all else
     // A message is stored by the fields that it was made from.
     if (message.id === undefined) message.lc_kwargs["id"] = message.id = randomUUID();
     return message;

@@ -16,7 +16,7 @@ import type { ReplyCache } from "../models/reply-cache.ts";
 
 export interface AgentDefinition extends CallingAgent {
   readonly name: string;
-  /** The name of its messages, if it was given one. */
+  /** The name of its messages, if it has one. */
   readonly author: string | undefined;
   /** Resolved on the first call: construction loads no provider. */
   readonly model: () => Promise<BaseChatModel>;
@@ -30,16 +30,13 @@ export interface AgentDefinition extends CallingAgent {
   readonly goal: Goal | undefined;
   readonly structured: ReturnType<typeof strategiesFor> | undefined;
   readonly cache: ReplyCache | undefined;
-  /** Checks once whether the work is done, before the run ends. */
-  readonly endCheck: EndCheck | undefined;
-  /** Graph steps per run, unless the program gives LangGraph another limit. */
+  /** Checks once whether the work is done, before the run ends. Returns the message to the agent if it is not. */
+  readonly endCheck: ((state: Pick<AgentState, "messages" | "todos">) => BaseMessage | undefined) | undefined;
+  /** Graph steps per run, unless the program sets another limit of LangGraph's. */
   readonly recursionLimit: number;
   readonly channels: string[];
   readonly folding: ReadonlySet<string>;
 }
-
-/** Gives the message to an agent that is about to end; `undefined`: it may end. */
-export type EndCheck = (state: Pick<AgentState, "messages" | "todos">) => BaseMessage | undefined;
 
 export interface Goal extends GoalRules {
   readonly judge: AgentGraph;
@@ -52,7 +49,7 @@ export interface AgentFacts extends EditRules, Pick<AgentDefinition, "subagents"
   isGated: boolean;
 }
 
-/** Anything that runs a task given as messages: our graphs and compiled runnables alike. */
+/** Anything that runs a task in the form of messages: our graphs and compiled runnables alike. */
 export interface SubagentRunnable {
   invoke(input: Record<string, unknown>, config?: RunnableConfig): Promise<unknown>;
 }
@@ -62,7 +59,7 @@ export interface AgentGraph extends SubagentRunnable {
   readonly checkpointer?: BaseCheckpointSaver | boolean;
   /** The node at which a turn of the agent begins. */
   readonly loopStart: string;
-  /** The same graph, reading threads that `checkpointer` keeps. */
+  /** A copy that reads the threads which `checkpointer` keeps. */
   keptBy(checkpointer: BaseCheckpointSaver): {
     getState(config: RunnableConfig): Promise<Pick<StateSnapshot, "values" | "tasks">>;
     updateState(config: RunnableConfig, values: Partial<AgentState>, asNode: string): Promise<unknown>;
@@ -99,7 +96,7 @@ export interface Subagents {
   /** In the order in which they are offered. */
   readonly subagents: readonly BuiltSubagent[];
   find(name: string): BuiltSubagent | undefined;
-  /** Tells which subagents of a reply wait: LangGraph begins no more of its calls than may work at a time. */
+  /** Reports which subagents of a reply wait: LangGraph begins no more of its calls than may work at a time. */
   tellQueued(reply: AIMessage, agent: AgentDefinition, config: RunnableConfig): void;
   /** Never throws for a subagent that fails: its caller gets an error result and its siblings continue. */
   spawn(task: { subagentType: string; description: string }, scope: SpawnScope): Promise<ToolResult>;

@@ -31,14 +31,23 @@ type Source = Omit<Middleware, HookName> &
   Partial<Record<HookName, AnyHook | { hook: AnyHook }>> & { contextSchema?: unknown };
 
 const HOOKS: readonly HookName[] = ["beforeAgent", "beforeModel", "afterModel", "afterAgent"];
-const WRAPPERS = ["wrapModelCall", "wrapCall", "wrapToolCall", "gate", "finishRequest"] as const;
-const FIELDS: readonly string[] = [...HOOKS, ...WRAPPERS, "stateSchema", "contextSchema", "tools"];
+const FIELDS: readonly string[] = [
+  ...HOOKS,
+  "wrapModelCall",
+  "wrapCall",
+  "wrapToolCall",
+  "gate",
+  "finishRequest",
+  "stateSchema",
+  "contextSchema",
+  "tools",
+];
 
 /** Middleware in our form. LangChain's may wrap hooks in objects, and answer a model call with a command. */
 export function adaptMiddleware(input: AgentMiddleware, log: Logger = silentLogger): Middleware {
-  // Both forms agree on names and calling conventions; what differs is handled field by field here.
+  // Both forms agree on names and calling conventions; differences are handled field by field here.
   const source = input as Source;
-  const name: unknown = (input as Source | undefined)?.name; // what callers without types pass
+  const name: unknown = (input as Source | undefined)?.name; // callers without types pass anything
   if (typeof name !== "string" || name === "") {
     throw new ConfigurationError("INVALID_MIDDLEWARE", "Each middleware needs a name, unique in its agent.");
   }
@@ -108,14 +117,12 @@ function adaptWrappers(source: Source, log: Logger): Pick<Middleware, "wrapModel
     }),
     ...(wrap && {
       wrapCall: adaptWrapper(source, log, wrapCall ? "wrapCall" : "wrapToolCall", wrap, (result) => {
-        if (isResult(result)) return result;
+        if (isObject(result) && "content" in result) return result as CallResult; // with content, it is one
         throw new MiddlewareFailure(`Middleware ${name} must answer a call with a result that has content.`);
       }),
     }),
   };
 }
-
-const isResult = (answer: unknown): answer is CallResult => isObject(answer) && "content" in answer;
 
 /** Shows results to a wrapper of LangChain as messages or commands, and reads its answer. */
 function byMessages(
@@ -199,20 +206,19 @@ function handled<Result>(work: Promise<Result>): Promise<Result> {
 function withOwnContext({ name, contextSchema }: Source, runtime: AgentRuntime): AgentRuntime {
   const context = runtime.context ?? {};
   if (!isInteropZodSchema(contextSchema)) return { ...runtime, context };
-  const parsed = interopSafeParse(contextSchema, ownPart(contextSchema, context));
+  // Strict schemas would refuse the keys of other middleware.
+  const shape = isInteropZodObject(contextSchema) ? getInteropZodObjectShape(contextSchema) : context;
+  const own = Object.entries(context).filter(([key]) => Object.hasOwn(shape, key));
+  const parsed = interopSafeParse(
+    contextSchema,
+    shape === context ? context : (Object.fromEntries(own) as unknown),
+  );
   if (parsed.success) return { ...runtime, context: parsed.data };
   const problems = parsed.error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`);
   throw new ConfigurationError(
     "INVALID_CONTEXT",
     `The context of this run does not fit middleware ${name}: ${problems.join("; ")}`,
   );
-}
-
-/** The keys of a context that a schema declares; strict schemas would refuse those of other middleware. */
-function ownPart(schema: unknown, context: object): object {
-  if (!isInteropZodObject(schema)) return context;
-  const known = Object.keys(getInteropZodObjectShape(schema));
-  return Object.fromEntries(Object.entries(context).filter(([key]) => known.includes(key)));
 }
 
 /** Names that LangChain middleware uses for places in the loop. */
@@ -238,17 +244,13 @@ function applyCommand(
     throw new MiddlewareFailure(
       `Middleware ${name} must call the model or answer with an assistant message.`,
     );
+  const [place, ...furtherPlaces] = [goto ?? []].flat();
+  const jumpTo = typeof place === "string" && furtherPlaces.length === 0 ? PLACES[place] : undefined;
+  if (place !== undefined && !jumpTo)
+    throw new MiddlewareFailure(`Middleware ${name} may go to the model, the tools or the end only.`);
   const others = messages.filter((message) => message !== reply);
-  request.updateState({ ...rest, ...(others.length > 0 && { messages: others }), ...jump(name, goto) });
+  request.updateState({ ...rest, ...(others.length > 0 && { messages: others }), ...(jumpTo && { jumpTo }) });
   return reply;
-}
-
-function jump(name: string, goto: Command["goto"]): { jumpTo?: JumpTarget } {
-  const [place, ...others] = [goto ?? []].flat();
-  if (place === undefined) return {};
-  const target = typeof place === "string" && others.length === 0 ? PLACES[place] : undefined;
-  if (target) return { jumpTo: target };
-  throw new MiddlewareFailure(`Middleware ${name} may go to the model, the tools or the end only.`);
 }
 
 interface MiddlewareCall {
@@ -272,7 +274,7 @@ async function hooked<Result>(
   }
 }
 
-/** Makes a failure of the middleware of what a hook threw, and logs it. Expected errors are given back unchanged. */
+/** Logs an error of a hook, and returns it as a failure of the middleware. Expected errors are returned unchanged. */
 function failureOf(
   error: unknown,
   { middleware, hook, log }: Pick<MiddlewareCall, "middleware" | "hook" | "log">,

@@ -10,14 +10,14 @@ import { invalidArguments } from "../../tools/call.ts";
 import { argumentsPreview } from "../../tools/call-preview.ts";
 import { mendedArguments } from "../../tools/mend-arguments.ts";
 import type { ToolKind } from "../../tools/tool.ts";
-import { type ArgumentsCheck, argumentsCheck } from "../calls/arguments.ts";
+import { argumentsCheck } from "../calls/arguments.ts";
 import { specTool } from "../calls/tool.ts";
-import type { AgentTool, ProviderTool, ToolInput, ValidatedArgs } from "../contracts/middleware.ts";
+import type { AgentTool, ProviderTool, ToolInput } from "../contracts/middleware.ts";
 import { tellQuestions } from "./ask-person.ts";
 import { fromOutcome } from "./outcome.ts";
 
 export function toAgentTool(input: ToolInput): AgentTool {
-  const given: unknown = input; // what callers without types pass
+  const given: unknown = input; // callers without types pass anything
   if (typeof given !== "object" && typeof given !== "function") {
     throw invalid(
       `${JSON.stringify(given)} is not a tool. \`tools\` takes tools themselves, not their names.`,
@@ -47,7 +47,18 @@ function fromStructuredTool(offered: StructuredToolInterface, kind: ToolKind): A
     name: offered.name,
     kind,
     offered,
-    validate: (args) => validateBy(check, offered, args),
+    validate: (given) => {
+      let [args, issues] = [given, check(given)];
+      if (issues.length > 0) {
+        const wanted = orElse(() => toJsonSchema(offered.schema), {});
+        args = mendedArguments(wanted, given);
+        issues = check(args);
+      }
+      if (issues.length > 0) return { ok: false, message: invalidArguments(offered.name, issues) };
+      return isRecord(args)
+        ? { ok: true, args: { ...args } }
+        : { ok: false, message: `Invalid arguments for ${offered.name}: expected an object` };
+    },
     run: async (call, { config, state, step }) => {
       // LangChain's tools read the run from their configuration.
       const runtime = { ...config, config, state, toolCallId: call.id };
@@ -62,21 +73,4 @@ function fromStructuredTool(offered: StructuredToolInterface, kind: ToolKind): A
     preview: async (args) => argumentsPreview(offered.name, args),
     pathOf: () => undefined,
   };
-}
-
-function validateBy(
-  check: ArgumentsCheck,
-  { name, schema }: StructuredToolInterface,
-  given: unknown,
-): ValidatedArgs {
-  let [args, issues] = [given, check(given)];
-  if (issues.length > 0) {
-    const wanted = orElse(() => toJsonSchema(schema), {});
-    args = mendedArguments(wanted, given);
-    issues = check(args);
-  }
-  if (issues.length > 0) return { ok: false, message: invalidArguments(name, issues) };
-  return isRecord(args)
-    ? { ok: true, args: { ...args } }
-    : { ok: false, message: `Invalid arguments for ${name}: expected an object` };
 }

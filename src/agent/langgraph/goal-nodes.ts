@@ -1,4 +1,4 @@
-/** The nodes of an agent with a goal: a judge looks at each answer, and a person decides what it cannot settle. */
+/** The nodes of an agent with a goal: a judge looks at each answer, and a person decides the cases it cannot settle. */
 import { randomUUID } from "node:crypto";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import { Command, isGraphBubbleUp } from "@langchain/langgraph";
@@ -103,9 +103,18 @@ async function judgeRound(
   const description = `Judges the goal (round ${round} of ${goal.rounds})`;
   const segment = tellChild("subagent_started", `${JUDGE}-${round}`, JUDGE, description, step);
   const nested = subagentConfig(config, segment, threadFiles(config).atStart());
+  const { messages } = currentRun(state.messages);
   const material = judgeTask(
     goal.criteria.map((criterion, index) => [criterionName(index), criterion]),
-    judgedIn(state, definition),
+    {
+      task: textOf(
+        state.messages.findLast(isTask) ?? state.messages[0] ?? taskMessage("", { startNote: undefined }),
+      ),
+      answer: lastAnswer(messages) || directAnswer(messages),
+      todos: state.todos,
+      messages,
+      isCommand: (name) => definition.tools.get(name)?.kind === "execute",
+    },
   );
   const input = taskMessage(material, { startNote: contextOf(config).startNote });
   const { reached, failure } = await work(goal.judge, { messages: [input] }, nested);
@@ -117,7 +126,7 @@ async function judgeRound(
   return { verdicts, update };
 }
 
-/** Works until the judge ends. `failure`: why it gave no findings, if it gave none. */
+/** Works until the judge ends. `failure`: why it has no findings, if it has none. */
 async function work(
   judge: AgentGraph,
   input: Partial<AgentState>,
@@ -125,7 +134,7 @@ async function work(
 ): Promise<{ reached: Partial<AgentState>; failure: string }> {
   let reached: Partial<AgentState> = {};
   try {
-    await judge.workInside(config, input, (state) => (reached = state as Partial<AgentState>)); // of a graph of ours
+    await judge.workInside(config, input, (state) => (reached = state as Partial<AgentState>)); // our graph's
     const { messages = [] } = reached;
     const why = readStopReason(messages.at(-1)) === undefined ? "it gave no findings" : lastAnswer(messages);
     return { reached, failure: `The judge failed: ${why}` };
@@ -135,17 +144,9 @@ async function work(
   }
 }
 
-const judgedIn = ({ messages, todos }: AgentState, { tools }: AgentDefinition) => ({
-  task: textOf(messages.findLast(isTask) ?? messages[0] ?? taskMessage("", { startNote: undefined })),
-  answer: lastAnswer(currentRun(messages).messages) || directAnswer(currentRun(messages).messages),
-  todos,
-  messages: currentRun(messages).messages,
-  isCommand: (name: string) => tools.get(name)?.kind === "execute",
-});
-
 type Onward = (update: StateUpdate, state: GoalState) => Command;
 
-/** Carries out a person's decision. Without an answer, the goal is given up. */
+/** Carries out a person's decision. Without an answer, the goal counts as not met. */
 function decided(
   answer: Answer,
   asked: GoalState,

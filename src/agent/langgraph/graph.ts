@@ -16,7 +16,7 @@ import { noteFirstStep } from "./unfinished-step.ts";
 import { agentRuntime, contextOf } from "./step-of-task.ts";
 import { type GraphNode, type NodeFunction, runUntraced } from "./untraced-node.ts";
 
-/** Named as in agents of LangChain: programs that stream tell a model's words from a tool's by these names. */
+/** Named as in agents of LangChain: programs that stream distinguish a model's words from a tool's by these names. */
 export const MODEL = "model_request";
 
 export type AgentNode = (state: AgentState, config: RunnableConfig) => Promise<Command>;
@@ -33,29 +33,24 @@ export interface CompileOptions {
 
 export type GraphNodes = Record<string, { work: NodeFunction; ends?: string[]; edge?: string }>;
 
-/** Notes the beginning of each task, whichever node it is of. */
-const noticing =
-  (work: NodeFunction, steps: TurnSteps): NodeFunction =>
-  (input, config) => {
-    noteFirstStep(config, steps.turn);
-    contextOf(config).progress?.notice(config);
-    return work(input, config);
-  };
-
 export function compileGraph(
   { nodes: given, start, steps }: { nodes: GraphNodes; start: string; steps: TurnSteps },
   definition: AgentDefinition,
   { channels, visible, contextSchema, checkpointer, store }: CompileOptions,
 ): CompiledAgentGraph {
-  const nodes = Object.fromEntries(
-    Object.entries(given).map(([name, node]) => [name, { ...node, work: noticing(node.work, steps) }]),
-  );
+  // Notes the beginning of each task, whichever node it belongs to.
+  const nodes = Object.entries(given).map(([name, node]) => {
+    const work: NodeFunction = (input, config) => {
+      noteFirstStep(config, steps.turn);
+      contextOf(config).progress?.notice(config);
+      return node.work(input, config);
+    };
+    return { ...node, name, work };
+  });
   // LangGraph tracks node names in the type of the builder, which a graph of optional nodes cannot state.
   const graph = new StateGraph(Annotation.Root(channels), contextSchema) as unknown as GraphBuilder;
-  for (const [name, { work, ends }] of Object.entries(nodes)) {
-    graph.addNode(name, work, ends ? { ends } : undefined);
-  }
-  for (const [name, { edge }] of Object.entries(nodes)) if (edge) graph.addEdge(name, edge);
+  for (const { name, work, ends } of nodes) graph.addNode(name, work, ends ? { ends } : undefined);
+  for (const { name, edge } of nodes) if (edge) graph.addEdge(name, edge);
   graph.addEdge(START, start);
   const compiled = graph.compile({ name: definition.name, ...defined({ checkpointer, store }) });
   const names = new Set(Object.keys(channels));
@@ -63,7 +58,7 @@ export function compileGraph(
     Object.assign(compiled, { outputChannels: visible.results, streamChannels: visible.snapshots });
   }
   const byName: Record<string, GraphNode | undefined> = compiled.nodes;
-  for (const [name, { work, edge }] of Object.entries(nodes)) {
+  for (const { name, work, edge } of nodes) {
     const node = byName[name];
     if (node) runUntraced(node, work, { name, channels: names, ...defined({ edge }) });
   }

@@ -22,7 +22,7 @@ export const CHECKPOINTER_KEY = "__pregel_checkpointer";
 export const RESUMING_KEY = "__pregel_resuming";
 /** In `configurable`: the signals of the running graph; the external one is shared by all graphs below it. */
 export const SIGNALS_KEY = "__pregel_abort_signals";
-/** In `configurable`: the stream of the graph above, where that shows what graphs below it do. */
+/** In `configurable`: the stream of the graph above, where that shows the steps of graphs below it. */
 export const STREAM_KEY = "__pregel_stream";
 /** In `configurable`: reads channel values for the running task, and takes its writes. */
 export const READ_KEY = "__pregel_read";
@@ -37,7 +37,7 @@ export interface Scratchpad {
   resume: unknown[];
   /** Number of its last question; -1 before the first. */
   interruptCounter: number;
-  /** An answer that was given without an id. */
+  /** An answer without an id. */
   nullResume?: unknown;
   /** Number of graphs that the task has started: it distinguishes their threads. */
   subgraphCounter?: number;

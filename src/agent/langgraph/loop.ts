@@ -11,7 +11,7 @@ import type { AgentNode, CompileOptions, CompiledAgentGraph, GraphNodes } from "
 import { MODEL, compileGraph, hookNode, returnDirect } from "./graph.ts";
 import { GOAL_STEPS, JUDGE, goalNodes } from "./goal-nodes.ts";
 import { showMessages } from "./outcome.ts";
-import { type TakeTurn, turnsOf } from "./turn.ts";
+import { turnsOf } from "./turn.ts";
 
 const BEFORE_AGENT = "before_agent";
 const BEFORE_MODEL = "before_model";
@@ -53,7 +53,13 @@ export function buildGraph(definition: AgentDefinition, options: CompileOptions)
     return hookNode(definition, hook, next, (target, messages) => jumpFrom(target, messages, jumps));
   };
   const beginning = returnDirect(definition, answered);
-  const asking = modelNode(turnsOf(definition, steps), routes);
+  const takeTurn = turnsOf(definition, steps);
+  const asking: AgentNode = async (state, config) => {
+    const { update, added, streamed, next, jumpTo } = await takeTurn(state, config);
+    const onward = (): Goto =>
+      jumpTo ? jumpFrom(jumpTo, added, routes) : (routes.hooks ?? nextTasks(added, routes));
+    return showMessages(new Command({ update, goto: next ? routes[next] : onward() }), streamed);
+  };
   const nodes: GraphNodes = {
     [MODEL]: {
       work: again === MODEL ? beginning(asking) : asking,
@@ -72,15 +78,6 @@ export function buildGraph(definition: AgentDefinition, options: CompileOptions)
   const start = has("beforeAgent") ? BEFORE_AGENT : again;
   return compileGraph({ nodes, start, steps }, definition, options);
 }
-
-const modelNode =
-  (takeTurn: TakeTurn, routes: Routes): AgentNode =>
-  async (state, config) => {
-    const { update, added, streamed, next, jumpTo } = await takeTurn(state, config);
-    const onward = (): Goto =>
-      jumpTo ? jumpFrom(jumpTo, added, routes) : (routes.hooks ?? nextTasks(added, routes));
-    return showMessages(new Command({ update, goto: next ? routes[next] : onward() }), streamed);
-  };
 
 /** A task for each open call of the newest reply; the next turn if all have ended; else judge or end. */
 function nextTasks(messages: readonly BaseMessage[], { again, answered }: Routes): Goto {

@@ -1,4 +1,4 @@
-/** Starts subagents, ours and graphs of others, and brings back their reports, files and state. */
+/** Starts subagents, ours and graphs of others, and takes over their reports, files and state. */
 import type { BaseMessageLike } from "@langchain/core/messages";
 import { AIMessage, BaseMessage, ChatMessage, coerceMessageLikeToMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
@@ -34,7 +34,7 @@ import { describeConflict, mergeFiles } from "../step/merge-files.ts";
 export const FILES_NOT_KNOWN =
   "The files it had changed are unknown: it does not report its state while it works.";
 
-/** A runnable that tells its state while it works, with a graph that reads it from checkpoints. */
+/** A runnable that reports its state while it works, with a graph that reads it from checkpoints. */
 interface StatefulRunnable {
   stream(input: Record<string, unknown>, config: RunnableConfig): Promise<AsyncIterable<unknown>>;
 }
@@ -63,22 +63,21 @@ export async function stateReached(
   return foreignState(values);
 }
 
-/** The result of a foreign subagent as a state. A graph on a server gives messages as plain objects. */
+/** The result of a foreign subagent as a state. A graph on a server returns messages as plain objects. */
 function foreignState(output: unknown): Partial<AgentState> {
   if (typeof output === "string") return { messages: [new AIMessage(output)] };
   if (!isRecord(output)) return {};
   if (BaseMessage.isInstance(output) || isMessageFields(output)) return { messages: [toMessage(output)] };
   const { messages, structuredResponse, ...rest } = output;
+  const isMessage = (value: unknown): boolean =>
+    BaseMessage.isInstance(value) || Array.isArray(value) || (isRecord(value) && isMessageFields(value));
   return {
     ...rest,
-    // A server tells channels that hold nothing as null.
+    // A server reports empty channels as null.
     ...(structuredResponse === undefined || structuredResponse === null ? {} : { structuredResponse }),
-    ...(Array.isArray(messages) ? { messages: messages.filter(isMessageLike).map(toMessage) } : {}),
+    ...(Array.isArray(messages) ? { messages: messages.filter(isMessage).map(toMessage) } : {}),
   };
 }
-
-const isMessageLike = (value: unknown): value is BaseMessageLike =>
-  BaseMessage.isInstance(value) || (isRecord(value) && isMessageFields(value)) || Array.isArray(value);
 
 const isMessageFields = (value: Record<string, unknown>): boolean =>
   ("role" in value || "type" in value) && ("content" in value || "kwargs" in value);
@@ -98,20 +97,13 @@ function toMessage(given: unknown): BaseMessage {
   }
 }
 
-/** The configuration for a graph on a server, which is sent there: nothing of ours, which holds this thread's files. */
-function configFor(runnable: SubagentRunnable, config: RunnableConfig): RunnableConfig {
-  if (!isGraph(runnable) || !("graphId" in runnable)) return config;
-  const shared = Object.entries(config.configurable ?? {}).filter(([key]) => !key.startsWith("__"));
-  return { ...config, configurable: Object.fromEntries(shared) };
-}
-
 const graphIn = (runnable: unknown): Graph | undefined =>
   [runnable, memberOf(runnable, "graph")].find(isGraph);
 
 /** LangGraph marks its graphs: several versions of its package may be installed. */
 const isGraph = (value: unknown): value is Graph => memberOf(value, "lg_is_pregel") === true;
 
-/** Starts subagents, each on its own copy of the state, and brings back one report each. */
+/** Starts subagents, each on its own copy of the state, and returns one report each. */
 export class SubagentRunner implements Subagents {
   readonly subagents: readonly BuiltSubagent[];
   readonly #slots: Semaphore;
@@ -151,21 +143,19 @@ export class SubagentRunner implements Subagents {
     }
     const problem = buildProblem(subagent);
     if (problem !== undefined) return toolError(`subagent '${subagent.name}' cannot be started: ${problem}`);
+    const { description } = task;
     const { callId, config } = scope;
     if (this.#slots.isFull)
-      tellChild("subagent_queued", callId, subagent.name, task.description, taskStep(config));
-    return this.#slots.run(() => this.#work(subagent, task.description, scope), config.signal);
-  }
-
-  async #work(subagent: BuiltSubagent, description: string, scope: SpawnScope): Promise<ToolResult> {
-    const { callId, config } = scope;
-    const segment = tellChild("subagent_started", callId, subagent.name, description, taskStep(config));
-    const started = scope.files.atStart();
-    const nested = subagentConfig(config, segment, started);
-    const result = await this.#invoke(subagent, description, scope, started, nested);
-    const text = typeof result.content === "string" ? result.content : "";
-    tellReport(segment, { text, status: result.status }, taskStep(config));
-    return result;
+      tellChild("subagent_queued", callId, subagent.name, description, taskStep(config));
+    return this.#slots.run(async () => {
+      const segment = tellChild("subagent_started", callId, subagent.name, description, taskStep(config));
+      const started = scope.files.atStart();
+      const nested = subagentConfig(config, segment, started);
+      const result = await this.#invoke(subagent, description, scope, started, nested);
+      const text = typeof result.content === "string" ? result.content : "";
+      tellReport(segment, { text, status: result.status }, taskStep(config));
+      return result;
+    }, config.signal);
   }
 
   async #invoke(
@@ -222,12 +212,17 @@ async function* statesOf(
   config: RunnableConfig,
 ): AsyncGenerator {
   const stateful = statefulRunnable(runnable);
-  const own = configFor(runnable, config);
+  // The configuration of a graph on a server is sent there, without our keys, which hold this thread's files.
+  const shared = Object.entries(config.configurable ?? {}).filter(([key]) => !key.startsWith("__"));
+  const own =
+    isGraph(runnable) && "graphId" in runnable
+      ? { ...config, configurable: Object.fromEntries(shared) }
+      : config;
   if (!stateful) return yield await runnable.invoke(input, own);
   yield* await stateful.stream(input, { ...own, streamMode: "values" } as RunnableConfig); // LangGraph's option
 }
 
-/** The namespace of the checkpoints of the subagent that this call starts; `undefined` if nothing stores them. */
+/** The checkpoint namespace for the subagent that this call starts; undefined if nothing stores checkpoints. */
 function placeOf({ graph }: BuiltSubagent, { config: { configurable } }: SpawnScope): string | undefined {
   const place: unknown = configurable?.["checkpoint_ns"];
   const isKept = graph && configurable?.[CHECKPOINTER_KEY] !== undefined;
@@ -249,24 +244,29 @@ async function stateLeft(
 
 const leftOffIn = (state: AgentState): TextsByName => (state[LEFT_OFF] as TextsByName | undefined) ?? {}; // our channel
 
-interface Account {
-  /** Equal for the same task of the same subagent. */
-  task: string;
-  started: ThreadFiles;
-  account: Meter;
-  /** Why it ended without an answer; `output` is then the state it had reached. */
-  failure?: string;
-  /** Its last words, if the state does not have them. */
-  said?: string;
-  /** Checkpoint from which it can continue, if it failed because it lost its model. */
-  place?: string | undefined;
-}
-
 function report(
   output: unknown,
   subagent: BuiltSubagent,
   scope: SpawnScope,
-  { task, started, account, failure, said, place = "" }: Account,
+  {
+    task,
+    started,
+    account,
+    failure,
+    said,
+    place = "",
+  }: {
+    /** Equal for the same task of the same subagent. */
+    task: string;
+    started: ThreadFiles;
+    account: Meter;
+    /** Why it ended without an answer; `output` is then the state it had reached. */
+    failure?: string;
+    /** Its last words, if the state does not have them. */
+    said?: string;
+    /** Checkpoint from which it can continue, if it failed because it lost its model. */
+    place?: string | undefined;
+  },
 ): ToolResult {
   const state = subagent.graph ? (output as Partial<AgentState>) : foreignState(output); // of ours it is that
   const changed = Object.entries(state.files ?? {}).filter(
@@ -276,13 +276,13 @@ function report(
   scope.files.apply(merged.update);
   const notes = merged.conflicts.map(describeConflict);
   const answer = answerOf(state) || (subagent.graph ? "Task completed" : "");
-  const failed = failureOf(state, failure ?? (answer === "" ? NO_ANSWER : undefined), said);
-  const text = failed === undefined ? answer : failedReport(subagent, failed, merged.update);
+  const why = failure ?? (answer === "" ? NO_ANSWER : undefined);
+  const failed = failureReport(subagent, state.messages ?? [], merged.update, why, said);
   if (place !== "")
     notes.push("Start it again with the same description, and it continues from where it was.");
   const wasLeft = leftOffIn(scope.state)[task] ?? "";
   return {
-    content: [text, ...notes].join("\n\n"),
+    content: [failed ?? answer, ...notes].join("\n\n"),
     ...(failed === undefined ? {} : { status: "error" }),
     update: {
       ...spentUpdate(state, scope, account),
@@ -305,36 +305,25 @@ export function spentUpdate(
   return { [SPENT]: { run: currentRun(scope.state.messages).id, ...account.spent } };
 }
 
-interface Failed {
-  reason: string;
-  soFar: string;
-}
-
-/** A subagent that threw or reached a limit failed; what it said so far comes along. */
-function failureOf(
-  { messages = [] }: Partial<AgentState>,
+/** The report of a subagent that threw or reached a limit, with its last words; undefined if it did not fail. */
+function failureReport(
+  { name, runnable }: BuiltSubagent,
+  messages: readonly BaseMessage[],
+  files: FilesUpdate,
   failure: string | undefined,
   saidLast = "",
-): Failed | undefined {
-  if (failure !== undefined) {
-    return { reason: failure, soFar: saidLast || lastAnswer(currentRun(messages).messages) };
-  }
+): string | undefined {
   const stopReason = readStopReason(messages.at(-1));
-  // An answer that is cut says so, and is an answer.
-  if (stopReason === undefined || stopReason === "max_output_tokens") return undefined;
-  return { reason: lastAnswer(messages.slice(-1)), soFar: "" };
-}
-
-const failedReport = (
-  { name, runnable }: BuiltSubagent,
-  { reason, soFar }: Failed,
-  files: FilesUpdate,
-): string =>
-  [
-    `Error: subagent '${name}' failed: ${reason}`,
+  // An answer that is cut has a note about it, and is an answer.
+  const hasAnswered = stopReason === undefined || stopReason === "max_output_tokens";
+  if (failure === undefined && hasAnswered) return undefined;
+  const said = failure === undefined ? "" : saidLast || lastAnswer(currentRun(messages).messages);
+  return [
+    `Error: subagent '${name}' failed: ${failure ?? lastAnswer(messages.slice(-1))}`,
     ...(statefulRunnable(runnable) ? keptFiles(files) : [FILES_NOT_KNOWN]),
-    ...(soFar === "" ? [] : [`What it said before:\n${soFar}`]),
+    ...(said === "" ? [] : [`What it said before:\n${said}`]),
   ].join("\n\n");
+}
 
 /** A line about the files of a subagent that failed; nothing if it changed none. */
 export function keptFiles(files: FilesUpdate): string[] {

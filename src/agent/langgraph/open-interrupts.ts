@@ -30,9 +30,6 @@ import {
 } from "./internals.ts";
 import { TOOLS } from "./channels.ts";
 
-/** A write to any other channel says that a task has finished. */
-const UNFINISHED = new Set([INTERRUPT, RESUME, ERROR]);
-
 /** An open interrupt of a thread: a request for approval, or whatever a tool of the user asked. */
 export interface OpenInterrupt {
   readonly id: string;
@@ -61,10 +58,8 @@ export async function openInterrupts(
   const at: Address = { thread_id, checkpoint_ns: checkpoint_ns as string }; // LangGraph's
   const tuple = await checkpointer.getTuple({ configurable: { ...at, ...defined({ checkpoint_id }) } });
   const writes = tuple?.pendingWrites ?? [];
-  const finished = finishedTasks(writes);
-  const open = writes.filter(([task, channel]) => channel === INTERRUPT && !finished.has(task));
   const found = await Promise.all(
-    open.map(async ([task, , written]) => {
+    openQuestions(writes).map(async ([task, , written]) => {
       // A task keeps only the last interrupt of the subagent it runs; the subagent's checkpoint has all.
       const nested = await openInterrupts(checkpointer, below(at, task));
       if (nested.length > 0) return nested;
@@ -96,9 +91,19 @@ export function sendsIn(tuple: CheckpointTuple | undefined): Send[] {
 
 export type Writes = NonNullable<CheckpointTuple["pendingWrites"]>;
 
-/** The tasks of a step that have finished, by what they wrote. */
+/** The tasks of a step that have finished: those with a write to another channel than the three of LangGraph. */
 export const finishedTasks = (writes: Writes): ReadonlySet<string> =>
-  new Set(writes.filter(([, channel]) => !UNFINISHED.has(channel)).map(([task]) => task));
+  new Set(
+    writes
+      .filter(([, channel]) => channel !== INTERRUPT && channel !== RESUME && channel !== ERROR)
+      .map(([task]) => task),
+  );
+
+/** Interrupts of tasks that have not finished. */
+function openQuestions(writes: Writes): Writes {
+  const finished = finishedTasks(writes);
+  return writes.filter(([task, channel]) => channel === INTERRUPT && !finished.has(task));
+}
 
 /** The place of a graph's checkpoints. */
 export type Address = Readonly<{ thread_id: unknown; checkpoint_ns: string }>;
@@ -142,7 +147,7 @@ export const denialOfEdit = (problem: string): HitlResponse => {
 export const isAsked = (value: unknown): value is AskedQuestion =>
   isRecord(value) && isRecord(value["question"]) && typeof value["toolCallId"] === "string";
 
-/** An answer as a program gives it: with its type, or the values of the fields alone. */
+/** An answer in the form that programs use: with its type, or the values of the fields alone. */
 function asAnswer(given: unknown): Answer {
   if (isRecord(given) && ANSWERS.has(given["type"])) return given as Answer; // whose values are checked
   const values = isRecord(given) ? given : { answer: given };
@@ -161,7 +166,7 @@ export interface BoundAnswer {
   asked: string;
 }
 
-/** The same for the same question alone: when a call begins again, others may ask something else. */
+/** Differs for each question: when a call begins again, others may ask something else. */
 export const sealOfQuestion = (question: Question): string => digest(question);
 
 /** An answer to a question, for that question alone. */
@@ -220,16 +225,12 @@ async function isOnlyQuestion(configurable: Record<string, unknown>): Promise<bo
     ),
   );
   const tuples = around.filter((tuple) => tuple !== undefined);
-  if (tuples.every(({ pendingWrites = [] }) => askingTasks(pendingWrites).size <= 1)) return true;
+  const hasOneTask = ({ pendingWrites = [] }: CheckpointTuple): boolean =>
+    new Set(openQuestions(pendingWrites).map(([task]) => task)).size <= 1;
+  if (tuples.every(hasOneTask)) return true;
   const stored = tuples.filter(({ pendingWrites = [] }) =>
     pendingWrites.some(([task, channel]) => task === NO_TASK && channel === RESUME),
   );
   await Promise.all(stored.map(({ config }) => checkpointer.putWrites(config, [[RESUME, REFUSED]], NO_TASK)));
   return false;
-}
-
-function askingTasks(writes: Writes): ReadonlySet<string> {
-  const finished = finishedTasks(writes);
-  const asking = writes.filter(([task, channel]) => channel === INTERRUPT && !finished.has(task));
-  return new Set(asking.map(([task]) => task));
 }

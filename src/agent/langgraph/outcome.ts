@@ -8,7 +8,7 @@ import type { CallResult } from "../contracts/middleware.ts";
 /** The result of a call as LangChain has it: a message, or a change of the state with any number of messages. */
 export type Outcome = ToolMessage | Command;
 
-/** Shows a result to LangChain and the graph, with everything that a tool of LangChain said besides. */
+/** Shows a result to LangChain and the graph, with all other fields of a LangChain tool's answer. */
 export function toOutcome(call: ToolCall, result: CallResult): Outcome {
   const { native, update } = result;
   if (isCommand(native)) return toCommand(call, result, native);

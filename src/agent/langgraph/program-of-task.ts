@@ -34,8 +34,18 @@ export function programScope(
   const { effects } = contextOf(config);
   const isKept = typeof config.configurable?.[CHECKPOINTER_KEY] === "object";
   return {
-    records: isKept ? keptRecords(config) : nothingKept,
-    questions: () => (isKept ? questionsSoFar(config, step, at.callId) : Promise.resolve(noQuestions)),
+    // Without a checkpointer, nothing starts again.
+    records: isKept
+      ? keptRecords(config)
+      : { begin: async (start) => ({ start, calls: new Map() }), put: async () => undefined },
+    questions: async () =>
+      isKept
+        ? questionsSoFar(config, step, at.callId)
+        : {
+            shown: () => [],
+            next: () => undefined,
+            ask: () => Promise.reject(new Error("nobody can be asked in a graph without a checkpointer")),
+          },
     get config() {
       const { [CHECKPOINTER_KEY]: _checkpointer, ...configurable } = own.configurable ?? {};
       return { ...own, configurable };
@@ -44,18 +54,6 @@ export function programScope(
     effectsFor: ({ number }) => (effects ? storedEffects(effects, { ...at, inner: number }) : noEffects),
   };
 }
-
-/** Without a checkpointer, nothing starts again. */
-const nothingKept: ProgramRecords = {
-  begin: async (start) => ({ start, calls: new Map() }),
-  put: async () => undefined,
-};
-
-const noQuestions: ProgramQuestions = {
-  shown: () => [],
-  next: () => undefined,
-  ask: () => Promise.reject(new Error("nobody can be asked in a graph without a checkpointer")),
-};
 
 /** A record begins as `{ start }` with the program, and is `{ number, record }` for each call. */
 type StoredRecord = { start: ProgramStart } | { number: number; record: InnerRecord };

@@ -42,12 +42,12 @@ export function unread(told: readonly InboxMessage[], thread: readonly BaseMessa
 export const hasNewMessages = async (config: RunnableConfig, { messages }: AgentState): Promise<boolean> =>
   (await newMessages(inboxOf(config), messages)).length > 0;
 
-/** Changes of a thread that takes messages in. A report brings the files that its subagent changed. */
+/** Changes of a thread that takes messages in. A report comes with the files that its subagent changed. */
 export async function received(
   told: readonly InboxMessage[],
   { files: before = {} }: Partial<Pick<AgentState, "files">>,
   readChild: ReadChild | undefined,
-): Promise<Pick<StateUpdate, "messages"> & StateUpdate> {
+): Promise<StateUpdate> {
   const now = new StepFiles(before);
   const merged: MergedFiles = { update: {}, conflicts: [] };
   const messages: BaseMessage[] = [];

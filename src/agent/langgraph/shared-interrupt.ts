@@ -1,6 +1,6 @@
 /**
- * Shows all calls of a thread that wait for approval as one interrupt, as LangChain's middleware does, and gives each of
- * them its own decision. Inside, every call interrupts its own task.
+ * Shows all calls of a thread that wait for approval as one interrupt, as LangChain's middleware does, and passes each
+ * of them its own decision. Inside, every call interrupts its own task.
  */
 import { createHash } from "node:crypto";
 import { isDeepStrictEqual } from "node:util";
@@ -20,7 +20,7 @@ import {
   isRequest,
 } from "./open-interrupts.ts";
 
-/** An open interrupt for one call of an agent of ours. */
+/** An open interrupt for one call of our agents. */
 interface WaitingCall extends OpenInterrupt {
   readonly value: HitlRequest & { agent: AgentPath };
 }
@@ -62,7 +62,7 @@ function sharedInterrupt(calls: readonly WaitingCall[]): Shown {
   };
 }
 
-/** The id of one call, or one that stands for exactly these: decisions are given by their place in the list. */
+/** The id of one call, or one that stands for exactly these: decisions count by their place in the list. */
 function sharedId(calls: readonly OpenInterrupt[]): string | undefined {
   const [first, ...others] = calls.map(({ id }) => id);
   if (first === undefined || others.length === 0) return first;
@@ -79,7 +79,8 @@ export async function* withSharedInterrupt<Chunk>(
 ): AsyncGenerator<Chunk> {
   const held = new Map<string, { chunk: Chunk; ids: Array<string | undefined> }>();
   for await (const chunk of chunks) {
-    const asked = interruptsIn(chunk);
+    const last: unknown = Array.isArray(chunk) ? chunk.at(-1) : chunk;
+    const asked = isInterrupted(last) ? last[INTERRUPT] : [];
     if (asked.length === 0) {
       yield chunk;
       continue;
@@ -93,15 +94,9 @@ export async function* withSharedInterrupt<Chunk>(
   for (const { chunk, ids } of held.values()) {
     const payload = { [INTERRUPT]: shownFor(ids, shown).map(({ interrupt }) => interrupt) };
     const isShown = payload[INTERRUPT].length > 0;
-    // Has the form of the chunk that it replaces, whose payload comes last.
+    // It keeps the form of the chunk that it replaces, whose payload comes last.
     if (isShown) yield (Array.isArray(chunk) ? [...chunk.slice(0, -1), payload] : payload) as Chunk;
   }
-}
-
-/** The interrupts in a chunk, which is a payload or ends with one. */
-function interruptsIn(chunk: unknown): Interrupt[] {
-  const payload: unknown = Array.isArray(chunk) ? chunk.at(-1) : chunk;
-  return isInterrupted(payload) ? payload[INTERRUPT] : [];
 }
 
 const shownFor = (ids: ReadonlyArray<string | undefined>, shown: readonly Shown[]): Shown[] =>
@@ -122,8 +117,6 @@ export function withSharedTask(state: StateSnapshot, open: readonly OpenInterrup
   });
   return { ...state, tasks };
 }
-
-const INTERRUPT_ID = /^[0-9a-f]{32}(-\d+)?$/;
 
 /**
  * Answers by LangGraph's interrupt id, from a record by interrupt ids, a list of decisions in the order of the waiting
@@ -155,7 +148,8 @@ function givenAnswers(resume: unknown, open: readonly OpenInterrupt[]): Array<[O
   const calls = open.filter(isWaitingCall);
   const shared = sharedId(calls);
   const keys = isRecord(resume) ? Object.keys(resume) : [];
-  const isId = (key: string): boolean => INTERRUPT_ID.test(key) || open.some((one) => isCalled(one, key));
+  const isId = (key: string): boolean =>
+    /^[0-9a-f]{32}(-\d+)?$/.test(key) || open.some((one) => isCalled(one, key));
   if (!isRecord(resume) || !keys.some(isId)) return bareAnswer(resume, open, calls);
   if ("decisions" in resume)
     throw invalid(

@@ -1,4 +1,4 @@
-/** Gives a task of the graph what it needs besides its state: agent path, files, meter, trace, events. */
+/** Everything that a task of the graph needs besides its state: agent path, files, meter, trace, events. */
 import { setMaxListeners } from "node:events";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { LangGraphRunnableConfig } from "@langchain/langgraph";
@@ -13,7 +13,7 @@ import type { ReadChild } from "../contracts/children.ts";
 import type { WorkOptions } from "../contracts/agent.ts";
 import type { AgentEvent, StepEvent } from "../contracts/events.ts";
 import type { RunTrace, TracePlace } from "../contracts/trace.ts";
-import { READ_KEY, RESUMING_KEY, STEP_KEY, STREAM_KEY } from "./internals.ts";
+import { READ_KEY, RESUMING_KEY, STEP_KEY } from "./internals.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
 import { Meter } from "../budget/meter.ts";
 import { StepFiles } from "../step/files.ts";
@@ -36,13 +36,13 @@ export interface TaskContext extends Pick<
   | "hasAnswers"
 > {
   run?: string | undefined;
-  /** Length of the path of the agent that the run works with. Default 0. */
+  /** Length of the agent path at which the run works. Default 0. */
   top?: number;
   /** Reads the state of a background subagent that has ended. */
   readChild?: ReadChild;
   tracePlace?: TracePlace | undefined;
   trace?: RunTrace | undefined;
-  /** Counts what the agent of this graph uses. */
+  /** Counts the use of the graph's own agent. */
   meter?: Meter;
   /** Place of the graph in the tree of agents. */
   path?: AgentPath;
@@ -53,16 +53,15 @@ export interface TaskContext extends Pick<
   progress?: { notice(task: RunnableConfig): void; isInterrupted: boolean };
 }
 
-/** Key of metadata by which traces tell agents apart. */
+/** Key of metadata by which traces distinguish agents. */
 export const AGENT_NAME = "lc_agent_name";
-/** Key of `configurable` by which LangSmith tells an agent from those it delegates to. */
+/** Key of `configurable` by which LangSmith distinguishes an agent from those it delegates to. */
 export const AGENT_TYPE = "ls_agent_type";
 
-type Config = LangGraphRunnableConfig;
 /** A task's configuration, or the runtime of its hooks: both carry the task's own keys. */
 export type Scope = RunnableConfig | AgentRuntime;
 
-/** The context of the task of `config`; empty outside of graphs that were given one. */
+/** The task context in `config`; empty outside of graphs that have one. */
 export const contextOf = ({ configurable }: Pick<Scope, "configurable">): TaskContext =>
   (configurable?.[CONTEXT_KEY] as TaskContext | undefined) ?? {}; // set by `withContext` only
 
@@ -82,9 +81,6 @@ export function stepOf(config: RunnableConfig): number {
   const step: unknown = config.metadata?.[STEP_KEY];
   return typeof step === "number" ? step : 0;
 }
-
-/** True if a caller streams the steps of graphs inside the task of `config`. */
-export const isStreamed = (config: Scope): boolean => config.configurable?.[STREAM_KEY] !== undefined;
 
 /** The state the running task started from; once the task has ended, the one that its graph has reached. */
 export function readState(config: Scope, channels: string[]): AgentState {
@@ -127,7 +123,7 @@ export function subagentConfig(
   };
 }
 
-/** The meter of the agent of this task. A graph that runs by itself gets one for this task only. */
+/** The agent's meter. A graph that runs by itself gets one for this task only. */
 export const meterOf = (config: Scope, limits: AgentLimits): Meter =>
   contextOf(config).meter ?? new Meter(limits);
 
@@ -144,7 +140,8 @@ function emit(config: Scope, event: StepEvent): void {
   const { trace, events, hasEvents } = contextOf(config);
   trace?.tell(event);
   events?.tell(event);
-  if (hasEvents) (config as Config).writer?.({ deepagent: event }); // LangGraph puts the writer on every task's config
+  // LangGraph puts the writer on every task's config
+  if (hasEvents) (config as LangGraphRunnableConfig).writer?.({ deepagent: event });
 }
 
 /** The event inside a chunk of stream mode `custom`, if it is one of ours. */
@@ -169,7 +166,14 @@ export function taskStep(config: Scope): Step {
 }
 
 export function agentRuntime(config: Scope): AgentRuntime {
-  const { context, store, signal, writer, configurable = {}, metadata = {} } = config as Config;
+  const {
+    context,
+    store,
+    signal,
+    writer,
+    configurable = {},
+    metadata = {},
+  } = config as LangGraphRunnableConfig;
   const { run: runId } = contextOf(config);
   return {
     step: taskStep(config),
@@ -186,4 +190,7 @@ export const backendRuntime = (
   files: ThreadFiles,
   state: AgentState,
   log?: Logger,
-): BackendRuntime => ({ ...taskRuntime(config as Config, files, state), ...defined({ log }) });
+): BackendRuntime => ({
+  ...taskRuntime(config as LangGraphRunnableConfig, files, state),
+  ...defined({ log }),
+});

@@ -79,7 +79,7 @@ export class ThreadAgent implements Agent {
     return this.graph.getState({ configurable: { thread_id: threadId } }, { subgraphs: true });
   }
 
-  /** The files of a subagent that worked by itself, with those that it was given. */
+  /** The files of a subagent that worked by itself, with those that it started from. */
   readonly #readChild: ReadChild = async ({ name, threadId }) => {
     const child = this.subagent(name);
     const { checkpointer } = this.graph;
@@ -109,20 +109,23 @@ export class ThreadAgent implements Agent {
     };
   }
 
-  /** All open interrupts, in subagents too. A limit closes what was asked before. */
+  /** All open interrupts, in subagents too. A limit closes earlier questions. */
   async #open(threadId: string): Promise<OpenInterrupt[]> {
     const { checkpointer } = this.graph;
     if (typeof checkpointer !== "object") throw new Error("an agent without a checkpointer cannot wait");
     return openInterrupts(checkpointer, { thread_id: threadId });
   }
 
-  /** Runs the graph until it ends or waits. */
+  /**
+   * Runs the graph until it ends or waits. `asked`: after interrupts, the ids of approvals in the order of their
+   * requests. `reached`: the state, if it is known without reading the thread.
+   */
   async #run(
     threadId: string,
     input: GraphInput,
     given: TaskContext,
     { runId, signal, events }: WorkOptions,
-  ): Promise<Stopped> {
+  ): Promise<{ asked?: string[]; reached?: Partial<AgentState> }> {
     const progress = new Progress();
     const asked: string[] = [];
     const context: TaskContext = {
@@ -174,8 +177,8 @@ export class ThreadAgent implements Agent {
     const messages: readonly BaseMessage[] = values["messages"] ?? [];
     if (messages.some(({ id }) => id === runId)) return null;
     if (input.kind === "continue") throw lostThread();
-    // An earlier run stopped within a step. Results of its finished calls count, the other calls are given up: those of
-    // the step, or those of a reply that was stored in it. A thread that only holds what a child begins with has none.
+    // An earlier run stopped within a step. Results of its finished calls count, the other calls are cancelled: those of
+    // the step, or those of a reply that was stored in it. A thread with nothing but a child's first state has none.
     for (let pass = 0, left = tasks; pass < 2 && left.length > 0 && messages.length > 0; pass += 1) {
       await closeAbandonedCalls(this.graph, thread.configurable, input.after);
       await this.graph.updateState(thread, null, END);
@@ -196,13 +199,6 @@ export class ThreadAgent implements Agent {
     const { messages = [] } = valuesOf(await this.graph.getState(thread));
     return messages.some(({ id }) => id === runId);
   }
-}
-
-interface Stopped {
-  /** After interrupts: the ids of approvals in the order of their requests. */
-  asked?: string[];
-  /** The state that the graph has reached, if it is known without reading the thread. */
-  reached?: Partial<AgentState>;
 }
 
 type GraphInput = Command<unknown, Partial<AgentState>, "__start__"> | Partial<AgentState> | null;
@@ -229,7 +225,7 @@ export function finishedEvent({ messages = [], structuredResponse }: Partial<Age
   };
 }
 
-/** The questions of a thread that stopped, in the order of `asked`; `undefined` if nothing can be answered. */
+/** The questions of a thread that stopped, in the order of `asked`; undefined if nothing can be answered. */
 export function whatWaits(
   open: readonly OpenInterrupt[],
   asked: readonly string[],

@@ -14,7 +14,7 @@ import { readFinishReason, modelName } from "../models/reply.ts";
 
 type OpenTelemetry = typeof import("@opentelemetry/api");
 
-export interface TracedRun {
+interface TracedRun {
   agent: string;
   threadId?: string | undefined;
   runId?: string | undefined;
@@ -53,7 +53,10 @@ export async function startTrace(run: TracedRun): Promise<{ trace?: RunSpans; tr
     isOwn ? active : api.trace.setSpanContext(active, before),
   );
   const own = root.spanContext();
-  const traceparent = run.begunIn ?? (api.isSpanContextValid(own) ? traceparentOf(own) : undefined);
+  const { traceId, spanId, traceFlags } = own;
+  const flags = traceFlags.toString(16).padStart(2, "0");
+  const traceparent =
+    run.begunIn ?? (api.isSpanContextValid(own) ? `00-${traceId}-${spanId}-${flags}` : undefined);
   return {
     ...(root.isRecording() && { trace: new RunSpans(api, tracer, root, run, clock) }),
     ...defined({ traceparent }),
@@ -95,12 +98,20 @@ class RunSpans implements RunTrace {
     switch (event.kind) {
       case "tool_started":
         return this.#toolStarted(event);
-      case "tool_finished":
-        return this.#toolFinished(event);
+      case "tool_finished": {
+        const key = callKey(event.agent, event.callId);
+        this.#close(this.#tools.get(key), event.status, "tool_error");
+        this.#tools.delete(key);
+        return;
+      }
       case "subagent_started":
         return void this.#agent(event.agent);
-      case "subagent_finished":
-        return this.#subagentFinished(event);
+      case "subagent_finished": {
+        const key = keyOf(event.agent);
+        this.#close(this.#agents.get(key)?.span, event.status, "subagent_failed");
+        this.#agents.delete(key);
+        return;
+      }
       case "approval_requested":
         this.#root.setAttribute("deepagent.run.waits_for_approval", true);
         this.#agent(event.agent).span.addEvent(event.kind, {}, this.#clock());
@@ -174,17 +185,6 @@ class RunSpans implements RunTrace {
     this.#tools.set(key, this.#child(this.#agent(agent).context, `execute_tool ${tool}`, { attributes }));
   }
 
-  #toolFinished({ agent, callId, status }: Extract<AgentEvent, { kind: "tool_finished" }>): void {
-    const key = callKey(agent, callId);
-    this.#close(this.#tools.get(key), status, "tool_error");
-    this.#tools.delete(key);
-  }
-
-  #subagentFinished({ agent, status }: Extract<AgentEvent, { kind: "subagent_finished" }>): void {
-    this.#close(this.#agents.get(keyOf(agent))?.span, status, "subagent_failed");
-    this.#agents.delete(keyOf(agent));
-  }
-
   /** The span of an agent. A subagent that started before a pause gets a new one. */
   #agent(path: AgentPath): AgentSpan {
     const found = this.#agents.get(keyOf(path));
@@ -250,14 +250,10 @@ const operation = (name: string): Attributes => ({ "gen_ai.operation.name": name
 const keyOf = (path: AgentPath): string => JSON.stringify(path.map(({ callId }) => callId));
 const callKey = (path: AgentPath, callId: string): string => JSON.stringify([keyOf(path), callId]);
 
-/** The W3C's form: version, trace, span, flags. */
-const TRACEPARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
-
-const traceparentOf = ({ traceId, spanId, traceFlags }: SpanContext): string =>
-  `00-${traceId}-${spanId}-${traceFlags.toString(16).padStart(2, "0")}`;
-
+/** Reads the W3C's form: version, trace, span, flags. */
 function spanOf(traceparent = ""): SpanContext | undefined {
-  const [, traceId, spanId, flags] = TRACEPARENT.exec(traceparent) ?? [];
+  const form = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
+  const [, traceId, spanId, flags] = form.exec(traceparent) ?? [];
   if (traceId === undefined || spanId === undefined || flags === undefined) return undefined;
   return { traceId, spanId, traceFlags: Number.parseInt(flags, 16), isRemote: true };
 }

@@ -28,16 +28,17 @@ interface Turned {
   update: StateUpdate;
   added: readonly BaseMessage[];
   streamed: readonly BaseMessage[];
-  /** `end`: the run has ended. `again`: the reply says nothing, and a limit forbids another call of the model. */
+  /** `end`: the run has ended. `again`: the reply is empty, and a limit forbids another call of the model. */
   next?: "end" | "again";
   /** The place to which a layer sends the agent. */
   jumpTo?: JumpTarget | undefined;
 }
 
-export type TakeTurn = (state: AgentState, config: RunnableConfig) => Promise<Turned>;
-
 /** One turn: reads the inbox, asks the model through all layers, mends the reply. At a limit it ends with a report. */
-export function turnsOf(definition: AgentDefinition, steps: TurnSteps): TakeTurn {
+export function turnsOf(
+  definition: AgentDefinition,
+  steps: TurnSteps,
+): (state: AgentState, config: RunnableConfig) => Promise<Turned> {
   const binder = new ToolBinder();
   return readingInbox(async (before, config) => {
     // A model that answers at once would otherwise never let the event loop turn.
@@ -95,7 +96,7 @@ function withEndCheck(turned: Turned, { definition, state, meter }: Turn): Turne
 }
 
 function limitReached({ definition, state, meter, config }: Turn, steps: TurnSteps): Reached | undefined {
-  // A limit that the program gave to LangGraph is LangGraph's to enforce.
+  // LangGraph enforces a limit that the program set there.
   const { recursionLimit } = definition;
   const isOwn = config.recursionLimit === recursionLimit;
   return (
@@ -134,7 +135,7 @@ interface Answer {
   strategy: Strategy | undefined;
 }
 
-/** Calls the model through all layers and counts its use. Returns `undefined` if no tokens, money or time are left. */
+/** Calls the model through all layers and counts its use. Returns undefined if no tokens, money or time are left. */
 async function askAllLayers(
   { definition, binder, state, meter, config }: Turn,
   report?: string,

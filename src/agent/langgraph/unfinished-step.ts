@@ -25,7 +25,7 @@ export async function restoreStepFiles(config: RunnableConfig): Promise<void> {
   }
 }
 
-/** The meter with all that the run used before. After a pause, writes of finished calls have what the state lacks. */
+/** The meter with all that the run used before. After a pause, writes of finished calls complete the state. */
 export async function loadedMeter(
   config: RunnableConfig,
   state: AgentState,

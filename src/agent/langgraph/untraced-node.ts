@@ -5,10 +5,18 @@ import { Command, END, Send, isCommand, isGraphInterrupt } from "@langchain/lang
 import { untilAborted } from "../../core/concurrency.ts";
 import type { AgentState } from "../contracts/state.ts";
 import { isObserved } from "./callbacks.ts";
-import { CONFIG_KEY, SEND_KEY, STEP_KEY, TASKS_CHANNEL, VARIABLES_KEY, branchTo } from "./internals.ts";
-import { contextOf, expectFanOut, isResuming, isStreamed, readState, withContext } from "./step-of-task.ts";
+import {
+  CONFIG_KEY,
+  SEND_KEY,
+  STEP_KEY,
+  STREAM_KEY,
+  TASKS_CHANNEL,
+  VARIABLES_KEY,
+  branchTo,
+} from "./internals.ts";
+import { contextOf, expectFanOut, isResuming, readState, withContext } from "./step-of-task.ts";
 
-/** The function of a node of our graphs. It returns a command that changes the state and routes. */
+/** The node functions of our graphs return a command that changes the state and routes. */
 export type NodeFunction = (input: never, config: RunnableConfig) => unknown;
 
 export interface GraphNode {
@@ -21,7 +29,7 @@ type Write = [channel: string, value: unknown];
 
 /**
  * Lets tasks run without LangChain's sequence of runnables, each with a run for tracing, while nobody observes: it took
- * a third of the time of a step. With a callback, a tracer, or such a stream mode, tasks run as LangGraph runs them.
+ * a third of a step's time. With a callback, a tracer, or such a stream mode, tasks run as LangGraph runs them.
  */
 export function runUntraced(node: GraphNode, work: NodeFunction, routes: Routes): void {
   const observed = node.getNode();
@@ -74,7 +82,7 @@ class UntracedNode extends Runnable {
       return answer;
     };
     if (isObserved(config)) return observed.invoke(input, config).then(journaled);
-    // Sets the configuration that LangChain's `getConfig` finds. LangGraph gives a node the input of its declared type.
+    // Sets the configuration that LangChain's `getConfig` finds. LangGraph passes a node the input of its declared type.
     const working = inContext({ extra: { [CONFIG_KEY]: config } }, async () =>
       journaled(await work(input as never, config)),
     );
@@ -136,12 +144,9 @@ export class Progress {
   }
 }
 
-/** Options that make LangGraph stream nothing. */
-type Unwatched = RunnableConfig & { streamMode: []; outputKeys: [] };
-
-/** Runs a graph without a stream of states. Tells the state at its end, or when it fails after a step. */
+/** Runs a graph without a stream of states. Reports the state at its end, or when it fails after a step. */
 export async function runWithoutStream(
-  start: (options: Unwatched) => AsyncIterable<unknown>,
+  start: (options: RunnableConfig & { streamMode: []; outputKeys: [] }) => AsyncIterable<unknown>,
   options: RunnableConfig,
   channels: string[],
   reached: (state: unknown) => void,
@@ -159,4 +164,4 @@ export async function runWithoutStream(
 
 /** True if the states of a graph are needed: it is streamed, observed, or resumes and only they show its progress. */
 export const isWatched = (config: RunnableConfig): boolean =>
-  isStreamed(config) || isResuming(config) || isObserved(config);
+  config.configurable?.[STREAM_KEY] !== undefined || isResuming(config) || isObserved(config);
