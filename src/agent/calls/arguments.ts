@@ -36,7 +36,7 @@ function checkBy(schema: unknown): ArgumentsCheck {
           message,
           path: path.map((segment) => (typeof segment === "object" ? segment.key : segment)),
         }));
-      result.catch(() => {}); // told by the tool when it runs
+      result.catch(() => {}); // the tool itself reports it when it runs
       return [];
     };
   }
@@ -60,6 +60,10 @@ const NOTHING = "false";
 
 function issuesOf(errors: readonly SchemaError[]): ArgumentIssue[] {
   const choices: SchemaError[] = [];
+  // True if an error belongs to one form of the choice. The schema `false` is reported without its location.
+  const isBelow = (error: SchemaError, choice: SchemaError): boolean =>
+    `${error.instanceLocation}/`.startsWith(`${choice.instanceLocation}/`) &&
+    (error.keyword === NOTHING || error.keywordLocation.startsWith(`${choice.keywordLocation}/`));
   const telling = errors.filter((error) => {
     if (OUTER.has(error.keyword) || choices.some((choice) => isBelow(error, choice))) return false;
     // The problems of each form are left out.
@@ -74,8 +78,3 @@ function issuesOf(errors: readonly SchemaError[]): ArgumentIssue[] {
       .map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~")),
   }));
 }
-
-/** True if an error belongs to one form of the choice. The schema `false` is reported without its location. */
-const isBelow = (error: SchemaError, choice: SchemaError): boolean =>
-  `${error.instanceLocation}/`.startsWith(`${choice.instanceLocation}/`) &&
-  (error.keyword === NOTHING || error.keywordLocation.startsWith(`${choice.keywordLocation}/`));

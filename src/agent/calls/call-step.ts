@@ -1,4 +1,4 @@
-/** Everything that governs one call: its agent, the step it belongs to, and who is asked and remembers. */
+/** Everything that governs one call: its agent, its step, the questions about it and its records. */
 import type { ToolCall } from "@langchain/core/messages/tool";
 import type { StructuredToolInterface } from "@langchain/core/tools";
 import type { ThreadFiles } from "../../backends/backend.ts";
@@ -27,7 +27,7 @@ export interface CallStep {
   readonly program: ProgramScope & { effectsFor(inner: InnerCall): Effects };
   /** True if no call of a subagent is made twice after it is started again; also true for unknown names. */
   readonly accountsForCalls: (subagent: string) => boolean;
-  /** Makes a tool of the agent of one that middleware brings. */
+  /** Makes one of the agent's tools of a tool that middleware adds. */
   readonly adopt: (tool: StructuredToolInterface) => AgentTool;
 }
 
@@ -35,7 +35,7 @@ export interface CallStep {
 export interface CallingAgent extends EditRules {
   readonly middleware: readonly Middleware[];
   readonly limits: AgentLimits;
-  /** The model is told of calls that fail alike. */
+  /** Calls that fail alike are pointed out to the model. */
   readonly tellsFailures: boolean;
   readonly log: Logger;
 }

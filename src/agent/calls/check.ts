@@ -16,25 +16,18 @@ export interface EditRules {
   readonly editForms: ReadonlyMap<string, ArgumentsCheck>;
 }
 
-/** Without `tool`: the agent has none of this name, but a wrapper may bring it. */
-export type CheckedCall =
-  | { toolCall: ToolCall; tool?: AgentTool; gate?: Gate | undefined }
-  | { invalid: ToolResult };
-
-interface CheckOptions {
-  backend: Backend;
-  /** The tool to run instead of the agent's own. */
-  given?: AgentTool | undefined;
-  /** The call was checked in an earlier process: a tool that takes or allows it no more does not undo it. */
-  begun?: boolean;
-}
-
-/** Returns the call with the arguments that will run, for gates and people, and the gate of the path rules. */
+/**
+ * Returns the call with the arguments that will run, for gates and people, and the gate of the path rules; no `tool` if
+ * the agent has none of this name, which a wrapper may add.
+ *
+ * @param given the tool to run instead of the agent's own.
+ * @param begun it was checked in an earlier process: a tool that takes or allows it no more does not undo it.
+ */
 export async function checkCall(
   rules: EditRules,
   toolCall: ToolCall,
-  { backend, given, begun = false }: CheckOptions,
-): Promise<CheckedCall> {
+  { backend, given, begun = false }: { backend: Backend; given?: AgentTool | undefined; begun?: boolean },
+): Promise<{ toolCall: ToolCall; tool?: AgentTool; gate?: Gate | undefined } | { invalid: ToolResult }> {
   const own = rules.tools.get(toolCall.name);
   const tool = given ?? own;
   if (!tool) return { toolCall };
@@ -46,10 +39,6 @@ export async function checkCall(
   if (known !== undefined) return { invalid: toolError(known) };
   const { denial, gate } = permissions ? await permissions.judge(own, checked.args, backend) : {};
   return begun || denial === undefined ? { ...call, gate } : { invalid: toolError(denial) };
-}
-
-export function unknownTool({ tools }: EditRules, { name }: ToolCall): ToolResult {
-  return toolError(`${name} is not a valid tool, try one of [${[...tools.keys()].join(", ")}].`);
 }
 
 /** Checks a person's edit against the tool, the form of its edits and the rules. Returns the arguments to run. */

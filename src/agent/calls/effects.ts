@@ -7,7 +7,7 @@ import type { AgentTool, CallResult } from "../contracts/middleware.ts";
 
 /** The record of one call, as `EffectLog` keeps it for a run. */
 export interface Effects {
-  /** `undefined`: the call never began. Without `result`, its end is unknown, or it is continued by its `handle`. */
+  /** Returns undefined if the call never began. Without `result`, its end is unknown, or its `handle` continues it. */
   find(): MaybePromise<{ result?: CallResult; handle?: unknown } | undefined>;
   begin(tool: string): MaybePromise<void>;
   finish(call: ToolCall, result: CallResult): MaybePromise<void>;
@@ -39,7 +39,7 @@ export class EffectGuard {
     return (await this.#before()) !== undefined;
   }
 
-  /** The answer of a call that was begun before a crash; `undefined`: it may run. */
+  /** The answer of a call that was begun before a crash; undefined if it may run. */
   async recall(
     tool: AgentTool | undefined,
     call: ToolCall,
@@ -85,7 +85,7 @@ export class EffectGuard {
 }
 
 /** The places that a call's effects can reach. */
-export interface Reach {
+interface Reach {
   readonly backend: Backend;
   /** True if no call of a subagent is made twice after it is started again. */
   readonly accountsForCalls: (subagent: string) => boolean;

@@ -1,4 +1,4 @@
-/** Asks a person about a call when a gate says so, and lets it run only as it was approved. */
+/** Asks a person about a call when a gate requires it, and lets it run only as it was approved. */
 import type { ToolCall } from "@langchain/core/messages/tool";
 import { CODES_WITHOUT_PATH } from "../../backends/errors.ts";
 import { cutDiff } from "../../core/diff.ts";
@@ -27,12 +27,9 @@ export interface Go {
   approved: boolean;
   /** Version of the file that a person was shown the change of. */
   expectedVersion?: string | undefined;
-  /** The person was told that the file is read-only. */
+  /** The person has seen that the file is read-only. */
   evenReadOnly?: boolean | undefined;
 }
-
-/** The verdict on a call that nobody was asked about, besides the call. */
-export const UNASKED = { run: true, edited: false, approved: false } as const;
 
 /** Asks people about one call: as the model made it and, when middleware changes it, once more. */
 export class Approval {
@@ -42,7 +39,7 @@ export class Approval {
   /** Digests of the calls asked about before the process ended or the run paused. */
   #before: Promise<readonly string[]> | undefined;
   #hasBegun = false;
-  /** The newest answer, and the call that it was given for. */
+  /** The newest answer, and the call that it is for. */
   #answered: Answered | undefined;
 
   constructor(step: CallStep) {
@@ -59,7 +56,7 @@ export class Approval {
    * of the rules for paths, which comes first.
    *
    * The call starts again from its top when there is an answer, so nothing with an effect may come before. An answer that
-   * does not fit leaves the request open. It counts for what was shown: a call that would do something else is asked about
+   * does not fit leaves the request open. It counts for the call as shown: one that would do something else is asked about
    * under a new id.
    */
   async of(
@@ -71,7 +68,7 @@ export class Approval {
     const known = (await (this.#before ??= this.#step.questions.shown()))[this.#shown.length];
     const isFree = gate.isWaived || begun;
     const isKnown = known !== undefined && callOf(known) === sealOf(toolCall);
-    if (isFree && !isKnown) return { ...UNASKED, toolCall };
+    if (isFree && !isKnown) return { run: true, toolCall, edited: false, approved: false };
     const { name } = toolCall;
     const tooLate = `${name} was changed after it had run, and needs approval again. The changed call was not run.`;
     const changed = `${name} is no longer the call that the person saw, so it was not run. Middleware must change a call in the same way each time.`;
@@ -100,7 +97,7 @@ export class Approval {
       // A call that was begun may have made the change itself: nobody is asked about that.
       if (last && !isAskedAgain && (begun || isSame(last.shown, now))) {
         this.#answered = last;
-        // The preview of the call as the model made it says nothing about an edited one.
+        // The preview of the call as the model made it does not apply to an edited one.
         const { version: expectedVersion, evenReadOnly } = (last.go.edited ? undefined : preview) ?? {};
         return { ...last.go, expectedVersion, evenReadOnly };
       }
@@ -221,7 +218,7 @@ async function previewOf(
   }
 }
 
-/** `undefined`: the call it was edited to cannot run, and the question stays. */
+/** Returns undefined if the call it was edited to cannot run, and the question stays. */
 function apply(decision: Decision, toolCall: ToolCall, { agent }: CallStep): Verdict | undefined {
   if (decision.type === "approve") return { run: true, toolCall, edited: false, approved: true };
   if (decision.type === "reject") {

@@ -5,13 +5,13 @@ import { errorMessage, isAbortError, isTransient } from "../../core/errors.ts";
 import { memberOf } from "../../core/unknown.ts";
 import { toolError } from "../../tools/tool.ts";
 import { describeLimit, isBeyondLimit } from "../budget/limits.ts";
-import { type Deadline, callTime } from "../budget/meter.ts";
+import { callTime } from "../budget/meter.ts";
 import type { AgentTool, CallResult, CallScope, ToolCallRequest } from "../contracts/middleware.ts";
 import { earlierCalls } from "../step/files.ts";
 import type { CallStep } from "./call-step.ts";
-import { checkCall, unknownTool } from "./check.ts";
+import { checkCall } from "./check.ts";
 import { EffectGuard } from "./effects.ts";
-import { Approval, type Go, UNASKED } from "./gate.ts";
+import { Approval, type Go, type Verdict } from "./gate.ts";
 import { MiddlewareFailure, nestLayers } from "./layers.ts";
 import { type EndedCall, noteOpenWrites, reportEnd, reportRecalled, reportStart } from "./report-call.ts";
 
@@ -62,7 +62,9 @@ async function carryOut(made: ToolCall, step: CallStep): Promise<EndedCall> {
   };
   const approval = new Approval(step);
   // Approval for an unknown tool waits until a wrapper supplies the tool.
-  const verdict = checked.tool ? await approval.of(request, { begun, gate }) : { ...UNASKED, toolCall };
+  const verdict: Verdict = checked.tool
+    ? await approval.of(request, { begun, gate })
+    : { run: true, toolCall, edited: false, approved: false };
   if (!verdict.run) return { call: toolCall, ...verdict };
   const call = verdict.toolCall;
   const edited = verdict.edited || undefined;
@@ -97,7 +99,7 @@ interface Running {
   step: CallStep;
   effects: EffectGuard;
   approval: Approval;
-  /** The agent's tool for the call; layers may bring another one. */
+  /** The agent's tool for the call; layers may replace it. */
   tool: AgentTool | undefined;
 }
 
@@ -112,14 +114,20 @@ async function runThroughLayers(
   const { toolCall } = request;
   const time = callTime(scope.config.signal, tool?.kind === "delegate" ? undefined : meter, agent.limits);
   const runs = new Map(tool ? [[signature(toolCall), verdict]] : []);
-  const approved = { ...running, runs, scope: timed(scope, time) };
+  const { signal } = time;
+  const timed = signal && {
+    ...scope,
+    context: { ...scope.context, signal },
+    config: { ...scope.config, signal },
+  };
+  const approved = { ...running, runs, scope: timed ?? scope };
   const run = nestLayers(agent.middleware, (inner, begin) => runApproved(inner, begin, approved), {
     isPause: scope.isPause,
     race: (done) => time.race(done),
   });
   try {
     const result = await run(request);
-    // An error of a call that was aborted with its run is discarded: the run continues later, or has told the model.
+    // An error of a call that was aborted with its run is discarded: the run continues later, or the model knows.
     const results = [result, ...(result.further ?? [])];
     if (results.some(({ status }) => status === "error")) scope.context.signal.throwIfAborted();
     return result;
@@ -139,27 +147,27 @@ async function runThroughLayers(
   }
 }
 
-interface ApprovedCall extends Running {
-  /** Approved calls, by the signature of the call that a layer passes on. */
-  runs: Map<string, Go>;
-  scope: CallScope;
-}
-
-/** The innermost handler: asks again when a layer changed what was approved. */
+/**
+ * The innermost handler: asks again when a layer changed the approved call. `runs`: approved calls, by the signature of
+ * the call that a layer passes on.
+ */
 async function runApproved(
   request: ToolCallRequest,
   begin: () => void,
-  { step, runs, scope, approval, effects }: ApprovedCall,
+  { step, runs, scope, approval, effects }: Running & { runs: Map<string, Go>; scope: CallScope },
 ): Promise<CallResult> {
   const { agent, accountsForCalls } = step;
   const { backend } = scope.context;
-  // The tool that a layer put in the place of the agent's own, or brought for a call that it offered itself.
+  // The tool that a layer put in the place of the agent's own, or added for a call that it offered itself.
   const { tool: brought } = request;
   const isOwn = !brought || agent.tools.get(brought.name)?.offered === brought;
   const given = isOwn ? undefined : step.adopt(brought);
   const checked = await checkCall(agent, request.toolCall, { given, backend });
   if ("invalid" in checked) return checked.invalid;
-  if (!checked.tool) return unknownTool(agent, request.toolCall);
+  if (!checked.tool) {
+    const names = [...agent.tools.keys()].join(", ");
+    return toolError(`${request.toolCall.name} is not a valid tool, try one of [${names}].`);
+  }
   const key = signature(checked.toolCall);
   let go = runs.get(key);
   if (!go) {
@@ -192,8 +200,3 @@ async function runApproved(
 }
 
 const signature = ({ name, args }: ToolCall): string => JSON.stringify([name, args]);
-
-function timed(scope: CallScope, { signal }: Deadline): CallScope {
-  if (!signal) return scope;
-  return { ...scope, context: { ...scope.context, signal }, config: { ...scope.config, signal } };
-}

@@ -1,4 +1,4 @@
-/** Gives a call that a program makes everything that governs it, from the call of the program. */
+/** Derives everything that governs a call of a program from the program's own call. */
 import type { ToolCall } from "@langchain/core/messages/tool";
 import { defined } from "../../core/defined.ts";
 import { checkAnswer } from "../../tools/check-answer.ts";
@@ -38,15 +38,15 @@ function innerAsk(number: number, questions: ProgramQuestions): Questions & { as
   };
 }
 
-interface InnerOptions {
-  inner: InnerCall;
-  asked: ProgramQuestions;
-  /** Records that the call begins. */
-  begun: () => Promise<void>;
-}
-
-/** Everything that governs a call of a program. It reads and changes the files of the program's own call. */
-export function innerStep(outer: CallStep, call: ToolCall, { inner, asked, begun }: InnerOptions): CallStep {
+/**
+ * Everything that governs a call of a program. It reads and changes the files of the program's own call. `begun`
+ * records that the call begins.
+ */
+export function innerStep(
+  outer: CallStep,
+  call: ToolCall,
+  { inner, asked, begun }: { inner: InnerCall; asked: ProgramQuestions; begun: () => Promise<void> },
+): CallStep {
   const { scope, program } = outer;
   const ask = innerAsk(inner.number, asked);
   const { context } = scope;

@@ -10,8 +10,8 @@ import type {
 import type { Deadline } from "../budget/meter.ts";
 
 /**
- * Nests the `wrapCall` of a stack around `call`, which says when it begins to work and asks nobody any more. Once it has
- * stopped to ask, so does the whole stack, even if a wrapper takes the pause for an error or does not wait for it.
+ * Nests the `wrapCall` of a stack around `call`, which reports when it begins to work and asks nobody any more. Once it
+ * has stopped to ask, so does the whole stack, even if a wrapper takes the pause for an error or does not wait for it.
  */
 export function nestLayers(
   stack: readonly Middleware[],

@@ -5,7 +5,7 @@ import { NamedPlaces, PolicyRules, fold } from "../../backends/policy-rules.ts";
 import { PolicyBackend } from "../../backends/policy.ts";
 import { joinPath } from "../../backends/paths.ts";
 import { ConfigurationError } from "../../core/errors.ts";
-import { type OptionTable, readOptions } from "../../core/options.ts";
+import { readOptions } from "../../core/options.ts";
 import { trimEndOf } from "../../core/text.ts";
 import type { ToolKind } from "../../tools/tool.ts";
 import type { AgentTool, Gate } from "../contracts/middleware.ts";
@@ -13,12 +13,12 @@ import { ALL_DECISIONS } from "./answers.ts";
 
 export type FileOperation = "read" | "write";
 
-/** A rule for paths; of a list of rules the first that fits counts, and what none fits is allowed. */
+/** A rule for paths: in a list, the first rule that fits counts, and a call that fits none is allowed. */
 export interface FilesystemPermission {
   operations: readonly FileOperation[];
   /** Globs of absolute paths, such as `/workspace/secrets/**`. */
   paths: readonly string[];
-  /** `interrupt`: a person is asked about each call. Must be stated: libraries differ in what a rule without it means. */
+  /** `interrupt`: a person is asked about each call. Must be stated: libraries read a rule without it differently. */
   mode: PermissionMode;
 }
 
@@ -26,7 +26,7 @@ export type PermissionMode = "allow" | "deny" | "interrupt";
 
 interface Rule extends Pick<FilesystemPermission, "operations" | "mode"> {
   globs: readonly Glob[];
-  /** The same for other spellings of a path that some file systems take for the same file. */
+  /** For other spellings of a path that some file systems take for the same file. */
   folded: readonly Glob[];
 }
 
@@ -40,7 +40,7 @@ export class Permissions {
     this.#lists = lists.map((list) => list.map(toRule));
   }
 
-  /** `undefined` when no list has a rule: then nothing needs to be checked. */
+  /** Returns undefined if no list has a rule: then nothing needs to be checked. */
   static of(lists: ReadonlyArray<readonly FilesystemPermission[] | undefined>): Permissions | undefined {
     const given = lists.flatMap((list) => (list === undefined || list.length === 0 ? [] : [list]));
     return given.length === 0 ? undefined : new Permissions(given);
@@ -85,7 +85,7 @@ export class Permissions {
     return [...new Set(globs.flatMap(literalStarts))];
   }
 
-  /** Says why a call may not run, by the path that it names. */
+  /** Why a call may not run, by the path that it names; undefined if it may. */
   denial(tool: AgentTool, args: Record<string, unknown>): string | undefined {
     const access = accessOf(tool, args);
     return access && this.decide(access.operation, access.path) === "deny" ? denialOf(access) : undefined;
@@ -174,14 +174,12 @@ function accessOf(tool: AgentTool, args: Record<string, unknown>): Access | unde
   return path === undefined ? undefined : { operation: operation ?? "write", path };
 }
 
-const PERMISSION: OptionTable<FilesystemPermission> = {
-  operations: "a list of non-empty texts",
-  paths: "a list of non-empty texts",
-  mode: "a text",
-};
-
 function toRule(given: FilesystemPermission): Rule {
-  const rule: Partial<FilesystemPermission> = readOptions("A permission", given, PERMISSION);
+  const rule: Partial<FilesystemPermission> = readOptions<FilesystemPermission>("A permission", given, {
+    operations: "a list of non-empty texts",
+    paths: "a list of non-empty texts",
+    mode: "a text",
+  });
   const { operations = [], paths = [], mode } = rule;
   if (mode === undefined) throw invalid("A permission needs a `mode`: allow, deny or interrupt.");
   if (operations.length === 0 || paths.length === 0) {

@@ -25,11 +25,11 @@ import { Suspended, innerStep } from "./inner-step.ts";
 import { digest } from "./seal.ts";
 import type { Governed } from "./govern.ts";
 
-export type GovernCall = (call: ToolCall, step: CallStep) => Promise<Governed>;
+type GovernCall = (call: ToolCall, step: CallStep) => Promise<Governed>;
 
 /**
- * Runs a program for the call of `step`. When nothing but calls that wait for people is left, it is given up, and all that
- * they ask is asked at once. With the answers it starts from its top; ended calls answer from their records.
+ * Runs a program for the call of `step`. When nothing but calls that wait for people is left, it is stopped, and all of
+ * their questions are asked at once. With the answers it starts from its top; ended calls answer from their records.
  *
  * @throws a pause, and what nobody may answer, as `govern` does.
  */
@@ -40,7 +40,12 @@ export async function runProgram(source: string, step: CallStep, govern: GovernC
   for (;;) {
     const questions = await scope.questions();
     const known = await scope.records.begin(first);
-    if (known.start.engine !== ENGINE) return toolError(otherEngine(known.calls));
+    if (known.start.engine !== ENGINE) {
+      const made = listed(known.calls) || "no calls";
+      return toolError(
+        `The program was interrupted, and cannot continue with another version of its engine. Before that it had made: ${made}. Check what they did before you continue.`,
+      );
+    }
     const pass = new Pass(step, govern, { questions, ...known });
     const input = {
       source,
@@ -127,23 +132,19 @@ class Pass {
     const { ended } = record ?? {};
     if (ended) this.#again.set(ended.order, { number: call.number, ended });
     else this.#held.push(call);
-    this.#next();
+    // Answers recorded calls in the order in which they ended, and then begins new ones.
+    for (let again; (again = this.#again.get(this.#answered + 1));) {
+      this.#answered += 1;
+      this.#tell(again.number, again.ended);
+    }
+    if (this.#answered < this.#ended) return;
+    for (const held of this.#held.splice(0)) void this.#begin(held);
   }
 
   waits(): void {
     this.#isWaiting = true;
     if (this.#answered < this.#ended) return this.#differs();
     this.#giveUpIfStuck();
-  }
-
-  /** Answers recorded calls in the order in which they ended, and then begins new ones. */
-  #next(): void {
-    for (let again; (again = this.#again.get(this.#answered + 1));) {
-      this.#answered += 1;
-      this.#tell(again.number, again.ended);
-    }
-    if (this.#answered < this.#ended) return;
-    for (const call of this.#held.splice(0)) void this.#begin(call);
   }
 
   #tell(number: number, { answer, at, update }: EndedInnerCall): void {
@@ -226,9 +227,6 @@ const listed = (calls: ReadonlyMap<number, InnerRecord>): string =>
     .sort(([one], [other]) => one - other)
     .map(([number, { name, ended }]) => `${number}. ${name}${ended ? "" : " (its end is unknown)"}`)
     .join(", ");
-
-const otherEngine = (calls: ReadonlyMap<number, InnerRecord>): string =>
-  `The program was interrupted, and cannot continue with another version of its engine. Before that it had made: ${listed(calls) || "no calls"}. Check what they did before you continue.`;
 
 /** The answer to a call as JSON: the whole text of its result, or its error. */
 function answerOf({ content, whole, plain, status }: CallResult): string {

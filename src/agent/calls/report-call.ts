@@ -73,7 +73,7 @@ export function reportEnd(
   return failsAlike(before, call, message) ? withNote(result, FAILURES_NOTE) : result;
 }
 
-/** Tells the model that the result is older than its writes in the same reply, which still wait. */
+/** Adds a note that the result is older than writes in the same reply, which still wait. */
 export function noteOpenWrites(result: CallResult, open: readonly ToolCall[]): CallResult {
   if (open.length === 0) return result;
   const names = open.map(({ name }) => name).join(", ");

@@ -1,4 +1,4 @@
-/** Digests of calls: an approval counts for what was shown, and for later calls only if they are the same. */
+/** Digests of calls: an approval counts for the call as shown, and for later calls only if they are the same. */
 import { createHash } from "node:crypto";
 import type { ToolCall } from "@langchain/core/messages/tool";
 import { canonicalJson } from "../../core/json.ts";
@@ -7,7 +7,7 @@ import type { BoundPreview } from "../../tools/tool.ts";
 import type { AgentTool } from "../contracts/middleware.ts";
 import type { SameCalls } from "../../tools/request.ts";
 
-/** Binds an approval to the call and, if its tool can say it, to the effect of the call. */
+/** Binds an approval to the call and, if its tool can predict it, to the effect of the call. */
 export function sealOf({ name, args }: ToolCall, preview?: BoundPreview): string {
   const call = digest([name, args]);
   return preview?.effect === undefined

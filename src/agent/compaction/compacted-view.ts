@@ -157,8 +157,6 @@ export class TokenCounter {
 /** Estimates tokens without a tokenizer. */
 export const ESTIMATE = new TokenCounter();
 
-export const estimateTokens = (message: BaseMessage): number => ESTIMATE.of(message);
-
 /** Channel of what compaction has moved out of the model's sight. */
 export const COMPACTION = "_summarization";
 
@@ -299,10 +297,15 @@ export async function moveTexts(
   const place = await keepingPlace(request, options);
   const moved = new Map(Object.entries(known.moved ?? {}));
   for (const message of largestTexts(messages, { excess: left, leaves })) {
-    const kept = await keepText(pathFor(message, options), textOf(message), place);
+    const key = messageKey(message) ?? "";
+    const { historyPathPrefix = HISTORY_FOLDER } = options;
+    const name = sanitizeToolCallId(key);
+    const isResult = ToolMessage.isInstance(message);
+    const path = isResult ? `${RESULTS_FOLDER}/${name}` : `${historyPathPrefix}/message-${name}.md`;
+    const kept = await keepText(path, textOf(message), place);
     if (!kept) continue;
     request.updateState({ files: kept.update });
-    moved.set(messageKey(message) ?? "", kept.path);
+    moved.set(key, kept.path);
   }
   return moved.size === 0 ? short : { ...short, moved: Object.fromEntries(moved) };
 }
@@ -313,13 +316,6 @@ export function leaveOutMedia(request: ModelRequest, known: Compaction): Compact
     .filter(({ content }) => typeof content !== "string" && content.some(isMedia))
     .flatMap((message) => messageKey(message) ?? []);
   return keys.length === 0 ? known : { ...known, withoutMedia: keys };
-}
-
-function pathFor(message: BaseMessage, { historyPathPrefix = HISTORY_FOLDER }: KeepOptions): string {
-  const name = sanitizeToolCallId(messageKey(message) ?? "");
-  return ToolMessage.isInstance(message)
-    ? `${RESULTS_FOLDER}/${name}`
-    : `${historyPathPrefix}/message-${name}.md`;
 }
 
 async function keepingPlace(
@@ -339,7 +335,7 @@ export function historyPath(
   return `${historyPathPrefix}/${sanitizeToolCallId(owner)}.md`;
 }
 
-/** Adds new messages to the thread's history file; returns its path, or `undefined` if it could not be written. */
+/** Adds new messages to the thread's history file; returns its path, or undefined if it could not be written. */
 export async function saveHistory(
   request: ModelRequest,
   messages: readonly BaseMessage[],
@@ -404,14 +400,12 @@ function transcriptTitle(message: BaseMessage): string {
 }
 
 function transcriptBody(message: BaseMessage): string {
+  const { content } = message;
+  // Markdown cannot show the media of a message. The thread's own messages still have them.
+  const media = typeof content === "string" ? [] : content.filter(isMedia);
+  const names = media.map((block) => `[${mediaName(block)}]`);
   const lines = callsOf(message).map(
     ({ id, name, args }) => `Call ${name} (${id ?? ""}): ${JSON.stringify(args)}`,
   );
-  return [message.text, ...mediaNames(message), ...lines].filter((part) => part !== "").join("\n\n");
-}
-
-/** Names the media of a message, which Markdown cannot show. The thread's own messages still have them. */
-function mediaNames({ content }: BaseMessage): string[] {
-  if (typeof content === "string") return [];
-  return content.filter(isMedia).map((block) => `[${mediaName(block)}]`);
+  return [message.text, ...names, ...lines].filter((part) => part !== "").join("\n\n");
 }

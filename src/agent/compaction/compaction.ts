@@ -163,25 +163,25 @@ async function withSummary(
   if (path === undefined) return notSummarized(request, known);
   const summary = await summarize(transcript(cut.messages), known.summary, request, options);
   if (summary === undefined) return notSummarized(request, { ...known, savedUpTo: cut.id });
-  const { fullFrom: _earlier, moved, ...rest } = known;
+  const { fullFrom: _earlier, moved = {}, ...rest } = known;
+  const shown = new Set(sinceId(request.messages, cut.id).map(messageKey));
+  const stillMoved = Object.entries(moved).filter(([key]) => shown.has(key));
+  const { limits, refused } = options;
+  const tokens = Math.min(triggerTokens(limits), limits.maxInputTokens ?? Infinity, roomAfter(refused));
+  const room = Math.min(MOST_WORDS, Math.floor(tokens * WORDS_PART * CHARS_PER_TOKEN));
   return {
     ...rest,
-    ...(moved ? { moved: stillShown(moved, sinceId(request.messages, cut.id)) } : {}),
+    ...(known.moved ? { moved: Object.fromEntries(stillMoved) } : {}),
     keptFrom: cut.id,
     savedUpTo: cut.id,
     summary: `[Summary of the conversation so far. Its full text is in ${path}; read the part you need there.]\n\n${summary}`,
-    ...defined({ verbatim: verbatimText(request, cut.id, { path, room: roomForWords(options) }) }),
+    ...defined({ verbatim: verbatimText(request, cut.id, { path, room }) }),
   };
 }
 
 /** Part of the limit that messages of people may take up after a summary, and the most characters for them. */
 const WORDS_PART = 0.2;
 const MOST_WORDS = 20_000;
-
-function roomForWords({ limits, refused }: CompactOptions): number {
-  const tokens = Math.min(triggerTokens(limits), limits.maxInputTokens ?? Infinity, roomAfter(refused));
-  return Math.min(MOST_WORDS, Math.floor(tokens * WORDS_PART * CHARS_PER_TOKEN));
-}
 
 interface Words {
   /** File with the full text. */
@@ -236,14 +236,6 @@ function notSummarized({ runtime }: ModelRequest, known: Compaction): Compaction
     "The conversation is long, and its beginning could not be summarized, so it is kept. The server's log has the reason.";
   runtime.step.tell({ kind: "warning", message });
   return known;
-}
-
-function stillShown(
-  moved: NonNullable<Compaction["moved"]>,
-  messages: readonly BaseMessage[],
-): NonNullable<Compaction["moved"]> {
-  const keys = new Set(messages.map(messageKey));
-  return Object.fromEntries(Object.entries(moved).filter(([key]) => keys.has(key)));
 }
 
 interface Summarizer {

@@ -42,21 +42,20 @@ export async function runHooks(
     // Leaves out values that a hook returned unchanged with the whole state; they would be added twice.
     const isEcho = ([channel, value]: [string, unknown]): boolean =>
       typeof value === "object" && value !== null && value === current[channel];
-    const update = Object.fromEntries(Object.entries(changes).filter((entry) => !isEcho(entry)));
+    const update: StateUpdate = Object.fromEntries(Object.entries(changes).filter((entry) => !isEcho(entry)));
     updates.push(update);
-    current = applyLocally(current, update);
+    // The state for later hooks of the same round; the channels' reducers get the merged update once.
+    const { messages, files, ...rest } = update;
+    current = {
+      ...current,
+      ...rest,
+      messages: messages ? foldMessages(current.messages, [messages]) : current.messages,
+      files: files ? { ...current.files, ...files } : current.files,
+    };
     if (jumpTo) return { update: mergeUpdates(updates), state: current, jumpTo };
   }
   return { update: mergeUpdates(updates), state: current };
 }
-
-/** The state for later hooks of the same round; the channels' reducers get the merged update once. */
-const applyLocally = (state: AgentState, { messages, files, ...rest }: StateUpdate): AgentState => ({
-  ...state,
-  ...rest,
-  messages: messages ? foldMessages(state.messages, [messages]) : state.messages,
-  files: files ? { ...state.files, ...files } : state.files,
-});
 
 /** Returns a function that reports a warning about the run once, and only for the main agent. */
 export function warnOnce(): (request: ModelRequest, message: string) => void {

@@ -36,7 +36,12 @@ export const memoryMiddleware = ({ backend, sources, log }: MemoryOptions): Midd
     const { runtime, state } = request;
     const resolved = await runtime.step.backend(backend, state);
     const guidelines = memoryGuidelines(await listRoots(resolved), sources);
-    return next({ ...request, closingPrompt: `${memoryBlock(readContents(state))}\n\n${guidelines}` });
+    const files = Object.entries(readContents(state))
+      .filter(([, text]) => text.trim() !== "")
+      .map(([path, text]) => `${asMaterial(oneLine(path, 1024))}\n${asMaterial(text.trim())}`);
+    const body = files.length === 0 ? "(no memory yet)" : files.join("\n\n");
+    const closingPrompt = `<agent_memory>\n${body}\n</agent_memory>\n\n${guidelines}`;
+    return next({ ...request, closingPrompt });
   },
 });
 
@@ -55,28 +60,18 @@ async function readSources(
     // A larger file is not looked at.
     const file = await readText(backend, path, 10 * 1024 * 1024);
     if (file.text !== undefined) {
-      contents[path] = shownMemory(path, file.text);
+      contents[path] = file.text;
       const characters = file.text.length;
-      if (characters > MAX_CHARS) log.warn("memory_cut", { path, characters, shown: MAX_CHARS });
+      if (characters <= MAX_CHARS) continue;
+      const head = headOf(file.text, MAX_CHARS);
+      const lines = head.split("\n").length - 1;
+      contents[path] =
+        `${head}\n[cut here: the file has ${characters} characters; continue with read_file ${path}, offset ${lines}]`;
+      log.warn("memory_cut", { path, characters, shown: MAX_CHARS });
     } else if (file.code !== "not_found") {
       log.warn("memory_not_read", { path, error: file.error });
       if (known[path] !== undefined) contents[path] = known[path];
     }
   }
   return contents;
-}
-
-function shownMemory(path: string, text: string): string {
-  if (text.length <= MAX_CHARS) return text;
-  const head = headOf(text, MAX_CHARS);
-  const lines = head.split("\n").length - 1;
-  return `${head}\n[cut here: the file has ${text.length} characters; continue with read_file ${path}, offset ${lines}]`;
-}
-
-function memoryBlock(contents: MemoryContents): string {
-  const files = Object.entries(contents)
-    .filter(([, text]) => text.trim() !== "")
-    .map(([path, text]) => `${asMaterial(oneLine(path, 1024))}\n${asMaterial(text.trim())}`);
-  const body = files.length === 0 ? "(no memory yet)" : files.join("\n\n");
-  return `<agent_memory>\n${body}\n</agent_memory>`;
 }

@@ -33,8 +33,11 @@ function marked(request: ModelRequest): ModelRequest {
   if (left <= 0) return request;
   const own: unknown = request.modelSettings?.["cache_control"];
   if (own === undefined) left -= 1;
+  const hasLongMark = request.messages
+    .flatMap(promptBlocks)
+    .some((block) => isMarked(block) && !isShortLived(block));
   // A longer lifetime may not come after a shorter one.
-  const mark = own ?? (hasLongMark(request.messages) ? ({ ...CACHE, ttl: "1h" } as const) : CACHE);
+  const mark = own ?? (hasLongMark ? ({ ...CACHE, ttl: "1h" } as const) : CACHE);
   const { closingPrompt, ...rest } = withTurnMark(request);
   const stable = promptBlocks(request.systemMessage);
   const closing = closingPrompt ? [{ type: "text" as const, text: closingPrompt }] : [];
@@ -75,9 +78,6 @@ function acceptable(request: ModelRequest): ModelRequest {
     messages: rest,
   };
 }
-
-const hasLongMark = (messages: readonly BaseMessage[]): boolean =>
-  messages.flatMap(promptBlocks).some((block) => isMarked(block) && !isShortLived(block));
 
 /** True for a mark of five minutes, the default. */
 const isShortLived = (item: unknown): boolean =>

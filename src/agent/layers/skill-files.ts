@@ -93,7 +93,9 @@ async function skillFiles(backend: Backend, source: string, log: Logger): Promis
   // Warns of links that lead out of a backend; its list shows them with their names alone.
   for (const { path } of files.filter((file) => !file.is_dir && file.size === undefined)) {
     const { code } = await backend.ls(path);
-    if (code === "outside_root") log.warn("skill_skipped", { path, problem: LEADS_OUT });
+    const problem =
+      "it is a link that leads out of its folder; links are only followed in the folders of `skills` and `globalSkills`, unless these lie in the workspace";
+    if (code === "outside_root") log.warn("skill_skipped", { path, problem });
   }
   return listFolders(files).map((folder) => joinPath(folder, SKILL_FILE));
 }
@@ -114,9 +116,6 @@ async function groupedFiles(backend: Backend, source: string, path: string): Pro
   const { files = [] } = levels < MOST_LEVELS ? await backend.ls(group) : {};
   return listFolders(files).map((folder) => joinPath(folder, SKILL_FILE));
 }
-
-const LEADS_OUT =
-  "it is a link that leads out of its folder; links are only followed in the folders of `skills` and `globalSkills`, unless these lie in the workspace";
 
 async function readSkill(
   backend: Backend,
@@ -150,10 +149,6 @@ export interface SkillMetadata {
   allowedTools?: string[];
 }
 
-export type ParsedSkill =
-  | { ok: true; skill: SkillMetadata; warnings: string[] }
-  | { ok: false; problem: string };
-
 const FIELD_LIMITS = { name: 64, description: 1024, compatibility: 500 } as const;
 const SKILL_NAME = /^[a-z0-9]+(-[a-z0-9]+)*$/;
 
@@ -162,16 +157,17 @@ const ScalarText = z.union([z.string(), z.number(), z.boolean(), z.date()]).tran
 
 const RequiredText = ScalarText.pipe(z.string().trim().min(1));
 
-/** The texts in a list, which may also hold `Bash: git *` as YAML reads it. */
-const onlyTexts = (items: readonly unknown[]): string[] => items.filter((item) => typeof item === "string");
-
 /** Optional fields, each with a description of its values. */
 const OPTIONAL = {
   license: [RequiredText, "a text"],
   compatibility: [RequiredText, "a text"],
   metadata: [z.record(z.string(), z.unknown()), "a map of texts"],
   "allowed-tools": [
-    z.union([z.string(), z.array(z.unknown()).transform(onlyTexts)]),
+    z.union([
+      z.string(),
+      // A list may also hold `Bash: git *` as YAML reads it.
+      z.array(z.unknown()).transform((items) => items.filter((item) => typeof item === "string")),
+    ]),
     "names of tools, separated by spaces or as a list",
   ],
 } as const;
@@ -180,14 +176,20 @@ const OPTIONAL = {
  * Reads a `SKILL.md` (Agent Skills format), and mends files that others accept: without a name its folder counts,
  * and without a description the first paragraph.
  */
-export function parseSkill(path: string, text: string): ParsedSkill {
+export function parseSkill(
+  path: string,
+  text: string,
+): { ok: true; skill: SkillMetadata; warnings: string[] } | { ok: false; problem: string } {
   const found = parseFrontMatter(text) ?? { fields: {}, body: text, notice: "is missing" };
   if (found.problem !== undefined) {
     return { ok: false, problem: `${path}: the front matter ${found.problem}` };
   }
   const warnings = found.notice === undefined ? [] : [`${path}: the front matter ${found.notice}`];
   const warn = (warning: string): void => void warnings.push(`${path}: ${warning}`);
-  if (!isRecord(found.fields)) return { ok: false, problem: `${path}: ${NO_FIELDS}` };
+  if (!isRecord(found.fields)) {
+    const problem = "the front matter must be lines of `field: value`, with a name and a description";
+    return { ok: false, problem: `${path}: ${problem}` };
+  }
   const { fields } = found;
   const name = required("name", fields, path.split("/").at(-2), warn);
   const description = required("description", fields, firstParagraph(found.body), warn);
@@ -225,10 +227,9 @@ export function parseSkill(path: string, text: string): ParsedSkill {
   return { ok: true, skill, warnings };
 }
 
-const NO_FIELDS = "the front matter must be lines of `field: value`, with a name and a description";
 const PURPOSE = { name: "what the skill is called", description: "what it does and when to use it" } as const;
 
-/** The text of a field, or if it is blank the one that stands for it. `undefined`: there is neither. */
+/** The text of a field, or if it is blank the one that stands for it. Returns undefined if there is neither. */
 function required(
   field: keyof typeof PURPOSE,
   fields: Readonly<Record<string, unknown>>,

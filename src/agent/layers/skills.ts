@@ -13,17 +13,23 @@ export { loadSkills, parseSkill } from "./skill-files.ts";
 
 /** Shows the names and descriptions of skills in the prompt. */
 
-export interface SkillsOptions {
+/**
+ * Names and descriptions of skills in the prompt, read once per thread; `null` in the channel reads them again.
+ *
+ * @param sources folders of skills, lowest priority first.
+ * @param room characters for the list of skills. Default: as many as all skills need.
+ */
+export function skillsMiddleware({
+  backend,
+  sources,
+  log,
+  room,
+}: {
   backend: BackendSource;
-  /** Folders of skills, lowest priority first. */
   sources: readonly string[];
   log: Logger;
-  /** Characters for the list of skills. Default: as many as all skills need. */
   room?: number | undefined;
-}
-
-/** Names and descriptions of skills in the prompt, read once per thread; `null` in the channel reads them again. */
-export function skillsMiddleware({ backend, sources, log, room }: SkillsOptions): Middleware {
+}): Middleware {
   const most = room === undefined ? Infinity : MOST_READ;
   const warn = warnOnce();
   return {
@@ -46,7 +52,9 @@ export function skillsMiddleware({ backend, sources, log, room }: SkillsOptions)
       const shown = listedSkills(skills, sources, room);
       const isCut = shown.length < skills.length;
       if (isCut) warn(request, unlisted("skills", shown.length));
-      const lines = [...shown.map(skillLine), ...(isCut ? [moreSkills(sources)] : [])];
+      const folders = sources.map((source) => `\`${oneLine(source, 1024)}\``).join(", ");
+      const more = `More skills exist than are listed here: if none of these fits the task, list ${folders}.`;
+      const lines = [...shown.map(skillLine), ...(isCut ? [more] : [])];
       return next(appendSystemPrompt(request, `${SKILLS_PROMPT}\n\n${lines.join("\n")}`));
     },
   };
@@ -63,6 +71,3 @@ const MOST_NOTICES = 20;
 
 const loadedSkills = (state: Readonly<Record<string, unknown>>): SkillsMetadata =>
   (state["skillsMetadata"] as SkillsMetadata | undefined) ?? {}; // our channel
-
-const moreSkills = (sources: readonly string[]): string =>
-  `More skills exist than are listed here: if none of these fits the task, list ${sources.map((source) => `\`${oneLine(source, 1024)}\``).join(", ")}.`;

@@ -75,17 +75,18 @@ export function summarizationMiddleware(
   };
 }
 
-interface FirstAnswer {
-  /** The provider's error, when it found the request too long, whatever layers further in made of it. */
-  overflow?: unknown;
-  /** The reply, or the error thrown in its place. */
-  give(): AIMessage;
-}
-
 /** Part of the limit from which on a refusal without a known reason is taken for one of the length, once. */
 const NEAR = 0.8;
 
-async function firstAnswer(request: ModelRequest, next: ModelHandler, isNear: boolean): Promise<FirstAnswer> {
+/**
+ * `give` returns the reply, or throws the error in its place. `overflow`: the provider's error, if it found the request
+ * too long, whatever layers further in made of it.
+ */
+async function firstAnswer(
+  request: ModelRequest,
+  next: ModelHandler,
+  isNear: boolean,
+): Promise<{ overflow?: unknown; give(): AIMessage }> {
   let last: unknown;
   const overflowIn = (failure: unknown) => {
     if (failure === undefined) return {};

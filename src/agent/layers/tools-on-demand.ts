@@ -2,7 +2,7 @@
 import { type HiddenTool, findToolsTool, toolLine } from "../../tools/find-tools.ts";
 import { specTool } from "../calls/tool.ts";
 import { ESTIMATE } from "../compaction/compacted-view.ts";
-import type { AgentTool, Middleware, ModelRequest } from "../contracts/middleware.ts";
+import type { AgentTool, Middleware } from "../contracts/middleware.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
 import { recordOf } from "../../core/unknown.ts";
 
@@ -36,8 +36,16 @@ export function toolsOnDemandMiddleware(
       name: "ToolsOnDemandMiddleware",
       channels: { [LOADED_TOOLS]: { kind: "texts" } },
       tools: [finder],
-      wrapModelCall: (request, next) =>
-        next(appendSystemPrompt({ ...request, tools: shownTools(request, isHidden) }, prompt)),
+      wrapModelCall: (request, next) => {
+        const loaded = Object.keys(recordOf(request.state[LOADED_TOOLS]));
+        const byName = new Map(request.tools.map((tool) => [tool.name, tool]));
+        // Tools that were always in the list, then the others in the order in which they came.
+        const shown = [
+          ...request.tools.filter(({ name }) => !isHidden.has(name)),
+          ...loaded.flatMap((name) => (isHidden.has(name) ? (byName.get(name) ?? []) : [])),
+        ];
+        return next(appendSystemPrompt({ ...request, tools: shown }, prompt));
+      },
       wrapCall: async (request, next) => {
         const result = await next(request);
         if (request.isInner) return result;
@@ -52,16 +60,6 @@ export function toolsOnDemandMiddleware(
         return { ...result, update: { ...result.update, [LOADED_TOOLS]: loaded } };
       },
     },
-  ];
-}
-
-/** Tools that were always in the list, then the others in the order in which they came. */
-function shownTools({ tools, state }: ModelRequest, isHidden: ReadonlySet<string>): ModelRequest["tools"] {
-  const loaded = Object.keys(recordOf(state[LOADED_TOOLS]));
-  const byName = new Map(tools.map((tool) => [tool.name, tool]));
-  return [
-    ...tools.filter(({ name }) => !isHidden.has(name)),
-    ...loaded.flatMap((name) => (isHidden.has(name) ? (byName.get(name) ?? []) : [])),
   ];
 }
 

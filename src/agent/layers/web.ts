@@ -48,15 +48,16 @@ const sharedSearch = byIdentity(({ search = {} }: WebOptions): SearchPages | und
   return choice.found?.search;
 });
 
-export interface WebSetup {
-  /** The tools to offer, of those that are on. Default: all of them. */
-  only?: readonly WebToolName[] | undefined;
-  /** True if texts that are too long for the conversation go into files. */
-  keepsTexts: boolean;
-}
-
-/** The web: the tools `web_fetch`, with a gate if a person is to be asked, and `web_search`, if it is configured. */
-export function webMiddleware(options: WebOptions, { only, keepsTexts }: WebSetup): Middleware {
+/**
+ * The web: the tools `web_fetch`, with a gate if a person is to be asked, and `web_search`, if it is configured.
+ *
+ * @param only the tools to offer, of those that are on. Default: all of them.
+ * @param keepsTexts true if texts that are too long for the conversation go into files.
+ */
+export function webMiddleware(
+  options: WebOptions,
+  { only, keepsTexts }: { only?: readonly WebToolName[] | undefined; keepsTexts: boolean },
+): Middleware {
   const asks = asksForPages(options);
   const search = sharedSearch(options);
   const specs: ToolSpec[] = [

@@ -9,14 +9,16 @@ import type { Middleware } from "../contracts/middleware.ts";
 import { isReply, isTask, withWorkspaceNote } from "../messages/messages.ts";
 import { type WorkspaceFacts, workspaceNote } from "../messages/workspace-note.ts";
 
-export interface WorkspaceOptions {
+/** Adds a listing of the workspace to a thread's first message. A folder that cannot be read is left out. */
+export const workspaceMiddleware = ({
+  backend,
+  path,
+  log,
+}: {
   backend: BackendSource;
   path: string;
   log: Logger;
-}
-
-/** Adds a listing of the workspace to a thread's first message. A folder that cannot be read is left out. */
-export const workspaceMiddleware = ({ backend, path, log }: WorkspaceOptions): Middleware => ({
+}): Middleware => ({
   name: "WorkspaceMiddleware",
   beforeAgent: async (state, runtime) => {
     const { step } = runtime;

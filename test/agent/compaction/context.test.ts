@@ -10,7 +10,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { buildAgent } from "../../../src/agent/agent.ts";
 import { repairHistory } from "../../../src/agent/messages/mend.ts";
-import { cutIndex, estimateTokens, compactedView } from "../../../src/agent/compaction/compacted-view.ts";
+import { cutIndex, ESTIMATE, compactedView } from "../../../src/agent/compaction/compacted-view.ts";
 import { collect, graphOf } from "../../support/run-agent.ts";
 import { scriptedModel } from "../../support/scripted-model.ts";
 
@@ -104,9 +104,9 @@ describe("summarization", () => {
       content: [{ type: "tool_use", id: "a", name: "write_file", input: args }],
       tool_calls: [call],
     });
-    expect(estimateTokens(repeated)).toBe(estimateTokens(plain));
+    expect(ESTIMATE.of(repeated)).toBe(ESTIMATE.of(plain));
     const image = { type: "image", mimeType: "image/png", data: "A".repeat(1_000_000) };
-    expect(estimateTokens(new ToolMessage({ tool_call_id: "a", content: [image] }))).toBeLessThan(2000);
+    expect(ESTIMATE.of(new ToolMessage({ tool_call_id: "a", content: [image] }))).toBeLessThan(2000);
   });
 
   it("never separates a reply from its results", () => {

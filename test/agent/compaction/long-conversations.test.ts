@@ -7,7 +7,7 @@ import {
   cutIndex,
   defaultLimits,
   exceedsTrigger,
-  estimateTokens,
+  ESTIMATE,
 } from "../../../src/agent/compaction/compacted-view.ts";
 import { StoreBackend } from "../../../src/backends/stores/langgraph-store.ts";
 import { collect, graphOf } from "../../support/run-agent.ts";
@@ -99,7 +99,7 @@ describe("what the model sees of a long conversation", () => {
     const plain = buildAgent({ checkpointer: new MemorySaver(), model, summarization: false });
     await collect(plain, { kind: "task", task: "go" });
     const size = (request: (typeof model.requests)[number] | undefined) =>
-      (request?.messages ?? []).reduce((sum, message) => sum + estimateTokens(message), 0);
+      (request?.messages ?? []).reduce((sum, message) => sum + ESTIMATE.of(message), 0);
     const whole = size(model.requests.at(-1));
     const short = writing();
     const summarization = { trigger: { tokens: whole }, keep: { messages: 2 } };
