@@ -32,21 +32,24 @@ export const MOST_ASKED: Readonly<Record<Unfinished["kind"], number>> = {
   unstructured: 3,
 };
 
-const CUT_REPLY =
-  "Your reply was cut at the limit of output tokens. Continue exactly where it ends, without repeating anything and without an introduction.";
-const EMPTY_REPLY = "Your reply was empty. Give your answer, or call the next tool.";
-const CUT_BEFORE = "Your reply reached the limit of output tokens before any text. Give a shorter answer.";
-
 /** Returns the missing part of a reply without calls. A reply with calls is always accepted. */
 export function unfinished(reply: AIMessage, strategy: Strategy | undefined): Unfinished | undefined {
   if (hasCalls(reply)) return undefined;
   if (readFinishReason(reply) === "pause_turn") return { kind: "paused", prompt: "" };
-  if (isCut(reply) && !isEmptyReply(reply)) return { kind: "cut", prompt: CUT_REPLY };
+  if (isCut(reply) && !isEmptyReply(reply)) {
+    const prompt =
+      "Your reply was cut at the limit of output tokens. Continue exactly where it ends, without repeating anything and without an introduction.";
+    return { kind: "cut", prompt };
+  }
   if (strategy) {
     if (answerInText(reply, strategy) !== undefined) return undefined;
     return { kind: "unstructured", prompt: reminderFor(strategy) };
   }
-  return isEmptyReply(reply) ? { kind: "empty", prompt: isCut(reply) ? CUT_BEFORE : EMPTY_REPLY } : undefined;
+  if (!isEmptyReply(reply)) return undefined;
+  const prompt = isCut(reply)
+    ? "Your reply reached the limit of output tokens before any text. Give a shorter answer."
+    : "Your reply was empty. Give your answer, or call the next tool.";
+  return { kind: "empty", prompt };
 }
 
 /** Blocks of a reply that a person does not read. */

@@ -11,11 +11,6 @@ import { isEnd } from "./provider-words.ts";
 import { readFinishReason, modelName, withRefusal } from "./reply.ts";
 import { ModelStreamBrokenError } from "./stream-guard.ts";
 
-/** Keeps LangChain's packages from retrying by themselves; some read it here only, not where they are built. */
-export interface OneTry {
-  maxRetries: 0;
-}
-
 /**
  * Calls a model. This is the only place that retries a failed call: after growing pauses, while the failure may pass
  * and the agent's patience lasts (`limits.modelPatienceMs`). Each retry is reported to those who watch, each try to the
@@ -25,7 +20,7 @@ export interface OneTry {
  */
 export async function callModel(
   { model, hasSpare }: Pick<ModelRequest, "model" | "hasSpare">,
-  ask: (options: OneTry) => Promise<unknown>,
+  ask: (options: { maxRetries: 0 }) => Promise<unknown>,
   { step, signal, log }: { step: Step; signal: AbortSignal | undefined; log: Logger },
 ): Promise<AIMessage> {
   // Default retry time of a failed call if the agent has no limit of its own, in ms.
@@ -52,7 +47,7 @@ export async function callModel(
 }
 
 /**
- * Pause before a failed call is retried, in ms; `undefined`: no retry. `chance`, from 0 to 1, spreads the tries
+ * Pause before a failed call is retried, in ms; undefined for no retry. `chance`, from 0 to 1, spreads the tries
  * of agents that failed together. The pause that the provider asks for is never cut short.
  */
 export function pauseAfter(
@@ -68,10 +63,11 @@ export function pauseAfter(
 async function callOnce(
   step: Step,
   model: BaseChatModel,
-  ask: (options: OneTry) => Promise<unknown>,
+  ask: (options: { maxRetries: 0 }) => Promise<unknown>,
 ): Promise<AIMessage> {
   const trace = step.traceModel(model);
   try {
+    // Keeps LangChain's packages from retrying by themselves; some read it here only, not where they are built.
     const reply = await ask({ maxRetries: 0 });
     if (!AIMessage.isInstance(reply))
       throw new Error("The model answered with something that is not an assistant message.");

@@ -49,14 +49,24 @@ export type ModelChoice =
  */
 export function modelChoice({ model, env, lendable = false }: ModelOptions): ModelChoice {
   const wanted = model?.trim();
-  if (wanted === CLIENT && !lendable) return no("model_not_configured", NOT_LENDABLE);
+  if (wanted === CLIENT && !lendable)
+    return no(
+      "model_not_configured",
+      "The model `client` is lent by an MCP client, and none is connected here. Choose a model as provider:model, or `offline`.",
+    );
   if (wanted) return specChoice(wanted, env);
   for (const { provider, model: name } of DEFAULT_MODELS) {
     const key = PROVIDERS[provider]?.key;
     if (key !== undefined && variable(env, key) !== undefined)
       return providerChoice(provider, name, `${key} is set and no model was chosen`, env);
   }
-  return no("model_not_configured", notConfigured(), DEFAULT_KEYS);
+  const message = [
+    "No model is configured. To fix this, do one of the following:",
+    `1. Set ${DEFAULT_KEYS.join(" or ")} in the environment.`,
+    `2. Choose a model as provider:model, such as ${DEFAULT_MODEL}: --model, DEEPAGENT_MODEL or "model" in the configuration file.`,
+    "3. Choose the model `offline` in the same way. It follows fixed rules instead of using a language model, so it needs no key.",
+  ].join("\n");
+  return no("model_not_configured", message, DEFAULT_KEYS);
 }
 
 const no = (code: ModelProblem, message: string, keys?: readonly string[]): ModelChoice => ({
@@ -100,13 +110,14 @@ function providerChoice(provider: string, name: string, why: string, env: Enviro
   }
   const endpoint = providerEndpoint(facts, env);
   if (endpoint === undefined) return { ok: true, spec, provider, name, why };
-  const host = httpHost(endpoint.url);
-  if (host === undefined)
+  const url = URL.canParse(endpoint.url) ? new URL(endpoint.url) : undefined;
+  if (url?.protocol !== "http:" && url?.protocol !== "https:")
     return no(
       "model_endpoint_invalid",
       `${endpoint.from} is not an http or https address. Correct it, or unset it to use ${facts.endpoint?.url}.`,
     );
-  return { ok: true, spec, provider, name, endpoint: host, why };
+  // The host is safe to log; the rest of an address may carry credentials.
+  return { ok: true, spec, provider, name, endpoint: url.host, why };
 }
 
 /** The key for a provider's package, which wants some key. Servers of one's own mostly ask for none. */
@@ -114,26 +125,6 @@ export function providerKey(facts: Provider, env: Environment): string | undefin
   const key = facts.key && variable(env, facts.key);
   return key ?? (facts.keylessElsewhere && providerEndpoint(facts, env)?.from ? "none" : undefined);
 }
-
-/** The host of an address: the part that is safe to log, as the rest may carry credentials. */
-function httpHost(address: string): string | undefined {
-  if (!URL.canParse(address)) return undefined;
-  const { protocol, host } = new URL(address);
-  return protocol === "http:" || protocol === "https:" ? host : undefined;
-}
-
-function notConfigured(): string {
-  const keys = DEFAULT_KEYS.join(" or ");
-  return [
-    "No model is configured. To fix this, do one of the following:",
-    `1. Set ${keys} in the environment.`,
-    `2. Choose a model as provider:model, such as ${DEFAULT_MODEL}: --model, DEEPAGENT_MODEL or "model" in the configuration file.`,
-    "3. Choose the model `offline` in the same way. It follows fixed rules instead of using a language model, so it needs no key.",
-  ].join("\n");
-}
-
-const NOT_LENDABLE =
-  "The model `client` is lent by an MCP client, and none is connected here. Choose a model as provider:model, or `offline`.";
 
 /** Facts about a model provider that are needed before its package is loaded. */
 export interface Provider {
@@ -224,7 +215,7 @@ const NAME_BEGINNINGS: readonly (readonly [beginning: RegExp, provider: string])
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** A variable's value without surrounding blanks; `undefined` when it is unset or blank. */
+/** A variable's value without surrounding blanks; undefined when it is unset or blank. */
 export const variable = (env: Environment, name: string): string | undefined =>
   variableText(env[name] ?? "") || undefined;
 
@@ -239,9 +230,6 @@ export function providerEndpoint(
   return set ? { url: baseUrl(set, url ?? set), from } : url === undefined ? undefined : { url };
 }
 
-/** Paths that packages add to an address, and that people copy with it. */
-const REQUEST_PATH = /\/(?:chat\/completions|completions|embeddings|messages|responses)$/;
-
 /**
  * The address to which a provider's package adds its paths: with `/v1` or without it, as the provider's own address.
  * It is only added for a server with a port of its own; those of other services have versions of their own.
@@ -249,7 +237,9 @@ const REQUEST_PATH = /\/(?:chat\/completions|completions|embeddings|messages|res
 function baseUrl(address: string, own: string): string {
   if (!URL.canParse(address)) return address;
   const version = own.endsWith("/v1") ? "/v1" : "";
-  const base = trimEndOf(address, "/").replace(REQUEST_PATH, "");
+  // Packages add these paths to an address, and people copy them with it.
+  const requestPath = /\/(?:chat\/completions|completions|embeddings|messages|responses)$/;
+  const base = trimEndOf(address, "/").replace(requestPath, "");
   if (version === "") return base.replace(/\/v1$/, "");
   const { port, pathname } = new URL(base);
   return port !== "" && pathname === "/" ? `${base}${version}` : base;

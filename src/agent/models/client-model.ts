@@ -1,7 +1,7 @@
 /** The model that an MCP client lends, in the terms of sampling. */
 import type { BindToolsInput } from "@langchain/core/language_models/chat_models";
 import type { ModelProfile } from "@langchain/core/language_models/profile";
-import type { BaseMessage, ContentBlock } from "@langchain/core/messages";
+import type { BaseMessage } from "@langchain/core/messages";
 import { AIMessage, HumanMessage, SystemMessage, ToolMessage } from "@langchain/core/messages";
 import type { ChatResult } from "@langchain/core/outputs";
 import { convertToOpenAITool } from "@langchain/core/utils/function_calling";
@@ -95,10 +95,18 @@ export function samplingRequest(
   { tools = [], toolChoice }: { tools?: readonly BindToolsInput[] | undefined; toolChoice?: unknown },
 ): SamplingRequest {
   const system = messages.filter((message) => SystemMessage.isInstance(message)).map(({ text }) => text);
+  const offered = tools.map((tool) => {
+    const { name, description, parameters } = convertToOpenAITool(tool).function;
+    const inputSchema = { type: "object", ...(parameters as Record<string, unknown> | undefined) };
+    return { name, ...defined({ description }), inputSchema };
+  });
+  // Sampling can demand a call, but not of a certain tool: a demand for one becomes a demand for any.
+  const modes = ["auto", "none"] as const;
+  const mode = toolChoice === undefined ? "auto" : modes.find((one) => one === toolChoice);
   return {
     ...(system.length === 0 ? {} : { systemPrompt: system.join("\n\n") }),
     messages: conversation(messages),
-    ...(tools.length === 0 ? {} : { tools: tools.map(samplingTool), toolChoice: samplingChoice(toolChoice) }),
+    ...(tools.length === 0 ? {} : { tools: offered, toolChoice: { mode: mode ?? "required" } }),
     maxTokens: 16_384, // enough for a long file in one tool call
   };
 }
@@ -109,7 +117,12 @@ function conversation(messages: readonly BaseMessage[]): SamplingMessage[] {
   for (const message of messages) {
     if (ToolMessage.isInstance(message)) {
       if (results === undefined) said.push((results = { role: "user", content: [] }));
-      results.content.push(toolResult(message));
+      results.content.push({
+        type: "tool_result",
+        toolUseId: message.tool_call_id,
+        content: samplingBlocks(message),
+        ...(message.status === "error" ? { isError: true } : {}),
+      });
       continue;
     }
     results = undefined;
@@ -128,42 +141,20 @@ function conversation(messages: readonly BaseMessage[]): SamplingMessage[] {
   return said;
 }
 
-function toolResult(message: ToolMessage): SamplingBlock {
-  const isError = message.status === "error" ? { isError: true } : {};
-  return {
-    type: "tool_result",
-    toolUseId: message.tool_call_id,
-    content: samplingBlocks(message),
-    ...isError,
-  };
-}
-
-const samplingBlocks = ({ content, contentBlocks }: BaseMessage): SamplingBlock[] =>
-  typeof content === "string" ? textBlock(content) : contentBlocks.flatMap(samplingBlock);
-
-function samplingBlock(block: ContentBlock.Standard): SamplingBlock[] {
-  if (block.type === "text") return textBlock(block.text);
-  if (block.type === "image" || block.type === "audio") {
-    const { data, mimeType } = block;
-    if (typeof data === "string" && mimeType) return [{ type: block.type, data, mimeType }];
-  }
+function samplingBlocks({ content, contentBlocks }: BaseMessage): SamplingBlock[] {
+  if (typeof content === "string") return textBlock(content);
   const silent = ["tool_call", "reasoning", "invalid_tool_call"];
-  return silent.includes(block.type) ? [] : textBlock(`[${block.type}: not shown to this model]`);
+  return contentBlocks.flatMap((block): SamplingBlock[] => {
+    if (block.type === "text") return textBlock(block.text);
+    if (block.type === "image" || block.type === "audio") {
+      const { data, mimeType } = block;
+      if (typeof data === "string" && mimeType) return [{ type: block.type, data, mimeType }];
+    }
+    return silent.includes(block.type) ? [] : textBlock(`[${block.type}: not shown to this model]`);
+  });
 }
 
 const textBlock = (text: string): SamplingBlock[] => (text.trim() === "" ? [] : [{ type: "text", text }]);
-
-function samplingTool(tool: BindToolsInput): NonNullable<SamplingRequest["tools"]>[number] {
-  const { name, description, parameters } = convertToOpenAITool(tool).function;
-  const inputSchema = { type: "object", ...(parameters as Record<string, unknown> | undefined) };
-  return { name, ...defined({ description }), inputSchema };
-}
-
-/** Sampling can demand a call, but not of a certain tool: a demand for one becomes a demand for any. */
-function samplingChoice(choice: unknown): NonNullable<SamplingRequest["toolChoice"]> {
-  if (choice === undefined || choice === "auto") return { mode: "auto" };
-  return { mode: choice === "none" ? "none" : "required" };
-}
 
 export const answeredMessage = (reply: Extract<SamplingReply, { kind: "answer" }>): AIMessage =>
   new AIMessage({

@@ -6,7 +6,7 @@ import { failureFacts, modelFailure } from "./failure.ts";
 /** Longest time for a request, in milliseconds. A search waits for the vector of its query. */
 const TIMEOUT_MS = { documents: 60_000, query: 8_000 };
 
-export interface EmbedderOptions {
+interface EmbedderOptions {
   /** `openai:model`; the endpoint may be any that speaks OpenAI's protocol. */
   model: string;
   env: Environment;
@@ -14,10 +14,11 @@ export interface EmbedderOptions {
   timeoutMs?: Partial<typeof TIMEOUT_MS>;
 }
 
-export type EmbedderProblem = { code: string; message: string };
-
 /** Why vectors cannot be made with this setting; looks at names and variables only. */
-export function embedderProblem({ model, env }: EmbedderOptions): EmbedderProblem | undefined {
+export function embedderProblem({
+  model,
+  env,
+}: EmbedderOptions): { code: string; message: string } | undefined {
   const choice = modelChoice({ model, env });
   if (!choice.ok) return { code: choice.code, message: choice.message };
   if (choice.provider === "openai") return undefined;

@@ -126,7 +126,13 @@ export function failureFacts(error: unknown): FailureFacts {
   const says = (words: RegExp): boolean => outlines.some((outline) => words.test(outline));
   const text = providerText(error, chain);
   const kind = errorKind(chain);
-  const inStream = chain.some(isReportInStream);
+  // An error object inside the stream of an answer that began with HTTP 200.
+  const inStream = chain.some(
+    (link) =>
+      className(link) === "APIError" &&
+      memberOf(link, "status") === undefined &&
+      isObject(memberOf(link, "error")),
+  );
   const status =
     firstFound(chain, (link) => numberField(link, "status")) ??
     firstFound(chain, (link) => numberField(link, "statusCode")) ??
@@ -140,11 +146,11 @@ export function failureFacts(error: unknown): FailureFacts {
       tls: findErrorCode(chain, TLS_CODE),
     }),
     ...defined({ retryAfterMs: retryAfter(chain) }),
-    quota: status === 402 || QUOTA_KIND.test(kind) || QUOTA_TEXT.test(text),
-    timedOut: says(TIMED_OUT),
-    overloaded: status === 529 || OVERLOADED_KIND.test(kind),
+    quota: status === 402 || /insufficient_quota|billing/i.test(kind) || QUOTA_TEXT.test(text),
+    timedOut: says(/^[^:]*timeout|timed out/i),
+    overloaded: status === 529 || /overloaded/i.test(kind),
     reported: status !== undefined || inStream || UNAVAILABLE_KIND.test(kind),
-    foreign: says(FOREIGN),
+    foreign: says(/^NoModelAnswerError /),
     text,
   };
   const reason = classifyFailure({ ...facts, kind, inStream, isBroken: says(BROKEN) });
@@ -157,23 +163,22 @@ export function failureFacts(error: unknown): FailureFacts {
   return { ...facts, reason, retryable: transient && !isRefused };
 }
 
-type Evidence = Omit<FailureFacts, "reason" | "retryable"> & {
-  kind: string;
-  isBroken: boolean;
-  /** The provider had accepted the request, and reported a failure in its answer. */
-  inStream: boolean;
-};
-
-function classifyFailure(evidence: Evidence): ModelFailureReason {
+/** `inStream`: the provider had accepted the request, and reported a failure in its answer. */
+function classifyFailure(
+  evidence: Omit<FailureFacts, "reason" | "retryable"> &
+    Record<"isBroken" | "inStream", boolean> & {
+      kind: string;
+    },
+): ModelFailureReason {
   const { status, network, timedOut, tls, foreign, quota, kind, text, isBroken, inStream } = evidence;
   if (tls !== undefined || foreign) return "model_unavailable";
   if (status === 413 || OVERFLOW_KIND.test(kind) || saysOverflow(text)) return "context_overflow";
   if (status === 401 || status === 403 || AUTH_KIND.test(kind)) return "model_auth";
-  if (status === 404 || NOT_FOUND_KIND.test(kind)) return "model_not_found";
-  if (status === 429 || quota || RATE_KIND.test(kind)) return "model_rate_limited";
+  if (status === 404 || /not_found_error|model_not_found|^not_found$/i.test(kind)) return "model_not_found";
+  if (status === 429 || quota || /rate_limit/i.test(kind)) return "model_rate_limited";
   if (isBroken) return "model_stream_broken";
   if (status === 408 || (status ?? 0) >= 500 || UNAVAILABLE_KIND.test(kind)) return "model_unavailable";
-  if (status !== undefined || REFUSED_KIND.test(kind)) return "model_error";
+  if (status !== undefined || /invalid_request|content_policy|moderation/i.test(kind)) return "model_error";
   const isUnreached = network !== undefined || timedOut || CONNECTION_TEXT.test(text);
   return inStream || isUnreached ? "model_unavailable" : "model_error";
 }
@@ -181,18 +186,11 @@ function classifyFailure(evidence: Evidence): ModelFailureReason {
 const OVERFLOW_KIND =
   /context_length_exceeded|exceed_context_size|context_overflow|ContextOverflowError|request_too_large|max_prompt_tokens_exceeded/i;
 const AUTH_KIND = /authentication_error|permission_error|invalid_api_key|model_authentication/i;
-const NOT_FOUND_KIND = /not_found_error|model_not_found|^not_found$/i;
-const RATE_KIND = /rate_limit/i;
-const QUOTA_KIND = /insufficient_quota|billing/i;
 const QUOTA_TEXT = /credit balance|insufficient[_ ]quota|exceeded your current quota|out of credits/i;
-const OVERLOADED_KIND = /overloaded/i;
 const UNAVAILABLE_KIND = /overloaded|api_error|server_error|timeout_error|service_unavailable/i;
-const REFUSED_KIND = /invalid_request|content_policy|moderation/i;
 /** Outlines of errors. Those of streams are named in `stream-guard.ts`; clients read no other JSON than events unseen. */
 const BROKEN =
   /^(?:ModelStreamBrokenError|SyntaxError) |: terminated$|premature close|unexpected end of (?:json|stream)/i;
-const FOREIGN = /^NoModelAnswerError /;
-const TIMED_OUT = /^[^:]*timeout|timed out/i;
 const ABORTED = /^(?:Model)?AbortError | APIUserAbortError:|: (?:Request was aborted\.|AbortError)$/;
 const CONNECTION_TEXT = /^connection error|fetch failed|socket hang up|getaddrinfo|network error/i;
 const NETWORK_CODE =
@@ -269,12 +267,6 @@ function providerText(error: unknown, chain: readonly object[]): string {
     .join()
     .trimEnd();
 }
-
-/** True for an error object inside the stream of an answer that began with HTTP 200. */
-const isReportInStream = (link: object): boolean =>
-  className(link) === "APIError" &&
-  memberOf(link, "status") === undefined &&
-  isObject(memberOf(link, "error"));
 
 /** The HTTP status that a gateway puts into an error object, as a number or as text. */
 const codeInStream = (chain: readonly object[]): number | undefined =>

@@ -8,13 +8,6 @@ import { type FailureFacts, failureFacts } from "./failure.ts";
 import { modelName } from "./reply.ts";
 import { LazyModel, type ModelSource } from "./resolve.ts";
 
-export interface FallbackOptions {
-  /** Tried in this order after the agent's model. */
-  models: readonly ModelSource[];
-  log: Logger;
-  clock?: Clock;
-}
-
 /** Time during which a failed model is skipped, so that not every call waits for its retries. */
 const REST_MS = 60_000;
 /** And at most, whatever its provider asks for. */
@@ -27,24 +20,21 @@ const FALLBACK_REASONS: ReadonlySet<string> = new Set([
   "model_stream_broken",
 ]);
 
-interface Failure {
-  of: BaseChatModel;
-  error: unknown;
-  facts: FailureFacts;
-  reason: string;
-}
-
 /**
  * Calls the next model of a list when one cannot answer: it is not reachable, limited, unknown to its
  * provider, or broke off in the middle of its answers. Other failures would meet every model, or are the
  * person's to mend, and pass. While there are models to turn to, each gets a few tries; when all have
- * failed, the first that may yet answer is waited for.
+ * failed, the first that may yet answer is waited for. `models`: in their order, after the agent's model.
  */
 export function modelFallbackMiddleware({
   models,
   log,
   clock = monotonicClock,
-}: FallbackOptions): Middleware {
+}: {
+  models: readonly ModelSource[];
+  log: Logger;
+  clock?: Clock;
+}): Middleware {
   const spares = models.map((model) => new LazyModel(model));
   /** Until when a model is passed over. */
   const resting = new WeakMap<BaseChatModel, number>();
@@ -57,7 +47,7 @@ export function modelFallbackMiddleware({
   };
 
   const wrapModelCall = async (request: ModelRequest, next: ModelHandler): Promise<AIMessage> => {
-    const failures: Failure[] = [];
+    const failures: Array<{ of: BaseChatModel; error: unknown; facts: FailureFacts; reason: string }> = [];
     for (const lazy of [new LazyModel(request.model), ...spares]) {
       const model = await usable(lazy);
       if (model === undefined || failures.some(({ of }) => of === model)) continue;

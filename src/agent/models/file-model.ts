@@ -2,15 +2,6 @@
 import { displayName, oneLine } from "../../core/text.ts";
 import { type Environment, modelChoice } from "./choose.ts";
 
-/** A subagent's file, and the model that it asks for. */
-interface FileWish {
-  name: string;
-  /** `provider:model`. */
-  model?: string | undefined;
-  /** A name without a provider. */
-  modelAlias?: string | undefined;
-}
-
 export interface NamedModels {
   /** The main model as `provider:model`; `undefined`: there is none. */
   main: string | undefined;
@@ -20,18 +11,15 @@ export interface NamedModels {
   lendable?: boolean | undefined;
 }
 
-/** `model`: the operator's own text; `undefined`: the main model. */
-export interface FileModel {
-  model?: string;
-  /** Why it is not the one that the file asks for. */
-  notice?: string;
-}
-
 /**
- * The model of a subagent file. Names such as `sonnet` stand for a named model of that family, the main one before
- * the others. A file that asks for a model that nobody named gets the main model, and a notice.
+ * The model of a subagent file, in the operator's own text, or undefined for the main model. Names such as `sonnet`, in
+ * `modelAlias`, stand for a named model of that family, the main one before the others. A file that asks for a model
+ * that nobody named gets the main model, and a notice.
  */
-export function fileModel({ name, model, modelAlias }: FileWish, named: NamedModels): FileModel {
+export function fileModel(
+  { name, model, modelAlias }: { name: string; model?: string | undefined; modelAlias?: string | undefined },
+  named: NamedModels,
+): { model?: string; notice?: string } {
   const wanted = (model ?? modelAlias ?? "").trim();
   if (["", "inherit", "default"].includes(wanted.toLowerCase())) return {};
   const { main, others, env, lendable = false } = named;
@@ -40,9 +28,12 @@ export function fileModel({ name, model, modelAlias }: FileWish, named: NamedMod
     return choice.ok ? [{ text, spec: choice.spec }] : [];
   });
   const specs = main === undefined ? known : [{ text: undefined, spec: main }, ...known];
+  // The name of a model of a family, such as `gpt-5`, has the words of the family in this order.
+  const isOfFamily = (spec: string): boolean =>
+    hyphenated(withoutProvider(spec)).includes(hyphenated(wanted));
   const found =
     specs.find(({ spec }) => spec === wanted || withoutProvider(spec) === wanted) ??
-    (model === undefined ? specs.find(({ spec }) => isOfFamily(spec, wanted)) : undefined);
+    (model === undefined ? specs.find(({ spec }) => isOfFamily(spec)) : undefined);
   if (found !== undefined) return found.text === undefined ? {} : { model: found.text };
   const asked = `Subagent '${name}' asks in its file for the model '${displayName(oneLine(wanted, 100))}'`;
   return {
@@ -51,9 +42,5 @@ export function fileModel({ name, model, modelAlias }: FileWish, named: NamedMod
 }
 
 const withoutProvider = (spec: string): string => spec.slice(spec.indexOf(":") + 1);
-
-/** True if a model's name has the words of a family, such as `gpt-5`, in this order. */
-const isOfFamily = (spec: string, family: string): boolean =>
-  hyphenated(withoutProvider(spec)).includes(hyphenated(family));
 
 const hyphenated = (name: string): string => `-${name.toLowerCase().replace(/[^a-z0-9]+/g, "-")}-`;

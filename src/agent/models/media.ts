@@ -157,18 +157,17 @@ export function messagesFor(model: BaseChatModel, messages: BaseMessage[]): Base
 }
 
 /** Messages whose media a provider refused, by `messageKey` the message, with its words. */
-export type RefusedMedia = Readonly<Record<string, string>>;
+type RefusedMedia = Readonly<Record<string, string>>;
 
 export const withoutRefused = (messages: BaseMessage[], refused: RefusedMedia): BaseMessage[] =>
   Object.keys(refused).length === 0
     ? messages
     : messages.map((message) => {
         const words = refused[messageKey(message) ?? ""];
-        return words === undefined ? message : mediaLeftOut(message, refusalText(words));
+        if (words === undefined) return message;
+        const why = `the model's provider refused it (${words}). Continue without it, or convert it to another format or size, and read that`;
+        return mediaLeftOut(message, why);
       });
-
-const refusalText = (words: string): string =>
-  `the model's provider refused it (${words}). Continue without it, or convert it to another format or size, and read that`;
 
 /**
  * Chooses which media to leave out of a refused request: in the first attempts the block that the provider names, else

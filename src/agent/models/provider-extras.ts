@@ -6,11 +6,9 @@ import { AIMessage, AIMessageChunk, type BaseMessage } from "@langchain/core/mes
 import { ChatGenerationChunk } from "@langchain/core/outputs";
 import { byIdentity } from "../../core/by-identity.ts";
 import { copyMessage } from "../messages/messages.ts";
-import { strictChunks } from "./strict-chunks.ts";
+import { type JsonFields, strictChunks } from "./strict-chunks.ts";
 import { asArray } from "./tool-schema.ts";
 import { isObject, isRecord, recordOf } from "../../core/unknown.ts";
-
-type JsonFields = Record<string, unknown>;
 
 /** The part of a reply that LangChain has no place for. */
 interface Extras {
@@ -37,9 +35,6 @@ const hasMethods = (model: object): model is Completions =>
   ["_convertCompletionsDeltaToBaseMessageChunk", "_streamResponseChunks", "completionWithRetry"].every(
     (name) => typeof Reflect.get(model, name) === "function",
   );
-
-const isStream = (answer: unknown): answer is AsyncIterable<unknown> =>
-  isObject(answer) && Symbol.asyncIterator in answer;
 
 /** Makes a model of this protocol carry them, and read its streams as servers write them. Other models stay as they are. */
 export function carryExtras<Model extends object>(model: Model, origin: string): Model {
@@ -69,7 +64,8 @@ export function carryExtras<Model extends object>(model: Model, origin: string):
   completions.completionWithRetry = async ({ messages, ...request }, ...more) => {
     const sent = asArray(messages).map((message) => unpacked(recordOf(message)));
     const answer = await complete({ ...request, messages: sent }, ...more);
-    return isStream(answer) ? strictChunks(answer) : answer;
+    const isStream = isObject(answer) && Symbol.asyncIterator in answer;
+    return isStream ? strictChunks(answer as AsyncIterable<unknown>) : answer;
   };
   return model;
 }

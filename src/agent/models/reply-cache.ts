@@ -10,9 +10,6 @@ import type { Logger } from "../../core/logger.ts";
 import { toolText } from "../messages/tool-text.ts";
 import type { ToolBinding } from "./tool-binder.ts";
 
-/** Everything a reply depends on, besides the messages. */
-type CachedRequest = ToolBinding & { settings: Record<string, unknown> };
-
 /**
  * Replies to earlier requests to the same model, with the same settings, tools and messages. The calls of a cached
  * reply are run again each time. If the cache fails, the model is asked.
@@ -28,11 +25,13 @@ export class ReplyCache {
 
   /** The reply to `messages`, from the cache or from `ask`. One from the cache has cost no tokens. */
   async reply(
-    request: CachedRequest,
+    { model, tools, ...others }: ToolBinding & { settings: Record<string, unknown> },
     messages: readonly BaseMessage[],
     ask: () => Promise<AIMessage>,
   ): Promise<AIMessage> {
-    const key: [string[], string] = [["deepagent", "replies"], cacheKey(request, messages)];
+    const facts = [model.serialize(), tools.map(textOfTool), others, messages.map(keyFacts)];
+    const digest = createHash("sha256").update(canonicalJson(facts)).digest("hex");
+    const key: [string[], string] = [["deepagent", "replies"], digest];
     const known = await this.#trying(() => this.#cache.get([key]));
     const found = known?.[0]?.value;
     if (AIMessage.isInstance(found)) return again(found);
@@ -49,11 +48,6 @@ export class ReplyCache {
       return undefined;
     }
   }
-}
-
-function cacheKey({ model, tools, ...others }: CachedRequest, messages: readonly BaseMessage[]): string {
-  const facts = [model.serialize(), tools.map(textOfTool), others, messages.map(keyFacts)];
-  return createHash("sha256").update(canonicalJson(facts)).digest("hex");
 }
 
 /** Providers' own tools are plain objects. */

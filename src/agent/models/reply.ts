@@ -44,10 +44,11 @@ export function readFinishReason({
   );
 }
 
-const CUT = /^(?:max_?tokens|max_output_tokens|length|model_length|model_context_window_exceeded)$/i;
-
 /** True if a reply ended at the maximum length of an answer, before it was complete. */
-export const isCut = (reply: AIMessage): boolean => CUT.test(readFinishReason(reply) ?? "");
+export const isCut = (reply: AIMessage): boolean =>
+  /^(?:max_?tokens|max_output_tokens|length|model_length|model_context_window_exceeded)$/i.test(
+    readFinishReason(reply) ?? "",
+  );
 
 /** Adds the model's name to `reply`; streamed answers leave it out. */
 export function answeredBy(reply: AIMessage, model: BaseChatModel): AIMessage {
@@ -199,29 +200,22 @@ function argumentsProblem({ args = "", index }: ToolCallChunk): string | undefin
   return index === undefined || isJson(args) ? undefined : "Malformed args.";
 }
 
-/** A reply that the history can hold, whatever comes next and whichever provider reads it. */
-export interface SafeReply {
-  reply: AIMessage;
-  /** Results of calls that cannot run, because their arguments cannot be read. */
-  refused: ToolMessage[];
-}
-
 const TOOL_NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 const CALL_BLOCKS: ReadonlySet<string> = new Set(
   "tool_use tool_call tool_call_chunk invalid_tool_call function_call input_json_delta".split(" "),
 );
 
 /**
- * Mends a model's mistakes in its calls: ids that are missing, used before or of a form that other
- * providers refuse, names that can be none, and arguments that cannot be read. The latter are answered at
- * once. Ids that are fine stay: some providers refer to them later. The reply gets the name of the agent, if it has
- * one. `tools`: the names of those that the agent has.
+ * Mends a model's mistakes in its calls, so that the history can hold the reply, whatever comes next and whichever
+ * provider reads it: ids that are missing, used before or of a form that other providers refuse, names that can be
+ * none, and arguments that cannot be read. The results of the latter are `refused`. Ids that are fine stay: some
+ * providers refer to them later. The reply gets the name of the agent, if it has one. `tools`: names of its tools.
  */
 export function safeReply(
   given: AIMessage,
   thread: readonly BaseMessage[],
   { name: agent, tools = [] }: { name?: string | undefined; tools?: Iterable<string> } = {},
-): SafeReply {
+): { reply: AIMessage; refused: ToolMessage[] } {
   const names = [...tools];
   const isShort = isCut(given);
   const incomplete = isShort
@@ -243,7 +237,9 @@ export function safeReply(
   const mended = read.map(({ call, why }) => {
     if (why === undefined) return mendCall(call, callIds, names);
     const empty = mendCall({ ...call, args: {} }, callIds, names);
-    refused.push(refusedCall(empty, why));
+    const content = `Error: ${empty.name} was not run: ${why}`;
+    const result = { content, name: empty.name, tool_call_id: empty.id ?? "", status: "error" as const };
+    refused.push(new ToolMessage(result));
     return empty;
   });
   const isChanged = mended.some((call, index) => call !== calls[index]);
@@ -304,14 +300,15 @@ function mendCall(call: ToolCall, used: Set<string | undefined>, tools: readonly
 /** Some models put blanks around a name, a mark of their training before or after it, or write it in another case. */
 function mendName(given: string, tools: readonly string[]): string {
   if (tools.includes(given)) return given;
-  const plain = given.trim().replace(NAMESPACE, "").replace(ENDING, "");
+  // The end may be the number of a call, or the channel of a message.
+  const namespace = /^(?:functions?|tools?|default_api)[.:/]/;
+  const plain = given
+    .trim()
+    .replace(namespace, "")
+    .replace(/(?::\d{1,4}|<\|[^]*)$/, "");
   const name = tools.includes(plain) ? plain : (onlyAlike(plain, tools) ?? plain);
   return TOOL_NAME.test(name) ? name : headOf(given, 64).replaceAll(/[^a-zA-Z0-9_-]/g, "_") || "unknown";
 }
-
-const NAMESPACE = /^(?:functions?|tools?|default_api)[.:/]/;
-/** The number of a call, or the channel of a message. */
-const ENDING = /(?::\d{1,4}|<\|[^]*)$/;
 
 /** Half of a surrogate pair cannot be sent as text. */
 function wellFormedArgs(args: Record<string, unknown>): Record<string, unknown> {
@@ -361,6 +358,3 @@ function withoutCallBlocks(blocks: Exclude<MessageContent, string>): MessageCont
 }
 const INCOMPLETE = "its arguments are not a complete JSON object. Call it again with all of them.";
 const TOO_MANY = `its arguments have more than ${ARGUMENTS_SHAPE.values} values or are nested deeper than ${ARGUMENTS_SHAPE.depth} levels. Call it again with fewer; give long lists in several calls.`;
-
-const refusedCall = ({ id = "", name }: ToolCall, why: string): ToolMessage =>
-  new ToolMessage({ content: `Error: ${name} was not run: ${why}`, name, tool_call_id: id, status: "error" });

@@ -35,20 +35,16 @@ export interface ResolveOptions extends ModelOptions {
   packages?: string;
 }
 
-export interface ResolvedModel {
-  model: BaseChatModel;
-  /** `provider:model`, or `offline`. */
-  name: string;
-  provider: string;
-}
-
 /**
- * The chat model of a configuration. Loads the provider's package on use, makes no request.
+ * The chat model of a configuration, and its name: `provider:model`, or `offline`. Loads the provider's package on use,
+ * makes no request.
  *
  * @throws {ConfigurationError} `model_not_configured`, `model_unknown`, `model_key_missing`,
  * `model_endpoint_invalid`, `model_package_missing` or `model_invalid`; the message names the remedy.
  */
-export async function resolveModel(options: ResolveOptions): Promise<ResolvedModel> {
+export async function resolveModel(
+  options: ResolveOptions,
+): Promise<{ model: BaseChatModel; name: string; provider: string }> {
   const log = options.log ?? silentLogger;
   const choice = modelChoice(options);
   if (!choice.ok) throw new ConfigurationError(choice.code, choice.message);
@@ -155,7 +151,7 @@ function loadingFailure(
 
 /**
  * Asks a model for an answer and stops it after its first words, so that it costs next to nothing. Resolves with the
- * problem as one sentence with its remedy; `undefined`: the model answered.
+ * problem as one sentence with its remedy, or with undefined if the model answered.
  */
 export async function tryModel({
   signal,

@@ -3,7 +3,7 @@ import { randomUUID } from "node:crypto";
 import { isRecord, recordOf } from "../../core/unknown.ts";
 import { asArray } from "./tool-schema.ts";
 
-type JsonFields = Record<string, unknown>;
+export type JsonFields = Record<string, unknown>;
 
 /** A call whose pieces arrive. */
 interface OpenCall {
@@ -68,7 +68,7 @@ function strictPiece(
   };
 }
 
-/** The call that a piece continues; `undefined`: it begins one. Some servers repeat an index, and some an id. */
+/** The call that a piece continues; undefined if it begins one. Some servers repeat an index, and some an id. */
 function openCall({ id, index, name }: OpenCall, calls: readonly OpenCall[]): OpenCall | undefined {
   const isOf = (call: OpenCall): boolean => call.id === id && (name === "" || call.index === index);
   const byId = id === "" ? undefined : calls.findLast(isOf);
@@ -116,13 +116,12 @@ async function* strictEvents(events: AsyncIterable<unknown>): AsyncGenerator {
   }
 }
 
-const NO_TOKENS = { input_tokens: 0, output_tokens: 0 };
-
 function strictEvent(event: JsonFields): JsonFields {
   const { type, message, usage, delta } = event;
   if (type === "message_delta")
     return { ...event, delta: recordOf(delta), usage: { output_tokens: 0, ...recordOf(usage) } };
   if (type !== "message_start") return event;
   const told: JsonFields = { content: [], ...recordOf(message) };
-  return { ...event, message: { ...told, usage: { ...NO_TOKENS, ...recordOf(told["usage"]) } } };
+  const used = { input_tokens: 0, output_tokens: 0, ...recordOf(told["usage"]) };
+  return { ...event, message: { ...told, usage: used } };
 }

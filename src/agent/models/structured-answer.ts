@@ -47,7 +47,22 @@ const MAX_MISFITS = 5;
  * the model's profile declares that it can, else as a tool call.
  */
 export const strategiesFor = (format: ResponseFormat): ((model: BaseChatModel) => Promise<Strategy>) =>
-  byIdentity((model) => chooseStrategy(format, model));
+  byIdentity(async (model): Promise<Strategy> => {
+    if (isProviderStrategy(format)) return { kind: "provider", strategy: format };
+    const given = formatList(format);
+    if (given.every(isToolStrategy)) return toolStrategies(given);
+    const { ProviderStrategy: Provider, ToolStrategy: Tool } = await import("langchain");
+    const { toJsonSchema } = await import("@langchain/core/utils/json_schema");
+    // The title becomes the tool's name: the same in every process.
+    const schemas = given.map((item, index) => ({
+      title: defaultName(index),
+      ...toJsonSchema(item as AnswerSchema), // all else was ruled out
+    }));
+    const [schema] = schemas;
+    return schema && !Array.isArray(format) && model.profile.structuredOutput === true
+      ? { kind: "provider", strategy: Provider.fromSchema(schema) }
+      : toolStrategies(schemas.map((item) => Tool.fromSchema(item)));
+  });
 
 /**
  * Checks the reply of a model that was asked with `strategy`. `missing`: it ends without the answer.
@@ -83,7 +98,11 @@ export async function settleAnswer(
     return { messages: [answerResult(answer, text, "success"), new AIMessage(closing)], structuredResponse };
   } catch (error) {
     const text = await retryText(error, asked);
-    if (misfits(before, tools) + 1 < MAX_MISFITS) return { messages: [answerResult(answer, text, "error")] };
+    const misfits = currentRun(before).messages.filter(
+      (message) =>
+        ToolMessage.isInstance(message) && message.status === "error" && tools.has(message.name ?? ""),
+    );
+    if (misfits.length + 1 < MAX_MISFITS) return { messages: [answerResult(answer, text, "error")] };
     const what = `The model gave ${MAX_MISFITS} answers that do not match the schema of ${asked.name}. The last one: ${text}`;
     throw new NoStructuredResponse(what, JSON.stringify(answer.args), { cause: error });
   }
@@ -156,35 +175,10 @@ const isProviderStrategy = (item: unknown): item is ProviderStrategy =>
 /** The tool name for a schema without a title; from the second schema on, with its number. */
 const defaultName = (index: number): string => (index === 0 ? DEFAULT_NAME : `${DEFAULT_NAME}_${index + 1}`);
 
-async function chooseStrategy(format: ResponseFormat, model: BaseChatModel): Promise<Strategy> {
-  if (isProviderStrategy(format)) return { kind: "provider", strategy: format };
-  const given = formatList(format);
-  if (given.every(isToolStrategy)) return toolStrategies(given);
-  const { ProviderStrategy: Provider, ToolStrategy: Tool } = await import("langchain");
-  const schemas = await Promise.all(given.map((item, index) => titled(item as AnswerSchema, index))); // all else was ruled out
-  const [schema] = schemas;
-  return schema && !Array.isArray(format) && model.profile.structuredOutput === true
-    ? { kind: "provider", strategy: Provider.fromSchema(schema) }
-    : toolStrategies(schemas.map((item) => Tool.fromSchema(item)));
-}
-
-/** The JSON schema with a title, which becomes the tool's name: the same in every process. */
-async function titled(format: AnswerSchema, index: number): Promise<Record<string, unknown>> {
-  const { toJsonSchema } = await import("@langchain/core/utils/json_schema");
-  return { title: defaultName(index), ...toJsonSchema(format) };
-}
-
 const toolStrategies = (strategies: readonly ToolStrategy[]): Strategy => ({
   kind: "tool",
   tools: new Map(strategies.map((strategy) => [strategy.name, strategy])),
 });
-
-/** Answers of this run that were refused. */
-const misfits = (messages: readonly BaseMessage[], tools: ReadonlyMap<string, unknown>): number =>
-  currentRun(messages).messages.filter(
-    (message) =>
-      ToolMessage.isInstance(message) && message.status === "error" && tools.has(message.name ?? ""),
-  ).length;
 
 /** The text for the model about an answer that does not fit, by the strategy's options. */
 async function retryText(error: unknown, { name, options }: ToolStrategy): Promise<string> {

@@ -18,11 +18,6 @@ export interface ToolBinding {
   options?: Record<string, unknown>;
 }
 
-interface SentTool {
-  tool: BindToolsInput;
-  restore?: SentSchema["restore"];
-}
-
 /** Binds tools to a model once per set of tools: turning schemas into a provider's form is not free. */
 export class ToolBinder {
   #last: { binding: ToolBinding; bound: Pick<BaseChatModel, "invoke"> } | undefined;
@@ -71,7 +66,10 @@ const forOthers = byIdentity((tool: BindToolsInput) => sentTool(tool));
 const forGoogle = byIdentity((tool: BindToolsInput) => sentTool(tool, geminiSchema));
 
 /** Returns the tool itself if its schema can be sent unchanged. A provider's own tools are plain objects. */
-function sentTool(tool: BindToolsInput, narrow?: typeof geminiSchema): SentTool {
+function sentTool(
+  tool: BindToolsInput,
+  narrow?: typeof geminiSchema,
+): { tool: BindToolsInput; restore?: SentSchema["restore"] } {
   if (!isStructuredTool(tool)) return { tool };
   let given: unknown;
   try {

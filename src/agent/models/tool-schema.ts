@@ -107,19 +107,12 @@ const when =
   (isKept: (value: unknown) => boolean): Reader =>
   (value) =>
     isKept(value) ? value : undefined;
-const oneSchema: Reader = (value, scope) =>
-  isRecord(value) ? sound(value, scope) : when(isFlag)(value, scope);
 const isFlag = (value: unknown): boolean => typeof value === "boolean";
-const schemaList: Reader = (value, scope) => {
-  // Some libraries mark optional values with `{ not: {} }`.
-  const members = asArray(value).filter((part) => isRecord(part) && JSON.stringify(part) !== '{"not":{}}');
-  return members.length > 0 ? members.map((part) => sound(part, scope)) : undefined;
-};
 
 /** The keywords that are sent, by what their values must be. A value of another form is left out. */
 const READERS: ReadonlyArray<readonly [keywords: string, Reader]> = [
   ["title description format", when((value) => typeof value === "string")],
-  ["type", (value) => readTypes(value)],
+  ["type", readTypes],
   [
     "properties",
     (value, scope) => {
@@ -128,8 +121,19 @@ const READERS: ReadonlyArray<readonly [keywords: string, Reader]> = [
     },
   ],
   ["required", (value, { sentName }) => distinct(asArray(value).filter(isString).map(sentName))],
-  ["items additionalProperties propertyNames not if then else", oneSchema],
-  ["anyOf oneOf allOf prefixItems", schemaList],
+  [
+    "items additionalProperties propertyNames not if then else",
+    (value, scope) => (isRecord(value) ? sound(value, scope) : when(isFlag)(value, scope)),
+  ],
+  [
+    "anyOf oneOf allOf prefixItems",
+    (value, scope) => {
+      // Some libraries mark optional values with `{ not: {} }`.
+      const isPresent = (part: unknown): boolean => isRecord(part) && JSON.stringify(part) !== '{"not":{}}';
+      const members = asArray(value).filter(isPresent);
+      return members.length > 0 ? members.map((part) => sound(part, scope)) : undefined;
+    },
+  ],
   ["enum", (value) => (asArray(value).length > 0 ? distinct(asArray(value)) : undefined)],
   ["const default", when((value) => value !== null)],
   ["pattern", when((value) => isString(value) && isPattern(value))],
@@ -185,7 +189,7 @@ function dereferenced(given: Schema, outer: ReadScope): { schema: Schema; scope:
   return { schema, scope };
 }
 
-/** The value that a JSON pointer names; `undefined` for other documents, and where nothing is. */
+/** The value that a JSON pointer names; undefined for other documents, and where nothing is. */
 function pointedAt(root: unknown, ref: string): unknown {
   const [document, ...steps] = ref.split("/");
   const names = steps.map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~").replaceAll("%24", "$"));

@@ -84,14 +84,13 @@ export function currentTurn(messages: readonly BaseMessage[]): OfflineTurn {
     calls: made.map(({ id, name, args }) => {
       const message = results.find(({ tool_call_id }) => tool_call_id === id);
       const result = message?.text ?? "";
-      const failed = message === undefined || message.status === "error" || REFUSED_RESULT.test(result);
+      // Refusals begin so, also if the status of a result was lost on the way.
+      const isRefused = /^(?:Error: |User rejected the tool call)/.test(result);
+      const failed = message === undefined || message.status === "error" || isRefused;
       return { name, args, result, failed };
     }),
   };
 }
-
-/** Beginning of refusals, also if the status of a result was lost on the way. */
-const REFUSED_RESULT = /^(?:Error: |User rejected the tool call)/;
 
 export const callsNamed = (turn: OfflineTurn, name: string): CallRecord[] =>
   turn.calls.filter((call) => call.name === name);

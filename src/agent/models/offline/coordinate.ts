@@ -53,18 +53,29 @@ const COORDINATOR_STEPS: readonly StepRow<Coordination>[] = [
     todo: "Examine every area with a subagent of its own",
     tool: "task",
     text: "One subagent for each area.",
-    args: ({ turn, tools, areas, words }) =>
-      areas.map((area) => ({
-        description: writeAssignment(area, turn.task, words),
-        subagent_type: subagentType(tools.get("task") ?? ""),
-      })),
+    args: ({ turn, tools, areas, words }) => {
+      const types = [...(tools.get("task") ?? "").matchAll(/^- ([\w-]+):/gm)].map(([, name]) => name);
+      const general = "general-purpose";
+      const subagent_type = types.includes(general) ? general : (types[0] ?? general);
+      return areas.map((area) => ({ description: writeAssignment(area, turn.task, words), subagent_type }));
+    },
   },
   {
     todo: "Write the report",
     tool: "write_file",
     text: "Writing the report.",
     repeats: true,
-    args: reportToWrite,
+    args: (work) => {
+      const { turn, base, entries, areas, isReadOnly, report } = work;
+      const tried = callsNamed(turn, "write_file").map(callPath);
+      const isDone = report !== undefined && !(report.isTaken && tried.length < 5);
+      if (areas.length === 0 || isReadOnly || isDone) return [];
+      // The first name that is not taken: an earlier report is kept, not overwritten.
+      const taken = new Set([...entries.map(({ path }) => path), ...tried]);
+      let path = `${base}deepagent-report.md`;
+      for (let number = 2; taken.has(path); number += 1) path = `${base}deepagent-report-${number}.md`;
+      return [{ file_path: path, content: reportText(work) }];
+    },
   },
   {
     todo: "Keep a note for later and answer",
@@ -125,24 +136,6 @@ function readWrite(call: CallRecord) {
   };
 }
 
-/** `general-purpose` where it is offered, else the first type the tool lists. */
-function subagentType(description: string): string {
-  const listed = [...description.matchAll(/^- ([\w-]+):/gm)].map(([, name]) => name);
-  return listed.includes("general-purpose") ? "general-purpose" : (listed[0] ?? "general-purpose");
-}
-
-/** The report under the first name that is not taken: an earlier report is kept, not overwritten. */
-function reportToWrite(work: Coordination): Record<string, unknown>[] {
-  const { turn, base, entries, areas, isReadOnly, report } = work;
-  const tried = callsNamed(turn, "write_file").map(callPath);
-  const isDone = report !== undefined && !(report.isTaken && tried.length < 5);
-  if (areas.length === 0 || isReadOnly || isDone) return [];
-  const taken = new Set([...entries.map(({ path }) => path), ...tried]);
-  let path = `${base}deepagent-report.md`;
-  for (let number = 2; taken.has(path); number += 1) path = `${base}deepagent-report-${number}.md`;
-  return [{ file_path: path, content: reportText(work) }];
-}
-
 /** The line below which notes are added, the newest first. */
 const NOTES_ANCHOR = "## Tasks worked on";
 
@@ -164,7 +157,7 @@ const fileCount = (areas: readonly Area[]): number => areas.reduce((sum, { files
 
 /** The final answer: complete by itself, and it claims only what happened. */
 function finalAnswer(work: Coordination): string {
-  const { turn, base, areas, report } = work;
+  const { turn, base, areas, report, note } = work;
   if (areas.length === 0) {
     const why =
       base === "/"
@@ -182,7 +175,10 @@ function finalAnswer(work: Coordination): string {
     searched(work),
     failed.length > 0 && `Not examined: ${failed.join("; ")}.`,
     reportLine(work),
-    noteLine(work),
+    note &&
+      (note.failure === undefined
+        ? `Noted for later conversations in ${note.path}.`
+        : `No note was kept: writing ${note.path} ${note.failure}.`),
     remarks &&
       `While I worked you said ${remarks}: I heed only a wish that nothing be changed, and continued with the task.`,
     earlierTasks(turn),
@@ -232,13 +228,6 @@ function reportLine({ report, isReadOnly }: Coordination): string {
   }
   if (report.failure === undefined) return `The full report is in ${report.path}.`;
   return `Writing ${report.path} ${report.failure}; no report file was written. The report follows here.`;
-}
-
-function noteLine({ note }: Coordination): string {
-  if (note === undefined) return "";
-  return note.failure === undefined
-    ? `Noted for later conversations in ${note.path}.`
-    : `No note was kept: writing ${note.path} ${note.failure}.`;
 }
 
 /** The newest entries of the notes, as they were read before this task was added. */

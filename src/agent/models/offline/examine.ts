@@ -83,10 +83,6 @@ const DEFINITION =
   /^(?:(?:export|public|private|protected|static|abstract|async|default|pub|final) ){0,4}(?:function|class|interface|struct|trait|enum|def|fn|func|module|type) +[A-Za-z_]|^export const [A-Za-z_]|^#{1,3} ./;
 const OPEN_MARK = /\b(?:TODO|FIXME|HACK|XXX)\b/;
 
-/** A line that starts with `#` is a heading in Markdown and a comment elsewhere. */
-const isDefinition = ({ path, text }: Match): boolean =>
-  DEFINITION.test(text) && (!text.startsWith("#") || MARKDOWN.test(path));
-
 /** The files worth reading, best first: with matches, named like the task, or describing the others. */
 function filesToRead({ files, words, matches }: Examination): string[] {
   const points = new Map(
@@ -119,19 +115,29 @@ function areaReport(work: Examination): string {
   const problems = turn.calls.filter(
     ({ failed, result }) => failed && !/is binary|not valid UTF-8/.test(result),
   );
+  // A line that starts with `#` is a heading in Markdown and a comment elsewhere.
+  const definitions = matches.filter(
+    ({ path, text }) => DEFINITION.test(text) && (!text.startsWith("#") || MARKDOWN.test(path)),
+  );
+  // The first telling lines of the files that were read, two of a text and one of code.
+  const beginnings = succeeded(turn, "read_file").flatMap((call) => {
+    const path = callPath(call);
+    const telling = parseLines(call.result, path).filter(({ text }) => /[\p{L}\p{N}]{3}/u.test(text));
+    return telling.slice(0, MARKDOWN.test(path) ? 2 : 1);
+  });
   return [
     `Files in ${places(folders)}: ${filesLine(work)}`,
     ...words.map((word) => {
       const found = matches.filter(({ text }) => text.toLowerCase().includes(word.toLowerCase()));
       return section(code(word), found, 5) || `${code(word)}: no matches`;
     }),
-    section("Definitions and headings", matches.filter(isDefinition), 10),
+    section("Definitions and headings", definitions, 10),
     section(
       "Open marks",
       matches.filter(({ text }) => OPEN_MARK.test(text)),
       8,
     ),
-    section("Read, how it begins", beginnings(turn), 2 * FILES_TO_READ),
+    section("Read, how it begins", beginnings, 2 * FILES_TO_READ),
     ...problems
       .slice(0, 3)
       .map((call) => `Not possible: ${oneLine(`${call.name}: ${failureText(call)}`, LINE_LIMIT)}`),
@@ -151,14 +157,6 @@ function filesLine({ files, more }: Examination): string {
   const list = kinds.map(([kind, count]) => `${count} ${kind}`).join(", ");
   return `${files.length}${more > 0 ? ` listed, ${more} more not listed` : ""} (${list})`;
 }
-
-/** The first telling lines of the files that were read, two of a text and one of code. */
-const beginnings = (turn: OfflineTurn): Match[] =>
-  succeeded(turn, "read_file").flatMap((call) => {
-    const path = callPath(call);
-    const telling = parseLines(call.result, path).filter(({ text }) => /[\p{L}\p{N}]{3}/u.test(text));
-    return telling.slice(0, MARKDOWN.test(path) ? 2 : 1);
-  });
 
 /** The number of matches, and citations from as many files as possible; nothing when there are none. */
 function section(title: string, matches: readonly Match[], shown: number): string {

@@ -29,7 +29,8 @@ export class OfflineModel extends OwnModel {
 }
 
 export function offlineReply(messages: readonly BaseMessage[], tools: readonly BindToolsInput[]): AIMessage {
-  const offered = new Map(tools.map(nameAndDescription));
+  const facts = tools.map((tool) => TEXTS.parse("function" in tool ? tool.function : tool));
+  const offered = new Map(facts.map(({ name, description }) => [name, description]));
   const coordinates = COORDINATOR_TOOLS.every((name) => offered.has(name));
   const work = coordinates ? nextCoordinatorStep : nextExamineStep;
   const { text, calls } = judgeStep(tools) ?? work(currentTurn(messages), offered);
@@ -53,25 +54,16 @@ export function offlineReply(messages: readonly BaseMessage[], tools: readonly B
 
 const TEXTS = z.object({ name: z.string().catch(""), description: z.string().catch("") });
 
-function nameAndDescription(tool: BindToolsInput): [name: string, description: string] {
-  const { name, description } = TEXTS.parse("function" in tool ? tool.function : tool);
-  return [name, description];
-}
-
 const Judging = z.object({
   function: z.object({ name: z.literal(FINDINGS), parameters: z.object({ required: z.array(z.string()) }) }),
 });
 
-const UNCERTAIN = {
-  evidence: "The offline model follows fixed rules and cannot judge; a person has to look.",
-  verdict: "uncertain",
-  missing: "",
-};
-
-/** The findings about all criteria, each left to a person; `undefined` if the model is not asked for any. */
+/** The findings about all criteria, each left to a person; undefined if the model is not asked for any. */
 function judgeStep(tools: readonly BindToolsInput[]): OfflineStep | undefined {
   const [asked] = tools.flatMap((tool) => Judging.safeParse(tool).data ?? []);
   if (asked === undefined) return undefined;
-  const args = Object.fromEntries(asked.function.parameters.required.map((name) => [name, UNCERTAIN]));
+  const evidence = "The offline model follows fixed rules and cannot judge; a person has to look.";
+  const finding = { evidence, verdict: "uncertain", missing: "" };
+  const args = Object.fromEntries(asked.function.parameters.required.map((name) => [name, finding]));
   return { text: "", calls: [{ name: FINDINGS, args }] };
 }

@@ -141,19 +141,20 @@ function makeArea(path: string, deep: boolean, files: number, base: string): Are
   return { title: deep ? name : `files in ${name}`, folders: [{ path, deep }], files };
 }
 
-const SKIPPED_FOLDER =
-  /^(?:(?!\.github$)\..+|node_modules|bower_components|vendor|venv|env|dist|build|out|target|coverage|tmp|temp|__pycache__|__snapshots__|large_tool_results|conversation_history)$/;
 const SECRET_FILE =
   /^(?:id_(?:rsa|dsa|ecdsa|ed25519)|\.env|\.npmrc|\.netrc|credentials)$|^\.env\.|\.(?:pem|key|p12|pfx|keystore)$/;
-const OWN_REPORT = /^deepagent-report(?:-\d+)?\.md$/;
 
-const isSkippedFolder = (name: string): boolean => SKIPPED_FOLDER.test(name);
+const isSkippedFolder = (name: string): boolean =>
+  /^(?:(?!\.github$)\..+|node_modules|bower_components|vendor|venv|env|dist|build|out|target|coverage|tmp|temp|__pycache__|__snapshots__|large_tool_results|conversation_history)$/.test(
+    name,
+  );
 
 /** True if a file below `base` is examined: it is not generated, a dependency, a secret or one of our reports. */
 export function isExamined(path: string, base: string): boolean {
   const segments = path.slice(base.length).split("/");
   const name = segments.pop() ?? "";
-  return !segments.some(isSkippedFolder) && !SECRET_FILE.test(name) && !OWN_REPORT.test(name);
+  const isOwnReport = /^deepagent-report(?:-\d+)?\.md$/.test(name);
+  return !segments.some(isSkippedFolder) && !SECRET_FILE.test(name) && !isOwnReport;
 }
 
 export const relevance = (path: string, words: readonly string[]): number =>
