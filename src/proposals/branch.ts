@@ -32,8 +32,8 @@ export const isRepository = (workspace: string): Promise<boolean> =>
   );
 
 /**
- * Commits what the folder had uncommitted, if it had, and then the change. Neither the index nor a file of the folder
- * is touched. Line ends become what attributes and settings say; filters are not run.
+ * Commits the uncommitted work of the folder, if there is any, and then the change. Neither the index nor a file of
+ * the folder is touched. Line ends follow attributes and settings; filters are not run.
  */
 export async function makeBranch(
   request: BranchRequest,
@@ -96,7 +96,7 @@ async function commitOf(
   const submodules = tracked.flatMap(([mode, , path]) => (mode === SUBMODULE ? [path] : []));
   const submoduleOf = (path: string): string | undefined =>
     submodules.find((submodule) => path.startsWith(`${submodule}/`));
-  // Paths are given on standard input, so that no name is taken for an option or a pattern.
+  // Paths are sent on standard input, so that no name is read as an option or a pattern.
   const listOf = (paths: Iterable<string>): string => [...paths].map((path) => `${path}\0`).join("");
   const input = listOf(new Set([...basePaths, ...files.keys()]));
   const judged = (await git(base, ["check-attr", "-z", "--stdin", "filter"], { input })).split("\0");
@@ -141,7 +141,7 @@ async function commitOf(
   return commit(await git(base, ["write-tree"]), parent, `${title}\n\n${trailer(id)}`);
 }
 
-/** Stores a content as an object. Gives its mode and name. */
+/** Stores a content as an object. Returns its mode and name. */
 async function storedEntry(
   path: string,
   content: Exclude<Content, { kind: "other" }>,
@@ -158,7 +158,7 @@ async function storedEntry(
 
 const SUBMODULE = "160000";
 
-/** Mode, object and path of the entries of an index. */
+/** Mode, object and path of index entries. */
 const entriesOf = (listed: string): [string, string, string][] =>
   listed.split("\0").flatMap((line) => {
     const [, mode = "", object = "", path = ""] = /^(\d+) ([\da-f]+) \d\t(.*)$/s.exec(line) ?? [];

@@ -1,7 +1,7 @@
 /**
- * Carries out a review: all that was chosen gets into the folder, or nothing does. What is to be done is on the disk
- * before the first file changes, and so is what was there before: a process that was ended in between is followed by
- * one that completes it. A process that was only paused finds out before its next step that another one followed.
+ * Carries out a review: the folder gets the whole choice, or nothing. The plan is on the disk before the first file
+ * changes, with the contents before and after: if the process ends in between, the next one completes the plan. A
+ * process that was only paused finds out before its next step that another one followed.
  */
 import { createHash, randomBytes } from "node:crypto";
 import { existsSync, readdirSync } from "node:fs";
@@ -64,7 +64,7 @@ export function unfinishedPlan(place: string): string | undefined {
   return names.map((name) => join(place, name)).find((folder) => existsSync(join(folder, PLAN)));
 }
 
-/** Completes what an earlier process had begun, and removes what it was not done with preparing. */
+/** Completes the plan that an earlier process had begun, and removes plans that it had not finished preparing. */
 export async function recover(copy: WorkspaceCopy, guard: Guard): Promise<void> {
   for (let found = unfinishedPlan(copy.at()); found !== undefined; found = unfinishedPlan(copy.at()))
     await complete(copy, found, guard, true);
@@ -145,7 +145,7 @@ async function forget(place: string): Promise<void> {
 
 const MOVED = "moved";
 
-/** Takes one step, unless it was taken. Gives the problem, if there is one; then this step changed nothing. */
+/** Takes one step, unless it was taken. Returns the problem, if there is one; then this step changed nothing. */
 async function take(
   { path, before, after }: Step,
   folder: Folder,

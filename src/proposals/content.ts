@@ -14,8 +14,8 @@ export type Content =
   /** Nothing that can be proposed: a device, a file that cannot be read or is too large. */
   | { kind: "other"; why: string };
 
-/** `undefined`: there is nothing at the path, or a folder, or a link is on the way to it. */
 export interface Found {
+  /** Undefined if there is nothing at the path, or a folder, or a link is on the way to it. */
   content: Content | undefined;
   /** For `put`. */
   version: string | undefined;
@@ -100,7 +100,7 @@ export class Folder {
     }
   }
 
-  /** Puts a content in the place of the found one. Gives the problem, if there is one; then nothing has changed. */
+  /** Replaces the found content. Returns the problem, if there is one; then nothing has changed. */
   async put(
     path: string,
     content: Content | undefined,
@@ -126,7 +126,17 @@ export class Folder {
           ({ directory, name }) => symlinkSync(content.target, directory.at(name)),
         );
       if (content?.kind !== "file") return undefined;
-      return await this.#file(at, content, { old: isReplaced ? NOTHING : found, mark });
+      const { content: old, version } = isReplaced ? NOTHING : found;
+      const { bytes, executable } = content;
+      const isNew = executable !== (old?.kind === "file" && old.executable);
+      const { error } = await putPath(at, bytes, {
+        mode: version === undefined ? "create" : "overwrite",
+        ...(version === undefined ? {} : { expectedVersion: version }),
+        ...(isNew ? { executable } : {}),
+        evenReadOnly: true,
+        mark,
+      });
+      return error;
     } catch (thrown) {
       const code = codeOf(thrown);
       if (code === undefined) throw thrown;
@@ -148,7 +158,7 @@ export class Folder {
     }
   }
 
-  /** Removes what other processes were about to put at a path under a mark. */
+  /** Removes files with a mark that other processes were about to put at a path. */
   async removeUnfinished(path: string, mark: string): Promise<void> {
     await removeUnfinished(this.#at(path), mark).catch((thrown: unknown) => {
       if (codeOf(thrown) === undefined) throw thrown;
@@ -158,22 +168,6 @@ export class Folder {
   #at(path: string): FilesystemPath {
     const at = { jail: this.#jail, path: `/${path}`, segments: path.split("/"), links: "none" } as const;
     return this.#protected === undefined ? at : { ...at, hidden: this.#protected };
-  }
-
-  async #file(
-    at: FilesystemPath,
-    { bytes, executable }: Extract<Content, { kind: "file" }>,
-    { old: { content: old, version }, mark }: { old: Found; mark: string },
-  ): Promise<string | undefined> {
-    const isNew = executable !== (old?.kind === "file" && old.executable);
-    const { error } = await putPath(at, bytes, {
-      mode: version === undefined ? "create" : "overwrite",
-      ...(version === undefined ? {} : { expectedVersion: version }),
-      ...(isNew ? { executable } : {}),
-      evenReadOnly: true,
-      mark,
-    });
-    return error;
   }
 }
 

@@ -22,7 +22,7 @@ export interface FileText {
   encoding: Encoding | "ascii";
 }
 
-/** Longest text, in bytes and lines, of which single places can be applied. */
+/** Longest text, in bytes and lines, of which single hunks can be applied. */
 const MOST_BYTES = 2_000_000;
 const MOST_LINES = 250_000;
 

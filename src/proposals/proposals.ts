@@ -18,7 +18,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { isRepository, makeBranch } from "./branch.ts";
 import type { Content, FileRules } from "./content.ts";
 import { type AppliedFile, applied, compareLines, proposedFile, versionOf } from "./change.ts";
-import { MOST_CHARS as MOST_CHARS_OF_FILE } from "./place-diff.ts";
+import { MOST_CHARS as MOST_CHARS_OF_FILE } from "./hunk-diff.ts";
 import { withRenames } from "./renames.ts";
 import { type Guard, type Step, carryOut, contentsBefore, recover, unfinishedPlan } from "./carry-out.ts";
 import { stampOf } from "./scan.ts";
@@ -53,8 +53,8 @@ export class WorkspaceProposals implements Proposals {
   }
 
   /**
-   * Makes the copy, if the thread has none; brings it up to date, if another run of the thread used it before. Gives
-   * the files that a person did not apply then.
+   * Makes the copy, if the thread has none; brings it up to date, if another run of the thread used it before.
+   * Returns the files that a person did not apply then.
    */
   async open(run: Place & Pick<Run, "id">, workspace: string, fence?: Fence): Promise<string[]> {
     const place = this.#placeOf(run);
@@ -84,8 +84,26 @@ export class WorkspaceProposals implements Proposals {
     run: Place,
     { whole = [], fence }: { whole?: readonly string[]; fence?: Fence } = {},
   ): Promise<ProposedChange | undefined> {
-    const show: Work<ProposedChange | undefined> = (copy, manifest) => shown(copy, manifest, whole);
-    return fence === undefined ? this.#look(this.#placeOf(run), show) : this.#withCopy(run, fence, show);
+    if (fence !== undefined)
+      return this.#withCopy(run, fence, (copy, manifest) => shown(copy, manifest, whole));
+    const place = this.#placeOf(run);
+    // Other processes may change the copy: it is shown as it was before a review that one of them carries out.
+    for (let attempt = 1; existsSync(place); attempt += 1) {
+      const plan = unfinishedPlan(place);
+      const seen = stampAt(place);
+      try {
+        const before = plan === undefined ? plan : await contentsBefore(plan);
+        const copy = new WorkspaceCopy(place, this.#rules, before);
+        const result = await shown(copy, await copy.manifest(), whole);
+        if (unfinishedPlan(place) === plan && stampAt(place) === seen) return result;
+      } catch (thrown) {
+        // The plan or the copy was removed in between.
+        if (codeOf(thrown) !== "ENOENT" || attempt === LOOKS) throw thrown;
+      }
+      if (attempt === LOOKS) throw new StorageError("storage_busy", BUSY);
+      await delay(AGAIN_MS);
+    }
+    return undefined;
   }
 
   async review(
@@ -132,8 +150,8 @@ export class WorkspaceProposals implements Proposals {
   }
 
   /**
-   * Works on a copy that no other process changes, and first completes what one that was ended had begun. Gives
-   * `undefined` if there is no copy.
+   * Works on a copy that no other process changes. First completes the review of a process that has ended.
+   * Returns undefined if there is no copy.
    */
   async #exclusively<Result>(
     place: string,
@@ -153,26 +171,6 @@ export class WorkspaceProposals implements Proposals {
     } finally {
       lock.release();
     }
-  }
-
-  /** Shows a copy that other processes may change: as it was before a review that one of them carries out. */
-  async #look<Result>(place: string, show: Work<Result>): Promise<Result | undefined> {
-    for (let attempt = 1; existsSync(place); attempt += 1) {
-      const plan = unfinishedPlan(place);
-      const seen = stampAt(place);
-      try {
-        const before = plan === undefined ? plan : await contentsBefore(plan);
-        const copy = new WorkspaceCopy(place, this.#rules, before);
-        const result = await show(copy, await copy.manifest(), () => Promise.resolve());
-        if (unfinishedPlan(place) === plan && stampAt(place) === seen) return result;
-      } catch (thrown) {
-        // The plan or the copy was removed in between.
-        if (codeOf(thrown) !== "ENOENT" || attempt === LOOKS) throw thrown;
-      }
-      if (attempt === LOOKS) throw new StorageError("storage_busy", BUSY);
-      await delay(AGAIN_MS);
-    }
-    return undefined;
   }
 }
 
@@ -241,7 +239,7 @@ async function shownFiles(
     await ownTurn();
     const most = whole.has(one.path) ? Infinity : Math.min(room, MOST_CHARS_OF_FILE);
     const file = proposedFile(one, manifest, most);
-    room -= file.places.reduce((sum, { diff }) => sum + diff.length, 0);
+    room -= file.places.reduce((sum, hunk) => sum + hunk.diff.length, 0);
     files.push(file);
   }
   return files;
@@ -257,13 +255,11 @@ async function openSides(copy: WorkspaceCopy, manifest: Manifest): Promise<Sides
   return (await withRenames(await copy.changed(manifest))).filter((one) => !isInBranch(one));
 }
 
-/** Most of these files that an agent is told of. */
-const MOST_TOLD = 50;
-
+/** The first files that a person did not apply, for the agent. */
 function notApplied({ decided }: Manifest): string[] {
   const open = Object.entries(decided).filter(([, { how }]) => how !== "branch");
   return open
-    .slice(0, MOST_TOLD)
+    .slice(0, 50)
     .map(([path, { how, message = "" }]) =>
       oneLine(how === "refused" ? `${path} (refused: ${message})` : path, 500),
     );
@@ -356,9 +352,9 @@ class Review {
       this.#steps.push(...stepsOf("folder", { path: old, content: folder.content }, path, result.folder));
       this.#steps.push(...stepsOf("base", { path: old, content: base }, path, result.base));
     } else {
-      const { places } = proposedFile(sides, manifest);
+      const { places: hunks } = proposedFile(sides, manifest);
       const renamed = old === path ? [] : [`rename from ${old}`, `rename to ${path}`];
-      this.#fitted[old] = [...renamed, ...places.map(({ diff }) => diff)].join("\n");
+      this.#fitted[old] = [...renamed, ...hunks.map(({ diff }) => diff)].join("\n");
       this.#steps.push(...stepsOf("tree", { path, content: proposed }, old, folder.content));
       this.#steps.push(...stepsOf("base", { path: old, content: base }, old, folder.content));
     }

@@ -9,7 +9,7 @@ import type { Sides } from "./workspace-copy.ts";
 const ALIKE = 0.5;
 /** Texts are compared only if all of them together are smaller. */
 const MOST_BYTES = 32 * 1024 * 1024;
-/** A line that more deleted files have tells nothing about which of them a new file was. */
+/** Lines that more deleted files have are not compared: they could be from any of these files. */
 const MOST_HAVING = 20;
 /** Deleted files that one new file is compared with: those with the most lines in common that are not in many files. */
 const MOST_COMPARED = 5;
@@ -18,7 +18,7 @@ const MOST_COMPARED = 5;
 interface End {
   sides: Sides;
   bytes: Buffer;
-  /** The same for both ends of a rename. */
+  /** Only ends of one kind make a rename. */
   kind: string;
 }
 
@@ -29,7 +29,15 @@ interface Pair {
 
 /** The files with each rename as one: the file at its new path, `from` the old one. */
 export async function withRenames(all: readonly Sides[]): Promise<Sides[]> {
-  const renames = new Renames(all.filter(isDeleted).flatMap(endOf), all.filter(isAdded).flatMap(endOf));
+  const deleted = all.filter(
+    ({ base, proposed, folder }) =>
+      base?.kind === "file" && proposed === undefined && folder.content?.kind === "file",
+  );
+  const added = all.filter(
+    ({ base, proposed, folder }) =>
+      base === undefined && proposed?.kind === "file" && folder.content === undefined,
+  );
+  const renames = new Renames(deleted.flatMap(endOf), added.flatMap(endOf));
   // Files in a folder that was moved have the same names in it.
   for (const names of [2, 1, 0]) await renames.pairEqual(names);
   await renames.pairSimilar();
@@ -41,12 +49,6 @@ export async function withRenames(all: readonly Sides[]): Promise<Sides[]> {
     return [{ ...sides, from: old.path, base: old.base, folder: old.folder }];
   });
 }
-
-const isDeleted = ({ base, proposed, folder }: Sides): boolean =>
-  base?.kind === "file" && proposed === undefined && folder.content?.kind === "file";
-
-const isAdded = ({ base, proposed, folder }: Sides): boolean =>
-  base === undefined && proposed?.kind === "file" && folder.content === undefined;
 
 function endOf(sides: Sides): End[] {
   const file = sides.proposed ?? sides.base;
@@ -132,19 +134,17 @@ class Texts {
     return [...shared]
       .toSorted((a, b) => b[1] - a[1])
       .slice(0, MOST_COMPARED)
-      .map(([old]) => ({ old, now, part: this.#partInCommon(old, now, lines) }))
+      .map(([old]) => {
+        const before = this.#lines.get(old);
+        let common = 0;
+        for (const [line, count] of lines) common += Math.min(count, before?.get(line) ?? 0) * line.length;
+        return { old, now, part: common / Math.max(old.bytes.length, now.bytes.length) };
+      })
       .filter(({ part }) => part >= ALIKE);
-  }
-
-  #partInCommon(old: End, now: End, lines: Lines): number {
-    const before = this.#lines.get(old);
-    let common = 0;
-    for (const [line, count] of lines) common += Math.min(count, before?.get(line) ?? 0) * line.length;
-    return common / Math.max(old.bytes.length, now.bytes.length);
   }
 }
 
-/** Gives no lines of a binary file. */
+/** The lines of a text, and none of a binary file. */
 async function linesOf({ sides: { base, proposed }, bytes }: End): Promise<Lines> {
   await ownTurn();
   const lines = new Map<string, number>();

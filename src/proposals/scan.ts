@@ -88,7 +88,9 @@ export async function copyFolder(
     const target = join(to, path);
     if (entry.isSymbolicLink()) {
       const link = readlinkSync(directory.at(entry.name));
-      return fs.symlink(linkInside(from, path, link), target);
+      // An absolute target inside the folder would lead from the copy into the folder itself.
+      const isInFolder = isAbsolute(link) && isInside(from, link);
+      return fs.symlink(isInFolder ? relative(dirname(path), relative(from, link)) || "." : link, target);
     }
     if (entry.isDirectory()) {
       const { mode } = lstatSync(directory.at(entry.name));
@@ -136,12 +138,6 @@ const isLeftOut = (path: string, entry: Dirent): boolean =>
   !(entry.isFile() || entry.isDirectory() || entry.isSymbolicLink()) ||
   (entry.name === ".git" && (path !== ".git" || !entry.isDirectory())) ||
   [".git/objects", ".git/worktrees", ".git/modules", ".git/lfs"].includes(path);
-
-/** An absolute target inside the folder would lead from the copy into the folder itself. */
-function linkInside(root: string, path: string, target: string): string {
-  if (!isAbsolute(target) || !isInside(root, target)) return target;
-  return relative(dirname(path), relative(root, target)) || ".";
-}
 
 /** The folder with the objects of a workspace's own repository. */
 export function sharedObjects(workspace: string | undefined): string | undefined {

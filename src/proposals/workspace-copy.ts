@@ -2,8 +2,8 @@
  * The copy of a workspace that the agents of one thread work in. Its folder has
  * - `tree`, where they work,
  * - `base`, each file as it was when it was copied, or as far as its changes were applied since,
- * - `manifest.json`, what was known of all files then,
- * - `reviews`, what people decided, and a folder `apply-…` while that is carried out.
+ * - `manifest.json`, the stamps of all files at that time,
+ * - `reviews`, the decisions of people, and a folder `apply-…` while one is carried out.
  */
 import { randomBytes } from "node:crypto";
 import { constants } from "node:fs";
@@ -35,7 +35,7 @@ export interface Decided {
 export interface Manifest {
   /** The folder that was copied. */
   workspace: string;
-  /** The run that last brought the copy up to date. */
+  /** The run that updated the copy last. */
   run: string;
   copiedAt: number;
   files: Record<string, CopiedFile>;
@@ -57,7 +57,7 @@ const AT_ONCE = 8;
 /** The next manifest, until it is complete. */
 export const UNFINISHED = "manifest.next.json";
 
-/** Name of the folder of a thread's copy. @throws for an id that this program does not make */
+/** Folder name of a thread's copy. @throws for an id that this program does not make */
 export function placeName(threadId: string): string {
   if (!/^[\w-]{1,100}$/.test(threadId)) throw new Error("The id of a thread cannot name a folder.");
   return threadId;
@@ -147,9 +147,22 @@ export class WorkspaceCopy {
 
   /** The files that agents changed and the folder does not have so, in the order of their paths. */
   async changed(manifest: Manifest): Promise<Sides[]> {
-    const paths = await this.#touched(manifest);
+    const { files } = manifest;
+    const found = new Map((await scan(this.at("tree"))).map((file) => [file.path, file]));
+    const known = Object.entries(files).flatMap(([path, { copy, ignored = false }]) => {
+      const now = found.get(path);
+      return now !== undefined && now.stamp === copy ? [] : [{ path, ignored: now?.ignored ?? ignored }];
+    });
+    const added = [...found.values()].filter(({ path }) => !Object.hasOwn(files, path));
+    // The files of `tree` that may differ from `base`.
+    const touched = new Map([...known, ...added].map(({ path, ignored }) => [path, { path, ignored }]));
+    for (const key of this.#before.keys()) {
+      const path = key.slice(key.indexOf(" ") + 1);
+      if (!touched.has(path)) touched.set(path, { path, ignored: files[path]?.ignored === true });
+    }
+    const inOrder = [...touched.values()].toSorted((a, b) => (a.path < b.path ? -1 : 1));
     const folder = this.folder(manifest);
-    const sides = await mapAtMost(AT_ONCE, paths, async ({ path, ignored }) => {
+    const sides = await mapAtMost(AT_ONCE, inOrder, async ({ path, ignored }) => {
       const [base, proposed] = await Promise.all([
         this.#read("base", this.base, path),
         this.#read("tree", this.tree, path),
@@ -162,23 +175,7 @@ export class WorkspaceCopy {
     return sides.filter((one) => one !== undefined);
   }
 
-  /** The files of `tree` that may differ from `base`. */
-  async #touched({ files }: Manifest): Promise<Pick<ScannedFile, "path" | "ignored">[]> {
-    const found = new Map((await scan(this.at("tree"))).map((file) => [file.path, file]));
-    const known = Object.entries(files).flatMap(([path, { copy, ignored = false }]) => {
-      const now = found.get(path);
-      return now !== undefined && now.stamp === copy ? [] : [{ path, ignored: now?.ignored ?? ignored }];
-    });
-    const added = [...found.values()].filter(({ path }) => !Object.hasOwn(files, path));
-    const touched = new Map([...known, ...added].map((file) => [file.path, file]));
-    for (const key of this.#before.keys()) {
-      const path = key.slice(key.indexOf(" ") + 1);
-      if (!touched.has(path)) touched.set(path, { path, ignored: files[path]?.ignored === true });
-    }
-    return [...touched.values()].toSorted((a, b) => (a.path < b.path ? -1 : 1));
-  }
-
-  /** Takes over what the folder has by now, for all files that no agent changed. */
+  /** Copies the present files of the folder, except those that an agent changed. */
   async refresh(
     manifest: Manifest,
     { run, now }: { run: string; now: number },
@@ -212,7 +209,7 @@ const filesOf = async (workspace: string, { without }: FileRules): Promise<Scann
     ({ path }) => !without.some((place) => `${join(workspace, path)}/`.startsWith(`${place}/`)),
   );
 
-/** Copies one file or link; gives the stamp of the copy, or `undefined` if there is nothing to copy. */
+/** Copies one file or link; returns the stamp of the copy, or undefined if there is nothing to copy. */
 async function copyPlain(from: string, to: string): Promise<string | undefined> {
   try {
     const stats = await fs.lstat(from);

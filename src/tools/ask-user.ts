@@ -1,8 +1,8 @@
 /** Asks a person. The run waits for the answer, as long as it takes. */
 import { z } from "zod";
 import { defined } from "../core/defined.ts";
-import { type ToolResult, defineTool, toolError } from "./tool.ts";
-import type { Answer, Field, Value } from "./request.ts";
+import { defineTool, toolError } from "./tool.ts";
+import type { Field } from "./request.ts";
 
 const field = z.strictObject({
   name: z
@@ -15,8 +15,6 @@ const field = z.strictObject({
   other: z.boolean().optional(),
   optional: z.boolean().optional(),
 });
-
-const TEXT_FIELD: Field = { name: "answer", type: "text", required: true };
 
 export const askUserTool = defineTool({
   name: "ask_user",
@@ -46,9 +44,22 @@ export const askUserTool = defineTool({
   async handle({ question, fields = [], wait_minutes: wait }, { ask }) {
     if (ask === undefined)
       return toolError("Nobody can be asked here. Decide yourself, and say so in your answer.");
-    const asked = fields.length === 0 ? [TEXT_FIELD] : fields.map(toField);
+    const oneText: Field = { name: "answer", type: "text", required: true };
+    const asked = fields.length === 0 ? [oneText] : fields.map(toField);
     const afterMs = wait === undefined ? {} : { afterMs: wait * 60_000 };
-    return answerResult(await ask({ kind: "ask", text: question, fields: asked, ...afterMs }));
+    const answer = await ask({ kind: "ask", text: question, fields: asked, ...afterMs });
+    if (answer.type === "fields") {
+      const values = Object.values(answer.values);
+      const isOneText = values.length === 1 && typeof values[0] === "string";
+      const said = isOneText ? ` ${String(values[0])}` : `\n${JSON.stringify(answer.values)}`;
+      return { content: `The person answered:${said}`, artifact: { answer: answer.values } };
+    }
+    const said = answer.type === "decline" && answer.message ? ` They said: ${answer.message}` : "";
+    const why = answer.type === "expired" ? "Nobody answered in time." : `The person did not answer.${said}`;
+    return {
+      content: `${why} Continue without it: decide what you can yourself, and say in your answer what you assumed.`,
+      artifact: { noAnswer: answer.type },
+    };
   },
 });
 
@@ -58,22 +69,4 @@ function toField({ name, title, type, options, many, other, optional }: z.output
   if (options === undefined || (type !== undefined && type !== "choice"))
     return { ...common, type: type === undefined || type === "choice" ? "text" : type };
   return { ...common, type: "choice", options, ...defined({ many: ifSo(many), other: ifSo(other) }) };
-}
-
-function answerResult(answer: Answer): ToolResult {
-  if (answer.type === "fields")
-    return { content: answerText(answer.values), artifact: { answer: answer.values } };
-  const said = answer.type === "decline" && answer.message ? ` They said: ${answer.message}` : "";
-  const why = answer.type === "expired" ? "Nobody answered in time." : `The person did not answer.${said}`;
-  return {
-    content: `${why} Continue without it: decide what you can yourself, and say in your answer what you assumed.`,
-    artifact: { noAnswer: answer.type },
-  };
-}
-
-function answerText(values: Readonly<Record<string, Value>>): string {
-  const entries = Object.entries(values);
-  const [first] = entries;
-  if (entries.length === 1 && typeof first?.[1] === "string") return `The person answered: ${first[1]}`;
-  return `The person answered:\n${JSON.stringify(values)}`;
 }

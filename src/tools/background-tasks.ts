@@ -12,81 +12,80 @@ const ofTask = z.strictObject({ task_id: z.string().min(1).max(200) });
 /** Longest line about the step or the description of a task, in characters. */
 const MAX_LINE = 160;
 
-const startTool = defineTool({
-  name: "start_async_task",
-  kind: "plan",
-  description:
-    "Start a subagent in the background. Its report comes as a message when it ends, also after your answer.",
-  schema: z.strictObject({
-    description: z.string().min(1).describe("As for `task`."),
-    subagent_type: z.string().describe("A type of `task`."),
+/** In the order in which they are listed. */
+export const backgroundTaskTools: readonly ToolSpec[] = [
+  defineTool({
+    name: "start_async_task",
+    kind: "plan",
+    description:
+      "Start a subagent in the background. Its report comes as a message when it ends, also after your answer.",
+    schema: z.strictObject({
+      description: z.string().min(1).describe("As for `task`."),
+      subagent_type: z.string().describe("A type of `task`."),
+    }),
+    preview: async ({ description, subagent_type: type }, { background }) => {
+      const problem = background?.problem(type);
+      const shown = taskPreview(type, description);
+      return problem === undefined ? shown : { ...shown, failure: toolError(problem) };
+    },
+    handle: ({ description, subagent_type: subagentType }, context) =>
+      withTasks(context, "start_async_task", async (tasks) => {
+        const started = await tasks.start({ subagentType, description });
+        if (!started.ok) return toolError(started.problem);
+        return { content: `Started background task ${started.id}.`, artifact: { taskId: started.id } };
+      }),
   }),
-  preview: async ({ description, subagent_type: type }, { background }) => {
-    const problem = background?.problem(type);
-    const shown = taskPreview(type, description);
-    return problem === undefined ? shown : { ...shown, failure: toolError(problem) };
-  },
-  handle: ({ description, subagent_type: subagentType }, context) =>
-    withTasks(context, "start_async_task", async (tasks) => {
-      const started = await tasks.start({ subagentType, description });
-      if (!started.ok) return toolError(started.problem);
-      return { content: `Started background task ${started.id}.`, artifact: { taskId: started.id } };
-    }),
-});
-
-const checkTool = defineTool({
-  name: "check_async_task",
-  kind: "read",
-  description: "Wait for a background task to end, or for any message to you.",
-  schema: ofTask,
-  preview: previewTask,
-  handle: async ({ task_id: id }, context) =>
-    context.isProgram
-      ? toolError("a program cannot wait for background tasks; return their ids, and check them after it.")
-      : withTasks(context, "check_async_task", async (tasks) => report(id, await tasks.wait(id))),
-});
-
-const updateTool = defineTool({
-  name: "update_async_task",
-  kind: "plan",
-  description: "Tell a background task more; it reads that at its next step.",
-  schema: ofTask.extend({ message: z.string().min(1).max(100_000) }),
-  preview: previewTask,
-  handle: ({ task_id: id, message }, context) =>
-    withTasks(context, "update_async_task", async (tasks) => {
-      const task = await tasks.tell(id, message);
-      if (task === undefined || isOpenTask(task)) return report(id, task, "It was told.");
-      return toolError(`${describeTask(task)} Start another task for what is left.`);
-    }),
-});
-
-const cancelTool = defineTool({
-  name: "cancel_async_task",
-  kind: "plan",
-  description: "Stop a background task. What it has done stays.",
-  schema: ofTask,
-  preview: previewTask,
-  handle: ({ task_id: id }, context) =>
-    withTasks(context, "cancel_async_task", async (tasks) => {
-      const before = await tasks.cancel(id);
-      if (before === undefined || !isOpenTask(before)) return report(id, before);
-      return { content: `Background task ${before.id} is cancelled.` };
-    }),
-});
-
-const listTool = defineTool({
-  name: "list_async_tasks",
-  kind: "read",
-  description: "List background tasks with their state and newest step.",
-  schema: z.strictObject({}),
-  handle: (_args, context) =>
-    withTasks(context, "list_async_tasks", async (tasks) => {
-      const lines = (await tasks.list()).map(
-        (task) => `- ${describeTask(task)} Task: ${oneLine(task.description, MAX_LINE)}`,
-      );
-      return { content: lines.join("\n") || "There are no background tasks." };
-    }),
-});
+  defineTool({
+    name: "check_async_task",
+    kind: "read",
+    description: "Wait for a background task to end, or for any message to you.",
+    schema: ofTask,
+    preview: previewTask,
+    handle: async ({ task_id: id }, context) =>
+      context.isProgram
+        ? toolError("a program cannot wait for background tasks; return their ids, and check them after it.")
+        : withTasks(context, "check_async_task", async (tasks) => report(id, await tasks.wait(id))),
+  }),
+  defineTool({
+    name: "update_async_task",
+    kind: "plan",
+    description: "Tell a background task more; it reads that at its next step.",
+    schema: ofTask.extend({ message: z.string().min(1).max(100_000) }),
+    preview: previewTask,
+    handle: ({ task_id: id, message }, context) =>
+      withTasks(context, "update_async_task", async (tasks) => {
+        const task = await tasks.tell(id, message);
+        if (task === undefined || isOpenTask(task)) return report(id, task, "It was told.");
+        return toolError(`${describeTask(task)} Start another task for what is left.`);
+      }),
+  }),
+  defineTool({
+    name: "cancel_async_task",
+    kind: "plan",
+    description: "Stop a background task. What it has done stays.",
+    schema: ofTask,
+    preview: previewTask,
+    handle: ({ task_id: id }, context) =>
+      withTasks(context, "cancel_async_task", async (tasks) => {
+        const before = await tasks.cancel(id);
+        if (before === undefined || !isOpenTask(before)) return report(id, before);
+        return { content: `Background task ${before.id} is cancelled.` };
+      }),
+  }),
+  defineTool({
+    name: "list_async_tasks",
+    kind: "read",
+    description: "List background tasks with their state and newest step.",
+    schema: z.strictObject({}),
+    handle: (_args, context) =>
+      withTasks(context, "list_async_tasks", async (tasks) => {
+        const lines = (await tasks.list()).map(
+          (task) => `- ${describeTask(task)} Task: ${oneLine(task.description, MAX_LINE)}`,
+        );
+        return { content: lines.join("\n") || "There are no background tasks." };
+      }),
+  }),
+];
 
 /** Shows a call about a task that does not exist with its error. */
 async function previewTask(args: z.output<typeof ofTask>, { background }: ToolContext) {
@@ -94,15 +93,6 @@ async function previewTask(args: z.output<typeof ofTask>, { background }: ToolCo
   if (tasks?.every(({ id }) => id !== args.task_id) !== true) return undefined;
   return failing("Background task", args, { failure: report(args.task_id, undefined) });
 }
-
-/** In the order in which they are listed. */
-export const backgroundTaskTools: readonly ToolSpec[] = [
-  startTool,
-  checkTool,
-  updateTool,
-  cancelTool,
-  listTool,
-];
 
 const withTasks = (
   { background, signal }: ToolContext,

@@ -27,7 +27,8 @@ export async function currentText(path: string, backend: Backend, signal: AbortS
   const { data, error, code, version } = await backend.readRaw(path, { signal });
   if (code === "not_found") return { kind: "absent" };
   if (error !== undefined || !data) {
-    const failure = PASSING.test(code ?? "io") ? {} : { failure: { error, code } };
+    const mayEnd = /^(?:io|timeout|aborted|backend_error|unsupported)$/.test(code ?? "io");
+    const failure = mayEnd ? {} : { failure: { error, code } };
     return { kind: "unreadable", reason: displayName(error ?? "no content"), entry, ...failure };
   }
   const known = parseContent(path, data);
@@ -35,9 +36,6 @@ export async function currentText(path: string, backend: Backend, signal: AbortS
     ? { kind: "text", text: known.content.text, encoding: known.content.encoding, version, entry }
     : { kind: "unreadable", reason: "the file is binary", entry, failure: binaryEdit(path) };
 }
-
-/** Codes of failures that may end by themselves. */
-const PASSING = /^(?:io|timeout|aborted|backend_error|unsupported)$/;
 
 /** Adds to a preview what else a person has to know about the file. */
 export function withRemarks(shown: BoundPreview, { entry }: CurrentText): BoundPreview {
@@ -131,19 +129,20 @@ export function failing(
   return { ...argumentsPreview(`${what}; it would fail: ${why}`, args, to), failure };
 }
 
-interface PreviewParts {
-  summary: string;
-  to: Destination | undefined;
-  /** Displayed form. */
-  detail: string;
-  isWhole: boolean;
-  effect: unknown;
-}
-
-/** The one place where previews are made. */
+/** The one place where previews are made. `detail` is in its displayed form. */
 export const preview = (
   kind: CallPreview["kind"],
-  { summary, to, detail, isWhole, effect }: PreviewParts,
+  {
+    summary,
+    to,
+    detail,
+    isWhole,
+    effect,
+  }: Pick<CallPreview, "summary" | "detail"> & {
+    to: Destination | undefined;
+    isWhole: boolean;
+    effect: unknown;
+  },
 ): BoundPreview => ({
   kind,
   summary: displayName(summary),

@@ -21,7 +21,11 @@ export const offeredDecisions = ({
 
 /** The fields of a form that decides on a call. None has a default that decides. */
 export function callFields(call: CallRequest, offered = offeredDecisions(call)): Field[] {
-  const args = editableArguments(call);
+  // The arguments on one line, if they fit into a form. Characters that it could hide are escaped: it stays JSON.
+  const json = JSON.stringify(call.args);
+  // Escaping takes long, and makes nothing shorter.
+  const shown = json.length > MAX_EDITABLE ? json : escapeHidden(json);
+  const args = shown.length > MAX_EDITABLE ? undefined : shown;
   const decisions = offered.filter((decision) => decision !== "edit" || args !== undefined);
   const isEditable = args !== undefined && decisions.includes("edit");
   const decision: Field = {
@@ -74,21 +78,18 @@ export function readDecision(call: CallRequest, values: Readonly<Record<string, 
     );
   if (decision === "reject")
     return checkDecision(call, { type: "reject", ...(message.trim() === "" ? {} : { message }) });
-  if (decision === "edit") return readEdit(call, edited);
+  const args = parsedJson(edited);
+  if (decision === "edit") {
+    if (edited.trim() === "") return wrong("To edit, write the changed arguments as a JSON object.");
+    if (args === undefined) return wrong("The changed arguments are not valid JSON; nothing was run.");
+    if (!isRecord(args)) return wrong("The changed arguments must be a JSON object; nothing was run.");
+    return checkDecision(call, { type: "edit", editedAction: { name: call.tool, args } });
+  }
   const chosen = offered.find((type) => type === decision);
   if (chosen !== "approve" && chosen !== "approve_same") return notOffered(call, String(decision));
-  const args = parsedJson(edited);
   if (edited !== "" && (args === undefined || canonicalJson(args) !== canonicalJson(call.args)))
     return wrong("You changed the arguments but chose approve. Choose edit to run it with your changes.");
   return { ok: true, answer: { type: chosen } };
-}
-
-function readEdit(call: CallRequest, edited: string): CheckedDecision {
-  if (edited.trim() === "") return wrong("To edit, write the changed arguments as a JSON object.");
-  const args = parsedJson(edited);
-  if (args === undefined) return wrong("The changed arguments are not valid JSON; nothing was run.");
-  if (!isRecord(args)) return wrong("The changed arguments must be a JSON object; nothing was run.");
-  return checkDecision(call, { type: "edit", editedAction: { name: call.tool, args } });
 }
 
 /** Checks that a decision is one of those that the call allows. The arguments of an edit are not checked. */
@@ -115,11 +116,3 @@ export const isAsItStands = (decision: PersonAnswer, { args }: Pick<CallRequest,
   decision.type === "edit"
     ? canonicalJson(decision.editedAction.args) === canonicalJson(args)
     : isApproving(decision.type);
-
-/** The arguments on one line, if they fit into a form. Characters that it could hide are escaped: it stays JSON. */
-function editableArguments({ args }: CallRequest): string | undefined {
-  const json = JSON.stringify(args);
-  // Escaping takes long, and makes nothing shorter.
-  const shown = json.length > MAX_EDITABLE ? json : escapeHidden(json);
-  return shown.length > MAX_EDITABLE ? undefined : shown;
-}

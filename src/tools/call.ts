@@ -153,7 +153,10 @@ export function pathTool<Schema extends z.ZodObject & z.ZodType<Named>>(
     const checked = checkPath(named(args), backend, allowedPrefixes);
     if (!checked.ok) return checked;
     const { path: asked } = checked;
-    return { ...checked, asked, path: isFile ? await truePath(asked, backend) : asked };
+    // If only another spelling of the path exists, that file is meant; see `plainSpelling`.
+    const place = isFile && hasSpellings(asked) ? await backend.followLinks?.(asked) : undefined;
+    const isSpelling = place !== undefined && plainSpelling(place) === plainSpelling(asked);
+    return { ...checked, asked, path: isSpelling ? place : asked };
   };
   return {
     ...spec,
@@ -222,13 +225,6 @@ export async function failedAt(
   return backendError({ ...failure, error }, path);
 }
 
-/** The path of the intended file, if only another spelling of `path` exists; see `plainSpelling`. */
-async function truePath(path: string, backend: Backend): Promise<string> {
-  if (!hasSpellings(path) || backend.followLinks === undefined) return path;
-  const place = await backend.followLinks(path);
-  return place !== undefined && plainSpelling(place) === plainSpelling(path) ? place : path;
-}
-
 /** Ends an answer about a file with hard links: it changed under its other names, too. */
 export function underOtherNames({ otherNames }: WriteResult): string {
   if (otherNames === undefined) return "";
@@ -245,8 +241,13 @@ export const pathText = (): z.ZodString =>
   z.string().max(4096, "Longer than 4096 characters: use the path of a file or directory");
 
 /** An argument that is stored as UTF-8. */
-export const storedText = (): z.ZodString => z.string().refine((text) => text.isWellFormed(), HALF_CHARACTER);
-const HALF_CHARACTER = "Has half of a surrogate pair; send the whole character or leave it out";
+export const storedText = (): z.ZodString =>
+  z
+    .string()
+    .refine(
+      (text) => text.isWellFormed(),
+      "Has half of a surrogate pair; send the whole character or leave it out",
+    );
 
 /** An argument that is searched for. */
 export const patternText = (): z.ZodString =>
@@ -287,12 +288,9 @@ export function invalidArguments(tool: string, issues: readonly ArgumentIssue[])
 
 /**
  * JSON Schema of the arguments as a model is offered it: arguments with a default are optional. Bounds,
- * and the defaults 0 and false, are left out.
+ * and the defaults 0 and false, are left out. Agents are built often, from few schemas.
  */
-export const toolParameters = (spec: ToolSpec): Record<string, unknown> => inputSchema(spec.schema);
-
-/** Agents are built often, of the same few schemas. */
-const inputSchema = byIdentity((parameters: ToolSpec["schema"]): Record<string, unknown> => {
+export const toolParameters = byIdentity((parameters: ToolSpec["schema"]): Record<string, unknown> => {
   const { $schema: _dialect, ...schema } = z.toJSONSchema(parameters, {
     io: "input",
     override: ({ jsonSchema }) => {

@@ -13,7 +13,7 @@ export type CheckedAnswer<Given = PersonAnswer> =
 
 const MOST_CHARS = 64 * 1024;
 
-/** The fields of a request; `undefined`: it takes a free text, or JSON. */
+/** The fields of a request. Returns undefined if it takes a free text, or JSON. */
 export function fieldsOf(request: RequestContent): readonly Field[] | undefined {
   switch (request.kind) {
     case "approval":
@@ -31,7 +31,7 @@ export function fieldsOf(request: RequestContent): readonly Field[] | undefined 
   }
 }
 
-/** The text of a request: what a person reads first. */
+/** The text of a request, which a person reads first. */
 export function requestText(request: RequestContent): string {
   if (request.kind === "approval") return request.preview.summary;
   if (request.kind === "ask") return request.text;
@@ -46,7 +46,7 @@ export function requestText(request: RequestContent): string {
     : cutMiddle(JSON.stringify(value, null, 2) ?? "The agent asks.", 20_000);
 }
 
-/** The words of an answer, for people; `undefined` where nothing was said. */
+/** The words of an answer, for people. Returns undefined if it has none. */
 export function answerText(answer: PersonAnswer): string | undefined {
   switch (answer.type) {
     case "fields":
@@ -67,7 +67,7 @@ export function answerText(answer: PersonAnswer): string | undefined {
   }
 }
 
-/** Reads an answer to a request, or says what is wrong with it. */
+/** Reads an answer to a request. Returns the problem if there is one. */
 export function checkAnswer(request: Question, given: PersonAnswer): CheckedAnswer<Answer>;
 export function checkAnswer(request: RequestContent, given: PersonAnswer): CheckedAnswer;
 export function checkAnswer(request: RequestContent, given: PersonAnswer): CheckedAnswer {
@@ -107,7 +107,7 @@ function readFields(fields: readonly Field[], given: Readonly<Record<string, unk
   return { ok: true as const, answer: { type: "fields" as const, values: Object.fromEntries(values) } };
 }
 
-/** Says why a value is not accepted in a field; `undefined`: it is. */
+/** The reason why a field does not accept a value. Returns undefined if it does. */
 export function fieldProblem(field: Field, value: unknown): string | undefined {
   if (isMissing(value)) return field.required ? `${nameOf(field)} is missing.` : undefined;
   return readValue(field, value) === undefined ? `${nameOf(field)} must be ${wanted(field)}.` : undefined;
@@ -121,13 +121,20 @@ const isMissing = (value: unknown): boolean =>
 
 const nameOf = ({ title, name }: Field): string => `'${title ?? name}'`;
 
-/** The value in the form of its field; forms of pages and terminals give texts. */
+/** The value in the form of its field; values from pages and terminals are texts. */
 function readValue(field: Field, value: unknown): Value | undefined {
   switch (field.type) {
-    case "text":
-      return typeof value === "string" && isText(field, value) ? value : undefined;
-    case "number":
-      return readNumber(field, value);
+    case "text": {
+      const { maxLength = MOST_CHARS, format } = field;
+      if (typeof value !== "string" || value.length > maxLength) return undefined;
+      return format === undefined || FORMATS[format].fits(value.trim()) ? value : undefined;
+    }
+    case "number": {
+      const { min = -Infinity, max = Infinity } = field;
+      const read = typeof value === "string" ? Number(value.trim().replace(",", ".")) : value;
+      if (typeof read !== "number" || !Number.isFinite(read)) return undefined;
+      return read >= min && read <= max && (!field.integer || Number.isInteger(read)) ? read : undefined;
+    }
     case "yes_no":
       return YES_NO.get(typeof value === "string" ? value.trim().toLowerCase() : value);
     case "choice": {
@@ -145,38 +152,24 @@ const YES_NO: ReadonlyMap<unknown, boolean> = new Map<unknown, boolean>([
   ...[false, "false", "no", "n", "off"].map((word) => [word, false] as const),
 ]);
 
-function readNumber(field: Extract<Field, { type: "number" }>, value: unknown): number | undefined {
-  const read = typeof value === "string" ? Number(value.trim().replace(",", ".")) : value;
-  if (typeof read !== "number" || !Number.isFinite(read)) return undefined;
-  if (field.integer && !Number.isInteger(read)) return undefined;
-  return read >= (field.min ?? -Infinity) && read <= (field.max ?? Infinity) ? read : undefined;
-}
-
-type TextField = Extract<Field, { type: "text" }>;
-
-const isText = ({ maxLength = MOST_CHARS, format }: TextField, text: string): boolean =>
-  text.length <= maxLength && (format === undefined || FORMATS[format].fits(text.trim()));
-
-/** Describes what a field takes, such as `a whole number at least 1`. */
+/** Describes the values of a field, such as `a whole number of at least 1`. */
 export function wanted(field: Field): string {
   switch (field.type) {
     case "text": {
       const kind = field.format === undefined ? "a text" : FORMATS[field.format].wants;
       return field.maxLength === undefined ? kind : `${kind} of at most ${field.maxLength} characters`;
     }
-    case "number":
-      return `a ${field.integer ? "whole number" : "number"}${limitsOf(field)}`;
+    case "number": {
+      const { min, max } = field;
+      const most = max === undefined ? "" : ` of at most ${max}`;
+      const both = max === undefined ? ` of at least ${min}` : ` from ${min} to ${max}`;
+      return `a ${field.integer ? "whole number" : "number"}${min === undefined ? most : both}`;
+    }
     case "yes_no":
       return "yes or no";
     case "choice":
       return `${field.many ? "one or more" : "one"} of: ${(field.labels ?? field.options).join(", ")}`;
   }
-}
-
-function limitsOf({ min, max }: Extract<Field, { type: "number" }>): string {
-  if (min !== undefined && max !== undefined) return ` from ${min} to ${max}`;
-  if (min !== undefined) return ` of at least ${min}`;
-  return max === undefined ? "" : ` of at most ${max}`;
 }
 
 const problem = (message: string) => ({ ok: false as const, message });
@@ -226,9 +219,12 @@ function flatField(property: Record<string, unknown>): Kind | undefined {
 
 const isDate = (text: string): boolean => !Number.isNaN(Date.parse(text));
 
-/** Formats of a text: what a person is asked for, and the least that it has to be. */
+/** Formats of a text: their description for a person, and the least check. */
 const FORMATS: Readonly<
-  Record<NonNullable<TextField["format"]>, { wants: string; fits: (text: string) => boolean }>
+  Record<
+    NonNullable<Extract<Field, { type: "text" }>["format"]>,
+    { wants: string; fits: (text: string) => boolean }
+  >
 > = {
   email: { wants: "an email address", fits: (text) => /^[^\s@]+@[^\s@]+$/.test(text) },
   uri: { wants: "an address such as https://example.org/", fits: (text) => URL.canParse(text) },

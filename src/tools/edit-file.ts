@@ -25,8 +25,6 @@ const editSchema = z.strictObject({
   replace_all: z.boolean().default(false),
 });
 
-type EditArguments = z.output<typeof editSchema>;
-
 export const editFileTool = (settings: FileToolSettings): ToolSpec<typeof editSchema> =>
   pathTool(
     {
@@ -77,7 +75,7 @@ function missed(error: string, path: string, text: string, old: string): string 
 }
 
 async function previewEdit(
-  args: EditArguments,
+  args: z.output<typeof editSchema>,
   { path }: CallPlace,
   context: ToolContext,
 ): Promise<BoundPreview> {

@@ -1,12 +1,11 @@
 import { z } from "zod";
-import type { Backend, BackendCapabilities, Failure } from "../backends/backend.ts";
+import type { Backend } from "../backends/backend.ts";
 import { outsideCommandFolder, notDirectory } from "../backends/errors.ts";
 import type {
   BackgroundJobs,
   ExecuteOptions,
   ExecuteResponse,
   JobInfo,
-  JobResult,
   SandboxBackend,
 } from "../backends/executor.ts";
 import { isAtOrBelow, withSlash } from "../backends/paths.ts";
@@ -75,18 +74,25 @@ async function previewCommand(
   const what = background === true ? "Start a command in the background" : "Run a command";
   const args = { command, cwd, background, timeout };
   const checked = cwd === undefined ? undefined : checkPath(cwd, backend, settings.allowedPrefixes);
-  // Then it does nothing but say why.
+  // Here `runCommand` runs nothing and returns the reason.
   if (!canExecute(backend) || (background === true && backend.jobs === undefined) || checked?.ok === false)
     return failing(what, args, { failure: await runCommand(given, context, settings) });
   const to = checked && (await resolveDestination(checked.path, backend));
   const refused = checked && (await directoryRefusal(checked.path, backend, context.signal));
   if (refused) {
-    const failure = background === true ? backendError(refused, cwd ?? "") : asOutput(refused);
+    // The answer of backends to a command that they do not start.
+    const output: ToolResult = {
+      content: `Error: ${refused.error}\n${exitLine({ output: "", exitCode: 1, truncated: false })}`,
+      artifact: { exitCode: 1, truncated: false, timedOut: false },
+    };
+    const failure = background === true ? backendError(refused, cwd ?? "") : output;
     return failing(what, args, { failure, ...defined({ to }) });
   }
   const where = to === undefined ? "" : ` in ${to.name}`;
   const limit = timeout === undefined ? "" : `, for at most ${counted(timeout, "second")}`;
-  const summary = `${what}${where}${confinement(backend.capabilities?.isolation)}${limit}`;
+  const isolation = backend.capabilities?.isolation;
+  const known = isolation === "none" ? " on this machine, outside any sandbox" : " in a sandbox";
+  const summary = `${what}${where}${isolation === undefined ? "" : known}${limit}`;
   return preview("command", { summary, to, detail: displayBlock(command), isWhole: true, effect: null });
 }
 
@@ -98,18 +104,6 @@ async function directoryRefusal(path: string, backend: SandboxBackend, signal: A
   const { files: [first] = [], error, code } = await backend.ls(path, { signal });
   if (code === "not_found") return { error, code };
   return first?.path === path ? notDirectory(path) : undefined;
-}
-
-/** The answer of backends to a command that they do not start. */
-const asOutput = ({ error }: Failure): ToolResult => ({
-  content: `Error: ${error}\n${exitLine({ output: "", exitCode: 1, truncated: false })}`,
-  artifact: { exitCode: 1, truncated: false, timedOut: false },
-});
-
-/** Describes the isolation of commands from the rest of the machine; empty if it is unknown. */
-function confinement(isolation: BackendCapabilities["isolation"] | undefined): string {
-  if (isolation === undefined) return "";
-  return isolation === "none" ? " on this machine, outside any sandbox" : " in a sandbox";
 }
 
 async function runCommand(
@@ -129,17 +123,29 @@ async function runCommand(
     ...options,
   });
   if (signal.aborted) return toolError("execute was cancelled.", { code: "aborted" });
-  const { output, whole = output } = response;
-  const isTold = jobs && backend.commands?.endsLeftovers === true && leavesPrograms(command);
-  const end = [endLines(response, timeout), ...(isTold ? [LEFTOVERS_STOPPED] : [])].join("\n");
-  const isShown = !response.truncated && output.length <= (maxChars ?? Infinity);
+  const { output, whole = output, timedOut = false, truncated } = response;
+  // It starts a program with `&` and does not wait for it.
+  const bare = command.replace(/\\.|'[^']*'|"(?:\\.|[^"\\])*"|(?<=^|\s)#.*$/gms, "");
+  const leavesPrograms = /(?<![&<>|])&(?![&>])/.test(bare) && !/\bwait\b/.test(bare);
+  const isTold = jobs && backend.commands?.endsLeftovers === true && leavesPrograms;
+  // A backend whose own limit ended the command has reported it, as it alone knows that limit.
+  const isReported = /(^|\n)Error: Command timed out after \S+ seconds\.$/.test(output.replace(/\n$/, ""));
+  const after = timeout === undefined ? "" : ` after ${timeout} seconds`;
+  const end = [
+    ...(timedOut && !isReported ? [`Error: Command timed out${after}.`] : []),
+    exitLine(response),
+    ...(isTold ? [LEFTOVERS_STOPPED] : []),
+  ].join("\n");
+  const isShown = !truncated && output.length <= (maxChars ?? Infinity);
+  const cut = truncated ? ["[Output was truncated due to size limits]"] : [];
   return {
-    content: commandText(response, end),
+    // A non-zero exit and a timeout are results, not errors.
+    content: [outputText(output), end, ...cut].join("\n"),
     ...(isShown || maxChars === undefined ? {} : { whole: { text: wellFormed(whole), end } }),
     artifact: {
-      exitCode: response.timedOut ? TIMEOUT_EXIT_CODE : response.exitCode,
-      truncated: response.truncated,
-      timedOut: response.timedOut === true,
+      exitCode: timedOut ? TIMEOUT_EXIT_CODE : response.exitCode,
+      truncated,
+      timedOut,
     },
   };
 }
@@ -161,36 +167,10 @@ async function startJob(
 
 const unsupported = (text: string): ToolResult => toolError(text, { code: "unsupported" });
 
-/** Output, then what became of the command. A non-zero exit and a timeout are results, not errors. */
-function commandText(response: ExecuteResponse, end: string): string {
-  const output = wellFormed(response.output).replace(/\n$/, "");
-  return [
-    output === "" ? "<no output>" : output,
-    end,
-    ...(response.truncated ? ["[Output was truncated due to size limits]"] : []),
-  ].join("\n");
-}
-
-/** True if a command line starts a program with `&` and does not wait for it. */
-function leavesPrograms(command: string): boolean {
-  const bare = command.replace(/\\.|'[^']*'|"(?:\\.|[^"\\])*"|(?<=^|\s)#.*$/gms, "");
-  return /(?<![&<>|])&(?![&>])/.test(bare) && !/\bwait\b/.test(bare);
-}
+const outputText = (output: string): string => wellFormed(output).replace(/\n$/, "") || "<no output>";
 
 const LEFTOVERS_STOPPED =
   "[Programs that this command left running in the background were stopped with it. To keep one running, run its command line without `&` and with background: true.]";
-
-const endLines = (response: ExecuteResponse, timeout: number | undefined): string =>
-  [
-    ...(response.timedOut ? timeoutLines(response.output.replace(/\n$/, ""), timeout) : []),
-    exitLine(response),
-  ].join("\n");
-
-/** A backend whose own limit ended the command has reported it, as it alone knows that limit. */
-function timeoutLines(output: string, timeout: number | undefined): string[] {
-  if (/(^|\n)Error: Command timed out after \S+ seconds\.$/.test(output)) return [];
-  return [`Error: Command timed out${timeout === undefined ? "" : ` after ${timeout} seconds`}.`];
-}
 
 function exitLine({ exitCode, timedOut }: ExecuteResponse): string {
   const code = timedOut ? TIMEOUT_EXIT_CODE : exitCode;
@@ -228,26 +208,18 @@ async function handle(
 ): Promise<ToolResult> {
   const jobs = backgroundJobs(backend);
   if (jobs === undefined) return unsupported("Background jobs are not available here.");
-  if (action === "list") return jobList(await jobs.list());
+  if (action === "list") {
+    const listed = await jobs.list();
+    const lines = listed.map((job) => `${job.id}: ${jobState(job)}: ${oneLine(job.command, 200)}`);
+    return { content: lines.join("\n") || "No background jobs", artifact: { jobs: listed } };
+  }
   if (id === undefined)
     return toolError(`job needs the id of the job to ${action}; list the jobs to see their ids.`);
-  return jobResult(await (action === "read" ? jobs.read(id) : jobs.stop(id)));
-}
-
-function jobList(jobs: readonly JobInfo[]): ToolResult {
-  const lines = jobs.map((job) => `${job.id}: ${jobState(job)}: ${oneLine(job.command, 200)}`);
-  return { content: lines.join("\n") || "No background jobs", artifact: { jobs } };
-}
-
-function jobResult({ job, output = "", truncated = false, error, code }: JobResult): ToolResult {
-  if (job === undefined)
-    return toolError(
-      `${error ?? "The job could not be looked up"}.`,
-      code === undefined ? undefined : { code },
-    );
-  const text = wellFormed(output).replace(/\n$/, "");
+  const result = await (action === "read" ? jobs.read(id) : jobs.stop(id));
+  const { job, output = "", truncated = false, error = "The job could not be looked up", code } = result;
+  if (job === undefined) return toolError(`${error}.`, code === undefined ? undefined : { code });
   const lines = [
-    text === "" ? "<no output>" : text,
+    outputText(output),
     `[Job ${job.id} ${jobState(job)}]`,
     ...(truncated ? ["[Later output is not kept; redirect it to a file in the workspace to keep it]"] : []),
   ];

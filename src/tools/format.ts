@@ -7,7 +7,7 @@ export function splitLine(text: string, size: number): string[] {
   const pieces: string[] = [];
   for (let start = 0; start < text.length;) {
     let end = Math.min(start + step, text.length);
-    if (end < text.length && isPair(text, end - 1)) end -= 1;
+    if (end < text.length && (text.codePointAt(end - 1) ?? 0) > 0xffff) end -= 1;
     pieces.push(text.slice(start, end));
     start = end;
   }
@@ -52,10 +52,3 @@ export const applyFilesText = (some: number, all: number): string =>
 /** `text`, and below it the notices there are, after a blank line. */
 export const withNotices = (text: string, notices: readonly string[]): string =>
   notices.length === 0 ? text : `${text}\n\n${notices.join("\n")}`;
-
-/** True if the units at `index` and `index + 1` are one character. */
-function isPair(text: string, index: number): boolean {
-  const high = text.charCodeAt(index);
-  const low = text.charCodeAt(index + 1);
-  return high >= 0xd800 && high <= 0xdbff && low >= 0xdc00 && low <= 0xdfff;
-}

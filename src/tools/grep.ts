@@ -10,23 +10,15 @@ import type { FileToolSettings } from "./options.ts";
 import type { ToolContext, ToolResult, ToolSpec } from "./tool.ts";
 import { otherReading, readAs } from "./written-pattern.ts";
 
-export type GrepOutputMode = "content" | "files_with_matches" | "count";
-
-export interface FormattedMatches {
-  text: string;
-  /** Notes about lines that are not shown whole. */
-  notices: string[];
-}
-
 /**
  * Search results as the model reads them; files and lines keep the backend's order. `matcher` finds the
  * match in a line that a backend returned whole although it is too long to show.
  */
 export function formatMatches(
   matches: readonly GrepMatch[],
-  mode: GrepOutputMode,
+  mode: GrepArguments["output_mode"],
   matcher: LineMatcher,
-): FormattedMatches {
+): { text: string; notices: string[] } {
   const byFile = new Map(matches.map(({ path }): [string, GrepMatch[]] => [path, []]));
   for (const match of matches) byFile.get(match.path)?.push(match);
   const files = [...byFile].map(([path, found]) => ({ name: displayName(path), found }));
@@ -34,14 +26,18 @@ export function formatMatches(
   if (mode === "count")
     return { text: files.map(({ name, found }) => `${name}: ${found.length}`).join("\n"), notices: [] };
   const sections = files.map(({ name, found }) => ({ name, lines: fileLines(found, matcher) }));
-  const cut = sections.flatMap(({ lines }) => lines).filter((line) => isExcerpt(line.text)).length;
+  // A cut may move by one unit to keep a character whole.
+  const isExcerpt = ({ text }: ShownLine): boolean =>
+    text.length >= MAX_LINE_LENGTH - 2 && (text.startsWith(ELLIPSIS) || text.endsWith(ELLIPSIS));
+  const cut = sections.flatMap(({ lines }) => lines).filter(isExcerpt).length;
+  const notice = `[${counted(cut, "line")} over ${MAX_LINE_LENGTH} characters shown in part; read a whole line with read_file, offset = its number - 1, limit = 1]`;
   const text = sections
     .flatMap(({ name, lines }) => [
       `${name}:`,
       ...lines.map((line) => `  ${line.number}${line.mark} ${line.text}`),
     ])
     .join("\n");
-  return { text, notices: cut > 0 ? [cutNotice(cut)] : [] };
+  return { text, notices: cut > 0 ? [notice] : [] };
 }
 
 interface ShownLine {
@@ -73,13 +69,6 @@ function shownText(text: string, matcher: LineMatcher): string {
   const { start, end } = matcher(line) ?? { start: 0, end: 0 };
   return wellFormed(excerpt(line, start, end));
 }
-
-/** True if a line shows only part of a long line; a cut may move by one unit to keep a character whole. */
-const isExcerpt = (text: string): boolean =>
-  text.length >= MAX_LINE_LENGTH - 2 && (text.startsWith(ELLIPSIS) || text.endsWith(ELLIPSIS));
-
-const cutNotice = (lines: number): string =>
-  `[${counted(lines, "line")} over ${MAX_LINE_LENGTH} characters shown in part; read a whole line with read_file, offset = its number - 1, limit = 1]`;
 
 const ELLIPSIS = "…";
 

@@ -17,16 +17,13 @@ interface MendScope {
 export function mendedArguments(schema: unknown, args: unknown): unknown {
   const root = recordOf(schema);
   const scope = { root, depth: 0 };
-  return mended(root, unwrapped(root, args, scope), scope);
-}
-
-function unwrapped(root: Schema, args: unknown, scope: MendScope): unknown {
   const known = recordOf(root["properties"]);
   if (!isRecord(args) || Object.keys(args).some((key) => Object.hasOwn(known, key) && key !== "name"))
-    return args;
+    return mended(root, args, scope);
   // Names under which models put all arguments once more.
   const wrappers = ["arguments", "args", "input", "parameters"];
-  return wrappers.map((name) => mended({ type: "object" }, args[name], scope)).find(isRecord) ?? args;
+  const inner = wrappers.map((name) => mended({ type: "object" }, args[name], scope)).find(isRecord);
+  return mended(root, inner ?? args, scope);
 }
 
 function mended(given: Schema, value: unknown, { root, depth }: MendScope): unknown {
@@ -40,7 +37,8 @@ function mended(given: Schema, value: unknown, { root, depth }: MendScope): unkn
       return mendedList(schema, parsedAs(value, Array.isArray), scope);
     case "number":
     case "integer":
-      return typeof value === "string" && NUMBER.test(value) ? Number(value) : value;
+      const isNumber = typeof value === "string" && /^\s{0,9}-?\d{1,15}(\.\d{1,15})?\s{0,9}$/.test(value);
+      return isNumber ? Number(value) : value;
     case "boolean":
       return typeof value === "string" && /^(true|false)$/i.test(value) ? /^true$/i.test(value) : value;
     default:
@@ -52,8 +50,6 @@ function mended(given: Schema, value: unknown, { root, depth }: MendScope): unkn
       return onlyAlike(value, texts) ?? value;
   }
 }
-
-const NUMBER = /^\s{0,9}-?\d{1,15}(\.\d{1,15})?\s{0,9}$/;
 
 /** The one form of a value that a schema takes beside `null`, references followed. */
 function plainForm(schema: Schema, root: Schema): Schema {

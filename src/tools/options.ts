@@ -60,8 +60,8 @@ export function resolveOptions(options: FileToolOptions): FileToolSettings {
     maxLineChars: options.maxLineChars ?? 10_000,
     allowedPrefixes: options.allowedPrefixes,
     jobs: options.jobs ?? false,
-    acceptsMedia: options.acceptsMedia ?? ((mimeType) => COMMON_MEDIA.test(mimeType)),
+    acceptsMedia:
+      options.acceptsMedia ??
+      ((type) => /^(image\/(png|jpeg|gif|webp)|audio\/.+|video\/.+|application\/pdf)$/.test(type)),
   };
 }
-
-const COMMON_MEDIA = /^(image\/(png|jpeg|gif|webp)|audio\/.+|video\/.+|application\/pdf)$/;

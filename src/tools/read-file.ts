@@ -45,18 +45,6 @@ function mediaResult(
   return { content: [block], artifact: { path, mimeType, size: bytes.length } };
 }
 
-/** Returns the text of a file with a binary type's name, such as a Git LFS pointer in place of a picture. */
-function textInside(bytes: Uint8Array): string | undefined {
-  const isText = bytes.length > 0 && !hasNul(bytes) && mediaFacts(bytes).mimeType === undefined;
-  return isText ? decodeUtf8(bytes) : undefined;
-}
-
-/** The text of a file that is not UTF-8, if it is in the encoding of most older files. */
-async function westernFile(path: string, { backend, signal }: ToolContext): Promise<string | undefined> {
-  const { data } = await backend.readRaw(path, { signal });
-  return data && westernText(toBytes(data));
-}
-
 const WESTERN_HINT = "[this file is not UTF-8 and is shown as Windows-1252; edit_file changes UTF-8 only]";
 
 /** A page of a text file as a backend returned it. */
@@ -107,12 +95,16 @@ export function formatPage(
       isFirst: shown.length === 0,
     }).slice(from);
     if (from > 0 && pieces.length === 0) notices.push(`[line ${page.start + 1} has no piece ${from}]`);
-    const fitting = howManyFit(pieces, room - used);
+    let size = used - 1;
+    const tooMany = pieces.findIndex((piece) => (size += piece.length + 1) > room);
+    const fitting = tooMany < 0 ? pieces.length : tooMany;
     if (fitting < pieces.length && index > 0) break;
     shown.push(...pieces.slice(0, Math.max(fitting, 1)));
     if (fitting < pieces.length) {
       const next = from + Math.max(fitting, 1);
-      const footer = cutLineFooter(page.start, line.length, { next, of: from + pieces.length });
+      const footer =
+        `[line ${page.start + 1} has ${line.length} characters in ${from + pieces.length} pieces; ` +
+        `continue with offset=${page.start} piece=${next}, or find text in it with grep]`;
       const text = withNotices(shown.join("\n"), [...notices, footer]);
       return { text, end: page.start + 1, nextOffset: page.start, nextPiece: next };
     }
@@ -129,16 +121,6 @@ export function formatPage(
 function pageFooter(start: number, end: number, total: number | undefined): string {
   const of = total === undefined ? "" : ` of ${total}`;
   return `[lines ${start + 1}-${end}${of}; continue with offset=${end}]`;
-}
-
-const cutLineFooter = (offset: number, characters: number, pieces: { next: number; of: number }): string =>
-  `[line ${offset + 1} has ${characters} characters in ${pieces.of} pieces; ` +
-  `continue with offset=${offset} piece=${pieces.next}, or find text in it with grep]`;
-
-function howManyFit(pieces: readonly string[], room: number): number {
-  let used = -1;
-  const tooMany = pieces.findIndex((piece) => (used += piece.length + 1) > room);
-  return tooMany < 0 ? pieces.length : tooMany;
 }
 
 const schemaFor = byValue((readLimit: number) =>
@@ -178,16 +160,20 @@ async function readPath(
 ): Promise<ToolResult> {
   const { backend, signal } = context;
   const offset = Math.max(args.offset, 0);
-  // No more lines than could be shown: a numbered line takes at least 2 characters with its line
-  // break.
+  // No more lines than could be shown: a numbered line takes at least 2 characters with its line break.
   const limit =
     settings.maxChars === undefined ? args.limit : Math.min(args.limit, Math.ceil(settings.maxChars / 2) + 1);
   const notebook = isNotebookPath(path) ? await notebookPage(path, { offset, limit }, context) : undefined;
   const given = notebook ?? (await backend.read(path, offset, limit, { signal }));
   const { mimeType = "application/octet-stream", version } = given;
   const bytes = typeof given.content === "string" ? undefined : given.content;
-  const western = given.code === "encoding" ? await westernFile(path, context) : undefined;
-  const text = western ?? (bytes && textInside(bytes));
+  // A file that is not UTF-8 may be in the encoding of most older files.
+  const raw = given.code === "encoding" ? (await backend.readRaw(path, { signal })).data : undefined;
+  const western = raw && westernText(toBytes(raw));
+  // A file with a binary type's name may be a text, such as a Git LFS pointer in place of a picture.
+  const isText =
+    bytes !== undefined && bytes.length > 0 && !hasNul(bytes) && mediaFacts(bytes).mimeType === undefined;
+  const text = western ?? (isText ? decodeUtf8(bytes) : undefined);
   const result = text === undefined ? given : readTextPage(path, text, pageRequest(offset, limit));
   if (result.error !== undefined) return failedAt(path, result, context);
   const { content = "", totalLines } = result;
@@ -204,19 +190,15 @@ async function readPath(
   }
   const page = { ...toTextPage(result, content, offset, limit), piece: args.piece };
   const limits = context.isProgram ? { ...settings, maxChars: undefined } : settings;
-  const formatted = formatPage(page, limits, notices);
-  const { text: shown, end: endLine, nextOffset, nextPiece } = formatted;
+  const { text: shown, end: endLine, nextOffset, nextPiece } = formatPage(page, limits, notices);
+  // A program gets the lines unchanged.
+  const lines = page.lines.slice(0, endLine - page.start).join("\n");
+  const footer = nextOffset === undefined ? "" : `\n${pageFooter(page.start, endLine, page.total)}`;
   return {
     content: shown,
-    ...(context.isProgram ? { plain: plainPage(page, formatted) } : {}),
+    ...(context.isProgram ? { plain: lines + footer } : {}),
     artifact: { path, version, startLine: page.start, endLine, totalLines, nextOffset, nextPiece },
   };
-}
-
-/** Returns the lines unchanged. A last line names the offset to continue at, if anything remains. */
-function plainPage({ lines, start, total }: TextPage, { end, nextOffset }: FormattedPage): string {
-  const text = lines.slice(0, end - start).join("\n");
-  return nextOffset === undefined ? text : `${text}\n${pageFooter(start, end, total)}`;
 }
 
 /** Returns a page of notebook cells; `undefined` for other files and those that are too large. */

@@ -1,6 +1,6 @@
 /** Types of requests to people, and of their answers. */
 
-/** Content shown to a person who decides on a call. */
+/** A call as it is shown to the person who decides on it. */
 export interface CallPreview {
   kind: "diff" | "command" | "arguments";
   /** One line: what would happen, to which thing. */
@@ -42,7 +42,7 @@ export type Decision =
   | {
       type: "reject";
       message?: string;
-      /** The deadline has passed, or the decision cannot be carried out: it denies even what may not be rejected. */
+      /** The deadline has passed, or the decision cannot be carried out: it denies calls that may not be rejected too. */
       expired?: true;
     };
 
@@ -62,7 +62,7 @@ export type Field = { name: string; title?: string; description?: string; requir
     }
   | { type: "number"; integer?: true; min?: number; max?: number }
   | { type: "yes_no" }
-  /** `labels` are what people read, in the order of `options`. `other`: any text is an answer too. */
+  /** `labels` are the texts for people, in the order of `options`. `other`: any text is an answer too. */
   | { type: "choice"; options: string[]; labels?: string[]; many?: true; other?: true }
 );
 
@@ -103,7 +103,7 @@ export interface ReviewedFile {
   removed: number;
   /** Number of places that can be applied by themselves; 0: it is applied whole. */
   places: number;
-  /** The folder is in the way, so that it is applied only if the person says what is to become of that. */
+  /** The folder is in the way: the file is applied only if the person decides about the content of the folder. */
   conflict?: true;
   /** It is not among the files that "all" means, for example because git ignores it. */
   apart?: true;
@@ -111,13 +111,13 @@ export interface ReviewedFile {
   unshown?: true;
 }
 
-/** Parts of a change that a person applies, and what becomes of the others. */
+/** Parts of a change that a person applies, and the decisions about the others. */
 export interface ReviewChoice {
   /** Paths of files to apply: `all`, or the numbers of some of their places, from 0. */
   apply: Record<string, "all" | number[]>;
   /** Files of which the proposed lines replace those that are in the way. */
   over?: string[];
-  /** Files that the agent is to fit to what the folder has by now. */
+  /** Files that the agent is to fit to the present content of the folder. */
   fit?: string[];
   /** Why a file is not wanted, by its path. */
   refused?: Record<string, string>;

@@ -14,12 +14,10 @@ const MAX = { message: 4000, branch: 200, version: 60 };
 const plainFiles = ({ files }: ReviewQuestion): ReviewedFile[] =>
   files.filter(({ conflict, apart, unshown }) => !conflict && !apart && !unshown);
 
-const filesText = (count: number): string => counted(count, "file");
-
 const countsText = ({ added, removed }: Pick<ReviewedFile, "added" | "removed">): string =>
   [added > 0 ? `+${added}` : "", removed > 0 ? `−${removed}` : ""].filter((part) => part !== "").join(" ");
 
-/** Says what becomes of a file, such as `deleted`. */
+/** The change of a file, such as `deleted`. */
 export const changeText = ({ change, from }: Pick<ReviewedFile, "change" | "from">): string =>
   from === undefined ? change : `renamed from ${displayName(from)}`;
 
@@ -42,10 +40,10 @@ export function reviewText(question: ReviewQuestion): string {
   const missing = files.length + more - Math.min(files.length, MOST_NAMED);
   return [
     ...(note === undefined ? [] : [`Nothing was applied: ${note}.`, ""]),
-    `The run proposes changes of ${filesText(files.length + more)}${counts === "" ? "" : ` (${counts})`}. Nothing in the folder has changed yet.`,
+    `The run proposes changes of ${counted(files.length + more, "file")}${counts === "" ? "" : ` (${counts})`}. Nothing in the folder has changed yet.`,
     "",
     ...files.slice(0, MOST_NAMED).map((file) => `- ${fileText(file)}`),
-    ...(missing > 0 ? [`- and ${filesText(missing)} more`] : []),
+    ...(missing > 0 ? [`- and ${counted(missing, "file")} more`] : []),
     ...(diff === undefined ? [] : ["", diff]),
   ].join("\n");
 }
@@ -63,8 +61,16 @@ export function reviewFields(question: ReviewQuestion): Field[] {
       isOffered: plain.length > 0,
     },
     { option: "chosen", label: "Apply the chosen files", isOffered: isListed },
-    { option: "branch", label: BRANCH, isOffered: hasBranches && plain.length > 0 },
-    { option: "none", label: NOTHING_NOW, isOffered: true },
+    {
+      option: "branch",
+      label: "Make a branch of it, and leave the folder as it is",
+      isOffered: hasBranches && plain.length > 0,
+    },
+    {
+      option: "none",
+      label: "Apply nothing now: it stays with the run and can be applied later",
+      isOffered: true,
+    },
   ].filter(({ isOffered }) => isOffered);
   const files: Field = {
     name: "files",
@@ -95,9 +101,6 @@ export function reviewFields(question: ReviewQuestion): Field[] {
     },
   ];
 }
-
-const BRANCH = "Make a branch of it, and leave the folder as it is";
-const NOTHING_NOW = "Apply nothing now: it stays with the run and can be applied later";
 
 export function readReview(question: ReviewQuestion, values: Readonly<Record<string, Value>>): Checked {
   const { decision, files, branch, message } = values;
@@ -144,12 +147,15 @@ export function checkReview(question: ReviewQuestion, choice: ReviewChoice): Che
     );
   if (branch !== undefined && Object.keys(apply).length === 0)
     return wrong("Choose the files that the branch is made of.");
+  const versions = Object.entries(shown)
+    .filter(([path]) => known.has(path))
+    .map(([path, version]) => [path, version.slice(0, MAX.version)]);
   const checked: ReviewChoice = {
     apply,
     ...(over.length === 0 ? {} : { over }),
     ...(fit.length === 0 ? {} : { fit }),
     ...(Object.keys(refused).length === 0 ? {} : { refused }),
-    ...(Object.keys(shown).length === 0 ? {} : { shown: versionsIn(shown, known) }),
+    ...(Object.keys(shown).length === 0 ? {} : { shown: Object.fromEntries(versions) }),
     ...(read.length === 0 ? {} : { read: read.filter((path) => known.has(path)) }),
     ...(message === undefined || message === "" ? {} : { message }),
     ...(branch === undefined ? {} : { branch, ...(worktree === true ? { worktree } : {}) }),
@@ -157,19 +163,12 @@ export function checkReview(question: ReviewQuestion, choice: ReviewChoice): Che
   return { ok: true, answer: { type: "review", choice: checked } };
 }
 
-const versionsIn = (shown: Readonly<Record<string, string>>, known: ReadonlyMap<string, unknown>) =>
-  Object.fromEntries(
-    Object.entries(shown)
-      .filter(([path]) => known.has(path))
-      .map(([path, version]) => [path, version.slice(0, MAX.version)]),
-  );
-
 /** The choice in a few words, for the journal. */
 export function choiceText({ apply, fit = [], refused = {}, message, branch }: ReviewChoice): string {
   const count = Object.keys(apply).length;
   const into = branch === undefined ? "" : ` as branch ${branch}`;
   const parts = [
-    count === 0 ? "apply nothing now" : `apply ${filesText(count)}${into}`,
+    count === 0 ? "apply nothing now" : `apply ${counted(count, "file")}${into}`,
     ...(fit.length === 0 ? [] : [`fit ${fit.join(", ")} to the folder`]),
     ...Object.entries(refused).map(([path, why]) => `refuse ${path}${why === "" ? "" : `: ${why}`}`),
     ...(message === undefined ? [] : [message]),

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { displayName, oneLine, stripControl } from "../core/text.ts";
 import { cancellable } from "./call.ts";
 import { withNotices } from "./format.ts";
-import { type ToolResult, type ToolSpec, defineTool } from "./tool.ts";
+import { type ToolSpec, defineTool } from "./tool.ts";
 
 const memorySearchSchema = z.strictObject({
   query: z.string().min(1).max(500).describe("Words, or a topic"),
@@ -27,15 +27,13 @@ export const searchMemoriesTool = (
     description: `Find files below /memories/ by words and by meaning. Returns the best ${LIMIT} at most, each path with an excerpt; read_file reads a whole one. For exact text, use grep.`,
     schema: memorySearchSchema,
     handle: ({ query }, { signal }) =>
-      cancellable("search_memories", signal, async () => found(query, await search(query, LIMIT))),
+      cancellable("search_memories", signal, async () => {
+        const { hits, note } = await search(query, LIMIT);
+        const lines = hits.map(({ path, snippet }) => `${displayName(path)}\n${stripControl(snippet)}`);
+        const none = `No memory matches ${JSON.stringify(oneLine(query, 200))}`;
+        return {
+          content: withNotices(lines.join("\n\n") || none, note === undefined ? [] : [`[${note}]`]),
+          artifact: { query, paths: hits.map(({ path }) => path) },
+        };
+      }),
   });
-
-function found(query: string, { hits, note }: FoundMemories): ToolResult {
-  const lines = hits.map(({ path, snippet }) => `${displayName(path)}\n${stripControl(snippet)}`);
-  const text =
-    lines.length > 0 ? lines.join("\n\n") : `No memory matches ${JSON.stringify(oneLine(query, 200))}`;
-  return {
-    content: withNotices(text, note === undefined ? [] : [`[${note}]`]),
-    artifact: { query, paths: hits.map(({ path }) => path) },
-  };
-}

@@ -84,15 +84,14 @@ const typeLine = ({ name, description }: SubagentSummary): string =>
 function describeTask(options: TaskToolOptions): string {
   const { subagents, description = DESCRIPTION, folders = [] } = options;
   const { shown } = listedTypes(options);
-  const more = shown.length < subagents.length ? [moreTypes(folders)] : [];
-  const list = [...shown.map(typeLine), ...more].join("\n");
+  const named = folders.map((folder) => `\`${folder}\``).join(" and ");
+  const more =
+    folders.length === 0
+      ? "More types exist than are listed here; the user may name one."
+      : `More types exist than are listed here: list ${named}, and use the \`name\` in a file as the type.`;
+  const list = [...shown.map(typeLine), ...(shown.length < subagents.length ? [more] : [])].join("\n");
   return description.replaceAll("{available_agents}", () => list);
 }
-
-const moreTypes = (folders: readonly string[]): string =>
-  folders.length === 0
-    ? "More types exist than are listed here; the user may name one."
-    : `More types exist than are listed here: list ${folders.map((folder) => `\`${folder}\``).join(" and ")}, and use the \`name\` in a file as the type.`;
 
 const DESCRIPTION = `Hand a task to a subagent, which works in a context of its own and answers once with a report. It shares your files and sees nothing of this conversation but your description.
 

@@ -20,11 +20,11 @@ export interface ToolResult {
   content: string | ContentBlock[];
   /** Default `success`. */
   status?: "success" | "error";
-  /** The same answer for programs. */
+  /** The answer as data for programs. */
   artifact?: unknown;
   /** The text for a program that made the call, if it is not that of `content`. */
   plain?: string;
-  /** A text too large for `content`: it goes into a file, and `end` stands below what is shown of it. */
+  /** A text too large for `content`: it goes into a file, and `end` stands below the part that is shown. */
   whole?: {
     readonly text: string;
     readonly end: string;
@@ -43,11 +43,11 @@ export interface FileDiff {
   removed?: number;
 }
 
-/** A preview, and what an approval of it is bound to. */
+/** A preview, with the effect and the file that an approval is bound to. */
 export interface BoundPreview extends CallPreview {
   /**
    * All that the call would change, uncut, as JSON: when it, `summary` or `place` is another one after the answer,
-   * the person is asked again. Absent: what is shown follows from the arguments alone.
+   * the person is asked again. Absent: the preview follows from the arguments alone.
    */
   effect?: unknown;
   /** The path that the call touches, links followed. */
@@ -56,11 +56,11 @@ export interface BoundPreview extends CallPreview {
   version?: string;
   /** The error of the call, if it can only fail as things stand. Without a `place`, no other call can change that. */
   failure?: ToolResult;
-  /** The summary says that the file is read-only. Approved, the call may change it all the same. */
+  /** The file is read-only, as the summary states. Approved, the call may change it all the same. */
   evenReadOnly?: true;
   /**
    * Later calls that are the same for a person who approves "the same" for the run: those of this tool with the same
-   * key. `text` tells the person which these are. Default: changes of the same file, or calls with the same arguments.
+   * key. `text` names them for the person. Default: changes of the same file, or calls with the same arguments.
    */
   same?: { readonly key: readonly string[]; readonly text: string };
 }
@@ -68,10 +68,10 @@ export interface BoundPreview extends CallPreview {
 /** Starts a subagent and returns its report; provided by the agent layer. */
 export type SpawnSubagent = (request: { subagentType: string; description: string }) => Promise<ToolResult>;
 
-/** Runs JavaScript, the body of an async function, and returns its value and what it printed. */
+/** Runs JavaScript, the body of an async function, and returns its value and its output. */
 export type RunProgram = (source: string) => Promise<ToolResult>;
 
-/** Asks a person and gives the answer. The call stops until then, and begins again from its top. */
+/** Asks a person and returns the answer. The call stops until then, and begins again from its top. */
 export type AskPerson = (question: Question) => Promise<Answer>;
 
 /**
@@ -129,7 +129,7 @@ export interface ToolContext {
   readonly expectedVersion?: string | undefined;
   /** True if a person approved exactly this call. Default false. */
   readonly approved?: boolean;
-  /** A person approved the change of a file that they were told is read-only. */
+  /** A person approved the change of a file, knowing that it is read-only. */
   readonly evenReadOnly?: boolean | undefined;
   readonly spawn?: SpawnSubagent;
   /** A program made the call, and not the model. */
@@ -152,7 +152,7 @@ export interface ToolContext {
   versionSeen?(path: string): string | undefined;
 }
 
-/** A tool as this project defines it; the agent layer turns it into what the model is offered. */
+/** A tool as this project defines it; the agent layer makes the tool for the model from it. */
 export interface ToolSpec<Schema extends z.ZodObject = z.ZodObject> {
   readonly name: string;
   readonly kind: ToolKind;
@@ -160,9 +160,9 @@ export interface ToolSpec<Schema extends z.ZodObject = z.ZodObject> {
   readonly schema: Schema;
   /** Other names under which an argument is accepted: alias → name. Not shown to the model. */
   readonly aliases?: Readonly<Record<string, string>>;
-  /** Must not throw for expected conditions; what it throws all the same becomes an error result. */
+  /** Must not throw for expected conditions; any exception becomes an error result. */
   handle(args: z.output<Schema>, context: ToolContext): Promise<ToolResult>;
-  /** Content for a person who is asked to approve this call. Default: the arguments. */
+  /** The call as it is shown to the person who is asked to approve it. Default: the arguments. */
   preview?(args: z.output<Schema>, context: ToolContext): Promise<BoundPreview | undefined>;
   /** The virtual path a call touches, normalised; gates and permissions look at it. */
   pathOf?(args: z.output<Schema>): string | undefined;

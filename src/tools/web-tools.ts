@@ -4,7 +4,7 @@ import { isoTime } from "../core/clock.ts";
 import { headOf, quotedIn, stripControl } from "../core/text.ts";
 import type { PageReader, WebPage } from "../web/page-reader.ts";
 import { WebProblem } from "../web/request.ts";
-import type { FoundPage, SearchPages } from "../web/search/results.ts";
+import type { SearchPages } from "../web/search/results.ts";
 import { type IsNamed, MAX_URL, readUrl, approvedSite } from "../web/url.ts";
 import { cancellable } from "./call.ts";
 import { argumentsPreview } from "./call-preview.ts";
@@ -93,18 +93,17 @@ export const webSearchTool = (search: SearchPages): ToolSpec<typeof searchSchema
     description: "Search the web. Returns titles, addresses and excerpts.",
     schema: searchSchema,
     handle: ({ query, count }, { signal }) =>
-      webCall("web_search", signal, async () => foundResult(await search(query, { count, signal }))),
+      webCall("web_search", signal, async () => {
+        const pages = await search(query, { count, signal });
+        const shown = pages.map(
+          ({ title, url, snippet, date }, index) =>
+            `${index + 1}. ${title}\n${url}${date === undefined ? "" : ` (${date})`}\n${snippet}`,
+        );
+        const list = quotedIn(["web_results"], stripControl(shown.join("\n\n")));
+        const content = pages.length === 0 ? "Nothing was found." : `<web_results>\n${list}\n</web_results>`;
+        return { content, artifact: { results: pages } };
+      }),
   });
-
-function foundResult(pages: readonly FoundPage[]): ToolResult {
-  const shown = pages.map(
-    ({ title, url, snippet, date }, index) =>
-      `${index + 1}. ${title}\n${url}${date === undefined ? "" : ` (${date})`}\n${snippet}`,
-  );
-  const list = quotedIn(["web_results"], stripControl(shown.join("\n\n")));
-  const content = pages.length === 0 ? "Nothing was found." : `<web_results>\n${list}\n</web_results>`;
-  return { content, artifact: { results: pages } };
-}
 
 /** Does the work of a tool. A problem with the web is its answer. */
 const webCall = (tool: string, signal: AbortSignal, work: () => Promise<ToolResult>): Promise<ToolResult> =>

@@ -8,7 +8,6 @@ import { displayName, oneLine } from "../core/text.ts";
 import { type CallPlace, backendError, pathText, pathTool, storedText, underOtherNames } from "./call.ts";
 import {
   type CurrentText,
-  type Destination,
   argumentsPreview,
   currentText,
   resolveDestination,
@@ -127,7 +126,13 @@ async function previewWrite(
   if (!isText && !decodeBase64(content))
     return failing(`Write ${name}`, args, { failure: backendError(invalidBase64(path, mimeType), path) });
   if (failure && !(isText && current.kind === "text")) return failing(`Write ${name}`, args, { failure, to });
-  if (!isText) return binaryPreview(path, content, to);
+  if (!isText) {
+    // The beginning of the base64 text: a person learns more from type and size, and can ask for the rest.
+    const beginning = oneLine(content, 200);
+    const summary = binarySummary(path, content);
+    const shown = argumentsPreview(summary, { file_path: path, content: beginning }, to);
+    return beginning === content ? shown : { ...shown, isPart: true };
+  }
   if (current.kind === "unreadable") {
     const summary = `Write ${name}; its content could not be compared: ${current.reason}`;
     return withRemarks(argumentsPreview(summary, args, to), current);
@@ -145,13 +150,6 @@ async function previewWrite(
   const reason = seen === undefined ? "the file already exists" : "the file changed since it was read";
   const summary = `Write ${name}; it would fail, because ${reason}`;
   return { ...(await diffPreview({ summary, change, to })), failure };
-}
-
-/** The beginning of the base64 text: a person learns more from type and size, and can ask for the rest. */
-function binaryPreview(path: string, content: string, to: Destination): BoundPreview {
-  const beginning = oneLine(content, 200);
-  const shown = argumentsPreview(binarySummary(path, content), { file_path: path, content: beginning }, to);
-  return beginning === content ? shown : { ...shown, isPart: true };
 }
 
 const binarySummary = (path: string, content: string): string =>

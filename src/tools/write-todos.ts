@@ -22,16 +22,12 @@ export const writeTodosTool = defineTool({
   description: "Replace the todo list; send the whole list, at most once per reply.",
   schema: z.strictObject({ todos: z.array(todo).describe("In order of work.") }),
   async handle({ todos }) {
-    const list: Todo[] = todos;
-    return { content: summarizeTodos(list), artifact: { todos: list }, update: { todos: list } };
+    const of = (status: Todo["status"]): Todo[] => todos.filter((one) => one.status === status);
+    const current = of("in_progress").map(({ content }) => oneLine(content, 100));
+    const done = `${of("completed").length} of ${todos.length} completed`;
+    const now = current.length > 0 ? `; in progress: ${current.join(", ")}` : "";
+    // The model has just sent the whole list.
+    const content = todos.length === 0 ? "Emptied the todo list" : `Updated the todo list: ${done}${now}`;
+    return { content, artifact: { todos }, update: { todos } };
   },
 });
-
-/** `Updated the todo list: 1 of 4 completed; in progress: Read the sources`. The model has just sent the whole list. */
-function summarizeTodos(list: readonly Todo[]): string {
-  if (list.length === 0) return "Emptied the todo list";
-  const of = (status: Todo["status"]): Todo[] => list.filter((todo) => todo.status === status);
-  const current = of("in_progress").map(({ content }) => oneLine(content, 100));
-  const done = `${of("completed").length} of ${list.length} completed`;
-  return `Updated the todo list: ${done}${current.length > 0 ? `; in progress: ${current.join(", ")}` : ""}`;
-}

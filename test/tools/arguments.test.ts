@@ -147,7 +147,7 @@ test.each<[name: string, args: Record<string, unknown>, problem: string]>([
 });
 
 test("parametersOf: what has a default is optional, and aliases do not show", () => {
-  const schema = toolParameters(tool("read_file"));
+  const schema = toolParameters(tool("read_file").schema);
   expect(schema).toMatchObject({
     type: "object",
     required: ["file_path"],

@@ -58,7 +58,7 @@ const OPTIONAL = new Set([
 const offered = (tool: ToolSpec) => ({
   name: tool.name,
   description: tool.description,
-  parameters: toolParameters(tool),
+  parameters: toolParameters(tool.schema),
 });
 const sizes = Object.fromEntries(
   tools

@@ -10,7 +10,7 @@ export function specTool(spec: ToolSpec): AgentTool {
   const offered = new DynamicStructuredTool({
     name: spec.name,
     description: spec.description,
-    schema: toolParameters(spec),
+    schema: toolParameters(spec.schema),
     func: () => Promise.reject(new Error(`${spec.name} runs inside a deep agent only`)),
   });
   return {

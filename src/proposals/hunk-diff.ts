@@ -1,6 +1,6 @@
-/** Lines of texts, and the unified diff of one place of a file: whole, but for places of unusual size. */
+/** Lines of texts, and the unified diff of one hunk: whole, except for hunks of unusual size. */
 import { UNENDED, diffCut, displayDiffLine, hunkHeader } from "../core/diff.ts";
-import { type Hunk, signedLines } from "../core/hunks.ts";
+import { type Hunk as LineChange, signedLines } from "../core/hunks.ts";
 import { displayName } from "../core/text.ts";
 import type { ProposedPlace } from "../runs/proposals.ts";
 import { type Encoding, shown } from "./file-text.ts";
@@ -16,42 +16,37 @@ const CONTEXT = 3;
 export const MOST_CHARS = 400_000;
 
 /**
- * The diff of hunks that stand close to each other, as it is displayed. `room`: its longest length; `Infinity`: all of
- * it, and whoever shows it displays it. `isNew`: there was no file before.
+ * The diff of changes that stand close to each other, as it is displayed. `room`: its longest length; `Infinity`: all
+ * of it, and whoever shows it displays it. `isNew`: there was no file before.
  */
-export function placeDiff(
+export function hunkDiff(
   { path, from = path, encoding = "utf-8" }: { path: string; from?: string; encoding?: Encoding },
   base: readonly string[],
-  hunks: readonly Hunk[],
+  changes: readonly LineChange[],
   { room, isNew = false }: { room: number; isNew?: boolean },
 ): Omit<ProposedPlace, "conflict"> {
-  const { start, lines, added, removed } = signedLines(base, hunks, CONTEXT);
-  const count = lines.length - added;
+  const { start, lines: signed, added, removed } = signedLines(base, changes, CONTEXT);
+  const count = signed.length - added;
   const head = [
     `--- ${isNew ? "/dev/null" : displayName(from)}`,
     `+++ ${displayName(path)}`,
     hunkHeader(start + 1, count, start + 1, count - removed + added),
   ];
-  return { ...bounded(head, withoutReturns(lines), { encoding, room }), added, removed };
-}
-
-/** Takes the carriage returns out of lines that all have one. */
-const withoutReturns = (lines: readonly string[]): readonly string[] =>
-  lines.every((line) => line.endsWith("\r")) ? lines.map((line) => line.slice(0, -1)) : lines;
-
-function bounded(
-  head: readonly string[],
-  lines: readonly string[],
-  { encoding, room }: { encoding: Encoding; room: number },
-): Pick<ProposedPlace, "diff" | "isPart"> {
-  if (room === Infinity) return { diff: [...head, ...lines].map((line) => shown(line, encoding)).join("\n") };
+  // Carriage returns are left out if all lines have one.
+  const isCrlf = signed.every((line) => line.endsWith("\r"));
+  const lines = isCrlf ? signed.map((line) => line.slice(0, -1)) : signed;
+  if (room === Infinity)
+    return { diff: [...head, ...lines].map((line) => shown(line, encoding)).join("\n"), added, removed };
   const diff = [...head];
   let used = 0;
   for (const [index, line] of lines.entries()) {
     const text = shown(line, encoding).split("\n").map(displayDiffLine).join("\n");
     used += text.length + 1;
-    if (used > room) return { diff: [...diff, diffCut(lines.length - index)].join("\n"), isPart: true };
+    if (used > room) {
+      const cut = [...diff, diffCut(lines.length - index)].join("\n");
+      return { diff: cut, isPart: true, added, removed };
+    }
     diff.push(text);
   }
-  return { diff: diff.join("\n") };
+  return { diff: diff.join("\n"), added, removed };
 }
