@@ -70,7 +70,17 @@ class EditorServer {
       .agent({ name: "deepagent-mcp" })
       .onRequest(initialize, ({ params }) => {
         this.#capabilities = params.clientCapabilities ?? {};
-        return this.#abilities();
+        return {
+          protocolVersion: acp.PROTOCOL_VERSION,
+          agentInfo: { name: "deepagent-mcp", title: "Deep Agent", version: this.#deps.version },
+          agentCapabilities: {
+            loadSession: true,
+            promptCapabilities: { embeddedContext: true, image: false, audio: false },
+            mcpCapabilities: { http: true, sse: false },
+            sessionCapabilities: { list: {} },
+          },
+          authMethods: [],
+        };
       })
       .onRequest(authenticate, () => {
         throw refusal("This agent needs no log-in. Keys of models are set with: deepagent-mcp keys set NAME");
@@ -98,20 +108,6 @@ class EditorServer {
   close(): void {
     for (const session of this.#sessions.values()) session.close();
     this.#sessions.clear();
-  }
-
-  #abilities(): acp.InitializeResponse {
-    return {
-      protocolVersion: acp.PROTOCOL_VERSION,
-      agentInfo: { name: "deepagent-mcp", title: "Deep Agent", version: this.#deps.version },
-      agentCapabilities: {
-        loadSession: true,
-        promptCapabilities: { embeddedContext: true, image: false, audio: false },
-        mcpCapabilities: { http: true, sse: false },
-        sessionCapabilities: { list: {} },
-      },
-      authMethods: [],
-    };
   }
 
   async #new({ cwd, mcpServers }: acp.NewSessionRequest): Promise<{ sessionId: string }> {

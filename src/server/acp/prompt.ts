@@ -7,25 +7,26 @@ import { isInside } from "../../core/real-path.ts";
 import { MAX_TASK } from "../../runs/run.ts";
 import { fenced } from "../views/quoting.ts";
 
-export type Task = { ok: true; text: string } | { ok: false; problem: string };
-
 /** Files of the folder are named by the path that the agent knows them by. */
-export function taskOf(prompt: readonly ContentBlock[], cwd: string): Task {
+export function taskOf(
+  prompt: readonly ContentBlock[],
+  cwd: string,
+): { ok: true; text: string } | { ok: false; problem: string } {
   const parts: string[] = [];
   for (const block of prompt) {
     const part = readBlock(block, cwd);
-    if (part === undefined) return { ok: false, problem: unread(block.type) };
+    if (part === undefined) {
+      const problem = `The prompt has a part of type "${block.type}", which this agent does not read. Send text, links to files or texts.`;
+      return { ok: false, problem };
+    }
     parts.push(part);
   }
   const text = parts.join("").trim();
   if (text === "") return { ok: false, problem: "The prompt is empty. Write what the agent is to do." };
-  return text.length > MAX_TASK ? { ok: false, problem: TOO_LONG } : { ok: true, text };
+  if (text.length <= MAX_TASK) return { ok: true, text };
+  const problem = `The prompt has more than ${MAX_TASK} characters. Put long texts into a file of the folder and name it.`;
+  return { ok: false, problem };
 }
-
-const unread = (type: string): string =>
-  `The prompt has a part of type "${type}", which this agent does not read. Send text, links to files or texts.`;
-
-const TOO_LONG = `The prompt has more than ${MAX_TASK} characters. Put long texts into a file of the folder and name it.`;
 
 function readBlock(block: ContentBlock, cwd: string): string | undefined {
   switch (block.type) {

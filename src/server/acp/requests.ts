@@ -12,10 +12,9 @@ export const strictRequests = ({ readable, writable }: Stream): Stream => ({
   ),
 });
 
-const OPENING: ReadonlySet<string> = new Set(["session/new", "session/load"]);
-
 function strictRequest(message: AnyMessage): AnyMessage {
-  if (!("method" in message) || !OPENING.has(message.method) || !isRecord(message.params)) return message;
+  const opens = "method" in message && ["session/new", "session/load"].includes(message.method);
+  if (!opens || !isRecord(message.params)) return message;
   const { mcpServers = [], ...others } = message.params;
   return {
     ...message,

@@ -110,7 +110,12 @@ export class Session {
       .catch(() => undefined)
       .then(async () => {
         const criteria = goalCommand(text);
-        if (criteria !== undefined) return this.#setGoal(criteria);
+        if (criteria !== undefined) {
+          const reply = goalReply(criteria);
+          if (reply.isTaken) this.#goal = criteria.length === 0 ? undefined : criteria;
+          await this.#desk.say(reply.text);
+          return undefined;
+        }
         const [question] = this.#open.values();
         if (question === undefined) return this.#start(text, goal ?? this.#goal);
         const problem = await replyTo(question, text, this.#desk);
@@ -123,12 +128,6 @@ export class Session {
       });
     this.#told = told;
     return told;
-  }
-
-  async #setGoal(criteria: readonly string[]): Promise<undefined> {
-    const { isTaken, text } = goalReply(criteria);
-    if (isTaken) this.#goal = criteria.length === 0 ? undefined : criteria;
-    await this.#desk.say(text);
   }
 
   async #start(text: string, goal: readonly string[] | undefined): Promise<Following> {

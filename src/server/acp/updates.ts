@@ -24,11 +24,7 @@ const KINDS: Readonly<Record<string, acp.ToolKind>> = {
   execute: "execute",
   task: "think",
 };
-/** Tools whose calls are shown as plans or questions. */
-const SHOWN_OTHERWISE: ReadonlySet<string> = new Set(["write_todos", "ask_user"]);
 const WORKSPACE = "/workspace/";
-
-const toolKind = (tool: string): acp.ToolKind => KINDS[tool] ?? "other";
 
 /** Returns the path of a workspace file on this machine; other files keep their virtual path. */
 export const pathIn = (cwd: string, path: string): string =>
@@ -54,18 +50,28 @@ export class RunUpdates {
 
   of(event: RunEvent): acp.SessionUpdate[] {
     // Others follow any message but the answer.
-    const end = event.kind === "run_completed" ? "" : BETWEEN;
+    const end = event.kind === "run_completed" ? "" : "\n\n";
     return [...this.#spoken.of(event).flatMap((part) => said(part, end)), ...this.#updatesOf(event)];
   }
 
   live(text: LiveText): acp.SessionUpdate[] {
-    return this.#spoken.live(text).flatMap((part) => said(part, BETWEEN));
+    return this.#spoken.live(text).flatMap((part) => said(part, "\n\n"));
   }
 
   #updatesOf(event: RunEvent): acp.SessionUpdate[] {
     switch (event.kind) {
       case "todos":
-        return event.agent.length > 0 ? [] : [{ sessionUpdate: "plan", entries: planEntries(event) }];
+        if (event.agent.length > 0) return [];
+        return [
+          {
+            sessionUpdate: "plan",
+            entries: event.data.todos.map(({ content, status }) => ({
+              content: displayText(content),
+              status,
+              priority: "medium",
+            })),
+          },
+        ];
       case "tool_started":
         return this.#started(event);
       case "tool_finished":
@@ -74,8 +80,11 @@ export class RunUpdates {
         return this.#changed(event);
       case "approval_decided":
         return this.#settled(event);
-      case "subagent_started":
-        return this.#update(callerKey(event), { title: displayText(agentName(startedAgent(event))) });
+      case "subagent_started": {
+        const { callId, name, description: task } = event.data;
+        const agent = event.agent.at(-1) ?? { callId, name, task };
+        return this.#update(callerKey(event), { title: displayText(agentName(agent)) });
+      }
       case "subagent_finished":
         return this.#update(callerKey(event), { content: [textContent(event.data.report)] });
       case "goal_judged":
@@ -85,8 +94,12 @@ export class RunUpdates {
       case "model_retry":
       case "compacted":
         return thought(stepOf(event) ?? "", event);
-      case "run_completed":
-        return earlyEnd(event);
+      case "run_completed": {
+        const { stopReason } = event.data;
+        if (stopReason === undefined) return [];
+        const text = `\n\n_This run ${endedEarly(stopReason)}._`;
+        return [messageOf("agent_message_chunk", text, `${event.runId}:${event.seq}`)];
+      }
       default:
         return [];
     }
@@ -97,7 +110,7 @@ export class RunUpdates {
       toolCallId: entryId(approval.runId, approval.id),
       title,
       name: approval.tool,
-      kind: toolKind(approval.tool),
+      kind: KINDS[approval.tool] ?? "other",
       status: "pending" as const,
       content,
       rawInput: approval.args,
@@ -117,7 +130,8 @@ export class RunUpdates {
 
   #started({ runId, seq, agent, data }: EventOf<"tool_started">): acp.SessionUpdate[] {
     const { tool, summary, callId } = data;
-    if (SHOWN_OTHERWISE.has(tool)) return [];
+    // Shown as plans or questions.
+    if (tool === "write_todos" || tool === "ask_user") return [];
     const asked = this.#decided.get(callKey(agent, tool))?.shift();
     const toolCallId = asked ?? entryId(runId, String(seq));
     this.#calls.set(callKey(agent, callId), toolCallId);
@@ -125,9 +139,9 @@ export class RunUpdates {
       toolCallId,
       title: displayText([...agent.slice(-1).map(agentName), summary].join(": ")),
       name: tool,
-      kind: toolKind(tool),
+      kind: KINDS[tool] ?? "other",
       status: "in_progress" as const,
-      ...toolLocations(this.#cwd, PATH.exec(summary)?.[1]),
+      ...toolLocations(this.#cwd, /^\S+ (\/workspace\/.*)$/.exec(summary)?.[1]),
     };
     return [{ sessionUpdate: asked === undefined ? "tool_call" : "tool_call_update", ...call }];
   }
@@ -157,16 +171,11 @@ export class RunUpdates {
     });
   }
 
-  #update(key: string, changed: Omit<ToolCallChange, "toolCallId" | "sessionUpdate">): acp.SessionUpdate[] {
+  #update(key: string, changed: Omit<acp.ToolCallUpdate, "toolCallId">): acp.SessionUpdate[] {
     const toolCallId = this.#calls.get(key);
     return toolCallId === undefined ? [] : [{ sessionUpdate: "tool_call_update", toolCallId, ...changed }];
   }
 }
-
-type ToolCallChange = Extract<acp.SessionUpdate, { sessionUpdate: "tool_call_update" }>;
-
-/** The path of a file in the line about a call. */
-const PATH = /^\S+ (\/workspace\/.*)$/;
 
 const entryId = (runId: string, name: string): string => `${runId}:${name}`;
 const callKey = (agent: AgentPath, name: string): string =>
@@ -175,11 +184,6 @@ const callKey = (agent: AgentPath, name: string): string =>
 /** The key of the call that a subagent works for. */
 const callerKey = ({ agent, data }: EventOf<"subagent_started" | "subagent_finished">): string =>
   callKey(agent.slice(0, -1), data.callId);
-const startedAgent = ({ agent, data }: EventOf<"subagent_started">): AgentPath[number] =>
-  agent.at(-1) ?? { callId: data.callId, name: data.name, task: data.description };
-
-const BETWEEN = "\n\n";
-
 function said({ id, text, isLast }: Said, end: string): acp.SessionUpdate[] {
   const whole = isLast ? text + end : text;
   return whole === "" ? [] : [messageOf("agent_message_chunk", whole, id)];
@@ -192,12 +196,3 @@ export const messageOf = (
   text: string,
   messageId: string,
 ): acp.SessionUpdate => ({ sessionUpdate, content: { type: "text", text }, messageId });
-
-function earlyEnd({ runId, seq, data: { stopReason } }: EventOf<"run_completed">): acp.SessionUpdate[] {
-  if (stopReason === undefined) return [];
-  const text = `\n\n_This run ${endedEarly(stopReason)}._`;
-  return [messageOf("agent_message_chunk", text, `${runId}:${seq}`)];
-}
-
-const planEntries = ({ data }: EventOf<"todos">): acp.PlanEntry[] =>
-  data.todos.map(({ content, status }) => ({ content: displayText(content), status, priority: "medium" }));

@@ -24,9 +24,6 @@ import { RunEvents, type SentEvent } from "./events.ts";
 const MAX_ID = 200;
 /** Calls of one reply ask at about the same time. */
 const GATHER_MS = 300;
-/** Surface of an answer, for the journal. */
-const BY = "ag-ui";
-
 /** Answers one request, which was authenticated and whose body is JSON. */
 export type AgUiEndpoint = (
   body: unknown,
@@ -181,7 +178,7 @@ async function answer({ input, runs, deps }: Request, waiting: RunRequest): Prom
     { runs, runId: waiting.runId, logger: deps.logger },
     waiting,
     { action: "accept", content: entry.payload },
-    { elapsed: Infinity, client: { urls: false }, by: BY },
+    { elapsed: Infinity, client: { urls: false }, by: "ag-ui" },
   );
   if (taken.kind === "again") throw new DeepAgentError("invalid_answer", taken.problem);
 }

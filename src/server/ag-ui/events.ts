@@ -63,18 +63,31 @@ export class RunEvents {
         return this.#started(event);
       case "tool_finished":
         return this.#finished(event);
-      case "subagent_started":
-        return [begun(event)];
+      case "subagent_started": {
+        const { name, description } = event.data;
+        const parent = event.agent.slice(0, -1);
+        return [
+          {
+            type: "SUBAGENT_STARTED",
+            subagentRunId: subagentKey(event, event.agent),
+            name,
+            description,
+            ...(parent.length > 0 ? { parentSubagentRunId: subagentKey(event, parent) } : {}),
+          },
+        ];
+      }
       case "subagent_finished":
         return ended(event);
+      // AG-UI has no events of its own for these.
       case "file_changed":
       case "goal_judged":
       case "goal_ended":
+        return [{ type: "CUSTOM", name: event.kind, value: event.data, ...by(event) }];
       case "warning":
       case "model_retry":
       case "compacted":
       case "message_received":
-        return [{ type: "CUSTOM", name: event.kind, value: noted(event), ...by(event) }];
+        return [{ type: "CUSTOM", name: event.kind, value: { text: stepOf(event) ?? "" }, ...by(event) }];
       default:
         return [];
     }
@@ -120,14 +133,6 @@ function said(text: string, event: RunEvent): SentEvent[] {
   ];
 }
 
-const begun = (event: EventOf<"subagent_started">): SentEvent => ({
-  type: "SUBAGENT_STARTED",
-  subagentRunId: subagentKey(event, event.agent),
-  name: event.data.name,
-  description: event.data.description,
-  ...(event.agent.length > 1 ? { parentSubagentRunId: subagentKey(event, event.agent.slice(0, -1)) } : {}),
-});
-
 function ended(event: EventOf<"subagent_finished">): SentEvent[] {
   const subagentRunId = subagentKey(event, event.agent);
   const { status, report } = event.data;
@@ -135,9 +140,3 @@ function ended(event: EventOf<"subagent_finished">): SentEvent[] {
     ? [{ type: "SUBAGENT_ERROR", subagentRunId, message: report }]
     : [{ type: "SUBAGENT_FINISHED", subagentRunId, result: report, outcome: { type: "success" } }];
 }
-
-/** Facts of an event that AG-UI has no event of its own for. */
-const noted = (event: RunEvent): object =>
-  event.kind === "file_changed" || event.kind === "goal_judged" || event.kind === "goal_ended"
-    ? event.data
-    : { text: stepOf(event) ?? "" };

@@ -265,19 +265,15 @@ export const CLOCK_TOLERANCE_SECONDS = 5;
  * token is worth nothing without the proof that it is presented by the one it was issued to (RFC 9449).
  */
 export function holderOf(issuer: string, claims: Readonly<Record<string, unknown>>): AuthInfo {
-  const { sub, exp, cnf } = claims; // exp: seconds since the epoch
+  const { sub, exp, cnf, scope, scp } = claims; // exp: seconds since the epoch
   if (typeof sub !== "string" || sub === "" || cnf !== undefined) throw invalidToken();
-  const scopes = readScopes(claims);
+  // `scope` as RFC 9068 and RFC 7662 have it, or `scp` as other servers do.
+  const claimed: unknown[] = typeof scope === "string" ? scope.split(" ") : Array.isArray(scp) ? scp : [];
+  const scopes = SCOPES.filter((known) => claimed.includes(known));
   if (scopes.length === 0) {
     const message = `The token has none of the scopes ${SCOPES.join(", ")}`;
     throw new OAuthError(OAuthErrorCode.InsufficientScope, message);
   }
   const expiresAt = typeof exp === "number" ? exp + CLOCK_TOLERANCE_SECONDS : undefined;
   return authInfoOf({ principal: `${issuer}#${sub}`, scopes, ...defined({ expiresAt }) });
-}
-
-/** `scope` as RFC 9068 and RFC 7662 have it, or `scp` as other servers do. */
-function readScopes({ scope, scp }: Readonly<Record<string, unknown>>): string[] {
-  const claimed: unknown[] = typeof scope === "string" ? scope.split(" ") : Array.isArray(scp) ? scp : [];
-  return SCOPES.filter((known) => claimed.includes(known));
 }

@@ -18,13 +18,14 @@ export function sharedRuns(runs: RunsByHolder, principal: Principal): PrincipalR
       },
       recentEvents: async (...args) => (await read.recentEvents(...args))?.map(sharedEvent),
     },
-    watch: { ...refused.watch, events: (...args) => sharedEvents(watch.events(...args)) },
+    watch: {
+      ...refused.watch,
+      async *events(...args) {
+        for await (const event of watch.events(...args)) yield sharedEvent(event);
+      },
+    },
     files: { ...refused.files, ofRun: (runId) => files.ofRun(runId) },
   };
-}
-
-async function* sharedEvents(events: AsyncIterable<RunEvent>): AsyncIterable<RunEvent> {
-  for await (const event of events) yield sharedEvent(event);
 }
 
 /** Removes the first line of a call's result, which may be of a file, a command, a page or another server. */

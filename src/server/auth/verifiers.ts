@@ -22,9 +22,6 @@ import {
 const ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"];
 const KEYS_TIMEOUT_MS = 5000;
 
-/** Kinds of a JWT that can be an access token (RFC 9068, 2.1). Many servers write the general kind or none. */
-const ACCESS_TOKEN_TYPES: readonly unknown[] = [undefined, "at+jwt", "jwt"];
-
 /**
  * Verifies access tokens of an OAuth 2.1 authorization server: signature by its published keys, kind, issuer,
  * audience, expiry.
@@ -42,17 +39,17 @@ export function jwtVerifier(config: OAuthConfig & { jwksUrl: string }, logger: L
     const { payload, protectedHeader } = await jwtVerify(token, keys, options).catch((error: unknown) => {
       throw refusal(error, logger);
     });
-    if (!ACCESS_TOKEN_TYPES.includes(normalizeMediaType(protectedHeader.typ))) {
+    const type: unknown = protectedHeader.typ;
+    // An access token (RFC 9068, 2.1), or the general kind, or none. Case does not count, and `application/` may be
+    // left out (RFC 7515, 4.1.9).
+    const isKnown = typeof type === "string" && /^(?:application\/)?(?:at\+)?jwt$/i.test(type);
+    if (type !== undefined && !isKnown) {
       logger.info("auth.token_refused", { reason: "kind of token" });
       throw invalidToken();
     }
     return holderOf(config.issuer, payload);
   };
 }
-
-/** Media types ignore case, and a `typ` may leave `application/` out (RFC 7515, 4.1.9). */
-const normalizeMediaType = (typ: unknown): unknown =>
-  typeof typ === "string" ? typ.toLowerCase().replace(/^application\//, "") : typ;
 
 /** The client learns only whether its token or this server is at fault; the log has the reason. */
 function refusal(error: unknown, logger: Logger): Error {

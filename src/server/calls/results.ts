@@ -14,7 +14,7 @@ import { fileUri, runUri } from "../contracts/uris.ts";
 import { runListText } from "../views/run-list.ts";
 import { type AnswerWays, type RunReport, reportText, runReport } from "../views/run-report.ts";
 import { asText } from "../views/quoting.ts";
-import type { Media, Outcome } from "./outcome.ts";
+import type { Outcome } from "./outcome.ts";
 import type { PersonRequest } from "../views/request-form.ts";
 
 export interface ResultOptions extends AnswerWays {
@@ -59,7 +59,11 @@ export function toResult(outcome: Outcome, options: ResultOptions): CallToolResu
       return {
         content: [
           { type: "text", text: outcome.content },
-          ...outcome.media.map((media) => mediaBlock(media, outcome.path)),
+          ...outcome.media.map(({ type, mimeType, data }) =>
+            type === "resource"
+              ? { type, resource: { uri: fileUri(outcome.path), mimeType, blob: data } }
+              : { type, mimeType, data },
+          ),
         ],
         structuredContent: { path: outcome.path, content: outcome.content },
       };
@@ -93,11 +97,6 @@ export function runResult(
     ...(report.status === "failed" ? { isError: true } : {}),
   };
 }
-
-const mediaBlock = ({ type, mimeType, data }: Media, path: string): CallToolResult["content"][number] =>
-  type === "resource"
-    ? { type, resource: { uri: fileUri(path), mimeType, blob: data } }
-    : { type, mimeType, data };
 
 function memories({ query, hits, note }: Extract<Outcome, { kind: "memories" }>): CallToolResult {
   const found = hits.map(({ path, snippet, score }) => ({ path, snippet: snippet.slice(0, 2000), score }));

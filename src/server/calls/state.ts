@@ -43,13 +43,13 @@ export type ApprovalState = z.output<typeof ApprovalState>;
 
 export type StateCodec = ReturnType<typeof createStateCodec>;
 
-type CodecDeps = Pick<ServerDeps, "stateKey" | "previousStateKey" | "principalOf" | "logger">;
-
 /**
  * Signs with the current key and accepts signatures of the previous one. Keys are read for every state, because any
  * process may have replaced them. Refused states are logged: clients do not send them.
  */
-export function createStateCodec(deps: CodecDeps) {
+export function createStateCodec(
+  deps: Pick<ServerDeps, "stateKey" | "previousStateKey" | "principalOf" | "logger">,
+) {
   const bind = ({ mcpReq, http, sessionId = "" }: ServerContext): string =>
     [mcpReq.method, deps.principalOf(http?.authInfo), sessionId].join("\0");
   const codecOf = (key: Uint8Array) =>

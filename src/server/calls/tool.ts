@@ -138,14 +138,19 @@ async function renderPicture(
   return renderAppView(outcome.view, await runs(), openCommand(outcome.view.run), clock());
 }
 
-const toolListing = byIdentity((tool: ServerTool) => ({
-  title: tool.title,
-  description: tool.description,
-  inputSchema: inputSchema(tool),
-  outputSchema: outputSchema(tool.output),
-  annotations: ANNOTATIONS[tool.kind],
-  ...toolMeta(tool),
-}));
+const toolListing = byIdentity((tool: ServerTool) => {
+  const { app, alwaysLoaded } = tool;
+  const ui = app === undefined ? undefined : { resourceUri: app };
+  return {
+    title: tool.title,
+    description: tool.description,
+    inputSchema: inputSchema(tool),
+    outputSchema: outputSchema(tool.output),
+    annotations: ANNOTATIONS[tool.kind],
+    // Tried with Claude Code 2.1.330: other tools are only names to its model until it searches for them.
+    ...(ui || alwaysLoaded ? { _meta: defined({ ui, "anthropic/alwaysLoad": alwaysLoaded }) } : {}),
+  };
+});
 
 /** Schema that `tools/list` shows; its messages explain wrong arguments. */
 function inputSchema(tool: ServerTool): StandardSchemaWithJSON<unknown, Record<string, unknown>> {
@@ -263,11 +268,4 @@ export class SentResults {
       });
     };
   }
-}
-
-function toolMeta({ app, alwaysLoaded }: ServerTool): { _meta?: Record<string, unknown> } {
-  if (app === undefined && alwaysLoaded === undefined) return {};
-  const ui = app === undefined ? undefined : { resourceUri: app };
-  // Tried with Claude Code 2.1.330: other tools are only names to its model until it searches for them.
-  return { _meta: defined({ ui, "anthropic/alwaysLoad": alwaysLoaded }) };
 }

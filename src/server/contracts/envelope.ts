@@ -34,20 +34,25 @@ type Members = Record<string, unknown>;
 
 /** The SDK takes no more over HTTP. */
 const MAX_BATCH = 100;
-const BAD_BATCH = `a batch must have 1 to ${MAX_BATCH} messages`;
-const NO_BATCHES = "this revision of the protocol has no batches; send each message by itself";
-
 /** Reads one message, or a batch of them in a revision that `takesBatches`. A bad one leaves the others as they are. */
 export function readMessages(value: unknown, takesBatches: boolean): Received {
   const isBatch = Array.isArray(value);
   if (isBatch && (value.length === 0 || value.length > MAX_BATCH))
-    return { messages: [], errors: [invalidRequest(null, BAD_BATCH)] };
+    return {
+      messages: [],
+      errors: [invalidRequest(null, `a batch must have 1 to ${MAX_BATCH} messages`)],
+    };
   const received: Received = { messages: [], errors: [] };
   for (const read of (isBatch ? value : [value]).map(readMessage)) {
     if (!read.ok) received.errors.push(...(read.isExpected ? [read.answer] : []));
     else if (!isBatch || takesBatches) received.messages.push(read.message);
     else if (isJSONRPCRequest(read.message))
-      received.errors.push(invalidRequest(read.message.id, NO_BATCHES));
+      received.errors.push(
+        invalidRequest(
+          read.message.id,
+          "this revision of the protocol has no batches; send each message by itself",
+        ),
+      );
   }
   return received;
 }
