@@ -142,16 +142,17 @@ export interface Asking {
 }
 
 /** Builds the form for a request. If it is too small, it names the place that shows all of it. */
-export async function formFor(request: RunRequest, place: FormPlace, asking: Asking): Promise<PersonRequest> {
-  const elsewhere = isWholeInForm(request) ? {} : defined({ elsewhere: await whereElse(asking) });
-  const { urls, revision } = asking.client;
-  return requestForm(request, { ...place, ...elsewhere }, { urls, lists: revision.lists });
-}
-
-async function whereElse({ pageLink, openCommand }: Asking): Promise<string | undefined> {
+export async function formFor(
+  request: RunRequest,
+  place: FormPlace,
+  { client: { urls, revision }, pageLink, openCommand }: Asking,
+): Promise<PersonRequest> {
+  const abilities = { urls, lists: revision.lists };
+  if (isWholeInForm(request)) return requestForm(request, place, abilities);
   const link = await pageLink();
-  if (link !== undefined) return `open ${link}`;
-  return openCommand === undefined ? undefined : `run ${openCommand} in a terminal`;
+  const inTerminal = openCommand === undefined ? undefined : `run ${openCommand} in a terminal`;
+  const elsewhere = link === undefined ? inTerminal : `open ${link}`;
+  return requestForm(request, { ...place, ...defined({ elsewhere }) }, abilities);
 }
 
 /** The place of one of `all` among those of its kind. */
@@ -173,16 +174,16 @@ export function pageMessage(runId: string, waiting: readonly RunRequest[]): stri
   const what = [...(decides ? ["your decision"] : []), ...(answers ? ["your answer"] : [])].join(" and ");
   return [
     `Run ${runId} waits for ${what}. The page shows ${decides ? "what would be done, and decides" : "all of it"}:`,
-    ...waiting.slice(0, LISTED).flatMap(pageLines),
+    ...waiting
+      .slice(0, LISTED)
+      .flatMap((request) => [
+        isApproval(request)
+          ? `- ${asText(agentLabel(request.agent))}, ${asText(request.tool, 64)}: ${asText(request.preview.summary)}`
+          : `- ${askedBy(request)} ${asText(shownText(request))}`,
+        ...deadlineText(request),
+      ]),
     ...(more > 0 ? [`and ${more} more`] : []),
   ].join("\n");
-}
-
-function pageLines(request: RunRequest): string[] {
-  const line = isApproval(request)
-    ? `${asText(agentLabel(request.agent))}, ${asText(request.tool, 64)}: ${asText(request.preview.summary)}`
-    : `${askedBy(request)} ${asText(shownText(request))}`;
-  return [`- ${line}`, ...deadlineText(request)];
 }
 
 export const allDecided =

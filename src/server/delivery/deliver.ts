@@ -13,32 +13,28 @@ import { inputRequiredDelivery } from "./input-required.ts";
 import type { CarriedAnswers, Delivery, DeliverySession } from "./session.ts";
 import { follow, gathered, hasNews } from "./session.ts";
 
-/**
- * Waits until the run ends or needs a person, for clients that cannot show a form. Returns the current state
- * when the window closes; the run continues, and `check_deep_agent` finds it.
- */
-const handleDelivery: Delivery = async (session) => {
-  const view = await follow(session, hasNews(session));
-  return { kind: "run", view: await gathered(session, view, waitingIn(view)) };
-};
-
-/**
- * For clients with the Tasks extension: the call answers at once with the run as a task, and the
- * client polls it with `tasks/get`. The run is on disk already.
- */
-const taskDelivery: Delivery = async ({ runs, runId }) => {
-  const view = await runs.read.view(runId);
-  if (view === undefined) throw new Error(`run ${runId} disappeared after it was started`);
-  return { kind: "task", view };
-};
-
 const DELIVERIES = {
-  task: taskDelivery,
+  /**
+   * For clients with the Tasks extension: the call answers at once with the run as a task, and the
+   * client polls it with `tasks/get`. The run is on disk already.
+   */
+  task: async ({ runs, runId }) => {
+    const view = await runs.read.view(runId);
+    if (view === undefined) throw new Error(`run ${runId} disappeared after it was started`);
+    return { kind: "task", view };
+  },
   input_required: inputRequiredDelivery,
   elicit: elicitDelivery,
   elicit_page: elicitPageDelivery,
-  handle: handleDelivery,
-};
+  /**
+   * Waits until the run ends or needs a person, for clients that cannot show a form. Returns the current state
+   * when the window closes; the run continues, and `check_deep_agent` finds it.
+   */
+  handle: async (session) => {
+    const view = await follow(session, hasNews(session));
+    return { kind: "run", view: await gathered(session, view, waitingIn(view)) };
+  },
+} satisfies Record<string, Delivery>;
 
 /**
  * Chooses the best way for this client before anything is answered, by capability and never by name.
@@ -97,7 +93,7 @@ export async function deliver(call: ToolCall, view: RunView, options: DeliverOpt
       notes: [...(note === undefined ? [] : [note]), ...(answers?.notes ?? [])],
     };
     const lends = asksForClientModel(config);
-    const delivery = DELIVERIES[chooseDelivery(client, { asTask: options.asTask === true, lends })];
+    const delivery: Delivery = DELIVERIES[chooseDelivery(client, { asTask: options.asTask === true, lends })];
     // No call may take longer than this.
     const patienceMs = config.delivery.windowWithProgress * 1000;
     const outcome =
@@ -155,9 +151,9 @@ export type Leaving = "cancellation" | "disconnect";
  * having cancelled.
  */
 export const leavingBy = (reason: unknown): Leaving =>
-  typeof reason === "string" && !TIMED_OUT.test(reason) ? "cancellation" : "disconnect";
-
-const TIMED_OUT = /time[sd]?[ -]?out|deadline|-32001/i;
+  typeof reason === "string" && !/time[sd]?[ -]?out|deadline|-32001/i.test(reason)
+    ? "cancellation"
+    : "disconnect";
 
 export const stopsRun = (leaving: Leaving, on: Config["delivery"]["stopRunOn"]): boolean =>
   on === "disconnect" || (on === "cancellation" && leaving === "cancellation");

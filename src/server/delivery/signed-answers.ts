@@ -41,7 +41,13 @@ export async function carriedAnswers(call: ToolCall): Promise<Carried> {
   });
   if (used === undefined) {
     deps.logger.warn("state.refused", { principal, runId, reason: problem ?? "replayed" });
-    return { ok: false, outcome: refused(problem === undefined ? replayed(runId) : otherArguments(runId)) };
+    const message =
+      problem === undefined
+        ? "These answers came before, so they were not used again. " +
+          `Call check_deep_agent with run_id ${runId}: it tells where the run stands, and asks what is still open.`
+        : "The arguments differ from those of the call that asked, so the answers were not used. " +
+          `Call check_deep_agent with run_id ${runId} to be asked again.`;
+    return { ok: false, outcome: refused(message) };
   }
   const notes: string[] = [];
   for (const [index, { waiting, response }] of said.entries()) {
@@ -89,11 +95,3 @@ function readForms(
   }
   return read;
 }
-
-const replayed = (runId: string): string =>
-  "These answers came before, so they were not used again. " +
-  `Call check_deep_agent with run_id ${runId}: it tells where the run stands, and asks what is still open.`;
-
-const otherArguments = (runId: string): string =>
-  "The arguments differ from those of the call that asked, so the answers were not used. " +
-  `Call check_deep_agent with run_id ${runId} to be asked again.`;

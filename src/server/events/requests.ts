@@ -8,8 +8,6 @@ import { Arguments, type EventArguments, isEventType } from "./catalogue.ts";
 import { invalid, notFound } from "./errors.ts";
 import { type Position, decodePosition, positionAt } from "./position.ts";
 
-const milliseconds = z.number().min(0).max(Number.MAX_SAFE_INTEGER);
-
 export const ListParams = z.looseObject({ cursor: z.string().nullish() });
 
 /** Names events, and a position in them. */
@@ -17,7 +15,7 @@ export const EventParams = z.looseObject({
   name: z.string(),
   arguments: z.record(z.string(), z.unknown()).nullish(),
   cursor: z.string().max(10_000).nullish(),
-  maxAgeMs: milliseconds.nullish(),
+  maxAgeMs: z.number().min(0).max(Number.MAX_SAFE_INTEGER).nullish(),
 });
 
 export const PollParams = EventParams.extend({ maxEvents: z.int().min(1).nullish() });

@@ -7,8 +7,6 @@ import { exhausted } from "./errors.ts";
 import { type Position, encodePosition, eventsAfter } from "./position.ts";
 import type { Asking, Start, Wanted } from "./requests.ts";
 
-/** The key by which the specification ties a notification to its request. */
-const SUBSCRIPTION_ID = "io.modelcontextprotocol/subscriptionId";
 /** Streams of a process, and those of one principal among them. */
 const [MOST_STREAMS, MOST_OF_PRINCIPAL] = [200, 50];
 const LOOK_MS = 1000;
@@ -40,7 +38,8 @@ export function eventStreams(clock: Clock): (streamed: Streamed) => Promise<obje
 async function send(streamed: Streamed, clock: Clock): Promise<void> {
   const { news, type, args, pageOf } = streamed;
   const { signal, id, notify } = streamed.context.mcpReq;
-  const _meta = { [SUBSCRIPTION_ID]: id };
+  // The specification ties a notification to its request by this key.
+  const _meta = { "io.modelcontextprotocol/subscriptionId": id };
   const tell = (what: string, params: object): Promise<void> =>
     notify({ method: `notifications/events/${what}`, params: { ...params, _meta } });
   let at: Position = streamed.position;

@@ -197,20 +197,21 @@ export class RateLimit {
   }
 }
 
-interface TokenCheckOptions {
+/**
+ * Checks the tokens of requests. After too many refused tokens an address is served only with tokens that are known to
+ * be good; unknown ones are not checked any more. `refusalLimit`: by network.
+ */
+export function tokenCheck({
+  authenticator,
+  refusalLimit,
+  refusals,
+  addressOf,
+}: {
   authenticator: Authenticator;
-  /** Limits refused tokens, by network. */
   refusalLimit: RateLimit;
   refusals: Counter;
   addressOf: AddressOf;
-}
-
-/**
- * Checks the tokens of requests. After too many refused tokens an address is served only with tokens that are known to
- * be good; unknown ones are not checked any more.
- */
-export function tokenCheck(options: TokenCheckOptions): Tokens {
-  const { authenticator, refusalLimit, refusals, addressOf } = options;
+}): Tokens {
   const networkOf = (request: IncomingMessage): string => clientNetwork(addressOf(request));
   const wait: Tokens["wait"] = (request) => refusalLimit.wait(networkOf(request));
   const recheck: Tokens["recheck"] = async (request, authorization) => {

@@ -39,7 +39,6 @@ export interface OpenCall {
   rest: SentEvent[];
 }
 
-const DAY_MS = 86_400_000;
 /** Between two tries to open the file, in milliseconds. */
 const RETRY_MS = 5000;
 /** The id of a message that is not kept. It is sent without one; the client resumes from the message before. */
@@ -69,7 +68,7 @@ export class SessionEvents {
       events: 1000,
       characters: 4 * 1024 * 1024,
       totalCharacters: 256 * 1024 * 1024,
-      keepMs: DAY_MS,
+      keepMs: 86_400_000,
       ...options,
     };
     void this.#open();
@@ -181,26 +180,25 @@ export class SessionEvents {
   async #open(): Promise<StreamStore | undefined> {
     if (this.#store !== undefined || this.#isClosed) return this.#store;
     if (this.#opening === undefined && monotonicClock() - this.#triedAt < RETRY_MS) return undefined;
-    this.#opening ??= this.#openFile().finally(() => {
-      this.#triedAt = monotonicClock();
-      this.#opening = undefined;
-    });
+    const { open, logger } = this.#options;
+    this.#opening ??= open()
+      .then((store) => (this.#store = store))
+      .catch((error: unknown) => {
+        logger.warn("http.streams_not_opened", { error });
+        return undefined;
+      })
+      .finally(() => {
+        this.#triedAt = monotonicClock();
+        this.#opening = undefined;
+      });
     return this.#opening;
   }
 
   /** The file, unless opening it takes longer than a client should wait. */
   #soonOpen(): Promise<StreamStore | undefined> {
     const opening = this.#open();
-    return this.#opening === undefined ? opening : Promise.race([opening, tooLong()]);
-  }
-
-  async #openFile(): Promise<StreamStore | undefined> {
-    try {
-      this.#store = await this.#options.open();
-    } catch (error) {
-      this.#options.logger.warn("http.streams_not_opened", { error });
-    }
-    return this.#store;
+    if (this.#opening === undefined) return opening;
+    return Promise.race([opening, delay(PATIENCE_MS, undefined, { ref: false })]);
   }
 
   /** Stores one event, and drops the oldest of the session when it has too many; never the event itself. */
@@ -236,5 +234,3 @@ export class SessionEvents {
 
 /** True if a message was stored only to get the id that opens a stream; it is not for clients. */
 export const isOpening = (message: object): boolean => !("jsonrpc" in message);
-
-const tooLong = (): Promise<undefined> => delay(PATIENCE_MS, undefined, { ref: false });

@@ -52,8 +52,6 @@ import { type AuthenticatedRequest, OpenResponses, StatelessHandlers } from "./s
 
 const MCP_PATH = "/mcp";
 
-type RequestListener = (request: AuthenticatedRequest, response: ServerResponse) => Promise<void>;
-
 /** Routes a request by its path. Except for public documents, identifies the client before it reads anything else. */
 async function route(
   endpoint: Endpoint,
@@ -63,7 +61,11 @@ async function route(
   const { rateLimit, operations } = endpoint;
   const { documents, takesRequests = true, agUi } = endpoint.options;
   const path = pathOf(request);
-  if (documents?.has(path)) return sendDocument(request, response, documents.get(path));
+  if (documents?.has(path)) {
+    if (!hasMethod(request, response, "GET", "HEAD")) return;
+    response.setHeader("cache-control", "max-age=300");
+    return sendJson(response, 200, documents.get(path));
+  }
   // Clients look for metadata before they have a token, and take 404 for "none".
   if (path.includes("/.well-known/")) return sendJson(response, 404, { error: "not_found" });
   if (!(await identify(endpoint, request, response))) return;
@@ -71,7 +73,13 @@ async function route(
   if (wait > 0) return sendTooMany(response, "requests", wait);
   if (path === METRICS_PATH) return operations.metrics(request, response);
   if (!takesRequests) return sendError(response, 404, -32000, "This process works, and serves no MCP");
-  if (path === "/ag-ui" && agUi !== undefined) return serveAgUi(agUi, endpoint, request, response);
+  if (path === "/ag-ui" && agUi !== undefined) {
+    if (!hasMethod(request, response, "POST")) return;
+    const read = await taken(request, response);
+    if (read === undefined) return;
+    endpoint.open?.add(request, response, false);
+    return agUi(read.value, request.auth, response);
+  }
   if (path !== MCP_PATH) return sendError(response, 404, -32000, `Not found: the endpoint is ${MCP_PATH}`);
   return serveMcp(endpoint, request, response);
 }
@@ -93,25 +101,6 @@ async function identify(
 function sendTooMany(response: ServerResponse, what: string, seconds: number): void {
   response.setHeader("retry-after", String(seconds));
   sendError(response, 429, -32000, `Too many ${what}: try again in ${seconds} s`);
-}
-
-function sendDocument(request: AuthenticatedRequest, response: ServerResponse, document: unknown): void {
-  if (!hasMethod(request, response, "GET", "HEAD")) return;
-  response.setHeader("cache-control", "max-age=300");
-  sendJson(response, 200, document);
-}
-
-async function serveAgUi(
-  agUi: AgUiEndpoint,
-  { open }: Endpoint,
-  request: AuthenticatedRequest,
-  response: ServerResponse,
-): Promise<void> {
-  if (!hasMethod(request, response, "POST")) return;
-  const read = await taken(request, response);
-  if (read === undefined) return;
-  open?.add(request, response, false);
-  await agUi(read.value, request.auth, response);
 }
 
 async function taken(
@@ -245,8 +234,6 @@ const RATES_INTERVAL_MS = 1000;
 const SESSION_IDLE_MS = 30 * 60_000;
 const TOKEN_EXPIRY_INTERVAL_MS = 1000;
 const CLOSE_GRACE_MS = 300;
-const UNSTORED = "The server cannot reach its storage now. Try again in a moment.";
-
 /**
  * Serves MCP over Streamable HTTP on one endpoint, `/mcp`: 2026-07-28 requests without state, 2025-era
  * clients with sessions. Without an authenticator it listens on this machine only, and everyone who
@@ -266,7 +253,8 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
       if (response.destroyed) return;
       if (error instanceof StorageError) {
         logger.warn("http.storage_failed", { error });
-        return sendError(response, 503, -32_000, UNSTORED);
+        const message = "The server cannot reach its storage now. Try again in a moment.";
+        return sendError(response, 503, -32_000, message);
       }
       logger.error("http.request_failed", { error });
       sendError(response, 500, -32603, "Internal server error");
@@ -310,12 +298,12 @@ export async function serveHttp(options: HttpOptions): Promise<HttpServer> {
 }
 
 /** Answers requests: probes, then refusals by header, then the page and the route. */
-function createHandler(options: HttpOptions, endpoint: Endpoint, page?: HttpPage): RequestListener {
+function createHandler(options: HttpOptions, endpoint: Endpoint, page?: HttpPage) {
   const { operations } = endpoint;
   const guard = createRequestGuard(options);
   const hostGuard = createHostGuard(options);
   const allows = originMatcher(options.allowedOrigins);
-  return async (request, response) => {
+  return async (request: AuthenticatedRequest, response: ServerResponse): Promise<void> => {
     if (await operations.probe(request, response, pathOf(request))) return;
     if (!hasSingleHeaders(request, response)) return;
     const pageOfRequest = page?.isFor(request) ? page : undefined;
@@ -349,10 +337,11 @@ const serverLimits = ({ receiveMs = 30_000 }: HttpOptions): ServerOptions => ({
   maxHeaderSize: MAX_HEADER_BYTES,
 });
 
-type Chore = readonly [everyMs: number, work: () => void | Promise<void>];
-
 /** Starts the periodic chores of a server, which do not keep the process alive; returns a function to stop them. */
-function startTimers(logger: Logger, chores: readonly Chore[]): () => void {
+function startTimers(
+  logger: Logger,
+  chores: readonly (readonly [everyMs: number, work: () => void | Promise<void>])[],
+): () => void {
   const timers = chores.map(([everyMs, work]) =>
     setInterval(() => {
       Promise.resolve(work()).catch((error: unknown) => logger.warn("http.chore_failed", { error }));

@@ -136,9 +136,6 @@ export function hasSingleHeaders(request: IncomingMessage, response: ServerRespo
   return false;
 }
 
-const EXPOSED = "mcp-session-id, mcp-protocol-version, www-authenticate, retry-after";
-const ACCEPTED =
-  "authorization, content-type, accept, last-event-id, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name";
 const PREFLIGHT_SECONDS = 600;
 
 /**
@@ -155,14 +152,20 @@ export function answerCors(
   response.setHeader("vary", "Origin");
   if (isAllowed) {
     response.setHeader("access-control-allow-origin", origin);
-    response.setHeader("access-control-expose-headers", EXPOSED);
+    response.setHeader(
+      "access-control-expose-headers",
+      "mcp-session-id, mcp-protocol-version, www-authenticate, retry-after",
+    );
   }
   if (request.method !== "OPTIONS" || request.headers["access-control-request-method"] === undefined) {
     return false;
   }
   if (isAllowed) {
     response.setHeader("access-control-allow-methods", "GET, POST, DELETE");
-    response.setHeader("access-control-allow-headers", ACCEPTED);
+    response.setHeader(
+      "access-control-allow-headers",
+      "authorization, content-type, accept, last-event-id, mcp-session-id, mcp-protocol-version, mcp-method, mcp-name",
+    );
     response.setHeader("access-control-max-age", PREFLIGHT_SECONDS);
   }
   response.writeHead(204).end();

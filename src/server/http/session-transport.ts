@@ -24,20 +24,15 @@ export interface SessionTransportOptions extends WebStandardStreamableHTTPServer
   eventStore: EventStore;
 }
 
-/** A request, and the whole call if its opening event keeps it for other servers. */
-interface Belonging {
+/**
+ * The request that a message belongs to while a transport stores it, with the whole `call` if its opening event keeps
+ * that for other servers. One for all transports: before Node 24 each that was ever used makes every promise of the
+ * process slower, for as long as the process lives.
+ */
+const storingFor = new AsyncLocalStorage<{
   id?: RequestId | undefined;
   call?: JSONRPCRequest | undefined;
-}
-
-/**
- * The request that a message belongs to while a transport stores it. One for all transports: before Node 24 each
- * that was ever used makes every promise of the process slower, for as long as the process lives.
- */
-const storingFor = new AsyncLocalStorage<Belonging>();
-
-/** The SDK's name for the stream that belongs to no request. */
-const STANDALONE = "_GET_stream";
+}>();
 
 /** The id of requests that another server answered and that are repeated here. Their answers go to nobody. */
 const REPEATED = "repeated";
@@ -109,7 +104,8 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
   async #endEarlier(lastEventId: string | string[] | undefined): Promise<void> {
     if (typeof lastEventId !== "string" || lastEventId === "") return this.closeStandaloneSSEStream();
     const stream = await this.#events.getStreamIdForEventId?.(lastEventId);
-    if (stream === STANDALONE) this.closeStandaloneSSEStream();
+    // The SDK's name for the stream that belongs to no request.
+    if (stream === "_GET_stream") this.closeStandaloneSSEStream();
     const id = stream === undefined ? undefined : this.#requestOf.get(stream);
     if (id !== undefined) this.closeSSEStream(id);
   }
@@ -178,7 +174,8 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
     if (isJSONRPCResponse(message) && message.id === REPEATED) return;
     const isShared = this.#server !== undefined;
     // The server with the client's stream notifies it.
-    if (isShared && isChange(message) && this.#listening === 0) return;
+    const isChange = isJSONRPCNotification(message) && message.method.startsWith("notifications/resources/");
+    if (isShared && isChange && this.#listening === 0) return;
     const sent = isShared ? this.#marked(message) : message;
     return storingFor.run({ id: options?.relatedRequestId }, () => super.send(sent, options));
   }
@@ -200,12 +197,7 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
 }
 
 /** The server that asked the question with this id. `undefined`: no server of ours did. */
-export const askerOf = (id: unknown): string | undefined => MARKED.exec(String(id))?.[1];
-
-const MARKED = /^([0-9a-f]{12})-\d{1,10}$/;
-
-const isChange = (message: JSONRPCMessage): boolean =>
-  isJSONRPCNotification(message) && message.method.startsWith("notifications/resources/");
+export const askerOf = (id: unknown): string | undefined => /^([0-9a-f]{12})-\d{1,10}$/.exec(String(id))?.[1];
 
 function preceded(answer: Response, events: readonly string[]): Response {
   const joined = new TransformStream<Uint8Array, Uint8Array>({

@@ -96,10 +96,17 @@ export class Sessions {
     if (grow(session, request.auth)) await (await shared?.store)?.setOwner(id, session.owner);
     this.#track(session, response);
     if (shared === undefined) return session.transport.serve(request, response, body, { errors });
-    if (shared.isForeign(body)) return sendError(response, 409, -32600, FOREIGN);
+    if (shared.isForeign(body)) {
+      const message =
+        "Another server asked this question. If it is lost, the question is asked again. Otherwise the proxy has to send each session to one server, by the header Mcp-Session-Id";
+      return sendError(response, 409, -32600, message);
+    }
     await shared.remember(id, body);
-    const open = await this.#brokenCall(id, session, request);
-    if (open !== undefined) return session.transport.serveAgain(request, response, open);
+    const last = lastEventId(request);
+    const open = last && (await this.#options.events.openCall(id, last));
+    // The server that answered the call is another one, or gone.
+    if (open && !session.transport.isServing(open.stream))
+      return session.transport.serveAgain(request, response, open);
     // An earlier listener may have gone, and with it changes that it would have sent.
     const listens = request.method === "GET";
     const stored = listens ? await (await shared.store).join(id) : undefined;
@@ -137,13 +144,6 @@ export class Sessions {
     if (this.#sessions.has(id)) return session;
     await session.close();
     return undefined;
-  }
-
-  /** The call that a client wants the rest of, when the server that answered it is another one, or gone. */
-  async #brokenCall(id: string, { transport }: Session, request: AuthenticatedRequest) {
-    const last = lastEventId(request);
-    const open = last && (await this.#options.events.openCall(id, last));
-    return open && !transport.isServing(open.stream) ? open : undefined;
   }
 
   /**
@@ -325,9 +325,6 @@ const tooManyOwn = (limit: number, seconds: number): Crowd => ({
   message: `You have ${limit} sessions, all in use: end one with DELETE, or try again in ${seconds} s`,
   retryAfterSeconds: seconds,
 });
-
-const FOREIGN =
-  "Another server asked this question. If it is lost, the question is asked again. Otherwise the proxy has to send each session to one server, by the header Mcp-Session-Id";
 
 function refuse(response: ServerResponse, { status, message, retryAfterSeconds }: Crowd): void {
   response.setHeader("retry-after", String(retryAfterSeconds));

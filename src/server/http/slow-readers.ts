@@ -6,13 +6,6 @@ import { whenStalled } from "../../core/when-stalled.ts";
 import { BEHIND_BYTES, LatestOnly, MOST_BYTES, supersededBy } from "../stdio/output-bounds.ts";
 import type { Counter } from "./operations.ts";
 
-interface SlowReadersOptions {
-  logger: Logger;
-  /** Default 60 seconds. */
-  patienceMs?: number | undefined;
-  cut: Counter;
-}
-
 type Write = (chunk: Uint8Array | string) => boolean;
 
 /**
@@ -24,7 +17,7 @@ type Write = (chunk: Uint8Array | string) => boolean;
  * learn of one: everything that waits is counted in one place.
  */
 export const slowReaderGuard =
-  ({ logger, patienceMs, cut }: SlowReadersOptions) =>
+  ({ logger, patienceMs, cut }: { logger: Logger; patienceMs?: number | undefined; cut: Counter }) =>
   (response: ServerResponse): void => {
     const write: Write = response.write.bind(response);
     const latest = new LatestOnly<Uint8Array>();
@@ -58,12 +51,10 @@ export const slowReaderGuard =
   };
 
 const KEEP_ALIVE = "keep-alive";
-const COLON = 0x3a;
-
 /** Returns the key by which a newer frame of an event stream replaces this one. The SDK writes each in one piece. */
 function frameKey(chunk: Uint8Array | string): string | undefined {
   if (typeof chunk === "string" || chunk.length > BEHIND_BYTES) return undefined;
-  if (chunk[0] === COLON) return KEEP_ALIVE;
+  if (chunk[0] === 0x3a) return KEEP_ALIVE; // ":"
   const data = /^data: (.*)$/m.exec(Buffer.from(chunk).toString("utf8"))?.[1];
   if (data === undefined || data === "") return undefined;
   // All that the SDK sends are such messages.
