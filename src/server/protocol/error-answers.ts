@@ -2,7 +2,7 @@
 import type { JSONRPCMessage, McpServer } from "@modelcontextprotocol/server";
 import { ProtocolErrorCode, isJSONRPCErrorResponse } from "@modelcontextprotocol/server";
 import { z } from "zod";
-import { parsedJson } from "../../core/unknown.ts";
+import { memberOf, parsedJson } from "../../core/unknown.ts";
 import type { Revision } from "../contracts/revisions.ts";
 
 export function rewriteErrors(mcp: McpServer, { errorCodes }: Revision): void {
@@ -18,7 +18,7 @@ function rewritten(message: JSONRPCMessage, codes: Revision["errorCodes"]): JSON
   if (!isJSONRPCErrorResponse(message)) return message;
   const { error } = message;
   // The SDK sends the code of the latest revision in all of them.
-  if (error.message.startsWith("Resource not found") && hasUri(error.data))
+  if (error.message.startsWith("Resource not found") && memberOf(error.data, "uri") !== undefined)
     return { ...message, error: { ...error, code: codes.resourceNotFound } };
   const problem = paramsProblem(error.message);
   if (problem === undefined) return message;
@@ -27,8 +27,6 @@ function rewritten(message: JSONRPCMessage, codes: Revision["errorCodes"]): JSON
     error: { code: ProtocolErrorCode.InvalidParams, message: `Invalid params: ${problem}` },
   };
 }
-
-const hasUri = (data: unknown): boolean => typeof data === "object" && data !== null && "uri" in data;
 
 /**
  * Describes a problem in one of zod's lists. The SDK shows such lists unchanged, and takes most of them for failures

@@ -6,36 +6,39 @@ import { type ResourceScope, type ResourceSpec, registerResource, serveList } fr
 import { RUN_RESOURCES, listRuns } from "./runs.ts";
 import { SKILLS, serveSkills } from "./skills.ts";
 
-const GRAPH: ResourceSpec = {
-  name: "graph",
-  uri: "deepagent://graph",
-  title: "Agent graph",
-  description: "How the agent works, as a drawing: its steps and what leads to which.",
-  mimeType: "text/vnd.mermaid",
-  read: async (_, { runs }) => ({ text: await (await runs()).agents.drawing(), ttlMs: 0 }),
-};
-
-/** The MCP App. Its document is loaded when a host reads it. */
-const RUN_APP: ResourceSpec = {
-  name: "run-app",
-  uri: RUN_APP_URI,
-  title: "Run",
-  description: "Shows a run while it works, in hosts that render MCP Apps.",
-  mimeType: "text/html;profile=mcp-app",
-  read: async () => {
-    const { appDocument } = await import("../page/app-document.ts");
-    // An empty policy allows only the document's own content.
-    return {
-      text: appDocument(APP_VIEW_META),
-      _meta: { ui: { csp: {} } },
-      ttlMs: 3_600_000,
-      cacheScope: "public",
-    };
-  },
-};
-
 /** Every resource of the server, in the order clients list them. */
-const RESOURCES: readonly ResourceSpec[] = [FILES, ...RUN_RESOURCES, RUN_FILES, SKILLS, GRAPH, RUN_APP];
+const RESOURCES: readonly ResourceSpec[] = [
+  FILES,
+  ...RUN_RESOURCES,
+  RUN_FILES,
+  SKILLS,
+  {
+    name: "graph",
+    uri: "deepagent://graph",
+    title: "Agent graph",
+    description: "How the agent works, as a drawing: its steps and what leads to which.",
+    mimeType: "text/vnd.mermaid",
+    read: async (_, { runs }) => ({ text: await (await runs()).agents.drawing(), ttlMs: 0 }),
+  },
+  // The MCP App. Its document is loaded when a host reads it.
+  {
+    name: "run-app",
+    uri: RUN_APP_URI,
+    title: "Run",
+    description: "Shows a run while it works, in hosts that render MCP Apps.",
+    mimeType: "text/html;profile=mcp-app",
+    read: async () => {
+      const { appDocument } = await import("../page/app-document.ts");
+      // An empty policy allows only the document's own content.
+      return {
+        text: appDocument(APP_VIEW_META),
+        _meta: { ui: { csp: {} } },
+        ttlMs: 3_600_000,
+        cacheScope: "public",
+      };
+    },
+  },
+];
 
 /** Registers every resource. Nothing of `scope` is used before a client asks. */
 export function registerResources(mcp: McpServer, scope: ResourceScope): void {

@@ -53,15 +53,15 @@ export interface ResourceSpec {
     string,
     (scope: ResourceScope, typed: string, known: Readonly<Record<string, string>>) => Promise<string[]>
   >;
-  /** @throws ResourceNotFoundError also for resources of other principals. */
-  read(request: ReadRequest, scope: ResourceScope): Promise<Contents & CacheHint>;
-}
-
-interface CacheHint {
-  /** Milliseconds that a client may keep the contents. */
-  ttlMs: number;
-  /** Default: only the principal's own clients may keep them. */
-  cacheScope?: "public" | "private";
+  /**
+   * A client may keep the contents for `ttlMs`, by default only the principal's own.
+   *
+   * @throws ResourceNotFoundError also for resources of other principals.
+   */
+  read(
+    request: ReadRequest,
+    scope: ResourceScope,
+  ): Promise<Contents & { ttlMs: number; cacheScope?: "public" | "private" }>;
 }
 
 /** Registers a resource. Nothing of `scope` is used before a client asks. */
@@ -138,7 +138,10 @@ export function serveList(
 ): void {
   mcp.server.setRequestHandler("resources/list", async ({ params }) =>
     guarded("resources/list", scope, async () => {
-      const cursor = readCursor(params?.cursor);
+      const text = params?.cursor;
+      const given = text === undefined ? undefined : parsedJson(Buffer.from(text, "base64url").toString());
+      const cursor = Cursor.safeParse(given).data;
+      if (text !== undefined && cursor === undefined) throw invalidCursor();
       const first: Resource[] = [];
       for (const spec of cursor === undefined ? specs : []) first.push(...(await listed(spec, scope)));
       const page = await listPage(sections, scope, cursor);
@@ -177,13 +180,6 @@ async function listPage(
       : { section: section + 1, listed: 0 };
   }
   return { resources, nextCursor: Buffer.from(JSON.stringify(next)).toString("base64url") };
-}
-
-function readCursor(text: string | undefined): Cursor | undefined {
-  if (text === undefined) return undefined;
-  const { data } = Cursor.safeParse(parsedJson(Buffer.from(text, "base64url").toString()));
-  if (data === undefined) throw invalidCursor();
-  return data;
 }
 
 export const invalidCursor = (): ProtocolError =>

@@ -5,16 +5,22 @@ import { runIdOf } from "../contracts/uris.ts";
 
 const MAX_SUBSCRIPTIONS = 1024;
 
-type SubscriptionScope = Pick<ResourceScope, "runs" | "changes" | "logger" | "principal">;
-
 /**
  * Answers `resources/subscribe` and `resources/unsubscribe` of one connection with a session. A resource may be
  * subscribed to before it exists, except a run, which has to be the principal's own.
  */
-export function serveSubscriptions(mcp: McpServer, scope: SubscriptionScope): void {
+export function serveSubscriptions(
+  mcp: McpServer,
+  scope: Pick<ResourceScope, "runs" | "changes" | "logger" | "principal">,
+): void {
   const subscribed = new Set<string>();
   mcp.server.setRequestHandler("resources/subscribe", async ({ params: { uri } }) => {
-    if (!(await mayExist(uri, scope))) throw new ResourceNotFoundError(uri);
+    const runId = runIdOf(uri);
+    const mayExist = await guarded("resources/subscribe", scope, async () => {
+      const runs = await scope.runs();
+      return runId === undefined || (await runs.read.view(runId)) !== undefined;
+    });
+    if (!mayExist) throw new ResourceNotFoundError(uri);
     if (subscribed.size >= MAX_SUBSCRIPTIONS) {
       const message = `This connection has ${MAX_SUBSCRIPTIONS} subscriptions. Unsubscribe from some first.`;
       throw new ProtocolError(ProtocolErrorCode.InvalidParams, message);
@@ -36,15 +42,6 @@ export function serveSubscriptions(mcp: McpServer, scope: SubscriptionScope): vo
     isInitialized = true;
     forwardChanges(mcp, scope, (uri) => subscribed.has(uri));
   };
-}
-
-/** False if `uri` names a run that the principal does not have; true for everything else. */
-async function mayExist(uri: string, scope: SubscriptionScope): Promise<boolean> {
-  const runId = runIdOf(uri);
-  return guarded("resources/subscribe", scope, async () => {
-    const runs = await scope.runs();
-    return runId === undefined || (await runs.read.view(runId)) !== undefined;
-  });
 }
 
 /**

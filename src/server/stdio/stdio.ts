@@ -159,16 +159,19 @@ function readLine(line: string, takesBatches: boolean): Received {
   }
 }
 
-interface Observer {
-  /** Revision of the connection; `undefined` before its first message. */
-  revision(): Revision | undefined;
-  received(message: JSONRPCMessage): void;
-  sent(message: JSONRPCMessage): void;
-  closed(): void;
-}
-
-/** Observes a transport that is in use, and keeps the hooks of its user working. */
-function observe(transport: StdioServerTransport, observer: Observer): void {
+/**
+ * Observes a transport that is in use, and keeps the hooks of its user working. `revision`: that of the connection;
+ * undefined before its first message.
+ */
+function observe(
+  transport: StdioServerTransport,
+  observer: {
+    revision(): Revision | undefined;
+    received(message: JSONRPCMessage): void;
+    sent(message: JSONRPCMessage): void;
+    closed(): void;
+  },
+): void {
   const { onmessage, onclose } = transport;
   const send = transport.send.bind(transport);
   /* oxlint-disable unicorn/prefer-add-event-listener -- a transport is not an event target */
@@ -251,8 +254,6 @@ export function boundOutput(transport: Transport, stdin: Readable, stdout: Writa
   };
 }
 
-/** Revisions that every request names. */
-const NAMED_BY_REQUESTS = REVISIONS.filter(({ sessions }) => !sessions).map(({ id }) => id);
 const Enveloped = z.looseObject({
   params: z.looseObject({ _meta: z.looseObject({ [PROTOCOL_VERSION_META_KEY]: z.string() }) }),
 });
@@ -264,9 +265,11 @@ function messageRefusal(message: JSONRPCMessage, revision: Revision | undefined)
   if (revision === undefined || revision.sessions || !isJSONRPCRequest(message)) return undefined;
   const requested = Enveloped.safeParse(message).data?.params._meta[PROTOCOL_VERSION_META_KEY];
   if (requested === undefined || requested === revision.id) return undefined;
+  // Revisions that every request names.
+  const supported = REVISIONS.filter(({ sessions }) => !sessions).map(({ id }) => id);
   return {
     code: ProtocolErrorCode.UnsupportedProtocolVersion,
     message: `Unsupported protocol version: ${requested.slice(0, 100)}`,
-    data: { supported: NAMED_BY_REQUESTS, requested },
+    data: { supported, requested },
   };
 }

@@ -46,7 +46,12 @@ export function registerTasks(mcp: McpServer, scope: TasksScope): void {
     mcp.server.setRequestHandler(method, { params: Task }, ({ taskId }, context) =>
       guarded(method, scope.deps, async () => {
         const client = clientFacts(mcp, context, scope);
-        if (!client.tasks) throw notDeclared();
+        if (!client.tasks)
+          throw new ProtocolError(
+            ProtocolErrorCode.MissingRequiredClientCapability,
+            "Missing required client capability",
+            { requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } } },
+          );
         const runs = await scope.deps.runs();
         const view = await runs.read.view(taskId);
         if (view === undefined)
@@ -69,15 +74,21 @@ export function registerTasks(mcp: McpServer, scope: TasksScope): void {
 
 async function getTask(request: TaskRequest, scope: TasksScope): Promise<object> {
   const { view, client } = request;
-  const { deps } = scope;
+  const { deps, pages } = scope;
   const lends = client.models && asksForClientModel(deps.config);
   const fields = taskFields(view, deps.keptAtLeastMs ?? null, { lends });
-  if (isHandedOver(view, client)) {
+  const pending = waitingIn(view);
+  // The task of a client that cannot be asked ends with a handle, as its call would have. This remains so once the
+  // run has needed a person, because an ended task cannot continue.
+  const needsPerson = view.requests.length > 0 || (view.run.status === "input_required" && !client.models);
+  if (needsPerson && !client.forms && !client.page) {
     const waits =
-      waitingIn(view).length > 0 ? { statusMessage: decidedElsewhere(view, deps.openCommand(view.run)) } : {};
+      pending.length > 0 ? { statusMessage: decidedElsewhere(view, deps.openCommand(view.run)) } : {};
     return { ...fields, ...waits, status: "completed", result: await finalResult(request, deps) };
   }
-  const people = await (client.forms ? openQuestions(request, scope) : pageQuestion(request, scope));
+  const people = await (client.forms
+    ? openQuestions(request, scope)
+    : pages.ask(view.run.id, pending, pageLink(request, deps)));
   const inputRequests = { ...people.requests, ...(await modelRequests(request)) };
   const statusMessage = people.note === undefined ? fields.statusMessage : withNote(view, people.note);
   const { status } = view.run;
@@ -87,15 +98,6 @@ async function getTask(request: TaskRequest, scope: TasksScope): Promise<object>
   const isAsking = status === "input_required" || Object.keys(inputRequests).length > 0;
   if (isFinal(status) || !isAsking) return { ...fields, statusMessage };
   return { ...fields, statusMessage, status: "input_required", inputRequests };
-}
-
-/**
- * True if the task of a client that cannot be asked ends with a handle, as its call would have. This remains true
- * once the run has needed a person, because an ended task cannot continue.
- */
-function isHandedOver({ run, requests }: RunView, { forms, page, models }: ClientFacts): boolean {
-  if (forms || page) return false;
-  return requests.length > 0 || (run.status === "input_required" && !models);
 }
 
 interface Asked {
@@ -118,12 +120,6 @@ async function modelRequests({ runs, view, client }: TaskRequest): Promise<Input
 
 /** Names a model call by its content, so that it is not asked again after its reply. */
 const modelKey = ({ id }: Pick<ModelCall, "id">): string => `model-${id}`;
-
-async function pageQuestion(request: TaskRequest, { deps, pages }: TasksScope): Promise<Asked> {
-  const { view } = request;
-  const pending = waitingIn(view);
-  return pending.length === 0 ? { requests: {} } : pages.ask(view.run.id, pending, pageLink(request, deps));
-}
 
 const pageLink =
   ({ view, context }: TaskRequest, { page }: ConnectionDeps) =>
@@ -178,18 +174,13 @@ async function updateTask(request: TaskRequest, { deps, questions, pages }: Task
         ? await takeAnswer(session, waiting, response, { elapsed, client, by: "tasks/update" })
         : { kind: "left" };
     // Asks under a new key, because the client regards this one as answered.
-    if (taken.kind !== "decided")
-      questions.askAgain(waiting, "problem" in taken ? taken.problem : NOT_DECIDED);
+    if (taken.kind !== "decided") {
+      const isOpen = "the form came back without an answer, so it is still open.";
+      questions.askAgain(waiting, "problem" in taken ? taken.problem : isOpen);
+    }
   }
   return {};
 }
-
-const NOT_DECIDED = "the form came back without an answer, so it is still open.";
-
-const notDeclared = (): ProtocolError =>
-  new ProtocolError(ProtocolErrorCode.MissingRequiredClientCapability, "Missing required client capability", {
-    requiredCapabilities: { extensions: { [TASKS_EXTENSION]: {} } },
-  });
 
 /** Questions remembered at one time; a dropped one is asked again under a new key. */
 const MOST_QUESTIONS = 10_000;
@@ -273,8 +264,6 @@ interface Shown {
   /** A sentence about it for the status message. */
   note?: string;
 }
-const PAGE_CLOSED = "Asked again: the page was not opened, so it is still open.";
-
 /**
  * The one question that a task has for clients which open the local page: the same key and address on every poll, until
  * the page was opened or something new waits. A client that did not open it is asked under a new key.
@@ -287,12 +276,13 @@ export class TaskPages {
     this.#clock = clock;
   }
 
-  /** Returns no question when the page is open already, or cannot be served. */
+  /** Returns no question when nothing waits, or the page is open already or cannot be served. */
   async ask(
     runId: string,
     pending: readonly RunRequest[],
     open: () => Promise<string | undefined>,
   ): Promise<Asked> {
+    if (pending.length === 0) return { requests: {} };
     const shown = this.#shown.get(runId);
     if (shown !== undefined && pending.every(({ id }) => shown.pending.has(id))) {
       const { at, params, isOpened, note } = shown;
@@ -312,7 +302,9 @@ export class TaskPages {
     const shown = this.#shown.get(runId);
     if (shown === undefined || key !== questionKey(runId, shown.at)) return;
     shown.isOpened = isOpened;
-    shown.note = isOpened ? "The page was opened: the answer is given there." : PAGE_CLOSED;
+    shown.note = isOpened
+      ? "The page was opened: the answer is given there."
+      : "Asked again: the page was not opened, so it is still open.";
     if (!isOpened) shown.at = this.#laterThan(shown);
   }
 

@@ -11,21 +11,6 @@ import { type ServerTool, defineTool, taskText } from "../calls/tool.ts";
 import { RunReport, reportText } from "../views/run-report.ts";
 import { continueRunOr, startRun } from "./start-run.ts";
 
-/** Ignores unknown arguments: Codex has many, and they configure settings of this whole server. */
-const codexInput = z.object({
-  prompt: taskText.describe("The task"),
-  cwd: z.string().max(4096).optional().describe("Folder to work in, inside the server's workspace"),
-  model: z.string().max(200).optional().describe("One of the models that the server allows"),
-  "developer-instructions": z.string().max(MAX_TASK).optional().describe("Come before the prompt"),
-  sandbox: z.enum(["read-only", "workspace-write", "danger-full-access"]).optional(),
-});
-
-const replyInput = z.object({
-  prompt: taskText,
-  threadId: z.string().min(1).max(200).optional(),
-  conversationId: z.string().min(1).max(200).optional().describe("Older name of threadId"),
-});
-
 /** Both names for the same: programs read `threadId` and `content`, models the whole report. */
 const output = RunReport.extend({ threadId: z.string().optional(), content: z.string().optional() });
 const asCodex: ServerTool["extend"] = (report) => ({
@@ -33,52 +18,63 @@ const asCodex: ServerTool["extend"] = (report) => ({
   content: report.answer ?? reportText(report),
 });
 
-const codex = defineTool({
-  name: "codex",
-  title: "Codex",
-  kind: "delegate",
-  scopes: ["run"],
-  description:
-    "Starts a deep agent session on a task. A person approves its changes as this server is configured. " +
-    "Returns its answer, or the run's id if it takes longer.",
-  input: codexInput,
-  output,
-  extend: asCodex,
-  handle: (args, call) =>
-    continueRunOr(() => {
-      if (args.sandbox === "read-only") return refused(READ_ONLY);
-      const place = folderNote(args.cwd, call);
-      if (!place.ok) return refused(place.problem);
-      const parts = [args["developer-instructions"], place.note, args.prompt];
-      const task = wellFormed(parts.filter((part) => part !== undefined && part !== "").join("\n\n"));
-      if (task.length > MAX_TASK) return refused(TOO_LONG);
-      return startRun({ task, ...defined({ model: args.model }) }, undefined, call);
-    }, call),
-});
-
-const codexReply = defineTool({
-  name: "codex-reply",
-  title: "Codex reply",
-  kind: "delegate",
-  scopes: ["run"],
-  description: "Continues a session of codex, also while it works.",
-  input: replyInput,
-  output,
-  extend: asCodex,
-  handle: ({ prompt: task, threadId, conversationId }, call) =>
-    continueRunOr(() => {
-      const thread = threadId ?? conversationId;
-      if (thread !== undefined) return startRun({ task, threadId: thread }, undefined, call);
-      return refused("Name the session to continue: threadId, as codex returned it.");
-    }, call),
-});
-
-export const CODEX_TOOLS: readonly ServerTool[] = [codex, codexReply];
-
-const TOO_LONG = `No run was started: the prompt and its instructions have more than ${MAX_TASK} characters together. Put long texts into a file and name it.`;
-
-const READ_ONLY =
-  'No run was started: this server cannot keep one run from writing, because approvals are set for the whole server. Leave sandbox out, or start a server with readOnly: ["/workspace"].';
+export const CODEX_TOOLS: readonly ServerTool[] = [
+  defineTool({
+    name: "codex",
+    title: "Codex",
+    kind: "delegate",
+    scopes: ["run"],
+    description:
+      "Starts a deep agent session on a task. A person approves its changes as this server is configured. " +
+      "Returns its answer, or the run's id if it takes longer.",
+    // Ignores unknown arguments: Codex has many, and they configure settings of this whole server.
+    input: z.object({
+      prompt: taskText.describe("The task"),
+      cwd: z.string().max(4096).optional().describe("Folder to work in, inside the server's workspace"),
+      model: z.string().max(200).optional().describe("One of the models that the server allows"),
+      "developer-instructions": z.string().max(MAX_TASK).optional().describe("Come before the prompt"),
+      sandbox: z.enum(["read-only", "workspace-write", "danger-full-access"]).optional(),
+    }),
+    output,
+    extend: asCodex,
+    handle: (args, call) =>
+      continueRunOr(() => {
+        if (args.sandbox === "read-only")
+          return refused(
+            'No run was started: this server cannot keep one run from writing, because approvals are set for the whole server. Leave sandbox out, or start a server with readOnly: ["/workspace"].',
+          );
+        const place = folderNote(args.cwd, call);
+        if (!place.ok) return refused(place.problem);
+        const parts = [args["developer-instructions"], place.note, args.prompt];
+        const task = wellFormed(parts.filter((part) => part !== undefined && part !== "").join("\n\n"));
+        if (task.length > MAX_TASK)
+          return refused(
+            `No run was started: the prompt and its instructions have more than ${MAX_TASK} characters together. Put long texts into a file and name it.`,
+          );
+        return startRun({ task, ...defined({ model: args.model }) }, undefined, call);
+      }, call),
+  }),
+  defineTool({
+    name: "codex-reply",
+    title: "Codex reply",
+    kind: "delegate",
+    scopes: ["run"],
+    description: "Continues a session of codex, also while it works.",
+    input: z.object({
+      prompt: taskText,
+      threadId: z.string().min(1).max(200).optional(),
+      conversationId: z.string().min(1).max(200).optional().describe("Older name of threadId"),
+    }),
+    output,
+    extend: asCodex,
+    handle: ({ prompt: task, threadId, conversationId }, call) =>
+      continueRunOr(() => {
+        const thread = threadId ?? conversationId;
+        if (thread !== undefined) return startRun({ task, threadId: thread }, undefined, call);
+        return refused("Name the session to continue: threadId, as codex returned it.");
+      }, call),
+  }),
+];
 
 /** The folder of a call as the agent sees it. */
 function folderNote(

@@ -20,7 +20,10 @@ export async function startRun(
   call: ToolCall,
 ): Promise<Outcome> {
   const { runs, principal, deps, client } = call;
-  if (deps.config.model === CLIENT_MODEL && !client.models) return refused(CANNOT_LEND);
+  if (deps.config.model === CLIENT_MODEL && !client.models)
+    return refused(
+      'No run was started: this server works with the model of its client, and this client does not lend it (it does not declare MCP sampling with tools). Configure a model of the server: --model provider:model, DEEPAGENT_MODEL or "model" in its config file.',
+    );
   const started = await runs.control.start({ ...order, askedAt: call.begunAt });
   if (!started.ok) return refused(started.message);
   if (started.how === "started") deps.changes.runStarted(principal, started.run.id);
@@ -30,8 +33,12 @@ export async function startRun(
   if (view === undefined) return unknownRun(started.run.id);
   // A run that was not started by this call may have ended long ago; then a task would be pointless.
   const asTask = started.how === "started" || !isFinal(view.run.status);
-  const isReviewed = order.changes === "direct" && view.run.changes === "propose";
-  const note = isReviewed && started.how === "started" ? REVIEWED : startNote(started.how, order);
+  let note = NOTES[started.how];
+  if (started.how === "started" && order.changes === "direct" && view.run.changes === "propose")
+    note =
+      "`direct` was not used: on this server a person reviews changes before they are applied, and only its operator can change that.";
+  // A message to a run at work changes nothing of its goal.
+  if (started.how === "told" && order.goal !== undefined) note = `${note} ${GOAL_NOT_USED}`;
   return deliver(call, view, { waitSeconds, untilChange: false, asTask, note });
 }
 
@@ -42,16 +49,6 @@ const NOTES: Readonly<Record<Started, string | undefined>> = {
     "The same task came before, in a call that was not answered, so this call joined its run and nothing was started again. To have it done once more, give a new idempotency_key.",
   existing: "A call with this idempotency key came before: nothing was started again.",
 };
-
-const REVIEWED =
-  "`direct` was not used: on this server a person reviews changes before they are applied, and only its operator can change that.";
-
-/** A message to a run at work changes nothing of its goal. */
-const startNote = (how: Started, { goal }: Order): string | undefined =>
-  how === "told" && goal !== undefined ? `${NOTES.told} ${GOAL_NOT_USED}` : NOTES[how];
-
-const CANNOT_LEND =
-  'No run was started: this server works with the model of its client, and this client does not lend it (it does not declare MCP sampling with tools). Configure a model of the server: --model provider:model, DEEPAGENT_MODEL or "model" in its config file.';
 
 /** Continues the run of an earlier call that arrives again with answers; any other call runs `start`. */
 export async function continueRunOr(

@@ -3,7 +3,7 @@ import { z } from "zod";
 import type { Backend } from "../../backends/backend.ts";
 import type { Config } from "../../config/schema.ts";
 import { defined } from "../../core/defined.ts";
-import { type RunView, alreadyAnswered, isQuestion } from "../../runs/run.ts";
+import { alreadyAnswered, isQuestion } from "../../runs/run.ts";
 import type { Decision } from "../../tools/request.ts";
 import type { ContentBlock, ToolResult } from "../../tools/tool.ts";
 import { deliver } from "../delivery/deliver.ts";
@@ -18,70 +18,6 @@ import { RunList, recentRuns } from "../views/run-list.ts";
 import { RunChange, RunReport, isWholeInReport, pendingApprovals } from "../views/run-report.ts";
 import { isAsItStands } from "../../tools/call-request.ts";
 
-const runInput = z.strictObject({
-  task: taskText.describe("Goal, facts the agent cannot see, form of the result"),
-  thread_id: z
-    .string()
-    .min(1)
-    .max(200)
-    .optional()
-    .describe("Conversation to continue, even while it works; ID@N from its point N"),
-  goal: z.array(z.string()).optional().describe("Criteria that a judge checks"),
-  changes: z.enum(["direct", "propose"]).optional().describe("propose: a person reviews first"),
-  idempotency_key: z.string().min(1).max(200).optional().describe("Same key and task: same run"),
-  wait_seconds: waitSeconds,
-});
-
-const runDeepAgent = defineTool({
-  name: "run_deep_agent",
-  title: "Run a deep agent",
-  kind: "delegate",
-  scopes: ["run"],
-  description:
-    "Delegates a multi-step task to an agent that plans, reads, searches and edits files in /workspace/, " +
-    "runs subagents in parallel and keeps memories. A person approves its changes. Returns the answer, " +
-    "or a run_id if it takes longer; the run continues, and check_deep_agent has its result.",
-  input: runInput,
-  output: RunReport,
-  app: RUN_APP_URI,
-  alwaysLoaded: true,
-  handle: async (args, call) => {
-    const { task, goal, changes, thread_id: threadId, wait_seconds: seconds } = args;
-    const { idempotency_key: idempotencyKey } = args;
-    const order = { task, ...defined({ goal, changes, threadId, idempotencyKey }) };
-    return continueRunOr(() => startRun(order, seconds, call), call, seconds);
-  },
-});
-
-const checkDeepAgent = defineTool({
-  name: "check_deep_agent",
-  title: "Check a deep agent run",
-  kind: "read",
-  scopes: [],
-  description:
-    "Status, progress, open approvals and questions, and answer of a run, or your recent runs without run_id. Returns as soon " +
-    "as something changes. Call it until status is completed, failed or cancelled.",
-  input: z.strictObject({
-    run_id: runId.optional(),
-    after: z.int().min(0).optional().describe("last_event of its last report"),
-    wait_seconds: waitSeconds,
-  }),
-  alwaysLoaded: true,
-  // A report of one run, or a list of runs.
-  output: RunReport.partial().extend(RunList.partial().shape),
-  handle: async (args, call) => {
-    const { runs } = call;
-    if (args.run_id === undefined) return { kind: "runs", list: await recentRuns(runs) };
-    const carried = await carriedAnswers(call);
-    if (!carried.ok) return carried.outcome;
-    const view = await runs.read.view(args.run_id);
-    if (view === undefined) return unknownRun(args.run_id);
-    const { answers } = carried;
-    const { after, wait_seconds: seconds } = args;
-    return deliver(call, view, { waitSeconds: seconds, untilChange: true, after, answers });
-  },
-});
-
 const answerInput = z.strictObject({
   run_id: runId,
   approval_id: z.string().min(1).max(200),
@@ -93,47 +29,165 @@ const answerInput = z.strictObject({
   message: z.string().max(2000).optional().describe("To the agent; only for reject"),
 });
 
-const answerDeepAgent = defineTool({
-  name: "answer_deep_agent",
-  title: "Answer an approval",
-  kind: "decide",
-  scopes: ["approve"],
-  description: "Passes on a person's decision on an approval. Ask them first; never decide yourself.",
-  input: answerInput,
-  output: RunChange,
-  handle: async (args, { runs, deps }) => {
-    const { run_id: id, approval_id: approvalId } = args;
-    const before = await runs.read.view(id);
-    const request = before?.requests.find((one) => one.id === approvalId);
-    if (request !== undefined && isQuestion(request)) return refused(NEVER_BY_A_MODEL);
-    const decision = readDecision(args, request?.tool ?? "");
-    if (typeof decision === "string") return refused(decision);
-    if (before && isUnseen(before, approvalId, decision))
-      return refused(unseen(deps.openCommand(before.run)));
-    const given = { requestId: approvalId, answer: decision };
-    const outcome = await runs.requests.answer(id, given, "answer_deep_agent");
-    const view = await runs.read.view(id);
-    if (view === undefined) return unknownRun(id);
-    if (!outcome.ok) return refused(outcome.message + (outcome.code === "already_answered" ? TOO_LATE : ""));
-    const isRepeated = outcome.how === "repeated";
-    return withNotes({ kind: "run", view }, isRepeated ? [alreadyAnswered(outcome.request)] : []);
-  },
+const fileInput = z.strictObject({
+  path: z.string().min(1).max(4096).describe("Such as /workspace/report.md or /memories/a.md"),
+  run_id: z.string().min(1).max(200).optional().describe("Needed for files outside the mounts"),
+  offset: z.int().optional().describe("First line, from 0"),
+  limit: z.int().min(1).optional(),
 });
 
-const TOO_LATE = " Your decision was not used; check_deep_agent tells how the run stands.";
-
-const NEVER_BY_A_MODEL =
-  "This is a question to a person, which no tool can answer: tell the user to answer it where check_deep_agent says.";
-
-/** True if the decision lets a call run that the report of its run does not show whole. */
-function isUnseen(view: RunView, approvalId: string, decision: Decision): boolean {
-  const approval = pendingApprovals(view).find(({ id }) => id === approvalId);
-  return approval !== undefined && isAsItStands(decision, approval) && !isWholeInReport(view, approvalId);
-}
-
-const unseen = (openCommand: string | undefined): string =>
-  "The report of this run does not show the whole call, so it cannot be approved here; the run waits. " +
-  `Tell the user to decide where all of it is shown: ${openCommand === undefined ? "on the page of the server" : `in a terminal with ${openCommand}`}.`;
+/** Every tool of the server, in the order clients list them. */
+export const SERVER_TOOLS: readonly ServerTool[] = [
+  defineTool({
+    name: "run_deep_agent",
+    title: "Run a deep agent",
+    kind: "delegate",
+    scopes: ["run"],
+    description:
+      "Delegates a multi-step task to an agent that plans, reads, searches and edits files in /workspace/, " +
+      "runs subagents in parallel and keeps memories. A person approves its changes. Returns the answer, " +
+      "or a run_id if it takes longer; the run continues, and check_deep_agent has its result.",
+    input: z.strictObject({
+      task: taskText.describe("Goal, facts the agent cannot see, form of the result"),
+      thread_id: z
+        .string()
+        .min(1)
+        .max(200)
+        .optional()
+        .describe("Conversation to continue, even while it works; ID@N from its point N"),
+      goal: z.array(z.string()).optional().describe("Criteria that a judge checks"),
+      changes: z.enum(["direct", "propose"]).optional().describe("propose: a person reviews first"),
+      idempotency_key: z.string().min(1).max(200).optional().describe("Same key and task: same run"),
+      wait_seconds: waitSeconds,
+    }),
+    output: RunReport,
+    app: RUN_APP_URI,
+    alwaysLoaded: true,
+    handle: async (args, call) => {
+      const { task, goal, changes, thread_id: threadId, wait_seconds: seconds } = args;
+      const { idempotency_key: idempotencyKey } = args;
+      const order = { task, ...defined({ goal, changes, threadId, idempotencyKey }) };
+      return continueRunOr(() => startRun(order, seconds, call), call, seconds);
+    },
+  }),
+  defineTool({
+    name: "check_deep_agent",
+    title: "Check a deep agent run",
+    kind: "read",
+    scopes: [],
+    description:
+      "Status, progress, open approvals and questions, and answer of a run, or your recent runs without run_id. Returns as soon " +
+      "as something changes. Call it until status is completed, failed or cancelled.",
+    input: z.strictObject({
+      run_id: runId.optional(),
+      after: z.int().min(0).optional().describe("last_event of its last report"),
+      wait_seconds: waitSeconds,
+    }),
+    alwaysLoaded: true,
+    // A report of one run, or a list of runs.
+    output: RunReport.partial().extend(RunList.partial().shape),
+    handle: async (args, call) => {
+      const { runs } = call;
+      if (args.run_id === undefined) return { kind: "runs", list: await recentRuns(runs) };
+      const carried = await carriedAnswers(call);
+      if (!carried.ok) return carried.outcome;
+      const view = await runs.read.view(args.run_id);
+      if (view === undefined) return unknownRun(args.run_id);
+      const { answers } = carried;
+      const { after, wait_seconds: seconds } = args;
+      return deliver(call, view, { waitSeconds: seconds, untilChange: true, after, answers });
+    },
+  }),
+  defineTool({
+    name: "answer_deep_agent",
+    title: "Answer an approval",
+    kind: "decide",
+    scopes: ["approve"],
+    description: "Passes on a person's decision on an approval. Ask them first; never decide yourself.",
+    input: answerInput,
+    output: RunChange,
+    handle: async (args, { runs, deps }) => {
+      const { run_id: id, approval_id: approvalId } = args;
+      const before = await runs.read.view(id);
+      const request = before?.requests.find((one) => one.id === approvalId);
+      if (request !== undefined && isQuestion(request))
+        return refused(
+          "This is a question to a person, which no tool can answer: tell the user to answer it where check_deep_agent says.",
+        );
+      const decision = readDecision(args, request?.tool ?? "");
+      if (typeof decision === "string") return refused(decision);
+      const approval = before && pendingApprovals(before).find((one) => one.id === approvalId);
+      // It would let a call run that the report of its run does not show whole.
+      if (before && approval && isAsItStands(decision, approval) && !isWholeInReport(before, approvalId)) {
+        const openCommand = deps.openCommand(before.run);
+        return refused(
+          "The report of this run does not show the whole call, so it cannot be approved here; the run waits. " +
+            `Tell the user to decide where all of it is shown: ${openCommand === undefined ? "on the page of the server" : `in a terminal with ${openCommand}`}.`,
+        );
+      }
+      const given = { requestId: approvalId, answer: decision };
+      const outcome = await runs.requests.answer(id, given, "answer_deep_agent");
+      const view = await runs.read.view(id);
+      if (view === undefined) return unknownRun(id);
+      const isLate = !outcome.ok && outcome.code === "already_answered";
+      const late = isLate ? " Your decision was not used; check_deep_agent tells how the run stands." : "";
+      if (!outcome.ok) return refused(outcome.message + late);
+      const isRepeated = outcome.how === "repeated";
+      return withNotes({ kind: "run", view }, isRepeated ? [alreadyAnswered(outcome.request)] : []);
+    },
+  }),
+  defineTool({
+    name: "cancel_deep_agent",
+    title: "Cancel a deep agent run",
+    kind: "cancel",
+    scopes: ["run"],
+    description: "Ends a run for good. What it has done stays; its thread can be continued.",
+    input: z.strictObject({ run_id: runId, reason: z.string().max(500).optional() }),
+    output: RunChange,
+    handle: async ({ run_id, reason = "cancelled by the client" }, { runs }) => {
+      const outcome = await runs.control.cancel(run_id, reason);
+      if (!outcome.ok) return outcome.code === "not_found" ? unknownRun(run_id) : refused(outcome.message);
+      const view = await runs.read.view(run_id);
+      if (view === undefined) return unknownRun(run_id);
+      return withNotes({ kind: "run", view }, outcome.alreadyEnded ? ["It had ended before."] : []);
+    },
+  }),
+  defineTool({
+    name: "read_agent_file",
+    title: "Read a file of the agent",
+    kind: "read",
+    scopes: ["read"],
+    description: "Reads a file as the agent sees it, with line numbers and in pages.",
+    input: fileInput,
+    output: z.object({ path: z.string(), content: z.string() }),
+    handle: async (args, call) => {
+      const { path, run_id: id } = args;
+      const { runs } = call;
+      const backend = await (id === undefined ? runs.files.mounts() : runs.files.ofRun(id));
+      return backend === undefined ? unknownRun(id ?? "") : toOutcome(path, await read(args, backend, call));
+    },
+  }),
+  defineTool({
+    name: "search_memories",
+    title: "Search memories",
+    kind: "read",
+    scopes: ["read"],
+    description:
+      "Finds what earlier runs kept in /memories/, best first. read_agent_file reads a whole file.",
+    input: z.strictObject({
+      query: z.string().min(1).max(500),
+      limit: z.int().min(1).max(50).default(10),
+    }),
+    output: z.object({
+      memories: z.array(z.object({ path: z.string(), snippet: z.string(), score: z.number() })),
+    }),
+    handle: async ({ query, limit }, { runs }) => ({
+      kind: "memories",
+      query,
+      ...(await runs.files.searchMemories(query, limit)),
+    }),
+  }),
+];
 
 /** Returns the decision about a call of `tool`, or the problem of the arguments. */
 function readDecision(args: z.output<typeof answerInput>, tool: string): Decision | string {
@@ -146,46 +200,6 @@ function readDecision(args: z.output<typeof answerInput>, tool: string): Decisio
   if (editedArgs === undefined) return "The decision edit needs edited_args with all arguments of the call.";
   return { type: "edit", editedAction: { name: tool, args: editedArgs } };
 }
-
-const cancelDeepAgent = defineTool({
-  name: "cancel_deep_agent",
-  title: "Cancel a deep agent run",
-  kind: "cancel",
-  scopes: ["run"],
-  description: "Ends a run for good. What it has done stays; its thread can be continued.",
-  input: z.strictObject({ run_id: runId, reason: z.string().max(500).optional() }),
-  output: RunChange,
-  handle: async ({ run_id, reason = "cancelled by the client" }, { runs }) => {
-    const outcome = await runs.control.cancel(run_id, reason);
-    if (!outcome.ok) return outcome.code === "not_found" ? unknownRun(run_id) : refused(outcome.message);
-    const view = await runs.read.view(run_id);
-    if (view === undefined) return unknownRun(run_id);
-    return withNotes({ kind: "run", view }, outcome.alreadyEnded ? ["It had ended before."] : []);
-  },
-});
-
-const fileInput = z.strictObject({
-  path: z.string().min(1).max(4096).describe("Such as /workspace/report.md or /memories/a.md"),
-  run_id: z.string().min(1).max(200).optional().describe("Needed for files outside the mounts"),
-  offset: z.int().optional().describe("First line, from 0"),
-  limit: z.int().min(1).optional(),
-});
-
-const readAgentFile = defineTool({
-  name: "read_agent_file",
-  title: "Read a file of the agent",
-  kind: "read",
-  scopes: ["read"],
-  description: "Reads a file as the agent sees it, with line numbers and in pages.",
-  input: fileInput,
-  output: z.object({ path: z.string(), content: z.string() }),
-  handle: async (args, call) => {
-    const { path, run_id: id } = args;
-    const { runs } = call;
-    const backend = await (id === undefined ? runs.files.mounts() : runs.files.ofRun(id));
-    return backend === undefined ? unknownRun(id ?? "") : toOutcome(path, await read(args, backend, call));
-  },
-});
 
 /** The agent's own tool reads, so that pages, limits and errors are the same. */
 async function read(
@@ -216,38 +230,8 @@ function toOutcome(path: string, { content, status }: ToolResult): Outcome {
   return { kind: "file", path, content: `${path}: ${types}`, media };
 }
 
-const searchMemories = defineTool({
-  name: "search_memories",
-  title: "Search memories",
-  kind: "read",
-  scopes: ["read"],
-  description: "Finds what earlier runs kept in /memories/, best first. read_agent_file reads a whole file.",
-  input: z.strictObject({
-    query: z.string().min(1).max(500),
-    limit: z.int().min(1).max(50).default(10),
-  }),
-  output: z.object({
-    memories: z.array(z.object({ path: z.string(), snippet: z.string(), score: z.number() })),
-  }),
-  handle: async ({ query, limit }, { runs }) => ({
-    kind: "memories",
-    query,
-    ...(await runs.files.searchMemories(query, limit)),
-  }),
-});
-
-/** Every tool of the server, in the order clients list them. */
-export const SERVER_TOOLS: readonly ServerTool[] = [
-  runDeepAgent,
-  checkDeepAgent,
-  answerDeepAgent,
-  cancelDeepAgent,
-  readAgentFile,
-  searchMemories,
-];
-
 export const toolsFor = (config: Pick<Config, "approvals" | "codexTools">): readonly ServerTool[] => [
-  ...SERVER_TOOLS.filter((tool) => tool !== answerDeepAgent || config.approvals.allowModelAnswers),
+  ...SERVER_TOOLS.filter(({ kind }) => kind !== "decide" || config.approvals.allowModelAnswers),
   ...(config.codexTools ? CODEX_TOOLS : []),
 ];
 
