@@ -4,11 +4,10 @@ import APP_STYLE from "./assets/app.css" with { type: "text" };
 import APP_SCRIPT from "./assets/app.browser.js" with { type: "text" };
 import PAGE_STYLE from "./assets/page.css" with { type: "text" };
 
-/** A script for inside of an element: behind `<!--`, a parser of HTML may not see where the element ends. */
-const inElement = (script: string): string => script.replaceAll("<!--", String.raw`\x3c!--`);
-
 /** The MCP App as one self-contained document. Tool results carry the run's pictures under the key `viewMeta`. */
 export function appDocument(viewMeta: string): string {
+  // Behind `<!--`, a parser of HTML may not see where the element ends.
+  const script = APP_SCRIPT.replaceAll("<!--", String.raw`\x3c!--`);
   return html`<!doctype html>
     <html lang="en">
       <head>
@@ -25,7 +24,7 @@ export function appDocument(viewMeta: string): string {
           <div id="view" data-meta="${viewMeta}"></div>
         </div>
         <script>
-          ${new Html(inElement(APP_SCRIPT))};
+          ${new Html(script)};
         </script>
       </body>
     </html> `.text;

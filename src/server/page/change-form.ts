@@ -15,20 +15,19 @@ import type { ScreenContext } from "./screen-context.ts";
 
 /** The part of a choice that is about single files. */
 type OfFiles = Required<Pick<ReviewChoice, "apply" | "over" | "fit" | "refused" | "read">>;
-type ReadChange = { ok: true; choice: ReviewChoice } | { ok: false; problem: string };
-
 const MAX = { message: 4000, named: 5 };
-const UNREAD =
-  "is longer than this page shows, so nothing was applied. Read it to its end, and choose it there.";
-const STALE = "Nothing was applied. Look at it again: what else you chose is still chosen.";
-
 /** Reads a form against the change as it is now. */
-function readChange(read: StampedChange, form: URLSearchParams, session: PageSession): ReadChange {
+function readChange(
+  read: StampedChange,
+  form: URLSearchParams,
+  session: PageSession,
+): { ok: true; choice: ReviewChoice } | { ok: false; problem: string } {
   const stale = stalePaths(read, form);
   if (stale.length > 0) {
     const named = stale.slice(0, MAX.named).map((path) => displayName(oneLine(path, 100)));
     const what = `${filesText(stale.length)} that you chose changed since this page showed it`;
-    return { ok: false, problem: `${what}: ${named.join(", ")}. ${STALE}` };
+    const problem = `${what}: ${named.join(", ")}. Nothing was applied. Look at it again: what else you chose is still chosen.`;
+    return { ok: false, problem };
   }
   const chosen = chosenIn(read, form);
   const choice: OfFiles = { apply: {}, over: [], fit: [], refused: {}, read: [] };
@@ -36,8 +35,10 @@ function readChange(read: StampedChange, form: URLSearchParams, session: PageSes
     const own = chosen.get(stamp);
     if (own !== undefined) choose(file, own, choice);
     if (file.unshown !== "text" || !Object.hasOwn(choice.apply, file.path)) continue;
-    if (!hasRead(session, stamp, form))
-      return { ok: false, problem: `${displayName(oneLine(file.path, 200))} ${UNREAD}` };
+    if (!hasRead(session, stamp, form)) {
+      const problem = `${displayName(oneLine(file.path, 200))} is longer than this page shows, so nothing was applied. Read it to its end, and choose it there.`;
+      return { ok: false, problem };
+    }
     choice.read.push(file.path);
   }
   const act = form.get("act");

@@ -11,7 +11,7 @@ import type { CombinedDiff } from "../views/content/combined-diff.ts";
 import type { Html } from "../views/html.ts";
 import { approvalsOfChanges, changesOfMany, changesOfRun, inFolder, joinedChange } from "./file-changes.ts";
 import { renderedDiff } from "./whole-text.ts";
-import { decoded } from "./responses.ts";
+import { decodeOnce } from "../contracts/uris.ts";
 import { type ScreenContext, headOf, waitingFor } from "./screen-context.ts";
 import { filesPath, isShared, linesPath } from "../contracts/viewer.ts";
 import { isAsItIs } from "./unchanged.ts";
@@ -39,7 +39,7 @@ export interface FilesRequest {
 }
 
 /** The path of a file in an address below that of files; a folder ends in a slash. */
-const readPath = (address: string, base: string): string => decoded(address.slice(base.length)) || "/";
+const readPath = (address: string, base: string): string => decodeOnce(address.slice(base.length)) || "/";
 
 /** The files of one request, with the run that they belong to. `undefined`: no such run. */
 async function loadTree({ context: { runs }, runId }: FilesRequest) {

@@ -120,14 +120,6 @@ const save: Work = async ({ context, form, reply, now, show }) => {
   return show(422, await filesScreen({ ...request, complaint: { problem, content } }));
 };
 
-const forget: Work = async ({ context: { runs }, form, reply }) => {
-  const path = form.get("path") ?? "";
-  const problem = await deleteMemory(await runs.files.mounts(), path);
-  return problem === undefined
-    ? reply.redirect(filePath(filesPath(), MEMORIES))
-    : reply.html(422, failure(problem));
-};
-
 const tell: Work = async (sent) => {
   const { context, runId, form, reply, show } = sent;
   const text = textOf(form, "text");
@@ -139,10 +131,10 @@ const tell: Work = async (sent) => {
   if (whom.runId !== runId)
     return reply.html(422, failure("This agent has ended, so it did not read the message."));
   if (told.code === "not_found") return show(404, undefined);
-  return refuseOn(sent, { field: "more", text, problem: ENDED });
+  const problem =
+    "The run has ended, so its agent did not read this. Send it here to continue the conversation.";
+  return refuseOn(sent, { field: "more", text, problem });
 };
-
-const ENDED = "The run has ended, so its agent did not read this. Send it here to continue the conversation.";
 
 /** The run, or its subagent in the background that a form names; `undefined`: it has no such subagent. */
 async function meantBy({ context: { runs }, runId, form }: SentForm) {
@@ -235,17 +227,17 @@ const fork: Work = async (sent) => {
     : goOn(sent, { field, run, threadId: point.id, task });
 };
 
-interface Further {
-  /** Id of the field that it was written in. */
-  field: string;
-  run: Run;
-  threadId: string;
-  task: string;
-  /** A goal belongs to its task: another task has none. */
-  goal?: readonly string[];
-}
-
-async function goOn(sent: SentForm, { field, run, threadId, task, goal }: Further): Promise<void> {
+/** `field`: id of the field that the task was written in. A goal belongs to its task: another task has none. */
+async function goOn(
+  sent: SentForm,
+  {
+    field,
+    run,
+    threadId,
+    task,
+    goal,
+  }: { field: string; run: Run; threadId: string; task: string; goal?: readonly string[] },
+): Promise<void> {
   const { runs, session } = sent.context;
   const choices = { ...choicesOf(run, await runs.agents.readiness()), ...defined({ goal }) };
   const started = task === "" ? NO_TASK : await runs.control.start({ task, threadId, ...choices });
@@ -284,7 +276,11 @@ const answer: Work = async (sent) => {
   if (!read.ok) return complain(read);
   if (isApproval(request) && isAsItStands(read.answer, request)) {
     const isWhole = isWholeOnPage(request) || hasProof(session, request, form);
-    if (!isWhole) return complain({ problem: NOT_WHOLE });
+    if (!isWhole)
+      return complain({
+        problem:
+          "This page showed only a part of the call, so nothing was approved. Choose “Show the whole call”, and decide below it.",
+      });
   }
   const outcome = await runs.requests.answer(runId, { requestId, answer: read.answer }, "page");
   if (!outcome.ok) return complain({ problem: outcome.message });
@@ -302,9 +298,6 @@ const applyChange: Work = async (sent) => {
   return showComplaint(sent, { requestId: runId, problem: outcome.text, isDone: true });
 };
 
-const NOT_WHOLE =
-  "This page showed only a part of the call, so nothing was approved. Choose “Show the whole call”, and decide below it.";
-
 const check: Work = async ({ context, runId, form, reply }) =>
   reply.json((await editProblem(context, runId, form)) ?? {});
 
@@ -313,13 +306,6 @@ const saveSchedule: Work = async (sent) => {
   const edited = sent.form.get("edit") ?? undefined;
   return refused === undefined ? sent.reply.redirect(schedulePath(edited)) : refuseSchedule(sent, refused);
 };
-
-const changeSchedule =
-  (change: (typeof CHANGES)[number]): Work =>
-  async (sent) => {
-    const changed = await changeFrom(sent.context, sent.form, change);
-    return typeof changed === "string" ? sent.reply.redirect(changed) : refuseSchedule(sent, changed);
-  };
 
 function refuseSchedule(sent: SentForm, refused: WrongSchedule): Promise<void> {
   const read = (wrong?: WrongSchedule) => schedulesScreen(sent.context, new URLSearchParams(), wrong);
@@ -343,14 +329,31 @@ const OF_ALL: ReadonlyMap<string, FormWork> = new Map([
   ["/schedules/edit", { scope: "run", work: saveSchedule }],
   ...CHANGES.map((change): [string, FormWork] => [
     `/schedules/${change}`,
-    { scope: "run", work: changeSchedule(change) },
+    {
+      scope: "run",
+      work: async (sent) => {
+        const changed = await changeFrom(sent.context, sent.form, change);
+        return typeof changed === "string" ? sent.reply.redirect(changed) : refuseSchedule(sent, changed);
+      },
+    },
   ]),
   [`${serversPath()}/ask`, { scope: "run", work: ask }],
   [`${serversPath()}/login`, { scope: "run", work: startLogIn }],
   [`${accessPath()}/revoke`, { scope: "run", work: revoke }],
   ["/start", { scope: "run", work: start }],
   ["/files/save", { scope: "run", work: save }],
-  ["/files/delete", { scope: "run", work: forget }],
+  [
+    "/files/delete",
+    {
+      scope: "run",
+      work: async ({ context: { runs }, form, reply }) => {
+        const problem = await deleteMemory(await runs.files.mounts(), form.get("path") ?? "");
+        return problem === undefined
+          ? reply.redirect(filePath(filesPath(), MEMORIES))
+          : reply.html(422, failure(problem));
+      },
+    },
+  ],
 ]);
 
 const OF_RUN: ReadonlyMap<string, FormWork> = new Map([

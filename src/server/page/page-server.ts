@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { type Server, createServer } from "node:http";
+import { createServer } from "node:http";
 import type { PageServer } from "../contracts/deps.ts";
 import { LinkSignIn, type LinkSignInOptions } from "./link-sign-in.ts";
 import type { SharedRuns } from "../../runs/shares.ts";
@@ -37,7 +37,10 @@ export async function openPageServer(options: PageServerOptions): Promise<PageSe
       void pages.serve(request, response);
     } else new Reply(request, response).text(403, "text/plain", "Forbidden");
   });
-  signIn.serveAt(`${HOST}:${await listen(server)}`);
+  await once(server.listen(0, HOST), "listening");
+  const address = server.address();
+  if (address === null || typeof address === "string") throw new Error("the page server has no port");
+  signIn.serveAt(`${HOST}:${address.port}`);
   server.unref();
   return {
     address: `http://${signIn.host}/`,
@@ -52,11 +55,4 @@ export async function openPageServer(options: PageServerOptions): Promise<PageSe
       clearInterval(cut);
     },
   };
-}
-
-async function listen(server: Server): Promise<number> {
-  await once(server.listen(0, HOST), "listening");
-  const address = server.address();
-  if (address === null || typeof address === "string") throw new Error("the page server has no port");
-  return address.port;
 }

@@ -14,7 +14,8 @@ import { assetAt } from "./assets.ts";
 import { fileText, filesScreen } from "./files.ts";
 import { type SentForm, workOf } from "./forms.ts";
 import { type LiveScreen, sendLive, shownAt } from "./live.ts";
-import { Reply, decoded, readForm } from "./responses.ts";
+import { decodeOnce } from "../contracts/uris.ts";
+import { Reply, readForm } from "./responses.ts";
 import {
   type PartScreen,
   type Picture,
@@ -84,7 +85,14 @@ export class Pages {
       const reference = randomUUID();
       this.#options.logger.error("page.failed", { reference, error });
       if (response.headersSent) response.end();
-      else if (error instanceof StorageError) reply.html(503, UNSTORED);
+      else if (error instanceof StorageError)
+        reply.html(
+          503,
+          renderNotice(
+            "The server cannot reach its storage now",
+            "Nothing was changed. Try again in a moment.",
+          ),
+        );
       else reply.html(500, renderNotice("Something went wrong", `Look for ${reference} in the log.`));
     }
   }
@@ -105,12 +113,15 @@ export class Pages {
       return reply.text(403, "text/plain", "Forbidden");
     if (await signIn.answer(reply, url)) return;
     const [, run = "", action = ""] = RUN_ADDRESS.exec(url.pathname) ?? [];
-    const runId = run === "" ? undefined : decoded(run);
+    const runId = run === "" ? undefined : (decodeOnce(run) ?? "");
     const found = await signIn.find(request, url, runId);
     if (found.proof !== undefined) reply.prove(found.proof);
     if (!found.ok) return reply.html(found.status, found.page, found.headers);
     const wait = this.#options.take?.(whoseShare(found.session)) ?? 0;
-    if (wait > 0) return reply.html(429, TOO_MANY, { "retry-after": String(wait) });
+    if (wait > 0) {
+      const page = renderNotice("Too many requests", "Wait for a moment, then reload the page.");
+      return reply.html(429, page, { "retry-after": String(wait) });
+    }
     const asked: Asked = { url, session: found.session, runId, action };
     if (request.method === "POST") return this.#post(reply, asked);
     if (request.method !== "GET") return reply.html(405, signIn.nothing);
@@ -261,10 +272,20 @@ export class Pages {
     const found = workOf(url.pathname, runId === undefined ? undefined : action);
     if (found === undefined) return reply.html(405, signIn.nothing);
     const form = await readForm(reply.request);
-    if (form === undefined) return reply.html(400, UNREADABLE);
+    if (form === undefined)
+      return reply.html(
+        400,
+        renderNotice("The form could not be read", "Go back, reload the page and try again."),
+      );
     if (!may(session, found.scope)) {
       logger.warn("page.refused", { path: runId === undefined ? url.pathname : action });
-      return reply.html(403, MAY_NOT);
+      return reply.html(
+        403,
+        renderNotice(
+          "This page may not do that",
+          "Nothing was changed. Go back to the page, which says where decisions are made.",
+        ),
+      );
     }
     const context = await this.#context(session);
     const show: SentForm["show"] = (...shown) => this.#show(reply, ...shown);
@@ -301,14 +322,3 @@ export const isPageAddress = (path: string): boolean =>
   /^\/(?:$|review$|schedules(?:$|\/)|servers(?:$|\/)|access(?:$|\/)|search$|start$|log(?:in|out)$|shared$|files(?:\/|$)|(?:runs|assets)\/)/.test(
     path,
   );
-
-const TOO_MANY = renderNotice("Too many requests", "Wait for a moment, then reload the page.");
-const UNREADABLE = renderNotice("The form could not be read", "Go back, reload the page and try again.");
-const UNSTORED = renderNotice(
-  "The server cannot reach its storage now",
-  "Nothing was changed. Try again in a moment.",
-);
-const MAY_NOT = renderNotice(
-  "This page may not do that",
-  "Nothing was changed. Go back to the page, which says where decisions are made.",
-);

@@ -99,7 +99,12 @@ export async function proposedScreen(
     const chosen = form && chosenIn(read, form);
     const proofs = (stamp: string) =>
       form && hasRead(session, stamp, form) ? readingProof(session, stamp) : undefined;
-    return { ...about, chosen, change: await shown(read, await loadAgents(runs, run), proofs) };
+    const { changes } = await changesOfRun(runs, run);
+    // The agent that changed each file last, by its path.
+    const agents = new Map(
+      changes.toReversed().map(({ data: { path }, agent }) => [path.slice(WORKSPACE.length), agent]),
+    );
+    return { ...about, chosen, change: await shown(read, agents, proofs) };
   } catch (error) {
     logger.warn("page.change_unread", { runId: run.id, error });
     return { ...about, change: "unread" };
@@ -138,14 +143,6 @@ async function otherAtWork(runs: PrincipalRuns, run: Run): Promise<string | unde
   const { threadId } = run;
   const [newest] = await runs.read.summaries({ threadId, tasksOnly: true }, { limit: 1 });
   return newest === undefined || isFinal(newest.status) ? undefined : newest.id;
-}
-
-/** The agent that changed each file last, by its path. */
-async function loadAgents(runs: PrincipalRuns, run: Run): Promise<ReadonlyMap<string, AgentPath>> {
-  const { changes } = await changesOfRun(runs, run);
-  return new Map(
-    changes.toReversed().map(({ data: { path }, agent }) => [path.slice(WORKSPACE.length), agent]),
-  );
 }
 
 async function shown(

@@ -4,21 +4,11 @@ import type { Html } from "../views/html.ts";
 import type { Asset } from "./assets.ts";
 import { type Entrance, PROOF_HEADER } from "./tab-secrets.ts";
 
-/** Nothing from elsewhere, nothing inline, no frames, forms to this server only. */
-const POLICY = [
-  "default-src 'none'",
-  "script-src 'self'",
-  "style-src 'self'",
-  "font-src 'self'",
-  "img-src 'self'",
-  "connect-src 'self'",
-  "form-action 'self'",
-  "base-uri 'none'",
-  "frame-ancestors 'none'",
-].join("; ");
-
 export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
-  "content-security-policy": POLICY,
+  // Nothing from elsewhere, nothing inline, no frames, forms to this server only.
+  "content-security-policy":
+    "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self'; img-src 'self'; " +
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
   "x-frame-options": "DENY",
   "x-content-type-options": "nosniff",
   "referrer-policy": "no-referrer",
@@ -106,15 +96,6 @@ export const typedIn = (form: URLSearchParams, name: string): string =>
 
 /** Returns the typed text without surrounding blanks. */
 export const textOf = (form: URLSearchParams, name: string): string => typedIn(form, name).trim();
-
-/** A part of an address as text; empty if it is not well formed. */
-export function decoded(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return "";
-  }
-}
 
 /** The fields of a posted form; `undefined` when it is none, or too large. */
 export async function readForm(

@@ -3,7 +3,7 @@ import { timeZone as serverZone } from "../../core/clock.ts";
 import { nextTimes, readRule } from "../../runs/cron.ts";
 import { CATCH_UP } from "../../runs/schedule.ts";
 import { operatorMark, runPath, schedulePath } from "../contracts/viewer.ts";
-import type { Preview, RefusedSchedule, ScheduleDraft } from "../views/room/schedules.ts";
+import type { RefusedSchedule, ScheduleDraft } from "../views/room/schedules.ts";
 import { renderSchedules } from "../views/room/schedules.ts";
 import { expressionWords } from "../views/schedule-words.ts";
 import { fieldsOf, readChoices } from "./start-form.ts";
@@ -35,16 +35,15 @@ export async function schedulesScreen(
   const draft = refused?.draft ?? readDraft(query, 200, own);
   const screen = { session, schedules, edited, draft, folder: settings.folder, readiness, refused };
   const about = { title: "Schedules", place: "schedules", waiting } as const;
-  return livePicture(context, about, (now) =>
-    renderSchedules({ ...screen, preview: buildPreview(draft, now), now }),
-  );
-}
-
-function buildPreview({ expression, timeZone }: ScheduleDraft, now: number): Preview {
-  const read = readRule({ expression, timeZone }, now);
-  if (!read.ok) return { problem: read.message };
-  const { rule } = read;
-  return { words: expressionWords(rule.expression), timeZone: rule.timeZone, times: nextTimes(rule, now, 3) };
+  return livePicture(context, about, (now) => {
+    const { expression, timeZone } = draft;
+    const read = readRule({ expression, timeZone }, now);
+    if (!read.ok) return renderSchedules({ ...screen, preview: { problem: read.message }, now });
+    const { rule } = read;
+    const words = expressionWords(rule.expression);
+    const preview = { words, timeZone: rule.timeZone, times: nextTimes(rule, now, 3) };
+    return renderSchedules({ ...screen, preview, now });
+  });
 }
 
 const suggested = (): ScheduleDraft => ({

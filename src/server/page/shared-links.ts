@@ -122,7 +122,10 @@ export class SharingSignIn implements SignIn {
     const shared = await this.#links.find(secret);
     if (shared === undefined) return { ok: false, status: 401, page: ENDED };
     const proof = await this.#links.proof(secret);
-    if (shared.runId !== runId) return { ok: false, status: 404, page: OTHER, proof };
+    if (shared.runId !== runId) {
+      const text = "The link that you followed shows one run, and nothing else.";
+      return { ok: false, status: 404, page: renderNotice("Nothing to see here", text), proof };
+    }
     const { id, principal, expiresAt: sharedUntil } = shared;
     const session: PageSession = { id: `shared ${id}`, principal, scopes: ["read"], run: runId, sharedUntil };
     return { ok: true, session, proof };
@@ -132,8 +135,4 @@ export class SharingSignIn implements SignIn {
 const ENDED = renderNotice(
   "This link does not work",
   "It has expired, was taken back, or is not complete. Ask whoever sent it for a new one.",
-);
-const OTHER = renderNotice(
-  "Nothing to see here",
-  "The link that you followed shows one run, and nothing else.",
 );

@@ -107,7 +107,11 @@ export class TokenSignIn implements SignIn {
     const secret = keepsCookies(request) ? undefined : await seal(this.#ownKey, granted);
     const session = secret === undefined ? undefined : { secret, proof: this.#secrets.proofOf(secret) };
     const cookie = session === undefined ? await this.#cookieFor(request, granted) : {};
-    if (cookie === undefined) return refuse(TOO_LONG);
+    if (cookie === undefined)
+      return refuse({
+        status: 422,
+        text: "This token is too long for a browser to keep. Ask for one with fewer claims.",
+      });
     logger.info("page.logged_in", { principal });
     return reply.enter({ at: next, ...defined({ session }) }, cookie);
   }
@@ -161,7 +165,11 @@ export class TokenSignIn implements SignIn {
   async #open(key: Uint8Array, value: string): Promise<Session | undefined> {
     const currentDate = new Date(this.#options.clock());
     try {
-      const { payload } = await jwtDecrypt(value, key, { ...SEALING, currentDate });
+      const { payload } = await jwtDecrypt(value, key, {
+        keyManagementAlgorithms: ["dir"],
+        contentEncryptionAlgorithms: ["A256GCM"],
+        currentDate,
+      });
       const session = Sealed.parse(payload);
       return this.#loggedOut.has(session.jti) ? undefined : session;
     } catch (error) {
@@ -214,8 +222,6 @@ function keepsCookies({ headers: { origin = "" } }: IncomingMessage): boolean {
   return protocol === "https:" && !/^(?:.*\.)?localhost$|^127\.|^\[::1\]$/.test(hostname);
 }
 
-const SEALING = { keyManagementAlgorithms: ["dir"], contentEncryptionAlgorithms: ["A256GCM"] };
-
 interface Problem {
   status: number;
   text: string;
@@ -230,14 +236,6 @@ const PROBLEMS: Readonly<Record<Exclude<AuthFailure, "no_token">, Problem>> = {
     text: "Too many tokens from your address were refused. Try again in a minute.",
   },
 };
-const CANNOT_READ: Problem = {
-  status: 403,
-  text: "This token may not look at runs. Use one that has the scope read.",
-};
-const TOO_LONG: Problem = {
-  status: 422,
-  text: "This token is too long for a browser to keep. Ask for one with fewer claims.",
-};
 const ENDED: Problem = {
   status: 401,
   text: "You were logged out: your token has expired, or was taken back or changed.",
@@ -245,7 +243,10 @@ const ENDED: Problem = {
 
 /** Returns why a token opens no page. `refused`: the problem to report for an invalid one. */
 function pageProblem(checked: Checked, refused: Problem): Problem | undefined {
-  if (checked.ok) return allows(checked.auth, "read") ? undefined : CANNOT_READ;
+  if (checked.ok)
+    return allows(checked.auth, "read")
+      ? undefined
+      : { status: 403, text: "This token may not look at runs. Use one that has the scope read." };
   const { reason } = checked;
   return reason === "no_token" || reason === "invalid_token" ? refused : PROBLEMS[reason];
 }
