@@ -1,0 +1,54 @@
+/**
+ * Simulates worlds of servers, people and faults in virtual time: `npm run simulate -- --seeds 10000`, on as many cores
+ * as there are. See test/simulation/main.ts for the options, and docs/reliability.md for what is checked.
+ */
+import { spawn } from "node:child_process";
+import { availableParallelism } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { build } from "esbuild";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const folder = join(root, "node_modules/.cache/simulation");
+
+/** Marks of processes are those of simulated ones. */
+const marks = {
+  name: "process-marks",
+  setup({ onResolve }) {
+    onResolve({ filter: /\/process-mark\.ts$/ }, () => ({ path: join(root, "test/simulation/process-mark.ts") }));
+  },
+};
+
+await build({
+  absWorkingDir: root,
+  entryPoints: ["test/simulation/main.ts"],
+  bundle: true,
+  splitting: true,
+  platform: "node",
+  format: "esm",
+  packages: "external",
+  outdir: folder,
+  outExtension: { ".js": ".mjs" },
+  plugins: [marks],
+  logLevel: "warning",
+});
+
+const { values } = parseArgs({
+  options: { seeds: { type: "string", default: "1000" }, from: { type: "string", default: "1" } },
+  strict: false,
+});
+const args = process.argv.slice(2);
+const isOne = args.includes("--seed") || args.includes("--hashes");
+const workers = isOne ? 1 : availableParallelism();
+const share = Math.ceil(Number(values.seeds) / workers);
+const codes = await Promise.all(
+  Array.from({ length: workers }, (_, index) => {
+    const from = Number(values.from) + index * share;
+    const seeds = Math.min(share, Number(values.from) + Number(values.seeds) - from);
+    const own = isOne ? args : [...args, "--from", String(from), "--seeds", String(seeds)];
+    const child = spawn(process.execPath, [join(folder, "main.mjs"), ...own], { stdio: "inherit" });
+    return new Promise((resolve) => child.once("exit", (code) => resolve(code ?? 1)));
+  }),
+);
+process.exitCode = Math.max(...codes);

@@ -1,0 +1,202 @@
+/** What holds in every world, whatever happened. docs/reliability.md has a sentence for each name. */
+import { newsId, newsOf } from "../../src/runs/news.ts";
+import { REPLY, type Part } from "./moves-agent.ts";
+import type { DecisionCall, People } from "./people.ts";
+import { TOKEN_LIMIT, type World } from "./world.ts";
+
+const REPLY_TOKENS = REPLY.inputTokens + REPLY.outputTokens;
+const MINUTE = 60_000;
+
+interface RunRow {
+  id: string;
+  parent_id: string | null;
+  status: string;
+  tokens: number;
+  lease_owner: string | null;
+  last_seq: number;
+  schedule_id: string | null;
+  occurrence: number | null;
+}
+
+interface EventRow {
+  seq: number;
+  kind: string;
+  agent: string;
+  data: string;
+}
+
+const FINAL = ["completed", "failed", "cancelled"];
+
+/** Checks a world at its end, when nothing is left to do. */
+export function checkWorld(world: World, people: People): void {
+  const { database } = world;
+  const runs = database
+    .prepare(
+      "SELECT id, parent_id, status, input_tokens + output_tokens AS tokens, lease_owner, last_seq, schedule_id, occurrence FROM runs",
+    )
+    .all() as RunRow[];
+  for (const run of runs) {
+    if (!FINAL.includes(run.status)) world.problem(`ends: run ${run.id} is ${run.status} at the end`);
+    if (run.status === "failed") world.problem(`ends: run ${run.id} failed: ${failureOf(world, run.id)}`);
+    if (run.lease_owner !== null) world.problem(`ends: run ${run.id} is leased at the end`);
+    if (run.parent_id === null) checkTree(world, run, runs);
+  }
+  const left = database.prepare("SELECT count(*) AS count FROM effects").get() as { count: number };
+  if (left.count > 0) world.problem(`ends: ${left.count} effects are left`);
+  checkMessages(world, people, runs);
+  checkDecisions(world, people.decisions);
+  checkSchedules(world, people, runs);
+}
+
+const failureOf = (world: World, id: string): string =>
+  String((world.database.prepare("SELECT failure_message AS text FROM runs WHERE id = ?").get(id) as { text: string }).text);
+
+function partOf(world: World, runId: string): Part | undefined {
+  for (const { parts } of world.threads.values()) if (parts.has(runId)) return parts.get(runId);
+  return undefined;
+}
+
+/** A run with its background runs. */
+function checkTree(world: World, root: RunRow, runs: readonly RunRow[]): void {
+  const children = runs.filter(({ parent_id }) => parent_id === root.id);
+  const events = world.database
+    .prepare("SELECT seq, kind, agent, data FROM run_events WHERE run_id = ? ORDER BY seq")
+    .all(root.id) as EventRow[];
+  for (const [index, { seq }] of events.entries())
+    if (seq !== index + 1) return world.problem(`journal: event ${index + 1} of ${root.id} has number ${seq}`);
+  if (root.last_seq !== events.length) world.problem(`journal: ${root.id} counts ${root.last_seq} of ${events.length}`);
+  const of = (kind: string): EventRow[] => events.filter((event) => event.kind === kind);
+  const calls = (kind: string): string[] =>
+    of(kind).map(({ data }) => (JSON.parse(data) as { callId: string }).callId);
+  const [begun, ended] = [calls("tool_started"), calls("tool_finished")];
+  if (new Set(begun).size !== begun.length) world.problem(`journal: a call of ${root.id} begins twice`);
+  if (new Set(ended).size !== ended.length) world.problem(`journal: a call of ${root.id} ends twice`);
+  for (const callId of ended)
+    if (!begun.includes(callId)) world.problem(`journal: ${callId} ends and never began`);
+  if (root.status === "completed")
+    for (const callId of begun)
+      if (!ended.includes(callId)) world.problem(`journal: ${callId} began and has no end`);
+  for (const kind of ["run_started", "run_completed", "run_failed", "run_cancelled"])
+    if (of(kind).length > 1) world.problem(`journal: ${root.id} has ${of(kind).length} events ${kind}`);
+  checkUse(world, root, { children, replies: of("model_called").length });
+  checkChildren(world, root, { children, reports: calls("subagent_finished") });
+  for (const event of events) {
+    const data = JSON.parse(event.data) as never;
+    for (const type of newsOf({ kind: event.kind as never, data })) {
+      const id = newsId(root.id, event.seq, type);
+      if (!world.received.has(id)) world.problem(`news: nobody received ${type} of event ${event.seq} of ${root.id}`);
+    }
+  }
+}
+
+function checkUse(
+  world: World,
+  root: RunRow,
+  { children, replies }: { children: readonly RunRow[]; replies: number },
+): void {
+  const parts = [root, ...children].flatMap(({ id }) => partOf(world, id) ?? []);
+  const inThreads = parts.reduce((sum, { tokens }) => sum + tokens, 0);
+  if (root.tokens !== replies * REPLY_TOKENS)
+    world.problem(`use: the row of ${root.id} has ${root.tokens} tokens, its journal ${replies * REPLY_TOKENS}`);
+  if (inThreads > root.tokens)
+    world.problem(`use: the threads of ${root.id} have ${inThreads} tokens, its row ${root.tokens}`);
+  const most = TOKEN_LIMIT + REPLY_TOKENS * (1 + children.length);
+  if (root.tokens > most) world.problem(`limit: ${root.id} used ${root.tokens} tokens, at most ${most}`);
+}
+
+function checkChildren(
+  world: World,
+  root: RunRow,
+  { children, reports }: { children: readonly RunRow[]; reports: readonly string[] },
+): void {
+  if (new Set(reports).size !== reports.length) world.problem(`children: a report is in the journal of ${root.id} twice`);
+  if (!FINAL.includes(root.status)) return;
+  for (const { id, status } of children) {
+    if (!FINAL.includes(status)) world.problem(`children: ${id} is ${status}, and ${root.id} has ended`);
+    if (root.status === "completed" && !reports.includes(id)) world.problem(`children: ${id} has no report in the journal`);
+  }
+  if (root.status !== "completed") return;
+  const from = [...(partOf(world, root.id)?.inbox.values() ?? [])].flatMap((message) => message.from?.threadId ?? []);
+  if (new Set(from).size !== from.length) world.problem(`children: ${root.id} read a report twice`);
+}
+
+/** A confirmed message is in the thread once, unless its run ended otherwise than by completing. */
+function checkMessages(world: World, people: People, runs: readonly RunRow[]): void {
+  const texts = [...world.threads.values()].flatMap(({ parts }) =>
+    [...parts.values()].flatMap(({ inbox }) => [...inbox.values()].map(({ text }) => text)),
+  );
+  for (const [text, runId] of people.told) {
+    const times = texts.filter((one) => one === text).length;
+    const { status } = runs.find(({ id }) => id === runId) ?? { status: "unknown" };
+    if (times > 1) world.problem(`message-once: ${text} was read ${times} times`);
+    if (times === 0 && status === "completed") world.problem(`message-once: ${text} was confirmed and never read`);
+  }
+  for (const [task, runId] of people.started) {
+    const row = runs.find(({ id }) => id === runId);
+    if (row === undefined) world.problem(`start-once: ${task} was confirmed and does not exist`);
+    else if (row.status === "cancelled" && !people.cancelled.has(runId))
+      world.problem(`start-once: ${task} was cancelled by nobody`);
+  }
+  for (const runId of people.cancelled)
+    if (runs.find(({ id }) => id === runId)?.status !== "cancelled")
+      world.problem(`cancel: ${runId} was confirmed as cancelled and is not`);
+}
+
+/**
+ * The calls about each request, in an order that agrees with their times: one that was stored, then only repeats of it
+ * and refusals. A call whose outcome nobody knows may be the stored one.
+ */
+function checkDecisions(world: World, calls: readonly DecisionCall[]): void {
+  for (const first of new Map(calls.map((call) => [call.requestId, call])).values()) {
+    const own = calls.filter(({ requestId }) => requestId === first.requestId);
+    const stored = storedAnswer(world, first);
+    if (!isLinearizable(own, stored))
+      world.problem(`decision-once: ${first.requestId} is ${stored}, after ${JSON.stringify(own)}`);
+  }
+}
+
+function storedAnswer(world: World, { requestId }: DecisionCall): string | undefined {
+  const row = world.database.prepare("SELECT status, decision FROM questions WHERE id = ?").get(requestId) as
+    | { status: string; decision: string | null }
+    | undefined;
+  return row === undefined || row.status === "withdrawn" ? undefined : (row.decision ?? undefined);
+}
+
+/** Searches an order of the calls that explains their outcomes. `stored`: the answer in the end, if any. */
+export function isLinearizable(calls: readonly DecisionCall[], stored: string | undefined): boolean {
+  const step = (left: readonly DecisionCall[], answer: string | undefined): boolean => {
+    if (left.length === 0) return answer === undefined || stored === undefined || sameAnswer(answer, stored);
+    const earliestEnd = Math.min(...left.map(({ outcome, endedAt }) => (outcome === undefined ? Infinity : endedAt)));
+    return left.some((call) => {
+      if (call.beganAt > earliestEnd) return false;
+      const rest = left.filter((one) => one !== call);
+      if (call.outcome === undefined) return step(rest, answer) || (answer === undefined && step(rest, call.given));
+      if (call.outcome === "stored") return answer === undefined && step(rest, call.given);
+      if (call.outcome === "repeated") return answer !== undefined && sameAnswer(answer, call.given) && step(rest, answer);
+      // Refused: another answer stands, or the request was withdrawn.
+      return step(rest, answer);
+    });
+  };
+  return step(calls, undefined);
+}
+
+const sameAnswer = (one: string, other: string): boolean => {
+  const [a, b] = [one, other].map((text) => JSON.parse(text) as { type: string; values?: unknown });
+  return a?.type === b?.type && JSON.stringify(a?.values) === JSON.stringify(b?.values);
+};
+
+/** Each due time has one run, or is among those that were skipped. */
+function checkSchedules(world: World, people: People, runs: readonly RunRow[]): void {
+  for (const [id, { from, to }] of people.schedules) {
+    const skips = world.database
+      .prepare("SELECT due_at AS first, last_due_at AS last FROM schedule_skips WHERE schedule_id = ?")
+      .all(id) as { first: number; last: number }[];
+    const started = runs.filter(({ schedule_id }) => schedule_id === id).map(({ occurrence }) => occurrence);
+    // A server whose clock differs may see the first and the last one otherwise.
+    for (let due = Math.ceil(from / MINUTE + 2) * MINUTE; due < to - 2 * MINUTE; due += MINUTE) {
+      const times = started.filter((occurrence) => occurrence === due).length;
+      const skipped = skips.filter(({ first, last }) => first <= due && due <= last).length;
+      if (times + skipped !== 1) world.problem(`schedule-once: ${due} of ${id} has ${times} runs and ${skipped} skips`);
+    }
+  }
+}

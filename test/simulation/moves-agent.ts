@@ -1,0 +1,228 @@
+/** An agent without a model: it makes the moves of a table, which its task seeds, and keeps its thread as a real one does. */
+import type { Agent, AgentEnd, AgentInput, HitlRequest, WorkOptions } from "../../src/agent/agent.ts";
+import type { InboxMessage } from "../../src/agent/contracts/state.ts";
+import { FencedOffError } from "../../src/runs/thread-ports.ts";
+import { type Place, generator, inPlace, later } from "./virtual-machine.ts";
+import { TOKEN_LIMIT, type World } from "./world.ts";
+
+type Move = "say" | "act" | "approve" | "ask" | "child" | "wait";
+
+/** The work of one run in a thread. */
+export interface Part {
+  task: string;
+  moves: readonly Move[];
+  /** Number of moves that are made. */
+  done: number;
+  tokens: number;
+  inbox: Map<string, InboxMessage>;
+  /** Background runs that it started. */
+  children: string[];
+  pending?: { id: string; reply?: unknown };
+  isFinished?: true;
+}
+
+/** Tokens of each reply. */
+export const REPLY = { inputTokens: 8, outputTokens: 2, cachedInputTokens: 0 };
+const REPLY_TOKENS = REPLY.inputTokens + REPLY.outputTokens;
+const MOVES: readonly Move[] = ["say", "say", "act", "act", "act", "approve", "ask", "child"];
+
+/** The table of moves for a task such as `task 7`, or `child 7.1`, which starts no others. */
+function movesFor(task: string): Move[] {
+  const draw = generator([...task].reduce((sum, letter) => Math.imul(sum, 31) + letter.charCodeAt(0), 7));
+  const isChild = task.startsWith("child");
+  const moves = Array.from({ length: 2 + Math.floor(draw() * (isChild ? 3 : 7)) }, () => {
+    const move = MOVES[Math.floor(draw() * MOVES.length)] ?? "say";
+    return isChild && move === "child" ? "act" : move;
+  });
+  return moves.includes("child") ? [...moves, "wait"] : moves;
+}
+
+export function movesAgent(world: World, place: Place): Agent {
+  const agent: Agent = {
+    work: (threadId, input, options) => inPlace(place, () => new Work(world, threadId, options).from(input)),
+    checkCall: (_tool, args) => ({ ok: true, args: args as Record<string, unknown> }),
+    snapshot: async () => ({ todos: [], files: {}, answer: "" }),
+    subagent: () => agent,
+    drawing: async () => "",
+  };
+  return agent;
+}
+
+class Work {
+  readonly #world: World;
+  readonly #threadId: string;
+  readonly #options: WorkOptions;
+  readonly #token;
+
+  constructor(world: World, threadId: string, options: WorkOptions) {
+    this.#world = world;
+    this.#threadId = threadId;
+    this.#options = options;
+    this.#token = world.thread(threadId).token;
+  }
+
+  /** Writes into the thread, unless another server has taken it. */
+  async #save(write: () => void): Promise<void> {
+    await later();
+    if (this.#world.thread(this.#threadId).token !== this.#token) throw new FencedOffError(this.#threadId);
+    write();
+    await later();
+  }
+
+  async from(input: AgentInput): Promise<AgentEnd> {
+    const { runId, signal } = this.#options;
+    const { parts } = this.#world.thread(this.#threadId);
+    if (input.kind === "task" && !parts.has(runId)) {
+      const part = { task: input.task, moves: movesFor(input.task), done: 0, tokens: 0, children: [] };
+      const told = new Map((input.told ?? []).map((message) => [message.id, message]));
+      await this.#save(() => parts.set(runId, { ...part, inbox: told }));
+    }
+    const part = parts.get(runId);
+    if (part === undefined) {
+      this.#world.problem(`task-kept: run ${runId} continues, and its thread has no task of it`);
+      throw new Error("The thread has no task of this run.");
+    }
+    if (input.kind === "resume") {
+      for (const [id, reply] of Object.entries(input.answers))
+        if (part.pending?.id === id && part.pending.reply === undefined)
+          await this.#save(() => (part.pending = { id, reply }));
+    }
+    for (;;) {
+      signal.throwIfAborted();
+      await this.#readInbox(part);
+      const move = part.moves[part.done];
+      if (move === undefined) return this.#finish(part);
+      const end = await this.#make(move, part);
+      if (end !== undefined) return end;
+    }
+  }
+
+  async #readInbox(part: Part): Promise<void> {
+    for (const message of (await this.#options.inbox?.messages()) ?? []) {
+      const others = [...this.#world.thread(this.#threadId).parts.values()];
+      if (others.some(({ inbox }) => inbox.has(message.id))) continue;
+      await this.#save(() => part.inbox.set(message.id, message));
+    }
+  }
+
+  async #finish(part: Part, stopReason?: "max_tokens"): Promise<AgentEnd> {
+    await this.#save(() => (part.isFinished = true));
+    return { kind: "finished", answer: "done", ...(stopReason && { stopReason }) };
+  }
+
+  /** Returns the end of the work, if the move is one. */
+  async #make(move: Move, part: Part): Promise<AgentEnd | undefined> {
+    const { agent = [], events, budget } = this.#options;
+    const callId = `${this.#threadId}.${part.task}.${part.done}`;
+    const made = async (): Promise<undefined> => {
+      await this.#save(() => {
+        part.done += 1;
+        delete part.pending;
+      });
+      return undefined;
+    };
+    switch (move) {
+      case "say": {
+        const fits = await budget?.reserve(
+          REPLY_TOKENS,
+          (others, reserved) => others.tokens + reserved + part.tokens + REPLY_TOKENS <= TOKEN_LIMIT,
+        );
+        if (fits === false) return this.#finish(part, "max_tokens");
+        await later(this.#world.draw() * 400);
+        events?.tell({ kind: "model_called", agent, model: "moves", usage: REPLY, text: "" });
+        await events?.stored();
+        await this.#save(() => {
+          part.done += 1;
+          part.tokens += REPLY_TOKENS;
+        });
+        return undefined;
+      }
+      case "act":
+        await this.#act(callId);
+        return made();
+      case "approve": {
+        const id = `approve ${callId}`;
+        const { reply } = part.pending?.id === id ? part.pending : {};
+        if (reply === undefined) return this.#askApproval(id, callId, part);
+        const [decision] = (reply as { decisions: { type: string }[] }).decisions;
+        if (decision?.type !== "reject") await this.#act(callId);
+        return made();
+      }
+      case "ask": {
+        const id = `ask ${callId}`;
+        if (part.pending?.id === id && part.pending.reply !== undefined) return made();
+        const field = { name: "answer", type: "text", required: true } as const;
+        const question = { kind: "ask", text: `Which? ${part.task}`, fields: [field] } as const;
+        const asked = { question: { ...question, fields: [field] }, agent };
+        events?.tell({ kind: "question_asked", interruptId: id, ...asked });
+        await events?.stored();
+        await this.#save(() => (part.pending = { id }));
+        return { ...PAUSED, questions: [{ id, ...asked }] };
+      }
+      case "child":
+        await this.#startChild(callId, part);
+        return made();
+      case "wait": {
+        const reported = new Set([...part.inbox.values()].flatMap(({ from }) => from?.threadId ?? []));
+        return part.children.every((threadId) => reported.has(threadId))
+          ? made()
+          : { ...PAUSED, childAwaited: true };
+      }
+    }
+  }
+
+  async #askApproval(id: string, callId: string, part: Part): Promise<AgentEnd> {
+    const { agent = [], events } = this.#options;
+    const action = { name: "act", args: { key: callId }, description: "act", toolCallId: callId };
+    const request: HitlRequest = {
+      actionRequests: [action],
+      reviewConfigs: [{ actionName: "act", allowedDecisions: ["approve", "reject"] }],
+      agent,
+    };
+    events?.tell({ kind: "approval_requested", agent, interruptId: id, request });
+    await events?.stored();
+    await this.#save(() => (part.pending = { id }));
+    return { ...PAUSED, interrupts: [{ id, request }] };
+  }
+
+  /** A call with an effect outside, recorded before and after it. */
+  async #act(callId: string): Promise<void> {
+    const { agent = [], events, effects } = this.#options;
+    const call = { agent, messageId: `message ${callId}`, callId };
+    events?.tell({ kind: "tool_started", agent, callId, tool: "act", summary: "act" });
+    const known = await effects?.find(call);
+    if (known === undefined) {
+      await effects?.begin(call, "act");
+      await later(this.#world.draw() * 300);
+      this.#world.act(callId);
+      await later(this.#world.draw() * 300);
+      await effects?.finish(call, { type: "json", data: Buffer.from('"done"') });
+    }
+    const status = known !== undefined && known.outcome === undefined ? "error" : "success";
+    events?.tell({ kind: "tool_finished", agent, callId, tool: "act", status, summary: "" });
+    await events?.stored();
+  }
+
+  async #startChild(callId: string, part: Part): Promise<void> {
+    const { agent = [], events, children } = this.#options;
+    if (children === undefined) return;
+    const title = `child ${part.task.replace(/^\w+ /, "")}.${part.done}`;
+    const threadId = (await children.find({ call: callId }))?.threadId ?? (await children.newThread());
+    const child = await children.start({ call: callId, name: "helper", title, description: title, threadId });
+    if (child === "too_many") return;
+    const { id, name } = child;
+    const path = [...agent, { callId: id, name, task: title }];
+    const started = { callId: id, name, description: title, background: true } as const;
+    events?.tell({ kind: "subagent_started", agent: path, ...started });
+    await events?.stored();
+    if (!part.children.includes(child.threadId)) await this.#save(() => part.children.push(child.threadId));
+  }
+}
+
+const PAUSED = {
+  kind: "paused",
+  interrupts: [],
+  questions: [],
+  modelAwaited: false,
+  childAwaited: false,
+} satisfies AgentEnd;

@@ -1,0 +1,196 @@
+/** Carries out a plan: people and clients who call the servers, and faults. Notes all that was confirmed to them. */
+import type { PrincipalRuns } from "../../src/runs/service.ts";
+import type { PersonAnswer } from "../../src/tools/request.ts";
+import type { Act, Plan, Planned } from "./plan.ts";
+import { generator, inPlace, later, worldTime } from "./virtual-machine.ts";
+import type { Server, World } from "./world.ts";
+
+/** Time after which a client gives a call up and does not know its outcome, in milliseconds. */
+const PATIENCE_MS = 20_000;
+export const OWNER = "local";
+
+/** A call that somebody made about a request, and its outcome; without one, nobody knows it. */
+export interface DecisionCall {
+  runId: string;
+  requestId: string;
+  given: string;
+  beganAt: number;
+  endedAt: number;
+  outcome?: string;
+}
+
+export class People {
+  readonly #world: World;
+  readonly #draw: () => number;
+  /** IDs of the started runs, by task. */
+  readonly started = new Map<string, string>();
+  /** Messages that were confirmed for an open run, by their text. */
+  readonly told = new Map<string, string>();
+  readonly cancelled = new Set<string>();
+  readonly decisions: DecisionCall[] = [];
+  /** When the schedules were removed, by their ID, in milliseconds of the world. */
+  readonly schedules = new Map<string, { from: number; to: number }>();
+  /** Acts that are not over. */
+  #open = 0;
+  #isOver = false;
+
+  constructor(world: World, seed: number) {
+    this.#world = world;
+    this.#draw = generator(seed + 0.5);
+  }
+
+  get isDone(): boolean {
+    return this.#open === 0;
+  }
+
+  /** No person answers any more. */
+  stop(): void {
+    this.#isOver = true;
+  }
+
+  begin({ acts }: Plan): void {
+    for (const act of acts) {
+      const isPerson = act.kind === "person";
+      if (!isPerson) this.#open += 1;
+      void inPlace(undefined, async () => {
+        await later(act.at);
+        await this.#do(act).catch((error: unknown) => this.#world.problem(`no-internal-errors: ${act.kind}: ${error}`));
+        if (!isPerson) this.#open -= 1;
+      });
+    }
+  }
+
+  /** Calls a server. `undefined`: it did not answer, or failed; the call may have had its effect. */
+  async #call<T>(work: (runs: PrincipalRuns) => Promise<T>): Promise<T | undefined> {
+    const { servers } = this.#world;
+    const server = servers[Math.floor(this.#draw() * servers.length)];
+    if (server === undefined) return later(500).then(() => undefined);
+    const answer = inPlace(server.place, () => work(server.service.as({ principal: OWNER })));
+    return Promise.race([answer.catch(() => undefined), later(PATIENCE_MS).then(() => undefined)]);
+  }
+
+  /** Calls until there is an answer, as a client with an idempotency key does. */
+  async #insist<T>(work: (runs: PrincipalRuns) => Promise<T>): Promise<T> {
+    for (;;) {
+      const answer = await this.#call(work);
+      if (answer !== undefined) return answer;
+      await later(200 + this.#draw() * 2000);
+    }
+  }
+
+  async #do(act: Planned): Promise<void> {
+    switch (act.kind) {
+      case "start": {
+        const start = async (): Promise<void> => {
+          const request = { task: act.task, idempotencyKey: act.task };
+          const outcome = await this.#insist((runs) => runs.control.start(request));
+          if (!outcome.ok) return this.#world.problem(`start-once: ${act.task} was refused: ${outcome.message}`);
+          const known = this.started.get(act.task);
+          if (known !== undefined && known !== outcome.run.id)
+            this.#world.problem(`start-once: ${act.task} is ${known} and ${outcome.run.id}`);
+          this.started.set(act.task, outcome.run.id);
+        };
+        await Promise.all(act.twice ? [start(), start()] : [start()]);
+        return;
+      }
+      case "person":
+        while (!this.#isOver) {
+          await later(this.#draw() * act.everyMs * 2);
+          await this.#answerOne(act);
+        }
+        return;
+      case "tell": {
+        const runId = await this.#runOf(act.run);
+        const outcome = await this.#insist((runs) =>
+          runs.control.tell(runId, { text: act.text, idempotencyKey: act.text }),
+        );
+        if (outcome.ok) this.told.set(act.text, runId);
+        return;
+      }
+      case "cancel": {
+        const runId = await this.#runOf(act.run);
+        const outcome = await this.#insist((runs) => runs.control.cancel(runId, "not needed"));
+        if (outcome.ok && !outcome.alreadyEnded) this.cancelled.add(runId);
+        return;
+      }
+      case "schedule":
+        return this.#keepSchedule(act);
+      default:
+        return this.#disturb(act);
+    }
+  }
+
+  async #runOf(index: number): Promise<string> {
+    for (;;) {
+      const id = [...this.started.values()][index] ?? [...this.started.values()][0];
+      if (id !== undefined) return id;
+      await later(500);
+    }
+  }
+
+  async #answerOne({ name, rejects }: Extract<Act, { kind: "person" }>): Promise<void> {
+    const pending = (await this.#call((runs) => runs.read.pending(20))) ?? [];
+    const request = pending[Math.floor(this.#draw() * pending.length)];
+    if (request === undefined) return;
+    const { runId, id } = request;
+    const answer: PersonAnswer =
+      request.kind === "approval"
+        ? this.#draw() < rejects
+          ? { type: "reject" }
+          : { type: "approve" }
+        : { type: "fields", values: { answer: `${name} says ${Math.floor(this.#draw() * 3)}` } };
+    const beganAt = worldTime();
+    const outcome = await this.#call((runs) => runs.requests.answer(runId, { requestId: id, answer }, name));
+    this.decisions.push({
+      runId,
+      requestId: id,
+      given: JSON.stringify(answer),
+      beganAt,
+      endedAt: worldTime(),
+      ...(outcome && { outcome: outcome.ok ? outcome.how : outcome.code }),
+    });
+  }
+
+  async #keepSchedule({ task, forMs }: Extract<Act, { kind: "schedule" }>): Promise<void> {
+    const request = { task, name: task, expression: "* * * * *", timeZone: "UTC", catchUp: "all", overlap: true } as const;
+    const from = worldTime();
+    const added = await this.#insist((runs) => runs.schedules.add(request));
+    // Its answer may be lost; then the name is taken.
+    const id = added.ok
+      ? added.schedule.id
+      : (await this.#insist((runs) => runs.schedules.list())).find(({ name }) => name === task)?.id;
+    if (id === undefined) return this.#world.problem(`schedule-once: ${task} was not added`);
+    await later(forMs);
+    await this.#insist((runs) => runs.schedules.pause(id));
+    this.schedules.set(id, { from, to: worldTime() });
+  }
+
+  async #disturb(act: Extract<Act, { forMs: number } | { byMs: number }>): Promise<void> {
+    const world = this.#world;
+    const until = "forMs" in act ? worldTime() + act.forMs : 0;
+    if (act.kind === "full disk") world.diskFullUntil = until;
+    else if (act.kind === "receiver down") world.receiverDownUntil = until;
+    else if ("server" in act) {
+      const server = world.servers[act.server % Math.max(world.servers.length, 1)];
+      if (server !== undefined) await this.#disturbServer(server, act, until);
+    }
+    if ("forMs" in act) await later(act.forMs);
+  }
+
+  async #disturbServer(
+    server: Server,
+    act: Extract<Act, { server: number }>,
+    until: number,
+  ): Promise<void> {
+    const world = this.#world;
+    const { place } = server;
+    if (act.kind === "stop") place.stoppedUntil = until;
+    if (act.kind === "clock step") place.aheadMs += act.byMs;
+    if (act.kind === "lost connection") world.unreachableUntil.set(place.name, until);
+    if (act.kind === "slow storage") world.slowUntil.set(place.name, until);
+    if (act.kind !== "kill") return;
+    world.kill(server);
+    await later(act.forMs);
+    world.open();
+  }
+}

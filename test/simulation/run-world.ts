@@ -1,0 +1,59 @@
+/** Runs one world from its beginning until nothing is left to do, and checks what holds. */
+import { createHash } from "node:crypto";
+import { checkWorld } from "./invariants.ts";
+import { People } from "./people.ts";
+import { type Plan, isFault } from "./plan.ts";
+import { machine } from "./process-mark.ts";
+import { BEGINNING, generator, seedWith, turn, worldTime } from "./virtual-machine.ts";
+import { World } from "./world.ts";
+
+export interface Outcome {
+  /** Each begins with the name of an invariant. */
+  problems: string[];
+  turns: number;
+  faults: number;
+  /** Of the journals and rows. */
+  hash: string;
+}
+
+/** Time of the world after which it has to be quiet, in milliseconds. */
+const PATIENCE_MS = 2 * 3_600_000;
+const MOST_TURNS = 200_000;
+
+export async function runWorld(seed: number, plan: Plan): Promise<Outcome> {
+  seedWith(seed);
+  const world = new World(generator(seed + 0.25));
+  Object.assign(machine, { isKnown: world.isOneMachine, gone: world.gone });
+  for (let count = 0; count < plan.servers; count += 1) world.open();
+  const people = new People(world, seed);
+  people.begin(plan);
+  let turns = 0;
+  const go = async (until: () => boolean): Promise<boolean> => {
+    for (; turns < MOST_TURNS && worldTime() < BEGINNING + PATIENCE_MS; turns += 1) {
+      if (turns % 16 === 0 && until()) return true;
+      if (!(await turn())) return until();
+    }
+    return until();
+  };
+  await go(() => people.isDone && isQuiet(world));
+  people.stop();
+  checkWorld(world, people);
+  const hash = createHash("sha256").update(JSON.stringify(rowsOf(world))).digest("hex").slice(0, 12);
+  for (const { place } of world.servers) place.isDead = true;
+  await turn();
+  world.database.close();
+  return { problems: world.problems, turns, faults: plan.acts.filter(isFault).length, hash };
+}
+
+/** No run is open, no news is on its way, and no server has anything left to do for a run. */
+function isQuiet({ database }: World): boolean {
+  const open = database
+    .prepare("SELECT (SELECT count(*) FROM runs WHERE ended_at IS NULL OR lease_owner IS NOT NULL) + (SELECT count(*) FROM news_deliveries) AS count")
+    .get() as { count: number };
+  return open.count === 0;
+}
+
+const rowsOf = ({ database }: World): unknown => [
+  database.prepare("SELECT run_id, seq, time, kind, data FROM run_events ORDER BY run_id, seq").all(),
+  database.prepare("SELECT id, status, input_tokens, ended_at FROM runs ORDER BY number").all(),
+];

@@ -1,0 +1,225 @@
+/** A world: servers that share one database, the threads of their agents, and what happens outside. */
+import { StateBackend } from "../../src/backends/stores/state.ts";
+import { snapshotFiles } from "../../src/backends/runtime.ts";
+import { StorageError } from "../../src/core/errors.ts";
+import type { Logger } from "../../src/core/logger.ts";
+import { Courier } from "../../src/runs/courier.ts";
+import { NEWS_TYPES, type News, type SendResult } from "../../src/runs/news.ts";
+import type { RunRepository } from "../../src/runs/ports.ts";
+import type { RunService } from "../../src/runs/service.ts";
+import { createRunService } from "../../src/runs/supervisor.ts";
+import { FencedOffError, type Checkpoints, type FencingToken } from "../../src/runs/thread-ports.ts";
+import { storedRuns } from "../../src/storage/sql/repository.ts";
+import type { Engine } from "../../src/storage/sql/steps.ts";
+import type { Database } from "../../src/storage/sqlite/database.ts";
+import { sqliteEngine } from "../../src/storage/sqlite/engine.ts";
+import { assertWritable, prune, storedBytes } from "../../src/storage/sqlite/runs/housekeeping.ts";
+import { textIndex } from "../../src/storage/sqlite/runs/text-index.ts";
+import { emptyDatabase } from "./driver.ts";
+import { type Part, movesAgent } from "./moves-agent.ts";
+import { type Place, inPlace, later, worldTime } from "./virtual-machine.ts";
+
+/** A conversation as its checkpoints have it: whatever a server wrote before it ended. */
+export interface Thread {
+  /** Who may write. */
+  token: FencingToken | undefined;
+  /** By the run that works, or worked, in it. */
+  parts: Map<string, Part>;
+}
+
+export interface Server {
+  place: Place;
+  service: RunService;
+  courier: Courier;
+}
+
+export const ENVIRONMENT = "simulated";
+/** Every run may use so many tokens, with its background agents. */
+export const TOKEN_LIMIT = 400;
+
+export class World {
+  readonly draw: () => number;
+  readonly database: Database;
+  readonly threads = new Map<string, Thread>();
+  /** How often each effect took place, by its key. */
+  readonly acts = new Map<string, number>();
+  /** Accepted news by ID, with the number of times that each was accepted. */
+  readonly received = new Map<string, number>();
+  readonly servers: Server[] = [];
+  readonly problems: string[] = [];
+  /** Servers know that others of their machine are gone. */
+  readonly isOneMachine: boolean;
+  /** Places of servers that were killed. */
+  readonly gone = new Set<string>();
+  /** Until then each write fails. */
+  diskFullUntil = 0;
+  /** Until then no receiver of news answers. */
+  receiverDownUntil = 0;
+  /** Times of the world until which the storage cannot be reached, or is slow, from a place. */
+  readonly unreachableUntil = new Map<string, number>();
+  readonly slowUntil = new Map<string, number>();
+  #made = 0;
+  /** Number of the newest write, and the place that made it. */
+  #written = 0;
+
+  constructor(draw: () => number) {
+    this.draw = draw;
+    this.isOneMachine = draw() < 0.5;
+    this.database = emptyDatabase();
+  }
+
+  thread(id: string): Thread {
+    const known = this.threads.get(id) ?? { token: undefined, parts: new Map() };
+    this.threads.set(id, known);
+    return known;
+  }
+
+  problem(text: string): void {
+    if (!this.problems.includes(text)) this.problems.push(text);
+  }
+
+  /** An effect outside. */
+  act(key: string): void {
+    const times = (this.acts.get(key) ?? 0) + 1;
+    this.acts.set(key, times);
+    if (times > 1) this.problem(`effect-once: ${key} took place ${times} times`);
+  }
+
+  /** Starts one more server. */
+  open(): Server {
+    const place: Place = { name: `s${(this.#made += 1)}`, isDead: false, stoppedUntil: 0, aheadMs: 0 };
+    const server = inPlace(place, () => this.#start(place));
+    this.servers.push(server);
+    return server;
+  }
+
+  /** Its process ends between two turns of its event loop. */
+  kill(server: Server): void {
+    server.place.isDead = true;
+    this.gone.add(server.place.name);
+    this.servers.splice(this.servers.indexOf(server), 1);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(
+      this.servers.map(async ({ place, service, courier }) =>
+        inPlace(place, async () => {
+          await courier.close();
+          await service.close();
+        }),
+      ),
+    );
+  }
+
+  #start(place: Place): Server {
+    const runs = this.#repository(place);
+    const log = this.#log(place);
+    const clock = (): number => Date.now();
+    const service = createRunService({
+      runs,
+      agentFor: async () => movesAgent(this, place),
+      checkpoints: async () => this.#checkpoints(),
+      tree: async () => new StateBackend({ files: snapshotFiles() }),
+      treeWithThread: async () => StateBackend,
+      searchMemories: async () => ({ hits: [] }),
+      drawing: async () => "",
+      preflight: async () => undefined,
+      environment: ENVIRONMENT,
+      concurrentRuns: 4,
+      crashLimit: 1000,
+      startsSchedules: true,
+      log,
+      clock,
+      timing: { pollMs: 100, heartbeatMs: 2000, leaseMs: 8000 },
+    });
+    const send = async (news: News): Promise<SendResult> => this.#deliver(news);
+    const channels = [{ target: "hook", types: NEWS_TYPES, send }];
+    const courier = new Courier({ news: runs.news, channels, environment: ENVIRONMENT, clock, log });
+    return { place, service, courier };
+  }
+
+  async #deliver(news: News): Promise<SendResult> {
+    await later(this.draw() * 200);
+    if (worldTime() < this.receiverDownUntil) return { ok: false, problem: "no answer", isUnreachable: true };
+    this.received.set(news.id, (this.received.get(news.id) ?? 0) + 1);
+    await later(this.draw() * 200);
+    return { ok: true };
+  }
+
+  /** The real port over the shared database, whose transactions come late, fail or never answer. */
+  #repository(place: Place): RunRepository {
+    const real = sqliteEngine(this.database);
+    const carryOut = async <T>(kind: "read" | "write", work: () => Promise<T>): Promise<T> => {
+      const isSlow = worldTime() < (this.slowUntil.get(place.name) ?? 0);
+      await later(isSlow && kind === "write" ? this.draw() * 3000 : 0);
+      if (worldTime() < (this.unreachableUntil.get(place.name) ?? 0))
+        throw new StorageError("storage_io", "The connection to the storage is lost.");
+      if (kind === "write" && worldTime() < this.diskFullUntil)
+        throw new StorageError("storage_full", "The disk is full.");
+      const result = await work();
+      if (kind === "write") this.#written += 1;
+      await later();
+      // The transaction was carried out, and its caller does not know.
+      if (worldTime() < (this.unreachableUntil.get(place.name) ?? 0))
+        throw new StorageError("storage_io", "The connection to the storage is lost.");
+      return result;
+    };
+    const engine: Engine = {
+      of: () => engine,
+      read: (steps) => carryOut("read", () => real.read(steps)),
+      write: (steps) => carryOut("write", () => real.write(steps)),
+      note: (steps) => carryOut("write", () => real.note(steps)),
+    };
+    return storedRuns(engine, {
+      watchOthers: (listener, pollMs) => {
+        let known = this.#written;
+        const timer = setInterval(() => {
+          if (this.#written === known) return;
+          known = this.#written;
+          listener.changedElsewhere();
+        }, pollMs);
+        return { close: () => clearInterval(timer) };
+      },
+      prune: (...args) => prune(this.database, engine, ...args),
+      storedBytes: (checkpoints) => storedBytes(this.database, checkpoints),
+      assertWritable: () => assertWritable(this.database),
+      textIndex,
+    });
+  }
+
+  #checkpoints(): Checkpoints {
+    const isEarlier = (one: FencingToken, other: FencingToken): boolean =>
+      one.run < other.run || (one.run === other.run && one.claim < other.claim);
+    return {
+      sync: () => later(),
+      startOver: async (threadId, token) => {
+        await later();
+        const thread = this.thread(threadId);
+        if (thread.token !== undefined && isEarlier(token, thread.token)) throw new FencedOffError(threadId);
+        thread.token = token;
+        await later();
+      },
+      deleteThread: async (threadId) => {
+        await later();
+        this.threads.delete(threadId);
+      },
+      tidyThread: () => later(),
+      usedBytes: async () => 0,
+      returnSpace: async () => 0,
+      threads: async () => [...this.threads.keys()],
+      steps: async () => [],
+      writtenWith: async () => [],
+      copyThread: async () => false,
+    };
+  }
+
+  #log(place: Place): Logger {
+    const bad = (event: string, facts?: object): void => {
+      const { error } = { error: undefined, ...facts } as { error: unknown };
+      const message = error instanceof Error ? `${error.name}: ${error.message}` : "";
+      if (!place.isDead) this.problem(`no-internal-errors: ${event} ${message}`.trim());
+    };
+    const none = (): void => {};
+    return { debug: none, info: none, warn: none, error: bad } as Logger;
+  }
+}
