@@ -43,7 +43,7 @@ export class World {
   readonly threads = new Map<string, Thread>();
   /** How often each effect took place, by its key. */
   readonly acts = new Map<string, number>();
-  /** Accepted news by ID, with the number of times that each was accepted. */
+  /** Accepted news by ID, with the number of questions that each stands for. */
   readonly received = new Map<string, number>();
   readonly servers: Server[] = [];
   readonly problems: string[] = [];
@@ -141,7 +141,7 @@ export class World {
   async #deliver(news: News): Promise<SendResult> {
     await later(this.draw() * 200);
     if (worldTime() < this.receiverDownUntil) return { ok: false, problem: "no answer", isUnreachable: true };
-    this.received.set(news.id, (this.received.get(news.id) ?? 0) + 1);
+    this.received.set(news.id, Math.max(this.received.get(news.id) ?? 0, news.questions ?? 1));
     await later(this.draw() * 200);
     return { ok: true };
   }
