@@ -97,7 +97,7 @@ export function describeLimit({ reason, limits, whose }: Reached): string {
     : `the limit of ${amounts[reason]} for one ${whose}`;
 }
 
-/** Why a run ended early, read from its last message; `undefined` if it did not. */
+/** Why a run ended early, read from its last message; undefined if it did not. */
 export function readStopReason(message: BaseMessage | undefined): StopReason | undefined {
   if (!AIMessage.isInstance(message)) return undefined;
   return STOP_REASONS.find((reason) => reason === message.response_metadata["stop_reason"]);

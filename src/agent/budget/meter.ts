@@ -31,12 +31,6 @@ export function countCalls(reply: AIMessage, calls: number): void {
 /** Smaller call limits are not reported to the model: it would get a note after each call. */
 const FEW_CALLS = 10;
 
-/** Calls of the model in a part of a thread. */
-const modelCalls = (messages: readonly BaseMessage[]): number =>
-  messages.filter(isReply).reduce((sum, { response_metadata: { [MODEL_CALLS]: calls } }) => {
-    return sum + (typeof calls === "number" ? calls : 1);
-  }, 0);
-
 const NO_USE: Spent = { tokens: 0, costUsd: 0 };
 
 const addUse = (one: Spent, other: Spent): Spent => ({
@@ -281,7 +275,11 @@ export class Meter {
   /** Calls of the model that this agent may make yet. */
   callsLeft(messages: readonly BaseMessage[]): number {
     const { maxIterations } = this.limits;
-    return maxIterations === undefined ? Infinity : maxIterations - modelCalls(currentRun(messages).messages);
+    if (maxIterations === undefined) return Infinity;
+    const replies = currentRun(messages).messages.filter(isReply);
+    return replies.reduce((left, { response_metadata: { [MODEL_CALLS]: calls } }) => {
+      return left - (typeof calls === "number" ? calls : 1);
+    }, maxIterations);
   }
 
   /** Takes the step with which the run began, once. */
@@ -358,7 +356,7 @@ export class Meter {
     return least === Infinity ? undefined : Math.max(0, least);
   }
 
-  /** The time at work, for the state; `undefined` if no limit needs it. */
+  /** The time at work, for the state; undefined if no limit needs it. */
   carried(messages: readonly BaseMessage[]): Partial<Carried> | undefined {
     if (this.remainingMs === undefined) return undefined;
     const aboveMs = this.#above.map(({ workedMs }) => workedMs);

@@ -20,7 +20,7 @@ const ENDING =
 
 /**
  * The list price of a model by its name at its provider or in a cloud or gateway, such as
- * `us.anthropic.claude-sonnet-4-5-20250929-v1:0` or `anthropic/claude-sonnet-4.5`; `undefined` if it is not known.
+ * `us.anthropic.claude-sonnet-4-5-20250929-v1:0` or `anthropic/claude-sonnet-4.5`; undefined if it is not known.
  */
 function listPrice(model: string): ListPrice | undefined {
   const own = model

@@ -16,20 +16,18 @@ const USE_MARKS: ReadonlyArray<readonly [percent: number, advice: string]> = [
   [95, " Finish now, and say what is done, what is not done, and what is not verified."],
 ];
 
-const NOTE = /\n\n\[(\d+) % of the limit of [^\]\n]* used\./g;
-
 /** Returns the highest mark reported in a thread; 0 if there is none. */
 export const toldMark = (messages: readonly BaseMessage[]): number =>
   messages
     .filter((message) => ToolMessage.isInstance(message))
-    .flatMap((message) => [...textOf(message).matchAll(NOTE)].map(([, percent]) => Number(percent)))
-    .reduce((highest, percent) => Math.max(highest, percent), 0);
+    .flatMap((message) => [...textOf(message).matchAll(/\n\n\[(\d+) % of the limit of [^\]\n]* used\./g)])
+    .reduce((highest, [, percent]) => Math.max(highest, Number(percent)), 0);
 
 /** The highest mark that is passed; 0: none. */
 export const passedMark = ({ share }: Used): number =>
   USE_MARKS.findLast(([percent]) => share * 100 >= percent)?.[0] ?? 0;
 
-/** The newest result of a tool, which the model has not seen yet, with the note; `undefined` after other messages. */
+/** The newest result of a tool, which the model has not seen yet, with the note; undefined after other messages. */
 export function withMark(
   messages: readonly BaseMessage[],
   { limit }: Used,

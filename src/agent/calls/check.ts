@@ -20,16 +20,16 @@ export interface EditRules {
  * Returns the call with the arguments that will run, for gates and people, and the gate of the path rules; no `tool` if
  * the agent has none of this name, which a wrapper may add.
  *
- * @param given the tool to run instead of the agent's own.
+ * @param instead the tool to run in place of the agent's own.
  * @param begun it was checked in an earlier process: a tool that takes or allows it no more does not undo it.
  */
 export async function checkCall(
   rules: EditRules,
   toolCall: ToolCall,
-  { backend, given, begun = false }: { backend: Backend; given?: AgentTool | undefined; begun?: boolean },
+  { backend, instead, begun = false }: { backend: Backend; instead?: AgentTool | undefined; begun?: boolean },
 ): Promise<{ toolCall: ToolCall; tool?: AgentTool; gate?: Gate | undefined } | { invalid: ToolResult }> {
   const own = rules.tools.get(toolCall.name);
-  const tool = given ?? own;
+  const tool = instead ?? own;
   if (!tool) return { toolCall };
   const checked = tool.validate(toolCall.args);
   if (!checked.ok) return begun ? { toolCall, tool } : { invalid: toolError(checked.message) };

@@ -161,8 +161,8 @@ async function runApproved(
   // The tool that a layer put in the place of the agent's own, or added for a call that it offered itself.
   const { tool: brought } = request;
   const isOwn = !brought || agent.tools.get(brought.name)?.offered === brought;
-  const given = isOwn ? undefined : step.adopt(brought);
-  const checked = await checkCall(agent, request.toolCall, { given, backend });
+  const instead = isOwn ? undefined : step.adopt(brought);
+  const checked = await checkCall(agent, request.toolCall, { instead, backend });
   if ("invalid" in checked) return checked.invalid;
   if (!checked.tool) {
     const names = [...agent.tools.keys()].join(", ");
@@ -176,7 +176,7 @@ async function runApproved(
     runs.set(key, (go = verdict));
   }
   const { toolCall: call, approved } = go;
-  const tool = given ?? agent.tools.get(call.name) ?? checked.tool;
+  const tool = instead ?? agent.tools.get(call.name) ?? checked.tool;
   // A stopped run begins nothing more, because another process may work on it already.
   scope.config.signal?.throwIfAborted();
   await effects.begin(tool, call, { backend, accountsForCalls });

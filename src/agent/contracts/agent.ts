@@ -1,4 +1,4 @@
-/** An agent as runs see it: its input, what it needs from a run, its traces. */
+/** An agent as runs see it: its input, its needs from a run, its traces. */
 import type { FileData, MaybePromise } from "../../backends/backend.ts";
 import type { Todo } from "../../tools/tool.ts";
 import type { Answer } from "../../tools/request.ts";
@@ -25,8 +25,8 @@ export type EarlierEnd = "cancelled" | "failed";
 export type AgentInput =
   /**
    * A new task. The same run's task is never added twice: the run continues instead. `after` is the end of the previous
-   * run in the thread if it did not complete; the calls that it left behind report it. `told`: messages to earlier runs
-   * of the thread; those they had not read come before the task.
+   * run in the thread if it did not complete; the calls that it left behind report it. The messages to earlier runs of
+   * the thread that these had not read come before the task.
    */
   | { kind: "task"; task: string; after?: EarlierEnd | undefined; told?: readonly InboxMessage[] }
   /**
@@ -40,7 +40,7 @@ export type AgentInput =
 /** Everything an agent needs from the run that it works for. */
 export interface WorkOptions {
   runId: string;
-  /** Told to the model with the task, and with the task of each subagent: the date, time zone and platform. */
+  /** The model reads it with the task, and with the task of each subagent: the date, time zone and platform. */
   startNote?: string;
   signal: AbortSignal;
   events?: EventSink;
@@ -54,7 +54,7 @@ export interface WorkOptions {
   budget?: SharedBudget;
   /** Messages that arrive while the agent works. It does not finish before it has read all of them. */
   inbox?: Inbox;
-  /** Asks a person of `run` while a call is at work. `undefined`: nobody answered, or nobody can be asked. */
+  /** Asks a person of `run` while a call is at work. Resolves with undefined if nobody answered or can be asked. */
   hold?: {
     (
       asked: Omit<PendingQuestion, "id">,
@@ -75,7 +75,7 @@ export interface WorkOptions {
 
 export interface Agent {
   /**
-   * Works on a thread until it has finished or waits, and reports what happens to `events`.
+   * Works on a thread until it has finished or waits, and reports events to `events`.
    *
    * @throws RunFailure with a stable code when the run cannot continue; an abort error when `signal` aborted; anything
    *   else is a bug.
@@ -85,7 +85,7 @@ export interface Agent {
   checkCall(tool: string, args: unknown, agent?: AgentPath): ValidatedArgs;
   /** The current contents of a thread: todos, files, the last answer. */
   snapshot(threadId: string): Promise<AgentSnapshot>;
-  /** A subagent as an agent of its own, for work in the background; `undefined`: there is none of this name. */
+  /** A subagent as an agent of its own, for work in the background; undefined if there is none of this name. */
   subagent(name: string): Agent | undefined;
   /** The graph of the agent and its subagents as text of Mermaid. */
   drawing(): Promise<string>;

@@ -14,7 +14,7 @@ export interface NewChild {
   /** Its task in a few words, as in its place among the agents. */
   readonly title: string;
   readonly description: string;
-  /** The thread that `newThread` gave, with the state from which the child begins. */
+  /** The thread that `newThread` returned, with the state from which the child begins. */
   readonly threadId: string;
 }
 
@@ -32,7 +32,7 @@ export interface ChildRuns {
   list(): Promise<ChildRun[]>;
   /** Adds a message that the child reads at its next step; once, however often it is sent with its id. */
   tell(id: string, message: InboxMessage): Promise<ChildRun | undefined>;
-  /** Cancels a child; gives it as it was before. */
+  /** Cancels a child; returns it as it was before. */
   cancel(id: string, reason: string): Promise<ChildRun | undefined>;
   /** Shared with the run that started this one, and with its other children. */
   readonly budget: SharedBudget;

@@ -69,7 +69,7 @@ export type AgentEvent =
       agent: AgentPath;
       callId: string;
       path: string;
-      /** Unified. Hunks say "one place" instead of line numbers if the backend does not tell the whole text. */
+      /** Unified. Hunks have "one place" instead of line numbers if the backend does not return the whole text. */
       diff?: string;
       /** Lines that the whole change adds and removes, though `diff` may be cut; absent where they are not known. */
       added?: number;

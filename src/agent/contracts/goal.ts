@@ -1,5 +1,4 @@
-/** Criteria that the work must meet, and the findings of the judge who checks them. */
-
+/** Criteria that the work must meet, and the findings of a judge about them. */
 import type { Verdict } from "../../core/criteria.ts";
 
 export interface CriterionVerdict {
@@ -13,7 +12,7 @@ export interface CriterionVerdict {
 
 /**
  * `open`: the agent works on. `asked`: a person decides. The others end the run: a judge found every criterion met, a
- * person accepted the result, or the goal was given up.
+ * person accepted the result, or the goal failed.
  */
 export type GoalStatus = "open" | "asked" | "met" | "accepted" | "not_met";
 
@@ -29,7 +28,7 @@ export interface GoalState {
   /** Rounds in a row without progress. */
   stalled: number;
   status: GoalStatus;
-  /** Why a person is asked, or why the goal was given up. */
+  /** Why a person is asked, or why the goal failed. */
   reason?: string;
 }
 

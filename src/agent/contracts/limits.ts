@@ -1,4 +1,4 @@
-/** Limits of a run, prices of models, and what was used. */
+/** Limits of a run, prices of models, and the use so far. */
 
 /**
  * Limits of one run, and of each subagent's part of it. A limit ends the run in order, with what
@@ -31,15 +31,15 @@ export interface AgentLimits {
   /** Subagents of one agent that work at a time. Default 8. */
   parallelSubagents?: number;
   /**
-   * Turns of one agent that only repeat calls with the same results; default none, as with 0. The model is told from
-   * the third such turn on, with or without this limit.
+   * Turns of one agent that only repeat calls with the same results; default none, as with 0. The model gets a note
+   * from the third such turn on, with or without this limit.
    */
   repeatedTurns?: number;
   /** Levels of delegation: 1 (default) lets the agent start subagents, 2 lets those start others, … */
   subagentDepth?: number;
   /**
    * Characters of names and descriptions of skills and subagents in the prompt. Subagents have half of it, and skills
-   * what those leave. The prompt says where the others are found. Default none.
+   * the rest. The prompt names the folders of the others. Default none.
    */
   listedCharacters?: number;
 }

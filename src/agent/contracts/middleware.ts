@@ -53,7 +53,7 @@ export interface CallScope {
   readonly step: Step;
   /** The state the call's step began with. */
   readonly state: AgentState;
-  /** Does the work of a call and tells LangChain's callbacks of its beginning and end. */
+  /** Does the work of a call and reports its beginning and end to LangChain's callbacks. */
   readonly observe: (
     call: ToolCall,
     offered: DynamicStructuredTool,
@@ -66,14 +66,14 @@ export interface CallScope {
 /** The result of a call. It never changes: layers make new ones. */
 export interface CallResult extends Readonly<Omit<ToolResult, "whole" | "update">> {
   /**
-   * A text too large for `content`: it goes into a file. `start` and `end` stand around what is shown of it. A layer
+   * A text too large for `content`: it goes into a file. `start` and `end` stand around the part that is shown. A layer
    * that redacts `content` has to redact this as well.
    */
   readonly whole?: NonNullable<ToolResult["whole"]> & { readonly start?: string };
   readonly update?: StateUpdate;
   /** Further tool messages of a LangChain command. */
   readonly further?: readonly CallResult[];
-  /** The message or command of a LangChain tool, for all else that it says. */
+  /** The message or command of a LangChain tool, for all its other fields. */
   readonly native?: unknown;
 }
 
@@ -84,11 +84,11 @@ export interface AgentTool {
   /** The tool as the model and LangChain's middleware see it. */
   readonly offered: StructuredToolInterface;
   validate(args: unknown): ValidatedArgs;
-  /** Runs the call with the given arguments; throws only for bugs of the tool. */
+  /** Runs the call with these arguments; throws only for bugs of the tool. */
   run(call: ToolCall, scope: CallScope): Promise<CallResult>;
   preview(args: Record<string, unknown>, context: ToolContext): Promise<BoundPreview>;
   pathOf(args: Record<string, unknown>): string | undefined;
-  /** The change that a successful call made; `undefined` if arguments and answer do not show it. */
+  /** The change that a successful call made; undefined if arguments and answer do not show it. */
   changeOf?(args: Record<string, unknown>, artifact: unknown): FileDiff | undefined;
 }
 
@@ -133,11 +133,11 @@ export interface Step {
   backend(source: BackendSource, state: AgentState, log?: Logger): Promise<Backend>;
   /** Reports an event of this agent, or of its subagent `child`, to those who watch the run. */
   tell(event: OwnEvent<AgentEvent>, child?: AgentPathSegment): void;
-  /** Begins the trace of a model call; `undefined` if nobody traces the run. */
+  /** Begins the trace of a model call; returns undefined if nobody traces the run. */
   traceModel(model: BaseChatModel): ModelTrace | undefined;
 }
 
-/** Counts what an agent uses, and knows its limits. */
+/** Counts the use of an agent, and knows its limits. */
 export interface Budget {
   readonly limits: AgentLimits;
   add(spent: Spent): void;
@@ -151,7 +151,7 @@ export interface AgentRuntime {
   readonly store?: BaseStore;
   readonly signal?: AbortSignal;
   readonly threadId?: string;
-  /** The id of a run of the server; a graph invoked by itself has none. */
+  /** Id of the server's run; a graph invoked by itself has none. */
   readonly runId?: string;
   readonly writer?: (chunk: unknown) => void;
   readonly configurable: Readonly<Record<string, unknown>>;
@@ -165,8 +165,8 @@ export interface ModelRequest {
   systemPrompt: string;
   systemMessage: SystemMessage;
   /**
-   * Ends the system prompt, after all that is the same over threads and runs: what comes before keeps its
-   * bytes, and its place in the provider's cache, when this changes.
+   * Ends the system prompt, after all that is the same over threads and runs: the text before it keeps its bytes, and
+   * its place in the provider's cache, when this changes.
    */
   closingPrompt?: string;
   tools: StructuredToolInterface[];
@@ -174,9 +174,9 @@ export interface ModelRequest {
   modelSettings?: Record<string, unknown>;
   readonly state: AgentState;
   readonly runtime: AgentRuntime;
-  /** Told what each try of the model threw, if it did: a layer further in may make an answer of a failure. */
+  /** Receives the error of each try of the model, if it failed: a layer further in may make an answer of a failure. */
   readonly attempted?: (failure: unknown) => void;
-  /** Another model takes over when this one fails: the call is given up sooner. */
+  /** Another model takes over when this one fails: the call is abandoned sooner. */
   readonly hasSpare?: true;
   /** Changes the thread's state together with the reply. */
   updateState(update: StateUpdate): void;
@@ -227,7 +227,7 @@ export interface Middleware {
   /** Channels of layers of this project, by name. */
   readonly channels?: Readonly<Record<string, LayerChannel>>;
   readonly tools?: readonly AgentTool[];
-  /** `undefined`: the call may run unasked, as far as this layer is concerned. */
+  /** Returns undefined if the call may run unasked, as far as this layer is concerned. */
   readonly gate?: ToolGate;
   readonly beforeAgent?: Hook;
   readonly beforeModel?: Hook;
@@ -238,7 +238,7 @@ export interface Middleware {
   readonly finishRequest?: (request: ModelRequest) => ModelRequest;
   /** Wraps a call and sees its whole result, also the text that goes into a file. */
   wrapCall?(request: ToolCallRequest, next: CallHandler): Promise<CallResult>;
-  /** The same in LangChain's form. A layer has one of the two. */
+  /** Wraps a call in LangChain's form. A layer has one of the two. */
   wrapToolCall?(request: ToolCallRequest, next: ToolHandler): Promise<ToolMessage | Command>;
 }
 

@@ -1,4 +1,4 @@
-/** Programs that call tools: the calls that they make, and what is kept of them until the program has ended. */
+/** Programs that call tools: the calls that they make, and their records until the program has ended. */
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { AskPerson, BackgroundTasks } from "../../tools/tool.ts";
 import type { HitlRequest } from "./question.ts";
@@ -47,7 +47,7 @@ export interface ProgramRecords {
 export interface ProgramQuestions {
   /** Digests of a call as earlier questions about it showed it. */
   shown(number: number): readonly string[];
-  /** The answer to the next question of a call, which is this one; `undefined`: none yet. */
+  /** The answer to the next question of a call, which is this one; undefined if there is none yet. */
   next(number: number, asked: WaitingCall["asked"]): unknown;
   /** Asks all that calls wait for. @throws a pause, as long as there are no answers. */
   ask(waiting: readonly WaitingCall[]): Promise<void>;

@@ -65,7 +65,7 @@ export interface AskedQuestion {
   question: Question;
   agent: AgentPath;
   toolCallId: string;
-  /** The number of the question of this task, from the second one on. */
+  /** The task's number of the question, from the second one on. */
   number?: number;
   program?: AskedByProgram;
 }

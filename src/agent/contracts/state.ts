@@ -4,8 +4,8 @@ import type { FileData, MaybePromise } from "../../backends/backend.ts";
 import type { Todo } from "../../tools/tool.ts";
 
 /**
- * Files of a thread by absolute virtual path. A subagent's state holds only what it changed, deletions
- * (`null`) included, over the files of the agent that delegated to it.
+ * Files of a thread by absolute virtual path. A subagent's state holds only its own changes, deletions (`null`)
+ * included, over the files of the agent that delegated to it.
  */
 export type FilesState = Readonly<Record<string, FileData | null>>;
 
@@ -67,7 +67,7 @@ export interface TokenUsage {
 }
 
 /**
- * Why a run ended early, with what it had. `max_output_tokens`: its answer is as long as the model may answer.
+ * Why a run ended early, with the results so far. `max_output_tokens`: its answer is as long as the model may answer.
  * `goal_not_met`: its judge did not find every criterion met.
  */
 export type StopReason = (typeof STOP_REASONS)[number];

@@ -65,11 +65,11 @@ export function summarizationMiddleware(
       const isNear = size >= NEAR * Math.min(limits.maxInputTokens ?? Infinity, triggerTokens(limits));
       const answer = await firstAnswer({ ...request, messages: shown }, next, isNear);
       const { overflow } = answer;
-      if (overflow === undefined) return answer.give();
+      if (overflow === undefined) return answer.end();
       setup.log.warn("context_overflow", { messages: shown.length });
       const refused = { tokens: size, fitting: fittingPart(overflow) };
       const second = await compact(request, first, { ...options, refused });
-      if (second === first) return answer.give();
+      if (second === first) return answer.end();
       return next({ ...request, messages: compactedView(request.messages, second) });
     },
   };
@@ -79,14 +79,14 @@ export function summarizationMiddleware(
 const NEAR = 0.8;
 
 /**
- * `give` returns the reply, or throws the error in its place. `overflow`: the provider's error, if it found the request
+ * `end` returns the reply, or throws the error in its place. `overflow`: the provider's error, if it found the request
  * too long, whatever layers further in made of it.
  */
 async function firstAnswer(
   request: ModelRequest,
   next: ModelHandler,
   isNear: boolean,
-): Promise<{ overflow?: unknown; give(): AIMessage }> {
+): Promise<{ overflow?: unknown; end(): AIMessage }> {
   let last: unknown;
   const overflowIn = (failure: unknown) => {
     if (failure === undefined) return {};
@@ -96,11 +96,11 @@ async function firstAnswer(
   };
   try {
     const reply = await next({ ...request, attempted: (failure) => void (last = failure) });
-    return { ...overflowIn(last), give: () => reply };
+    return { ...overflowIn(last), end: () => reply };
   } catch (error) {
-    const give = (): never => {
+    const end = (): never => {
       throw error;
     };
-    return { ...overflowIn(last), ...overflowIn(error), give };
+    return { ...overflowIn(last), ...overflowIn(error), end };
   }
 }

@@ -15,17 +15,6 @@ export interface LeftOutTool {
 
 /** A field of `_meta`, which the package passes on as it is. */
 const RAW = "deepagent-mcp/answer";
-/** Methods whose answers are read here. */
-const READ = /^(?:initialize$|(?:tools|resources|prompts|tasks)\/)/;
-/** The fields that the package wants in an answer to one of these. */
-const LISTS = "tools content resources resourceTemplates contents prompts messages".split(" ");
-const STRICT = {
-  ...Object.fromEntries(LISTS.map((name) => [name, []])),
-  resultType: "complete",
-  ttlMs: 0,
-  cacheScope: "private",
-};
-
 /**
  * Lets answers through to `rawAnswer`, whatever they hold: the package refuses a whole list for one null.
  * Every message of the server passes through here first, and `redactor` blacks out the secrets in it.
@@ -34,13 +23,31 @@ export function acceptAnyAnswer(transport: Transport, redactor: Redactor): void 
   const asked = new Map<RequestId, JSONRPCRequest>();
   const send: Transport["send"] = transport.send.bind(transport);
   transport.send = (message, options) => {
-    if ("method" in message && "id" in message && READ.test(message.method)) asked.set(message.id, message);
+    // The answers to these methods are read here.
+    const isRead =
+      "method" in message && /^(?:initialize$|(?:tools|resources|prompts|tasks)\/)/.test(message.method);
+    if (isRead && "id" in message) asked.set(message.id, message);
     return send(message, options);
+  };
+  // The fields that the package wants in an answer to one of these.
+  const lists = "tools content resources resourceTemplates contents prompts messages".split(" ");
+  const strict = {
+    ...Object.fromEntries(lists.map((name) => [name, []])),
+    resultType: "complete",
+    ttlMs: 0,
+    cacheScope: "private",
   };
   // oxlint-disable-next-line unicorn/prefer-add-event-listener -- the client calls it before its own
   transport.onmessage = (message) => {
-    for (const part of ["params", "result", "error"])
-      if (part in message) Reflect.set(message, part, redactedPart(Reflect.get(message, part), redactor));
+    for (const part of ["params", "result", "error"]) {
+      if (!(part in message)) continue;
+      const given: unknown = Reflect.get(message, part);
+      // The server wants its own state and cursors back unchanged. No one else sees the state.
+      const { requestState, tools, nextCursor } = recordOf(given);
+      const kept = { requestState, ...(tools === undefined ? {} : { nextCursor }) };
+      const redacted = redactor.value(given);
+      Reflect.set(message, part, isRecord(redacted) ? { ...redacted, ...defined(kept) } : redacted);
+    }
     const request = "id" in message && message.id !== undefined ? asked.get(message.id) : undefined;
     if (request === undefined) return;
     asked.delete(request.id);
@@ -49,16 +56,8 @@ export function acceptAnyAnswer(transport: Transport, redactor: Redactor): void 
     message.result =
       request.method === "initialize"
         ? readInitializeResult(message.result, request.params?.["protocolVersion"])
-        : { ...STRICT, _meta: { [RAW]: message.result } };
+        : { ...strict, _meta: { [RAW]: message.result } };
   };
-}
-
-/** The server wants its own state and cursors back unchanged. No one else sees the state. */
-function redactedPart(given: unknown, redactor: Redactor): unknown {
-  const { requestState, tools, nextCursor } = recordOf(given);
-  const kept = { requestState, ...(tools === undefined ? {} : { nextCursor }) };
-  const redacted = redactor.value(given);
-  return isRecord(redacted) ? { ...redacted, ...defined(kept) } : redacted;
 }
 
 /** The answer to `initialize`, as far as it is used. A server that names no revision speaks the one it was asked for. */
@@ -131,7 +130,7 @@ export interface TheirTask {
   taskId: string;
 }
 
-/** The task in the answer to a call; `undefined`: it is a result. */
+/** The task in the answer to a call; undefined if it is a result. */
 export function readTask(answer: Readonly<Record<string, unknown>>): TheirTask | undefined {
   const { resultType, taskId } = answer;
   return resultType === "task" && typeof taskId === "string" && taskId !== "" ? { taskId } : undefined;
@@ -169,23 +168,21 @@ export function readResult(answer: Readonly<Record<string, unknown>>): ReadResul
 
 const textBlock = (text: string): ContentBlock => ({ type: "text", text });
 
-/** A block as the model reads it; `undefined` for a part that is not a block of MCP. */
+/** A block as the model reads it; undefined for a part that is not a block of MCP. */
 function readBlock(part: Record<string, unknown>): ContentBlock[] | undefined {
   const { type, text, data, mimeType, uri } = part;
   if (type === "text" && typeof text === "string") return [textBlock(text)];
   if ((type === "image" || type === "audio") && typeof data === "string") {
     return [{ type, mimeType: nonBlank(mimeType) ?? "of unknown type", data }];
   }
-  if (type === "resource_link" && typeof uri === "string")
-    return [textBlock(`[Resource ${linkText(uri, part)}]`)];
+  if (type === "resource_link" && typeof uri === "string") {
+    const { name, title, description } = part;
+    const words = [nonBlank(title) ?? nonBlank(name), nonBlank(description)];
+    const said = words.filter((word) => word !== undefined && word !== uri).join(". ");
+    const kind = nonBlank(mimeType);
+    return [textBlock(`[Resource ${uri}${said && `: ${said}`}${kind ? ` (${kind})` : ""}]`)];
+  }
   return type === "resource" && isRecord(part["resource"]) ? readResource(part["resource"]) : undefined;
-}
-
-/** Returns the address of a link, with the server's description. */
-function linkText(uri: string, { name, title, description, mimeType }: Record<string, unknown>): string {
-  const [words, kind] = [[nonBlank(title) ?? nonBlank(name), nonBlank(description)], nonBlank(mimeType)];
-  const said = words.filter((word) => word !== undefined && word !== uri).join(". ");
-  return `${uri}${said === "" ? "" : `: ${said}`}${kind === undefined ? "" : ` (${kind})`}`;
 }
 
 /** The text of a resource, or its bytes as the text or the media that they are. */

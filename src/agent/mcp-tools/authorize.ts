@@ -17,19 +17,6 @@ import { askForChallenge } from "./transports.ts";
 /** A log-in did not succeed; the message is for the person. */
 export class LoginFailed extends Error {}
 
-export interface LoginRequest {
-  /** With its variables filled in. */
-  server: RemoteMcpServer;
-  /** Those of its configuration, which no message shows. Default: none. */
-  secrets?: readonly string[];
-  /** Address to which the browser comes back. */
-  redirectUrl: string;
-  /** Permissions to ask for. Default: those that the server asks for. */
-  scope?: string | undefined;
-  fetch: AuthorizationFetch;
-  clock: LoginOptions["clock"];
-}
-
 /** A log-in that waits for the browser to come back. */
 export interface PendingLogin {
   address: URL;
@@ -39,8 +26,25 @@ export interface PendingLogin {
   finish(answer: URLSearchParams): Promise<Login>;
 }
 
-/** Registers with the authorization server of an MCP server. @throws LoginFailed */
-export async function beginLogin({ server, redirectUrl, ...request }: LoginRequest): Promise<PendingLogin> {
+/**
+ * Registers with the authorization server of an MCP server, whose variables are filled in. @throws LoginFailed
+ *
+ * @param secrets those of its configuration, which no message shows. Default: none.
+ * @param redirectUrl address to which the browser comes back.
+ * @param scope permissions to ask for. Default: those that the server asks for.
+ */
+export async function beginLogin({
+  server,
+  redirectUrl,
+  ...request
+}: {
+  server: RemoteMcpServer;
+  secrets?: readonly string[];
+  redirectUrl: string;
+  scope?: string | undefined;
+  fetch: AuthorizationFetch;
+  clock: LoginOptions["clock"];
+}): Promise<PendingLogin> {
   const { auth, extractWWWAuthenticateParams } = await import("@modelcontextprotocol/client");
   const { url, oauth = {} } = server;
   const redactor = new Redactor(request.secrets);

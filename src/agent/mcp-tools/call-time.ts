@@ -27,8 +27,11 @@ export class CallTime {
   /** Does nothing while a question is open, or once the call has ended. */
   restart(): void {
     this.stop();
-    if (this.#open === 0 && !this.#own.signal.aborted)
-      this.#timer = setTimeout(() => this.#own.abort(timedOut(this.#ms)), this.#ms);
+    if (this.#open > 0 || this.#own.signal.aborted) return;
+    // The client's package uses this code for a request without an answer.
+    const late = new Error(`Request timed out after ${this.#ms} ms`);
+    const reason = Object.assign(late, { code: "REQUEST_TIMEOUT" });
+    this.#timer = setTimeout(() => this.#own.abort(reason), this.#ms);
   }
 
   stop(): void {
@@ -41,7 +44,3 @@ export class CallTime {
     this.#own.abort(reason);
   }
 }
-
-/** Has the code that the client's package uses for a request without an answer. */
-const timedOut = (ms: number): Error =>
-  Object.assign(new Error(`Request timed out after ${ms} ms`), { code: "REQUEST_TIMEOUT" });

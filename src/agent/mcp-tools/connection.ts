@@ -205,7 +205,7 @@ export class McpConnection {
         const params = { name, arguments: args, ...continuation };
         return heardCall.run(atWork, () => client.callTool(params, options));
       }, isRepeatable);
-      if (isInputRequired(answer)) return answer;
+      if (Reflect.get(Object(answer), "resultType") === "input_required") return answer as InputRequired;
       const raw = rawAnswer(answer as Result); // the package's own type
       return readTask(raw) ?? readResult(raw);
     } catch (error) {
@@ -289,7 +289,9 @@ export class McpConnection {
         await nextTurn();
         return answer;
       } catch (thrown) {
-        const error = Reflect.get(Object(thrown), "data") === BROKEN_OFF ? CLOSED : thrown;
+        const isClosed = Reflect.get(Object(thrown), "data") === BROKEN_OFF;
+        const closed = Object.assign(new Error("the stream ended"), { code: "CONNECTION_CLOSED" });
+        const error: unknown = isClosed ? closed : thrown;
         // An error that is not the server's answer to the request leaves the connection in doubt.
         if (isAnswer(error)) throw error;
         if (this.#attempt === attempt) this.#attempt = undefined;
@@ -299,15 +301,11 @@ export class McpConnection {
         this.#options.log.info("mcp_request_repeated", { server: this.name, reason: this.reason(error) });
       } finally {
         attempt.waiting -= 1;
-        this.#discard(attempt, client);
+        // Other requests may still get their answers over HTTP.
+        const isInUse = this.#attempt === attempt || (attempt.waiting > 0 && "url" in this.config);
+        if (!isInUse) client.close().catch(() => {}); // it is abandoned; how its end goes does not matter
       }
     }
-  }
-
-  /** Closes a connection that is in use no longer. Other requests may still get their answers over HTTP. */
-  #discard(attempt: Attempt, client: Client): void {
-    if (this.#attempt === attempt || (attempt.waiting > 0 && "url" in this.config)) return;
-    client.close().catch(() => {}); // it is abandoned; how its end goes does not matter
   }
 
   async #connected(): Promise<{ attempt: Attempt; client: Client }> {
@@ -324,7 +322,10 @@ export class McpConnection {
       pid: () => null,
       noise: () => "",
       client: Promise.resolve().then(() => this.#open(attempt)),
-      patience: rejectAfter(this.#patienceMs(), () => stillStarting(attempt.noise())),
+      patience: rejectAfter(this.#patienceMs(), () => {
+        const noise = attempt.noise();
+        return `it is still starting; later runs may find it ready${noise && ` (its standard output is not MCP so far: ${noise})`}`;
+      }),
       isOpen: false,
       waiting: 0,
     };
@@ -424,12 +425,6 @@ const ANY_RESULT = {
   "~standard": { version: 1, vendor: "deepagent-mcp", validate: (value: unknown) => ({ value }) },
 } as const;
 
-/** Error of a stream that ended without an answer. */
-const CLOSED = Object.assign(new Error("the stream ended"), { code: "CONNECTION_CLOSED" });
-
-const stillStarting = (noise: string): string =>
-  `it is still starting; later runs may find it ready${noise && ` (its standard output is not MCP so far: ${noise})`}`;
-
 /** A promise that only rejects. The caller may lose interest. */
 function rejectAfter(ms: number, message: () => string): Promise<never> {
   const late = new Promise<never>((_resolve, reject) => {
@@ -452,6 +447,3 @@ const ANSWERS: ReadonlySet<unknown> = new Set([
   "UNSUPPORTED_RESULT_TYPE",
   "METHOD_NOT_SUPPORTED_BY_PROTOCOL_VERSION",
 ]);
-
-const isInputRequired = (answer: unknown): answer is InputRequired =>
-  Reflect.get(Object(answer), "resultType") === "input_required";

@@ -7,19 +7,19 @@ import type { AskPerson } from "../../tools/tool.ts";
 import type { Answer, Question } from "../../tools/request.ts";
 import { recordOf } from "../../core/unknown.ts";
 
-/** Reads a question; `undefined` if no form can show it, or its address is none of the web. */
+/** Reads a question; undefined if no form can show it, or its address is none of the web. */
 export function parseElicitation(server: string, params: unknown): Question | undefined {
   const { mode, message, url, requestedSchema } = recordOf(params);
   const text =
     typeof message === "string" && message.trim() !== "" ? message : "The server asks for your input.";
   const common = { kind: "elicitation", server, message: cutMiddle(text, 4000) } as const;
-  if (mode === "url" || (requestedSchema === undefined && url !== undefined))
-    return typeof url === "string" && isOfWeb(url) ? { ...common, mode: "url", url } : undefined;
+  if (mode === "url" || (requestedSchema === undefined && url !== undefined)) {
+    const isOfWeb = typeof url === "string" && URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
+    return isOfWeb ? { ...common, mode: "url", url } : undefined;
+  }
   const fields = flatFields(recordOf(requestedSchema));
   return fields && { ...common, mode: "form", fields };
 }
-
-const isOfWeb = (url: string): boolean => URL.canParse(url) && /^https?:$/.test(new URL(url).protocol);
 
 /** The answer as the server gets it. Silence is neither a yes nor a no. */
 export function elicitResult(answer: Answer | undefined): ElicitResult {

@@ -113,12 +113,11 @@ export const REFUSALS: ReadonlySet<number> = new Set([401, 403, 407, 429]);
 
 /** Picks out of the last words of a process the lines about errors, else its last lines. */
 export function lastWords(stderr: string): string {
-  const lines = stderr.split(/[\r\n]+/).filter((line) => /\w/.test(line) && !STACK.test(line));
-  const errors = lines.filter((line) => ERROR.test(line));
+  const stack = /^\s+at |^Node\.js v\d|^node:internal|^\s*throw |^\s*File "|^Traceback /;
+  const error = /error|exception|fatal|cannot|failed|missing|required|not found|denied|no such/i;
+  const folders = /(?:file:\/\/|\b[A-Za-z]:(?=[\\/]))?(?<![\w.:/])[\\/](?:[^\s\\/'":,;()]+[\\/])+/g;
+  const lines = stderr.split(/[\r\n]+/).filter((line) => /\w/.test(line) && !stack.test(line));
+  const errors = lines.filter((line) => error.test(line));
   const chosen = (errors.length > 0 ? errors : lines).slice(-2).map((line) => line.trim());
-  return chosen.join(" ").replace(FOLDERS, "…/");
+  return chosen.join(" ").replace(folders, "…/");
 }
-
-const STACK = /^\s+at |^Node\.js v\d|^node:internal|^\s*throw |^\s*File "|^Traceback /;
-const ERROR = /error|exception|fatal|cannot|failed|missing|required|not found|denied|no such/i;
-const FOLDERS = /(?:file:\/\/|\b[A-Za-z]:(?=[\\/]))?(?<![\w.:/])[\\/](?:[^\s\\/'":,;()]+[\\/])+/g;

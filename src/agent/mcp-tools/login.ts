@@ -145,7 +145,13 @@ async function renewedLogin(login: Login, { fetchFor, clock }: LoginOptions): Pr
   if (refreshToken === undefined) throw new LoginProblem("its log-in has expired");
   const { refreshAuthorization } = await import("@modelcontextprotocol/client");
   const { authorizationServer, metadata, client: clientInformation, resource, url } = login;
-  const fetchFn = readingAnyAnswer(askingFor(login.tokens.scope, fetchFor(url)));
+  const fetch = fetchFor(url);
+  const fetchFn = readingAnyAnswer((address, init) => {
+    const { scope } = login.tokens;
+    // Names the granted permissions: Entra refuses to renew a token without them.
+    if (scope !== undefined && init?.body instanceof URLSearchParams) init.body.set("scope", scope);
+    return fetch(address, init);
+  });
   const tokens = await refreshAuthorization(authorizationServer, {
     clientInformation,
     refreshToken,
@@ -154,14 +160,6 @@ async function renewedLogin(login: Login, { fetchFor, clock }: LoginOptions): Pr
   });
   return { ...login, tokens: { ...login.tokens, ...tokens }, expiresAt: tokenExpiry(tokens, clock()) };
 }
-
-/** Names the granted permissions: Entra refuses to renew a token without them. */
-const askingFor =
-  (scope: string | undefined, fetch: AuthorizationFetch): AuthorizationFetch =>
-  (url, init) => {
-    if (scope !== undefined && init?.body instanceof URLSearchParams) init.body.set("scope", scope);
-    return fetch(url, init);
-  };
 
 /** Returns when a token issued now expires. */
 export const tokenExpiry = (

@@ -100,6 +100,7 @@ export async function materialTools(
   taken: ReadonlySet<string>,
   nameOf: (own: string) => string,
 ): Promise<Array<{ own: string; tool: AgentTool }>> {
+  const server = oneLine(connection.name, 80);
   const kinds = [RESOURCES, PROMPTS].filter(({ tool }) => !taken.has(tool));
   const found = await Promise.all(
     kinds.map(async (kind) => {
@@ -107,22 +108,18 @@ export async function materialTools(
       const hasAny = await connection.has(kind.capability).catch(() => false);
       const page = hasAny ? await listPage(kind, connection, {}).catch(() => undefined) : undefined;
       if (page === undefined || page.lines.length === 0) return [];
-      return [{ own: kind.tool, tool: materialTool(kind, connection, nameOf(kind.tool)) }];
+      const tool = serverTool({
+        name: nameOf(kind.tool),
+        kind: "read",
+        description: `${kind.description} (MCP server ${server})`,
+        schema: { type: "object", properties: kind.properties },
+        summary: `MCP server ${server}: ${kind.tool}`,
+        run: (args, { context }) => readMaterial(kind, connection, args, context.signal),
+      });
+      return [{ own: kind.tool, tool }];
     }),
   );
   return found.flat();
-}
-
-function materialTool(kind: MaterialKind, connection: McpConnection, name: string): AgentTool {
-  const server = oneLine(connection.name, 80);
-  return serverTool({
-    name,
-    kind: "read",
-    description: `${kind.description} (MCP server ${server})`,
-    schema: { type: "object", properties: kind.properties },
-    summary: `MCP server ${server}: ${kind.tool}`,
-    run: (args, { context }) => readMaterial(kind, connection, args, context.signal),
-  });
 }
 
 async function readMaterial(

@@ -3,7 +3,7 @@ import type { JSONRPCErrorResponse, JSONRPCMessage, RequestId } from "@modelcont
 import { isRecord, parsedJson } from "../../core/unknown.ts";
 
 /**
- * Returns the messages in `text`, a batch or one, in strict form; `undefined` if it has none. Invisible text before
+ * Returns the messages in `text`, a batch or one, in strict form; undefined if it has none. Invisible text before
  * the JSON, such as a byte order mark or colors, is skipped. `asked` is the id of the only request that this answers.
  */
 export function parseMessages(text: string, asked?: RequestId): JSONRPCMessage[] | undefined {
@@ -23,8 +23,8 @@ function strictMessage(value: unknown, asked: RequestId | undefined): JSONRPCMes
   const isMarked = "jsonrpc" in value;
   // A log line in JSON has fields of its own.
   if (!isMarked && !Object.keys(value).every((key) => ENVELOPE.has(key))) return undefined;
-  const { method, params, result, error } = value;
-  const own = isId(value["id"]) ? value["id"] : undefined;
+  const { id: given, method, params, result, error } = value;
+  const own = typeof given === "string" || Number.isSafeInteger(given) ? (given as RequestId) : undefined;
   if (typeof method === "string") {
     const named = {
       jsonrpc: "2.0" as const,
@@ -42,8 +42,6 @@ function strictMessage(value: unknown, asked: RequestId | undefined): JSONRPCMes
   // Programs that leave out empty fields leave out an empty result, too.
   return isMarked || "result" in value ? { jsonrpc: "2.0", id, result: strictResult(result) } : undefined;
 }
-
-const isId = (id: unknown): id is RequestId => typeof id === "string" || Number.isSafeInteger(id);
 
 /** Code of errors that have none. */
 const INTERNAL_ERROR = -32_603;
@@ -82,22 +80,22 @@ export function strictEvent(event: string, asked?: RequestId): string {
   const data = lines.filter((line) => DATA.test(line)).map((line) => line.replace(DATA, ""));
   const named = others.findLast((line) => line.startsWith("event:"));
   const type = named?.slice("event:".length).trim() ?? "message";
-  if (type === "endpoint" && asked !== undefined) return strictEvent(`data: ${OLDER_TRANSPORT}`, asked);
+  if (type === "endpoint" && asked !== undefined) {
+    const error = { jsonrpc: "2.0", error: "it speaks HTTP+SSE at this address" };
+    return strictEvent(`data: ${JSON.stringify(error)}`, asked);
+  }
   const messages = type === "message" ? parseMessages(data.join("\n"), asked) : undefined;
   const events = messages?.map((message) => [...others, `data: ${JSON.stringify(message)}`]) ?? [lines];
   return events.map((one) => `${one.join("\n")}\n\n`).join("");
 }
 
 const DATA = /^data(?:: ?|$)/;
-const OLDER_TRANSPORT = JSON.stringify({ jsonrpc: "2.0", error: "it speaks HTTP+SSE at this address" });
-
 /**
  * True if a server does not know the session of a request anymore, and so has done nothing. 404 is the rule; the
  * texts are those of widespread servers that answer 400, and 401.
  */
 export function isSessionLost(status: number | undefined, text: string): boolean {
-  return status === 404 || ((status === 400 || status === 401) && LOST_SESSION.test(text));
+  const lost =
+    /\bsession\b.{0,60}\b(?:not found|not exist|invalid|expired|unknown|terminated|closed)\b|\b(?:invalid|expired|unknown|(?:no|not a) valid|missing)\b.{0,20}\bsession\b|\bserver not initialized\b/i;
+  return status === 404 || ((status === 400 || status === 401) && lost.test(text));
 }
-
-const LOST_SESSION =
-  /\bsession\b.{0,60}\b(?:not found|not exist|invalid|expired|unknown|terminated|closed)\b|\b(?:invalid|expired|unknown|(?:no|not a) valid|missing)\b.{0,20}\bsession\b|\bserver not initialized\b/i;

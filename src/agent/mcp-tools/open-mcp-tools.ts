@@ -100,7 +100,7 @@ async function listServerTools(connection: McpConnection, { log }: ConnectionOpt
     return { tools: [], gated: [], problems: [problem], leftOut: [], notes: [] };
   }
   const { tools: listed } = list;
-  const { tools: wanted, disabledTools = [], alwaysAllow = [] } = config;
+  const { approve, tools: wanted, disabledTools = [], alwaysAllow = [] } = config;
   const isWanted = (name: string): boolean =>
     (wanted?.includes(name) ?? true) && !disabledTools.includes(name);
   // The tools without repeated names; the first of each name counts.
@@ -136,7 +136,11 @@ async function listServerTools(connection: McpConnection, { log }: ConnectionOpt
     }),
     ...(await materialTools(connection, taken, nameOf)).filter(({ own }) => isWanted(own)),
   ];
-  const gated = offered.filter(({ own, tool }) => isGated(config, own, tool.kind));
+  // By default, a person approves all calls but those of tools declared read-only.
+  const gated = offered.filter(({ own, tool }) => {
+    const isChange = approve === "all" || tool.kind !== "read";
+    return approve !== "none" && isChange && !alwaysAllow.includes(own);
+  });
   const { note } = connection;
   return {
     tools: offered.map(({ tool }) => tool),
@@ -145,14 +149,4 @@ async function listServerTools(connection: McpConnection, { log }: ConnectionOpt
     leftOut: left.map((one) => ({ ...one, server })),
     notes: note === undefined ? [] : [{ server, text: note }],
   };
-}
-
-/** True if a person approves a call by default: all calls but those of tools declared read-only. */
-function isGated(
-  { approve, alwaysAllow = [] }: McpServerConfig,
-  tool: string,
-  kind: AgentTool["kind"],
-): boolean {
-  if (approve === "none" || alwaysAllow.includes(tool)) return false;
-  return approve === "all" || kind !== "read";
 }

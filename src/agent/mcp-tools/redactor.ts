@@ -57,7 +57,7 @@ export class Redactor {
     if (!this.#forms || text.length < SHORTEST) return text;
     const codes = charCodes(text);
     const spans = this.#spansIn(codes);
-    if (ESCAPE.test(text)) {
+    if (/[%&\\\r\n]/.test(text)) {
       let { length } = codes;
       const places = new Uint32Array(length + 1);
       for (let at = 0; at <= length; at += 1) places[at] = at;
@@ -176,7 +176,6 @@ const base64Of = (bytes: Buffer): string[] =>
     return [text, text.replaceAll("+", "-").replaceAll("/", "_")];
   });
 
-const ESCAPE = /[%&\\\r\n]/;
 /** Letters behind a backslash, and the characters that they stand for. */
 const LETTERS: Readonly<Record<string, string>> = { b: "\b", f: "\f", n: "\n", r: "\r", t: "\t" };
 const ENTITY = /^&(?:#(\d{1,6})|#x([\da-f]{1,5})|(amp|lt|gt|quot|apos));/i;
@@ -191,15 +190,14 @@ function unescapedOnce(text: string): string {
   );
 }
 
-/** Codes of characters, and the place of each in the text as it came. */
-interface Places {
-  codes: Uint16Array;
-  starts: Uint32Array;
-  ends: Uint32Array;
-}
-
-/** Undoes one layer of escapes in the first `length` codes, and removes line breaks. Returns the new length. */
-function unescape({ codes, starts, ends }: Places, length: number): number {
+/**
+ * Undoes one layer of escapes in the first `length` codes, and removes line breaks. Returns the new length. `starts` and
+ * `ends`: the place of each code in the text as it came.
+ */
+function unescape(
+  { codes, starts, ends }: { codes: Uint16Array; starts: Uint32Array; ends: Uint32Array },
+  length: number,
+): number {
   const given = codes.subarray(0, length);
   let to = 0;
   let width = 1;

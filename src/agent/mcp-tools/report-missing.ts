@@ -4,8 +4,6 @@ import type { Middleware } from "../contracts/middleware.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
 import { type McpToolSet, leftOutText } from "./open-mcp-tools.ts";
 
-type Missing = Pick<McpToolSet, "problems" | "leftOut">;
-
 /** A workspace can have any number of subagent files, and each can have problems. */
 const MOST_NOTES = 20;
 
@@ -13,7 +11,10 @@ const MOST_NOTES = 20;
  * Reports to the journal and to the model which servers' tools are missing, so that neither looks for them. `notes`
  * are further problems of tools, for the journal only.
  */
-export function reportMissingTools(missing: Missing, notes: readonly string[] = []): Middleware[] {
+export function reportMissingTools(
+  missing: Pick<McpToolSet, "problems" | "leftOut">,
+  notes: readonly string[] = [],
+): Middleware[] {
   const warnings = [
     ...missing.problems.map(
       ({ server, reason }) =>

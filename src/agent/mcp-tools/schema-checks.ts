@@ -3,7 +3,7 @@ import type { jsonSchemaValidator } from "@modelcontextprotocol/client";
 import { isRecord } from "../../core/unknown.ts";
 import { isLonger } from "./answers.ts";
 
-/** Returns the problem of a value; `undefined` without one, and for every value if the schema cannot be read. */
+/** Returns the problem of a value; undefined without one, and for every value if the schema cannot be read. */
 export type SchemaCheck = (value: unknown) => string | undefined;
 
 /**

@@ -53,19 +53,16 @@ export type McpServerConfig = LocalMcpServer | RemoteMcpServer;
 export const takesLogin = (server: McpServerConfig): server is RemoteMcpServer =>
   "url" in server && !new Headers(server.headers).has("authorization");
 
-/** A server with its variables filled in, and the secrets among them. */
-export interface ExpandedServer {
-  server: McpServerConfig;
-  secrets: readonly string[];
-}
-
 /**
  * Fills in `${NAME}`, `${env:NAME}` and `${NAME:-default}` from the environment of this process. Values from there, and
  * those of `env` and `headers`, count as secrets, unless they are plain words or paths under a harmless name.
  *
  * @throws McpUnavailableError naming the variables that are not set.
  */
-export function expandServer(config: McpServerConfig, env: Environment): ExpandedServer {
+export function expandServer(
+  config: McpServerConfig,
+  env: Environment,
+): { server: McpServerConfig; secrets: readonly string[] } {
   const secrets = new Set<string>();
   const keep = (name: string, value: string): void => {
     if (SECRET_NAME.test(name) || !HARMLESS_VALUE.test(value)) secrets.add(value);

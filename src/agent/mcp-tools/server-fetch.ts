@@ -14,9 +14,7 @@ const MAX_PAGE_BYTES = 64 * 1024;
 export function serverFetch(checks: LineChecks): FetchLike {
   return async (url, init = {}) => {
     const response = await patientFetch(new URL(url), init);
-    return init.method === "POST"
-      ? strictAnswer(response, parseSentRequest(init), checks)
-      : boundedAnswer(response, checks);
+    return init.method === "POST" ? strictAnswer(response, init, checks) : boundedAnswer(response, checks);
   };
 }
 
@@ -30,12 +28,17 @@ export function withLogin(fetch: FetchLike, login: ServerLogin, { origin }: URL)
     const token = await login.token();
     const answer = await fetch(url, authorized(init, token));
     if (answer.status === 403) {
-      const scope = SCOPE_WANTED.exec(answer.headers.get("www-authenticate") ?? "")?.[1];
+      // The permissions that the call lacks.
+      const wanted = /^(?=.*\berror="?insufficient_scope\b).*\bscope="([^"]{1,500})"/i;
+      const scope = wanted.exec(answer.headers.get("www-authenticate") ?? "")?.[1];
       if (scope === undefined) return answer;
       discard(answer);
       throw login.needsScope(scope);
     }
-    if (answer.status !== 401 || (await isOfSession(answer, init))) return answer;
+    if (answer.status !== 401) return answer;
+    // The server may mean the session, which it has lost, and not the token.
+    const hasSession = new Headers(init.headers).has("mcp-session-id");
+    if (hasSession && isSessionLost(answer.status, await answer.clone().text())) return answer;
     discard(answer);
     return fetch(url, authorized(init, await login.renewed(token)));
   };
@@ -49,14 +52,6 @@ const authorized = (init: RequestInit, token: string | undefined): RequestInit =
   if (token !== undefined) headers.set("authorization", `Bearer ${token}`);
   return { ...init, headers };
 };
-
-/** The permissions that a call lacks. */
-const SCOPE_WANTED = /^(?=.*\berror="?insufficient_scope\b).*\bscope="([^"]{1,500})"/i;
-
-/** True if a server means the session, which it has lost, and not the token. */
-const isOfSession = async (answer: Response, init: RequestInit): Promise<boolean> =>
-  new Headers(init.headers).has("mcp-session-id") &&
-  isSessionLost(answer.status, await answer.clone().text());
 
 /** Makes a request that may be silent as long as its caller waits; the `fetch` of Node ends it after 300 s. */
 async function patientFetch(
@@ -78,22 +73,11 @@ async function patientFetch(
   return new Response(stream, head);
 }
 
-/** The facts about a request that decide on its answer. A notification has no id. */
-interface SentRequest {
-  id?: RequestId;
-  isProbe: boolean;
-  hasSession: boolean;
-}
-
-function parseSentRequest({ body, headers }: RequestInit): SentRequest {
-  const message: unknown = typeof body === "string" ? JSON.parse(body) : undefined;
-  const { id, method } = Object(message) as { id?: RequestId; method?: string }; // the package wrote it
-  const hasSession = new Headers(headers).has("mcp-session-id");
-  return { ...(method === undefined ? {} : { id }), isProbe: method === "server/discover", hasSession };
-}
-
-async function strictAnswer(response: Response, sent: SentRequest, checks: LineChecks): Promise<Response> {
-  const { id, isProbe, hasSession } = sent;
+async function strictAnswer(response: Response, sent: RequestInit, checks: LineChecks): Promise<Response> {
+  const message: unknown = typeof sent.body === "string" ? JSON.parse(sent.body) : undefined;
+  const { id: ownId, method } = Object(message) as { id?: RequestId; method?: string }; // the package wrote it
+  // An answer has no method, and a notification no id.
+  const id = method === undefined ? undefined : ownId;
   const { ok, status, statusText, headers } = response;
   const bounded = boundedAnswer(response, checks, id);
   if (ok && isEvents(response)) return bounded;
@@ -101,10 +85,10 @@ async function strictAnswer(response: Response, sent: SentRequest, checks: LineC
   // Nobody waits for the answer to a notification, and nobody should wait for one to a probe.
   if (id === undefined && !ok && status !== 404 && !REFUSALS.has(status))
     return new Response(null, { status: 202 });
-  if (isProbe && ok && text === "") return new Response(null, { status: 404 });
+  if (method === "server/discover" && ok && text === "") return new Response(null, { status: 404 });
   const messages =
     id === undefined || REFUSALS.has(status) ? undefined : parseMessages(text, ok ? id : undefined);
-  const isLost = hasSession && isSessionLost(status, text);
+  const isLost = new Headers(sent.headers).has("mcp-session-id") && isSessionLost(status, text);
   const isAnswer = ok || (!isLost && messages?.some((message) => "error" in message && message.id === id));
   const others = new Headers(headers);
   if (!messages || !isAnswer) return new Response(text || null, { status, statusText, headers: others });

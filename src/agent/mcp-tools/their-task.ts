@@ -64,18 +64,16 @@ export async function resultOfTask(
         await insist("tasks/update", { inputResponses });
         for (const request of Object.entries(inputRequests)) answered.add(JSON.stringify(request));
       }
-      await wait(isAsked ? INTERVAL.least : pollInterval(state), undefined, { signal });
+      const wanted = Number(state["pollIntervalMs"] ?? INTERVAL.usual);
+      const usual = Number.isFinite(wanted) ? wanted : INTERVAL.usual;
+      const interval = Math.max(INTERVAL.least, Math.min(usual, INTERVAL.most));
+      await wait(isAsked ? INTERVAL.least : interval, undefined, { signal });
     }
   } catch (error) {
     if ((signal.aborted && !isParked(signal)) || error instanceof TooManyQuestions)
       await ask("tasks/cancel", {}, AbortSignal.timeout(5000)).catch(() => undefined); // it ends by itself
     throw error;
   }
-}
-
-function pollInterval(state: Readonly<Record<string, unknown>>): number {
-  const asked = Number(state["pollIntervalMs"] ?? INTERVAL.usual);
-  return Math.max(INTERVAL.least, Math.min(Number.isFinite(asked) ? asked : INTERVAL.usual, INTERVAL.most));
 }
 
 /** The result of a task that has ended. One that was not carried out has an error, as a call has. */

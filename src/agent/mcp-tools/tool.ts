@@ -15,7 +15,7 @@ import { keptTask, resultOfTask } from "./their-task.ts";
 import { type Continuation, type InputRequired, answerInputRequests } from "./elicitation.ts";
 import type { SchemaCheck } from "./schema-checks.ts";
 
-export interface McpToolOptions {
+interface McpToolOptions {
   name: string;
   connection: McpConnection;
   tool: Tool;
@@ -28,14 +28,14 @@ export interface McpToolOptions {
 /** True if the server declares that a call changes nothing. */
 const isReadOnly = ({ annotations }: Tool): boolean => annotations?.readOnlyHint === true;
 
-/** True if the server says that a second call with the same arguments changes nothing more. */
+/** True if the server declares that a second call with the same arguments changes nothing more. */
 const isRepeatable = (tool: Tool): boolean => isReadOnly(tool) || tool.annotations?.idempotentHint === true;
 
 /** A tool behind which is an MCP server. */
 interface ServerTool extends Pick<AgentTool, "name" | "kind"> {
   description: string;
   schema: Tool["inputSchema"];
-  /** Names the tool to a person who approves a call. */
+  /** The tool's name in requests for approval. */
   summary: string;
   problem?: SchemaCheck;
   run: (args: Record<string, unknown>, scope: CallScope) => Promise<ToolResult>;
@@ -66,21 +66,19 @@ export function serverTool({ name, kind, summary, problem, run, ...told }: Serve
 }
 
 /** One tool of an MCP server as a tool of the agent. */
-export const mcpAgentTool = (options: McpToolOptions): AgentTool =>
-  serverTool({
+export function mcpAgentTool(options: McpToolOptions): AgentTool {
+  const { name, title, description = name, inputSchema: schema } = options.tool;
+  const called = title === undefined || title === name ? "" : `, which it calls "${oneLine(title, 80)}"`;
+  return serverTool({
     name: options.name,
     kind: isReadOnly(options.tool) ? "read" : "execute",
-    description: options.tool.description ?? options.tool.name,
-    schema: options.tool.inputSchema,
-    summary: summarizeTool(options.connection.name, options.tool),
+    description,
+    schema,
+    // The server's own name comes first: a tool's name and title are texts of that server.
+    summary: `MCP server ${oneLine(options.connection.name, 80)}: tool ${oneLine(name, 80)}${called}`,
     problem: options.problem,
     run: (args, scope) => callServerTool(options, args, scope),
   });
-
-/** The server's own name comes first: a tool's name and title are texts of that server. */
-function summarizeTool(server: string, { name, title }: Tool): string {
-  const called = title === undefined || title === name ? "" : `, which it calls "${oneLine(title, 80)}"`;
-  return `MCP server ${oneLine(server, 80)}: tool ${oneLine(name, 80)}${called}`;
 }
 
 /** Makes a call, makes it again with a person's answers if the server asks, at most 15 times, and waits for its task. */
@@ -142,7 +140,7 @@ async function attempt(
   );
 }
 
-/** Says what is known of a call without a result. A call that was sent is never said to have done nothing. */
+/** Describes a call without a result. The text about a call that was sent never claims that it did nothing. */
 function failureText(error: unknown, { connection, tool }: McpToolOptions): string {
   const server = `The MCP server ${connection.name}`;
   const reason = connection.reason(error);
@@ -168,7 +166,7 @@ const MAX_TEXT = 1_000_000;
 /** Base64 characters of media beyond which a block is only described. */
 const MAX_MEDIA = 7_000_000;
 
-/** A server's answer as the model reads it, with a sentence about what does not fit. */
+/** A server's answer as the model reads it, with a sentence about parts that do not fit. */
 export function modelResult(answer: ReadResult, note?: string): ToolResult {
   const blocks = answer.blocks.map(checkedBlock);
   const said = blocks.flatMap((block) => (block.type === "text" ? [String(block["text"])] : []));
@@ -183,7 +181,7 @@ export function modelResult(answer: ReadResult, note?: string): ToolResult {
   return { content: [...(text === "" ? [] : [{ type: "text", text }]), ...media] };
 }
 
-/** Media have the type of their bytes; what nobody could read is described. */
+/** Media have the type of their bytes; unreadable ones are described. */
 function checkedBlock(block: ContentBlock): ContentBlock {
   const { type, data = "", mimeType = "" } = block;
   if (type === "text" || String(data).length <= MAX_MEDIA) return shownBlock(block, NO_LIMITS);
@@ -191,7 +189,7 @@ function checkedBlock(block: ContentBlock): ContentBlock {
   return { type: "text", text: `[${type} ${String(mimeType)}, about ${size} kB, not shown]` };
 }
 
-/** Names what in an answer is not as it should be. The call was carried out all the same. */
+/** Names the part of an answer that is not as it should be. The call was carried out all the same. */
 function noteOn(
   { structuredContent, isError, isOdd }: ReadResult,
   options: McpToolOptions,

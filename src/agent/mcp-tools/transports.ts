@@ -49,7 +49,7 @@ interface OpenableTransport {
   noise(): string;
 }
 
-export interface TransportOptions {
+interface TransportOptions {
   name: string;
   log: Logger;
   redactor: Redactor;

@@ -15,7 +15,7 @@ interface EndChecked {
   below?: string | undefined;
 }
 
-/** Returns the message to an agent about to end its run; `undefined` if nothing is open, or it was sent before. */
+/** Returns the message to an agent about to end its run; undefined if nothing is open, or it was sent before. */
 export function endCheck(
   { messages, todos }: Pick<AgentState, "messages" | "todos">,
   checked: EndChecked,

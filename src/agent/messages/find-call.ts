@@ -1,5 +1,6 @@
 /** Finds a call and its result among the messages of a thread. */
 import { BaseMessage } from "@langchain/core/messages";
+import { defined } from "../../core/defined.ts";
 import { callsOf, isResult, textOf } from "./messages.ts";
 import { parsePlaceholder } from "./kept-texts.ts";
 
@@ -12,17 +13,7 @@ export interface WrittenMessages {
   messages: unknown;
 }
 
-export interface WantedCall {
-  callId: string;
-  tool: string;
-  /** When it began. */
-  time: number;
-  /** When its run began. */
-  since: number;
-  depth: number;
-}
-
-export interface FoundCall {
+interface FoundCall {
   args: Record<string, unknown>;
   /** Absent as long as there is none. */
   result?: {
@@ -35,11 +26,18 @@ export interface FoundCall {
 
 /**
  * The call as its agent made it, with its result. Ids of calls come from models and may occur again: the newest one
- * before the call began counts. `ambiguous`: several agents made one with this id.
+ * before the call began counts. `ambiguous`: several agents made one with this id. `time`: when the call began, `since`:
+ * when its run began.
  */
 export function findCall(
   written: readonly WrittenMessages[],
-  { callId, tool, time, since, depth }: WantedCall,
+  {
+    callId,
+    tool,
+    time,
+    since,
+    depth,
+  }: Record<"callId" | "tool", string> & Record<"time" | "since" | "depth", number>,
 ): FoundCall | "ambiguous" | undefined {
   const messages = written
     .filter(({ namespace }) => namespace.split("|").filter(Boolean).length === depth)
@@ -68,14 +66,11 @@ export function findCall(
   // A later message with the same id is more complete than the first.
   const first = results[0]?.message;
   const last = first && results.findLast(({ message }) => message.id === first.id)?.message;
-  return { args: call.args, ...(last && isResult(last) ? { result: foundResult(last) } : {}) };
+  if (!last || !isResult(last)) return { args: call.args };
+  const text = textOf(last);
+  const result = { text, isError: last.status === "error", ...defined({ keptIn: parsePlaceholder(text) }) };
+  return { args: call.args, result };
 }
 
 const countGraphs = (calls: readonly { namespace: string }[]): number =>
   new Set(calls.map(({ namespace }) => namespace)).size;
-
-function foundResult(message: BaseMessage & { status?: string }): NonNullable<FoundCall["result"]> {
-  const text = textOf(message);
-  const keptIn = parsePlaceholder(text);
-  return { text, isError: message.status === "error", ...(keptIn === undefined ? {} : { keptIn }) };
-}

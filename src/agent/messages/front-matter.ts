@@ -4,7 +4,7 @@ import { headOf } from "../../core/text.ts";
 /** Reads front matter, also the kind that other programs accept although it is not YAML. */
 
 /** A Markdown file that begins with fields between `---` lines. */
-export interface FrontMatter {
+interface FrontMatter {
   /** The values of the fields; `undefined` if they cannot be read. */
   fields: unknown;
   /** The reason why `fields` is missing, with the line in the file. */
@@ -22,7 +22,7 @@ const MAX_YAML = 6000;
 /** Blank lines, comments, such as notes on a license, and headings, which people and generators put before it. */
 const BEFORE = /^\uFEFF?(?:\s|#.*\n|<!--(?:[^-]|-(?!->)){0,2000}-->)*/;
 
-/** `undefined` when the text does not begin with front matter. */
+/** Returns undefined if the text does not begin with front matter. */
 export function parseFrontMatter(text: string): FrontMatter | undefined {
   const before = BEFORE.exec(headOf(text, 4096))?.[0].length ?? 0;
   const opening = /^---[^\S\n]{0,100}\n/.exec(text.slice(before, before + 200))?.[0];
@@ -35,17 +35,13 @@ export function parseFrontMatter(text: string): FrontMatter | undefined {
     return text.length > start + MAX_LENGTH ? { fields: undefined, problem, body: "" } : undefined;
   }
   const body = text.slice(start + closing.index + closing[0].length).replace(/^\n/, "");
-  return { ...readFields(beginning.slice(0, closing.index)), body };
-}
-
-/** Reads strict YAML; otherwise each field by itself, line by line. */
-function readFields(block: string): Omit<FrontMatter, "body"> {
+  const block = beginning.slice(0, closing.index);
   const strict = parseYaml(block);
-  if ("fields" in strict) return strict;
+  if ("fields" in strict) return { ...strict, body };
   const fields = looseFields(block);
   return fields === undefined
-    ? { fields, problem: strict.problem }
-    : { fields, notice: `${strict.problem}; it was read line by line` };
+    ? { fields, problem: strict.problem, body }
+    : { fields, notice: `${strict.problem}; it was read line by line`, body };
 }
 
 function parseYaml(block: string): { fields: unknown } | { problem: string } {
@@ -67,14 +63,12 @@ function yamlProblem(error: unknown): string {
   return `${what}${line}; put quotes around a text with ': ' or '#' in it`;
 }
 
-/** Fields stand at the beginning of a line, or behind tabs. */
-const FIELD = /^\t*([a-z][\w-]*)[ \t]*:(?:[ \t](.*))?$/i;
-
-/** Each line `name: value` begins a field; of two with one name the later counts. `undefined`: there is none. */
+/** Each line `name: value` begins a field; of two with one name the later counts. Returns undefined if there is none. */
 function looseFields(block: string): Record<string, unknown> | undefined {
   const fields: Array<{ name: string; lines: string[] }> = [];
   for (const line of block.split(/\r?\n/)) {
-    const [, name, value = ""] = FIELD.exec(line) ?? [];
+    // Fields stand at the beginning of a line, or behind tabs.
+    const [, name, value = ""] = /^\t*([a-z][\w-]*)[ \t]*:(?:[ \t](.*))?$/i.exec(line) ?? [];
     // Capitals begin a sentence (`Context: …`), and these two are the speakers of example dialogues.
     if (name !== undefined && (fields.length === 0 || !/^([A-Z]|(user|assistant)$)/.test(name)))
       fields.push({ name, lines: [value.trim()] });

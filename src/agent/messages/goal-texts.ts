@@ -28,19 +28,25 @@ Verdicts:
 /** Most characters of a command and of its result. */
 const RESULT = 800;
 
-export interface Judged {
-  task: string;
-  answer: string;
-  todos: readonly Todo[];
-  /** The conversation of the run, with the results of its calls. */
-  messages: readonly BaseMessage[];
-  isCommand: (tool: string) => boolean;
-}
-
-/** The task of a judge. Each part is one line of JSON, so that no text can end its part or begin another. */
+/**
+ * The task of a judge. Each part is one line of JSON, so that no text can end its part or begin another. `messages`: the
+ * conversation of the run, with the results of its calls.
+ */
 export function judgeTask(
   criteria: ReadonlyArray<readonly [name: string, criterion: string]>,
-  { task, answer, todos, messages, isCommand }: Judged,
+  {
+    task,
+    answer,
+    todos,
+    messages,
+    isCommand,
+  }: {
+    task: string;
+    answer: string;
+    todos: readonly Todo[];
+    messages: readonly BaseMessage[];
+    isCommand: (tool: string) => boolean;
+  },
 ): string {
   const parts: Array<[string, unknown]> = [
     ["criteria", Object.fromEntries(criteria)],

@@ -38,7 +38,7 @@ export interface Kept {
 
 /**
  * Writes a text that leaves the conversation; another one never takes its place. If the agent's backend rejects it, it
- * stays with the thread under the same path, where `withKeptFiles` shows it. `undefined`: it could not be written.
+ * stays with the thread under the same path, where `withKeptFiles` shows it. Returns undefined if it was not written.
  */
 export async function keepText(
   wanted: string,
@@ -222,14 +222,13 @@ ${close}
 Read on with read_file at offset ${next}, or search the file with grep.`;
 }
 
-/** The path of the text behind a placeholder of a result; `undefined` if the text is not a placeholder. */
+/** The path of the text behind a placeholder of a result; undefined if the text is not a placeholder. */
 export function parsePlaceholder(placeholder: string): string | undefined {
-  const [, path = ""] = PLACEHOLDER.exec(headOf(placeholder, 1000)) ?? [];
+  const form =
+    /^The result of \S+ is too large to show \(\d+ characters\)\. It is saved in ([^\n]+)\. It begins:\n/;
+  const [, path = ""] = form.exec(headOf(placeholder, 1000)) ?? [];
   return isAtOrBelow(normal(path), RESULTS_FOLDER) ? path : undefined;
 }
-
-const PLACEHOLDER =
-  /^The result of \S+ is too large to show \(\d+ characters\)\. It is saved in ([^\n]+)\. It begins:\n/;
 
 /** The placeholder of a person's message that is in a file: its beginning and end, where the request often is. */
 export function messagePreview(text: string, path: string, lineChars: number = PREVIEW_LINE_CHARS): string {
@@ -260,7 +259,7 @@ export function largeMessages(messages: readonly BaseMessage[], tokens: number):
 
 /**
  * Moves the text of a person's message into a file below `folder`. The short message has the same id, stands for it from
- * now on, and always has the same bytes. `undefined`: it could not be kept, or is no longer than what would stand for it.
+ * now on, and always has the same bytes. Returns undefined if it could not be kept, or is no longer than its placeholder.
  */
 export async function evictLargeMessage(
   message: HumanMessage,

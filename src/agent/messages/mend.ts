@@ -19,30 +19,22 @@ export function repairHistory(messages: BaseMessage[]): BaseMessage[] {
   for (const message of messages) {
     if (isResult(message)) continue;
     repaired.push(message);
-    for (const call of listAllCalls(message)) {
-      if (answered.has(call.id)) continue;
-      answered.add(call.id);
-      repaired.push(results.get(call.id) ?? unfinished(call));
+    for (const { id, name } of listAllCalls(message)) {
+      if (answered.has(id)) continue;
+      answered.add(id);
+      const content = "Tool call was cancelled or did not complete.";
+      const unfinished = { content, name, tool_call_id: id, status: "error" } as const;
+      repaired.push(results.get(id) ?? new ToolMessage(unfinished));
     }
   }
   return haveSameItems(repaired, messages) ? messages : repaired;
 }
 
-interface CallRef {
-  id: string;
-  name: string;
-}
-
 /** All calls of a reply, those with arguments that could not be parsed included. */
-function listAllCalls(message: BaseMessage): CallRef[] {
+function listAllCalls(message: BaseMessage): Array<{ id: string; name: string }> {
   if (!isReply(message)) return [];
   const { tool_calls: valid = [], invalid_tool_calls: invalid = [] } = message;
   return [...valid, ...invalid].flatMap(({ id, name }) => (id ? [{ id, name: name ?? "unknown" }] : []));
-}
-
-function unfinished({ id, name }: CallRef): ToolMessage {
-  const content = "Tool call was cancelled or did not complete.";
-  return new ToolMessage({ content, name, tool_call_id: id, status: "error" });
 }
 
 type Blocks = Exclude<BaseMessage["content"], string>;
@@ -104,12 +96,16 @@ export function openAiHistory(messages: BaseMessage[]): BaseMessage[] {
     const { content } = message;
     if (typeof content === "string") history.push(message);
     else if (ToolMessage.isInstance(message)) {
-      history.push(withoutMedia(message, content));
+      const text = message.text === "" ? "[See the media below.]" : message.text;
+      history.push(content.some(isMedia) ? copyMessage(message, { content: text }) : message);
       media.push(...content.filter(isMedia).map(toOpenAi));
-    } else
-      history.push(
-        AIMessage.isInstance(message) ? withoutForeign(message, content) : ownForm(message, content),
-      );
+    } else {
+      const own = AIMessage.isInstance(message)
+        ? content.filter(({ type }) => !ANTHROPIC_ONLY.has(type))
+        : content.map((block) => (isMedia(block) ? toOpenAi(block) : block));
+      const isSame = haveSameItems(own, content);
+      history.push(isSame ? message : copyMessage(message, { content: own.length > 0 ? own : "" }));
+    }
   }
   if (media.length > 0) history.push(mediaMessage(media));
   return history;
@@ -119,24 +115,6 @@ const isMedia = ({ type }: Block): boolean => type !== "text";
 
 const mediaMessage = (media: Blocks): HumanMessage =>
   new HumanMessage({ content: [{ type: "text", text: "[Media of the results above]" }, ...media] });
-
-function withoutMedia(message: ToolMessage, content: Blocks): BaseMessage {
-  if (!content.some(isMedia)) return message;
-  return copyMessage(message, { content: message.text === "" ? "[See the media below.]" : message.text });
-}
-
-/** The media of a caller's message, in the form of OpenAI's package. */
-function ownForm(message: BaseMessage, content: Blocks): BaseMessage {
-  const own = content.map((block) => (isMedia(block) ? toOpenAi(block) : block));
-  return haveSameItems(own, content) ? message : copyMessage(message, { content: own });
-}
-
-function withoutForeign(message: AIMessage, content: Blocks): BaseMessage {
-  const own = content.filter(({ type }) => !ANTHROPIC_ONLY.has(type));
-  return own.length === content.length
-    ? message
-    : copyMessage(message, { content: own.length > 0 ? own : "" });
-}
 
 /** A block of ours in the form that OpenAI's package turns into the provider's, for both of its APIs. */
 function toOpenAi(block: Block): Block {

@@ -63,10 +63,11 @@ export const textIn = (content: string | readonly ContentBlock[]): string =>
 export const lastAnswer = (messages: readonly BaseMessage[]): string =>
   messages.findLast((message) => AIMessage.isInstance(message) && message.text.trim() !== "")?.text ?? "";
 
-type Change = Pick<BaseMessage, "content"> & Partial<Pick<AIMessage, "tool_calls" | "additional_kwargs">>;
-
 /** Copies a message with other content, other marks and, for a reply, other calls. */
-export function copyMessage(message: BaseMessage, change: Change): BaseMessage {
+export function copyMessage(
+  message: BaseMessage,
+  change: Pick<BaseMessage, "content"> & Partial<Pick<AIMessage, "tool_calls" | "additional_kwargs">>,
+): BaseMessage {
   const { id, name, additional_kwargs, response_metadata } = message;
   const named = defined({ id: id || undefined, name: name || undefined });
   const fields = { additional_kwargs, response_metadata, ...named, ...change };
@@ -79,13 +80,14 @@ export function copyMessage(message: BaseMessage, change: Change): BaseMessage {
   return new ToolMessage({ ...fields, tool_call_id, ...defined({ status }), artifact });
 }
 
-type Writes = ReadonlyArray<BaseMessageLike | readonly BaseMessageLike[]>;
-
 /**
  * Puts new messages into a thread by LangGraph's rules: one with a known id takes the place of that message, and a
  * `RemoveMessage` takes messages away. Results stand in the order of their calls, whichever ended first.
  */
-export function foldMessages(state: BaseMessage[], writes: Writes): BaseMessage[] {
+export function foldMessages(
+  state: BaseMessage[],
+  writes: ReadonlyArray<BaseMessageLike | readonly BaseMessageLike[]>,
+): BaseMessage[] {
   const added = (writes.flat() as BaseMessageLike[]).map(toMessage); // TypeScript also flattens contents
   const isRead = BaseMessage.isInstance(state[0]);
   const messages: Array<BaseMessage | undefined> = isRead ? [...state] : state.map(toMessage);

@@ -67,7 +67,7 @@ export function failsAlike(messages: readonly BaseMessage[], call: ToolCall, res
   return false;
 }
 
-/** Returns the words of a failure without parts of the arguments; `undefined` for a success. */
+/** Returns the words of a failure without parts of the arguments; undefined for a success. */
 function failureWords({ args }: ToolCall, result: ToolMessage): string | undefined {
   const text = withoutNotes(textOf(result));
   // The last line of a failed command, as `execute` writes it.

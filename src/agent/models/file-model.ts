@@ -28,7 +28,7 @@ export function fileModel(
     return choice.ok ? [{ text, spec: choice.spec }] : [];
   });
   const specs = main === undefined ? known : [{ text: undefined, spec: main }, ...known];
-  // The name of a model of a family, such as `gpt-5`, has the words of the family in this order.
+  // Model names contain the words of their family, such as `gpt-5`, in this order.
   const isOfFamily = (spec: string): boolean =>
     hyphenated(withoutProvider(spec)).includes(hyphenated(wanted));
   const found =

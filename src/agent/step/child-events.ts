@@ -1,4 +1,4 @@
-/** The events of the subagents of a step. */
+/** Subagent events of a step. */
 import { firstSentence, oneLine } from "../../core/text.ts";
 import type { AgentPathSegment } from "../contracts/state.ts";
 import type { Step } from "../contracts/middleware.ts";
@@ -10,7 +10,7 @@ export const agentSegment = (callId: string, name: string, description: string):
   task: firstSentence(description, 60).replace(/\.$/, ""),
 });
 
-/** Tells that a subagent waits or starts, and returns its place. */
+/** Reports that a subagent waits or starts, and returns its place. */
 export function tellChild(
   kind: "subagent_queued" | "subagent_started",
   callId: string,
@@ -23,7 +23,7 @@ export function tellChild(
   return segment;
 }
 
-/** Tells that a subagent has ended, also in an earlier process. */
+/** Reports that a subagent has ended, also in an earlier process. */
 export function tellReport(
   segment: AgentPathSegment,
   { text, status = "success" }: { text: string; status?: "success" | "error" | undefined },

@@ -9,17 +9,12 @@ import type { ToolKind } from "../../tools/tool.ts";
 import type { AgentTool } from "../contracts/middleware.ts";
 import type { FilesState } from "../contracts/state.ts";
 
-interface Change {
-  data: FileData | null;
-  /** The tool call that made it, where it is known. */
-  callId: string | undefined;
-}
-
-type Changes = Map<string, Change>;
+/** By path. `callId`: the tool call that made the change, where it is known. */
+type Changes = Map<string, { data: FileData | null; callId: string | undefined }>;
 
 /**
  * Changes that calls of one step made, by the value of the `files` channel that all of them read. At the end of the step
- * the channel gets a new value, with the changes, and they are forgotten with the old one.
+ * the channel gets a new value, with the changes, and they are dropped with the old one.
  */
 const stepChanges = new WeakMap<FilesState, Changes>();
 
@@ -29,7 +24,7 @@ function changesOf(base: FilesState): Changes {
   return known;
 }
 
-/** Thread files as one step sees them: state, then what finished calls of this step changed. */
+/** Thread files as one step sees them: state, then changes of this step's finished calls. */
 export class StepFiles implements ThreadFiles {
   readonly #base: FilesState;
   readonly #changes: Changes;
@@ -74,7 +69,7 @@ export class StepFiles implements ThreadFiles {
     }
   }
 
-  /** Takes over what a call of this step changed before the process ended. */
+  /** Takes over changes that a call of this step made before the process ended. */
   restore(update: FilesUpdate): void {
     for (const [path, data] of Object.entries(update)) {
       if (!isOlder(data, this.#changes.get(path)?.data))
@@ -100,13 +95,12 @@ export const isOlder = (data: FileData | null, known: FileData | null | undefine
 /** `open`: the task ended without an answer, because a person is asked or the run was stopped. */
 type End = "answered" | "open";
 
-interface Siblings {
-  ends: Map<string, Promise<End>>;
-  slots?: Semaphore;
-}
-
 /** The calls of a step, by the state value the step started from, which identifies it; see `StepFiles`. */
-const siblingsIn = byIdentity((_step: FilesState): Siblings => ({ ends: new Map() }));
+const siblingsIn = byIdentity(
+  (_step: FilesState): { ends: Map<string, Promise<End>>; slots?: Semaphore } => ({
+    ends: new Map(),
+  }),
+);
 
 /** Does the work of a call; others of its step can wait for its end. It begins when fewer than `parallel` are at work. */
 export function asSibling<Result>(
@@ -132,7 +126,7 @@ export interface Reply {
 
 /**
  * Waits for calls before `callId` in its reply that do the opposite, reading or writing, at, above or below its `path`: a
- * read shows what was written before it. Returns writes that were not made yet, because a person is asked about them.
+ * read shows earlier writes. Returns writes that were not made yet, because a person is asked about them.
  */
 export async function earlierCalls(
   step: FilesState,
@@ -143,9 +137,12 @@ export async function earlierCalls(
   if (path === undefined) return [];
   const opposite = OPPOSITES[tool?.kind ?? "plan"];
   const own = calls.findIndex(({ id }) => id === callId);
-  const earlier = calls
-    .slice(0, own)
-    .filter((call) => touches(tools.get(call.name), call, { path, kind: opposite }));
+  const earlier = calls.slice(0, own).filter((call) => {
+    const other = tools.get(call.name);
+    if (!opposite || other?.kind !== opposite) return false;
+    const touched = pathTouched(other, call);
+    return touched !== undefined && isNear(touched, path);
+  });
   const open: ToolCall[] = [];
   const { ends } = siblingsIn(step);
   for (const call of earlier) if ((await ends.get(call.id ?? "")) === "open") open.push(call);
@@ -154,17 +151,7 @@ export async function earlierCalls(
 
 const OPPOSITES: Partial<Record<ToolKind, ToolKind>> = { read: "write", write: "read" };
 
-function touches(
-  tool: AgentTool | undefined,
-  call: ToolCall,
-  { path, kind }: { path: string; kind: ToolKind | undefined },
-): boolean {
-  if (kind === undefined || tool?.kind !== kind) return false;
-  const touched = pathTouched(tool, call);
-  return touched !== undefined && isNear(touched, path);
-}
-
-/** The path of a call; `undefined` if its tool takes none, or its arguments are not valid. */
+/** The path of a call; undefined if its tool takes none, or its arguments are not valid. */
 export function pathTouched(tool: AgentTool, { args }: ToolCall): string | undefined {
   const checked = tool.validate(args);
   return checked.ok ? tool.pathOf(checked.args) : undefined;
@@ -174,14 +161,13 @@ export function pathTouched(tool: AgentTool, { args }: ToolCall): string | undef
 export const isNear = (one: string, other: string): boolean =>
   isAtOrBelow(one, other) || isAtOrBelow(other, one);
 
-/** Tools whose answer names a file and the version of it that the model then knows. */
-const SHOWING = new Set<unknown>(["read_file", "write_file", "edit_file"]);
-
-/** Version of the file at `path` that a conversation read, wrote or edited last; `undefined`: it never did. */
+/** Version of the file at `path` that a conversation read, wrote or edited last; undefined if it never did. */
 export function versionSeen(messages: readonly BaseMessage[], path: string): string | undefined {
   for (let i = messages.length - 1; i >= 0; i -= 1) {
     const message = messages[i];
-    if (!ToolMessage.isInstance(message) || !SHOWING.has(message.name)) continue;
+    if (!ToolMessage.isInstance(message)) continue;
+    // The answers of these tools name a file and the version of it that the model then knows.
+    if (!["read_file", "write_file", "edit_file"].includes(message.name ?? "")) continue;
     const facts = message.artifact as { path?: unknown; version?: unknown } | undefined; // ours, or anything
     if (facts?.path === path && typeof facts.version === "string") return facts.version;
   }

@@ -1,13 +1,13 @@
-/** Brings a subagent's files back into the files of the agent that delegated. */
+/** Merges a subagent's files into the files of the agent that delegated. */
 import type { FileData, FilesUpdate, ThreadFiles } from "../../backends/backend.ts";
 import { mergeTexts } from "../../core/merge.ts";
 import type { FilesState } from "../contracts/state.ts";
 import type { StepFiles } from "./files.ts";
 
 /** Two agents changed one file at the same places; both contents are kept. */
-export interface FileConflict {
+interface FileConflict {
   path: string;
-  /** Path of the content that came second; `undefined` if it was a deletion. */
+  /** Path of the content that came second; undefined if it was a deletion. */
   copy: string | undefined;
   /** The call that changed the path first, if it is known. */
   first: string | undefined;
@@ -19,7 +19,7 @@ export interface MergedFiles {
 }
 
 /**
- * Brings a subagent's files back. A path that others changed too is merged line by line; where both changed the same
+ * Merges a subagent's files. A path that others changed too is merged line by line; where both changed the same
  * lines, the path keeps the earlier content and the subagent's is written next to it.
  */
 export function mergeFiles(
