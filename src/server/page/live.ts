@@ -46,20 +46,19 @@ const renderUpdate = (screen: Screen, reply?: Reply): string => {
   });
 };
 
-export interface Following {
-  clock: Clock;
-  /** Mark of the version that the page shows; empty if it shows none yet. */
-  mark: string;
-  /** True if the stream ends after the current news. */
-  isOnce: boolean;
-  signal: AbortSignal;
-}
-
-/** Sends server-sent events until the browser leaves, nothing can change any more or `signal` aborts. */
+/**
+ * Sends server-sent events until the browser leaves, nothing can change any more or `signal` aborts. `mark`: of the
+ * version that the page shows; empty if it shows none yet. `isOnce`: the stream ends after the current news.
+ */
 export async function sendLive(
   reply: Reply,
   { read, changed }: LiveScreen,
-  { clock, mark: first, isOnce, signal }: Following,
+  {
+    clock,
+    mark: first,
+    isOnce,
+    signal,
+  }: { clock: Clock; mark: string; isOnce: boolean; signal: AbortSignal },
 ): Promise<void> {
   const { response } = reply;
   const stop = new AbortController();

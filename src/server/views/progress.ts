@@ -5,9 +5,6 @@ import { oneLine, stripControl } from "../../core/text.ts";
 import { type RunEvent, activityOf } from "../../runs/events.ts";
 import type { RunView } from "../../runs/run.ts";
 
-/** Nobody reads faster, and a client that does not read at all costs the memory of every line. */
-const LINES = { burst: 40, everyMs: 100 };
-
 /** Reports the progress of a run to a waiting client. */
 export interface Progress {
   /** The first line, sent at once: it opens the stream of an HTTP request. */
@@ -61,7 +58,8 @@ export function createProgress(options: ProgressOptions): Progress {
       params: { progressToken: token, progress, message },
     }).catch((error: unknown) => logger.debug("progress.not_sent", { error }));
   };
-  const pace = createPace(send, { ...LINES, clock });
+  // Nobody reads faster, and a client that does not read at all costs the memory of every line.
+  const pace = createPace(send, { burst: 40, everyMs: 100, clock });
   const beat = (): void => {
     beats += 1;
     pace.ask();

@@ -48,8 +48,14 @@ export async function recentRuns(service: PrincipalRuns): Promise<RunList> {
 }
 
 /** The list for clients that show text only. */
-export const runListText = ({ message, runs }: RunList): string =>
-  [message, ...runs.map(runText)].join("\n\n");
+export function runListText({ message, runs }: RunList): string {
+  const texts = runs.map(({ schedule, activity, ...run }) => {
+    const by = schedule === undefined ? "" : ` by schedule ${asText(schedule)}`;
+    const now = activity === undefined ? "" : `\n${asText(activity)}`;
+    return `${run.run_id} · ${run.status} · started ${run.started_at}${by}\nTask: ${asText(run.task)}${now}`;
+  });
+  return [message, ...texts].join("\n\n");
+}
 
 async function loadSummary(run: RunHead, service: PrincipalRuns): Promise<RunList["runs"][number]> {
   const view = URGENCY[run.status] < 2 ? await service.read.view(run.id) : undefined;
@@ -62,10 +68,4 @@ async function loadSummary(run: RunHead, service: PrincipalRuns): Promise<RunLis
     ...defined({ schedule: run.schedule && line(run.schedule.name) }),
     ...(view === undefined ? {} : { activity: line(view.activity, MAX.activity) }),
   };
-}
-
-function runText({ schedule, activity, ...run }: RunList["runs"][number]): string {
-  const by = schedule === undefined ? "" : ` by schedule ${asText(schedule)}`;
-  const now = activity === undefined ? "" : `\n${asText(activity)}`;
-  return `${run.run_id} · ${run.status} · started ${run.started_at}${by}\nTask: ${asText(run.task)}${now}`;
 }

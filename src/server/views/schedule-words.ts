@@ -108,8 +108,6 @@ const DAYS = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", 
 const MONTHS = "January February March April May June July August September October November December".split(
   " ",
 );
-const ORDINALS = ["", "first", "second", "third", "fourth", "fifth"];
-
 /** A valid cron expression in words, such as `at 07:00, Monday to Friday`. Rare forms are named by their fields. */
 export function expressionWords(expression: string): string {
   const fields = (NICKNAMES[expression.toLowerCase()] ?? expression).split(" ");
@@ -169,7 +167,8 @@ function dayOfMonth(field: string): string {
 
 function weekdays(field: string): string {
   const [, name = "", number = ""] = /^(\w+)#([1-5l])$/i.exec(field) ?? [];
-  const which = /^l$/i.test(number) ? "last" : ORDINALS[Number(number)];
+  const ordinals = ["", "first", "second", "third", "fourth", "fifth"];
+  const which = /^l$/i.test(number) ? "last" : ordinals[Number(number)];
   const known = dayName(name);
   if (known !== undefined && which !== undefined) return `on the ${which} ${known} of the month`;
   return listed(field, dayName) ?? `on weekdays ${field}`;

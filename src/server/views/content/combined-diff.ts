@@ -75,7 +75,7 @@ class JoinedFile {
       } else if (kind === "add") reader.put({ text: own });
       else if (kind === "context" || kind === "del") {
         if (oldLine === undefined || !this.#take(reader, oldLine, own, kind === "context")) return false;
-      } else if (kind === "note" && !isRemark(text)) return false;
+      } else if (kind === "note" && !REMARK.test(text)) return false;
     }
     this.#pieces = reader.rest();
     return true;
@@ -114,7 +114,9 @@ class JoinedFile {
       const removed: string[] = [];
       for (let line = oldLine; line < until && this.#gone.has(line); line += 1)
         removed.push(this.#known.get(line) ?? "");
-      for (const [sign, text] of compared(removed, added)) put(sign, text);
+      // Lines that are on both sides were changed and changed back.
+      for (const line of signedLines(removed, hunksBetween(removed, added), Infinity).lines)
+        put(line.startsWith("+") ? "+" : line.startsWith("-") ? "-" : " ", line.slice(1));
       added = [];
     };
     // The pieces stand in the order of the lines that they are of. Lines that nobody saw are passed over.
@@ -187,21 +189,12 @@ class PieceReader {
 }
 
 /** Notes about the whole file, which lose nothing of its lines. */
-const isRemark = (text: string): boolean =>
-  text.startsWith("\\") ||
-  /^\[(?:content unchanged|each line ends with CRLF|line endings change )/.test(text);
+const REMARK = /^(?:\\|\[(?:content unchanged|each line ends with CRLF|line endings change ))/;
 
 /** Blanks at the end of a line, and carriage returns, are shown in changed lines only. */
 const isSame = (one: string, other: string): boolean => plain(one) === plain(other);
 const plain = (text: string): string =>
   text.replace(/\n\\ No newline at end of file$/, "").replace(/(?<![ \t·→]|\\r)(?:[ \t·→]|\\r)+$/, "");
-
-/** Lines that are on both sides were changed and changed back. */
-const compared = (removed: readonly string[], added: readonly string[]): [Line["sign"], string][] =>
-  signedLines(removed, hunksBetween(removed, added), Infinity).lines.map((line) => [
-    line.startsWith("+") ? "+" : line.startsWith("-") ? "-" : " ",
-    line.slice(1),
-  ]);
 
 /** Lines that follow each other in both files, in lists of their own. */
 function contiguous(lines: readonly Line[]): Line[][] {

@@ -149,7 +149,7 @@ function groupLines(lines: readonly DiffLine[]): Group[] {
 
 /** The unchanged lines between the previous hunk and this one. */
 function hunkGroup(header: string, from: number, next: DiffLine | undefined): Group | undefined {
-  const range = HUNK.exec(header);
+  const range = /^@@ -(\d+)(?:,(\d+))?(?: \+(\d+)(?:,(\d+))?)?/.exec(header);
   if (range === null) {
     const remark = header.replace(/^@@ ?/, "").replace(/ ?@@$/, "");
     return remark === "" ? undefined : { remark };
@@ -160,8 +160,6 @@ function hunkGroup(header: string, from: number, next: DiffLine | undefined): Gr
   const count = start - from;
   return count < 1 ? undefined : gapGroup({ old: from, new: now - count, count });
 }
-
-const HUNK = /^@@ -(\d+)(?:,(\d+))?(?: \+(\d+)(?:,(\d+))?)?/;
 
 function gapGroup(gap: Gap): Group {
   const { old, count } = gap;
@@ -260,15 +258,6 @@ const LOOKS = { add: ["a", "+"], del: ["d", "−"], context: ["c", ""] } as cons
 
 function renderRow(row: Row): Html {
   const [look, sign] = LOOKS[row.kind];
-  return html`<tr class="${look}">
-    <td class="ln">${row.oldLine}</td>
-    <td class="ln">${row.newLine}</td>
-    <td class="sg">${sign}</td>
-    ${codeCell(row)}
-  </tr>`;
-}
-
-function codeCell(row: Row): Html {
   const parts: (Html | string)[] = [];
   let at = 0;
   for (const { start, end } of row.changed) {
@@ -276,8 +265,14 @@ function codeCell(row: Row): Html {
     at = end;
   }
   parts.push(...(row.code === "" ? [" "] : codePart(row, at, row.code.length)));
-  if (row.isUnended) parts.push(UNENDED);
-  return html`<td class="cd">${parts}</td>`;
+  if (row.isUnended) parts.push(html`<span class="ws"> no line break at the end</span>`);
+  const cell = html`<td class="cd">${parts}</td>`;
+  return html`<tr class="${look}">
+    <td class="ln">${row.oldLine}</td>
+    <td class="ln">${row.newLine}</td>
+    <td class="sg">${sign}</td>
+    ${cell}
+  </tr>`;
 }
 
 /** A part of a line. Blanks at its end and tabs of changed lines are marked. */
@@ -285,7 +280,8 @@ function codePart({ code, kind }: Row, start: number, end: number): (Html | stri
   if (kind === "context") return [code.slice(start, end)];
   const inkEnd = Math.min(Math.max(trimMarks(code).length, start), end);
   const ink = code.slice(start, inkEnd).split(/(\t)/);
-  const marks = Array.from(code.slice(inkEnd, end), (mark) => (mark === "→" ? TAB : BLANK));
+  const blank = html`<span class="ws">·</span>`;
+  const marks = Array.from(code.slice(inkEnd, end), (mark) => (mark === "→" ? TAB : blank));
   return [...ink.map((each) => (each === "\t" ? TAB : each)), ...marks];
 }
 
@@ -297,5 +293,3 @@ function trimMarks(code: string): string {
 }
 
 const TAB = html`<span class="ws">→</span>${"\t"}`;
-const BLANK = html`<span class="ws">·</span>`;
-const UNENDED = html`<span class="ws"> no line break at the end</span>`;

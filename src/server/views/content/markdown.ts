@@ -12,7 +12,8 @@ markdown.linkify.set({ fuzzyLink: false });
 markdown.core.ruler.after("block", "tasks", ({ tokens }) => {
   for (const [index, item] of tokens.entries()) {
     const text = tokens[index + 2];
-    const box = item.type === "list_item_open" && text?.type === "inline" && BOX.exec(text.content);
+    const isItem = item.type === "list_item_open" && text?.type === "inline";
+    const box = isItem && /^\[([ xX])\]\s/.exec(text.content);
     if (!box) continue;
     item.attrSet("class", TASK);
     text.content = (box[1] === " " ? "☐ " : "☑ ") + text.content.slice(box[0].length);
@@ -21,8 +22,6 @@ markdown.core.ruler.after("block", "tasks", ({ tokens }) => {
 
 /** Class of an item that begins with a box. */
 export const TASK = "task";
-const BOX = /^\[([ xX])\]\s/;
-
 /** The highest heading becomes `h2`, because a screen has a heading of its own. */
 markdown.core.ruler.push("levels", ({ tokens }) => {
   const headings = tokens.filter(({ type }) => type.startsWith("heading_"));
@@ -43,7 +42,10 @@ const RULES: typeof markdown.renderer.rules = {
     return `<a class="link" href="${escapeHtml(address)}" rel="noreferrer noopener">`;
   },
   link_close: (tokens, index) => {
-    const target = targetOf(opening(tokens, index));
+    // Links do not nest.
+    let at = index;
+    while (at > 0 && tokens[at]?.type !== "link_open") at -= 1;
+    const target = targetOf(tokens[at]);
     return webAddress(target) === undefined
       ? ` (<code>${escapeHtml(headOf(displayText(target), MAX.target))}</code>)`
       : "</a>";
@@ -63,13 +65,6 @@ function codeBlock({ content, info }: Pick<Token, "content" | "info"> = { conten
 }
 
 const isRight = (cell: Token | undefined): boolean => cell?.attrGet("style") === "text-align:right";
-
-/** The token that opens the link which ends at `index`. Links do not nest. */
-function opening(tokens: readonly Token[], index: number): Token | undefined {
-  let at = index;
-  while (at > 0 && tokens[at]?.type !== "link_open") at -= 1;
-  return tokens[at];
-}
 
 export const targetOf = (link: Token | undefined): string => String(link?.attrGet("href") ?? "");
 

@@ -30,7 +30,8 @@ function row(
   mayEnd: boolean,
 ): Html {
   const isLink = kind === "link";
-  const what = isLink ? "Read-only link" : `Sends ${type ?? ""} to ${hostName(url)}`;
+  const host = url !== undefined && URL.canParse(url) ? new URL(url).host : "an address";
+  const what = isLink ? "Read-only link" : `Sends ${type ?? ""} to ${host}`;
   const run = oneLine(displayText(name ?? runId ?? "All runs"), 160);
   return html`<article class="server" data-row tabindex="-1" id="access-${id}">
     <div class="server-what">
@@ -54,5 +55,3 @@ function row(
     </div>
   </article>`;
 }
-
-const hostName = (url = ""): string => (URL.canParse(url) ? new URL(url).host : "an address");

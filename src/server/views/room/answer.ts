@@ -32,17 +32,20 @@ export interface ChangedFile {
   diffs?: readonly Html[] | undefined;
 }
 
-export interface AnswerScreen {
+/** The file that was changed last and the newest point come first. */
+export function renderAnswer({
+  view,
+  viewer,
+  files,
+  points,
+  refused,
+}: {
   view: RunView;
   viewer: Viewer;
-  /** The file that was changed last comes first. */
   files: readonly ChangedFile[];
-  /** Newest first. */
   points: readonly RunPoint[];
   refused?: Refused | undefined;
-}
-
-export function renderAnswer({ view, viewer, files, points, refused }: AnswerScreen): Html {
+}): Html {
   const content = html`<div>
       ${renderOutcome(view, viewer)}${view.run.status === "completed" && paper(view.run.answer ?? "")}
       ${goalSection(view)} ${changedFiles(view, viewer, files)}

@@ -58,21 +58,18 @@ export interface HomeScreen {
 }
 
 export function renderHome(screen: HomeScreen): Html {
-  const { session, runs, hasOlder, filter } = screen;
+  const { session, runs, hasOlder, filter, counts, inLine, waiting } = screen;
+  const line = inLine > 0 ? ` (${inLine} in line)` : "";
+  const waits = waiting > 0 ? `, ${requestsWaitForYou(waiting)}` : "";
+  const stand = `${counts.working + screen.both} at work${line}${waits}`;
   const content = html`<div class="home-head">
       <h1>Runs</h1>
-      <span class="dim">${stand(screen)}</span>
+      <span class="dim">${stand}</span>
     </div>
     ${needs(screen)} ${mayRun(session) && startForm(screen)} ${tools(screen)}
     ${runs.length === 0 ? empty(screen) : list(screen)}
     ${hasOlder && html`<p class="more"><a class="link" href="${address(filter, runs.at(-1)?.id)}">Show older runs</a></p>`}`;
   return mainOf(session, "home", content);
-}
-
-function stand({ counts, both, inLine, waiting }: HomeScreen): string {
-  const line = inLine > 0 ? ` (${inLine} in line)` : "";
-  const waits = waiting > 0 ? `, ${requestsWaitForYou(waiting)}` : "";
-  return `${counts.working + both} at work${line}${waits}`;
 }
 
 function needs({ waiting, pending, now }: HomeScreen): Html | undefined {
@@ -132,8 +129,6 @@ const OBSTACLES: Partial<Readonly<Record<Refusal["code"], string>>> = {
   configuration_invalid: "Correct the settings first",
   restart_needed: "Restart the server first",
 };
-/** Obstacles that may end while the server runs. */
-const AT_ONCE: ReadonlySet<Refusal["code"]> = new Set(["workspace_missing", "configuration_invalid"]);
 const NOT_NOW = "No run can start now";
 
 /** The numbered lines of the message are its remedies. */
@@ -141,10 +136,11 @@ function obstacle({ code, message, remedy }: Refusal): Html {
   const lines = message.split("\n");
   const ways = lines.flatMap((line) => /^\d+\. (.+)$/.exec(line)?.[1] ?? []);
   const text = lines.filter((line) => !/^\d+\. /.test(line)).join("\n");
+  const mayEndAtOnce = code === "workspace_missing" || code === "configuration_invalid";
   return html`<section class="panel needs obstacle" aria-labelledby="obstacle-h">
     <div class="panel-head">
       <h2 id="obstacle-h">${OBSTACLES[code] ?? NOT_NOW}</h2>
-      ${!AT_ONCE.has(code) && html`<span class="end small dim desk">Takes effect when the server starts again.</span>`}
+      ${!mayEndAtOnce && html`<span class="end small dim desk">Takes effect when the server starts again.</span>`}
     </div>
     <p class="pad lines">${text}</p>
     ${

@@ -41,18 +41,16 @@ const PICTURES = {
   bin: '<path d="M2.5 4.2h11M6 4V2.2h4V4m-6 .3.7 9.5h6.6l.7-9.5M6.7 7v4m2.6-4v4"/>',
 } as const;
 
-const HATCHES = [
-  '<pattern id="hatch-amber" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="6" height="6"/><path d="M0 0v6" stroke-width="3"/></pattern>',
-  '<pattern id="hatch-red" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)"><rect width="6" height="6"/><path d="M0 0v6" stroke-width="3"/></pattern>',
-].join("");
-
 const symbols = Object.entries(PICTURES).map(
   ([name, picture]) => `<symbol id="i-${name}" viewBox="0 0 16 16">${picture}</symbol>`,
 );
 
 /** Goes into a document once. */
 export const SPRITE = new Html(
-  `<svg class="hide" aria-hidden="true"><defs>${symbols.join("")}${HATCHES}</defs></svg>`,
+  `<svg class="hide" aria-hidden="true"><defs>${symbols.join("")}` +
+    '<pattern id="hatch-amber" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect width="6" height="6"/><path d="M0 0v6" stroke-width="3"/></pattern>' +
+    '<pattern id="hatch-red" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(-45)"><rect width="6" height="6"/><path d="M0 0v6" stroke-width="3"/></pattern>' +
+    "</defs></svg>",
 );
 
 export type IconName = keyof typeof PICTURES;

@@ -118,11 +118,15 @@ export interface Refused {
   chosen?: URLSearchParams | undefined;
 }
 
-/** A text to copy: a literal, the Markdown in an element, or the response of an address. */
-export type Copied = { text: string } | { of: string } | { address: string };
-
-/** Copies a text. It is seen where a script can copy; the script turns its sign into a tick for a moment. */
-export function copyButton(name: string, copied: Copied, look: "words" | "sign" = "words"): Html {
+/**
+ * Copies a literal text, the Markdown in an element, or the response of an address. It is seen where a script can
+ * copy; the script turns its sign into a tick for a moment.
+ */
+export function copyButton(
+  name: string,
+  copied: { text: string } | { of: string } | { address: string },
+  look: "words" | "sign" = "words",
+): Html {
   const source =
     "text" in copied
       ? html`data-copy="${copied.text}"`
@@ -137,7 +141,8 @@ export function copyButton(name: string, copied: Copied, look: "words" | "sign" 
 export const copySign = (name: string, attributes: Html): Html =>
   html`<button type="button" ${attributes} aria-label="${name}" title="${name}">${icon("copy")}</button>`;
 
-export interface ComposeBox {
+/** The field where a task is written; the direct content of a form. */
+export function composeBox(box: {
   id: string;
   label: string;
   placeholder: string;
@@ -151,10 +156,7 @@ export interface ComposeBox {
   given?: string | undefined;
   /** Why nothing can be sent now. */
   off?: string | undefined;
-}
-
-/** The field where a task is written; the direct content of a form. */
-export function composeBox(box: ComposeBox): Html {
+}): Html {
   const { id, label, placeholder, send, facts = [], given = "", off } = box;
   const refused = box.refused?.field === id ? box.refused : undefined;
   const field = html`id="${id}" name="task" rows="2" maxlength="100000" required data-draft="${given}"

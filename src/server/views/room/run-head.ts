@@ -102,10 +102,16 @@ const isAll = (viewer: Viewer): boolean => viewer !== "app" && viewer.run === un
 function tabs(view: RunView, current: Tab | "files", waiting: number): Html {
   const { run } = view;
   const shown = TABS.filter((tab) => tab !== "answer" || isFinal(run.status));
+  const unapplied = countUnapplied(run);
+  // Counts what waits, else the files that were proposed and not applied.
+  const count =
+    waiting > 0
+      ? html`<span class="count amber">${waiting}</span>`
+      : unapplied > 0 && html`<span class="count">${unapplied}</span>`;
   const items = shown.map((tab) => {
-    const count = tab === "review" && reviewCount(waiting, countUnapplied(run));
     const name = tab === "answer" && run.status !== "completed" ? "Outcome" : capital(tab);
-    return html`<a href="${runPath(run.id)}/${tab}" ${page(tab === current)}>${name}${count}</a>`;
+    const own = tab === "review" && count;
+    return html`<a href="${runPath(run.id)}/${tab}" ${page(tab === current)}>${name}${own}</a>`;
   });
   const changed = view.filesChanged.length;
   return html`<nav class="tabs" aria-label="Run">
@@ -114,12 +120,6 @@ function tabs(view: RunView, current: Tab | "files", waiting: number): Html {
     >
   </nav>`;
 }
-
-/** Counts what waits, else the files that were proposed and not applied. */
-const reviewCount = (waiting: number, unapplied: number): Html | false =>
-  waiting > 0
-    ? html`<span class="count amber">${waiting}</span>`
-    : unapplied > 0 && html`<span class="count">${unapplied}</span>`;
 
 /** Number of files that a run left which has ended. */
 const countUnapplied = ({ status, unapplied = 0 }: Run): number => (isFinal(status) ? unapplied : 0);

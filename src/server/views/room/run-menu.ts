@@ -11,6 +11,19 @@ import { type Sharing, renderShareDialog } from "./share.ts";
 /** `canShare`: links to the run can be made. */
 export function renderRunMenu(view: RunView, session: PageSession, canShare: boolean): Html {
   const { run } = view;
+  const hasEnded = isFinal(run.status);
+  const fork = html`<a class="menu-item" href="${runPath(run.id)}/answer#fork" data-closes
+    >${icon("fork")}<span>Fork…</span></a
+  >`;
+  const changing = html`<hr />
+    ${opener("rename-run", "pen", "Rename…")} ${hasEnded && fork}
+    ${
+      hasEnded
+        ? opener("delete-run", "bin", "Delete run…", "danger")
+        : html`<button type="button" class="menu-item" disabled>
+            ${icon("bin")}<span>Delete run…</span><small>Cancel it first</small>
+          </button>`
+    }`;
   return html`<details class="drop" name="menu" id="run-menu">
     <summary class="btn icon bare" aria-label="More about this run" title="More">${icon("dots")}</summary>
     <div class="menu right">
@@ -20,7 +33,7 @@ export function renderRunMenu(view: RunView, session: PageSession, canShare: boo
       <hr />
       ${exportItem(run.id, "markdown", "md", "Export as Markdown", "What happened, decisions, changes, and the answer")}
       ${exportItem(run.id, "json", "json", "Export as JSON", "The whole report, as clients get it")}
-      ${mayRun(session) && changing(view)}
+      ${mayRun(session) && changing}
     </div>
   </details>`;
 }
@@ -37,34 +50,15 @@ const exportItem = (id: string, form: string, ending: string, name: string, note
     >${icon("out")}<span>${name}</span><small>${note}</small></a
   >`;
 
-function changing({ run }: RunView): Html {
-  const hasEnded = isFinal(run.status);
-  const fork = html`<a class="menu-item" href="${runPath(run.id)}/answer#fork" data-closes
-    >${icon("fork")}<span>Fork…</span></a
-  >`;
-  return html`<hr />
-    ${opener("rename-run", "pen", "Rename…")} ${hasEnded && fork}
-    ${
-      hasEnded
-        ? opener("delete-run", "bin", "Delete run…", "danger")
-        : html`<button type="button" class="menu-item" disabled>
-            ${icon("bin")}<span>Delete run…</span><small>Cancel it first</small>
-          </button>`
-    }`;
-}
-
 const opener = (dialog: string, picture: IconName, name: string, look = ""): Html =>
   html`<button type="button" class="menu-item ${look}" data-dialog="${dialog}" data-closes>
     ${icon(picture)}<span>${name}</span>
   </button>`;
 
 /** The dialogs that the menu opens. */
-export const renderRunDialogs = (view: RunView, sharing: Sharing | undefined): Html =>
-  html`${sharing && renderShareDialog(view, sharing)} ${renaming(view)}
-  ${isFinal(view.run.status) && deleting(view)}`;
-
-const renaming = ({ run }: RunView): Html =>
-  html`<dialog id="rename-run" aria-labelledby="rename-h">
+export function renderRunDialogs(view: RunView, sharing: Sharing | undefined): Html {
+  const { run } = view;
+  const renaming = html`<dialog id="rename-run" aria-labelledby="rename-h">
     <h2 id="rename-h">Rename this run</h2>
     <form method="post" action="${runPath(run.id)}/rename" id="rename-form" autocomplete="off">
       <label class="hide" for="run-name">Name</label>
@@ -79,6 +73,9 @@ const renaming = ({ run }: RunView): Html =>
     <p class="small dim">Only the name changes. An empty name shows the task again.</p>
     ${ends("Cancel", html`<button class="btn ink" form="rename-form">Rename</button>`)}
   </dialog>`;
+  return html`${sharing && renderShareDialog(view, sharing)} ${renaming}
+  ${isFinal(run.status) && deleting(view)}`;
+}
 
 function deleting({ run, filesChanged }: RunView): Html {
   const of = (folder: string): number => filesChanged.filter((path) => path.startsWith(folder)).length;

@@ -29,9 +29,6 @@ export interface ScheduleDraft {
   choices: URLSearchParams;
 }
 
-/** The meaning of an expression, or the reason why it has none. */
-export type Preview = { words: string; timeZone: string; times: readonly number[] } | { problem: string };
-
 /** A form that was not taken: the one with the fields of a schedule, or one in the list. */
 export interface RefusedSchedule {
   problem: string;
@@ -49,7 +46,8 @@ export interface SchedulesScreen {
   /** The schedule that the form changes. Absent: it adds one. */
   edited: ListedSchedule | undefined;
   draft: ScheduleDraft;
-  preview: Preview;
+  /** The meaning of the expression, or the reason why it has none. */
+  preview: { words: string; timeZone: string; times: readonly number[] } | { problem: string };
   /** Folder name of a new schedule. */
   folder: string | undefined;
   readiness: Readiness;
@@ -85,6 +83,10 @@ function row(schedule: ListedSchedule, { refused, now }: SchedulesScreen): Html 
   // There the form has the fields of the schedule.
   const editing = `${schedulePath()}?edit=${encodeURIComponent(id)}#new`;
   const isNewest = skip !== undefined && skip.to > (schedule.runs[0]?.schedule?.dueAt ?? 0);
+  // A due time that is so long past waits for a server, or for an earlier run.
+  const isLate = schedule.dueAt < now - LATE_MS;
+  const due = dayAndTime(schedule.dueAt);
+  const next = isLate ? html`<span class="i-amber">due since ${due}</span>` : due;
   return html`<article class="sched" id="${id}" data-row tabindex="-1">
     <div class="sched-what">
       <h3 class="cut" title="${oneLine(name, MAX_NAME)}">${oneLine(displayText(name), MAX_NAME)}</h3>
@@ -102,7 +104,7 @@ function row(schedule: ListedSchedule, { refused, now }: SchedulesScreen): Html 
     <dl class="facts sched-when">
       <div>
         <dt>Next</dt>
-        <dd>${pausedAt === undefined ? nextTime(schedule, now) : html`<span class="tag">paused</span>`}</dd>
+        <dd>${pausedAt === undefined ? next : html`<span class="tag">paused</span>`}</dd>
       </div>
       <div>
         <dt>Last</dt>
@@ -117,12 +119,6 @@ function row(schedule: ListedSchedule, { refused, now }: SchedulesScreen): Html 
     </div>
   </article>`;
 }
-
-/** A due time that is so long past waits for a server, or for an earlier run. */
-const nextTime = ({ dueAt }: ScheduleView, now: number): Html =>
-  dueAt < now - LATE_MS
-    ? html`<span class="i-amber">due since ${dayAndTime(dueAt)}</span>`
-    : dayAndTime(dueAt);
 
 const lastRun = (run: RunSummary | undefined): Html => {
   if (run === undefined) return html`<span class="faint">no run yet</span>`;
@@ -234,7 +230,7 @@ const catchingUp = (draft: ScheduleDraft, limit: Html): Html =>
     >`;
 
 /** The script asks for it again while somebody types. */
-const renderPreview = (preview: Preview): Html =>
+const renderPreview = (preview: SchedulesScreen["preview"]): Html =>
   html`<p class="sched-wide sched-preview small" data-part role="status">
     ${
       "problem" in preview

@@ -50,6 +50,16 @@ const EMPTY = html`<div class="panel empty">
 function row(server: ServerState, { mayLogIn, notice }: ServersScreen): Html {
   const { name, place, askedAt, tools, notes, problem, needsLogin } = server;
   const own = notice?.server === name ? notice : undefined;
+  const toolList = html`<details class="server-tools">
+    <summary class="small">Show tools</summary>
+    <ul class="small">
+      ${tools.map(({ name, isGated }) => html`<li class="anywhere"><code>${oneLine(displayText(name), 120)}</code>${isGated && html` <span class="tag">approval</span>`}</li>`)}
+    </ul>
+  </details>`;
+  const logInForm = html`<form method="post" action="${serversPath()}/login">
+    <input type="hidden" name="server" value="${name}" />
+    <button class="btn ink">Log in…</button>
+  </form>`;
   return html`<article class="server" data-row tabindex="-1">
     <div class="server-what">
       <h3 class="anywhere">
@@ -57,14 +67,14 @@ function row(server: ServerState, { mayLogIn, notice }: ServersScreen): Html {
       </h3>
       <p class="small anywhere">${stateWords(server)}</p>
       ${notes.map((note) => html`<p class="small dim anywhere">${oneLine(displayText(note), 400)}</p>`)}
-      ${tools.length > 0 && toolList(tools)}
+      ${tools.length > 0 && toolList}
       ${own?.problem && html`<p class="notice red anywhere" role="alert" data-wrong>${own.problem}</p>`}
       ${own?.done && html`<p class="notice" role="status">${own.done}</p>`}
       ${own?.address && openAddress(own.address)}
     </div>
     <div class="server-acts">
       ${askedAt !== undefined && html`<span class="small dim">${dayAndTime(askedAt)}</span>`}
-      ${needsLogin && mayLogIn && own?.address === undefined && logInForm(name)}
+      ${needsLogin && mayLogIn && own?.address === undefined && logInForm}
       ${needsLogin && !mayLogIn && problem !== undefined && html`<span class="small">Whoever runs this server logs in: <code>deepagent-mcp login ${name}</code></span>`}
     </div>
   </article>`;
@@ -78,20 +88,6 @@ function stateWords({ askedAt, tools, problem, needsLogin }: ServerState): Html 
   const asked = tools.filter(({ isGated }) => isGated).length;
   return html`${icon("done", "green")} ${counted(tools.length, "tool")}, ${asked} with approval.`;
 }
-
-const toolList = (tools: ServerState["tools"]): Html =>
-  html`<details class="server-tools">
-    <summary class="small">Show tools</summary>
-    <ul class="small">
-      ${tools.map(({ name, isGated }) => html`<li class="anywhere"><code>${oneLine(displayText(name), 120)}</code>${isGated && html` <span class="tag">approval</span>`}</li>`)}
-    </ul>
-  </details>`;
-
-const logInForm = (name: string): Html =>
-  html`<form method="post" action="${serversPath()}/login">
-    <input type="hidden" name="server" value="${name}" />
-    <button class="btn ink">Log in…</button>
-  </form>`;
 
 /** The host stands out: the server itself names this address. */
 const openAddress = (address: URL): Html =>

@@ -3,8 +3,6 @@ import { type Html, html } from "../html.ts";
 import { accessPath, serversPath } from "../../contracts/viewer.ts";
 import { icon } from "./icons.ts";
 
-const THEMES = ["System", "Light", "Dark"] as const;
-
 /** `name`: as the script keeps it. */
 const toggle = (name: string, label: string, note: Html | string): Html =>
   html`<label class="setting"
@@ -23,7 +21,7 @@ export const settingsMenu = (seesAll: boolean): Html =>
       <div class="setting">
         <span id="theme-label">Theme</span>
         <span class="seg" role="group" aria-labelledby="theme-label"
-          >${THEMES.map(
+          >${["System", "Light", "Dark"].map(
             (name) =>
               html`<button type="button" data-theme-name="${name.toLowerCase()}" aria-pressed="false">
                 ${name}

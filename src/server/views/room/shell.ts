@@ -123,15 +123,19 @@ export function renderDocument(screen: Screen, { mark = "", address }: Partial<F
 
 export const faviconOf = ({ waiting }: Screen): string => (waiting > 0 ? ICONS.asking : ICONS.calm);
 
-interface Parts {
+const renderPage = ({
+  title,
+  favicon = ICONS.calm,
+  head,
+  bodyAttribute,
+  body,
+}: {
   title: string;
   favicon?: string;
   head?: Html;
   bodyAttribute?: Html;
   body: Html;
-}
-
-const renderPage = ({ title, favicon = ICONS.calm, head, bodyAttribute, body }: Parts): Html =>
+}): Html =>
   html`<!doctype html>
     <html lang="en">
       <head>

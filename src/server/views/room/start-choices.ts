@@ -34,12 +34,13 @@ export function startChips(
   const { model, refusal, models = [], limits = {} } = readiness;
   const show = (one: Chip): Html => chip(one, fault === one.kind);
   const isMissing = model === undefined && refusal !== undefined;
-  return html`${folder && show({ kind: "folder", plain: folder, lead: "", menu: folderMenu(folder, folderSetBy) })}
+  const folderMenu = html`<h2>Folder the agent works in</h2>
+    <p class="menu-text anywhere"><strong>${folder}</strong></p>
+    <p class="note menu-text">${folderSetBy}</p>`;
+  return html`${folder && show({ kind: "folder", plain: folder, lead: "", menu: folderMenu })}
   ${model && show({ kind: "model", plain: model, lead: "", menu: modelMenu(models, chosen, whose) })}
-  ${isMissing && NO_MODEL}${readiness.changes && show(changesChip(readiness, chosen))}${show(goalChip(chosen))}${show(limitChip(limits, models, chosen))}`;
+  ${isMissing && html`<span class="chip still">${icon(FACT_ICONS.model)}No model yet</span>`}${readiness.changes && show(changesChip(readiness, chosen))}${show(goalChip(chosen))}${show(limitChip(limits, models, chosen))}`;
 }
-
-const NO_MODEL = html`<span class="chip still">${icon(FACT_ICONS.model)}No model yet</span>`;
 
 const chip = ({ kind, plain, lead, menu }: Chip, isWrong: boolean): Html =>
   html`<details
@@ -55,13 +56,17 @@ const chip = ({ kind, plain, lead, menu }: Chip, isWrong: boolean): Html =>
     <div class="menu">${menu}</div>
   </details>`;
 
-const folderMenu = (folder: string, setBy = ""): Html =>
-  html`<h2>Folder the agent works in</h2>
-    <p class="menu-text anywhere"><strong>${folder}</strong></p>
-    <p class="note menu-text">${setBy}</p>`;
-
 /** One option of a menu. `word`: its text on the chip; absent for the server's choice. */
-interface Option {
+const option = ({
+  name,
+  value,
+  title,
+  end,
+  note,
+  word,
+  isChosen,
+  isOff = false,
+}: {
   name: string;
   value: string;
   title: string;
@@ -70,9 +75,7 @@ interface Option {
   word?: string | undefined;
   isChosen: boolean;
   isOff?: boolean;
-}
-
-const option = ({ name, value, title, end, note, word, isChosen, isOff = false }: Option): Html =>
+}): Html =>
   html`<label class="menu-item pick${isOff && " off"}" ${!isOff && html` data-closes`}>
     <input
       type="radio"

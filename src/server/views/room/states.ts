@@ -33,9 +33,6 @@ const QUEUED: State = { icon: "queue", tone: "faint", word: "Waits for its turn"
 export const RETRYING: State = { icon: "again", tone: "blue", word: "Tries again" };
 /** A run that completed early with a partial result. */
 const STOPPED: State = { icon: "stop", tone: "amber", word: "Stopped at a limit" };
-/** A run whose model is one that a client lends, and no client answers. */
-const UNLENT: State = { icon: "queue", tone: "faint", word: "Waits for a client" };
-
 const STATES = {
   working: WORKING,
   completed: { icon: "done", tone: "green", word: "Completed" },
@@ -85,7 +82,9 @@ function runStates(
   if (place !== undefined) return [QUEUED];
   if (stopReason !== undefined) return [isLimit(stopReason) ? STOPPED : { ...STOPPED, word: "Goal not met" }];
   if (status !== "input_required") return [RUN_STATES[status]];
-  return [...(works ? [WORKING] : []), waiting > 0 ? ASKING : UNLENT];
+  if (waiting > 0) return [...(works ? [WORKING] : []), ASKING];
+  // Its model is one that a client lends, and no client answers.
+  return [...(works ? [WORKING] : []), { icon: "queue", tone: "faint", word: "Waits for a client" }];
 }
 
 function countAgents(view: RunView, asked: readonly AgentPath[]): AgentCounts {

@@ -154,12 +154,6 @@ function createAxis({ run }: RunView, now: number): Axis {
 
 const percent = (share: number): string => `${(100 * Math.min(1, Math.max(0, share))).toFixed(2)}%`;
 
-const markTimes = ({ start, end, step }: Axis): number[] =>
-  Array.from({ length: Math.floor((end - start) / step) }, (_, index) => start + (index + 1) * step);
-
-const markText = (milliseconds: number): string =>
-  milliseconds < MINUTE ? `${milliseconds / 1000}s` : duration(milliseconds).replace(/ 0+[ms]$/, "");
-
 /** The narrowest that a piece of a bar is drawn, as a share of the axis. */
 const LEAST = 0.003;
 /** `withCalls`: up to so many agents their tool calls are drawn too. */
@@ -240,7 +234,8 @@ function renderTimes(
 ): Html {
   const axis = createAxis(view, now);
   const at = (time: number): string => percent((time - axis.start) / (axis.end - axis.start));
-  const marks = markTimes(axis);
+  const { start, end, step } = axis;
+  const marks = Array.from({ length: Math.floor((end - start) / step) }, (_, at) => start + (at + 1) * step);
   const line = (time: number, look = ""): Html =>
     html`<line class="${look}" x1="${at(time)}" x2="${at(time)}" y1="0" y2="32" />`;
   const grid = html`${marks.map((time) => line(time))}${axis.now && line(axis.now, "nowline")}`;
@@ -258,6 +253,8 @@ function renderTimes(
 function axisRow(axis: Axis, marks: readonly number[], at: (time: number) => string): Html {
   const length = axis.end - axis.start;
   const isFree = (time: number): boolean => axis.now === undefined || Math.abs(time - axis.now) > length / 12;
+  const markText = (milliseconds: number): string =>
+    milliseconds < MINUTE ? `${milliseconds / 1000}s` : duration(milliseconds).replace(/ 0+[ms]$/, "");
   const text = (time: number, words: string): Html =>
     html`<text x="${at(time)}" y="20" text-anchor="middle">${words}</text>`;
   return html`<div class="tl-row tl-axis" aria-hidden="true">

@@ -221,22 +221,9 @@ function feedRows(events: readonly RunEvent[]): Html | readonly Html[] {
 
 function activityPanel({ view, viewer, activity, isAll, older }: WorkScreen): Html {
   const rows = inRuns(activity, ({ kind }) => (kind === "subagent_started" ? kind : undefined)).map(feedRows);
-  const base = `${runPath(view.run.id)}/work`;
-  return html`<section class="panel" aria-labelledby="act-h">
-    <div class="panel-head">
-      <h2 id="act-h">Activity</h2>
-      ${viewer !== "app" && html`<span class="end seg">${choice("Key", base, !isAll)}${choice(`All ${grouped(view.run.lastSeq)}`, `${base}?events=all`, isAll)}</span>`}
-    </div>
-    <ol class="feed" aria-label="Activity, newest first">
-      ${rows}
-    </ol>
-    ${older !== undefined && viewer !== "app" && html`<p class="more"><a class="link" href="${base}?events=${isAll ? "all" : "key"}&amp;before=${older}">Show older</a></p>`}
-    ${mayRun(viewer) && !isFinal(view.run.status) && tellForm(view)}
-  </section>`;
-}
-
-const tellForm = ({ run }: RunView): Html =>
-  html`<form class="tell" method="post" action="${runPath(run.id)}/tell" autocomplete="off">
+  const { run } = view;
+  const base = `${runPath(run.id)}/work`;
+  const tell = html`<form class="tell" method="post" action="${runPath(run.id)}/tell" autocomplete="off">
     <label class="hide" for="tell">Message to the agent</label>
     <input
       id="tell"
@@ -248,3 +235,15 @@ const tellForm = ({ run }: RunView): Html =>
     />
     <button class="btn icon" aria-label="Send">${icon("up")}</button>
   </form>`;
+  return html`<section class="panel" aria-labelledby="act-h">
+    <div class="panel-head">
+      <h2 id="act-h">Activity</h2>
+      ${viewer !== "app" && html`<span class="end seg">${choice("Key", base, !isAll)}${choice(`All ${grouped(run.lastSeq)}`, `${base}?events=all`, isAll)}</span>`}
+    </div>
+    <ol class="feed" aria-label="Activity, newest first">
+      ${rows}
+    </ol>
+    ${older !== undefined && viewer !== "app" && html`<p class="more"><a class="link" href="${base}?events=${isAll ? "all" : "key"}&amp;before=${older}">Show older</a></p>`}
+    ${mayRun(viewer) && !isFinal(run.status) && tell}
+  </section>`;
+}
