@@ -52,15 +52,6 @@ export interface Authenticator {
   holds: Holds;
 }
 
-export interface AuthenticatorOptions {
-  /** Asked in this order; `undefined`: the token is not of this kind. A refused token throws `OAuthError`. */
-  verifiers: readonly TokenVerifier[];
-  /** Seals tokens of an authorization server for storage: at least 32 bytes. Default: nothing is made with such tokens. */
-  key?: () => Promise<Uint8Array>;
-  /** Address at which clients find the authorization server that issues tokens. */
-  resourceMetadataUrl?: string;
-}
-
 export type TokenVerifier = (
   token: string,
   options: VerifyOptions,
@@ -72,8 +63,18 @@ export const HELD_MS = 5000;
 const MAX_HEADER = 16_384;
 
 /** Accepts bearer tokens that one of the verifiers knows. The answer never reveals why a token was refused. */
-export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
-  const { verifiers, key, resourceMetadataUrl } = options;
+export function createAuthenticator({
+  verifiers,
+  key,
+  resourceMetadataUrl,
+}: {
+  /** Asked in this order; `undefined`: the token is not of this kind. A refused token throws `OAuthError`. */
+  verifiers: readonly TokenVerifier[];
+  /** Seals tokens of an authorization server for storage: at least 32 bytes. Default: nothing is made with such tokens. */
+  key?: () => Promise<Uint8Array>;
+  /** Address at which clients find the authorization server that issues tokens. */
+  resourceMetadataUrl?: string;
+}): Authenticator {
   const metadata = defined({ resourceMetadataUrl });
   const verify = async (token: string, how: VerifyOptions): Promise<AuthInfo> => {
     for (const verifier of verifiers) {
@@ -191,18 +192,21 @@ export function tooManyFailures(): OAuthError {
   return new OAuthError(OAuthErrorCode.TooManyRequests, message);
 }
 
-export interface Identity {
+/**
+ * Facts about a verified request. The token itself is not passed on. `sha256`: digest of a configured token.
+ * `expiresAt`: in seconds since the epoch; a token that does not expire has none.
+ */
+export function authInfoOf({
+  principal,
+  scopes,
+  sha256,
+  expiresAt = Number.MAX_SAFE_INTEGER,
+}: {
   principal: Principal;
   scopes: readonly string[];
-  /** Digest of a configured token. */
   sha256?: string;
-  /** Seconds since the epoch; a token that does not expire has none. */
   expiresAt?: number;
-}
-
-/** Facts about a verified request. The token itself is not passed on. */
-export function authInfoOf(identity: Identity): AuthInfo {
-  const { principal, scopes, sha256, expiresAt = Number.MAX_SAFE_INTEGER } = identity;
+}): AuthInfo {
   return { token: "", clientId: principal, scopes: [...scopes], expiresAt, extra: { principal, sha256 } };
 }
 

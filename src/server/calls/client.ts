@@ -76,19 +76,12 @@ const Extensions = z.looseObject({ extensions: z.record(z.string(), z.unknown())
 /** A client's name for itself, used only to choose how long its calls wait. */
 type ClientName = z.output<typeof Info>;
 
-/** Rules by which a client counts the time of a call. */
-export interface CallLimit {
-  /** It starts counting again with every progress notification, or it has no limit. */
-  extendsOnProgress?: true;
-  /** It stops counting while a form of the call is open, or it has no limit. */
-  pausesForForms?: true;
-}
-
 /**
  * Clients that wait longer than the 60 seconds after which most end a call, progress or not. Keys are client names,
- * or `name/version` for versions with this prefix.
+ * or `name/version` for versions with this prefix. A client counts again with every progress notification, or stops
+ * counting while a form of the call is open; or it has no limit.
  */
-export const KNOWN_LIMITS: Readonly<Record<string, CallLimit>> = {
+export const KNOWN_LIMITS: Readonly<Record<string, { extendsOnProgress?: true; pausesForForms?: true }>> = {
   // Its documentation of MCP: a call may idle for 5 minutes over HTTP and 30 over stdio, and progress resets that.
   "claude-code": { extendsOnProgress: true },
   // Tried with 0.169: `tool_timeout_sec` (60) ends calls in spite of progress, but pauses while a form is open; a

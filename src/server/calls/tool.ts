@@ -60,18 +60,27 @@ export interface ServerTool<Input extends z.ZodObject = z.ZodObject> {
 /** Identity that infers the argument type from the schema. */
 export const defineTool = <Input extends z.ZodObject>(tool: ServerTool<Input>): ServerTool<Input> => tool;
 
-export interface Registration {
-  deps: ConnectionDeps;
-  codec: StateCodec;
-  /** The revision that the connection speaks now. */
-  revision: () => Revision;
-  sent: SentResults;
-  open: OpenRequests;
-}
-
-/** Adds a tool to one server instance. Its listing is computed once per process. */
-export function registerTool(mcp: McpServer, tool: ServerTool, registration: Registration): void {
-  const { deps, codec, revision, sent, open } = registration;
+/**
+ * Adds a tool to one server instance. Its listing is computed once per process. `revision`: that which the connection
+ * speaks now.
+ */
+export function registerTool(
+  mcp: McpServer,
+  tool: ServerTool,
+  {
+    deps,
+    codec,
+    revision,
+    sent,
+    open,
+  }: {
+    deps: ConnectionDeps;
+    codec: StateCodec;
+    revision: () => Revision;
+    sent: SentResults;
+    open: OpenRequests;
+  },
+): void {
   mcp.registerTool(tool.name, toolListing(tool), async (args, context) => {
     const begunAt = deps.clock();
     const whenSent = sent.of(context);

@@ -6,8 +6,6 @@ export const RUN_FILES_TEMPLATE = `${RUN_TEMPLATE}/files/{+path}`;
 
 /** Views of a run below its own URI. */
 export const RUN_VIEWS = ["report", "transcript", "events", "todos", "points"] as const;
-export type RunViewName = (typeof RUN_VIEWS)[number];
-
 export const runUri = (runId: string): string => `deepagent://runs/${encodeURIComponent(runId)}`;
 
 /** URI of a file by its absolute virtual path, such as `/memories/a.md`. */

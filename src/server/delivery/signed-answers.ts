@@ -10,15 +10,14 @@ import { samplingReply } from "./client-model.ts";
 import { digestOf } from "./input-required.ts";
 import type { CarriedAnswers } from "./session.ts";
 
-/** The answers that came with a call, or the outcome that refuses them. */
-export type Carried = { ok: true; answers: CarriedAnswers | undefined } | { ok: false; outcome: Outcome };
-
 /**
  * Carries out the answers that a client returned with a signed state, if its revision has such states. Signature,
  * principal and expiry were checked before. The state counts once, and only for the call that asked; it is used up
- * together with the effects of the answers, or not at all.
+ * together with the effects of the answers, or not at all. Returns the answers, or the outcome that refuses them.
  */
-export async function carriedAnswers(call: ToolCall): Promise<Carried> {
+export async function carriedAnswers(
+  call: ToolCall,
+): Promise<{ ok: true; answers: CarriedAnswers | undefined } | { ok: false; outcome: Outcome }> {
   const { context, client, runs, principal, digest, deps } = call;
   const isAsked = client.revision.asks === "input_required";
   const state = isAsked ? context.mcpReq.requestState<ApprovalState>() : undefined;
@@ -61,21 +60,13 @@ export async function carriedAnswers(call: ToolCall): Promise<Carried> {
   return { ok: true, answers: { state, left, problems, notes } };
 }
 
-interface Read {
-  said: { waiting: RunRequest; response: FormResponse; said: GivenAnswer }[];
-  left: Set<string>;
-  problems: Map<string, string>;
-}
-
 /** Reads the answers. The state only selects the requests; the rows record whether they still wait. */
-function readForms(
-  { context, client, deps, open }: ToolCall,
-  state: ApprovalState,
-  { requests }: RunView,
-): Read {
-  const read: Read = { said: [], left: new Set(state.left), problems: new Map() };
+function readForms({ context, client, deps, open }: ToolCall, state: ApprovalState, { requests }: RunView) {
+  const said: { waiting: RunRequest; response: FormResponse; said: GivenAnswer }[] = [];
+  const left = new Set(state.left);
+  const problems = new Map<string, string>();
   // The page stores its decisions by itself.
-  if (state.page !== undefined) return read;
+  if (state.page !== undefined) return { said, left, problems };
   const elapsed = deps.clock() - state.at;
   for (const { key, approval: id, digest } of state.asked) {
     const waiting = requests.find((candidate) => candidate.id === id);
@@ -84,14 +75,14 @@ function readForms(
     const response = inputResponse(context.mcpReq.inputResponses, key);
     if (response.kind === "missing") continue;
     if (response.kind !== "elicit") {
-      read.left.add(id);
+      left.add(id);
       continue;
     }
     const answer = readAnswer(waiting, response, { elapsed, client });
-    if (answer.kind === "left") read.left.add(id);
+    if (answer.kind === "left") left.add(id);
     if (answer.kind === "left" && answer.isUnread) open.refusedUnread(waiting);
-    if (answer.kind === "again") read.problems.set(id, answer.problem);
-    if (answer.kind === "said") read.said.push({ waiting, response, said: answer.said });
+    if (answer.kind === "again") problems.set(id, answer.problem);
+    if (answer.kind === "said") said.push({ waiting, response, said: answer.said });
   }
-  return read;
+  return { said, left, problems };
 }

@@ -5,8 +5,6 @@ import { EVENT_TYPES, type EventType, type NewsType } from "../../runs/news.ts";
 export const Arguments = z.strictObject({
   run_id: z.string().min(1).max(200).optional().describe("Only events of this run. Default: all your runs."),
 });
-export type EventArguments = z.output<typeof Arguments>;
-
 const text = (description: string) => z.string().describe(description);
 
 const FACTS = {

@@ -47,19 +47,12 @@ export const readsFrom = ({ floor, time }: Position): number => Math.max(floor, 
 
 const eventMark = (id: string): string => createHash("sha256").update(id).digest("base64url").slice(0, 8);
 
-export interface Page {
-  news: News[];
-  position: Position;
-  /** True if more events follow at once. */
-  hasMore: boolean;
-}
-
-/** The events after a position, oldest first, at most `limit`. */
+/** The events after a position, oldest first, at most `limit`. `hasMore`: more events follow at once. */
 export async function eventsAfter(
   news: PrincipalRuns["news"],
   position: Position,
   { type, runId, limit, now }: Omit<OccurrenceQuery, "since"> & { now: number },
-): Promise<Page> {
+): Promise<{ news: News[]; position: Position; hasMore: boolean }> {
   const { floor, time, known } = position;
   const most = limit + known.length + 1;
   const since = readsFrom(position);

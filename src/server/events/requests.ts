@@ -4,7 +4,7 @@ import { z } from "zod";
 import type { EventType } from "../../runs/news.ts";
 import type { Principal } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
-import { Arguments, type EventArguments, isEventType } from "./catalogue.ts";
+import { Arguments, isEventType } from "./catalogue.ts";
 import { invalid, notFound } from "./errors.ts";
 import { type Position, decodePosition, positionAt } from "./position.ts";
 
@@ -35,7 +35,7 @@ export interface Asking {
 
 export interface Wanted {
   type: EventType;
-  args: EventArguments;
+  args: z.output<typeof Arguments>;
 }
 
 /** @throws ProtocolError for a type that does not exist, or arguments that it does not take */

@@ -18,12 +18,6 @@ import type { StoredSession } from "../../runs/server-ports.ts";
 import { NO_ID, type OpenCall, frameOf, isOpening } from "./event-store.ts";
 import type { AuthenticatedRequest } from "./stateless.ts";
 
-export interface SessionTransportOptions extends WebStandardStreamableHTTPServerTransportOptions {
-  /** Names this server among those that serve the session. Absent: it is the only one. */
-  server: string | undefined;
-  eventStore: EventStore;
-}
-
 /**
  * The request that a message belongs to while a transport stores it, with the whole `call` if its opening event keeps
  * that for other servers. One for all transports: before Node 24 each that was ever used makes every promise of the
@@ -51,7 +45,15 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
   /** Requests by GET that are open here. */
   #listening = 0;
 
-  constructor({ server, eventStore, ...options }: SessionTransportOptions) {
+  /** `server`: names this server among those that serve the session. Absent: it is the only one. */
+  constructor({
+    server,
+    eventStore,
+    ...options
+  }: WebStandardStreamableHTTPServerTransportOptions & {
+    server: string | undefined;
+    eventStore: EventStore;
+  }) {
     const storeEvent: EventStore["storeEvent"] = async (stream, message) => {
       if (this.#isRestoring) return NO_ID;
       const { id, call } = storingFor.getStore() ?? {};

@@ -8,7 +8,7 @@ import type { PrincipalRuns } from "../../runs/service.ts";
 import { eventDocument, pointDocument, runDocument } from "../views/run-document.ts";
 import { reportOf, transcriptOf } from "../views/transcript.ts";
 import type { ListSection, ReadRequest, ResourceScope, ResourceSpec } from "./resource.ts";
-import { RUN_TEMPLATE, type RunViewName, runUri } from "../contracts/uris.ts";
+import { RUN_TEMPLATE, type RUN_VIEWS, runUri } from "../contracts/uris.ts";
 
 /** Newest events in `/events`. */
 const SHOWN_EVENTS = 1000;
@@ -23,7 +23,7 @@ interface FoundRun {
 
 interface View {
   name: string;
-  path?: RunViewName | "events{?after}";
+  path?: (typeof RUN_VIEWS)[number] | "events{?after}";
   title: string;
   description: string;
   mimeType: string;
