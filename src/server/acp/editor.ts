@@ -177,11 +177,18 @@ class EditorServer {
 
   #add(sessionId: string, opened: Extract<OpenedFolder, { ok: true }>, hasThread: boolean): Session {
     const { logger, openCommand } = this.#deps;
+    const { session: requests, elicitation } = acp.methods.client;
+    const { client } = this.#connected();
+    const until = (cancellationSignal: AbortSignal) => ({ cancellationSignal, stopWaitingOnCancel: true });
+    const permission: Editor["permission"] = (request, signal) =>
+      client.request(requests.requestPermission, request, until(signal));
+    const form: Editor["form"] = (request, signal) =>
+      client.request(elicitation.create, request, until(signal));
     const desk = {
       sessionId,
       cwd: opened.folder,
       runs: opened.runs,
-      editor: this.#editor(),
+      editor: this.#capabilities.elicitation?.form ? { permission, form } : { permission },
       logger,
       clock: monotonicClock,
       openCommand,
@@ -191,17 +198,6 @@ class EditorServer {
     const session = new Session(desk, { hasThread, note: opened.note });
     this.#sessions.set(sessionId, session);
     return session;
-  }
-
-  #editor(): Editor {
-    const { session, elicitation } = acp.methods.client;
-    const { client } = this.#connected();
-    const until = (cancellationSignal: AbortSignal) => ({ cancellationSignal, stopWaitingOnCancel: true });
-    const permission: Editor["permission"] = (request, signal) =>
-      client.request(session.requestPermission, request, until(signal));
-    const form: Editor["form"] = (request, signal) =>
-      client.request(elicitation.create, request, until(signal));
-    return this.#capabilities.elicitation?.form ? { permission, form } : { permission };
   }
 
   #say(sessionId: string, text: string): Promise<void> {

@@ -14,33 +14,21 @@ export function taskOf(
 ): { ok: true; text: string } | { ok: false; problem: string } {
   const parts: string[] = [];
   for (const block of prompt) {
-    const part = readBlock(block, cwd);
-    if (part === undefined) {
+    if (block.type === "text") parts.push(block.text);
+    else if (block.type === "resource_link") parts.push(` ${placeText(block.uri, cwd)} `);
+    else if (block.type === "resource" && "text" in block.resource) {
+      const { uri, text } = block.resource;
+      parts.push(`\n\n${placeText(uri, cwd)}:\n${fenced(text, "")}\n\n`);
+    } else {
       const problem = `The prompt has a part of type "${block.type}", which this agent does not read. Send text, links to files or texts.`;
       return { ok: false, problem };
     }
-    parts.push(part);
   }
   const text = parts.join("").trim();
   if (text === "") return { ok: false, problem: "The prompt is empty. Write what the agent is to do." };
   if (text.length <= MAX_TASK) return { ok: true, text };
   const problem = `The prompt has more than ${MAX_TASK} characters. Put long texts into a file of the folder and name it.`;
   return { ok: false, problem };
-}
-
-function readBlock(block: ContentBlock, cwd: string): string | undefined {
-  switch (block.type) {
-    case "text":
-      return block.text;
-    case "resource_link":
-      return ` ${placeText(block.uri, cwd)} `;
-    case "resource":
-      return "text" in block.resource
-        ? `\n\n${placeText(block.resource.uri, cwd)}:\n${fenced(block.resource.text, "")}\n\n`
-        : undefined;
-    default:
-      return undefined;
-  }
 }
 
 function placeText(uri: string, cwd: string): string {

@@ -76,8 +76,12 @@ export class RunUpdates {
         return this.#started(event);
       case "tool_finished":
         return this.#finished(event);
-      case "file_changed":
-        return this.#changed(event);
+      case "file_changed": {
+        const { callId, path, diff } = event.data;
+        const content = diff === undefined ? undefined : diffContent(diff, pathIn(this.#cwd, path));
+        const change = { ...defined({ content }), ...toolLocations(this.#cwd, path) };
+        return this.#update(callKey(event.agent, callId), change);
+      }
       case "approval_decided":
         return this.#settled(event);
       case "subagent_started": {
@@ -160,14 +164,6 @@ export class RunUpdates {
       ...(tool === "task" && data.status === "success"
         ? {}
         : { content: [textContent(displayText(summary))] }),
-    });
-  }
-
-  #changed({ agent, data: { callId, path, diff } }: EventOf<"file_changed">): acp.SessionUpdate[] {
-    const content = diff === undefined ? undefined : diffContent(diff, pathIn(this.#cwd, path));
-    return this.#update(callKey(agent, callId), {
-      ...defined({ content }),
-      ...toolLocations(this.#cwd, path),
     });
   }
 

@@ -170,7 +170,12 @@ async function ask(
     await response.body?.cancel();
     throw new Error(`HTTP ${response.status}`);
   }
-  return Answer.parse(JSON.parse(await boundedText(response)));
+  let text = "";
+  for await (const part of (response.body ?? new ReadableStream()).pipeThrough(new TextDecoderStream())) {
+    text += part;
+    if (text.length > MAX_ANSWER) throw new Error("the answer is too long");
+  }
+  return Answer.parse(JSON.parse(text));
 }
 
 /** The secret of this server at the introspection endpoint. Throws `ConfigurationError` if it is not set. */
@@ -222,15 +227,6 @@ function tokenProblem(
     return "too early";
   if (type !== undefined && !(typeof type === "string" && /^bearer$/i.test(type))) return "token type";
   return undefined;
-}
-
-async function boundedText({ body }: Response): Promise<string> {
-  let text = "";
-  for await (const part of (body ?? new ReadableStream()).pipeThrough(new TextDecoderStream())) {
-    text += part;
-    if (text.length > MAX_ANSWER) throw new Error("the answer is too long");
-  }
-  return text;
 }
 
 /** Leaves the error out of the log, because it may repeat the token. */

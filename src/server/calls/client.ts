@@ -116,14 +116,12 @@ function bestMatch<Entry>(
   entries: Readonly<Record<string, Entry>>,
 ): Entry | undefined {
   if (client === undefined) return undefined;
-  const fitting = Object.keys(entries).filter((key) => fits(key, client));
+  const { name, version } = client;
+  const fitting = Object.keys(entries).filter((key) => {
+    const wanted = key.slice(name.length + 1);
+    const isVersion = version === wanted || version.startsWith(`${wanted}.`);
+    return key === name || (key.startsWith(`${name}/`) && isVersion);
+  });
   const best = fitting.sort((a, b) => b.length - a.length)[0];
   return best === undefined ? undefined : entries[best];
-}
-
-function fits(key: string, { name, version }: ClientName): boolean {
-  if (key === name) return true;
-  if (!key.startsWith(`${name}/`)) return false;
-  const wanted = key.slice(name.length + 1);
-  return version === wanted || version.startsWith(`${wanted}.`);
 }

@@ -137,16 +137,16 @@ const refuse = (id: ErrorAnswer["id"], problem: string, isExpected = true): Inco
   isExpected,
 });
 
-/** Members that hold JSON of somebody else, in which null may have a meaning. */
-const VERBATIM: ReadonlySet<string> = new Set(["arguments", "input"]);
-
-/** Leaves out members that are null, at any depth. */
+/** Leaves out members that are null, at any depth but in JSON of somebody else, in which null may have a meaning. */
 function withoutNulls(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNulls);
   if (!isRecord(value)) return value;
   const kept = Object.entries(withoutNullMembers(value));
   return Object.fromEntries(
-    kept.map(([name, member]) => [name, VERBATIM.has(name) ? member : withoutNulls(member)]),
+    kept.map(([name, member]) => [
+      name,
+      name === "arguments" || name === "input" ? member : withoutNulls(member),
+    ]),
   );
 }
 

@@ -67,33 +67,38 @@ export class Operations {
     if (!allows(request.auth, "read"))
       return sendError(response, 403, -32000, "Metrics need a token with the scope read");
     const { statistics, sessions } = this.#options;
+    const { rss, heapUsed } = process.memoryUsage();
+    const startedAt = Date.now() / 1000 - process.uptime();
     const metrics = [
       ...(statistics === undefined ? [] : runMetrics(await statistics(), Date.now())),
       ...[this.requests, this.refusals, this.readersCut].map((counter) => counter.metric()),
       gauge("deepagent_http_sessions", "Open sessions of 2025-era clients.", sessions()),
-      ...processMetrics(),
+      // Named as Prometheus' own client libraries name them.
+      gauge("process_resident_memory_bytes", "Resident memory size in bytes.", rss),
+      gauge("nodejs_heap_size_used_bytes", "Process heap size used from Node.js in bytes.", heapUsed),
+      gauge(
+        "process_start_time_seconds",
+        "Start time of the process since unix epoch in seconds.",
+        startedAt,
+      ),
     ];
     sendText(response, 200, metricsText(metrics), "text/plain; version=0.0.4; charset=utf-8");
   }
 
   async #ready(): Promise<boolean> {
     if (this.isClosing || this.isLeaving) return false;
-    const now = this.#options.clock();
+    const { clock, assertReady, logger } = this.#options;
+    const now = clock();
     // Caches the answer briefly, because anyone may ask as often as they like.
     if (this.#asked === undefined || now - this.#asked.at >= READY_MS) {
-      this.#asked = { at: now, ready: this.#checkStorage() };
+      const checked = Promise.resolve(assertReady?.()).then(() => true);
+      const ready = checked.catch((error: unknown) => {
+        logger.warn("http.not_ready", { error });
+        return false;
+      });
+      this.#asked = { at: now, ready };
     }
     return this.#asked.ready;
-  }
-
-  async #checkStorage(): Promise<boolean> {
-    try {
-      await this.#options.assertReady?.();
-      return true;
-    } catch (error) {
-      this.#options.logger.warn("http.not_ready", { error });
-      return false;
-    }
   }
 }
 
@@ -151,17 +156,6 @@ function runMetrics(statistics: RunStatistics, now: number): Metric[] {
   ];
 }
 
-/** Named as Prometheus' own client libraries name them. */
-function processMetrics(): Metric[] {
-  const { rss, heapUsed } = process.memoryUsage();
-  const startedAt = Date.now() / 1000 - process.uptime();
-  return [
-    gauge("process_resident_memory_bytes", "Resident memory size in bytes.", rss),
-    gauge("nodejs_heap_size_used_bytes", "Process heap size used from Node.js in bytes.", heapUsed),
-    gauge("process_start_time_seconds", "Start time of the process since unix epoch in seconds.", startedAt),
-  ];
-}
-
 const gauge = (name: string, help: string, value: number): Metric => ({
   name,
   help,
@@ -175,17 +169,15 @@ export const metricsText = (metrics: readonly Metric[]): string =>
     .flatMap(({ name, help, type, values }) => [
       `# HELP ${name} ${escaped(help)}`,
       `# TYPE ${name} ${type}`,
-      ...values.map(({ labels = {}, value }) => `${name}${labelText(labels)} ${value}`),
+      ...values.map(({ labels = {}, value }) => {
+        const pairs = Object.entries(labels).map(
+          ([label, text]) => `${label}="${escaped(text).replaceAll('"', String.raw`\"`)}"`,
+        );
+        return `${name}${pairs.length === 0 ? "" : `{${pairs.join(",")}}`} ${value}`;
+      }),
     ])
     .map((line) => `${line}\n`)
     .join("");
-
-function labelText(labels: Readonly<Record<string, string>>): string {
-  const pairs = Object.entries(labels).map(
-    ([name, value]) => `${name}="${escaped(value).replaceAll('"', String.raw`\"`)}"`,
-  );
-  return pairs.length === 0 ? "" : `{${pairs.join(",")}}`;
-}
 
 const escaped = (text: string): string =>
   text.replaceAll("\\", String.raw`\\`).replaceAll("\n", String.raw`\n`);

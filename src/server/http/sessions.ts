@@ -121,16 +121,16 @@ export class Sessions {
     // Another server has ended it.
     if (owner === undefined) await here?.close();
     if (owner === undefined || !maySucceed(auth, owner)) return undefined;
-    const session = await (this.#restoring.get(id) ?? this.#sessions.get(id) ?? this.#takeUp(id, auth));
+    let serving = this.#restoring.get(id) ?? this.#sessions.get(id);
+    if (serving === undefined) {
+      // Another server opened it.
+      const restoring = this.#restore(id, auth).finally(() => this.#restoring.delete(id));
+      this.#restoring.set(id, restoring);
+      serving = restoring;
+    }
+    const session = await serving;
     if (session !== undefined && "transport" in session) session.owner = owner;
     return session;
-  }
-
-  /** Begins to serve a session that another server opened. */
-  #takeUp(id: string, auth: AuthInfo | undefined): Promise<Session | Crowd | undefined> {
-    const restoring = this.#restore(id, auth).finally(() => this.#restoring.delete(id));
-    this.#restoring.set(id, restoring);
-    return restoring;
   }
 
   async #restore(id: string, auth: AuthInfo | undefined): Promise<Session | Crowd | undefined> {

@@ -125,10 +125,9 @@ export async function sendChange(
     if (!outcome.ok) return refused(outcome.message);
     return outcome.how === "stored" ? { kind: "stored" } : refused(alreadyAnswered(outcome.request));
   }
-  if (isEmpty(choice)) return refused("Choose the files to apply.");
+  const { apply, fit = [], refused: rejected = {} } = choice;
+  if (Object.keys(apply).length + fit.length + Object.keys(rejected).length === 0)
+    return refused("Choose the files to apply.");
   const outcome = await runs.changes.review(runId, choice, "page");
   return outcome.ok ? { kind: "done", text: recordText(outcome.record) } : refused(outcome.message);
 }
-
-const isEmpty = ({ apply, fit = [], refused = {} }: ReviewChoice): boolean =>
-  Object.keys(apply).length + fit.length + Object.keys(refused).length === 0;

@@ -101,7 +101,8 @@ export class LinkSignIn implements SignIn {
     const link = this.#codes.redeem(form?.get("code") ?? "");
     if (link === undefined) {
       this.#options.logger.warn("page.link_refused");
-      return reply.html(403, SPENT);
+      const text = html`It was used before, or is too old. ${ANOTHER}`;
+      return reply.html(403, renderNotice("This link cannot be used", text));
     }
     const { run, first = run, purpose } = link;
     this.#options.logger.info("page.opened", { ...defined({ runId: run }), purpose });
@@ -124,5 +125,4 @@ export class LinkSignIn implements SignIn {
 
 const ANOTHER = html`Ask for a new link: <code>deepagent-mcp open</code> in a terminal gives one to all runs,
   and <code>check_deep_agent</code> one to its run.`;
-const SPENT = renderNotice("This link cannot be used", html`It was used before, or is too old. ${ANOTHER}`);
 const NOTHING = renderNotice("Nothing to see here", html`This tab has not opened that. ${ANOTHER}`);

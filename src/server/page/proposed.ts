@@ -91,7 +91,11 @@ export async function proposedScreen(
 ): Promise<ProposedScreen | undefined> {
   const { runs, session, folderOf, changeOf, logger } = context;
   if (run.changes !== "propose" || isShared(session)) return undefined;
-  const about = { run, folder: folderOf?.(run), other: await otherAtWork(runs, run) };
+  // A later run of the same conversation may work in the copy of one that has ended.
+  const later = { threadId: run.threadId, tasksOnly: true };
+  const [newest] = isFinal(run.status) ? await runs.read.summaries(later, { limit: 1 }) : [];
+  const other = newest === undefined || isFinal(newest.status) ? undefined : newest.id;
+  const about = { run, folder: folderOf?.(run), other };
   try {
     const change = await changeOf(runs, run);
     if (change === undefined) return { ...about, change };
@@ -135,14 +139,6 @@ function readChoice(file: ProposedFile, stamp: string, form: URLSearchParams): C
     conflict: hasConflict(file) && (conflict === "take" || conflict === "fit") ? conflict : "keep",
     ...(form.has(`x.${stamp}`) ? { refused: textOf(form, `m.${stamp}`) } : {}),
   };
-}
-
-/** The run that works in the copy of one that has ended: a later one of the same conversation. */
-async function otherAtWork(runs: PrincipalRuns, run: Run): Promise<string | undefined> {
-  if (!isFinal(run.status)) return undefined;
-  const { threadId } = run;
-  const [newest] = await runs.read.summaries({ threadId, tasksOnly: true }, { limit: 1 });
-  return newest === undefined || isFinal(newest.status) ? undefined : newest.id;
 }
 
 async function shown(

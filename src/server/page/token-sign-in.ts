@@ -149,16 +149,12 @@ export class TokenSignIn implements SignIn {
     if (secret === undefined) return {};
     const session = await this.#open(this.#ownKey, secret);
     if (session !== undefined) return { session, proof: this.#secrets.proofOf(secret) };
-    const cookie = await this.#cookieOf(request);
-    return cookie === undefined ? {} : { session: await this.#open(await this.#sharedKey(), cookie) };
-  }
-
-  /** The session's cookie; none is taken where there are two, because only one can be from here. */
-  async #cookieOf({ headers }: IncomingMessage): Promise<string | undefined> {
     const beginning = `${await this.#name()}=`;
-    const sent = (headers.cookie ?? "").split(";").map((text) => text.trim());
+    const sent = (request.headers.cookie ?? "").split(";").map((text) => text.trim());
     const [own, ...others] = sent.filter((text) => text.startsWith(beginning));
-    return others.length > 0 ? undefined : own?.slice(beginning.length);
+    // Only one of two can be from here.
+    if (own === undefined || others.length > 0) return {};
+    return { session: await this.#open(await this.#sharedKey(), own.slice(beginning.length)) };
   }
 
   /** Returns undefined if it was not sealed with this key, or has ended. */

@@ -10,12 +10,9 @@ import { type Outcome, refused, unknownRun } from "../calls/outcome.ts";
 import { deliver } from "../delivery/deliver.ts";
 import { carriedAnswers } from "../delivery/signed-answers.ts";
 
-/** Facts of a call about its run. */
-type Order = Omit<StartRequest, "askedAt">;
-
 /** Starts a run, or joins the one that an earlier call began, and waits for it. */
 export async function startRun(
-  order: Order,
+  order: Omit<StartRequest, "askedAt">,
   waitSeconds: number | undefined,
   call: ToolCall,
 ): Promise<Outcome> {

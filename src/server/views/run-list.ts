@@ -2,7 +2,7 @@
 import { z } from "zod";
 import { isoTime } from "../../core/clock.ts";
 import { defined } from "../../core/defined.ts";
-import type { RunHead, RunStatus } from "../../runs/run.ts";
+import type { RunStatus } from "../../runs/run.ts";
 import type { PrincipalRuns } from "../../runs/service.ts";
 import { asText } from "./quoting.ts";
 import { RunReport, line } from "./run-report.ts";
@@ -38,7 +38,20 @@ const URGENCY: Readonly<Record<RunStatus, number>> = {
 export async function recentRuns(service: PrincipalRuns): Promise<RunList> {
   const newest = await service.read.list({ limit: MAX.newest });
   const chosen = newest.toSorted((a, b) => URGENCY[a.status] - URGENCY[b.status]).slice(0, MAX.listed);
-  const runs = await Promise.all(chosen.map((run) => loadSummary(run, service)));
+  const runs = await Promise.all(
+    chosen.map(async (run): Promise<RunList["runs"][number]> => {
+      const view = URGENCY[run.status] < 2 ? await service.read.view(run.id) : undefined;
+      return {
+        run_id: run.id,
+        thread_id: run.threadId,
+        status: run.status,
+        task: line(run.task, MAX.task),
+        started_at: isoTime(run.createdAt),
+        ...defined({ schedule: run.schedule && line(run.schedule.name) }),
+        ...(view === undefined ? {} : { activity: line(view.activity, MAX.activity) }),
+      };
+    }),
+  );
   if (runs.length === 0) return { message: "You have no runs. Start one with run_deep_agent.", runs };
   return {
     message:
@@ -55,17 +68,4 @@ export function runListText({ message, runs }: RunList): string {
     return `${run.run_id} · ${run.status} · started ${run.started_at}${by}\nTask: ${asText(run.task)}${now}`;
   });
   return [message, ...texts].join("\n\n");
-}
-
-async function loadSummary(run: RunHead, service: PrincipalRuns): Promise<RunList["runs"][number]> {
-  const view = URGENCY[run.status] < 2 ? await service.read.view(run.id) : undefined;
-  return {
-    run_id: run.id,
-    thread_id: run.threadId,
-    status: run.status,
-    task: line(run.task, MAX.task),
-    started_at: isoTime(run.createdAt),
-    ...defined({ schedule: run.schedule && line(run.schedule.name) }),
-    ...(view === undefined ? {} : { activity: line(view.activity, MAX.activity) }),
-  };
 }

@@ -57,15 +57,15 @@ export function renderDiff(diff: string, view: DiffView): Html {
 }
 
 /** Stands above a diff: how much changes, and a button that copies it. */
-const bar = (diff: string, { counts = countChanges(diff), remark, isPlace }: DiffView): Html | false =>
+const bar = (
+  diff: string,
+  { counts = /^\[diff cut: /m.test(diff) ? undefined : diffCounts(diff), remark, isPlace }: DiffView,
+): Html | false =>
   !isPlace &&
   html`<p class="diff-bar">
     ${counts && renderDiffCounts(counts)} ${remark && html`<span class="small dim">${remark}</span>`}
     ${copyButton("Copy diff", { text: diff })}
   </p>`;
-
-const countChanges = (diff: string): DiffCounts | undefined =>
-  /^\[diff cut: /m.test(diff) ? undefined : diffCounts(diff);
 
 /** Unchanged lines to put in the place of a gap, `lines` of them; with another gap for those that are left. */
 export function renderGap({ old, new: now, count }: Gap, lines: readonly string[], view: DiffView): Html {
@@ -237,7 +237,13 @@ function renderGroup(group: Group, address: string | undefined): Html {
     return html`<tbody>
       ${group.rows.map(renderRow)}
     </tbody>`;
-  const said = group.gap && address !== undefined ? gapLink(group.gap, address) : group.remark;
+  let said: Html | string = group.remark;
+  if (group.gap !== undefined && address !== undefined) {
+    const { old, new: now, count } = group.gap;
+    const name = count === 0 ? "what follows" : count === 1 ? "1 unchanged line" : `${count} unchanged lines`;
+    const to = `${address}&old=${old}&new=${now}&count=${count}`;
+    said = html`<a class="link" data-lines href="${to}">Show ${name}</a>`;
+  }
   return html`<tbody>
     <tr class="gap">
       <td class="ln"></td>
@@ -246,12 +252,6 @@ function renderGroup(group: Group, address: string | undefined): Html {
       <td>${said}</td>
     </tr>
   </tbody>`;
-}
-
-function gapLink({ old, new: now, count }: Gap, address: string): Html {
-  const name = count === 0 ? "what follows" : count === 1 ? "1 unchanged line" : `${count} unchanged lines`;
-  const to = `${address}&old=${old}&new=${now}&count=${count}`;
-  return html`<a class="link" data-lines href="${to}">Show ${name}</a>`;
 }
 
 const LOOKS = { add: ["a", "+"], del: ["d", "−"], context: ["c", ""] } as const;

@@ -46,10 +46,24 @@ export function renderAnswer({
   points: readonly RunPoint[];
   refused?: Refused | undefined;
 }): Html {
+  const continuing = html`<section class="section" aria-labelledby="go-h">
+    <h2 id="go-h">Continue this conversation</h2>
+    <form class="compose" method="post" action="${runPath(view.run.id)}/continue" autocomplete="off">
+      ${composeBox({
+        id: "more",
+        label: "Message",
+        placeholder:
+          "Ask a question, correct something or give the next task. The agent keeps what it has learned here.",
+        send: "Send",
+        facts: chosenFor(view.run),
+        refused,
+      })}
+    </form>
+  </section>`;
   const content = html`<div>
       ${renderOutcome(view, viewer)}${view.run.status === "completed" && paper(view.run.answer ?? "")}
       ${goalSection(view)} ${changedFiles(view, viewer, files)}
-      ${mayRun(viewer) && [continuing(view, refused), forking(view, points, refused)]}
+      ${mayRun(viewer) && [continuing, forking(view, points, refused)]}
     </div>
     <aside class="side" aria-label="Summary">${sums(view)} ${costs(view)} ${decisions(view)}</aside>`;
   return mainOf(viewer, "done", content);
@@ -84,22 +98,6 @@ function changedFiles({ run }: RunView, viewer: Viewer, all: readonly ChangedFil
     <div class="panel">${items}</div>
   </section>`;
 }
-
-const continuing = ({ run }: RunView, refused: Refused | undefined): Html =>
-  html`<section class="section" aria-labelledby="go-h">
-    <h2 id="go-h">Continue this conversation</h2>
-    <form class="compose" method="post" action="${runPath(run.id)}/continue" autocomplete="off">
-      ${composeBox({
-        id: "more",
-        label: "Message",
-        placeholder:
-          "Ask a question, correct something or give the next task. The agent keeps what it has learned here.",
-        send: "Send",
-        facts: chosenFor(run),
-        refused,
-      })}
-    </form>
-  </section>`;
 
 /** Choices for a run, which count for its continuation too. */
 function chosenFor({ model, limits, changes }: RunView["run"]): Fact[] {

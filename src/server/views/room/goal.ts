@@ -19,10 +19,15 @@ const LOOKS: Readonly<Record<CriterionFinding["verdict"], readonly [IconName, To
 /** In the rail of a run at work. */
 export function goalRail({ run, goal }: RunView): Html | undefined {
   if (goal === undefined) return undefined;
+  const { judged, criteria: all } = goal;
+  const met = judged?.verdicts.filter(({ verdict }) => verdict === "met").length;
+  const found =
+    judged === undefined ? "" : ` of ${all.length} met, round ${judged.round} of ${judged.rounds}`;
+  const counts = `${met ?? all.length}${found}`;
   return html`<section>
-    <h2>Goal<span class="end">${counts(goal)}</span></h2>
+    <h2>Goal<span class="end">${counts}</span></h2>
     ${criteria(goal)}
-    ${goal.judged === undefined && !isFinal(run.status) && html`<p class="note">A judge checks the answer.</p>`}
+    ${judged === undefined && !isFinal(run.status) && html`<p class="note">A judge checks the answer.</p>`}
   </section>`;
 }
 
@@ -33,12 +38,6 @@ export function goalSection({ run, goal }: RunView): Html | undefined {
     <h2 id="goal-h">${oneLine(goalHeading(goal, isFinal(run.status)), MAX)}</h2>
     <div class="panel pad">${criteria(goal)}</div>
   </section>`;
-}
-
-function counts({ judged, criteria: { length } }: GoalView): string {
-  if (judged === undefined) return String(length);
-  const met = judged.verdicts.filter(({ verdict }) => verdict === "met").length;
-  return `${met} of ${length} met, round ${judged.round} of ${judged.rounds}`;
 }
 
 const criteria = (goal: GoalView): Html =>

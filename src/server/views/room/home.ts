@@ -75,10 +75,14 @@ export function renderHome(screen: HomeScreen): Html {
 function needs({ waiting, pending, now }: HomeScreen): Html | undefined {
   if (pending.length === 0) return undefined;
   const items = pending.slice(0, MAX.needs).map((asked) => {
+    // A proposed change has a screen of its own.
+    const address = isReview(asked) ? `${runPath(asked.runId)}/review` : `/review#${anchorOf(asked)}`;
+    const word = isQuestion(asked) && !isReview(asked) ? "Answer" : "Review";
+    const leading = html`<a class="btn small" data-row href="${address}">${word}</a>`;
     return html`<li id="need-${anchorOf(asked)}">
       ${icon(requestIcon(asked), "amber")}<span class="what">${headline(asked)}</span
       ><small class="cut">${who(asked)} · in “${oneLine(displayText(asked.task), 120)}”</small
-      ><span class="num small dim">${elapsed(asked.requestedAt, undefined, now)}</span>${leading(asked)}
+      ><span class="num small dim">${elapsed(asked.requestedAt, undefined, now)}</span>${leading}
     </li>`;
   });
   const rest = waiting - items.length;
@@ -93,13 +97,6 @@ function needs({ waiting, pending, now }: HomeScreen): Html | undefined {
     </ul>
     ${rest > 0 && html`<p class="more pad"><a class="link" href="/review">${rest} more</a></p>`}
   </section>`;
-}
-
-/** Leads to a request. A proposed change has a screen of its own. */
-function leading(asked: PendingRequest): Html {
-  const address = isReview(asked) ? `${runPath(asked.runId)}/review` : `/review#${anchorOf(asked)}`;
-  const word = isQuestion(asked) && !isReview(asked) ? "Answer" : "Review";
-  return html`<a class="btn small" data-row href="${address}">${word}</a>`;
 }
 
 /** Shows the settings of a new run, and warns about missing ones before anything is typed. */

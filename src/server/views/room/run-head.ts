@@ -1,6 +1,6 @@
 /** The head of every screen of a run: its task, its state, and its tabs. */
 import { capital, displayText, oneLine } from "../../../core/text.ts";
-import { type Run, type RunSchedule, type RunView, isFinal, nameOf, waitingIn } from "../../../runs/run.ts";
+import { type Run, type RunView, isFinal, nameOf, waitingIn } from "../../../runs/run.ts";
 import { costGap } from "../../../runs/view.ts";
 import type { Viewer } from "../../contracts/viewer.ts";
 import { filesPath, isShared, mayDecide, mayRun, runPath, schedulePath } from "../../contracts/viewer.ts";
@@ -63,6 +63,13 @@ function facts(view: RunView, viewer: Viewer, now: number): Html {
   const cost = costOf(models);
   const used = models.find(({ role }) => role === "main")?.model ?? run.model ?? "";
   const limits = limitWords(run.limits ?? {});
+  const { schedule } = run;
+  const by = schedule && oneLine(`schedule ${displayText(schedule.name)}`, 60);
+  // Those who see schedules get a link to it.
+  const starter =
+    schedule && mayRun(viewer) && isAll(viewer)
+      ? html`<a class="link" href="${schedulePath(schedule.id)}">${by}</a>`
+      : by;
   const tokensTip = `${grouped(inputTokens)} in, of which ${grouped(cachedInputTokens)} cached; ${grouped(outputTokens)} out`;
   return html`<dl class="facts">
     <div>
@@ -76,7 +83,7 @@ function facts(view: RunView, viewer: Viewer, now: number): Html {
     ${agents.all > 0 && fact("Agents", agentsText(agents), "opt")}
     ${run.endedAt !== undefined && fact("Ended", dayAndTime(run.endedAt), "opt")}
     ${used !== "" && fact("Model", html`<span class="tag">${oneLine(used, 60)}</span>`, "opt")}
-    ${run.schedule && fact("Started by", starter(run.schedule, viewer))}
+    ${starter && fact("Started by", starter)}
     ${run.changes === "propose" && fact("Changes", "proposed for review", "opt")}
     ${limits.length > 0 && fact("Limit", limits.join(", "), "opt")}
   </dl>`;
@@ -88,14 +95,6 @@ const fact = (name: string, value: Html | string, look = "", tip = ""): Html =>
     <dt>${name}</dt>
     <dd>${value}</dd>
   </div>`;
-
-/** The schedule that started the run, with a link to it for those who see schedules. */
-function starter({ id, name }: RunSchedule, viewer: Viewer): Html {
-  const shown = oneLine(`schedule ${displayText(name)}`, 60);
-  return mayRun(viewer) && isAll(viewer)
-    ? html`<a class="link" href="${schedulePath(id)}">${shown}</a>`
-    : html`${shown}`;
-}
 
 const isAll = (viewer: Viewer): boolean => viewer !== "app" && viewer.run === undefined;
 
