@@ -19,7 +19,7 @@ const ENDS = ["SIGINT", "SIGTERM"] as const;
 const HANG_UP = "SIGHUP";
 
 export interface LocalRuns {
-  /** Runs of everyone who uses this machine without a token. */
+  /** Runs of all people on this machine, who need no token. */
   runs: PrincipalRuns;
   /** The runs of all principals. */
   operator: OpenedRuns;

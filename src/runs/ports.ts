@@ -232,7 +232,7 @@ interface HolderQueries {
   counts(principal: Principal): Promise<Record<RunStatus, number>>;
   /** Requests that wait for a person in any run of the principal, oldest first. */
   pending(principal: Principal, limit: number): Promise<PendingRequest[]>;
-  /** Lists background tasks in their order; `tell` and `cancel` take their ids. Empty for an unknown run. */
+  /** Lists background tasks in their order. Empty for an unknown run. */
   children(principal: Principal, runId: string): Promise<ChildRun[]>;
   countPending(principal: Principal): Promise<number>;
   /** Events from the end of the journal, newest first. Returns `undefined` if there is no such run. */

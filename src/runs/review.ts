@@ -17,7 +17,7 @@ const MOST_DIFF = 12_000;
 /** Longest report to the agent. */
 const MOST_TOLD = 20_000;
 
-/** Returns `asked` if the run waits without a lease, `told` if the agent continues, and `done` if it may end. */
+/** Returns whether the run waits without a lease, continues with a report to its agent, or may end. */
 export async function reviewAtEnd(
   { run, lease }: { run: Run; lease: Lease },
   end: RunResult,

@@ -214,7 +214,7 @@ interface StoredRequest<Status extends string, Given> {
   agent: AgentPath;
   /** The run of a background subagent that waits for the answer. Default: `runId` itself. */
   askedBy?: string;
-  /** The call that waits for the answer, if it is known. Views have it, and `ask` is given it. */
+  /** The call that waits for the answer, if it is known. Views have it, and `ask` receives it. */
   callId?: string;
   status: Status;
   requestedAt: number;

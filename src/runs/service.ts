@@ -64,7 +64,7 @@ export interface Readiness extends Partial<StartChoices> {
   };
 }
 
-/** `told`: the agent had continued without an answer to its question, and gets this one as a message. */
+/** A late answer reaches an agent that continued without one as a message. */
 export type AnswerOutcome =
   | { ok: true; request: RunRequest; how: "stored" | "repeated" | "told" }
   /** Others, or the deadline, had answered otherwise, or the answer is no longer needed; nothing changed. */

@@ -34,15 +34,6 @@ export interface CopiedTable {
   copied: number;
 }
 
-/** In the order in which they refer to each other. */
-const COPIED_TABLES = [
-  "threads",
-  "runs",
-  ...TABLES_OF_RUN,
-  "schedules",
-  "schedule_skips",
-  "news_subscriptions",
-];
 /** Postgres takes 65,535 parameters in one statement. */
 const PARAMETERS = 30_000;
 const ROWS = 500;
@@ -66,7 +57,15 @@ export async function* copyToPostgres(options: CopyOptions): AsyncGenerator<Copi
     const runs = await open("deepagent.db");
     migrate(runs, "runs", RUN_MIGRATIONS);
     assertQuiet(runs);
-    for (const table of COPIED_TABLES) {
+    // In the order in which they refer to each other.
+    for (const table of [
+      "threads",
+      "runs",
+      ...TABLES_OF_RUN,
+      "schedules",
+      "schedule_skips",
+      "news_subscriptions",
+    ]) {
       signal.throwIfAborted();
       yield await copyTable(table, runs, options);
     }

@@ -1,4 +1,4 @@
-/** Notifies a person who may look elsewhere. */
+/** Calls a person back to the terminal. */
 import type { Config } from "../../config/schema.ts";
 import type { Clock } from "../../core/clock.ts";
 import { displayName, oneLine } from "../../core/text.ts";

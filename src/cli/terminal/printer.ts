@@ -8,7 +8,7 @@ export const MARK = `\u0000${randomUUID()}`;
 
 /** Marks the control characters of our own sequences, so that `print` keeps them. Never pass it text of others. */
 export const control = (sequence: string): string =>
-  // oxlint-disable-next-line no-control-regex -- control characters are what this is about
+  // oxlint-disable-next-line no-control-regex -- the expression is for control characters
   sequence.replaceAll(/[\u0000-\u001f]/g, (character) => MARK + character);
 
 /** `text` with every control character and direction override escaped, except those that `control` marked. */

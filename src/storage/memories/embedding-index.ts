@@ -2,7 +2,7 @@
 import { type Clock, systemClock } from "../../core/clock.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import type { Embedder } from "../../core/embedder.ts";
-import type { Engine, Statement, Steps } from "../sql/steps.ts";
+import type { Engine, Steps } from "../sql/steps.ts";
 import { all, change, count, exists, first, insert } from "../sql/steps.ts";
 import type { MemoryDatabase } from "./contracts.ts";
 import { AFTER, IDS, IN_ORDER, type ItemPosition, idList, rangeStretch } from "./items.ts";
@@ -15,19 +15,9 @@ const FILL = 500;
 /** Vectors compared in one turn of the event loop. */
 const VECTORS_PER_TURN = 128;
 
-/** Makes writers of items and this wait for each other: every item counts either as old or as new. */
-const LOCK_ITEMS: Statement = { sql: "LOCK TABLE store_items IN SHARE MODE", values: {}, isLock: true };
-const USE = `
-INSERT INTO store_models (name, used_at, to_fill) SELECT @name, @now, coalesce(max(id), 0) FROM store_items WHERE true
-ON CONFLICT (name) DO UPDATE SET used_at = excluded.used_at`;
 const TOUCH = "UPDATE store_models SET used_at = @now WHERE name = @name";
 const MODEL = "SELECT id, dims FROM store_models WHERE name = @name";
-const ENQUEUE = `
-INSERT INTO store_unembedded (model, item) SELECT CAST(@model AS BIGINT), id FROM store_items WHERE id IN ${IDS}
-ON CONFLICT DO NOTHING`;
 const FILLED = "UPDATE store_models SET to_fill = @last - 1 WHERE id = @model AND to_fill >= @last";
-const WAITING = `
-SELECT count(*) AS count FROM (SELECT 1 FROM store_unembedded WHERE model = @model LIMIT @limit) AS queue`;
 const CLAIM = `
 UPDATE store_unembedded SET due_at = @until WHERE model = @model AND item IN (
   SELECT item FROM store_unembedded WHERE model = @model AND (due_at <= @now OR due_at > @until)
@@ -39,7 +29,6 @@ const PASSAGES = `
 SELECT i.id, i.namespace, i.key, p.number, p.vector
 FROM (SELECT id, namespace, key FROM store_items WHERE ${AFTER} ${IN_ORDER}) AS i
 LEFT JOIN store_passages AS p ON p.item = i.id AND p.model = @model ORDER BY i.namespace, i.key`;
-const UNUSED = "SELECT id FROM store_models WHERE used_at < @usedBefore LIMIT 1";
 const FORGET_SOME = `
 DELETE FROM store_passages WHERE model = @model
   AND item IN (SELECT item FROM store_passages WHERE model = @model LIMIT @limit)`;
@@ -82,7 +71,9 @@ export class EmbeddingIndex {
       await this.#engine.note(() => this.#fill(model));
       await ownTurn();
     }
-    return this.#engine.read(() => count(WAITING, { model, limit }));
+    const sql = `
+SELECT count(*) AS count FROM (SELECT 1 FROM store_unembedded WHERE model = @model LIMIT @limit) AS queue`;
+    return this.#engine.read(() => count(sql, { model, limit }));
   }
 
   #oldItems(model: number, limit: number): Steps<{ id: number }[]> {
@@ -96,7 +87,10 @@ SELECT id FROM store_items WHERE id <= (SELECT to_fill FROM store_models WHERE i
     const old = yield* this.#oldItems(model, FILL);
     const last = old.at(-1);
     if (last === undefined) return;
-    yield* change(ENQUEUE, { model, ids: idList(old) });
+    const sql = `
+INSERT INTO store_unembedded (model, item) SELECT CAST(@model AS BIGINT), id FROM store_items WHERE id IN ${IDS}
+ON CONFLICT DO NOTHING`;
+    yield* change(sql, { model, ids: idList(old) });
     yield* change(FILLED, { model, last: last.id });
   }
 
@@ -202,8 +196,12 @@ SELECT 1 AS yes FROM store_items WHERE id = @item AND version = @version AND ${t
       if (known !== undefined) return known;
       const use = { name, now: this.#clock() };
       await this.#engine.write(function* () {
-        yield LOCK_ITEMS;
-        yield* change(USE, use);
+        // Makes writers of items and this wait for each other: every item counts either as old or as new.
+        yield { sql: "LOCK TABLE store_items IN SHARE MODE", values: {}, isLock: true };
+        const sql = `
+INSERT INTO store_models (name, used_at, to_fill) SELECT @name, @now, coalesce(max(id), 0) FROM store_items WHERE true
+ON CONFLICT (name) DO UPDATE SET used_at = excluded.used_at`;
+        yield* change(sql, use);
       });
     }
   }
@@ -224,7 +222,8 @@ export async function forgetUnusedModels(
   { usedBefore, signal }: { usedBefore: number; signal: AbortSignal },
 ): Promise<void> {
   while (!signal.aborted) {
-    const unused = await engine.read(() => first<{ id: number }>(UNUSED, { usedBefore }));
+    const sql = "SELECT id FROM store_models WHERE used_at < @usedBefore LIMIT 1";
+    const unused = await engine.read(() => first<{ id: number }>(sql, { usedBefore }));
     if (unused === undefined) return;
     const model = unused.id;
     await engine.note(function* () {

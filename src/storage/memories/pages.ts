@@ -11,17 +11,17 @@ const LARGEST_PAGE = 512;
 /** Bytes or characters that are read in one turn of the event loop, or nearly. */
 const PAGE_LENGTH = 500_000;
 
-/** Some items of a stretch. */
-interface ItemPage<Row> {
+/** The items of a stretch that have not expired at a time. */
+type Wanted = Stretch & { now: number };
+type ReadPage<Row> = (
+  start: Start,
+  page: Wanted & { limit: number },
+) => Promise<{
   rows: Row[];
   /** The last place that was looked at; absent after all of them. */
   last: ItemPosition | undefined;
   length: number;
-}
-
-/** The items of a stretch that have not expired at a time. */
-type Wanted = Stretch & { now: number };
-type ReadPage<Row> = (start: Start, page: Wanted & { limit: number }) => Promise<ItemPage<Row>>;
+}>;
 
 export function itemPages({ engine, contains }: MemoryDatabase, sql: ItemStatements) {
   const readRows = <Row extends object>(text: string, values: Statement["values"]): Promise<Row[]> =>

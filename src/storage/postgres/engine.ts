@@ -9,8 +9,6 @@ import { isBrokenOff, isReadOnly, isRepeatable, postgresError } from "./errors.t
 /** Maximum number of attempts for a transaction that conflicted with another. */
 const TRIES = 8;
 
-const LOOK = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY";
-
 export const postgresEngine = (access: Access): Engine => ({
   of: (principal) => postgresEngine(access.of(principal)),
   read: (steps) => translated(() => look(access, steps)),
@@ -34,7 +32,9 @@ async function look<T>(access: Access, steps: () => Steps<T>): Promise<T> {
   const begun = alone.next();
   if (begun.done === true) return begun.value;
   const then = alone.next(await answerTo(access, begun.value));
-  return then.done === true ? then.value : transact(access, LOOK, steps);
+  return then.done === true
+    ? then.value
+    : transact(access, "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", steps);
 }
 
 /** Carries out a transaction. A statement whose answer nobody needs costs no round trip of its own. */

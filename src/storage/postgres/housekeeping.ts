@@ -3,7 +3,7 @@ import type { Pool } from "pg";
 import type { PruneContext, PruneReport, Retention } from "../../runs/retention.ts";
 import { KEPT_FOR_SIZE_MS } from "../../runs/retention.ts";
 import { beginPrune, forgetRuns, forgetThreads, forgettable } from "../sql/housekeeping.ts";
-import type { Engine, Steps } from "../sql/steps.ts";
+import type { Engine } from "../sql/steps.ts";
 import { BYTES_IN_OBJECTS } from "./checkpoints/objects.ts";
 
 const RUNS_AT_ONCE = 100;
@@ -20,22 +20,26 @@ export async function prune(
   const report = await beginPrune(place, context);
   const forgetUpTo = async (endedBefore: number, most: number): Promise<void> => {
     for (let left = most; left > 0 && !signal.aborted;) {
-      const forgotten = await engine.write(() => deleteEndedRuns(endedBefore, Math.min(left, RUNS_AT_ONCE)));
+      const forgotten = await engine.write(function* () {
+        const rows = yield* forgettable(endedBefore, Math.min(left, RUNS_AT_ONCE));
+        if (rows.length > 0) yield* forgetRuns(rows);
+        return rows.length;
+      });
       report.runs += forgotten;
       left = forgotten === 0 ? 0 : left - forgotten;
     }
   };
   // Runs that a person deleted count as ended before any time.
   await forgetUpTo(maxAgeMs === undefined ? 0 : now - maxAgeMs, Infinity);
-  if (maxBytes !== undefined) await forgetUpTo(now - KEPT_FOR_SIZE_MS, await excessRuns(pool, maxBytes));
+  if (maxBytes !== undefined) {
+    const stored = await storedBytes(pool);
+    const runs = await queryNumber(pool, "SELECT count(*) FROM runs");
+    // Runs count with equal sizes, because files do not shrink at once.
+    const excess = stored <= maxBytes ? 0 : Math.ceil((runs * (stored - maxBytes)) / stored);
+    await forgetUpTo(now - KEPT_FOR_SIZE_MS, excess);
+  }
   report.threads = await forgetThreads(place, context);
   return report;
-}
-
-function* deleteEndedRuns(endedBefore: number, limit: number): Steps<number> {
-  const rows = yield* forgettable(endedBefore, limit);
-  if (rows.length > 0) yield* forgetRuns(rows);
-  return rows.length;
 }
 
 /** Implements `RunRepository.assertWritable`. */
@@ -55,10 +59,3 @@ export const storedBytes = (pool: Pool): Promise<number> =>
     `SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint + ${BYTES_IN_OBJECTS} FROM pg_class
      WHERE relnamespace = current_schema()::regnamespace AND relkind = 'r'`,
   );
-
-/** Number of runs that make up the storage above `maxBytes`, counted with equal sizes: files do not shrink at once. */
-async function excessRuns(pool: Pool, maxBytes: number): Promise<number> {
-  const stored = await storedBytes(pool);
-  const runs = await queryNumber(pool, "SELECT count(*) FROM runs");
-  return stored <= maxBytes ? 0 : Math.ceil((runs * (stored - maxBytes)) / stored);
-}

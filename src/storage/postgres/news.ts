@@ -14,10 +14,6 @@ const IDS_AT_ONCE = 200;
 const LOOK_EVERY_MS = 2000;
 /** A connection on which this process does not hear itself for so long is replaced, in milliseconds. */
 const DEAF_MS = 10_000;
-const DEAF = "The connection that listens for changes of other servers was silent and is replaced.";
-const POOLED =
-  "No notifications from other servers arrive: a pooler in transaction mode is between this server and Postgres. Connect to Postgres itself, or through a pool in session mode; until then changes are seen up to two seconds late.";
-
 export class ChangeNews {
   readonly #pool: Pool;
   readonly #newClient: () => Client;
@@ -99,7 +95,9 @@ export class ChangeNews {
   #check(): void {
     if (this.#client === undefined) return;
     if (this.#toldAt !== undefined && monotonicClock() - this.#toldAt > DEAF_MS) {
-      const text = this.#hasHeard ? DEAF : POOLED;
+      const text = this.#hasHeard
+        ? "The connection that listens for changes of other servers was silent and is replaced."
+        : "No notifications from other servers arrive: a pooler in transaction mode is between this server and Postgres. Connect to Postgres itself, or through a pool in session mode; until then changes are seen up to two seconds late.";
       this.#all((listener) => listener.failed(new StorageError("storage_io", text)));
       this.#leave();
       void this.#connect(0);

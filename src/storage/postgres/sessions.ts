@@ -43,9 +43,6 @@ ALTER TABLE client_sessions DROP COLUMN servers;`,
 const MAX_SUBSCRIPTIONS = 1024;
 const MAX_URI = 2048;
 
-const INSERT = `
-INSERT INTO client_sessions (id, principal, owner, opening, used)
-VALUES (@id, @principal, @owner, @opening, ${NOW})`;
 const JOIN = `
 UPDATE client_sessions SET used = ${NOW} WHERE id = @id RETURNING owner, opening, subscriptions`;
 const SUBSCRIBE = `
@@ -95,6 +92,9 @@ function* openSession(
     if (ended.idle < busyMs) return { ok: false, waitMs: busyMs - ended.idle };
     yield* change("DELETE FROM client_sessions WHERE id = @id", { id: ended.id });
   }
-  yield* change(INSERT, { id, principal, owner, opening });
+  const sql = `
+INSERT INTO client_sessions (id, principal, owner, opening, used)
+VALUES (@id, @principal, @owner, @opening, ${NOW})`;
+  yield* change(sql, { id, principal, owner, opening });
   return { ok: true, ...(ended === undefined ? {} : { ended: ended.id }) };
 }

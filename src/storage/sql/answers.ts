@@ -52,8 +52,8 @@ const answerAtDeadline = ({ kind }: RunRequest): PersonAnswer =>
   kind === "approval" ? TOO_LATE : { type: "expired" };
 
 /**
- * Uses up a signed answer and does all that it says. `undefined`, and nothing of it counts, when it was used before,
- * by whatever process, or there is a problem with it; the journal of a run that is not over tells of that.
+ * Uses up a signed answer and carries it out. Returns undefined and changes nothing if any process used the answer
+ * before, or it has a problem; the journal of an open run records the refusal.
  */
 export function* use(
   run: Run,

@@ -22,7 +22,11 @@ export async function beginPrune(place: PrunePlace, context: PruneContext): Prom
   const { now, signal, orphans = "keep", sweepMemories } = context;
   const { engine } = place;
   const report: PruneReport = { runs: 0, threads: 0, memories: 0, freedBytes: 0 };
-  await engine.write(() => giveUpCopies(now - COPY_MS));
+  await engine.write(function* () {
+    // Old copies of threads that no run took over.
+    const sql = "DELETE FROM thread_copies WHERE begun_at < @before RETURNING id";
+    yield* noteThreads((yield* all<{ id: string }>(sql, { before: now - COPY_MS })).map(({ id }) => id));
+  });
   await forgetThreads(place, context);
   report.memories = (await sweepMemories?.(signal)) ?? 0;
   if (orphans === "keep") return report;
@@ -41,28 +45,21 @@ function* threadBatches(threads: readonly string[]): Generator<string[]> {
     yield threads.slice(at, at + THREADS_PER_TURN);
 }
 
-/** Drops old copies of threads that no run took over. */
-function* giveUpCopies(before: number): Steps<void> {
-  const sql = "DELETE FROM thread_copies WHERE begun_at < @before RETURNING id";
-  yield* noteThreads((yield* all<{ id: string }>(sql, { before })).map(({ id }) => id));
-}
-
 /** Notes threads whose checkpoints must be deleted. */
 function* noteThreads(threads: readonly string[]): Steps<void> {
   for (const id of threads) yield* insert("pruned_threads", { id }, "ON CONFLICT DO NOTHING");
 }
-
-const ORPHANS = `SELECT value AS thread FROM json_each(@threads)
-  WHERE NOT EXISTS (SELECT 1 FROM threads WHERE id = value)
-    AND NOT EXISTS (SELECT 1 FROM thread_copies WHERE id = value)
-    AND NOT EXISTS (SELECT 1 FROM pruned_threads WHERE id = value)`;
 
 /** Finds threads of checkpoints that no run has. A thread, or the note of a copy, is stored before its checkpoints. */
 export async function findOrphans(engine: Engine, checkpoints: Checkpoints | undefined): Promise<string[]> {
   const orphans: string[] = [];
   for (const some of threadBatches((await checkpoints?.threads()) ?? [])) {
     const values = { threads: JSON.stringify(some) };
-    const found = await engine.read(() => all<{ thread: string }>(ORPHANS, values));
+    const sql = `SELECT value AS thread FROM json_each(@threads)
+  WHERE NOT EXISTS (SELECT 1 FROM threads WHERE id = value)
+    AND NOT EXISTS (SELECT 1 FROM thread_copies WHERE id = value)
+    AND NOT EXISTS (SELECT 1 FROM pruned_threads WHERE id = value)`;
+    const found = await engine.read(() => all<{ thread: string }>(sql, values));
     orphans.push(...found.map(({ thread }) => thread));
     await ownTurn();
   }

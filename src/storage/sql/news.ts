@@ -135,15 +135,6 @@ function* postpone({ target, environment, now, dueAt, problem }: Unreachable): S
   yield* dropOldestDead(target);
 }
 
-function* listWaiting(limit: number): Steps<WaitingNews[]> {
-  const rows = yield* all<Parameters<typeof toWaiting>[0]>(
-    `SELECT d.*, r.name, r.task FROM news_deliveries AS d JOIN runs AS r ON r.id = d.run_id
-     ORDER BY (d.dead_at IS NULL), d.number LIMIT @limit`,
-    { limit },
-  );
-  return rows.map(toWaiting);
-}
-
 /** Changes each of the numbered messages, or all undeliverable ones; returns their number. */
 function* ofThese(sql: string, numbers: readonly number[] | undefined, now: number): Steps<number> {
   if (numbers === undefined) return yield* change(`${sql} WHERE dead_at IS NOT NULL`, { now });
@@ -197,7 +188,14 @@ export function storedNews(engine: Engine): StoredNews {
     ...ofPrincipal(engine, "write", { unsubscribe: remove }),
     ...ofServer(engine, "read", {
       due,
-      list: listWaiting,
+      *list(limit: number): Steps<WaitingNews[]> {
+        const rows = yield* all<Parameters<typeof toWaiting>[0]>(
+          `SELECT d.*, r.name, r.task FROM news_deliveries AS d JOIN runs AS r ON r.id = d.run_id
+     ORDER BY (d.dead_at IS NULL), d.number LIMIT @limit`,
+          { limit },
+        );
+        return rows.map(toWaiting);
+      },
       countDead: () =>
         count(
           `SELECT count(*) AS count FROM news_deliveries

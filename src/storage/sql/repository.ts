@@ -1,13 +1,6 @@
 /** Runs over any engine: the port of `runs/ports.ts`, one transaction for each method. */
 import { ownTurn } from "../../core/concurrency.ts";
-import type {
-  Claim,
-  ClaimRequest,
-  RunListener,
-  RunQueries,
-  RunRepository,
-  RunStatistics,
-} from "../../runs/ports.ts";
+import type { RunListener, RunQueries, RunRepository, RunStatistics } from "../../runs/ports.ts";
 import { KEPT_FOR_SIZE_MS } from "../../runs/retention.ts";
 import type { Checkpoints } from "../../runs/thread-ports.ts";
 import type { Principal, RunStatus, RunSummary } from "../../runs/run.ts";
@@ -35,15 +28,15 @@ export interface Housekeeping extends Pick<RunRepository, "prune" | "assertWrita
   storedBytes(checkpoints: Checkpoints | undefined): Promise<number>;
   /** Finds runs by their texts. Absent: a search reads all of them. */
   textIndex?: RunIndex;
-  /** This process changed a run; for engines whose other processes have to be told. */
+  /** Called when this process changed a run; for engines that notify other processes. */
   changed?(runId: string): void;
   /** Delay until its other processes hear of changes. */
   lag?(): Pick<RunStatistics, "newsLagMs">;
-  /** Tells `listener` of what other processes change, until it is closed. */
+  /** Calls `listener` for the changes of other processes, until it is closed. */
   watchOthers(listener: RunListener, pollMs: number): { close(): void };
 }
 
-/** Tells that a run was changed. `fromOutside`: not by work on it, so that it may be claimable now. */
+/** Reports that a run was changed. `fromOutside`: not by work on it, so that it may be claimable now. */
 type Notify = RunListener["changed"];
 
 export function storedRuns(engine: Engine, housekeeping: Housekeeping): RunRepository {
@@ -86,7 +79,7 @@ export function storedRuns(engine: Engine, housekeeping: Housekeeping): RunRepos
 
 /** Changes by people and programs from outside. */
 function changesOf(engine: Engine, notify: Notify) {
-  /** Tells listeners when `isChange` says that the result was a change. */
+  /** Notifies listeners if `isChange` is true for the result. */
   const change = async <T>(
     [principal, runId]: readonly [Principal, string],
     steps: () => Steps<T>,
@@ -145,7 +138,15 @@ function leasesOf(engine: Engine, news: StoredNews, notify: Notify) {
   return {
     claimNext: async (request, crashLimit) => {
       while (await engine.read(() => leases.anyWaiting(request.environment))) {
-        const claimed = await engine.note(() => claim(request));
+        const claimed = await engine.note(function* () {
+          const next = yield* leases.claimNext(request);
+          if (next === undefined) return undefined;
+          const { lease, before, crashes } = next;
+          const recovered = before.in_flight !== 0;
+          if (recovered && before.parent_id === null)
+            yield* journal.append(before.id, { kind: "run_resumed", agent: [], data: {} }, request.now);
+          return { lease, run: toRun(before), recovered, crashes };
+        });
         if (claimed === undefined) return undefined;
         const { lease, run, recovered, crashes } = claimed;
         if (recovered) notify(lease.runId, false);
@@ -162,7 +163,7 @@ function leasesOf(engine: Engine, news: StoredNews, notify: Notify) {
     },
     release: async (lease) => {
       const own = engine.of(lease.principal);
-      // Looked at first: most leases were given back by what ended the work.
+      // Looked at first: the end of the work released most leases.
       if (await own.read(() => leases.isHeld(lease))) await own.note(() => leases.release(lease));
     },
     isHeld: (lease) => engine.of(lease.principal).read(() => leases.isHeld(lease)),
@@ -215,16 +216,6 @@ async function countAll(engine: Engine): Promise<Record<RunStatus, number>> {
     last = Math.max(...rows.map((row) => row.last));
     await ownTurn();
   }
-}
-
-function* claim(request: ClaimRequest): Steps<(Claim & { crashes: number }) | undefined> {
-  const claimed = yield* leases.claimNext(request);
-  if (claimed === undefined) return undefined;
-  const { lease, before, crashes } = claimed;
-  const recovered = before.in_flight !== 0;
-  if (recovered && before.parent_id === null)
-    yield* journal.append(before.id, { kind: "run_resumed", agent: [], data: {} }, request.now);
-  return { lease, run: toRun(before), recovered, crashes };
 }
 
 /** A run's place in line depends on the runs of all principals. */

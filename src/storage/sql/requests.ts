@@ -135,7 +135,7 @@ export const expired = (now: number): Steps<(RequestRow & { principal: Principal
     { now },
   );
 
-/** Withdraws what is pending, except for the interrupts that are still open; gives what it withdrew. */
+/** Withdraws the pending requests, except for the interrupts that are still open; returns the withdrawn ones. */
 export function withdraw(
   whose: Asker,
   now: number,
@@ -153,7 +153,7 @@ export function withdraw(
 /** Ids of questions of calls at work begin so: no interrupt waits for their answers. */
 const HELD = "held_%";
 
-/** Ends a question of a call at work, or all of them; gives those that nobody had answered. */
+/** Ends a question of a call at work, or all of them; returns the unanswered ones. */
 export function* endHeld(whose: Asker, id: string | undefined, now: number): Steps<RequestRow[]> {
   const { condition, values } = ofAsker(whose);
   const isOne = `${condition} AND id LIKE '${HELD}'${id === undefined ? "" : " AND id = @id"}`;

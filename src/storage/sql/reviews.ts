@@ -1,6 +1,6 @@
 /** Reviews of runs that propose their changes. */
 import { reviewedData } from "../../runs/review-events.ts";
-import type { ReviewOutcome, ReviewRecord, RunReviews } from "../../runs/proposals.ts";
+import type { ReviewRecord, RunReviews } from "../../runs/proposals.ts";
 import { fromJson, toJson } from "../../core/json.ts";
 import type { Principal } from "../../runs/run.ts";
 import { messageEntry } from "../../runs/events.ts";
@@ -34,7 +34,8 @@ export const storedReviews = ({ engine, runId, write }: ReviewsContext): RunRevi
       yield* change(settled, { run_id: runId, id });
       const entry = { kind: "changes_reviewed" as const, agent: [], data: reviewedData(outcome) };
       yield* journal.append(runId, entry, now);
-      yield* noteUnapplied(runId, told === undefined ? unappliedAfter(outcome) : null);
+      const isDone = told === undefined && outcome.kind === "done";
+      yield* noteUnapplied(runId, isDone ? outcome.record.unapplied : null);
       if (outcome.kind === "done") yield* noteApplied(runId, outcome.record);
       if (told === undefined) return;
       const message = { id: `told_${id}`, text: told };
@@ -43,9 +44,6 @@ export const storedReviews = ({ engine, runId, write }: ReviewsContext): RunRevi
     }),
   note: (unapplied) => write(() => noteUnapplied(runId, unapplied)),
 });
-
-const unappliedAfter = (outcome: ReviewOutcome): number | null =>
-  outcome.kind === "done" ? outcome.record.unapplied : null;
 
 function* noteUnapplied(runId: string, unapplied: number | null): Steps<void> {
   yield* change("UPDATE runs SET unapplied = @unapplied WHERE id = @id", { id: runId, unapplied });
@@ -60,7 +58,7 @@ const noteInThread = (runId: string, unapplied: number): Steps<number> =>
     { id: runId, unapplied },
   );
 
-/** Adds what was applied in the folder to what earlier reviews of the run applied. */
+/** Adds the files applied in the folder to those of earlier reviews of the run. */
 function* noteApplied(runId: string, { applied, partly, branch }: ReviewRecord): Steps<void> {
   if (branch !== undefined) return;
   const row = yield* first<Pick<RunRow, "applied">>("SELECT applied FROM runs WHERE id = @id", { id: runId });
@@ -70,7 +68,7 @@ function* noteApplied(runId: string, { applied, partly, branch }: ReviewRecord):
   yield* change("UPDATE runs SET applied = @all WHERE id = @id", { id: runId, all });
 }
 
-/** The same for a run that has ended. */
+/** Notes the files of a run that has ended. */
 export function* noteAfterEnd(
   principal: Principal,
   runId: string,

@@ -1,4 +1,4 @@
-/** Rows of the tables of runs, and what is made of them. */
+/** Rows of the run tables, and the objects that are read from them. */
 import type { AgentPath } from "../../agent/agent.ts";
 import type { RunLimits } from "../../runs/choices.ts";
 import { type RunEvent, type RunEventKind, isEvent } from "../../runs/events.ts";
@@ -184,10 +184,8 @@ function outcomeOf(row: RunRow): Partial<Run> {
   };
 }
 
-/** The columns that a list shows of a run. */
-const SUBAGENTS = "subagents_started, subagents_completed, subagents_failed, subagents_cancelled";
 const SUMMED =
-  `${HEAD_COLUMNS}, ${USAGE}, ${SUBAGENTS}, cost_nanos, unpriced_calls, ended_at, stop_reason, failure_reason` as const;
+  `${HEAD_COLUMNS}, ${USAGE}, subagents_started, subagents_completed, subagents_failed, subagents_cancelled, cost_nanos, unpriced_calls, ended_at, stop_reason, failure_reason` as const;
 export const SUMMARY_COLUMNS = `${SUMMED},
   CASE WHEN ended_at IS NULL THEN NULL ELSE substr(coalesce(failure_message, cancel_reason, answer), 1, 500) END
     AS outcome,
@@ -223,7 +221,7 @@ export function toEvent(row: EventRow): RunEvent {
   return event;
 }
 
-/** Columns of a request of any kind, before it is answered and after. */
+/** Columns of every request, answered or not. */
 export const ASKED = "run_id, id, interrupt_id, agent, requested_at, expires_at, asked_by";
 const ANSWERED = `${ASKED}, decided_at, decided_by` as const;
 /** Columns of approvals alone. */

@@ -117,11 +117,6 @@ function* withHistory(rows: readonly ScheduleRow[]): Steps<ScheduleView[]> {
   return views;
 }
 
-function* listViews(principal: Principal): Steps<ScheduleView[]> {
-  const sql = "SELECT * FROM schedules WHERE principal = @principal ORDER BY number";
-  return yield* withHistory(yield* all<ScheduleRow>(sql, { principal }));
-}
-
 function* pause(principal: Principal, id: string, now: number): Steps<boolean> {
   const sql = `UPDATE schedules SET paused_at = coalesce(paused_at, @now) WHERE ${OWN}`;
   return (yield* change(sql, { id, principal, now })) > 0;
@@ -138,15 +133,6 @@ function* due(environment: string, now: number) {
     { environment, now },
   );
   return { due: rows.map(toSchedule), next: later?.next ?? undefined };
-}
-
-function* resume(given: Schedule, dueAt: number, skipped: Skip | undefined): Steps<boolean> {
-  const schedule = yield* findToChange(given);
-  if (schedule?.pausedAt !== given.pausedAt || schedule?.dueAt !== given.dueAt) return false;
-  if (skipped !== undefined) yield* skip(given.id, skipped, skipped.reason);
-  const sql = "UPDATE schedules SET due_at = @due_at, paused_at = NULL WHERE id = @id";
-  yield* change(sql, { id: given.id, due_at: dueAt });
-  return true;
 }
 
 function* removeSchedule(principal: Principal, id: string): Steps<boolean> {
@@ -235,14 +221,6 @@ const scheduledRequest = ({ task, model, limits, goal, changes }: Schedule) => (
 
 type RunNow = Created | { kind: "previous_open"; run: Run };
 
-function* runNow(given: Schedule, fresh: NewRun): Steps<RunNow> {
-  const schedule = (yield* findToChange(given)) ?? given;
-  const open = yield* findOpenRun(schedule);
-  if (open !== undefined) return { kind: "previous_open", run: open };
-  const { id, name, principal } = schedule;
-  return yield* create(principal, scheduledRequest(schedule), { ...fresh, schedule: { id, name } });
-}
-
 /** `started` is called with a new run after it is stored. */
 export function storedSchedules(
   engine: Engine,
@@ -259,7 +237,10 @@ export function storedSchedules(
     return outcome;
   };
   const list = async (principal: Principal): Promise<ScheduleView[]> => {
-    const views = await engine.of(principal).read(() => listViews(principal));
+    const views = await engine.of(principal).read(function* () {
+      const sql = "SELECT * FROM schedules WHERE principal = @principal ORDER BY number";
+      return yield* withHistory(yield* all<ScheduleRow>(sql, { principal }));
+    });
     const placed = await withPlaces(views.flatMap(({ runs }) => runs));
     return views.map((view) => ({ ...view, runs: placed.splice(0, view.runs.length) }));
   };
@@ -276,8 +257,22 @@ export function storedSchedules(
     add: (schedule, most) => engine.of(schedule.principal).write(() => addSchedule(schedule, most)),
     edit: (before, after, skipped) => engine.of(after.principal).write(() => edit(before, after, skipped)),
     resume: (schedule, dueAt, skipped) =>
-      engine.of(schedule.principal).write(() => resume(schedule, dueAt, skipped)),
+      engine.of(schedule.principal).write(function* () {
+        const found = yield* findToChange(schedule);
+        if (found?.pausedAt !== schedule.pausedAt || found?.dueAt !== schedule.dueAt) return false;
+        if (skipped !== undefined) yield* skip(schedule.id, skipped, skipped.reason);
+        const sql = "UPDATE schedules SET due_at = @due_at, paused_at = NULL WHERE id = @id";
+        yield* change(sql, { id: schedule.id, due_at: dueAt });
+        return true;
+      }),
     advance: (schedule, step, fresh) => starting(schedule, () => advance(schedule, step, fresh)),
-    runNow: (schedule, fresh) => starting(schedule, () => runNow(schedule, fresh)),
+    runNow: (schedule, fresh) =>
+      starting(schedule, function* () {
+        const found = (yield* findToChange(schedule)) ?? schedule;
+        const open = yield* findOpenRun(found);
+        if (open !== undefined) return { kind: "previous_open", run: open };
+        const { id, name, principal } = found;
+        return yield* create(principal, scheduledRequest(found), { ...fresh, schedule: { id, name } });
+      }),
   };
 }

@@ -196,39 +196,73 @@ WHEN OLD.status <> 'pending' AND NEW.status <> OLD.status
 BEGIN SELECT RAISE(ABORT, 'an approval is decided once'); END;
 `;
 
-const QUEUE_IN_ORDER = `
+/**
+ * Condition of runs that are not in `run_texts`: open ones, whose texts still change, and long ones, which would hold up
+ * whoever ends them. Their number stays small, and a search reads them.
+ */
+export const LEFT_OUT_OF_TEXTS =
+  "(ended_at IS NULL OR length(task) + length(coalesce(name, '')) + length(coalesce(answer, '')) > 20000)";
+
+const isIndexed = (row: "NEW" | "OLD"): string =>
+  `NOT ${LEFT_OUT_OF_TEXTS.replaceAll(/\b(ended_at|task|name|answer)\b/g, `${row}.$1`)}`;
+const indexText = `INSERT INTO run_texts (rowid, task, name, answer) SELECT number, lower(task) || '  ', lower(name) || '  ', lower(answer) || '  ' FROM runs`;
+
+/** Kinds of events that clients ask for across runs, as the index and its queries write them. */
+export const IS_NEWS =
+  "kind IN ('run_completed', 'run_failed', 'question_asked', 'approval_requested', 'todos', 'subagent_started', 'subagent_finished')";
+
+/** The migrations of the run tables. */
+export const RUN_MIGRATIONS: readonly Migration[] = [
+  { version: 1, name: "threads, runs, journal, approvals", sql: RUN_TABLES },
+  {
+    version: 2,
+    name: "the queue in the order of turns",
+    sql: `
 DROP INDEX runs_queue;
 CREATE INDEX runs_queue ON runs (environment, principal, (lease_epoch = 0), number)
 WHERE runnable = 1 AND lease_owner IS NULL;
 DROP INDEX runs_leased;
-CREATE INDEX runs_leased ON runs (thread_id) WHERE lease_owner IS NOT NULL;`;
-
-/** Null in rows of an older version. */
-const COPIES_OF_PRINCIPALS = "ALTER TABLE thread_copies ADD COLUMN principal TEXT;";
-
-/** Lets a list of runs do without their journals; 0 in runs that ended before. */
-const SUMS = `
+CREATE INDEX runs_leased ON runs (thread_id) WHERE lease_owner IS NOT NULL;`,
+  },
+  {
+    version: 3,
+    name: "whose thread is being copied",
+    // Null in rows of an older version.
+    sql: "ALTER TABLE thread_copies ADD COLUMN principal TEXT;",
+  },
+  {
+    version: 4,
+    name: "cost and subagents of a run",
+    // Lets a list of runs do without their journals; 0 in runs that ended before.
+    sql: `
 ALTER TABLE runs ADD COLUMN cost_nanos INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN unpriced_calls INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN subagents_started INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN subagents_completed INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE runs ADD COLUMN subagents_failed INTEGER NOT NULL DEFAULT 0;
-CREATE INDEX runs_of_status ON runs (principal, status, number);`;
-
-/** Name of the run by a person; null: its task is used instead. */
-const RUN_NAMES = "ALTER TABLE runs ADD COLUMN name TEXT;";
-
-/** Answered questions other than approvals have the status `approved`, declined and expired ones `rejected`. */
-const QUESTIONS = `
+CREATE INDEX runs_of_status ON runs (principal, status, number);`,
+  },
+  {
+    version: 5,
+    name: "names of runs",
+    // Name of the run by a person; null: its task is used instead.
+    sql: "ALTER TABLE runs ADD COLUMN name TEXT;",
+  },
+  {
+    version: 6,
+    name: "questions of all kinds",
+    // Answered questions other than approvals have the status `approved`, declined and expired ones `rejected`.
+    sql: `
 ALTER TABLE approvals RENAME TO questions;
 ALTER TABLE questions ADD COLUMN kind TEXT NOT NULL DEFAULT 'approval';
-ALTER TABLE questions ADD COLUMN body TEXT;`;
-
-/**
- * `runs.model` and `runs.limits` (JSON) are those chosen for one run; null: those of the server count. `run_shares` are
- * links with which others look at a run until `expires_at`; a row that is deleted ends its link.
- */
-const CHOICES_AND_SHARES = `
+ALTER TABLE questions ADD COLUMN body TEXT;`,
+  },
+  {
+    version: 7,
+    name: "choices and shared links of a run",
+    // `runs.model` and `runs.limits` (JSON) are those chosen for one run; null: those of the server count. `run_shares` are
+    // links with which others look at a run until `expires_at`; a row that is deleted ends its link.
+    sql: `
 ALTER TABLE runs ADD COLUMN model TEXT;
 ALTER TABLE runs ADD COLUMN limits TEXT;
 
@@ -239,14 +273,15 @@ CREATE TABLE run_shares (
   expires_at INTEGER NOT NULL,
   opened INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID, STRICT;
-CREATE INDEX run_shares_of_run ON run_shares (run_id);`;
-
-/**
- * `schedules.due_at` is the next occurrence; it moves in the transaction that starts or skips it. `runs.occurrence` is
- * the one that a run was started for, null if a person started it; `runs.schedule_name` outlives the schedule.
- * `schedule_skips` are occurrences that started no run, from `due_at` to `last_due_at`.
- */
-const SCHEDULES = `
+CREATE INDEX run_shares_of_run ON run_shares (run_id);`,
+  },
+  {
+    version: 8,
+    name: "schedules",
+    // `schedules.due_at` is the next occurrence; it moves in the transaction that starts or skips it. `runs.occurrence` is
+    // the one that a run was started for, null if a person started it; `runs.schedule_name` outlives the schedule.
+    // `schedule_skips` are occurrences that started no run, from `due_at` to `last_due_at`.
+    sql: `
 CREATE TABLE schedules (
   number INTEGER PRIMARY KEY AUTOINCREMENT,
   id TEXT NOT NULL UNIQUE,
@@ -279,25 +314,15 @@ ALTER TABLE runs ADD COLUMN schedule_id TEXT;
 ALTER TABLE runs ADD COLUMN schedule_name TEXT;
 ALTER TABLE runs ADD COLUMN occurrence INTEGER;
 CREATE UNIQUE INDEX runs_of_occurrence ON runs (schedule_id, occurrence) WHERE schedule_id IS NOT NULL;
-CREATE INDEX runs_of_schedule ON runs (schedule_id, number) WHERE schedule_id IS NOT NULL;`;
-
-/**
- * Condition of runs that are not in `run_texts`: open ones, whose texts still change, and long ones, which would hold up
- * whoever ends them. Their number stays small, and a search reads them.
- */
-export const LEFT_OUT_OF_TEXTS =
-  "(ended_at IS NULL OR length(task) + length(coalesce(name, '')) + length(coalesce(answer, '')) > 20000)";
-
-const isIndexed = (row: "NEW" | "OLD"): string =>
-  `NOT ${LEFT_OUT_OF_TEXTS.replaceAll(/\b(ended_at|task|name|answer)\b/g, `${row}.$1`)}`;
-const indexText = `INSERT INTO run_texts (rowid, task, name, answer) SELECT number, lower(task) || '  ', lower(name) || '  ', lower(answer) || '  ' FROM runs`;
-
-/**
- * `run_texts` has the groups of three letters that texts of runs consist of, by `runs.number`. Letters are folded as
- * `LIKE` folds them: only those of ASCII. The blanks after each text make every letter the first of a group, so that
- * `run_text_terms` also finds texts of one or two letters.
- */
-const SEARCH = `
+CREATE INDEX runs_of_schedule ON runs (schedule_id, number) WHERE schedule_id IS NOT NULL;`,
+  },
+  {
+    version: 9,
+    name: "search of runs",
+    // `run_texts` has the groups of three letters that texts of runs consist of, by `runs.number`. Letters are folded as
+    // `LIKE` folds them: only those of ASCII. The blanks after each text make every letter the first of a group, so that
+    // `run_text_terms` also finds texts of one or two letters.
+    sql: `
 CREATE VIRTUAL TABLE run_texts USING fts5 (
   task, name, answer, content = '', contentless_delete = 1, detail = column, tokenize = 'trigram case_sensitive 1'
 );
@@ -317,14 +342,16 @@ END;
 CREATE TRIGGER runs_texts_deleted AFTER DELETE ON runs WHEN ${isIndexed("OLD")}
 BEGIN
   DELETE FROM run_texts WHERE rowid = OLD.number;
-END;`;
-
-/**
- * `news_deliveries` are messages about events of runs on their way to a channel, written with the event. A row is
- * deleted when its message was accepted. `due_at` is the next attempt; an attempt under way moves it first, so that
- * another server tries again if this one ends. From `dead_at` on no attempt follows until a person wants one.
- */
-const NEWS = `
+END;`,
+    isForSqlite: true,
+  },
+  {
+    version: 10,
+    name: "news of runs",
+    // `news_deliveries` are messages about events of runs on their way to a channel, written with the event. A row is
+    // deleted when its message was accepted. `due_at` is the next attempt; an attempt under way moves it first, so that
+    // another server tries again if this one ends. From `dead_at` on no attempt follows until a person wants one.
+    sql: `
 CREATE TABLE news_deliveries (
   number INTEGER PRIMARY KEY AUTOINCREMENT,
   run_id TEXT NOT NULL REFERENCES runs (id),
@@ -339,14 +366,13 @@ CREATE TABLE news_deliveries (
   dead_at INTEGER,
   UNIQUE (run_id, seq, type, target)
 ) STRICT;
-CREATE INDEX news_deliveries_due ON news_deliveries (target, due_at) WHERE dead_at IS NULL;`;
-
-/** Kinds of events that clients ask for across runs, as the index and its queries write them. */
-export const IS_NEWS =
-  "kind IN ('run_completed', 'run_failed', 'question_asked', 'approval_requested', 'todos', 'subagent_started', 'subagent_finished')";
-
-/** `news_subscriptions` are clients that are sent the events of a principal's runs, signed with `secret`. */
-const SUBSCRIPTIONS = `
+CREATE INDEX news_deliveries_due ON news_deliveries (target, due_at) WHERE dead_at IS NULL;`,
+  },
+  {
+    version: 11,
+    name: "subscriptions to news",
+    // `news_subscriptions` are clients that are sent the events of a principal's runs, signed with `secret`.
+    sql: `
 CREATE TABLE news_subscriptions (
   id TEXT PRIMARY KEY,
   principal TEXT NOT NULL,
@@ -358,77 +384,76 @@ CREATE TABLE news_subscriptions (
 ) WITHOUT ROWID, STRICT;
 CREATE INDEX news_subscriptions_of_principal ON news_subscriptions (principal, type);
 CREATE INDEX news_subscriptions_ends ON news_subscriptions (expires_at);
-CREATE INDEX run_events_news ON run_events (time, run_id, seq) WHERE ${IS_NEWS};`;
-
-/** `runs.goal` is a JSON list of the criteria that the run's answers are judged by; null: none. */
-const GOALS = "ALTER TABLE runs ADD COLUMN goal TEXT;";
-
-/**
- * `runs.parent_id` is the run whose agent started this one in the background, by the call `parent_call`; null: it was
- * started from outside. `runs.agent` is its place in the tree of agents. Its journal and its questions are those of the
- * parent, and `questions.asked_by` is the run that waits for the answer; null: the one that the question belongs to. Its
- * report is a message to the parent, with its own id.
- */
-const CHILDREN = `
+CREATE INDEX run_events_news ON run_events (time, run_id, seq) WHERE ${IS_NEWS};`,
+  },
+  {
+    version: 12,
+    name: "goals of runs",
+    // `runs.goal` is a JSON list of the criteria that the run's answers are judged by; null: none.
+    sql: "ALTER TABLE runs ADD COLUMN goal TEXT;",
+  },
+  {
+    version: 13,
+    name: "runs that agents start in the background",
+    // `runs.parent_id` is the run whose agent started this one in the background, by the call `parent_call`; null: it was
+    // started from outside. `runs.agent` is its place in the tree of agents. Its journal and its questions are those of the
+    // parent, and `questions.asked_by` is the run that waits for the answer; null: the one that the question belongs to. Its
+    // report is a message to the parent, with its own id.
+    sql: `
 ALTER TABLE runs ADD COLUMN parent_id TEXT;
 ALTER TABLE runs ADD COLUMN parent_call TEXT;
 ALTER TABLE runs ADD COLUMN agent TEXT;
 ALTER TABLE runs ADD COLUMN subagents_cancelled INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE questions ADD COLUMN asked_by TEXT;
 CREATE UNIQUE INDEX runs_of_parent ON runs (parent_id, parent_call) WHERE parent_id IS NOT NULL;
-CREATE INDEX runs_children ON runs (principal, status) WHERE parent_id IS NOT NULL;`;
-
-/** `schedules.limits` and `schedules.goal` are JSON, as those of runs; null: those of the server, and no goal. */
-const SCHEDULE_CHOICES = `
+CREATE INDEX runs_children ON runs (principal, status) WHERE parent_id IS NOT NULL;`,
+  },
+  {
+    version: 14,
+    name: "choices of schedules",
+    // `schedules.limits` and `schedules.goal` are JSON, as those of runs; null: those of the server, and no goal.
+    sql: `
 ALTER TABLE schedules ADD COLUMN model TEXT;
 ALTER TABLE schedules ADD COLUMN limits TEXT;
-ALTER TABLE schedules ADD COLUMN goal TEXT;`;
-
-/**
- * `runs.changes` is `propose` for a run that works on a copy of the workspace; null: it works in the workspace.
- * `runs.unapplied` is the number of files in the copy that nobody applied; null: not known.
- */
-const PROPOSALS = `
+ALTER TABLE schedules ADD COLUMN goal TEXT;`,
+  },
+  {
+    version: 15,
+    name: "runs that propose their changes",
+    // `runs.changes` is `propose` for a run that works on a copy of the workspace; null: it works in the workspace.
+    // `runs.unapplied` is the number of files in the copy that nobody applied; null: not known.
+    sql: `
 ALTER TABLE runs ADD COLUMN changes TEXT;
 ALTER TABLE runs ADD COLUMN unapplied INTEGER;
-CREATE INDEX runs_proposing ON runs (environment, number) WHERE changes = 'propose' AND unapplied IS NULL;`;
-
-/** `schedules.changes` is the way in which its runs change the workspace; null: that of the server. */
-const SCHEDULE_CHANGES = "ALTER TABLE schedules ADD COLUMN changes TEXT;";
-
-/** `runs.applied` is JSON: the files that reviews of the run changed in the folder, `whole` or in `part`; null: none. */
-const APPLIED = "ALTER TABLE runs ADD COLUMN applied TEXT;";
-
-/** `credential` stands for the token that a link or a subscription was made with; null: it was made without one. */
-const CREDENTIALS = `
+CREATE INDEX runs_proposing ON runs (environment, number) WHERE changes = 'propose' AND unapplied IS NULL;`,
+  },
+  {
+    version: 16,
+    name: "changes of the runs of schedules",
+    // `schedules.changes` is the way in which its runs change the workspace; null: that of the server.
+    sql: "ALTER TABLE schedules ADD COLUMN changes TEXT;",
+  },
+  {
+    version: 17,
+    name: "applied changes of a run",
+    // `runs.applied` is JSON: the files that reviews of the run changed in the folder, `whole` or in `part`; null: none.
+    sql: "ALTER TABLE runs ADD COLUMN applied TEXT;",
+  },
+  {
+    version: 18,
+    name: "tokens of links and subscriptions",
+    // `credential` stands for the token that a link or a subscription was made with; null: it was made without one.
+    sql: `
 ALTER TABLE run_shares ADD COLUMN credential TEXT;
 ALTER TABLE news_subscriptions ADD COLUMN credential TEXT;
-ALTER TABLE news_subscriptions ADD COLUMN created_at INTEGER;`;
-
-/** `runs.reserved_tokens` is the expected use of model calls at work; it counts while the run has a lease. */
-const RESERVED = "ALTER TABLE runs ADD COLUMN reserved_tokens INTEGER NOT NULL DEFAULT 0;";
-
-/** The migrations of the run tables. */
-export const RUN_MIGRATIONS: readonly Migration[] = [
-  { version: 1, name: "threads, runs, journal, approvals", sql: RUN_TABLES },
-  { version: 2, name: "the queue in the order of turns", sql: QUEUE_IN_ORDER },
-  { version: 3, name: "whose thread is being copied", sql: COPIES_OF_PRINCIPALS },
-  { version: 4, name: "cost and subagents of a run", sql: SUMS },
-  { version: 5, name: "names of runs", sql: RUN_NAMES },
-  { version: 6, name: "questions of all kinds", sql: QUESTIONS },
-  { version: 7, name: "choices and shared links of a run", sql: CHOICES_AND_SHARES },
-  { version: 8, name: "schedules", sql: SCHEDULES },
-  { version: 9, name: "search of runs", sql: SEARCH, isForSqlite: true },
-  { version: 10, name: "news of runs", sql: NEWS },
-  { version: 11, name: "subscriptions to news", sql: SUBSCRIPTIONS },
-  { version: 12, name: "goals of runs", sql: GOALS },
-  { version: 13, name: "runs that agents start in the background", sql: CHILDREN },
-  { version: 14, name: "choices of schedules", sql: SCHEDULE_CHOICES },
-  { version: 15, name: "runs that propose their changes", sql: PROPOSALS },
-  { version: 16, name: "changes of the runs of schedules", sql: SCHEDULE_CHANGES },
-  { version: 17, name: "applied changes of a run", sql: APPLIED },
-  { version: 18, name: "tokens of links and subscriptions", sql: CREDENTIALS },
-  { version: 19, name: "budgets reserved by runs at work", sql: RESERVED },
+ALTER TABLE news_subscriptions ADD COLUMN created_at INTEGER;`,
+  },
+  {
+    version: 19,
+    name: "budgets reserved by runs at work",
+    // `runs.reserved_tokens` is the expected use of model calls at work; it counts while the run has a lease.
+    sql: "ALTER TABLE runs ADD COLUMN reserved_tokens INTEGER NOT NULL DEFAULT 0;",
+  },
 ];
 
 /** The tables with rows that belong to a run, in the order in which they refer to each other. */

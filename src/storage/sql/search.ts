@@ -97,14 +97,14 @@ function searchConditions(principal: Principal, filter: RunSearch["filter"]) {
       lower: containing(lower),
       ...(isPlain ? {} : { text: containing(text) }),
     },
-    text: { forms: isPlain ? [lower] : [lower, inAsciiLowerCase(text)], tasksOnly },
+    text: {
+      forms: isPlain ? [lower] : [lower, text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase())],
+      tasksOnly,
+    },
   };
 }
 
 const containing = (text: string): string => `%${text.replace(/[\\%_]/g, "\\$&")}%`;
-const inAsciiLowerCase = (text: string): string =>
-  text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
-
 type NumberPage = Readonly<Record<"before" | "limit", number>>;
 type Values = Statement["values"];
 

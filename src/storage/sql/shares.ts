@@ -10,26 +10,6 @@ import { remove as unsubscribe } from "./subscriptions.ts";
 
 const SHARE = "id, run_id, created_at, expires_at, opened, credential";
 
-/** Rows of links that have expired are deleted with the next one of their run. */
-function* addShare(share: SharedRun): Steps<boolean | undefined> {
-  const { runId, principal, createdAt } = share;
-  yield* lockPrincipal(principal);
-  const run = "SELECT id FROM runs WHERE id = @run AND principal = @principal";
-  if (!(yield* exists(run, { run: runId, principal }))) return undefined;
-  const expired = "DELETE FROM run_shares WHERE run_id = @run AND expires_at <= @now";
-  yield* change(expired, { run: runId, now: createdAt });
-  const others = "SELECT count(*) AS count FROM run_shares WHERE run_id = @run";
-  if ((yield* count(others, { run: runId })) >= MAX_SHARES) return false;
-  return yield* insert("run_shares", columnValues(share, SHARE));
-}
-
-function* findShare(id: string, now: number): Steps<SharedRun | undefined> {
-  const sql = `SELECT s.*, r.principal FROM run_shares AS s JOIN runs AS r ON r.id = s.run_id
-    WHERE s.id = @id AND s.expires_at > @now`;
-  const row = yield* first<AccessRow>(sql, { id, now });
-  return row && (readFields(row, `${SHARE}, principal`) as unknown as SharedRun); // by the names of the list
-}
-
 type AccessRow = Record<Columns<typeof ACCESS>, unknown>;
 const ACCESS = "kind, id, principal, run_id, name, created_at, expires_at, opened, type, url, credential";
 const NAME_COLUMN = "substr(coalesce(r.name, r.task), 1, 200) AS name";
@@ -50,21 +30,40 @@ function* access(now: number, principal?: Principal): Steps<Access[]> {
   return rows.map((row) => readFields(row, ACCESS) as unknown as Access); // by the names of the list
 }
 
-function* revokeShare(principal: Principal, id: string): Steps<boolean> {
-  const sql = `DELETE FROM run_shares WHERE id = @id AND ${IS_OF_PRINCIPAL}`;
-  return (yield* change(sql, { id, principal })) > 0 || (yield* unsubscribe(principal, id));
-}
-
 function* countOpening({ id }: SharedRun): Steps<void> {
   yield* change("UPDATE run_shares SET opened = opened + 1 WHERE id = @id", { id });
 }
 
 export const shareRows = (engine: Engine): ShareRows => ({
-  ...ofPrincipal(engine, "write", { revoke: revokeShare }),
+  ...ofPrincipal(engine, "write", {
+    *revoke(principal: Principal, id: string): Steps<boolean> {
+      const sql = `DELETE FROM run_shares WHERE id = @id AND ${IS_OF_PRINCIPAL}`;
+      return (yield* change(sql, { id, principal })) > 0 || (yield* unsubscribe(principal, id));
+    },
+  }),
   // Nobody is known yet who asks.
-  ...ofServer(engine, "read", { find: findShare }),
+  ...ofServer(engine, "read", {
+    *find(id: string, now: number): Steps<SharedRun | undefined> {
+      const sql = `SELECT s.*, r.principal FROM run_shares AS s JOIN runs AS r ON r.id = s.run_id
+    WHERE s.id = @id AND s.expires_at > @now`;
+      const row = yield* first<AccessRow>(sql, { id, now });
+      return row && (readFields(row, `${SHARE}, principal`) as unknown as SharedRun); // by the names of the list
+    },
+  }),
   access: (now, principal) =>
     (principal === undefined ? engine : engine.of(principal)).read(() => access(now, principal)),
-  add: (share) => engine.of(share.principal).write(() => addShare(share)),
+  add: (share) =>
+    engine.of(share.principal).write(function* () {
+      const { runId, principal, createdAt } = share;
+      yield* lockPrincipal(principal);
+      const run = "SELECT id FROM runs WHERE id = @run AND principal = @principal";
+      if (!(yield* exists(run, { run: runId, principal }))) return undefined;
+      // Rows of links that have expired are deleted with the next one of their run.
+      const expired = "DELETE FROM run_shares WHERE run_id = @run AND expires_at <= @now";
+      yield* change(expired, { run: runId, now: createdAt });
+      const others = "SELECT count(*) AS count FROM run_shares WHERE run_id = @run";
+      if ((yield* count(others, { run: runId })) >= MAX_SHARES) return false;
+      return yield* insert("run_shares", columnValues(share, SHARE));
+    }),
   countOpening: (share) => engine.of(share.principal).note(() => countOpening(share)),
 });

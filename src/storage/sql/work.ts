@@ -10,7 +10,6 @@ import type {
   CompleteOutcome,
   Lease,
   PauseOutcome,
-  RunInbox,
   RunListener,
   WorkLog,
   WorkOptions,
@@ -29,7 +28,7 @@ import * as news from "./news.ts";
 import * as requests from "./requests.ts";
 import { storedReviews } from "./reviews.ts";
 import { withdraw } from "./withdraw.ts";
-import { type Asker, type RunRow, askerOf, rootOf, toRequest, treeOf } from "./rows.ts";
+import { type Asker, askerOf, rootOf, toRequest, treeOf } from "./rows.ts";
 import * as status from "./status.ts";
 import { type Engine, type Steps, change, first } from "./steps.ts";
 
@@ -43,7 +42,7 @@ function* isRepeated(root: string, { id, request }: PendingInterrupt): Steps<boo
   return true;
 }
 
-/** Withdraws what a subagent that has ended, and those that it started, have asked; false: there was nothing. */
+/** Withdraws the requests of an ended subagent and of those that it started. Returns false if there were none. */
 function* withdrawOf(whose: Asker, agent: AgentPath, now: number): Steps<boolean> {
   if ((yield* requests.countPending(whose)) === 0) return false;
   const { root } = whose;
@@ -59,15 +58,7 @@ function* withdrawOf(whose: Asker, agent: AgentPath, now: number): Steps<boolean
   return true;
 }
 
-/** True if there is a message that the agent was not given, or no child any more to wait for. */
-function* hasNews(runId: string, inbox: RunInbox): Steps<boolean> {
-  return (yield* messages.hasNewerThan(runId, inbox.read)) || !(yield* hasOpenChildren(runId));
-}
-
-/** The run that the news of a run are about. */
-const rootRow = (row: leases.OpenRunRow) => ({ ...row, id: rootOf(row) });
-
-/** Ends a run as failed, and gives the runs that end with it. Belongs into a transaction. */
+/** Ends a run as failed, and returns the runs that end with it. Belongs into a transaction. */
 export function* fail(
   lease: Lease,
   failure: FailureDetails,
@@ -96,15 +87,6 @@ function* endHeld(row: leases.OpenRunRow, id: string | undefined, by: string, no
 /** A run that starts a minute or more after its schedule's time. */
 const LATE_MS = 60_000;
 
-/** Tells the agent of a missed run its time, which the task may mean by "today". */
-const lateNote = ({
-  occurrence,
-  created_at: startedAt,
-}: Pick<RunRow, "occurrence" | "created_at">): string =>
-  occurrence === null || startedAt - occurrence < LATE_MS
-    ? ""
-    : `\n\n[This run of a schedule was due at ${shortTime(occurrence)} and starts late.]`;
-
 /** Work on a row that a lease holds. */
 type Work<T> = (row: leases.OpenRunRow) => Steps<T>;
 
@@ -116,7 +98,7 @@ export class StoredWork implements WorkLog {
   readonly #syncCheckpoints: () => Promise<void>;
   readonly #options: WorkOptions;
 
-  /** `changed` is told of every change, after it is stored. */
+  /** `changed` is called for every change, after it is stored. */
   constructor(
     engine: Engine,
     changed: RunListener["changed"],
@@ -177,7 +159,12 @@ export class StoredWork implements WorkLog {
       if (Object.keys(answers).length > 0) return { kind: "resume", answers };
       if (row.input_handed_over === 1) return { kind: "continue" };
       const after = yield* status.endBefore(row.id);
-      const task = row.task + lateNote(row);
+      // The task may mean this time by "today".
+      const task =
+        row.task +
+        (row.occurrence === null || row.created_at - row.occurrence < LATE_MS
+          ? ""
+          : `\n\n[This run of a schedule was due at ${shortTime(row.occurrence)} and starts late.]`);
       return { kind: "task", task, after, told: yield* messages.beforeRun(row.id) };
     });
 
@@ -228,7 +215,11 @@ export class StoredWork implements WorkLog {
       yield* status.update(row, now);
       if (Object.keys(yield* requests.undelivered(whose)).length > 0) return "answered";
       if (modelAwaited && (yield* models.countWaiting(row.id)) === 0) return "answered";
-      if (childAwaited && (yield* hasNews(row.id, inbox))) return "answered";
+      if (
+        childAwaited &&
+        ((yield* messages.hasNewerThan(row.id, inbox.read)) || !(yield* hasOpenChildren(row.id)))
+      )
+        return "answered";
       const isAsked = (yield* requests.countPending(whose)) > 0;
       if (!isAsked && !modelAwaited && !childAwaited) return "stuck";
       yield* leases.suspend(lease);
@@ -282,7 +273,7 @@ export class StoredWork implements WorkLog {
       newThreadId,
     });
 
-  /** The id is made of what is asked: a call that is made again after a crash or a pause finds its reply. */
+  /** The id is a hash of the request: a call that is made again after a crash or a pause finds its reply. */
   askModel: WorkLog["askModel"] = async (lease, request, now) => {
     const id = createHash("sha256").update(toJson(request)).digest("base64url");
     const ask = () => models.ask(lease.runId, id, request, now);
@@ -314,7 +305,7 @@ export class StoredWork implements WorkLog {
     return storedEffects(lease, { engine, sync: this.#syncCheckpoints, clock, onFailure });
   };
 
-  /** Gives the reply of a model call, or does `work` with an event and the status that follows from it. */
+  /** Returns the reply of a model call, or does `work` with an event and the status that follows from it. */
   #unlessReplied(
     lease: Lease,
     callId: string,
@@ -332,7 +323,7 @@ export class StoredWork implements WorkLog {
     });
   }
 
-  /** Stores what an interrupt asks, and decides what a person approved for the whole run; the rest stays as it is. */
+  /** Stores the requests of an interrupt, and decides those that a person approved for the whole run. */
   *#ask(
     row: leases.OpenRunRow,
     agent: AgentPath,
@@ -354,7 +345,7 @@ export class StoredWork implements WorkLog {
       const grant = request.kind === "approval" ? yield* grantFor(request) : undefined;
       // Nobody is needed for a call that was approved before.
       const rules = grant === undefined ? this.#news.rules : [];
-      yield* news.append(rootRow(row), requestedEntry(request), { now, rules });
+      yield* news.append({ ...row, id: rootOf(row) }, requestedEntry(request), { now, rules });
       if (grant === undefined) continue;
       const [approve, by] = [{ type: "approve" as const }, sameAs(grant.approvalId)];
       yield* requests.storeAnswer(request, approve, by, now);
@@ -362,7 +353,7 @@ export class StoredWork implements WorkLog {
     }
   }
 
-  /** Durable at once, because someone is told of it or acts on it. */
+  /** Durable at once, because someone hears of it or acts on it. */
   async #write<T>(lease: Lease, work: Work<T>): Promise<T> {
     await this.#syncCheckpoints();
     const result = await this.#engine.of(lease.principal).write(() => underLease(lease, work));
@@ -370,7 +361,7 @@ export class StoredWork implements WorkLog {
     return result;
   }
 
-  /** The same for changes that may be news. */
+  /** Writes a change that may be news. */
   async #announce<T>(lease: Lease, work: Work<T>): Promise<T> {
     const result = await this.#write(lease, work);
     this.#news.posted();

@@ -58,8 +58,14 @@ async function flushOnce(database: Database, state: LogState): Promise<void> {
   if (database.memory) return;
   try {
     // After a failed flush the log may lack bytes; a checkpoint writes them from memory into the file.
-    if (!state.isDoubtful) await syncFile(`${database.name}-wal`);
-    else if (!(await checkpointInThread(database.name, "TRUNCATE"))) throw new Error("others use the log");
+    if (!state.isDoubtful) {
+      const file = await open(`${database.name}-wal`, "r+");
+      try {
+        await file.datasync();
+      } finally {
+        await file.close();
+      }
+    } else if (!(await checkpointInThread(database.name, "TRUNCATE"))) throw new Error("others use the log");
     state.isDoubtful = false;
   } catch (thrown) {
     // Closing the last connection has written all of the log into the file.
@@ -67,15 +73,6 @@ async function flushOnce(database: Database, state: LogState): Promise<void> {
     state.isDoubtful = true;
     const message = `The disk did not accept writes to ${databaseName(database.name)}. Check the disk and try again.`;
     throw new StorageError("storage_io", message, { cause: thrown });
-  }
-}
-
-async function syncFile(path: string): Promise<void> {
-  const file = await open(path, "r+");
-  try {
-    await file.datasync();
-  } finally {
-    await file.close();
   }
 }
 

@@ -210,7 +210,12 @@ function openWaiting(file: string, options: DatabaseOptions, waitMs: number): Da
     const hasLog = logBytes(path) > 0;
     // Threads open the file again, by the name of this connection: a link may lead elsewhere by then.
     database = openConnection(path === MEMORY ? MEMORY : realPath(path), { timeout: waitMs });
-    if (path !== MEMORY) assertOwnAndWhole(database, { path, name, hasLog });
+    if (path !== MEMORY) {
+      if (pragmaNumber(database, "application_id") !== 0) throw foreignError(name);
+      // Only a log may have a part of the last page.
+      if (!hasLog && statSync(path).size % pragmaNumber(database, "page_size") !== 0)
+        throw damagedError(name);
+    }
     configure(database, options.synchronous ?? "FULL", Math.ceil(waitMs / BUSY_PAUSE_MS));
     database.pragma(`busy_timeout = ${SHORT_WAIT_MS}`);
     return throwKnownErrors(database, name, path === MEMORY ? () => undefined : assertInPlace(path, name));
@@ -287,15 +292,6 @@ function createPrivate(path: string): void {
     const isOwn = found.isFile() && found.uid === process.getuid?.();
     if (isOwn && (found.mode & 0o077) !== 0) chmodSync(path, 0o600);
   }
-}
-
-/** Throws if the file is another program's, or lacks a part of its last page, which only a log may have. */
-function assertOwnAndWhole(
-  database: Database,
-  { path, name, hasLog }: { path: string; name: string; hasLog: boolean },
-): void {
-  if (pragmaNumber(database, "application_id") !== 0) throw foreignError(name);
-  if (!hasLog && statSync(path).size % pragmaNumber(database, "page_size") !== 0) throw damagedError(name);
 }
 
 /** Cache size of a connection. The system caches the file too, and SQLite's default of 16 MB only added memory. */

@@ -10,7 +10,7 @@ import { unreadable } from "./errors.ts";
 export function sqliteEngine(database: Database): Engine {
   const prepared = byValue((sql: string) => prepareStatement(database, sql));
   const answerTo = ({ sql, values, isLock, orElse }: Statement): StatementResult => {
-    const answer = isLock ? NO_ROWS : prepared(sql)(values);
+    const answer = isLock ? { rows: [], changes: 0 } : prepared(sql)(values);
     if (orElse && answer.changes === 0) throw orElse();
     return answer;
   };
@@ -49,5 +49,3 @@ function prepareStatement(database: Database, sql: string): (values: Statement["
     return { rows, changes: rows.length };
   };
 }
-
-const NO_ROWS: StatementResult = { rows: [], changes: 0 };

@@ -36,8 +36,6 @@ try {
   parentPort.postMessage({ message: String(error.message), code: String(error.code), number: error.errcode });
 }`;
 
-type ThreadOutcome = { rows: unknown[] } | { message: string; code: string; number?: number };
-
 /** Returns the rows of one statement that only reads. Throws `SqliteError`. */
 export const readInThread = (file: string, sql: string, ...values: string[]): Promise<unknown[]> =>
   readRows({ file, sql, values, readonly: true });
@@ -69,7 +67,9 @@ async function readRows(query: Query): Promise<unknown[]> {
 async function begun(query: Query): Promise<{ rows: unknown[]; close: () => Promise<void> }> {
   const worker = new Worker(THREAD, { eval: true, workerData: { module: driverModule(), ...query } });
   // Rejects if the thread itself fails.
-  const [outcome] = (await once(worker, "message")) as [ThreadOutcome]; // as posted above
+  const [outcome] = (await once(worker, "message")) as [
+    { rows: unknown[] } | { message: string; code: string; number?: number },
+  ]; // as posted above
   if (!("rows" in outcome)) {
     await worker.terminate();
     const code = outcome.number === undefined ? outcome.code : codeName(outcome.number);

@@ -31,16 +31,6 @@ SELECT @object::uuid, @bytes::bigint
 WHERE NOT EXISTS (SELECT 1 FROM checkpoint_blobs WHERE hash = @hash::bytea AND thread_id = @thread)
 RETURNING id`;
 
-const GET = `
-SELECT content, object, bytes FROM checkpoint_blobs LEFT JOIN checkpoint_objects ON id = object
-WHERE hash = @hash ORDER BY made_at DESC NULLS FIRST LIMIT 1`;
-
-interface BlobRow {
-  content: Uint8Array | null;
-  object: string | null;
-  bytes: number | null;
-}
-
 const sha256 = (content: Uint8Array): Buffer => createHash("sha256").update(content).digest();
 
 /** Serialised values by the hash of their content. Without `objects` all of them are rows. */
@@ -64,7 +54,16 @@ export function postgresBlobs(access: Access, objects?: LargeObjects): BlobStore
       return hash;
     },
     get: async (hash) => {
-      const [row] = await lookUps.run(() => query<BlobRow>(access, GET, { hash }));
+      const sql = `
+SELECT content, object, bytes FROM checkpoint_blobs LEFT JOIN checkpoint_objects ON id = object
+WHERE hash = @hash ORDER BY made_at DESC NULLS FIRST LIMIT 1`;
+      const [row] = await lookUps.run(() =>
+        query<{
+          content: Uint8Array | null;
+          object: string | null;
+          bytes: number | null;
+        }>(access, sql, { hash }),
+      );
       if (row === undefined) throw new StorageError("storage_corrupt", MISSING);
       if (row.content !== null) return row.content;
       if (objects === undefined) throw new StorageError("storage_directory", NO_PLACE);

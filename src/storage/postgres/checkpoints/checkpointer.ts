@@ -91,10 +91,6 @@ const REPLACE_WRITES = putWrites(
   "DO UPDATE SET channel = excluded.channel, type = excluded.type, value = excluded.value",
 );
 
-/** A small commit that is on the disk, and with it all commits before. */
-const SYNC =
-  "SELECT set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, 'deepagent', '')";
-
 /** Checkpoints go first: without them it does not count as a thread any more. */
 const CHECKPOINT_TABLES = ["checkpoints", "checkpoint_writes", "checkpoint_blobs", "thread_fences"];
 
@@ -112,11 +108,6 @@ const DELETE_NESTED = [
     SELECT 1 FROM checkpoint_writes AS w WHERE w.thread_id = b.thread_id AND w.checkpoint_ns = b.checkpoint_ns
       AND w.value = b.hash)`,
 ];
-
-const LIST = `${CHECKPOINT}
-WHERE (@thread::text IS NULL OR thread_id = @thread) AND (@namespace::text IS NULL OR checkpoint_ns = @namespace)
-  AND (@id::text IS NULL OR checkpoint_id = @id) AND seq < @below
-ORDER BY seq DESC LIMIT @limit`;
 
 /** Checkpoints that one query of a list reads. */
 const LIST_PAGE = 50;
@@ -207,7 +198,11 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
     let below = before === undefined ? Number.MAX_SAFE_INTEGER : await this.#seqOf(before);
     for (let left = limit; left > 0;) {
       const values = { ...given, id: id ?? null, below, limit: LIST_PAGE };
-      const rows = await query<CheckpointRow>(this.#access, LIST, values);
+      const sql = `${CHECKPOINT}
+WHERE (@thread::text IS NULL OR thread_id = @thread) AND (@namespace::text IS NULL OR checkpoint_ns = @namespace)
+  AND (@id::text IS NULL OR checkpoint_id = @id) AND seq < @below
+ORDER BY seq DESC LIMIT @limit`;
+      const rows = await query<CheckpointRow>(this.#access, sql, values);
       for (const row of rows) {
         below = row.seq;
         const tuple = await this.#tuple(row);
@@ -317,7 +312,11 @@ export class PostgresCheckpointer extends BaseCheckpointSaver implements Checkpo
 
   async sync(): Promise<void> {
     await this.#settled();
-    await query(this.#access, SYNC);
+    // A small commit that is on the disk, and with it all commits before.
+    await query(
+      this.#access,
+      "SELECT set_config('synchronous_commit', 'on', true), pg_logical_emit_message(true, 'deepagent', '')",
+    );
   }
 
   async startOver(threadId: string, token: FencingToken): Promise<void> {

@@ -26,10 +26,6 @@ FROM chain LEFT JOIN checkpoint_writes AS w
   ON w.thread_id = @thread AND w.checkpoint_ns = @namespace AND w.checkpoint_id = chain.id
     AND w.channel = chain.channel
 WHERE depth > 0 AND (found OR w.task_id IS NOT NULL) ORDER BY depth DESC, w.task_id, w.idx`;
-const STORED = `
-SELECT checkpoint_id AS id, type, checkpoint FROM checkpoints
-WHERE thread_id = @thread AND checkpoint_ns = @namespace AND checkpoint_id = ANY (@ids::text[])`;
-
 /** A write, or a checkpoint that stores the value of a channel and has no write to it. */
 type HistoryRow = Omit<WriteRow, "task_id"> & { id: string; found: boolean; task_id: string | null };
 
@@ -46,7 +42,10 @@ export async function deltaHistories(
   const seeds = new Map<string, string[]>();
   for (const { id: seed, found, channel } of rows)
     if (found) seeds.set(seed, [...(seeds.get(seed) ?? []), channel]);
-  const stored = await query<{ id: string; type: string; checkpoint: Uint8Array }>(access, STORED, {
+  const sql = `
+SELECT checkpoint_id AS id, type, checkpoint FROM checkpoints
+WHERE thread_id = @thread AND checkpoint_ns = @namespace AND checkpoint_id = ANY (@ids::text[])`;
+  const stored = await query<{ id: string; type: string; checkpoint: Uint8Array }>(access, sql, {
     ...place,
     ids: [...seeds.keys()],
   });

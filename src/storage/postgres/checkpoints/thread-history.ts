@@ -31,10 +31,6 @@ interface Link {
   made_at: string;
 }
 
-const MESSAGES = `
-SELECT checkpoint_id AS id, type, value FROM checkpoint_writes
-WHERE thread_id = @thread AND checkpoint_ns = '' AND channel = 'messages' ORDER BY checkpoint_id, task_id, idx`;
-
 /** Messages of subagents outlive their checkpoints. Those in blobs all match; the caller filters them. */
 const WRITTEN = `
 SELECT w.checkpoint_ns AS namespace, w.checkpoint_id AS id, w.type, w.value
@@ -93,7 +89,10 @@ export async function threadSteps(access: Access, large: LargeValues, thread: st
     thread,
     id: null,
   });
-  const written = await query<{ id: string; type: string; value: Uint8Array }>(access, MESSAGES, { thread });
+  const sql = `
+SELECT checkpoint_id AS id, type, value FROM checkpoint_writes
+WHERE thread_id = @thread AND checkpoint_ns = '' AND channel = 'messages' ORDER BY checkpoint_id, task_id, idx`;
+  const written = await query<{ id: string; type: string; value: Uint8Array }>(access, sql, { thread });
   const byCheckpoint = new Map<string, typeof written>();
   for (const row of written) byCheckpoint.set(row.id, [...(byCheckpoint.get(row.id) ?? []), row]);
   const messagesAt = (checkpoint: string): Promise<unknown[]> =>

@@ -8,11 +8,6 @@ import type { Access } from "../access.ts";
 import { postgresEngine } from "../engine.ts";
 import { wordQuery, wordVector } from "./words.ts";
 
-const MATCHES = `
-SELECT id, ts_rank(words, query) AS score FROM store_items, to_tsquery('simple', @words) AS query
-WHERE namespace >= @from AND namespace < @to AND ${IS_THERE} AND words @@ query
-ORDER BY score DESC, namespace, key LIMIT @limit`;
-
 /** Opens the memory tables of a schema that has the migrations of `POSTGRES_STORE`. */
 export function memoriesInPostgres(access: Access): MemoryDatabase {
   const engine = postgresEngine(access);
@@ -30,7 +25,11 @@ export function memoriesInPostgres(access: Access): MemoryDatabase {
     byWords: async (range, text, page) => {
       const words = wordQuery(text);
       if (words === "") return [];
-      return engine.read(() => all<Ranked>(MATCHES, { ...range, ...page, words }));
+      const sql = `
+SELECT id, ts_rank(words, query) AS score FROM store_items, to_tsquery('simple', @words) AS query
+WHERE namespace >= @from AND namespace < @to AND ${IS_THERE} AND words @@ query
+ORDER BY score DESC, namespace, key LIMIT @limit`;
+      return engine.read(() => all<Ranked>(sql, { ...range, ...page, words }));
     },
   };
 }

@@ -15,12 +15,6 @@ export type VectorIndexConfig = Pick<IndexConfig, "dims" | "fields"> &
 /** One vector of `dims` numbers for each text, in their order. */
 export type Embed = (texts: string[]) => Promise<number[][]>;
 
-/** A text of an item, with the path it was found at. */
-interface FieldText {
-  field: string;
-  text: string;
-}
-
 /** Items whose vectors are compared between two turns of the event loop. */
 const COMPARED_VECTORS = 128;
 const PUT =
@@ -97,7 +91,13 @@ function unit(vector: readonly number[] | undefined, dims: number): Float32Array
   );
 }
 
-function indexedTexts({ value, index }: StorePut, fields: readonly string[]): FieldText[] {
+function indexedTexts(
+  { value, index }: StorePut,
+  fields: readonly string[],
+): {
+  field: string;
+  text: string;
+}[] {
   if (value === null || index === false) return [];
   return (index ?? fields).flatMap((path) => {
     const found = valuesAt(value, path).filter((one) => one !== null && one !== undefined);

@@ -115,14 +115,7 @@ export async function assertWritable(
     return bavail * bsize;
   },
 ): Promise<void> {
-  takeWriteLock(database);
-  if (database.memory) return;
-  const free = await freeBytes(dirname(database.name));
-  if (free < MIN_FREE) throw new Error(`only ${free} bytes are free beside the database`);
-}
-
-/** Tries to get the write lock without waiting. When another connection has it, the file can be written to. */
-function takeWriteLock(database: Database): void {
+  // When another connection has the write lock, the file can be written to.
   const timeout = pragmaNumber(database, "busy_timeout");
   database.pragma("busy_timeout = 0");
   try {
@@ -132,6 +125,9 @@ function takeWriteLock(database: Database): void {
   } finally {
     database.pragma(`busy_timeout = ${timeout}`);
   }
+  if (database.memory) return;
+  const free = await freeBytes(dirname(database.name));
+  if (free < MIN_FREE) throw new Error(`only ${free} bytes are free beside the database`);
 }
 
 function isBusy(error: unknown): boolean {

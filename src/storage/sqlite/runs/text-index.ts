@@ -16,20 +16,18 @@ export const textIndex: RunIndex = {
     // SQLite compares a text as far as its first NUL.
     if (text.forms.some((form) => form === "" || form.includes("\0"))) return undefined;
     const forms = [...new Set(text.forms)].map((form) => Array.from(form));
-    if (forms.every(({ length }) => length >= 3)) return matching(forms, text);
+    if (forms.every(({ length }) => length >= 3)) {
+      const expressions = forms.map((letters) => `(${trigrams(letters).map(quotedTerm).join(" AND ")})`);
+      const match = `{task name${text.tasksOnly ? "" : " answer"}} : (${expressions.join(" OR ")})`;
+      return {
+        sql: `SELECT rowid AS number FROM run_texts WHERE run_texts MATCH @match AND rowid < @before
+      ORDER BY rowid DESC LIMIT @limit`,
+        values: { match },
+      };
+    }
     return forms.every(({ length }) => length < 3) ? yield* beginning(forms, text) : undefined;
   },
 };
-
-function matching(forms: readonly string[][], { tasksOnly }: SearchedText): Statement {
-  const expressions = forms.map((letters) => `(${trigrams(letters).map(quotedTerm).join(" AND ")})`);
-  const match = `{task name${tasksOnly ? "" : " answer"}} : (${expressions.join(" OR ")})`;
-  return {
-    sql: `SELECT rowid AS number FROM run_texts WHERE run_texts MATCH @match AND rowid < @before
-      ORDER BY rowid DESC LIMIT @limit`,
-    values: { match },
-  };
-}
 
 /** Groups of three letters from all over the text. */
 function trigrams(letters: readonly string[]): string[] {
