@@ -50,7 +50,12 @@ export async function answerRun(
   if (given.length === 0) return askHere(local, runId, requestId, chosen);
   const isDecision = DECISIONS.includes(only);
   const meant = chosen.filter((request) => isApproval(request) === isDecision);
-  if (meant.length === 0) return complain(wrongKind(chosen));
+  if (meant.length === 0)
+    return complain(
+      chosen.some(isQuestion)
+        ? `Only questions are open. To answer, use ${HOW_TO_ANSWER}.`
+        : `Only approvals are open. To decide, use ${HOW_TO_DECIDE}.`,
+    );
   const isForAll = isDecision ? only !== "edit" : only === "decline";
   if (meant.length > 1 && !isForAll) {
     const ids = meant.map(({ id }) => id).join(", ");
@@ -89,16 +94,8 @@ async function askHere(
   }
 }
 
-/** Explains that the flags are for requests of the other kind. */
-const wrongKind = (chosen: readonly RunRequest[]): string =>
-  chosen.some(isQuestion)
-    ? `Only questions are open. To answer, use ${HOW_TO_ANSWER}.`
-    : `Only approvals are open. To decide, use ${HOW_TO_DECIDE}.`;
-
 export const howToResume = (local: LocalRuns, run: Run): string =>
   `If no server is running:\n  ${local.runCommand(run, "--resume", run.id)}`;
-
-const TOO_LATE = "too late; the agent reads it as a message";
 
 async function answerAll(
   local: LocalRuns,
@@ -117,7 +114,10 @@ async function answerAll(
     if (!outcome.ok) return complain(`${id}: ${displayText(outcome.message)}`);
     const words = oneLine(displayText(requestText(request)), 200);
     if (outcome.how === "repeated") say(`${id}: ${alreadyAnswered(outcome.request)}`);
-    else say(`${id} ${outcome.how === "told" ? TOO_LATE : outcome.request.status}: ${words}`);
+    else
+      say(
+        `${id} ${outcome.how === "told" ? "too late; the agent reads it as a message" : outcome.request.status}: ${words}`,
+      );
   }
   return say(howToResume(local, run));
 }

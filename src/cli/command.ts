@@ -88,13 +88,12 @@ export function action(
   return { name, words: words.join(" "), summary, flags, examples };
 }
 
-const HELP_FLAG = flag("-h, --help", "Show this help.");
 const HELP_ALL_FLAG = flag("--help-all", "Show this help with all settings.");
 const CONFIG_FLAG = flag("--config FILE", "JSON file with settings. Also DEEPAGENT_CONFIG.");
 
 /** Flags a command understands, in the order help shows them; those of the configuration last, but for its own. */
 export function flagsOf(command: Command): Flag[] {
-  const own = [...command.flags, HELP_FLAG];
+  const own = [...command.flags, flag("-h, --help", "Show this help.")];
   const others = SETTINGS.map(toFlag).filter(({ name }) => own.every((flag) => flag.name !== name));
   return command.configurable ? [...own, HELP_ALL_FLAG, CONFIG_FLAG, ...others] : own;
 }
@@ -174,17 +173,12 @@ const VALUE_FORM: Record<SettingKind, Pick<Flag, "kind" | "hint">> = {
   boolean: { kind: "boolean" },
 };
 
-/** The server as the files of most clients have it. */
-function clientEntry(): string {
-  const { command, args } = programLaunch(process.platform);
-  return JSON.stringify({
-    mcpServers: { deepagent: { command, args: [...args, "--workspace", "/path/to/folder"] } },
-  });
-}
-
 /** Text of `deepagent-mcp --help`. */
 export function overview(commands: readonly Command[]): string {
   const rows = commands.map((command): [string, string] => [command.usage, command.summary]);
+  const { command, args } = programLaunch(process.platform);
+  const launch = { command, args: [...args, "--workspace", "/path/to/folder"] };
+  const entry = JSON.stringify({ mcpServers: { deepagent: launch } });
   return [
     `${PROGRAM}: an MCP server that gives any client a durable deep agent.`,
     "",
@@ -200,7 +194,7 @@ export function overview(commands: readonly Command[]): string {
     ]),
     "",
     "In an MCP client's configuration:",
-    `  ${clientEntry()}`,
+    `  ${entry}`,
     "",
   ].join("\n");
 }
@@ -258,13 +252,14 @@ export function commandHelp(command: Command, action?: Action, all = false): str
     ...(actions.length > 0 && !action && !all
       ? ["", `${PROGRAM} ${command.name} ACTION --help lists the flags of an action.`]
       : []),
-    ...(command.configurable ? ["", all ? ORDER : MORE] : []),
+    ...(command.configurable
+      ? ["", all ? ORDER : "--help-all lists all settings with their environment variables."]
+      : []),
     "",
   ].join("\n");
 }
 
 const ORDER = "Settings are resolved in this order: command line, environment, --config file, default.";
-const MORE = "--help-all lists all settings with their environment variables.";
 
 /** The first sentence about a setting, and its default. */
 function shortHelp({ setting = "" }: Flag): string {

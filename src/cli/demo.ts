@@ -140,11 +140,11 @@ function closing(view: RunView, ended: Ended, report: string | undefined): strin
     figures(view, ended),
     ...(report === undefined ? [] : [row("report", report)]),
     ...(isSample ? [row("yours", `${demoCommand} --workspace DIR "TASK"`)] : []),
-    ...(model === OFFLINE ? [row("model", OTHER_MODELS)] : []),
+    ...(model === OFFLINE
+      ? [row("model", "--model anthropic:NAME or --model openai:NAME, with the key in the environment")]
+      : []),
   ].join("\n");
 }
-
-const OTHER_MODELS = "--model anthropic:NAME or --model openai:NAME, with the key in the environment";
 
 function figures({ run, subagents, mainAgent, filesChanged }: RunView, ended: Ended): string {
   const { colors, model, seconds } = ended;

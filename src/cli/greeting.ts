@@ -7,8 +7,6 @@ import type { Config } from "../config/schema.ts";
 import { type ClientHere, clientsHere, modelHere, sandboxHere } from "./first-look.ts";
 import { type Colors, padded, wrapText } from "./terminal/text.ts";
 
-const WHAT = "An MCP server that gives any client a durable deep agent.";
-
 const OTHERS = [
   ['run "TASK"', "works on a task in this terminal"],
   ["open", "shows all runs in the browser"],
@@ -30,9 +28,12 @@ export async function greeting(
     : [["init"], "sets up what is missing, with five questions."];
   return [
     `${colors.bold(PROGRAM)} ${packageVersion()}`,
-    ...wrapText(WHAT, width),
+    ...wrapText("An MCP server that gives any client a durable deep agent.", width),
     "",
-    ...facts.flatMap((fact) => factLines(fact, width, colors)),
+    ...facts.flatMap((fact) => {
+      const [first = "", ...rest] = hanging(`  ${fact.name}`, 11, fact.text, width);
+      return [(fact.ok ? colors.green("✔") : colors.red("✖")) + first.slice(1), ...rest];
+    }),
     "",
     // A command is pasted, so that it stays on one line.
     `Next: ${colors.bold(colors.cyan(commandLine(host, words)))}`,
@@ -41,11 +42,6 @@ export async function greeting(
     ...OTHERS.flatMap(([name, text]) => hanging(name, 12, text, width)),
     "",
   ].join("\n");
-}
-
-function factLines({ name, ok, text }: Check, width: number, colors: Colors): string[] {
-  const [first = "", ...rest] = hanging(`  ${name}`, 11, text, width);
-  return [(ok ? colors.green("✔") : colors.red("✖")) + first.slice(1), ...rest];
 }
 
 /** A label, and beside it a text on as many lines as it needs. */
@@ -64,15 +60,15 @@ async function collectFacts(host: HostFacts): Promise<Check[]> {
       ? { name: "Model", ok: false, text: "no key of a model is set" }
       : { name: "Model", ok: true, text: `${model.spec}: ${model.why}` },
     clientFact(clientsHere(host)),
-    config.workspace === undefined ? NO_FOLDER : await sandboxFact(config),
+    config.workspace === undefined
+      ? {
+          name: "Folder",
+          ok: false,
+          text: "none to work in: start in a project's folder, or name one with --workspace",
+        }
+      : await sandboxFact(config),
   ];
 }
-
-const NO_FOLDER: Check = {
-  name: "Folder",
-  ok: false,
-  text: "none to work in: start in a project's folder, or name one with --workspace",
-};
 
 async function sandboxFact(config: Config): Promise<Check> {
   const { ok, text } = await sandboxHere(config);

@@ -47,7 +47,10 @@ interface Plan {
 export async function runInit(args: CommandArguments): Promise<ExitCode> {
   const isTold = args.flags["yes"] === true;
   return orRefusal(async () => {
-    if (!isTold && !hasTerminal()) throw new Refusal(NO_TERMINAL);
+    if (!isTold && !hasTerminal())
+      throw new Refusal(
+        "There is no terminal to ask in. Use flags: --client NAME --workspace DIR --model VALUE --key WHERE --approvals WHAT --sandbox HOW, and --yes; see init --help.",
+      );
     const plan = isTold
       ? await shownPlan(args, undefined)
       : await atTerminal((asker) => shownPlan(args, asker));
@@ -71,9 +74,6 @@ async function shownPlan(args: CommandArguments, asker: Asker | undefined): Prom
   const isAgreed = asker === undefined || (await confirmed("\nEnter to write it, q to cancel › ", asker));
   return isAgreed ? plan : undefined;
 }
-
-const NO_TERMINAL =
-  "There is no terminal to ask in. Use flags: --client NAME --workspace DIR --model VALUE --key WHERE --approvals WHAT --sandbox HOW, and --yes; see init --help.";
 
 /** Asks for everything that the flags leave open. Throws `Refusal`, or the error that ended a question. */
 async function makePlan({ flags, host }: CommandArguments, asker: Asker | undefined): Promise<Plan> {

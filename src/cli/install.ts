@@ -81,7 +81,10 @@ async function installFor(client: Client, wishes: Wishes, args: CommandArguments
   const problem = workspace === undefined ? undefined : folderProblem(workspace);
   if (problem !== undefined) throw new Refusal(`The workspace ${problem}.`);
   const folder = workspace ?? own;
-  const named = INSTALLED_SETTINGS.map((name) => [name, textOf(flags[name])] as const);
+  // Server settings that are copied unchanged into its arguments.
+  const named = (["approvals-write", "approvals-execute", "execute"] as const).map(
+    (name) => [name, textOf(flags[name])] as const,
+  );
   const given = [["workspace", folder] as const, ["model", model] as const, ...named].flatMap(
     ([name, value]) => (value === undefined ? [] : [`--${name}`, value]),
   );
@@ -99,12 +102,6 @@ async function installFor(client: Client, wishes: Wishes, args: CommandArguments
   await keepKey(key, host);
   return installInFile({ client, file }, settings, made.entry, args);
 }
-
-const SHARED =
-  "The file belongs to the project and contains paths of this machine: review it before you share it.";
-
-/** Server settings that are copied unchanged into its arguments. */
-const INSTALLED_SETTINGS = ["approvals-write", "approvals-execute", "execute"] as const;
 
 /** Takes the server out of a client's configuration again. */
 export const runUninstall = async (args: CommandArguments): Promise<ExitCode> =>
@@ -209,7 +206,10 @@ async function installInFile(
     const done = isFirst ? "Added to" : "Changed in";
     say(isNew ? `${done} ${title}: ${path}` : `${title} already has this server: ${path}`);
     if (isNew && isFirst && text !== "") say(`A backup of the original file is in ${file.backup}`);
-    if (client.isShared) say(SHARED);
+    if (client.isShared)
+      say(
+        "The file belongs to the project and contains paths of this machine: review it before you share it.",
+      );
     for (const { id } of entry.inputs) say(`${title} asks for ${id} when it first starts the server.`);
     return check(client, settings, {
       env: environmentOf(entry, await baseEnvironment(client, host.env), host.env),

@@ -16,7 +16,11 @@ import { askKey, atTerminal } from "./setup.ts";
 
 export async function runKeys({ positionals, host }: CommandArguments): Promise<ExitCode> {
   const [action = "list", name, ...others] = positionals;
-  if (others.length > 0 || name?.includes("=")) return complain(AS_ARGUMENT, 2);
+  if (others.length > 0 || name?.includes("="))
+    return complain(
+      "Don't pass a key as an argument, because other users can see it. Run keys set KEY: it asks for the key, or reads it from stdin.",
+      2,
+    );
   if (action === "list" && name === undefined) return list(host);
   if ((action !== "set" && action !== "forget") || name === undefined)
     return complain("keys has three actions: list, set KEY, and forget KEY.", 2);
@@ -24,13 +28,13 @@ export async function runKeys({ positionals, host }: CommandArguments): Promise<
   if (problem !== undefined) return complain(problem, 2);
   const kept = await readSecret(name, host);
   if (!kept.ok) return complain(withoutKeychain(kept.problem, host));
-  return action === "set" ? set(name, host) : forget(name, kept.secret !== undefined, host);
+  if (action === "set") return set(name, host);
+  const failure = await forgetSecret(name, host);
+  if (failure !== undefined) return complain(failure);
+  return say(`${name} is not in the keychain${kept.secret === undefined ? "" : " any more"}.`);
 }
 
 const NAMES: readonly string[] = [...KEY_NAMES, ...SEARCH_KEYS];
-
-const AS_ARGUMENT =
-  "Don't pass a key as an argument, because other users can see it. Run keys set KEY: it asks for the key, or reads it from stdin.";
 
 /** Explains the keychain problem, and names the other places for a key. */
 const withoutKeychain = (problem: string, host: HostFacts): string =>
@@ -60,12 +64,6 @@ async function set(name: string, host: HostFacts): Promise<ExitCode> {
     `${name} is in the keychain${besideEnvironment(name, host)}.`,
     "A server that runs already finds it when it is started again.",
   );
-}
-
-async function forget(name: string, isKept: boolean, host: HostFacts): Promise<ExitCode> {
-  const problem = await forgetSecret(name, host);
-  if (problem !== undefined) return complain(problem);
-  return say(`${name} is not in the keychain${isKept ? " any more" : ""}.`);
 }
 
 /** A key of the environment comes first. */

@@ -15,14 +15,6 @@ import { openInBrowser } from "./browser.ts";
 import { type CommandArguments, type ExitCode, textOf } from "./command.ts";
 import { complain, say } from "./output.ts";
 
-interface Place {
-  name: string;
-  server: RemoteMcpServer;
-  secrets: readonly string[];
-  logins: LoginOptions;
-  config: Config;
-}
-
 export async function runLogin({ flags, positionals, host }: CommandArguments): Promise<ExitCode> {
   const found = findPlace(positionals[0], { flags, host });
   if (typeof found === "string") return complain(found, 2);
@@ -75,7 +67,15 @@ export async function runLogout({ flags, positionals, host }: CommandArguments):
 function findPlace(
   name: string | undefined,
   { flags, host }: Pick<CommandArguments, "flags" | "host">,
-): Place | string {
+):
+  | {
+      name: string;
+      server: RemoteMcpServer;
+      secrets: readonly string[];
+      logins: LoginOptions;
+      config: Config;
+    }
+  | string {
   const loaded = loadConfig({ flags, ...host });
   if (!loaded.ok) return loaded.problems.join("\n");
   const { config } = loaded;

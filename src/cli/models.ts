@@ -11,7 +11,7 @@ import {
 } from "../agent/models/packages.ts";
 import { loadConfig } from "../config/load.ts";
 import type { HostFacts } from "../config/paths.ts";
-import { type Launch, commandLine, dataDirFlag } from "../config/program.ts";
+import { commandLine, dataDirFlag } from "../config/program.ts";
 import { startChild } from "../core/child-process.ts";
 import { errorMessage } from "../core/errors.ts";
 import { didYouMean } from "../core/options.ts";
@@ -82,15 +82,24 @@ async function install(spec: string, folder: string, host: HostFacts): Promise<s
   try {
     await mkdir(folder, { recursive: true, mode: 0o700 });
     await writeFile(join(folder, LOADER.file), LOADER.text);
-    await writeFile(join(folder, "package.json"), MANIFEST, { flag: "wx" }).catch(
-      (error: NodeJS.ErrnoException) => {
-        if (error.code !== "EEXIST") throw error;
-      },
-    );
+    await writeFile(
+      join(folder, "package.json"),
+      `${JSON.stringify({ private: true, description: "Packages that deepagent-mcp was told to add" }, null, 2)}\n`,
+      { flag: "wx" },
+    ).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== "EEXIST") throw error;
+    });
   } catch (error) {
     return `${folder} cannot be written: ${errorMessage(error)}`;
   }
-  const { command, args } = npmLaunch(host);
+  // On Windows npm is a batch file, which only a shell can start; the script behind it is beside Node.
+  const { command, args } =
+    host.platform === "win32"
+      ? {
+          command: process.execPath,
+          args: [join(dirname(process.execPath), "node_modules", "npm", "bin", "npm-cli.js")],
+        }
+      : { command: "npm", args: [] };
   const options = [
     "--prefix",
     folder,
@@ -109,14 +118,3 @@ async function install(spec: string, folder: string, host: HostFacts): Promise<s
   if (code === undefined) return "npm cannot be started. It comes with Node: install Node with npm.";
   return code === 0 ? undefined : `npm could not install ${spec}.`;
 }
-
-const MANIFEST = `${JSON.stringify({ private: true, description: "Packages that deepagent-mcp was told to add" }, null, 2)}\n`;
-
-/** On Windows npm is a batch file, which only a shell can start; the script behind it is beside Node. */
-const npmLaunch = ({ platform }: HostFacts): Launch =>
-  platform === "win32"
-    ? {
-        command: process.execPath,
-        args: [join(dirname(process.execPath), "node_modules", "npm", "bin", "npm-cli.js")],
-      }
-    : { command: "npm", args: [] };

@@ -1,4 +1,5 @@
 /** Shows the changes that a run proposes, and applies those that a person chooses. */
+import { hasTerminal } from "./setup.ts";
 import type { FlagValues } from "../config/load.ts";
 import { defined } from "../core/defined.ts";
 import { displayDiff } from "../core/diff.ts";
@@ -110,7 +111,7 @@ export async function applyRun(
       "Nothing was applied: what is left was refused, is in conflict, ignored by Git or not shown whole. Name files with --file, --over or --fit.",
     );
   // A script that names a run by its id decides without a look; which run is the last may change under it.
-  const isBlind = shown === undefined && flags["digest"] === undefined && word !== "last" && !isTerminal();
+  const isBlind = shown === undefined && flags["digest"] === undefined && word !== "last" && !hasTerminal();
   const problem = isBlind ? undefined : unseen(local, view, change, textOf(flags["digest"]), shown);
   if (problem !== undefined && !(await confirms(local, runId, change, choice, problem))) return 1;
   const asked = openReview(view);
@@ -128,7 +129,6 @@ export async function applyRun(
   return say(recordText(outcome.record));
 }
 
-const isTerminal = (): boolean => process.stdin.isTTY && process.stdout.isTTY;
 const isEmpty = (record: object): boolean => Object.keys(record).length === 0;
 
 /** Returns why a change differs from the one the person saw, or undefined if it does not. */
@@ -156,7 +156,7 @@ async function confirms(
   { apply }: ReviewChoice,
   problem: string,
 ): Promise<boolean> {
-  if (!isTerminal()) return complain(problem) < 1;
+  if (!hasTerminal()) return complain(problem) < 1;
   const style = styleHere();
   const asker = terminalAsker(style.colors, new Keyboard(), () => local.interrupt.abort());
   say(...changeLines(change, style), "");

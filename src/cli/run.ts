@@ -68,7 +68,11 @@ export async function runTask(args: CommandArguments): Promise<ExitCode> {
     if (resume !== undefined && !isFinal(view.run.status) && !(await isReady(local))) return 1;
     if (resume !== undefined)
       print(isFinal(view.run.status) ? isOver(view.run, local) : FOLLOWING, process.stderr);
-    const options: LiveOptions = { output: outputOf(flags), approvals: chooseApprovals(args) };
+    const options: LiveOptions = {
+      output: outputOf(flags),
+      // Without a terminal, the run stops for a decision and can be resumed later.
+      approvals: args.flags["yes"] === true ? "approve" : canAsk(outputOf(args.flags)) ? "ask" : "stop",
+    };
     const code = await showLive(local, runId, options);
     return options.approvals === "ask" && options.output === "terminal"
       ? goOn(local, view.run.threadId, options, code)
@@ -123,23 +127,18 @@ const FOLLOWING = "A run continues in the workspace that it was started in; else
 const isOver = (run: Run, { runCommand }: LocalRuns): string =>
   `Run ${run.id} has ended (${STATUS_WORDS[run.status]}). To continue its conversation:\n  ${runCommand(run, "--thread", run.threadId)} "TASK"\n`;
 
-const followUpText = (runId: string, { goal }: StartRequest): string =>
-  `Run ${runId} is working in this thread and reads this at its next step.\n${goal === undefined ? "" : "--goal was not used: it counts only for a run that begins.\n"}`;
-
 async function start({ runs }: LocalRuns, request: StartRequest): Promise<string | undefined> {
   const started = await runs.control.start(request);
   if (started.ok) {
-    if (started.how === "told") print(followUpText(started.run.id, request), process.stderr);
+    if (started.how === "told")
+      print(
+        `Run ${started.run.id} is working in this thread and reads this at its next step.\n${request.goal === undefined ? "" : "--goal was not used: it counts only for a run that begins.\n"}`,
+        process.stderr,
+      );
     return started.run.id;
   }
   complain(started.message);
   return undefined;
-}
-
-/** Chooses the way approvals are handled. Without a terminal, the run stops for a decision and can be resumed later. */
-function chooseApprovals({ flags }: CommandArguments): LiveOptions["approvals"] {
-  if (flags["yes"] === true) return "approve";
-  return canAsk(outputOf(flags)) ? "ask" : "stop";
 }
 
 const canAsk = (output: LiveOptions["output"]): boolean =>

@@ -6,7 +6,7 @@ import { isoTime } from "../core/clock.ts";
 import { displayName, displayText, oneLine, showControl } from "../core/text.ts";
 import { askedAgainText } from "../runs/asked-words.ts";
 import type { PrunePlan, Retention } from "../runs/retention.ts";
-import type { Approval, OpenQuestion, Principal, RunHead, RunView } from "../runs/run.ts";
+import type { Approval, Principal, RunHead, RunView } from "../runs/run.ts";
 import { LOCAL, STATUS_WORDS, isAskedAgain, isQuestion, nameOf, startedBy, waitingIn } from "../runs/run.ts";
 import { pointDocument, runDocument } from "../server/views/run-document.ts";
 import { counted } from "../tools/format.ts";
@@ -17,7 +17,6 @@ import { type LocalRuns, beginsWith, namedRun, unknownRun, withLocalRuns } from 
 import { complain, say, sayJson, unknownAction } from "./output.ts";
 import { applyRun, discardRun, reviewRun } from "./review.ts";
 import { WAITING, outputOf, runEnd, showLive, whereToWork } from "./run.ts";
-import type { BodyStyle } from "./terminal/body.ts";
 import { requestLines } from "./terminal/ask.ts";
 import { answeredLine, fieldLines } from "./terminal/ask-question.ts";
 import { print } from "./terminal/printer.ts";
@@ -43,18 +42,13 @@ const ACTIONS: Readonly<Record<string, Action | "page">> = {
   points: (local, [run = ""], { flags }) => listPoints(local, run, flags),
 };
 
-/** Words that have to follow the name of an action, and those that may. */
-function wordCounts(name: string): [least: number, most: number] {
-  const words = RUN_ACTIONS.find((action) => action.name === name)?.words.match(/\S+/g) ?? [];
-  return [words.filter((word) => !word.startsWith("[")).length, words.length];
-}
-
 /** Works on the data directory alone: whether a server runs, and which, makes no difference. */
 export async function runRuns(args: CommandArguments): Promise<ExitCode> {
   const [name = "", ...words] = args.positionals;
   const act = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined;
   if (act === undefined) return unknownAction("runs", name, Object.keys(ACTIONS));
-  const [least, most] = wordCounts(name);
+  const required = RUN_ACTIONS.find((action) => action.name === name)?.words.match(/\S+/g) ?? [];
+  const [least, most] = [required.filter((word) => !word.startsWith("[")).length, required.length];
   if (words.length < least)
     return complain(`runs ${name} needs the id of a run${least > 1 ? " and a text" : ""}.`, 2);
   if (words.length > most) return complain(`Unexpected argument "${words[most]}" for runs ${name}.`, 2);
@@ -66,7 +60,9 @@ export async function runRuns(args: CommandArguments): Promise<ExitCode> {
     const [word, ...others] = words;
     if (word === undefined) return act(local, [], args);
     if (isOfAll) {
-      const run = await namedOfAll(local, word);
+      const all = await local.operator.listAll(MAX_LIMIT);
+      const isNamed = beginsWith(word, "run_");
+      const run = word === "last" ? all[0] : all.find(({ id }) => isNamed(id));
       return run === undefined ? unknownRun(local, word) : showRun(local, run.id, args.flags, run.principal);
     }
     const runId = await namedRun(local, word);
@@ -75,14 +71,7 @@ export async function runRuns(args: CommandArguments): Promise<ExitCode> {
 }
 
 /** The flag with which an operator views the runs of all principals. */
-const ALL = "all-principals";
-
-/** The newest run of any principal that `word` names. */
-async function namedOfAll({ operator }: LocalRuns, word: string): Promise<RunHead | undefined> {
-  const all = await operator.listAll(MAX_LIMIT);
-  const isNamed = beginsWith(word, "run_");
-  return word === "last" ? all[0] : all.find(({ id }) => isNamed(id));
-}
+export const ALL = "all-principals";
 
 async function openNamed(args: CommandArguments, word: string): Promise<ExitCode> {
   let runId: string | undefined;
@@ -122,7 +111,8 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
     const id = width === Infinity ? run.id : run.id.slice(0, SHORT_ID);
     const when = width < 60 ? "" : `${localTime(run.createdAt)}  `;
     const owner = isOfAll ? `  ${oneLine(showControl(run.principal), 24).padEnd(12)}` : "";
-    const status = statusWord(run).padEnd(9) + owner;
+    const shown = shownStatus(run);
+    const status = (shown === WAITING ? shown : STATUS_WORDS[shown]).padEnd(9) + owner;
     const task = run.schedule ? `schedule ${run.schedule.name}: ${nameOf(run)}` : nameOf(run);
     const room = Math.max(width - id.length - when.length - status.length - 5, 8);
     say(`${id}  ${colors.dim(when)}${status}  ${fit(oneLine(showControl(task), 200), room)}`);
@@ -158,11 +148,6 @@ const shownStatus = (run: RunHead): RunHead["status"] | typeof WAITING => {
   const { status, leasedUntil = 0, waitsForChildren = false } = run;
   return status === "working" && leasedUntil < Date.now() && !waitsForChildren ? WAITING : status;
 };
-
-function statusWord(run: RunHead): string {
-  const status = shownStatus(run);
-  return status === WAITING ? status : STATUS_WORDS[status];
-}
 
 /** `  └ run_x  at work   researcher: Compare the prices`. The whole id works for messages and cancelling. */
 const taskLine = ({ id, status, name, description }: ChildRun): string =>
@@ -215,7 +200,11 @@ export async function showRun(
   for (const asked of waitingIn(view)) {
     const { title, body, notes } = requestLines(asked, style);
     const kind = isQuestion(asked) ? "Question" : "Approval";
-    const fields = isQuestion(asked) ? fieldsOrCommands(local, asked, style) : [];
+    const fields = isQuestion(asked)
+      ? asked.kind === "review"
+        ? ["", `To see and apply it: ${local.runsCommand("review", asked.runId)}`]
+        : fieldLines(asked, style)
+      : [];
     lines.push("", colors.yellow(`? ${kind} ${asked.id}`), ...title, "", ...body, ...fields, "", ...notes);
   }
   for (const { text, grantedBy } of view.grants) {
@@ -230,12 +219,6 @@ export async function showRun(
   if (view.place?.atWork === 0) print(`\n${whereToWork(view.run, local)}`);
   return 0;
 }
-
-/** The fields that flags can answer. A review has commands of its own. */
-const fieldsOrCommands = ({ runsCommand }: LocalRuns, question: OpenQuestion, style: BodyStyle): string[] =>
-  question.kind === "review"
-    ? ["", `To see and apply it: ${runsCommand("review", question.runId)}`]
-    : fieldLines(question, style);
 
 /** Describes a decision: `approved (page) write_file: Create /workspace/a.md`. */
 function decidedLine(approval: Approval, view: RunView): string {

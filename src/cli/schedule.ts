@@ -21,14 +21,14 @@ import {
 import { type CommandArguments, type ExitCode, textOf } from "./command.ts";
 import { type LocalRuns, beginsWith, withLocalRuns } from "./local-runs.ts";
 import { complain, say, sayJson, unknownAction } from "./output.ts";
-import { SHORT_ID } from "./runs.ts";
+import { ALL, SHORT_ID } from "./runs.ts";
 import { CHOICE_FLAGS, REMOVAL_FLAGS, choicesIn } from "./schedule-choices.ts";
 import { colorsFor, columnsOf, fit, localTime } from "./terminal/text.ts";
 
-type Act = (local: LocalRuns, schedule: ScheduleView, args: CommandArguments) => Promise<ExitCode>;
-
 /** Actions on one schedule. */
-const ACTS: Readonly<Record<string, Act>> = {
+const ACTS: Readonly<
+  Record<string, (local: LocalRuns, schedule: ScheduleView, args: CommandArguments) => Promise<ExitCode>>
+> = {
   show: async (_local, schedule, { flags }) => {
     if (flags["json"] === true) return sayJson(scheduleDocument(schedule, Date.now()));
     return say(...shownLines(schedule));
@@ -96,7 +96,6 @@ async function asServer(args: CommandArguments): Promise<CommandArguments> {
   return { ...args, flags, host: { ...host, env } };
 }
 
-const ALL = "all-principals";
 const OF_EDIT = ["cron", "task", "no-overlap", ...REMOVAL_FLAGS.map(({ name }) => name)];
 
 /** The schedule that a word names: by its name, its id, or the beginning of that. Otherwise the reason why none. */

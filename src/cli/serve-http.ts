@@ -1,3 +1,4 @@
+import type { Environment } from "../agent/models/choose.ts";
 import { setTimeout as delay } from "node:timers/promises";
 import { untilSignal } from "../app/lifecycle.ts";
 import type { ServerParts } from "../app/server-deps.ts";
@@ -119,7 +120,6 @@ export async function drained(parts: ServerParts, seconds: number): Promise<void
   }
 }
 
-type Environment = Readonly<Record<string, string | undefined>>;
 export interface Authentication extends Pick<HttpOptions, "authenticator" | "documents" | "allowedHosts"> {
   tokens: CurrentTokens;
   holds: Holds;

@@ -90,14 +90,6 @@ const FILE = {
 
 type Finder = (place: Place) => Client | undefined;
 
-const claudeDesktop: Finder = ({ host }) => {
-  const packaged = host.platform === "win32" ? packagedClaude(host) : undefined;
-  const name = "claude_desktop_config.json";
-  const file = packaged ? below(host, packaged, name) : inApplicationFolder(host, "Claude", name);
-  const docs = "https://modelcontextprotocol.io/docs/develop/connect-local-servers";
-  return file === undefined ? undefined : { ...FILE, title: "Claude Desktop", docs, file };
-};
-
 /**
  * Settings folder of Claude Desktop if it is installed as a Windows package, which cannot see the documented folder.
  * Since version 4 it has its own folder; older versions use the one that Windows substitutes for the documented one.
@@ -123,161 +115,149 @@ function foldersLike(parent: string, name: RegExp): string[] {
   }
 }
 
-const claudeCode: Finder = ({ host, project }) => {
-  const own = { title: "Claude Code", docs: "https://code.claude.com/docs/en/mcp", passesShell: true };
-  if (project === undefined) {
-    // Its --env takes several values, so that another option has to follow it.
-    const scope = ["--scope", "user"];
-    const start = ["claude", "mcp", "add"];
-    const end = [...scope, "--transport", "stdio", NAME];
-    const add = (variables: readonly string[]) => [...start, ...envFlags(variables), ...end];
-    const file = below(host, host.env["CLAUDE_CONFIG_DIR"] || host.home, ".claude.json");
-    return { kind: "command", ...own, add, file, remove: ["claude", "mcp", "remove", ...scope, NAME] };
-  }
-  // The client starts servers in the project's folder.
-  const shared = { isShared: true, projectFolder: ".", reference: referred };
-  return { ...FILE, ...own, ...shared, file: below(host, project, ".mcp.json"), entry: typed };
-};
-
-const cursor: Finder = ({ host, project }) => {
-  const file = below(host, project ?? host.home, ".cursor", "mcp.json");
-  const own = {
-    projectFolder: WORKSPACE_FOLDER,
-    reference: (name: string) => `\${env:${name}}`,
-    isShared: true,
-  };
-  const docs = "https://cursor.com/docs/context/mcp";
-  return { ...FILE, title: "Cursor", docs, file, ...(project === undefined ? {} : own) };
-};
-
-const vscode: Finder = ({ host, project }) => {
-  const file =
-    project === undefined
-      ? inApplicationFolder(host, "Code", "User", "mcp.json")
-      : below(host, project, ".vscode", "mcp.json");
-  if (file === undefined) return undefined;
-  const own = {
-    servers: () => ["servers"],
-    entry: typed,
-    isShared: project !== undefined,
-    asksForKeys: true,
-  };
-  const docs = "https://code.visualstudio.com/docs/agents/reference/mcp-configuration";
-  return { ...FILE, ...own, title: "VS Code", docs, file, projectFolder: WORKSPACE_FOLDER };
-};
-
-const windsurf: Finder = ({ host }) => ({
-  ...FILE,
-  title: "Windsurf",
-  docs: "https://docs.windsurf.com/windsurf/cascade/mcp",
-  file: below(host, host.home, ".codeium", "windsurf", "mcp_config.json"),
-});
-
-/** It takes comments, and keeps its file below `.config` on macOS, too. */
-const zed: Finder = ({ host }) => {
-  const file =
-    host.platform === "linux"
-      ? inConfigFolder(host, "zed", "settings.json")
-      : host.platform === "win32"
-        ? inApplicationFolder(host, "Zed", "settings.json")
-        : below(host, host.home, ".config", "zed", "settings.json");
-  if (file === undefined) return undefined;
-  const docs = "https://zed.dev/docs/ai/mcp";
-  return { ...FILE, title: "Zed", docs, file, servers: () => ["context_servers"] };
-};
-
-/** Version 2 nests its servers, and reads the entries of version 1; version 1 refuses those of version 2. */
-const opencode: Finder = ({ host, project }) => {
-  const folder = project ?? inConfigFolder(host, "opencode");
-  const withComments = below(host, folder, "opencode.jsonc");
-  return {
-    ...FILE,
-    title: "opencode",
-    docs: "https://opencode.ai/docs/mcp-servers",
-    file: existsSync(withComments) ? withComments : below(host, folder, "opencode.json"),
-    servers: (value) => (hasNestedServers(value) ? ["mcp", "servers"] : ["mcp"]),
-    entry: ({ command, args, env }, { length }) => ({
-      type: "local",
-      command: [command, ...args],
-      ...(length === 1 ? { enabled: true } : {}),
-      ...(env ? { environment: env } : {}),
-    }),
-    // It starts servers in the folder it works in.
-    ...(project === undefined ? {} : { projectFolder: ".", isShared: true }),
-    reference: (name) => `{env:${name}}`,
-    passesShell: true,
-  };
-};
-
 /** True if an opencode configuration has `mcp.servers`, and it is not a version 1 server named "servers". */
 function hasNestedServers(value: unknown): boolean {
   const servers = memberOf(memberOf(value, "mcp"), "servers");
   return servers !== undefined && !["type", "command", "enabled"].some((name) => memberOf(servers, name));
 }
 
-/** Gemini CLI removes variables that look like keys from the environment of servers, unless the entry names them. */
-const gemini: Finder = ({ host, project }) => ({
-  ...FILE,
-  title: "Gemini CLI",
-  docs: "https://geminicli.com/docs/tools/mcp-server",
-  file: below(host, project ?? host.home, ".gemini", "settings.json"),
-  // It starts servers in the folder it works in.
-  ...(project === undefined ? {} : { projectFolder: ".", isShared: true }),
-  reference: referred,
-});
-
-const codex: Finder = ({ host }) => ({
-  kind: "command",
-  title: "Codex",
-  docs: "https://developers.openai.com/codex/mcp",
-  add: (variables) => ["codex", "mcp", "add", NAME, ...envFlags(variables)],
-  file: below(host, host.env["CODEX_HOME"] || below(host, host.home, ".codex"), "config.toml"),
-  remove: ["codex", "mcp", "remove", NAME],
-  passesShell: false,
-});
-
 /** Seconds that it waits for a call: its own default, which its forms write, too. */
 const GOOSE_SECONDS = 300;
 
-const goose: Finder = ({ host }) => {
-  const file =
-    host.platform === "win32"
-      ? inApplicationFolder(host, "Block", "goose", "config", "config.yaml")
-      : below(host, host.home, ".config", "goose", "config.yaml");
-  if (file === undefined) return undefined;
-  return {
-    ...FILE,
-    title: "Goose",
-    docs: "https://block.github.io/goose/docs/guides/config-files",
-    file,
-    format: "yaml",
-    servers: () => ["extensions"],
-    entry: ({ command, args, env = {} }) => ({
-      type: "stdio",
-      name: NAME,
-      description: "Durable deep agent",
-      enabled: true,
-      cmd: command,
-      args,
-      envs: env,
-      env_keys: [],
-      timeout: GOOSE_SECONDS,
-    }),
-  };
-};
-
 /** Finds the configuration of a client; `undefined` if it has none in this place or on this platform. */
 const CLIENTS: Readonly<Record<string, Finder>> = {
-  "claude-desktop": claudeDesktop,
-  "claude-code": claudeCode,
-  cursor,
-  vscode,
-  windsurf,
-  zed,
-  opencode,
-  gemini,
-  codex,
-  goose,
+  "claude-desktop": ({ host }) => {
+    const packaged = host.platform === "win32" ? packagedClaude(host) : undefined;
+    const name = "claude_desktop_config.json";
+    const file = packaged ? below(host, packaged, name) : inApplicationFolder(host, "Claude", name);
+    const docs = "https://modelcontextprotocol.io/docs/develop/connect-local-servers";
+    return file === undefined ? undefined : { ...FILE, title: "Claude Desktop", docs, file };
+  },
+  "claude-code": ({ host, project }) => {
+    const own = { title: "Claude Code", docs: "https://code.claude.com/docs/en/mcp", passesShell: true };
+    if (project === undefined) {
+      // Its --env takes several values, so that another option has to follow it.
+      const scope = ["--scope", "user"];
+      const start = ["claude", "mcp", "add"];
+      const end = [...scope, "--transport", "stdio", NAME];
+      const add = (variables: readonly string[]) => [...start, ...envFlags(variables), ...end];
+      const file = below(host, host.env["CLAUDE_CONFIG_DIR"] || host.home, ".claude.json");
+      return { kind: "command", ...own, add, file, remove: ["claude", "mcp", "remove", ...scope, NAME] };
+    }
+    // The client starts servers in the project's folder.
+    const shared = { isShared: true, projectFolder: ".", reference: referred };
+    return { ...FILE, ...own, ...shared, file: below(host, project, ".mcp.json"), entry: typed };
+  },
+  cursor: ({ host, project }) => {
+    const file = below(host, project ?? host.home, ".cursor", "mcp.json");
+    const own = {
+      projectFolder: WORKSPACE_FOLDER,
+      reference: (name: string) => `\${env:${name}}`,
+      isShared: true,
+    };
+    const docs = "https://cursor.com/docs/context/mcp";
+    return { ...FILE, title: "Cursor", docs, file, ...(project === undefined ? {} : own) };
+  },
+  vscode: ({ host, project }) => {
+    const file =
+      project === undefined
+        ? inApplicationFolder(host, "Code", "User", "mcp.json")
+        : below(host, project, ".vscode", "mcp.json");
+    if (file === undefined) return undefined;
+    const own = {
+      servers: () => ["servers"],
+      entry: typed,
+      isShared: project !== undefined,
+      asksForKeys: true,
+    };
+    const docs = "https://code.visualstudio.com/docs/agents/reference/mcp-configuration";
+    return { ...FILE, ...own, title: "VS Code", docs, file, projectFolder: WORKSPACE_FOLDER };
+  },
+  windsurf: ({ host }) => ({
+    ...FILE,
+    title: "Windsurf",
+    docs: "https://docs.windsurf.com/windsurf/cascade/mcp",
+    file: below(host, host.home, ".codeium", "windsurf", "mcp_config.json"),
+  }),
+  // It takes comments, and keeps its file below `.config` on macOS, too.
+  zed: ({ host }) => {
+    const file =
+      host.platform === "linux"
+        ? inConfigFolder(host, "zed", "settings.json")
+        : host.platform === "win32"
+          ? inApplicationFolder(host, "Zed", "settings.json")
+          : below(host, host.home, ".config", "zed", "settings.json");
+    if (file === undefined) return undefined;
+    const docs = "https://zed.dev/docs/ai/mcp";
+    return { ...FILE, title: "Zed", docs, file, servers: () => ["context_servers"] };
+  },
+  // Version 2 nests its servers, and reads the entries of version 1; version 1 refuses those of version 2.
+  opencode: ({ host, project }) => {
+    const folder = project ?? inConfigFolder(host, "opencode");
+    const withComments = below(host, folder, "opencode.jsonc");
+    return {
+      ...FILE,
+      title: "opencode",
+      docs: "https://opencode.ai/docs/mcp-servers",
+      file: existsSync(withComments) ? withComments : below(host, folder, "opencode.json"),
+      servers: (value) => (hasNestedServers(value) ? ["mcp", "servers"] : ["mcp"]),
+      entry: ({ command, args, env }, { length }) => ({
+        type: "local",
+        command: [command, ...args],
+        ...(length === 1 ? { enabled: true } : {}),
+        ...(env ? { environment: env } : {}),
+      }),
+      // It starts servers in the folder it works in.
+      ...(project === undefined ? {} : { projectFolder: ".", isShared: true }),
+      reference: (name) => `{env:${name}}`,
+      passesShell: true,
+    };
+  },
+  // Gemini CLI removes variables that look like keys from the environment of servers, unless the entry names them.
+  gemini: ({ host, project }) => ({
+    ...FILE,
+    title: "Gemini CLI",
+    docs: "https://geminicli.com/docs/tools/mcp-server",
+    file: below(host, project ?? host.home, ".gemini", "settings.json"),
+    // It starts servers in the folder it works in.
+    ...(project === undefined ? {} : { projectFolder: ".", isShared: true }),
+    reference: referred,
+  }),
+  codex: ({ host }) => ({
+    kind: "command",
+    title: "Codex",
+    docs: "https://developers.openai.com/codex/mcp",
+    add: (variables) => ["codex", "mcp", "add", NAME, ...envFlags(variables)],
+    file: below(host, host.env["CODEX_HOME"] || below(host, host.home, ".codex"), "config.toml"),
+    remove: ["codex", "mcp", "remove", NAME],
+    passesShell: false,
+  }),
+  goose: ({ host }) => {
+    const file =
+      host.platform === "win32"
+        ? inApplicationFolder(host, "Block", "goose", "config", "config.yaml")
+        : below(host, host.home, ".config", "goose", "config.yaml");
+    if (file === undefined) return undefined;
+    return {
+      ...FILE,
+      title: "Goose",
+      docs: "https://block.github.io/goose/docs/guides/config-files",
+      file,
+      format: "yaml",
+      servers: () => ["extensions"],
+      entry: ({ command, args, env = {} }) => ({
+        type: "stdio",
+        name: NAME,
+        description: "Durable deep agent",
+        enabled: true,
+        cmd: command,
+        args,
+        envs: env,
+        env_keys: [],
+        timeout: GOOSE_SECONDS,
+      }),
+    };
+  },
   "lm-studio": ({ host }) => ({
     ...FILE,
     title: "LM Studio",

@@ -103,7 +103,10 @@ export function withoutEntry(text: string, client: FileClient, before?: string):
     return setYamlMember(text, key, NAME, undefined, isOurs);
   }
   let result = removeAt(text, [key, ...inner, NAME]);
-  for (const { id } of ownInputs(text)) {
+  // Only its id is looked at; the rest is compared and written back as it was read.
+  for (const { id } of (elements(text, "inputs") ?? []).filter((input): input is Input =>
+    inputId(input).startsWith(`${NAME}-`),
+  )) {
     if (result.ok) result = removeAt(result.text, ["inputs", indexOfInput(result.text, id)]);
   }
   const blocks = path.map((_, left): [string, ...string[]] => [key, ...inner.slice(0, inner.length - left)]);
@@ -139,10 +142,6 @@ function parseText(text: string, { format }: FileClient): unknown {
   const parsed = parseJson(text);
   return parsed.ok ? parsed.value : undefined;
 }
-
-const ownInputs = (text: string): Input[] =>
-  // Only its id is looked at; the rest is compared and written back as it was read.
-  (elements(text, "inputs") ?? []).filter((input): input is Input => inputId(input).startsWith(`${NAME}-`));
 
 const indexOfInput = (text: string, id: string): number =>
   (elements(text, "inputs") ?? []).findIndex((input) => inputId(input) === id);

@@ -112,9 +112,9 @@ function pairEnd(pair: Pair | undefined): number {
 const findPair = (map: YAMLMap, name: string): Pair | undefined =>
   map.items.find((item) => isPair(item) && isScalar(item.key) && item.key.value === name);
 
-type Parsed = { ok: true; value: unknown; top: YAMLMap | undefined } | { ok: false; problem: string };
-
-function parse(text: string): Parsed {
+function parse(
+  text: string,
+): { ok: true; value: unknown; top: YAMLMap | undefined } | { ok: false; problem: string } {
   const document = parseDocument(text);
   const [error] = document.errors;
   if (error !== undefined) {

@@ -75,7 +75,10 @@ export class Keyboard {
   }
 
   #open(): void {
-    this.#input ??= terminalInput();
+    // Standard input, or where that is something else, the terminal by its own name.
+    this.#input ??= process.stdin.isTTY
+      ? process.stdin
+      : orElse(() => new ReadStream(openSync("/dev/tty", "r")).unref(), undefined);
     const input = this.#input;
     if (input === undefined || this.#isOpen || this.#isFree) return;
     this.#isOpen = true;
@@ -135,10 +138,4 @@ export class Keyboard {
     this.#close();
     process.kill(process.pid, "SIGQUIT");
   };
-}
-
-/** Standard input, or where that is something else, the terminal by its own name. */
-function terminalInput(): ReadStream | undefined {
-  if (process.stdin.isTTY) return process.stdin;
-  return orElse(() => new ReadStream(openSync("/dev/tty", "r")).unref(), undefined);
 }

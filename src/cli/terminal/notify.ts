@@ -1,4 +1,5 @@
 /** Calls a person back to the terminal. */
+import type { Environment } from "../../agent/models/choose.ts";
 import type { Config } from "../../config/schema.ts";
 import type { Clock } from "../../core/clock.ts";
 import { displayName, oneLine } from "../../core/text.ts";
@@ -10,8 +11,6 @@ const END = control("\u001b\\");
 const MAX_TEXT = 120;
 /** After so long without input the person may have looked away. */
 const AWAY_MS = 30_000;
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 export interface CallerOptions {
   output: Pick<NodeJS.WriteStream, "isTTY" | "write">;

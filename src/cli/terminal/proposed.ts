@@ -27,12 +27,13 @@ function fileLines(file: ProposedFile, style: BodyStyle): string[] {
       ...diffBody(place.diff.split("\n").slice(2).join("\n"), style),
       ...(place.conflict === undefined
         ? []
-        : [colors.yellow("  Conflict: the folder has this by now:"), ...plain(place.conflict)]),
+        : [
+            colors.yellow("  Conflict: the folder has this by now:"),
+            ...place.conflict.split("\n").map((line) => `    ${displayText(line)}`),
+          ]),
     ]),
   ];
 }
-
-const plain = (text: string): string[] => text.split("\n").map((line) => `    ${displayText(line)}`);
 
 export const changeLines = ({ files, more }: ProposedChange, style: BodyStyle): string[] => [
   ...files.flatMap((file) => fileLines(file, style)),

@@ -29,8 +29,6 @@ export interface TreeStyle {
 }
 
 const SPINNER = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
-/** Between the names of an agent and the one it started. */
-const LEVEL = " › ";
 /** Below this many columns the tool calls are left out. */
 const COUNT_WIDTH = 70;
 
@@ -277,7 +275,7 @@ const spinner = ({ colors, frame }: TreeStyle): string => colors.cyan(SPINNER[fr
 
 /** Returns the first sentence of an agent's task, after its type if that adds something. */
 export function titleOf(name: string, description: string): string {
-  const type = clean(name.split(LEVEL).at(-1) ?? name);
+  const type = clean(name.split(" › ").at(-1) ?? name);
   const task = firstSentence(showControl(description), 300).replace(/\.$/, "");
   if (task === "") return type;
   return type === GENERAL_PURPOSE ? task : `${type}: ${task}`;
