@@ -120,7 +120,8 @@ export async function openAgents(
   ): Promise<Agent> => {
     const lent = models.lentTo(lender);
     const own = chosenModel(owner, startChoices(settings, choice));
-    const chat = choice.ok ? await lent.get(own.spec ?? config.model) : UNUSED_MODEL;
+    // Without a usable model, the agent only reads threads and checks arguments.
+    const chat = choice.ok ? await lent.get(own.spec ?? config.model) : OFFLINE;
     const interruptOn = runGates(config, owner, { mounted: executor, served: served.paths });
     const { described, skipped } = await withAgentFiles(config, tree.mounts(owner), logger);
     if (own.notice !== undefined) skipped.push(own.notice);
@@ -189,7 +190,8 @@ const configured = (config: Config, web: Web | undefined, goal: ReturnType<typeo
   askUser: config.questions.ask,
   programs: config.programs,
   hints: { ...config.hints, ...(config.workspace === undefined ? {} : { workspace: WORKSPACE_MOUNT }) },
-  memory: MEMORY_FILES,
+  // The agent reads these at the start of every run: notes of the project, then its own.
+  memory: [`${WORKSPACE_MOUNT}/AGENTS.md`, `${MEMORIES_MOUNT}/AGENTS.md`],
   delegation: { folders: AGENT_FILES },
   limits: limitsOf(config),
 });
@@ -212,12 +214,6 @@ async function withAgentFiles(
 }
 
 const AGENT_FILES = AGENT_FOLDERS.map((folder) => WORKSPACE_MOUNT + folder);
-
-/** Lists the files that the agent reads at the start of every run: notes of the project, then its own. */
-const MEMORY_FILES = [`${WORKSPACE_MOUNT}/AGENTS.md`, `${MEMORIES_MOUNT}/AGENTS.md`];
-
-/** The model of an agent that only reads threads and checks arguments, because no model can be used. */
-const UNUSED_MODEL = OFFLINE;
 
 const NOTHING: McpToolSet = { tools: [], gated: [], problems: [], leftOut: [], notes: [] };
 

@@ -13,8 +13,6 @@ import type { EditorDeps, OpenedFolder } from "../server/acp/editor.ts";
 import type { RunService } from "../runs/service.ts";
 import { type RunSettings, environmentOf, workspaceOf } from "./settings.ts";
 
-type OfEditor = Pick<EditorDeps, "open" | "runs" | "folderOf">;
-
 interface Opened {
   /** The MCP servers of the session that opened it, in one form. */
   servers: string;
@@ -26,7 +24,7 @@ interface Opened {
 /** The setting `workspace` does not count: an editor names a folder for each session. */
 export function editorFolders(
   settings: Pick<RunSettings, "config" | "env" | "logger">,
-): OfEditor & { close(): Promise<void> } {
+): Pick<EditorDeps, "open" | "runs" | "folderOf"> & { close(): Promise<void> } {
   const { config: given, env, logger } = settings;
   const { workspace: _workspace, workspaceFolder: _folder, ...config } = given;
   const holder = { principal: principalOf(undefined) };

@@ -5,7 +5,6 @@ import type { SandboxBackend } from "../backends/executor.ts";
 import { SandboxError } from "../backends/sandbox/base-sandbox.ts";
 import type { BubblewrapOptions } from "../backends/sandbox/bubblewrap.ts";
 import { BubblewrapBackend, probeBubblewrap } from "../backends/sandbox/bubblewrap.ts";
-import type { SetupOptions } from "../backends/sandbox/create-sandbox.ts";
 import { createSandbox, prepareSandbox, readSetupScript } from "../backends/sandbox/create-sandbox.ts";
 import type { SandboxMount } from "../backends/sandbox/environment.ts";
 import { gitIdentity } from "../backends/sandbox/git-view.ts";
@@ -57,7 +56,15 @@ export async function chooseExecutor(
   if (provider === "bubblewrap" || provider === "local") {
     const choice = await workspaceExecutor(config, { platform, provider });
     if (choice.kind === "none") return choice;
-    return { ...choice, open: (...places) => openPrepared(choice, places, setup) };
+    return {
+      ...choice,
+      open: async (...places) => {
+        const script = await readSetupScript(setup);
+        const executor = await choice.open(...places);
+        if (script !== undefined) await prepareSandbox(executor, script, setup.setupTimeout).catch(explain);
+        return executor;
+      },
+    };
   }
   const open = (): Promise<Executor> =>
     createSandbox({ provider, ...options, ...setup, timeout, maxOutputBytes }).catch(explain);
@@ -105,17 +112,6 @@ async function workspaceExecutor(
       : await bubblewrap({ ...common, ...more, memoryMb, maxProcesses }, platform);
   const isEnough = sandbox.kind === "sandbox" || execute.mode === "sandbox" || provider !== undefined;
   return isEnough ? sandbox : host(sandbox);
-}
-
-async function openPrepared(
-  choice: Opening,
-  places: Parameters<Opening["open"]>,
-  setup: SetupOptions,
-): Promise<Executor> {
-  const script = await readSetupScript(setup);
-  const executor = await choice.open(...places);
-  if (script !== undefined) await prepareSandbox(executor, script, setup.setupTimeout).catch(explain);
-  return executor;
 }
 
 /** Ends the run with the reason where its sandbox cannot be opened. */

@@ -1,4 +1,5 @@
 /** The folders that an agent sees, over the places that the configuration names. */
+import type { Environment } from "../agent/models/choose.ts";
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync } from "node:fs";
 import { basename, join } from "node:path";
@@ -150,8 +151,6 @@ function freeName(name: string, taken: ReadonlySet<string>): string {
     if (!taken.has(candidate)) return candidate;
   }
 }
-
-type Environment = Readonly<Record<string, string | undefined>>;
 
 /** Folders on other servers that stay open. The connections of those that are left out end when they are idle. */
 const OPEN_MOUNTS = 200;

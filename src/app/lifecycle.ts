@@ -1,4 +1,5 @@
 /** Starts and ends a process: keeps standard output for the protocol, sends traces and deletes old runs. */
+import type { Environment } from "../agent/models/choose.ts";
 import type { Config } from "../config/schema.ts";
 import { isDoneWithin } from "../core/clock.ts";
 import type { Logger } from "../core/logger.ts";
@@ -49,7 +50,7 @@ const LANGSMITH_SWITCHES = [
  * Sends the buffered traces before the process ends. Returns false if some were not sent in time: the process would
  * not end while a tracer keeps trying.
  */
-export const sendTraces = async (env: Readonly<Record<string, string | undefined>>): Promise<boolean> =>
+export const sendTraces = async (env: Environment): Promise<boolean> =>
   isDoneWithin(PATIENCE_MS, Promise.all([sendSpans(), sendToLangSmith(env)]));
 
 async function sendSpans(): Promise<void> {
@@ -64,7 +65,7 @@ async function sendSpans(): Promise<void> {
     await Promise.resolve(provider.forceFlush()).catch(() => undefined);
 }
 
-async function sendToLangSmith(env: Readonly<Record<string, string | undefined>>): Promise<void> {
+async function sendToLangSmith(env: Environment): Promise<void> {
   if (!LANGSMITH_SWITCHES.some((name) => env[name] === "true")) return;
   const { awaitAllCallbacks } = await import("@langchain/core/callbacks/promises");
   await awaitAllCallbacks();

@@ -1,4 +1,5 @@
 /** Log-ins at other MCP servers: encrypted files of the data directory, one for each server. */
+import type { Environment } from "../agent/models/choose.ts";
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { mkdir, open, readFile, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
@@ -18,11 +19,8 @@ import { type KeychainOptions, keepSecret, readSecret } from "../core/keychain.t
 import { judgedFetch } from "../web/judged-fetch.ts";
 import { namedHosts } from "../web/url.ts";
 
-type Settings = Pick<Config, "dataDir" | "web">;
-type Environment = Readonly<Record<string, string | undefined>>;
-
 /** The log-ins of this data directory, and the way to authorization servers. */
-export function loginsOf({ dataDir, web }: Settings, env: Environment): LoginOptions {
+export function loginsOf({ dataDir, web }: Pick<Config, "dataDir" | "web">, env: Environment): LoginOptions {
   const isNamed = namedHosts(web.hosts);
   return {
     store: new LoginFiles(join(dataDir, "logins"), env),
@@ -133,7 +131,14 @@ class LoginFiles implements LoginStore {
       // A log-in that cannot be decrypted is replaced.
       const kept = sealed && (await this.#opened(server, sealed).catch(() => undefined));
       const next = await change(kept);
-      if (next === undefined || next !== kept) await this.#keep(server, next);
+      if (next === undefined || next !== kept) {
+        try {
+          if (next === undefined) await rm(this.#file(server), { force: true });
+          else await this.#write(server, next);
+        } catch (error) {
+          throw unusable(error);
+        }
+      }
       return next;
     } finally {
       lock.release();
@@ -142,15 +147,6 @@ class LoginFiles implements LoginStore {
 
   #file(server: string): string {
     return join(this.#folder, server);
-  }
-
-  async #keep(server: string, login: Login | undefined): Promise<void> {
-    try {
-      if (login === undefined) await rm(this.#file(server), { force: true });
-      else await this.#write(server, login);
-    } catch (error) {
-      throw unusable(error);
-    }
   }
 
   async #write(server: string, login: Login): Promise<void> {

@@ -35,7 +35,8 @@ export async function openRuns(given: RunSettings): Promise<OpenedRuns> {
     const choice = modelChoice({ model: config.model, env, lendable });
     if (keepsHouse) await enter(storage, settings, choice);
     let opening: Promise<Agents> | undefined;
-    const agents = (): Promise<Agents> => (opening ??= loadAgents(settings, storage, choice));
+    const agents = (): Promise<Agents> =>
+      (opening ??= import("./agents.ts").then(({ openAgents }) => openAgents(settings, storage, choice)));
     // A process that only shows runs and stores decisions rarely needs the agents, and starts faster without them.
     if (keepsHouse) await agents();
     const hasReceivers = Object.keys(config.news).length > 0 || settings.startsSchedules === true;
@@ -54,7 +55,13 @@ export async function openRuns(given: RunSettings): Promise<OpenedRuns> {
         await storage.close();
       }
     };
-    return Object.assign(service, { close, outbox: createOutbox(storage) });
+    const { news } = storage.runs;
+    const outbox: NewsOperator = {
+      list: (limit) => news.list(limit),
+      retry: (numbers) => news.retry(numbers, storage.clock()),
+      drop: (numbers) => news.drop(numbers),
+    };
+    return Object.assign(service, { close, outbox });
   } catch (error) {
     await storage.close();
     throw error;
@@ -65,12 +72,6 @@ export async function openRuns(given: RunSettings): Promise<OpenedRuns> {
 export interface OpenedRuns extends RunService {
   outbox: NewsOperator;
 }
-
-const createOutbox = ({ runs: { news }, clock }: Storage): NewsOperator => ({
-  list: (limit) => news.list(limit),
-  retry: (numbers) => news.retry(numbers, clock()),
-  drop: (numbers) => news.drop(numbers),
-});
 
 /** With the keys that the keychain has, for a process that works on runs and so needs them. */
 async function withKeys(settings: RunSettings): Promise<RunSettings> {
@@ -90,11 +91,6 @@ async function enter(storage: Storage, { config }: RunSettings, choice: ModelCho
   throw new ConfigurationError("WORKSPACE_NOT_SHARED", WORKSPACE_NOT_SHARED);
 }
 
-async function loadAgents(settings: RunSettings, storage: Storage, choice: ModelChoice): Promise<Agents> {
-  const { openAgents } = await import("./agents.ts");
-  return openAgents(settings, storage, choice);
-}
-
 function assemble(
   settings: RunSettings,
   storage: Storage,
@@ -102,6 +98,7 @@ function assemble(
   choice: ModelChoice,
 ): RunService {
   const { config, logger } = settings;
+  const { approvals, questions } = config;
   const canWork = settings.works !== false && config.workspace !== undefined && choice.ok;
   const proposals = new WorkspaceProposals({
     dir: copiesFolder(config),
@@ -143,17 +140,13 @@ function assemble(
     ...defined({ startsSchedules: settings.startsSchedules }),
     openRuns: config.limits.openRuns,
     crashLimit: config.limits.serverCrashes,
-    ...requestDeadlines(config),
+    ...(approvals.deadline === undefined ? {} : { approvalDeadlineMs: approvals.deadline * 1000 }),
+    questionHoldMs: questions.hold * 1000,
+    ...(questions.deadline === undefined ? {} : { questionDeadlineMs: questions.deadline * 1000 }),
     log: logger,
   });
   return service;
 }
-
-const requestDeadlines = ({ approvals, questions }: Config) => ({
-  ...(approvals.deadline === undefined ? {} : { approvalDeadlineMs: approvals.deadline * 1000 }),
-  questionHoldMs: questions.hold * 1000,
-  ...(questions.deadline === undefined ? {} : { questionDeadlineMs: questions.deadline * 1000 }),
-});
 
 /** The run whose agent, folders and commands a run has: a background task has those of the run that started it. */
 const findMainRun = async (run: Run, { runs }: Storage): Promise<Run> =>

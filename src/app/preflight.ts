@@ -7,8 +7,7 @@ import { promptFileProblem } from "./instructions.ts";
 import { otherModelProblem } from "./models.ts";
 import type { RunSettings } from "./settings.ts";
 
-type Refusal = NonNullable<Readiness["refusal"]>;
-type Found = Refusal | undefined;
+type Found = NonNullable<Readiness["refusal"]> | undefined;
 
 /** Finds the first reason why no run can be started now. */
 export const startRefusal = async (settings: RunSettings, choice: ModelChoice): Promise<Found> =>

@@ -32,8 +32,12 @@ export interface RunSettings {
   holds?: Holds;
 }
 
-const Environment = z.object({ workspace: z.string(), kind: z.string(), folder: z.unknown().optional() });
-const parseEnvironment = (environment: string) => Environment.parse(JSON.parse(environment));
+const environmentSchema = z.object({
+  workspace: z.string(),
+  kind: z.string(),
+  folder: z.unknown().optional(),
+});
+const parseEnvironment = (environment: string) => environmentSchema.parse(JSON.parse(environment));
 
 /**
  * Describes where a run can continue. Runs continue next to their files: with a shared storage, on machines with the

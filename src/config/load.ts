@@ -271,14 +271,14 @@ export function parseJson(text: string): ParsedJson {
   }
 }
 
-/** Puts a problem in front of the setting's name, as the person wrote it. */
-type Describe = (path: string, problem: string) => string;
-
 /** Unknown settings of one group that are named. */
 const MAX_UNKNOWN = 20;
 
 /** Only the first problem of a setting is described: a value of the wrong kind also fails later checks. */
-function describeIssues(issues: readonly z.core.$ZodIssue[], describe: Describe): string[] {
+function describeIssues(
+  issues: readonly z.core.$ZodIssue[],
+  describe: (path: string, problem: string) => string,
+): string[] {
   const seen = new Set<string>();
   return issues.flatMap((issue) => {
     const path = issue.path.reduce<string>((text, key) => {

@@ -66,17 +66,17 @@ export const secureUrl = z
 
 export const variable = matching(/^[A-Za-z_][A-Za-z0-9_]*$/, "must be the name of an environment variable");
 
-const introspection = z.strictObject({
-  url: secureUrl.describe("Introspection endpoint (RFC 7662)."),
-  clientId: nonEmptyText.describe("This server's client id at the endpoint."),
-  clientSecretVariable: variable.describe("Environment variable that holds its secret."),
-});
-
 const oauth = z
   .strictObject({
     issuer: secureUrl.describe("Exactly as written in the tokens."),
     jwksUrl: optional(secureUrl).describe("Address of its keys."),
-    introspection: optional(introspection).describe("Alternatively, the endpoint that checks each token."),
+    introspection: optional(
+      z.strictObject({
+        url: secureUrl.describe("Introspection endpoint (RFC 7662)."),
+        clientId: nonEmptyText.describe("This server's client id at the endpoint."),
+        clientSecretVariable: variable.describe("Environment variable that holds its secret."),
+      }),
+    ).describe("Alternatively, the endpoint that checks each token."),
     resource: secureUrl.describe(
       "Address of this server for clients, such as `https://agent.example.org/mcp`.",
     ),

@@ -1,7 +1,5 @@
 import type { z } from "zod";
 
-type Issue = z.core.$ZodRawIssue;
-
 const KIND_NAMES: Readonly<Record<string, string>> = {
   string: "a text",
   number: "a number",
@@ -16,12 +14,14 @@ const KIND_NAMES: Readonly<Record<string, string>> = {
  * Describes the problem of a value in plain words, for `safeParse(value, { error: plainProblem })`. Texts of the schema
  * itself count before it. Never repeats the value, which may be a secret.
  */
-export function plainProblem(issue: Issue): string {
+export function plainProblem(issue: z.core.$ZodRawIssue): string {
   switch (issue.code) {
     case "invalid_type":
       return wrongKind(issue.expected, issue.input);
     case "invalid_value":
-      return `must be ${joinChoices(issue.values.map(String))}`;
+      const values = issue.values.map(String);
+      const last = values.at(-1) ?? "nothing";
+      return `must be ${values.length < 2 ? last : `${values.slice(0, -1).join(", ")} or ${last}`}`;
     case "too_small": {
       const unit = UNITS[issue.origin];
       const least = issue.inclusive === false ? "greater than" : "at least";
@@ -54,12 +54,6 @@ function wrongKind(expected: string, value: unknown): string {
   if (expected === "int" && typeof value === "number") return `must be ${kind}`;
   const name = Array.isArray(value) ? "array" : typeof value;
   return `must be ${kind}, not ${value === null ? "null" : (KIND_NAMES[name] ?? `a ${name}`)}`;
-}
-
-/** `a`, `a or b`, `a, b or c`. */
-function joinChoices(values: readonly string[]): string {
-  const last = values.at(-1) ?? "nothing";
-  return values.length < 2 ? last : `${values.slice(0, -1).join(", ")} or ${last}`;
 }
 
 /** Units of values that have a length. */

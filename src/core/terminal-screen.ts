@@ -170,18 +170,16 @@ export class TerminalScreen {
     if (command === "C") this.#x = Math.min(this.#x + count, Math.max(this.#x, SCREEN_COLUMNS));
     if (command === "D") this.#x = Math.max(0, this.#x - count);
     if (command === "G" || command === "`") this.#x = Math.min(count, SCREEN_COLUMNS) - 1;
-    if (command === "H" || command === "f") this.#jump(count, Math.max(1, second));
+    if (command === "H" || command === "f") {
+      const y = Math.min(count, SCREEN_ROWS) - 1;
+      this.#y = Math.min(y, this.#rows.length - 1);
+      while (this.#y < y) this.#newLine();
+      this.#x = Math.min(Math.max(1, second), SCREEN_COLUMNS) - 1;
+    }
     if (command === "s") this.#saved = { x: this.#x, y: this.#y };
     if (command === "u") [this.#x, this.#y] = [this.#saved.x, Math.min(this.#saved.y, bottom)];
     if (command === "K") this.#eraseInRow(first);
     if (command === "J") this.#eraseRows(first);
-  }
-
-  #jump(row: number, column: number): void {
-    const y = Math.min(row, SCREEN_ROWS) - 1;
-    this.#y = Math.min(y, this.#rows.length - 1);
-    while (this.#y < y) this.#newLine();
-    this.#x = Math.min(column, SCREEN_COLUMNS) - 1;
   }
 
   #eraseInRow(part: number): void {

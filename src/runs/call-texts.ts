@@ -4,7 +4,7 @@ import { parseContent } from "../backends/file-data.ts";
 import type { RunEvent } from "./events.ts";
 import type { RunRepository } from "./ports.ts";
 import type { Checkpoints } from "./thread-ports.ts";
-import { type AgentPath, type Principal, type Run, isFinal } from "./run.ts";
+import { type Principal, type Run, isFinal } from "./run.ts";
 import type { CallTexts } from "./service.ts";
 
 interface CallContext {
@@ -28,25 +28,27 @@ export async function callTexts(
   const { agent, time, data } = event;
   const call = { agent, time, tool: data.tool, summary: data.summary };
   if (data.within !== undefined) return { ...call, missing: OF_PROGRAM };
-  const maker = await madeBy(run, agent, runs);
+  // A subagent in the background has a run of its own.
+  const child = agent[0] && (await runs.read.run(principal, agent[0].callId));
+  const maker = child?.parent?.runId === run.id ? child : run;
   const found = checkpoints && (await findTexts(checkpoints, maker, event));
   if (found === undefined) return { ...call, missing: agent.length === 0 ? LOST : LOST_BELOW };
   if (found === "ambiguous") return { ...call, missing: AMBIGUOUS };
   const { args, result } = found;
-  if (result === undefined)
-    return { ...call, args, missing: isFinal(run.status) ? NO_RESULT : NO_RESULT_YET };
+  if (result === undefined) {
+    const missing = isFinal(run.status)
+      ? "The run ended before there was a result."
+      : "There is no result so far.";
+    return { ...call, args, missing };
+  }
   if (result.keptIn === undefined) return { ...call, args, result };
-  const whole = await textAt(result.keptIn, await files(maker.id));
+  const { data: kept } = (await (await files(maker.id))?.readRaw(result.keptIn)) ?? {};
+  const whole = kept && parseContent(result.keptIn, kept);
   const { text, isError } = result;
-  if (whole !== undefined) return { ...call, args, result: { text: whole, isError } };
+  if (whole?.ok && whole.content.kind === "text")
+    return { ...call, args, result: { text: whole.content.text, isError } };
   const missing = `This is the beginning: the whole result was kept in ${result.keptIn}, which no longer exists.`;
   return { ...call, args, result: { text, isError }, missing };
-}
-
-/** The run that an agent works for: a subagent in the background has its own. */
-async function madeBy(run: Run, [first]: AgentPath, { read }: RunRepository): Promise<Run> {
-  const child = first && (await read.run(run.principal, first.callId));
-  return child?.parent?.runId === run.id ? child : run;
 }
 
 async function findTexts(
@@ -62,18 +64,11 @@ async function findTexts(
   return findCall(written, { callId: data.callId, tool: data.tool, time, since, depth });
 }
 
-async function textAt(path: string, files: Backend | undefined): Promise<string | undefined> {
-  const { data } = (await files?.readRaw(path)) ?? {};
-  const known = data && parseContent(path, data);
-  return known?.ok && known.content.kind === "text" ? known.content.text : undefined;
-}
-
 const LOST = "The messages of this step are no longer stored. Only the run's journal still describes it.";
 const AMBIGUOUS =
   "Several subagents have a step with this id, so it cannot be told which texts are its own. The journal has its beginning.";
 const OF_PROGRAM =
   "A program made this call and got its result. The messages have the program alone; the journal has the beginning of the call.";
-const NO_RESULT = "The run ended before there was a result.";
-const NO_RESULT_YET = "There is no result so far.";
+
 const LOST_BELOW =
   "This subagent does not keep its messages here, or they are not stored any more. The journal of the run has the beginning of the step.";

@@ -106,41 +106,30 @@ export class Courier {
     let wait = checkMs;
     try {
       const due = await news.due(environment);
-      this.#forgetReceivers(due);
+      // Drops the failures of receivers that have no more messages.
+      for (const [target, { until }] of this.#unreachable) {
+        if (until <= clock() && !due.some((one) => one.target === target)) this.#unreachable.delete(target);
+      }
       for (const { target, dueAt: first } of due) {
-        const send = this.#sendTo(target);
+        const subscription = subscriptionIn(target);
+        const send =
+          subscription === undefined
+            ? this.#channels.get(target)?.send
+            : this.#options.subscriber?.(subscription);
         if (send === undefined || this.#lanes.has(target)) continue;
         const dueAt = Math.max(first, this.#unreachable.get(target)?.until ?? first);
         if (dueAt <= clock()) this.#lanes.set(target, this.#lane(target, send));
         else wait = Math.min(wait, dueAt - clock());
       }
-      if (!(await this.#hasReceivers())) wait *= RARELY;
+      // Otherwise only other servers could leave messages behind, by subscriptions that this one has not seen.
+      const hasReceivers =
+        this.#channels.size + this.#lanes.size > 0 || (await news.hasSubscriptions(clock()));
+      if (!hasReceivers) wait *= RARELY;
     } catch (error) {
       warnUnlessLocked(log, "news.look_failed", { error });
     }
     this.#timer = setTimeout(() => void this.look(), Math.max(wait, 0)).unref();
   });
-
-  /** Drops the failures of receivers that have no more messages. */
-  #forgetReceivers(due: ReadonlyArray<{ target: string }>): void {
-    for (const [target, { until }] of this.#unreachable) {
-      if (until <= this.#options.clock() && !due.some((one) => one.target === target))
-        this.#unreachable.delete(target);
-    }
-  }
-
-  /** Without any, only other servers could leave messages behind, by subscriptions that this one has not seen. */
-  async #hasReceivers(): Promise<boolean> {
-    const { news, clock } = this.#options;
-    return this.#channels.size + this.#lanes.size > 0 || (await news.hasSubscriptions(clock()));
-  }
-
-  #sendTo(target: string): Send | undefined {
-    const subscription = subscriptionIn(target);
-    return subscription === undefined
-      ? this.#channels.get(target)?.send
-      : this.#options.subscriber?.(subscription);
-  }
 
   async #lane(target: string, send: Send): Promise<void> {
     let isDone = false;

@@ -56,20 +56,20 @@ export function runGroups(context: GroupContext): RunGroups {
       share: (principal, runId, milliseconds, madeWith) =>
         share(principal, runId, milliseconds, madeWith, context),
       list: (principal) => runs.shares.access(clock(), principal),
-      revoke: (...args) => runs.shares.revoke(...args),
+      revoke: runs.shares.revoke,
     },
     news: runs.news,
     files: {
       ofRun: (...args) => filesOfRun(...args, context),
-      mounts: (principal) => options.tree(principal),
-      searchMemories: (...args) => options.searchMemories(...args),
+      mounts: options.tree,
+      searchMemories: options.searchMemories,
     },
     agents: {
       readiness: async (principal) => {
         const refusal = await options.preflight(principal);
         return { ...defined({ model: options.model, refusal }), ...options.choices?.() };
       },
-      drawing: (principal) => options.drawing(principal),
+      drawing: options.drawing,
       otherServers: async () => options.otherServers?.() ?? NO_OTHER_SERVERS,
     },
   };
@@ -99,7 +99,7 @@ const controlGroup = (context: GroupContext): RunGroups["control"] => {
   const { runs, read, clock, isClosing, stopWork } = context;
   return {
     start: async (principal, request) => (isClosing() ? SHUTTING_DOWN : start(principal, request, context)),
-    answered: (...args) => runs.answered(...args),
+    answered: runs.answered,
     tell: (...args) => tell(...args, context),
     replyToModel: async (principal, runId, callId, reply) => {
       const run = await read.run(principal, runId);

@@ -291,8 +291,6 @@ export interface Delivered {
   again: boolean;
 }
 
-type Paused = Omit<Extract<AgentEvent, { kind: "paused" }>, "kind">;
-
 export interface RunResult {
   answer: string;
   structured?: unknown;
@@ -343,7 +341,7 @@ export interface WorkLog {
   /** The agent waits for people; `delivered` are the interrupts whose answers it was resumed with. */
   pause(
     lease: Lease,
-    paused: Paused,
+    paused: Omit<Extract<AgentEvent, { kind: "paused" }>, "kind">,
     delivered: readonly Delivered[],
     inbox: RunInbox,
     now: number,
@@ -403,7 +401,7 @@ export interface RunRepository extends ProposalRows {
   /** The newest call that waits for this run is the one with this request. */
   awaitedBy(principal: Principal, runId: string, request: StartRequest): Promise<void>;
   /** A client was sent what became of the run, in answer to a call that began at `begunAt`. */
-  answered(principal: Principal, runId: string, begunAt: number): Promise<void>;
+  answered: (principal: Principal, runId: string, begunAt: number) => Promise<void>;
   send(principal: Principal, runId: string, message: NewMessage): Promise<Sent>;
   /** `ended`: it had ended before. A server at work keeps the lease until it stops. `undefined`: no such run. */
   cancel(

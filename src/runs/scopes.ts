@@ -15,9 +15,6 @@ export type RunGroups = { [Group in keyof PrincipalRuns]: ForEachPrincipal<Princ
 
 /** Scopes of which a holder needs one, or, by the arguments of the call, several such lists. */
 type Demand = readonly Scope[] | ((...args: never) => readonly (readonly Scope[])[]);
-type Demands = {
-  readonly [Group in keyof PrincipalRuns]: Readonly<Record<keyof PrincipalRuns[Group], Demand>>;
-};
 
 const RUN = ["run"] as const;
 const APPROVE = ["approve"] as const;
@@ -28,7 +25,9 @@ const ANY = ["run", "approve", "read"] as const;
  * Any scope may look at a run that it names, because starting and deciding show it as well. Listing runs, files and
  * memories need `read`. A method that is missing here is a type error.
  */
-export const DEMANDS: Demands = {
+export const DEMANDS: {
+  readonly [Group in keyof PrincipalRuns]: Readonly<Record<keyof PrincipalRuns[Group], Demand>>;
+} = {
   read: {
     view: ANY,
     list: READ,

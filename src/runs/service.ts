@@ -146,144 +146,134 @@ type WithoutPrincipal<Group> = {
     : never;
 };
 
-type StoredQuery =
-  | "list"
-  | "summaries"
-  | "counts"
-  | "pending"
-  | "countPending"
-  | "children"
-  | "modelCalls"
-  | "recentEvents";
-
-/** Looks at runs. A run of another principal looks exactly like one that does not exist. */
-interface RunReader extends WithoutPrincipal<Pick<RunQueries, StoredQuery>> {
-  view(runId: string): Promise<RunView | undefined>;
-  /** Events with `seq > after`, oldest first, at most `limit`. Returns `undefined` if there is no such run. */
-  events(runId: string, options?: { after?: number; limit?: number }): Promise<RunEvent[] | undefined>;
-  /** The points of the run's thread, oldest first. Returns `undefined` if there is no such run. */
-  points(runId: string): Promise<RunPoint[] | undefined>;
-  /** The call that began with event `seq`. Returns `undefined` if there is no such run or call. */
-  callTexts(runId: string, seq: number): Promise<CallTexts | undefined>;
-}
-
-/** Streams that follow runs, also those that other processes work on. */
-interface RunWatcher {
-  /** Follows the journal to the final event, or until `signal` aborts. */
-  events(runId: string, options: Following): AsyncIterable<RunEvent>;
-  /**
-   * Follows the journal and, if this process works on the run, yields the texts that its agent writes: each whole so
-   * far, before the event of its model call. A slow reader gets fewer steps of a text.
-   */
-  live(runId: string, options: Following & { text?: string | undefined }): AsyncIterable<RunEvent | LiveText>;
-  /** Yields the runs that are started from now on. */
-  starts(options: { signal: AbortSignal }): AsyncIterable<RunHead>;
-}
-
-/** Starts and ends runs, and sends them messages. A change is stored before its method returns. */
-interface RunControl {
-  /** Stores a new run, or a message to the one at work in its thread; works on it in the background. */
-  start(request: StartRequest): Promise<StartOutcome>;
-  /** Notes that a client was sent the outcome of the run, in answer to a call that began at `begunAt`. */
-  answered(runId: string, begunAt: number): Promise<void>;
-  /** Sends a message to an open run: its agent reads it once, before it next asks its model. */
-  tell(runId: string, request: TellRequest): Promise<TellOutcome>;
-  /**
-   * Stores a client's reply to a model call and lets the run continue; the first reply counts. `repeated`: it was
-   * replied to before, or is asked no more.
-   */
-  replyToModel(
-    runId: string,
-    callId: string,
-    reply: SamplingReply,
-  ): Promise<{ ok: true; repeated: boolean } | { ok: false; code: "not_found"; message: string }>;
-  cancel(runId: string, reason: string): Promise<CancelOutcome>;
-  /** Renames a run, and changes nothing else. Without a name, its task is its name. False if the run is unknown. */
-  rename(runId: string, name: string): Promise<boolean>;
-  /** Deletes an ended run with all that belongs to it. Files in the workspace and memories stay. */
-  delete(runId: string): Promise<DeleteOutcome>;
-}
-
-/** Starts runs on schedules. A change is stored before its method returns. */
-interface RunSchedules {
-  /** In the order in which they were added. */
-  list(): Promise<ScheduleView[]>;
-  add(request: ScheduleRequest): Promise<ScheduleOutcome>;
-  /** Applies the changes. With another expression or time zone, it continues with the next occurrence from now on. */
-  edit(id: string, changes: ScheduleChanges): Promise<ScheduleOutcome>;
-  /** Starts no runs until it is resumed; one that is paused already stays so. */
-  pause(id: string): Promise<ScheduleOutcome>;
-  /** Continues with the next occurrence from now on. */
-  resume(id: string): Promise<ScheduleOutcome>;
-  /** Its runs stay. False: no such schedule. */
-  remove(id: string): Promise<boolean>;
-  /** Starts a run now, besides those at the times of the schedule. */
-  runNow(id: string): Promise<RunNowOutcome>;
-}
-
-/** Stores the answers of people to the requests of a run, before a method returns. */
-interface RunRequests {
-  /** Stores the answer of a person and lets the run continue. The arguments of an edit are validated first. */
-  answer(runId: string, given: GivenAnswer, by: string): Promise<AnswerOutcome>;
-  /** Returns why `answer` would refuse an answer now, and stores nothing; undefined if it would not. */
-  problemOf(runId: string, given: GivenAnswer): Promise<string | undefined>;
-  /**
-   * Uses up a signed answer of a client and carries it out, even if the process ends in between. Returns undefined,
-   * with an event, if any process used it before or it has a `problem`; for an unknown run too. An answer that cannot
-   * be carried out does not affect the others.
-   */
-  useAnswer(runId: string, signed: SignedAnswer<GivenAnswer>): Promise<UsedAnswer<AnswerOutcome> | undefined>;
-}
-
-/** Changes that a run proposes. */
-interface RunChanges {
-  /** Reads the proposed change as it is now. Returns `undefined` if there is none, or no such run. */
-  proposed(runId: string, whole?: readonly string[]): Promise<ProposedChange | undefined>;
-  /** Applies proposed changes after the run has ended: all that is chosen, or nothing. */
-  review(runId: string, choice: ReviewChoice, by: string): Promise<LaterReviewOutcome>;
-  /** Deletes the unapplied changes of a run that has ended. */
-  discard(runId: string): Promise<DeleteOutcome>;
-}
-
-/** Links to runs, and subscriptions: ways to learn of runs without a token. */
-interface RunAccess {
-  /** Makes a link that ends after so many milliseconds. */
-  share(runId: string, milliseconds: number, madeWith?: MadeWith): Promise<ShareOutcome>;
-  /** All links and subscriptions of the principal, those that end first before the others. */
-  list(): Promise<Access[]>;
-  /** Ends one of them at once. False: there is none. */
-  revoke(id: string): Promise<boolean>;
-}
-
-interface RunFiles {
-  /** The file tree as the run's agent sees it: thread files and mounts. Returns `undefined` if there is no such run. */
-  ofRun(runId: string): Promise<Backend | undefined>;
-  /** The mounts without a thread: `/workspace/`, `/memories/`, `/skills/`. */
-  mounts(): Promise<Backend>;
-  searchMemories(query: string, limit: number): Promise<MemorySearch>;
-}
-
-/** Facts about the agents that new runs get. */
-interface RunAgents {
-  readiness(): Promise<Readiness>;
-  /** The graph of the principal's agents, as text of Mermaid. */
-  drawing(): Promise<string>;
-  /** The other MCP servers of this process. */
-  otherServers(): Promise<OtherServers>;
-}
-
 /** Everything that a principal may do with runs, for one holder. `scopes.ts` has the scopes that each method needs. */
 export interface PrincipalRuns {
-  readonly read: RunReader;
-  readonly watch: RunWatcher;
-  readonly control: RunControl;
-  readonly requests: RunRequests;
-  readonly changes: RunChanges;
-  readonly schedules: RunSchedules;
-  readonly access: RunAccess;
+  /** Looks at runs. A run of another principal looks exactly like one that does not exist. */
+  readonly read: WithoutPrincipal<
+    Pick<
+      RunQueries,
+      | "list"
+      | "summaries"
+      | "counts"
+      | "pending"
+      | "countPending"
+      | "children"
+      | "modelCalls"
+      | "recentEvents"
+    >
+  > & {
+    view(runId: string): Promise<RunView | undefined>;
+    /** Events with `seq > after`, oldest first, at most `limit`. Returns `undefined` if there is no such run. */
+    events(runId: string, options?: { after?: number; limit?: number }): Promise<RunEvent[] | undefined>;
+    /** The points of the run's thread, oldest first. Returns `undefined` if there is no such run. */
+    points(runId: string): Promise<RunPoint[] | undefined>;
+    /** The call that began with event `seq`. Returns `undefined` if there is no such run or call. */
+    callTexts(runId: string, seq: number): Promise<CallTexts | undefined>;
+  };
+  /** Streams that follow runs, also those that other processes work on. */
+  readonly watch: {
+    /** Follows the journal to the final event, or until `signal` aborts. */
+    events(runId: string, options: Following): AsyncIterable<RunEvent>;
+    /**
+     * Follows the journal and, if this process works on the run, yields the texts that its agent writes: each whole so
+     * far, before the event of its model call. A slow reader gets fewer steps of a text.
+     */
+    live(
+      runId: string,
+      options: Following & { text?: string | undefined },
+    ): AsyncIterable<RunEvent | LiveText>;
+    /** Yields the runs that are started from now on. */
+    starts(options: { signal: AbortSignal }): AsyncIterable<RunHead>;
+  };
+  /** Starts and ends runs, and sends them messages. A change is stored before its method returns. */
+  readonly control: {
+    /** Stores a new run, or a message to the one at work in its thread; works on it in the background. */
+    start(request: StartRequest): Promise<StartOutcome>;
+    /** Notes that a client was sent the outcome of the run, in answer to a call that began at `begunAt`. */
+    answered(runId: string, begunAt: number): Promise<void>;
+    /** Sends a message to an open run: its agent reads it once, before it next asks its model. */
+    tell(runId: string, request: TellRequest): Promise<TellOutcome>;
+    /**
+     * Stores a client's reply to a model call and lets the run continue; the first reply counts. `repeated`: it was
+     * replied to before, or is asked no more.
+     */
+    replyToModel(
+      runId: string,
+      callId: string,
+      reply: SamplingReply,
+    ): Promise<{ ok: true; repeated: boolean } | { ok: false; code: "not_found"; message: string }>;
+    cancel(runId: string, reason: string): Promise<CancelOutcome>;
+    /** Renames a run, and changes nothing else. Without a name, its task is its name. False if the run is unknown. */
+    rename(runId: string, name: string): Promise<boolean>;
+    /** Deletes an ended run with all that belongs to it. Files in the workspace and memories stay. */
+    delete(runId: string): Promise<DeleteOutcome>;
+  };
+  /** Stores the answers of people to the requests of a run, before a method returns. */
+  readonly requests: {
+    /** Stores the answer of a person and lets the run continue. The arguments of an edit are validated first. */
+    answer(runId: string, given: GivenAnswer, by: string): Promise<AnswerOutcome>;
+    /** Returns why `answer` would refuse an answer now, and stores nothing; undefined if it would not. */
+    problemOf(runId: string, given: GivenAnswer): Promise<string | undefined>;
+    /**
+     * Uses up a signed answer of a client and carries it out, even if the process ends in between. Returns undefined,
+     * with an event, if any process used it before or it has a `problem`; for an unknown run too. An answer that cannot
+     * be carried out does not affect the others.
+     */
+    useAnswer(
+      runId: string,
+      signed: SignedAnswer<GivenAnswer>,
+    ): Promise<UsedAnswer<AnswerOutcome> | undefined>;
+  };
+  /** Changes that a run proposes. */
+  readonly changes: {
+    /** Reads the proposed change as it is now. Returns `undefined` if there is none, or no such run. */
+    proposed(runId: string, whole?: readonly string[]): Promise<ProposedChange | undefined>;
+    /** Applies proposed changes after the run has ended: all that is chosen, or nothing. */
+    review(runId: string, choice: ReviewChoice, by: string): Promise<LaterReviewOutcome>;
+    /** Deletes the unapplied changes of a run that has ended. */
+    discard(runId: string): Promise<DeleteOutcome>;
+  };
+  /** Starts runs on schedules. A change is stored before its method returns. */
+  readonly schedules: {
+    /** In the order in which they were added. */
+    list(): Promise<ScheduleView[]>;
+    add(request: ScheduleRequest): Promise<ScheduleOutcome>;
+    /** Applies the changes. With another expression or time zone, it continues with the next occurrence from now on. */
+    edit(id: string, changes: ScheduleChanges): Promise<ScheduleOutcome>;
+    /** Starts no runs until it is resumed; one that is paused already stays so. */
+    pause(id: string): Promise<ScheduleOutcome>;
+    /** Continues with the next occurrence from now on. */
+    resume(id: string): Promise<ScheduleOutcome>;
+    /** Its runs stay. False: no such schedule. */
+    remove(id: string): Promise<boolean>;
+    /** Starts a run now, besides those at the times of the schedule. */
+    runNow(id: string): Promise<RunNowOutcome>;
+  };
+  /** Links to runs, and subscriptions: ways to learn of runs without a token. */
+  readonly access: {
+    /** Makes a link that ends after so many milliseconds. */
+    share(runId: string, milliseconds: number, madeWith?: MadeWith): Promise<ShareOutcome>;
+    /** All links and subscriptions of the principal, those that end first before the others. */
+    list(): Promise<Access[]>;
+    /** Ends one of them at once. False: there is none. */
+    revoke(id: string): Promise<boolean>;
+  };
   readonly news: WithoutPrincipal<RunNews>;
-  readonly files: RunFiles;
-  readonly agents: RunAgents;
+  readonly files: {
+    /** The file tree as the run's agent sees it: thread files and mounts. Returns `undefined` if there is no such run. */
+    ofRun(runId: string): Promise<Backend | undefined>;
+    /** The mounts without a thread: `/workspace/`, `/memories/`, `/skills/`. */
+    mounts(): Promise<Backend>;
+    searchMemories(query: string, limit: number): Promise<MemorySearch>;
+  };
+  /** Facts about the agents that new runs get. */
+  readonly agents: {
+    readiness(): Promise<Readiness>;
+    /** The graph of the principal's agents, as text of Mermaid. */
+    drawing(): Promise<string>;
+    /** The other MCP servers of this process. */
+    otherServers(): Promise<OtherServers>;
+  };
 }
 
 /** Binds a holder to the runs of its principal. */
@@ -327,11 +317,11 @@ export interface RunServiceOptions {
   /** Deletes expired memories as part of housekeeping; returns their number. */
   sweepMemories?: (signal: AbortSignal) => Promise<number>;
   /** The mounts alone. */
-  tree(principal: Principal): Promise<Backend>;
+  tree: (principal: Principal) => Promise<Backend>;
   /** The mounts and, everywhere else, the thread's files: the tree the agent of the run has. */
   treeWithThread(run: Run): Promise<BackendSource>;
-  searchMemories(principal: Principal, query: string, limit: number): Promise<MemorySearch>;
-  drawing(principal: Principal): Promise<string>;
+  searchMemories: (principal: Principal, query: string, limit: number) => Promise<MemorySearch>;
+  drawing: (principal: Principal) => Promise<string>;
   /** The copies of runs that propose their changes. Default: no run can. */
   proposals?: Proposals;
   /** Default: none. */

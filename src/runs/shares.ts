@@ -58,7 +58,7 @@ export interface ShareRows {
   /** Links and subscriptions that have not expired, of one principal or of all. */
   access(now: number, principal?: Principal): Promise<Access[]>;
   /** Ends a link or a subscription at once. False: there is none. */
-  revoke(principal: Principal, id: string): Promise<boolean>;
+  revoke: (principal: Principal, id: string) => Promise<boolean>;
   /** Counts that somebody followed the link. */
   countOpening(share: SharedRun): Promise<void>;
 }

@@ -10,7 +10,7 @@ import type { WorkerOfRun } from "./client-model.ts";
 import type { RunContext } from "./context.ts";
 import { type Execution, type ExecutionContext, type StopReason, execute } from "./execution.ts";
 import { type Lease, LeaseLostError, type RunRepository, type SeenLease, fenceOf } from "./ports.ts";
-import type { Principal, Run } from "./run.ts";
+import type { Run } from "./run.ts";
 import { NewestOf } from "../core/newest-of.ts";
 
 /** Logs a failure. One that another process's lock caused passes by itself, and is for debugging only. */
@@ -106,9 +106,21 @@ export class Worker {
       if (claim === undefined) return;
       const { run, lease, recovered } = claim;
       if (this.#closed) return work.park(lease, true, clock());
-      this.#noteTurn(run.principal);
+      this.#turns.keep(run.principal, Math.max(0, ...this.#turns.values()) + 1);
       log.debug("run.claimed", { runId: run.id, recovered });
-      this.#begin({ run, lease, controller: new AbortController(), stop: undefined }, at);
+      const slot: Slot = {
+        run,
+        lease,
+        controller: new AbortController(),
+        stop: undefined,
+        settled: Promise.resolve(),
+        renewedAt: at,
+      };
+      this.#slots.set(slot.run.id, slot);
+      const context = { ...this.#options, agentFor: this.#agentFor, underLease: this.underLease };
+      slot.settled = this.#outside(() => execute(slot, context)).then(async (inOrder) =>
+        this.#end(slot, inOrder),
+      );
     }
   }
 
@@ -274,15 +286,6 @@ export class Worker {
     return held;
   }
 
-  #begin(execution: Execution, renewedAt: number): void {
-    const slot: Slot = { ...execution, settled: Promise.resolve(), renewedAt };
-    this.#slots.set(slot.run.id, slot);
-    const context = { ...this.#options, agentFor: this.#agentFor, underLease: this.underLease };
-    slot.settled = this.#outside(() => execute(slot, context)).then(async (inOrder) =>
-      this.#end(slot, inOrder),
-    );
-  }
-
   /** Background tasks of a run that work here at one time share an agent, because each would build the same. */
   readonly #agentFor = (run: Run, worker: WorkerOfRun): Promise<Agent> => {
     const build = (): Promise<Agent> => this.#options.agentFor(run, worker);
@@ -306,10 +309,6 @@ export class Worker {
       this.#options.log.warn("run.release_failed", { runId: slot.run.id, error });
     }
     this.pump();
-  }
-
-  #noteTurn(principal: Principal): void {
-    this.#turns.keep(principal, Math.max(0, ...this.#turns.values()) + 1);
   }
 }
 

@@ -21,7 +21,7 @@ import { withdraw } from "./withdraw.ts";
 import type { Statement, Steps } from "./steps.ts";
 import { all, change, count, exists, first, insert, lockPrincipal } from "./steps.ts";
 
-const OWN = "id = @id AND principal = @principal";
+export const OWN = "id = @id AND principal = @principal";
 
 /** The run that meets a condition. */
 export function* runWhere(condition: string, values: Statement["values"]): Steps<Run | undefined> {

@@ -16,7 +16,7 @@ import type {
 } from "../../runs/schedule.ts";
 import { readFields, columnValues } from "./columns.ts";
 import { SUMMARY_COLUMNS, type SummaryRow, toSummary } from "./rows.ts";
-import { create, runWhere } from "./runs.ts";
+import { OWN, create, runWhere } from "./runs.ts";
 import type { Engine, Steps } from "./steps.ts";
 import { all, change, exists, first, insert, lockPrincipal, ofPrincipal, ofServer } from "./steps.ts";
 
@@ -57,8 +57,6 @@ const chosenColumns = (schedule: Schedule) => ({
   ...columnValues(schedule, CHOSEN),
   overlap: Number(schedule.overlap),
 });
-
-const OWN = "id = @id AND principal = @principal";
 
 function* addSchedule(schedule: Schedule, most: number): Steps<"added" | "name_taken" | "too_many"> {
   const { principal, name } = schedule;
