@@ -196,14 +196,15 @@ const configured = (config: Config, web: Web | undefined, goal: ReturnType<typeo
   limits: limitsOf(config),
 });
 
-type DescribedSubagent = ToolWishes & Config["subagents"][number] & Pick<AgentFile, "modelAlias">;
-
 /** The configured subagents, and those that files of the workspace describe under other names. */
 async function withAgentFiles(
   { subagents, workspace }: Config,
   files: Backend,
   log: Logger,
-): Promise<{ described: DescribedSubagent[]; skipped: string[] }> {
+): Promise<{
+  described: (ToolWishes & Config["subagents"][number] & Pick<AgentFile, "modelAlias">)[];
+  skipped: string[];
+}> {
   if (workspace === undefined) return { described: subagents, skipped: [] };
   const names = new Set(subagents.map(({ name }) => name));
   const skipped: string[] = [];

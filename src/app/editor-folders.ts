@@ -48,7 +48,11 @@ export function editorFolders(
     folders.set(folder, opened);
     const notes = [
       ...read.leftOut,
-      ...(opened.servers === canonicalJson(read.servers) ? [] : [OTHER_SERVERS]),
+      ...(opened.servers === canonicalJson(read.servers)
+        ? []
+        : [
+            "The MCP servers of the editor have changed since this folder was opened. Restart the agent to use them; until then it has those of before.",
+          ]),
     ];
     const environment = environmentOf(
       opened.config,
@@ -72,9 +76,6 @@ export function editorFolders(
   };
 }
 
-const OTHER_SERVERS =
-  "The MCP servers of the editor have changed since this folder was opened. Restart the agent to use them; until then it has those of before.";
-
 /** The servers of an editor in the form of the configuration, and sentences about those that cannot be used. */
 function readServers(servers: readonly McpServer[], configured: Config["mcpServers"]) {
   const read: Config["mcpServers"] = {};
@@ -84,7 +85,12 @@ function readServers(servers: readonly McpServer[], configured: Config["mcpServe
       .replace(/[^A-Za-z0-9]+/g, "-")
       .replace(/^-|-$/g, "")
       .slice(0, 32);
-    const parsed = ConfigSchema.shape.mcpServers.safeParse({ [name]: inConfiguration(server) });
+    const parsed = ConfigSchema.shape.mcpServers.safeParse({
+      [name]:
+        "command" in server
+          ? { command: server.command, args: server.args, env: asRecord(server.env) }
+          : { type: server.type, url: server.url, headers: asRecord(server.headers) },
+    });
     const problems = parsed.error?.issues.map(({ path, message }) =>
       `${path.slice(1).join(".")} ${message}`.trim(),
     );
@@ -96,11 +102,6 @@ function readServers(servers: readonly McpServer[], configured: Config["mcpServe
   }
   return { servers: read, leftOut };
 }
-
-const inConfiguration = (server: McpServer): object =>
-  "command" in server
-    ? { command: server.command, args: server.args, env: asRecord(server.env) }
-    : { type: server.type, url: server.url, headers: asRecord(server.headers) };
 
 const asRecord = (pairs: readonly { name: string; value: string }[]): Record<string, string> =>
   Object.fromEntries(pairs.map(({ name, value }) => [name, value]));

@@ -11,7 +11,6 @@ import { forgetPage, notePage } from "../server/page/find-page.ts";
 import { folderName, worksIn } from "./settings.ts";
 import type { PagesOptions } from "../server/page/pages.ts";
 import { openPageServer } from "../server/page/page-server.ts";
-import type { StartSettings } from "../server/views/room/start-choices.ts";
 import type { PageServer, ServerDeps } from "../server/contracts/deps.ts";
 
 export interface OpenPage {
@@ -51,18 +50,18 @@ export function pageOf(config: Config, deps: ServerDeps, publicUrl: URL | undefi
 function pageFacts(config: Config): Pick<PagesOptions, "settings" | "folderOf" | "isHere"> {
   const isHere = worksIn(config.workspace);
   return {
-    settings: startSettings(config),
+    settings:
+      config.workspaceFolder !== undefined
+        ? { folder: "A folder of its own", folderSetBy: BY_PATTERN }
+        : config.workspace === undefined
+          ? {}
+          : { folder: basename(config.workspace), folderSetBy: BY_NAME },
     isHere: ({ environment }) => isHere(environment),
     // With a folder for each principal or thread, that of the workspace is none that a run works in.
     ...(config.workspaceFolder === undefined
       ? { folderOf: ({ environment }) => folderName(environment) }
       : {}),
   };
-}
-
-function startSettings({ workspace, workspaceFolder }: Config): StartSettings {
-  if (workspaceFolder !== undefined) return { folder: "A folder of its own", folderSetBy: BY_PATTERN };
-  return workspace === undefined ? {} : { folder: basename(workspace), folderSetBy: BY_NAME };
 }
 
 const BY_PATTERN =

@@ -6,7 +6,7 @@ import { defined } from "../core/defined.ts";
 import { ConfigurationError } from "../core/errors.ts";
 import type { NewsOperator } from "../runs/news.ts";
 import { NO_LENDER } from "../runs/client-model.ts";
-import { type Principal, type Run, isFinal } from "../runs/run.ts";
+import { type Run, isFinal } from "../runs/run.ts";
 import { WorkspaceProposals } from "../proposals/proposals.ts";
 import { copiesFolder, originalOf, rulesOf } from "./owned-places.ts";
 import type { Fence } from "../runs/proposals.ts";
@@ -113,9 +113,15 @@ function assemble(
     agentFor: async (run, lender, fence) => {
       const main = await findMainRun(run, storage);
       const notApplied = lender === NO_LENDER ? undefined : await openCopy(main, config, proposals, fence);
-      return (await agents()).agentFor({ ...main, ...defined({ notApplied }) }, lender, () =>
-        untilEnd(service, main.principal, main.id),
-      );
+      return (await agents()).agentFor({ ...main, ...defined({ notApplied }) }, lender, async () => {
+        // Resolved when the run has ended, or this process is done with all of them.
+        const { signal } = new AbortController();
+        // After the final event only the stream's end can follow.
+        const events = service
+          .as({ principal: main.principal })
+          .watch.events(main.id, { after: Number.MAX_SAFE_INTEGER, signal });
+        await events[Symbol.asyncIterator]().next();
+      });
     },
     checkpoints: async (principal) => (await agents()).checkpoints(principal),
     ...(settings.keepsHouse === false ? {} : { retention: retentionOf(config) }),
@@ -161,14 +167,6 @@ async function openCopy(
 ): Promise<string[] | undefined> {
   const workspace = run.changes === "propose" && !isFinal(run.status) ? originalOf(config, run) : undefined;
   return workspace === undefined ? undefined : proposals.open(run, workspace, fence);
-}
-
-/** Resolved when a run has ended, or this process is done with all of them. */
-async function untilEnd(runs: RunService, principal: Principal, runId: string): Promise<void> {
-  const { signal } = new AbortController();
-  // After the final event only the stream's end can follow.
-  const events = runs.as({ principal }).watch.events(runId, { after: Number.MAX_SAFE_INTEGER, signal });
-  await events[Symbol.asyncIterator]().next();
 }
 
 const WORKSPACE_NOT_SHARED =

@@ -21,19 +21,20 @@ export const openOtherServers = (config: Settings, env: Environment, log: Logger
 /** Log-ins that wait for a browser. */
 const MOST_PENDING = 20;
 
-interface Pending {
-  server: string;
-  login: PendingLogin;
-  until: number;
-}
-
 /** The servers of this process for the page. */
 export class ServersForPeople implements OtherServers {
   readonly #tools: McpTools;
   readonly #config: Settings;
   readonly #env: Environment;
   readonly #logins: LoginOptions;
-  readonly #pending = new Map<string, Pending>();
+  readonly #pending = new Map<
+    string,
+    {
+      server: string;
+      login: PendingLogin;
+      until: number;
+    }
+  >();
 
   constructor(tools: McpTools, config: Settings, env: Environment) {
     this.#tools = tools;

@@ -5,7 +5,7 @@ import type { Access, Holds } from "../runs/shares.ts";
 import { createAuthenticator, isIssued, tokenVerifier } from "../server/auth/auth.ts";
 import { counted } from "../tools/format.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
-import { type LocalRuns, withLocalRuns } from "./local-runs.ts";
+import { withLocalRuns } from "./local-runs.ts";
 import { complain, say, unknownAction } from "./output.ts";
 
 const NAMES = ["list", "revoke"];
@@ -18,7 +18,17 @@ export async function runAccess(args: CommandArguments): Promise<ExitCode> {
     return complain(name === "list" ? "access list takes no id." : "access revoke needs an id.", 2);
   return withLocalRuns(args, false, async (local) => {
     const all = await local.operator.allAccess();
-    if (name === "revoke") return revoke(local, all, ids);
+    if (name === "revoke") {
+      for (const word of ids) {
+        const [one, ...others] = all.filter(({ id }) => id.startsWith(word));
+        const runs = one && others.length === 0 ? local.operator.as({ principal: one.principal }) : undefined;
+        if (one === undefined || !(await runs?.access.revoke(one.id))) {
+          const what = `${oneLine(word, 80)} names no link or subscription, or several`;
+          return complain(`${what}. ${local.dataCommand("access", "list")} shows all.`);
+        }
+      }
+      return say(`Revoked ${counted(ids.length, "entry", "entries")}.`);
+    }
     const { tokens } = local.config.http;
     const { holds } = createAuthenticator({ verifiers: [tokenVerifier(() => tokens)] });
     const rows = await Promise.all(all.map(async (one) => [one, await loadToken(one, holds)] as const));
@@ -29,18 +39,6 @@ export async function runAccess(args: CommandArguments): Promise<ExitCode> {
         : rows.map((row) => accessLine(...row))),
     );
   });
-}
-
-async function revoke({ operator, dataCommand }: LocalRuns, all: Access[], ids: string[]): Promise<ExitCode> {
-  for (const word of ids) {
-    const [one, ...others] = all.filter(({ id }) => id.startsWith(word));
-    const runs = one && others.length === 0 ? operator.as({ principal: one.principal }) : undefined;
-    if (one === undefined || !(await runs?.access.revoke(one.id))) {
-      const what = `${oneLine(word, 80)} names no link or subscription, or several`;
-      return complain(`${what}. ${dataCommand("access", "list")} shows all.`);
-    }
-  }
-  return say(`Revoked ${counted(ids.length, "entry", "entries")}.`);
 }
 
 type TokenState = "accepted" | "refused" | "not_checked";

@@ -1,6 +1,6 @@
 /** Serves an editor over the Agent Client Protocol on standard input and output. */
 import { Readable, Writable } from "node:stream";
-import { type Stream, ndJsonStream } from "@agentclientprotocol/sdk";
+import { ndJsonStream } from "@agentclientprotocol/sdk";
 import { editorFolders } from "../app/editor-folders.ts";
 import { reserveStdout, sendTraces, surviveRejections, untilSignal } from "../app/lifecycle.ts";
 import { loadConfig } from "../config/load.ts";
@@ -31,18 +31,6 @@ export async function runAcp({ flags, host }: CommandArguments): Promise<ExitCod
   const folders = editorFolders({ config, env: host.env, logger });
   const openCommand = (runId: string): string =>
     commandLine(host, ["runs", "open", runId, ...dataDirFlag(config, host)]);
-  const stream = openStream(stdout);
-  logger.info("acp.started", { pid: process.pid });
-  const served = serveEditor({ version: packageVersion(), logger, openCommand, ...folders }, stream);
-  await Promise.race([served, untilSignal()]);
-  if (!(await isDoneWithin(GRACE_MS, folders.close())))
-    logger.warn("acp.closed_late", { milliseconds: GRACE_MS });
-  await sendTraces(host.env);
-  process.exit(0);
-}
-
-/** A request that is too long or too deep gets an error; the SDK would end the connection. */
-function openStream(stdout: NodeJS.WriteStream): Stream {
   const lines = checkedLines(process.stdin, {
     maxBytes: MAX_MESSAGE_BYTES,
     tooLong: MESSAGE_TOO_LONG,
@@ -53,7 +41,14 @@ function openStream(stdout: NodeJS.WriteStream): Stream {
     },
   });
   const input = Readable.toWeb(Readable.from(lines, { objectMode: false }));
-  return ndJsonStream(Writable.toWeb(stdout), input, { maxMessageBytes: 2 * MAX_MESSAGE_BYTES });
+  const stream = ndJsonStream(Writable.toWeb(stdout), input, { maxMessageBytes: 2 * MAX_MESSAGE_BYTES });
+  logger.info("acp.started", { pid: process.pid });
+  const served = serveEditor({ version: packageVersion(), logger, openCommand, ...folders }, stream);
+  await Promise.race([served, untilSignal()]);
+  if (!(await isDoneWithin(GRACE_MS, folders.close())))
+    logger.warn("acp.closed_late", { milliseconds: GRACE_MS });
+  await sendTraces(host.env);
+  process.exit(0);
 }
 
 const INVALID_REQUEST = -32_600;

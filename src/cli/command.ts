@@ -131,14 +131,15 @@ export function parseArguments(argv: readonly string[], command: Command): Parse
   return { ok: true, flags: values, positionals };
 }
 
-interface OptionToken {
-  name: string;
-  rawName: string;
-  value?: string | undefined;
-  inlineValue?: boolean | undefined;
-}
-
-function optionProblems(token: OptionToken, flags: ReadonlyMap<string, Flag>): string[] {
+function optionProblems(
+  token: {
+    name: string;
+    rawName: string;
+    value?: string | undefined;
+    inlineValue?: boolean | undefined;
+  },
+  flags: ReadonlyMap<string, Flag>,
+): string[] {
   const flag = flags.get(token.name);
   if (flag === undefined) {
     const meant = token.rawName.startsWith("--") ? didYouMean(token.name, flags.keys(), "--") : "";

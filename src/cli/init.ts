@@ -58,7 +58,15 @@ export async function runInit(args: CommandArguments): Promise<ExitCode> {
     // The key first: a configuration without its key would be half of it.
     await keepKey(plan.key, args.host);
     const code = await runInstall(installArguments(plan, args, { yes: true }));
-    if (code === 0 && !isTold) await offerDemo(args);
+    if (code === 0 && !isTold) {
+      const question = "\nWatch a demo run now? It needs no key (y/N) › ";
+      const isWanted = await atTerminal(
+        async (asker) => (await asker.key(question, true)).toLowerCase() === "y",
+      ).catch(() => false);
+      if (isWanted)
+        await (await import("./demo.ts")).runDemo({ flags: {}, positionals: [], host: args.host });
+      else say(`To watch it later: ${commandLine(args.host, ["demo"])}`);
+    }
     return code;
   });
 }
@@ -131,15 +139,6 @@ function installArguments(
   const env = variables.map(([name, value]) => (value === undefined ? name : `${name}=${value}`));
   const flags = { workspace, model, env, ...APPROVALS[approvals], ...SANDBOX[sandbox], ...more };
   return { host, positionals: [client], flags };
-}
-
-async function offerDemo({ host }: CommandArguments): Promise<void> {
-  const question = "\nWatch a demo run now? It needs no key (y/N) › ";
-  const isWanted = await atTerminal(
-    async (asker) => (await asker.key(question, true)).toLowerCase() === "y",
-  ).catch(() => false);
-  if (isWanted) await (await import("./demo.ts")).runDemo({ flags: {}, positionals: [], host });
-  else say(`To watch it later: ${commandLine(host, ["demo"])}`);
 }
 
 async function confirmed(prompt: string, asker: Asker): Promise<boolean> {

@@ -28,7 +28,18 @@ export async function runKeys({ positionals, host }: CommandArguments): Promise<
   if (problem !== undefined) return complain(problem, 2);
   const kept = await readSecret(name, host);
   if (!kept.ok) return complain(withoutKeychain(kept.problem, host));
-  if (action === "set") return set(name, host);
+  if (action === "set") {
+    const secret = process.stdin.isTTY
+      ? await atTerminal((asker) => askKey(name, "for none", asker)).catch(() => undefined)
+      : anyText(await buffer(process.stdin)).trim();
+    if (!secret) return complain("There was no key to keep, and nothing was changed.");
+    const problem = await keepSecret(name, secret, host);
+    if (problem !== undefined) return complain(problem);
+    return say(
+      `${name} is in the keychain${besideEnvironment(name, host)}.`,
+      "A server that runs already finds it when it is started again.",
+    );
+  }
   const failure = await forgetSecret(name, host);
   if (failure !== undefined) return complain(failure);
   return say(`${name} is not in the keychain${kept.secret === undefined ? "" : " any more"}.`);
@@ -51,19 +62,6 @@ async function list(host: HostFacts): Promise<ExitCode> {
   for (const name of names) say(name + besideEnvironment(name, host));
   if (names.length > 0) return 0;
   return say(`The keychain has no key. To keep one there: ${commandLine(host, ["keys", "set", "KEY"])}`);
-}
-
-async function set(name: string, host: HostFacts): Promise<ExitCode> {
-  const secret = process.stdin.isTTY
-    ? await atTerminal((asker) => askKey(name, "for none", asker)).catch(() => undefined)
-    : anyText(await buffer(process.stdin)).trim();
-  if (!secret) return complain("There was no key to keep, and nothing was changed.");
-  const problem = await keepSecret(name, secret, host);
-  if (problem !== undefined) return complain(problem);
-  return say(
-    `${name} is in the keychain${besideEnvironment(name, host)}.`,
-    "A server that runs already finds it when it is started again.",
-  );
 }
 
 /** A key of the environment comes first. */

@@ -172,7 +172,13 @@ async function confirms(
 
 function parseChoice(change: ProposedChange, flags: FlagValues, read: readonly string[]): ReviewChoice {
   const { files } = change;
-  const named = (textsOf(flags["file"]) ?? []).map((word) => parsePlaces(word, files));
+  const named = (textsOf(flags["file"]) ?? []).map((word) => {
+    // A path, or a path with the numbers of its places behind `#`.
+    const [, path = word, numbers] = /^(.+)#([\d,]+)$/s.exec(word) ?? [];
+    if (numbers === undefined || files.some((file) => [file.path, file.from].includes(word)))
+      return [newPath(word, files), "all"];
+    return [newPath(path, files), numbers.split(",").map((number) => Number(number) - 1)];
+  });
   const [over = [], fit = [], refused = []] = ["over", "fit", "refuse"].map((name) =>
     (textsOf(flags[name]) ?? []).map((path) => newPath(path, files)),
   );
@@ -194,14 +200,6 @@ function parseChoice(change: ProposedChange, flags: FlagValues, read: readonly s
 }
 
 type Files = ProposedChange["files"];
-
-/** A path, or a path with the numbers of its places behind `#`. */
-function parsePlaces(word: string, files: Files): [string, "all" | number[]] {
-  const [, path = word, numbers] = /^(.+)#([\d,]+)$/s.exec(word) ?? [];
-  if (numbers === undefined || files.some((file) => [file.path, file.from].includes(word)))
-    return [newPath(word, files), "all"];
-  return [newPath(path, files), numbers.split(",").map((number) => Number(number) - 1)];
-}
 
 /** The path of a proposed file that is named by its new or its old path. */
 const newPath = (path: string, files: Files): string => files.find(({ from }) => from === path)?.path ?? path;

@@ -55,7 +55,14 @@ export async function runRuns(args: CommandArguments): Promise<ExitCode> {
   const isOfAll = args.flags[ALL] === true;
   if (isOfAll && name !== "list" && name !== "show")
     return complain(`--${ALL} is for runs list and runs show.`, 2);
-  if (act === "page") return openNamed(args, words[0] ?? "");
+  if (act === "page") {
+    let runId: string | undefined;
+    const found = await withLocalRuns(args, false, async (local) => {
+      runId = await namedRun(local, words[0] ?? "");
+      return runId === undefined ? 1 : 0;
+    });
+    return found === 0 ? (await import("./open.ts")).runOpen(args, runId) : found;
+  }
   return withLocalRuns(args, false, async (local) => {
     const [word, ...others] = words;
     if (word === undefined) return act(local, [], args);
@@ -73,15 +80,6 @@ export async function runRuns(args: CommandArguments): Promise<ExitCode> {
 /** The flag with which an operator views the runs of all principals. */
 export const ALL = "all-principals";
 
-async function openNamed(args: CommandArguments, word: string): Promise<ExitCode> {
-  let runId: string | undefined;
-  const found = await withLocalRuns(args, false, async (local) => {
-    runId = await namedRun(local, word);
-    return runId === undefined ? 1 : 0;
-  });
-  return found === 0 ? (await import("./open.ts")).runOpen(args, runId) : found;
-}
-
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 1000;
 
@@ -96,7 +94,15 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
   for (const { id, principal } of flags["tree"] === true ? found : [])
     tasks.set(id, await local.operator.as({ principal }).read.children(id));
   if (flags["json"] === true) {
-    const below = (run: RunHead) => tasks.get(run.id)?.map(taskRow);
+    const below = (run: RunHead) =>
+      tasks.get(run.id)?.map(({ id, name, description, status, startedAt, endedAt }) => ({
+        run_id: id,
+        subagent_type: name,
+        task: description,
+        status,
+        created_at: isoTime(startedAt),
+        ended_at: endedAt === undefined ? undefined : isoTime(endedAt),
+      }));
     return say(...found.map((run) => JSON.stringify({ ...runRow(run), background_tasks: below(run) })));
   }
   const others = isOfAll ? "" : await othersText(local);
@@ -152,15 +158,6 @@ const shownStatus = (run: RunHead): RunHead["status"] | typeof WAITING => {
 /** `  └ run_x  at work   researcher: Compare the prices`. The whole id works for messages and cancelling. */
 const taskLine = ({ id, status, name, description }: ChildRun): string =>
   `  └ ${id}  ${STATUS_WORDS[status].padEnd(9)}  ${oneLine(showControl(`${name}: ${description}`), 200)}`;
-
-const taskRow = ({ id, name, description, status, startedAt, endedAt }: ChildRun): object => ({
-  run_id: id,
-  subagent_type: name,
-  task: description,
-  status,
-  created_at: isoTime(startedAt),
-  ended_at: endedAt === undefined ? undefined : isoTime(endedAt),
-});
 
 const runRow = (run: RunHead): object => ({
   run_id: run.id,

@@ -47,7 +47,15 @@ const ACTS: Readonly<
     await operator.as({ principal }).schedules.remove(id);
     return say(`Schedule ${shown(name)} is removed. Its runs are kept.`);
   },
-  run: runNow,
+  run: async ({ operator, runsCommand }, { principal, id, name }, { flags }) => {
+    const started = await operator.as({ principal }).schedules.runNow(id);
+    if (!started.ok) return complain(started.message);
+    if (flags["json"] === true) return say(JSON.stringify({ run_id: started.run.id }));
+    return say(
+      `Started run ${started.run.id} of schedule ${shown(name)}. A server of its folder works on it.`,
+      `To watch it:\n  ${runsCommand("watch", started.run.id.slice(0, SHORT_ID))}`,
+    );
+  },
 };
 const NAMES = ["add", "list", ...Object.keys(ACTS)];
 
@@ -261,20 +269,6 @@ function shownLines(schedule: ScheduleView): string[] {
     ...(skips.length === 0 ? [] : ["Newest skips:"]),
     ...skips.map((skip) => `  ${skipText(timeZone, skip)}`),
   ];
-}
-
-async function runNow(
-  { operator, runsCommand }: LocalRuns,
-  { principal, id, name }: ScheduleView,
-  { flags }: CommandArguments,
-): Promise<ExitCode> {
-  const started = await operator.as({ principal }).schedules.runNow(id);
-  if (!started.ok) return complain(started.message);
-  if (flags["json"] === true) return say(JSON.stringify({ run_id: started.run.id }));
-  return say(
-    `Started run ${started.run.id} of schedule ${shown(name)}. A server of its folder works on it.`,
-    `To watch it:\n  ${runsCommand("watch", started.run.id.slice(0, SHORT_ID))}`,
-  );
 }
 
 const shown = (name: string): string => oneLine(showControl(name), 80);

@@ -92,20 +92,19 @@ export async function runWork(given: CommandArguments): Promise<ExitCode> {
     const listening = (url: string): void => logger.info("worker.started", { ...facts, url });
     code = await serveOverHttp(config, parts, { authentication, load, listening, takesRequests: false });
   } else {
-    code = await workSilently(config, parts, () => logger.info("worker.started", facts));
+    // Works without a port for probes.
+    const { REFUSED, drained, refusal } = await import("./serve-http.ts");
+    const reason = await Promise.race([
+      untilSignal(),
+      refusal(parts, () => logger.info("worker.started", facts)),
+    ]);
+    parts.deps.logger.info("worker.closing", { reason });
+    if (reason !== REFUSED) await drained(parts, config.limits.drain);
+    await parts.close();
+    code = reason === REFUSED ? 2 : 0;
   }
   await sendTraces(host.env);
   process.exit(code);
-}
-
-/** Works without a port for probes. */
-async function workSilently(config: Config, parts: ServerParts, started: () => void): Promise<ExitCode> {
-  const { REFUSED, drained, refusal } = await import("./serve-http.ts");
-  const reason = await Promise.race([untilSignal(), refusal(parts, started)]);
-  parts.deps.logger.info("worker.closing", { reason });
-  if (reason !== REFUSED) await drained(parts, config.limits.drain);
-  await parts.close();
-  return reason === REFUSED ? 2 : 0;
 }
 
 /** Reads the configuration, now and with `load` again; `undefined` when it has problems, which are printed. */

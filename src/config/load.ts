@@ -201,9 +201,10 @@ function setConverted(draft: Draft, setting: Setting, value: unknown, origin: st
   else draft.problems.push(`${origin}: must be ${converted.expected}`);
 }
 
-type Converted = { ok: true; value: unknown } | { ok: false; expected: string };
-
-function convert(setting: Setting, value: unknown): Converted {
+function convert(
+  setting: Setting,
+  value: unknown,
+): { ok: true; value: unknown } | { ok: false; expected: string } {
   if (setting.kind === "list") return { ok: true, value: [value].flat().map(String).flatMap(commaSeparated) };
   if (typeof value !== "string") return { ok: true, value };
   if (setting.kind === "number") {

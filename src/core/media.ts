@@ -83,8 +83,28 @@ function detectType({ text }: Bytes): string | undefined {
 /** Readers of the facts in the header and the end of a file, by type. */
 const READERS: Readonly<Record<string, (bytes: Bytes) => Format>> = {
   "image/png": ({ all, big }) => ({ sides: [big(16, 4), big(20, 4)], isWhole: all.includes("IEND") }),
-  "image/jpeg": jpeg,
-  "image/gif": gif,
+  "image/jpeg": ({ all, big }) => {
+    let sides: Sides = [0, 0];
+    let at = 2;
+    for (; all[at] === 0xff && all[at + 1] !== 0xda; at += 2 + big(at + 2, 2)) {
+      const mark = big(at + 1, 1);
+      const isFrame = mark >= 0xc0 && mark <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(mark);
+      if (isFrame) sides = [big(at + 7, 2), big(at + 5, 2)];
+      while (all[at + 1] === 0xff) at += 1;
+    }
+    return { sides, isWhole: all.lastIndexOf("\xff\xd9", undefined, "latin1") >= at };
+  },
+  "image/gif": ({ all, little }) => {
+    const table = (flags = 0): number => (flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0);
+    let frames = 0;
+    let at = 13 + table(all[10]);
+    for (; all[at] === 0x21 || all[at] === 0x2c; at += 1) {
+      if (all[at] === 0x2c) frames += 1;
+      at += all[at] === 0x21 ? 2 : 11 + table(all[at + 9]);
+      for (let size = all[at] ?? 0; size > 0; size = all[at] ?? 0) at += size + 1;
+    }
+    return { sides: [little(6, 2), little(8, 2)], isWhole: all[at] === 0x3b && frames > 0, frames };
+  },
   "image/webp": (bytes) => ({ sides: webpSides(bytes), isWhole: bytes.all.length >= bytes.little(4, 4) + 8 }),
   "image/bmp": ({ all, little }) => ({
     sides: all[14] === 12 ? [little(18, 2), little(20, 2)] : [little(18, 4), Math.abs(little(22, 4) | 0)],
@@ -98,31 +118,6 @@ const READERS: Readonly<Record<string, (bytes: Bytes) => Format>> = {
     pages: all.toString("latin1").match(/\/Type\s*\/Page(?![a-z])/gi)?.length ?? 0,
   }),
 };
-
-/** Walks to the scan of a JPEG, which its last mark follows: a thumbnail before it has marks of its own. */
-function jpeg({ all, big }: Bytes): Format {
-  let sides: Sides = [0, 0];
-  let at = 2;
-  for (; all[at] === 0xff && all[at + 1] !== 0xda; at += 2 + big(at + 2, 2)) {
-    const mark = big(at + 1, 1);
-    const isFrame = mark >= 0xc0 && mark <= 0xcf && ![0xc4, 0xc8, 0xcc].includes(mark);
-    if (isFrame) sides = [big(at + 7, 2), big(at + 5, 2)];
-    while (all[at + 1] === 0xff) at += 1;
-  }
-  return { sides, isWhole: all.lastIndexOf("\xff\xd9", undefined, "latin1") >= at };
-}
-
-function gif({ all, little }: Bytes): Format {
-  const table = (flags = 0): number => (flags & 0x80 ? 3 * 2 ** ((flags & 7) + 1) : 0);
-  let frames = 0;
-  let at = 13 + table(all[10]);
-  for (; all[at] === 0x21 || all[at] === 0x2c; at += 1) {
-    if (all[at] === 0x2c) frames += 1;
-    at += all[at] === 0x21 ? 2 : 11 + table(all[at + 9]);
-    for (let size = all[at] ?? 0; size > 0; size = all[at] ?? 0) at += size + 1;
-  }
-  return { sides: [little(6, 2), little(8, 2)], isWhole: all[at] === 0x3b && frames > 0, frames };
-}
 
 function webpSides({ text, little }: Bytes): Sides {
   if (text(12, 4) === "VP8X") return [little(24, 3) + 1, little(27, 3) + 1];

@@ -17,7 +17,11 @@ const KIND_NAMES: Readonly<Record<string, string>> = {
 export function plainProblem(issue: z.core.$ZodRawIssue): string {
   switch (issue.code) {
     case "invalid_type":
-      return wrongKind(issue.expected, issue.input);
+      const kind = KIND_NAMES[issue.expected] ?? `of the kind ${issue.expected}`;
+      if (issue.input === undefined) return `is missing; it must be ${kind}`;
+      if (issue.expected === "int" && typeof issue.input === "number") return `must be ${kind}`;
+      const name = Array.isArray(issue.input) ? "array" : typeof issue.input;
+      return `must be ${kind}, not ${issue.input === null ? "null" : (KIND_NAMES[name] ?? `a ${name}`)}`;
     case "invalid_value":
       const values = issue.values.map(String);
       const last = values.at(-1) ?? "nothing";
@@ -46,14 +50,6 @@ export function plainProblem(issue: z.core.$ZodRawIssue): string {
     default:
       return "has the wrong form";
   }
-}
-
-function wrongKind(expected: string, value: unknown): string {
-  const kind = KIND_NAMES[expected] ?? `of the kind ${expected}`;
-  if (value === undefined) return `is missing; it must be ${kind}`;
-  if (expected === "int" && typeof value === "number") return `must be ${kind}`;
-  const name = Array.isArray(value) ? "array" : typeof value;
-  return `must be ${kind}, not ${value === null ? "null" : (KIND_NAMES[name] ?? `a ${name}`)}`;
 }
 
 /** Units of values that have a length. */

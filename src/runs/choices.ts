@@ -85,25 +85,26 @@ export function choiceProblem(
     return { code: "model_not_allowed", message: chosen.problem };
   if (model !== undefined && chosen === undefined) {
     const code = "model_not_allowed";
-    return { code, message: notAllowed(model, offered), skip: code };
+    const others = offered.models.filter(({ problem }) => problem === undefined).map(({ spec }) => spec);
+    const choose = others.length === 0 ? "" : ` Choose ${others.join(" or ")}, or leave the model out.`;
+    return {
+      code,
+      message: `This server does not allow the model '${shownName(model)}'.${choose} "allowedModels" in its configuration lists more.`,
+      skip: code,
+    };
   }
   const problem = limits === undefined ? undefined : limitsProblem(limits, offered.limits);
   if (problem !== undefined) return { code: "limit_not_allowed", message: problem };
   const isOwn = model !== undefined || limits?.costUsd !== undefined;
   const { costUsd } = lowerLimits(offered.limits, limits);
   return isOwn && costUsd !== undefined && chosen !== undefined && chosen.price === undefined
-    ? { code: "limit_not_allowed", message: unpriced(chosen.spec), skip: "price_unknown" }
+    ? {
+        code: "limit_not_allowed",
+        message: `The price of ${shownName(chosen.spec)} is not known, so a cost limit cannot be kept. Choose another model or a limit of tokens, or set the price in limits.prices of the server's configuration.`,
+        skip: "price_unknown",
+      }
     : undefined;
 }
-
-function notAllowed(model: string, { models }: StartChoices): string {
-  const others = models.filter(({ problem }) => problem === undefined).map(({ spec }) => spec);
-  const choose = others.length === 0 ? "" : ` Choose ${others.join(" or ")}, or leave the model out.`;
-  return `This server does not allow the model '${shownName(model)}'.${choose} "allowedModels" in its configuration lists more.`;
-}
-
-const unpriced = (model: string): string =>
-  `The price of ${shownName(model)} is not known, so a cost limit cannot be kept. Choose another model or a limit of tokens, or set the price in limits.prices of the server's configuration.`;
 
 function limitsProblem(limits: RunLimits, most: RunLimits): string | undefined {
   const parsed = RunLimits.safeParse(limits);

@@ -113,7 +113,11 @@ export async function start(
   given: StartRequest,
   context: StartContext,
 ): Promise<StartOutcome> {
-  const request = storable(given);
+  // As it is read back: a repeated request is to be the same.
+  const { task, idempotencyKey, goal, ...rest } = supervised(given);
+  const key = idempotencyKey === undefined ? {} : { idempotencyKey: wellFormed(idempotencyKey) };
+  const criteria = goal && { goal: storableGoal(goal) };
+  const request = { ...rest, ...key, ...criteria, task: wellFormed(task) };
   for (;;) {
     const obstacle = await context.runs.read.obstacle(principal, request, context);
     const met = obstacle ?? (await create(principal, request, context));
@@ -125,14 +129,6 @@ export async function start(
     if (told !== undefined) return told;
     // It ended in between: the thread is free.
   }
-}
-
-/** The request as it is read back: a repeated one is to be the same. */
-function storable(given: StartRequest): StartRequest {
-  const { task, idempotencyKey, goal, ...rest } = supervised(given);
-  const key = idempotencyKey === undefined ? {} : { idempotencyKey: wellFormed(idempotencyKey) };
-  const criteria = goal && { goal: storableGoal(goal) };
-  return { ...rest, ...key, ...criteria, task: wellFormed(task) };
 }
 
 async function create(

@@ -10,7 +10,7 @@ import { ChangeFeed, SharedTails } from "./follow.ts";
 import { type RunListener, fenceOf } from "./ports.ts";
 import { type Orphans, type PruneReport, type Retention, keepHouse } from "./retention.ts";
 import { type Scheduler, openScheduler } from "./scheduler.ts";
-import { type RunGroups, bindRuns } from "./scopes.ts";
+import { bindRuns } from "./scopes.ts";
 import type { RunService, RunServiceOptions } from "./service.ts";
 import { LiveTexts } from "./live-texts.ts";
 import { Worker, warnUnlessLocked } from "./worker.ts";
@@ -56,7 +56,19 @@ class Supervisor implements RunService {
       agentFor: (run) => options.agentFor(run, NO_LENDER),
       underLease: (...args) => this.#worker.underLease(...args),
     };
-    this.as = bindRuns(this.#groups());
+    const feed = this.#feed;
+    this.as = bindRuns(
+      runGroups({
+        ...this.#context,
+        options: this.#options,
+        tails: new SharedTails({ runs: this.#context.read, feed }),
+        texts: this.#texts,
+        isClosing: () => this.#closing !== undefined,
+        stopWork: (runId) => this.#worker.cancel(runId),
+        reschedule: () => void this.#scheduler?.look(),
+        prune: () => this.prune({}),
+      }),
+    );
     this.#worker = this.#newWorker();
     this.#changes = runs.watch(this.#listener(), pollMs);
     this.#heartbeat = setInterval(() => this.#startBeat(), heartbeatMs).unref();
@@ -64,20 +76,6 @@ class Supervisor implements RunService {
     this.#scheduler = openScheduler(options, this.#context);
     this.#housekeeping =
       retention && keepHouse((now) => this.#prune(retention, "keep", now), options, this.#closed.signal);
-  }
-
-  #groups(): RunGroups {
-    const feed = this.#feed;
-    return runGroups({
-      ...this.#context,
-      options: this.#options,
-      tails: new SharedTails({ runs: this.#context.read, feed }),
-      texts: this.#texts,
-      isClosing: () => this.#closing !== undefined,
-      stopWork: (runId) => this.#worker.cancel(runId),
-      reschedule: () => void this.#scheduler?.look(),
-      prune: () => this.prune({}),
-    });
   }
 
   #newWorker(): Worker {

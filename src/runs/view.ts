@@ -173,17 +173,18 @@ function joined(spans: readonly Span[]): Span[] {
   return result;
 }
 
-type Subagent = Pick<SubagentView, "agent" | "name" | "description" | "status" | "step" | "background"> & {
-  work: WorkFold;
-};
-
 /** The parts of a RunView that follow from the journal, folded one event at a time, at a constant cost each. */
 export class RunFold {
   /** Sequence number of the newest event folded in. */
   lastSeq = 0;
   activity = "";
   readonly #main = new WorkFold();
-  readonly #subagents = new Map<string, Subagent>();
+  readonly #subagents = new Map<
+    string,
+    Pick<SubagentView, "agent" | "name" | "description" | "status" | "step" | "background"> & {
+      work: WorkFold;
+    }
+  >();
   readonly #files = new Set<string>();
   readonly #usage = new UsageFold();
   /** The calls that people were asked about, by the ids of the requests. */

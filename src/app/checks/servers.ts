@@ -1,5 +1,5 @@
 /** Checks other MCP servers, whose tools the agent may use. */
-import { type McpToolSet, leftOutText } from "../../agent/mcp-tools/open-mcp-tools.ts";
+import { leftOutText } from "../../agent/mcp-tools/open-mcp-tools.ts";
 import type { Config } from "../../config/schema.ts";
 import { silentLogger } from "../../core/logger.ts";
 import { counted } from "../../tools/format.ts";
@@ -20,24 +20,21 @@ export async function checkTools(
     const web = webOf(config, env)?.tools ?? [];
     const missing = offers.problems.map(({ server }) => server);
     return [
-      ...servers.map((server) => checkServer(server, offers)),
+      ...servers.map((server) => {
+        const name = "MCP server";
+        const problem = offers.problems.find((found) => found.server === server);
+        if (problem) return { name, ok: false, text: `${server}: not running, no tools; ${problem.reason}` };
+        const own = (name: string): boolean => name.startsWith(`${server}__`);
+        const asked = offers.gated.filter(own).length;
+        const all = offers.tools.filter(({ name }) => own(name)).length;
+        const found = `${server}: running, ${counted(all, "tool")}, ${asked} of them with approval`;
+        const missing = offers.leftOut.filter((tool) => tool.server === server).map(leftOutText);
+        const detours = offers.notes.flatMap((note) => (note.server === server ? [note.text] : []));
+        return { name, ok: all > 0, text: [found, ...missing, ...detours].join("\n") };
+      }),
       ...(await checkSubagentTools(config, { tools: offers.tools, servers, missing, web })),
     ];
   } finally {
     await mcp.close();
   }
-}
-
-/** Describes a server: its state, the number of its tools, and the last error. */
-function checkServer(server: string, { tools, gated, problems, leftOut, notes }: McpToolSet): Check {
-  const name = "MCP server";
-  const problem = problems.find((found) => found.server === server);
-  if (problem) return { name, ok: false, text: `${server}: not running, no tools; ${problem.reason}` };
-  const own = (name: string): boolean => name.startsWith(`${server}__`);
-  const asked = gated.filter(own).length;
-  const all = tools.filter(({ name }) => own(name)).length;
-  const found = `${server}: running, ${counted(all, "tool")}, ${asked} of them with approval`;
-  const missing = leftOut.filter((tool) => tool.server === server).map(leftOutText);
-  const detours = notes.flatMap((note) => (note.server === server ? [note.text] : []));
-  return { name, ok: all > 0, text: [found, ...missing, ...detours].join("\n") };
 }

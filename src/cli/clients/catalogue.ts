@@ -88,8 +88,6 @@ const FILE = {
   passesShell: false,
 } as const;
 
-type Finder = (place: Place) => Client | undefined;
-
 /**
  * Settings folder of Claude Desktop if it is installed as a Windows package, which cannot see the documented folder.
  * Since version 4 it has its own folder; older versions use the one that Windows substitutes for the documented one.
@@ -125,7 +123,7 @@ function hasNestedServers(value: unknown): boolean {
 const GOOSE_SECONDS = 300;
 
 /** Finds the configuration of a client; `undefined` if it has none in this place or on this platform. */
-const CLIENTS: Readonly<Record<string, Finder>> = {
+const CLIENTS: Readonly<Record<string, (place: Place) => Client | undefined>> = {
   "claude-desktop": ({ host }) => {
     const packaged = host.platform === "win32" ? packagedClaude(host) : undefined;
     const name = "claude_desktop_config.json";

@@ -1,6 +1,6 @@
 /** Asks a person in the terminal the questions of a run that are not about approval, field by field. */
 import { capital, cutMiddle, displayBlock, displayName, displayText, oneLine } from "../../core/text.ts";
-import { type ProposedChange, versionsOf } from "../../runs/proposals.ts";
+import { versionsOf } from "../../runs/proposals.ts";
 import type { OpenQuestion } from "../../runs/run.ts";
 import {
   answerText,
@@ -43,14 +43,13 @@ export async function openQuestion(
   const whole = asked.kind === "review" ? await runs.changes.proposed(asked.runId) : undefined;
   const change = whole === undefined ? [] : [...changeLines(whole, style), ""];
   asker.print([...head, ...change, ...notes, ...wrapped(WAY_OUT, style).map(colors.dim)].join("\n"));
-  return async () => boundTo(whole, asked, await answerTo(asked, asker, elsewhere));
-}
-
-/** An answer to a review is for the change that was printed. */
-function boundTo(change: ProposedChange | undefined, question: Question, given: PersonAnswer): PersonAnswer {
-  const checked = change && checkAnswer(question, given);
-  if (change === undefined || !checked?.ok || checked.answer.type !== "review") return given;
-  return { type: "review", choice: { ...checked.answer.choice, shown: versionsOf(change.files) } };
+  return async () => {
+    // An answer to a review is for the change that was printed.
+    const given = await answerTo(asked, asker, elsewhere);
+    const checked = whole && checkAnswer(asked, given);
+    if (whole === undefined || !checked?.ok || checked.answer.type !== "review") return given;
+    return { type: "review", choice: { ...checked.answer.choice, shown: versionsOf(whole.files) } };
+  };
 }
 
 const WAY_OUT = "Type /decline to leave it unanswered.";

@@ -172,19 +172,15 @@ export function newLines(before: RunPicture | undefined, after: RunPicture): str
   const activity = short(after.activity);
   const isTodos = after.activity.startsWith("write_todos");
   const isNews = after.activity !== before?.activity && !isTodos && !isShownAbove(after);
-  return [...newTodoLines(before, after), ...newAgentLines(before, after), ...(isNews ? [activity] : [])];
-}
-
-function newTodoLines(before: RunPicture | undefined, { todos }: RunPicture): string[] {
   const known = new Map(before?.todos.map((todo) => [todo.content, todo.status]));
-  const isNewPlan = known.size === 0 && todos.length > 0;
+  const isNewPlan = known.size === 0 && after.todos.length > 0;
   const plan = isNewPlan
-    ? [`plan: ${todos.length} todos`, ...todos.map(({ content }) => `  - ${short(content)}`)]
+    ? [`plan: ${after.todos.length} todos`, ...after.todos.map(({ content }) => `  - ${short(content)}`)]
     : [];
-  const changes = todos
+  const changes = after.todos
     .filter(({ content, status }) => status !== "pending" && status !== known.get(content))
     .map(({ content, status }) => `${status === "completed" ? "done" : "now"}: ${short(content)}`);
-  return [...plan, ...changes];
+  return [...plan, ...changes, ...newAgentLines(before, after), ...(isNews ? [activity] : [])];
 }
 
 function newAgentLines(before: RunPicture | undefined, { agents }: RunPicture): string[] {

@@ -1,9 +1,6 @@
 import type { Checkpoint, CheckpointMetadata, SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import type { GraphAddress } from "./address.ts";
 
-/** A serialised value. */
-type Encoded = [type: string, data: Uint8Array];
-
 /** Serialised values of this size are stored apart from their row, in bytes. */
 const LARGE = 64 * 1024;
 /** Size of a checkpoint channel that is stored apart. It is lower, because later checkpoints repeat most channels. */
@@ -36,7 +33,11 @@ export class LargeValues {
     this.#serde = serde;
   }
 
-  async dumpsTyped(value: unknown, owner: GraphAddress, atLeast = LARGE): Promise<Encoded> {
+  async dumpsTyped(
+    value: unknown,
+    owner: GraphAddress,
+    atLeast = LARGE,
+  ): Promise<[type: string, data: Uint8Array]> {
     const [type, data] = await this.#serde().dumpsTyped(value);
     if (data.length < atLeast) return [type, data];
     return [BLOB + type, await this.#blobs.put(owner, data)];

@@ -16,7 +16,6 @@ const FILL = 500;
 const VECTORS_PER_TURN = 128;
 
 const TOUCH = "UPDATE store_models SET used_at = @now WHERE name = @name";
-const MODEL = "SELECT id, dims FROM store_models WHERE name = @name";
 const FILLED = "UPDATE store_models SET to_fill = @last - 1 WHERE id = @model AND to_fill >= @last";
 const CLAIM = `
 UPDATE store_unembedded SET due_at = @until WHERE model = @model AND item IN (
@@ -192,7 +191,9 @@ SELECT 1 AS yes FROM store_items WHERE id = @item AND version = @version AND ${t
   async #model(): Promise<ModelRow> {
     const { name } = this.embedder;
     for (;;) {
-      const known = await this.#engine.read(() => first<ModelRow>(MODEL, { name }));
+      const known = await this.#engine.read(() =>
+        first<ModelRow>("SELECT id, dims FROM store_models WHERE name = @name", { name }),
+      );
       if (known !== undefined) return known;
       const use = { name, now: this.#clock() };
       await this.#engine.write(function* () {

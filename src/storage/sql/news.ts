@@ -154,9 +154,6 @@ const due = (environment: string): Steps<{ target: string; dueAt: number }[]> =>
 const retry = (numbers: readonly number[] | undefined, now: number): Steps<number> =>
   ofThese("UPDATE news_deliveries SET dead_at = NULL, attempts = 0, due_at = @now", numbers, now);
 
-const drop = (numbers: readonly number[] | undefined): Steps<number> =>
-  ofThese("DELETE FROM news_deliveries", numbers, 0);
-
 export interface StoredNews extends NewsRepository {
   /** Those of this process. */
   readonly rules: readonly NewsRule[];
@@ -204,7 +201,11 @@ export function storedNews(engine: Engine): StoredNews {
       subscriptionById: findAnyones,
       hasSubscriptions: anyOpen,
     }),
-    ...ofServer(engine, "write", { retry, drop, deleteExpired: removeExpired }),
+    ...ofServer(engine, "write", {
+      retry,
+      drop: (numbers: readonly number[] | undefined) => ofThese("DELETE FROM news_deliveries", numbers, 0),
+      deleteExpired: removeExpired,
+    }),
     ...ofServer(engine, "note", { claim, settle: settleDelivery, postpone }),
   };
 }

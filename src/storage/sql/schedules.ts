@@ -115,11 +115,6 @@ function* withHistory(rows: readonly ScheduleRow[]): Steps<ScheduleView[]> {
   return views;
 }
 
-function* pause(principal: Principal, id: string, now: number): Steps<boolean> {
-  const sql = `UPDATE schedules SET paused_at = coalesce(paused_at, @now) WHERE ${OWN}`;
-  return (yield* change(sql, { id, principal, now })) > 0;
-}
-
 function* due(environment: string, now: number) {
   const isActive = "environment = @environment AND paused_at IS NULL";
   const rows = yield* all<ScheduleRow>(
@@ -131,12 +126,6 @@ function* due(environment: string, now: number) {
     { environment, now },
   );
   return { due: rows.map(toSchedule), next: later?.next ?? undefined };
-}
-
-function* removeSchedule(principal: Principal, id: string): Steps<boolean> {
-  if ((yield* findToChange({ principal, id })) === undefined) return false;
-  yield* change("DELETE FROM schedule_skips WHERE schedule_id = @id", { id });
-  return (yield* change(`DELETE FROM schedules WHERE ${OWN}`, { id, principal })) > 0;
 }
 
 /** Notes occurrences that start no run. A skip for the same reason that ends right before them is extended. */
@@ -217,6 +206,11 @@ const scheduledRequest = ({ task, model, limits, goal, changes }: Schedule) => (
   ...defined({ model, limits, goal, changes }),
 });
 
+function* pause(principal: Principal, id: string, now: number): Steps<boolean> {
+  const sql = `UPDATE schedules SET paused_at = coalesce(paused_at, @now) WHERE ${OWN}`;
+  return (yield* change(sql, { id, principal, now })) > 0;
+}
+
 type RunNow = Created | { kind: "previous_open"; run: Run };
 
 /** `started` is called with a new run after it is stored. */
@@ -244,7 +238,14 @@ export function storedSchedules(
   };
   return {
     ...ofPrincipal(engine, "read", { find: findSchedule }),
-    ...ofPrincipal(engine, "write", { pause, remove: removeSchedule }),
+    ...ofPrincipal(engine, "write", {
+      pause,
+      *remove(principal: Principal, id: string): Steps<boolean> {
+        if ((yield* findToChange({ principal, id })) === undefined) return false;
+        yield* change("DELETE FROM schedule_skips WHERE schedule_id = @id", { id });
+        return (yield* change(`DELETE FROM schedules WHERE ${OWN}`, { id, principal })) > 0;
+      },
+    }),
     ...ofServer(engine, "read", { due }),
     list,
     listAll: async () => {

@@ -37,7 +37,10 @@ export function* endBefore(runId: string): Steps<EarlierEnd | undefined> {
  * model. A run also waits for the requests of runs that it started. Returns its new status. Belongs into the transaction
  * of the request.
  */
-export function* update(row: OpenRow, now: number): Steps<OpenStatus> {
+export function* update(
+  row: Pick<RunRow, "id" | "parent_id"> & { status: OpenStatus },
+  now: number,
+): Steps<OpenStatus> {
   const { id: runId, parent_id: parent, status } = row;
   if (parent !== null) yield* updateOpen(parent, now);
   const waitsFor = (yield* requests.countPending(treeOf(row))) + (yield* models.countWaiting(runId));
@@ -54,8 +57,6 @@ export function* updateOpen(runId: string, now: number): Steps<void> {
   const row = yield* first<Pick<RunRow, "id" | "parent_id" | "status">>(sql, { id: runId });
   if (row !== undefined && !isFinal(row.status)) yield* update({ ...row, status: row.status }, now);
 }
-
-type OpenRow = Pick<RunRow, "id" | "parent_id"> & { status: OpenStatus };
 
 /** Ends a run. Its pending approvals must have been withdrawn. */
 export function* end(runId: string, transition: Transition, ending: Ending): Steps<void> {

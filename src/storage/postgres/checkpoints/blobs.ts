@@ -71,11 +71,12 @@ WHERE hash = @hash ORDER BY made_at DESC NULLS FIRST LIMIT 1`;
       // A row without content has an object, and that a number of bytes.
       const content = await objects.get(row.object ?? "", row.bytes ?? 0);
       if (content !== undefined && sha256(content).equals(hash)) return content;
-      throw new StorageError("storage_corrupt", MISSING_OBJECT);
+      throw new StorageError(
+        "storage_corrupt",
+        "A part of a thread is missing in the S3 bucket that storageS3 names, or was changed there. Restore a backup of the bucket, or start a new thread.",
+      );
     },
   };
 }
 
 const MISSING = "The Postgres schema lacks a part of a thread. Restore a backup, or start a new thread.";
-const MISSING_OBJECT =
-  "A part of a thread is missing in the S3 bucket that storageS3 names, or was changed there. Restore a backup of the bucket, or start a new thread.";

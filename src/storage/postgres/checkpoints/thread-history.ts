@@ -49,11 +49,6 @@ WITH RECURSIVE found (id) AS (
 )
 SELECT id FROM found WHERE id IS NOT NULL`;
 
-const COPY_BLOBS = `
-INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, hash, content, object)
-SELECT @target, '', hash, content, object FROM checkpoint_blobs WHERE thread_id = @thread AND checkpoint_ns = ''
-ON CONFLICT DO NOTHING`;
-
 const COPY_CHECKPOINTS = `${CHAIN}
 INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, step, source, made_at,
   channels, type, checkpoint, metadata)
@@ -75,10 +70,6 @@ FROM chain JOIN checkpoint_writes AS w
   ON w.thread_id = @thread AND w.checkpoint_ns = '' AND w.checkpoint_id = chain.id
 WHERE chain.depth > 0 OR (@isNewest = 1 AND w.channel NOT IN (${UNFINISHED_CHANNELS.map((channel) => `'${channel}'`).join(", ")}))
 ON CONFLICT DO NOTHING`;
-
-const NEWEST_ID = `
-SELECT checkpoint_id AS id FROM checkpoints
-WHERE thread_id = @thread AND checkpoint_ns = '' ORDER BY seq DESC LIMIT 1`;
 
 export const listThreads = async (access: Access): Promise<string[]> =>
   (await query<{ id: string }>(access, THREADS)).map(({ id }) => id);
@@ -137,8 +128,17 @@ export async function copyThread(
       id: checkpoint,
     });
     if (begin === undefined) return false;
-    const newest = yield* first<{ id: string }>(NEWEST_ID, { thread });
-    yield* change(COPY_BLOBS, place);
+    const newestId = `
+SELECT checkpoint_id AS id FROM checkpoints
+WHERE thread_id = @thread AND checkpoint_ns = '' ORDER BY seq DESC LIMIT 1`;
+    const newest = yield* first<{ id: string }>(newestId, { thread });
+    yield* change(
+      `
+INSERT INTO checkpoint_blobs (thread_id, checkpoint_ns, hash, content, object)
+SELECT @target, '', hash, content, object FROM checkpoint_blobs WHERE thread_id = @thread AND checkpoint_ns = ''
+ON CONFLICT DO NOTHING`,
+      place,
+    );
     yield* change(COPY_CHECKPOINTS, { ...place, id: begin.id });
     const isNewest = newest?.id === begin.id ? 1 : 0;
     yield* change(COPY_WRITES, { ...place, id: begin.id, isNewest });
