@@ -195,7 +195,9 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
   ): MethodResult<AtOnce, Failure | undefined> {
     const find = (): MaybePromise<Failure | undefined> =>
       this.#call(change, path, options, (at, given) => this.#operations.refusal?.(at, change, given));
-    return this.#answer(() => then(find(), (found) => (PASSING.has(found?.code) ? undefined : found)));
+    // Failures that may end by themselves are not certain.
+    const mayEnd = new Set<unknown>(["io", "timeout", "aborted", "backend_error"]);
+    return this.#answer(() => then(find(), (found) => (mayEnd.has(found?.code) ? undefined : found)));
   }
 
   uploadFiles(
@@ -272,9 +274,6 @@ export class CheckedBackend<AtOnce extends boolean = false> implements Backend {
     return answer as MethodResult<AtOnce, Result>; // the type parameter is the value of `atOnce`
   }
 }
-
-/** Codes of failures that may end by themselves. */
-const PASSING = new Set<unknown>(["io", "timeout", "aborted", "backend_error"]);
 
 const then = <Value, Result>(
   value: MaybePromise<Value>,

@@ -139,7 +139,12 @@ const STORE_OPERATIONS: Operations<StorePath> = {
     if (mayExist) listed.push(...(await collect(store.list(path, search.options), 1)));
     return grepListed(listed, search, (files) =>
       readAhead(files, async (file): Promise<SearchableContent> => {
-        const data = file.data ?? (await getUnlessLarge(store, file.path, search.options));
+        let { data } = file;
+        try {
+          data ??= (await store.get(file.path, search.options))?.data;
+        } catch (thrown) {
+          if (!(thrown instanceof FileTooLarge)) throw thrown;
+        }
         return data === undefined ? { kind: "skipped" } : searchable(file.path, data);
       }),
     );
@@ -235,15 +240,6 @@ async function findObstacle(path: string, store: FileStore, options: CallOptions
   ]);
   if (isFolder) return errors.isDirectory(path);
   return parents.every((parent) => parent === undefined) ? undefined : errors.parentIsFile(path);
-}
-
-async function getUnlessLarge(store: FileStore, path: string, options: CallOptions) {
-  try {
-    return (await store.get(path, options))?.data;
-  } catch (thrown) {
-    if (thrown instanceof FileTooLarge) return undefined;
-    throw thrown;
-  }
 }
 
 async function collect<Item>(

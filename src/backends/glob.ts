@@ -93,15 +93,6 @@ type Segment =
   | { globstar: true }
   | { globstar: false; literal?: string; tokens: readonly GlobToken[]; matches: (name: string) => boolean };
 
-function toSegments(tokens: readonly GlobToken[]): Segment[] {
-  const segments: GlobToken[][] = [[]];
-  for (const token of tokens) {
-    if (token.kind === "slash") segments.push([]);
-    else segments.at(-1)?.push(token);
-  }
-  return segments.map(toSegment);
-}
-
 function toSegment(tokens: readonly GlobToken[]): Segment {
   if (tokens.length >= 2 && tokens.every(({ kind }) => kind === "star")) return { globstar: true };
   const literal = toLiteral(tokens);
@@ -189,7 +180,13 @@ function compileMatcher(tokens: readonly GlobToken[]): (name: string) => boolean
     const known = masks.get(character);
     if (known !== undefined) return known;
     if (masks.size >= 256) masks.clear();
-    const mask = bits((at) => steps[at] !== undefined && matchCharacter(steps[at], character));
+    const code = character.codePointAt(0) ?? -1;
+    const mask = bits((at) => {
+      const token = steps[at];
+      if (token?.kind !== "class")
+        return token?.kind === "char" ? token.value === character : token?.kind === "any";
+      return token.ranges.some(([low, high]) => low <= code && code <= high) !== token.negated;
+    });
     masks.set(character, mask);
     return mask;
   };
@@ -211,14 +208,6 @@ function compileMatcher(tokens: readonly GlobToken[]): (name: string) => boolean
     }
     return (((state[steps.length >> 5] ?? 0) >>> (steps.length & 31)) & 1) === 1;
   };
-}
-
-function matchCharacter(token: GlobToken, character: string): boolean {
-  if (token.kind === "char") return token.value === character;
-  if (token.kind === "any") return true;
-  if (token.kind !== "class") return false;
-  const code = character.codePointAt(0) ?? -1;
-  return token.ranges.some(([low, high]) => low <= code && code <= high) !== token.negated;
 }
 
 function tokenText(token: GlobToken): string {
@@ -271,17 +260,25 @@ export interface Glob {
   readonly alternatives: readonly (readonly Segment[])[] | undefined;
 }
 
-export type GlobCompilation = { ok: true; glob: Glob } | ({ ok: false } & BackendFailure);
-
 /** Compiles a pattern. An invalid or climbing one is a failure. */
-export function compileGlob(pattern: string, options: GlobOptions = {}): GlobCompilation {
+export function compileGlob(
+  pattern: string,
+  options: GlobOptions = {},
+): { ok: true; glob: Glob } | ({ ok: false } & BackendFailure) {
   const negated = pattern.startsWith("!");
   const body = negated ? pattern.slice(1) : pattern;
   const written = options.fromRoot === true && body.startsWith("/") ? body.slice(1) : body;
   if (written.startsWith("~")) return { ok: false, ...climbingGlob(pattern) };
   let alternatives: Segment[][];
   try {
-    alternatives = parseGlob(written).map(toSegments);
+    alternatives = parseGlob(written).map((tokens) => {
+      const segments: GlobToken[][] = [[]];
+      for (const token of tokens) {
+        if (token.kind === "slash") segments.push([]);
+        else segments.at(-1)?.push(token);
+      }
+      return segments.map(toSegment);
+    });
   } catch (thrown) {
     if (thrown instanceof GlobSyntaxError) return { ok: false, ...invalidGlob(thrown.message) };
     throw thrown;
@@ -296,7 +293,14 @@ export function compileGlob(pattern: string, options: GlobOptions = {}): GlobCom
   const prepared = alternatives.map((segments): Segment[] =>
     normalize(anyDepth && segments.length === 1 ? [{ globstar: true }, ...segments] : segments),
   );
-  return { ok: true, glob: negated ? complement(union(prepared)) : union(prepared) };
+  const glob = union(prepared);
+  if (!negated) return { ok: true, glob };
+  const below = (directory: string): string => {
+    const rest = glob.below(directory);
+    return rest === undefined ? "**" : `!${rest}`;
+  };
+  const matches = (path: string): boolean => !glob.matches(path);
+  return { ok: true, glob: { alternatives: undefined, matches, reaches: () => true, below } };
 }
 
 /**
@@ -365,13 +369,3 @@ function union(alternatives: readonly Segment[][]): Glob {
     },
   };
 }
-
-const complement = (inner: Glob): Glob => ({
-  alternatives: undefined,
-  matches: (path) => !inner.matches(path),
-  reaches: () => true,
-  below: (directory) => {
-    const rest = inner.below(directory);
-    return rest === undefined ? "**" : `!${rest}`;
-  },
-});

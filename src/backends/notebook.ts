@@ -176,15 +176,8 @@ function withCells(
     if (piece === undefined) return { ok: false, ...changedOutputs(cell.number ?? 0) };
     pieces.push({ number: old === undefined ? -1 : number, piece });
   }
-  return { ok: true, text: joinCells(notebook, pieces, style) };
-}
-
-/** The file with other cells in its list. Cells that stay neighbours keep the text between them. */
-function joinCells(
-  { text, list, cells }: Notebook,
-  pieces: readonly { number: number; piece: string }[],
-  style: Style,
-): string {
+  // Cells that stay neighbours keep the text between them.
+  const { text, list, cells } = notebook;
   const ends = [list.offset + 1, ...cells.map(({ node }) => node.offset + node.length)];
   const starts = [...cells.map(({ node }) => node.offset), list.offset + list.length - 1];
   const kept = (from: number, to: number): string | undefined =>
@@ -196,7 +189,8 @@ function joinCells(
     before = number;
   }
   if (pieces.length > 0) body += kept(before, cells.length + 1) ?? style.gap("last");
-  return text.slice(0, list.offset + 1) + body + text.slice(list.offset + list.length - 1);
+  const [head, tail] = [text.slice(0, list.offset + 1), text.slice(list.offset + list.length - 1)];
+  return { ok: true, text: head + body + tail };
 }
 
 function writtenCells(text: string): WrittenCell[] | undefined {
@@ -288,7 +282,8 @@ function detectStyle({ text, list, cells }: Notebook): Style {
     lines: (source) => source.split(/(?<=\n)/).filter((line) => line !== ""),
     value: (value, depth) => {
       const json = JSON.stringify(value, null, unit).replaceAll("\n", lineEnd + unit.repeat(depth));
-      return isAscii ? json.replace(/[^\0-\u007f]/g, (character) => `\\u${hex(character)}`) : json;
+      const escaped = (unit: string): string => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`;
+      return isAscii ? json.replace(/[^\0-\u007f]/g, escaped) : json;
     },
     gap: (place) => {
       if (place === "last") return lineEnd + unit;
@@ -296,5 +291,3 @@ function detectStyle({ text, list, cells }: Notebook): Style {
     },
   };
 }
-
-const hex = (unit: string): string => unit.charCodeAt(0).toString(16).padStart(4, "0");

@@ -6,13 +6,6 @@ import * as errors from "./errors.ts";
  * `..` segment and no trailing slash (but `/` itself).
  */
 
-export interface ValidatePathOptions {
-  /** The path must be one of these or lie below one, on a segment boundary. */
-  allowedPrefixes?: readonly string[];
-  /** `real` leaves a relative path relative, for the backend to join to its directory. Default `virtual`. */
-  form?: "virtual" | "real";
-}
-
 /** `directory` is true if the path was written with a trailing slash; `path` itself has none. */
 export type PathResult =
   | { ok: true; path: string; directory: boolean }
@@ -20,9 +13,13 @@ export type PathResult =
 
 /**
  * Checks and normalizes a path from outside. Idempotent. Decodes no percent signs and folds no Unicode, so the path
- * that was checked is the one that is used.
+ * that was checked is the one that is used. `allowedPrefixes`: the path must be one of these or lie below one, on a
+ * segment boundary. The form `real` leaves a relative path relative, for the backend to join to its directory.
  */
-export function validatePath(path: unknown, options: ValidatePathOptions = {}): PathResult {
+export function validatePath(
+  path: unknown,
+  options: { allowedPrefixes?: readonly string[]; form?: "virtual" | "real" } = {},
+): PathResult {
   if (typeof path !== "string" || path.trim() === "") return refusePath(errors.pathEmpty());
   if (path.includes("\0")) return refusePath(errors.pathHasNul());
   // Half of a character has no UTF-8, so two such names could be one file.

@@ -53,28 +53,6 @@ const isRuled = (
 const isListed = ({ rules, named }: Judge, place: string): boolean =>
   named.namesOf(place).every((name) => !rules.isHidden(name) || rules.isOnTheWay(name));
 
-/** The options of a call for the inner backend, which works at the place that was judged. */
-function optionsAt<Options extends CallOptions>(
-  judge: Judge,
-  real: string,
-  method: Method,
-  options: Options,
-) {
-  const { hides: outer } = options;
-  // A change leaves alone a file that also has a read-only name.
-  const isChange = REFUSALS[method] !== undefined;
-  const hides = (path: string): boolean =>
-    isRuled("isHidden", judge, path) ||
-    (isChange && isRuled("isReadOnly", judge, path)) ||
-    outer?.(path) === true;
-  return { ...options, realPath: real, hides: isChange || judge.rules.hides ? hides : outer };
-}
-
-/** Methods that work in a directory above visible files, too. */
-const SEARCH_METHODS: ReadonlySet<Method> = new Set<Method>(["ls", "glob", "grep"]);
-/** Methods that do not follow a link at the end of a path. */
-const ENTRY_METHODS: ReadonlySet<Method> = new Set<Method>(["write", "upload", "delete"]);
-
 const REFUSALS: Partial<Record<Method, errors.FailureAt>> = {
   write: errors.writesNotAllowed,
   upload: errors.writesNotAllowed,
@@ -100,7 +78,7 @@ const POLICY_OPERATIONS: Operations<PolicyPath> = {
     if (isHiddenFrom(method, located, at)) return errors.sensitivePath();
     if (refusal !== undefined && isRuled("isReadOnly", located, at)) return refusal(at);
     const depends = refusal === undefined ? rules.hides : rules.distinguishes;
-    return depends ? runInPlace({ ...located, at }, method, options, run) : run();
+    return depends ? runInPlace(located, at, { method, options }, run) : run();
   },
   ls: async (at, options) => {
     const result = await (await at.inner()).ls(at.path, options);
@@ -158,22 +136,22 @@ const POLICY_OPERATIONS: Operations<PolicyPath> = {
   },
 };
 
-type CheckedPath = PolicyPath & { at: string };
-
 /** Judges the place that a path leads to, and runs the operation there. */
 async function runInPlace<Options extends CallOptions, Result>(
-  located: CheckedPath,
-  method: Method,
-  options: Options,
+  located: PolicyPath,
+  at: string,
+  { method, options }: { method: Method; options: Options },
   run: (at?: PolicyPath, options?: Options) => MaybePromise<Result>,
 ): Promise<Result | errors.BackendFailure> {
   const inner = await located.inner();
   if (inner.followLinks === undefined) return run();
-  const { path, at, rules } = located;
+  const { path, rules } = located;
   const target = await inner.followLinks(path);
   const itself = target === at ? at : ((await inner.followLinks(path, { lastLink: "itself" })) ?? at);
+  // These methods do not follow a link at the end of a path.
+  const isOfEntry = method === "write" || method === "upload" || method === "delete";
   // A path that leads out or in circles is left to the inner backend, which may follow no link on it.
-  const real = options.realPath ?? (ENTRY_METHODS.has(method) ? itself : (target ?? at));
+  const real = options.realPath ?? (isOfEntry ? itself : (target ?? at));
   const judge = { rules, named: await NamedPlaces.in(inner, rules.named) };
   const isHidden = [at, itself, target ?? at, real].some((place) => isHiddenFrom(method, judge, place));
   if (isHidden) return (HIDDEN_TARGETS[method] ?? errors.fileNotFound)(at);
@@ -181,41 +159,44 @@ async function runInPlace<Options extends CallOptions, Result>(
   const isReadOnly = [at, itself, real].some((place) => isRuled("isReadOnly", judge, place));
   if (refusal !== undefined && isReadOnly) return refusal(at);
   const there = { ...located, ...judge, real, isLink: itself !== target };
-  return run(there, optionsAt(judge, real, method, options));
+  // A change leaves alone a file that also has a read-only name.
+  const isChange = refusal !== undefined;
+  const { hides: outer } = options;
+  const hides = (place: string): boolean =>
+    isRuled("isHidden", judge, place) ||
+    (isChange && isRuled("isReadOnly", judge, place)) ||
+    outer?.(place) === true;
+  return run(there, { ...options, realPath: real, hides: isChange || rules.hides ? hides : outer });
 }
 
-/** The failure of deleting a directory with protected entries. */
-async function treeRefusal(inner: Backend, { at, ...located }: PolicyPath, options: CallOptions) {
-  if (at === undefined || at === "/" || located.isLink === true) return undefined;
-  const isProtected = await protectsBelow(inner, { ...located, at }, options);
-  return isProtected ? errors.deletesNotAllowed(at) : undefined;
-}
-
-/** Looks for hidden and read-only paths in a directory. A link in it to such a path is only a link. */
-async function protectsBelow(inner: Backend, top: CheckedPath, { signal }: CallOptions): Promise<boolean> {
-  const { rules, named } = top;
-  const names = [top.at, top.real ?? top.at].flatMap((place) => [
-    ...named.namesOf(place),
-    ...named.below(place),
-  ]);
-  if (names.some((name) => rules.hasReadOnlyBelow(name))) return true;
-  const directories = rules.hidesNames ? [top.at] : [];
+/**
+ * The failure of deleting a directory with hidden or read-only entries. A link in it to such a path is only a link.
+ */
+async function treeRefusal(inner: Backend, top: PolicyPath, { signal }: CallOptions) {
+  const { at, real = at, isLink, rules, named } = top;
+  if (at === undefined || real === undefined || at === "/" || isLink === true) return undefined;
+  const refused = errors.deletesNotAllowed(at);
+  const names = [at, real].flatMap((place) => [...named.namesOf(place), ...named.below(place)]);
+  if (names.some((name) => rules.hasReadOnlyBelow(name))) return refused;
+  const directories = rules.hidesNames ? [at] : [];
   for (let directory = directories.pop(); directory !== undefined; directory = directories.pop()) {
     const { files = [] } = await inner.ls(directory, { signal });
     for (const { path, is_dir: isDirectory, real_path: target } of files) {
-      if (!isVisible({ path }, top)) return true;
+      if (!isVisible({ path }, top)) return refused;
       const below = withoutSlash(path);
       if (isDirectory !== true || target !== undefined || below === directory) continue;
       const leadsOut = inner.followLinks !== undefined && (await inner.followLinks(below)) === undefined;
       if (!leadsOut) directories.push(below);
     }
   }
-  return false;
+  return undefined;
 }
 
 /** A directory on the way to visible files is there for searches. */
 const isHiddenFrom = (method: Method, judge: Judge, place: string): boolean =>
-  SEARCH_METHODS.has(method) ? !isListed(judge, place) : isRuled("isHidden", judge, place);
+  method === "ls" || method === "glob" || method === "grep"
+    ? !isListed(judge, place)
+    : isRuled("isHidden", judge, place);
 
 /** The path of a result below `top`, its own place, and that which it leads to. */
 function resultPlaces({ path, real_path: target }: FileInfo, { at, real = at }: PolicyPath): string[] {

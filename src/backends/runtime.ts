@@ -47,13 +47,13 @@ export function snapshotFiles(record: Readonly<Record<string, FileData>> = {}): 
 /** Key of the method that ties a backend to the running call. */
 export const bindRuntime: unique symbol = Symbol("bindRuntime");
 
-/** A backend that depends on the run, such as one with the files of a thread. */
-interface BindableBackend extends Backend {
-  /** A backend that works on this call's runtime. Cheap: nothing is opened or read. */
-  [bindRuntime](runtime: BackendRuntime): Backend;
-}
-
-const isBindable = (backend: Backend): backend is BindableBackend => bindRuntime in backend;
+/**
+ * True for a backend that depends on the run, such as one with the files of a thread. The method makes a backend that
+ * works on this call's runtime. Cheap: nothing is opened or read.
+ */
+const isBindable = (
+  backend: Backend,
+): backend is Backend & { [bindRuntime](runtime: BackendRuntime): Backend } => bindRuntime in backend;
 
 /** The argument of factories in deepagents: it has the state of the thread in place of its files. */
 export interface StateAndStore extends Omit<BackendRuntime, "files"> {
@@ -79,15 +79,14 @@ export function splitArguments<Options extends object>(
   return { runtime: undefined, options: options(second ?? first) };
 }
 
-/** The parts of a task's configuration that backends get. */
-type TaskConfig = NonNullable<BackendRuntime["config"]> & {
-  readonly context?: unknown;
-  readonly store?: BaseStore;
-};
-
 /** Makes the runtime of a call from the configuration of its task. */
 export function taskRuntime(
-  { configurable = {}, metadata = {}, context, store }: TaskConfig,
+  {
+    configurable = {},
+    metadata = {},
+    context,
+    store,
+  }: NonNullable<BackendRuntime["config"]> & { readonly context?: unknown; readonly store?: BaseStore },
   files: ThreadFiles,
   state: unknown,
 ): BackendRuntime {
@@ -124,7 +123,9 @@ export const withRuntime = (runtime: BackendRuntime, configurable: Configurable 
  * any other graph with a channel `files`. Changes are written to that channel. Returns undefined outside of a task.
  */
 export function ambientRuntime(): BackendRuntime | undefined {
-  const storage = Reflect.get(globalThis, STORAGE) as ConfigStorage | undefined; // LangChain's shape
+  // The global in which all copies of LangChain keep the running configuration. Saves loading LangChain.
+  const key = Symbol.for("ls:tracing_async_local_storage");
+  const storage = Reflect.get(globalThis, key) as ConfigStorage | undefined; // LangChain's shape
   const config = storage?.getStore()?.extra?.[CONFIG_KEY];
   const configurable: Configurable = config?.configurable ?? {};
   const read = configurable[READ_KEY] as ReadChannel | undefined; // LangGraph's keys and shapes, here and below
@@ -137,8 +138,6 @@ export function ambientRuntime(): BackendRuntime | undefined {
   return taskRuntime(config, storing(channelFiles(read), send), currentTaskInput);
 }
 
-/** The global in which all copies of LangChain keep the running configuration. Saves loading LangChain. */
-const STORAGE = Symbol.for("ls:tracing_async_local_storage");
 const CONFIG_KEY = Symbol.for("lc:child_config");
 
 interface ConfigStorage {
@@ -213,7 +212,10 @@ export function checkBackend(owner: string, source: unknown): void {
       `${owner} is not a backend; pass one, such as \`new StateBackend()\`, its class, or a function that makes one.`,
     );
   }
-  const methods: readonly string[] = "lsInfo" in source ? METHODS_V1 : METHODS;
+  // The methods that no backend may lack, and those of the first version of deepagents' protocol.
+  const present: readonly (keyof Backend)[] = ["ls", "read", "readRaw", "grep", "glob", "write", "edit"];
+  const first: readonly (keyof BackendV1)[] = ["lsInfo", "read", "grepRaw", "globInfo", "write", "edit"];
+  const methods: readonly string[] = "lsInfo" in source ? first : present;
   const missing = methods.filter((name) => typeof Reflect.get(source, name) !== "function");
   if (missing.length === 0) return;
   throw new ConfigurationError(
@@ -221,10 +223,6 @@ export function checkBackend(owner: string, source: unknown): void {
     `${owner} has no method ${missing.map((name) => `\`${name}\``).join(", ")}; a backend needs ${methods.join(", ")}.`,
   );
 }
-
-/** The methods that no backend may lack, and those of the first version of deepagents' protocol. */
-const METHODS: readonly (keyof Backend)[] = ["ls", "read", "readRaw", "grep", "glob", "write", "edit"];
-const METHODS_V1: readonly (keyof BackendV1)[] = ["lsInfo", "read", "grepRaw", "globInfo", "write", "edit"];
 
 /** Like `resolveBackend`. Without a runtime, only a ready backend can be used. */
 export async function obtainBackend(

@@ -28,7 +28,13 @@ export function editText(text: string, oldString: string, newString: string, rep
   if (count > MAX_MATCHES) return { ok: false, ...errors.tooManyMatches(oldString, MAX_MATCHES) };
   if (count === 0) return { ok: false, ...errors.stringNotFound(oldString) };
   if (count > 1 && !replaceAll) return { ok: false, ...errors.stringAmbiguous(oldString, count) };
-  const edited = splice(body, plan);
+  const pieces: string[] = [];
+  let from = 0;
+  for (const [start, end] of plan.matches) {
+    pieces.push(body.slice(from, start), plan.replacement);
+    from = end;
+  }
+  const edited = pieces.join("") + body.slice(from);
   if (edited === body) return { ok: false, ...errors.identicalStrings() };
   return { ok: true, text: mark + edited, occurrences: count };
 }
@@ -56,13 +62,12 @@ export function keepForm(old: string, text: string): { text: string; kept: strin
 /** Most occurrences that an edit replaces. A file of line breaks alone has millions. */
 const MAX_MATCHES = 100_000;
 
-interface EditPlan {
-  /** Ranges of the original in order, at most one above the limit. */
-  matches: [start: number, end: number][];
-  replacement: string;
-}
-
-function planEdit(body: string, old: string, replacement: string): EditPlan {
+/** Finds the ranges of the original in order, at most one above the limit. */
+function planEdit(
+  body: string,
+  old: string,
+  replacement: string,
+): { matches: [start: number, end: number][]; replacement: string } {
   // Half of a character, a lone surrogate, would match inside of whole characters.
   if (!old.isWellFormed()) return { matches: [], replacement };
   if (old.includes("\r")) {
@@ -78,7 +83,18 @@ function planEdit(body: string, old: string, replacement: string): EditPlan {
       replacement: body.includes("\r\n") || old.includes("\r") ? adapted : replacement,
     };
   }
-  return { matches: toOriginal(body, findRanges(toLf(body), needle)), replacement: adapted };
+  // Translates ranges of the text with LF line ends to those of the original, in one pass over both.
+  let pairs = 0;
+  let next = body.indexOf("\r\n");
+  const original = (position: number): number => {
+    for (; next !== -1 && next < position + pairs; next = body.indexOf("\r\n", next + 2)) pairs += 1;
+    return position + pairs;
+  };
+  const ranges = findRanges(toLf(body), needle);
+  return {
+    matches: ranges.map(([start, end]) => [original(start), original(end)]),
+    replacement: adapted,
+  };
 }
 
 /** Splitting is faster than `replaceAll`, which takes a second for millions of pairs. */
@@ -98,25 +114,4 @@ function findRanges(text: string, part: string): [number, number][] {
     if (ranges.length > MAX_MATCHES) break;
   }
   return ranges;
-}
-
-/** Translates ranges of the text with LF line ends to those of the original, in one pass over both. */
-function toOriginal(body: string, ranges: readonly [number, number][]): [number, number][] {
-  let pairs = 0;
-  let next = body.indexOf("\r\n");
-  const original = (position: number): number => {
-    for (; next !== -1 && next < position + pairs; next = body.indexOf("\r\n", next + 2)) pairs += 1;
-    return position + pairs;
-  };
-  return ranges.map(([start, end]) => [original(start), original(end)]);
-}
-
-function splice(body: string, { matches, replacement }: EditPlan): string {
-  const pieces: string[] = [];
-  let from = 0;
-  for (const [start, end] of matches) {
-    pieces.push(body.slice(from, start), replacement);
-    from = end;
-  }
-  return pieces.join("") + body.slice(from);
 }

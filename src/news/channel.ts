@@ -3,7 +3,7 @@ import { basename } from "node:path";
 import { defined } from "../core/defined.ts";
 import type { News, Send } from "../runs/news.ts";
 import { notifyDesktop } from "./desktop.ts";
-import { type Message, newsMessage, newsPayload } from "./message.ts";
+import { newsMessage, newsPayload } from "./message.ts";
 import { isSecureUrl } from "../web/url.ts";
 import { type Post, post } from "./post.ts";
 import { sendToProgram } from "./program.ts";
@@ -31,9 +31,6 @@ export interface ChannelContext {
   openCommand: (runId: string) => string;
 }
 
-/** The operator's own addresses may be of an internal network. */
-const NETWORK = { isNamed: (): boolean => true };
-
 export const makeSender =
   (options: ChannelOptions, { env, pageOf, openCommand }: ChannelContext): Send =>
   async (news, signal) => {
@@ -49,7 +46,12 @@ export const makeSender =
       case "desktop":
         return notifyDesktop(newsMessage(news, page), { command: openCommand(news.runId), signal });
       default:
-        return post({ network: NETWORK, signal, ...(await channelRequest(options, { news, page, env })) });
+        // The operator's own addresses may be of an internal network.
+        return post({
+          network: { isNamed: () => true },
+          signal,
+          ...(await channelRequest(options, { news, page, env })),
+        });
     }
   };
 
@@ -81,8 +83,12 @@ async function channelRequest(
       const secret = env[options.secretVariable] ?? "";
       return { url, body, headers: await signedHeaders({ id: news.id, body, secret }, new Date()) };
     }
-    case "slack":
-      return { url, body: JSON.stringify(slackForm(message)) };
+    case "slack": {
+      // The form of Slack's incoming webhooks, which others take, too.
+      const title = escapeSlack(message.title).replaceAll("*", "∗");
+      const link = message.url === undefined ? "" : `\n<${message.url}|Open the run>`;
+      return { url, body: JSON.stringify({ text: `*${title}* ${escapeSlack(message.text)}${link}` }) };
+    }
     case "ntfy": {
       const token = env[options.tokenVariable ?? ""];
       const { title, text, url: click } = message;
@@ -95,9 +101,3 @@ async function channelRequest(
 
 const escapeSlack = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;");
-
-/** The form of Slack's incoming webhooks, which others take, too. */
-function slackForm({ title, text, url }: Message): object {
-  const link = url === undefined ? "" : `\n<${url}|Open the run>`;
-  return { text: `*${escapeSlack(title).replaceAll("*", "∗")}* ${escapeSlack(text)}${link}` };
-}

@@ -18,13 +18,6 @@ $manager::CreateToastNotifier($app).Show([Windows.UI.Notifications.ToastNotifica
 
 const NOTIFY = "on run argv\ndisplay notification (item 2 of argv) with title (item 1 of argv)\nend run";
 
-/** Characters beyond ASCII are escaped, whatever encoding the console has. */
-const asciiJson = (value: unknown): string =>
-  JSON.stringify(value).replace(
-    /[^\x20-\x7e]/g,
-    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
-  );
-
 function notifier({ title, text }: Omit<Message, "url">, platform: NodeJS.Platform): Program {
   switch (platform) {
     case "darwin":
@@ -33,7 +26,12 @@ function notifier({ title, text }: Omit<Message, "url">, platform: NodeJS.Platfo
     case "win32": {
       const script = Buffer.from(TOAST, "utf16le").toString("base64");
       const args = ["-NoProfile", "-NonInteractive", "-EncodedCommand", script];
-      return { name: "PowerShell", file: "powershell.exe", args, input: asciiJson({ title, text }) };
+      // Characters beyond ASCII are escaped, whatever encoding the console has.
+      const input = JSON.stringify({ title, text }).replace(
+        /[^\x20-\x7e]/g,
+        (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
+      );
+      return { name: "PowerShell", file: "powershell.exe", args, input };
     }
     default: {
       const args = ["--app-name=deepagent-mcp", "--", title, text];

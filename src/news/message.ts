@@ -2,7 +2,6 @@
 import { isoTime } from "../core/clock.ts";
 import { defined } from "../core/defined.ts";
 import { displayName, oneLine } from "../core/text.ts";
-import type { AskedCall } from "../runs/asked-words.ts";
 import type { News } from "../runs/news.ts";
 import { endedEarly } from "../runs/run.ts";
 
@@ -64,8 +63,12 @@ const runName = ({ name }: News): string => oneLine(displayName(oneLine(name, MA
 
 function newsText({ event, questions = 1 }: News): string {
   switch (event.kind) {
-    case "approval_requested":
-      return `needs your approval: ${describeAct(event.data)}`;
+    case "approval_requested": {
+      const { tool, call } = event.data;
+      // The call without its object: a command may contain a secret.
+      const ofFile = call?.kind === "file" ? `${call.act.toLowerCase()} a file` : `call ${displayName(tool)}`;
+      return `needs your approval: ${call?.kind === "command" ? "run a command" : ofFile}`;
+    }
     case "question_asked":
       if (questions > 1) return `asks you ${questions} questions`;
       return event.data.server === undefined
@@ -87,17 +90,4 @@ function newsText({ event, questions = 1 }: News): string {
     default:
       return event.kind.replaceAll("_", " ");
   }
-}
-
-/** The call without its object: a command may contain a secret. */
-function describeAct({
-  tool,
-  call,
-}: {
-  tool: string;
-  call?: Pick<AskedCall, "act" | "kind"> | undefined;
-}): string {
-  if (call?.kind === "command") return "run a command";
-  if (call?.kind === "file") return `${call.act.toLowerCase()} a file`;
-  return `call ${displayName(tool)}`;
 }

@@ -78,17 +78,16 @@ export async function challenge(
   }
 }
 
-export interface SubscriberContext extends Pick<ChannelContext, "pageOf"> {
-  callbacks: Callbacks;
-  clock: Clock;
-  holds: Holds;
-}
-
 /** Sends events to a subscription. One that has expired, or ended with its token or otherwise, wants none any more. */
 export const subscriberSend =
   (
     find: () => Promise<Subscription | undefined>,
-    { callbacks, clock, pageOf, holds }: SubscriberContext,
+    {
+      callbacks,
+      clock,
+      pageOf,
+      holds,
+    }: Pick<ChannelContext, "pageOf"> & { callbacks: Callbacks; clock: Clock; holds: Holds },
   ): Send =>
   async (news, signal) => {
     const subscription = await find();

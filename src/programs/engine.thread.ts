@@ -29,24 +29,6 @@ function end(outcome: { value: string } | { error: string }): void {
   post({ kind: "end", outcome, log: log.join("\n") });
 }
 
-const createEngine = (wasm: object): Promise<QuickJS> =>
-  QuickJS.create({
-    wasm,
-    memoryLimit: limits.memoryBytes,
-    maxStackSize: limits.stackBytes,
-    timezoneOffset: 0,
-    // The clock seeds the random numbers too. Both are the same whenever the program starts again.
-    wasi: (memory: { readonly buffer: ArrayBuffer }) => ({
-      clock_time_get(_clock: number, _precision: bigint, result: number) {
-        new DataView(memory.buffer).setBigUint64(result, BigInt(clock) * 1_000_000n + fraction, true);
-        fraction = 0n;
-        clock += 1;
-        return 0;
-      },
-      fd_write: () => 0,
-    }),
-  });
-
 /** Defines the functions of the program. Arguments and answers cross as JSON. */
 const PRELUDE = `(function (call, write, names) {
   const { parse, stringify } = JSON;
@@ -159,7 +141,22 @@ function startProgram(vm: QuickJS): void {
 
 async function runEngine(): Promise<void> {
   const wasm = compiled ?? (await WebAssembly.compile(engine));
-  const vm = await createEngine(wasm);
+  const vm = await QuickJS.create({
+    wasm,
+    memoryLimit: limits.memoryBytes,
+    maxStackSize: limits.stackBytes,
+    timezoneOffset: 0,
+    // The clock seeds the random numbers too. Both are the same whenever the program starts again.
+    wasi: (memory: { readonly buffer: ArrayBuffer }) => ({
+      clock_time_get(_clock: number, _precision: bigint, result: number) {
+        new DataView(memory.buffer).setBigUint64(result, BigInt(clock) * 1_000_000n + fraction, true);
+        fraction = 0n;
+        clock += 1;
+        return 0;
+      },
+      fd_write: () => 0,
+    }),
+  });
   parentPort?.on("message", ({ number, answer, at }: ToEngine) => {
     answers += 1;
     clock = Math.max(clock, at);

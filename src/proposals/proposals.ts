@@ -329,7 +329,22 @@ class Review {
     if (unread !== undefined) return { kind: "failed", message: `${unread.path} was not shown to its end` };
     const branch = await this.#branch(about);
     if (branch?.ok === false) return { kind: "failed", message: branch.message };
-    const record = this.#recordOf(about, branch?.worktree);
+    const { message, branch: name, refused = {} } = choice;
+    const paths = (isWhole: boolean) =>
+      [...this.#applied].flatMap(([path, one]) => (one.isWhole === isWhole ? [path] : []));
+    const open = sides.filter((one) => this.#isOpen(one)).map(({ path }) => path);
+    const { id, at, by } = about;
+    const record: ReviewRecord = {
+      id,
+      at,
+      by,
+      applied: paths(true),
+      partly: paths(false),
+      refused: Object.fromEntries(Object.entries(refused).filter(([path]) => open.includes(path))),
+      fitted: this.#fitted,
+      ...defined({ message, branch: name, worktree: branch?.worktree }),
+      unapplied: open.length,
+    };
     return carryOut(copy, { steps: this.#steps, manifest: this.#next(record, about.shown), record }, guard);
   }
 
@@ -382,25 +397,6 @@ class Review {
       files: changed,
       hasWorktree: worktree === true,
     });
-  }
-
-  #recordOf({ id, by, at }: About & { at: number }, worktree: string | undefined): ReviewRecord {
-    const { choice, sides } = this.#reviewed;
-    const { message, branch, refused = {} } = choice;
-    const paths = (isWhole: boolean) =>
-      [...this.#applied].flatMap(([path, one]) => (one.isWhole === isWhole ? [path] : []));
-    const open = sides.filter((one) => this.#isOpen(one)).map(({ path }) => path);
-    return {
-      id,
-      at,
-      by,
-      applied: paths(true),
-      partly: paths(false),
-      refused: Object.fromEntries(Object.entries(refused).filter(([path]) => open.includes(path))),
-      fitted: this.#fitted,
-      ...defined({ message, branch, worktree }),
-      unapplied: open.length,
-    };
   }
 
   /** True if something of a file is not applied. */

@@ -1,15 +1,7 @@
 import type { Backend } from "../backends/backend.ts";
-import { downloadFilesSuite, globSuite, grepSuite, lsSuite, readRawSuite, readSuite } from "./read-suites.ts";
+import { READ_SUITES } from "./read-suites.ts";
 import type { Bench, Expect, Matchers, Suite } from "./suite.ts";
-import {
-  concurrencySuite,
-  deleteSuite,
-  editSuite,
-  namesSuite,
-  pathsSuite,
-  uploadFilesSuite,
-  writeSuite,
-} from "./write-suites.ts";
+import { WRITE_SUITES } from "./write-suites.ts";
 
 export type { Bench, Expect, Matchers, Suite };
 
@@ -42,21 +34,7 @@ export interface BackendSubject {
 }
 
 /** The whole contract: one suite for each method of the port, then those about several methods. */
-export const BACKEND_SUITES: readonly Suite[] = [
-  lsSuite,
-  readSuite,
-  readRawSuite,
-  grepSuite,
-  globSuite,
-  writeSuite,
-  editSuite,
-  deleteSuite,
-  uploadFilesSuite,
-  downloadFilesSuite,
-  namesSuite,
-  pathsSuite,
-  concurrencySuite,
-];
+export const BACKEND_SUITES: readonly Suite[] = [...READ_SUITES, ...WRITE_SUITES];
 
 /**
  * Registers the tests that every backend of this package passes, for a backend of yours.

@@ -45,7 +45,14 @@ export const askUserTool = defineTool({
     if (ask === undefined)
       return toolError("Nobody can be asked here. Decide yourself, and say so in your answer.");
     const oneText: Field = { name: "answer", type: "text", required: true };
-    const asked = fields.length === 0 ? [oneText] : fields.map(toField);
+    const ifSo = (value: boolean | undefined) => (value ? (true as const) : undefined);
+    const given = fields.map(({ name, title, type, options, many, other, optional }): Field => {
+      const common = { name, ...defined({ title, required: ifSo(!optional) }) };
+      if (options === undefined || (type !== undefined && type !== "choice"))
+        return { ...common, type: type === undefined || type === "choice" ? "text" : type };
+      return { ...common, type: "choice", options, ...defined({ many: ifSo(many), other: ifSo(other) }) };
+    });
+    const asked = fields.length === 0 ? [oneText] : given;
     const afterMs = wait === undefined ? {} : { afterMs: wait * 60_000 };
     const answer = await ask({ kind: "ask", text: question, fields: asked, ...afterMs });
     if (answer.type === "fields") {
@@ -62,11 +69,3 @@ export const askUserTool = defineTool({
     };
   },
 });
-
-function toField({ name, title, type, options, many, other, optional }: z.output<typeof field>): Field {
-  const ifSo = (value: boolean | undefined) => (value ? (true as const) : undefined);
-  const common = { name, ...defined({ title, required: ifSo(!optional) }) };
-  if (options === undefined || (type !== undefined && type !== "choice"))
-    return { ...common, type: type === undefined || type === "choice" ? "text" : type };
-  return { ...common, type: "choice", options, ...defined({ many: ifSo(many), other: ifSo(other) }) };
-}

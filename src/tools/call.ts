@@ -22,21 +22,6 @@ import { mendedArguments } from "./mend-arguments.ts";
 import type { FileToolSettings } from "./options.ts";
 import { type BoundPreview, type ToolContext, type ToolResult, type ToolSpec, toolError } from "./tool.ts";
 
-/**
- * The file or directory that was probably meant by a virtual path that does not exist: the same path below a
- * directory of the root, the path with misspelt names corrected, or the end of it below a directory of the root.
- */
-async function nearestPath(path: string, backend: Backend, signal: AbortSignal): Promise<string | undefined> {
-  const top = await topDirectories(backend, signal);
-  const tails = [...parentPaths(path), path].map((parent) => path.slice(parent.lastIndexOf("/") + 1));
-  const [whole = "", ...shorter] = tails;
-  return (
-    (await firstExisting(top, [whole], backend, signal)) ??
-    (await corrected(path, backend, signal)) ??
-    (await firstExisting(top, shorter.slice(-4), backend, signal))
-  );
-}
-
 /** A notice for a pattern that found nothing, when it was looked for in the root and in no directory there. */
 export async function lookedAtRoot(
   glob: Glob,
@@ -211,15 +196,25 @@ export function backendError({ error = "unknown failure", code }: Failure, named
   return toolError(wellFormed(text), code === undefined ? undefined : { code });
 }
 
-/** Like `backendError`; if nothing exists at `path`, it suggests the path that was probably meant. */
+/**
+ * Like `backendError`; if nothing exists at a virtual path, it suggests the file or directory that was probably meant:
+ * the same path below a directory of the root, the path with misspelt names corrected, or the end of it below a
+ * directory of the root.
+ */
 export async function failedAt(
   path: string,
   failure: Failure,
   { backend, signal }: ToolContext,
 ): Promise<ToolResult> {
-  const isVirtual = backend.capabilities?.paths !== "real";
+  if (failure.code !== "not_found" || backend.capabilities?.paths === "real")
+    return backendError(failure, path);
+  const top = await topDirectories(backend, signal);
+  const tails = [...parentPaths(path), path].map((parent) => path.slice(parent.lastIndexOf("/") + 1));
+  const [whole = "", ...shorter] = tails;
   const nearest =
-    failure.code === "not_found" && isVirtual ? await nearestPath(path, backend, signal) : undefined;
+    (await firstExisting(top, [whole], backend, signal)) ??
+    (await corrected(path, backend, signal)) ??
+    (await firstExisting(top, shorter.slice(-4), backend, signal));
   if (nearest === undefined) return backendError(failure, path);
   const error = `${failure.error ?? "not found"}. Did you mean ${displayName(nearest)}?`;
   return backendError({ ...failure, error }, path);

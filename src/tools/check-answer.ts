@@ -81,9 +81,19 @@ export function checkAnswer(request: RequestContent, given: PersonAnswer): Check
   if (given.type === "review" && request.kind === "review") return checkReview(request, given.choice);
   const fields = fieldsOf(request);
   if (given.type === "fields" && fields !== undefined) {
-    const read = readFields(fields, given.values);
-    if (!read.ok || request.kind !== "review") return read;
-    return readReview(request, read.answer.values);
+    // Values of other fields than those asked for are left out.
+    const read: [string, Value][] = [];
+    for (const field of fields) {
+      const value: unknown = Object.hasOwn(given.values, field.name) ? given.values[field.name] : undefined;
+      const wrong = fieldProblem(field, value);
+      if (wrong !== undefined) return problem(wrong);
+      const own = isMissing(value) ? undefined : readValue(field, value);
+      if (own !== undefined) read.push([field.name, own]);
+    }
+    const values = Object.fromEntries(read);
+    return request.kind === "review"
+      ? readReview(request, values)
+      : { ok: true, answer: { type: "fields", values } };
   }
   if (given.type === "value" && request.kind === "interrupt") {
     const isFitting = shapeProblem(given.value, { depth: 20, values: 10_000 }) === undefined;
@@ -92,19 +102,6 @@ export function checkAnswer(request: RequestContent, given: PersonAnswer): Check
     return problem("The answer is too large: at most 64 KB and 20 levels of JSON.");
   }
   return problem(fields === undefined ? "Answer with a text or JSON." : "Answer the fields of the question.");
-}
-
-/** Reads the values of fields. Others than those asked for are left out. */
-function readFields(fields: readonly Field[], given: Readonly<Record<string, unknown>>) {
-  const values: [string, Value][] = [];
-  for (const field of fields) {
-    const value = Object.hasOwn(given, field.name) ? given[field.name] : undefined;
-    const wrong = fieldProblem(field, value);
-    if (wrong !== undefined) return problem(wrong);
-    const read = isMissing(value) ? undefined : readValue(field, value);
-    if (read !== undefined) values.push([field.name, read]);
-  }
-  return { ok: true as const, answer: { type: "fields" as const, values: Object.fromEntries(values) } };
 }
 
 /** The reason why a field does not accept a value. Returns undefined if it does. */

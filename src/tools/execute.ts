@@ -15,7 +15,7 @@ import { backendError, cancellable, checkPath, pathText } from "./call.ts";
 import { resolveDestination, failing, preview } from "./call-preview.ts";
 import { counted } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
-import { type BoundPreview, type ToolContext, type ToolResult, type ToolSpec, toolError } from "./tool.ts";
+import { type ToolContext, type ToolResult, type ToolSpec, toolError } from "./tool.ts";
 
 /** Longest command, in characters: Linux takes no argument of more than 128 KiB. */
 const MAX_COMMAND = 100_000;
@@ -58,42 +58,37 @@ export function executeTool(settings: FileToolSettings): ToolSpec {
     ].join(" "),
     handle: (args: Arguments, context: ToolContext) =>
       cancellable("execute", context.signal, () => runCommand(args, context, settings)),
-    preview: (args: Arguments, context: ToolContext) => previewCommand(args, context, settings),
+    // Bound to the command's directory and its isolation.
+    async preview(given: Arguments, context: ToolContext) {
+      const { command, cwd, background, timeout } = given;
+      const { backend } = context;
+      const what = background === true ? "Start a command in the background" : "Run a command";
+      const args = { command, cwd, background, timeout };
+      const checked = cwd === undefined ? undefined : checkPath(cwd, backend, settings.allowedPrefixes);
+      const hasNoJobs = background === true && canExecute(backend) && backend.jobs === undefined;
+      // Here `runCommand` runs nothing and returns the reason.
+      if (!canExecute(backend) || hasNoJobs || checked?.ok === false)
+        return failing(what, args, { failure: await runCommand(given, context, settings) });
+      const to = checked && (await resolveDestination(checked.path, backend));
+      const refused = checked && (await directoryRefusal(checked.path, backend, context.signal));
+      if (refused) {
+        // The answer of backends to a command that they do not start.
+        const output: ToolResult = {
+          content: `Error: ${refused.error}\n${exitLine({ output: "", exitCode: 1, truncated: false })}`,
+          artifact: { exitCode: 1, truncated: false, timedOut: false },
+        };
+        const failure = background === true ? backendError(refused, cwd ?? "") : output;
+        return failing(what, args, { failure, ...defined({ to }) });
+      }
+      const where = to === undefined ? "" : ` in ${to.name}`;
+      const limit = timeout === undefined ? "" : `, for at most ${counted(timeout, "second")}`;
+      const isolation = backend.capabilities?.isolation;
+      const known = isolation === "none" ? " on this machine, outside any sandbox" : " in a sandbox";
+      const summary = `${what}${where}${isolation === undefined ? "" : known}${limit}`;
+      return preview("command", { summary, to, detail: displayBlock(command), isWhole: true, effect: null });
+    },
   } as const;
   return { ...spec, schema: settings.jobs ? withJobs : foreground };
-}
-
-/** Bound to the command's directory and its isolation. */
-async function previewCommand(
-  given: Arguments,
-  context: ToolContext,
-  settings: FileToolSettings,
-): Promise<BoundPreview> {
-  const { command, cwd, background, timeout } = given;
-  const { backend } = context;
-  const what = background === true ? "Start a command in the background" : "Run a command";
-  const args = { command, cwd, background, timeout };
-  const checked = cwd === undefined ? undefined : checkPath(cwd, backend, settings.allowedPrefixes);
-  // Here `runCommand` runs nothing and returns the reason.
-  if (!canExecute(backend) || (background === true && backend.jobs === undefined) || checked?.ok === false)
-    return failing(what, args, { failure: await runCommand(given, context, settings) });
-  const to = checked && (await resolveDestination(checked.path, backend));
-  const refused = checked && (await directoryRefusal(checked.path, backend, context.signal));
-  if (refused) {
-    // The answer of backends to a command that they do not start.
-    const output: ToolResult = {
-      content: `Error: ${refused.error}\n${exitLine({ output: "", exitCode: 1, truncated: false })}`,
-      artifact: { exitCode: 1, truncated: false, timedOut: false },
-    };
-    const failure = background === true ? backendError(refused, cwd ?? "") : output;
-    return failing(what, args, { failure, ...defined({ to }) });
-  }
-  const where = to === undefined ? "" : ` in ${to.name}`;
-  const limit = timeout === undefined ? "" : `, for at most ${counted(timeout, "second")}`;
-  const isolation = backend.capabilities?.isolation;
-  const known = isolation === "none" ? " on this machine, outside any sandbox" : " in a sandbox";
-  const summary = `${what}${where}${isolation === undefined ? "" : known}${limit}`;
-  return preview("command", { summary, to, detail: displayBlock(command), isWhole: true, effect: null });
 }
 
 /** The failure of each command in a directory. A link out of the tree may lead to one that only commands reach. */

@@ -43,7 +43,17 @@ export function findTools(tools: readonly HiddenTool[], query: string, limit: nu
   const named = new Set(asked.split(/[\s,;`"']+/));
   const words = searchWords(query);
   return tools
-    .map((tool) => ({ tool, score: toolScore(tool, asked, named, words) }))
+    .map((tool) => {
+      const lower = tool.name.toLowerCase();
+      const own = lower.slice(lower.indexOf("__") + 2);
+      // More than all words together.
+      if (lower === asked || own === asked || named.has(lower)) return { tool, score: 1e6 };
+      const fields = searchedFields(tool);
+      const fits = words.map((word) =>
+        fields.map(([weight, field]) => weight * Math.max(0, ...field.map((one) => fit(word, one)))),
+      );
+      return { tool, score: fits.reduce((sum, scores) => sum + Math.max(...scores), 0) };
+    })
     .filter(({ score }) => score > 0)
     .toSorted((left, right) => right.score - left.score)
     .slice(0, limit)
@@ -58,22 +68,6 @@ const searchedFields = byIdentity(
     [1, parameters.flatMap(searchWords)],
   ],
 );
-
-function toolScore(
-  tool: HiddenTool,
-  asked: string,
-  named: ReadonlySet<string>,
-  words: readonly string[],
-): number {
-  const lower = tool.name.toLowerCase();
-  const own = lower.slice(lower.indexOf("__") + 2);
-  if (lower === asked || own === asked || named.has(lower)) return 1e6; // more than all words together
-  const fields = searchedFields(tool);
-  const score = words.map((word) =>
-    Math.max(...fields.map(([weight, field]) => weight * Math.max(0, ...field.map((one) => fit(word, one))))),
-  );
-  return score.reduce((sum, one) => sum + one, 0);
-}
 
 /** `issues` and `issue` fit, too. */
 const fit = (word: string, other: string): number =>

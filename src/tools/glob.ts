@@ -4,7 +4,7 @@ import { displayName } from "../core/text.ts";
 import { backendError, failedAt, lookedAtRoot, pathText, pathTool, patternText } from "./call.ts";
 import { counted, withNotices } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
-import type { ToolContext, ToolResult, ToolSpec } from "./tool.ts";
+import type { ToolSpec } from "./tool.ts";
 import { otherReading, readAs } from "./written-pattern.ts";
 
 const globSchema = z.strictObject({
@@ -23,44 +23,42 @@ export const globTool = (settings: FileToolSettings): ToolSpec<typeof globSchema
         "A pattern without `/` matches in `path` itself only; one that begins with `/` is taken from the root.",
       ].join(" "),
       schema: globSchema,
-      work: ({ pattern }, { path }, context) => findFiles(pattern, path, context),
+      async work({ pattern: given }, { path }, context) {
+        const { backend, signal } = context;
+        const pattern = patternFrom(given, path);
+        const compiled = compileGlob(pattern);
+        if (!compiled.ok) return backendError(compiled, path);
+        const literal = await backend.glob(pattern, path, { signal });
+        if (literal.error !== undefined) return failedAt(path, literal, context);
+        const hasNone = literal.files?.length === 0 && literal.truncated !== true;
+        const other = hasNone ? otherReading(given) : undefined;
+        const meant =
+          other === undefined ? {} : await backend.glob(patternFrom(other, path), path, { signal });
+        const isOther = other !== undefined && (meant.files ?? []).length > 0;
+        const { files = [], truncated = false, skipped = 0, notes = [] } = isOther ? meant : literal;
+        const paths = files.slice(0, MAX_LINES).map((file) => file.path);
+        const hidden = files.length - paths.length;
+        const isNowhere = paths.length === 0 && !truncated;
+        const notices = [
+          ...(isNowhere ? await lookedAtRoot(compiled.glob, path, context) : []),
+          ...(isOther ? [readAs(other)] : []),
+          ...(hidden > 0 ? [`[${hidden} more not shown; narrow the pattern]`] : []),
+          ...(truncated ? ["[the search stopped before it was complete; narrow the pattern or path]"] : []),
+          ...(skipped > 0
+            ? [`[${counted(skipped, "directory", "directories")} could not be searched: permission denied]`]
+            : []),
+          ...notes.map((note) => `[not searched: ${displayName(note)}]`),
+        ];
+        const none = `No files found matching pattern '${displayName(given)}' in ${displayName(path)}`;
+        const text = paths.map(displayName).join("\n") || none;
+        const artifact = { paths, count: files.length, truncated, skipped };
+        return { content: withNotices(text, notices), artifact };
+      },
       isTried: async ({ pattern }, { path }, { backend, signal }) =>
         !compileGlob(patternFrom(pattern, path)).ok ||
         (await backend.ls(path, { signal })).files?.[0]?.path === path,
     },
     settings,
   );
-
-async function findFiles(given: string, path: string, context: ToolContext): Promise<ToolResult> {
-  const { backend, signal } = context;
-  const pattern = patternFrom(given, path);
-  const compiled = compileGlob(pattern);
-  if (!compiled.ok) return backendError(compiled, path);
-  const literal = await backend.glob(pattern, path, { signal });
-  if (literal.error !== undefined) return failedAt(path, literal, context);
-  const other = literal.files?.length === 0 && literal.truncated !== true ? otherReading(given) : undefined;
-  const meant = other === undefined ? {} : await backend.glob(patternFrom(other, path), path, { signal });
-  const isOther = other !== undefined && (meant.files ?? []).length > 0;
-  const { files = [], truncated = false, skipped = 0, notes = [] } = isOther ? meant : literal;
-  const paths = files.slice(0, MAX_LINES).map((file) => file.path);
-  const hidden = files.length - paths.length;
-  const elsewhere = paths.length === 0 && !truncated ? await lookedAtRoot(compiled.glob, path, context) : [];
-  const notices = [
-    ...elsewhere,
-    ...(isOther ? [readAs(other)] : []),
-    ...(hidden > 0 ? [`[${hidden} more not shown; narrow the pattern]`] : []),
-    ...(truncated ? ["[the search stopped before it was complete; narrow the pattern or path]"] : []),
-    ...(skipped > 0
-      ? [`[${counted(skipped, "directory", "directories")} could not be searched: permission denied]`]
-      : []),
-    ...notes.map((note) => `[not searched: ${displayName(note)}]`),
-  ];
-  const text =
-    paths.length > 0
-      ? paths.map(displayName).join("\n")
-      : `No files found matching pattern '${displayName(given)}' in ${displayName(path)}`;
-  const artifact = { paths, count: files.length, truncated, skipped };
-  return { content: withNotices(text, notices), artifact };
-}
 
 const MAX_LINES = 1000;

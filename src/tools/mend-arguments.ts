@@ -34,7 +34,12 @@ function mended(given: Schema, value: unknown, { root, depth }: MendScope): unkn
     case "object":
       return mendedObject(schema, parsedAs(value, isRecord), scope);
     case "array":
-      return mendedList(schema, parsedAs(value, Array.isArray), scope);
+      const list = parsedAs(value, Array.isArray);
+      const items = plainForm(recordOf(schema["items"]), root);
+      const [type] = schemaTypes(items);
+      const isOne = (type === "string" && typeof list === "string") || (type === "object" && isRecord(list));
+      const members: unknown = isOne ? [list] : list;
+      return Array.isArray(members) ? members.map((item) => mended(items, item, scope)) : list;
     case "number":
     case "integer":
       const isNumber = typeof value === "string" && /^\s{0,9}-?\d{1,15}(\.\d{1,15})?\s{0,9}$/.test(value);
@@ -60,25 +65,12 @@ function plainForm(schema: Schema, root: Schema): Schema {
   return forms.length === 1 ? plainForm(recordOf(forms[0]), root) : schema;
 }
 
-/** True if an empty text may be a value of its own. */
-const takesBlank = (schema: Schema): boolean =>
-  schemaTypes(schema)[0] === "string" &&
-  !["enum", "format", "minLength", "pattern"].some((bound) => bound in schema);
-
 const schemaTypes = ({ type }: Schema): unknown[] => [type].flat().filter((one) => one !== "null");
 
 /** A value that was written into a string, if it is of the wanted kind. */
 function parsedAs(value: unknown, isWanted: (value: unknown) => boolean): unknown {
   const inner = typeof value === "string" && /^\s{0,9}[[{]/.test(value) ? looseJson(value) : undefined;
   return isWanted(inner) ? inner : value;
-}
-
-function mendedList(schema: Schema, value: unknown, scope: MendScope): unknown {
-  const items = plainForm(recordOf(schema["items"]), scope.root);
-  const [type] = schemaTypes(items);
-  const isOne = (type === "string" && typeof value === "string") || (type === "object" && isRecord(value));
-  const list: unknown = isOne ? [value] : value;
-  return Array.isArray(list) ? list.map((item) => mended(items, item, scope)) : value;
 }
 
 /** The one of some names that differs from a word in case, blanks, `-` and `_` alone. */
@@ -106,9 +98,11 @@ function mendedObject(schema: Schema, value: unknown, scope: MendScope): unknown
     const name = isKnown ? written : (onlyAlike(written, missing) ?? written);
     if (!Object.hasOwn(properties, name)) return item === null || REMARKS.has(name) ? [] : [[name, item]];
     const own = recordOf(properties[name]);
-    if (isOptional(name) && (item === null || (item === "" && !takesBlank(own)))) return [];
-    const isJson =
-      CONTENT.has(name) && schemaTypes(own)[0] === "string" && typeof item === "object" && item !== null;
+    const isString = schemaTypes(own)[0] === "string";
+    // An empty text may be a value of its own.
+    const takesBlank = isString && !["enum", "format", "minLength", "pattern"].some((bound) => bound in own);
+    if (isOptional(name) && (item === null || (item === "" && !takesBlank))) return [];
+    const isJson = CONTENT.has(name) && isString && typeof item === "object" && item !== null;
     return [[name, isJson ? JSON.stringify(item, null, 2) : mended(own, item, scope)]];
   });
   return Object.fromEntries(entries);

@@ -39,11 +39,19 @@ type TaskSchema = ReturnType<typeof schemaFor>;
 
 /** Delegates to a subagent through the context's `spawn`. */
 export function taskTool(options: TaskToolOptions): ToolSpec<TaskSchema> {
-  const names = options.subagents.map(({ name }) => name);
+  const { subagents, description = DESCRIPTION, folders = [] } = options;
+  const names = subagents.map(({ name }) => name);
+  const { shown } = listedTypes(options);
+  const named = folders.map((folder) => `\`${folder}\``).join(" and ");
+  const more =
+    folders.length === 0
+      ? "More types exist than are listed here; the user may name one."
+      : `More types exist than are listed here: list ${named}, and use the \`name\` in a file as the type.`;
+  const list = [...shown.map(typeLine), ...(shown.length < subagents.length ? [more] : [])].join("\n");
   return defineTool({
     name: "task",
     kind: "delegate",
-    description: describeTask(options),
+    description: description.replaceAll("{available_agents}", () => list),
     schema: schemaFor(names),
     handle: (args, context) => cancellable("task", context.signal, () => delegate(args, names, context)),
     preview: async (args, context) => {
@@ -80,18 +88,6 @@ export const listedTypes = ({ subagents, room }: Pick<TaskToolOptions, "subagent
 
 const typeLine = ({ name, description }: SubagentSummary): string =>
   `- ${name}: ${oneLine(description, 2000)}`;
-
-function describeTask(options: TaskToolOptions): string {
-  const { subagents, description = DESCRIPTION, folders = [] } = options;
-  const { shown } = listedTypes(options);
-  const named = folders.map((folder) => `\`${folder}\``).join(" and ");
-  const more =
-    folders.length === 0
-      ? "More types exist than are listed here; the user may name one."
-      : `More types exist than are listed here: list ${named}, and use the \`name\` in a file as the type.`;
-  const list = [...shown.map(typeLine), ...(shown.length < subagents.length ? [more] : [])].join("\n");
-  return description.replaceAll("{available_agents}", () => list);
-}
 
 const DESCRIPTION = `Hand a task to a subagent, which works in a context of its own and answers once with a report. It shares your files and sees nothing of this conversation but your description.
 

@@ -31,23 +31,17 @@ export function isPublicAddress(given: string): boolean {
   switch (isIP(address)) {
     case 4:
       return !others.check(address, "ipv4");
-    case 6:
-      if (translated.check(address, "ipv6")) return isPublicAddress(lastIpv4(address));
-      return publicIpv6.check(address, "ipv6") && !others.check(address, "ipv6");
+    case 6: {
+      if (!translated.check(address, "ipv6"))
+        return publicIpv6.check(address, "ipv6") && !others.check(address, "ipv6");
+      // The parser of addresses writes them with colons only.
+      const groups = new URL(`http://[${address}]`).hostname.slice(1, -1).split(":").slice(-2);
+      const last = groups.map((group) => Number.parseInt(group || "0", 16));
+      return isPublicAddress(last.flatMap((group) => [group >> 8, group & 0xff]).join("."));
+    }
     default:
       return false;
   }
-}
-
-/** The last 32 bits of an IPv6 address as IPv4. */
-function lastIpv4(address: string): string {
-  // The parser of addresses writes them with colons only.
-  const written = new URL(`http://[${address}]`).hostname.slice(1, -1);
-  const groups = written.split("::").at(-1)?.split(":") ?? [];
-  const [high, low] = [groups.at(-2) ?? "0", groups.at(-1) ?? "0"].map((group) =>
-    Number.parseInt(group || "0", 16),
-  );
-  return [high, low].flatMap((group = 0) => [group >> 8, group & 0xff]).join(".");
 }
 
 /** Ports above 1023 that the Fetch standard refuses, because servers of other protocols answer there. */

@@ -2,8 +2,6 @@
 import { orElse } from "../core/errors.ts";
 import type { Body } from "./body.ts";
 
-type Decoder = InstanceType<typeof TextDecoder>;
-
 /** The text of a body. `named`: the charset of its content type; `isMarkup`: it may name one itself. */
 export function decodeBody({ bytes, isCut }: Body, named: string | undefined, isMarkup: boolean): string {
   const head = bytes.toString("hex", 0, 3);
@@ -11,7 +9,10 @@ export function decodeBody({ bytes, isCut }: Body, named: string | undefined, is
     findDecoder(BYTE_ORDER_MARKS.find(([mark]) => head.startsWith(mark))?.[1]) ??
     findDecoder(named) ??
     (isMarkup ? findDecoder(declaredCharset(bytes)) : undefined) ??
-    unnamedDecoder(bytes, isCut);
+    orElse(() => {
+      new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: isCut });
+      return new TextDecoder("utf-8");
+    }, new TextDecoder("windows-1252"));
   // A body that was cut may end inside a character, which `stream` leaves out.
   return decoder.decode(bytes, { stream: isCut }).replaceAll("\0", "");
 }
@@ -24,7 +25,7 @@ const BYTE_ORDER_MARKS = [
 ] as const;
 
 /** Returns undefined for a name that is not an encoding. */
-const findDecoder = (label: string | undefined): Decoder | undefined =>
+const findDecoder = (label: string | undefined): InstanceType<typeof TextDecoder> | undefined =>
   label === undefined ? undefined : orElse(() => new TextDecoder(label), undefined);
 
 function declaredCharset(bytes: Buffer): string | undefined {
@@ -35,14 +36,4 @@ function declaredCharset(bytes: Buffer): string | undefined {
     [];
   // It could not have been read if it were true.
   return label !== undefined && /^utf-?16/i.test(label) ? "utf-8" : label;
-}
-
-/** UTF-8, unless the bytes are none. */
-function unnamedDecoder(bytes: Buffer, isCut: boolean): Decoder {
-  try {
-    new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: isCut });
-    return new TextDecoder("utf-8");
-  } catch {
-    return new TextDecoder("windows-1252");
-  }
 }

@@ -29,12 +29,9 @@ export function readContentType(header: string | undefined, bytes: Buffer): Cont
   if (named === "application/pdf" || (UNKNOWN_TYPES.includes(named) && head.startsWith("%PDF-")))
     return { kind: "pdf", ...found };
   if (named === "text/html" || named === "application/xhtml+xml") return { kind: "html", ...found };
-  if (UNKNOWN_TYPES.includes(named)) return { kind: sniffKind(head), ...found };
-  return { kind: TEXT_TYPES.test(named) ? "text" : "other", ...found };
-}
-
-function sniffKind(head: string): Content["kind"] {
-  if (/^\s*(<!--[\s\S]{0,1000}?-->\s*)?<(!doctype html|html|head|body)[\s>]/i.test(head)) return "html";
+  if (!UNKNOWN_TYPES.includes(named)) return { kind: TEXT_TYPES.test(named) ? "text" : "other", ...found };
+  if (/^\s*(<!--[\s\S]{0,1000}?-->\s*)?<(!doctype html|html|head|body)[\s>]/i.test(head))
+    return { kind: "html", ...found };
   // oxlint-disable-next-line no-control-regex -- it matches control characters
-  return /[\u0000-\u0008\u000e-\u001a]/.test(head) ? "other" : "text";
+  return { kind: /[\u0000-\u0008\u000e-\u001a]/.test(head) ? "other" : "text", ...found };
 }

@@ -5,6 +5,7 @@ import { Parser } from "htmlparser2";
 import { parseHTML } from "linkedom";
 import Turndown from "turndown";
 import { byIdentity } from "../core/by-identity.ts";
+import { orElse } from "../core/errors.ts";
 import type { Converted, HtmlInput } from "./convert.ts";
 
 /** Larger or deeper pages are shown as plain text; browsers do not nest deeper either. */
@@ -37,7 +38,18 @@ interface HtmlPage extends Element {
 function convert({ html, url, isPlain }: HtmlInput): Converted {
   const size = measurePage(html);
   if (isPlain || exceeds(size, PAGE_LIMITS)) return plainText(html);
-  return toMarkdown(html, url, !exceeds(size, SEARCH_LIMITS));
+  const whole = /<html[\s>]/i.test(html) ? html : `<html><body>${html}</body></html>`;
+  const page = parseHTML(whole).document as unknown as HtmlPage; // it has these members
+  const href = page.querySelector("base[href]")?.getAttribute("href") ?? "";
+  const base = URL.canParse(href, url) ? new URL(href, url).href : url;
+  const withoutText = "script, style, noscript, template, svg, canvas, iframe, object, dialog";
+  for (const element of page.querySelectorAll(withoutText)) element.remove();
+  const titled = plainContent(page.querySelector("title"));
+  const title = titled === "" ? plainContent(page.querySelector("h1")) : titled;
+  for (const element of page.querySelectorAll("title")) element.remove();
+  const article = exceeds(size, SEARCH_LIMITS) ? undefined : findArticle(page);
+  const content = article ?? page.body ?? page.documentElement;
+  return { title, text: tidy(markdownWriter(base).turndown(content)), notes: [] };
 }
 
 type Size = typeof PAGE_LIMITS;
@@ -66,20 +78,6 @@ function measurePage(html: string): Size {
   return size;
 }
 
-function toMarkdown(html: string, url: string, isSearched: boolean): Converted {
-  const whole = /<html[\s>]/i.test(html) ? html : `<html><body>${html}</body></html>`;
-  const page = parseHTML(whole).document as unknown as HtmlPage; // it has these members
-  const href = page.querySelector("base[href]")?.getAttribute("href") ?? "";
-  const base = URL.canParse(href, url) ? new URL(href, url).href : url;
-  const withoutText = "script, style, noscript, template, svg, canvas, iframe, object, dialog";
-  for (const element of page.querySelectorAll(withoutText)) element.remove();
-  const titled = plainContent(page.querySelector("title"));
-  const title = titled === "" ? plainContent(page.querySelector("h1")) : titled;
-  for (const element of page.querySelectorAll("title")) element.remove();
-  const content = (isSearched ? findArticle(page) : undefined) ?? page.body ?? page.documentElement;
-  return { title, text: tidy(markdownWriter(base).turndown(content)), notes: [] };
-}
-
 const oneLine = (text: string): string => text.replace(/\s+/g, " ").trim();
 const plainContent = (element: Element | null): string => oneLine(element?.textContent ?? "");
 
@@ -91,24 +89,18 @@ function findArticle(page: HtmlPage): Element | undefined {
   const around = outermost.reduce((sum, element) => sum + plainContent(element).length, 0);
   const whole = plainContent(page.body).length;
   if (whole > 500_000) return undefined;
-  const found = parseArticle(page);
-  const length = plainContent(found).length;
-  // An article with little of the page's text is not the page's content.
-  return found && length > 0 && length >= 0.3 * (whole - around) ? found : undefined;
-}
-
-function parseArticle(page: HtmlPage): Element | null {
-  try {
+  const found = orElse(() => {
     // It changes the page.
     const reader = new Readability<Element>(page.cloneNode(true), {
       keepClasses: true,
       serializer: (node: unknown) => node as Element,
     });
     return reader.parse()?.content ?? null;
-  } catch {
     // It fails for some pages without an article.
-    return null;
-  }
+  }, null);
+  const length = plainContent(found).length;
+  // An article with little of the page's text is not the page's content.
+  return found && length > 0 && length >= 0.3 * (whole - around) ? found : undefined;
 }
 
 function markdownWriter(base: string): Turndown {
@@ -116,7 +108,15 @@ function markdownWriter(base: string): Turndown {
   // Models read names such as snake_case better as they are.
   writer.escape = (text) => text;
   writer.remove(["button", "input", "select", "textarea", "label"] as never[]); // names of elements
-  addRule(writer, ["A"], (content, link) => linked(content, link.getAttribute("href") ?? "", base));
+  // A link with its whole address; the text alone if the address leads nowhere else.
+  addRule(writer, ["A"], (content, link) => {
+    const [text, href] = [oneLine(content), link.getAttribute("href") ?? ""];
+    if (text === "" || href === "" || href.startsWith("#") || !URL.canParse(href, base)) return content;
+    const { protocol, href: address } = new URL(href, base);
+    // Longer addresses are data.
+    if (!["http:", "https:", "mailto:"].includes(protocol) || address.length > 1000) return content;
+    return `[${text}](${address.replaceAll("(", "%28").replaceAll(")", "%29")})`;
+  });
   addRule(writer, ["IMG"], (_content, image) => {
     const alt = oneLine(image.getAttribute("alt") ?? "");
     return alt === "" ? "" : `[Image: ${alt}]`;
@@ -146,16 +146,6 @@ function addRule(
     filter: (node: unknown) => names.includes((node as Element).nodeName) && applies(node as Element), // elements only
     replacement: (content: string, node: unknown) => replacement(content, node as Element), // as above
   });
-}
-
-/** A link with its whole address; the text alone if the address leads nowhere else. */
-function linked(content: string, href: string, base: string): string {
-  const text = oneLine(content);
-  if (text === "" || href === "" || href.startsWith("#") || !URL.canParse(href, base)) return content;
-  const { protocol, href: address } = new URL(href, base);
-  // Longer addresses are data.
-  if (!["http:", "https:", "mailto:"].includes(protocol) || address.length > 1000) return content;
-  return `[${text}](${address.replaceAll("(", "%28").replaceAll(")", "%29")})`;
 }
 
 /** Tables as GitHub writes them, unless they only lay out a page. */

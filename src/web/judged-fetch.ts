@@ -4,13 +4,6 @@ import { readBody } from "./body.ts";
 import { type Network, WebProblem, followRedirects, request } from "./request.ts";
 import { displayHost, urlProblem } from "./url.ts";
 
-export interface JudgedFetchOptions extends Network {
-  /** Milliseconds for an answer with its body. Default 20 s. */
-  timeoutMs?: number;
-  /** Bytes of a body. Default 256 KiB. */
-  maxBytes?: number;
-}
-
 /** The part of `RequestInit` that is used here. A body is a text or a form. */
 interface FetchInit {
   method?: string | undefined;
@@ -22,12 +15,16 @@ interface FetchInit {
 /**
  * Makes a `fetch`. It follows three redirects of GET requests without their `authorization`, and returns any other
  * redirect as the answer. It throws WebProblem for an address that may not be asked, and for a late or large answer.
+ * `timeoutMs`: for an answer with its body.
  */
 export function judgedFetch({
   timeoutMs = 20_000,
   maxBytes = 256 * 1024,
   ...network
-}: JudgedFetchOptions): (url: string | URL, sent?: FetchInit) => Promise<Response> {
+}: Network & { timeoutMs?: number; maxBytes?: number }): (
+  url: string | URL,
+  sent?: FetchInit,
+) => Promise<Response> {
   return async (given, { method = "GET", headers, body, signal } = {}) => {
     const late = AbortSignal.timeout(timeoutMs);
     const sent = Object.fromEntries(new Headers(headers));

@@ -23,14 +23,6 @@ export interface WebPage {
   notes: readonly string[];
 }
 
-export interface ReaderOptions {
-  network: Network;
-  /** Name and version of this program. */
-  userAgent: string;
-  limits?: Partial<WebLimits>;
-  clock?: Clock;
-}
-
 export interface ReadOptions {
   signal: AbortSignal;
   /** True if a redirect to this URL is followed. */
@@ -48,7 +40,18 @@ export class PageReader {
   readonly #clock: Clock;
   readonly #robots = new NewestOf<{ rules: Promise<RobotsRules>; until: number }>(200);
 
-  constructor({ network, userAgent, limits, clock = systemClock }: ReaderOptions) {
+  /** `userAgent`: name and version of this program. */
+  constructor({
+    network,
+    userAgent,
+    limits,
+    clock = systemClock,
+  }: {
+    network: Network;
+    userAgent: string;
+    limits?: Partial<WebLimits>;
+    clock?: Clock;
+  }) {
     this.#network = network;
     this.#userAgent = userAgent;
     this.#limits = { ...WEB_LIMITS, ...limits };
@@ -80,22 +83,19 @@ export class PageReader {
   /** Follows redirects to the answer with the page. */
   async #open(url: URL, { signal, follows }: ReadOptions): Promise<{ at: URL; incoming: IncomingMessage }> {
     const opened = await followRedirects(url, this.#limits.redirects, async (to, from) => {
-      if (from !== undefined) this.#refuseRedirect(from, to, follows);
+      const problem = from && urlProblem(to, this.#network.isNamed);
+      if (from !== undefined && (problem !== undefined || !follows(to))) {
+        const where =
+          problem === undefined
+            ? `another host. If you need the page, call again with ${shownUrl(to)}`
+            : `${shownUrl(to)}. ${problem}.`;
+        throw new WebProblem("redirected", `${displayHost(from)} redirects to ${where}`);
+      }
       await this.#askRobots(to, signal);
       return this.#get(to, signal);
     });
     refuseFailure(opened.incoming, opened.at);
     return opened;
-  }
-
-  #refuseRedirect(from: URL, to: URL, follows: ReadOptions["follows"]): void {
-    const problem = urlProblem(to, this.#network.isNamed);
-    if (problem === undefined && follows(to)) return;
-    const where =
-      problem === undefined
-        ? `another host. If you need the page, call again with ${shownUrl(to)}`
-        : `${shownUrl(to)}. ${problem}.`;
-    throw new WebProblem("redirected", `${displayHost(from)} redirects to ${where}`);
   }
 
   #get(url: URL, signal: AbortSignal): Promise<IncomingMessage> {

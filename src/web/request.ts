@@ -66,20 +66,6 @@ export async function request(
   });
 }
 
-/** The target of a redirect. Returns undefined if the answer is not a redirect. */
-function redirectTarget(
-  { statusCode = 0, headers: { location } }: IncomingMessage,
-  at: URL,
-): URL | undefined {
-  if (![301, 302, 303, 307, 308].includes(statusCode) || location === undefined) return undefined;
-  // Servers send other bytes than ASCII as they are, and Node reads them as Latin-1.
-  const target = Buffer.from(location, "latin1").toString("utf8");
-  if (!URL.canParse(target, at.href)) return undefined;
-  const to = new URL(target, at.href);
-  to.hash = "";
-  return to;
-}
-
 /**
  * Follows redirects to an answer that is none. `send` gets the address that redirects there, too, and throws for
  * addresses that may not be asked. @throws WebProblem after `most` redirects.
@@ -92,8 +78,13 @@ export async function followRedirects(
   let [at, from]: [URL, URL?] = [url];
   for (let redirects = 0; redirects <= most; redirects += 1) {
     const incoming = await send(at, from);
-    const to = redirectTarget(incoming, at);
-    if (to === undefined) return { at, incoming };
+    const { statusCode = 0, headers } = incoming;
+    const isRedirect = [301, 302, 303, 307, 308].includes(statusCode) && headers.location !== undefined;
+    // Servers send other bytes than ASCII as they are, and Node reads them as Latin-1.
+    const target = Buffer.from(headers.location ?? "", "latin1").toString("utf8");
+    if (!isRedirect || !URL.canParse(target, at.href)) return { at, incoming };
+    const to = new URL(target, at.href);
+    to.hash = "";
     incoming.destroy();
     [at, from] = [to, at];
   }

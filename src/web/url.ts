@@ -48,17 +48,14 @@ export function urlProblem(url: URL, isNamed: IsNamed): string | undefined {
   if (username !== "" || password !== "")
     return `Addresses with a user name or password are not read; leave it out`;
   if (isNamed(url)) return undefined;
-  if (isPrivateName(hostname)) return `${displayHost(url)} is not on the public internet`;
-  if (!isWebPort(effectivePort(url))) return `Port ${effectivePort(url)} is not one of web servers`;
-  return undefined;
-}
-
-function isPrivateName(hostname: string): boolean {
   const name = plainHost(hostname);
-  if (isIP(name) !== 0) return !isPublicAddress(name);
   // Ends of names that are never on the public internet (RFC 6761, 6762, 8375, ICANN's `internal`).
   const ends = [".localhost", ".local", ".internal", ".home.arpa", ".onion"];
-  return !name.includes(".") || ends.some((end) => name.endsWith(end));
+  const isLocal = !name.includes(".") || ends.some((end) => name.endsWith(end));
+  if (isIP(name) === 0 ? isLocal : !isPublicAddress(name))
+    return `${displayHost(url)} is not on the public internet`;
+  if (!isWebPort(effectivePort(url))) return `Port ${effectivePort(url)} is not one of web servers`;
+  return undefined;
 }
 
 /** A host without the brackets of IPv6 and the dot that ends a full name. */

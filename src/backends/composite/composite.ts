@@ -21,44 +21,8 @@ import type { ExecuteOptions, SandboxBackend } from "../executor.ts";
 import { addPrefix, isAtOrBelow, stripPrefix, validatePath, withSlash, withoutSlash } from "../paths.ts";
 import { bindRuntime, lifetimeAt, listRoots } from "../runtime.ts";
 import { sortByPath } from "../search.ts";
-import type { Mount, Target, WithPaths } from "./mounts.ts";
+import type { Target, WithPaths } from "./mounts.ts";
 import { MountTree, globTree, grepTree, listTree, ownerOptions, readMounts, restore } from "./mounts.ts";
-
-/**
- * Deletes a path and the contents of mounts below it. Refuses the root and mount points. Deletes nothing if one of
- * the backends cannot delete. A later failure names the entries that were already removed.
- */
-async function deleteTree(tree: MountTree, path: string, options: CallOptions): Promise<DeleteResult> {
-  const refused = await treeRefusal(tree, path);
-  if (refused !== undefined) return refused;
-  const owner = tree.targetOf(path);
-  const below = tree.below(path);
-  const own = await deleteAt(tree, owner, ownerOptions(owner, options));
-  if (own.error !== undefined && !(own.code === "not_found" && below.length > 0)) return own;
-  const removed = own.error === undefined ? [path] : [];
-  const { signal } = options;
-  const parts = [own];
-  for (const mount of below) {
-    const backend = await tree.backend(mount);
-    const listed = restore({ mount, inner: "/" }, await backend.ls("/", { signal }));
-    if (listed.error !== undefined) return errors.partlyDeleted(path, removed, listed.error);
-    for (const entry of listed.files ?? []) {
-      const result = await deleteAt(tree, { mount, inner: withoutSlash(entry.path) }, { signal });
-      if (result.error !== undefined) return errors.partlyDeleted(path, removed, result.error);
-      removed.push(addPrefix(mount.prefix, withoutSlash(entry.path)));
-      parts.push(result);
-    }
-  }
-  if (removed.length === 0) return own;
-  // The merged parts are records of these types.
-  const filesUpdate = Object.assign({}, ...parts.map((part) => part.filesUpdate)) as Record<string, null>;
-  const recorded = Object.assign({}, ...parts.map((part) => part.recorded)) as Record<string, FileData>;
-  return {
-    path,
-    filesUpdate: parts.some((part) => part.filesUpdate) ? filesUpdate : null,
-    ...(Object.keys(recorded).length > 0 ? { recorded } : {}),
-  };
-}
 
 async function treeRefusal(tree: MountTree, path: string): Promise<errors.BackendFailure | undefined> {
   const owner = tree.targetOf(path);
@@ -89,25 +53,7 @@ interface Executor {
   backend: SandboxBackend;
 }
 
-function findExecutor(mounts: readonly Mount[], { executor }: CompositeOptions): Executor | undefined {
-  if (executor === undefined) {
-    const root = mounts.find(({ prefix }) => prefix === "/");
-    return root === undefined || !runsCommands(root.source)
-      ? undefined
-      : { prefix: "/", backend: root.source };
-  }
-  const valid = validatePath(executor);
-  const mount = mounts.find(({ prefix }) => valid.ok && prefix === valid.path);
-  if (mount === undefined || !runsCommands(mount.source)) {
-    throw new ConfigurationError(
-      "INVALID_EXECUTOR",
-      `The executor '${executor}' must be a route with a ready backend that runs commands`,
-    );
-  }
-  return { prefix: mount.prefix, backend: mount.source };
-}
-
-const runsCommands = (source: Mount["source"]): source is SandboxBackend =>
+const runsCommands = (source: BackendSource | undefined): source is SandboxBackend =>
   typeof source === "object" && "execute" in source && typeof source.execute === "function";
 
 /** The members with which a tree runs commands. Their working directories are paths of the tree. */
@@ -186,7 +132,39 @@ const COMPOSITE_OPERATIONS: Operations<TreePath> = {
     askOwner(at, options, (owner, path, own) => owner.write(path, content, own)),
   edit: (at, { oldString, newString, replaceAll, ...options }) =>
     askOwner(at, options, (owner, path, own) => owner.edit(path, oldString, newString, replaceAll, own)),
-  delete: ({ tree, path }, options) => deleteTree(tree, path, options),
+  // Deletes a path and the contents of mounts below it. Refuses the root and mount points. Deletes nothing if one of
+  // the backends cannot delete. A later failure names the entries that were already removed.
+  delete: async ({ tree, path }, options) => {
+    const refused = await treeRefusal(tree, path);
+    if (refused !== undefined) return refused;
+    const owner = tree.targetOf(path);
+    const below = tree.below(path);
+    const own = await deleteAt(tree, owner, ownerOptions(owner, options));
+    if (own.error !== undefined && !(own.code === "not_found" && below.length > 0)) return own;
+    const removed = own.error === undefined ? [path] : [];
+    const { signal } = options;
+    const parts = [own];
+    for (const mount of below) {
+      const backend = await tree.backend(mount);
+      const listed = restore({ mount, inner: "/" }, await backend.ls("/", { signal }));
+      if (listed.error !== undefined) return errors.partlyDeleted(path, removed, listed.error);
+      for (const entry of listed.files ?? []) {
+        const result = await deleteAt(tree, { mount, inner: withoutSlash(entry.path) }, { signal });
+        if (result.error !== undefined) return errors.partlyDeleted(path, removed, result.error);
+        removed.push(addPrefix(mount.prefix, withoutSlash(entry.path)));
+        parts.push(result);
+      }
+    }
+    if (removed.length === 0) return own;
+    // The merged parts are records of these types.
+    const filesUpdate = Object.assign({}, ...parts.map((part) => part.filesUpdate)) as Record<string, null>;
+    const recorded = Object.assign({}, ...parts.map((part) => part.recorded)) as Record<string, FileData>;
+    return {
+      path,
+      filesUpdate: parts.some((part) => part.filesUpdate) ? filesUpdate : null,
+      ...(Object.keys(recorded).length > 0 ? { recorded } : {}),
+    };
+  },
   refusal: async (at, change, options) => {
     const own = change === "delete" ? await treeRefusal(at.tree, at.path) : undefined;
     const failure = await askOwner<CallOptions, Failure>(
@@ -272,6 +250,15 @@ export class CompositeBackend extends TreeBackend {
   ) {
     const options = readOptions("CompositeBackend", given, { executor: "a text" });
     const mounts = readMounts(defaultBackend, routes);
-    super(new MountTree(mounts), findExecutor(mounts, options));
+    const named = validatePath(options.executor ?? "/");
+    const mount = mounts.find(({ prefix }) => named.ok && prefix === named.path);
+    const { prefix, source } = mount ?? { prefix: "/", source: undefined };
+    const executor = runsCommands(source) ? { prefix, backend: source } : undefined;
+    if (options.executor !== undefined && executor === undefined)
+      throw new ConfigurationError(
+        "INVALID_EXECUTOR",
+        `The executor '${options.executor}' must be a route with a ready backend that runs commands`,
+      );
+    super(new MountTree(mounts), executor);
   }
 }

@@ -90,17 +90,15 @@ export class MountTree {
 
   backend(mount: Mount): Promise<Backend> {
     const ambient = this.#runtime === undefined ? ambientRuntime() : undefined;
-    if (ambient !== undefined) return obtainBackend(mount.source, scope(ambient, mount));
+    if (ambient !== undefined) return obtainBackend(mount.source, scopeRuntime(ambient, mount.prefix));
     const known = this.#made.get(mount);
     if (known !== undefined) return known;
-    const made = obtainBackend(mount.source, scope(this.#runtime, mount));
+    const runtime = this.#runtime && scopeRuntime(this.#runtime, mount.prefix);
+    const made = obtainBackend(mount.source, runtime);
     this.#made.set(mount, made);
     return made;
   }
 }
-
-const scope = (runtime: BackendRuntime | undefined, { prefix }: Mount): BackendRuntime | undefined =>
-  runtime === undefined ? undefined : scopeRuntime(runtime, prefix);
 
 export interface WithPaths extends Failure {
   path?: string;

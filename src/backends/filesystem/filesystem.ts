@@ -50,15 +50,6 @@ const FAILURES: Readonly<Record<string, errors.FailureAt>> = {
   ENODEV: errors.notRegularFile,
 };
 
-/** Turns an exception of the file system into a failure. `missing`: for an entry that does not exist. */
-function toFailure(thrown: unknown, path: string, missing: errors.FailureAt): errors.BackendFailure {
-  if (isAbortError(thrown)) return errors.operationAborted(path);
-  const code = codeOf(thrown);
-  if (code === undefined) throw thrown;
-  const known = /^(?:ENOENT|ENOTDIR|EHIDDEN)$/.test(code) ? missing : FAILURES[code];
-  return known?.(path) ?? errors.ioFailure(path, IO_REASONS[code] ?? `the system reports ${code}`);
-}
-
 export interface FilesystemOptions {
   /** A directory; the first write makes a missing one. Default: the working directory of the process. */
   rootDir?: string;
@@ -106,7 +97,6 @@ const MISSING_ENTRY: Partial<Record<Method, errors.FailureAt>> = {
   glob: errors.directoryNotFound,
   grep: errors.pathNotFound,
 };
-const CONTENT_CHANGES: ReadonlySet<Method> = new Set<Method>(["write", "edit", "upload"]);
 
 /** The tree of files below a root, by the paths that callers know. */
 class Disk implements DiskTree {
@@ -118,7 +108,16 @@ class Disk implements DiskTree {
 
   constructor(options: FilesystemOptions) {
     const configuredDir = resolve(options.rootDir ?? ".");
-    const rootDir = directoryAt(configuredDir);
+    let found: { isDirectory(): boolean } | undefined;
+    try {
+      found = statSync(configuredDir, { throwIfNoEntry: false });
+    } catch (cause) {
+      const problem = `The directory '${configuredDir}' cannot be opened`;
+      throw new ConfigurationError("ROOT_DIRECTORY", problem, { cause });
+    }
+    if (found?.isDirectory() === false)
+      throw new ConfigurationError("ROOT_DIRECTORY", `'${configuredDir}' is not a directory`);
+    const rootDir = realPath(configuredDir);
     const isContained = options.containment !== "none";
     const jailDir = isContained ? rootDir : parse(rootDir).root;
     this.form = { virtual: options.virtualMode === true, rootDir, configuredDir, jailDir };
@@ -158,11 +157,16 @@ const DISK_OPERATIONS: Operations<DiskPath> = {
     try {
       return await run({ ...judged, hidden });
     } catch (thrown) {
-      const code = CONTENT_CHANGES.has(method) ? codeOf(thrown) : undefined;
+      if (isAbortError(thrown)) return errors.operationAborted(path);
+      const code = codeOf(thrown);
+      if (code === undefined) throw thrown;
+      const isChange = method === "write" || method === "edit" || method === "upload";
       // The obstacle of a change is a parent that is a file, or a hidden entry, not a missing file.
-      if (code === "ENOTDIR") return errors.parentIsFile(path);
-      if (code === "EHIDDEN") return errors.permissionDenied(path);
-      return toFailure(thrown, path, MISSING_ENTRY[method] ?? errors.fileNotFound);
+      if (isChange && code === "ENOTDIR") return errors.parentIsFile(path);
+      if (isChange && code === "EHIDDEN") return errors.permissionDenied(path);
+      const missing = MISSING_ENTRY[method] ?? errors.fileNotFound;
+      const known = /^(?:ENOENT|ENOTDIR|EHIDDEN)$/.test(code) ? missing : FAILURES[code];
+      return known?.(path) ?? errors.ioFailure(path, IO_REASONS[code] ?? `the system reports ${code}`);
     }
   },
   ls: (at, options) => (isUnmade(at) ? { files: [], skipped: 0 } : listDirectory(at.disk, at, options)),
@@ -256,18 +260,4 @@ export class FilesystemBackend extends CheckedBackend {
     const followed = "error" in located ? undefined : this.#disk.jail.follow(located.segments, lastLink);
     return followed && this.#disk.pathOf(followed.segments);
   }
-}
-
-/** The real path of a directory, which need not exist yet. */
-function directoryAt(path: string): string {
-  let found: { isDirectory(): boolean } | undefined;
-  try {
-    found = statSync(path, { throwIfNoEntry: false });
-  } catch (thrown) {
-    throw new ConfigurationError("ROOT_DIRECTORY", `The directory '${path}' cannot be opened`, {
-      cause: thrown,
-    });
-  }
-  if (found?.isDirectory() !== false) return realPath(path);
-  throw new ConfigurationError("ROOT_DIRECTORY", `'${path}' is not a directory`);
 }

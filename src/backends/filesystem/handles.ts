@@ -98,9 +98,9 @@ class DescriptorDirectory implements DirectoryHandle {
  * name without the periods and spaces at its end. `.` is the directory itself.
  */
 export const isWindowsAlias = (name: string): boolean =>
-  name !== "." && (/[:\0]/.test(name) || /[. ]$/.test(name) || WINDOWS_DEVICE.test(name));
-
-const WINDOWS_DEVICE = /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])\s*(?:\.|$)/i;
+  name !== "." &&
+  (/[:\0]|[. ]$/.test(name) ||
+    /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9¹²³])\s*(?:\.|$)/i.test(name));
 
 /** Maximum number of times a directory is read again because it changed. */
 const READ_ATTEMPTS = 5;

@@ -56,22 +56,20 @@ class HiddenNow {
   /** True if an entry is hidden. A file with several names is hidden if one of them is in a hidden directory. */
   has(stats: fs.BigIntStats): boolean {
     const identity = fileIdentity(stats);
-    if (this.#entries.has(identity)) return true;
-    return (
-      stats.isFile() && stats.nlink > 1n && (this.#files ??= knownIdentities(this.#below())).has(identity)
+    if (this.#entries.has(identity) || !stats.isFile() || stats.nlink < 2n)
+      return this.#entries.has(identity);
+    this.#files ??= knownIdentities(
+      this.#paths.flatMap((path) => {
+        // A file has no entries, and neither has a directory that is gone.
+        const names = orElse(() => fs.readdirSync(path, { recursive: true, encoding: "utf8" }), []);
+        return names.map((name) => identityAt(join(path, name), fs.lstatSync));
+      }),
     );
+    return this.#files.has(identity);
   }
 
   isParent(directory: DirectoryHandle): boolean {
     return this.#parents.has(directory.identity());
-  }
-
-  #below(): (string | undefined)[] {
-    return this.#paths.flatMap((path) => {
-      // A file has no entries, and neither has a directory that is gone.
-      const names = orElse(() => fs.readdirSync(path, { recursive: true, encoding: "utf8" }), []);
-      return names.map((name) => identityAt(join(path, name), fs.lstatSync));
-    });
   }
 }
 
@@ -128,9 +126,7 @@ class GuardedDirectory implements DirectoryHandle {
   }
 }
 
-type Stat = (path: string, options: { bigint: true; throwIfNoEntry: false }) => fs.BigIntStats | undefined;
-
-const identityAt = (path: string, stat: Stat = fs.statSync): string | undefined =>
+const identityAt = (path: string, stat: fs.StatSyncFn = fs.statSync): string | undefined =>
   orElse(() => {
     const stats = stat(path, { bigint: true, throwIfNoEntry: false });
     return stats && fileIdentity(stats);
@@ -265,7 +261,14 @@ export class Jail {
       const step = this.#walkToLink(pending, options);
       if (!("target" in step)) return step;
       if (options.links === "none") break;
-      pending = this.#resolveLink(step);
+      // Continues with the target of the link, then the rest of the path.
+      const { target, above, rest } = step;
+      const below = isAbsolute(target)
+        ? this.#aliases.flatMap((alias) => replaceBase(target, alias, "") ?? [])[0]
+        : target;
+      if (below === undefined) throw new AccessError("EOUTSIDE");
+      const parts = below.split(/[/\\]/).filter((part) => part !== "" && part !== ".");
+      pending = [...(isAbsolute(target) ? [] : above), ...parts, ...rest];
     }
     throw new AccessError("ELOOP");
   }
@@ -319,16 +322,6 @@ export class Jail {
     } finally {
       for (const directory of open) if (directory !== keep) directory.close();
     }
-  }
-
-  /** The path to walk instead: the target of the link, then the rest of the path. */
-  #resolveLink({ target, above, rest }: LinkStep): string[] {
-    const parts = (path: string): string[] =>
-      path.split(/[/\\]/).filter((part) => part !== "" && part !== ".");
-    if (!isAbsolute(target)) return [...above, ...parts(target), ...rest];
-    const below = this.#aliases.flatMap((alias) => replaceBase(target, alias, "") ?? []);
-    if (below[0] === undefined) throw new AccessError("EOUTSIDE");
-    return [...parts(below[0]), ...rest];
   }
 }
 

@@ -90,8 +90,15 @@ class Level {
 
   async #read(): Promise<readonly string[]> {
     try {
-      const isFile = (name: string): boolean => this.#request.isFile?.(this.#prefix + name) === true;
-      const names = walkedNames(this.#directory, await this.#directory.entries(), isFile);
+      const names: string[] = [];
+      for (const entry of expressibleEntries(this.#directory, await this.#directory.entries())) {
+        const isFile = (): boolean =>
+          entry.isFile() ||
+          (entry.isSymbolicLink() && this.#request.isFile?.(this.#prefix + entry.name) === true);
+        if (entry.isDirectory()) names.push(`${entry.name}/`);
+        else if (!isTemporaryName(entry.name) && isFile()) names.push(entry.name);
+      }
+      names.sort();
       this.#request.onNames?.(this.#prefix, names);
       return names;
     } catch {
@@ -103,34 +110,16 @@ class Level {
   #startAhead(names: readonly string[], ahead: number): void {
     while (this.#nextToStart < names.length && this.#started.size < ahead) {
       const name = names[this.#nextToStart++] ?? "";
-      if (name.endsWith("/")) this.#start(name);
+      const path = this.#prefix + name.slice(0, -1);
+      if (!name.endsWith("/") || !this.#request.glob.reaches(path)) continue;
+      try {
+        const directory = this.#directory.openDirectory(name.slice(0, -1));
+        this.#started.set(name, new Level(directory, `${path}/`, this.#request));
+      } catch {
+        this.#request.onUnreadable(path);
+      }
     }
   }
-
-  #start(name: string): void {
-    const path = this.#prefix + name.slice(0, -1);
-    if (!this.#request.glob.reaches(path)) return;
-    try {
-      const directory = this.#directory.openDirectory(name.slice(0, -1));
-      this.#started.set(name, new Level(directory, `${path}/`, this.#request));
-    } catch {
-      this.#request.onUnreadable(path);
-    }
-  }
-}
-
-function walkedNames(
-  directory: DirectoryHandle,
-  entries: readonly Dirent[],
-  isLinkToFile: (name: string) => boolean,
-): string[] {
-  const names: string[] = [];
-  for (const entry of expressibleEntries(directory, entries)) {
-    if (entry.isDirectory()) names.push(`${entry.name}/`);
-    else if (isTemporaryName(entry.name)) continue;
-    else if (entry.isFile() || (entry.isSymbolicLink() && isLinkToFile(entry.name))) names.push(entry.name);
-  }
-  return names.sort();
 }
 
 /**
@@ -157,9 +146,22 @@ export async function listDirectory(
   options: CallOptions | undefined,
 ): Promise<LsResult> {
   try {
-    return await tree.jail.inDirectory(segments, { links }, (directory, real) =>
-      listEntries({ tree, directory, segments: real, path }, options),
-    );
+    return await tree.jail.inDirectory(segments, { links }, async (directory, real) => {
+      const place = { tree, directory, segments: real, path };
+      const files: FileInfo[] = [];
+      const entries = await directory.entries();
+      const expressible = expressibleEntries(directory, entries);
+      let skipped = entries.length - expressible.length;
+      for (const [index, entry] of expressible.entries()) {
+        if (index % SLICE === SLICE - 1) await nextTurn();
+        options?.signal?.throwIfAborted();
+        if (isTemporaryName(entry.name)) continue;
+        const info = describe(place, entry);
+        if (info === "unreadable") skipped += 1;
+        else if (info !== "gone") files.push(info);
+      }
+      return { files: sortByPath(files), skipped };
+    });
   } catch (thrown) {
     if (codeOf(thrown) !== "ENOTDIR") throw thrown;
     const stats = await tree.jail.atEntry(segments, { links }, ({ directory, name }) =>
@@ -235,22 +237,6 @@ export interface OpenDirectory extends Located {
   directory: DirectoryHandle;
   /** From the root of the jail, free of links. */
   segments: readonly string[];
-}
-
-async function listEntries(place: OpenDirectory, options: CallOptions | undefined): Promise<LsResult> {
-  const files: FileInfo[] = [];
-  const entries = await place.directory.entries();
-  const expressible = expressibleEntries(place.directory, entries);
-  let skipped = entries.length - expressible.length;
-  for (const [index, entry] of expressible.entries()) {
-    if (index % SLICE === SLICE - 1) await nextTurn();
-    options?.signal?.throwIfAborted();
-    if (isTemporaryName(entry.name)) continue;
-    const info = describe(place, entry);
-    if (info === "unreadable") skipped += 1;
-    else if (info !== "gone") files.push(info);
-  }
-  return { files: sortByPath(files), skipped };
 }
 
 function describe({ tree, directory, segments, path }: OpenDirectory, entry: Dirent) {

@@ -4,7 +4,7 @@ import { lstatSync, mkdirSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type FileLock, breakLock, isOlder, takeLock } from "../../core/file-lock.ts";
+import { breakLock, isOlder, takeLock } from "../../core/file-lock.ts";
 import { AccessError } from "./handles.ts";
 
 /**
@@ -16,12 +16,21 @@ export async function inProcessLock<Result>(key: string, step: () => Result): Pr
   const directory = lockDirectory();
   if (directory === undefined) return step();
   const path = join(directory, createHash("sha256").update(key).digest("hex").slice(0, 32));
-  const lock = await acquire(path);
-  try {
-    return step();
-  } finally {
-    lock.release();
+  // A step takes microseconds, so an older lock belongs to a process that was killed in the middle of one.
+  const isStale = (file: string): boolean => isOlder(file, 2000);
+  const end = performance.now() + 15_000;
+  while (performance.now() < end) {
+    const lock = takeLock(path);
+    if (lock !== undefined)
+      try {
+        return step();
+      } finally {
+        lock.release();
+      }
+    if (isStale(path)) breakLock(path, isStale);
+    else await sleep(1 + Math.random() * 8);
   }
+  throw new AccessError("EBUSY");
 }
 
 function lockDirectory(): string | undefined {
@@ -40,17 +49,4 @@ function lockDirectory(): string | undefined {
   } catch {
     return undefined;
   }
-}
-
-async function acquire(path: string): Promise<FileLock> {
-  // A step takes microseconds, so an older lock belongs to a process that was killed in the middle of one.
-  const isStale = (file: string): boolean => isOlder(file, 2000);
-  const end = performance.now() + 15_000;
-  while (performance.now() < end) {
-    const lock = takeLock(path);
-    if (lock !== undefined) return lock;
-    if (isStale(path)) breakLock(path, isStale);
-    else await sleep(1 + Math.random() * 8);
-  }
-  throw new AccessError("EBUSY");
 }

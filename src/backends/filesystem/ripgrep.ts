@@ -106,7 +106,8 @@ function startRipgrep(request: RipgrepRequest): ChildProcess {
     ...request.excluded.map((glob) => `--glob=!${glob}`),
     `--regexp=${request.pattern}`,
   ];
-  const [command, ...args] = [...LIMIT_MEMORY, request.binary, ...flags, "--", "."];
+  const limit = ["/bin/sh", "-c", '{ ulimit -c 0; ulimit -v 2097152; } 2>/dev/null; exec "$0" "$@"'];
+  const [command, ...args] = [...(LIMITS_MEMORY ? limit : []), request.binary, ...flags, "--", "."];
   return startChild(command, args, {
     cwd: request.directory,
     stdio: ["ignore", "pipe", "pipe"],
@@ -121,9 +122,6 @@ function startRipgrep(request: RipgrepRequest): ChildProcess {
  * continues without it. The limit is in KB of address space; rg needs 200,000 for its 12 threads.
  */
 export const LIMITS_MEMORY = process.platform === "linux";
-const LIMIT_MEMORY = LIMITS_MEMORY
-  ? ["/bin/sh", "-c", '{ ulimit -c 0; ulimit -v 2097152; } 2>/dev/null; exec "$0" "$@"']
-  : [];
 
 /** Splits a stream into whole pieces. A name that is not UTF-8 loses its bytes and matches no file. */
 function splitStream(stream: Readable | null, separator: string, onPiece: (piece: string) => void): void {

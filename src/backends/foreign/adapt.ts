@@ -97,23 +97,18 @@ async function readRawV1(backend: BackendV1, path: string): Promise<ReadRawResul
   }
   const text = await backend.read(path, 0, Number.MAX_SAFE_INTEGER);
   if (/^Error\b/.test(text)) return errors.foreignFailure(path, text);
-  const content = withoutNumbers(text);
+  // Removes line numbers if every line has one, and joins the pieces of a long line (`12.1`).
+  const lines = text.split("\n");
+  const isNumbered = lines.every((line) => NUMBERED.test(line));
+  const plain = lines.map((line, index) => {
+    const continues = NUMBERED.exec(line)?.[1] !== undefined;
+    return (continues || index === 0 ? "" : "\n") + line.replace(NUMBERED, "");
+  });
+  const content = isNumbered ? plain.join("") : text;
   return { data: { content, mimeType: "text/plain", created_at: "", modified_at: "" } };
 }
 
 const NUMBERED = /^ *\d+(?:\.(\d+))?\t/;
-
-/** Removes line numbers if every line has one, and joins the pieces of a long line (`12.1`). */
-function withoutNumbers(text: string): string {
-  const lines = text.split("\n");
-  if (!lines.every((line) => NUMBERED.test(line))) return text;
-  return lines
-    .map((line, index) => {
-      const continues = NUMBERED.exec(line)?.[1] !== undefined;
-      return (continues || index === 0 ? "" : "\n") + line.replace(NUMBERED, "");
-    })
-    .join("");
-}
 
 type ResultFields = Readonly<Record<string, unknown>>;
 

@@ -62,9 +62,6 @@ const MACHINE_FACTS = splitWords(`
   acpi asound interrupts kcore key-users keys latency_stats sched_debug scsi timer_list
 `).map((name) => `/proc/${name}`);
 
-/** The user in the sandbox of a server that runs as root. Programs expect more of root than it can do there. */
-const PLAIN_USER = "1000";
-
 /** Sets the limits, changes to the directory, and executes the command. */
 const START = [
   "ulimit -c 0",
@@ -104,7 +101,8 @@ function sandboxArguments(shape: SandboxShape): string[] {
       "--unshare-all --unshare-user --die-with-parent --new-session --cap-drop ALL --hostname sandbox --clearenv",
     ),
     shape.hasSizeLimits ? ["--disable-userns"] : [],
-    process.getuid?.() === 0 ? ["--uid", PLAIN_USER, "--gid", PLAIN_USER] : [],
+    // Not as root: programs expect more of root than it can do there.
+    process.getuid?.() === 0 ? ["--uid", "1000", "--gid", "1000"] : [],
     SYSTEM_FOLDERS.filter((path) => existsSync(path)).flatMap((path) =>
       lstatSync(path).isSymbolicLink() ? ["--symlink", readlinkSync(path), path] : ["--ro-bind", path, path],
     ),
@@ -264,7 +262,13 @@ export class BubblewrapBackend extends ShellBackend {
         patience: 0,
         launch: (command, call) => {
           const started = launch({ program: options.bwrap ?? "bwrap", shape, guards }, command, call);
-          return "error" in started ? started : this.#counted(started, shape.processes);
+          // The kernel counts the processes of other users than root.
+          if ("error" in started || process.getuid?.() !== 0) return started;
+          this.#cgroup ??= ProcessCgroup.make(shape.processes) ?? null;
+          if (this.#cgroup === null) return started;
+          const join = 'echo $$ > "$0" || exit 126; exec "$@"';
+          const args = ["-c", join, this.#cgroup.membersFile, started.file, ...started.args];
+          return { ...started, file: "/bin/sh", args };
         },
         ...(guards === undefined ? {} : { approvalReason: () => guards.problem() }),
       },
@@ -277,16 +281,6 @@ export class BubblewrapBackend extends ShellBackend {
     this.#guards?.close();
     await this.#cgroup?.remove();
     this.#cgroup = undefined;
-  }
-
-  /** Puts a command of root into the control group. The kernel counts the processes of other users. */
-  #counted(started: Launch, processes: number): Launch {
-    if (process.getuid?.() !== 0) return started;
-    this.#cgroup ??= ProcessCgroup.make(processes) ?? null;
-    if (this.#cgroup === null) return started;
-    const join = 'echo $$ > "$0" || exit 126; exec "$@"';
-    const args = ["-c", join, this.#cgroup.membersFile, started.file, ...started.args];
-    return { ...started, file: "/bin/sh", args };
   }
 }
 
@@ -303,10 +297,6 @@ export async function openBubblewrap(given: BubblewrapOptions): Promise<OpenedBu
   return { ok: true, backend: new BubblewrapBackend(options, found.hasSizeLimits) };
 }
 
-export type BubblewrapProbe =
-  | { ok: true; version: string; hasSizeLimits: boolean }
-  | ({ ok: false } & NoSandbox);
-
 /**
  * Runs one command that does nothing, in the same sandbox as all others.
  *
@@ -318,7 +308,7 @@ export async function probeBubblewrap(
     timeoutMs = PROBE_TIMEOUT_MS,
     platform = process.platform,
   }: { timeoutMs?: number; platform?: NodeJS.Platform } = {},
-): Promise<BubblewrapProbe> {
+): Promise<{ ok: true; version: string; hasSizeLimits: boolean } | ({ ok: false } & NoSandbox)> {
   const program = options.bwrap ?? "bwrap";
   if (platform !== "linux") return { ok: false, reason: "Bubblewrap exists for Linux only." };
   const run = (args: readonly string[], inputs: readonly Uint8Array[] = []) =>

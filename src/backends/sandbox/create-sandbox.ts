@@ -56,11 +56,6 @@ export async function createSandbox(
   return sandbox;
 }
 
-/** The options that a sandbox needs before it can be opened. */
-export interface SandboxNeeds extends SetupOptions, DockerOptions {
-  provider: CreateSandboxOptions["provider"];
-}
-
 const PACKAGES = { modal: MODAL, runloop: RUNLOOP, daytona: DAYTONA };
 
 /**
@@ -68,7 +63,13 @@ const PACKAGES = { modal: MODAL, runloop: RUNLOOP, daytona: DAYTONA };
  * setup file. `isThorough`: also asks the service of containers, which takes longer.
  */
 export async function sandboxProblem(
-  { provider, setupScript, setupScriptPath, setupTimeout: _time, ...options }: SandboxNeeds,
+  {
+    provider,
+    setupScript,
+    setupScriptPath,
+    setupTimeout: _time,
+    ...options
+  }: SetupOptions & DockerOptions & Pick<CreateSandboxOptions, "provider">,
   isThorough: boolean,
   load: LoadPackage = (name) => import(name),
 ): Promise<string | undefined> {

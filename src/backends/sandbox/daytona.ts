@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as delay } from "node:timers/promises";
+import { untilAborted } from "../../core/concurrency.ts";
 import { readOptions } from "../../core/options.ts";
 import type { LoadPackage } from "../../core/optional-package.ts";
-import type { OutputStream } from "./command-output.ts";
 import type { ProviderPackage, RemoteMachine, RemoteOptions, RemoteSandbox } from "./remote-sandbox.ts";
 import { REMOTE_OPTIONS, loadClient, openRemote } from "./remote-sandbox.ts";
 
@@ -71,49 +71,37 @@ export async function openDaytona(given: DaytonaOptions, load: LoadPackage): Pro
 
 const machine = (sandbox: DaytonaSandbox): RemoteMachine => ({
   id: sandbox.id,
-  start: (line, onOutput, signal) => startInSession(sandbox.process, line, onOutput, signal),
+  // Runs each command in its own session, because only sessions return output while a command runs.
+  start: async (line, onOutput, signal) => {
+    const { process } = sandbox;
+    const session = `deepagent-${randomUUID()}`;
+    await process.createSession(session);
+    const { cmdId } = await process.executeSessionCommand(session, { command: line, runAsync: true });
+    const drained = process
+      .getSessionCommandLogs(
+        session,
+        cmdId,
+        (chunk) => onOutput("stdout", chunk),
+        (chunk) => onOutput("stderr", chunk),
+      )
+      .then(() => undefined);
+    const end = async (): Promise<number | null> => {
+      try {
+        // The end of the output is usually the end of the command, unless the connection broke.
+        if (!signal.aborted) await untilAborted(drained, signal).catch(() => undefined);
+        for (;;) {
+          const { exitCode } = await process.getSessionCommand(session, cmdId);
+          if (exitCode !== undefined || signal.aborted) return exitCode ?? null;
+          await delay(250);
+        }
+      } finally {
+        await process.deleteSession(session).catch(() => undefined);
+      }
+    };
+    return { exitCode: end(), drained };
+  },
   upload: async (path, bytes) => void (await sandbox.fs.uploadFile(Buffer.from(bytes), path)),
   download: (path) => sandbox.fs.downloadFile(path),
   remove: async () => void (await sandbox.delete()),
   release: async () => {},
 });
-
-/** Runs each command in its own session, because only sessions return output while a command runs. */
-async function startInSession(
-  process: DaytonaSandbox["process"],
-  line: string,
-  onOutput: (stream: OutputStream, chunk: string) => void,
-  signal: AbortSignal,
-) {
-  const session = `deepagent-${randomUUID()}`;
-  await process.createSession(session);
-  const { cmdId } = await process.executeSessionCommand(session, { command: line, runAsync: true });
-  const drained = process
-    .getSessionCommandLogs(
-      session,
-      cmdId,
-      (chunk) => onOutput("stdout", chunk),
-      (chunk) => onOutput("stderr", chunk),
-    )
-    .then(() => undefined);
-  const end = async (): Promise<number | null> => {
-    try {
-      // The end of the output is usually the end of the command, unless the connection broke.
-      await Promise.race([drained.catch(() => undefined), aborted(signal)]);
-      for (;;) {
-        const { exitCode } = await process.getSessionCommand(session, cmdId);
-        if (exitCode !== undefined || signal.aborted) return exitCode ?? null;
-        await delay(250);
-      }
-    } finally {
-      await process.deleteSession(session).catch(() => undefined);
-    }
-  };
-  return { exitCode: end(), drained };
-}
-
-const aborted = (signal: AbortSignal): Promise<void> =>
-  new Promise((resolve) => {
-    if (signal.aborted) resolve();
-    else signal.addEventListener("abort", () => resolve(), { once: true });
-  });

@@ -59,7 +59,21 @@ export async function openModal(given: ModalOptions, load: LoadPackage): Promise
   const connect = async (open: (client: ModalClient) => Promise<ModalSandbox>): Promise<RemoteMachine> => {
     const client = new Client();
     try {
-      return machine(client, await open(client));
+      const sandbox = await open(client);
+      return {
+        id: sandbox.sandboxId,
+        start: async (line, onOutput, signal) => {
+          const started = await sandbox.exec(["sh", "-c", line], { mode: "binary" });
+          const streams = (["stdout", "stderr"] as const).map((stream) =>
+            drain(started[stream], (chunk) => onOutput(stream, chunk), signal),
+          );
+          return { exitCode: started.wait(), drained: Promise.all(streams).then(() => undefined) };
+        },
+        upload: (path, bytes) => sandbox.filesystem.writeBytes(bytes, path),
+        download: (path) => sandbox.filesystem.readBytes(path),
+        remove: async () => void (await sandbox.terminate()),
+        release: async () => client.close(),
+      };
     } catch (error) {
       client.close();
       throw error;
@@ -80,21 +94,6 @@ export async function openModal(given: ModalOptions, load: LoadPackage): Promise
     options,
   );
 }
-
-const machine = (client: ModalClient, sandbox: ModalSandbox): RemoteMachine => ({
-  id: sandbox.sandboxId,
-  start: async (line, onOutput, signal) => {
-    const started = await sandbox.exec(["sh", "-c", line], { mode: "binary" });
-    const streams = (["stdout", "stderr"] as const).map((stream) =>
-      drain(started[stream], (chunk) => onOutput(stream, chunk), signal),
-    );
-    return { exitCode: started.wait(), drained: Promise.all(streams).then(() => undefined) };
-  },
-  upload: (path, bytes) => sandbox.filesystem.writeBytes(bytes, path),
-  download: (path) => sandbox.filesystem.readBytes(path),
-  remove: async () => void (await sandbox.terminate()),
-  release: async () => client.close(),
-});
 
 async function drain(
   stream: ReadableStream<Uint8Array>,

@@ -25,7 +25,9 @@ const COMMON_FOLDER_HOLDERS = "deepagent-sandbox";
 const HOLDER = /^deepagent-(\d+)-(\d+)-(\d+)-\d+$/;
 
 let holders = 0;
-const holderPrefix = (pid: number): string => `deepagent-${pid}-${processStart(pid)}-${processNamespace()}-`;
+/** The name prefix of this process's holders. */
+export const ownHolders = (): string =>
+  `deepagent-${process.pid}-${processStart(process.pid)}-${processNamespace()}-`;
 
 /** True if a path is held, and by nothing but processes of this program. */
 export function isPlaceholder(path: string): boolean {
@@ -35,7 +37,7 @@ export function isPlaceholder(path: string): boolean {
 
 /** Names that are held until `release`. */
 export class Placeholders {
-  readonly #holder = `${holderPrefix(process.pid)}${(holders += 1)}`;
+  readonly #holder = `${ownHolders()}${(holders += 1)}`;
   readonly folders: string[] = [];
   readonly files: string[] = [];
 
@@ -101,7 +103,7 @@ export class Placeholders {
   }
 }
 
-/** A shell script that removes the holders of this process from the folders in its arguments. */
+/** A shell script that removes `ownHolders`, its `$0`, from the folders in its arguments. */
 export const REMOVE_HOLDERS = `
 sleep 1
 for path; do
@@ -111,9 +113,6 @@ for path; do
   case $path in */${COMMON_FOLDER_HOLDERS}) [ "$(cat "$file")" = ${OWN_COMMON_FOLDER} ] && rm -f "$file" ;; esac
 done
 `;
-
-/** The name prefix of this process's holders, for that script. */
-export const ownHolders = (): string => holderPrefix(process.pid);
 
 function removeFolder(path: string): boolean {
   try {

@@ -218,16 +218,14 @@ const SPECIAL: Readonly<Record<string, readonly FilterStep[]>> = {
  * for other processors. Calls of another architecture (32-bit programs) end the process, calls newer than the list
  * seem to be missing, and refused calls fail with EPERM.
  */
-export const systemCallFilter = (processor: string = process.arch): Uint8Array | undefined =>
-  processor === "x64" || processor === "arm64" ? encodeSteps(stepsFor(processor)) : undefined;
-
-function stepsFor(processor: keyof typeof AUDIT_ARCHITECTURES): FilterStep[] {
+export function systemCallFilter(processor: string = process.arch): Uint8Array | undefined {
+  if (processor !== "x64" && processor !== "arm64") return undefined;
   const special = [...callNumbers(SPECIAL_CALLS, processor)].flatMap(([name, number]) => {
     const block = SPECIAL[name] ?? [];
     return [step(OPCODES.ifEqual, number, 0, block.length), ...block];
   });
   const refused = [...callNumbers(REFUSED_CALLS, processor).values()];
-  return [
+  const steps = [
     load(OFFSETS.architecture),
     step(OPCODES.ifEqual, AUDIT_ARCHITECTURES[processor], 1, 0),
     finish("kill"),
@@ -239,10 +237,7 @@ function stepsFor(processor: keyof typeof AUDIT_ARCHITECTURES): FilterStep[] {
     ...refused.flatMap((number) => refuseIf(OPCODES.ifEqual, number)),
     finish("allow"),
   ];
-}
-
-/** Both processors are little-endian. */
-function encodeSteps(steps: readonly FilterStep[]): Uint8Array {
+  // Both processors are little-endian.
   const bytes = new DataView(new ArrayBuffer(steps.length * 8));
   for (const [index, { code, jt, jf, k }] of steps.entries()) {
     bytes.setUint16(index * 8, code, true);

@@ -34,23 +34,9 @@ export interface ProcessRequest {
   onGone?: () => void;
 }
 
-export interface ProcessLimits {
-  /** Seconds. */
-  timeout: number;
-  signal?: AbortSignal | undefined;
-}
-
 /** `failure`: why the program could not be started. */
 export type ProcessEnd = { exitCode: number } | { exitCode: null; failure: string };
 
-export interface RunnerOptions {
-  /** For programs whose descendants may outlive them, or this process. */
-  guarded: boolean;
-  /** Milliseconds that a group may take to end after it was asked. 0 kills it at once. Default 2000. */
-  patience?: number;
-}
-
-const DEFAULT_PATIENCE_MS = 2000;
 /** Time to wait for the last output of a group that was asked to end. */
 const LAST_WORDS_MS = 200;
 const KILL_MS = 2000;
@@ -67,7 +53,11 @@ export class ProcessRunner {
   readonly #patience: number;
   readonly #onExit = (): void => this.#killAll();
 
-  constructor({ guarded, patience = DEFAULT_PATIENCE_MS }: RunnerOptions) {
+  /**
+   * `guarded`: for programs whose descendants may outlive them, or this process. `patience`: milliseconds that a group
+   * may take to end after it was asked. 0 kills it at once.
+   */
+  constructor({ guarded, patience = 2000 }: { guarded: boolean; patience?: number }) {
     this.#guard = guarded ? new ProcessGuard(this.#mark) : undefined;
     this.#patience = patience;
   }
@@ -99,10 +89,13 @@ export class ProcessRunner {
   }
 
   /**
-   * Runs a program to its end. On a timeout or an abort, ends its group and returns the output so far, even if a
-   * descendant lives on and holds the output open.
+   * Runs a program to its end. On a timeout (in seconds) or an abort, ends its group and returns the output so far,
+   * even if a descendant lives on and holds the output open.
    */
-  async run(request: ProcessRequest, { timeout, signal }: ProcessLimits): Promise<ExecuteResponse> {
+  async run(
+    request: ProcessRequest,
+    { timeout, signal }: { timeout: number; signal?: AbortSignal | undefined },
+  ): Promise<ExecuteResponse> {
     if (signal?.aborted === true) return { output: "", exitCode: null, truncated: false };
     const running = this.start(request);
     const timer = new AbortController();
@@ -166,7 +159,14 @@ export class ProcessGroup {
     child.stderr?.on("data", (bytes: Buffer) => this.output.add("stderr", bytes));
     this.ended = waitForEnd(child).then((end) => {
       this.output.finish();
-      this.#leave(child);
+      this.#leaderEnded = true;
+      // Output of its remaining descendants is read and dropped.
+      for (const stream of [child.stdout, child.stderr]) {
+        stream?.removeAllListeners("data").resume();
+        // The stream is a socket to the child, which must not keep this process alive.
+        if (stream !== null && "unref" in stream && typeof stream.unref === "function") stream.unref();
+      }
+      this.forgetIfGone();
       return end;
     });
     void this.ended.then(() => this.#everythingEnded).then(request.onGone);
@@ -199,17 +199,6 @@ export class ProcessGroup {
     }
     this.kill();
     await this.#owner.endMarked();
-  }
-
-  /** Called when the program has ended. Output of its remaining descendants is read and dropped. */
-  #leave(child: ChildProcess): void {
-    this.#leaderEnded = true;
-    for (const stream of [child.stdout, child.stderr]) {
-      stream?.removeAllListeners("data").resume();
-      // The stream is a socket to the child, which must not keep this process alive.
-      if (stream !== null && "unref" in stream && typeof stream.unref === "function") stream.unref();
-    }
-    this.forgetIfGone();
   }
 
   #signal(signal: NodeJS.Signals): void {

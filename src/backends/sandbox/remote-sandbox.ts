@@ -145,7 +145,10 @@ export class RemoteSandbox extends BaseSandbox {
     const settled = new AbortController();
     const stopped = stopReason(timeout, signal, settled.signal);
     const env = { ...this.#options.env, ...options.env, [MARK_NAME]: mark };
-    const script = commandScript(command, options.cwd ?? "/", env);
+    const entries = Object.entries(env).map(([name, value], at) => [`e${at}`, `${name}=${value}`] as const);
+    const variables = { directory: options.cwd ?? "/", command, ...Object.fromEntries(entries) };
+    const given = entries.map(([name]) => `"$${name}"`).join(" ");
+    const script = `${assignments(variables)}${START}exec env ${given} "$shell" -c "$command" </dev/null\n`;
     let isStopped = false;
     const onOutput = (stream: OutputStream, chunk: Buffer): void => {
       // Shells around the command report its end on standard error.
@@ -195,28 +198,24 @@ function commandProblem(command: string, { env = {} }: ExecuteOptions): string |
   return wrong === undefined ? undefined : `'${wrong}' cannot be the name of an environment variable.`;
 }
 
-function commandScript(command: string, directory: string, env: Readonly<Record<string, string>>): string {
-  const entries = Object.entries(env).map(
-    ([name, value], index) => [`e${index}`, `${name}=${value}`] as const,
-  );
-  const variables = { directory, command, ...Object.fromEntries(entries) };
-  const given = entries.map(([name]) => `"$${name}"`).join(" ");
-  return `${assignments(variables)}${START}exec env ${given} "$shell" -c "$command" </dev/null\n`;
-}
-
-export interface RemoteProvider {
-  /** For texts, such as `Modal`. */
-  name: string;
-  workdir: string;
-  /** Finds a running sandbox by its id. */
-  find(id: string): Promise<RemoteMachine>;
-  create(): Promise<RemoteMachine>;
-}
-
-/** Opens a new sandbox, or the running one that `sandboxId` names. Throws `SandboxError`. */
-export async function openRemote(provider: RemoteProvider, options: RemoteOptions): Promise<RemoteSandbox> {
+/** Opens a new sandbox, or the running one that `sandboxId` names, which `find` looks for. Throws `SandboxError`. */
+export async function openRemote(
+  provider: {
+    name: string;
+    workdir: string;
+    find(id: string): Promise<RemoteMachine>;
+    create(): Promise<RemoteMachine>;
+  },
+  options: RemoteOptions,
+): Promise<RemoteSandbox> {
   const { sandboxId, workdir = provider.workdir } = options;
-  const machine = await obtainMachine(provider, sandboxId);
+  const opening = sandboxId === undefined ? provider.create() : provider.find(sandboxId);
+  const machine = await opening.catch((error: unknown) => {
+    const what =
+      sandboxId === undefined ? "did not start a sandbox" : `has no running sandbox '${sandboxId}'`;
+    const reason = errorMessage(error).slice(0, 300);
+    throw new SandboxError("NOT_INITIALIZED", `${provider.name} ${what}: ${reason}`, { cause: error });
+  });
   const sandbox = new RemoteSandbox(machine, options, workdir);
   if (sandboxId !== undefined) return sandbox;
   const parent = new RemoteSandbox(machine, { ...options, sandboxId: machine.id }, "/");
@@ -227,20 +226,6 @@ export async function openRemote(provider: RemoteProvider, options: RemoteOption
     "COMMAND_FAILED",
     `The directory ${workdir} could not be created in a sandbox of ${provider.name}: ${made.output.trim().slice(-500)}`,
   );
-}
-
-async function obtainMachine(
-  provider: RemoteProvider,
-  sandboxId: string | undefined,
-): Promise<RemoteMachine> {
-  try {
-    return await (sandboxId === undefined ? provider.create() : provider.find(sandboxId));
-  } catch (error) {
-    const what =
-      sandboxId === undefined ? "did not start a sandbox" : `has no running sandbox '${sandboxId}'`;
-    const reason = errorMessage(error).slice(0, 300);
-    throw new SandboxError("NOT_INITIALIZED", `${provider.name} ${what}: ${reason}`, { cause: error });
-  }
 }
 
 /** The package and the keys that a provider needs. */

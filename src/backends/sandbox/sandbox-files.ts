@@ -174,14 +174,24 @@ export class SandboxFiles {
     }
   }
 
+  /** Runs a script and reads its answer by key. */
   async #ask(script: string, variables: Readonly<Record<string, string>>, options: CallOptions) {
     options.signal?.throwIfAborted();
     const mark = `@${randomBytes(12).toString("hex")}`;
     const command = [`mark='${mark}'`, PRELUDE, assignments(variables), script].join("\n");
     const { output } = await this.#run(command, options);
     options.signal?.throwIfAborted();
-    const said = parseAnswer(output, mark);
-    if (said === undefined) throw new SandboxAnswerError("the sandbox returned an incomplete answer");
+    const said = new Map<string, string>();
+    for (const line of output.split("\n")) {
+      if (!line.startsWith(`${mark} `)) continue;
+      const [key = "", ...value] = line
+        .slice(mark.length + 1)
+        .trimEnd()
+        .split(" ");
+      said.set(key, value.join(" "));
+    }
+    if (!said.has("end") || !said.has("result"))
+      throw new SandboxAnswerError("the sandbox returned an incomplete answer");
     return said;
   }
 
@@ -315,17 +325,3 @@ export const scriptLine = (script: string): string => `sh -c "${shellDecoded(scr
 
 const shellDecoded = (value: string): string =>
   `$(printf %s '${Buffer.from(value, "utf8").toString("base64")}' | base64 -d)`;
-
-/** Reads the answer of a script by key. Returns undefined if it is cut off or is not an answer. */
-function parseAnswer(output: string, mark: string): Map<string, string> | undefined {
-  const said = new Map<string, string>();
-  for (const line of output.split("\n")) {
-    if (!line.startsWith(`${mark} `)) continue;
-    const [key = "", ...value] = line
-      .slice(mark.length + 1)
-      .trimEnd()
-      .split(" ");
-    said.set(key, value.join(" "));
-  }
-  return said.has("end") && said.has("result") ? said : undefined;
-}

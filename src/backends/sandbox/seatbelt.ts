@@ -111,7 +111,14 @@ export class SeatbeltBackend extends ShellBackend {
         const valid = validatePath(call.cwd ?? "/");
         if (!valid.ok) return { error: valid.error, code: valid.code };
         const isGuarded = options.protectsStarters === true && call.approved !== true;
-        const rules = isGuarded ? profile(fixedPlaces(rootDir)) : usual;
+        // Rules hold for paths, so that they protect links and missing places, too.
+        const fixed = isGuarded
+          ? allPlaces(startingPlaces(rootDir)).flatMap((path) => {
+              const target = realPath(path);
+              return target !== path && isInside(rootDir, target) ? [path, target] : [path];
+            })
+          : [];
+        const rules = isGuarded ? profile(fixed) : usual;
         const args = seatbeltArguments(rules, command, join(rootDir, valid.path));
         const explain = isGuarded ? { explain: refusalNote } : {};
         return { file: PROGRAM, args, cwd: rootDir, env: { ...env, ...call.env }, ...explain };
@@ -119,13 +126,6 @@ export class SeatbeltBackend extends ShellBackend {
     });
   }
 }
-
-/** Rules hold for paths, so that they protect links and missing places, too. */
-const fixedPlaces = (root: string): string[] =>
-  allPlaces(startingPlaces(root)).flatMap((path) => {
-    const target = realPath(path);
-    return target !== path && isInside(root, target) ? [path, target] : [path];
-  });
 
 /** The arguments of `sandbox-exec` for one command. */
 export function seatbeltArguments(profile: string, command: string, directory: string): string[] {

@@ -52,7 +52,14 @@ class ProcessJobs implements BackgroundJobs {
     const id = `job_${randomBytes(4).toString("hex")}`;
     const info: JobInfo = { id, command, startedAt: isoTime(systemClock()) };
     this.#jobs.set(id, { info, process });
-    void noteEnd({ info, process });
+    const noteEnd = async (): Promise<void> => {
+      const end = await process.ended;
+      info.exitCode = end.exitCode;
+      if (!("failure" in end)) return;
+      process.output.add("stdout", Buffer.from(`Error: The command could not be started: ${end.failure}`));
+      process.output.finish();
+    };
+    void noteEnd();
     return { job: { ...info } };
   }
 
@@ -71,14 +78,6 @@ class ProcessJobs implements BackgroundJobs {
     await job.process.terminate();
     return jobResult(job);
   }
-}
-
-async function noteEnd({ info, process }: Job): Promise<void> {
-  const end = await process.ended;
-  info.exitCode = end.exitCode;
-  if (!("failure" in end)) return;
-  process.output.add("stdout", Buffer.from(`Error: The command could not be started: ${end.failure}`));
-  process.output.finish();
 }
 
 const jobResult = ({ info, process }: Job): JobResult => ({
@@ -221,23 +220,18 @@ export class LocalShellBackend extends ShellBackend {
       facts: { network: true },
       launch: (command, { cwd, env: added }) => {
         const isVirtual = options.virtualMode === true;
-        const directory = workingDirectory(rootDir, cwd ?? (isVirtual ? "/" : rootDir), isVirtual);
-        if (typeof directory !== "string") return directory;
+        const form = isVirtual ? "virtual" : "real";
+        const valid = validatePath(cwd ?? (isVirtual ? "/" : rootDir), { form });
+        if (!valid.ok) return { error: valid.error, code: valid.code };
+        const directory = isVirtual ? join(rootDir, valid.path) : resolve(rootDir, valid.path);
+        try {
+          mkdirSync(rootDir, { recursive: true });
+          if (!statSync(directory).isDirectory()) return notDirectory(valid.path);
+        } catch {
+          return directoryNotFound(valid.path);
+        }
         return { file: SHELL, args: ["-c", command], cwd: directory, env: { ...env, ...added } };
       },
     });
-  }
-}
-
-/** The directory in which a command starts, as a path of this machine. */
-function workingDirectory(rootDir: string, cwd: string, isVirtual: boolean): string | BackendFailure {
-  const valid = validatePath(cwd, { form: isVirtual ? "virtual" : "real" });
-  if (!valid.ok) return { error: valid.error, code: valid.code };
-  const directory = isVirtual ? join(rootDir, valid.path) : resolve(rootDir, valid.path);
-  try {
-    mkdirSync(rootDir, { recursive: true });
-    return statSync(directory).isDirectory() ? directory : notDirectory(valid.path);
-  } catch {
-    return directoryNotFound(valid.path);
   }
 }

@@ -7,16 +7,6 @@ import { Placeholders, REMOVE_HOLDERS, ownHolders } from "./placeholders.ts";
 import { LastWill } from "./process-runner.ts";
 import { type ProtectedPlaces, gitPlaces, startingPlaces } from "./starting-places.ts";
 
-/** The protection of one command, for mounts. */
-export interface StarterGuard {
-  /** Existing places that must not change. */
-  fixed: readonly string[];
-  /** Places that must stay missing; empty folders are held there. */
-  empty: readonly string[];
-  /** Ends it. No process of the command may be left. */
-  release: () => void;
-}
-
 /** A folder whose places are guarded. */
 interface Guarded {
   find: () => ProtectedPlaces;
@@ -39,8 +29,17 @@ export class StarterGuards {
     this.#repositories = repositories.map((folder) => ({ find: () => gitPlaces(folder), known: new Set() }));
   }
 
-  /** Begins to guard the folder for one command. Returns undefined if an approved one needs no guard. */
-  begin(isApproved: boolean): StarterGuard | BackendFailure | undefined {
+  /**
+   * Begins to guard the folder for one command, until `release`: then no process of the command may be left. `fixed`:
+   * existing places that must not change. `empty`: places that must stay missing, where empty folders are held.
+   * Returns undefined if an approved command needs no guard.
+   */
+  begin(
+    isApproved: boolean,
+  ):
+    | { fixed: readonly string[]; empty: readonly string[]; release: () => void }
+    | BackendFailure
+    | undefined {
     const guarded = isApproved ? this.#repositories : [this.#workspace, ...this.#repositories];
     if (guarded.length === 0) return undefined;
     const places = guarded.map(({ find }) => find());

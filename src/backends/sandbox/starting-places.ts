@@ -136,22 +136,20 @@ class PlaceSearch {
     for (let depth = 0; depth <= SEARCH_LIMITS.depth && left > 0; depth += 1) {
       const some = folders.slice(0, left);
       left -= some.length;
-      folders = some.flatMap((folder) => this.#project(folder));
+      folders = some.flatMap((folder) => {
+        const entries = readEntries(folder);
+        if (isGitFolder(entries)) this.gitFolder(folder);
+        for (const { name } of entries) {
+          const path = join(folder, name);
+          if (name === ".git") this.#git(path);
+          else if (isStarting(name)) this.#add(path);
+        }
+        // These may also be projects.
+        return entries
+          .filter((entry) => entry.isDirectory() && !isStarting(entry.name) && entry.name !== "node_modules")
+          .map(({ name }) => join(folder, name));
+      });
     }
-  }
-
-  /** Adds the places of one folder. Returns the folders in it that may also be projects. */
-  #project(folder: string): string[] {
-    const entries = readEntries(folder);
-    if (isGitFolder(entries)) this.gitFolder(folder);
-    for (const { name } of entries) {
-      const path = join(folder, name);
-      if (name === ".git") this.#git(path);
-      else if (isStarting(name)) this.#add(path);
-    }
-    return entries
-      .filter((entry) => entry.isDirectory() && !isStarting(entry.name) && entry.name !== "node_modules")
-      .map(({ name }) => join(folder, name));
   }
 
   /** A repository, or the file that a worktree or a submodule has in its place. */

@@ -23,12 +23,6 @@ const isBatched = (store: object): store is { store: BaseStore } =>
 
 const BASE64 = "base64";
 
-/** Turns file data into a store item: JSON, with bytes as base64, which `encoding` marks. */
-function toItem(data: FileData): Record<string, unknown> {
-  if (Array.isArray(data.content) || typeof data.content === "string") return { ...data };
-  return { ...data, content: Buffer.from(data.content).toString("base64"), encoding: BASE64 };
-}
-
 function fromItem(value: Record<string, unknown>): FileData | undefined {
   const { content, mimeType, encoding, created_at: created, modified_at: modified } = value;
   const times = {
@@ -116,7 +110,12 @@ class StoreFiles implements FileStore {
   }
 
   async put(path: string, data: FileData, expected: Expected): Promise<boolean> {
-    const value = toItem(data);
+    const { content } = data;
+    // JSON, with bytes as base64, which `encoding` marks.
+    const value: Record<string, unknown> =
+      Array.isArray(content) || typeof content === "string"
+        ? { ...data }
+        : { ...data, content: Buffer.from(content).toString("base64"), encoding: BASE64 };
     // An item that is not a file counts as absent and is replaced.
     const now = await this.#item(path);
     const isFile = now !== null && fromItem(now.value) !== undefined;
@@ -243,7 +242,18 @@ export class StoreBackend extends FileStoreBackend {
       runtimeOrOptions,
       options,
     );
-    super(() => openFiles(split.runtime ?? ambientRuntime(), split.options), split.options);
+    super(() => {
+      const runtime = split.runtime ?? ambientRuntime();
+      const store = split.options.store ?? runtime?.store;
+      if (store === undefined) return storeMissing();
+      const { namespace } = split.options;
+      const chosen = typeof namespace === "function" ? namespace(runtime ?? {}) : namespace;
+      const assistant = runtime?.assistantId;
+      const usual = assistant === undefined ? ["filesystem"] : [assistant, "filesystem"];
+      // Unwraps a store. LangGraph passes nodes a wrapper that collects calls for `batch` and hides
+      // everything beyond `BaseStore`, such as an order of keys.
+      return new StoreFiles(isBatched(store) ? store.store : store, checkNamespace(chosen ?? usual));
+    }, split.options);
     if (typeof split.options.namespace === "object") checkNamespace(split.options.namespace);
     this.#runtime = split.runtime;
     this.#options = split.options;
@@ -252,17 +262,4 @@ export class StoreBackend extends FileStoreBackend {
   [bindRuntime](runtime: BackendRuntime): Backend {
     return this.#runtime === undefined ? new StoreBackend(runtime, this.#options) : this;
   }
-}
-
-/** Throws `ConfigurationError` for an invalid namespace. */
-function openFiles(runtime: BackendRuntime | undefined, options: StoreBackendOptions) {
-  const store = options.store ?? runtime?.store;
-  if (store === undefined) return storeMissing();
-  const { namespace } = options;
-  const chosen = typeof namespace === "function" ? namespace(runtime ?? {}) : namespace;
-  const assistant = runtime?.assistantId;
-  const usual = assistant === undefined ? ["filesystem"] : [assistant, "filesystem"];
-  // Unwraps a store. LangGraph passes nodes a wrapper that collects calls for `batch` and hides
-  // everything beyond `BaseStore`, such as an order of keys.
-  return new StoreFiles(isBatched(store) ? store.store : store, checkNamespace(chosen ?? usual));
 }

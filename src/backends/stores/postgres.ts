@@ -29,7 +29,6 @@ export interface PostgresPlace extends PostgresBackendOptions {
   maxBytes: number;
 }
 
-const PACKAGE = { user: "PostgresBackend", name: "pg", version: "8.23.1" };
 const PAGE_ROWS = 1000;
 
 const COLUMNS: Readonly<Record<string, string>> = {
@@ -120,7 +119,16 @@ export class PostgresFiles implements FileStore {
     const own = under === "/" ? [] : await this.#infos("where path = $1", [this.#keyOf(under)]);
     yield* own.map((row) => this.#infoOf(row));
     const [start, to] = this.#rangeBelow(under);
-    if (shallow === true) yield* await this.#folders(start, to);
+    if (shallow === true) {
+      // The server names each folder once, however many files it contains.
+      const rows = await this.#rows(
+        `select distinct split_part(substr(path, length($1) + 1), '/', 1) as name from ${this.#table}
+         where path >= $1 collate "C" and path < $2 collate "C" and strpos(substr(path, length($1) + 1), '/') > 0`,
+        [start, to],
+      );
+      const folder = start.slice(this.#place.prefix.length);
+      yield* rows.map((row) => ({ path: `${folder}${String(row["name"])}/`, is_dir: true }));
+    }
     const depth = shallow === true ? "and strpos(substr(path, length($3) + 1), '/') = 0" : "and $3 <> ''";
     for (let from = start; ;) {
       const rows = await this.#infos(
@@ -171,17 +179,6 @@ export class PostgresFiles implements FileStore {
     return { path, is_dir: false, size: Number(row["size"]), modified_at: toIsoText(row["modified_at"]) };
   }
 
-  /** The folders directly in a folder. The server names each once, however many files it contains. */
-  async #folders(from: string, to: string): Promise<ListedFile[]> {
-    const rows = await this.#rows(
-      `select distinct split_part(substr(path, length($1) + 1), '/', 1) as name from ${this.#table}
-       where path >= $1 collate "C" and path < $2 collate "C" and strpos(substr(path, length($1) + 1), '/') > 0`,
-      [from, to],
-    );
-    const folder = from.slice(this.#place.prefix.length);
-    return rows.map((row) => ({ path: `${folder}${String(row["name"])}/`, is_dir: true }));
-  }
-
   async #rows(text: string, values: unknown[]): Promise<Record<string, unknown>[]> {
     return (await this.#query(text, values)).rows;
   }
@@ -206,7 +203,7 @@ export class PostgresFiles implements FileStore {
   async #openPool(): Promise<PostgresPool> {
     if (this.#own !== undefined) return this.#own;
     const { connectionString, load } = this.#place;
-    const loaded = await loadOptional(PACKAGE, load);
+    const loaded = await loadOptional({ user: "PostgresBackend", name: "pg", version: "8.23.1" }, load);
     // The type is the one that the package declares. Its named exports are properties of the default one.
     type PostgresPackage = { Pool: new (settings: Record<string, unknown>) => OwnPool };
     const { Pool } = (loaded as { default: PostgresPackage }).default;
@@ -224,7 +221,15 @@ export class PostgresFiles implements FileStore {
   async #checkTable(pool: PostgresPool): Promise<void> {
     const columns = await this.#columnsOf(pool);
     if (columns.size === 0) {
-      await this.#createTable(pool);
+      const made = Object.entries(COLUMNS).map(([name, type]) =>
+        name === "path" ? `path text collate "C" primary key` : `${name} ${type} not null`,
+      );
+      try {
+        await pool.query(`create table if not exists ${this.#table} (${made.join(", ")})`);
+      } catch (error) {
+        // Another process may have made it at the same moment.
+        if ((await this.#columnsOf(pool)).size === 0) throw error;
+      }
       return;
     }
     const wrong = Object.entries(COLUMNS).filter(([name, type]) => columns.get(name) !== type);
@@ -243,18 +248,6 @@ export class PostgresFiles implements FileStore {
       [this.#table],
     );
     return new Map(rows.map((row) => [String(row["attname"]), String(row["type"])]));
-  }
-
-  async #createTable(pool: PostgresPool): Promise<void> {
-    const columns = Object.entries(COLUMNS).map(([name, type]) =>
-      name === "path" ? `path text collate "C" primary key` : `${name} ${type} not null`,
-    );
-    try {
-      await pool.query(`create table if not exists ${this.#table} (${columns.join(", ")})`);
-    } catch (error) {
-      // Another process may have made it at the same moment.
-      if ((await this.#columnsOf(pool)).size === 0) throw error;
-    }
   }
 }
 
@@ -310,14 +303,16 @@ export class PostgresBackend extends FileStoreBackend {
       load: "a function",
     });
     const { table = "deepagent_files", maxFileSizeMb = 32 } = given;
+    const unusable = (problem: string): ConfigurationError =>
+      new ConfigurationError("POSTGRES_OPTIONS", `The options of PostgresBackend are not usable: ${problem}`);
     if (given.connectionString !== undefined && given.pool !== undefined)
-      throw invalidPostgresOptions("set a connectionString or a pool");
-    if (!TABLE.test(table))
-      throw invalidPostgresOptions("table must be a name such as deepagent_files or schema.deepagent_files");
-    if (!(maxFileSizeMb > 0)) throw invalidPostgresOptions("maxFileSizeMb must be more than 0");
+      throw unusable("set a connectionString or a pool");
+    if (!/^(?:[A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(table))
+      throw unusable("table must be a name such as deepagent_files or schema.deepagent_files");
+    if (!(maxFileSizeMb > 0)) throw unusable("maxFileSizeMb must be more than 0");
     const maxBytes = maxFileSizeMb * 1024 * 1024;
     const folder = validatePath(given.prefix ?? "/");
-    if (!folder.ok) throw invalidPostgresOptions(`prefix: ${folder.error}`);
+    if (!folder.ok) throw unusable(`prefix: ${folder.error}`);
     const prefix = folder.path === "/" ? "" : folder.path;
     const files = new PostgresFiles({ ...given, table, prefix, maxBytes });
     super(files);
@@ -329,8 +324,3 @@ export class PostgresBackend extends FileStoreBackend {
     return this.#files.close();
   }
 }
-
-const TABLE = /^(?:[A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,62}$/;
-
-const invalidPostgresOptions = (problem: string): ConfigurationError =>
-  new ConfigurationError("POSTGRES_OPTIONS", `The options of PostgresBackend are not usable: ${problem}`);

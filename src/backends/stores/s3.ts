@@ -256,14 +256,16 @@ export class S3Backend extends FileStoreBackend {
       load: "a function",
     });
     const { prefix = "", endpoint, conditionalWrites = true, maxFileSizeMb = 32 } = given;
+    const unusable = (problem: string): ConfigurationError =>
+      new ConfigurationError("S3_OPTIONS", `The options of S3Backend are not usable: ${problem}`);
     // Callers without types may leave the bucket out.
     if (!("bucket" in given) || !/^[A-Za-z0-9][A-Za-z0-9._-]{1,62}$/.test(given.bucket))
-      throw invalidS3Options("bucket must be the name of a bucket");
+      throw unusable("bucket must be the name of a bucket");
     if (endpoint !== undefined && !(URL.canParse(endpoint) && /^https?:/.test(endpoint)))
-      throw invalidS3Options("endpoint must be an address that starts with http:// or https://");
+      throw unusable("endpoint must be an address that starts with http:// or https://");
     const folder = validatePath(prefix === "" ? "/" : prefix);
-    if (!folder.ok) throw invalidS3Options(`prefix: ${folder.error}`);
-    if (!(maxFileSizeMb > 0)) throw invalidS3Options("maxFileSizeMb must be more than 0");
+    if (!folder.ok) throw unusable(`prefix: ${folder.error}`);
+    if (!(maxFileSizeMb > 0)) throw unusable("maxFileSizeMb must be more than 0");
     const files = new S3Files({
       ...given,
       prefix: folder.path === "/" ? "" : `${folder.path.slice(1)}/`,
@@ -278,6 +280,3 @@ export class S3Backend extends FileStoreBackend {
     return this.#files.close();
   }
 }
-
-const invalidS3Options = (problem: string): ConfigurationError =>
-  new ConfigurationError("S3_OPTIONS", `The options of S3Backend are not usable: ${problem}`);

@@ -78,17 +78,12 @@ function describeStatus(
   if (status >= 500) return `${service} has a problem of its own (HTTP ${status}). ${ELSEWISE}`;
   if (status >= 300 && status < 400)
     return `${service} redirects to another address; correct web.search.url.`;
-  const said = serviceMessage(text, secret);
-  return `${service} refused the request (HTTP ${status})${said === "" ? "" : `: ${said}`}.`;
-}
-
-/** The message in the answer of a refusal. */
-function serviceMessage(text: string, secret: string | undefined): string {
   const answer = parsedJson(text);
   const nested = [answer, memberOf(answer, "error"), memberOf(answer, "detail")];
   const message = nested
     .flatMap((part) => [part, ...["detail", "message", "error"].map((name) => memberOf(part, name))])
     .find((one) => typeof one === "string");
   const known = secret === undefined ? message : message?.replaceAll(secret, "[key]");
-  return oneLine(known ?? "", 200).replace(/\.$/, "");
+  const said = oneLine(known ?? "", 200).replace(/\.$/, "");
+  return `${service} refused the request (HTTP ${status})${said === "" ? "" : `: ${said}`}.`;
 }

@@ -18,7 +18,10 @@ export const SEARCH_KEYS: readonly string[] = Object.values(KEYED_SERVICES).flat
 /** The search that is configured, or that a key in the environment is for. */
 export function searchChoice(options: SearchOptions, env: Variables): SearchChoice {
   const { url, command: [program, ...args] = [] } = options;
-  const provider = options.provider ?? impliedProvider(options, env);
+  const services = Object.entries(KEYED_SERVICES) as [SearchProvider, { keys: readonly string[] }][]; // its own keys
+  const keyed = services.find(([, { keys }]) => findKey(env, keys) !== undefined)?.[0];
+  const implied = options.command !== undefined ? "command" : url !== undefined ? "searxng" : keyed;
+  const provider = options.provider ?? implied;
   switch (provider) {
     case undefined:
     case "off":
@@ -43,13 +46,6 @@ export function searchChoice(options: SearchOptions, env: Variables): SearchChoi
 
 const missingSetting = (provider: SearchProvider, setting: string): string =>
   `The search provider ${provider} needs web.search.${setting}.`;
-
-function impliedProvider({ url, command }: SearchOptions, env: Variables): SearchProvider | undefined {
-  if (command !== undefined) return "command";
-  if (url !== undefined) return "searxng";
-  const services = Object.entries(KEYED_SERVICES) as [SearchProvider, { keys: readonly string[] }][]; // its own keys
-  return services.find(([, { keys }]) => findKey(env, keys) !== undefined)?.[0];
-}
 
 const findKey = (env: Variables, keys: readonly string[]): string | undefined =>
   keys.map((name) => variableText(env[name] ?? "")).find((value) => value !== "");

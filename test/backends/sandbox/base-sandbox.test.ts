@@ -19,7 +19,6 @@ import { BaseSandbox } from "../../../src/backends/sandbox/base-sandbox.ts";
 import { LocalShellBackend } from "../../../src/backends/sandbox/shell-backend.ts";
 import { programPath } from "../../support/program-path.ts";
 import { runContract, type Subject } from "../contract/contract.ts";
-import { pathsSuite, concurrencySuite } from "../../../src/testing/write-suites.ts";
 import { BACKEND_SUITES } from "../../../src/testing/backend-contract.ts";
 
 /** A sandbox that is a shell of this machine; `busybox` is a folder with the programs of BusyBox and no others. */
@@ -87,7 +86,7 @@ describe("over BusyBox", { tags: ["busybox", "long"] }, () => {
   });
   afterAll(() => rmSync(folder, { recursive: true }));
   // What is done here and not by its programs is tested above.
-  const suites = BACKEND_SUITES.filter((suite) => suite !== pathsSuite && suite !== concurrencySuite);
+  const suites = BACKEND_SUITES.filter(({ subject }) => subject !== "paths" && subject !== "concurrency");
   runContract(subject("BusyBox", { busybox: folder, readChunk: 500_000 }), suites);
 });
 
