@@ -16,7 +16,9 @@ const folder = join(root, "node_modules/.cache/simulation");
 const marks = {
   name: "process-marks",
   setup({ onResolve }) {
-    onResolve({ filter: /\/process-mark\.ts$/ }, () => ({ path: join(root, "test/simulation/process-mark.ts") }));
+    onResolve({ filter: /\/process-mark\.ts$/ }, () => ({
+      path: join(root, "test/simulation/process-mark.ts"),
+    }));
   },
 };
 

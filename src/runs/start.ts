@@ -113,7 +113,7 @@ export async function start(
   given: StartRequest,
   context: StartContext,
 ): Promise<StartOutcome> {
-  // As it is read back: a repeated request is to be the same.
+  // In the form in which it is read back, so that a repeated request is equal.
   const { task, idempotencyKey, goal, ...rest } = supervised(given);
   const key = idempotencyKey === undefined ? {} : { idempotencyKey: wellFormed(idempotencyKey) };
   const criteria = goal && { goal: storableGoal(goal) };

@@ -1,10 +1,9 @@
 /** What holds in every world, whatever happened. docs/reliability.md has a sentence for each name. */
 import { newsId, newsOf } from "../../src/runs/news.ts";
-import { REPLY, type Part } from "./moves-agent.ts";
+import { type Part, REPLY_TOKENS, TOKEN_LIMIT } from "./moves.ts";
 import type { DecisionCall, People } from "./people.ts";
-import { TOKEN_LIMIT, type World } from "./world.ts";
+import type { World } from "./world.ts";
 
-const REPLY_TOKENS = REPLY.inputTokens + REPLY.outputTokens;
 const MINUTE = 60_000;
 
 interface RunRow {
@@ -48,8 +47,12 @@ export function checkWorld(world: World, people: People): void {
   checkSchedules(world, people, runs);
 }
 
-const failureOf = (world: World, id: string): string =>
-  String((world.database.prepare("SELECT failure_message AS text FROM runs WHERE id = ?").get(id) as { text: string }).text);
+function failureOf({ database }: World, id: string): string {
+  const { text } = database.prepare("SELECT failure_message AS text FROM runs WHERE id = ?").get(id) as {
+    text: string;
+  };
+  return text;
+}
 
 function partOf(world: World, runId: string): Part | undefined {
   for (const { parts } of world.threads.values()) if (parts.has(runId)) return parts.get(runId);
@@ -63,8 +66,10 @@ function checkTree(world: World, root: RunRow, runs: readonly RunRow[]): void {
     .prepare("SELECT seq, kind, agent, data FROM run_events WHERE run_id = ? ORDER BY seq")
     .all(root.id) as EventRow[];
   for (const [index, { seq }] of events.entries())
-    if (seq !== index + 1) return world.problem(`journal: event ${index + 1} of ${root.id} has number ${seq}`);
-  if (root.last_seq !== events.length) world.problem(`journal: ${root.id} counts ${root.last_seq} of ${events.length}`);
+    if (seq !== index + 1)
+      return world.problem(`journal: event ${index + 1} of ${root.id} has number ${seq}`);
+  if (root.last_seq !== events.length)
+    world.problem(`journal: ${root.id} counts ${root.last_seq} of ${events.length}`);
   const of = (kind: string): EventRow[] => events.filter((event) => event.kind === kind);
   const calls = (kind: string): string[] =>
     of(kind).map(({ data }) => (JSON.parse(data) as { callId: string }).callId);
@@ -104,7 +109,9 @@ function checkUse(
   const parts = [root, ...children].flatMap(({ id }) => partOf(world, id) ?? []);
   const inThreads = parts.reduce((sum, { tokens }) => sum + tokens, 0);
   if (root.tokens !== replies * REPLY_TOKENS)
-    world.problem(`use: the row of ${root.id} has ${root.tokens} tokens, its journal ${replies * REPLY_TOKENS}`);
+    world.problem(
+      `use: the row of ${root.id} has ${root.tokens} tokens, its journal ${replies * REPLY_TOKENS}`,
+    );
   if (inThreads > root.tokens)
     world.problem(`use: the threads of ${root.id} have ${inThreads} tokens, its row ${root.tokens}`);
   const most = TOKEN_LIMIT + REPLY_TOKENS * (1 + children.length);
@@ -116,14 +123,18 @@ function checkChildren(
   root: RunRow,
   { children, reports }: { children: readonly RunRow[]; reports: readonly string[] },
 ): void {
-  if (new Set(reports).size !== reports.length) world.problem(`children: a report is in the journal of ${root.id} twice`);
+  if (new Set(reports).size !== reports.length)
+    world.problem(`children: a report is in the journal of ${root.id} twice`);
   if (!FINAL.includes(root.status)) return;
   for (const { id, status } of children) {
     if (!FINAL.includes(status)) world.problem(`children: ${id} is ${status}, and ${root.id} has ended`);
-    if (root.status === "completed" && !reports.includes(id)) world.problem(`children: ${id} has no report in the journal`);
+    if (root.status === "completed" && !reports.includes(id))
+      world.problem(`children: ${id} has no report in the journal`);
   }
   if (root.status !== "completed") return;
-  const from = [...(partOf(world, root.id)?.inbox.values() ?? [])].flatMap((message) => message.from?.threadId ?? []);
+  const from = [...(partOf(world, root.id)?.inbox.values() ?? [])].flatMap(
+    (message) => message.from?.threadId ?? [],
+  );
   if (new Set(from).size !== from.length) world.problem(`children: ${root.id} read a report twice`);
 }
 
@@ -136,7 +147,8 @@ function checkMessages(world: World, people: People, runs: readonly RunRow[]): v
     const times = texts.filter((one) => one === text).length;
     const { status } = runs.find(({ id }) => id === runId) ?? { status: "unknown" };
     if (times > 1) world.problem(`message-once: ${text} was read ${times} times`);
-    if (times === 0 && status === "completed") world.problem(`message-once: ${text} was confirmed and never read`);
+    if (times === 0 && status === "completed")
+      world.problem(`message-once: ${text} was confirmed and never read`);
   }
   for (const [task, runId] of people.started) {
     const row = runs.find(({ id }) => id === runId);
@@ -173,13 +185,17 @@ function storedAnswer(world: World, { requestId }: DecisionCall): string | undef
 export function isLinearizable(calls: readonly DecisionCall[], stored: string | undefined): boolean {
   const step = (left: readonly DecisionCall[], answer: string | undefined): boolean => {
     if (left.length === 0) return answer === undefined || stored === undefined || sameAnswer(answer, stored);
-    const earliestEnd = Math.min(...left.map(({ outcome, endedAt }) => (outcome === undefined ? Infinity : endedAt)));
+    const earliestEnd = Math.min(
+      ...left.map(({ outcome, endedAt }) => (outcome === undefined ? Infinity : endedAt)),
+    );
     return left.some((call) => {
       if (call.beganAt > earliestEnd) return false;
       const rest = left.filter((one) => one !== call);
-      if (call.outcome === undefined) return step(rest, answer) || (answer === undefined && step(rest, call.given));
+      if (call.outcome === undefined)
+        return step(rest, answer) || (answer === undefined && step(rest, call.given));
       if (call.outcome === "stored") return answer === undefined && step(rest, call.given);
-      if (call.outcome === "repeated") return answer !== undefined && sameAnswer(answer, call.given) && step(rest, answer);
+      if (call.outcome === "repeated")
+        return answer !== undefined && sameAnswer(answer, call.given) && step(rest, answer);
       // Refused: another answer stands, or the request was withdrawn.
       return step(rest, answer);
     });
@@ -203,7 +219,8 @@ function checkSchedules(world: World, people: People, runs: readonly RunRow[]): 
     for (let due = Math.ceil(from / MINUTE + 2) * MINUTE; due < to - 2 * MINUTE; due += MINUTE) {
       const times = started.filter((occurrence) => occurrence === due).length;
       const skipped = skips.filter(({ first, last }) => first <= due && due <= last).length;
-      if (times + skipped !== 1) world.problem(`schedule-once: ${due} of ${id} has ${times} runs and ${skipped} skips`);
+      if (times + skipped !== 1)
+        world.problem(`schedule-once: ${due} of ${id} has ${times} runs and ${skipped} skips`);
     }
   }
 }

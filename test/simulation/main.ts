@@ -54,9 +54,20 @@ for (let seed = first; seed <= last; seed += 1) {
   const without = given.length > 0 ? given : await shrink(seed, nameOf(problem));
   const plan = planWithout(seed, without);
   console.log(`  ${plan.servers} servers; ${plan.acts.map((act) => JSON.stringify(act)).join("\n  ")}`);
-  console.log(`  npm run simulate -- --seed ${seed}${without.length > 0 ? ` --without ${without.join(",")}` : ""}`);
+  console.log(
+    `  npm run simulate -- --seed ${seed}${without.length > 0 ? ` --without ${without.join(",")}` : ""}`,
+  );
 }
 const seconds = (realNow() - began) / 1000;
 const count = last - first + 1;
-console.log(JSON.stringify({ worlds: count, failed, turns, faults, seconds: Math.round(seconds * 10) / 10, msEach: Math.round((seconds * 1000) / count) }));
+console.log(
+  JSON.stringify({
+    worlds: count,
+    failed,
+    turns,
+    faults,
+    seconds: Math.round(seconds * 10) / 10,
+    msEach: Math.round((seconds * 1000) / count),
+  }),
+);
 process.exit(failed > 0 ? 1 : 0);

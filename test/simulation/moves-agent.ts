@@ -1,41 +1,9 @@
 /** An agent without a model: it makes the moves of a table, which its task seeds, and keeps its thread as a real one does. */
 import type { Agent, AgentEnd, AgentInput, HitlRequest, WorkOptions } from "../../src/agent/agent.ts";
-import type { InboxMessage } from "../../src/agent/contracts/state.ts";
 import { FencedOffError } from "../../src/runs/thread-ports.ts";
-import { type Place, generator, inPlace, later } from "./virtual-machine.ts";
-import { TOKEN_LIMIT, type World } from "./world.ts";
-
-type Move = "say" | "act" | "approve" | "ask" | "child" | "wait";
-
-/** The work of one run in a thread. */
-export interface Part {
-  task: string;
-  moves: readonly Move[];
-  /** Number of moves that are made. */
-  done: number;
-  tokens: number;
-  inbox: Map<string, InboxMessage>;
-  /** Background runs that it started. */
-  children: string[];
-  pending?: { id: string; reply?: unknown };
-  isFinished?: true;
-}
-
-/** Tokens of each reply. */
-export const REPLY = { inputTokens: 8, outputTokens: 2, cachedInputTokens: 0 };
-const REPLY_TOKENS = REPLY.inputTokens + REPLY.outputTokens;
-const MOVES: readonly Move[] = ["say", "say", "act", "act", "act", "approve", "ask", "child"];
-
-/** The table of moves for a task such as `task 7`, or `child 7.1`, which starts no others. */
-function movesFor(task: string): Move[] {
-  const draw = generator([...task].reduce((sum, letter) => Math.imul(sum, 31) + letter.charCodeAt(0), 7));
-  const isChild = task.startsWith("child");
-  const moves = Array.from({ length: 2 + Math.floor(draw() * (isChild ? 3 : 7)) }, () => {
-    const move = MOVES[Math.floor(draw() * MOVES.length)] ?? "say";
-    return isChild && move === "child" ? "act" : move;
-  });
-  return moves.includes("child") ? [...moves, "wait"] : moves;
-}
+import { type Move, type Part, REPLY, REPLY_TOKENS, TOKEN_LIMIT, movesFor } from "./moves.ts";
+import { type Place, inPlace, later } from "./virtual-machine.ts";
+import type { World } from "./world.ts";
 
 export function movesAgent(world: World, place: Place): Agent {
   const agent: Agent = {

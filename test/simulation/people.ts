@@ -1,4 +1,5 @@
 /** Carries out a plan: people and clients who call the servers, and faults. Notes all that was confirmed to them. */
+import { errorMessage } from "../../src/core/errors.ts";
 import type { PrincipalRuns } from "../../src/runs/service.ts";
 import type { PersonAnswer } from "../../src/tools/request.ts";
 import type { Act, Plan, Planned } from "./plan.ts";
@@ -54,7 +55,9 @@ export class People {
       if (!isPerson) this.#open += 1;
       void inPlace(undefined, async () => {
         await later(act.at);
-        await this.#do(act).catch((error: unknown) => this.#world.problem(`no-internal-errors: ${act.kind}: ${error}`));
+        await this.#do(act).catch((error: unknown) =>
+          this.#world.problem(`no-internal-errors: ${act.kind}: ${errorMessage(error)}`),
+        );
         if (!isPerson) this.#open -= 1;
       });
     }
@@ -84,7 +87,8 @@ export class People {
         const start = async (): Promise<void> => {
           const request = { task: act.task, idempotencyKey: act.task };
           const outcome = await this.#insist((runs) => runs.control.start(request));
-          if (!outcome.ok) return this.#world.problem(`start-once: ${act.task} was refused: ${outcome.message}`);
+          if (!outcome.ok)
+            return this.#world.problem(`start-once: ${act.task} was refused: ${outcome.message}`);
           const known = this.started.get(act.task);
           if (known !== undefined && known !== outcome.run.id)
             this.#world.problem(`start-once: ${act.task} is ${known} and ${outcome.run.id}`);
@@ -152,7 +156,14 @@ export class People {
   }
 
   async #keepSchedule({ task, forMs }: Extract<Act, { kind: "schedule" }>): Promise<void> {
-    const request = { task, name: task, expression: "* * * * *", timeZone: "UTC", catchUp: "all", overlap: true } as const;
+    const request = {
+      task,
+      name: task,
+      expression: "* * * * *",
+      timeZone: "UTC",
+      catchUp: "all",
+      overlap: true,
+    } as const;
     const from = worldTime();
     const added = await this.#insist((runs) => runs.schedules.add(request));
     // Its answer may be lost; then the name is taken.
@@ -177,11 +188,7 @@ export class People {
     if ("forMs" in act) await later(act.forMs);
   }
 
-  async #disturbServer(
-    server: Server,
-    act: Extract<Act, { server: number }>,
-    until: number,
-  ): Promise<void> {
+  async #disturbServer(server: Server, act: Extract<Act, { server: number }>, until: number): Promise<void> {
     const world = this.#world;
     const { place } = server;
     if (act.kind === "stop") place.stoppedUntil = until;

@@ -39,7 +39,8 @@ export function planFor(seed: number): Plan {
   const add = (act: Act, within = SPAN): void => void acts.push({ ...act, at: upTo(within) });
   for (let index = 0; index < runs; index += 1)
     add({ kind: "start", task: `task ${seed}.${index}`, twice: draw() < 0.3 }, index === 0 ? 1 : 8000);
-  for (const name of ["Ann", "Ben"]) add({ kind: "person", name, everyMs: 500 + upTo(4000), rejects: draw() }, 1000);
+  for (const name of ["Ann", "Ben"])
+    add({ kind: "person", name, everyMs: 500 + upTo(4000), rejects: draw() }, 1000);
   for (let count = upTo(4); count > 0; count -= 1)
     add({ kind: "tell", run: upTo(runs), text: `message ${seed}.${count}` });
   if (draw() < 0.2) add({ kind: "cancel", run: upTo(runs) });

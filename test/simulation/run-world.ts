@@ -1,6 +1,7 @@
 /** Runs one world from its beginning until nothing is left to do, and checks what holds. */
 import { createHash } from "node:crypto";
 import { checkWorld } from "./invariants.ts";
+import { movesAgent } from "./moves-agent.ts";
 import { People } from "./people.ts";
 import { type Plan, isFault } from "./plan.ts";
 import { machine } from "./process-mark.ts";
@@ -22,7 +23,7 @@ const MOST_TURNS = 200_000;
 
 export async function runWorld(seed: number, plan: Plan): Promise<Outcome> {
   seedWith(seed);
-  const world = new World(generator(seed + 0.25));
+  const world = new World(generator(seed + 0.25), movesAgent);
   Object.assign(machine, { isKnown: world.isOneMachine, gone: world.gone });
   for (let count = 0; count < plan.servers; count += 1) world.open();
   const people = new People(world, seed);
@@ -38,7 +39,10 @@ export async function runWorld(seed: number, plan: Plan): Promise<Outcome> {
   await go(() => people.isDone && isQuiet(world));
   people.stop();
   checkWorld(world, people);
-  const hash = createHash("sha256").update(JSON.stringify(rowsOf(world))).digest("hex").slice(0, 12);
+  const hash = createHash("sha256")
+    .update(JSON.stringify(rowsOf(world)))
+    .digest("hex")
+    .slice(0, 12);
   for (const { place } of world.servers) place.isDead = true;
   await turn();
   world.database.close();
@@ -48,7 +52,9 @@ export async function runWorld(seed: number, plan: Plan): Promise<Outcome> {
 /** No run is open, no news is on its way, and no server has anything left to do for a run. */
 function isQuiet({ database }: World): boolean {
   const open = database
-    .prepare("SELECT (SELECT count(*) FROM runs WHERE ended_at IS NULL OR lease_owner IS NOT NULL) + (SELECT count(*) FROM news_deliveries) AS count")
+    .prepare(
+      "SELECT (SELECT count(*) FROM runs WHERE ended_at IS NULL OR lease_owner IS NOT NULL) + (SELECT count(*) FROM news_deliveries) AS count",
+    )
     .get() as { count: number };
   return open.count === 0;
 }

@@ -106,7 +106,7 @@ class Handle {
 
 function add(run: () => void, ms = 0, options: { everyMs?: number; isImmediate?: boolean } = {}): Handle {
   const item: Item = {
-    at: now + Math.max(Number(ms) || 0, 0),
+    at: now + Math.max(ms || 0, 0),
     run,
     place: places.getStore(),
     isImmediate: options.isImmediate ?? false,
@@ -140,7 +140,10 @@ export const turn = (): Promise<boolean> =>
       let ready = items.filter(isReady);
       if (ready.length === 0) {
         if (items.length === 0) return resolve(false);
-        now = Math.max(now, items.reduce((first, item) => Math.min(first, dueTime(item)), Infinity));
+        now = Math.max(
+          now,
+          items.reduce((first, item) => Math.min(first, dueTime(item)), Infinity),
+        );
         ready = items.filter(isReady);
       }
       const item = ready[Math.floor(drawTurn() * ready.length)];
@@ -161,10 +164,16 @@ function uuid(): `${string}-${string}-${string}-${string}-${string}` {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20)}`;
 }
 
-function abortable<T>(value: T, signal: AbortSignal | undefined, begin: (done: () => void) => Handle): Promise<T> {
+function abortable<T>(
+  value: T,
+  signal: AbortSignal | undefined,
+  begin: (done: () => void) => Handle,
+): Promise<T> {
   return new Promise((resolve, reject) => {
     const reason = (): Error =>
-      Object.assign(new Error("The operation was aborted", { cause: signal?.reason }), { name: "AbortError" });
+      Object.assign(new Error("The operation was aborted", { cause: signal?.reason }), {
+        name: "AbortError",
+      });
     if (signal?.aborted) return reject(reason());
     const handle = begin(() => resolve(value));
     signal?.addEventListener("abort", () => {
@@ -180,7 +189,8 @@ export function install(): void {
     if (handle instanceof Handle) handle.item.isCancelled = true;
   };
   const globals = {
-    setTimeout: (run: (...args: unknown[]) => void, ms?: number, ...args: unknown[]) => add(() => run(...args), ms),
+    setTimeout: (run: (...args: unknown[]) => void, ms?: number, ...args: unknown[]) =>
+      add(() => run(...args), ms),
     setInterval: (run: (...args: unknown[]) => void, ms = 1, ...args: unknown[]) =>
       add(() => run(...args), ms, { everyMs: ms }),
     setImmediate: (run: (...args: unknown[]) => void, ...args: unknown[]) =>
@@ -206,10 +216,10 @@ export function install(): void {
     static override now = systemTime;
   } as DateConstructor;
   Object.assign(performance, { now: () => now - BEGINNING });
-  globalThis.performance = performance as typeof globalThis.performance;
   Math.random = random;
   const fill = <T extends NodeJS.ArrayBufferView | null>(array: T): T => {
-    if (array !== null) Buffer.from(array.buffer, array.byteOffset, array.byteLength).set(bytes(array.byteLength));
+    if (array !== null)
+      Buffer.from(array.buffer, array.byteOffset, array.byteLength).set(bytes(array.byteLength));
     return array;
   };
   Object.assign(crypto, { randomUUID: uuid, randomBytes: bytes, randomFillSync: fill });

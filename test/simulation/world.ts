@@ -1,4 +1,5 @@
 /** A world: servers that share one database, the threads of their agents, and what happens outside. */
+import type { Agent } from "../../src/agent/agent.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import { snapshotFiles } from "../../src/backends/runtime.ts";
 import { StorageError } from "../../src/core/errors.ts";
@@ -16,7 +17,7 @@ import { sqliteEngine } from "../../src/storage/sqlite/engine.ts";
 import { assertWritable, prune, storedBytes } from "../../src/storage/sqlite/runs/housekeeping.ts";
 import { textIndex } from "../../src/storage/sqlite/runs/text-index.ts";
 import { emptyDatabase } from "./driver.ts";
-import { type Part, movesAgent } from "./moves-agent.ts";
+import type { Part } from "./moves.ts";
 import { type Place, inPlace, later, worldTime } from "./virtual-machine.ts";
 
 /** A conversation as its checkpoints have it: whatever a server wrote before it ended. */
@@ -34,8 +35,6 @@ export interface Server {
 }
 
 export const ENVIRONMENT = "simulated";
-/** Every run may use so many tokens, with its background agents. */
-export const TOKEN_LIMIT = 400;
 
 export class World {
   readonly draw: () => number;
@@ -62,8 +61,11 @@ export class World {
   /** Number of the newest write, and the place that made it. */
   #written = 0;
 
-  constructor(draw: () => number) {
+  readonly #agentAt: (world: World, place: Place) => Agent;
+
+  constructor(draw: () => number, agentAt: (world: World, place: Place) => Agent) {
     this.draw = draw;
+    this.#agentAt = agentAt;
     this.isOneMachine = draw() < 0.5;
     this.database = emptyDatabase();
   }
@@ -117,7 +119,7 @@ export class World {
     const clock = (): number => Date.now();
     const service = createRunService({
       runs,
-      agentFor: async () => movesAgent(this, place),
+      agentFor: async () => this.#agentAt(this, place),
       checkpoints: async () => this.#checkpoints(),
       tree: async () => new StateBackend({ files: snapshotFiles() }),
       treeWithThread: async () => StateBackend,
@@ -220,6 +222,6 @@ export class World {
       if (!place.isDead) this.problem(`no-internal-errors: ${event} ${message}`.trim());
     };
     const none = (): void => {};
-    return { debug: none, info: none, warn: none, error: bad } as Logger;
+    return { debug: none, info: none, warn: none, error: bad };
   }
 }

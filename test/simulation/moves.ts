@@ -1,0 +1,38 @@
+/** The tables of moves that agents without a model make, and what their threads keep. */
+import type { InboxMessage } from "../../src/agent/contracts/state.ts";
+import { generator } from "./virtual-machine.ts";
+
+/** Every run may use so many tokens, with its background agents. */
+export const TOKEN_LIMIT = 400;
+
+export type Move = "say" | "act" | "approve" | "ask" | "child" | "wait";
+
+/** The work of one run in a thread. */
+export interface Part {
+  task: string;
+  moves: readonly Move[];
+  /** Number of moves that are made. */
+  done: number;
+  tokens: number;
+  inbox: Map<string, InboxMessage>;
+  /** Background runs that it started. */
+  children: string[];
+  pending?: { id: string; reply?: unknown };
+  isFinished?: true;
+}
+
+/** Tokens of each reply. */
+export const REPLY = { inputTokens: 8, outputTokens: 2, cachedInputTokens: 0 };
+export const REPLY_TOKENS = REPLY.inputTokens + REPLY.outputTokens;
+const MOVES: readonly Move[] = ["say", "say", "act", "act", "act", "approve", "ask", "child"];
+
+/** The table of moves for a task such as `task 7`, or `child 7.1`, which starts no others. */
+export function movesFor(task: string): Move[] {
+  const draw = generator(Buffer.from(task).reduce((sum, byte) => Math.imul(sum, 31) + byte, 7));
+  const isChild = task.startsWith("child");
+  const moves = Array.from({ length: 2 + Math.floor(draw() * (isChild ? 3 : 7)) }, () => {
+    const move = MOVES[Math.floor(draw() * MOVES.length)] ?? "say";
+    return isChild && move === "child" ? "act" : move;
+  });
+  return moves.includes("child") ? [...moves, "wait"] : moves;
+}
