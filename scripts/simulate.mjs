@@ -3,14 +3,17 @@
  * as there are. See test/simulation/main.ts for the options, and docs/reliability.md for what is checked.
  */
 import { spawn } from "node:child_process";
+import { readFileSync, rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { build } from "esbuild";
+import { BROKEN } from "../test/simulation/broken.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const folder = join(root, "node_modules/.cache/simulation");
+const folder = join(root, `node_modules/.cache/simulation-${process.pid}`);
+process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
 
 /** Marks of processes are those of simulated ones. */
 const marks = {
@@ -19,6 +22,33 @@ const marks = {
     onResolve({ filter: /\/process-mark\.ts$/ }, () => ({
       path: join(root, "test/simulation/process-mark.ts"),
     }));
+  },
+};
+
+const { values } = parseArgs({
+  options: {
+    seeds: { type: "string", default: "1000" },
+    from: { type: "string", default: "1" },
+    break: { type: "string" },
+  },
+  strict: false,
+});
+const broken = values.break === undefined ? undefined : BROKEN[values.break];
+if (values.break !== undefined && broken === undefined)
+  throw new Error(`--break takes one of: ${Object.keys(BROKEN).join(", ")}`);
+
+/** Builds a fault in. */
+const faults = {
+  name: "faults",
+  setup({ onLoad }) {
+    if (broken === undefined) return;
+    onLoad({ filter: /\.ts$/ }, ({ path }) => {
+      if (path !== join(root, broken.file)) return undefined;
+      const text = readFileSync(path, "utf8");
+      if (!text.includes(broken.line))
+        throw new Error(`${broken.file} has no such line any more: ${broken.line}`);
+      return { contents: text.replace(broken.line, broken.instead), loader: "ts" };
+    });
   },
 };
 
@@ -32,15 +62,13 @@ await build({
   packages: "external",
   outdir: folder,
   outExtension: { ".js": ".mjs" },
-  plugins: [marks],
+  plugins: [marks, faults],
   logLevel: "warning",
 });
 
-const { values } = parseArgs({
-  options: { seeds: { type: "string", default: "1000" }, from: { type: "string", default: "1" } },
-  strict: false,
-});
-const args = process.argv.slice(2);
+const args = process.argv
+  .slice(2)
+  .filter((word, index, all) => word !== "--break" && all[index - 1] !== "--break");
 const isOne = args.includes("--seed") || args.includes("--hashes");
 const workers = isOne ? 1 : availableParallelism();
 const share = Math.ceil(Number(values.seeds) / workers);

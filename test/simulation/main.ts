@@ -14,6 +14,8 @@ const { values } = parseArgs({
     seed: { type: "string" },
     without: { type: "string" },
     hashes: { type: "boolean", default: false },
+    /** Ends at the first failure. */
+    first: { type: "boolean", default: false },
   },
 });
 install();
@@ -50,6 +52,7 @@ for (let seed = first; seed <= last; seed += 1) {
   if (problem === undefined) continue;
   failed += 1;
   console.log(`\nseed ${seed}: ${outcome.problems.slice(0, 4).join("\n  ")}`);
+  if (values.first) break;
   if (failed > 3) continue;
   const without = given.length > 0 ? given : await shrink(seed, nameOf(problem));
   const plan = planWithout(seed, without);

@@ -31,7 +31,7 @@ class Work {
 
   /** Writes into the thread, unless another server has taken it. */
   async #save(write: () => void): Promise<void> {
-    await later();
+    await later(this.#world.draw() < 0.2 ? this.#world.draw() * 3000 : 0);
     if (this.#world.thread(this.#threadId).token !== this.#token) throw new FencedOffError(this.#threadId);
     write();
     await later();
@@ -74,6 +74,7 @@ class Work {
   }
 
   async #finish(part: Part, stopReason?: "max_tokens"): Promise<AgentEnd> {
+    await later(this.#world.draw() * 2000);
     await this.#save(() => (part.isFinished = true));
     return { kind: "finished", answer: "done", ...(stopReason && { stopReason }) };
   }
@@ -157,8 +158,9 @@ class Work {
   async #act(callId: string): Promise<void> {
     const { agent = [], events, effects } = this.#options;
     const call = { agent, messageId: `message ${callId}`, callId };
-    events?.tell({ kind: "tool_started", agent, callId, tool: "act", summary: "act" });
     const known = await effects?.find(call);
+    const recalled = known && ({ recalled: true } as const);
+    events?.tell({ kind: "tool_started", agent, callId, tool: "act", summary: "act", ...recalled });
     if (known === undefined) {
       await effects?.begin(call, "act");
       await later(this.#world.draw() * 300);

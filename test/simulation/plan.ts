@@ -40,8 +40,8 @@ export function planFor(seed: number): Plan {
   for (let index = 0; index < runs; index += 1)
     add({ kind: "start", task: `task ${seed}.${index}`, twice: draw() < 0.3 }, index === 0 ? 1 : 8000);
   for (const name of ["Ann", "Ben"])
-    add({ kind: "person", name, everyMs: 500 + upTo(4000), rejects: draw() }, 1000);
-  for (let count = upTo(4); count > 0; count -= 1)
+    add({ kind: "person", name, everyMs: 200 + upTo(3000), rejects: draw() }, 1000);
+  for (let count = upTo(6); count > 0; count -= 1)
     add({ kind: "tell", run: upTo(runs), text: `message ${seed}.${count}` });
   if (draw() < 0.2) add({ kind: "cancel", run: upTo(runs) });
   if (draw() < 0.25) add({ kind: "schedule", task: `task ${seed}.schedule`, forMs: 70_000 + upTo(120_000) });

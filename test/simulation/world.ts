@@ -132,7 +132,7 @@ export class World {
       startsSchedules: true,
       log,
       clock,
-      timing: { pollMs: 100, heartbeatMs: 2000, leaseMs: 8000 },
+      timing: { pollMs: 500, heartbeatMs: 2000, leaseMs: 8000 },
     });
     const send = async (news: News): Promise<SendResult> => this.#deliver(news);
     const channels = [{ target: "hook", types: NEWS_TYPES, send }];
