@@ -61,6 +61,12 @@ interface ThreadPoint extends Omit<ThreadStep, "messages"> {
 /** The steps of a thread that changed its conversation, oldest first. */
 export function pointsOf(steps: readonly ThreadStep[]): ThreadPoint[] {
   let messageId: string | undefined;
+  const lineOf = (message: BaseMessage): string => {
+    if (!AIMessage.isInstance(message))
+      return `${message.type === "human" ? "told" : message.type}: ${message.text}`;
+    const calls = callsOf(message).map(({ name }) => name);
+    return calls.length === 0 ? `answered: ${message.text}` : `called ${calls.join(", ")}`;
+  };
   return steps.flatMap(({ messages, ...step }) => {
     // The placeholder of a message whose text moved into a file does not count as a new message.
     const added = messages
@@ -74,11 +80,4 @@ export function pointsOf(steps: readonly ThreadStep[]): ThreadPoint[] {
     const lines = [...(results.length === 0 ? [] : [`results of ${results.join(", ")}`]), ...said];
     return [{ ...step, summary: oneLine(lines.join("; "), 160), ...defined({ messageId }) }];
   });
-}
-
-function lineOf(message: BaseMessage): string {
-  if (!AIMessage.isInstance(message))
-    return `${message.type === "human" ? "told" : message.type}: ${message.text}`;
-  const calls = callsOf(message).map(({ name }) => name);
-  return calls.length === 0 ? `answered: ${message.text}` : `called ${calls.join(", ")}`;
 }

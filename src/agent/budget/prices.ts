@@ -19,25 +19,22 @@ const ENDING =
   /[-@](?:\d{4}-\d{2}-\d{2}|\d{6,8}|\d{2}-\d{4}|\d{3,4}|latest|preview|exp|default|v\d+(?::\d+)?)$/;
 
 /**
- * The list price of a model by its name at its provider or in a cloud or gateway, such as
- * `us.anthropic.claude-sonnet-4-5-20250929-v1:0` or `anthropic/claude-sonnet-4.5`; undefined if it is not known.
+ * Returns the operator's price of a model, else its list price by its name at its provider or in a cloud or gateway,
+ * such as `us.anthropic.claude-sonnet-4-5-20250929-v1:0` or `anthropic/claude-sonnet-4.5`; undefined if neither is known.
  */
-function listPrice(model: string): ListPrice | undefined {
+function findPrice(model: string, prices: Readonly<Record<string, ModelPrice>> = {}): ListPrice | undefined {
+  const found = longestMatch(model, prices);
   const own = model
     .toLowerCase()
     .replace(/^.*\//, "")
     .replace(/^(?:[a-z-]+\.)+/, "");
   for (let name = own.replaceAll(".", "-"); ;) {
-    const price = LIST_PRICES.get(name);
+    const price = found ?? LIST_PRICES.get(name);
     const shorter = name.replace(ENDING, "");
     if (price !== undefined || shorter === name) return price;
     name = shorter;
   }
 }
-
-/** Returns the operator's price of a model, else its list price; `undefined` if neither is known. */
-const findPrice = (model: string, prices: Readonly<Record<string, ModelPrice>> = {}): ListPrice | undefined =>
-  longestMatch(model, prices) ?? listPrice(model);
 
 /** Finds a price by the name that the model was chosen with. Providers report longer names, such as one with a date. */
 export function modelPrice(

@@ -145,7 +145,14 @@ function assemble(
   checkLimits(params.limits);
   const { hints } = params;
   const tools = collectTools(middleware, params);
-  const channels = collectChannels(params, middleware, role);
+  const stated = params.stateSchema ? [channelsOf(params.stateSchema, "the agent")] : [];
+  const builtIn = builtInChannels(role.nested, role.goal !== undefined);
+  const channels: Record<string, BaseChannel> = Object.assign(
+    {},
+    ...middleware.map(layerChannels),
+    ...stated,
+    builtIn,
+  );
   const definition: AgentDefinition = {
     name: params.name ?? "deepagent",
     author: params.name,
@@ -239,17 +246,6 @@ function collectTools(middleware: readonly Middleware[], params: DeepAgentParams
   }
   checkAnswerTools(params.responseFormat, tools);
   return tools;
-}
-
-function collectChannels(
-  params: DeepAgentParams,
-  middleware: readonly Middleware[],
-  { nested, goal }: AgentRole,
-): Record<string, BaseChannel> {
-  const added = middleware.map(layerChannels);
-  const own = params.stateSchema ? [channelsOf(params.stateSchema, "the agent")] : [];
-  const builtIn = builtInChannels(nested, goal !== undefined);
-  return Object.assign({}, ...added, ...own, builtIn) as Record<string, BaseChannel>;
 }
 
 function subagentSpecs(params: DeepAgentParams): Array<SubAgent | CompiledSubAgent> {

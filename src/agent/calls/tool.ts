@@ -3,8 +3,8 @@ import { DynamicStructuredTool } from "@langchain/core/tools";
 import { isAbortError, isTransient } from "../../core/errors.ts";
 import { toolParameters, parseArguments } from "../../tools/call.ts";
 import { argumentsPreview, resolveDestination } from "../../tools/call-preview.ts";
-import type { BoundPreview, ToolContext, ToolResult, ToolSpec } from "../../tools/tool.ts";
-import type { AgentTool, CallScope } from "../contracts/middleware.ts";
+import type { ToolSpec } from "../../tools/tool.ts";
+import type { AgentTool } from "../contracts/middleware.ts";
 
 export function specTool(spec: ToolSpec): AgentTool {
   const offered = new DynamicStructuredTool({
@@ -18,38 +18,27 @@ export function specTool(spec: ToolSpec): AgentTool {
     kind: spec.kind,
     offered,
     validate: (args) => parseArguments(spec, args),
-    run: (call, scope) => scope.observe(call, offered, () => handled(spec, call.args, scope)),
-    preview: async (args, context) =>
-      (await spec.preview?.(args, context)) ?? plainPreview(spec, args, context),
+    // A tool returns its failures. Other errors are bugs, not shown, or steps that could not be stored.
+    run: (call, scope) =>
+      scope.observe(call, offered, async () => {
+        try {
+          return await spec.handle(call.args, scope.context);
+        } catch (error) {
+          if (scope.isPause(error) || isAbortError(error)) throw error;
+          if (isTransient(error) && spec.kind === "delegate") throw error;
+          throw new Error(`${spec.name} failed unexpectedly; try another way.`, { cause: error });
+        }
+      }),
+    // By default, shows the arguments, and the place that a path among them leads to.
+    preview: async (args, context) => {
+      const own = await spec.preview?.(args, context);
+      const path = own === undefined ? spec.pathOf?.(args) : undefined;
+      if (path === undefined) return own ?? argumentsPreview(spec.name, args);
+      const to = await resolveDestination(path, context.backend);
+      if (to.place === path) return argumentsPreview(spec.name, args);
+      return argumentsPreview(`${spec.name} of ${to.name}`, args, to);
+    },
     pathOf: (args) => spec.pathOf?.(args),
     changeOf: (args, artifact) => spec.changeOf?.(args, artifact),
   };
-}
-
-/** Shows the arguments, and the place that a path among them leads to. */
-async function plainPreview(
-  spec: ToolSpec,
-  args: Record<string, unknown>,
-  { backend }: ToolContext,
-): Promise<BoundPreview> {
-  const path = spec.pathOf?.(args);
-  if (path === undefined) return argumentsPreview(spec.name, args);
-  const to = await resolveDestination(path, backend);
-  if (to.place === path) return argumentsPreview(spec.name, args);
-  return argumentsPreview(`${spec.name} of ${to.name}`, args, to);
-}
-
-/** Runs a tool, which returns its failures. Other errors are bugs, not shown, or steps that could not be stored. */
-async function handled(
-  spec: ToolSpec,
-  args: Record<string, unknown>,
-  { context, isPause }: CallScope,
-): Promise<ToolResult> {
-  try {
-    return await spec.handle(args, context);
-  } catch (error) {
-    if (isPause(error) || isAbortError(error)) throw error;
-    if (isTransient(error) && spec.kind === "delegate") throw error;
-    throw new Error(`${spec.name} failed unexpectedly; try another way.`, { cause: error });
-  }
 }

@@ -353,8 +353,19 @@ export async function saveHistory(
 }
 
 /** Messages as Markdown, in full, for the file that keeps them when they leave the conversation. */
-export const transcript = (messages: readonly BaseMessage[]): string =>
-  messages.map((message) => `## ${transcriptTitle(message)}\n\n${transcriptBody(message)}\n`).join("\n");
+export function transcript(messages: readonly BaseMessage[]): string {
+  const parts = messages.map((message) => {
+    const { content } = message;
+    // Markdown cannot show the media of a message. The thread's own messages still have them.
+    const media = typeof content === "string" ? [] : content.filter(isMedia);
+    const calls = callsOf(message).map(
+      ({ id, name, args }) => `Call ${name} (${id ?? ""}): ${JSON.stringify(args)}`,
+    );
+    const body = [message.text, ...media.map((block) => `[${mediaName(block)}]`), ...calls];
+    return `## ${transcriptTitle(message)}\n\n${body.filter((part) => part !== "").join("\n\n")}\n`;
+  });
+  return parts.join("\n");
+}
 
 /**
  * Messages as a file keeps them, each with a mark of its own, always the same. `thread` has the replies whose calls the
@@ -397,15 +408,4 @@ function transcriptTitle(message: BaseMessage): string {
   if (ToolMessage.isInstance(message))
     return `Result of ${message.name ?? "a tool"} (${message.tool_call_id})`;
   return message.getType();
-}
-
-function transcriptBody(message: BaseMessage): string {
-  const { content } = message;
-  // Markdown cannot show the media of a message. The thread's own messages still have them.
-  const media = typeof content === "string" ? [] : content.filter(isMedia);
-  const names = media.map((block) => `[${mediaName(block)}]`);
-  const lines = callsOf(message).map(
-    ({ id, name, args }) => `Call ${name} (${id ?? ""}): ${JSON.stringify(args)}`,
-  );
-  return [message.text, ...names, ...lines].filter((part) => part !== "").join("\n\n");
 }

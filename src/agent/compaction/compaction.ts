@@ -94,7 +94,11 @@ export async function compact(
     return refused === undefined ? !exceedsTrigger(limits, tokens, messages) : tokens <= target;
   };
   const { waitUntil: _over, ...known } = before;
-  const cut = chooseCut(request, known, options);
+  const kept = sinceId(request.messages, known.keptFrom);
+  let index = cutIndex(kept, limits, counter, roomAfter(refused) / 2);
+  while (index > 0 && !kept[index]?.id) index -= 1; // the cut is stored as a message id
+  const { id } = kept[index] ?? {};
+  const cut = index === 0 || id === undefined ? undefined : { id, messages: kept.slice(0, index) };
   let after: Compaction = known;
   if (refused === undefined && cut && options.truncateArgs !== false) after = { ...known, fullFrom: cut.id };
   if (refused !== undefined || !isEnough(after)) after = await withSummary(request, known, cut, options);
@@ -134,27 +138,13 @@ function tellCompacted(
 const roomAfter = (refused: CompactOptions["refused"]): number =>
   refused ? refused.tokens * Math.min(AFTER_REFUSAL, (refused.fitting ?? 1) * MARGIN) : Infinity;
 
-interface Cut {
-  /** Id of the first message that stays. */
-  id: string;
-  /** Messages that are cut off. */
-  messages: readonly BaseMessage[];
-}
-
-function chooseCut(request: ModelRequest, known: Compaction, options: CompactOptions): Cut | undefined {
-  const { limits, counter, refused } = options;
-  const kept = sinceId(request.messages, known.keptFrom);
-  let index = cutIndex(kept, limits, counter, roomAfter(refused) / 2);
-  while (index > 0 && !kept[index]?.id) index -= 1; // the cut is stored as a message id
-  const id = kept[index]?.id;
-  return index === 0 || id === undefined ? undefined : { id, messages: kept.slice(0, index) };
-}
-
-/** Saves and summarizes the messages to cut off. If either fails, nothing is cut. */
+/**
+ * Saves and summarizes the messages to cut off, up to that with `id`, which stays. If either fails, nothing is cut.
+ */
 async function withSummary(
   request: ModelRequest,
   known: Compaction,
-  cut: Cut | undefined,
+  cut: { id: string; messages: readonly BaseMessage[] } | undefined,
   options: CompactOptions,
 ): Promise<Compaction> {
   if (!cut) return known;

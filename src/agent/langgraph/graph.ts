@@ -9,7 +9,7 @@ import type { TurnSteps } from "../budget/meter.ts";
 import type { HookName } from "../contracts/middleware.ts";
 import type { AgentState, JumpTarget } from "../contracts/state.ts";
 import { runHooks } from "../layers/compose.ts";
-import { isReply, isResult } from "../messages/messages.ts";
+import { callsOf, isResult } from "../messages/messages.ts";
 import type { AgentDefinition } from "./definition.ts";
 import { showMessages } from "./outcome.ts";
 import { noteFirstStep } from "./unfinished-step.ts";
@@ -96,20 +96,16 @@ export function returnDirect(
     [...tools.values()].flatMap(({ name, offered }) => (offered.returnDirect ? [name] : [])),
   );
   if (direct.size === 0 || structured) return (node) => node;
-  return (node) => async (state, config) =>
-    isAnsweredBy(direct, state.messages) ? new Command({ goto: end }) : node(state, config);
-}
-
-/** True if the thread ends in a reply that called only such tools, and all of them succeeded. */
-function isAnsweredBy(direct: ReadonlySet<string>, messages: readonly BaseMessage[]): boolean {
-  const at = messages.findLastIndex((message) => !isResult(message));
-  const reply = messages[at];
-  const results = messages.slice(at + 1).filter(isResult);
-  return (
-    reply !== undefined &&
-    isReply(reply) &&
-    results.length > 0 &&
-    results.length === reply.tool_calls?.length &&
-    results.every(({ name = "", status }) => direct.has(name) && status !== "error")
-  );
+  return (node) => async (state, config) => {
+    const { messages } = state;
+    const at = messages.findLastIndex((message) => !isResult(message));
+    const calls = callsOf(messages[at]);
+    const results = messages.slice(at + 1).filter(isResult);
+    // The thread ends in a reply that called only such tools, and all of them succeeded.
+    const isAnswered =
+      results.length > 0 &&
+      results.length === calls.length &&
+      results.every(({ name = "", status }) => direct.has(name) && status !== "error");
+    return isAnswered ? new Command({ goto: end }) : node(state, config);
+  };
 }

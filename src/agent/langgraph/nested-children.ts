@@ -188,9 +188,17 @@ export class SubagentRunner implements Subagents {
       // A subagent whose steps could not be stored has not failed: it continues from its last checkpoint.
       if (isGraphBubbleUp(error) || isTransient(error) || (config.signal?.aborted ?? false)) throw error;
       const failure = graphFailure(error);
-      const said = failure instanceof NoStructuredResponse ? failure.said : "";
-      const place = failureFacts(error).retryable ? placeOf(subagent, scope) : undefined;
-      return report(reached, subagent, scope, { ...account, failure: errorMessage(failure), said, place });
+      const saidLast = failure instanceof NoStructuredResponse ? failure.said : "";
+      // It can continue in the namespace of its checkpoints, if anything stores them.
+      const { checkpoint_ns: namespace, [CHECKPOINTER_KEY]: checkpointer } = scope.config.configurable ?? {};
+      const isKept = subagent.graph && checkpointer !== undefined && typeof namespace === "string";
+      const place = isKept && failureFacts(error).retryable ? namespace : undefined;
+      return report(reached, subagent, scope, {
+        ...account,
+        failure: errorMessage(failure),
+        saidLast,
+        place,
+      });
     }
   }
 }
@@ -222,13 +230,6 @@ async function* statesOf(
   yield* await stateful.stream(input, { ...own, streamMode: "values" } as RunnableConfig); // LangGraph's option
 }
 
-/** The checkpoint namespace for the subagent that this call starts; undefined if nothing stores checkpoints. */
-function placeOf({ graph }: BuiltSubagent, { config: { configurable } }: SpawnScope): string | undefined {
-  const place: unknown = configurable?.["checkpoint_ns"];
-  const isKept = graph && configurable?.[CHECKPOINTER_KEY] !== undefined;
-  return isKept && typeof place === "string" ? place : undefined;
-}
-
 /** The state a subagent had reached when it lost its model in the same task; absent where it did not. */
 async function stateLeft(
   { graph }: BuiltSubagent,
@@ -253,7 +254,7 @@ function report(
     started,
     account,
     failure,
-    said,
+    saidLast,
     place = "",
   }: {
     /** Equal for the same task of the same subagent. */
@@ -263,7 +264,7 @@ function report(
     /** Why it ended without an answer; `output` is then the state it had reached. */
     failure?: string;
     /** Its last words, if the state does not have them. */
-    said?: string;
+    saidLast?: string;
     /** Checkpoint from which it can continue, if it failed because it lost its model. */
     place?: string | undefined;
   },
@@ -275,9 +276,15 @@ function report(
   const merged = mergeFiles(Object.fromEntries(changed), started, scope.files, scope.callId);
   scope.files.apply(merged.update);
   const notes = merged.conflicts.map(describeConflict);
-  const answer = answerOf(state) || (subagent.graph ? "Task completed" : "");
+  const { messages } = currentRun(state.messages ?? []);
+  // The structured answer as JSON, else the last text of the assistant, else the text of the last message.
+  const said =
+    state.structuredResponse === undefined
+      ? directAnswer(messages) || lastAnswer(messages) || (messages.at(-1)?.text ?? "")
+      : JSON.stringify(state.structuredResponse);
+  const answer = said || (subagent.graph ? "Task completed" : "");
   const why = failure ?? (answer === "" ? NO_ANSWER : undefined);
-  const failed = failureReport(subagent, state.messages ?? [], merged.update, why, said);
+  const failed = failureReport(subagent, state.messages ?? [], merged.update, why, saidLast);
   if (place !== "")
     notes.push("Start it again with the same description, and it continues from where it was.");
   const wasLeft = leftOffIn(scope.state)[task] ?? "";
@@ -333,10 +340,3 @@ export function keptFiles(files: FilesUpdate): string[] {
 
 const NO_ANSWER =
   "it ended without an answer. A runnable must return a text, a message, or a state with `messages`.";
-
-/** The structured answer as JSON, else the last text of the assistant, else the text of the last message. */
-function answerOf(state: Partial<AgentState>): string {
-  if (state.structuredResponse !== undefined) return JSON.stringify(state.structuredResponse);
-  const { messages } = currentRun(state.messages ?? []);
-  return directAnswer(messages) || lastAnswer(messages) || (messages.at(-1)?.text ?? "");
-}

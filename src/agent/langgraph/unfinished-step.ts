@@ -1,5 +1,5 @@
 /** Restores the last process's knowledge of an unfinished step, when a graph continues from its checkpoint. */
-import { type BaseMessage, ToolMessage } from "@langchain/core/messages";
+import { ToolMessage } from "@langchain/core/messages";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import type { BaseCheckpointSaver } from "@langchain/langgraph";
 import type { FilesUpdate } from "../../backends/backend.ts";
@@ -83,17 +83,12 @@ export function callOf(writes: Writes, task: string): string | undefined {
 /** Records the first step of the run, once: LangGraph counts from zero when it continues. `turn`: steps of a turn. */
 export function noteFirstStep(config: RunnableConfig, turn: number): void {
   meterOf(config, {}).begin(() => {
-    const before = isResuming(config) ? stepsOf(readState(config, ["messages"]).messages, turn) : 0;
-    return stepOf(config) - before;
+    const { messages } = currentRun(isResuming(config) ? readState(config, ["messages"]).messages : []);
+    // Each reply took one turn. The step of its calls is left out if it made none, or none has finished.
+    return messages.reduce((step, message, index) => {
+      if (isReply(message)) return step - turn + 1;
+      const isFirstResult = ToolMessage.isInstance(message) && !ToolMessage.isInstance(messages[index - 1]);
+      return isFirstResult ? step - 1 : step;
+    }, stepOf(config));
   });
-}
-
-/** Each reply took one turn. The step of its calls is left out if it made none, or none has finished. */
-function stepsOf(thread: readonly BaseMessage[], turn: number): number {
-  const { messages } = currentRun(thread);
-  return messages.reduce((steps, message, index) => {
-    if (isReply(message)) return steps + turn - 1;
-    const isFirstResult = ToolMessage.isInstance(message) && !ToolMessage.isInstance(messages[index - 1]);
-    return isFirstResult ? steps + 1 : steps;
-  }, 0);
 }

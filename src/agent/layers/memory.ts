@@ -1,4 +1,4 @@
-import type { Backend, BackendSource } from "../../backends/backend.ts";
+import type { BackendSource } from "../../backends/backend.ts";
 import { readText } from "../../backends/file-data.ts";
 import { listRoots } from "../../backends/runtime.ts";
 import type { Logger } from "../../core/logger.ts";
@@ -29,7 +29,25 @@ export const memoryMiddleware = ({ backend, sources, log }: MemoryOptions): Midd
   beforeAgent: async (state, runtime) => {
     const resolved = await runtime.step.backend(backend, state, log);
     const known = readContents(state);
-    const memoryContents = await readSources(resolved, sources, known, log);
+    const memoryContents: Record<string, string> = {};
+    // Files that do not exist are left out. A file that cannot be read now keeps its last content.
+    for (const path of sources) {
+      // A larger file is not looked at.
+      const file = await readText(resolved, path, 10 * 1024 * 1024);
+      if (file.text !== undefined) {
+        memoryContents[path] = file.text;
+        const characters = file.text.length;
+        if (characters <= MAX_CHARS) continue;
+        const head = headOf(file.text, MAX_CHARS);
+        const lines = head.split("\n").length - 1;
+        memoryContents[path] =
+          `${head}\n[cut here: the file has ${characters} characters; continue with read_file ${path}, offset ${lines}]`;
+        log.warn("memory_cut", { path, characters, shown: MAX_CHARS });
+      } else if (file.code !== "not_found") {
+        log.warn("memory_not_read", { path, error: file.error });
+        if (known[path] !== undefined) memoryContents[path] = known[path];
+      }
+    }
     return JSON.stringify(memoryContents) === JSON.stringify(known) ? undefined : { memoryContents };
   },
   wrapModelCall: async (request, next) => {
@@ -47,31 +65,3 @@ export const memoryMiddleware = ({ backend, sources, log }: MemoryOptions): Midd
 
 const readContents = (state: Readonly<Record<string, unknown>>): MemoryContents =>
   (state["memoryContents"] as MemoryContents | undefined) ?? {}; // our channel
-
-/** Leaves out files that do not exist. A file that cannot be read now keeps its last content. */
-async function readSources(
-  backend: Backend,
-  sources: readonly string[],
-  known: MemoryContents,
-  log: Logger,
-): Promise<MemoryContents> {
-  const contents: Record<string, string> = {};
-  for (const path of sources) {
-    // A larger file is not looked at.
-    const file = await readText(backend, path, 10 * 1024 * 1024);
-    if (file.text !== undefined) {
-      contents[path] = file.text;
-      const characters = file.text.length;
-      if (characters <= MAX_CHARS) continue;
-      const head = headOf(file.text, MAX_CHARS);
-      const lines = head.split("\n").length - 1;
-      contents[path] =
-        `${head}\n[cut here: the file has ${characters} characters; continue with read_file ${path}, offset ${lines}]`;
-      log.warn("memory_cut", { path, characters, shown: MAX_CHARS });
-    } else if (file.code !== "not_found") {
-      log.warn("memory_not_read", { path, error: file.error });
-      if (known[path] !== undefined) contents[path] = known[path];
-    }
-  }
-  return contents;
-}

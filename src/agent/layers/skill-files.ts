@@ -70,7 +70,12 @@ export async function loadSkills(
       if (left <= 0) break;
       left -= 1;
       const read = await readSkill(backend, path, log);
-      if (read === "absent") paths.push(...(await groupedFiles(backend, source, path)));
+      if (read === "absent") {
+        const group = path.slice(0, -SKILL_FILE.length - 1);
+        const levels = relativeTo(withoutSlash(source), group).split("/").length;
+        const { files = [] } = levels < MOST_LEVELS ? await backend.ls(group) : {};
+        paths.push(...listFolders(files).map((folder) => joinPath(folder, SKILL_FILE)));
+      }
       const skill = read === "absent" ? undefined : read;
       const twin = skill && found.get(skill.name);
       if (twin) log.warn("skill_name_twice", { source, name: skill.name, paths: [twin.path, path] });
@@ -108,14 +113,6 @@ export const listFolders = (files: readonly FileInfo[]): string[] =>
   files
     .filter(({ path, is_dir }) => is_dir && !/\/(?:\.git|node_modules)\/?$/.test(path))
     .map(({ path }) => withoutSlash(path));
-
-/** The places of skills in the folder that has none at `path`. */
-async function groupedFiles(backend: Backend, source: string, path: string): Promise<string[]> {
-  const group = path.slice(0, -SKILL_FILE.length - 1);
-  const levels = relativeTo(withoutSlash(source), group).split("/").length;
-  const { files = [] } = levels < MOST_LEVELS ? await backend.ls(group) : {};
-  return listFolders(files).map((folder) => joinPath(folder, SKILL_FILE));
-}
 
 async function readSkill(
   backend: Backend,
@@ -161,7 +158,13 @@ const RequiredText = ScalarText.pipe(z.string().trim().min(1));
 const OPTIONAL = {
   license: [RequiredText, "a text"],
   compatibility: [RequiredText, "a text"],
-  metadata: [z.record(z.string(), z.unknown()), "a map of texts"],
+  metadata: [
+    z.record(
+      z.string(),
+      z.unknown().transform((value) => (typeof value === "string" ? value : (JSON.stringify(value) ?? ""))),
+    ),
+    "a map of texts",
+  ],
   "allowed-tools": [
     z.union([
       z.string(),
@@ -213,7 +216,7 @@ export function parseSkill(
     path,
     ...(license ? { license } : {}),
     ...(compatibility ? { compatibility: cut("compatibility", compatibility, warn) } : {}),
-    ...(metadata ? { metadata: asTexts(metadata) } : {}),
+    ...(metadata ? { metadata } : {}),
     ...(tools
       ? { allowedTools: typeof tools === "string" ? (tools.match(/[^\s,(]+(?:\([^)]*\))?/g) ?? []) : tools }
       : {}),
@@ -263,14 +266,6 @@ function missingFields(fields: Readonly<Record<string, unknown>>): string {
   });
   return problems.join("; ") || "name and description must not be blank";
 }
-
-const asTexts = (metadata: Readonly<Record<string, unknown>>): Record<string, string> =>
-  Object.fromEntries(
-    Object.entries(metadata).map(([key, value]) => [
-      key,
-      typeof value === "string" ? value : (JSON.stringify(value) ?? ""),
-    ]),
-  );
 
 function cut(field: keyof typeof FIELD_LIMITS, value: string, warn: (warning: string) => void): string {
   const limit = FIELD_LIMITS[field];

@@ -42,8 +42,10 @@ export function skillsMiddleware({
       const skipped: string[] = [];
       const noting = notingFiles(log, (text, isLeftOut) => isLeftOut && skipped.push(`Skill: ${text}`));
       const skillsMetadata = await loadSkills(resolved, sources, noting, most);
-      const notices = step.agent.length === 0 ? shortened(skipped) : [];
-      for (const message of notices) step.tell({ kind: "warning", message });
+      const more = skipped.length - MOST_NOTICES;
+      const rest = `${more} more problems of skills are not shown here; \`doctor\` lists all.`;
+      const notices = [...skipped.slice(0, MOST_NOTICES), ...(more > 0 ? [rest] : [])];
+      if (step.agent.length === 0) for (const message of notices) step.tell({ kind: "warning", message });
       return Object.keys(skillsMetadata).length === 0 ? undefined : { skillsMetadata };
     },
     wrapModelCall: (request, next) => {
@@ -60,13 +62,7 @@ export function skillsMiddleware({
   };
 }
 
-/** Limits the notices of a run about skills, whose number is not limited. */
-function shortened(notices: readonly string[]): string[] {
-  const more = notices.length - MOST_NOTICES;
-  const rest = `${more} more problems of skills are not shown here; \`doctor\` lists all.`;
-  return [...notices.slice(0, MOST_NOTICES), ...(more > 0 ? [rest] : [])];
-}
-
+/** Most notices of a run about skills, whose number is not limited. */
 const MOST_NOTICES = 20;
 
 const loadedSkills = (state: Readonly<Record<string, unknown>>): SkillsMetadata =>

@@ -54,7 +54,13 @@ export function describeServerFailure(error: unknown, redactor: Redactor, env: E
   for (const link of errorChain(error)) {
     if (link instanceof McpUnavailableError) return link.message;
     const status = transportStatus(link);
-    if (status !== undefined) return reasonOfStatus(status, link, redactor);
+    if (status !== undefined && status < 400)
+      return "it redirects to another address; configure that address";
+    if (status !== undefined) {
+      const body: unknown = Reflect.get(Object(Reflect.get(link, "data")), "text");
+      const said = typeof body === "string" && !/<\w/.test(body) ? redactor.reason(body) : "";
+      return STATUSES[status] ?? `it answered with HTTP ${status}${said && `: ${said}`}`;
+    }
     const code = knownCode(link);
     if (code in UNREACHABLE) return `${FAILURE_TEXTS[code]}${proxyHint(env)}`;
     if (code in FAILURE_TEXTS) return String(FAILURE_TEXTS[code]);
@@ -62,13 +68,6 @@ export function describeServerFailure(error: unknown, redactor: Redactor, env: E
       return `its certificate is not trusted (${code}); correct it, or set NODE_EXTRA_CA_CERTS`;
   }
   return redactor.reason(errorMessage(error));
-}
-
-function reasonOfStatus(status: number, error: Error, redactor: Redactor): string {
-  if (status < 400) return "it redirects to another address; configure that address";
-  const body: unknown = Reflect.get(Object(Reflect.get(error, "data")), "text");
-  const said = typeof body === "string" && !/<\w/.test(body) ? redactor.reason(body) : "";
-  return STATUSES[status] ?? `it answered with HTTP ${status}${said === "" ? "" : `: ${said}`}`;
 }
 
 /** Explains that Node uses a proxy only if it is configured to. */

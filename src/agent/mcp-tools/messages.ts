@@ -40,7 +40,12 @@ function strictMessage(value: unknown, asked: RequestId | undefined): JSONRPCMes
   if (Boolean(error) && !(isRecord(error) && Object.keys(error).length === 0))
     return { jsonrpc: "2.0", id, error: strictError(error) };
   // Programs that leave out empty fields leave out an empty result, too.
-  return isMarked || "result" in value ? { jsonrpc: "2.0", id, result: strictResult(result) } : undefined;
+  if (!isMarked && !("result" in value)) return undefined;
+  if (isRecord(result)) return { jsonrpc: "2.0", id, result: strictMeta(result) };
+  // A result is an object in MCP. Anything else can only be the words of a tool.
+  const isEmpty = result === undefined || result === null;
+  const words = isEmpty ? {} : { content: [{ type: "text", text: asText(result) }] };
+  return { jsonrpc: "2.0", id, result: words };
 }
 
 /** Code of errors that have none. */
@@ -55,12 +60,6 @@ function strictError(error: unknown): JSONRPCErrorResponse["error"] {
     message: asText(message),
     ...(data === undefined ? {} : { data }),
   };
-}
-
-/** A result is an object in MCP. Anything else can only be the words of a tool. */
-function strictResult(result: unknown): Record<string, unknown> {
-  if (result === undefined || result === null) return {};
-  return isRecord(result) ? strictMeta(result) : { content: [{ type: "text", text: asText(result) }] };
 }
 
 function strictMeta(fields: Record<string, unknown>): Record<string, unknown> {

@@ -168,7 +168,14 @@ const MAX_MEDIA = 7_000_000;
 
 /** A server's answer as the model reads it, with a sentence about parts that do not fit. */
 export function modelResult(answer: ReadResult, note?: string): ToolResult {
-  const blocks = answer.blocks.map(checkedBlock);
+  // Media have the type of their bytes; unreadable ones are described.
+  const blocks = answer.blocks.map((block): ContentBlock => {
+    const { type, data = "", mimeType = "" } = block;
+    const { length } = String(data);
+    if (type === "text" || length <= MAX_MEDIA) return shownBlock(block, NO_LIMITS);
+    const size = Math.ceil((length * 3) / 4096);
+    return { type: "text", text: `[${type} ${String(mimeType)}, about ${size} kB, not shown]` };
+  });
   const said = blocks.flatMap((block) => (block.type === "text" ? [String(block["text"])] : []));
   const { structuredContent } = answer;
   const isSilent = structuredContent !== undefined && said.every((text) => text.trim() === "");
@@ -179,14 +186,6 @@ export function modelResult(answer: ReadResult, note?: string): ToolResult {
   const media = blocks.filter(({ type }) => type !== "text");
   if (media.length === 0) return { content: text || "The tool returned nothing." };
   return { content: [...(text === "" ? [] : [{ type: "text", text }]), ...media] };
-}
-
-/** Media have the type of their bytes; unreadable ones are described. */
-function checkedBlock(block: ContentBlock): ContentBlock {
-  const { type, data = "", mimeType = "" } = block;
-  if (type === "text" || String(data).length <= MAX_MEDIA) return shownBlock(block, NO_LIMITS);
-  const size = Math.ceil((String(data).length * 3) / 4096);
-  return { type: "text", text: `[${type} ${String(mimeType)}, about ${size} kB, not shown]` };
 }
 
 /** Names the part of an answer that is not as it should be. The call was carried out all the same. */

@@ -24,8 +24,11 @@ export function endCheck(
   const run = messages.slice(messages.findLastIndex(isTask) + 1);
   if (run.some(isEndCheck)) return undefined;
   const changed = [...changedUnchecked(run, checked)].map((path) => displayName(path));
+  const open = todos
+    .filter(({ status }) => status !== "completed")
+    .map(({ content }) => `"${oneLine(content, 60)}"`);
   const problems = [
-    ...openTodos(todos),
+    ...(open.length === 0 ? [] : [`these todos are open: ${shortList(open)}.`]),
     ...(changed.length === 0
       ? []
       : [`nothing has checked these files since you changed them: ${shortList(changed)}.`]),
@@ -33,13 +36,6 @@ export function endCheck(
   if (problems.length === 0) return undefined;
   const content = `[Before you finish: ${problems.join(" ")} Do that now, or say in your answer why not. Then give your whole answer again: only the last one is passed on.]`;
   return endCheckMessage(id, content);
-}
-
-function openTodos(todos: AgentState["todos"]): string[] {
-  const open = todos.filter(({ status }) => status !== "completed");
-  if (open.length === 0) return [];
-  const names = open.map(({ content }) => `"${oneLine(content, 60)}"`);
-  return [`these todos are open: ${shortList(names)}.`];
 }
 
 /** Paths that were changed, and neither read nor followed by a command or a subagent. */

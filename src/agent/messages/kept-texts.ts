@@ -48,7 +48,10 @@ export async function keepText(
   const text = wellFormed(given);
   for (const backend of placesFor(wanted, place)) {
     const before = await readKeptText(wanted, backend);
-    const path = before === undefined || before === text ? wanted : anotherPath(wanted, text);
+    // Two calls or messages may go by one id; each content has a file of its own.
+    const mark = () => createHash("sha256").update(text).digest("hex").slice(0, 12);
+    const isFree = before === undefined || before === text;
+    const path = isFree ? wanted : wanted.replace(/(?:\.md)?$/, (end) => `-${mark()}${end}`);
     const written = await backend.write(path, text, { mode: "overwrite" });
     if (written.error === undefined) return { path, update: written.filesUpdate ?? {} };
   }
@@ -92,12 +95,6 @@ async function readKeptText(path: string, backend: Backend): Promise<string | un
   const known = parseContent(path, data);
   // A file that cannot be read as text has another content in any case.
   return known.ok && known.content.kind === "text" ? known.content.text : "";
-}
-
-/** Two calls or messages may go by one id; each content has a file of its own. */
-function anotherPath(path: string, text: string): string {
-  const mark = createHash("sha256").update(text).digest("hex").slice(0, 12);
-  return path.endsWith(".md") ? `${path.slice(0, -3)}-${mark}.md` : `${path}-${mark}`;
 }
 
 /** `backend` with texts that its thread had to keep in `folders`, under their paths; itself if there are none. */

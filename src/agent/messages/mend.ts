@@ -19,8 +19,11 @@ export function repairHistory(messages: BaseMessage[]): BaseMessage[] {
   for (const message of messages) {
     if (isResult(message)) continue;
     repaired.push(message);
-    for (const { id, name } of listAllCalls(message)) {
-      if (answered.has(id)) continue;
+    if (!isReply(message)) continue;
+    // All calls, those with arguments that could not be parsed included.
+    const { tool_calls: valid = [], invalid_tool_calls: invalid = [] } = message;
+    for (const { id, name = "unknown" } of [...valid, ...invalid]) {
+      if (!id || answered.has(id)) continue;
       answered.add(id);
       const content = "Tool call was cancelled or did not complete.";
       const unfinished = { content, name, tool_call_id: id, status: "error" } as const;
@@ -28,13 +31,6 @@ export function repairHistory(messages: BaseMessage[]): BaseMessage[] {
     }
   }
   return haveSameItems(repaired, messages) ? messages : repaired;
-}
-
-/** All calls of a reply, those with arguments that could not be parsed included. */
-function listAllCalls(message: BaseMessage): Array<{ id: string; name: string }> {
-  if (!isReply(message)) return [];
-  const { tool_calls: valid = [], invalid_tool_calls: invalid = [] } = message;
-  return [...valid, ...invalid].flatMap(({ id, name }) => (id ? [{ id, name: name ?? "unknown" }] : []));
 }
 
 type Blocks = Exclude<BaseMessage["content"], string>;

@@ -16,17 +16,14 @@ const lastJoined = new WeakMap<SystemMessage, { text: string | SystemMessage; re
 export function joinSystem(message: SystemMessage, text: string | SystemMessage): SystemMessage {
   const known = lastJoined.get(message);
   if (known?.text === text) return known.result;
-  const result = joinPrompts(message, text);
+  const { content } = message;
+  const added = typeof text === "string" ? text : text.content;
+  const result =
+    typeof content === "string" && typeof added === "string"
+      ? new SystemMessage(content === "" ? added : `${content}\n\n${added}`)
+      : new SystemMessage({ content: [...toBlocks(content), ...toBlocks(added)] });
   lastJoined.set(message, { text, result });
   return result;
-}
-
-function joinPrompts({ content }: SystemMessage, text: string | SystemMessage): SystemMessage {
-  const added = typeof text === "string" ? text : text.content;
-  if (typeof content === "string" && typeof added === "string") {
-    return new SystemMessage(content === "" ? added : `${content}\n\n${added}`);
-  }
-  return new SystemMessage({ content: [...toBlocks(content), ...toBlocks(added)] });
 }
 
 const toBlocks = (content: SystemMessage["content"]) =>

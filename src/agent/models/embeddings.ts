@@ -38,7 +38,14 @@ export function createEmbedder({ model, env, timeoutMs }: EmbedderOptions): Embe
       if (problem !== undefined) throw new EmbeddingFailure(problem.code, problem.message);
       try {
         const service = await openService({ model, env }, timeouts[purpose], signal);
-        return checkedVectors(await service.embedDocuments([...texts]), texts.length, model);
+        const vectors: readonly unknown[] = await service.embedDocuments([...texts]);
+        const length = Array.isArray(vectors[0]) ? vectors[0].length : 0;
+        const checked = vectors.filter(
+          (vector): vector is number[] =>
+            Array.isArray(vector) && vector.length === length && vector.every(Number.isFinite),
+        );
+        if (length > 0 && checked.length === texts.length) return checked;
+        throw noVectors(model);
       } catch (thrown) {
         throw embeddingFailure(thrown, model);
       }
@@ -70,16 +77,6 @@ async function openService({ model, env }: EmbedderOptions, timeout: number, sig
         fetch(input, { ...init, signal: AbortSignal.any(init?.signal ? [init.signal, signal] : [signal]) }),
     },
   });
-}
-
-function checkedVectors(vectors: readonly unknown[], count: number, model: string): number[][] {
-  const length = Array.isArray(vectors[0]) ? vectors[0].length : 0;
-  const checked = vectors.filter(
-    (vector): vector is number[] =>
-      Array.isArray(vector) && vector.length === length && vector.every((number) => Number.isFinite(number)),
-  );
-  if (length > 0 && checked.length === count) return checked;
-  throw noVectors(model);
 }
 
 const noVectors = (model: string, cause?: unknown): EmbeddingFailure =>

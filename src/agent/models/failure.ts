@@ -133,10 +133,14 @@ export function failureFacts(error: unknown): FailureFacts {
       memberOf(link, "status") === undefined &&
       isObject(memberOf(link, "error")),
   );
+  // Gateways put the HTTP status into an error object, as a number or as text.
+  const codes = chain
+    .flatMap((link) => [memberOf(memberOf(link, "error"), "code"), memberOf(link, "code")])
+    .map(Number);
   const status =
     firstFound(chain, (link) => numberField(link, "status")) ??
     firstFound(chain, (link) => numberField(link, "statusCode")) ??
-    (inStream ? codeInStream(chain) : undefined);
+    codes.find((code) => inStream && Number.isInteger(code) && code >= 400 && code < 600);
   const silentMs = firstFound(chain, (link) => numberField(link, "silentMs"));
   const facts = {
     ...defined({
@@ -267,13 +271,6 @@ function providerText(error: unknown, chain: readonly object[]): string {
     .join()
     .trimEnd();
 }
-
-/** The HTTP status that a gateway puts into an error object, as a number or as text. */
-const codeInStream = (chain: readonly object[]): number | undefined =>
-  chain
-    .flatMap((link) => [memberOf(memberOf(link, "error"), "code"), memberOf(link, "code")])
-    .map(Number)
-    .find((code) => Number.isInteger(code) && code >= 400 && code < 600);
 
 const findErrorCode = (chain: readonly object[], pattern: RegExp): string | undefined =>
   chain.map((link) => textField(link, "code") ?? "").find((code) => pattern.test(code));

@@ -31,15 +31,15 @@ const EXTRAS = "provider_extras";
 /** The name of DeepSeek, Kimi and Qwen. LangChain keeps it under the same one, and does not send it. */
 const THOUGHTS = "reasoning_content";
 
-const hasMethods = (model: object): model is Completions =>
-  ["_convertCompletionsDeltaToBaseMessageChunk", "_streamResponseChunks", "completionWithRetry"].every(
-    (name) => typeof Reflect.get(model, name) === "function",
-  );
-
 /** Makes a model of this protocol carry them, and read its streams as servers write them. Other models stay as they are. */
 export function carryExtras<Model extends object>(model: Model, origin: string): Model {
-  if (!hasMethods(model)) return model;
-  const completions: Completions = model;
+  const methods = [
+    "_convertCompletionsDeltaToBaseMessageChunk",
+    "_streamResponseChunks",
+    "completionWithRetry",
+  ];
+  if (!methods.every((name) => typeof Reflect.get(model, name) === "function")) return model;
+  const completions = model as Model & Completions; // it has the methods
   const deltas = new WeakMap<object, JsonFields>();
   const convert = completions._convertCompletionsDeltaToBaseMessageChunk.bind(completions);
   completions._convertCompletionsDeltaToBaseMessageChunk = (delta, ...more) => {

@@ -29,7 +29,14 @@ export class ReplyCache {
     messages: readonly BaseMessage[],
     ask: () => Promise<AIMessage>,
   ): Promise<AIMessage> {
-    const facts = [model.serialize(), tools.map(textOfTool), others, messages.map(keyFacts)];
+    // The content of each message for the model, without its id, which differs from thread to thread.
+    const contents = messages.map((message) => {
+      const { type, name, content } = message;
+      const calls = AIMessage.isInstance(message) ? (message.tool_calls ?? []) : [];
+      const answered = ToolMessage.isInstance(message) ? [message.tool_call_id, message.status] : [];
+      return [type, name, content, calls.map(({ id, name, args }) => [id, name, args]), answered];
+    });
+    const facts = [model.serialize(), tools.map(textOfTool), others, contents];
     const digest = createHash("sha256").update(canonicalJson(facts)).digest("hex");
     const key: [string[], string] = [["deepagent", "replies"], digest];
     const known = await this.#trying(() => this.#cache.get([key]));
@@ -54,14 +61,6 @@ export class ReplyCache {
 const textOfTool = byIdentity((tool: ToolBinding["tools"][number]) =>
   isStructuredTool(tool) ? toolText(tool) : JSON.stringify(tool),
 );
-
-/** The content of a message for the model, without its id, which differs from thread to thread. */
-function keyFacts(message: BaseMessage): unknown[] {
-  const { type, name, content } = message;
-  const calls = AIMessage.isInstance(message) ? (message.tool_calls ?? []) : [];
-  const answered = ToolMessage.isInstance(message) ? [message.tool_call_id, message.status] : [];
-  return [type, name, content, calls.map(({ id, name, args }) => [id, name, args]), answered];
-}
 
 /** A reply as a message of its own, which nothing was paid for. */
 function again(reply: AIMessage): AIMessage {

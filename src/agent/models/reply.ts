@@ -148,7 +148,12 @@ export function assembleReply(joined: AIMessageChunk, isCut: boolean): AIMessage
   for (const given of chunks) {
     const chunk = { ...given, args: plainArguments(given.args ?? "") };
     const named = { ...short("id", chunk.id), ...short("name", chunk.name) };
-    const error = argumentsProblem(chunk);
+    const hasArgs = chunk.args.trim() !== "";
+    const isTooLarge = bytesShapeProblem(Buffer.from(chunk.args), ARGUMENTS_SHAPE) !== undefined;
+    // Without an index, these may be a part of the arguments.
+    const isBroken = !isTooLarge && chunk.index !== undefined && !isJson(chunk.args);
+    const problem = isTooLarge ? TOO_MANY_VALUES : isBroken ? "Malformed args." : undefined;
+    const error = hasArgs ? problem : undefined;
     const args = headOf(chunk.args, LONGEST_NAME);
     if (error === undefined) valid.push({ ...chunk, ...named });
     else invalid.push({ type: "invalid_tool_call", ...named, args, error });
@@ -192,13 +197,6 @@ const withTexts = (content: MessageContent, change: (text: string) => string): M
 
 const short = (key: "id" | "name", word: string | undefined): Record<string, string> =>
   word === undefined ? {} : { [key]: headOf(word, LONGEST_NAME) };
-
-function argumentsProblem({ args = "", index }: ToolCallChunk): string | undefined {
-  if (args.trim() === "") return undefined;
-  if (bytesShapeProblem(Buffer.from(args), ARGUMENTS_SHAPE) !== undefined) return TOO_MANY_VALUES;
-  // Without an index, these may be a part of the arguments.
-  return index === undefined || isJson(args) ? undefined : "Malformed args.";
-}
 
 const TOOL_NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 const CALL_BLOCKS: ReadonlySet<string> = new Set(
@@ -293,7 +291,11 @@ function mendCall(call: ToolCall, used: Set<string | undefined>, tools: readonly
   used.add(id);
   const called: unknown = call.name; // whatever the provider's package made of it
   const name = mendName(typeof called === "string" ? called : "", tools);
-  const args = wellFormedArgs(call.args);
+  // Half of a surrogate pair cannot be sent as text.
+  const json = JSON.stringify(call.args);
+  const mend = (_key: string, value: unknown): unknown =>
+    typeof value === "string" ? wellFormed(value) : value;
+  const args = /\\ud[89a-f]/i.test(json) ? (JSON.parse(json, mend) as ToolCall["args"]) : call.args; // it was one before
   return id === call.id && name === call.name && args === call.args ? call : { ...call, id, name, args };
 }
 
@@ -308,15 +310,6 @@ function mendName(given: string, tools: readonly string[]): string {
     .replace(/(?::\d{1,4}|<\|[^]*)$/, "");
   const name = tools.includes(plain) ? plain : (onlyAlike(plain, tools) ?? plain);
   return TOOL_NAME.test(name) ? name : headOf(given, 64).replaceAll(/[^a-zA-Z0-9_-]/g, "_") || "unknown";
-}
-
-/** Half of a surrogate pair cannot be sent as text. */
-function wellFormedArgs(args: Record<string, unknown>): Record<string, unknown> {
-  const json = JSON.stringify(args);
-  if (!/\\ud[89a-f]/i.test(json)) return args;
-  return JSON.parse(json, (_key, value: unknown) =>
-    typeof value === "string" ? wellFormed(value) : value,
-  ) as Record<string, unknown>; // it was one before
 }
 
 /**

@@ -64,7 +64,13 @@ async function providerModel(
   const facts = providerFacts(provider);
   const apiKey = providerKey(facts, env);
   try {
-    const loaded = await loadProvider(facts.package, packages);
+    // The program has the packages of Anthropic and OpenAI in it; others are added to it.
+    const loaded: Record<string, unknown> =
+      facts.package === "@langchain/anthropic"
+        ? await import("@langchain/anthropic")
+        : facts.package === "@langchain/openai"
+          ? await import("@langchain/openai")
+          : await loadPackage(facts.package, packages);
     const baseURL = providerEndpoint(facts, env)?.url;
     const limits = { requestMs, idleMs };
     const fields = {
@@ -95,13 +101,6 @@ async function providerModel(
 }
 
 type ChatModelClass = new (options: Record<string, unknown>) => BaseChatModel;
-
-/** The program has the packages of Anthropic and OpenAI in it; others are added to it. */
-async function loadProvider(name: string, packages: string | undefined): Promise<Record<string, unknown>> {
-  if (name === "@langchain/anthropic") return import("@langchain/anthropic");
-  if (name === "@langchain/openai") return import("@langchain/openai");
-  return loadPackage(name, packages);
-}
 
 /** Options that only one provider understands. The endpoint is always set, so that the logged one is the used one. */
 function connection(

@@ -112,7 +112,15 @@ const isFlag = (value: unknown): boolean => typeof value === "boolean";
 /** The keywords that are sent, by what their values must be. A value of another form is left out. */
 const READERS: ReadonlyArray<readonly [keywords: string, Reader]> = [
   ["title description format", when((value) => typeof value === "string")],
-  ["type", readTypes],
+  [
+    "type",
+    (value) => {
+      const types: readonly unknown[] = ["object", "array", "string", "number", "integer", "boolean", "null"];
+      const words = [value].flat().filter(isString);
+      const known = distinct(words.map((word) => word.toLowerCase())).filter((word) => types.includes(word));
+      return known.length > 1 ? known : known[0];
+    },
+  ],
   [
     "properties",
     (value, scope) => {
@@ -136,7 +144,17 @@ const READERS: ReadonlyArray<readonly [keywords: string, Reader]> = [
   ],
   ["enum", (value) => (asArray(value).length > 0 ? distinct(asArray(value)) : undefined)],
   ["const default", when((value) => value !== null)],
-  ["pattern", when((value) => isString(value) && isPattern(value))],
+  // JavaScript and Python both have to read a pattern: OpenAI checks patterns with Python.
+  [
+    "pattern",
+    when((value) =>
+      orElse(
+        () =>
+          isString(value) && new RegExp(value, "u").source !== "" && !/\\[pPkuc]|\(\?<[A-Za-z]/.test(value),
+        false,
+      ),
+    ),
+  ],
   ["uniqueItems nullable", when(isFlag)],
   ["minimum maximum exclusiveMinimum exclusiveMaximum", when((value) => typeof value === "number")],
   ["multipleOf", when((value) => Number(value) > 0)],
@@ -147,21 +165,6 @@ const KEYWORDS = new Map(
 );
 
 const isString = (value: unknown): value is string => typeof value === "string";
-const TYPES: readonly unknown[] = ["object", "array", "string", "number", "integer", "boolean", "null"];
-
-function readTypes(value: unknown): unknown {
-  const words = [value]
-    .flat()
-    .filter(isString)
-    .map((word) => word.toLowerCase());
-  const known = distinct(words).filter((word) => TYPES.includes(word));
-  return known.length > 1 ? known : known[0];
-}
-
-/** True if JavaScript and Python both read the pattern: OpenAI checks patterns with Python. */
-const isPattern = (pattern: string): boolean =>
-  orElse(() => new RegExp(pattern, "u").source !== "" && !/\\[pPkuc]|\(\?<[A-Za-z]/.test(pattern), false);
-
 /** A schema with its references in place and no other than the known keywords. */
 function sound(given: unknown, outer: ReadScope): Schema {
   outer.left.schemas -= 1;

@@ -168,6 +168,10 @@ function finalAnswer(work: Coordination): string {
   const failed = examinedAreas(work).flatMap(({ area, report, failed }) =>
     failed ? [`${area.title} (${oneLine(report, 160)})`] : [],
   );
+  // The newest entries of the notes, as they were read before this task was added.
+  const notes = callsNamed(turn, "read_file").find((call) => !call.failed && callPath(call) === MEMORY_FILE);
+  const entries = parseLines(notes?.result ?? "", MEMORY_FILE).filter(({ text }) => text.startsWith("- "));
+  const earlier = entries.slice(0, 3).map(({ text }) => text);
   const remarks = turn.remarks.map((text) => `"${oneLine(text, 160)}"`).join(", ");
   return [
     `${INTRODUCTION} I searched the files for the words of the task; I did not understand or judge them. Configure a provider's key for an answer that does.`,
@@ -181,7 +185,7 @@ function finalAnswer(work: Coordination): string {
         : `No note was kept: writing ${note.path} ${note.failure}.`),
     remarks &&
       `While I worked you said ${remarks}: I heed only a wish that nothing be changed, and continued with the task.`,
-    earlierTasks(turn),
+    earlier.length > 0 && `From my notes, earlier tasks here:\n${earlier.join("\n")}`,
     writtenPath(report) === undefined && `---\n\n${reportText(work)}`,
   ]
     .filter(Boolean)
@@ -228,14 +232,6 @@ function reportLine({ report, isReadOnly }: Coordination): string {
   }
   if (report.failure === undefined) return `The full report is in ${report.path}.`;
   return `Writing ${report.path} ${report.failure}; no report file was written. The report follows here.`;
-}
-
-/** The newest entries of the notes, as they were read before this task was added. */
-function earlierTasks(turn: OfflineTurn): string {
-  const notes = callsNamed(turn, "read_file").find((call) => !call.failed && callPath(call) === MEMORY_FILE);
-  const entries = parseLines(notes?.result ?? "", MEMORY_FILE).filter(({ text }) => text.startsWith("- "));
-  const shown = entries.slice(0, 3).map(({ text }) => text);
-  return shown.length === 0 ? "" : `From my notes, earlier tasks here:\n${shown.join("\n")}`;
 }
 
 /** The areas with the reports of their subagents, in the order they were delegated. */
