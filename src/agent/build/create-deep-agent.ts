@@ -308,7 +308,18 @@ function buildGraphOf(
   siblings: ReadonlyArray<{ name: string; description: string }>,
 ): DeepAgentGraph {
   const isFork = spec.mode === "fork";
-  const own = inheritedParams(spec, params);
+  // Parameters that its description leaves out come from the agent.
+  const { responseFormat: _ofTheMain, ...inherited } = params;
+  const own: DeepAgentParams = {
+    ...inherited,
+    ...defined({ responseFormat: spec.responseFormat, recursionLimit: spec.recursionLimit }),
+    name: spec.name,
+    model: spec.model ?? params.model,
+    tools: spec.tools ?? params.tools,
+    interruptOn: spec.interruptOn === false ? {} : (spec.interruptOn ?? params.interruptOn),
+    ...(spec.limits ? { limits: { ...params.limits, ...spec.limits } } : {}),
+    ...(spec.filesystem ? { filesystem: { ...params.filesystem, ...spec.filesystem } } : {}),
+  };
   const model = new LazyModel(own.model);
   const permissions = Permissions.of([params.permissions, spec.permissions]);
   const visible = withMedia(withPermissions(own, permissions), model);
@@ -359,22 +370,6 @@ function goalOf({ criteria, rounds = 5, model }: GoalOptions, params: DeepAgentP
     rounds,
     judge: buildGraphOf(spec, reading, undefined, []),
     asks: params.askUser === true,
-  };
-}
-
-/** The parameters of a subagent; those that its description leaves out come from the agent. */
-function inheritedParams(spec: SubAgent, params: DeepAgentParams): DeepAgentParams {
-  const interruptOn = spec.interruptOn === false ? {} : (spec.interruptOn ?? params.interruptOn);
-  const { responseFormat: _ofTheMain, ...inherited } = params;
-  return {
-    ...inherited,
-    ...defined({ responseFormat: spec.responseFormat, recursionLimit: spec.recursionLimit }),
-    name: spec.name,
-    model: spec.model ?? params.model,
-    tools: spec.tools ?? params.tools,
-    interruptOn,
-    ...(spec.limits ? { limits: { ...params.limits, ...spec.limits } } : {}),
-    ...(spec.filesystem ? { filesystem: { ...params.filesystem, ...spec.filesystem } } : {}),
   };
 }
 

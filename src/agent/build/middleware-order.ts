@@ -2,6 +2,9 @@
 import { StateBackend } from "../../backends/stores/state.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import { createLogger, silentLogger } from "../../core/logger.ts";
+import { askUserTool } from "../../tools/ask-user.ts";
+import { runProgramTool } from "../../tools/run-program.ts";
+import { specTool } from "../calls/tool.ts";
 import type { Middleware } from "../contracts/middleware.ts";
 import { HISTORY_FOLDER } from "../messages/kept-texts.ts";
 import { adaptMiddleware } from "../langgraph/foreign-middleware.ts";
@@ -11,13 +14,7 @@ import { filesystemMiddleware } from "../layers/filesystem.ts";
 import { GATE, type InterruptOn, humanInTheLoopMiddleware } from "../layers/human-in-the-loop.ts";
 import { memoryMiddleware } from "../layers/memory.ts";
 import { patchToolCallsMiddleware } from "../layers/patch-tool-calls.ts";
-import {
-  askingMiddleware,
-  goalMiddleware,
-  programsMiddleware,
-  subagentMiddleware,
-  todoListMiddleware,
-} from "../layers/planning.ts";
+import { goalMiddleware, subagentMiddleware, todoListMiddleware } from "../layers/planning.ts";
 import { promptCachingMiddleware } from "../layers/prompt-caching.ts";
 import { skillsMiddleware } from "../layers/skills.ts";
 import { summarizationMiddleware } from "../layers/summarization.ts";
@@ -35,7 +32,7 @@ export function mainStack(params: DeepAgentParams, subagents: Described): Middle
   const room = listRooms(params.limits, params.skills, subagents);
   const defaults = [
     ...ownTools(params),
-    ...(memory.length > 0 ? [memoryMiddleware({ backend, sources: memory, log })] : []),
+    ...(memory.length > 0 ? [memoryMiddleware(backend, memory, log)] : []),
     ...listing(params),
     ...skills(params, params.skills, room.skills),
     ...filesAndDelegation(params, subagents, room.subagents),
@@ -82,7 +79,7 @@ export const historyFolder = ({ summarization }: DeepAgentParams): string =>
 
 function listing({ hints = {}, backend = StateBackend, log = silentLogger }: DeepAgentParams): Middleware[] {
   const { workspace: path, listing: isOn = true } = hints;
-  return path !== undefined && isOn ? [workspaceMiddleware({ backend, path, log })] : [];
+  return path !== undefined && isOn ? [workspaceMiddleware(backend, path, log)] : [];
 }
 
 /** The layers that add tools by themselves. `webTools`: those for the web, if not all. */
@@ -92,10 +89,10 @@ function ownTools(params: DeepAgentParams, webTools?: SubAgent["webTools"]): Mid
   const given = () => tools.flatMap((tool) => (isProviderTool(tool) ? [] : toAgentTool(tool)));
   return [
     ...(params.todos === false ? [] : [todoListMiddleware()]),
-    ...(params.askUser === true ? [askingMiddleware()] : []),
+    ...(params.askUser === true ? [{ name: "AskUserMiddleware", tools: [specTool(askUserTool)] }] : []),
     ...(web ? [webMiddleware(web, { only: webTools, keepsTexts: filesystem?.evictTokens !== null })] : []),
     ...(toolsOnDemand ? toolsOnDemandMiddleware(toolsOnDemand, given()) : []),
-    ...(params.programs === true ? [programsMiddleware()] : []),
+    ...(params.programs === true ? [{ name: "ProgramsMiddleware", tools: [specTool(runProgramTool)] }] : []),
   ];
 }
 
@@ -109,7 +106,7 @@ function skills(
   room: number | undefined,
 ): Middleware[] {
   checkSkillSources(sources);
-  return sources.length > 0 ? [skillsMiddleware({ backend, sources, log, room })] : [];
+  return sources.length > 0 ? [skillsMiddleware(backend, sources, log, room)] : [];
 }
 
 type Described = ReadonlyArray<{ name: string; description: string }>;

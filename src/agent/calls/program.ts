@@ -135,7 +135,12 @@ class Pass {
     // Answers recorded calls in the order in which they ended, and then begins new ones.
     for (let again; (again = this.#again.get(this.#answered + 1));) {
       this.#answered += 1;
-      this.#tell(again.number, again.ended);
+      const { number, ended: earlier } = again;
+      const { answer, at, update } = earlier;
+      if (update?.files) this.#step.files.apply(update.files);
+      this.#note(this.#known.calls.get(number)?.name ?? "", answer, update);
+      this.#isWaiting = false;
+      this.#program?.answer({ number, answer, at });
     }
     if (this.#answered < this.#ended) return;
     for (const held of this.#held.splice(0)) void this.#begin(held);
@@ -145,14 +150,6 @@ class Pass {
     this.#isWaiting = true;
     if (this.#answered < this.#ended) return this.#differs();
     this.#giveUpIfStuck();
-  }
-
-  #tell(number: number, { answer, at, update }: EndedInnerCall): void {
-    const { name = "" } = this.#known.calls.get(number) ?? {};
-    if (update?.files) this.#step.files.apply(update.files);
-    this.#note(name, answer, update);
-    this.#isWaiting = false;
-    this.#program?.answer({ number, answer, at });
   }
 
   #note(name: string, answer: string, update: StateUpdate | undefined): void {

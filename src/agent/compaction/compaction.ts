@@ -1,6 +1,6 @@
 /** Makes a long conversation shorter: old arguments, then a summary, then the largest texts. */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
-import { type AIMessage, type BaseMessage, HumanMessage, SystemMessage } from "@langchain/core/messages";
+import { type BaseMessage, HumanMessage, SystemMessage } from "@langchain/core/messages";
 import { defined } from "../../core/defined.ts";
 import { errorMessage } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
@@ -275,15 +275,20 @@ async function askForSummary(
   request: ModelRequest,
   { model, log }: { model: BaseChatModel; log: Logger },
 ): Promise<{ text: string } | "none" | "too long"> {
-  const { signal } = request.runtime;
+  const { signal, step } = request.runtime;
   for (let attempt = 1; attempt <= ATTEMPTS; attempt += 1) {
     try {
       const reply = await callModel(
         { ...request, model },
         (oneTry) => joinStreams(model).invoke(messages, { ...oneTry, ...defined({ signal }) }),
-        { step: request.runtime.step, signal, log },
+        { step, signal, log },
       );
-      count(reply, request, model);
+      // Counts the cost of the summary towards the agent's limits, also after a restart.
+      const told = answeredBy(reply, model);
+      tellModelCalled(told, step, { prices: step.budget.limits.prices, purpose: "summary" });
+      const spent = spentBy(told, step.budget.limits);
+      step.budget.add(spent);
+      request.updateState({ [SPENT]: { run: currentRun(request.messages).id, ...spent } });
       if (reply.text.trim() !== "") return { text: reply.text.trim() };
     } catch (error) {
       if (signal?.aborted || error instanceof ModelAwaited) throw error;
@@ -293,15 +298,4 @@ async function askForSummary(
     }
   }
   return "none";
-}
-
-/** Counts the cost of the summary towards the agent's limits, also after a restart. */
-function count(reply: AIMessage, request: ModelRequest, model: BaseChatModel): void {
-  const { runtime, messages } = request;
-  const { step } = runtime;
-  const told = answeredBy(reply, model);
-  tellModelCalled(told, step, { prices: step.budget.limits.prices, purpose: "summary" });
-  const spent = spentBy(told, step.budget.limits);
-  step.budget.add(spent);
-  request.updateState({ [SPENT]: { run: currentRun(messages).id, ...spent } });
 }

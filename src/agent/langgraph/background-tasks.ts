@@ -3,7 +3,6 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import { type BaseCheckpointSaver, START, interrupt } from "@langchain/langgraph";
 import { namesText } from "../../core/listing.ts";
 import { type BackgroundTasks, isOpenTask } from "../../tools/tool.ts";
-import type { ChildRuns } from "../contracts/children.ts";
 import type { AgentState } from "../contracts/state.ts";
 import { GIVEN_FILES, sharedState } from "./channels.ts";
 import type { AgentDefinition, AgentGraph } from "./definition.ts";
@@ -19,19 +18,14 @@ export const CHILD_AWAITED = "child_awaited";
 export const waitsForChildren = async (config: RunnableConfig): Promise<boolean> =>
   (await contextOf(config).children?.hasOpen()) ?? false;
 
-interface Caller {
-  messageId: string;
-  callId: string;
-  state: AgentState;
-  config: RunnableConfig;
-}
-
-/** `undefined` where no run can have subagents in the background. */
+/** Returns undefined where no run can have subagents in the background. */
 export function backgroundTasks(
   agent: Pick<AgentDefinition, "subagents">,
-  caller: Caller,
+  messageId: string,
+  callId: string,
+  state: AgentState,
+  config: RunnableConfig,
 ): BackgroundTasks | undefined {
-  const { config, messageId, callId, state } = caller;
   const { children } = contextOf(config);
   if (children === undefined || agent.subagents === undefined) return undefined;
   const call = JSON.stringify([messageId, callId]);
@@ -45,7 +39,18 @@ export function backgroundTasks(
       if (known !== undefined) return { ok: true, id: known.id };
       const graph = graphFor(agent, name);
       if (typeof graph === "string") return { ok: false, problem: graph };
-      return startChild(children, graph, { call, name, description }, caller);
+      // Stores the state from which the child begins, if that has something in it, then the child.
+      const threadId = await children.newThread();
+      const checkpointer = config.configurable?.[CHECKPOINTER_KEY] as BaseCheckpointSaver; // a run has one
+      const files = Object.fromEntries(threadFiles(config, callId).entries());
+      const hasFiles = Object.keys(files).length > 0;
+      const begun = { ...sharedState(state), ...(hasFiles && { [GIVEN_FILES]: files }) };
+      if (Object.keys(begun).length > 0)
+        await graph.keptBy(checkpointer).updateState({ configurable: { thread_id: threadId } }, begun, START);
+      const { task: title = "" } = agentSegment(callId, name, description);
+      const started = await children.start({ call, name, description, title, threadId });
+      if (started !== "too_many") return { ok: true, id: started.id };
+      return { ok: false, problem: "too many background tasks are at work; wait for one of them to end" };
     },
     wait: async (id) => {
       const child = await children.find({ id });
@@ -72,23 +77,4 @@ function graphFor({ subagents }: Pick<AgentDefinition, "subagents">, name: strin
     (isFork ? undefined : found.graph) ??
     `the subagent '${name}'${why} cannot work in the background; start it with task`
   );
-}
-
-/** Stores the state from which a child begins, if that has something in it, then the child. */
-async function startChild(
-  children: ChildRuns,
-  graph: AgentGraph,
-  child: { call: string; name: string; description: string },
-  { config, state, callId }: Caller,
-): ReturnType<BackgroundTasks["start"]> {
-  const threadId = await children.newThread();
-  const checkpointer = config.configurable?.[CHECKPOINTER_KEY] as BaseCheckpointSaver; // a run has one
-  const files = Object.fromEntries(threadFiles(config, callId).entries());
-  const begun = { ...sharedState(state), ...(Object.keys(files).length > 0 && { [GIVEN_FILES]: files }) };
-  if (Object.keys(begun).length > 0)
-    await graph.keptBy(checkpointer).updateState({ configurable: { thread_id: threadId } }, begun, START);
-  const { task: title = "" } = agentSegment(callId, child.name, child.description);
-  const started = await children.start({ ...child, title, threadId });
-  if (started !== "too_many") return { ok: true, id: started.id };
-  return { ok: false, problem: "too many background tasks are at work; wait for one of them to end" };
 }

@@ -97,7 +97,7 @@ async function callStep(
   const backend = withKeptFiles(await resolveBackend(agent.backend, ofBackend), files, agent.keptFolders);
   const own = { ...config, configurable: withRuntime(ofBackend, config.configurable) };
   const identity = { agent: step.agent, messageId, callId };
-  const background = (id: string) => backgroundTasks(agent, { messageId, callId: id, state, config });
+  const background = (id: string) => backgroundTasks(agent, messageId, id, state, config);
   const made: CallStep = {
     agent,
     reply,

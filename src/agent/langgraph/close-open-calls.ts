@@ -33,7 +33,7 @@ export async function closeAbandonedCalls(
   if (typeof checkpointer !== "object") return;
   const address = { thread_id: configurable["thread_id"], checkpoint_ns: "" };
   const ending = { why: WHY[end ?? "replaced"], isFailure: end === "failed" };
-  await closeCalls(graph, { checkpointer, address }, ending);
+  await closeCalls(graph, checkpointer, address, ending);
 }
 
 /** Closes calls that wait for a person when a limit stops the agent. Returns false if no call waits. */
@@ -49,7 +49,7 @@ export async function closeCallsAtLimit(
   const address = { thread_id, checkpoint_ns: checkpoint_ns as string }; // LangGraph's
   const parent = contextOf({ configurable }).files;
   const ending = { why: `${describeLimit(limit)} was reached`, next: graph.loopStart };
-  await closeCalls(graph, { checkpointer, address, ...(parent ? { parent } : {}) }, ending);
+  await closeCalls(graph, checkpointer, address, ending, parent);
   return true;
 }
 
@@ -80,12 +80,10 @@ interface Ending {
 
 async function closeCalls(
   graph: AgentGraph,
-  {
-    checkpointer,
-    address,
-    parent,
-  }: { checkpointer: BaseCheckpointSaver; address: Address; parent?: ThreadFiles },
+  checkpointer: BaseCheckpointSaver,
+  address: Address,
   ending: Ending,
+  parent?: ThreadFiles,
 ): Promise<void> {
   const step = await openStep(graph, checkpointer, address, parent);
   // In a step that was broken off, it is unknown which calls of subagents had been answered and had begun.

@@ -104,17 +104,13 @@ async function judgeRound(
   const segment = tellChild("subagent_started", `${JUDGE}-${round}`, JUDGE, description, step);
   const nested = subagentConfig(config, segment, threadFiles(config).atStart());
   const { messages } = currentRun(state.messages);
+  const task = state.messages.findLast(isTask) ?? state.messages[0];
   const material = judgeTask(
     goal.criteria.map((criterion, index) => [criterionName(index), criterion]),
-    {
-      task: textOf(
-        state.messages.findLast(isTask) ?? state.messages[0] ?? taskMessage("", { startNote: undefined }),
-      ),
-      answer: lastAnswer(messages) || directAnswer(messages),
-      todos: state.todos,
-      messages,
-      isCommand: (name) => definition.tools.get(name)?.kind === "execute",
-    },
+    { task: task ? textOf(task) : "", answer: lastAnswer(messages) || directAnswer(messages) },
+    state.todos,
+    messages,
+    (name) => definition.tools.get(name)?.kind === "execute",
   );
   const input = taskMessage(material, { startNote: contextOf(config).startNote });
   const { reached, failure } = await work(goal.judge, { messages: [input] }, nested);

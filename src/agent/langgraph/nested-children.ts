@@ -193,12 +193,7 @@ export class SubagentRunner implements Subagents {
       const { checkpoint_ns: namespace, [CHECKPOINTER_KEY]: checkpointer } = scope.config.configurable ?? {};
       const isKept = subagent.graph && checkpointer !== undefined && typeof namespace === "string";
       const place = isKept && failureFacts(error).retryable ? namespace : undefined;
-      return report(reached, subagent, scope, {
-        ...account,
-        failure: errorMessage(failure),
-        saidLast,
-        place,
-      });
+      return report(reached, subagent, scope, account, { failure: errorMessage(failure), saidLast, place });
     }
   }
 }
@@ -245,29 +240,22 @@ async function stateLeft(
 
 const leftOffIn = (state: AgentState): TextsByName => (state[LEFT_OFF] as TextsByName | undefined) ?? {}; // our channel
 
+/**
+ * @param task equal for the same task of the same subagent.
+ * @param failure why it ended without an answer; `output` is then the state it had reached.
+ * @param saidLast its last words, if the state does not have them.
+ * @param place checkpoint from which it can continue, if it failed because it lost its model.
+ */
 function report(
   output: unknown,
   subagent: BuiltSubagent,
   scope: SpawnScope,
+  { task, started, account }: { task: string; started: ThreadFiles; account: Meter },
   {
-    task,
-    started,
-    account,
     failure,
     saidLast,
     place = "",
-  }: {
-    /** Equal for the same task of the same subagent. */
-    task: string;
-    started: ThreadFiles;
-    account: Meter;
-    /** Why it ended without an answer; `output` is then the state it had reached. */
-    failure?: string;
-    /** Its last words, if the state does not have them. */
-    saidLast?: string;
-    /** Checkpoint from which it can continue, if it failed because it lost its model. */
-    place?: string | undefined;
-  },
+  }: Partial<Record<"failure" | "saidLast" | "place", string | undefined>> = {},
 ): ToolResult {
   const state = subagent.graph ? (output as Partial<AgentState>) : foreignState(output); // of ours it is that
   const changed = Object.entries(state.files ?? {}).filter(

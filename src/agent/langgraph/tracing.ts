@@ -96,8 +96,21 @@ class RunSpans implements RunTrace {
   tell(event: AgentEvent): void {
     if (!this.#agents.has(keyOf([]))) return;
     switch (event.kind) {
-      case "tool_started":
-        return this.#toolStarted(event);
+      case "tool_started": {
+        const { agent, callId, tool, recalled } = event;
+        const key = callKey(agent, callId);
+        if (this.#tools.has(key)) return;
+        const attributes = {
+          ...operation("execute_tool"),
+          "gen_ai.tool.name": tool,
+          "gen_ai.tool.call.id": callId,
+          "gen_ai.tool.type": "function",
+          ...defined({ "deepagent.tool.recalled": recalled }),
+        };
+        const { context } = this.#agent(agent);
+        this.#tools.set(key, this.#child(context, `execute_tool ${tool}`, { attributes }));
+        return;
+      }
       case "tool_finished": {
         const key = callKey(event.agent, event.callId);
         this.#close(this.#tools.get(key), event.status, "tool_error");
@@ -170,19 +183,6 @@ class RunSpans implements RunTrace {
     this.#models.clear();
     this.#tools.clear();
     this.#agents.clear();
-  }
-
-  #toolStarted({ agent, callId, tool, recalled }: Extract<AgentEvent, { kind: "tool_started" }>): void {
-    const key = callKey(agent, callId);
-    if (this.#tools.has(key)) return;
-    const attributes = {
-      ...operation("execute_tool"),
-      "gen_ai.tool.name": tool,
-      "gen_ai.tool.call.id": callId,
-      "gen_ai.tool.type": "function",
-      ...defined({ "deepagent.tool.recalled": recalled }),
-    };
-    this.#tools.set(key, this.#child(this.#agent(agent).context, `execute_tool ${tool}`, { attributes }));
   }
 
   /** The span of an agent. A subagent that started before a pause gets a new one. */

@@ -9,21 +9,19 @@ import { asMaterial, memoryGuidelines } from "../messages/prompts.ts";
 /** Content of the memory files that exist, by path, in the order of the sources. */
 type MemoryContents = Readonly<Record<string, string>>;
 
-export interface MemoryOptions {
-  backend: BackendSource;
-  /** Paths of `AGENTS.md` files, in the order they are shown. */
-  sources: readonly string[];
-  log: Logger;
-}
-
 /** Longest part of one file that is shown; the rest is read with the file tools. */
 const MAX_CHARS = 40_000;
 
 /**
  * Long-term memory at the end of the system prompt: files read at the start of each run. A thread keeps the texts
- * until a file changes, so that the prompt has the same bytes over its runs.
+ * until a file changes, so that the prompt has the same bytes over its runs. `sources`: paths of `AGENTS.md` files, in
+ * the order in which they are shown.
  */
-export const memoryMiddleware = ({ backend, sources, log }: MemoryOptions): Middleware => ({
+export const memoryMiddleware = (
+  backend: BackendSource,
+  sources: readonly string[],
+  log: Logger,
+): Middleware => ({
   name: "MemoryMiddleware",
   channels: { memoryContents: { kind: "latest", initial: {} } },
   beforeAgent: async (state, runtime) => {

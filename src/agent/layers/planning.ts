@@ -1,8 +1,6 @@
-/** Small layers: tools of planning, delegation, questions and programs with the texts about them, and the goal. */
+/** Small layers: tools of planning and delegation with the texts about them, and the goal. */
 import { defined } from "../../core/defined.ts";
-import { askUserTool } from "../../tools/ask-user.ts";
 import { backgroundTaskTools } from "../../tools/background-tasks.ts";
-import { runProgramTool } from "../../tools/run-program.ts";
 import { listedTypes, taskTool } from "../../tools/task.ts";
 import { toolError } from "../../tools/tool.ts";
 import { writeTodosTool } from "../../tools/write-todos.ts";
@@ -67,18 +65,6 @@ export function subagentMiddleware(
 export const backgroundTasksMiddleware = (): Middleware => ({
   name: "BackgroundTasksMiddleware",
   tools: backgroundTaskTools.map((tool) => specTool(tool)),
-});
-
-/** Questions to the person whom the agent works for: the tool `ask_user`. */
-export const askingMiddleware = (): Middleware => ({
-  name: "AskUserMiddleware",
-  tools: [specTool(askUserTool)],
-});
-
-/** Programs that call the agent's tools: the tool `run_program`. */
-export const programsMiddleware = (): Middleware => ({
-  name: "ProgramsMiddleware",
-  tools: [specTool(runProgramTool)],
 });
 
 /** Adds the criteria that the agent's work is judged by. */

@@ -19,17 +19,12 @@ export { loadSkills, parseSkill } from "./skill-files.ts";
  * @param sources folders of skills, lowest priority first.
  * @param room characters for the list of skills. Default: as many as all skills need.
  */
-export function skillsMiddleware({
-  backend,
-  sources,
-  log,
-  room,
-}: {
-  backend: BackendSource;
-  sources: readonly string[];
-  log: Logger;
-  room?: number | undefined;
-}): Middleware {
+export function skillsMiddleware(
+  backend: BackendSource,
+  sources: readonly string[],
+  log: Logger,
+  room: number | undefined,
+): Middleware {
   const most = room === undefined ? Infinity : MOST_READ;
   const warn = warnOnce();
   return {

@@ -1,5 +1,5 @@
 /** Tools that the model finds when it needs them: their names are in the prompt, and their schemas come later. */
-import { type HiddenTool, findToolsTool, toolLine } from "../../tools/find-tools.ts";
+import { findToolsTool, toolLine } from "../../tools/find-tools.ts";
 import { specTool } from "../calls/tool.ts";
 import { ESTIMATE } from "../compaction/compacted-view.ts";
 import type { AgentTool, Middleware } from "../contracts/middleware.ts";
@@ -30,7 +30,18 @@ export function toolsOnDemandMiddleware(
   });
   const isHidden = new Set(described.map(({ name }) => name));
   const finder = specTool(findToolsTool(described));
-  const prompt = promptOn(described);
+  const lines: string[] = [];
+  // Characters for the lines about tools in the prompt.
+  let left = 8000;
+  for (const line of described.map(toolLine)) {
+    left -= line.length + 1;
+    if (left < 0) break;
+    lines.push(line);
+  }
+  const more = described.length - lines.length;
+  const rest = more > 0 ? [`${more} more are not listed here; find_tools finds them.`] : [];
+  const heading = "These tools exist too. Get the ones that you need with `find_tools`.";
+  const prompt = [heading, ...lines, ...rest].join("\n");
   return [
     {
       name: "ToolsOnDemandMiddleware",
@@ -61,20 +72,4 @@ export function toolsOnDemandMiddleware(
       },
     },
   ];
-}
-
-function promptOn(tools: readonly HiddenTool[]): string {
-  const lines: string[] = [];
-  // Characters for the lines about tools in the prompt.
-  let left = 8000;
-  for (const line of tools.map(toolLine)) {
-    left -= line.length + 1;
-    if (left < 0) break;
-    lines.push(line);
-  }
-  const more = tools.length - lines.length;
-  const rest = more > 0 ? [`${more} more are not listed here; find_tools finds them.`] : [];
-  return ["These tools exist too. Get the ones that you need with `find_tools`.", ...lines, ...rest].join(
-    "\n",
-  );
 }

@@ -10,15 +10,7 @@ import { isReply, isTask, withWorkspaceNote } from "../messages/messages.ts";
 import { type WorkspaceFacts, workspaceNote } from "../messages/workspace-note.ts";
 
 /** Adds a listing of the workspace to a thread's first message. A folder that cannot be read is left out. */
-export const workspaceMiddleware = ({
-  backend,
-  path,
-  log,
-}: {
-  backend: BackendSource;
-  path: string;
-  log: Logger;
-}): Middleware => ({
+export const workspaceMiddleware = (backend: BackendSource, path: string, log: Logger): Middleware => ({
   name: "WorkspaceMiddleware",
   beforeAgent: async (state, runtime) => {
     const { step } = runtime;

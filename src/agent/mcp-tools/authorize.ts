@@ -83,7 +83,13 @@ export async function beginLogin({
       const code = readAuthorizationCode(answer, state, redactor);
       const iss = answer.get("iss");
       await orFail(auth(provider, { ...options, authorizationCode: code, ...(iss === null ? {} : { iss }) }));
-      return makeLogin(kept, url, request.clock());
+      const { client, tokens, discovery, resource } = kept;
+      if (!client || !tokens || !discovery)
+        throw new LoginFailed("The authorization server gave no token. Begin again.");
+      const { authorizationServerUrl: authorizationServer, authorizationServerMetadata: metadata } =
+        discovery;
+      const expiresAt = tokenExpiry(tokens, request.clock());
+      return { url, authorizationServer, metadata, resource, client, tokens, expiresAt };
     },
   };
 }
@@ -152,21 +158,6 @@ function oneLogin(
     discoveryState: () => kept.discovery,
   };
   return { provider, kept };
-}
-
-function makeLogin({ client, tokens, discovery, resource }: KeptFacts, url: string, now: number): Login {
-  if (!client || !tokens || !discovery)
-    throw new LoginFailed("The authorization server gave no token. Begin again.");
-  const { authorizationServerUrl: authorizationServer, authorizationServerMetadata: metadata } = discovery;
-  return {
-    url,
-    authorizationServer,
-    metadata,
-    resource,
-    client,
-    tokens,
-    expiresAt: tokenExpiry(tokens, now),
-  };
 }
 
 /** Revokes the tokens of a log-in, if the authorization server supports it (RFC 7009). */

@@ -34,19 +34,10 @@ const RESULT = 800;
  */
 export function judgeTask(
   criteria: ReadonlyArray<readonly [name: string, criterion: string]>,
-  {
-    task,
-    answer,
-    todos,
-    messages,
-    isCommand,
-  }: {
-    task: string;
-    answer: string;
-    todos: readonly Todo[];
-    messages: readonly BaseMessage[];
-    isCommand: (tool: string) => boolean;
-  },
+  { task, answer }: Record<"task" | "answer", string>,
+  todos: readonly Todo[],
+  messages: readonly BaseMessage[],
+  isCommand: (tool: string) => boolean,
 ): string {
   const parts: Array<[string, unknown]> = [
     ["criteria", Object.fromEntries(criteria)],

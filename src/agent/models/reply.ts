@@ -329,8 +329,14 @@ function rebuildReply(
     delete kwargs["__openai_function_call_ids__"];
     delete metadata["output"];
   }
+  const blocks = typeof content === "string" ? [] : content.filter(({ type }) => !CALL_BLOCKS.has(type));
+  // Plain text, which comes in blocks only where it was streamed, is a string.
+  const isPlain = blocks.every(
+    ({ type, text: _text, index: _index, ...more }) => type === "text" && Object.keys(more).length === 0,
+  );
+  const others = isPlain ? blocks.map(({ text }) => String(text)).join("") : blocks;
   return new AIMessage({
-    content: typeof content === "string" ? content : withoutCallBlocks(content),
+    content: typeof content === "string" ? content : others,
     tool_calls: calls,
     additional_kwargs: kwargs,
     response_metadata: metadata,
@@ -341,13 +347,5 @@ function rebuildReply(
 export const withCalls = (reply: AIMessage, calls: ToolCall[]): AIMessage =>
   rebuildReply(reply, calls, true, reply.name);
 
-/** Blocks without copies of calls. Plain text, which comes in blocks only where it was streamed, is a string. */
-function withoutCallBlocks(blocks: Exclude<MessageContent, string>): MessageContent {
-  const others = blocks.filter(({ type }) => !CALL_BLOCKS.has(type));
-  const isPlain = others.every(
-    ({ type, text: _text, index: _index, ...more }) => type === "text" && Object.keys(more).length === 0,
-  );
-  return isPlain ? others.map(({ text }) => String(text)).join("") : others;
-}
 const INCOMPLETE = "its arguments are not a complete JSON object. Call it again with all of them.";
 const TOO_MANY = `its arguments have more than ${ARGUMENTS_SHAPE.values} values or are nested deeper than ${ARGUMENTS_SHAPE.depth} levels. Call it again with fewer; give long lists in several calls.`;

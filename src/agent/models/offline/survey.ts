@@ -184,21 +184,20 @@ export function readAssignment(description: string, fallbackFolder: string) {
     ([, flat, path = "/"]): AreaFolder => ({ path: withSlash(path.trim()), deep: flat === undefined }),
   );
   const goal = /^Goal: (.*)$/m.exec(description)?.[1] ?? description;
-  if (folders.length > 0) return { goal, folders, words: listedWords(description) ?? searchWords(goal) };
+  if (folders.length > 0) {
+    const line = /^Search words: (.*)$/m.exec(description)?.[1];
+    // None when the line is not a list.
+    const list = z.array(z.string()).catch([]);
+    return {
+      goal,
+      folders,
+      words: line === undefined ? searchWords(goal) : list.parse(parsedJson(`[${line}]`)),
+    };
+  }
   const named = [...new Set(description.match(NAMED_FOLDER) ?? [fallbackFolder])].slice(0, 3);
   return {
     goal,
     folders: named.map((path) => ({ path, deep: true })),
     words: searchWords(goal.replace(NAMED_FOLDER, " ")),
   };
-}
-
-/** The words of an assignment, none when their line is not a list; undefined when there is no such line. */
-function listedWords(description: string): string[] | undefined {
-  const line = /^Search words: (.*)$/m.exec(description)?.[1];
-  if (line === undefined) return undefined;
-  return z
-    .array(z.string())
-    .catch([])
-    .parse(parsedJson(`[${line}]`));
 }
