@@ -51,15 +51,13 @@ export interface ThreadStep {
   messages: unknown[];
 }
 
-/** A moment of a thread that another thread can begin from. */
-interface ThreadPoint extends Omit<ThreadStep, "messages"> {
-  /** The newest message of a person until then. */
-  messageId?: string;
-  summary: string;
-}
-
-/** The steps of a thread that changed its conversation, oldest first. */
-export function pointsOf(steps: readonly ThreadStep[]): ThreadPoint[] {
+/**
+ * The steps of a thread that changed its conversation, oldest first: another thread can begin from each. `messageId`:
+ * the newest message of a person until then.
+ */
+export function pointsOf(
+  steps: readonly ThreadStep[],
+): Array<Omit<ThreadStep, "messages"> & { messageId?: string; summary: string }> {
   let messageId: string | undefined;
   const lineOf = (message: BaseMessage): string => {
     if (!AIMessage.isInstance(message))

@@ -215,16 +215,12 @@ const SAME: ReadonlyMap<string, readonly string[]> = new Map(
   }),
 );
 /** Others of Claude Code. */
-const ELSEWHERE: ReadonlySet<string> = new Set([
-  "WebFetch",
-  "WebSearch",
-  "Skill",
-  "SlashCommand",
-  "AskUserQuestion",
-  "ExitPlanMode",
-  "ListMcpResourcesTool",
-  "ReadMcpResourceTool",
-]);
+const ELSEWHERE: ReadonlySet<string> = new Set(
+  (
+    "WebFetch WebSearch Skill SlashCommand AskUserQuestion ExitPlanMode " +
+    "ListMcpResourcesTool ReadMcpResourceTool"
+  ).split(" "),
+);
 const BUILT_IN: readonly string[] = [...FILE_TOOL_NAMES, "write_todos", ...WEB_TOOL_NAMES, "task"];
 
 /** The tools a subagent gets, and the problems of the names in its description. */

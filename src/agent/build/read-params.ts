@@ -67,7 +67,12 @@ export function readParams(given: DeepAgentParams | null | undefined): DeepAgent
 }
 
 function readWeb(given: NonNullable<DeepAgentParams["web"]>): WebOptions {
-  const options = readOptions("web", typeof given === "object" ? given : { mode: given }, WEB);
+  const options = readOptions<WebOptions>("web", typeof given === "object" ? given : { mode: given }, {
+    mode: "a text",
+    hosts: "a list of non-empty texts",
+    search: "anything",
+    userAgent: "a text",
+  });
   const { mode = "ask", search } = options;
   if (!["ask", "allow", "off"].includes(mode))
     throw invalidOption(`web has the mode '${mode}'; modes are ask, allow and off.`);
@@ -228,13 +233,6 @@ const HINTS: OptionTable<Hints> = {
   failures: "true or false",
 };
 
-const WEB: OptionTable<WebOptions> = {
-  mode: "a text",
-  hosts: "a list of non-empty texts",
-  search: "anything",
-  userAgent: "a text",
-};
-
 const SUMMARIZATION: OptionTable<SummarizationOptions> = {
   trigger: "anything",
   keep: "a plain object",
@@ -258,15 +256,6 @@ const SUBAGENT_LIMITS: OptionTable<NonNullable<SubAgent["limits"]>> = {
   repeatedTurns: "a number",
 };
 
-/** Tools that options switch on or off: a gate for a tool that is off is not a mistake. */
-const BUILT_IN: ReadonlySet<string> = new Set([
-  ...FILE_TOOL_NAMES,
-  "write_todos",
-  "ask_user",
-  ...WEB_TOOL_NAMES,
-  "task",
-]);
-
 /**
  * Warns about gates that name no existing tool: a misspelt gate asks nobody. This is not an error, because middleware
  * may add the tool later. Subagents inherit the agent's gates, so these may name their tools.
@@ -280,9 +269,11 @@ export function warnOfGates(
   // One that is built on its first use has none but the agent's tools, or warns then.
   const specs = (params.subagents ?? []).filter((spec) => "runnable" in spec || spec.buildOnUse !== true);
   const known = [...own, ...specs.flatMap((spec) => [...toolsOfSubagent(spec.name)])];
+  // Options switch these on or off: a gate for a tool that is off is not a mistake.
+  const builtIn = [...FILE_TOOL_NAMES, "write_todos", "ask_user", ...WEB_TOOL_NAMES, "task"];
   const warn = (gates: SubAgent["interruptOn"], tools: readonly string[], owner: string): void => {
     const unknown = Object.entries(gates || {}).flatMap(([name, gate]) =>
-      gate === false || tools.includes(name) || BUILT_IN.has(name) ? [] : [name],
+      gate === false || tools.includes(name) || builtIn.includes(name) ? [] : [name],
     );
     if (unknown.length === 0) return;
     const advice =

@@ -165,17 +165,11 @@ export function builtInChannels(nested: boolean, hasGoal: boolean): Record<strin
 
 /** State keys that subagents neither get nor return. LangChain's limits count by the last ones. */
 const ISOLATED = new Set([
-  "messages",
-  "todos",
-  "structuredResponse",
   GOAL,
-  "files",
-  "skillsMetadata",
-  "memoryContents",
-  "threadModelCallCount",
-  "runModelCallCount",
-  "threadToolCallCount",
-  "runToolCallCount",
+  ...(
+    "messages todos structuredResponse files skillsMetadata memoryContents " +
+    "threadModelCallCount runModelCallCount threadToolCallCount runToolCallCount"
+  ).split(" "),
 ]);
 
 /** The state that decides how an agent sees its conversation. A fork gets it with the conversation. */

@@ -31,18 +31,6 @@ type Source = Omit<Middleware, HookName> &
   Partial<Record<HookName, AnyHook | { hook: AnyHook }>> & { contextSchema?: unknown };
 
 const HOOKS: readonly HookName[] = ["beforeAgent", "beforeModel", "afterModel", "afterAgent"];
-const FIELDS: readonly string[] = [
-  ...HOOKS,
-  "wrapModelCall",
-  "wrapCall",
-  "wrapToolCall",
-  "gate",
-  "finishRequest",
-  "stateSchema",
-  "contextSchema",
-  "tools",
-];
-
 /** Middleware in our form. LangChain's may wrap hooks in objects, and answer a model call with a command. */
 export function adaptMiddleware(input: AgentMiddleware, log: Logger = silentLogger): Middleware {
   // Both forms agree on names and calling conventions; differences are handled field by field here.
@@ -51,7 +39,9 @@ export function adaptMiddleware(input: AgentMiddleware, log: Logger = silentLogg
   if (typeof name !== "string" || name === "") {
     throw new ConfigurationError("INVALID_MIDDLEWARE", "Each middleware needs a name, unique in its agent.");
   }
-  checkSpelling(`The middleware '${name}'`, Object.keys(input), FIELDS);
+  const wrappers = ["wrapModelCall", "wrapCall", "wrapToolCall", "gate", "finishRequest"];
+  const fields = [...HOOKS, ...wrappers, "stateSchema", "contextSchema", "tools"];
+  checkSpelling(`The middleware '${name}'`, Object.keys(input), fields);
   const hooks = Object.fromEntries(
     HOOKS.flatMap((name) => {
       const found = source[name];

@@ -271,7 +271,9 @@ function report(
       ? directAnswer(messages) || lastAnswer(messages) || (messages.at(-1)?.text ?? "")
       : JSON.stringify(state.structuredResponse);
   const answer = said || (subagent.graph ? "Task completed" : "");
-  const why = failure ?? (answer === "" ? NO_ANSWER : undefined);
+  const noAnswer =
+    "it ended without an answer. A runnable must return a text, a message, or a state with `messages`.";
+  const why = failure ?? (answer === "" ? noAnswer : undefined);
   const failed = failureReport(subagent, state.messages ?? [], merged.update, why, saidLast);
   if (place !== "")
     notes.push("Start it again with the same description, and it continues from where it was.");
@@ -325,6 +327,3 @@ export function keptFiles(files: FilesUpdate): string[] {
   const changed = Object.keys(files).sort();
   return changed.length > 0 ? [`Files it had changed are kept: ${changed.join(", ")}`] : [];
 }
-
-const NO_ANSWER =
-  "it ended without an answer. A runnable must return a text, a message, or a state with `messages`.";

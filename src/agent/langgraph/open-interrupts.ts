@@ -149,12 +149,11 @@ export const isAsked = (value: unknown): value is AskedQuestion =>
 
 /** An answer in the form that programs use: with its type, or the values of the fields alone. */
 function asAnswer(given: unknown): Answer {
-  if (isRecord(given) && ANSWERS.has(given["type"])) return given as Answer; // whose values are checked
   const values = isRecord(given) ? given : { answer: given };
+  const types: readonly unknown[] = ["fields", "value", "opened", "decline", "expired"];
+  if (isRecord(given) && types.includes(given["type"])) return given as Answer; // whose values are checked
   return { type: "fields", values: values as Record<string, Value> };
 }
-
-const ANSWERS: ReadonlySet<unknown> = new Set(["fields", "value", "opened", "decline", "expired"]);
 
 export const questionOf = ({ id, value, schema }: OpenInterrupt): PendingQuestion =>
   isAsked(value)

@@ -22,19 +22,14 @@ export const readingAnyAnswer =
     return new Response(body === "" ? null : body, { status, statusText, headers });
   };
 
-/** Members that an answer may leave out, by a member that its kind always has. */
-const DEFAULTS: ReadonlyArray<readonly [member: string, defaults: Readonly<Record<string, unknown>>]> = [
-  ["access_token", { token_type: "Bearer" }],
-  ["client_id", { redirect_uris: [] }],
-  ["authorization_endpoint", { response_types_supported: ["code"] }],
-];
-
 function strict(given: Record<string, unknown>): Record<string, unknown> {
   const { scope, client_id_issued_at: issued, ...others } = given;
   const said = Object.entries(others).filter(([, value]) => value !== null && value !== "");
-  const defaults = DEFAULTS.flatMap(([member, usual]) => (member in given ? [usual] : []));
   return {
-    ...Object.assign({}, ...defaults),
+    // Members that an answer may leave out, by a member that its kind always has.
+    ...("access_token" in given ? { token_type: "Bearer" } : {}),
+    ...("client_id" in given ? { redirect_uris: [] } : {}),
+    ...("authorization_endpoint" in given ? { response_types_supported: ["code"] } : {}),
     ...Object.fromEntries(said),
     ...(typeof issued === "number" ? { client_id_issued_at: issued } : {}),
     ...(Array.isArray(scope) ? { scope: scope.join(" ") } : typeof scope === "string" ? { scope } : {}),

@@ -438,12 +438,8 @@ function rejectAfter(ms: number, message: () => string): Promise<never> {
 function isAnswer(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code: unknown = Reflect.get(error, "code");
-  return typeof code === "number" || error.name === "AbortError" || ANSWERS.has(code);
+  const codes =
+    "REQUEST_TIMEOUT INVALID_RESULT UNSUPPORTED_RESULT_TYPE METHOD_NOT_SUPPORTED_BY_PROTOCOL_VERSION";
+  const answers: readonly unknown[] = codes.split(" ");
+  return typeof code === "number" || error.name === "AbortError" || answers.includes(code);
 }
-
-const ANSWERS: ReadonlySet<unknown> = new Set([
-  "REQUEST_TIMEOUT",
-  "INVALID_RESULT",
-  "UNSUPPORTED_RESULT_TYPE",
-  "METHOD_NOT_SUPPORTED_BY_PROTOCOL_VERSION",
-]);

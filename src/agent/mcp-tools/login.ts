@@ -168,12 +168,7 @@ export const tokenExpiry = (
 ): number | undefined => (seconds === undefined ? undefined : now + seconds * 1000);
 
 /** True if the authorization server will not renew the token: a person has to log in again. */
-const isRefusal = (error: unknown): boolean =>
-  error instanceof LoginProblem || REFUSED_GRANTS.has(codeOf(error) ?? "");
-
-const REFUSED_GRANTS: ReadonlySet<string> = new Set([
-  "invalid_grant",
-  "invalid_client",
-  "unauthorized_client",
-  "access_denied",
-]);
+function isRefusal(error: unknown): boolean {
+  const refusals = ["invalid_grant", "invalid_client", "unauthorized_client", "access_denied"];
+  return error instanceof LoginProblem || refusals.includes(codeOf(error) ?? "");
+}

@@ -13,12 +13,9 @@ const REST_MS = 60_000;
 /** And at most, whatever its provider asks for. */
 const LONGEST_REST_MS = 3_600_000;
 /** Failures that another model may not have, by their consequence for the failed one. */
-const FALLBACK_REASONS: ReadonlySet<string> = new Set([
-  "model_unavailable",
-  "model_rate_limited",
-  "model_not_found",
-  "model_stream_broken",
-]);
+const FALLBACK_REASONS: ReadonlySet<string> = new Set(
+  "model_unavailable model_rate_limited model_not_found model_stream_broken".split(" "),
+);
 
 /**
  * Calls the next model of a list when one cannot answer: it is not reachable, limited, unknown to its

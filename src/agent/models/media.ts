@@ -75,7 +75,6 @@ function carriedBy(block: Block): Carried | undefined {
 const mimeType = (value: unknown): string =>
   typeof value === "string" ? value.replace(/;.*/s, "").trim().toLowerCase() : "";
 
-const PDF = "application/pdf";
 export const NO_LIMITS: MediaLimits = { accepts: () => true };
 
 /** A block as a model with these limits is shown it: with the type of its bytes, or in words. */
@@ -91,7 +90,8 @@ export function shownBlock(block: Block, limits: MediaLimits): Block {
   if (mimeType === "image/svg+xml")
     return textBlock(block, headOf(Buffer.from(bytes).toString("utf8"), 100_000));
   // Documents of other types are the provider's to judge.
-  const isOther = mimeType === undefined && !["image", "audio", "video"].includes(kind) && claimed !== PDF;
+  const isOther =
+    mimeType === undefined && !["image", "audio", "video"].includes(kind) && claimed !== "application/pdf";
   if (isOther && damage === undefined) return block;
   const problem = mediaProblem(facts, limits);
   if (problem !== undefined)
