@@ -187,11 +187,6 @@ export function issuerUnavailable(): OAuthError {
   return new OAuthError(OAuthErrorCode.TemporarilyUnavailable, message);
 }
 
-export function tooManyFailures(): OAuthError {
-  const message = "Too many refused tokens from this address. Try again later.";
-  return new OAuthError(OAuthErrorCode.TooManyRequests, message);
-}
-
 /**
  * Facts about a verified request. The token itself is not passed on. `sha256`: digest of a configured token.
  * `expiresAt`: in seconds since the epoch; a token that does not expire has none.

@@ -1,6 +1,11 @@
 /** Verify tokens of an authorization server: by its published keys, or by asking it about each. */
 import { createHash } from "node:crypto";
-import { type AuthInfo, getOAuthProtectedResourceMetadataUrl } from "@modelcontextprotocol/server";
+import {
+  type AuthInfo,
+  OAuthError,
+  OAuthErrorCode,
+  getOAuthProtectedResourceMetadataUrl,
+} from "@modelcontextprotocol/server";
 import { createRemoteJWKSet, errors, jwtVerify } from "jose";
 import { z } from "zod";
 import type { OAuthConfig } from "../../config/sections.ts";
@@ -15,7 +20,6 @@ import {
   holderOf,
   invalidToken,
   issuerUnavailable,
-  tooManyFailures,
 } from "./auth.ts";
 
 /** Signatures by private keys only: with a shared secret every verifier could also sign. */
@@ -138,7 +142,10 @@ export function introspectionVerifier(options: IntrospectionOptions): TokenVerif
     } else kept.delete(key);
     let answer = asked.get(key);
     if (answer === undefined) {
-      if (!mayAsk) throw tooManyFailures();
+      if (!mayAsk) {
+        const message = "Too many refused tokens from this address. Try again later.";
+        throw new OAuthError(OAuthErrorCode.TooManyRequests, message);
+      }
       answer = askAndKeep(token, key).finally(() => asked.delete(key));
       asked.set(key, answer);
     }

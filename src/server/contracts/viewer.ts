@@ -53,7 +53,7 @@ export const may = (viewer: Viewer, scope: Scope): viewer is PageSession =>
 export const operatorMark = ({ isLoggedIn }: PageSession): { isOperators?: true } =>
   isLoggedIn ? {} : { isOperators: true };
 
-/** A viewer of approvals, who may need a terminal to decide. */
+/** A viewer of approvals. Some need a terminal to decide. */
 export interface ApprovalViewer {
   session: Viewer;
   /** A line to paste there; `undefined`: a terminal does not show the run. */

@@ -52,21 +52,23 @@ export function chooseDelivery(
   return page ? "elicit_page" : "handle";
 }
 
-interface DeliverOptions {
-  /** Seconds that the caller asked for; the configured window is the limit. */
-  waitSeconds?: number | undefined;
-  untilChange: boolean;
-  /** Number of the newest event that the caller knows. Default: the newest there is. */
-  after?: number | undefined;
-  answers?: CarriedAnswers | undefined;
-  /** True if the call may answer with a task instead of waiting; default false. */
-  asTask?: boolean;
-  /** Sentence about the effects of the call, which precedes the state of the run. */
-  note?: string | undefined;
-}
-
 /** Lets a call wait for a run in the way that suits its client. */
-export async function deliver(call: ToolCall, view: RunView, options: DeliverOptions): Promise<Outcome> {
+export async function deliver(
+  call: ToolCall,
+  view: RunView,
+  options: {
+    /** Seconds that the caller asked for; the configured window is the limit. */
+    waitSeconds?: number | undefined;
+    untilChange: boolean;
+    /** Number of the newest event that the caller knows. Default: the newest there is. */
+    after?: number | undefined;
+    answers?: CarriedAnswers | undefined;
+    /** True if the call may answer with a task instead of waiting; default false. */
+    asTask?: boolean;
+    /** Sentence about the effects of the call, which precedes the state of the run. */
+    note?: string | undefined;
+  },
+): Promise<Outcome> {
   const { principal, context, deps, client } = call;
   const { logger, config } = deps;
   const { answers, untilChange, note, after } = options;

@@ -231,6 +231,3 @@ export class SessionEvents {
     return store?.streamOf(session, Number(id));
   }
 }
-
-/** True if a message was stored only to get the id that opens a stream; it is not for clients. */
-export const isOpening = (message: object): boolean => !("jsonrpc" in message);

@@ -33,7 +33,7 @@ import {
 } from "./admission.ts";
 import type { HttpPage, HttpPageOptions } from "./http-page.ts";
 import { SessionEvents } from "./event-store.ts";
-import { METRICS_PATH, Operations } from "./operations.ts";
+import { Operations } from "./operations.ts";
 import {
   answerCors,
   hasMethod,
@@ -58,7 +58,7 @@ async function route(
   request: AuthenticatedRequest,
   response: ServerResponse,
 ): Promise<void> {
-  const { rateLimit, operations } = endpoint;
+  const { rateLimit, operations, tokens } = endpoint;
   const { documents, takesRequests = true, agUi } = endpoint.options;
   const path = pathOf(request);
   if (documents?.has(path)) {
@@ -68,10 +68,15 @@ async function route(
   }
   // Clients look for metadata before they have a token, and take 404 for "none".
   if (path.includes("/.well-known/")) return sendJson(response, 404, { error: "not_found" });
-  if (!(await identify(endpoint, request, response))) return;
+  if (tokens !== undefined) {
+    const checked = await tokens.check(request, request.headers.authorization);
+    if (!checked.ok && checked.wait > 0) return sendTooMany(response, "refused tokens", checked.wait);
+    if (!checked.ok) return sendResponse(response, checked.response);
+    request.auth = checked.auth;
+  }
   const wait = rateLimit.take(principalOf(request.auth));
   if (wait > 0) return sendTooMany(response, "requests", wait);
-  if (path === METRICS_PATH) return operations.metrics(request, response);
+  if (path === "/metrics") return operations.metrics(request, response);
   if (!takesRequests) return sendError(response, 404, -32000, "This process works, and serves no MCP");
   if (path === "/ag-ui" && agUi !== undefined) {
     if (!hasMethod(request, response, "POST")) return;
@@ -82,20 +87,6 @@ async function route(
   }
   if (path !== MCP_PATH) return sendError(response, 404, -32000, `Not found: the endpoint is ${MCP_PATH}`);
   return serveMcp(endpoint, request, response);
-}
-
-/** Identifies the client of a request, or refuses it and returns false. */
-async function identify(
-  { tokens }: Endpoint,
-  request: AuthenticatedRequest,
-  response: ServerResponse,
-): Promise<boolean> {
-  if (tokens === undefined) return true;
-  const checked = await tokens.check(request, request.headers.authorization);
-  if (checked.ok) request.auth = checked.auth;
-  else if (checked.wait > 0) sendTooMany(response, "refused tokens", checked.wait);
-  else await sendResponse(response, checked.response);
-  return checked.ok;
 }
 
 function sendTooMany(response: ServerResponse, what: string, seconds: number): void {
@@ -171,7 +162,7 @@ export interface HttpOptions {
   port: number;
   allowedHosts: readonly string[];
   allowedOrigins: readonly string[];
-  /** Decides who may use the server, and as which principal. Absent: everyone who reaches it, as one user. */
+  /** Authenticates requests and names their principals. Absent: all requests are accepted, as those of one user. */
   authenticator?: Authenticator | undefined;
   /** The page for people who log in with a token. Absent, or without `authenticator`: there is none. */
   page?: Omit<HttpPageOptions, "take"> | undefined;

@@ -9,8 +9,6 @@ import { hasMethod, sendError } from "./request.ts";
 
 /** Lifetime of an answer of `/readyz`, in ms. */
 const READY_MS = 1000;
-export const METRICS_PATH = "/metrics";
-
 export interface OperationsOptions {
   /** Absent: there are no numbers of runs. */
   statistics: (() => Promise<RunStatistics>) | undefined;

@@ -15,7 +15,7 @@ import {
   isJSONRPCResponse,
 } from "@modelcontextprotocol/server";
 import type { StoredSession } from "../../runs/server-ports.ts";
-import { NO_ID, type OpenCall, frameOf, isOpening } from "./event-store.ts";
+import { NO_ID, type OpenCall, frameOf } from "./event-store.ts";
 import type { AuthenticatedRequest } from "./stateless.ts";
 
 /**
@@ -59,8 +59,8 @@ export class SessionTransport extends WebStandardStreamableHTTPServerTransport {
       const { id, call } = storingFor.getStore() ?? {};
       if (isJSONRPCResponse(message)) this.#requestOf.delete(stream);
       else if (id !== undefined) this.#requestOf.set(stream, id);
-      if (call === undefined || !isOpening(message)) return eventStore.storeEvent(stream, message);
-      // Stored in the place of an empty message, which is not sent either.
+      if (call === undefined || "jsonrpc" in message) return eventStore.storeEvent(stream, message);
+      // Stored in the place of the empty message that opens a stream and is not sent either.
       return eventStore.storeEvent(stream, { call } as unknown as JSONRPCMessage);
     };
     super({ ...options, eventStore: { ...eventStore, storeEvent } });

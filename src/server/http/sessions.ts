@@ -93,7 +93,13 @@ export class Sessions {
     }
     if ("status" in session) return refuse(response, session);
     const { shared } = this.#options;
-    if (grow(session, request.auth)) await (await shared?.store)?.setOwner(id, session.owner);
+    if (session.auth !== undefined && request.auth !== undefined) {
+      const before = session.owner;
+      // Grants the session the scopes of this request's token, and requires them from now on.
+      session.auth.scopes = [...request.auth.scopes];
+      session.owner = ownerOf(request.auth);
+      if (session.owner !== before) await (await shared?.store)?.setOwner(id, session.owner);
+    }
     this.#track(session, response);
     if (shared === undefined) return session.transport.serve(request, response, body, { errors });
     if (shared.isForeign(body)) {
@@ -309,15 +315,6 @@ export class Sessions {
 function lastEventId({ method, headers }: AuthenticatedRequest): string | undefined {
   const id = headers["last-event-id"];
   return method === "GET" && typeof id === "string" ? id : undefined;
-}
-
-/** Grants the session the scopes of this request's token, and requires them from now on. True: its owner changed. */
-function grow(session: Session, auth: AuthInfo | undefined): boolean {
-  if (session.auth === undefined || auth === undefined) return false;
-  const before = session.owner;
-  session.auth.scopes = [...auth.scopes];
-  session.owner = ownerOf(auth);
-  return session.owner !== before;
 }
 
 const tooManyOwn = (limit: number, seconds: number): Crowd => ({

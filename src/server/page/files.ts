@@ -232,8 +232,14 @@ export async function searchFiles(
   { under, namesOnly = false, signal }: { under: string; namesOnly?: boolean; signal: AbortSignal },
 ): Promise<Pick<FilesFound, "names" | "lines" | "notes"> & { isCut: boolean }> {
   const options = { caseSensitive: false, maxPerFile: MAX.perFile, signal };
+  const anyCase = Array.from(query, (letter) => {
+    const [small, capital] = [letter.toLowerCase(), letter.toUpperCase()];
+    const isPair = small !== capital && [small, capital].every((one) => Array.from(one).length === 1);
+    if (isPair) return `[${small}${capital}]`;
+    return /[\p{L}\p{N}/]/u.test(letter) ? letter : `\\${letter}`;
+  }).join("");
   const [named, inside] = await Promise.all([
-    backend.glob(`**/*${anyCase(query)}*`, under, { signal }),
+    backend.glob(`**/*${anyCase}*`, under, { signal }),
     namesOnly ? undefined : backend.grep(query, under, null, MAX.matches, options),
   ]);
   const names = (named.files ?? []).map(({ path }) => path);
@@ -249,15 +255,6 @@ export async function searchFiles(
     isCut: names.length > MAX.names || inside?.truncated === true,
   };
 }
-
-/** A pattern for `text` in capital and small letters. */
-const anyCase = (text: string): string =>
-  Array.from(text, (letter) => {
-    const [small, capital] = [letter.toLowerCase(), letter.toUpperCase()];
-    const isPair = small !== capital && [small, capital].every((one) => Array.from(one).length === 1);
-    if (isPair) return `[${small}${capital}]`;
-    return /[\p{L}\p{N}/]/u.test(letter) ? letter : `\\${letter}`;
-  }).join("");
 
 /** Stores the memory as the person wrote it, or returns the reason why not, such as a change by somebody else. */
 export async function saveMemory(

@@ -42,7 +42,7 @@ export interface LinkSignInOptions {
   clock: Clock;
   /** With which a command proves that it may ask for a link; at least 32 bytes. */
   key: Uint8Array;
-  /** Owner of the data folder, who may request a link with its key. Default: nobody. */
+  /** Owner of the data folder: requests a link with its key. Default: nobody. */
   local?: Principal;
   logger: Logger;
 }
@@ -110,7 +110,7 @@ export class LinkSignIn implements SignIn {
     return reply.enter({ at, session: this.#secrets.open(link) });
   }
 
-  /** Serves a command of the data folder's owner, who can read its key. */
+  /** Serves a command of the data folder's owner, which proves that it has the key. */
   async #link(reply: Reply): Promise<void> {
     const { request } = reply;
     const { local } = this.#options;

@@ -30,12 +30,6 @@ export function shownAt(picture: Picture, now: number): { screen: Screen; mark: 
 const screenMark = (screen: Screen, now: number): string =>
   `${now}-${createHash("sha256").update(renderUpdate(screen)).digest("base64url")}`;
 
-/** True if a page with this mark shows all that has happened: the picture would have looked like it then. */
-function isUpToDate(picture: Picture, mark: string): boolean {
-  const now = Math.trunc(Number(mark.split("-", 1)[0]));
-  return mark !== "" && Math.abs(now) <= 8.64e15 && screenMark(picture(now), now) === mark;
-}
-
 const renderUpdate = (screen: Screen, reply?: Reply): string => {
   const [icon, shown] = [faviconOf(screen), renderScreen(screen)];
   return JSON.stringify({
@@ -78,7 +72,10 @@ export async function sendLive(
     for (let mayChange = !isOnce; !stop.signal.aborted;) {
       const picture = await read();
       if (picture === undefined) return;
-      if (!isUpToDate(picture, mark)) {
+      const then = Math.trunc(Number(mark.split("-", 1)[0]));
+      // The page shows all that has happened if the picture would have looked like it then.
+      const isTime = mark !== "" && Math.abs(then) <= 8.64e15;
+      if (!isTime || screenMark(picture(then), then) !== mark) {
         const shown = shownAt(picture, clock());
         mark = shown.mark;
         const event = `id: ${mark}\nevent: update\ndata: ${renderUpdate(shown.screen, reply)}`;

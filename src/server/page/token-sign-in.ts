@@ -86,7 +86,10 @@ export class TokenSignIn implements SignIn {
     const { request } = reply;
     const { tokens, logger } = this.#options;
     const form = await readForm(request, MAX_FORM_BYTES);
-    const next = ownAddress(form?.get("next") ?? "/");
+    const given = form?.get("next") ?? "/";
+    const url = URL.canParse(given, "http://page") ? new URL(given, "http://page") : undefined;
+    // Never an address of another server.
+    const next = url?.host === "page" && !url.pathname.startsWith("//") ? url.pathname + url.search : "/";
     const refuse = ({ status, text }: Problem, headers: Record<string, string> = {}): void =>
       reply.html(status, renderLogIn({ next, problem: text }), headers);
     const token = (form?.get("token") ?? "").trim();
@@ -245,10 +248,4 @@ function pageProblem(checked: Checked, refused: Problem): Problem | undefined {
       : { status: 403, text: "This token may not look at runs. Use one that has the scope read." };
   const { reason } = checked;
   return reason === "no_token" || reason === "invalid_token" ? refused : PROBLEMS[reason];
-}
-
-/** Address after the log-in: never one of another server. */
-function ownAddress(next: string): string {
-  const url = URL.canParse(next, "http://page") ? new URL(next, "http://page") : undefined;
-  return url?.host === "page" && !url.pathname.startsWith("//") ? url.pathname + url.search : "/";
 }

@@ -73,7 +73,7 @@ export function registerTasks(mcp: McpServer, scope: TasksScope): void {
 }
 
 async function getTask(request: TaskRequest, scope: TasksScope): Promise<object> {
-  const { view, client } = request;
+  const { runs, view, client } = request;
   const { deps, pages } = scope;
   const lends = client.models && asksForClientModel(deps.config);
   const fields = taskFields(view, deps.keptAtLeastMs ?? null, { lends });
@@ -89,7 +89,13 @@ async function getTask(request: TaskRequest, scope: TasksScope): Promise<object>
   const people = await (client.forms
     ? openQuestions(request, scope)
     : pages.ask(view.run.id, pending, pageLink(request, deps)));
-  const inputRequests = { ...people.requests, ...(await modelRequests(request)) };
+  const calls = client.models && !isFinal(view.run.status) ? await runs.read.modelCalls(view.run.id) : [];
+  const inputRequests: InputRequests = { ...people.requests };
+  for (const call of calls)
+    inputRequests[modelKey(call)] = {
+      method: "sampling/createMessage",
+      params: samplingParams(call.request),
+    };
   const statusMessage = people.note === undefined ? fields.statusMessage : withNote(view, people.note);
   const { status } = view.run;
   if (status === "completed" || status === "failed")
@@ -106,17 +112,6 @@ interface Asked {
 }
 
 const elicitation = (params: PersonRequest) => ({ method: "elicitation/create" as const, params });
-
-async function modelRequests({ runs, view, client }: TaskRequest): Promise<InputRequests> {
-  if (!client.models || isFinal(view.run.status)) return {};
-  const calls = await runs.read.modelCalls(view.run.id);
-  return Object.fromEntries(
-    calls.map((call) => [
-      modelKey(call),
-      { method: "sampling/createMessage", params: samplingParams(call.request) },
-    ]),
-  );
-}
 
 /** Names a model call by its content, so that it is not asked again after its reply. */
 const modelKey = ({ id }: Pick<ModelCall, "id">): string => `model-${id}`;

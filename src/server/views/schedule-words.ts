@@ -112,7 +112,14 @@ const MONTHS = "January February March April May June July August September Octo
 export function expressionWords(expression: string): string {
   const fields = (NICKNAMES[expression.toLowerCase()] ?? expression).split(" ");
   const [minute = "", hour = "", day = "", month = "", weekday = ""] = fields;
-  const days = dayWords(any(day), any(weekday));
+  const [onDay, onWeekday] = [any(day), any(weekday)];
+  // Either kind of day counts if both are set, unless a `+` requires both.
+  const days = [
+    onDay !== "*" && dayOfMonth(onDay),
+    onWeekday !== "*" && weekdays(onWeekday.replace(/^\+/, "")),
+  ]
+    .filter(Boolean)
+    .join(onWeekday.startsWith("+") ? " if it is also " : " or ");
   const months =
     any(month) === "*" ? "" : ` in ${listed(month, (value) => named(MONTHS, value, 1)) ?? `months ${month}`}`;
   const { text, isAllDay } = timeWords(any(minute), any(hour));
@@ -146,13 +153,6 @@ function every(field: string, unit: string, size: number): string | undefined {
   const count = field === "*" ? 1 : Number(/^\*\/(\d+)$/.exec(field)?.[1] ?? 0);
   if (count === 0 || size % count !== 0) return undefined;
   return count === 1 ? `every ${unit}` : `every ${count} ${unit}s`;
-}
-
-/** Either kind of day counts if both are set, unless a `+` requires both. */
-function dayWords(day: string, weekday: string): string {
-  const isBoth = weekday.startsWith("+");
-  const days = [day !== "*" && dayOfMonth(day), weekday !== "*" && weekdays(weekday.replace(/^\+/, ""))];
-  return days.filter(Boolean).join(isBoth ? " if it is also " : " or ");
 }
 
 function dayOfMonth(field: string): string {

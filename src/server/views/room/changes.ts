@@ -32,19 +32,17 @@ export function changeFacts({ run, agent, time, data, approval, isOfMany, shown 
   const name = last === undefined ? "Main agent" : agentName(last);
   const key = keyOf(agent);
   const by = isOfMany ? nameOf(run) : name;
+  const { decidedBy = "", status } = approval ?? {};
+  const where = { page: "on this page", terminal: "in a terminal" }[decidedBy] ?? "in an MCP client";
+  const decided = decidedBy.startsWith("same as ") ? "approved as before" : `approved by you, ${where}`;
+  const approved = status === "edited" ? `${decided}, with changes` : decided;
   const address = `${runPath(run.id)}/work${key === "" ? "" : `?agent=${key}`}`;
   return html`<span
       >Changed by <a class="link" href="${address}">${displayName(oneLine(by, 80))}</a>,
       ${isOfMany ? dayAndTime(time) : timeOf(time)}</span
     >
-    ${approval && html`<span class="approved">${icon("done", "green")}${approvedText(approval)}</span>`}
+    ${approval && html`<span class="approved">${icon("done", "green")}${approved}</span>`}
     ${shown === undefined && added !== undefined && removed !== undefined && renderDiffCounts({ added, removed })}`;
-}
-
-function approvedText({ decidedBy = "", status }: Approval): string {
-  const where = { page: "on this page", terminal: "in a terminal" }[decidedBy] ?? "in an MCP client";
-  const text = decidedBy.startsWith("same as ") ? "approved as before" : `approved by you, ${where}`;
-  return status === "edited" ? `${text}, with changes` : text;
 }
 
 /** The newest first; at least one. */

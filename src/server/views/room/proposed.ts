@@ -118,6 +118,9 @@ function listItem(shown: ShownFile, chosen: ChosenOfFile | undefined): Html {
   const { file, stamp } = shown;
   const places = chosen === undefined ? 0 : placesChosen(file, chosen);
   const look = places === 0 ? "" : places < Math.max(1, file.places.length) ? " some" : " on";
+  const boxes = boxesOf(file).length;
+  const state = fileState(file);
+  const note = state === "" && chosen !== undefined && boxes > 0 ? placesText(places, boxes) : state;
   const box =
     chosen && html`<span class="box by-script${look}" data-box="${stamp}" aria-hidden="true"></span>`;
   return html`<li>
@@ -126,7 +129,7 @@ function listItem(shown: ShownFile, chosen: ChosenOfFile | undefined): Html {
         class="cut"
         data-note="${stamp}"
         data-plain="${fileState(file)}"
-        >${fileNote(file, chosen)}</small
+        >${chosen?.refused === undefined ? note : "Refused"}</small
       ></a
     >
   </li>`;
@@ -142,14 +145,6 @@ function fileState(file: ShownFile["file"]): string {
   return { added: "New file", edited: "", deleted: "Deleted", renamed: capital(changeText(file)) }[
     file.change
   ];
-}
-
-function fileNote(file: ShownFile["file"], chosen: ChosenOfFile | undefined): string {
-  const boxes = boxesOf(file).length;
-  if (chosen?.refused !== undefined) return "Refused";
-  const state = fileState(file);
-  if (state !== "" || chosen === undefined || boxes === 0) return state;
-  return placesText(placesChosen(file, chosen), boxes);
 }
 
 const earlier = (reviews: readonly ReviewRecord[], describeChannel: Place["describeChannel"]): Html =>

@@ -12,7 +12,7 @@ import { filesText } from "./proposed-words.ts";
 import { headlineText } from "./card.ts";
 import { renderRunDialogs, renderRunMenu } from "./run-menu.ts";
 import type { Sharing } from "./share.ts";
-import { ASKING, ASKING_OWNER, WORKING, agentsText, pill, standingOf } from "./states.ts";
+import { ASKING, WORKING, agentsText, pill, standingOf } from "./states.ts";
 import { requestsWait, requestsWaitForYou } from "./waiting.ts";
 
 export const TABS = ["work", "review", "answer"] as const;
@@ -63,6 +63,9 @@ function facts(view: RunView, viewer: Viewer, now: number): Html {
   const cost = costOf(models);
   const used = models.find(({ role }) => role === "main")?.model ?? run.model ?? "";
   const limits = limitWords(run.limits ?? {});
+  const pills = states.map((state) =>
+    pill(isShared(viewer) && state === ASKING ? { ...ASKING, word: "Waits for its owner" } : state),
+  );
   const { schedule } = run;
   const by = schedule && oneLine(`schedule ${displayText(schedule.name)}`, 60);
   // Those who see schedules get a link to it.
@@ -74,7 +77,7 @@ function facts(view: RunView, viewer: Viewer, now: number): Html {
   return html`<dl class="facts">
     <div>
       <dt class="hide">State</dt>
-      <dd>${states.map((state) => pill(isShared(viewer) && state === ASKING ? ASKING_OWNER : state))}</dd>
+      <dd>${pills}</dd>
     </div>
     ${place && fact("In line", `${place.number} of ${place.waiting}`)}
     ${fact("Time", elapsed(run.createdAt, run.endedAt, now))}

@@ -177,7 +177,14 @@ function renderHits({ query, found, now }: SearchScreen, kind: Kind): Html[] {
   const hits: Readonly<Record<Kind, () => Hit[]>> = {
     runs: () => found.runs.map((run) => runHit(run, query, now)),
     files: () => found.files.map((file, at) => fileHit(file, at, query)),
-    memories: () => found.memories.map((memory, at) => memoryHit(memory, at, query)),
+    memories: () =>
+      found.memories.map(({ path, snippet }, at) => ({
+        id: `memory-${at}`,
+        icon: "mind",
+        address: filePath(filesPath(), path),
+        name: shownPath(path).replace(/^\/memories\//, ""),
+        line: !has(path, query) && html`“${marked(oneLine(displayText(snippet), MAX.line), query)}”`,
+      })),
     commands: () =>
       found.commands.map(({ key, ...command }, at) => ({
         ...command,
@@ -235,10 +242,4 @@ function fileHit(file: FoundFile, at: number, query: string): Hit {
   if (!("line" in file)) return { ...hit, address: filePath(filesPath(), path) };
   const address = lineAddress(filesPath(), file);
   return { ...hit, address, end: `line ${grouped(file.line)}`, line: around(file.text, query) };
-}
-
-function memoryHit({ path, snippet }: MemoryHit, at: number, query: string): Hit {
-  const name = shownPath(path).replace(/^\/memories\//, "");
-  const line = !has(path, query) && html`“${marked(oneLine(displayText(snippet), MAX.line), query)}”`;
-  return { id: `memory-${at}`, icon: "mind", address: filePath(filesPath(), path), name, line };
 }

@@ -12,7 +12,7 @@ interface ShownLink extends Pick<SharedRun, "id" | "expiresAt" | "opened"> {
   address: string;
 }
 
-/** Links to a run, for a person who may share it. */
+/** Links to a run, for viewers with the right to share it. */
 export interface Sharing {
   links: readonly ShownLink[];
   /** True if only browsers of this machine reach the page. */

@@ -29,7 +29,7 @@ export interface Screen {
   isLive: boolean;
   /** Session of the browser; one that sees all runs can go from one to another. */
   session: PageSession;
-  /** News for a person who is not looking at the page. Default: none. */
+  /** News to notify about while nobody looks at the page. Default: none. */
   news?: readonly News[];
   main: Html;
 }

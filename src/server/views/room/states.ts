@@ -24,8 +24,6 @@ export interface State {
 
 export const WORKING: State = { icon: "work", tone: "blue", word: "At work" };
 export const ASKING: State = { icon: "ask", tone: "amber", word: "Needs you" };
-/** A run that waits, for a viewer whom it does not ask. */
-export const ASKING_OWNER: State = { ...ASKING, word: "Waits for its owner" };
 export const AGENT_ASKS: State = { ...ASKING, word: "Asks" };
 /** An agent whose subagents all wait for a person. */
 export const WAITS: State = { icon: "queue", tone: "faint", word: "Waits for its agents" };
