@@ -41,7 +41,14 @@ export function jwtVerifier(config: OAuthConfig & { jwksUrl: string }, logger: L
   };
   return async (token) => {
     const { payload, protectedHeader } = await jwtVerify(token, keys, options).catch((error: unknown) => {
-      throw refusal(error, logger);
+      // The client learns only whether its token or this server is at fault; the log has the reason.
+      const reason = error instanceof errors.JOSEError ? error.code : "unreachable";
+      if (KEYS_UNAVAILABLE.has(reason)) {
+        logger.warn("auth.keys_unavailable", { reason, error });
+        throw issuerUnavailable();
+      }
+      logger.info("auth.token_refused", { reason });
+      throw invalidToken();
     });
     const type: unknown = protectedHeader.typ;
     // An access token (RFC 9068, 2.1), or the general kind, or none. Case does not count, and `application/` may be
@@ -53,17 +60,6 @@ export function jwtVerifier(config: OAuthConfig & { jwksUrl: string }, logger: L
     }
     return holderOf(config.issuer, payload);
   };
-}
-
-/** The client learns only whether its token or this server is at fault; the log has the reason. */
-function refusal(error: unknown, logger: Logger): Error {
-  const reason = error instanceof errors.JOSEError ? error.code : "unreachable";
-  if (KEYS_UNAVAILABLE.has(reason)) {
-    logger.warn("auth.keys_unavailable", { reason, error });
-    return issuerUnavailable();
-  }
-  logger.info("auth.token_refused", { reason });
-  return invalidToken();
 }
 
 const KEYS_UNAVAILABLE = new Set(["unreachable", "ERR_JWKS_TIMEOUT", "ERR_JWKS_INVALID", "ERR_JOSE_GENERIC"]);

@@ -189,9 +189,16 @@ function problem(issue: z.core.$ZodIssue, known: string): string {
   return `${issue.path.map(String).join(".") || "arguments"}: ${issue.message}`;
 }
 
-/** Results are checked against the whole schema; the list names the fields and their types. */
+/**
+ * Results are checked against the whole schema; the list names the fields and their types. A field that is always
+ * there also names the fields of the objects inside it that are always there.
+ */
 function outputSchema(output: z.ZodObject): StandardSchemaWithJSON {
-  const json = outline(jsonSchema(output));
+  const { properties = {}, required = [] } = jsonSchema(output);
+  const fields = Object.entries(properties as Record<string, Json>); // JSON Schema defines it
+  const always = new Set(required as string[]); // JSON Schema defines it
+  const outlined = fields.map(([name, field]) => [name, typeOnly(field, always.has(name))]);
+  const json = { type: "object", properties: Object.fromEntries(outlined) };
   return {
     "~standard": { ...output["~standard"], jsonSchema: { input: () => json, output: () => json } },
   };
@@ -212,19 +219,6 @@ function jsonSchema(schema: z.ZodObject): Json {
     },
   });
   return json;
-}
-
-/**
- * The fields of an object with their types. A field that is always there also names the fields of the objects inside
- * it that are always there.
- */
-function outline({ properties = {}, required = [] }: Json): Json {
-  const fields = Object.entries(properties as Record<string, Json>); // JSON Schema defines it
-  const always = new Set(required as string[]); // JSON Schema defines it
-  return {
-    type: "object",
-    properties: Object.fromEntries(fields.map(([name, field]) => [name, typeOnly(field, always.has(name))])),
-  };
 }
 
 const typeOnly = ({ type, enum: values, items, required }: Json, withNames: boolean): Json => ({

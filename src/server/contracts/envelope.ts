@@ -65,7 +65,14 @@ function readMessage(value: unknown): Incoming {
   if (!isRecord(value)) return refuse(null, "a message must be a JSON object");
   const { method } = value;
   const id = value["id"] ?? undefined;
-  if (method == null && ("result" in value || "error" in value)) return readAnswer(value);
+  if (method == null && ("result" in value || "error" in value)) {
+    const { result, error } = value;
+    // Some clients add `error: null` to results, and the reverse.
+    const content = error == null ? { result: withoutNulls(result ?? {}) } : { error: withoutNulls(error) };
+    const message = { jsonrpc: "2.0", id: value["id"], ...content };
+    if (isJSONRPCResponse(message)) return { ok: true, message };
+    return refuse(null, "this is not an answer to a request of the server", false);
+  }
   const isExpected = id !== undefined || ("id" in value && !String(method).startsWith("notifications/"));
   const shown = typeof id === "string" || typeof id === "number" ? id : null;
   if (typeof method !== "string") return refuse(shown, "method must be a string");
@@ -86,14 +93,6 @@ const isMessage = (message: {
 }): message is JSONRPCMessage & { method: string } =>
   isJSONRPCNotification(message) ||
   (isJSONRPCRequest(message) && (message.method !== "initialize" || isInitializeRequest(message)));
-
-/** Reads an answer to a request of ours. Some clients add `error: null` to results, and the reverse. */
-function readAnswer({ id, result, error }: Members): Incoming {
-  const content = error == null ? { result: withoutNulls(result ?? {}) } : { error: withoutNulls(error) };
-  const message = { jsonrpc: "2.0", id, ...content };
-  if (isJSONRPCResponse(message)) return { ok: true, message };
-  return refuse(null, "this is not an answer to a request of the server", false);
-}
 
 function readParams(method: string, given: unknown): unknown {
   if (given !== undefined && !isRecord(given)) return given;

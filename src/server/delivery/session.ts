@@ -59,8 +59,16 @@ export async function follow(
   // Timers fire up to a millisecond early, and the window would seem to be open yet.
   const timer = setTimeout(end, Math.min(left + 1, LONGEST_TIMER_MS));
   for (const source of signals) source.addEventListener("abort", end);
+  const { runs, runId } = session;
   try {
-    return await nextView(session, enough, stop.signal);
+    for (let changed = false; ;) {
+      const view = await runs.read.view(runId);
+      if (view === undefined) throw new Error(`run ${runId} disappeared while it was followed`);
+      if (isFinal(view.run.status) || stop.signal.aborted || enough(view, changed)) return view;
+      const next = await nextChange(session, stop.signal);
+      if (next === "end") return (await runs.read.view(runId)) ?? view;
+      changed ||= next === "change";
+    }
   } finally {
     clearTimeout(timer);
     for (const source of signals) source.removeEventListener("abort", end);
@@ -113,22 +121,6 @@ export function hasNews({ untilChange, client, open }: DeliverySession) {
 /** True if this call must return now: its request was aborted or its window has closed. */
 export const isOver = ({ context, deps, deadline }: DeliverySession): boolean =>
   context.mcpReq.signal.aborted || deps.monotonic() >= deadline;
-
-async function nextView(
-  session: DeliverySession,
-  enough: (view: RunView, changed: boolean) => boolean,
-  stop: AbortSignal,
-): Promise<RunView> {
-  const { runs, runId } = session;
-  for (let changed = false; ;) {
-    const view = await runs.read.view(runId);
-    if (view === undefined) throw new Error(`run ${runId} disappeared while it was followed`);
-    if (isFinal(view.run.status) || stop.aborted || enough(view, changed)) return view;
-    const next = await nextChange(session, stop);
-    if (next === "end") return (await runs.read.view(runId)) ?? view;
-    changed ||= next === "change";
-  }
-}
 
 /** Resolves after an event that the call may be waiting for, or that asks for its client's model; or at the end. */
 async function nextChange(

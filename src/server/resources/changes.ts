@@ -3,7 +3,6 @@ import { setTimeout as delay } from "node:timers/promises";
 import { z } from "zod";
 import { isTransient } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
-import type { RunEvent } from "../../runs/events.ts";
 import { type Principal, isFinal } from "../../runs/run.ts";
 import type { RunsByHolder } from "../../runs/service.ts";
 import type { ChangeSink, ResourceChanges } from "../contracts/changes.ts";
@@ -139,7 +138,10 @@ class Changes implements ResourceChanges {
       const after = fromStart ? 0 : view.run.lastSeq;
       for await (const event of watch.events(runId, { after, signal: this.#stop.signal })) {
         if (changed.size === 0) timer = setTimeout(flush, DELAY_MS).unref();
-        for (const uri of changedUris(event)) changed.add(uri);
+        const run = runUri(event.runId);
+        for (const uri of [run, ...RUN_VIEWS.map((name) => `${run}/${name}`)]) changed.add(uri);
+        if (event.kind !== "file_changed") continue;
+        changed.add(fileUri(event.data.path)).add(runFileUri(event.runId, event.data.path));
       }
     } finally {
       clearTimeout(timer);
@@ -165,15 +167,6 @@ class Changes implements ResourceChanges {
 }
 
 const followKey = (principal: Principal, runId: string): string => JSON.stringify([principal, runId]);
-
-/** The resources that an event of the journal changes. */
-function changedUris(event: RunEvent): string[] {
-  const run = runUri(event.runId);
-  const uris = [run, ...RUN_VIEWS.map((view) => `${run}/${view}`)];
-  if (event.kind !== "file_changed") return uris;
-  const { path } = event.data;
-  return [...uris, fileUri(path), runFileUri(event.runId, path)];
-}
 
 const Listen = z.object({
   method: z.literal("subscriptions/listen"),

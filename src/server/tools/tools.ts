@@ -5,7 +5,7 @@ import type { Config } from "../../config/schema.ts";
 import { defined } from "../../core/defined.ts";
 import { alreadyAnswered, isQuestion } from "../../runs/run.ts";
 import type { Decision } from "../../tools/request.ts";
-import type { ContentBlock, ToolResult } from "../../tools/tool.ts";
+import type { ContentBlock } from "../../tools/tool.ts";
 import { deliver } from "../delivery/deliver.ts";
 import { carriedAnswers } from "../delivery/signed-answers.ts";
 import type { ToolCall } from "../calls/call.ts";
@@ -161,10 +161,10 @@ export const SERVER_TOOLS: readonly ServerTool[] = [
     input: fileInput,
     output: z.object({ path: z.string(), content: z.string() }),
     handle: async (args, call) => {
-      const { path, run_id: id } = args;
+      const { run_id: id } = args;
       const { runs } = call;
       const backend = await (id === undefined ? runs.files.mounts() : runs.files.ofRun(id));
-      return backend === undefined ? unknownRun(id ?? "") : toOutcome(path, await read(args, backend, call));
+      return backend === undefined ? unknownRun(id ?? "") : read(args, backend, call);
     },
   }),
   defineTool({
@@ -206,7 +206,7 @@ async function read(
   { path, offset, limit }: z.output<typeof fileInput>,
   backend: Backend,
   call: ToolCall,
-): Promise<ToolResult> {
+): Promise<Outcome> {
   const [{ readFileTool }, { resolveOptions }, { parseArguments }] = await Promise.all([
     import("../../tools/read-file.ts"),
     import("../../tools/options.ts"),
@@ -214,12 +214,9 @@ async function read(
   ]);
   const tool = readFileTool(resolveOptions({}));
   const parsed = parseArguments(tool, { file_path: path, ...defined({ offset, limit }) });
-  if (!parsed.ok) return { status: "error", content: parsed.message };
+  if (!parsed.ok) return refused(parsed.message);
   const { id, signal } = call.context.mcpReq;
-  return tool.handle(parsed.args, { callId: String(id), signal, backend });
-}
-
-function toOutcome(path: string, { content, status }: ToolResult): Outcome {
+  const { status, content } = await tool.handle(parsed.args, { callId: String(id), signal, backend });
   if (typeof content === "string")
     return status === "error" ? refused(content) : { kind: "file", path, content, media: [] };
   const media = content.flatMap(({ type, mimeType, data }: ContentBlock): Media[] => {

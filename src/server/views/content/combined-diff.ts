@@ -39,7 +39,16 @@ export function combinedDiff(diffs: readonly string[]): CombinedDiff | undefined
   if (!diffs.every((diff) => file.apply(diff))) return undefined;
   const lines = file.changes();
   const names = [first.split("\n", 1)[0] ?? "", /^\+\+\+ .*$/m.exec(diffs.at(-1) ?? "")?.[0] ?? ""];
-  const hunks = formatHunks(lines);
+  // Unchanged lines are in a hunk only near a change.
+  const near = contiguous(lines).flatMap((run) =>
+    run.filter((_line, at) =>
+      run.slice(Math.max(0, at - CONTEXT), at + CONTEXT + 1).some(({ sign }) => sign !== " "),
+    ),
+  );
+  const hunks = contiguous(near).flatMap((hunk) => [
+    `@@ -${range(hunk, "oldLine", "+")} +${range(hunk, "newLine", "-")} @@`,
+    ...hunk.flatMap(({ sign, text }) => `${sign}${text}`.split("\n")),
+  ]);
   const count = (sign: Line["sign"]): number => lines.filter((line) => line.sign === sign).length;
   return {
     diff: [...names, ...(hunks.length === 0 ? ["[content unchanged]"] : hunks)].join("\n"),
@@ -209,19 +218,6 @@ function contiguous(lines: readonly Line[]): Line[][] {
     else runs.push([line]);
   }
   return runs;
-}
-
-/** Unchanged lines are in a hunk only near a change. */
-function formatHunks(lines: readonly Line[]): string[] {
-  const near = contiguous(lines).flatMap((run) =>
-    run.filter((_line, at) =>
-      run.slice(Math.max(0, at - CONTEXT), at + CONTEXT + 1).some(({ sign }) => sign !== " "),
-    ),
-  );
-  return contiguous(near).flatMap((hunk) => [
-    `@@ -${range(hunk, "oldLine", "+")} +${range(hunk, "newLine", "-")} @@`,
-    ...hunk.flatMap(({ sign, text }) => `${sign}${text}`.split("\n")),
-  ]);
 }
 
 /** `without`: the sign of lines that are only on the other side. */

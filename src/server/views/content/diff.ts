@@ -278,18 +278,13 @@ function renderRow(row: Row): Html {
 /** A part of a line. Blanks at its end and tabs of changed lines are marked. */
 function codePart({ code, kind }: Row, start: number, end: number): (Html | string)[] {
   if (kind === "context") return [code.slice(start, end)];
-  const inkEnd = Math.min(Math.max(trimMarks(code).length, start), end);
+  let last = code.length;
+  while (last > 0 && (code[last - 1] === "·" || code[last - 1] === "→")) last -= 1;
+  const inkEnd = Math.min(Math.max(last, start), end);
   const ink = code.slice(start, inkEnd).split(/(\t)/);
   const blank = html`<span class="ws">·</span>`;
   const marks = Array.from(code.slice(inkEnd, end), (mark) => (mark === "→" ? TAB : blank));
   return [...ink.map((each) => (each === "\t" ? TAB : each)), ...marks];
-}
-
-/** Without the marks that blanks and tabs at the end of a line are shown as. */
-function trimMarks(code: string): string {
-  let end = code.length;
-  while (end > 0 && (code[end - 1] === "·" || code[end - 1] === "→")) end -= 1;
-  return code.slice(0, end);
 }
 
 const TAB = html`<span class="ws">→</span>${"\t"}`;

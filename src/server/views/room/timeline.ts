@@ -132,25 +132,11 @@ interface Axis {
   start: number;
   end: number;
   now: number | undefined;
-  step: number;
 }
 
 const MINUTE = 60_000;
 /** Minutes: the axis grows in these, so that bars do not creep. */
 const STEPS = [0.25, 0.5, 1, 3, 5, 10, 15, 30, 60, 120, 240, 720, 1440, 7200, 43_200];
-
-function createAxis({ run }: RunView, now: number): Axis {
-  const end = run.endedAt ?? now;
-  // Leaves some room at the right for the future.
-  const length = Math.max(1000, end - run.createdAt) * (run.endedAt === undefined ? 1.1 : 1);
-  const minutes = STEPS.find((step) => length / (step * MINUTE) <= MAX.marks) ?? 43_200;
-  return {
-    start: run.createdAt,
-    end: run.createdAt + length,
-    now: run.endedAt === undefined ? now : undefined,
-    step: minutes * MINUTE,
-  };
-}
 
 const percent = (share: number): string => `${(100 * Math.min(1, Math.max(0, share))).toFixed(2)}%`;
 
@@ -232,9 +218,13 @@ function renderTimes(
   order: string,
   { now, selected, link }: AgentsLook,
 ): Html {
-  const axis = createAxis(view, now);
+  const { createdAt, endedAt } = view.run;
+  // Leaves some room at the right for the future.
+  const length = Math.max(1000, (endedAt ?? now) - createdAt) * (endedAt === undefined ? 1.1 : 1);
+  const minutes = STEPS.find((each) => length / (each * MINUTE) <= MAX.marks) ?? 43_200;
+  const [start, end, step] = [createdAt, createdAt + length, minutes * MINUTE];
+  const axis: Axis = { start, end, now: endedAt === undefined ? now : undefined };
   const at = (time: number): string => percent((time - axis.start) / (axis.end - axis.start));
-  const { start, end, step } = axis;
   const marks = Array.from({ length: Math.floor((end - start) / step) }, (_, at) => start + (at + 1) * step);
   const line = (time: number, look = ""): Html =>
     html`<line class="${look}" x1="${at(time)}" x2="${at(time)}" y1="0" y2="32" />`;
