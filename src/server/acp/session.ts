@@ -181,7 +181,11 @@ export class Session {
   async #updatesOf(event: RunEvent, updates: RunUpdates, until: number): Promise<SessionUpdate[]> {
     if (event.kind === "message_received") {
       const { text, messageId } = event.data;
-      const own = this.#own.findIndex((one) => matchesExcerpt(text, one));
+      // The journal keeps the beginning of a long text.
+      const beginning = text.length >= CUT_FROM ? text.slice(0, CUT_FROM / 3) : undefined;
+      const own = this.#own.findIndex(
+        (one) => one === text || (beginning !== undefined && one.startsWith(beginning)),
+      );
       if (own >= 0 && event.seq > until) this.#own.splice(own, 1);
       else return [messageOf("user_message_chunk", text, messageId)];
     }
@@ -219,10 +223,6 @@ export class Session {
     this.#onQuestion?.();
   }
 }
-
-/** True if `excerpt` is how the journal keeps `text`. */
-const matchesExcerpt = (excerpt: string, text: string): boolean =>
-  excerpt === text || (excerpt.length >= CUT_FROM && text.startsWith(excerpt.slice(0, CUT_FROM / 3)));
 
 const STOPS: Readonly<Record<string, StopReason>> = {
   max_output_tokens: "max_tokens",

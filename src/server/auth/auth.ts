@@ -105,8 +105,11 @@ export function createAuthenticator({
       const auth = await verify("", { mayAsk: false, sha256 }).catch(() => undefined);
       return auth !== undefined && maySucceed(auth, owner);
     }
-    const how = { mayAsk: true, maxAgeMs: HELD_MS };
-    const outcome = await authenticate(`Bearer ${await unsealed(sealed, key)}`, how);
+    const { compactDecrypt } = await import("jose");
+    const opened = await compactDecrypt(sealed, await sealingKey(key)).catch(() => undefined);
+    // Empty if another key sealed it.
+    const token = Buffer.from(opened?.plaintext ?? []).toString();
+    const outcome = await authenticate(`Bearer ${token}`, { mayAsk: true, maxAgeMs: HELD_MS });
     return outcome.ok ? maySucceed(outcome.auth, owner) : !FINAL.has(outcome.reason);
   };
   return { authenticate, holds };
@@ -148,13 +151,6 @@ async function sealed(token: string, key: Key): Promise<string> {
   const { CompactEncrypt } = await import("jose");
   const jwe = new CompactEncrypt(Buffer.from(token));
   return jwe.setProtectedHeader({ alg: "dir", enc: "A256GCM" }).encrypt(await sealingKey(key));
-}
-
-/** Empty: another key sealed it. */
-async function unsealed(text: string, key: Key): Promise<string> {
-  const { compactDecrypt } = await import("jose");
-  const opened = await compactDecrypt(text, await sealingKey(key)).catch(() => undefined);
-  return Buffer.from(opened?.plaintext ?? []).toString();
 }
 
 /** Reasons for which a token is no longer good; after the others it may be. */

@@ -51,7 +51,12 @@ export class StatelessHandlers {
     handler.open += 1;
     response.once("close", () => {
       handler.open -= 1;
-      this.#closeIdle();
+      for (const [idle, one] of this.#handlers) {
+        if (this.#handlers.size <= KEPT_IDLE) return;
+        if (one.open > 0) continue;
+        this.#handlers.delete(idle);
+        one.close().catch(this.#options.onerror);
+      }
     });
     if (allows(request.auth, "read")) followListened(this.#options.changes, principal, body);
     await handler.serve(request, response, body);
@@ -73,15 +78,6 @@ export class StatelessHandlers {
       },
       open: 0,
     };
-  }
-
-  #closeIdle(): void {
-    for (const [principal, handler] of this.#handlers) {
-      if (this.#handlers.size <= KEPT_IDLE) return;
-      if (handler.open > 0) continue;
-      this.#handlers.delete(principal);
-      handler.close().catch(this.#options.onerror);
-    }
   }
 }
 

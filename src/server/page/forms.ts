@@ -199,19 +199,17 @@ const revoke: Work = async (sent) => {
 const showLinks = (sent: SentForm, problem?: string): Promise<void> =>
   showRun(sent, readTab(sent.form), { dialog: { isOpen: true, problem } }, problem === undefined ? 200 : 422);
 
-const goOnAtEnd: Work = async (sent) => {
-  const run = await loadRun(sent);
-  if (run === undefined) return sent.show(404, undefined);
-  return goOn(sent, { field: "more", run, threadId: run.threadId, task: textOf(sent.form, "task") });
-};
-
-/** Runs a task again in its conversation. */
-const again: Work = async (sent) => {
-  const run = await loadRun(sent);
-  if (run === undefined) return sent.show(404, undefined);
-  const { threadId, task, goal } = run;
-  return goOn(sent, { field: "more", run, threadId, task, ...defined({ goal }) });
-};
+/** Continues a conversation with the task of the form, or with that of the run again. */
+const goOnAtEnd =
+  (isAgain: boolean): Work =>
+  async (sent) => {
+    const run = await loadRun(sent);
+    if (run === undefined) return sent.show(404, undefined);
+    const { threadId, goal } = run;
+    const own = { field: "more", run, threadId };
+    if (!isAgain) return goOn(sent, { ...own, task: textOf(sent.form, "task") });
+    return goOn(sent, { ...own, task: run.task, ...defined({ goal }) });
+  };
 
 const loadRun = async ({ context: { runs }, runId }: SentForm) => (await runs.read.view(runId))?.run;
 
@@ -366,8 +364,8 @@ const OF_RUN: ReadonlyMap<string, FormWork> = new Map([
   ["/delete", { scope: "run", work: remove }],
   ["/share", { scope: "run", work: share }],
   ["/unshare", { scope: "run", work: revoke }],
-  ["/continue", { scope: "run", work: goOnAtEnd }],
-  ["/again", { scope: "run", work: again }],
+  ["/continue", { scope: "run", work: goOnAtEnd(false) }],
+  ["/again", { scope: "run", work: goOnAtEnd(true) }],
   ["/fork", { scope: "run", work: fork }],
 ]);
 

@@ -46,6 +46,14 @@ export function renderAnswer({
   points: readonly RunPoint[];
   refused?: Refused | undefined;
 }): Html {
+  const { model, limits = {}, changes } = view.run;
+  const words = limitWords(limits);
+  // Choices for the run, which count for its continuation too.
+  const facts: Fact[] = [
+    ...(model === undefined ? [] : [{ kind: "model" as const, text: model }]),
+    ...(changes === undefined ? [] : [{ kind: "changes" as const, text: "Proposes changes" }]),
+    ...(words.length === 0 ? [] : [{ kind: "limit" as const, text: `Limit ${words.join(", ")}` }]),
+  ];
   const continuing = html`<section class="section" aria-labelledby="go-h">
     <h2 id="go-h">Continue this conversation</h2>
     <form class="compose" method="post" action="${runPath(view.run.id)}/continue" autocomplete="off">
@@ -55,7 +63,7 @@ export function renderAnswer({
         placeholder:
           "Ask a question, correct something or give the next task. The agent keeps what it has learned here.",
         send: "Send",
-        facts: chosenFor(view.run),
+        facts,
         refused,
       })}
     </form>
@@ -97,16 +105,6 @@ function changedFiles({ run }: RunView, viewer: Viewer, all: readonly ChangedFil
     ${diffLooks(viewer)}
     <div class="panel">${items}</div>
   </section>`;
-}
-
-/** Choices for a run, which count for its continuation too. */
-function chosenFor({ model, limits, changes }: RunView["run"]): Fact[] {
-  const words = limitWords(limits ?? {});
-  return [
-    ...(model === undefined ? [] : [{ kind: "model" as const, text: model }]),
-    ...(changes === undefined ? [] : [{ kind: "changes" as const, text: "Proposes changes" }]),
-    ...(words.length === 0 ? [] : [{ kind: "limit" as const, text: `Limit ${words.join(", ")}` }]),
-  ];
 }
 
 function forking({ run }: RunView, points: readonly RunPoint[], refused?: Refused): Html | undefined {

@@ -1,6 +1,5 @@
 /** Looks and names of states, the same in lists, the plan, the timeline and tabs. */
 import {
-  type AgentPath,
   type AgentWork,
   type RunRequest,
   type Run,
@@ -56,7 +55,15 @@ export interface Standing {
 
 export function standingOf(view: RunView): Standing {
   const asked = waitingIn(view).map(({ agent }) => agent);
-  const agents = countAgents(view, asked);
+  const waits = waitsIn(view);
+  const all = view.subagents.length;
+  const agents = { all, done: 0, failed: 0, cancelled: 0, queued: 0, asking: 0, working: 0 };
+  for (const { agent, status } of view.subagents) {
+    if (status === "completed") agents.done += 1;
+    else if (status !== "working") agents[status] += 1;
+    else if (asked.some((path) => path.length === agent.length && isWithin(agent, path))) agents.asking += 1;
+    else if (waits.ofAgent(agent) === undefined) agents.working += 1;
+  }
   const [waiting, works] = [asked.length, agents.working > 0];
   return { states: runStates(view.run, view.place, { waiting, works }), agents, waiting };
 }
@@ -83,21 +90,6 @@ function runStates(
   if (waiting > 0) return [...(works ? [WORKING] : []), ASKING];
   // Its model is one that a client lends, and no client answers.
   return [...(works ? [WORKING] : []), { icon: "queue", tone: "faint", word: "Waits for a client" }];
-}
-
-function countAgents(view: RunView, asked: readonly AgentPath[]): AgentCounts {
-  const { subagents } = view;
-  const waits = waitsIn(view);
-  const all = subagents.length;
-  const counts = { all, done: 0, failed: 0, cancelled: 0, queued: 0, asking: 0, working: 0 };
-  for (const one of subagents) {
-    const { agent, status } = one;
-    if (status === "completed") counts.done += 1;
-    else if (status !== "working") counts[status] += 1;
-    else if (asked.some((path) => path.length === agent.length && isWithin(agent, path))) counts.asking += 1;
-    else if (waits.ofAgent(agent) === undefined) counts.working += 1;
-  }
-  return counts;
 }
 
 /** Such as `5 of 12 done, 1 failed, 2 queued`. */

@@ -1,4 +1,4 @@
-/** Notifies a person who is not looking at the page of new requests and finished runs, if turned on. */
+/** Notifies about new requests and finished runs while nobody looks at the page, if turned on. */
 import { preference } from "./preferences.js";
 
 /** Requests and ends of runs that the page has shown already. */
