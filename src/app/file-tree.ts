@@ -114,7 +114,8 @@ export function skillFolders(
   const taken = new Set(isBundled ? readdirSync(bundled) : []);
   const configured = [...(globalSkills === undefined ? [] : [globalSkills]), ...skills];
   const folders = configured.map((folder): [string, string] => {
-    const name = freeName(basename(folder), taken);
+    let name = basename(folder);
+    for (let count = 2; taken.has(name); count += 1) name = `${basename(folder)}-${count}`;
     taken.add(name);
     return [`${SKILLS_MOUNT}/${name}`, folder];
   });
@@ -143,13 +144,6 @@ export function linkedSkills(
           existsSync(join(target, "SKILL.md")),
       );
   });
-}
-
-function freeName(name: string, taken: ReadonlySet<string>): string {
-  for (let count = 1; ; count += 1) {
-    const candidate = count === 1 ? name : `${name}-${count}`;
-    if (!taken.has(candidate)) return candidate;
-  }
 }
 
 /** Folders on other servers that stay open. The connections of those that are left out end when they are idle. */

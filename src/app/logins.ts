@@ -179,11 +179,6 @@ class LoginFiles implements LoginStore {
     }
   }
 
-  async #hasLogins(): Promise<boolean> {
-    const files = await readdir(this.#folder).catch(() => []);
-    return files.some((file) => !file.includes("."));
-  }
-
   #loadKey(): Promise<Uint8Array> {
     this.#key ??= this.#findKey().catch((error: unknown) => {
       this.#key = undefined;
@@ -200,7 +195,7 @@ class LoginFiles implements LoginStore {
     if (kept.ok) {
       const key = kept.secret ?? (await this.#firstKey(keychain));
       if (key !== undefined) return Buffer.from(key, "base64");
-    } else if (await this.#hasLogins())
+    } else if ((await readdir(this.#folder).catch(() => [])).some((file) => !file.includes(".")))
       throw new McpUnavailableError(`its log-in cannot be read: ${kept.problem}`);
     return loadKey(this.#folder, KEY);
   }

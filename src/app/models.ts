@@ -30,7 +30,12 @@ export class Models {
   lentTo(lender: ModelLender): ModelSources {
     let lent: Promise<BaseChatModel> | undefined;
     return {
-      get: (spec) => (spec === CLIENT ? (lent ??= lentModel(lender)) : this.get(spec)),
+      get: (spec) =>
+        spec === CLIENT
+          ? (lent ??= import("../agent/models/client-model.ts").then(
+              ({ ClientModel }) => new ClientModel(lender),
+            ))
+          : this.get(spec),
     };
   }
 
@@ -50,11 +55,6 @@ export class Models {
     this.#resolved.set(spec, resolving);
     return resolving;
   }
-}
-
-async function lentModel(lender: ModelLender): Promise<BaseChatModel> {
-  const { ClientModel } = await import("../agent/models/client-model.ts");
-  return new ClientModel(lender);
 }
 
 /** Chooses a model whose package is installed, too. */

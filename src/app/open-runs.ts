@@ -33,7 +33,12 @@ export async function openRuns(given: RunSettings): Promise<OpenedRuns> {
   const storage = await (settings.storage?.() ?? openStorage(settings));
   try {
     const choice = modelChoice({ model: config.model, env, lendable });
-    if (keepsHouse) await enter(storage, settings, choice);
+    const environment = environmentOf(config, choice);
+    if (keepsHouse) {
+      const others = await storage.enter(environment);
+      if (!config.workspacePerMachine && hasOtherFolder(environment, others))
+        throw new ConfigurationError("WORKSPACE_NOT_SHARED", WORKSPACE_NOT_SHARED);
+    }
     let opening: Promise<Agents> | undefined;
     const agents = (): Promise<Agents> =>
       (opening ??= import("./agents.ts").then(({ openAgents }) => openAgents(settings, storage, choice)));
@@ -42,7 +47,7 @@ export async function openRuns(given: RunSettings): Promise<OpenedRuns> {
     const hasReceivers = Object.keys(config.news).length > 0 || settings.startsSchedules === true;
     const sendsNews = keepsHouse && hasReceivers;
     const courier = sendsNews
-      ? (await import("./news.ts")).openCourier(settings, storage, environmentOf(config, choice))
+      ? (await import("./news.ts")).openCourier(settings, storage, environment)
       : undefined;
     const service = assemble(settings, storage, agents, choice);
     const park = service.close.bind(service);
@@ -81,14 +86,6 @@ async function withKeys(settings: RunSettings): Promise<RunSettings> {
   if (found.length > 0) logger.info("keychain.keys_found", { names: found });
   if (problem !== undefined) logger.info("keychain.unavailable", { reason: problem });
   return { ...settings, env };
-}
-
-/** @throws ConfigurationError when other programs at work have another folder at the path of the workspace */
-async function enter(storage: Storage, { config }: RunSettings, choice: ModelChoice): Promise<void> {
-  const environment = environmentOf(config, choice);
-  const others = await storage.enter(environment);
-  if (config.workspacePerMachine || !hasOtherFolder(environment, others)) return;
-  throw new ConfigurationError("WORKSPACE_NOT_SHARED", WORKSPACE_NOT_SHARED);
 }
 
 function assemble(

@@ -7,29 +7,21 @@ import { promptFileProblem } from "./instructions.ts";
 import { otherModelProblem } from "./models.ts";
 import type { RunSettings } from "./settings.ts";
 
-type Found = NonNullable<Readiness["refusal"]> | undefined;
-
 /** Finds the first reason why no run can be started now. */
-export const startRefusal = async (settings: RunSettings, choice: ModelChoice): Promise<Found> =>
-  workspaceRefusal(settings) ?? modelRefusal(settings, choice) ?? promptRefusal(settings);
-
-function workspaceRefusal({ config: { workspace } }: RunSettings): Found {
+export async function startRefusal(
+  settings: RunSettings,
+  choice: ModelChoice,
+): Promise<Readiness["refusal"]> {
+  const { workspace } = settings.config;
   if (workspace === undefined) return { code: "workspace_missing", message: NO_WORKSPACE };
-  return folderProblem(workspace) === undefined
-    ? undefined
-    : { code: "workspace_missing", message: WORKSPACE_GONE };
-}
-
-function modelRefusal(settings: RunSettings, choice: ModelChoice): Found {
+  if (folderProblem(workspace) !== undefined) return { code: "workspace_missing", message: WORKSPACE_GONE };
   const message = choice.ok ? otherModelProblem(settings.config, settings) : choice.message;
-  if (message === undefined) return undefined;
-  const [key] = choice.ok ? [] : (choice.keys ?? []);
-  const remedy = key === undefined ? {} : { remedy: `${PROGRAM} keys set ${key}` };
-  return { code: "model_not_configured", message, ...remedy };
-}
-
-async function promptRefusal({ config }: RunSettings): Promise<Found> {
-  const problem = await promptFileProblem(config);
+  if (message !== undefined) {
+    const [key] = choice.ok ? [] : (choice.keys ?? []);
+    const remedy = key === undefined ? {} : { remedy: `${PROGRAM} keys set ${key}` };
+    return { code: "model_not_configured", message, ...remedy };
+  }
+  const problem = await promptFileProblem(settings.config);
   return problem === undefined
     ? undefined
     : { code: "configuration_invalid", message: `No run was started. ${problem}` };

@@ -106,7 +106,11 @@ export async function applyRun(
     const command = local.runsCommand("review", runId, "--file", unread.path);
     return complain(`${displayName(unread.path)} is longer than the review shows. Read it first: ${command}`);
   }
-  if ([choice.apply, choice.refused ?? {}].every(isEmpty) && !choice.fit?.length && !choice.message)
+  if (
+    Object.keys({ ...choice.apply, ...choice.refused }).length === 0 &&
+    !choice.fit?.length &&
+    !choice.message
+  )
     return complain(
       "Nothing was applied: what is left was refused, is in conflict, ignored by Git or not shown whole. Name files with --file, --over or --fit.",
     );
@@ -128,8 +132,6 @@ export async function applyRun(
   if (!outcome.ok) return complain(displayText(outcome.message));
   return say(recordText(outcome.record));
 }
-
-const isEmpty = (record: object): boolean => Object.keys(record).length === 0;
 
 /** Returns why a change differs from the one the person saw, or undefined if it does not. */
 function unseen(

@@ -39,7 +39,9 @@ export function choicesIn(flags: FlagValues, { limits: before }: RunChoices = {}
   if (changes === undefined && flags["changes"] !== undefined)
     return `--changes must be ${CHANGES.join(" or ")}.`;
   const given = LIMITS.filter(([flag]) => flags[flag] !== undefined);
-  const limits = Object.fromEntries(given.map(([flag, limit]) => [limit, parseNumber(flags[flag])]));
+  const limits = Object.fromEntries(
+    given.map(([flag, limit]) => [limit, Number(textOf(flags[flag])?.trim() || Number.NaN)]),
+  );
   const isGiven = { model: model !== undefined, limits: given.length > 0, goal: goal !== undefined };
   for (const name of ["model", "limits", "goal"] as const) {
     if (isGiven[name] && flags[`no-${name}`] === true)
@@ -52,6 +54,3 @@ export function choicesIn(flags: FlagValues, { limits: before }: RunChoices = {}
     goal: flags["no-goal"] === true ? [] : textsOf(goal),
   });
 }
-
-const parseNumber = (text: unknown): number =>
-  typeof text === "string" && text.trim() !== "" ? Number(text) : Number.NaN;

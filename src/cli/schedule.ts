@@ -7,7 +7,7 @@ import { defined } from "../core/defined.ts";
 import { oneLine, showControl } from "../core/text.ts";
 import { nextTimes } from "../runs/cron.ts";
 import { STATUS_WORDS } from "../runs/run.ts";
-import type { CatchUp, Schedule, ScheduleChanges, ScheduleView } from "../runs/schedule.ts";
+import type { Schedule, ScheduleChanges, ScheduleView } from "../runs/schedule.ts";
 import { CATCH_UP } from "../runs/schedule.ts";
 import {
   CATCH_UP_WORDS,
@@ -175,8 +175,9 @@ const sayNew = (schedule: Schedule): ExitCode =>
 /** Reads the fields from flags. Returns the problem with one as text. `before`: the schedule that they change. */
 function parseChanges(flags: FlagValues, before?: Schedule): ScheduleChanges | string {
   const text = (name: string): string | undefined => textOf(flags[name]);
-  const [catchUp, limit] = [text("catch-up"), text("catch-up-limit")];
-  if (catchUp !== undefined && !isCatchUp(catchUp))
+  const limit = text("catch-up-limit");
+  const catchUp = CATCH_UP.find((one) => one === text("catch-up"));
+  if (catchUp === undefined && text("catch-up") !== undefined)
     return `--catch-up must be one of ${CATCH_UP.join(", ")}.`;
   if (flags["overlap"] === true && flags["no-overlap"] === true)
     return "Give --overlap or --no-overlap, not both.";
@@ -193,8 +194,6 @@ function parseChanges(flags: FlagValues, before?: Schedule): ScheduleChanges | s
     overlap: flags["overlap"] === true ? true : flags["no-overlap"] === true ? false : undefined,
   });
 }
-
-const isCatchUp = (text: string): text is CatchUp => CATCH_UP.some((one) => one === text);
 
 const whenText = ({ expression, timeZone }: Schedule): string =>
   `${expressionWords(expression)} (${timeZone})`;

@@ -20,7 +20,8 @@ export async function runServe(given: CommandArguments): Promise<ExitCode> {
   const { config, load, logger } = loaded;
   for (const message of loaded.warnings) logger.warn("config.warning", { message });
   const overStdio = flags["http"] !== true;
-  const publicUrl = choosePublicUrl(config);
+  const address = config.http.publicUrl ?? config.http.oauth?.resource.replace(/\/mcp\/?$/, "");
+  const publicUrl = address === undefined ? undefined : new URL(address);
   const openCommand = (runId: string): string =>
     commandLine(host, ["runs", "open", runId, ...dataDirFlag(config, host)]);
   const key = (): Promise<Uint8Array> => parts.deps.stateKey();
@@ -65,11 +66,6 @@ function linkedPage(
   if (overStdio) return "local";
   if (tokens.length > 0 || oauth !== undefined) return publicUrl ?? "request";
   return page ? "local" : undefined;
-}
-
-function choosePublicUrl({ http: { publicUrl, oauth } }: Config): URL | undefined {
-  const address = publicUrl ?? oauth?.resource.replace(/\/mcp\/?$/, "");
-  return address === undefined ? undefined : new URL(address);
 }
 
 /** Works on runs that servers on the same storage take, until a signal comes, then exits the process. */

@@ -141,7 +141,9 @@ function readFile(draft: Draft, sources: ConfigSources): void {
   draft.configFile = path;
   let text: string;
   try {
-    text = decodeText(readFileSync(path));
+    const bytes = readFileSync(path);
+    // Without its byte order mark. Windows PowerShell writes UTF-16.
+    text = new TextDecoder(bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : "utf-8").decode(bytes);
   } catch {
     draft.problems.push(`${origin}: the file ${path} cannot be read`);
     return;
@@ -156,10 +158,6 @@ function readFile(draft: Draft, sources: ConfigSources): void {
   else if (isRecord(parsed.value)) draft.values = parsed.value;
   else draft.problems.push(`${origin}: the file ${path} must hold one JSON object`);
 }
-
-/** Text without its byte order mark. Windows PowerShell writes UTF-16. */
-const decodeText = (bytes: Buffer): string =>
-  new TextDecoder(bytes[0] === 0xff && bytes[1] === 0xfe ? "utf-16le" : "utf-8").decode(bytes);
 
 /** Longest configuration file, in characters. A larger one is another file, and takes long to parse. */
 const MAX_FILE = 1_000_000;
@@ -205,7 +203,10 @@ function convert(
   setting: Setting,
   value: unknown,
 ): { ok: true; value: unknown } | { ok: false; expected: string } {
-  if (setting.kind === "list") return { ok: true, value: [value].flat().map(String).flatMap(commaSeparated) };
+  if (setting.kind === "list") {
+    const texts = [value].flat().flatMap((text) => String(text).split(","));
+    return { ok: true, value: texts.map((text) => text.trim()) };
+  }
   if (typeof value !== "string") return { ok: true, value };
   if (setting.kind === "number") {
     const number = value.trim() === "" ? Number.NaN : Number(value);
@@ -218,8 +219,6 @@ function convert(
   }
   return { ok: true, value };
 }
-
-const commaSeparated = (text: string): string[] => text.split(",").map((part) => part.trim());
 
 /** Returns the folders in which this program keeps its own files. Agents see nothing in them. */
 function ownFolders(draft: Draft, sources: ConfigSources): string[] {

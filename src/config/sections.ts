@@ -85,18 +85,6 @@ const oauth = z
   .refine(hasOne("jwksUrl", "introspection"), { error: "needs either a jwksUrl or introspection" });
 export type OAuthConfig = z.output<typeof oauth>;
 
-/** `192.0.2.1`, `10.0.0.0/8`, `fd00::/8`. */
-const network = z.string().refine(
-  (text) => {
-    const [address = "", prefix, ...rest] = text.split("/");
-    const bits = isIP(address) === 4 ? 32 : isIP(address) === 6 ? 128 : -1;
-    return (
-      rest.length === 0 && (prefix === undefined ? bits > 0 : /^\d{1,3}$/.test(prefix) && +prefix <= bits)
-    );
-  },
-  { error: "must be an IP address or a network such as 10.0.0.0/8" },
-);
-
 /** A text that `read` accepts; for another one it returns the problem as a text. */
 const readBy = (read: (entry: string) => unknown) =>
   z.string().superRefine((entry, context) => {
@@ -144,7 +132,19 @@ export const httpSchema = z.strictObject({
     "Same, but of one principal at all servers that share a Postgres.",
   ),
   trustedProxies: z
-    .array(network)
+    .array(
+      z.string().refine(
+        (text) => {
+          const [address = "", prefix, ...rest] = text.split("/");
+          const bits = isIP(address) === 4 ? 32 : isIP(address) === 6 ? 128 : -1;
+          return (
+            rest.length === 0 &&
+            (prefix === undefined ? bits > 0 : /^\d{1,3}$/.test(prefix) && +prefix <= bits)
+          );
+        },
+        { error: "must be an IP address or a network such as 10.0.0.0/8" },
+      ),
+    )
     .default([])
     .describe("Addresses or networks of reverse proxies; `X-Forwarded-For` is trusted only from them."),
   tokens: z
@@ -248,37 +248,37 @@ export const storageS3Schema = z
   })
   .refine((given) => !hasHalfAKey(given), KEYS_TOGETHER);
 
-const s3 = z.strictObject({
-  ...bucket,
-  prefix: optional(nonEmptyText).describe(
-    "Key prefix; `{principal}` and `{thread}` stand for the owner of the files. Default: the whole bucket.",
-  ),
-  conditionalWrites: optional(z.boolean()).describe(
-    "Set to false for servers that ignore conditional writes: the last writer then wins. Default: true.",
-  ),
-  maxFileSizeMb,
-});
-
-const postgres = z.strictObject({
-  connectionStringVariable: optional(variable).describe(
-    "Environment variable with `postgres://user:password@host/database`. Default: the `PG…` variables.",
-  ),
-  table: optional(
-    matching(
-      /^(?:[A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,62}$/,
-      "must be a name such as deepagent_files or schema.deepagent_files",
-    ),
-  ).describe("Created if missing. Default: `deepagent_files`."),
-  prefix: optional(nonEmptyText).describe(
-    "Path in the table below which the files are, with `{principal}` and `{thread}` as for S3.",
-  ),
-  maxFileSizeMb,
-});
-
 const mount = z
   .strictObject({
-    s3: optional(s3).describe("Files of an S3 bucket; needs the package @aws-sdk/client-s3."),
-    postgres: optional(postgres).describe("Files of a Postgres table; needs the package pg."),
+    s3: optional(
+      z.strictObject({
+        ...bucket,
+        prefix: optional(nonEmptyText).describe(
+          "Key prefix; `{principal}` and `{thread}` stand for the owner of the files. Default: the whole bucket.",
+        ),
+        conditionalWrites: optional(z.boolean()).describe(
+          "Set to false for servers that ignore conditional writes: the last writer then wins. Default: true.",
+        ),
+        maxFileSizeMb,
+      }),
+    ).describe("Files of an S3 bucket; needs the package @aws-sdk/client-s3."),
+    postgres: optional(
+      z.strictObject({
+        connectionStringVariable: optional(variable).describe(
+          "Environment variable with `postgres://user:password@host/database`. Default: the `PG…` variables.",
+        ),
+        table: optional(
+          matching(
+            /^(?:[A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,62}$/,
+            "must be a name such as deepagent_files or schema.deepagent_files",
+          ),
+        ).describe("Created if missing. Default: `deepagent_files`."),
+        prefix: optional(nonEmptyText).describe(
+          "Path in the table below which the files are, with `{principal}` and `{thread}` as for S3.",
+        ),
+        maxFileSizeMb,
+      }),
+    ).describe("Files of a Postgres table; needs the package pg."),
   })
   .refine(hasOne("s3", "postgres"), { error: "needs either s3 or postgres" })
   .refine(({ s3: given = {} }) => !hasHalfAKey(given), KEYS_TOGETHER);

@@ -178,14 +178,12 @@ export class TerminalScreen {
     }
     if (command === "s") this.#saved = { x: this.#x, y: this.#y };
     if (command === "u") [this.#x, this.#y] = [this.#saved.x, Math.min(this.#saved.y, bottom)];
-    if (command === "K") this.#eraseInRow(first);
+    if (command === "K" && first === 0) this.#row.erase(this.#x);
+    else if (command === "K") {
+      this.#row.erase(0, first === 1 ? Math.min(this.#x + 1, SCREEN_COLUMNS) : Infinity);
+      this.#x = Math.min(this.#x, SCREEN_COLUMNS);
+    }
     if (command === "J") this.#eraseRows(first);
-  }
-
-  #eraseInRow(part: number): void {
-    if (part === 0) return this.#row.erase(this.#x);
-    this.#row.erase(0, part === 1 ? Math.min(this.#x + 1, SCREEN_COLUMNS) : Infinity);
-    this.#x = Math.min(this.#x, SCREEN_COLUMNS);
   }
 
   #eraseRows(part: number): void {

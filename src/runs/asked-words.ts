@@ -14,9 +14,6 @@ export interface AskedCall {
   kind: "command" | "file" | "tool";
 }
 
-/** Summaries of the tools that change files begin with one of these. */
-const FILE_ACTS: ReadonlySet<string> = new Set(["Change", "Create", "Delete", "Edit", "Overwrite", "Write"]);
-
 export function askedCall({
   preview: { kind, summary, detail },
   tool,
@@ -25,7 +22,9 @@ export function askedCall({
   if (kind === "command")
     return { act: "Run", object: oneLine(displayName(detail), MAX_COMMAND), kind: "command" };
   const [path, act] = [args["file_path"], summary.split(" ", 1)[0] ?? ""];
-  return typeof path === "string" && path !== "" && FILE_ACTS.has(act)
+  // Summaries of the tools that change files begin with one of these.
+  const isChange = ["Change", "Create", "Delete", "Edit", "Overwrite", "Write"].includes(act);
+  return typeof path === "string" && path !== "" && isChange
     ? { act, object: path, kind: "file" }
     : { act: "Call", object: displayName(tool), kind: "tool" };
 }

@@ -1,4 +1,5 @@
 /** Times of cron expressions. Changes of the clock follow the rules of croner. */
+import { orElse } from "../core/errors.ts";
 import { Cron } from "croner";
 import { errorMessage } from "../core/errors.ts";
 import { oneLine, shownName } from "../core/text.ts";
@@ -24,7 +25,11 @@ export type ReadRule =
 /** Reads a rule as a person wrote it, which has to occur after `now`. */
 export function readRule(given: Rule, now: number): ReadRule {
   const expression = given.expression.trim().replaceAll(/\s+/g, " ");
-  const timeZone = zoneName(given.timeZone.trim());
+  const zone = given.timeZone.trim();
+  // The name in its usual spelling; undefined: this system does not know it.
+  const timeZone = /^[a-z]/i.test(zone)
+    ? orElse(() => new Intl.DateTimeFormat("en", { timeZone: zone }).resolvedOptions().timeZone, undefined)
+    : undefined;
   if (timeZone === undefined) {
     const message = `There is no time zone "${shownName(given.timeZone)}". Give a name such as Europe/Berlin, America/New_York or UTC.`;
     return { ok: false, field: "timeZone", message };
@@ -39,16 +44,6 @@ export function readRule(given: Rule, now: number): ReadRule {
   } catch (error) {
     const reason = oneLine(errorMessage(error).replace(/^\w+: /, ""), 200).replace(/\.$/, "");
     return wrong(`"${shownName(expression)}" is not a cron expression: ${reason}.`);
-  }
-}
-
-/** The name in its usual spelling; `undefined`: this system does not know it. */
-function zoneName(name: string): string | undefined {
-  if (!/^[a-z]/i.test(name)) return undefined;
-  try {
-    return new Intl.DateTimeFormat("en", { timeZone: name }).resolvedOptions().timeZone;
-  } catch {
-    return undefined;
   }
 }
 

@@ -203,19 +203,15 @@ class Tail {
         this.#events = [];
         if (this.#start !== after) page = (await this.#look(this.#start)) ?? page;
       }
-      this.#append(page.events);
+      if (page.events.length === 0) return;
+      this.#end += page.events.length;
+      this.#start = Math.max(this.#start ?? 0, this.#end - PAGE);
+      this.#events = [...this.#events, ...page.events].slice(this.#start - this.#end);
     } catch (error) {
       this.isStale = true;
       this.#looking = Promise.resolve();
       throw error;
     }
-  }
-
-  #append(fresh: readonly RunEvent[]): void {
-    if (fresh.length === 0) return;
-    this.#end += fresh.length;
-    this.#start = Math.max(this.#start ?? 0, this.#end - PAGE);
-    this.#events = [...this.#events, ...fresh].slice(this.#start - this.#end);
   }
 }
 

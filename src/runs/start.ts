@@ -87,16 +87,15 @@ export async function tell(
     case "conflict":
       return { ok: false, code: "idempotency_conflict", message: keyConflict(sent.runId) };
     case "ended": {
-      const message = `Run ${runId} has already ended (${sent.run.status}).${goesOn(sent.run)}`;
-      return { ok: false, code: "ended", message };
+      const { status, threadId, parent } = sent.run;
+      const next =
+        parent === undefined
+          ? `To continue, start a new run in its thread ${threadId}.`
+          : `It was a background task of run ${parent.runId}.`;
+      return { ok: false, code: "ended", message: `Run ${runId} has already ended (${status}). ${next}` };
     }
   }
 }
-
-const goesOn = ({ threadId, parent }: Run): string =>
-  parent === undefined
-    ? ` To continue, start a new run in its thread ${threadId}.`
-    : ` It was a background task of run ${parent.runId}.`;
 
 type StartContext = ThreadContext &
   Pick<RunContext, "environment" | "openRuns" | "preflight" | "choices" | "newId" | "clock">;

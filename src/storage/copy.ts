@@ -56,7 +56,15 @@ export async function* copyToPostgres(options: CopyOptions): AsyncGenerator<Copi
   try {
     const runs = await open("deepagent.db");
     migrate(runs, "runs", RUN_MIGRATIONS);
-    assertQuiet(runs);
+    // Runs that a server works on would continue in both places.
+    const leased = runs
+      .prepare<[], number>("SELECT count(*) FROM runs WHERE lease_owner IS NOT NULL")
+      .pluck();
+    const count = leased.get() ?? 0;
+    if (count > 0) {
+      const message = `${count} runs of the data directory are at work, or were when their server ended. Stop all servers, start one and shut it down normally, then copy again.`;
+      throw new StorageError("storage_busy", message);
+    }
     // In the order in which they refer to each other.
     for (const table of [
       "threads",
@@ -76,15 +84,6 @@ export async function* copyToPostgres(options: CopyOptions): AsyncGenerator<Copi
   } finally {
     for (const file of files.toReversed()) file.close();
   }
-}
-
-/** Runs that a server works on would continue in both places. */
-function assertQuiet(runs: Database): void {
-  const leased = runs.prepare<[], number>("SELECT count(*) FROM runs WHERE lease_owner IS NOT NULL").pluck();
-  const count = leased.get() ?? 0;
-  if (count === 0) return;
-  const message = `${count} runs of the data directory are at work, or were when their server ended. Stop all servers, start one and shut it down normally, then copy again.`;
-  throw new StorageError("storage_busy", message);
 }
 
 type CopiedRow = Readonly<Record<string, unknown>>;
@@ -195,10 +194,6 @@ async function continueNumbers(access: Access): Promise<void> {
     );
   }
 }
-const PUT_ITEM = `
-INSERT INTO store_items (namespace, key, value, body, words, version, created_at, updated_at, ttl, expires_at)
-VALUES (@namespace, @key, @value, @body, @words::tsvector, @version, @created_at, @updated_at, @ttl, @expires_at)
-ON CONFLICT (namespace, key) DO NOTHING RETURNING id`;
 
 interface StoredItem extends Record<string, string | number | null> {
   namespace: string;
@@ -218,7 +213,11 @@ FROM store_items WHERE (namespace, key) > (?, ?) ORDER BY namespace, key LIMIT 1
     for (const item of items) {
       signal.throwIfAborted();
       const words = item.body === null ? null : wordVector(item.key, item.body);
-      const made = await query(access, PUT_ITEM, { ...item, words });
+      const sql = `
+INSERT INTO store_items (namespace, key, value, body, words, version, created_at, updated_at, ttl, expires_at)
+VALUES (@namespace, @key, @value, @body, @words::tsvector, @version, @created_at, @updated_at, @ttl, @expires_at)
+ON CONFLICT (namespace, key) DO NOTHING RETURNING id`;
+      const made = await query(access, sql, { ...item, words });
       report.found += 1;
       report.copied += made.length;
     }

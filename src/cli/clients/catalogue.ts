@@ -113,12 +113,6 @@ function foldersLike(parent: string, name: RegExp): string[] {
   }
 }
 
-/** True if an opencode configuration has `mcp.servers`, and it is not a version 1 server named "servers". */
-function hasNestedServers(value: unknown): boolean {
-  const servers = memberOf(memberOf(value, "mcp"), "servers");
-  return servers !== undefined && !["type", "command", "enabled"].some((name) => memberOf(servers, name));
-}
-
 /** Seconds that it waits for a call: its own default, which its forms write, too. */
 const GOOSE_SECONDS = 300;
 
@@ -198,7 +192,12 @@ const CLIENTS: Readonly<Record<string, (place: Place) => Client | undefined>> = 
       title: "opencode",
       docs: "https://opencode.ai/docs/mcp-servers",
       file: existsSync(withComments) ? withComments : below(host, folder, "opencode.json"),
-      servers: (value) => (hasNestedServers(value) ? ["mcp", "servers"] : ["mcp"]),
+      servers: (value) => {
+        const servers = memberOf(memberOf(value, "mcp"), "servers");
+        // It may also be a version 1 server of this name.
+        const isServer = ["type", "command", "enabled"].some((name) => memberOf(servers, name));
+        return servers === undefined || isServer ? ["mcp"] : ["mcp", "servers"];
+      },
       entry: ({ command, args, env }, { length }) => ({
         type: "local",
         command: [command, ...args],

@@ -100,7 +100,8 @@ function addition(text: string, container: Node, body: (indent?: string) => stri
   const start = text.slice(container.offset, last?.offset ?? container.offset + container.length);
   if (last === undefined ? !text.trim().includes("\n") : !start.includes("\n"))
     return inline(text, container, body());
-  const indent = indentation(text, container);
+  const own = last && /(?:^|\n)([ \t]*)$/.exec(text.slice(0, last.offset))?.[1];
+  const indent = own ?? lineIndent(text, container.offset) + indentUnit(text);
   const item = `${eolOf(text)}${indent}${body(indent)}`;
   if (last === undefined) {
     const close = container.offset + container.length - 1;
@@ -160,13 +161,6 @@ function commaAfter(text: string, offset: number): number | undefined {
 
 export const eolOf = (text: string): string => (text.includes("\r\n") ? "\r\n" : "\n");
 const indentUnit = (text: string): string => /^([ \t]+)["\]}]/m.exec(text)?.[1] ?? "  ";
-
-/** The white space before the items of a container. */
-function indentation(text: string, container: Node): string {
-  const last = container.children?.at(-1);
-  const own = last && /(?:^|\n)([ \t]*)$/.exec(text.slice(0, last.offset))?.[1];
-  return own ?? lineIndent(text, container.offset) + indentUnit(text);
-}
 
 const lineIndent = (text: string, offset: number): string =>
   /^[ \t]*/.exec(text.slice(text.lastIndexOf("\n", offset - 1) + 1))?.[0] ?? "";

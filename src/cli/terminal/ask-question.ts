@@ -42,7 +42,8 @@ export async function openQuestion(
   const head = ["", colors.yellow(`? Question ${place}`), ...title, "", ...body, ""];
   const whole = asked.kind === "review" ? await runs.changes.proposed(asked.runId) : undefined;
   const change = whole === undefined ? [] : [...changeLines(whole, style), ""];
-  asker.print([...head, ...change, ...notes, ...wrapped(WAY_OUT, style).map(colors.dim)].join("\n"));
+  const wayOut = wrapped("Type /decline to leave it unanswered.", style).map(colors.dim);
+  asker.print([...head, ...change, ...notes, ...wayOut].join("\n"));
   return async () => {
     // An answer to a review is for the change that was printed.
     const given = await answerTo(asked, asker, elsewhere);
@@ -52,17 +53,16 @@ export async function openQuestion(
   };
 }
 
-const WAY_OUT = "Type /decline to leave it unanswered.";
-
 /** A question as lines: who asks, its words in full, and further facts such as its expiry. */
 export function questionLines(asked: OpenQuestion, style: BodyStyle): RequestLines {
   const lines = (text: string): string[] => wrapped(text, style);
+  const isForm = asked.kind === "elicitation" && asked.mode === "form";
   return {
     title: lines(whoAsksWhat(asked, whoAsks(asked.agent))),
     body: [headText(asked), ...moreText(asked)].flatMap((text) =>
       textBody(wrapText(displayBlock(text), style.width - 5).join("\n"), style),
     ),
-    notes: [...(isWarned(asked) ? [WARNING] : []), ...deadlineText(asked)]
+    notes: [...(isForm ? [WARNING] : []), ...deadlineText(asked)]
       .flatMap(lines)
       .map((line) => style.colors.dim(line)),
   };
@@ -85,7 +85,6 @@ function whoAsksWhat(question: Question, agent: string): string {
     : `The MCP server ${name} asks you to open an address:`;
 }
 
-const isWarned = (question: Question): boolean => question.kind === "elicitation" && question.mode === "form";
 const WARNING =
   "These words and fields are the server's. Enter no password or key here: it reads what you send.";
 
@@ -116,7 +115,6 @@ export function answeredLine(question: OpenQuestion): string {
 }
 
 const optional = ({ required }: Field): string => (required ? "" : " (optional)");
-const fieldTitle = ({ title, name }: Field): string => displayName(oneLine(title ?? name, MAX.name));
 
 /** The person typed that they do not answer. */
 class Declined {
@@ -180,10 +178,9 @@ async function askField(
   const { colors } = asker;
   const style = { width: asker.size().columns };
   const isPlain = isOnly && field.type === "text" && field.title === undefined;
+  const title = displayName(oneLine(field.title ?? field.name, MAX.name)) + (field.required ? "" : SKIPS);
   const about = [
-    ...(isPlain
-      ? []
-      : ["", ...wrapped(fieldTitle(field) + (field.required ? "" : SKIPS), style).map(colors.bold)]),
+    ...(isPlain ? [] : ["", ...wrapped(title, style).map(colors.bold)]),
     ...(field.description === undefined
       ? []
       : wrapped(displayText(field.description), style).map(colors.dim)),

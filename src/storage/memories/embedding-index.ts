@@ -17,20 +17,8 @@ const VECTORS_PER_TURN = 128;
 
 const TOUCH = "UPDATE store_models SET used_at = @now WHERE name = @name";
 const FILLED = "UPDATE store_models SET to_fill = @last - 1 WHERE id = @model AND to_fill >= @last";
-const CLAIM = `
-UPDATE store_unembedded SET due_at = @until WHERE model = @model AND item IN (
-  SELECT item FROM store_unembedded WHERE model = @model AND (due_at <= @now OR due_at > @until)
-  ORDER BY item DESC LIMIT @limit FOR UPDATE SKIP LOCKED
-) RETURNING item AS id`;
 const RELEASE = `UPDATE store_unembedded SET due_at = 0 WHERE model = @model AND item IN ${IDS}`;
 const DONE = `DELETE FROM store_unembedded WHERE model = @model AND item IN ${IDS}`;
-const PASSAGES = `
-SELECT i.id, i.namespace, i.key, p.number, p.vector
-FROM (SELECT id, namespace, key FROM store_items WHERE ${AFTER} ${IN_ORDER}) AS i
-LEFT JOIN store_passages AS p ON p.item = i.id AND p.model = @model ORDER BY i.namespace, i.key`;
-const FORGET_SOME = `
-DELETE FROM store_passages WHERE model = @model
-  AND item IN (SELECT item FROM store_passages WHERE model = @model LIMIT @limit)`;
 
 interface PassageRow extends ItemPosition {
   id: number;
@@ -102,7 +90,12 @@ ON CONFLICT DO NOTHING`;
 SELECT id, version, key, substr(coalesce(body, ''), 1, ${PASSAGES_LENGTH}) AS text FROM store_items
 WHERE id IN ${IDS} AND ${this.#database.isSearched} ORDER BY id DESC`;
     return this.#engine.note(function* () {
-      const claimed = yield* all<{ id: number }>(CLAIM, { model, now, until: now + CLAIM_MS, limit });
+      const claim = `
+UPDATE store_unembedded SET due_at = @until WHERE model = @model AND item IN (
+  SELECT item FROM store_unembedded WHERE model = @model AND (due_at <= @now OR due_at > @until)
+  ORDER BY item DESC LIMIT @limit FOR UPDATE SKIP LOCKED
+) RETURNING item AS id`;
+      const claimed = yield* all<{ id: number }>(claim, { model, now, until: now + CLAIM_MS, limit });
       const items = yield* all<UnembeddedItem>(sql, { ids: idList(claimed) });
       const gone = claimed.filter(({ id }) => !items.some((item) => item.id === id));
       if (gone.length > 0) yield* change(DONE, { model, ids: idList(gone) });
@@ -169,7 +162,11 @@ SELECT 1 AS yes FROM store_items WHERE id = @item AND version = @version AND ${t
     const values = { ...rangeStretch(rangeBelow(namespacePrefix)), now: this.#clock(), model };
     for (let [after, size]: [object, number] = [{}, VECTORS_PER_TURN / 8]; ;) {
       const page = { ...values, ...after, limit: size };
-      const rows = await engine.read(() => all<PassageRow>(PASSAGES, page));
+      const sql = `
+SELECT i.id, i.namespace, i.key, p.number, p.vector
+FROM (SELECT id, namespace, key FROM store_items WHERE ${AFTER} ${IN_ORDER}) AS i
+LEFT JOIN store_passages AS p ON p.item = i.id AND p.model = @model ORDER BY i.namespace, i.key`;
+      const rows = await engine.read(() => all<PassageRow>(sql, page));
       for (const row of rows) nearest.add(row);
       const last = rows.at(-1);
       if (last === undefined) return nearest.first(limit);
@@ -228,7 +225,10 @@ export async function forgetUnusedModels(
     if (unused === undefined) return;
     const model = unused.id;
     await engine.note(function* () {
-      if ((yield* change(FORGET_SOME, { model, limit: FILL })) > 0) return;
+      const forgetSome = `
+DELETE FROM store_passages WHERE model = @model
+  AND item IN (SELECT item FROM store_passages WHERE model = @model LIMIT @limit)`;
+      if ((yield* change(forgetSome, { model, limit: FILL })) > 0) return;
       yield* change("DELETE FROM store_unembedded WHERE model = @model", { model });
       yield* change("DELETE FROM store_models WHERE id = @model", { model });
     });

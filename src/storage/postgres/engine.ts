@@ -11,7 +11,17 @@ const TRIES = 8;
 
 export const postgresEngine = (access: Access): Engine => ({
   of: (principal) => postgresEngine(access.of(principal)),
-  read: (steps) => translated(() => look(access, steps)),
+  read: (steps) =>
+    translated(async () => {
+      // One statement needs no transaction to show one moment; when a second comes, all are carried out again in one.
+      const alone = steps();
+      const begun = alone.next();
+      if (begun.done === true) return begun.value;
+      const then = alone.next(await answerTo(access, begun.value));
+      return then.done === true
+        ? then.value
+        : transact(access, "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", steps);
+    }),
   write: (steps) => translated(() => transact(access, "BEGIN; SET LOCAL synchronous_commit = on", steps)),
   // A commit that does not wait for the disk; it outlives the end of this process all the same.
   note: (steps) => translated(() => transact(access, "BEGIN; SET LOCAL synchronous_commit = off", steps)),
@@ -24,17 +34,6 @@ export async function translated<T>(work: () => Promise<T>): Promise<T> {
   } catch (thrown) {
     throw postgresError(thrown);
   }
-}
-
-/** One statement needs no transaction to show one moment; when a second comes, all are carried out again in one. */
-async function look<T>(access: Access, steps: () => Steps<T>): Promise<T> {
-  const alone = steps();
-  const begun = alone.next();
-  if (begun.done === true) return begun.value;
-  const then = alone.next(await answerTo(access, begun.value));
-  return then.done === true
-    ? then.value
-    : transact(access, "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", steps);
 }
 
 /** Carries out a transaction. A statement whose answer nobody needs costs no round trip of its own. */

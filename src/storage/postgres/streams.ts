@@ -27,9 +27,6 @@ export const POSTGRES_SHARED: readonly Migration[] = [
   { version: 1, name: "messages of sessions, and secrets of all servers", sql: STREAM_TABLES },
 ];
 
-const APPEND = `
-INSERT INTO stream_events (session, owner, stream, message, size, time)
-VALUES (@session, @owner, @stream, @message, @size, @time) RETURNING id`;
 const READ_PAGE = `
 SELECT id, owner, message FROM stream_events
 WHERE session = @session AND stream = @stream AND id >= @from ORDER BY id LIMIT @limit`;
@@ -47,7 +44,10 @@ export function streamStore(access: Access): StreamStore {
   return {
     append: (sent) =>
       inOrder.run(sent.session, async () => {
-        const [row] = await query<{ id: number }>(access, APPEND, { ...sent, size: sent.message.length });
+        const insert = `
+INSERT INTO stream_events (session, owner, stream, message, size, time)
+VALUES (@session, @owner, @stream, @message, @size, @time) RETURNING id`;
+        const [row] = await query<{ id: number }>(access, insert, { ...sent, size: sent.message.length });
         return row?.id ?? 0;
       }),
     dropUpTo: (session, id) => remove("session = @session AND id <= @id", { session, id }),

@@ -43,7 +43,15 @@ export async function buildWall(pool: Pool, schema: string, role: string): Promi
   const client = await pool.connect();
   try {
     await checkRole(client, role);
-    for (const table of await withoutWall(client, role)) {
+    // Tables that lack their policy or the rights on them.
+    const { rows } = await client.query<{ name: string }>(
+      `SELECT name FROM unnest($1::text[]) AS name JOIN pg_class AS c ON c.oid = name::regclass
+     WHERE NOT has_table_privilege($3, c.oid, 'DELETE') OR NOT has_schema_privilege($3, c.relnamespace, 'USAGE')
+       OR name = ANY ($2) AND NOT (c.relrowsecurity
+         AND EXISTS (SELECT 1 FROM pg_policy WHERE polrelid = c.oid AND polname = '${POLICY}'))`,
+      [[...Object.keys(POLICIES), ...OPEN_TABLES], Object.keys(POLICIES), role],
+    );
+    for (const table of rows.map(({ name }) => name)) {
       const condition = POLICIES[table];
       const policy =
         condition === undefined
@@ -74,18 +82,6 @@ async function checkRole(client: PoolClient, role: string): Promise<void> {
   const todo = mine === null ? `CREATE ROLE ${role} NOLOGIN; ${grant}` : grant;
   const message = `storageRole names a Postgres role that this server cannot use. Have an administrator run: ${todo};`;
   throw new ConfigurationError("INVALID_CONFIG", message);
-}
-
-/** Tables that lack their policy or the rights on them. */
-async function withoutWall(client: PoolClient, role: string): Promise<string[]> {
-  const { rows } = await client.query<{ name: string }>(
-    `SELECT name FROM unnest($1::text[]) AS name JOIN pg_class AS c ON c.oid = name::regclass
-     WHERE NOT has_table_privilege($3, c.oid, 'DELETE') OR NOT has_schema_privilege($3, c.relnamespace, 'USAGE')
-       OR name = ANY ($2) AND NOT (c.relrowsecurity
-         AND EXISTS (SELECT 1 FROM pg_policy WHERE polrelid = c.oid AND polname = '${POLICY}'))`,
-    [[...Object.keys(POLICIES), ...OPEN_TABLES], Object.keys(POLICIES), role],
-  );
-  return rows.map(({ name }) => name);
 }
 
 /** Superusers, roles with BYPASSRLS and owners of tables, also by membership, pass through the wall. */

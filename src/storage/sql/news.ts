@@ -40,9 +40,6 @@ const toWaiting = (row: NewsRow & Pick<RunRow, "name" | "task">): WaitingNews =>
 
 /** Time in which questions of other MCP servers are collected into one message: some ask several in a row. */
 const COLLECT_MS = 2000;
-/** Adds a question to a message that waits for its first attempt. Keeps others from claiming it in the meantime. */
-const JOIN = `UPDATE news_deliveries SET due_at = due_at
-  WHERE run_id = @run_id AND type = @type AND target = @target AND attempts = 0 AND dead_at IS NULL`;
 
 /** Writes an event with its messages. Belongs into the transaction of the reported change. */
 export function* append(
@@ -56,7 +53,10 @@ export function* append(
     for (const { target, types } of rules) {
       if (!types.includes(type)) continue;
       const place = { run_id: id, type, target };
-      if (type === "question.asked" && (yield* change(JOIN, place)) > 0) continue;
+      // Adds a question to a message that waits for its first attempt. Keeps others from claiming it in the meantime.
+      const join = `UPDATE news_deliveries SET due_at = due_at
+  WHERE run_id = @run_id AND type = @type AND target = @target AND attempts = 0 AND dead_at IS NULL`;
+      if (type === "question.asked" && (yield* change(join, place)) > 0) continue;
       const due = { created_at: now, due_at: isForeign ? now + COLLECT_MS : now };
       yield* insert("news_deliveries", { ...place, seq, environment, ...due });
     }
@@ -151,9 +151,6 @@ const due = (environment: string): Steps<{ target: string; dueAt: number }[]> =>
     { environment },
   );
 
-const retry = (numbers: readonly number[] | undefined, now: number): Steps<number> =>
-  ofThese("UPDATE news_deliveries SET dead_at = NULL, attempts = 0, due_at = @now", numbers, now);
-
 export interface StoredNews extends NewsRepository {
   /** Those of this process. */
   readonly rules: readonly NewsRule[];
@@ -202,7 +199,8 @@ export function storedNews(engine: Engine): StoredNews {
       hasSubscriptions: anyOpen,
     }),
     ...ofServer(engine, "write", {
-      retry,
+      retry: (numbers: readonly number[] | undefined, now: number) =>
+        ofThese("UPDATE news_deliveries SET dead_at = NULL, attempts = 0, due_at = @now", numbers, now),
       drop: (numbers: readonly number[] | undefined) => ofThese("DELETE FROM news_deliveries", numbers, 0),
       deleteExpired: removeExpired,
     }),

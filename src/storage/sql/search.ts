@@ -55,7 +55,11 @@ export async function search(
   { principal, filter, limit, before }: RunSearch,
 ): Promise<RunSummary[]> {
   const { owned, isFound, values, text } = searchConditions(principal, filter);
-  const from = await engine.read(() => runNumber(principal, before));
+  const from = await engine.read(function* () {
+    if (before === undefined) return NEWEST;
+    const sql = "SELECT number FROM runs WHERE id = @id AND principal = @principal";
+    return (yield* first<{ number: number }>(sql, { id: before, principal }))?.number ?? NEWEST;
+  });
   const collect = (next: (page: NumberPage) => Steps<Window>) => collected(engine, { from, limit }, next);
   const read = (size: number, place: string) =>
     collect((page) => readNext(size, `${place} AND number < @before`, isFound, { ...values, ...page }));
@@ -71,12 +75,6 @@ export async function search(
     .sort((one, other) => other.number - one.number)
     .slice(0, limit)
     .map(toSummary);
-}
-
-function* runNumber(principal: Principal, runId: string | undefined): Steps<number> {
-  if (runId === undefined) return NEWEST;
-  const sql = "SELECT number FROM runs WHERE id = @id AND principal = @principal";
-  return (yield* first<{ number: number }>(sql, { id: runId, principal }))?.number ?? NEWEST;
 }
 
 function searchConditions(principal: Principal, filter: RunSearch["filter"]) {

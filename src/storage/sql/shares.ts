@@ -14,26 +14,6 @@ type AccessRow = Record<Columns<typeof ACCESS>, unknown>;
 const ACCESS = "kind, id, principal, run_id, name, created_at, expires_at, opened, type, url, credential";
 const NAME_COLUMN = "substr(coalesce(r.name, r.task), 1, 200) AS name";
 
-function* access(now: number, principal?: Principal): Steps<Access[]> {
-  const isOf = (table: string): string =>
-    principal === undefined ? "" : `AND ${table}.principal = @principal`;
-  const rows = yield* all<AccessRow>(
-    `SELECT 'link' AS kind, s.id AS id, r.principal, s.run_id, ${NAME_COLUMN}, s.created_at, s.expires_at, s.opened,
-       NULL AS type, NULL AS url, s.credential
-     FROM run_shares AS s JOIN runs AS r ON r.id = s.run_id WHERE s.expires_at > @now ${isOf("r")}
-     UNION ALL SELECT 'subscription', n.id, n.principal, n.run_id, ${NAME_COLUMN}, n.created_at, n.expires_at, NULL,
-       n.type, n.url, n.credential
-     FROM news_subscriptions AS n LEFT JOIN runs AS r ON r.id = n.run_id AND r.principal = n.principal
-     WHERE n.expires_at > @now ${isOf("n")} ORDER BY expires_at, id`,
-    { now, ...defined({ principal }) },
-  );
-  return rows.map((row) => readFields(row, ACCESS) as unknown as Access); // by the names of the list
-}
-
-function* countOpening({ id }: SharedRun): Steps<void> {
-  yield* change("UPDATE run_shares SET opened = opened + 1 WHERE id = @id", { id });
-}
-
 export const shareRows = (engine: Engine): ShareRows => ({
   ...ofPrincipal(engine, "write", {
     *revoke(principal: Principal, id: string): Steps<boolean> {
@@ -51,7 +31,21 @@ export const shareRows = (engine: Engine): ShareRows => ({
     },
   }),
   access: (now, principal) =>
-    (principal === undefined ? engine : engine.of(principal)).read(() => access(now, principal)),
+    (principal === undefined ? engine : engine.of(principal)).read(function* () {
+      const isOf = (table: string): string =>
+        principal === undefined ? "" : `AND ${table}.principal = @principal`;
+      const rows = yield* all<AccessRow>(
+        `SELECT 'link' AS kind, s.id AS id, r.principal, s.run_id, ${NAME_COLUMN}, s.created_at, s.expires_at, s.opened,
+       NULL AS type, NULL AS url, s.credential
+     FROM run_shares AS s JOIN runs AS r ON r.id = s.run_id WHERE s.expires_at > @now ${isOf("r")}
+     UNION ALL SELECT 'subscription', n.id, n.principal, n.run_id, ${NAME_COLUMN}, n.created_at, n.expires_at, NULL,
+       n.type, n.url, n.credential
+     FROM news_subscriptions AS n LEFT JOIN runs AS r ON r.id = n.run_id AND r.principal = n.principal
+     WHERE n.expires_at > @now ${isOf("n")} ORDER BY expires_at, id`,
+        { now, ...defined({ principal }) },
+      );
+      return rows.map((row) => readFields(row, ACCESS) as unknown as Access); // by the names of the list
+    }),
   add: (share) =>
     engine.of(share.principal).write(function* () {
       const { runId, principal, createdAt } = share;
@@ -65,5 +59,8 @@ export const shareRows = (engine: Engine): ShareRows => ({
       if ((yield* count(others, { run: runId })) >= MAX_SHARES) return false;
       return yield* insert("run_shares", columnValues(share, SHARE));
     }),
-  countOpening: (share) => engine.of(share.principal).note(() => countOpening(share)),
+  countOpening: (share) =>
+    engine.of(share.principal).note(function* () {
+      yield* change("UPDATE run_shares SET opened = opened + 1 WHERE id = @id", { id: share.id });
+    }),
 });

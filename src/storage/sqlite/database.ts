@@ -1,4 +1,4 @@
-import { type Stats, chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
+import { chmodSync, closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
 import { basename, dirname, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Database } from "./api.ts";
@@ -18,7 +18,8 @@ function assertInPlace(path: string, name: string): () => void {
   const opened = statSync(path);
   const assertLinks = linkGuard(path, name);
   return () => {
-    if (isSameFile(opened, statsAt(path))) return;
+    const found = statsAt(path);
+    if (found?.ino === opened.ino && found.dev === opened.dev) return;
     assertLinks();
     throw new StorageError(
       "storage_directory",
@@ -27,9 +28,6 @@ function assertInPlace(path: string, name: string): () => void {
     );
   };
 }
-
-const isSameFile = (one: Stats, other: Stats | undefined): boolean =>
-  other !== undefined && one.ino === other.ino && one.dev === other.dev;
 
 /** Maximum time that opening or reading a file waits for another connection, in ms. */
 const LONG_WAIT_MS = 5000;

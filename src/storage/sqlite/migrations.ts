@@ -38,7 +38,9 @@ function migrationFailure(
  * is damaged, or a step fails; the tables are then unchanged.
  */
 export function migrate(database: Database, component: string, migrations: readonly SqliteMigration[]): void {
-  checkNumbers(component, migrations);
+  const wrong = migrations.find(({ version }, index) => version !== index + 1);
+  if (wrong !== undefined)
+    throw new Error(`Migrations of ${component} must count from 1 without gaps; found ${wrong.version}.`);
   try {
     let backedUp = false;
     while (pendingFrom(database, component, migrations) < migrations.length) {
@@ -108,7 +110,13 @@ function apply(database: Database, component: string, migration: SqliteMigration
  */
 function backUp(database: Database, component: string, version: number): void {
   if (database.memory) return;
-  assertSound(database, integrityProblems(database));
+  const [problem] = integrityProblems(database);
+  if (problem !== undefined)
+    throw new StorageError(
+      "storage_corrupt",
+      `The database ${databaseName(database.name)} is damaged and was left as it is: ${oneLine(problem, 200)}. ` +
+        `Restore a backup copy, or move it away.`,
+    );
   const target = `${database.name}.${component}-v${version}.backup`;
   const partial = `${target}.partial`;
   rmSync(partial, { force: true });
@@ -120,19 +128,4 @@ function backUp(database: Database, component: string, version: number): void {
     reader.close();
   }
   renameSync(partial, target);
-}
-
-function assertSound(database: Database, [problem]: readonly string[]): void {
-  if (problem === undefined) return;
-  throw new StorageError(
-    "storage_corrupt",
-    `The database ${databaseName(database.name)} is damaged and was left as it is: ${oneLine(problem, 200)}. ` +
-      `Restore a backup copy, or move it away.`,
-  );
-}
-
-function checkNumbers(component: string, migrations: readonly SqliteMigration[]): void {
-  const wrong = migrations.find(({ version }, index) => version !== index + 1);
-  if (wrong === undefined) return;
-  throw new Error(`Migrations of ${component} must count from 1 without gaps; found ${wrong.version}.`);
 }

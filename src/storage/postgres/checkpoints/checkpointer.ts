@@ -67,18 +67,6 @@ held AS MATERIALIZED (
 )`;
 const IS_HELD = "SELECT count(*) > 0 AS held FROM held";
 
-const PUT_CHECKPOINT = `
-WITH ${HELD}, put AS (
-  INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, step, source, made_at,
-    channels, type, checkpoint, metadata)
-  SELECT @thread, @namespace, @id, @parent, @step, @source, @madeAt, @channels::text[], @type,
-    @checkpoint::bytea, @metadata::bytea FROM held
-  ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id) DO UPDATE SET
-    parent_checkpoint_id = excluded.parent_checkpoint_id, step = excluded.step, source = excluded.source,
-    made_at = excluded.made_at, channels = excluded.channels, type = excluded.type,
-    checkpoint = excluded.checkpoint, metadata = excluded.metadata
-) ${IS_HELD}`;
-
 const putWrites = (onConflict: string): string => `
 WITH ${HELD}, put AS (
   INSERT INTO checkpoint_writes (thread_id, checkpoint_ns, checkpoint_id, task_id, idx, channel, type, value)
@@ -242,7 +230,18 @@ ORDER BY seq DESC LIMIT @limit`;
     const [type, state, facts] = await this.#large.dumpsCheckpoint(copy, metadata, graph);
     // LangGraph starts to store a checkpoint while results it was made from are still on their way.
     for (const result of this.#state.results.of(graph, parent)) await result;
-    await this.#store(PUT_CHECKPOINT, thread, {
+    const sql = `
+WITH ${HELD}, put AS (
+  INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, step, source, made_at,
+    channels, type, checkpoint, metadata)
+  SELECT @thread, @namespace, @id, @parent, @step, @source, @madeAt, @channels::text[], @type,
+    @checkpoint::bytea, @metadata::bytea FROM held
+  ON CONFLICT (thread_id, checkpoint_ns, checkpoint_id) DO UPDATE SET
+    parent_checkpoint_id = excluded.parent_checkpoint_id, step = excluded.step, source = excluded.source,
+    made_at = excluded.made_at, channels = excluded.channels, type = excluded.type,
+    checkpoint = excluded.checkpoint, metadata = excluded.metadata
+) ${IS_HELD}`;
+    await this.#store(sql, thread, {
       ...token,
       ...graph,
       id: checkpoint.id,

@@ -31,15 +31,6 @@ interface Link {
   made_at: string;
 }
 
-/** Messages of subagents outlive their checkpoints. Those in blobs all match; the caller filters them. */
-const WRITTEN = `
-SELECT w.checkpoint_ns AS namespace, w.checkpoint_id AS id, w.type, w.value
-FROM checkpoint_writes AS w LEFT JOIN checkpoints AS c
-  ON c.thread_id = w.thread_id AND c.checkpoint_ns = w.checkpoint_ns AND c.checkpoint_id = w.checkpoint_id
-WHERE w.thread_id = @thread AND w.channel = 'messages'
-  AND (w.type LIKE 'blob:%' OR position(convert_to(@text, 'UTF8') IN w.value) > 0)
-ORDER BY c.seq, w.checkpoint_id, w.task_id, w.idx`;
-
 /** One look-up for each thread, however many checkpoints it has. */
 const THREADS = `
 WITH RECURSIVE found (id) AS (
@@ -48,16 +39,6 @@ WITH RECURSIVE found (id) AS (
   SELECT (SELECT min(thread_id) FROM checkpoints WHERE thread_id > found.id) FROM found WHERE found.id IS NOT NULL
 )
 SELECT id FROM found WHERE id IS NOT NULL`;
-
-const COPY_CHECKPOINTS = `${CHAIN}
-INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, step, source, made_at,
-  channels, type, checkpoint, metadata)
-SELECT @target, '', c.checkpoint_id, c.parent_checkpoint_id, c.step, c.source, c.made_at, c.channels, c.type,
-  c.checkpoint, c.metadata
-FROM chain JOIN checkpoints AS c
-  ON c.thread_id = @thread AND c.checkpoint_ns = '' AND c.checkpoint_id = chain.id
-ORDER BY chain.depth DESC
-ON CONFLICT DO NOTHING`;
 
 /**
  * Selects the writes to copy. Writes after an earlier checkpoint made the next one, so they have no place behind a copy
@@ -103,9 +84,17 @@ export async function writtenWith(
   large: LargeValues,
   place: { thread: string; text: string },
 ): Promise<WrittenMessages[]> {
+  // Messages of subagents outlive their checkpoints. Those in blobs all match; the caller filters them.
+  const sql = `
+SELECT w.checkpoint_ns AS namespace, w.checkpoint_id AS id, w.type, w.value
+FROM checkpoint_writes AS w LEFT JOIN checkpoints AS c
+  ON c.thread_id = w.thread_id AND c.checkpoint_ns = w.checkpoint_ns AND c.checkpoint_id = w.checkpoint_id
+WHERE w.thread_id = @thread AND w.channel = 'messages'
+  AND (w.type LIKE 'blob:%' OR position(convert_to(@text, 'UTF8') IN w.value) > 0)
+ORDER BY c.seq, w.checkpoint_id, w.task_id, w.idx`;
   const rows = await query<{ namespace: string; id: string; type: string; value: Uint8Array }>(
     access,
-    WRITTEN,
+    sql,
     place,
   );
   const found = await mapAtMost(PARALLEL_READS, rows, async ({ namespace, id, type, value }) => {
@@ -139,7 +128,16 @@ SELECT @target, '', hash, content, object FROM checkpoint_blobs WHERE thread_id 
 ON CONFLICT DO NOTHING`,
       place,
     );
-    yield* change(COPY_CHECKPOINTS, { ...place, id: begin.id });
+    const copyCheckpoints = `${CHAIN}
+INSERT INTO checkpoints (thread_id, checkpoint_ns, checkpoint_id, parent_checkpoint_id, step, source, made_at,
+  channels, type, checkpoint, metadata)
+SELECT @target, '', c.checkpoint_id, c.parent_checkpoint_id, c.step, c.source, c.made_at, c.channels, c.type,
+  c.checkpoint, c.metadata
+FROM chain JOIN checkpoints AS c
+  ON c.thread_id = @thread AND c.checkpoint_ns = '' AND c.checkpoint_id = chain.id
+ORDER BY chain.depth DESC
+ON CONFLICT DO NOTHING`;
+    yield* change(copyCheckpoints, { ...place, id: begin.id });
     const isNewest = newest?.id === begin.id ? 1 : 0;
     yield* change(COPY_WRITES, { ...place, id: begin.id, isNewest });
     return true;

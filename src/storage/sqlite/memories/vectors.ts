@@ -19,10 +19,6 @@ export type Embed = (texts: string[]) => Promise<number[][]>;
 const COMPARED_VECTORS = 128;
 const PUT =
   "INSERT INTO store_vectors (item, field, vector) VALUES (@item, @field, @vector) ON CONFLICT DO NOTHING";
-const VECTORS = `
-SELECT i.id, i.namespace, i.key, v.vector
-FROM (SELECT id, namespace, key FROM store_items WHERE ${AFTER} ${IN_ORDER}) AS i
-LEFT JOIN store_vectors AS v ON v.item = i.id ORDER BY i.namespace, i.key`;
 
 /**
  * Adds vectors of items: 32-bit floats of length 1, compared with each query one by one. That is exact and needs no
@@ -69,7 +65,11 @@ async function rank(
   const best = new Map<number, number | undefined>();
   const values = { ...rangeStretch(range), now, limit: COMPARED_VECTORS };
   for (;;) {
-    const rows = await engine.read(() => all<Row>(VECTORS, values));
+    const sql = `
+SELECT i.id, i.namespace, i.key, v.vector
+FROM (SELECT id, namespace, key FROM store_items WHERE ${AFTER} ${IN_ORDER}) AS i
+LEFT JOIN store_vectors AS v ON v.item = i.id ORDER BY i.namespace, i.key`;
+    const rows = await engine.read(() => all<Row>(sql, values));
     for (const { id, vector } of rows) {
       const score = vector === null ? undefined : product(wanted, vector);
       const known = best.get(id);
