@@ -89,10 +89,12 @@ async function workspaceExecutor(
   if (rootDir === undefined || folderProblem(rootDir) !== undefined)
     return { kind: "none", reason: "there is no workspace to run them in" };
   if (platform === "win32") return { kind: "none", reason: NO_SHELL };
-  const rules = fileRules(config);
-  if (rules !== undefined) return { kind: "none", reason: `${rules} would not hold for commands` };
+  const { files, permissions } = config;
+  const rules = { "files.hide": files.hide, "files.readOnly": files.readOnly, permissions };
+  const given = Object.entries(rules).flatMap(([name, list]) => (list.length > 0 ? [name] : []));
+  if (given.length > 0) return { kind: "none", reason: `${given.join(" and ")} would not hold for commands` };
   const { timeout, maxOutputBytes, memoryMb, processes: maxProcesses } = execute;
-  const { maxFileSizeMb } = config.files;
+  const { maxFileSizeMb } = files;
   const limits = { rootDir, respectGitignore, hidden, timeout, maxOutputBytes, maxFileSizeMb };
   const host = (why: NoSandbox): ExecutorChoice => {
     const open = (folder: string) => new LocalShellBackend({ ...limits, rootDir: folder, virtualMode: true });
@@ -118,13 +120,6 @@ async function workspaceExecutor(
 function explain(error: unknown): never {
   if (!(error instanceof SandboxError)) throw error;
   throw new ConfigurationError("sandbox", `execute.sandbox: ${error.message}`, { cause: error });
-}
-
-/** Names the settings that hide files from the agent but could not hide them from a command. */
-function fileRules({ files, permissions }: ExecutorConfig): string | undefined {
-  const given = { "files.hide": files.hide, "files.readOnly": files.readOnly, permissions };
-  const names = Object.entries(given).flatMap(([name, rules]) => (rules.length > 0 ? [name] : []));
-  return names.length === 0 ? undefined : names.join(" and ");
 }
 
 type SandboxChoice = Extract<ExecutorChoice, { kind: "sandbox" | "none" }>;

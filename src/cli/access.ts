@@ -50,12 +50,6 @@ async function loadToken(access: Access, holds: Holds): Promise<TokenState | und
   return (await holds(access)) ? "accepted" : "refused";
 }
 
-const SAID: Readonly<Record<TokenState, string>> = {
-  accepted: "with a token of this configuration",
-  refused: "ended: this configuration does not accept its token",
-  not_checked: "with an OAuth token that is not checked here and may have ended",
-};
-
 const toDocument = (access: Access, token: TokenState | undefined) => ({
   id: access.id,
   kind: access.kind,
@@ -73,12 +67,17 @@ const toDocument = (access: Access, token: TokenState | undefined) => ({
 
 function accessLine(access: Access, token: TokenState | undefined): string {
   const { id, kind, principal, name = "all runs", type, opened, createdAt, expiresAt } = access;
+  const said = {
+    accepted: "with a token of this configuration",
+    refused: "ended: this configuration does not accept its token",
+    not_checked: "with an OAuth token that is not checked here and may have ended",
+  };
   const facts = [
     kind === "link" ? `opened ${opened ?? 0} times` : `${type} to ${hostName(access)}`,
     ...(createdAt === undefined ? [] : [`made ${isoTime(createdAt)}`]),
     `ends in ${durationText(expiresAt - Date.now())}`,
     `by ${oneLine(displayText(principal), 60)}`,
-    ...(token === undefined ? [] : [SAID[token]]),
+    ...(token === undefined ? [] : [said[token]]),
   ];
   return `${id}  ${kind}  ${facts.join(", ")}: ${oneLine(displayText(name), 60)}`;
 }

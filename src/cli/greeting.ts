@@ -3,7 +3,6 @@ import type { Check } from "../app/checks/check.ts";
 import { loadConfig } from "../config/load.ts";
 import { type HostFacts, packageVersion } from "../config/paths.ts";
 import { PROGRAM, commandLine } from "../config/program.ts";
-import type { Config } from "../config/schema.ts";
 import { type ClientHere, clientsHere, modelHere, sandboxHere } from "./first-look.ts";
 import { type Colors, padded, wrapText } from "./terminal/text.ts";
 
@@ -55,24 +54,24 @@ async function collectFacts(host: HostFacts): Promise<Check[]> {
   if (!loaded.ok) return [{ name: "Settings", ok: false, text: loaded.problems.join("; ") }];
   const { config } = loaded;
   const model = await modelHere(config, host);
+  const sandbox = config.workspace === undefined ? undefined : await sandboxHere(config);
   return [
     model === undefined
       ? { name: "Model", ok: false, text: "no key of a model is set" }
       : { name: "Model", ok: true, text: `${model.spec}: ${model.why}` },
     clientFact(clientsHere(host)),
-    config.workspace === undefined
+    sandbox === undefined
       ? {
           name: "Folder",
           ok: false,
           text: "none to work in: start in a project's folder, or name one with --workspace",
         }
-      : await sandboxFact(config),
+      : {
+          name: "Sandbox",
+          ok: sandbox.ok,
+          text: sandbox.ok ? sandbox.text : `none, so that each command is approved: ${sandbox.text}`,
+        },
   ];
-}
-
-async function sandboxFact(config: Config): Promise<Check> {
-  const { ok, text } = await sandboxHere(config);
-  return { name: "Sandbox", ok, text: ok ? text : `none, so that each command is approved: ${text}` };
 }
 
 function clientFact(clients: readonly ClientHere[]): Check {

@@ -201,10 +201,9 @@ function parseChoice(change: ProposedChange, flags: FlagValues, read: readonly s
   };
 }
 
-type Files = ProposedChange["files"];
-
 /** The path of a proposed file that is named by its new or its old path. */
-const newPath = (path: string, files: Files): string => files.find(({ from }) => from === path)?.path ?? path;
+const newPath = (path: string, files: ProposedChange["files"]): string =>
+  files.find(({ from }) => from === path)?.path ?? path;
 
 /** Deletes the copy of a run that has ended, with all that was not applied. */
 export async function discardRun({ runs }: LocalRuns, runId: string): Promise<ExitCode> {

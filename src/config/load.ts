@@ -45,8 +45,25 @@ export type LoadedConfig =
 export function loadConfig(sources: ConfigSources): LoadedConfig {
   const draft = new Draft();
   readFile(draft, sources);
-  readEnvironment(draft, sources);
-  readFlags(draft, sources);
+  const known = new Map(SETTINGS.map((setting) => [envName(setting), setting]));
+  for (const [name, given = ""] of Object.entries(sources.env)) {
+    if (!name.startsWith(ENV_PREFIX) || name === CONFIG_FILE_ENV) continue;
+    const text = variableText(given);
+    const setting = known.get(name);
+    if (setting === undefined) {
+      const meant = closestName(name, known.keys());
+      const hint = meant === undefined ? "" : `; did you mean ${meant}?`;
+      draft.problems.push(`${name}: unknown setting in the environment${hint}`);
+    } else if (text !== "")
+      setConverted(draft, setting, setting.kind === "paths" ? text.split(delimiter) : text, name);
+  }
+  for (const setting of SETTINGS) {
+    const value = sources.flags[flagName(setting)];
+    if (value === undefined) continue;
+    const absolute = (path: string) => resolve(sources.cwd, expandHome(path, sources.home));
+    const isPath = setting.kind === "path" || setting.kind === "paths";
+    setConverted(draft, setting, isPath ? ofTexts(value, absolute) : value, `--${flagName(setting)}`);
+  }
   for (const { path, kind } of SETTINGS) {
     const value = draft.get(path);
     if (value === undefined || (kind !== "path" && kind !== "paths")) continue;
@@ -161,31 +178,6 @@ function readFile(draft: Draft, sources: ConfigSources): void {
 
 /** Longest configuration file, in characters. A larger one is another file, and takes long to parse. */
 const MAX_FILE = 1_000_000;
-
-function readEnvironment(draft: Draft, sources: ConfigSources): void {
-  const known = new Map(SETTINGS.map((setting) => [envName(setting), setting]));
-  for (const [name, given = ""] of Object.entries(sources.env)) {
-    if (!name.startsWith(ENV_PREFIX) || name === CONFIG_FILE_ENV) continue;
-    const text = variableText(given);
-    const setting = known.get(name);
-    if (setting === undefined) {
-      const meant = closestName(name, known.keys());
-      const hint = meant === undefined ? "" : `; did you mean ${meant}?`;
-      draft.problems.push(`${name}: unknown setting in the environment${hint}`);
-    } else if (text !== "")
-      setConverted(draft, setting, setting.kind === "paths" ? text.split(delimiter) : text, name);
-  }
-}
-
-function readFlags(draft: Draft, sources: ConfigSources): void {
-  for (const setting of SETTINGS) {
-    const value = sources.flags[flagName(setting)];
-    if (value === undefined) continue;
-    const absolute = (path: string) => resolve(sources.cwd, expandHome(path, sources.home));
-    const isPath = setting.kind === "path" || setting.kind === "paths";
-    setConverted(draft, setting, isPath ? ofTexts(value, absolute) : value, `--${flagName(setting)}`);
-  }
-}
 
 /** A text, or each text of a list, as `change` makes it; other values as they are. */
 function ofTexts(value: unknown, change: (text: string) => string): unknown {

@@ -207,18 +207,6 @@ export interface JournalPage {
   events: readonly RunEvent[];
 }
 
-/** A run at one moment, with a page of its journal. */
-interface RunPicture {
-  run: Run;
-  events: readonly RunEvent[];
-  /** Oldest first. */
-  requests: RunRequest[];
-  grants: Grant[];
-  /** Absent: it does not wait for its turn. */
-  place?: Place | undefined;
-  modelCalls: OpenModelCall[];
-}
-
 /** Page of runs: those after the run `before`. An unknown ID is ignored. */
 export type Page = { limit: number; before?: string | undefined };
 
@@ -251,7 +239,24 @@ export interface RunQueries extends HolderQueries {
     after: number,
     limit: number,
   ): Promise<JournalPage | undefined>;
-  picture(principal: Principal, runId: string, after: number, limit: number): Promise<RunPicture | undefined>;
+  picture(
+    principal: Principal,
+    runId: string,
+    after: number,
+    limit: number,
+  ): Promise<
+    | {
+        run: Run;
+        events: readonly RunEvent[];
+        /** Oldest first. */
+        requests: RunRequest[];
+        grants: Grant[];
+        /** Absent: it does not wait for its turn. */
+        place?: Place | undefined;
+        modelCalls: OpenModelCall[];
+      }
+    | undefined
+  >;
   request(principal: Principal, runId: string, requestId: string): Promise<RunRequest | undefined>;
   grants(principal: Principal, runId: string): Promise<Grant[]>;
   modelReply(principal: Principal, runId: string, callId: string): Promise<SamplingReply | undefined>;

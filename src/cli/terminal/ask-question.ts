@@ -134,7 +134,15 @@ async function answerTo(question: Question, asker: Asker, elsewhere: AbortSignal
     return message === undefined ? typed : new Declined(message.trim());
   };
   const fields = fieldsOf(question);
-  if (fields === undefined) return askFreely(question, read, asker);
+  if (fields === undefined) {
+    for (;;) {
+      const typed = await read(isJsonWanted(question) ? "Answer as JSON › " : "Answer, as text or JSON › ");
+      if (typed instanceof Declined) return typed.answer;
+      const found = freeAnswer(question, typed);
+      if (found.ok) return found.answer;
+      asker.print(asker.colors.yellow(found.message));
+    }
+  }
   const values: [string, string | string[]][] = [];
   for (const field of fields) {
     const value = await askField(field, fields.length === 1, asker, read);
@@ -157,16 +165,6 @@ async function openedOrNot(question: Question, asker: Asker, elsewhere: AbortSig
 }
 
 type Read = (prompt: string) => Promise<string | Declined>;
-
-async function askFreely(question: Question, read: Read, asker: Asker): Promise<PersonAnswer> {
-  for (;;) {
-    const typed = await read(isJsonWanted(question) ? "Answer as JSON › " : "Answer, as text or JSON › ");
-    if (typed instanceof Declined) return typed.answer;
-    const found = freeAnswer(question, typed);
-    if (found.ok) return found.answer;
-    asker.print(asker.colors.yellow(found.message));
-  }
-}
 
 /** Empty: an optional field that was skipped. `isOnly`: the question has no other field. */
 async function askField(

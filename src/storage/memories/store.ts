@@ -191,7 +191,10 @@ export class StoredMemories extends BaseStore implements MemoryStore {
         if (row !== undefined) yield* after?.(row.id) ?? [];
       }
     });
-    this.#sweepSometimes();
+    const { sweepIntervalMinutes = 60 } = this.#ttl;
+    if (Math.abs(this.#clock() - this.#sweptAt) < sweepIntervalMinutes * 60_000) return;
+    // Items that cannot be deleted now are invisible, and are deleted later.
+    this.sweepExpiredItems().catch(() => undefined);
   }
 
   async #prepared(puts: readonly StorePut[]): Promise<PreparedPut[]> {
@@ -399,13 +402,6 @@ export class StoredMemories extends BaseStore implements MemoryStore {
       if (count < SWEPT || signal?.aborted === true) return swept;
       await nextTurn();
     }
-  }
-
-  #sweepSometimes(): void {
-    const { sweepIntervalMinutes = 60 } = this.#ttl;
-    if (Math.abs(this.#clock() - this.#sweptAt) < sweepIntervalMinutes * 60_000) return;
-    // Items that cannot be deleted now are invisible, and are deleted later.
-    this.sweepExpiredItems().catch(() => undefined);
   }
 
   /** Starts the lifetime of items that were read again. A failure to write this does not fail the read. */

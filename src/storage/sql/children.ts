@@ -160,23 +160,24 @@ function* reserve(
   return true;
 }
 
-interface ChildContext {
-  engine: Engine;
-  /** Carries out work under the lease of the parent, and makes it durable. */
-  write: <T>(work: (row: leases.OpenRunRow) => Steps<T>) => Promise<T>;
-  /** Called with a run that others may work on now. */
-  changed: (runId: string) => void;
-  clock: Clock;
-  newThreadId: () => string;
-}
-
 /** `hasOthers`: true if other runs share the budget of a run. A run that nobody worked on before has no children. */
 const familyUnder = byIdentity(({ runId, rootId, epoch }: Lease): { hasOthers?: Promise<boolean> } =>
   runId === rootId && epoch > 1 ? {} : { hasOthers: Promise.resolve(runId !== rootId) },
 );
 
 /** The children of a run that is at work. */
-export function storedChildren(lease: Lease, context: ChildContext): ChildRuns {
+export function storedChildren(
+  lease: Lease,
+  context: {
+    engine: Engine;
+    /** Carries out work under the lease of the parent, and makes it durable. */
+    write: <T>(work: (row: leases.OpenRunRow) => Steps<T>) => Promise<T>;
+    /** Called with a run that others may work on now. */
+    changed: (runId: string) => void;
+    clock: Clock;
+    newThreadId: () => string;
+  },
+): ChildRuns {
   const { principal, runId } = lease;
   const { engine, write, changed, clock, newThreadId } = context;
   const known = familyUnder(lease);

@@ -67,7 +67,12 @@ export function* claimNext(request: ClaimRequest): Steps<ClaimedRow | undefined>
     const sql = `SELECT * FROM runs WHERE number = @number AND ${IN_LINE} AND ${IS_FREE} FOR UPDATE`;
     before = yield* first<RunRow>(sql, { number: next.rank % BEHIND, environment });
   } while (before === undefined);
-  const crashes = crashesBy(before);
+  const crashes =
+    before.in_flight !== 1
+      ? before.crashes
+      : (before.heartbeat_at ?? 0) - (before.claimed_at ?? 0) >= HARMLESS_MS
+        ? 1
+        : before.crashes + 1;
   yield* change(
     `UPDATE runs SET lease_owner = @owner, lease_epoch = lease_epoch + 1, lease_expires_at = @expires,
        heartbeat_at = @now, claimed_at = @now, in_flight = 1, crashes = @crashes,
@@ -223,11 +228,6 @@ export const leaseValues = ({ runId, owner, epoch }: Lease) => ({ id: runId, own
 
 /** A stretch of work this long did not crash its server. */
 const HARMLESS_MS = 600_000;
-
-function crashesBy({ in_flight, crashes, claimed_at, heartbeat_at }: RunRow): number {
-  if (in_flight !== 1) return crashes;
-  return (heartbeat_at ?? 0) - (claimed_at ?? 0) >= HARMLESS_MS ? 1 : crashes + 1;
-}
 
 /** Why a run is ended that keeps bringing its server down. */
 export const crashFailure = (crashes: number): FailureDetails => ({

@@ -211,8 +211,6 @@ function* pause(principal: Principal, id: string, now: number): Steps<boolean> {
   return (yield* change(sql, { id, principal, now })) > 0;
 }
 
-type RunNow = Created | { kind: "previous_open"; run: Run };
-
 /** `started` is called with a new run after it is stored. */
 export function storedSchedules(
   engine: Engine,
@@ -220,7 +218,7 @@ export function storedSchedules(
   withPlaces: (runs: RunSummary[]) => Promise<RunSummary[]>,
 ): ScheduleRepository {
   /** Runs steps that may start a run. */
-  const starting = async <T extends Advanced | RunNow>(
+  const starting = async <T extends Advanced | (Created | { kind: "previous_open"; run: Run })>(
     schedule: Schedule,
     steps: () => Steps<T>,
   ): Promise<T> => {
