@@ -38,8 +38,7 @@ export function westernText(bytes: Uint8Array): string | undefined {
   }
   // Some words have two accents in a row, so not every letter is alone.
   const isWestern = letters > beyond * 0.5 && !hasNul(bytes);
-  if (!isWestern) return undefined;
-  return inWindows1252(Buffer.from(bytes).toString("latin1"));
+  return isWestern ? inWindows1252(Buffer.from(bytes).toString("latin1")) : undefined;
 }
 
 /** The text of bytes in any of these encodings, without a byte order mark. Unreadable bytes are marked in it. */

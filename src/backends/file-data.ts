@@ -165,8 +165,8 @@ export function editContent(path: string, known: ContentResult, edit: ContentEdi
   const edited = editFileText(path, text, [edit.oldString, edit.newString], edit.replaceAll);
   if (!edited.ok) return edited;
   edit.onChange?.(text, edited.text);
-  const bytes = encodeText(edited.text, known.content.encoding);
-  return { ok: true, bytes, occurrences: edited.occurrences };
+  const { encoding } = known.content;
+  return { ok: true, bytes: encodeText(edited.text, encoding), occurrences: edited.occurrences };
 }
 
 export function editFileData(path: string, data: FileData, edit: ContentEdit): EditedContent {

@@ -112,8 +112,7 @@ const STORE_OPERATIONS: Operations<StorePath> = {
       if (isAborted()) return errors.operationAborted(path);
       if (thrown instanceof MemoryTooLarge) return errors.memoryTooLarge(thrown.message);
       if (thrown instanceof FileTooLarge) return errors.fileTooLarge(path, thrown.bytes, thrown.limit);
-      const reason = store.explain?.(thrown) ?? "its storage failed; try again";
-      return errors.backendFailed(path, reason, thrown);
+      return errors.backendFailed(path, store.explain?.(thrown) ?? "its storage failed; try again", thrown);
     }
   },
   ls: async ({ path, store }, options) => {

@@ -59,8 +59,7 @@ function toToken(sign: string): GlobToken {
   if (sign === "/" || sign === "\\/") return { kind: "slash" };
   if (sign === "[") throw new GlobSyntaxError("a '[' is not closed");
   if (sign === "\\") throw new GlobSyntaxError("the pattern ends in a backslash");
-  if (sign.startsWith("[")) return parseSet(sign);
-  return { kind: "char", value: sign.replace(/^\\/, "") };
+  return sign.startsWith("[") ? parseSet(sign) : { kind: "char", value: sign.replace(/^\\/, "") };
 }
 
 function parseSet(sign: string): GlobToken {

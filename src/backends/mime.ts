@@ -35,8 +35,7 @@ const TEXT_APPLICATIONS = new Set(
 export function mimeTypeOf(path: string): string {
   const name = path.slice(path.lastIndexOf("/") + 1);
   const dot = name.lastIndexOf(".");
-  const extension = dot === -1 ? "" : name.slice(dot + 1).toLowerCase();
-  return TYPES.get(extension) ?? DEFAULT_TEXT_TYPE;
+  return TYPES.get(dot === -1 ? "" : name.slice(dot + 1).toLowerCase()) ?? DEFAULT_TEXT_TYPE;
 }
 
 export function isTextType(mimeType: string): boolean {
@@ -53,8 +52,7 @@ export const hasNul = (bytes: Uint8Array): boolean => bytes.includes(0);
 export function decodeBase64(text: string): Uint8Array | undefined {
   const compact = text.replace(/[\r\n]/g, "");
   const isBase64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(compact);
-  if (compact.length % 4 !== 0 || !isBase64) return undefined;
-  return plainBytes(Buffer.from(compact, "base64"));
+  return compact.length % 4 === 0 && isBase64 ? plainBytes(Buffer.from(compact, "base64")) : undefined;
 }
 
 /** A plain view of bytes. Backends never return a `Buffer`, whose `slice` and comparisons differ. */

@@ -8,7 +8,6 @@ import type {
   CallOptions,
   FileInfo,
   FileRoot,
-  MaybePromise,
   ResolveOptions,
 } from "./backend.ts";
 import type { Located, Method, Operations } from "./checked-backend.ts";
@@ -71,14 +70,37 @@ const HIDDEN_TARGETS: Partial<Record<Method, errors.FailureAt>> = {
 
 const POLICY_OPERATIONS: Operations<PolicyPath> = {
   parallel: PARALLEL_TRANSFERS,
-  attempt: (located, { method, options }, run) => {
-    const { at, rules } = located;
+  attempt: async (located, { method, options }, run) => {
+    const { path, at, rules } = located;
     if (at === undefined) return run();
     const refusal = REFUSALS[method];
     if (isHiddenFrom(method, located, at)) return errors.sensitivePath();
     if (refusal !== undefined && isRuled("isReadOnly", located, at)) return refusal(at);
     const depends = refusal === undefined ? rules.hides : rules.distinguishes;
-    return depends ? runInPlace(located, at, { method, options }, run) : run();
+    if (!depends) return run();
+    // Judges the place that the path leads to, and runs the operation there.
+    const inner = await located.inner();
+    if (inner.followLinks === undefined) return run();
+    const target = await inner.followLinks(path);
+    const itself = target === at ? at : ((await inner.followLinks(path, { lastLink: "itself" })) ?? at);
+    // These methods do not follow a link at the end of a path.
+    const isOfEntry = method === "write" || method === "upload" || method === "delete";
+    // A path that leads out or in circles is left to the inner backend, which may follow no link on it.
+    const real = options.realPath ?? (isOfEntry ? itself : (target ?? at));
+    const judge = { rules, named: await NamedPlaces.in(inner, rules.named) };
+    const isHidden = [at, itself, target ?? at, real].some((place) => isHiddenFrom(method, judge, place));
+    if (isHidden) return (HIDDEN_TARGETS[method] ?? errors.fileNotFound)(at);
+    const isReadOnly = [at, itself, real].some((place) => isRuled("isReadOnly", judge, place));
+    if (refusal !== undefined && isReadOnly) return refusal(at);
+    const there = { ...located, ...judge, real, isLink: itself !== target };
+    // A change leaves alone a file that also has a read-only name.
+    const isChange = refusal !== undefined;
+    const { hides: outer } = options;
+    const hides = (place: string): boolean =>
+      isRuled("isHidden", judge, place) ||
+      (isChange && isRuled("isReadOnly", judge, place)) ||
+      outer?.(place) === true;
+    return run(there, { ...options, realPath: real, hides: isChange || rules.hides ? hides : outer });
   },
   ls: async (at, options) => {
     const result = await (await at.inner()).ls(at.path, options);
@@ -136,42 +158,7 @@ const POLICY_OPERATIONS: Operations<PolicyPath> = {
   },
 };
 
-/** Judges the place that a path leads to, and runs the operation there. */
-async function runInPlace<Options extends CallOptions, Result>(
-  located: PolicyPath,
-  at: string,
-  { method, options }: { method: Method; options: Options },
-  run: (at?: PolicyPath, options?: Options) => MaybePromise<Result>,
-): Promise<Result | errors.BackendFailure> {
-  const inner = await located.inner();
-  if (inner.followLinks === undefined) return run();
-  const { path, rules } = located;
-  const target = await inner.followLinks(path);
-  const itself = target === at ? at : ((await inner.followLinks(path, { lastLink: "itself" })) ?? at);
-  // These methods do not follow a link at the end of a path.
-  const isOfEntry = method === "write" || method === "upload" || method === "delete";
-  // A path that leads out or in circles is left to the inner backend, which may follow no link on it.
-  const real = options.realPath ?? (isOfEntry ? itself : (target ?? at));
-  const judge = { rules, named: await NamedPlaces.in(inner, rules.named) };
-  const isHidden = [at, itself, target ?? at, real].some((place) => isHiddenFrom(method, judge, place));
-  if (isHidden) return (HIDDEN_TARGETS[method] ?? errors.fileNotFound)(at);
-  const refusal = REFUSALS[method];
-  const isReadOnly = [at, itself, real].some((place) => isRuled("isReadOnly", judge, place));
-  if (refusal !== undefined && isReadOnly) return refusal(at);
-  const there = { ...located, ...judge, real, isLink: itself !== target };
-  // A change leaves alone a file that also has a read-only name.
-  const isChange = refusal !== undefined;
-  const { hides: outer } = options;
-  const hides = (place: string): boolean =>
-    isRuled("isHidden", judge, place) ||
-    (isChange && isRuled("isReadOnly", judge, place)) ||
-    outer?.(place) === true;
-  return run(there, { ...options, realPath: real, hides: isChange || rules.hides ? hides : outer });
-}
-
-/**
- * The failure of deleting a directory with hidden or read-only entries. A link in it to such a path is only a link.
- */
+/** The failure of deleting a directory with hidden or read-only entries. A link in it to such a path is only a link. */
 async function treeRefusal(inner: Backend, top: PolicyPath, { signal }: CallOptions) {
   const { at, real = at, isLink, rules, named } = top;
   if (at === undefined || real === undefined || at === "/" || isLink === true) return undefined;

@@ -109,7 +109,6 @@ const READ_KEY = "__pregel_read";
 const RUNTIME_KEY = "__deepagent_backend_runtime";
 
 type Configurable = Readonly<Record<string, unknown>>;
-type ReadChannel = (channel: string, fresh: boolean) => Record<string, FileData | null> | undefined;
 type WriteChannels = (writes: Array<[channel: string, value: FilesUpdate]>) => void;
 
 /** Adds the runtime of a call to `configurable`, so that backends inside a tool see the same files. */
@@ -128,14 +127,29 @@ export function ambientRuntime(): BackendRuntime | undefined {
   const storage = Reflect.get(globalThis, key) as ConfigStorage | undefined; // LangChain's shape
   const config = storage?.getStore()?.extra?.[CONFIG_KEY];
   const configurable: Configurable = config?.configurable ?? {};
-  const read = configurable[READ_KEY] as ReadChannel | undefined; // LangGraph's keys and shapes, here and below
+  // LangGraph's keys and shapes, here and below.
+  const read = configurable[READ_KEY] as
+    | ((channel: string, fresh: boolean) => Record<string, FileData | null> | undefined)
+    | undefined;
   const send = configurable["__pregel_send"] as WriteChannels | undefined;
   if (!config || !read || !send) return undefined;
   const own = configurable[RUNTIME_KEY] as { runtime: BackendRuntime; of: unknown } | undefined; // set by `withRuntime`
   // A graph inside the call has its own channels, so the runtime of the call does not fit it.
   if (own?.of === read) return { ...own.runtime, files: storing(own.runtime.files, send) };
   const { currentTaskInput } = (configurable["__pregel_scratchpad"] ?? {}) as { currentTaskInput?: unknown };
-  return taskRuntime(config, storing(channelFiles(read), send), currentTaskInput);
+  // The files of the state with the changes of the task.
+  const current = (): Record<string, FileData | null> => read("files", true) ?? {};
+  const files: ThreadFiles = {
+    get: (path) => {
+      const present = current();
+      return Object.hasOwn(present, path) ? (present[path] ?? undefined) : undefined;
+    },
+    entries: function* () {
+      for (const [path, data] of Object.entries(current())) if (data) yield [path, data];
+    },
+    apply: () => undefined,
+  };
+  return taskRuntime(config, storing(files, send), currentTaskInput);
 }
 
 const CONFIG_KEY = Symbol.for("lc:child_config");
@@ -153,21 +167,6 @@ const storing = (files: ThreadFiles, send: WriteChannels): ThreadFiles => ({
     send([["files", update]]);
   },
 });
-
-/** The files of the state with the changes of the task. */
-function channelFiles(read: ReadChannel): ThreadFiles {
-  const current = (): Record<string, FileData | null> => read("files", true) ?? {};
-  return {
-    get: (path) => {
-      const files = current();
-      return Object.hasOwn(files, path) ? (files[path] ?? undefined) : undefined;
-    },
-    entries: function* () {
-      for (const [path, data] of Object.entries(current())) if (data) yield [path, data];
-    },
-    apply: () => undefined,
-  };
-}
 
 /** The runtime of a backend that is mounted at `prefix`: the thread files below the prefix, without the prefix. */
 export function scopeRuntime(runtime: BackendRuntime, prefix: string): BackendRuntime {

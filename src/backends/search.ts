@@ -336,8 +336,7 @@ export async function grepListed<File extends { path: string }>(
     exists = true;
     if (accepts(file.path)) chosen.push(file);
   }
-  if (!exists) return errors.pathNotFound(path);
-  return searchFiles(open(sortByPath(chosen)), search);
+  return exists ? searchFiles(open(sortByPath(chosen)), search) : errors.pathNotFound(path);
 }
 
 /** Asks a search for at least `wanted` matches in files that `isShown`, or for all of them if there are fewer. */

@@ -6,10 +6,9 @@ export type TextEdit =
   | ({ ok: false } & errors.BackendFailure);
 
 /**
- * Replaces literal text; nothing in either string has a special meaning. Matches do not overlap and are
- * counted in the original. Keeps a byte order mark and the line ends of the file: strings with LF match lines that end
- * in CRLF, and the new text gets the line ends of the file. A string with carriage returns that matches exactly is
- * taken exactly.
+ * Replaces literal text; nothing in either string has a special meaning. Matches do not overlap and are counted in the
+ * original. Keeps a byte order mark and the line ends of the file: strings with LF match lines that end in CRLF, and
+ * the new text gets the line ends of the file. A string with carriage returns that matches exactly is taken exactly.
  */
 export function editText(text: string, oldString: string, newString: string, replaceAll = false): TextEdit {
   const mark = text.startsWith(BYTE_ORDER_MARK) ? BYTE_ORDER_MARK : "";

@@ -1,11 +1,11 @@
 /** Channels of the operator: each kind is a form of the message and a way to send it. */
 import { basename } from "node:path";
 import { defined } from "../core/defined.ts";
-import type { News, Send } from "../runs/news.ts";
+import type { Send } from "../runs/news.ts";
 import { notifyDesktop } from "./desktop.ts";
 import { newsMessage, newsPayload } from "./message.ts";
 import { isSecureUrl } from "../web/url.ts";
-import { type Post, post } from "./post.ts";
+import { post } from "./post.ts";
 import { sendToProgram } from "./program.ts";
 import { secretProblem, signedHeaders } from "./webhook.ts";
 
@@ -37,21 +37,38 @@ export const makeSender =
     const problem = channelProblem(options, env);
     if (problem !== undefined) return { ok: false, problem };
     const page = pageOf(news.runId);
+    const message = newsMessage(news, page);
+    const payload = JSON.stringify(newsPayload(news, page));
+    if (options.kind === "desktop")
+      return notifyDesktop(message, { command: openCommand(news.runId), signal });
+    if (options.kind === "command") {
+      const [file = "", ...args] = options.command;
+      return sendToProgram({ name: "the command", file, args, input: `${payload}\n` }, signal);
+    }
+    const url = new URL(options.url ?? env[options.urlVariable ?? ""] ?? "");
+    // The operator's own addresses may be of an internal network.
+    const to = { url, network: { isNamed: () => true }, signal };
     switch (options.kind) {
-      case "command": {
-        const [file = "", ...args] = options.command;
-        const input = `${JSON.stringify(newsPayload(news, page))}\n`;
-        return sendToProgram({ name: "the command", file, args, input }, signal);
+      case "webhook": {
+        const signed = { id: news.id, body: payload, secret: env[options.secretVariable] ?? "" };
+        return post({ ...to, body: payload, headers: await signedHeaders(signed, new Date()) });
       }
-      case "desktop":
-        return notifyDesktop(newsMessage(news, page), { command: openCommand(news.runId), signal });
-      default:
-        // The operator's own addresses may be of an internal network.
+      case "slack": {
+        // The form of Slack's incoming webhooks, which others take, too.
+        const title = escapeSlack(message.title).replaceAll("*", "∗");
+        const link = message.url === undefined ? "" : `\n<${message.url}|Open the run>`;
         return post({
-          network: { isNamed: () => true },
-          signal,
-          ...(await channelRequest(options, { news, page, env })),
+          ...to,
+          body: JSON.stringify({ text: `*${title}* ${escapeSlack(message.text)}${link}` }),
         });
+      }
+      case "ntfy": {
+        const token = env[options.tokenVariable ?? ""];
+        const { title, text, url: click } = message;
+        const form = { topic: basename(url.pathname), title, message: text, ...defined({ click }) };
+        const own = token && { headers: { authorization: `Bearer ${token}` } };
+        return post({ ...to, url: new URL(".", url), body: JSON.stringify(form), ...own });
+      }
     }
   };
 
@@ -69,34 +86,6 @@ export function channelProblem(options: ChannelOptions, env: ChannelContext["env
   if (options.kind !== "webhook") return undefined;
   const problem = secretProblem(env[options.secretVariable] ?? "");
   return problem === undefined ? undefined : `${options.secretVariable} ${problem}`;
-}
-
-async function channelRequest(
-  options: Extract<ChannelOptions, ChannelAddress>,
-  { news, page, env }: { news: News; page: string | undefined; env: ChannelContext["env"] },
-): Promise<Pick<Post, "url" | "headers" | "body">> {
-  const url = new URL(options.url ?? env[options.urlVariable ?? ""] ?? "");
-  const message = newsMessage(news, page);
-  switch (options.kind) {
-    case "webhook": {
-      const body = JSON.stringify(newsPayload(news, page));
-      const secret = env[options.secretVariable] ?? "";
-      return { url, body, headers: await signedHeaders({ id: news.id, body, secret }, new Date()) };
-    }
-    case "slack": {
-      // The form of Slack's incoming webhooks, which others take, too.
-      const title = escapeSlack(message.title).replaceAll("*", "∗");
-      const link = message.url === undefined ? "" : `\n<${message.url}|Open the run>`;
-      return { url, body: JSON.stringify({ text: `*${title}* ${escapeSlack(message.text)}${link}` }) };
-    }
-    case "ntfy": {
-      const token = env[options.tokenVariable ?? ""];
-      const { title, text, url: click } = message;
-      const form = { topic: basename(url.pathname), title, message: text, ...defined({ click }) };
-      const own = token && { headers: { authorization: `Bearer ${token}` } };
-      return { url: new URL(".", url), body: JSON.stringify(form), ...own };
-    }
-  }
 }
 
 const escapeSlack = (text: string): string =>

@@ -1,7 +1,7 @@
 /** Notifications of the desktop, by the program that each system has for them. */
 import type { SendResult } from "../runs/news.ts";
 import type { Message } from "./message.ts";
-import { type Program, sendToProgram } from "./program.ts";
+import { sendToProgram } from "./program.ts";
 
 /** Reads the texts from standard input, so that they never become code. */
 const TOAST = `
@@ -18,11 +18,19 @@ $manager::CreateToastNotifier($app).Show([Windows.UI.Notifications.ToastNotifica
 
 const NOTIFY = "on run argv\ndisplay notification (item 2 of argv) with title (item 1 of argv)\nend run";
 
-function notifier({ title, text }: Omit<Message, "url">, platform: NodeJS.Platform): Program {
+/** `command`: the line that opens the run, shown if it has no address. `platform`: that of this process by default. */
+export function notifyDesktop(
+  { title, text: line, url }: Message,
+  options: { command: string; signal: AbortSignal; platform?: NodeJS.Platform },
+): Promise<SendResult> {
+  const { command, signal, platform = process.platform } = options;
+  const text = `${line}\n${url ?? command}`;
   switch (platform) {
-    case "darwin":
+    case "darwin": {
       // After `-`, no text is an option, such as a task that begins with `-e`.
-      return { name: "osascript", file: "osascript", args: ["-", title, text], input: NOTIFY };
+      const args = ["-", title, text];
+      return sendToProgram({ name: "osascript", file: "osascript", args, input: NOTIFY }, signal);
+    }
     case "win32": {
       const script = Buffer.from(TOAST, "utf16le").toString("base64");
       const args = ["-NoProfile", "-NonInteractive", "-EncodedCommand", script];
@@ -31,20 +39,11 @@ function notifier({ title, text }: Omit<Message, "url">, platform: NodeJS.Platfo
         /[^\x20-\x7e]/g,
         (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
       );
-      return { name: "PowerShell", file: "powershell.exe", args, input };
+      return sendToProgram({ name: "PowerShell", file: "powershell.exe", args, input }, signal);
     }
     default: {
       const args = ["--app-name=deepagent-mcp", "--", title, text];
-      return { name: "notify-send", file: "notify-send", args };
+      return sendToProgram({ name: "notify-send", file: "notify-send", args }, signal);
     }
   }
 }
-
-/** `command`: the line that opens the run, shown if it has no address. `platform`: that of this process by default. */
-export const notifyDesktop = (
-  { title, text, url }: Message,
-  options: { command: string; signal: AbortSignal; platform?: NodeJS.Platform },
-): Promise<SendResult> => {
-  const { command, signal, platform = process.platform } = options;
-  return sendToProgram(notifier({ title, text: `${text}\n${url ?? command}` }, platform), signal);
-};

@@ -4,25 +4,18 @@
 import { Worker } from "node:worker_threads";
 import { Semaphore } from "../core/concurrency.ts";
 
-export interface ProgramLimits {
-  readonly calls: number;
-  readonly memoryBytes: number;
-  readonly stackBytes: number;
-  /** Time at work; waiting for calls does not count. */
-  readonly ownMs: number;
-  /** Characters of the JSON that it returns, and of each call's arguments. */
-  readonly valueCharacters: number;
-  readonly logCharacters: number;
-}
-
-export const PROGRAM_LIMITS: ProgramLimits = {
+export const PROGRAM_LIMITS = {
   calls: 200,
   memoryBytes: 64 * 1024 * 1024,
   stackBytes: 256 * 1024,
+  /** Time at work; waiting for calls does not count. */
   ownMs: 30_000,
+  /** Characters of the JSON that it returns, and of each call's arguments. */
   valueCharacters: 1024 * 1024,
   logCharacters: 20_000,
 };
+
+export type ProgramLimits = Readonly<typeof PROGRAM_LIMITS>;
 
 /** Changes of the engine that may make a program take another way through the same answers. */
 export const ENGINE = "quickjs-wasi 3.6.2";
@@ -112,7 +105,21 @@ export class RunningProgram {
       // Besides the memory of the engine, which counts by itself.
       resourceLimits: { maxOldGenerationSizeMb: 128 },
     });
-    this.#worker.on("message", (message: FromEngine) => this.#receive(message, host));
+    this.#worker.on("message", (message: FromEngine) => {
+      if (message.kind === "begins") {
+        // The first one comes before any program has begun.
+        compiled ??= message.compiled;
+        return this.#startClock();
+      }
+      if (message.kind === "call") return host.called(message);
+      if (message.kind === "end") return this.#settle(message);
+      this.#spentMs = message.spentMs;
+      // Answers that it has not got yet are on their way.
+      if (message.answers < this.#answers) return;
+      clearTimeout(this.#timer);
+      this.#timer = undefined;
+      host.waits();
+    });
     this.#worker.once("error", () => this.#fail("The program was stopped: it took too much memory."));
     this.#worker.once("exit", () => this.#fail("The program was stopped."));
   }
@@ -127,22 +134,6 @@ export class RunningProgram {
   async stop(): Promise<void> {
     clearTimeout(this.#timer);
     await this.#worker.terminate();
-  }
-
-  #receive(message: FromEngine, host: ProgramHost): void {
-    if (message.kind === "begins") {
-      // The first one comes before any program has begun.
-      compiled ??= message.compiled;
-      return this.#startClock();
-    }
-    if (message.kind === "call") return host.called(message);
-    if (message.kind === "end") return this.#settle(message);
-    this.#spentMs = message.spentMs;
-    // Answers that it has not got yet are on their way.
-    if (message.answers < this.#answers) return;
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    host.waits();
   }
 
   #startClock(): void {

@@ -53,7 +53,22 @@ export async function makeBranch(
       await git(base, ["update-ref", `refs/heads/${name}`, await commitOf(request, repository), ""]);
     if (!hasWorktree) return { ok: true };
     const worktree = join(dirname(workspace), `${basename(workspace)}-${name.replaceAll(/[^\w.-]+/g, "-")}`);
-    if (!existsSync(worktree)) await addWorktree(worktree, name, repository);
+    if (existsSync(worktree)) return { ok: true, worktree };
+    // Makes a working tree as `git worktree add` does, which would run hooks and filters.
+    const { directory } = repository;
+    if (existsSync(join(directory, "reftable")))
+      throw new Error(
+        "This repository keeps its refs in tables. Make the branch without a folder of its own.",
+      );
+    mkdirSync(join(directory, "worktrees"), { recursive: true });
+    const own = mkdtempSync(join(directory, "worktrees", `${basename(worktree)}-`));
+    writeFileSync(join(own, "HEAD"), `ref: refs/heads/${name}\n`);
+    writeFileSync(join(own, "commondir"), "../..\n");
+    writeFileSync(join(own, "gitdir"), `${join(worktree, ".git")}\n`);
+    mkdirSync(worktree);
+    const env = { GIT_INDEX_FILE: join(own, "index") };
+    await git(worktree, ["read-tree", "--reset", "-u", name], { env });
+    writeFileSync(join(worktree, ".git"), `gitdir: ${own}\n`);
     return { ok: true, worktree };
   } catch (thrown) {
     const said =
@@ -65,26 +80,6 @@ export async function makeBranch(
 }
 
 const trailer = (id: string): string => `Review: ${id}`;
-
-/** Makes a working tree as `git worktree add` does, which would run hooks and filters. */
-async function addWorktree(
-  worktree: string,
-  branch: string,
-  { directory, git }: PlainRepository,
-): Promise<void> {
-  if (existsSync(join(directory, "reftable")))
-    throw new Error("This repository keeps its refs in tables. Make the branch without a folder of its own.");
-  mkdirSync(join(directory, "worktrees"), { recursive: true });
-  const own = mkdtempSync(join(directory, "worktrees", `${basename(worktree)}-`));
-  writeFileSync(join(own, "HEAD"), `ref: refs/heads/${branch}\n`);
-  writeFileSync(join(own, "commondir"), "../..\n");
-  writeFileSync(join(own, "gitdir"), `${join(worktree, ".git")}\n`);
-  mkdirSync(worktree);
-  await git(worktree, ["read-tree", "--reset", "-u", branch], {
-    env: { GIT_INDEX_FILE: join(own, "index") },
-  });
-  writeFileSync(join(worktree, ".git"), `gitdir: ${own}\n`);
-}
 
 async function commitOf(
   { base, basePaths, files, title, id, workspace }: BranchRequest,

@@ -1,5 +1,6 @@
 /** One changed file: its hunks as a person sees them, and the file after some of them are applied. */
 import { createHash } from "node:crypto";
+import { encodeText } from "../backends/encoding.ts";
 import { STARTING_PLACES } from "../backends/sandbox/starting-places.ts";
 import { defined } from "../core/defined.ts";
 import { linesToCompare } from "../core/diff.ts";
@@ -8,7 +9,7 @@ import { mergeHunks, opposedHunks } from "../core/merge.ts";
 import type { ProposedFile, ProposedPlace } from "../runs/proposals.ts";
 import { type Content, isSameContent } from "./content.ts";
 import type { Encoding, FileText } from "./file-text.ts";
-import { bytesOf, commonEncoding, isLongText, readText, shown } from "./file-text.ts";
+import { commonEncoding, isLongText, readText, shown } from "./file-text.ts";
 import { MOST_CHARS, hunkDiff, textOf } from "./hunk-diff.ts";
 import type { Manifest, Sides } from "./workspace-copy.ts";
 
@@ -152,8 +153,7 @@ const NO_TEXT: FileText = { text: "", encoding: "ascii" };
 function notesOf(sides: Sides): string[] {
   const { path, base, proposed } = sides;
   const encoding = commonEncoding(textsOf(sides) ?? []);
-  const names = path.split("/");
-  const starts = STARTING_PLACES.find(({ name }) => names.includes(name))?.starts;
+  const starts = STARTING_PLACES.find(({ name }) => path.split("/").includes(name))?.starts;
   const [was, is] = [base, proposed].map((one) => one?.kind === "file" && one.executable);
   return [
     ...(proposed?.kind === "link" ? [`link to ${proposed.target}`] : []),
@@ -193,8 +193,7 @@ export function applied(
 ): AppliedFile | undefined {
   const { base, proposed, folder } = sides;
   const edit = compareLines(sides);
-  const count = edit?.hunks.length ?? 1;
-  const isWhole = chosen === "all" || new Set(chosen).size >= count;
+  const isWhole = chosen === "all" || new Set(chosen).size >= (edit?.hunks.length ?? 1);
   if (edit === undefined || edit.folder === undefined || proposed?.kind !== "file") {
     const mayWrite = over || isSameContent(folder.content, base);
     return mayWrite && isWhole && proposed?.kind !== "other"
@@ -207,11 +206,11 @@ export function applied(
   const merged = mergeHunks(edit.base, [...others, ...changes]);
   const own = mergeHunks(edit.base, changes);
   if (merged === undefined || own === undefined) return undefined;
-  const fileOf = (lines: readonly string[], { executable }: { executable: boolean }): Content => ({
-    kind: "file",
-    bytes: bytesOf(textOf(lines), edit.encoding),
-    executable,
-  });
+  const fileOf = (lines: readonly string[], { executable }: { executable: boolean }): Content => {
+    const [text, { encoding }] = [textOf(lines), edit];
+    const bytes = encoding === "bytes" ? Buffer.from(text, "latin1") : encodeText(text, encoding);
+    return { kind: "file", bytes, executable };
+  };
   const modeOf = folder.content?.kind === "file" ? folder.content : proposed;
   return { folder: fileOf(merged, modeOf), base: fileOf(own, proposed), isWhole };
 }

@@ -1,12 +1,6 @@
 /** Texts of files: their characters, the bytes that characters make, and how a person sees them. */
 import { isAscii } from "node:buffer";
-import {
-  type TextEncoding,
-  encodeText,
-  detectEncoding,
-  inWindows1252,
-  readFileText,
-} from "../backends/encoding.ts";
+import { type TextEncoding, detectEncoding, inWindows1252, readFileText } from "../backends/encoding.ts";
 import { hasNul } from "../backends/mime.ts";
 import type { Content } from "./content.ts";
 
@@ -51,9 +45,6 @@ export function commonEncoding(texts: readonly FileText[]): Encoding | undefined
   );
   return second === undefined ? first : undefined;
 }
-
-export const bytesOf = (text: string, encoding: Encoding): Buffer =>
-  encoding === "bytes" ? Buffer.from(text, "latin1") : encodeText(text, encoding);
 
 /** Characters as a person sees them. Bytes are shown as Windows-1252, which most older files are in. */
 export const shown = (text: string, encoding: FileText["encoding"]): string =>

@@ -19,8 +19,7 @@ export type CurrentText = { entry?: FileInfo | undefined } & (
 
 /** Reads the file through the backend, unless it is too large to compare. */
 export async function currentText(path: string, backend: Backend, signal: AbortSignal): Promise<CurrentText> {
-  const listed = await backend.ls(path, { signal });
-  const [first] = listed.files ?? [];
+  const [first] = (await backend.ls(path, { signal })).files ?? [];
   const entry = first?.path === path ? first : undefined;
   if ((entry?.size ?? 0) > 10 * 1024 * 1024)
     return { kind: "unreadable", reason: "the file is too large to compare", entry };

@@ -17,6 +17,7 @@ import { byIdentity } from "../core/by-identity.ts";
 import { isAbortError } from "../core/errors.ts";
 import { closestName } from "../core/options.ts";
 import { displayName, headOf, wellFormed } from "../core/text.ts";
+import { isRecord } from "../core/unknown.ts";
 import { resolveDestination, failing } from "./call-preview.ts";
 import { mendedArguments } from "./mend-arguments.ts";
 import type { FileToolSettings } from "./options.ts";
@@ -258,7 +259,13 @@ export function parseArguments<Schema extends z.ZodObject>(
   spec: ToolSpec<Schema>,
   raw: unknown,
 ): ParsedArguments<z.output<Schema>> {
-  const args = renameAliases(raw, spec.aliases ?? {});
+  const args: unknown = isRecord(raw) ? { ...raw } : raw;
+  if (isRecord(args))
+    for (const [alias, name] of Object.entries(spec.aliases ?? {})) {
+      if (!Object.hasOwn(args, alias) || Object.hasOwn(args, name)) continue;
+      args[name] = args[alias];
+      delete args[alias];
+    }
   let parsed = spec.schema.safeParse(args);
   if (!parsed.success)
     parsed = spec.schema.safeParse(mendedArguments(z.toJSONSchema(spec.schema, { io: "input" }), args));
@@ -308,14 +315,3 @@ const BOUNDS = [
   "maximum",
   "exclusiveMinimum",
 ] as const;
-
-function renameAliases(raw: unknown, aliases: Readonly<Record<string, string>>): unknown {
-  if (typeof raw !== "object" || raw === null || Array.isArray(raw)) return raw;
-  const renamed: Record<string, unknown> = { ...raw };
-  for (const [alias, name] of Object.entries(aliases)) {
-    if (!Object.hasOwn(renamed, alias) || Object.hasOwn(renamed, name)) continue;
-    renamed[name] = renamed[alias];
-    delete renamed[alias];
-  }
-  return renamed;
-}

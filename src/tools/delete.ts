@@ -3,11 +3,11 @@ import type { Backend, FileInfo } from "../backends/backend.ts";
 import { deletionUnavailable, refusedToDelete } from "../backends/errors.ts";
 import { withoutSlash } from "../backends/paths.ts";
 import { displayName } from "../core/text.ts";
-import { type CallPlace, backendError, failedAt, pathText, pathTool, previewMissing } from "./call.ts";
+import { backendError, failedAt, pathText, pathTool, previewMissing } from "./call.ts";
 import { resolveDestination, failing, preview } from "./call-preview.ts";
 import { counted } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
-import type { BoundPreview, ToolContext, ToolResult, ToolSpec } from "./tool.ts";
+import type { ToolContext, ToolResult, ToolSpec } from "./tool.ts";
 
 const deleteSchema = z.strictObject({ file_path: pathText() });
 
@@ -20,7 +20,42 @@ export const deleteTool = (settings: FileToolSettings): ToolSpec<typeof deleteSc
         "Delete a file, or a directory with everything in it. There is no undo. Links are removed, not followed.",
       schema: deleteSchema,
       work: (_args, { path }, context) => deletePath(path, context),
-      shown: { title: "Delete", preview: previewDelete },
+      shown: {
+        title: "Delete",
+        // Bound to each entry that would go, with its size and time.
+        async preview(args, { path }, context) {
+          const { backend, signal } = context;
+          // Here `deletePath` deletes nothing and returns the reason.
+          if (/^[/.]$/.test(path) || !backend.delete)
+            return failing("Delete", args, { failure: await deletePath(path, context) });
+          const to = await resolveDestination(path, backend, { lastLink: "itself" });
+          const { name } = to;
+          if (await isLink(path, backend)) {
+            const summary = `Delete the link ${name}; its target stays`;
+            const detail = displayName(path);
+            return preview("arguments", { summary, to, detail, isWhole: true, effect: null });
+          }
+          const missing = await previewMissing("Delete", args, { path, expects: "either" }, context);
+          if (missing) return missing;
+          const { entries, isAll } = await listEntries(path, backend, signal);
+          // A larger folder is looked through when it is deleted.
+          const refused = isAll ? await backend.refusal?.("delete", path, { signal }) : undefined;
+          if (refused) return failing(`Delete ${name}`, args, { failure: backendError(refused, path), to });
+          const number = `${isAll ? "" : "more than "}${counted(entries.length, "entry", "entries")}`;
+          const isOne = entries.length === 1 && entries[0]?.path === path;
+          const names = entries.map((entry) => displayName(entry.path));
+          const shown = names.slice(0, isAll ? names.length : 200);
+          // The folder itself names the affected files if its entries are too many to be looked up.
+          const rest = isAll ? [] : ["[and everything else below this folder]"];
+          return preview("arguments", {
+            summary: `Delete ${name}${isOne ? "" : ` and everything below it: ${number}`}`,
+            to,
+            detail: [...shown, ...rest].join("\n") || displayName(path),
+            isWhole: true,
+            effect: entries.map(({ path: at, size, modified_at }) => [at, size, modified_at]),
+          });
+        },
+      },
     },
     settings,
   );
@@ -36,44 +71,6 @@ async function deletePath(path: string, context: ToolContext): Promise<ToolResul
     artifact: { path: result.path ?? path },
     ...(result.filesUpdate ? { update: { files: { ...result.filesUpdate, ...result.recorded } } } : {}),
   };
-}
-
-/** Bound to each entry that would go, with its size and time. */
-async function previewDelete(
-  args: z.output<typeof deleteSchema>,
-  { path }: CallPlace,
-  context: ToolContext,
-): Promise<BoundPreview> {
-  const { backend, signal } = context;
-  // Here `deletePath` deletes nothing and returns the reason.
-  if (/^[/.]$/.test(path) || !backend.delete)
-    return failing("Delete", args, { failure: await deletePath(path, context) });
-  const to = await resolveDestination(path, backend, { lastLink: "itself" });
-  const { name } = to;
-  if (await isLink(path, backend)) {
-    const summary = `Delete the link ${name}; its target stays`;
-    return preview("arguments", { summary, to, detail: displayName(path), isWhole: true, effect: null });
-  }
-  const missing = await previewMissing("Delete", args, { path, expects: "either" }, context);
-  if (missing) return missing;
-  const { entries, isAll } = await listEntries(path, backend, signal);
-  // A larger folder is looked through when it is deleted.
-  const refused = isAll ? await backend.refusal?.("delete", path, { signal }) : undefined;
-  if (refused) return failing(`Delete ${name}`, args, { failure: backendError(refused, path), to });
-  const number = `${isAll ? "" : "more than "}${counted(entries.length, "entry", "entries")}`;
-  const below =
-    entries.length === 1 && entries[0]?.path === path ? "" : ` and everything below it: ${number}`;
-  const names = entries.map((entry) => displayName(entry.path));
-  const shown = names.slice(0, isAll ? names.length : 200);
-  // The folder itself names the affected files if its entries are too many to be looked up.
-  const rest = isAll ? [] : ["[and everything else below this folder]"];
-  return preview("arguments", {
-    summary: `Delete ${name}${below}`,
-    to,
-    detail: [...shown, ...rest].join("\n") || displayName(path),
-    isWhole: true,
-    effect: entries.map(({ path: at, size, modified_at }) => [at, size, modified_at]),
-  });
 }
 
 async function isLink(path: string, backend: Backend): Promise<boolean> {

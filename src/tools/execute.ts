@@ -1,13 +1,7 @@
 import { z } from "zod";
 import type { Backend } from "../backends/backend.ts";
 import { outsideCommandFolder, notDirectory } from "../backends/errors.ts";
-import type {
-  BackgroundJobs,
-  ExecuteOptions,
-  ExecuteResponse,
-  JobInfo,
-  SandboxBackend,
-} from "../backends/executor.ts";
+import type { BackgroundJobs, ExecuteResponse, JobInfo, SandboxBackend } from "../backends/executor.ts";
 import { isAtOrBelow, withSlash } from "../backends/paths.ts";
 import { defined } from "../core/defined.ts";
 import { displayBlock, oneLine, wellFormed } from "../core/text.ts";
@@ -111,7 +105,14 @@ async function runCommand(
   const directory = cwd === undefined ? undefined : checkPath(cwd, backend, allowedPrefixes);
   if (directory && !directory.ok) return backendError(directory, cwd ?? "");
   const options = { ...(approved ? { approved } : {}), ...(directory ? { cwd: directory.path } : {}) };
-  if (background === true) return startJob(backend.jobs, command, options);
+  if (background === true) {
+    if (backend.jobs === undefined)
+      return unsupported("Background jobs are not available here; run the command without background.");
+    const { job, error = "The job could not be started", code } = await backend.jobs.start(command, options);
+    if (job === undefined) return toolError(error, code === undefined ? undefined : { code });
+    const text = `Started background job ${job.id}\n[Read its output or stop it with the job tool]`;
+    return { content: text, artifact: { job } };
+  }
   const response = await backend.execute(command, {
     signal,
     ...defined({ timeout, keepBytes: maxChars === undefined ? undefined : 10 * 1024 * 1024 }),
@@ -137,26 +138,7 @@ async function runCommand(
     // A non-zero exit and a timeout are results, not errors.
     content: [outputText(output), end, ...cut].join("\n"),
     ...(isShown || maxChars === undefined ? {} : { whole: { text: wellFormed(whole), end } }),
-    artifact: {
-      exitCode: timedOut ? TIMEOUT_EXIT_CODE : response.exitCode,
-      truncated,
-      timedOut,
-    },
-  };
-}
-
-async function startJob(
-  jobs: BackgroundJobs | undefined,
-  command: string,
-  options: Pick<ExecuteOptions, "cwd" | "approved">,
-): Promise<ToolResult> {
-  if (jobs === undefined)
-    return unsupported("Background jobs are not available here; run the command without background.");
-  const { job, error = "The job could not be started", code } = await jobs.start(command, options);
-  if (job === undefined) return toolError(error, code === undefined ? undefined : { code });
-  return {
-    content: `Started background job ${job.id}\n[Read its output or stop it with the job tool]`,
-    artifact: { job },
+    artifact: { exitCode: timedOut ? TIMEOUT_EXIT_CODE : response.exitCode, truncated, timedOut },
   };
 }
 

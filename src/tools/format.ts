@@ -31,9 +31,8 @@ export function numberLine(
 }
 
 /**
- * The lines of a page. A final line break ends the last line; with `count` known, exactly that many lines
- * are meant, so that a page ending in an empty line keeps it. The carriage return of a CRLF line break is
- * not part of the line.
+ * The lines of a page. A final line break ends the last line; with `count` known, exactly that many lines are meant, so
+ * that a page ending in an empty line keeps it. The carriage return of a CRLF line break is not part of the line.
  */
 export function splitLines(content: string, count?: number): string[] {
   const lines = content.split("\n").map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line));

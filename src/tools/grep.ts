@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { byValue } from "../core/by-identity.ts";
-import type { GrepMatch, GrepResult } from "../backends/backend.ts";
+import type { GrepMatch } from "../backends/backend.ts";
 import { compileGlob, patternFrom } from "../backends/glob.ts";
 import { type LineMatcher, MAX_LINE_LENGTH, compileSearch, excerpt } from "../backends/search.ts";
 import { displayName, wellFormed } from "../core/text.ts";
@@ -137,43 +137,37 @@ async function searchFiles(args: GrepArguments, path: string, context: ToolConte
   const notices = [
     ...(isOther ? [readAs(other)] : []),
     ...(isMisread ? [await asExpression(args, path, context)] : []),
-    ...(matches.length === 0 && args.regex && BREAK.test(args.pattern) ? [SINGLE_LINES] : []),
+    ...(matches.length === 0 && args.regex && BREAK.test(args.pattern)
+      ? ["[the search reads single lines, in which \\n matches nothing; search for one of the lines]"]
+      : []),
     ...(isElsewhere ? await lookedAtRoot(filter.glob, path, context) : []),
     ...formatted.notices,
   ];
+  const { truncated = false, skipped = 0, notes = [] } = result;
+  const found = result.matches ?? [];
+  const isCapped = found.length > args.max_count || (truncated && found.length === args.max_count);
+  const stopped = isCapped
+    ? `[stopped at ${args.max_count} matches; narrow the pattern or path, or raise max_count]`
+    : "[the search stopped before it was complete; narrow the pattern or path]";
+  notices.push(
+    ...(isCapped || truncated ? [stopped] : []),
+    ...(skipped > 0 ? [`[${counted(skipped, "file")} not searched: too large or not readable]`] : []),
+    ...notes.map((note) => `[not searched: ${displayName(note)}]`),
+  );
   return {
-    content: withNotices(text, [...notices, ...resultNotices(result, args.max_count)]),
+    content: withNotices(text, notices),
     // It is stored with the message and is not evicted.
     artifact: {
       matches: matches.slice(0, 1000).map(({ path, line }) => ({ path, line })),
       count: matches.length,
-      truncated: result.truncated === true || (result.matches ?? []).length > matches.length,
-      skipped: result.skipped ?? 0,
+      truncated: truncated || found.length > matches.length,
+      skipped,
     },
   };
 }
 
-function resultNotices(
-  { matches = [], truncated, skipped = 0, notes = [] }: GrepResult,
-  maxCount: number,
-): string[] {
-  const capped = matches.length > maxCount || (truncated === true && matches.length === maxCount);
-  return [
-    ...(capped
-      ? [`[stopped at ${maxCount} matches; narrow the pattern or path, or raise max_count]`]
-      : truncated
-        ? ["[the search stopped before it was complete; narrow the pattern or path]"]
-        : []),
-    ...(skipped > 0 ? [`[${counted(skipped, "file")} not searched: too large or not readable]`] : []),
-    ...notes.map((note) => `[not searched: ${displayName(note)}]`),
-  ];
-}
-
 /** A line break as an escape, outside of sets such as `[^\n]`. */
 const BREAK = /(?<!\\)(?:\\\\)*\\[nr](?![^[]*\])/;
-const SINGLE_LINES =
-  "[the search reads single lines, in which \\n matches nothing; search for one of the lines]";
-
 const MAX_FOUND_AS_EXPRESSION = 100;
 
 /** Describes the matches of a pattern without matches if it is read as an expression. */

@@ -45,8 +45,6 @@ function mediaResult(
   return { content: [block], artifact: { path, mimeType, size: bytes.length } };
 }
 
-const WESTERN_HINT = "[this file is not UTF-8 and is shown as Windows-1252; edit_file changes UTF-8 only]";
-
 /** A page of a text file as a backend returned it. */
 export interface TextPage {
   lines: readonly string[];
@@ -181,12 +179,15 @@ async function readPath(
   const notices = [
     ...(path === asked ? [] : [`[the name of this file is spelled ${displayName(path)}]`]),
     ...(notebook === undefined ? [] : [NOTEBOOK_HINT]),
-    ...(western === undefined ? [] : [WESTERN_HINT]),
+    ...(western === undefined
+      ? []
+      : ["[this file is not UTF-8 and is shown as Windows-1252; edit_file changes UTF-8 only]"]),
     ...(args.offset < 0 ? [`[offset ${args.offset} is negative; read from offset 0]`] : []),
   ];
   if (content === "" && !totalLines) {
     const artifact = { path, version, totalLines: 0 };
-    return { content: withNotices(EMPTY_REMINDER, notices), plain: "", artifact };
+    const reminder = "System reminder: File exists but has empty contents";
+    return { content: withNotices(reminder, notices), plain: "", artifact };
   }
   const page = { ...toTextPage(result, content, offset, limit), piece: args.piece };
   const limits = context.isProgram ? { ...settings, maxChars: undefined } : settings;
@@ -224,5 +225,3 @@ function toTextPage(result: ReadResult, content: string, offset: number, limit: 
   const more = nextOffset !== undefined || (total === undefined ? lines.length >= limit : end < total);
   return { lines, start, more, ...(total === undefined ? {} : { total }) };
 }
-
-const EMPTY_REMINDER = "System reminder: File exists but has empty contents";

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Failure, WriteResult } from "../backends/backend.ts";
+import type { Failure } from "../backends/backend.ts";
 import { alreadyExists, changedSinceRead, invalidBase64, isDirectory } from "../backends/errors.ts";
 import { decodeBase64, isTextType, mimeTypeOf } from "../backends/mime.ts";
 import { writtenNotebook as fileText } from "../backends/notebook.ts";
@@ -18,14 +18,12 @@ import {
 import { type TextChange, changeArtifact, readChange, fileDiff, lineCount } from "./diff-preview.ts";
 import { counted } from "./format.ts";
 import type { FileToolSettings } from "./options.ts";
-import { type BoundPreview, type ToolContext, type ToolResult, type ToolSpec } from "./tool.ts";
+import { type BoundPreview, type ToolContext, type ToolSpec } from "./tool.ts";
 
 const writeSchema = z.strictObject({
   file_path: pathText(),
   content: storedText().describe("The whole text; base64 for a binary type such as .png."),
 });
-
-type WriteArguments = z.output<typeof writeSchema>;
 
 /** Creates a file, or overwrites one that the conversation has seen as it is. */
 export const writeFileTool = (settings: FileToolSettings): ToolSpec<typeof writeSchema> =>
@@ -36,7 +34,42 @@ export const writeFileTool = (settings: FileToolSettings): ToolSpec<typeof write
       description:
         "Write a whole file, and missing parent directories. An existing one is overwritten only if you have read it and it has not changed since; to change a part, use edit_file.",
       schema: writeSchema,
-      work: write,
+      async work({ content }, { path, directory }, context) {
+        const { backend, signal, evenReadOnly } = context;
+        if (directory) return backendError(isDirectory(path), path);
+        const created = await backend.write(path, fileText(path, content), { mode: "create", signal });
+        const expectedVersion = created.code === "exists" ? versionToReplace(path, context) : undefined;
+        let result = created;
+        let change: TextChange | undefined;
+        /** Properties of the earlier file that the new text kept. */
+        const kept: string[] = [];
+        // Replaces the content if the file still is the version that was seen. The new text takes its form.
+        if (expectedVersion !== undefined) {
+          const options = { mode: "overwrite", expectedVersion, signal, evenReadOnly } as const;
+          const current = await currentText(path, backend, signal);
+          if (current.kind === "text") {
+            const { text: before, encoding } = current;
+            const adapted = keepForm(before, fileText(path, content, before));
+            kept.push(
+              ...adapted.kept,
+              ...(encoding === "utf-8" ? [] : [`encoding (${encoding.toUpperCase()})`]),
+            );
+            change = { path, before, after: adapted.text };
+            result = await backend.write(path, adapted.text, { ...options, encoding });
+          } else {
+            change = { path, before: "", after: fileText(path, content) };
+            result = await backend.write(path, change.after, options);
+          }
+        }
+        if (result.error !== undefined) return backendError(result, path);
+        const written = result.path ?? path;
+        const form = kept.length === 0 ? "" : `. Kept from the file before: ${kept.join(", ")}`;
+        return {
+          content: `Successfully wrote to '${displayName(written)}'${form}${underOtherNames(result)}`,
+          artifact: { path: written, version: result.version, ...(await changeArtifact(change)) },
+          ...(result.filesUpdate ? { update: { files: result.filesUpdate } } : {}),
+        };
+      },
       shown: { title: "Write a file", preview: previewWrite },
       changeOf({ file_path: path, content }, artifact) {
         if (!isTextType(mimeTypeOf(path))) return { diff: binarySummary(path, content) };
@@ -46,57 +79,9 @@ export const writeFileTool = (settings: FileToolSettings): ToolSpec<typeof write
     settings,
   );
 
-async function write(
-  { content }: WriteArguments,
-  { path, directory }: CallPlace,
-  context: ToolContext,
-): Promise<ToolResult> {
-  const { backend, signal } = context;
-  if (directory) return backendError(isDirectory(path), path);
-  const created = await backend.write(path, fileText(path, content), { mode: "create", signal });
-  const version = created.code === "exists" ? versionToReplace(path, context) : undefined;
-  const replaced = version === undefined ? undefined : await overwrite(path, content, version, context);
-  const { change, kept = [], ...result }: Overwritten = replaced ?? created;
-  if (result.error !== undefined) return backendError(result, path);
-  const written = result.path ?? path;
-  const form = kept.length === 0 ? "" : `. Kept from the file before: ${kept.join(", ")}`;
-  return {
-    content: `Successfully wrote to '${displayName(written)}'${form}${underOtherNames(result)}`,
-    artifact: { path: written, version: result.version, ...(await changeArtifact(change)) },
-    ...(result.filesUpdate ? { update: { files: result.filesUpdate } } : {}),
-  };
-}
-
 /** The version that may be overwritten. Binary files are not shown as a diff, and stay as they are. */
 const versionToReplace = (path: string, context: ToolContext): string | undefined =>
   isTextType(mimeTypeOf(path)) ? context.versionSeen?.(path) : undefined;
-
-interface Overwritten extends WriteResult {
-  change?: TextChange;
-  /** Properties of the earlier file that the new text kept. */
-  kept?: readonly string[];
-}
-
-/** Replaces the content if the file still is the version that was seen. The new text takes its form. */
-async function overwrite(
-  path: string,
-  content: string,
-  expectedVersion: string,
-  { backend, signal, evenReadOnly }: ToolContext,
-): Promise<Overwritten> {
-  const options = { mode: "overwrite", expectedVersion, signal, evenReadOnly } as const;
-  const current = await currentText(path, backend, signal);
-  if (current.kind !== "text") {
-    const after = fileText(path, content);
-    const result = await backend.write(path, after, options);
-    return { ...result, change: { path, before: "", after } };
-  }
-  const { text: before, encoding } = current;
-  const { text: after, kept } = keepForm(before, fileText(path, content, before));
-  const result = await backend.write(path, after, { ...options, encoding });
-  const encodings = encoding === "utf-8" ? [] : [`encoding (${encoding.toUpperCase()})`];
-  return { ...result, change: { path, before, after }, kept: [...kept, ...encodings] };
-}
 
 /** The reason why a file cannot be written, unless that may end by itself. */
 function writeRefusal(path: string, current: CurrentText, seen: string | undefined): Failure | undefined {
@@ -108,7 +93,7 @@ function writeRefusal(path: string, current: CurrentText, seen: string | undefin
 }
 
 async function previewWrite(
-  args: WriteArguments,
+  args: z.output<typeof writeSchema>,
   { path, directory }: CallPlace,
   context: ToolContext,
 ): Promise<BoundPreview> {

@@ -62,7 +62,19 @@ export class PageReader {
   async read(url: URL, { signal, follows }: ReadOptions): Promise<WebPage> {
     const timed = AbortSignal.any([signal, AbortSignal.timeout(this.#limits.timeMs)]);
     try {
-      const { at, incoming } = await this.#open(url, { signal: timed, follows });
+      const { at, incoming } = await followRedirects(url, this.#limits.redirects, async (to, from) => {
+        const problem = from && urlProblem(to, this.#network.isNamed);
+        if (from !== undefined && (problem !== undefined || !follows(to))) {
+          const where =
+            problem === undefined
+              ? `another host. If you need the page, call again with ${shownUrl(to)}`
+              : `${shownUrl(to)}. ${problem}.`;
+          throw new WebProblem("redirected", `${displayHost(from)} redirects to ${where}`);
+        }
+        await this.#askRobots(to, timed);
+        return this.#get(to, timed);
+      });
+      refuseFailure(incoming, at);
       // Media are refused by their type, before their bodies are read.
       const { kind, name } = readContentType(incoming.headers["content-type"], Buffer.alloc(0));
       if (kind === "other") {
@@ -78,24 +90,6 @@ export class PageReader {
       const seconds = this.#limits.timeMs / 1000;
       throw new WebProblem("timeout", `${displayHost(url)} did not send the page within ${seconds} s.`);
     }
-  }
-
-  /** Follows redirects to the answer with the page. */
-  async #open(url: URL, { signal, follows }: ReadOptions): Promise<{ at: URL; incoming: IncomingMessage }> {
-    const opened = await followRedirects(url, this.#limits.redirects, async (to, from) => {
-      const problem = from && urlProblem(to, this.#network.isNamed);
-      if (from !== undefined && (problem !== undefined || !follows(to))) {
-        const where =
-          problem === undefined
-            ? `another host. If you need the page, call again with ${shownUrl(to)}`
-            : `${shownUrl(to)}. ${problem}.`;
-        throw new WebProblem("redirected", `${displayHost(from)} redirects to ${where}`);
-      }
-      await this.#askRobots(to, signal);
-      return this.#get(to, signal);
-    });
-    refuseFailure(opened.incoming, opened.at);
-    return opened;
   }
 
   #get(url: URL, signal: AbortSignal): Promise<IncomingMessage> {

@@ -56,37 +56,6 @@ interface Executor {
 const runsCommands = (source: BackendSource | undefined): source is SandboxBackend =>
   typeof source === "object" && "execute" in source && typeof source.execute === "function";
 
-/** The members with which a tree runs commands. Their working directories are paths of the tree. */
-function commandMembers(
-  tree: Pick<Backend, "ls">,
-  executor: Executor,
-): Pick<SandboxBackend, "id" | "execute" | "jobs" | "commands"> {
-  const { backend } = executor;
-  const { jobs, commands } = backend;
-  return {
-    id: backend.id,
-    ...(commands === undefined ? {} : { commands: { ...commands, folder: executor.prefix } }),
-    execute: async (command, options = {}) => {
-      const inner = await innerOptions(tree, executor, options);
-      if ("error" in inner) return { output: `Error: ${inner.error}`, exitCode: 1, truncated: false };
-      return backend.execute(command, inner);
-    },
-    ...(jobs === undefined
-      ? {}
-      : {
-          jobs: {
-            start: async (command, options = {}) => {
-              const inner = await innerOptions(tree, executor, options);
-              return "error" in inner ? inner : jobs.start(command, inner);
-            },
-            list: () => jobs.list(),
-            read: (id) => jobs.read(id),
-            stop: (id) => jobs.stop(id),
-          },
-        }),
-  };
-}
-
 /** Translates the working directory into a path of the executor. Fails for a path outside the executor's mount. */
 async function innerOptions(
   tree: Pick<Backend, "ls">,
@@ -201,7 +170,33 @@ class TreeBackend extends CheckedBackend {
     this.#executor = executor;
     const { executeOptions, isolation } = executor?.backend.capabilities ?? {};
     this.capabilities = { ...COMPLETE, paths: "virtual", ...defined({ executeOptions, isolation }) };
-    if (executor !== undefined) Object.assign(this, commandMembers(this, executor));
+    if (executor === undefined) return;
+    const { backend } = executor;
+    const { id, jobs, commands } = backend;
+    // Working directories of commands are paths of the tree.
+    const members: Pick<SandboxBackend, "id" | "execute" | "jobs" | "commands"> = {
+      id,
+      ...(commands === undefined ? {} : { commands: { ...commands, folder: executor.prefix } }),
+      execute: async (command, options = {}) => {
+        const inner = await innerOptions(this, executor, options);
+        if ("error" in inner) return { output: `Error: ${inner.error}`, exitCode: 1, truncated: false };
+        return backend.execute(command, inner);
+      },
+      ...(jobs === undefined
+        ? {}
+        : {
+            jobs: {
+              start: async (command, options = {}) => {
+                const inner = await innerOptions(this, executor, options);
+                return "error" in inner ? inner : jobs.start(command, inner);
+              },
+              list: () => jobs.list(),
+              read: (job) => jobs.read(job),
+              stop: (job) => jobs.stop(job),
+            },
+          }),
+    };
+    Object.assign(this, members);
   }
 
   [bindRuntime](runtime: BackendRuntime): Backend {

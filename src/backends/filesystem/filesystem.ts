@@ -231,8 +231,7 @@ async function searchAt<Result>(
       return withGitignore(root, disk.topSegments(), run);
     });
   } catch (thrown) {
-    const isFile = codeOf(thrown) === "ENOTDIR" && jail.follow(asked)?.stats !== undefined;
-    if (isFile) return ofFile();
+    if (codeOf(thrown) === "ENOTDIR" && jail.follow(asked)?.stats !== undefined) return ofFile();
     throw thrown;
   }
 }

@@ -175,11 +175,26 @@ async function searchPortions(
   root: SearchRoot,
   portions: Iterable<Portion> | AsyncIterable<Portion>,
   search: FilesystemSearch,
-  { deadline, most }: { deadline: number; most?: number },
+  { deadline, most = Infinity }: { deadline: number; most?: number },
 ): Promise<GrepResult> {
   const trail = new DirectoryTrail(root.directory);
-  const files = candidates(root, portions, { trail, maxFileSize: search.maxFileSize, most });
-  return searchFiles(files, search, deadline).finally(() => trail.close());
+  const limits = { maxFileSize: search.maxFileSize, hidden: root.hidden };
+  async function* files(): AsyncGenerator<SearchFile> {
+    let given = 0;
+    for await (const portion of portions) {
+      for (const path of portion.files) {
+        const name = baseName(path);
+        if (isTemporaryName(name)) continue;
+        if ((given += 1) > most) return;
+        yield {
+          path: joinPath(root.path, path),
+          ignored: portion.ignored,
+          load: () => loadText(name, limits, async (use) => use(trail.openFile(path, constants.O_RDONLY))),
+        };
+      }
+    }
+  }
+  return searchFiles(files(), search, deadline).finally(() => trail.close());
 }
 
 /** Puts the proposed files that match in order, those that git ignores after all others. */
@@ -273,31 +288,6 @@ function countSkipped({ tree, segments }: SearchRoot, glob: Glob, answer: Ripgre
     return isDirectory ? glob.reaches(path === "." ? "" : path) : glob.matches(path) && isText(path);
   });
   return large.length + unreadable.length;
-}
-
-async function* candidates(
-  root: SearchRoot,
-  portions: Iterable<Portion> | AsyncIterable<Portion>,
-  {
-    trail,
-    maxFileSize,
-    most = Infinity,
-  }: { trail: DirectoryTrail; maxFileSize: number; most?: number | undefined },
-): AsyncGenerator<SearchFile> {
-  let given = 0;
-  const limits = { maxFileSize, hidden: root.hidden };
-  for await (const { files, ignored } of portions) {
-    for (const path of files) {
-      const name = baseName(path);
-      if (isTemporaryName(name)) continue;
-      if ((given += 1) > most) return;
-      yield {
-        path: joinPath(root.path, path),
-        ignored,
-        load: () => loadText(name, limits, async (use) => use(trail.openFile(path, constants.O_RDONLY))),
-      };
-    }
-  }
 }
 
 /** Loads the text of a file for a search. Skips a file that vanished or is not a file any more. */

@@ -132,8 +132,7 @@ async function putFile(
   expected?: string,
 ): Promise<WriteResult> {
   if (path === "/") return errors.isDirectory(path);
-  const create = options.mode !== "overwrite";
-  const refused = await files.write(path, bytes, { create, expected }, options);
+  const refused = await files.write(path, bytes, { create: options.mode !== "overwrite", expected }, options);
   return refused ?? { path, filesUpdate: null, version: versionOfBytes(bytes) };
 }
 

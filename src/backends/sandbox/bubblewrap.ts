@@ -79,24 +79,10 @@ const START = [
  * read it. `inputs` are on the descriptors 3 and 4.
  */
 function bubblewrapCall(shape: SandboxShape, command: string, cwd: string) {
-  const { memory, processes } = shape;
-  const filter = systemCallFilter();
-  const settings = [...sandboxArguments(shape), ...(filter === undefined ? [] : ["--seccomp", "4"])];
-  // Several runtimes reserve far more address space than the memory they use.
-  const limits = [kibibytes(memory), kibibytes(memory * 16), String(processes)];
-  return {
-    args: ["--args", "3", "--", "/bin/sh", "-c", START, "sh", ...limits, cwd, SHELL, command],
-    inputs: [
-      Buffer.from(settings.map((text) => `${text}\0`).join("")),
-      ...(filter === undefined ? [] : [filter]),
-    ],
-  };
-}
-
-function sandboxArguments(shape: SandboxShape): string[] {
-  const { writable, shownAt, repositories, readOnly, env } = shape;
+  const { memory, processes, writable, shownAt, repositories, readOnly, env } = shape;
   const local = linkStatsAt(LOCAL_PROGRAMS)?.isDirectory() === true ? [LOCAL_PROGRAMS] : [];
-  return [
+  const filter = systemCallFilter();
+  const settings = [
     splitWords(
       "--unshare-all --unshare-user --die-with-parent --new-session --cap-drop ALL --hostname sandbox --clearenv",
     ),
@@ -120,7 +106,17 @@ function sandboxArguments(shape: SandboxShape): string[] {
     ["/proc", "/dev", ...local, "/"].flatMap((path) => ["--remount-ro", path]),
     Object.entries(env).flatMap(([name, value]) => ["--setenv", name, value]),
     ["--chdir", "/"],
+    filter === undefined ? [] : ["--seccomp", "4"],
   ].flat();
+  // Several runtimes reserve far more address space than the memory they use.
+  const limits = [kibibytes(memory), kibibytes(memory * 16), String(processes)];
+  return {
+    args: ["--args", "3", "--", "/bin/sh", "-c", START, "sh", ...limits, cwd, SHELL, command],
+    inputs: [
+      Buffer.from(settings.map((text) => `${text}\0`).join("")),
+      ...(filter === undefined ? [] : [filter]),
+    ],
+  };
 }
 
 /**
@@ -293,8 +289,7 @@ export async function openBubblewrap(given: BubblewrapOptions): Promise<OpenedBu
   const system = mounts.filter(({ at }) => ["/opt", LOCAL_PROGRAMS].some((folder) => isInside(folder, at)));
   const options = { ...rest, readOnly: [...system, ...readOnly] };
   const found = await probeBubblewrap(options);
-  if (!found.ok) return found;
-  return { ok: true, backend: new BubblewrapBackend(options, found.hasSizeLimits) };
+  return found.ok ? { ok: true, backend: new BubblewrapBackend(options, found.hasSizeLimits) } : found;
 }
 
 /**

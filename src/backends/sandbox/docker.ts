@@ -236,8 +236,7 @@ async function containerFor(options: DockerOptions, runner: ProcessRunner): Prom
   }
   const prepare = `mkdir -p -- "$1" && chown "$2" "$1"`;
   const place = ["exec", "--user", "0", name, "sh", "-c", prepare, "sh", workdir, user];
-  const prepared = await runDocker(runner, options, place);
-  if (prepared.exitCode === 0) return { id: name, own };
+  if ((await runDocker(runner, options, place)).exitCode === 0) return { id: name, own };
   await removeContainer(runner, options, name);
   own.revoke();
   throw new SandboxError(
@@ -258,8 +257,7 @@ function runDocker(
   args: readonly string[],
   timeout = 300,
 ): Promise<ExecuteResponse> {
-  const request = { ...programLaunch(options, args), maxOutputBytes: DEFAULT_OUTPUT_BYTES };
-  return runner.run(request, { timeout });
+  return runner.run({ ...programLaunch(options, args), maxOutputBytes: DEFAULT_OUTPUT_BYTES }, { timeout });
 }
 
 /** Starts the program with the variables that lead to its service and settings, and without keys. */

@@ -64,9 +64,14 @@ export async function openModal(given: ModalOptions, load: LoadPackage): Promise
         id: sandbox.sandboxId,
         start: async (line, onOutput, signal) => {
           const started = await sandbox.exec(["sh", "-c", line], { mode: "binary" });
-          const streams = (["stdout", "stderr"] as const).map((stream) =>
-            drain(started[stream], (chunk) => onOutput(stream, chunk), signal),
-          );
+          const streams = (["stdout", "stderr"] as const).map(async (stream) => {
+            const reader = started[stream].getReader();
+            const cancel = (): void => void reader.cancel().catch(() => undefined);
+            signal.addEventListener("abort", cancel, { once: true });
+            if (signal.aborted) cancel();
+            for (let read = await reader.read(); !read.done; read = await reader.read())
+              onOutput(stream, read.value);
+          });
           return { exitCode: started.wait(), drained: Promise.all(streams).then(() => undefined) };
         },
         upload: (path, bytes) => sandbox.filesystem.writeBytes(bytes, path),
@@ -93,16 +98,4 @@ export async function openModal(given: ModalOptions, load: LoadPackage): Promise
     },
     options,
   );
-}
-
-async function drain(
-  stream: ReadableStream<Uint8Array>,
-  onChunk: (chunk: Uint8Array) => void,
-  signal: AbortSignal,
-): Promise<void> {
-  const reader = stream.getReader();
-  const cancel = (): void => void reader.cancel().catch(() => undefined);
-  signal.addEventListener("abort", cancel, { once: true });
-  if (signal.aborted) cancel();
-  for (let read = await reader.read(); !read.done; read = await reader.read()) onChunk(read.value);
 }

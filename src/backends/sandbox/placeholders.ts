@@ -77,8 +77,7 @@ export class Placeholders {
         if (["EACCES", "EPERM", "EROFS", "ENOTDIR", "ENOENT"].includes(codeOf(error) ?? "")) return false;
         if (codeOf(error) !== "EEXIST") throw error;
         for (const name of readNames(path)) if (isStale(name)) removeFolder(join(path, name));
-        const names = readNames(path);
-        if (!names.every((name) => HOLDER.test(name))) return false;
+        if (!readNames(path).every((name) => HOLDER.test(name))) return false;
       }
       try {
         mkdirSync(join(path, this.#holder));

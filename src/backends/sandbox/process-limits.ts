@@ -50,7 +50,15 @@ export class ProcessCgroup {
 /** Finds the group in which groups that limit processes can be made. `root` is the root of the file system. */
 export function cgroupParent(root = "/"): string | undefined {
   const mount = join(root, "sys/fs/cgroup");
-  const own = ownCgroups(root);
+  // The paths of this process's groups by kind. In version 2 the kind is empty.
+  const own = new Map(
+    readOrEmpty(join(root, "proc/self/cgroup"))
+      .split("\n")
+      .flatMap((line): [string, string][] => {
+        const [, kinds, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
+        return kinds === undefined || path === undefined ? [] : kinds.split(",").map((kind) => [kind, path]);
+      }),
+  );
   const counting = join(mount, "pids");
   const inCounting = own.get("pids");
   // In version 1 each kind of group has its own tree, of which a container may see a part.
@@ -62,17 +70,6 @@ export function cgroupParent(root = "/"): string | undefined {
     const handedDown = readOrEmpty(join(candidate, "cgroup.subtree_control")).trim().split(" ");
     return handedDown.includes("pids");
   });
-}
-
-/** The paths of this process's groups by kind. In version 2 the kind is empty. */
-function ownCgroups(root: string): Map<string, string> {
-  const lines = readOrEmpty(join(root, "proc/self/cgroup")).split("\n");
-  return new Map(
-    lines.flatMap((line): [string, string][] => {
-      const [, kinds, path] = /^\d+:([^:]*):(.*)$/.exec(line) ?? [];
-      return kinds === undefined || path === undefined ? [] : kinds.split(",").map((kind) => [kind, path]);
-    }),
-  );
 }
 
 function removeGroup(folder: string): boolean {

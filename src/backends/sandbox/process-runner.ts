@@ -99,8 +99,7 @@ export class ProcessRunner {
     if (signal?.aborted === true) return { output: "", exitCode: null, truncated: false };
     const running = this.start(request);
     const timer = new AbortController();
-    const stopped = stopReason(timeout, signal, timer.signal);
-    const first = await Promise.race([running.ended, stopped]);
+    const first = await Promise.race([running.ended, stopReason(timeout, signal, timer.signal)]);
     timer.abort();
     if (typeof first !== "string") {
       const { output } = running;
@@ -148,9 +147,20 @@ export class ProcessGroup {
   constructor(request: ProcessRequest, owner: GroupOwner) {
     this.output = new CommandOutput(request.maxOutputBytes, request.onOutput, request.keepBytes);
     this.#owner = owner;
-    const child = spawnGroup(request);
-    if (typeof child === "string") {
-      this.ended = Promise.resolve({ exitCode: null, failure: child });
+    const { file, args, env, cwd, inputs = [] } = request;
+    let child: ChildProcess;
+    try {
+      child = startChild(file, args, {
+        env,
+        detached: true,
+        windowsHide: true,
+        stdio: ["ignore", "pipe", "pipe"],
+        inputs,
+        ...(cwd === undefined ? {} : { cwd }),
+      });
+    } catch (error) {
+      // Some failures are thrown at once, such as for a command too long.
+      this.ended = Promise.resolve({ exitCode: null, failure: errorMessage(error) });
       request.onGone?.();
       return;
     }
@@ -206,22 +216,6 @@ export class ProcessGroup {
     // Another process may have the number of the ended leader. None gets it while the group has members.
     const isReused = this.#leaderEnded && tryKill(this.id, 0);
     if (!isReused) tryKill(signalTarget(this.id), signal);
-  }
-}
-
-/** Starts the child, or returns the error. Some failures are thrown at once, such as for a command too long. */
-function spawnGroup({ file, args, env, cwd, inputs = [] }: ProcessRequest): ChildProcess | string {
-  try {
-    return startChild(file, args, {
-      env,
-      detached: true,
-      windowsHide: true,
-      stdio: ["ignore", "pipe", "pipe"],
-      inputs,
-      ...(cwd === undefined ? {} : { cwd }),
-    });
-  } catch (error) {
-    return errorMessage(error);
   }
 }
 

@@ -159,15 +159,14 @@ export class RemoteSandbox extends BaseSandbox {
       const first = await Promise.race([ended, stopped]);
       if (typeof first === "object") {
         output.finish();
-        const truncated = output.truncated || first.isBroken;
-        return { ...written(output), exitCode: first.exitCode, truncated };
+        const { exitCode, isBroken } = first;
+        return { ...written(output), exitCode, truncated: output.truncated || isBroken };
       }
       isStopped = true;
       const kill = this.#toEnd(`set -- ${mark}\n${END_MARKED}`, () => {}, settled.signal);
       await isDoneWithin(LAST_WORDS_MS, Promise.allSettled([kill, ended]));
       output.finish();
-      if (first === "timeout") return timedOutResponse(output, timeout);
-      return { ...written(output), exitCode: null };
+      return first === "timeout" ? timedOutResponse(output, timeout) : { ...written(output), exitCode: null };
     } finally {
       settled.abort();
     }

@@ -74,8 +74,8 @@ export class SandboxFiles {
     { deep, notFound = errors.directoryNotFound }: { deep: boolean; notFound?: typeof errors.pathNotFound },
     options: CallOptions,
   ) {
-    const depth = deep ? "" : "-maxdepth 1";
-    const said = await this.#ask(LIST, { file: this.#real(path), depth }, options);
+    const variables = { file: this.#real(path), depth: deep ? "" : "-maxdepth 1" };
+    const said = await this.#ask(LIST, variables, options);
     const result = said.get("result");
     if (result === "missing") return notFound(path);
     if (result === "denied") return errors.permissionDenied(path);

@@ -2,28 +2,20 @@ import { realpathSync } from "node:fs";
 import { dirname, join, resolve } from "node:path";
 import { runProgram } from "../../core/child-process.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
-import type { FilesystemOptions } from "../filesystem/filesystem.ts";
 import { validatePath } from "../paths.ts";
-import { type SandboxMount, SYSTEM_PATH, commandZone, splitWords } from "./environment.ts";
-import { visiblePath } from "./bubblewrap.ts";
+import { SYSTEM_PATH, commandZone, splitWords } from "./environment.ts";
+import { type BubblewrapOptions, visiblePath } from "./bubblewrap.ts";
 import { type NoSandbox, PROBE_TIMEOUT_MS, isTimedOut, tooSlow } from "./probe.ts";
 import { SHELL, ShellBackend, type ShellLimits } from "./shell-backend.ts";
 import { refusalNote } from "./starter-guard.ts";
 import { allPlaces, startingPlaces } from "./starting-places.ts";
 
-export interface SeatbeltOptions
-  extends ShellLimits, Pick<FilesystemOptions, "respectGitignore" | "maxFileSizeMb"> {
-  /** The folder that commands may change. It must exist. */
-  rootDir: string;
-  /** More folders that commands may read, at their own paths. */
-  readOnly?: readonly SandboxMount[];
-  /** Same as in `FilesystemBackend`, for commands too. */
-  hidden?: readonly string[];
-  /** See `BubblewrapOptions`. */
-  protectsStarters?: boolean;
-  /** Environment of commands besides search path, home, language and terminal. */
-  env?: Readonly<Record<string, string>>;
-}
+/** Folders of `readOnly` are at their own paths. */
+export type SeatbeltOptions = ShellLimits &
+  Pick<
+    BubblewrapOptions,
+    "rootDir" | "readOnly" | "hidden" | "protectsStarters" | "env" | "respectGitignore" | "maxFileSizeMb"
+  >;
 
 const PROGRAM = "/usr/bin/sandbox-exec";
 

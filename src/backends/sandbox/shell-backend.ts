@@ -220,8 +220,8 @@ export class LocalShellBackend extends ShellBackend {
       facts: { network: true },
       launch: (command, { cwd, env: added }) => {
         const isVirtual = options.virtualMode === true;
-        const form = isVirtual ? "virtual" : "real";
-        const valid = validatePath(cwd ?? (isVirtual ? "/" : rootDir), { form });
+        const given = cwd ?? (isVirtual ? "/" : rootDir);
+        const valid = validatePath(given, { form: isVirtual ? "virtual" : "real" });
         if (!valid.ok) return { error: valid.error, code: valid.code };
         const directory = isVirtual ? join(rootDir, valid.path) : resolve(rootDir, valid.path);
         try {

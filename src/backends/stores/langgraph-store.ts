@@ -122,10 +122,8 @@ class StoreFiles implements FileStore {
     const isExpected =
       expected === "any" || (expected === "absent" ? !isFile : now?.version === expected.version);
     if (!isExpected) return false;
-    if (isVersioned(this.#store)) {
-      const stored = await this.#store.putIf(this.#namespace, path, value, now?.version ?? null);
-      return stored !== undefined;
-    }
+    if (isVersioned(this.#store))
+      return (await this.#store.putIf(this.#namespace, path, value, now?.version ?? null)) !== undefined;
     await this.#store.put(this.#namespace, path, value);
     return true;
   }

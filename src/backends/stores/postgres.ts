@@ -310,11 +310,10 @@ export class PostgresBackend extends FileStoreBackend {
     if (!/^(?:[A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,62}$/.test(table))
       throw unusable("table must be a name such as deepagent_files or schema.deepagent_files");
     if (!(maxFileSizeMb > 0)) throw unusable("maxFileSizeMb must be more than 0");
-    const maxBytes = maxFileSizeMb * 1024 * 1024;
     const folder = validatePath(given.prefix ?? "/");
     if (!folder.ok) throw unusable(`prefix: ${folder.error}`);
     const prefix = folder.path === "/" ? "" : folder.path;
-    const files = new PostgresFiles({ ...given, table, prefix, maxBytes });
+    const files = new PostgresFiles({ ...given, table, prefix, maxBytes: maxFileSizeMb * 1024 * 1024 });
     super(files);
     this.#files = files;
   }

@@ -112,8 +112,7 @@ export class S3Files implements FileStore {
   }
 
   explain(thrown: unknown): string {
-    if (thrown instanceof ConfigurationError) return thrown.message;
-    return s3Problem(thrown).text;
+    return thrown instanceof ConfigurationError ? thrown.message : s3Problem(thrown).text;
   }
 
   close(): Promise<void> {

@@ -42,8 +42,7 @@ const STATE_OPERATIONS: Operations<StatePath> = {
   glob: ({ path, files }, pattern) => globFlat(pattern, path, toFileInfos(files.entries())),
   ...storedBy<StatePath>((at, bytes, options) => {
     const { path, files } = at;
-    const isBelowFile = parentPaths(path).some((parent) => files.get(parent) !== undefined);
-    if (isBelowFile) return errors.parentIsFile(path);
+    if (parentPaths(path).some((parent) => files.get(parent) !== undefined)) return errors.parentIsFile(path);
     if (hasBelow(path, files.entries())) return errors.isDirectory(path);
     const old = files.get(path);
     return refusedWrite(path, old, options) ?? putChange(at, bytes, old);

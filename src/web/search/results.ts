@@ -63,17 +63,9 @@ const plainLine = (text: unknown, limit: number): string =>
     ? oneLine(
         headOf(text, 4 * limit)
           .replace(/<\/?(?:strong|em|b|mark)>/gi, "")
-          .replace(/&(amp|lt|gt|quot|#0?39|#x27);/g, (entity) => ENTITIES[entity] ?? entity),
+          .replace(/&(amp|lt|gt|quot|#0?39|#x27);/g, (_, name: string) => ENTITIES[name] ?? "'"),
         limit,
       )
     : "";
 
-const ENTITIES: Readonly<Record<string, string>> = {
-  "&amp;": "&",
-  "&lt;": "<",
-  "&gt;": ">",
-  "&quot;": '"',
-  "&#39;": "'",
-  "&#039;": "'",
-  "&#x27;": "'",
-};
+const ENTITIES: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"' };
