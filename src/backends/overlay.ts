@@ -15,7 +15,6 @@ import type {
   ReadRawResult,
   ResolveOptions,
   ThreadFiles,
-  WriteResult,
 } from "./backend.ts";
 import { CheckedBackend, FILES_ONLY, type Located, type Operations, storedBy } from "./checked-backend.ts";
 import * as errors from "./errors.ts";
@@ -238,11 +237,7 @@ async function readRaw({ path, changes, base }: OverlayPath, options: CallOption
   return hiddenFile(path, changes) ?? orDirectory(await backend.readRaw(path, options), path, changes);
 }
 
-function putChange(
-  { path, changes, clock }: OverlayPath,
-  bytes: Uint8Array,
-  createdAt?: string,
-): WriteResult {
+function putChange({ path, changes, clock }: OverlayPath, bytes: Uint8Array, createdAt?: string) {
   const data = toFileData(path, bytes, { now: isoTime(clock()), createdAt });
   return { path, filesUpdate: changes.put(path, data), version: contentVersion(data) };
 }

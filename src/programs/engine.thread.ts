@@ -119,26 +119,6 @@ const withoutOurs = (problem: string): string =>
     )
     .join("\n");
 
-function startProgram(vm: QuickJS): void {
-  const text = (value: { toString(): string } | undefined): string => value?.toString() ?? "";
-  const none = (act: () => void) => {
-    act();
-    return vm.undefined;
-  };
-  const functions = {
-    call: vm.newFunction("call", (name, args) => call(vm, text(name), text(args)).handle),
-    write: vm.newFunction("write", (line) => none(() => write(text(line)))),
-    done: vm.newFunction("done", (value) => none(() => done(text(value)))),
-    failed: vm.newFunction("failed", (problem) => none(() => end({ error: withoutOurs(text(problem)) }))),
-  };
-  const list = vm.newString(JSON.stringify(names));
-  vm.callFunction(vm.evalCode(PRELUDE, "prelude.js"), vm.undefined, functions.call, functions.write, list);
-  const flags = onlyCompiles ? EvalFlags.COMPILE_ONLY : EvalFlags.TYPE_GLOBAL;
-  const main = vm.evalCode(`(async () => {${source}\n})()`, "program.js", flags);
-  if (onlyCompiles) return end({ value: "null" });
-  vm.callFunction(vm.evalCode(ENDING, "ending.js"), vm.undefined, main, functions.done, functions.failed);
-}
-
 async function runEngine(): Promise<void> {
   const wasm = compiled ?? (await WebAssembly.compile(engine));
   const vm = await QuickJS.create({
@@ -165,7 +145,25 @@ async function runEngine(): Promise<void> {
     work(vm, () => deferred?.resolve(vm.newString(answer)));
   });
   post({ kind: "begins", compiled: wasm });
-  work(vm, () => startProgram(vm));
+  const text = (value: { toString(): string } | undefined): string => value?.toString() ?? "";
+  const none = (act: () => void) => {
+    act();
+    return vm.undefined;
+  };
+  const functions = {
+    call: vm.newFunction("call", (name, args) => call(vm, text(name), text(args)).handle),
+    write: vm.newFunction("write", (line) => none(() => write(text(line)))),
+    done: vm.newFunction("done", (value) => none(() => done(text(value)))),
+    failed: vm.newFunction("failed", (problem) => none(() => end({ error: withoutOurs(text(problem)) }))),
+  };
+  work(vm, () => {
+    const list = vm.newString(JSON.stringify(names));
+    vm.callFunction(vm.evalCode(PRELUDE, "prelude.js"), vm.undefined, functions.call, functions.write, list);
+    const flags = onlyCompiles ? EvalFlags.COMPILE_ONLY : EvalFlags.TYPE_GLOBAL;
+    const main = vm.evalCode(`(async () => {${source}\n})()`, "program.js", flags);
+    if (onlyCompiles) return end({ value: "null" });
+    vm.callFunction(vm.evalCode(ENDING, "ending.js"), vm.undefined, main, functions.done, functions.failed);
+  });
 }
 
 void runEngine();

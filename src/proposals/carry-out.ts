@@ -146,12 +146,7 @@ async function forget(place: string): Promise<void> {
 const MOVED = "moved";
 
 /** Takes one step, unless it was taken. Returns the problem, if there is one; then this step changed nothing. */
-async function take(
-  { path, before, after }: Step,
-  folder: Folder,
-  mark: string,
-  guard: Guard,
-): Promise<string | undefined> {
+async function take({ path, before, after }: Step, folder: Folder, mark: string, guard: Guard) {
   const found = await folder.read(path);
   if (isSameContent(found.content, after)) return undefined;
   if (!isSameContent(found.content, before)) return MOVED;

@@ -53,8 +53,8 @@ export class WorkspaceProposals implements Proposals {
   }
 
   /**
-   * Makes the copy, if the thread has none; brings it up to date, if another run of the thread used it before.
-   * Returns the files that a person did not apply then.
+   * Makes the copy if the thread has none, and updates it if another run of the thread used it before. Returns the
+   * files that a person did not apply then.
    */
   async open(run: Place & Pick<Run, "id">, workspace: string, fence?: Fence): Promise<string[]> {
     const place = this.#placeOf(run);
@@ -208,11 +208,7 @@ const textAt = (path: string): string => orElse(() => readFileSync(path, "utf8")
 const stampAt = (place: string): string =>
   orElse(() => stampOf(statSync(join(place, "manifest.json"), { bigint: true })), "");
 
-async function shown(
-  copy: WorkspaceCopy,
-  manifest: Manifest,
-  whole: readonly string[],
-): Promise<ProposedChange | undefined> {
+async function shown(copy: WorkspaceCopy, manifest: Manifest, whole: readonly string[]) {
   const [sides, reviews] = await Promise.all([openSides(copy, manifest), copy.reviews()]);
   if (sides.length === 0) return undefined;
   const files = await shownFiles(sides, manifest, new Set(whole));

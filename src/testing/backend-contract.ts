@@ -52,10 +52,35 @@ export function backendContract(
   const cases = suites.flatMap((suite) =>
     Object.entries(suite.cases).map(([name, run]) => ({ name: `${suite.subject}: ${name}`, run })),
   );
+  const runCase = async (run: Suite["cases"][string]): Promise<void> => {
+    const made = await subject.make();
+    const { backend, prefix = "" } = made;
+    const { keepsFilesInState = false } = subject;
+    const at = (path: string): string => (path === "/" ? prefix || "/" : prefix + path);
+    const put = async (path: string, content: string | Uint8Array): Promise<void> => {
+      const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content;
+      if (backend.uploadFiles === undefined) {
+        throw new Error(
+          `The cases put their files with uploadFiles, which ${subject.name} lacks: add it, or test it over FileStoreBackend.`,
+        );
+      }
+      const answers = await backend.uploadFiles([[at(path), bytes]]);
+      runner.expect(answers).toMatchObject([{ path: at(path), error: null }]);
+    };
+    const { expect: check } = runner;
+    // Jest's `expect` refuses a second argument. Vitest's has `soft`.
+    const expect: Expect = (actual, hint) =>
+      hint !== undefined && "soft" in check ? check(actual, hint) : check(actual);
+    try {
+      await run({ backend, at, put, keepsFilesInState, expect });
+    } finally {
+      await made.dispose?.();
+    }
+  };
   runner.describe(subject.name, () => {
     for (const { name, run } of cases) {
       const reason = reasons.get(name);
-      if (reason === undefined) runner.it(name, () => runCase(runner, subject, run));
+      if (reason === undefined) runner.it(name, () => runCase(run));
       else runner.it.skip(`${name} (${reason})`, () => {});
     }
     runner.it("skips only cases that exist", async () => {
@@ -63,34 +88,4 @@ export function backendContract(
       runner.expect([...reasons.keys()].filter((name) => !known.has(name))).toEqual([]);
     });
   });
-}
-
-async function runCase(
-  runner: TestRunner,
-  subject: BackendSubject,
-  run: Suite["cases"][string],
-): Promise<void> {
-  const made = await subject.make();
-  const { backend, prefix = "" } = made;
-  const { keepsFilesInState = false } = subject;
-  const at = (path: string): string => (path === "/" ? prefix || "/" : prefix + path);
-  const put = async (path: string, content: string | Uint8Array): Promise<void> => {
-    const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content;
-    if (backend.uploadFiles === undefined) {
-      throw new Error(
-        `The cases put their files with uploadFiles, which ${subject.name} lacks: add it, or test it over FileStoreBackend.`,
-      );
-    }
-    const answers = await backend.uploadFiles([[at(path), bytes]]);
-    runner.expect(answers).toMatchObject([{ path: at(path), error: null }]);
-  };
-  const { expect: check } = runner;
-  // Jest's `expect` refuses a second argument. Vitest's has `soft`.
-  const expect: Expect = (actual, hint) =>
-    hint !== undefined && "soft" in check ? check(actual, hint) : check(actual);
-  try {
-    await run({ backend, at, put, keepsFilesInState, expect });
-  } finally {
-    await made.dispose?.();
-  }
 }

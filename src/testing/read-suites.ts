@@ -25,12 +25,7 @@ async function grep({ backend, at }: Bench, pattern: string, search: Search = {}
 }
 
 /** Expects matches as `path:line:text`. */
-async function expectLines(
-  bench: Bench,
-  pattern: string,
-  expected: string[],
-  search: Search = {},
-): Promise<void> {
+async function expectLines(bench: Bench, pattern: string, expected: string[], search: Search = {}) {
   const result = await grep(bench, pattern, search);
   bench.expect(result.error).toBeUndefined();
   const lines = result.matches?.map(({ path, line, text }) => `${path}:${line}:${text}`);

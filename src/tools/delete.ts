@@ -79,11 +79,7 @@ async function isLink(path: string, backend: Backend): Promise<boolean> {
 }
 
 /** The file, or the entries below the directory in the order of their paths; links are listed, not followed. */
-async function listEntries(
-  top: string,
-  backend: Backend,
-  signal: AbortSignal,
-): Promise<{ entries: FileInfo[]; isAll: boolean }> {
+async function listEntries(top: string, backend: Backend, signal: AbortSignal) {
   const entries: FileInfo[] = [];
   const directories = [top];
   for (let directory = directories.pop(); directory !== undefined; directory = directories.pop()) {

@@ -104,11 +104,7 @@ function withHeader({ path, before }: TextChange, lines: readonly string[]): str
 }
 
 /** The whole change, if it is short enough to be read; else its beginning, with long lines cut. */
-function boundedDiff(
-  change: TextChange,
-  hunks: readonly string[],
-  maxLineChars: number,
-): Pick<WholeDiff, "diff" | "isWhole"> {
+function boundedDiff(change: TextChange, hunks: readonly string[], maxLineChars: number) {
   const { notes, lines } = lineEnds(hunks);
   const most = firstLines(lines, maxLineChars);
   const isLong = most.length < lines.length;

@@ -74,11 +74,7 @@ function missed(error: string, path: string, text: string, old: string): string 
   return `${error}. Read the file again and copy the text exactly, with its whitespace and without the number and tab before each line.${near === undefined ? "" : ` ${near}`}`;
 }
 
-async function previewEdit(
-  args: z.output<typeof editSchema>,
-  { path }: CallPlace,
-  context: ToolContext,
-): Promise<BoundPreview> {
+async function previewEdit(args: z.output<typeof editSchema>, { path }: CallPlace, context: ToolContext) {
   const { backend, signal } = context;
   const to = await resolveDestination(path, backend);
   const { name } = to;

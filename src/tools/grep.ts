@@ -25,7 +25,20 @@ export function formatMatches(
   if (mode === "files_with_matches") return { text: files.map(({ name }) => name).join("\n"), notices: [] };
   if (mode === "count")
     return { text: files.map(({ name, found }) => `${name}: ${found.length}`).join("\n"), notices: [] };
-  const sections = files.map(({ name, found }) => ({ name, lines: fileLines(found, matcher) }));
+  // Matching lines and their context, each line once, in order.
+  const sections = files.map(({ name, found }) => {
+    const lines = new Map<number, ShownLine>();
+    const addContext = (number: number, text: string): void => {
+      lines.set(number, { number, mark: "-", text: shownText(text, () => undefined) });
+    };
+    for (const { line, before = [], after = [] } of found) {
+      for (const [index, text] of before.entries()) addContext(line - before.length + index, text);
+      for (const [index, text] of after.entries()) addContext(line + 1 + index, text);
+    }
+    for (const { line, text } of found)
+      lines.set(line, { number: line, mark: ":", text: shownText(text, matcher) });
+    return { name, lines: [...lines.values()].sort((a, b) => a.number - b.number) };
+  });
   // A cut may move by one unit to keep a character whole.
   const isExcerpt = ({ text }: ShownLine): boolean =>
     text.length >= MAX_LINE_LENGTH - 2 && (text.startsWith(ELLIPSIS) || text.endsWith(ELLIPSIS));
@@ -45,21 +58,6 @@ interface ShownLine {
   /** `:` of a match, `-` of context. */
   mark: ":" | "-";
   text: string;
-}
-
-/** Matching lines and their context, each line once, in order. */
-function fileLines(found: readonly GrepMatch[], matcher: LineMatcher): ShownLine[] {
-  const lines = new Map<number, ShownLine>();
-  const addContext = (number: number, text: string): void => {
-    lines.set(number, { number, mark: "-", text: shownText(text, () => undefined) });
-  };
-  for (const { line, before = [], after = [] } of found) {
-    for (const [index, text] of before.entries()) addContext(line - before.length + index, text);
-    for (const [index, text] of after.entries()) addContext(line + 1 + index, text);
-  }
-  for (const { line, text } of found)
-    lines.set(line, { number: line, mark: ":", text: shownText(text, matcher) });
-  return [...lines.values()].sort((a, b) => a.number - b.number);
 }
 
 /** Backends cut long lines and mark the cuts; what one returned whole is cut here. */

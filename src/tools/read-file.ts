@@ -7,9 +7,8 @@ import { westernText } from "../backends/encoding.ts";
 import { toBytes } from "../backends/file-data.ts";
 import { hasNul } from "../backends/mime.ts";
 import { isNotebookPath, notebookText } from "../backends/notebook.ts";
-import { type PageRequest, pageRequest, readTextPage } from "../backends/pages.ts";
+import { pageRequest, readTextPage } from "../backends/pages.ts";
 import { baseName } from "../backends/paths.ts";
-import { defined } from "../core/defined.ts";
 import { describeMedia, mediaFacts, mediaKind, mediaProblem } from "../core/media.ts";
 import { displayName, wellFormed } from "../core/text.ts";
 import { decodeUtf8 } from "../core/utf8.ts";
@@ -161,7 +160,11 @@ async function readPath(
   // No more lines than could be shown: a numbered line takes at least 2 characters with its line break.
   const limit =
     settings.maxChars === undefined ? args.limit : Math.min(args.limit, Math.ceil(settings.maxChars / 2) + 1);
-  const notebook = isNotebookPath(path) ? await notebookPage(path, { offset, limit }, context) : undefined;
+  const current = isNotebookPath(path) ? await currentText(path, backend, signal) : undefined;
+  const cells = current?.kind === "text" ? notebookText(path, current.text) : undefined;
+  const found = current?.kind === "text" && current.version !== undefined ? { version: current.version } : {};
+  const notebook: ReadResult | undefined =
+    cells === undefined ? undefined : { ...readTextPage(path, cells, { offset, limit }), ...found };
   const given = notebook ?? (await backend.read(path, offset, limit, { signal }));
   const { mimeType = "application/octet-stream", version } = given;
   const bytes = typeof given.content === "string" ? undefined : given.content;
@@ -200,18 +203,6 @@ async function readPath(
     ...(context.isProgram ? { plain: lines + footer } : {}),
     artifact: { path, version, startLine: page.start, endLine, totalLines, nextOffset, nextPiece },
   };
-}
-
-/** Returns a page of notebook cells; `undefined` for other files and those that are too large. */
-async function notebookPage(
-  path: string,
-  request: PageRequest,
-  { backend, signal }: ToolContext,
-): Promise<ReadResult | undefined> {
-  const current = await currentText(path, backend, signal);
-  const text = current.kind === "text" ? notebookText(path, current.text) : undefined;
-  if (current.kind !== "text" || text === undefined) return undefined;
-  return { ...readTextPage(path, text, request), ...defined({ version: current.version }) };
 }
 
 const NOTEBOOK_HINT =

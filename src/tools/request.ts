@@ -1,6 +1,6 @@
 /** Types of requests to people, and of their answers. */
 
-/** A call as it is shown to the person who decides on it. */
+/** Shows a call to the person who decides on it. */
 export interface CallPreview {
   kind: "diff" | "command" | "arguments";
   /** One line: what would happen, to which thing. */

@@ -322,44 +322,39 @@ export type PathEdit = Edit & { maxFileSize: number };
  * fails if that is gone; any other edit is made on the newest content.
  */
 export const editPath = (at: FilesystemPath, edit: PathEdit): Promise<EditResult> =>
-  exclusively(at, {}, async (located): Promise<EditResult> => {
+  exclusively(at, {}, async ({ directory, name }): Promise<EditResult> => {
+    const editOnce = async (): Promise<EditResult> => {
+      const { path } = at;
+      const { maxFileSize, signal, expectedVersion } = edit;
+      const loaded = await withOpenFile(directory, name, at, async ({ descriptor, stats }) => ({
+        stats,
+        bytes: await readBytes(descriptor, Number(stats.size), maxFileSize),
+      }));
+      if ("error" in loaded) return loaded;
+      const { stats, bytes } = loaded;
+      if (bytes.length > maxFileSize)
+        return errors.tooLargeToEdit(path, Math.max(Number(stats.size), bytes.length), maxFileSize);
+      if (expectedVersion !== undefined && expectedVersion !== statVersion(stats))
+        return errors.changedSinceRead(path);
+      if (isReadOnly(stats) && edit.evenReadOnly !== true) return errors.readOnlyFile(path);
+      const edited = editContent(path, classifyBytes(path, bytes), edit);
+      if (!edited.ok) return { error: edited.error, code: edited.code };
+      signal?.throwIfAborted();
+      const version = await putFile(directory, name, {
+        bytes: edited.bytes,
+        mode: "overwrite",
+        replaces: stats,
+        mayProceed: () => isUnchanged(statEntry(directory, name), stats),
+      });
+      if (version === undefined) return errors.changedSinceRead(path);
+      return { path, filesUpdate: null, version, occurrences: edited.occurrences, ...allNames(stats) };
+    };
     for (let attempt = 1; ; attempt += 1) {
-      const result = await editOnce(located, at, edit);
+      const result = await editOnce();
       const isFinal = result.code !== "conflict" || edit.expectedVersion !== undefined;
       if (isFinal || attempt === 5) return result;
     }
   });
-
-async function editOnce(
-  { directory, name }: JailEntry,
-  at: FilesystemPath,
-  edit: PathEdit,
-): Promise<EditResult> {
-  const { path } = at;
-  const { maxFileSize, signal, expectedVersion } = edit;
-  const loaded = await withOpenFile(directory, name, at, async ({ descriptor, stats }) => ({
-    stats,
-    bytes: await readBytes(descriptor, Number(stats.size), maxFileSize),
-  }));
-  if ("error" in loaded) return loaded;
-  const { stats, bytes } = loaded;
-  if (bytes.length > maxFileSize)
-    return errors.tooLargeToEdit(path, Math.max(Number(stats.size), bytes.length), maxFileSize);
-  if (expectedVersion !== undefined && expectedVersion !== statVersion(stats))
-    return errors.changedSinceRead(path);
-  if (isReadOnly(stats) && edit.evenReadOnly !== true) return errors.readOnlyFile(path);
-  const edited = editContent(path, classifyBytes(path, bytes), edit);
-  if (!edited.ok) return { error: edited.error, code: edited.code };
-  signal?.throwIfAborted();
-  const version = await putFile(directory, name, {
-    bytes: edited.bytes,
-    mode: "overwrite",
-    replaces: stats,
-    mayProceed: () => isUnchanged(statEntry(directory, name), stats),
-  });
-  if (version === undefined) return errors.changedSinceRead(path);
-  return { path, filesUpdate: null, version, occurrences: edited.occurrences, ...allNames(stats) };
-}
 
 /** Makes one change of an entry at a time in this process. Holds nothing open while it waits. */
 async function exclusively<Result>(

@@ -198,11 +198,7 @@ async function searchPortions(
 }
 
 /** Puts the proposed files that match in order, those that git ignores after all others. */
-async function orderProposed(
-  { ignored, leavesOut }: SearchRoot,
-  glob: Glob,
-  proposed: readonly string[],
-): Promise<Portion[]> {
+async function orderProposed({ ignored, leavesOut }: SearchRoot, glob: Glob, proposed: readonly string[]) {
   const isChosen = (path: string): boolean => !path.includes("\\") && glob.matches(path);
   const chosen = await filterInTurns([...new Set(proposed)], isChosen);
   const sorted = chosen.sort(comparePaths);

@@ -6,7 +6,7 @@ import { type OptionTable, readOptions } from "../../core/options.ts";
 import { isInside, realPath } from "../../core/real-path.ts";
 import { linkStatsAt, statsAt } from "../../core/stats.ts";
 import { oneLine } from "../../core/text.ts";
-import { type BackendFailure, directoryNotFound } from "../errors.ts";
+import { directoryNotFound } from "../errors.ts";
 import type { FilesystemOptions } from "../filesystem/filesystem.ts";
 import { addPrefix, validatePath, withoutSlash } from "../paths.ts";
 import {
@@ -22,7 +22,7 @@ import { gitView } from "./git-view.ts";
 import { type NoSandbox, PROBE_TIMEOUT_MS, isMissing, isTimedOut, tooSlow } from "./probe.ts";
 import { ProcessCgroup, systemCallFilter } from "./process-limits.ts";
 import { programFolders } from "./program-folders.ts";
-import type { Launch, LaunchOptions, ShellLimits } from "./shell-backend.ts";
+import type { Launch, ShellLimits } from "./shell-backend.ts";
 import { SHELL, SHELL_LIMITS, ShellBackend } from "./shell-backend.ts";
 import { StarterGuards, refusalNote } from "./starter-guard.ts";
 
@@ -257,9 +257,32 @@ export class BubblewrapBackend extends ShellBackend {
         // Bubblewrap ends at once when asked, and kills the command, so patience would be useless.
         patience: 0,
         launch: (command, call) => {
-          const started = launch({ program: options.bwrap ?? "bwrap", shape, guards }, command, call);
+          const valid = validatePath(call.cwd ?? "/");
+          if (!valid.ok) return { error: valid.error, code: valid.code };
+          if (statsAt(folder) === undefined) return directoryNotFound("/");
+          const env = { ...shape.env, ...call.env };
+          // Arguments are separated by NUL, so the text after one would be an argument of Bubblewrap.
+          if (Object.entries(env).some((pair) => pair.join("").includes("\0")))
+            return { code: "unsupported", error: "An environment variable contains a NUL character." };
+          const guard = guards?.begin(call.approved === true);
+          if (guard !== undefined && "error" in guard) return guard;
+          const { fixed = [], empty = [], release } = guard ?? {};
+          const guarded = {
+            ...shape,
+            env,
+            fixed: [...shape.fixed, ...fixed],
+            hidden: [...shape.hidden, ...empty],
+          };
+          const started: Launch = {
+            file: programPath(options.bwrap ?? "bwrap"),
+            ...bubblewrapCall(guarded, command, addPrefix(shape.shownAt, valid.path)),
+            // Commands can read the environment of Bubblewrap, so it is empty.
+            env: {},
+            cwd: "/",
+            ...(release === undefined ? {} : { onGone: release, explain: refusalNote }),
+          };
           // The kernel counts the processes of other users than root.
-          if ("error" in started || process.getuid?.() !== 0) return started;
+          if (process.getuid?.() !== 0) return started;
           this.#cgroup ??= ProcessCgroup.make(shape.processes) ?? null;
           if (this.#cgroup === null) return started;
           const join = 'echo $$ > "$0" || exit 126; exec "$@"';
@@ -369,32 +392,5 @@ function sandboxShape(options: BubblewrapOptions, hasSizeLimits: boolean): Sandb
     processes: maxProcesses,
     scratch: scratchMb * MIB,
     hasSizeLimits,
-  };
-}
-
-function launch(
-  { program, shape, guards }: { program: string; shape: SandboxShape; guards: StarterGuards | undefined },
-  command: string,
-  call: LaunchOptions,
-): Launch | BackendFailure {
-  const { folder } = shape.writable;
-  const valid = validatePath(call.cwd ?? "/");
-  if (!valid.ok) return { error: valid.error, code: valid.code };
-  if (statsAt(folder) === undefined) return directoryNotFound("/");
-  const env = { ...shape.env, ...call.env };
-  // Arguments are separated by NUL, so the text after one would be an argument of Bubblewrap.
-  if (Object.entries(env).some((pair) => pair.join("").includes("\0")))
-    return { code: "unsupported", error: "An environment variable contains a NUL character." };
-  const guard = guards?.begin(call.approved === true);
-  if (guard !== undefined && "error" in guard) return guard;
-  const { fixed = [], empty = [], release } = guard ?? {};
-  const guarded = { ...shape, env, fixed: [...shape.fixed, ...fixed], hidden: [...shape.hidden, ...empty] };
-  return {
-    file: programPath(program),
-    ...bubblewrapCall(guarded, command, addPrefix(shape.shownAt, valid.path)),
-    // Commands can read the environment of Bubblewrap, so it is empty.
-    env: {},
-    cwd: "/",
-    ...(release === undefined ? {} : { onGone: release, explain: refusalNote }),
   };
 }

@@ -251,12 +251,7 @@ async function removeContainer(runner: ProcessRunner, options: DockerOptions, id
   await runDocker(runner, options, ["rm", "-f", id]);
 }
 
-function runDocker(
-  runner: ProcessRunner,
-  options: DockerOptions,
-  args: readonly string[],
-  timeout = 300,
-): Promise<ExecuteResponse> {
+function runDocker(runner: ProcessRunner, options: DockerOptions, args: readonly string[], timeout = 300) {
   return runner.run({ ...programLaunch(options, args), maxOutputBytes: DEFAULT_OUTPUT_BYTES }, { timeout });
 }
 

@@ -76,7 +76,12 @@ export class Placeholders {
       } catch (error) {
         if (["EACCES", "EPERM", "EROFS", "ENOTDIR", "ENOENT"].includes(codeOf(error) ?? "")) return false;
         if (codeOf(error) !== "EEXIST") throw error;
-        for (const name of readNames(path)) if (isStale(name)) removeFolder(join(path, name));
+        for (const name of readNames(path)) {
+          // Its process ended without removing it. Those of another process namespace are left.
+          const [, pid = "", start, namespace] = HOLDER.exec(name) ?? [];
+          const isOurs = pid !== "" && namespace === processNamespace();
+          if (isOurs && processStart(Number(pid)) !== start) removeFolder(join(path, name));
+        }
         if (!readNames(path).every((name) => HOLDER.test(name))) return false;
       }
       try {
@@ -120,12 +125,6 @@ function removeFolder(path: string): boolean {
   } catch {
     return false;
   }
-}
-
-/** True if the process of a holder ended without removing it. False for one of another process namespace. */
-function isStale(name: string): boolean {
-  const [, pid = "", start, namespace] = HOLDER.exec(name) ?? [];
-  return pid !== "" && namespace === processNamespace() && processStart(Number(pid)) !== start;
 }
 
 const processNamespace = (): string =>
