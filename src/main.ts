@@ -94,7 +94,7 @@ function commandNamed(name: string): Command | undefined {
  */
 function endWithReader(error: NodeJS.ErrnoException): void {
   if (error.code !== "EPIPE" && error.code !== "EIO") throw error;
-  // Later writes fail too, and must not end what is still being parked.
+  // Later writes fail too, and must not end runs before they are parked.
   process.stdout.off("error", endWithReader).on("error", () => undefined);
   if (!process.emit("SIGINT") && !process.emit("SIGHUP")) process.exit();
 }

@@ -51,7 +51,7 @@ export function waitsIn(view: Pick<RunView, "requests" | "mainAgent" | "subagent
   return { ofCall, ofAgent };
 }
 
-/** True for a question of a graph that does not say where it stands. Then the whole run has stopped. */
+/** True for a question of a graph at an unknown place, which stops the whole run. */
 const isUnplaced = ({ kind, callId }: RunRequest): boolean => kind === "interrupt" && callId === undefined;
 
 /** Returns the latest of the times, or undefined if one is missing or there is none. */

@@ -1,6 +1,6 @@
 /** Types of requests to people, and of their answers. */
 
-/** Shows a call to the person who decides on it. */
+/** Presents a call for the decision of a person. */
 export interface CallPreview {
   kind: "diff" | "command" | "arguments";
   /** One line: what would happen, to which thing. */

@@ -162,7 +162,7 @@ export interface ToolSpec<Schema extends z.ZodObject = z.ZodObject> {
   readonly aliases?: Readonly<Record<string, string>>;
   /** Must not throw for expected conditions; any exception becomes an error result. */
   handle(args: z.output<Schema>, context: ToolContext): Promise<ToolResult>;
-  /** Shows the call to the person who is asked to approve it. Default: the arguments. */
+  /** Presents the call for approval. Default: its arguments. */
   preview?(args: z.output<Schema>, context: ToolContext): Promise<BoundPreview | undefined>;
   /** The virtual path a call touches, normalised; gates and permissions look at it. */
   pathOf?(args: z.output<Schema>): string | undefined;

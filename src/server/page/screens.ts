@@ -35,10 +35,10 @@ import { type Picture, type ScreenContext, headOf, livePicture, readinessFor } f
 import { type Viewer, mayRun, runPath } from "../contracts/viewer.ts";
 
 /**
- * `views`: open runs whose agents and activity are read. `given`: characters of a task in an address. `open`: runs of
+ * `views`: open runs whose agents and activity are read. `task`: characters of a task in an address. `open`: runs of
  * one status to look through. `ends`: runs whose ends are reported.
  */
-const MAX = { listed: 50, pending: 50, views: 20, given: 200, open: 50, ends: 20, steps: 200, activity: 100 };
+const MAX = { listed: 50, pending: 50, views: 20, task: 200, open: 50, ends: 20, steps: 200, activity: 100 };
 
 export async function homeScreen(
   context: ScreenContext,
@@ -72,7 +72,7 @@ export async function homeScreen(
     });
   const stand = { counts, both: both.length, inLine: open.inLine, waiting, pending };
   const list = { runs: shown, filter, hasOlder: found.length > MAX.listed };
-  const form = { settings, readiness, refused, given: query.get("task")?.slice(0, MAX.given) };
+  const form = { settings, readiness, refused, given: query.get("task")?.slice(0, MAX.task) };
   const about = { title: "Runs", place: "runs", waiting, news } as const;
   return livePicture(context, about, (now) => renderHome({ session, ...stand, ...list, ...form, now }));
 }

@@ -1,4 +1,4 @@
-/** Pieces of the cards of all kinds of requests. */
+/** Pieces of request cards, whatever the kind. */
 import { displayName, oneLine } from "../../../core/text.ts";
 import { type RunRequest, agentName } from "../../../runs/run.ts";
 import { type ApprovalViewer, isShared, runPath } from "../../contracts/viewer.ts";
@@ -71,7 +71,7 @@ export const requestForm = (
     ${fields}
   </form>`;
 
-/** Replaces the form for viewers who may not send one. */
+/** Replaces the form for viewers without the right to send one. */
 export function onlyLooks({ session, openCommand }: ApprovalViewer): Html {
   const elsewhere = openCommand && html`, or run <code>${openCommand}</code> in a terminal`;
   // A host could press anything in a page that it frames, so the app has no buttons.
