@@ -1,6 +1,6 @@
 /** What holds in every world, whatever happened. docs/reliability.md has a sentence for each name. */
 import { newsId, newsOf } from "../../src/runs/news.ts";
-import { type Part, REPLY_TOKENS, TOKEN_LIMIT } from "./moves.ts";
+import { type Part, REPLY_TOKENS } from "./moves.ts";
 import type { DecisionCall, People } from "./people.ts";
 import type { World } from "./world.ts";
 
@@ -115,7 +115,7 @@ function checkUse(
     );
   if (inThreads > root.tokens)
     world.problem(`use: the threads of ${root.id} have ${inThreads} tokens, its row ${root.tokens}`);
-  const most = TOKEN_LIMIT + REPLY_TOKENS * (1 + children.length);
+  const most = world.tokenLimit + REPLY_TOKENS * (1 + children.length);
   if (root.tokens > most) world.problem(`limit: ${root.id} used ${root.tokens} tokens, at most ${most}`);
 }
 

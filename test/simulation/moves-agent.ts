@@ -1,7 +1,7 @@
 /** An agent without a model: it makes the moves of a table, which its task seeds, and keeps its thread as a real one does. */
 import type { Agent, AgentEnd, AgentInput, HitlRequest, WorkOptions } from "../../src/agent/agent.ts";
 import { FencedOffError } from "../../src/runs/thread-ports.ts";
-import { type Move, type Part, REPLY, REPLY_TOKENS, TOKEN_LIMIT, movesFor } from "./moves.ts";
+import { type Move, type Part, REPLY, REPLY_TOKENS, TOKEN_LIMITS, movesFor } from "./moves.ts";
 import { type Place, inPlace, later } from "./virtual-machine.ts";
 import type { World } from "./world.ts";
 
@@ -41,7 +41,13 @@ class Work {
     const { runId, signal } = this.#options;
     const { parts } = this.#world.thread(this.#threadId);
     if (input.kind === "task" && !parts.has(runId)) {
-      const part = { task: input.task, moves: movesFor(input.task), done: 0, tokens: 0, children: [] };
+      const part = {
+        task: input.task,
+        moves: movesFor(input.task, this.#world.tokenLimit === TOKEN_LIMITS.low),
+        done: 0,
+        tokens: 0,
+        children: [],
+      };
       const told = new Map((input.told ?? []).map((message) => [message.id, message]));
       await this.#save(() => parts.set(runId, { ...part, inbox: told }));
     }
@@ -94,7 +100,8 @@ class Work {
       case "say": {
         const fits = await budget?.reserve(
           REPLY_TOKENS,
-          (others, reserved) => others.tokens + reserved + part.tokens + REPLY_TOKENS <= TOKEN_LIMIT,
+          (others, reserved) =>
+            others.tokens + reserved + part.tokens + REPLY_TOKENS <= this.#world.tokenLimit,
         );
         if (fits === false) return this.#finish(part, "max_tokens");
         await later(this.#world.draw() * 400);

@@ -17,7 +17,7 @@ import { sqliteEngine } from "../../src/storage/sqlite/engine.ts";
 import { assertWritable, prune, storedBytes } from "../../src/storage/sqlite/runs/housekeeping.ts";
 import { textIndex } from "../../src/storage/sqlite/runs/text-index.ts";
 import { emptyDatabase } from "./driver.ts";
-import type { Part } from "./moves.ts";
+import { type Part, TOKEN_LIMITS } from "./moves.ts";
 import { type Place, inPlace, later, worldTime } from "./virtual-machine.ts";
 
 /** A conversation as its checkpoints have it: whatever a server wrote before it ended. */
@@ -61,12 +61,14 @@ export class World {
   /** Number of the newest write, and the place that made it. */
   #written = 0;
 
+  readonly tokenLimit: number;
   readonly #agentAt: (world: World, place: Place) => Agent;
 
   constructor(draw: () => number, agentAt: (world: World, place: Place) => Agent) {
     this.draw = draw;
     this.#agentAt = agentAt;
     this.isOneMachine = draw() < 0.5;
+    this.tokenLimit = TOKEN_LIMITS[draw() < 0.2 ? "low" : "usual"];
     this.database = emptyDatabase();
   }
 
