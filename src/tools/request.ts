@@ -1,6 +1,6 @@
 /** Types of requests to people, and of their answers. */
 
-/** Presents a call for the decision of a person. */
+/** Preview of a call for its approver. */
 export interface CallPreview {
   kind: "diff" | "command" | "arguments";
   /** One line: what would happen, to which thing. */

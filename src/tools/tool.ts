@@ -162,7 +162,7 @@ export interface ToolSpec<Schema extends z.ZodObject = z.ZodObject> {
   readonly aliases?: Readonly<Record<string, string>>;
   /** Must not throw for expected conditions; any exception becomes an error result. */
   handle(args: z.output<Schema>, context: ToolContext): Promise<ToolResult>;
-  /** Presents the call for approval. Default: its arguments. */
+  /** Preview for the approver of this call. Default: the arguments. */
   preview?(args: z.output<Schema>, context: ToolContext): Promise<BoundPreview | undefined>;
   /** The virtual path a call touches, normalised; gates and permissions look at it. */
   pathOf?(args: z.output<Schema>): string | undefined;
