@@ -38,14 +38,6 @@ export function surviveRejections(logger: Logger): void {
 /** Maximum time that an ending process waits until its traces are sent, in ms. */
 const PATIENCE_MS = 2000;
 
-/** Any of them switches LangSmith on, as LangChain reads them. */
-const LANGSMITH_SWITCHES = [
-  "LANGSMITH_TRACING",
-  "LANGSMITH_TRACING_V2",
-  "LANGCHAIN_TRACING",
-  "LANGCHAIN_TRACING_V2",
-] as const;
-
 /**
  * Sends the buffered traces before the process ends. Returns false if some were not sent in time: the process would
  * not end while a tracer keeps trying.
@@ -66,7 +58,14 @@ async function sendSpans(): Promise<void> {
 }
 
 async function sendToLangSmith(env: Environment): Promise<void> {
-  if (!LANGSMITH_SWITCHES.some((name) => env[name] === "true")) return;
+  // Any of them switches LangSmith on, as LangChain reads them.
+  const switches = [
+    "LANGSMITH_TRACING",
+    "LANGSMITH_TRACING_V2",
+    "LANGCHAIN_TRACING",
+    "LANGCHAIN_TRACING_V2",
+  ] as const;
+  if (!switches.some((name) => env[name] === "true")) return;
   const { awaitAllCallbacks } = await import("@langchain/core/callbacks/promises");
   await awaitAllCallbacks();
 }

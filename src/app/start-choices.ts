@@ -25,16 +25,15 @@ export function startChoices(
     if (spec !== "" && !models.has(spec))
       models.set(spec, { spec, ...defined({ price, problem: choice.ok ? undefined : choice.message }) });
   }
+  const noProposals =
+    "There is no workspace whose changes a run could propose. Set `workspace`, or leave `changes` out here and in the configuration.";
   return {
     models: [...models.values()],
     changes: config.changes,
-    ...(config.workspace === undefined ? { noProposals: NO_WORKSPACE } : {}),
+    ...(config.workspace === undefined ? { noProposals } : {}),
     limits: lowerLimits(defined({ costUsd, tokens, modelCalls, toolCalls, workTime })),
   };
 }
-
-const NO_WORKSPACE =
-  "There is no workspace whose changes a run could propose. Set `workspace`, or leave `changes` out here and in the configuration.";
 
 /**
  * The model that was chosen for a run. `notice`: the operator no longer allows it, or it cannot be used here, so the

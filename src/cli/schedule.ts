@@ -76,7 +76,8 @@ export async function runSchedule(args: CommandArguments): Promise<ExitCode> {
   const isOfAll = args.flags[ALL] === true;
   if (isOfAll && (name === "add" || name === "run"))
     return complain(`--${ALL} is not for schedule ${name}.`, 2);
-  const foreign = name === "edit" ? undefined : OF_EDIT.find((flag) => args.flags[flag] !== undefined);
+  const ofEdit = ["cron", "task", "no-overlap", ...REMOVAL_FLAGS.map(({ name }) => name)];
+  const foreign = name === "edit" ? undefined : ofEdit.find((flag) => args.flags[flag] !== undefined);
   if (foreign !== undefined) return complain(`--${foreign} is for schedule edit only.`, 2);
   const given = name === "add" || name === "edit" || name === "run" ? await asServer(args) : args;
   return withLocalRuns(given, false, async (local) => {
@@ -103,8 +104,6 @@ async function asServer(args: CommandArguments): Promise<CommandArguments> {
   const { env } = await withStoredKeys(loaded.config, host.env);
   return { ...args, flags, host: { ...host, env } };
 }
-
-const OF_EDIT = ["cron", "task", "no-overlap", ...REMOVAL_FLAGS.map(({ name }) => name)];
 
 /** The schedule that a word names: by its name, its id, or the beginning of that. Otherwise the reason why none. */
 function namedSchedule(schedules: readonly ScheduleView[], word: string): ScheduleView | string {

@@ -26,7 +26,8 @@ class UsageFold {
     const role = data.purpose ?? (agent.length === 0 ? "main" : "subagents");
     // A role is one word.
     const key = `${role} ${data.model}`;
-    const sum = this.#models.get(key) ?? { ...NO_USE, model: data.model, role };
+    const none = { calls: 0, inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, costUsd: 0 };
+    const sum = this.#models.get(key) ?? { ...none, model: data.model, role };
     this.#models.set(key, sum);
     sum.calls += 1;
     sum.inputTokens += data.usage.inputTokens;
@@ -42,8 +43,6 @@ class UsageFold {
     return Array.from(this.#models.values(), (sum) => ({ ...sum }));
   }
 }
-
-const NO_USE = { calls: 0, inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, costUsd: 0 };
 
 /** US dollars for all of it; `undefined` as soon as a part is not known. */
 export function totalCost(models: readonly ModelUsage[]): number | undefined {

@@ -265,9 +265,8 @@ const CLIENTS: Readonly<Record<string, (place: Place) => Client | undefined>> = 
 
 export const CLIENT_NAMES: readonly string[] = Object.keys(CLIENTS);
 
-const OF_PROJECTS = ["claude-code", "cursor", "vscode", "opencode", "gemini"];
-
 export function findClient(name: string, place: Place): Client | undefined {
-  if (place.project !== undefined && !OF_PROJECTS.includes(name)) return undefined;
+  const ofProjects = ["claude-code", "cursor", "vscode", "opencode", "gemini"];
+  if (place.project !== undefined && !ofProjects.includes(name)) return undefined;
   return Object.hasOwn(CLIENTS, name) ? CLIENTS[name]?.(place) : undefined;
 }

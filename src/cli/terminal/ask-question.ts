@@ -57,12 +57,14 @@ export async function openQuestion(
 export function questionLines(asked: OpenQuestion, style: BodyStyle): RequestLines {
   const lines = (text: string): string[] => wrapped(text, style);
   const isForm = asked.kind === "elicitation" && asked.mode === "form";
+  const warning =
+    "These words and fields are the server's. Enter no password or key here: it reads what you send.";
   return {
     title: lines(whoAsksWhat(asked, whoAsks(asked.agent))),
     body: [headText(asked), ...moreText(asked)].flatMap((text) =>
       textBody(wrapText(displayBlock(text), style.width - 5).join("\n"), style),
     ),
-    notes: [...(isForm ? [WARNING] : []), ...deadlineText(asked)]
+    notes: [...(isForm ? [warning] : []), ...deadlineText(asked)]
       .flatMap(lines)
       .map((line) => style.colors.dim(line)),
   };
@@ -84,9 +86,6 @@ function whoAsksWhat(question: Question, agent: string): string {
     ? `Asked by the MCP server ${name}:`
     : `The MCP server ${name} asks you to open an address:`;
 }
-
-const WARNING =
-  "These words and fields are the server's. Enter no password or key here: it reads what you send.";
 
 /** Lines that belong to the words: the address with its host first, or all that a tool sent. */
 function moreText(question: Question): string[] {

@@ -16,7 +16,6 @@ const FILL = 500;
 const VECTORS_PER_TURN = 128;
 
 const TOUCH = "UPDATE store_models SET used_at = @now WHERE name = @name";
-const FILLED = "UPDATE store_models SET to_fill = @last - 1 WHERE id = @model AND to_fill >= @last";
 const RELEASE = `UPDATE store_unembedded SET due_at = 0 WHERE model = @model AND item IN ${IDS}`;
 const DONE = `DELETE FROM store_unembedded WHERE model = @model AND item IN ${IDS}`;
 
@@ -78,7 +77,8 @@ SELECT id FROM store_items WHERE id <= (SELECT to_fill FROM store_models WHERE i
 INSERT INTO store_unembedded (model, item) SELECT CAST(@model AS BIGINT), id FROM store_items WHERE id IN ${IDS}
 ON CONFLICT DO NOTHING`;
     yield* change(sql, { model, ids: idList(old) });
-    yield* change(FILLED, { model, last: last.id });
+    const filled = "UPDATE store_models SET to_fill = @last - 1 WHERE id = @model AND to_fill >= @last";
+    yield* change(filled, { model, last: last.id });
   }
 
   /** Takes some items from the queue, newest first. The caller must store their vectors or release them. */

@@ -37,6 +37,8 @@ export async function openPool(options: PostgresOptions): Promise<Connections> {
     const message = "storage names a Postgres, which needs a package that is not installed: npm install pg.";
     throw new ConfigurationError("INVALID_CONFIG", message);
   });
+  // Postgres releases the locks of a process that was cut off in a transaction within a lease.
+  const session = ["lock_timeout=4s", "idle_in_transaction_session_timeout=5s"];
   const config: PoolConfig & { pipeline: boolean } = {
     connectionString: url,
     max: connections,
@@ -50,7 +52,7 @@ export async function openPool(options: PostgresOptions): Promise<Connections> {
       getTypeParser: (type, format) =>
         type === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(type, format),
     },
-    options: [`search_path=${schema}`, ...SESSION].map((setting) => `-c ${setting}`).join(" "),
+    options: [`search_path=${schema}`, ...session].map((setting) => `-c ${setting}`).join(" "),
   };
   const pool = new pg.Pool(config);
   // An idle connection that breaks is replaced by the next query.
@@ -69,5 +71,3 @@ export async function openPool(options: PostgresOptions): Promise<Connections> {
 
 /** After how long a query fails whose connection is silent, in milliseconds. A cut network breaks no connection. */
 const QUERY_MS = 15_000;
-/** Postgres releases the locks of a process that was cut off in a transaction within a lease. */
-const SESSION = ["lock_timeout=4s", "idle_in_transaction_session_timeout=5s"];

@@ -44,14 +44,13 @@ export function* pendingOf(principal: Principal, limit: number): Steps<PendingRe
   return rows.map((row) => ({ ...toRequest(row), task: row.task }));
 }
 
-/** The columns of other questions that only approvals fill. */
-const NO_CALL = { tool: "", args: "{}", preview: "{}", allowed_decisions: "[]" };
-
 /** False when it is stored already, answered or not. */
 export function add(request: RunRequest): Steps<boolean> {
   const { kind, index: position } = request;
+  // The columns of other questions that only approvals fill.
+  const noCall = { tool: "", args: "{}", preview: "{}", allowed_decisions: "[]" };
   const content =
-    kind === "approval" ? columnValues(request, CALL) : { ...NO_CALL, body: toJson(contentOf(request)) };
+    kind === "approval" ? columnValues(request, CALL) : { ...noCall, body: toJson(contentOf(request)) };
   const row = { ...columnValues(request, ASKED), ...content, kind, position, status: "pending" };
   return insert("questions", row, "ON CONFLICT (run_id, id) DO NOTHING");
 }

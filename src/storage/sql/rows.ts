@@ -223,7 +223,6 @@ export function toEvent(row: EventRow): RunEvent {
 
 /** Columns of every request, answered or not. */
 export const ASKED = "run_id, id, interrupt_id, agent, requested_at, expires_at, asked_by";
-const ANSWERED = `${ASKED}, decided_at, decided_by` as const;
 /** Columns of approvals alone. */
 export const CALL = "tool, args, preview, allowed_decisions, same";
 
@@ -238,7 +237,8 @@ const QUESTION_STATUS: Readonly<Record<Approval["status"], OpenQuestion["status"
 export function toRequest(row: RequestRow): RunRequest {
   const { kind, position: index, status, body } = row;
   const answer = row.decision === null ? undefined : fromJson(row.decision);
-  const stored = { ...readFields(row, ANSWERED), index, ...defined({ answer }) };
+  const answered = `${ASKED}, decided_at, decided_by` as const;
+  const stored = { ...readFields(row, answered), index, ...defined({ answer }) };
   const content =
     kind === "approval"
       ? { kind, ...readFields(row, CALL), status }

@@ -40,18 +40,6 @@ WITH RECURSIVE found (id) AS (
 )
 SELECT id FROM found WHERE id IS NOT NULL`;
 
-/**
- * Selects the writes to copy. Writes after an earlier checkpoint made the next one, so they have no place behind a copy
- * of it. For the newest checkpoint, results of finished calls are copied, but not open questions.
- */
-const COPY_WRITES = `${CHAIN}
-INSERT INTO checkpoint_writes (thread_id, checkpoint_ns, checkpoint_id, task_id, idx, channel, type, value)
-SELECT @target, '', w.checkpoint_id, w.task_id, w.idx, w.channel, w.type, w.value
-FROM chain JOIN checkpoint_writes AS w
-  ON w.thread_id = @thread AND w.checkpoint_ns = '' AND w.checkpoint_id = chain.id
-WHERE chain.depth > 0 OR (@isNewest = 1 AND w.channel NOT IN (${UNFINISHED_CHANNELS.map((channel) => `'${channel}'`).join(", ")}))
-ON CONFLICT DO NOTHING`;
-
 export const listThreads = async (access: Access): Promise<string[]> =>
   (await query<{ id: string }>(access, THREADS)).map(({ id }) => id);
 
@@ -139,7 +127,16 @@ ORDER BY chain.depth DESC
 ON CONFLICT DO NOTHING`;
     yield* change(copyCheckpoints, { ...place, id: begin.id });
     const isNewest = newest?.id === begin.id ? 1 : 0;
-    yield* change(COPY_WRITES, { ...place, id: begin.id, isNewest });
+    // Selects the writes to copy. Writes after an earlier checkpoint made the next one, so they have no place behind a copy
+    // of it. For the newest checkpoint, results of finished calls are copied, but not open questions.
+    const copyWrites = `${CHAIN}
+INSERT INTO checkpoint_writes (thread_id, checkpoint_ns, checkpoint_id, task_id, idx, channel, type, value)
+SELECT @target, '', w.checkpoint_id, w.task_id, w.idx, w.channel, w.type, w.value
+FROM chain JOIN checkpoint_writes AS w
+  ON w.thread_id = @thread AND w.checkpoint_ns = '' AND w.checkpoint_id = chain.id
+WHERE chain.depth > 0 OR (@isNewest = 1 AND w.channel NOT IN (${UNFINISHED_CHANNELS.map((channel) => `'${channel}'`).join(", ")}))
+ON CONFLICT DO NOTHING`;
+    yield* change(copyWrites, { ...place, id: begin.id, isNewest });
     return true;
   });
 }
