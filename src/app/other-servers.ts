@@ -95,15 +95,18 @@ function publicProblem(error: unknown): string {
   throw error;
 }
 
-/** An address whose variables are not filled in may be none yet. */
-const hostName = (url: string): string => (URL.canParse(url) ? new URL(url).host : "an address");
-
 function serverState({ name, config, last }: McpServerState): ServerState {
   const { tools = [], gated = [], leftOut = [], notes = [], problems = [] } = last?.set ?? {};
   const [problem] = problems;
   return {
     name,
-    place: "url" in config ? hostName(config.url) : basename(config.command),
+    // A URL whose variables are not filled in may not be valid yet.
+    place:
+      "url" in config
+        ? URL.canParse(config.url)
+          ? new URL(config.url).host
+          : "an address"
+        : basename(config.command),
     askedAt: last?.at,
     tools: tools.map((tool) => ({
       name: tool.name.slice(name.length + 2),

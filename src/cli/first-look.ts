@@ -27,12 +27,10 @@ export const clientsHere = (host: HostFacts): ClientHere[] =>
     const { title, file } = client;
     const isInstalled =
       client.kind === "file" ? existsSync(dirname(file)) : isProgram(client.remove[0] ?? "", host);
-    return [{ name, title, isInstalled, hasServer: namesServer(file) }];
+    // JSON, TOML and YAML name a member before a colon or in brackets.
+    const hasServer = orElse(() => /\bdeepagent["']?\s*[:\]]/.test(readFileSync(file, "utf8")), false);
+    return [{ name, title, isInstalled, hasServer }];
   });
-
-/** True if a JSON, TOML or YAML file has a member with the name of this server. */
-const namesServer = (file: string): boolean =>
-  orElse(() => /\bdeepagent["']?\s*[:\]]/.test(readFileSync(file, "utf8")), false);
 
 /** True if a shell would find the program. */
 export function isProgram(name: string, { env, platform }: HostFacts): boolean {

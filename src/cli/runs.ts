@@ -122,7 +122,12 @@ export async function listRuns(local: LocalRuns, flags: FlagValues): Promise<Exi
     const task = run.schedule ? `schedule ${run.schedule.name}: ${nameOf(run)}` : nameOf(run);
     const room = Math.max(width - id.length - when.length - status.length - 5, 8);
     say(`${id}  ${colors.dim(when)}${status}  ${fit(oneLine(showControl(task), 200), room)}`);
-    for (const child of tasks.get(run.id) ?? []) say(fit(taskLine(child), width));
+    for (const child of tasks.get(run.id) ?? []) {
+      // The whole id works for messages and cancelling.
+      const { id, status, name, description } = child;
+      const text = oneLine(showControl(`${name}: ${description}`), 200);
+      say(fit(`  └ ${id}  ${STATUS_WORDS[status].padEnd(9)}  ${text}`, width));
+    }
   }
   if (others !== "") say(`\nThese are the runs of this terminal. ${others}`);
   const stuck = found.find((run) => shownStatus(run) === WAITING);
@@ -154,10 +159,6 @@ const shownStatus = (run: RunHead): RunHead["status"] | typeof WAITING => {
   const { status, leasedUntil = 0, waitsForChildren = false } = run;
   return status === "working" && leasedUntil < Date.now() && !waitsForChildren ? WAITING : status;
 };
-
-/** `  └ run_x  at work   researcher: Compare the prices`. The whole id works for messages and cancelling. */
-const taskLine = ({ id, status, name, description }: ChildRun): string =>
-  `  └ ${id}  ${STATUS_WORDS[status].padEnd(9)}  ${oneLine(showControl(`${name}: ${description}`), 200)}`;
 
 const runRow = (run: RunHead): object => ({
   run_id: run.id,

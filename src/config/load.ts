@@ -95,7 +95,8 @@ export function loadConfig(sources: ConfigSources): LoadedConfig {
     draft.problems.push("storageS3: needs the setting storage, the address of a Postgres");
   if (!parsed.success || draft.problems.length > 0) return { ok: false, problems: draft.problems };
   const privatePaths = [...own, ...(draft.configFile === undefined ? [] : [draft.configFile])];
-  const warnings = parsed.data.workspace === undefined ? [noWorkspace(sources)] : [];
+  const noWorkspace = `No workspace: ${wideFolder(sources)}. Choose a folder with --workspace DIR or DEEPAGENT_WORKSPACE; until then no run is started.`;
+  const warnings = parsed.data.workspace === undefined ? [noWorkspace] : [];
   return { ok: true, config: { ...parsed.data, privatePaths }, warnings };
 }
 
@@ -241,9 +242,6 @@ function listFolders(draft: Draft, settings: readonly string[]): [path: string, 
     (entry): entry is [string, string] => typeof entry[1] === "string" && isAbsolute(entry[1]),
   );
 }
-
-const noWorkspace = (sources: ConfigSources): string =>
-  `No workspace: ${wideFolder(sources)}. Choose a folder with --workspace DIR or DEEPAGENT_WORKSPACE; until then no run is started.`;
 
 /** A JSON text with comments and trailing commas: its value and its tree, or where it is broken. */
 export type ParsedJson = { ok: true; value: unknown; root: Node } | { ok: false; place: string };

@@ -47,10 +47,12 @@ export interface News {
 }
 
 export const newsOf = ({ kind, data }: Pick<RunEvent, "kind" | "data">): readonly NewsType[] =>
-  NEWS_TYPES.filter((type) => KINDS[type].includes(kind) && (type !== "budget.reached" || isAtLimit(data)));
-
-const isAtLimit = (data: RunEvent["data"]): boolean =>
-  "stopReason" in data && data.stopReason !== undefined && isLimit(data.stopReason);
+  NEWS_TYPES.filter(
+    (type) =>
+      KINDS[type].includes(kind) &&
+      (type !== "budget.reached" ||
+        ("stopReason" in data && data.stopReason !== undefined && isLimit(data.stopReason))),
+  );
 
 export const newsId = (runId: string, seq: number, type: EventType): string =>
   `${runId}_${seq}_${type.replace(".", "_")}`;

@@ -112,7 +112,8 @@ export function withoutEntry(text: string, client: FileClient, before?: string):
   const blocks = path.map((_, left): [string, ...string[]] => [key, ...inner.slice(0, inner.length - left)]);
   for (const block of before === undefined ? [] : [...blocks, ["inputs"] as const]) {
     const isOurs = valueAt(before ?? "", block) === undefined;
-    if (result.ok && isOurs && isEmpty(valueAt(result.text, block)))
+    const left = result.ok && isOurs ? valueAt(result.text, block) : undefined;
+    if (result.ok && isObject(left) && Object.keys(left).length === 0)
       result = removeAt(result.text, [...block]);
   }
   return result;
@@ -126,8 +127,6 @@ const bare = (text: string): string =>
     .replaceAll(/("(?:[^"\\\n]|\\.)*"?)|\s+/g, (run, word) => word ?? (run.includes("\n") ? "\n" : " "))
     .replaceAll(/("(?:[^"\\\n]|\\.)*"?)|\s?\{\s?\}|\s?([{}[\],\n])\s?/g, "$1$2")
     .trim();
-
-const isEmpty = (value: unknown): boolean => isObject(value) && Object.keys(value).length === 0;
 
 export const hasEntry = (text: string, client: FileClient): boolean => entryValue(text, client) !== undefined;
 

@@ -97,10 +97,11 @@ async function loadViews(runs: PrincipalRuns, some: readonly RunSummary[]): Prom
 
 function readFilter(query: URLSearchParams): RunFilter {
   const [status, text] = [query.get("status") ?? "", (query.get("q") ?? "").trim().slice(0, 200)];
-  return { ...(isStatus(status) ? { status } : {}), ...(text === "" ? {} : { text }) };
+  return {
+    ...(Object.hasOwn(STATUS_WORDS, status) ? { status: status as RunStatus } : {}),
+    ...(text === "" ? {} : { text }),
+  };
 }
-
-const isStatus = (text: string): text is RunStatus => Object.hasOwn(STATUS_WORDS, text);
 
 /** The oldest requests that wait in all runs, and how many wait. */
 async function loadPending({ runs }: ScreenContext) {

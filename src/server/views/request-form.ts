@@ -253,6 +253,7 @@ function choiceProperty(field: Choice, lists: boolean): Property {
 
 function callMessage(approval: Approval, place: FormPlace): string {
   const call = shownCall(approval, MAX.shown);
+  const { elsewhere = "decide on the page of the server or in its terminal" } = place;
   const decisions = callFields(approval, decisionsFor(approval, call)).flatMap((field) =>
     field.type === "choice" ? field.options : [],
   );
@@ -266,7 +267,11 @@ function callMessage(approval: Approval, place: FormPlace): string {
     "",
     indented([...call.destination.flatMap((line) => [line, ""]), call.detail].join("\n")),
     "",
-    ...(call.isWhole ? [] : [callNotWhole(place.elsewhere)]),
+    ...(call.isWhole
+      ? []
+      : [
+          `This form is too small to show the whole call, so it cannot approve it. To see all of it and decide, ${elsewhere}; the run waits.`,
+        ]),
     `run ${place.runId} · approval ${place.position} of ${place.total}`,
     ...(decisions.includes("approve_same") ? [sameText] : []),
     ...deadlineText(approval),
@@ -283,10 +288,8 @@ const EFFECTS: Record<CallPreview["kind"], string> = {
 const problemText = ({ problem }: FormPlace): string[] =>
   problem === undefined ? [] : [asText(problem, MAX.problem), ""];
 
-const callNotWhole = (elsewhere = "decide on the page of the server or in its terminal"): string =>
-  `This form is too small to show the whole call, so it cannot approve it. To see all of it and decide, ${elsewhere}; the run waits.`;
-
 function questionMessage(request: OpenQuestion, place: FormPlace, can: Abilities): string {
+  const { elsewhere = "answer on the page of the server or in its terminal" } = place;
   const isFree = request.kind === "interrupt" && fieldsOf(request) === undefined;
   const schema = isFree ? request.schema : undefined;
   const json = schema && cutMiddle(displayBlock(JSON.stringify(schema, null, 2)), MAX.shown);
@@ -296,16 +299,17 @@ function questionMessage(request: OpenQuestion, place: FormPlace, can: Abilities
     "",
     indented(cutMiddle(shownText(request), MAX.shown)),
     "",
-    ...(isWholeInForm(request) ? [] : [notWhole(place.elsewhere)]),
+    ...(isWholeInForm(request)
+      ? []
+      : [
+          `This form is too small to show the whole question. To see all of it, ${elsewhere}; the run waits.`,
+        ]),
     ...(json === undefined ? [] : ["The answer has to fit this JSON Schema:", "", indented(json), ""]),
     ...addressText(request, can),
     `run ${place.runId} · question ${place.position} of ${place.total}`,
     ...deadlineText(request),
   ].join("\n");
 }
-
-const notWhole = (elsewhere = "answer on the page of the server or in its terminal"): string =>
-  `This form is too small to show the whole question. To see all of it, ${elsewhere}; the run waits.`;
 
 function addressText(question: Question, { urls }: Abilities): string[] {
   if (!isAddress(question)) return [];

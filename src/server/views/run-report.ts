@@ -283,10 +283,14 @@ export function reportText(report: RunReport): string {
   const { input_tokens: read, output_tokens: written, cost_usd: usd } = usage;
   const cost = usd === "unknown" || usd === 0 ? "" : ` · ${dollars(usd)}`;
   const fileLines = files.map((file) => `- ${asText(file)}`);
+  const agentLines = agents.map(({ agent, description, status, step }) => {
+    const type = agent.endsWith(GENERAL_PURPOSE) ? "" : `${asText(agent)}, `;
+    return `- ${type}"${asText(firstSentence(description, MAX_ENDED.line))}" (${status}): ${asText(step)}`;
+  });
   const sections = [
     ...(isWhole ? [answer, report.message] : [report.message, answer]),
     section("Todos", todoLines),
-    section("Agents", agents.map(agentLine)),
+    section("Agents", agentLines),
     goal && section(goal.outcome, goalLines(goal)),
     ...approvals.map(approvalText),
     ...questions.filter(({ status }) => status === "pending").map(questionText),
@@ -299,11 +303,6 @@ export function reportText(report: RunReport): string {
     `run_id ${report.run_id} · thread_id ${report.thread_id} · tokens ${read} in, ${written} out${cost}`,
   ];
   return sections.filter(Boolean).join("\n\n");
-}
-
-function agentLine({ agent, description, status, step }: RunReport["agents"][number]): string {
-  const type = agent.endsWith(GENERAL_PURPOSE) ? "" : `${asText(agent)}, `;
-  return `- ${type}"${asText(firstSentence(description, MAX_ENDED.line))}" (${status}): ${asText(step)}`;
 }
 
 export const pendingApprovals = (view: RunView): Approval[] =>

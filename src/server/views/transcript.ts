@@ -76,7 +76,9 @@ function eventProse({ kind, data }: RunEvent): string[] {
     case "subagent_finished":
       return [`The subagent ${data.status === "error" ? "failed" : "reported"}.`, ...quoted(data.report)];
     case "tool_started":
-      return [calledLine(data)];
+      return [
+        `called ${code(data.tool)}${data.within === undefined ? "" : " in its program"}: ${code(data.summary)}`,
+      ];
     case "tool_finished":
       return data.status === "error" ? [`${code(data.tool)} failed.`] : [];
     case "model_called":
@@ -101,7 +103,9 @@ function eventProse({ kind, data }: RunEvent): string[] {
     case "model_awaited":
       return ["waits for the client's model."];
     case "compacted":
-      return [compactedLine(data)];
+      return [
+        `${data.how} ${data.messages} older messages${data.path ? `; they are kept in ${code(data.path)}` : ""}.`,
+      ];
     case "model_retry":
       return [`${data.message}.`];
     case "goal_judged":
@@ -112,12 +116,6 @@ function eventProse({ kind, data }: RunEvent): string[] {
       return ["Warning:", quote(data.message)];
   }
 }
-
-const calledLine = ({ tool, summary, within }: Extract<RunEvent, { kind: "tool_started" }>["data"]): string =>
-  `called ${code(tool)}${within === undefined ? "" : " in its program"}: ${code(summary)}`;
-
-const compactedLine = ({ how, messages, path }: Extract<RunEvent, { kind: "compacted" }>["data"]): string =>
-  `${how} ${messages} older messages${path ? `; they are kept in ${code(path)}` : ""}.`;
 
 /** Returns undefined for requests of an older version. */
 const asked = (call: AskedCall | undefined): string | undefined =>

@@ -26,11 +26,17 @@ const REPLACED: readonly [RegExp, string][] = [
   [/ WHEN \(\)/g, ""],
 ];
 
-const inPostgres = (sql: string): string =>
-  REPLACED.reduce((text, [pattern, replacement]) => text.replace(pattern, replacement), sql);
-
 const COMPONENTS: readonly [name: string, migrations: readonly Migration[]][] = [
-  ["runs", RUN_MIGRATIONS.map((step) => ({ ...step, sql: step.isForSqlite ? "" : inPostgres(step.sql) }))],
+  [
+    "runs",
+    RUN_MIGRATIONS.map((step) => {
+      const inPostgres = REPLACED.reduce(
+        (sql, [pattern, instead]) => sql.replace(pattern, instead),
+        step.sql,
+      );
+      return { ...step, sql: step.isForSqlite ? "" : inPostgres };
+    }),
+  ],
   ["checkpoints", POSTGRES_CHECKPOINTS],
   ["store", POSTGRES_STORE],
   ["shared", POSTGRES_SHARED],

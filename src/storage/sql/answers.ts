@@ -61,7 +61,10 @@ export function* use(
   now: number,
 ): Steps<UsedAnswer<RunRequest | undefined> | undefined> {
   const found = yield* getToChange(run.principal, run.id);
-  const reason = signed.problem ?? ((yield* takes(signed.id, run.id, now)) ? undefined : "replayed");
+  const use = { id: signed.id, run_id: run.id, used_at: now };
+  const isFirst =
+    signed.problem === undefined && (yield* insert("used_answers", use, "ON CONFLICT (id) DO NOTHING"));
+  const reason = signed.problem ?? (isFirst ? undefined : "replayed");
   if (reason === undefined) {
     const used: UsedAnswer<RunRequest | undefined> = { answered: [], replied: [] };
     for (const one of signed.answers) used.answered.push(yield* answer(run.principal, one, signed.by, now));
@@ -72,9 +75,6 @@ export function* use(
     yield* journal.append(run.id, { kind: "answer_refused", agent: [], data: { reason } }, now);
   return undefined;
 }
-
-const takes = (id: string, runId: string, now: number): Steps<boolean> =>
-  insert("used_answers", { id, run_id: runId, used_at: now }, "ON CONFLICT (id) DO NOTHING");
 
 /** Stores a reply to a model call, if it is the first; the run can then continue. */
 export function* reply(run: Run, callId: string, given: SamplingReply, now: number): Steps<boolean> {

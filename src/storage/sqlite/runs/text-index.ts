@@ -17,7 +17,12 @@ export const textIndex: RunIndex = {
     if (text.forms.some((form) => form === "" || form.includes("\0"))) return undefined;
     const forms = [...new Set(text.forms)].map((form) => Array.from(form));
     if (forms.every(({ length }) => length >= 3)) {
-      const expressions = forms.map((letters) => `(${trigrams(letters).map(quotedTerm).join(" AND ")})`);
+      const expressions = forms.map(
+        (letters) =>
+          `(${trigrams(letters)
+            .map((group) => `"${group.replaceAll('"', '""')}"`)
+            .join(" AND ")})`,
+      );
       const match = `{task name${text.tasksOnly ? "" : " answer"}} : (${expressions.join(" OR ")})`;
       return {
         sql: `SELECT rowid AS number FROM run_texts WHERE run_texts MATCH @match AND rowid < @before
@@ -38,8 +43,6 @@ function trigrams(letters: readonly string[]): string[] {
     (_, at) => all[Math.floor(at * step)] ?? "",
   );
 }
-
-const quotedTerm = (group: string): string => `"${group.replaceAll('"', '""')}"`;
 
 /** For a text of one or two letters, which begins some of the groups. */
 function* beginning(forms: readonly string[][], { tasksOnly }: SearchedText): Steps<Statement | undefined> {
