@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { build } from "esbuild";
+import { threadTexts } from "./thread-texts.mjs";
 import { BROKEN } from "../test/simulation/broken.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -55,6 +56,7 @@ const faults = {
 await build({
   absWorkingDir: root,
   entryPoints: ["test/simulation/main.ts"],
+  loader: { ".wasm": "binary" },
   bundle: true,
   splitting: true,
   platform: "node",
@@ -62,7 +64,7 @@ await build({
   packages: "external",
   outdir: folder,
   outExtension: { ".js": ".mjs" },
-  plugins: [marks, faults],
+  plugins: [marks, faults, threadTexts],
   logLevel: "warning",
 });
 

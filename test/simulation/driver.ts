@@ -12,6 +12,9 @@ const open = (bytes: Buffer | string): Database => {
   return database as unknown as Database; // the driver has more than we use
 };
 
+/** A database without tables. */
+export const emptyCheckpoints = (): Database => open(":memory:");
+
 /** A database of runs without any. */
 export function emptyDatabase(): Database {
   if (template === undefined) {

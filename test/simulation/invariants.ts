@@ -1,6 +1,6 @@
 /** What holds in every world, whatever happened. docs/reliability.md has a sentence for each name. */
 import { newsId, newsOf } from "../../src/runs/news.ts";
-import { type Part, REPLY_TOKENS } from "./moves.ts";
+import { REPLY_TOKENS } from "./moves.ts";
 import type { DecisionCall, People } from "./people.ts";
 import type { World } from "./world.ts";
 
@@ -55,11 +55,6 @@ function failureOf({ database }: World, id: string): string {
   return text;
 }
 
-function partOf(world: World, runId: string): Part | undefined {
-  for (const { parts } of world.threads.values()) if (parts.has(runId)) return parts.get(runId);
-  return undefined;
-}
-
 /** A run with its background runs. */
 function checkTree(world: World, root: RunRow, runs: readonly RunRow[]): void {
   const children = runs.filter(({ parent_id }) => parent_id === root.id);
@@ -107,8 +102,7 @@ function checkUse(
   root: RunRow,
   { children, replies }: { children: readonly RunRow[]; replies: number },
 ): void {
-  const parts = [root, ...children].flatMap(({ id }) => partOf(world, id) ?? []);
-  const inThreads = parts.reduce((sum, { tokens }) => sum + tokens, 0);
+  const inThreads = world.agents.tokensOf([root, ...children].map(({ id }) => id));
   if (root.tokens !== replies * REPLY_TOKENS)
     world.problem(
       `use: the row of ${root.id} has ${root.tokens} tokens, its journal ${replies * REPLY_TOKENS}`,
@@ -134,17 +128,15 @@ function checkChildren(
       world.problem(`children: ${id} has no report in the journal`);
   }
   if (root.status !== "completed") return;
-  const from = [...(partOf(world, root.id)?.inbox.values() ?? [])].flatMap(
-    (message) => message.from?.threadId ?? [],
-  );
+  const from = world.agents
+    .messages()
+    .flatMap((message) => (message.runId === root.id ? (message.from ?? []) : []));
   if (new Set(from).size !== from.length) world.problem(`children: ${root.id} read a report twice`);
 }
 
 /** A confirmed message is in the thread once, unless its run ended otherwise than by completing. */
 function checkMessages(world: World, people: People, runs: readonly RunRow[]): void {
-  const texts = [...world.threads.values()].flatMap(({ parts }) =>
-    [...parts.values()].flatMap(({ inbox }) => [...inbox.values()].map(({ text }) => text)),
-  );
+  const texts = world.agents.messages().map(({ text }) => text);
   for (const [text, runId] of people.told) {
     const times = texts.filter((one) => one === text).length;
     const { status } = runs.find(({ id }) => id === runId) ?? { status: "unknown" };

@@ -1,6 +1,6 @@
 /**
  * Runs seeded worlds: `--seeds N` from `--from N` (default 1), or one `--seed N`; `--without 1,4` leaves acts of its plan
- * out. Prints each failure as the shortest plan that still fails. `--hashes` prints what became of each seed.
+ * out. Prints each failure as the shortest plan that still fails. `--tier 2` has the agents of the product. `--hashes` prints what became of each seed.
  */
 import { parseArgs } from "node:util";
 import { type Plan, planFor } from "./plan.ts";
@@ -13,6 +13,8 @@ const { values } = parseArgs({
     from: { type: "string", default: "1" },
     seed: { type: "string" },
     without: { type: "string" },
+    /** 1: agents without a model. 2: those of the product. */
+    tier: { type: "string", default: "1" },
     hashes: { type: "boolean", default: false },
     /** Ends at the first failure. */
     first: { type: "boolean", default: false },
@@ -20,6 +22,7 @@ const { values } = parseArgs({
 });
 install();
 const { runWorld } = await import("./run-world.ts");
+const agents = values.tier === "2" ? (await import("./real-agents.ts")).realAgents : undefined;
 
 const nameOf = (problem: string): string => problem.slice(0, problem.indexOf(":"));
 
@@ -27,7 +30,7 @@ const nameOf = (problem: string): string => problem.slice(0, problem.indexOf(":"
 async function shrink(seed: number, name: string): Promise<number[]> {
   const left: number[] = [];
   for (const [index] of planFor(seed).acts.entries()) {
-    const { problems } = await runWorld(seed, planWithout(seed, [...left, index]));
+    const { problems } = await runWorld(seed, planWithout(seed, [...left, index]), agents);
     if (problems.some((problem) => nameOf(problem) === name)) left.push(index);
   }
   return left;
@@ -44,7 +47,7 @@ const last = values.seed === undefined ? first + Number(values.seeds) - 1 : firs
 const given = (values.without ?? "").split(",").filter(Boolean).map(Number);
 let [failed, turns, faults] = [0, 0, 0];
 for (let seed = first; seed <= last; seed += 1) {
-  const outcome = await runWorld(seed, planWithout(seed, given));
+  const outcome = await runWorld(seed, planWithout(seed, given), agents);
   turns += outcome.turns;
   faults += outcome.faults;
   if (values.hashes) console.log(`seed ${seed} ${outcome.hash} ${outcome.turns}`);

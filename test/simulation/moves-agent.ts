@@ -1,45 +1,95 @@
 /** An agent without a model: it makes the moves of a table, which its task seeds, and keeps its thread as a real one does. */
 import type { Agent, AgentEnd, AgentInput, HitlRequest, WorkOptions } from "../../src/agent/agent.ts";
-import { FencedOffError } from "../../src/runs/thread-ports.ts";
+import { FencedOffError, type FencingToken } from "../../src/runs/thread-ports.ts";
 import { type Move, type Part, REPLY, REPLY_TOKENS, TOKEN_LIMITS, movesFor } from "./moves.ts";
-import { type Place, inPlace, later } from "./virtual-machine.ts";
-import type { World } from "./world.ts";
+import { later } from "./virtual-machine.ts";
+import type { Agents, World } from "./world.ts";
 
-export function movesAgent(world: World, place: Place): Agent {
+/** A conversation as its checkpoints have it: whatever a server wrote before it ended. */
+interface Thread {
+  /** Who may write. */
+  token: FencingToken | undefined;
+  /** By the run that works, or worked, in it. */
+  parts: Map<string, Part>;
+}
+
+/** The agents of a world of the first tier. */
+export function movesAgents(world: World): Agents {
+  const threads = new Map<string, Thread>();
+  const threadOf = (id: string): Thread => {
+    const known = threads.get(id) ?? { token: undefined, parts: new Map() };
+    threads.set(id, known);
+    return known;
+  };
+  const parts = (): [string, Part][] => [...threads.values()].flatMap((thread) => [...thread.parts]);
   const agent: Agent = {
-    work: (threadId, input, options) => inPlace(place, () => new Work(world, threadId, options).from(input)),
+    work: (threadId, input, options) =>
+      new Work(world, threadOf(threadId), { ...options, threadId }).from(input),
     checkCall: (_tool, args) => ({ ok: true, args: args as Record<string, unknown> }),
     snapshot: async () => ({ todos: [], files: {}, answer: "" }),
     subagent: () => agent,
     drawing: async () => "",
   };
-  return agent;
+  return {
+    agentAt: async () => agent,
+    checkpointsAt: () => ({
+      sync: () => later(),
+      startOver: async (threadId, token) => {
+        await later();
+        const thread = threadOf(threadId);
+        if (thread.token !== undefined && isEarlier(token, thread.token)) throw new FencedOffError(threadId);
+        thread.token = token;
+        await later();
+      },
+      deleteThread: async (threadId) => {
+        await later();
+        threads.delete(threadId);
+      },
+      tidyThread: () => later(),
+      usedBytes: async () => 0,
+      returnSpace: async () => 0,
+      threads: async () => [...threads.keys()],
+      steps: async () => [],
+      writtenWith: async () => [],
+      copyThread: async () => false,
+    }),
+    tokensOf: (runIds) =>
+      parts().reduce((sum, [runId, { tokens }]) => sum + (runIds.includes(runId) ? tokens : 0), 0),
+    messages: () =>
+      parts().flatMap(([runId, { inbox }]) =>
+        [...inbox.values()].map(({ text, from }) => ({ text, from: from?.threadId, runId })),
+      ),
+    close: () => threads.clear(),
+  };
 }
+
+const isEarlier = (one: FencingToken, other: FencingToken): boolean =>
+  one.run < other.run || (one.run === other.run && one.claim < other.claim);
 
 class Work {
   readonly #world: World;
-  readonly #threadId: string;
-  readonly #options: WorkOptions;
+  readonly #thread: Thread;
+  readonly #options: WorkOptions & { threadId: string };
   readonly #token;
 
-  constructor(world: World, threadId: string, options: WorkOptions) {
+  constructor(world: World, thread: Thread, options: WorkOptions & { threadId: string }) {
     this.#world = world;
-    this.#threadId = threadId;
+    this.#thread = thread;
     this.#options = options;
-    this.#token = world.thread(threadId).token;
+    this.#token = thread.token;
   }
 
   /** Writes into the thread, unless another server has taken it. */
   async #save(write: () => void): Promise<void> {
     await later(this.#world.draw() < 0.2 ? this.#world.draw() * 3000 : 0);
-    if (this.#world.thread(this.#threadId).token !== this.#token) throw new FencedOffError(this.#threadId);
+    if (this.#thread.token !== this.#token) throw new FencedOffError(this.#options.threadId);
     write();
     await later();
   }
 
   async from(input: AgentInput): Promise<AgentEnd> {
     const { runId, signal } = this.#options;
-    const { parts } = this.#world.thread(this.#threadId);
+    const { parts } = this.#thread;
     if (input.kind === "task" && !parts.has(runId)) {
       const part = {
         task: input.task,
@@ -73,7 +123,7 @@ class Work {
 
   async #readInbox(part: Part): Promise<void> {
     for (const message of (await this.#options.inbox?.messages()) ?? []) {
-      const others = [...this.#world.thread(this.#threadId).parts.values()];
+      const others = [...this.#thread.parts.values()];
       if (others.some(({ inbox }) => inbox.has(message.id))) continue;
       await this.#save(() => part.inbox.set(message.id, message));
     }
@@ -88,7 +138,7 @@ class Work {
   /** Returns the end of the work, if the move is one. */
   async #make(move: Move, part: Part): Promise<AgentEnd | undefined> {
     const { agent = [], events, budget } = this.#options;
-    const callId = `${this.#threadId}.${part.task}.${part.done}`;
+    const callId = `${this.#options.threadId}.${part.task}.${part.done}`;
     const made = async (): Promise<undefined> => {
       await this.#save(() => {
         part.done += 1;

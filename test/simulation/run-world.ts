@@ -1,12 +1,12 @@
 /** Runs one world from its beginning until nothing is left to do, and checks what holds. */
 import { createHash } from "node:crypto";
 import { checkWorld } from "./invariants.ts";
-import { movesAgent } from "./moves-agent.ts";
+import { movesAgents } from "./moves-agent.ts";
 import { People } from "./people.ts";
 import { type Plan, isFault } from "./plan.ts";
 import { machine } from "./process-mark.ts";
 import { BEGINNING, generator, seedWith, turn, worldTime } from "./virtual-machine.ts";
-import { World } from "./world.ts";
+import { type Agents, World } from "./world.ts";
 
 export interface Outcome {
   /** Each begins with the name of an invariant. */
@@ -21,9 +21,14 @@ export interface Outcome {
 const PATIENCE_MS = 2 * 3_600_000;
 const MOST_TURNS = 200_000;
 
-export async function runWorld(seed: number, plan: Plan): Promise<Outcome> {
+/** `agentsOf`: default: agents without a model. */
+export async function runWorld(
+  seed: number,
+  plan: Plan,
+  agentsOf: (world: World) => Agents = movesAgents,
+): Promise<Outcome> {
   seedWith(seed);
-  const world = new World(generator(seed + 0.25), movesAgent);
+  const world = new World(generator(seed + 0.25), agentsOf);
   Object.assign(machine, { isKnown: world.isOneMachine, gone: world.gone });
   for (let count = 0; count < plan.servers; count += 1) world.open();
   const people = new People(world, seed);
@@ -45,6 +50,7 @@ export async function runWorld(seed: number, plan: Plan): Promise<Outcome> {
     .slice(0, 12);
   for (const { place } of world.servers) place.isDead = true;
   await turn();
+  world.agents.close();
   world.database.close();
   return { problems: world.problems, turns, faults: plan.acts.filter(isFault).length, hash };
 }

@@ -9,7 +9,7 @@ import { NEWS_TYPES, type News, type SendResult } from "../../src/runs/news.ts";
 import type { RunRepository } from "../../src/runs/ports.ts";
 import type { RunService } from "../../src/runs/service.ts";
 import { createRunService } from "../../src/runs/supervisor.ts";
-import { FencedOffError, type Checkpoints, type FencingToken } from "../../src/runs/thread-ports.ts";
+import type { Checkpoints } from "../../src/runs/thread-ports.ts";
 import { storedRuns } from "../../src/storage/sql/repository.ts";
 import type { Engine } from "../../src/storage/sql/steps.ts";
 import type { Database } from "../../src/storage/sqlite/database.ts";
@@ -17,15 +17,19 @@ import { sqliteEngine } from "../../src/storage/sqlite/engine.ts";
 import { assertWritable, prune, storedBytes } from "../../src/storage/sqlite/runs/housekeeping.ts";
 import { textIndex } from "../../src/storage/sqlite/runs/text-index.ts";
 import { emptyDatabase } from "./driver.ts";
-import { type Part, TOKEN_LIMITS } from "./moves.ts";
+import { TOKEN_LIMITS } from "./moves.ts";
 import { type Place, inPlace, later, worldTime } from "./virtual-machine.ts";
 
-/** A conversation as its checkpoints have it: whatever a server wrote before it ended. */
-export interface Thread {
-  /** Who may write. */
-  token: FencingToken | undefined;
-  /** By the run that works, or worked, in it. */
-  parts: Map<string, Part>;
+/** The agents of a world, and their threads. */
+export interface Agents {
+  /** Of a server, which calls this once for each stretch of work. */
+  agentAt(place: Place): Promise<Agent>;
+  checkpointsAt(place: Place): Checkpoints;
+  /** Tokens that the threads of these runs count, by the ID of the run at their top. */
+  tokensOf(runIds: readonly string[]): number;
+  /** All messages from outside that agents have in their threads: the reports of these children, and texts. */
+  messages(): readonly { text: string; from?: string | undefined; runId: string }[];
+  close(): void;
 }
 
 export interface Server {
@@ -39,7 +43,6 @@ export const ENVIRONMENT = "simulated";
 export class World {
   readonly draw: () => number;
   readonly database: Database;
-  readonly threads = new Map<string, Thread>();
   /** How often each effect took place, by its key. */
   readonly acts = new Map<string, number>();
   /** Accepted news by ID, with the number of questions that each stands for. */
@@ -62,20 +65,14 @@ export class World {
   #written = 0;
 
   readonly tokenLimit: number;
-  readonly #agentAt: (world: World, place: Place) => Agent;
+  readonly agents: Agents;
 
-  constructor(draw: () => number, agentAt: (world: World, place: Place) => Agent) {
+  constructor(draw: () => number, agentsOf: (world: World) => Agents) {
     this.draw = draw;
-    this.#agentAt = agentAt;
     this.isOneMachine = draw() < 0.5;
     this.tokenLimit = TOKEN_LIMITS[draw() < 0.2 ? "low" : "usual"];
     this.database = emptyDatabase();
-  }
-
-  thread(id: string): Thread {
-    const known = this.threads.get(id) ?? { token: undefined, parts: new Map() };
-    this.threads.set(id, known);
-    return known;
+    this.agents = agentsOf(this);
   }
 
   problem(text: string): void {
@@ -121,8 +118,8 @@ export class World {
     const clock = (): number => Date.now();
     const service = createRunService({
       runs,
-      agentFor: async () => this.#agentAt(this, place),
-      checkpoints: async () => this.#checkpoints(),
+      agentFor: () => this.agents.agentAt(place),
+      checkpoints: async () => this.agents.checkpointsAt(place),
       tree: async () => new StateBackend({ files: snapshotFiles() }),
       treeWithThread: async () => StateBackend,
       searchMemories: async () => ({ hits: [] }),
@@ -189,32 +186,6 @@ export class World {
       assertWritable: () => assertWritable(this.database),
       textIndex,
     });
-  }
-
-  #checkpoints(): Checkpoints {
-    const isEarlier = (one: FencingToken, other: FencingToken): boolean =>
-      one.run < other.run || (one.run === other.run && one.claim < other.claim);
-    return {
-      sync: () => later(),
-      startOver: async (threadId, token) => {
-        await later();
-        const thread = this.thread(threadId);
-        if (thread.token !== undefined && isEarlier(token, thread.token)) throw new FencedOffError(threadId);
-        thread.token = token;
-        await later();
-      },
-      deleteThread: async (threadId) => {
-        await later();
-        this.threads.delete(threadId);
-      },
-      tidyThread: () => later(),
-      usedBytes: async () => 0,
-      returnSpace: async () => 0,
-      threads: async () => [...this.threads.keys()],
-      steps: async () => [],
-      writtenWith: async () => [],
-      copyThread: async () => false,
-    };
   }
 
   #log(place: Place): Logger {

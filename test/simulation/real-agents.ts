@@ -1,0 +1,117 @@
+/** The agents of the second tier: those of the product, on LangGraph, with a model that makes the moves of a table. */
+import { HumanMessage, AIMessage, type BaseMessage } from "@langchain/core/messages";
+import { tool } from "@langchain/core/tools";
+import { z } from "zod";
+import { backgroundTasksMiddleware, buildAgent } from "../../src/agent/agent.ts";
+import { createCheckpointer } from "../../src/storage/sqlite/checkpoints/checkpointer.ts";
+import { DurableSaver } from "../../src/storage/sqlite/checkpoints/saver.ts";
+import {
+  type ScriptedReply,
+  type ScriptedRequest,
+  type ScriptedToolCall,
+  scriptedModel,
+} from "../support/scripted-model.ts";
+import { emptyCheckpoints } from "./driver.ts";
+import { type Move, REPLY, movesFor } from "./moves.ts";
+import { later } from "./virtual-machine.ts";
+import type { Agents, World } from "./world.ts";
+
+/** Checkpoints whose results come late, and never to a killed server. */
+class LateSaver extends DurableSaver {
+  override put(...args: Parameters<DurableSaver["put"]>) {
+    return late(super.put(...args));
+  }
+
+  override putWrites(...args: Parameters<DurableSaver["putWrites"]>) {
+    return late(super.putWrites(...args));
+  }
+
+  override async getTuple(...args: Parameters<DurableSaver["getTuple"]>) {
+    await later();
+    return super.getTuple(...args);
+  }
+}
+
+const late = async <T>(result: Promise<T>): Promise<T> => {
+  await result.catch(() => undefined);
+  await later();
+  return result;
+};
+
+/** Several moves are the calls of one reply. */
+const CALLS_AT_ONCE = 2;
+
+export function realAgents(world: World): Agents {
+  const database = emptyCheckpoints();
+  createCheckpointer(database);
+  /** The conversation of each task, as its model last saw it. */
+  const seen = new Map<string, readonly BaseMessage[]>();
+  const model = scriptedModel(async ({ messages }) => {
+    await later(world.draw() * 400);
+    const [task] = messages.filter((message) => HumanMessage.isInstance(message));
+    const name = task?.text.split("\n")[0] ?? "";
+    seen.set(name, messages);
+    return { ...replyFor(name, messages), usage: REPLY };
+  });
+  const act = tool(
+    async ({ key }: { key: string }) => {
+      await later(world.draw() * 300);
+      world.act(key);
+      await later(world.draw() * 300);
+      return `did ${key}`;
+    },
+    { name: "act", description: "Acts outside.", schema: z.object({ key: z.string() }) },
+  );
+  const savers = new Map<string, LateSaver>();
+  return {
+    agentAt: async ({ name }) => {
+      const checkpointer = savers.get(name) ?? new LateSaver(database);
+      savers.set(name, checkpointer);
+      return buildAgent({
+        checkpointer,
+        model,
+        tools: [act],
+        askUser: true,
+        interruptOn: { act: { when: ({ args }) => String(args["key"]).endsWith("?") } },
+        middleware: [backgroundTasksMiddleware()],
+      });
+    },
+    checkpointsAt: ({ name }) => {
+      const saver = savers.get(name) ?? new LateSaver(database);
+      savers.set(name, saver);
+      return saver;
+    },
+    // Only the meter of a thread knows; the journal is compared with the rows.
+    tokensOf: () => 0,
+    messages: () =>
+      [...seen].flatMap(([task, messages]) =>
+        messages
+          .filter((message) => HumanMessage.isInstance(message))
+          .map((message) => ({
+            text: message.text,
+            from: message.additional_kwargs["lc_source"] === "report" ? message.text : undefined,
+            runId: task,
+          })),
+      ),
+    close: () => database.close(),
+  };
+}
+
+function replyFor(task: string, messages: ScriptedRequest["messages"]): ScriptedReply {
+  const moves = movesFor(task, false).filter((move) => move !== "wait");
+  const replies = messages.filter((message) => AIMessage.isInstance(message)).length;
+  const next = moves.slice(replies * CALLS_AT_ONCE, (replies + 1) * CALLS_AT_ONCE);
+  if (next.length === 0) return { text: "done" };
+  const toolCalls = next.map((move, index) => callFor(move, task, replies * CALLS_AT_ONCE + index));
+  return { toolCalls };
+}
+
+function callFor(move: Move, task: string, number: number): ScriptedToolCall {
+  const key = `${task}.${number}`;
+  if (move === "ask") return { id: key, name: "ask_user", args: { question: `Which? ${key}` } };
+  if (move === "child") {
+    const description = `child ${task.replace(/^\w+ /, "")}.${number}`;
+    return { id: key, name: "start_async_task", args: { description, subagent_type: "general-purpose" } };
+  }
+  return { id: key, name: "act", args: { key: move === "approve" ? `${key}?` : key } };
+}
