@@ -72,9 +72,16 @@ function checkTree(world: World, root: RunRow, runs: readonly RunRow[]): void {
   const [begun, ended] = [calls("tool_started"), calls("tool_finished")];
   if (new Set(begun).size !== begun.length) world.problem(`journal: a call of ${root.id} begins twice`);
   if (new Set(ended).size !== ended.length) world.problem(`journal: a call of ${root.id} ends twice`);
+  // A rejected call ends and never runs.
+  const rejected = of("tool_finished").flatMap(({ data }) => {
+    const call = JSON.parse(data) as { callId: string; rejected?: true };
+    return call.rejected ? [call.callId] : [];
+  });
   for (const callId of ended)
-    if (!begun.includes(callId)) world.problem(`journal: ${callId} ends and never began`);
-  if (root.status === "completed")
+    if (!begun.includes(callId) && !rejected.includes(callId))
+      world.problem(`journal: ${callId} ends and never began`);
+  // A limit cancels background agents in the middle of their calls.
+  if (root.status === "completed" && root.stop_reason === null)
     for (const callId of begun)
       if (!ended.includes(callId)) world.problem(`journal: ${callId} began and has no end`);
   for (const kind of ["run_started", "run_completed", "run_failed", "run_cancelled"])

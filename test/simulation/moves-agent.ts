@@ -148,6 +148,8 @@ class Work {
     };
     switch (move) {
       case "say": {
+        // Its own limit, which it knows, and then the common one.
+        if (part.tokens + REPLY_TOKENS > this.#world.tokenLimit) return this.#finish(part, "max_tokens");
         const fits = await budget?.reserve(
           REPLY_TOKENS,
           (others, reserved) =>

@@ -114,7 +114,8 @@ export class People {
       case "cancel": {
         const runId = await this.#runOf(act.run);
         const outcome = await this.#insist((runs) => runs.control.cancel(runId, "not needed"));
-        if (outcome.ok && !outcome.alreadyEnded) this.cancelled.add(runId);
+        // The answer to the first call may be lost.
+        if (outcome.ok && outcome.run.status === "cancelled") this.cancelled.add(runId);
         return;
       }
       case "schedule":
