@@ -1,7 +1,8 @@
 /** What holds in every world, whatever happened. docs/reliability.md has a sentence for each name. */
 import { newsId, newsOf } from "../../src/runs/news.ts";
 import { REPLY_TOKENS } from "./moves.ts";
-import type { DecisionCall, People } from "./people.ts";
+import { type DecisionCall, isLinearizable } from "./linearizable.ts";
+import type { People } from "./people.ts";
 import type { World } from "./world.ts";
 
 const MINUTE = 60_000;
@@ -181,33 +182,6 @@ function storedAnswer(world: World, { requestId }: DecisionCall): string | undef
     | undefined;
   return row === undefined || row.status === "withdrawn" ? undefined : (row.decision ?? undefined);
 }
-
-/** Searches an order of the calls that explains their outcomes. `stored`: the answer in the end, if any. */
-export function isLinearizable(calls: readonly DecisionCall[], stored: string | undefined): boolean {
-  const step = (left: readonly DecisionCall[], answer: string | undefined): boolean => {
-    if (left.length === 0) return answer === undefined || stored === undefined || sameAnswer(answer, stored);
-    const earliestEnd = Math.min(
-      ...left.map(({ outcome, endedAt }) => (outcome === undefined ? Infinity : endedAt)),
-    );
-    return left.some((call) => {
-      if (call.beganAt > earliestEnd) return false;
-      const rest = left.filter((one) => one !== call);
-      if (call.outcome === undefined)
-        return step(rest, answer) || (answer === undefined && step(rest, call.given));
-      if (call.outcome === "stored") return answer === undefined && step(rest, call.given);
-      if (call.outcome === "repeated")
-        return answer !== undefined && sameAnswer(answer, call.given) && step(rest, answer);
-      // Refused: another answer stands, or the request was withdrawn.
-      return step(rest, answer);
-    });
-  };
-  return step(calls, undefined);
-}
-
-const sameAnswer = (one: string, other: string): boolean => {
-  const [a, b] = [one, other].map((text) => JSON.parse(text) as { type: string; values?: unknown });
-  return a?.type === b?.type && JSON.stringify(a?.values) === JSON.stringify(b?.values);
-};
 
 /** Each due time has one run, or is among those that were skipped. */
 function checkSchedules(world: World, people: People, runs: readonly RunRow[]): void {

@@ -31,6 +31,7 @@ export function movesAgents(world: World): Agents {
     drawing: async () => "",
   };
   return {
+    isLimited: true,
     agentAt: async () => agent,
     checkpointsAt: () => ({
       sync: () => later(),

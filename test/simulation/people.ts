@@ -2,6 +2,7 @@
 import { errorMessage } from "../../src/core/errors.ts";
 import type { PrincipalRuns } from "../../src/runs/service.ts";
 import type { PersonAnswer } from "../../src/tools/request.ts";
+import type { DecisionCall } from "./linearizable.ts";
 import type { Act, Plan, Planned } from "./plan.ts";
 import { generator, inPlace, later, worldTime } from "./virtual-machine.ts";
 import type { Server, World } from "./world.ts";
@@ -9,16 +10,6 @@ import type { Server, World } from "./world.ts";
 /** Time after which a client gives a call up and does not know its outcome, in milliseconds. */
 const PATIENCE_MS = 20_000;
 export const OWNER = "local";
-
-/** A call that somebody made about a request, and its outcome; without one, nobody knows it. */
-export interface DecisionCall {
-  runId: string;
-  requestId: string;
-  given: string;
-  beganAt: number;
-  endedAt: number;
-  outcome?: string;
-}
 
 export class People {
   readonly #world: World;

@@ -1,5 +1,6 @@
 /** The agents of the second tier: those of the product, on LangGraph, with a model that makes the moves of a table. */
 import { HumanMessage, AIMessage, type BaseMessage } from "@langchain/core/messages";
+import type { RunnableConfig } from "@langchain/core/runnables";
 import { tool } from "@langchain/core/tools";
 import { z } from "zod";
 import { backgroundTasksMiddleware, buildAgent } from "../../src/agent/agent.ts";
@@ -54,9 +55,9 @@ export function realAgents(world: World): Agents {
     return { ...replyFor(name, messages), usage: REPLY };
   });
   const act = tool(
-    async ({ key }: { key: string }) => {
+    async ({ key }: { key: string }, config: RunnableConfig) => {
       await later(world.draw() * 300);
-      world.act(key);
+      world.act(`${config.configurable?.["thread_id"]} ${key}`);
       await later(world.draw() * 300);
       return `did ${key}`;
     },
@@ -64,6 +65,8 @@ export function realAgents(world: World): Agents {
   );
   const savers = new Map<string, LateSaver>();
   return {
+    // A real reply is estimated at more tokens than these worlds have.
+    isLimited: false,
     agentAt: async ({ name }) => {
       const checkpointer = savers.get(name) ?? new LateSaver(database);
       savers.set(name, checkpointer);

@@ -25,6 +25,8 @@ export interface Agents {
   /** Of a server, which calls this once for each stretch of work. */
   agentAt(place: Place): Promise<Agent>;
   checkpointsAt(place: Place): Checkpoints;
+  /** They keep to the token limit of the world. */
+  readonly isLimited: boolean;
   /** Tokens that the threads of these runs count, by the ID of the run at their top. */
   tokensOf(runIds: readonly string[]): number;
   /** All messages from outside that agents have in their threads: the reports of these children, and texts. */
@@ -70,9 +72,10 @@ export class World {
   constructor(draw: () => number, agentsOf: (world: World) => Agents) {
     this.draw = draw;
     this.isOneMachine = draw() < 0.5;
-    this.tokenLimit = TOKEN_LIMITS[draw() < 0.2 ? "low" : "usual"];
     this.database = emptyDatabase();
+    const limit = TOKEN_LIMITS[draw() < 0.2 ? "low" : "usual"];
     this.agents = agentsOf(this);
+    this.tokenLimit = this.agents.isLimited ? limit : Infinity;
   }
 
   problem(text: string): void {
