@@ -18,8 +18,13 @@ process.once("exit", () => rmSync(place, { recursive: true, force: true }));
 const transport = new StdioClientTransport({
   command: process.execPath,
   args: [
-    ...["--import", new URL("from-source.mjs", import.meta.url).href],
-    ...[fileURLToPath(new URL("main.ts", src)), "--model", "offline", "--workspace", place],
+    "--import",
+    new URL("from-source.mjs", import.meta.url).href,
+    fileURLToPath(new URL("main.ts", src)),
+    "--model",
+    "offline",
+    "--workspace",
+    place,
   ],
   env: {
     PATH: process.env.PATH,

@@ -9,7 +9,7 @@ import type { Server, World } from "./world.ts";
 
 /** Time after which a client gives a call up and does not know its outcome, in milliseconds. */
 const PATIENCE_MS = 20_000;
-export const OWNER = "local";
+const OWNER = "local";
 
 export class People {
   readonly #world: World;

@@ -50,7 +50,7 @@ function next(seed: number): [number, number] {
 }
 
 /** A number from 0 up to 1. */
-export function random(): number {
+function random(): number {
   const [after, value] = next(state);
   state = after;
   return value;

@@ -40,7 +40,7 @@ export interface Server {
   courier: Courier;
 }
 
-export const ENVIRONMENT = "simulated";
+const ENVIRONMENT = "simulated";
 
 export class World {
   readonly draw: () => number;

@@ -52,12 +52,6 @@ function eventBlocks(event: RunEvent): string[] {
 /** Describes an event for the transcript: its line, then the quotes below it. */
 function eventProse({ kind, data }: RunEvent): string[] {
   switch (kind) {
-    case "run_started":
-      return ["The run began."];
-    case "run_resumed":
-      return ["The run was taken up again."];
-    case "run_parked":
-      return ["The server shut down; the run waits for the next one."];
     case "run_completed":
       return [`The run ${data.stopReason === undefined ? "is complete" : endedEarly(data.stopReason)}.`];
     case "run_failed":
@@ -66,11 +60,6 @@ function eventProse({ kind, data }: RunEvent): string[] {
       return ["The run was cancelled.", ...quoted(data.reason)];
     case "changes_reviewed":
       return [`${reviewedLine(data).replace(/^review: /, "After a review: ")}.`];
-    case "todos":
-      return ["The todos changed."];
-    case "subagent_queued":
-    case "model_requested":
-      return [];
     case "subagent_started":
       return ["A subagent began.", ...quoted(data.description)];
     case "subagent_finished":
@@ -100,8 +89,6 @@ function eventProse({ kind, data }: RunEvent): string[] {
       return [`was ${data.outcome}, by ${code(data.by)}.`, ...quoted(data.answer ?? "")];
     case "answer_refused":
       return [`A client's signed answer was not used: ${code(data.reason)}.`];
-    case "model_awaited":
-      return ["waits for the client's model."];
     case "compacted":
       return [
         `${data.how} ${data.messages} older messages${data.path ? `; they are kept in ${code(data.path)}` : ""}.`,
@@ -114,8 +101,21 @@ function eventProse({ kind, data }: RunEvent): string[] {
       return [`${endedLine(data)}.`];
     case "warning":
       return ["Warning:", quote(data.message)];
+    default:
+      return PLAIN[kind];
   }
 }
+
+/** Lines of events whose data say no more. */
+const PLAIN = {
+  run_started: ["The run began."],
+  run_resumed: ["The run was taken up again."],
+  run_parked: ["The server shut down; the run waits for the next one."],
+  todos: ["The todos changed."],
+  subagent_queued: [],
+  model_requested: [],
+  model_awaited: ["waits for the client's model."],
+};
 
 /** Returns undefined for requests of an older version. */
 const asked = (call: AskedCall | undefined): string | undefined =>
