@@ -1,4 +1,5 @@
 /** Log-ins at other MCP servers: encrypted files of the data directory, one for each server. */
+import { memoized } from "../core/concurrency.ts";
 import type { Environment } from "../agent/models/choose.ts";
 import { createCipheriv, createDecipheriv, randomBytes } from "node:crypto";
 import { mkdir, open, readFile, readdir, rename, rm } from "node:fs/promises";
@@ -83,7 +84,7 @@ const KEY_LOCK = "logins.key";
 class LoginFiles implements LoginStore {
   readonly #folder: string;
   readonly #env: Environment;
-  #key: Promise<Uint8Array> | undefined;
+  readonly #loadKey = memoized(() => this.#findKey());
 
   constructor(folder: string, env: Environment) {
     this.#folder = folder;
@@ -177,14 +178,6 @@ class LoginFiles implements LoginStore {
       if (isStale(path)) await inProcessLock(path, () => breakLock(path, isStale));
       else await wait(50);
     }
-  }
-
-  #loadKey(): Promise<Uint8Array> {
-    this.#key ??= this.#findKey().catch((error: unknown) => {
-      this.#key = undefined;
-      throw error;
-    });
-    return this.#key;
   }
 
   async #findKey(): Promise<Uint8Array> {

@@ -1,4 +1,5 @@
 /** The composition root: opens storage and puts model, agent and runs together. */
+import { memoized } from "../core/concurrency.ts";
 import { type ModelChoice, modelChoice } from "../agent/models/choose.ts";
 import type { Config } from "../config/schema.ts";
 import { closeInherited } from "../core/child-process.ts";
@@ -39,9 +40,11 @@ export async function openRuns(given: RunSettings): Promise<OpenedRuns> {
       if (!config.workspacePerMachine && hasOtherFolder(environment, others))
         throw new ConfigurationError("WORKSPACE_NOT_SHARED", WORKSPACE_NOT_SHARED);
     }
-    let opening: Promise<Agents> | undefined;
-    const agents = (): Promise<Agents> =>
-      (opening ??= import("./agents.ts").then(({ openAgents }) => openAgents(settings, storage, choice)));
+    let opened: Agents | undefined;
+    const agents = memoized(async () => {
+      const { openAgents } = await import("./agents.ts");
+      return (opened = await openAgents(settings, storage, choice));
+    });
     // A process that only shows runs and stores decisions rarely needs the agents, and starts faster without them.
     if (keepsHouse) await agents();
     const hasReceivers = Object.keys(config.news).length > 0 || settings.startsSchedules === true;
@@ -55,7 +58,7 @@ export async function openRuns(given: RunSettings): Promise<OpenedRuns> {
       try {
         await park();
         await courier?.close();
-        await (await opening)?.close();
+        await opened?.close();
       } finally {
         await storage.close();
       }

@@ -9,12 +9,6 @@ export const systemClock: Clock = () => Date.now();
 /** Milliseconds since some moment, which no setting of the system's clock changes: for durations within this process. */
 export const monotonicClock: Clock = () => performance.now();
 
-/** The system's time now, and from then on by the monotonic clock: for times whose differences count. */
-export function steadyClock(): Clock {
-  const begun = systemClock() - monotonicClock();
-  return () => begun + monotonicClock();
-}
-
 /** Name of the server's time zone, such as `Asia/Tokyo`. */
 export const timeZone = (): string => resolveZone(process.env["TZ"] ?? "");
 

@@ -119,6 +119,16 @@ export function coalesced(work: () => Promise<void>): () => Promise<void> {
   };
 }
 
+/** Makes a function that does `work` on its first call and keeps the result. After a failure the next call retries. */
+export function memoized<Result>(work: () => Promise<Result>): () => Promise<Result> {
+  let result: Promise<Result> | undefined;
+  return () =>
+    (result ??= work().catch((error: unknown) => {
+      result = undefined;
+      throw error;
+    }));
+}
+
 /** The result of `work`, which continues alone when `signal` aborts first: its reason is thrown then. */
 export function untilAborted<Result>(
   work: Promise<Result>,

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, it } from "vitest";
-import { KeyedLock } from "../../src/core/concurrency.ts";
+import { KeyedLock, memoized } from "../../src/core/concurrency.ts";
 import { attempts } from "../support/effort.ts";
 
 it("tasks with a key in common run one after the other in order, and no two wait for each other", async () => {
@@ -35,4 +35,15 @@ it("tasks with a key in common run one after the other in order, and no two wait
     ),
     attempts(200),
   );
+});
+
+it("what is done once is done again only after a failure", async () => {
+  const answers = [Promise.reject(new Error("no connection")), Promise.resolve(7), Promise.resolve(8)];
+  let calls = 0;
+  const read = memoized(() => answers[calls++] ?? Promise.resolve(0));
+  const [first, joined] = [read(), read()];
+  await expect(first).rejects.toThrow("no connection");
+  await expect(joined).rejects.toThrow("no connection");
+  expect([await read(), await read()]).toEqual([7, 7]);
+  expect(calls).toBe(2);
 });

@@ -2,7 +2,7 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { AIMessage } from "@langchain/core/messages";
 import type { Attributes, Context, Span, SpanContext, SpanOptions, Tracer } from "@opentelemetry/api";
-import { type Clock, steadyClock } from "../../core/clock.ts";
+import { type Clock, monotonicClock, systemClock } from "../../core/clock.ts";
 import { defined } from "../../core/defined.ts";
 import { codeOf, isAbortError, isParked } from "../../core/errors.ts";
 import type { AgentPath } from "../contracts/state.ts";
@@ -34,7 +34,9 @@ export async function startTrace(run: TracedRun): Promise<{ trace?: RunSpans; tr
   const api = await (known ??= import("@opentelemetry/api").catch(() => undefined));
   if (api === undefined) return {};
   const tracer = api.trace.getTracer("deepagent-mcp");
-  const clock = steadyClock();
+  // The system's time now, and from then on by the monotonic clock: differences of these times count.
+  const begun = systemClock() - monotonicClock();
+  const clock: Clock = () => begun + monotonicClock();
   const before = spanOf(run.begunIn);
   const active = api.context.active();
   const isOwn = before === undefined || api.trace.getSpan(active) !== undefined;

@@ -1,3 +1,4 @@
+import { memoized } from "../../core/concurrency.ts";
 import type { BigIntStats, Dirent } from "node:fs";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import type { CallOptions, FileInfo, LsResult } from "../backend.ts";
@@ -183,22 +184,18 @@ export interface DiskTree {
 
 /** The files of a tree that a caller hides by their paths. Hard links are other names of such files. */
 export class HiddenByPath implements HiddenFiles {
-  readonly #tree: DiskTree;
-  readonly #hides: (path: string) => boolean;
-  #identities: Promise<ReadonlySet<string>> | undefined;
+  readonly #identities: () => Promise<ReadonlySet<string>>;
 
   constructor(tree: DiskTree, hides: (path: string) => boolean) {
-    this.#tree = tree;
-    this.#hides = hides;
+    this.#identities = memoized(
+      async () => new Set((await findIdentities(tree, { accepts: hides })).values()),
+    );
   }
 
   async has(stats: BigIntStats): Promise<boolean> {
     if (stats.nlink < 2n) return false;
     // Walks the whole tree, which only a file with several names makes necessary.
-    this.#identities ??= findIdentities(this.#tree, { accepts: this.#hides }).then(
-      (found) => new Set(found.values()),
-    );
-    return (await this.#identities).has(fileIdentity(stats));
+    return (await this.#identities()).has(fileIdentity(stats));
   }
 }
 

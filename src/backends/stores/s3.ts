@@ -1,3 +1,4 @@
+import { memoized } from "../../core/concurrency.ts";
 import { randomUUID } from "node:crypto";
 import type * as Sdk from "@aws-sdk/client-s3";
 import { ConfigurationError } from "../../core/errors.ts";
@@ -26,7 +27,7 @@ export class S3Files implements FileStore {
   readonly writes: FileStore["writes"];
   readonly #place: S3Place;
   readonly #connection: S3Connection;
-  #tested: Promise<void> | undefined;
+  readonly #tested = memoized(() => this.#testConditions());
 
   constructor(place: S3Place) {
     this.#place = place;
@@ -175,12 +176,7 @@ export class S3Files implements FileStore {
   async #conditionFor(path: string, expected: Expected) {
     if (expected === "any") return {};
     if (this.#place.conditionalWrites) {
-      this.#tested ??= this.#testConditions().catch((error: unknown) => {
-        // The next write tries again.
-        this.#tested = undefined;
-        throw error;
-      });
-      await this.#tested;
+      await this.#tested();
       return expected === "absent" ? { IfNoneMatch: "*" } : { IfMatch: expected.version };
     }
     const found = await this.get(path);

@@ -1,4 +1,5 @@
 /** The Tasks extension: a run is its task, and questions and pages are the task's input requests. */
+import { memoized } from "../../core/concurrency.ts";
 import type { CallToolResult, McpServer, ServerContext } from "@modelcontextprotocol/server";
 import { ProtocolError, ProtocolErrorCode, inputResponse } from "@modelcontextprotocol/server";
 import { z } from "zod";
@@ -212,7 +213,7 @@ export class TaskQuestions {
   /** Returns the current question, which counts as shown from now on. `open`: makes the address of a page. */
   show(waiting: RunRequest, open: () => Promise<string | undefined>) {
     const question = this.#current(waiting);
-    const { shownAt = this.#clocks.monotonic(), link = once(open) } = question;
+    const { shownAt = this.#clocks.monotonic(), link = memoized(open) } = question;
     const shown = { ...question, shownAt, link };
     this.#questions.keep(keyOf(waiting), shown);
     return shown;
@@ -238,11 +239,6 @@ export class TaskQuestions {
     const since = Math.max(waiting.requestedAt, this.#started);
     return this.#questions.get(keyOf(waiting)) ?? { key: questionKey(waiting.id, since), since };
   }
-}
-
-function once<Value>(ask: () => Promise<Value>): () => Promise<Value> {
-  let asked: Promise<Value> | undefined;
-  return () => (asked ??= ask());
 }
 
 /** Runs remembered at one time; a dropped one is asked about again, with a new address. */

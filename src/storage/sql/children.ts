@@ -1,4 +1,5 @@
 /** Runs that the agent of another run started in the background: its children. */
+import { memoized } from "../../core/concurrency.ts";
 import type {
   AgentPath,
   ChildRun,
@@ -161,8 +162,8 @@ function* reserve(
 }
 
 /** `hasOthers`: true if other runs share the budget of a run. A run that nobody worked on before has no children. */
-const familyUnder = byIdentity(({ runId, rootId, epoch }: Lease): { hasOthers?: Promise<boolean> } =>
-  runId === rootId && epoch > 1 ? {} : { hasOthers: Promise.resolve(runId !== rootId) },
+const familyUnder = byIdentity(({ runId, rootId, epoch }: Lease): { hasOthers?: () => Promise<boolean> } =>
+  runId === rootId && epoch > 1 ? {} : { hasOthers: async () => runId !== rootId },
 );
 
 /** The children of a run that is at work. */
@@ -181,10 +182,9 @@ export function storedChildren(
   const { principal, runId } = lease;
   const { engine, write, changed, clock, newThreadId } = context;
   const known = familyUnder(lease);
-  const hasOthers = (): Promise<boolean> =>
-    (known.hasOthers ??= engine.read(() =>
-      exists("SELECT id FROM runs WHERE parent_id = @id LIMIT 1", { id: runId }),
-    ));
+  const sql = "SELECT id FROM runs WHERE parent_id = @id LIMIT 1";
+  known.hasOthers ??= memoized(() => engine.read(() => exists(sql, { id: runId })));
+  const hasOthers = (): Promise<boolean> | undefined => known.hasOthers?.();
   return {
     find: (which) =>
       engine.read(function* () {
@@ -199,7 +199,7 @@ export function storedChildren(
       return id;
     },
     start: async (child) => {
-      known.hasOthers = Promise.resolve(true);
+      known.hasOthers = async () => true;
       const started = await write(function* (row) {
         const made = yield* startChild(row, child, clock());
         return typeof made === "string" ? made : yield* view(made);

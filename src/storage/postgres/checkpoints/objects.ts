@@ -1,6 +1,6 @@
 /** Large texts of checkpoints as objects of an S3 bucket. */
 import { randomUUID } from "node:crypto";
-import { Semaphore, mapAtMost } from "../../../core/concurrency.ts";
+import { Semaphore, mapAtMost, memoized } from "../../../core/concurrency.ts";
 import { ConfigurationError, StorageError } from "../../../core/errors.ts";
 import type { Logger } from "../../../core/logger.ts";
 import { S3Connection, s3ErrorName, s3Problem } from "../../../core/s3.ts";
@@ -33,7 +33,6 @@ export class LargeObjects {
   readonly #bucket: string;
   readonly #connection: S3Connection;
   readonly #slots = new Semaphore(PARALLEL_REQUESTS);
-  #checked: Promise<void> | undefined;
 
   constructor(access: Access, { prefix = "", ...address }: ObjectPlace) {
     this.#access = access;
@@ -72,13 +71,7 @@ export class LargeObjects {
   }
 
   /** Makes sure, once, that the bucket belongs to this Postgres. */
-  assertOurs(): Promise<void> {
-    this.#checked ??= this.#check().catch((error: unknown) => {
-      this.#checked = undefined;
-      throw error;
-    });
-    return this.#checked;
-  }
+  readonly assertOurs = memoized(() => this.#check());
 
   async #check(): Promise<void> {
     const own = Buffer.from(await secret(this.#access, OWNER_MARK)).toString("base64url");
