@@ -5,7 +5,7 @@
 import { spawn } from "node:child_process";
 import { readFileSync, rmSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { build } from "esbuild";
@@ -16,12 +16,13 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const folder = join(root, `node_modules/.cache/simulation-${process.pid}`);
 process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
 
-/** Marks of processes are those of simulated ones. */
-const marks = {
-  name: "process-marks",
+/** Modules that reach real processes, and those that take their places. */
+const REPLACED = { "process-mark.ts": "process-mark.ts", "branch.ts": "no-branches.ts" };
+const replaced = {
+  name: "replaced",
   setup({ onResolve }) {
-    onResolve({ filter: /\/process-mark\.ts$/ }, () => ({
-      path: join(root, "test/simulation/process-mark.ts"),
+    onResolve({ filter: /\/(process-mark|branch)\.ts$/ }, ({ path }) => ({
+      path: join(root, "test/simulation", REPLACED[basename(path)]),
     }));
   },
 };
@@ -64,7 +65,7 @@ await build({
   packages: "external",
   outdir: folder,
   outExtension: { ".js": ".mjs" },
-  plugins: [marks, faults, threadTexts],
+  plugins: [replaced, faults, threadTexts],
   logLevel: "warning",
 });
 

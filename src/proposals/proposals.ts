@@ -123,6 +123,10 @@ export class WorkspaceProposals implements Proposals {
     return outcome ?? { kind: "failed", message };
   }
 
+  async reviews(run: Place): Promise<readonly ReviewRecord[]> {
+    return this.has(run) ? new WorkspaceCopy(this.#placeOf(run), this.#rules).reviews() : [];
+  }
+
   async tidy(run: Place & Pick<Run, "id">, fence?: Fence): Promise<void> {
     await this.#withCopy(run, fence, async (copy, manifest) => {
       if (manifest.run === run.id && (await openSides(copy, manifest)).length === 0)

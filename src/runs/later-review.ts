@@ -143,6 +143,10 @@ export async function countLeft(context: LaterContext): Promise<void> {
       if (run === undefined) continue;
       const change = await proposedChange(principal, id, undefined, context);
       const unapplied = change === undefined ? 0 : change.files.length + change.more;
+      // The run ended while a review was carried out, so that nobody noted the applied files.
+      for (const record of await proposals.reviews(run))
+        if ((await runs.read.request(principal, id, record.id)) !== undefined)
+          await runs.noteUnapplied(principal, id, unapplied, record);
       await settle(run, unapplied, context);
     } catch (error) {
       log.warn("proposals.not_counted", { runId: id, error });

@@ -130,6 +130,8 @@ export interface Proposals {
     about: { id: string; by: string; shown: Readonly<Record<string, string>> },
     fence: Fence,
   ): Promise<ReviewOutcome>;
+  /** The reviews of the thread's copy so far. */
+  reviews(run: Pick<Run, "threadId">): Promise<readonly ReviewRecord[]>;
   /** Deletes the copy if nothing of it is left to apply and no later run of the thread uses it. */
   tidy(run: Pick<Run, "id" | "threadId">, fence: Fence): Promise<void>;
   /** Deletes the copy with all that was not applied. Nobody else may have a fence. */

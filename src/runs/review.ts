@@ -5,10 +5,23 @@ import { cutMiddle, headOf } from "../core/text.ts";
 import type { Answer, Question, ReviewChoice } from "../tools/request.ts";
 import { entryOf } from "./events.ts";
 import type { RunContext } from "./context.ts";
-import { type Delivered, type Lease, type RunInbox, type RunResult, fenceOf } from "./ports.ts";
-import { type ProposedChange, type ReviewRecord, hasConflict, versionsOf } from "./proposals.ts";
+import {
+  type Delivered,
+  type Lease,
+  LeaseLostError,
+  type RunInbox,
+  type RunResult,
+  fenceOf,
+} from "./ports.ts";
+import {
+  type ProposedChange,
+  type ReviewOutcome,
+  type ReviewRecord,
+  hasConflict,
+  versionsOf,
+} from "./proposals.ts";
 import { problemOf } from "./review-events.ts";
-import { type Run, isCut } from "./run.ts";
+import { type Run, isCut, isFinal } from "./run.ts";
 
 type ReviewContext = Pick<RunContext, "runs" | "work" | "clock" | "newId" | "proposals" | "log">;
 
@@ -38,7 +51,9 @@ export async function reviewAtEnd(
     const shown = shownIn(files, choice);
     const outcome = await proposals.review(run, choice, { id, by, shown }, fence);
     const told = outcome.kind === "done" ? reviewMessage(outcome.record) : undefined;
-    await reviews.settle(answered, outcome, { now: clock(), ...defined({ told }) });
+    await reviews
+      .settle(answered, outcome, { now: clock(), ...defined({ told }) })
+      .catch((thrown: unknown) => noteIfEnded(thrown, run, outcome, runs));
     if (outcome.kind === "done") return told === undefined ? "done" : "told";
     note = problemOf(outcome);
   }
@@ -60,6 +75,19 @@ export async function reviewAtEnd(
   const paused = { interrupts: [], questions: [asked], modelAwaited: false, childAwaited: false };
   const outcome = await work.pause(lease, paused, delivered, inbox, clock());
   return outcome === "waiting" ? "asked" : "told";
+}
+
+/** Notes the applied files of a run that somebody cancelled while they were applied. @throws `thrown` */
+async function noteIfEnded(
+  thrown: unknown,
+  { principal, id }: Run,
+  outcome: ReviewOutcome,
+  runs: ReviewContext["runs"],
+): Promise<never> {
+  const now = thrown instanceof LeaseLostError ? await runs.read.run(principal, id) : undefined;
+  if (outcome.kind === "done" && now !== undefined && isFinal(now.status))
+    await runs.noteUnapplied(principal, id, outcome.record.unapplied, outcome.record);
+  throw thrown;
 }
 
 /** The versions of files that a person saw. */

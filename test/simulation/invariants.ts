@@ -9,6 +9,7 @@ const MINUTE = 60_000;
 
 interface RunRow {
   id: string;
+  thread_id: string;
   parent_id: string | null;
   status: string;
   tokens: number;
@@ -17,6 +18,7 @@ interface RunRow {
   schedule_id: string | null;
   occurrence: number | null;
   stop_reason: string | null;
+  applied: string | null;
 }
 
 interface EventRow {
@@ -33,7 +35,7 @@ export function checkWorld(world: World, people: People): void {
   const { database } = world;
   const runs = database
     .prepare(
-      "SELECT id, parent_id, status, input_tokens + output_tokens AS tokens, lease_owner, last_seq, schedule_id, occurrence, stop_reason FROM runs",
+      "SELECT id, thread_id, parent_id, status, input_tokens + output_tokens AS tokens, lease_owner, last_seq, schedule_id, occurrence, stop_reason, applied FROM runs",
     )
     .all() as RunRow[];
   for (const run of runs) {
@@ -47,6 +49,17 @@ export function checkWorld(world: World, people: People): void {
   checkMessages(world, people, runs);
   checkDecisions(world, people.decisions);
   checkSchedules(world, people, runs);
+  checkWorkspace(world, runs);
+}
+
+/** The folder has what was applied of each proposed change, whole files only, and all that the person wrote. */
+function checkWorkspace(world: World, runs: readonly RunRow[]): void {
+  const applied = new Map<string, Set<string>>();
+  for (const { thread_id, applied: noted } of runs) {
+    const files = Object.keys(JSON.parse(noted ?? "{}") as object);
+    applied.set(thread_id, new Set([...(applied.get(thread_id) ?? []), ...files]));
+  }
+  for (const problem of world.workspace.problems(applied)) world.problem(problem);
 }
 
 function failureOf({ database }: World, id: string): string {
@@ -68,9 +81,13 @@ function checkTree(world: World, root: RunRow, runs: readonly RunRow[]): void {
   if (root.last_seq !== events.length)
     world.problem(`journal: ${root.id} counts ${root.last_seq} of ${events.length}`);
   const of = (kind: string): EventRow[] => events.filter((event) => event.kind === kind);
-  const calls = (kind: string): string[] =>
-    of(kind).map(({ data }) => (JSON.parse(data) as { callId: string }).callId);
-  const [begun, ended] = [calls("tool_started"), calls("tool_finished")];
+  const calls = (kind: string, tool?: string): string[] =>
+    of(kind).flatMap(({ data }) => {
+      const call = JSON.parse(data) as { callId: string; tool?: string };
+      return tool === undefined || call.tool === tool ? [call.callId] : [];
+    });
+  // A call without an effect outside may run again after a crash.
+  const [begun, ended] = [calls("tool_started", "act"), calls("tool_finished", "act")];
   if (new Set(begun).size !== begun.length) world.problem(`journal: a call of ${root.id} begins twice`);
   if (new Set(ended).size !== ended.length) world.problem(`journal: a call of ${root.id} ends twice`);
   // A rejected call ends and never runs.

@@ -169,6 +169,10 @@ class Work {
       case "act":
         await this.#act(callId);
         return made();
+      case "write":
+        await later(this.#world.draw() * 500);
+        this.#world.workspace.write(this.#options.threadId, part.done, `written ${callId}`);
+        return made();
       case "approve": {
         const id = `approve ${callId}`;
         const { reply } = part.pending?.id === id ? part.pending : {};

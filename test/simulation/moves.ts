@@ -5,7 +5,7 @@ import { generator } from "./virtual-machine.ts";
 /** The tokens that a run may use with its background agents; a few worlds have little. */
 export const TOKEN_LIMITS = { usual: 400, low: 20 };
 
-export type Move = "say" | "act" | "approve" | "ask" | "child" | "wait";
+export type Move = "say" | "act" | "approve" | "ask" | "child" | "wait" | "write";
 
 /** The work of one run in a thread. */
 export interface Part {
@@ -32,6 +32,7 @@ export function movesFor(task: string, talks: boolean): Move[] {
   const isChild = task.startsWith("child");
   const moves = Array.from({ length: 2 + Math.floor(draw() * (isChild ? 3 : 7)) }, () => {
     const move = MOVES[Math.floor(draw() * MOVES.length)] ?? "say";
+    if (task.startsWith("propose") && (move === "act" || move === "child" || draw() < 0.4)) return "write";
     if (talks && (move === "act" || move === "ask")) return "say";
     return isChild && move === "child" ? "act" : move;
   });

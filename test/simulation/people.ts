@@ -1,7 +1,7 @@
 /** Carries out a plan: people and clients who call the servers, and faults. Notes all that was confirmed to them. */
 import { errorMessage } from "../../src/core/errors.ts";
 import type { PrincipalRuns } from "../../src/runs/service.ts";
-import type { PersonAnswer } from "../../src/tools/request.ts";
+import type { PersonAnswer, ReviewChoice } from "../../src/tools/request.ts";
 import type { DecisionCall } from "./linearizable.ts";
 import type { Act, Plan, Planned } from "./plan.ts";
 import { generator, inPlace, later, worldTime } from "./virtual-machine.ts";
@@ -76,7 +76,8 @@ export class People {
     switch (act.kind) {
       case "start": {
         const start = async (): Promise<void> => {
-          const request = { task: act.task, idempotencyKey: act.task };
+          const proposes = act.task.startsWith("propose") ? ({ changes: "propose" } as const) : {};
+          const request = { task: act.task, idempotencyKey: act.task, ...proposes };
           const outcome = await this.#insist((runs) => runs.control.start(request));
           if (!outcome.ok)
             return this.#world.problem(`start-once: ${act.task} was refused: ${outcome.message}`);
@@ -111,6 +112,8 @@ export class People {
       }
       case "schedule":
         return this.#keepSchedule(act);
+      case "edit":
+        return this.#world.workspace.edit(this.#draw, act.text);
       default:
         return this.#disturb(act);
     }
@@ -130,11 +133,13 @@ export class People {
     if (request === undefined) return;
     const { runId, id } = request;
     const answer: PersonAnswer =
-      request.kind === "approval"
-        ? this.#draw() < rejects
-          ? { type: "reject" }
-          : { type: "approve" }
-        : { type: "fields", values: { answer: `${name} says ${Math.floor(this.#draw() * 3)}` } };
+      request.kind === "review"
+        ? { type: "review", choice: this.#choiceOf(request.files) }
+        : request.kind === "approval"
+          ? this.#draw() < rejects
+            ? { type: "reject" }
+            : { type: "approve" }
+          : { type: "fields", values: { answer: `${name} says ${Math.floor(this.#draw() * 3)}` } };
     const beganAt = worldTime();
     const outcome = await this.#call((runs) => runs.requests.answer(runId, { requestId: id, answer }, name));
     this.decisions.push({
@@ -145,6 +150,13 @@ export class People {
       endedAt: worldTime(),
       ...(outcome && { outcome: outcome.ok ? outcome.how : outcome.code }),
     });
+  }
+
+  /** All of a change, some files of it, or nothing. */
+  #choiceOf(files: readonly { path: string; conflict?: true }[]): ReviewChoice {
+    const share = this.#draw();
+    const chosen = files.filter(({ conflict }) => conflict !== true && (share < 0.5 || this.#draw() < 0.4));
+    return { apply: Object.fromEntries(chosen.map(({ path }) => [path, "all" as const])) };
   }
 
   async #keepSchedule({ task, forMs }: Extract<Act, { kind: "schedule" }>): Promise<void> {

@@ -4,6 +4,8 @@ import { generator } from "./virtual-machine.ts";
 export type Act =
   /** `twice`: the request is sent to two servers at once. */
   | { kind: "start"; task: string; twice: boolean }
+  /** A person edits the folder. */
+  | { kind: "edit"; text: string }
   /** A person who answers waiting requests, one after the other. */
   | { kind: "person"; name: string; everyMs: number; rejects: number }
   | { kind: "tell"; run: number; text: string }
@@ -33,12 +35,18 @@ const SPAN = 40_000;
 export function planFor(seed: number): Plan {
   const draw = generator(seed);
   const upTo = (limit: number): number => Math.floor(draw() * limit);
+  const proposes = seed % 4 === 0;
   const servers = 1 + upTo(3);
   const runs = 1 + upTo(3);
   const acts: Planned[] = [];
   const add = (act: Act, within = SPAN): void => void acts.push({ ...act, at: upTo(within) });
   for (let index = 0; index < runs; index += 1)
-    add({ kind: "start", task: `task ${seed}.${index}`, twice: draw() < 0.3 }, index === 0 ? 1 : 8000);
+    add(
+      { kind: "start", task: `${proposes ? "propose" : "task"} ${seed}.${index}`, twice: draw() < 0.3 },
+      index === 0 ? 1 : 8000,
+    );
+  for (let count = proposes ? upTo(5) : 0; count > 0; count -= 1)
+    add({ kind: "edit", text: `edit ${seed}.${count}` });
   for (const name of ["Ann", "Ben"])
     add({ kind: "person", name, everyMs: 200 + upTo(3000), rejects: draw() }, 1000);
   for (let count = upTo(6); count > 0; count -= 1)

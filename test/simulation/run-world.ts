@@ -1,11 +1,12 @@
 /** Runs one world from its beginning until nothing is left to do, and checks what holds. */
 import { createHash } from "node:crypto";
+import { errorMessage } from "../../src/core/errors.ts";
 import { checkWorld } from "./invariants.ts";
 import { movesAgents } from "./moves-agent.ts";
 import { People } from "./people.ts";
 import { type Plan, isFault } from "./plan.ts";
 import { machine } from "./process-mark.ts";
-import { BEGINNING, generator, seedWith, turn, worldTime } from "./virtual-machine.ts";
+import { BEGINNING, generator, inPlace, seedWith, turn, worldTime } from "./virtual-machine.ts";
 import { type Agents, World } from "./world.ts";
 
 export interface Outcome {
@@ -28,7 +29,7 @@ export async function runWorld(
   agentsOf: (world: World) => Agents = movesAgents,
 ): Promise<Outcome> {
   seedWith(seed);
-  const world = new World(generator(seed + 0.25), agentsOf);
+  const world = new World(String(seed), generator(seed + 0.25), agentsOf);
   Object.assign(machine, { isKnown: world.isOneMachine, gone: world.gone });
   for (let count = 0; count < plan.servers; count += 1) world.open();
   const people = new People(world, seed);
@@ -43,6 +44,18 @@ export async function runWorld(
   };
   await go(() => people.isDone && isQuiet(world));
   people.stop();
+  // As housekeeping does every hour.
+  let isKept = world.servers.length === 0;
+  const [server] = world.servers;
+  if (server !== undefined)
+    void inPlace(server.place, () => server.service.prune({}, "keep")).then(
+      () => (isKept = true),
+      (error: unknown) => {
+        isKept = true;
+        world.problem(`no-internal-errors: housekeeping: ${errorMessage(error)}`);
+      },
+    );
+  await go(() => isKept);
   checkWorld(world, people);
   const hash = createHash("sha256")
     .update(JSON.stringify(rowsOf(world)))
@@ -51,6 +64,7 @@ export async function runWorld(
   for (const { place } of world.servers) place.isDead = true;
   await turn();
   world.agents.close();
+  world.workspace.close();
   world.database.close();
   return { problems: world.problems, turns, faults: plan.acts.filter(isFault).length, hash };
 }

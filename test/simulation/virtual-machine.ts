@@ -5,6 +5,8 @@
  */
 import { AsyncLocalStorage } from "node:async_hooks";
 import crypto from "node:crypto";
+import fs from "node:fs";
+import fsPromises from "node:fs/promises";
 import { syncBuiltinESMExports } from "node:module";
 import { performance } from "node:perf_hooks";
 import timers from "node:timers";
@@ -224,10 +226,45 @@ export function install(): void {
   };
   Object.assign(crypto, { randomUUID: uuid, randomBytes: bytes, randomFillSync: fill });
   Object.assign(globalThis.crypto, { getRandomValues: fill, randomUUID: uuid });
+  // Functions with callbacks that are bound when code is loaded.
+  for (const name of ["readdir", "fsync", "fdatasync", "writeFile", "read", "write"] as const) {
+    const atOnce: (...args: never[]) => unknown = fs[`${name}Sync`];
+    const called = (...args: unknown[]): void => {
+      const done = args.pop() as (error: unknown, result?: unknown) => void;
+      void later().then(() => {
+        try {
+          const result: unknown = Reflect.apply(atOnce, fs, args);
+          done(null, result);
+        } catch (error) {
+          done(error);
+        }
+      });
+    };
+    Reflect.set(fs, name, called);
+  }
   AbortSignal.timeout = (ms) => {
     const controller = new AbortController();
     add(() => controller.abort(new DOMException("The operation timed out", "TimeoutError")), ms);
     return controller.signal;
   };
+  syncBuiltinESMExports();
+}
+
+/**
+ * Files are read and written at once, and their answers come late: in the order of the seed, and never to the dead. To
+ * be called when all code is loaded.
+ */
+export function installFiles(): void {
+  for (const name of Object.keys(fsPromises)) {
+    const atOnce: unknown = Reflect.get(fs, `${name}Sync`);
+    if (typeof atOnce !== "function" || name === "open" || name === "opendir") continue;
+    const inTime = async (...args: unknown[]): Promise<unknown> => {
+      await later();
+      const result: unknown = Reflect.apply(atOnce, fs, args);
+      await later();
+      return result;
+    };
+    Reflect.set(fsPromises, name, inTime);
+  }
   syncBuiltinESMExports();
 }

@@ -1,5 +1,6 @@
 /** A world: servers that share one database, the threads of their agents, and what happens outside. */
 import type { Agent } from "../../src/agent/agent.ts";
+import { WorkspaceProposals } from "../../src/proposals/proposals.ts";
 import { StateBackend } from "../../src/backends/stores/state.ts";
 import { snapshotFiles } from "../../src/backends/runtime.ts";
 import { StorageError } from "../../src/core/errors.ts";
@@ -7,6 +8,7 @@ import type { Logger } from "../../src/core/logger.ts";
 import { Courier } from "../../src/runs/courier.ts";
 import { NEWS_TYPES, type News, type SendResult } from "../../src/runs/news.ts";
 import type { RunRepository } from "../../src/runs/ports.ts";
+import type { Run } from "../../src/runs/run.ts";
 import type { RunService } from "../../src/runs/service.ts";
 import { createRunService } from "../../src/runs/supervisor.ts";
 import type { Checkpoints } from "../../src/runs/thread-ports.ts";
@@ -17,13 +19,14 @@ import { sqliteEngine } from "../../src/storage/sqlite/engine.ts";
 import { assertWritable, prune, storedBytes } from "../../src/storage/sqlite/runs/housekeeping.ts";
 import { textIndex } from "../../src/storage/sqlite/runs/text-index.ts";
 import { emptyDatabase } from "./driver.ts";
+import { Workspace } from "./workspace.ts";
 import { TOKEN_LIMITS } from "./moves.ts";
 import { type Place, inPlace, later, worldTime } from "./virtual-machine.ts";
 
 /** The agents of a world, and their threads. */
 export interface Agents {
   /** Of a server, which calls this once for each stretch of work. */
-  agentAt(place: Place): Promise<Agent>;
+  agentAt(place: Place, run: Run): Promise<Agent>;
   checkpointsAt(place: Place): Checkpoints;
   /** They keep to the token limit of the world. */
   readonly isLimited: boolean;
@@ -44,6 +47,7 @@ const ENVIRONMENT = "simulated";
 
 export class World {
   readonly draw: () => number;
+  readonly workspace: Workspace;
   readonly database: Database;
   /** How often each effect took place, by its key. */
   readonly acts = new Map<string, number>();
@@ -69,8 +73,9 @@ export class World {
   readonly tokenLimit: number;
   readonly agents: Agents;
 
-  constructor(draw: () => number, agentsOf: (world: World) => Agents) {
+  constructor(name: string, draw: () => number, agentsOf: (world: World) => Agents) {
     this.draw = draw;
+    this.workspace = new Workspace(name);
     this.isOneMachine = draw() < 0.5;
     this.database = emptyDatabase();
     const limit = TOKEN_LIMITS[draw() < 0.2 ? "low" : "usual"];
@@ -119,9 +124,19 @@ export class World {
     const runs = this.#repository(place);
     const log = this.#log(place);
     const clock = (): number => Date.now();
+    const proposals = new WorkspaceProposals({
+      dir: this.workspace.copies,
+      without: [],
+      maxBytes: 1e8,
+      clock,
+    });
     const service = createRunService({
       runs,
-      agentFor: () => this.agents.agentAt(place),
+      proposals,
+      agentFor: async (run, _lender, fence) => {
+        if (run.changes === "propose") await proposals.open(run, this.workspace.folder, fence);
+        return this.agents.agentAt(place, run);
+      },
       checkpoints: async () => this.agents.checkpointsAt(place),
       tree: async () => new StateBackend({ files: snapshotFiles() }),
       treeWithThread: async () => StateBackend,
