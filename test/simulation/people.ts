@@ -183,6 +183,7 @@ export class People {
   async #disturb(act: Extract<Act, { forMs: number } | { byMs: number }>): Promise<void> {
     const world = this.#world;
     const until = "forMs" in act ? worldTime() + act.forMs : 0;
+    if (act.kind === "stop in a review") return this.#stopInReview(act.forMs);
     if (act.kind === "full disk") world.diskFullUntil = until;
     else if (act.kind === "receiver down") world.receiverDownUntil = until;
     else if ("server" in act) {
@@ -190,6 +191,26 @@ export class People {
       if (server !== undefined) await this.#disturbServer(server, act, until);
     }
     if ("forMs" in act) await later(act.forMs);
+  }
+
+  async #stopInReview(forMs: number): Promise<void> {
+    const { workspace, servers, database } = this.#world;
+    for (let waited = 0; waited < 60_000; waited += 20) {
+      await later(20);
+      const threadId = workspace.appliedNow();
+      if (threadId === undefined) continue;
+      const sql = "SELECT lease_owner FROM runs WHERE thread_id = ? AND lease_owner IS NOT NULL";
+      const { lease_owner: owner = "" } = (database.prepare(sql).get(threadId) ?? {}) as {
+        lease_owner?: string;
+      };
+      const server = servers.find(({ place }) => owner.endsWith(`.sim.${place.name}`));
+      if (server === undefined) continue;
+      server.place.stoppedUntil = worldTime() + forMs;
+      // Meanwhile a person edits what the change is about.
+      await later(forMs * this.#draw());
+      workspace.edit(this.#draw, `edit after ${worldTime()}`);
+      return;
+    }
   }
 
   async #disturbServer(server: Server, act: Extract<Act, { server: number }>, until: number): Promise<void> {

@@ -18,6 +18,8 @@ export type Act =
   | { kind: "lost connection"; server: number; forMs: number }
   | { kind: "slow storage"; server: number; forMs: number }
   | { kind: "clock step"; server: number; byMs: number }
+  /** Stops the server that applies a change, while it does, if any does within a minute. */
+  | { kind: "stop in a review"; forMs: number }
   | { kind: "full disk"; forMs: number }
   | { kind: "receiver down"; forMs: number };
 
@@ -53,6 +55,7 @@ export function planFor(seed: number): Plan {
     add({ kind: "tell", run: upTo(runs), text: `message ${seed}.${count}` });
   if (draw() < 0.2) add({ kind: "cancel", run: upTo(runs) });
   if (draw() < 0.25) add({ kind: "schedule", task: `task ${seed}.schedule`, forMs: 70_000 + upTo(120_000) });
+  if (proposes && draw() < 0.5) add({ kind: "stop in a review", forMs: 6000 + upTo(20_000) });
   for (let count = upTo(7); count > 0; count -= 1) {
     const [server, forMs] = [upTo(servers), upTo(20_000)];
     const kind = FAULTS[upTo(FAULTS.length)] ?? "kill";
@@ -77,4 +80,5 @@ const FAULTS = [
   "receiver down",
 ] as const;
 
-export const isFault = ({ kind }: Act): boolean => (FAULTS as readonly string[]).includes(kind);
+export const isFault = ({ kind }: Act): boolean =>
+  kind === "stop in a review" || (FAULTS as readonly string[]).includes(kind);

@@ -35,6 +35,8 @@ interface Item {
 
 /** Beginning of each world, in milliseconds since the epoch. */
 export const BEGINNING = 1_800_000_000_000;
+/** Longest time that an answer about a file takes, in milliseconds. */
+const FILE_MS = 50;
 const realImmediate = setImmediate;
 const places = new AsyncLocalStorage<Place>();
 
@@ -261,7 +263,7 @@ export function installFiles(): void {
     const inTime = async (...args: unknown[]): Promise<unknown> => {
       await later();
       const result: unknown = Reflect.apply(atOnce, fs, args);
-      await later();
+      await later(random() * FILE_MS);
       return result;
     };
     Reflect.set(fsPromises, name, inTime);

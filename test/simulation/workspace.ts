@@ -1,5 +1,5 @@
 /** The folder of a world: a person edits it, and runs propose changes of it from copies. */
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { copyOf } from "../../src/proposals/workspace-copy.ts";
@@ -53,6 +53,15 @@ export class Workspace {
     // A line between the parts keeps them apart.
     replaceLine(join(copyOf(this.copies, threadId), file), PERSONS + part * OWN + 1 + (number % 2), text);
     this.written.set(text, { threadId, file });
+  }
+
+  /** The thread whose change is being applied, if one is. */
+  appliedNow(): string | undefined {
+    const threads = existsSync(this.copies) ? readdirSync(this.copies) : [];
+    return threads.find((threadId) => {
+      const place = join(this.copies, threadId);
+      return !threadId.includes(".") && readdirSync(place).some((name) => name.startsWith("apply-"));
+    });
   }
 
   /** Reports what is wrong with the folder. `applied`: files by the thread whose change of them was applied. */
