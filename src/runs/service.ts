@@ -359,9 +359,9 @@ export interface RunServiceOptions {
   timing?: {
     /** Interval between two looks for changes by other processes. Default 100. */
     pollMs?: number;
-    /** Interval at which leases are renewed. Default 2000. */
+    /** Interval at which leases are renewed. Default 1000. */
     heartbeatMs?: number;
-    /** Lease lifetime without a renewal. Default 8000. */
+    /** Lease lifetime without a renewal. Default 4500. */
     leaseMs?: number;
     /** Time that a run keeps its place while it waits for a client's model. Default 30000. */
     lendMs?: number;

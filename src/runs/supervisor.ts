@@ -35,7 +35,7 @@ class Supervisor implements RunService {
 
   constructor(options: RunServiceOptions) {
     const { runs, checkpoints, retention, log, environment, openRuns, proposals } = options;
-    const { pollMs = 100, heartbeatMs = 2000 } = options.timing ?? {};
+    const { pollMs = 100, heartbeatMs = 1000 } = options.timing ?? {};
     const work = runs.work({
       syncCheckpoints: async () => (await checkpoints?.())?.sync(),
       deadlineMs: options.approvalDeadlineMs,
@@ -80,7 +80,7 @@ class Supervisor implements RunService {
 
   #newWorker(): Worker {
     const options = this.#options;
-    const { timing: { leaseMs = 8000, lendMs = 30_000 } = {}, questionHoldMs = 600_000 } = options;
+    const { timing: { leaseMs = 4500, lendMs = 30_000 } = {}, questionHoldMs = 600_000 } = options;
     const lending = { ...this.#context, patienceMs: lendMs };
     const holding = { ...this.#context, patienceMs: questionHoldMs };
     return new Worker({

@@ -49,10 +49,12 @@ const first = Number(values.seed ?? values.from);
 const last = values.seed === undefined ? first + Number(values.seeds) - 1 : first;
 const given = (values.without ?? "").split(",").filter(Boolean).map(Number);
 let [failed, turns, faults] = [0, 0, 0];
+const takeovers: number[] = [];
 for (let seed = first; seed <= last; seed += 1) {
   const outcome = await runWorld(seed, planWithout(seed, given), agents);
   turns += outcome.turns;
   faults += outcome.faults;
+  takeovers.push(...outcome.takeovers);
   if (values.hashes) console.log(`seed ${seed} ${outcome.hash} ${outcome.turns}`);
   const [problem] = outcome.problems;
   if (problem === undefined) continue;
@@ -67,6 +69,10 @@ for (let seed = first; seed <= last; seed += 1) {
     `  npm run simulate -- --seed ${seed}${without.length > 0 ? ` --without ${without.join(",")}` : ""}`,
   );
 }
+const percentile = (share: number): number | undefined => {
+  const sorted = takeovers.toSorted((one, other) => one - other);
+  return sorted.length === 0 ? undefined : Math.round(sorted[Math.ceil(sorted.length * share) - 1] ?? 0);
+};
 const seconds = (realNow() - began) / 1000;
 const count = last - first + 1;
 console.log(
@@ -77,6 +83,10 @@ console.log(
     faults,
     seconds: Math.round(seconds * 10) / 10,
     msEach: Math.round((seconds * 1000) / count),
+    // Virtual milliseconds until another machine took a killed server's run over.
+    takeovers: takeovers.length,
+    takeoverP50: percentile(0.5),
+    takeoverP99: percentile(0.99),
   }),
 );
 process.exit(failed > 0 ? 1 : 0);

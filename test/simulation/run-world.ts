@@ -14,6 +14,8 @@ export interface Outcome {
   problems: string[];
   turns: number;
   faults: number;
+  /** In milliseconds; empty where servers know at once that another one is gone. */
+  takeovers: readonly number[];
   /** Of the journals and rows. */
   hash: string;
 }
@@ -66,7 +68,13 @@ export async function runWorld(
   world.agents.close();
   world.workspace.close();
   world.database.close();
-  return { problems: world.problems, turns, faults: plan.acts.filter(isFault).length, hash };
+  return {
+    problems: world.problems,
+    turns,
+    faults: plan.acts.filter(isFault).length,
+    takeovers: world.isOneMachine ? [] : world.takeovers,
+    hash,
+  };
 }
 
 /** No run is open, no news is on its way, and no server has anything left to do for a run. */

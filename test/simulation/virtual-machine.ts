@@ -233,7 +233,7 @@ export function install(): void {
     const atOnce: (...args: never[]) => unknown = fs[`${name}Sync`];
     const called = (...args: unknown[]): void => {
       const done = args.pop() as (error: unknown, result?: unknown) => void;
-      void later().then(() => {
+      add(() => {
         try {
           const result: unknown = Reflect.apply(atOnce, fs, args);
           done(null, result);

@@ -55,6 +55,10 @@ export class World {
   readonly received = new Map<string, number>();
   readonly servers: Server[] = [];
   readonly problems: string[] = [];
+  /** Milliseconds from a kill until another server worked on the run, where one was there. */
+  readonly takeovers: number[] = [];
+  /** When the server of a run was killed. */
+  readonly #killedAt = new Map<string, number>();
   /** Servers know that others of their machine are gone. */
   readonly isOneMachine: boolean;
   /** Places of servers that were killed. */
@@ -107,6 +111,10 @@ export class World {
     server.place.isDead = true;
     this.gone.add(server.place.name);
     this.servers.splice(this.servers.indexOf(server), 1);
+    if (this.servers.length === 0) return;
+    const sql = "SELECT id FROM runs WHERE ended_at IS NULL AND lease_owner LIKE ?";
+    const held = this.database.prepare(sql).all(`%.sim.${server.place.name}`) as { id: string }[];
+    for (const { id } of held) this.#killedAt.set(id, worldTime());
   }
 
   async close(): Promise<void> {
@@ -149,7 +157,7 @@ export class World {
       startsSchedules: true,
       log,
       clock,
-      timing: { pollMs: 500, heartbeatMs: 2000, leaseMs: 8000 },
+      timing: { pollMs: 500, heartbeatMs: 1000, leaseMs: 4500 },
     });
     const send = async (news: News): Promise<SendResult> => this.#deliver(news);
     const channels = [{ target: "hook", types: NEWS_TYPES, send }];
@@ -213,6 +221,13 @@ export class World {
       if (!place.isDead) this.problem(`no-internal-errors: ${event} ${message}`.trim());
     };
     const none = (): void => {};
-    return { debug: none, info: none, warn: none, error: bad };
+    const claimed = (event: string, facts?: object): void => {
+      const { runId } = { runId: "", ...facts };
+      const killedAt = event === "run.claimed" ? this.#killedAt.get(runId) : undefined;
+      if (killedAt === undefined) return;
+      this.#killedAt.delete(runId);
+      this.takeovers.push(worldTime() - killedAt);
+    };
+    return { debug: claimed, info: none, warn: none, error: bad };
   }
 }
