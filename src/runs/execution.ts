@@ -274,7 +274,7 @@ async function settleThrown(thrown: unknown, execution: Execution, context: Exec
   if (stop === "cancelled" || stop === "lease_lost") return;
   const { work, clock } = context;
   if (stop === "parked") return work.park(lease, true, clock());
-  // A server that was stopped for long finds that its successor has removed what it worked with.
+  // After a long stop, a server works with files that its successor has removed.
   if (!(await context.runs.isHeld(lease))) return;
   const failure = toFailure(thrown, run, context);
   context.log.warn("run.failed", { runId: run.id, reason: failure.reason });

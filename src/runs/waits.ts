@@ -22,7 +22,11 @@ export function waitsIn(view: Pick<RunView, "requests" | "mainAgent" | "subagent
   const workOf = (agent: AgentPath) =>
     agent.length === 0 ? view.mainAgent : view.subagents.find((one) => isSameAgent(one.agent, agent));
   const requestsOf = (agent: AgentPath): RunRequest[] =>
-    pending.filter((one) => isSameAgent(one.agent, agent) || (isUnplaced(one) && isWithin(one.agent, agent)));
+    pending.filter((one) => {
+      // A question of a graph at an unknown place stops the whole run.
+      const isUnplaced = one.kind === "interrupt" && one.callId === undefined;
+      return isSameAgent(one.agent, agent) || (isUnplaced && isWithin(one.agent, agent));
+    });
   const background = (agent: AgentPath): (number | undefined)[] =>
     view.subagents
       .filter(
@@ -50,9 +54,6 @@ export function waitsIn(view: Pick<RunView, "requests" | "mainAgent" | "subagent
   };
   return { ofCall, ofAgent };
 }
-
-/** True for a question of a graph at an unknown place, which stops the whole run. */
-const isUnplaced = ({ kind, callId }: RunRequest): boolean => kind === "interrupt" && callId === undefined;
 
 /** Returns the latest of the times, or undefined if one is missing or there is none. */
 const latest = (times: readonly (number | undefined)[]): number | undefined =>

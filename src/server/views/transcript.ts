@@ -106,7 +106,7 @@ function eventProse({ kind, data }: RunEvent): string[] {
   }
 }
 
-/** Lines of events whose data say no more. */
+/** Lines of events that need no data. */
 const PLAIN = {
   run_started: ["The run began."],
   run_resumed: ["The run was taken up again."],
