@@ -28,7 +28,7 @@ export class People {
 
   constructor(world: World, seed: number) {
     this.#world = world;
-    this.#draw = generator(seed + 0.5);
+    this.#draw = generator(seed, 1);
   }
 
   get isDone(): boolean {

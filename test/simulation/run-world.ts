@@ -31,7 +31,7 @@ export async function runWorld(
   agentsOf: (world: World) => Agents = movesAgents,
 ): Promise<Outcome> {
   seedWith(seed);
-  const world = new World(String(seed), generator(seed + 0.25), agentsOf);
+  const world = new World(String(seed), generator(seed, 2), agentsOf);
   Object.assign(machine, { isKnown: world.isOneMachine, gone: world.gone });
   for (let count = 0; count < plan.servers; count += 1) world.open();
   const people = new People(world, seed);

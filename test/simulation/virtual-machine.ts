@@ -66,9 +66,9 @@ function drawTurn(): number {
   return value;
 }
 
-/** A generator of its own, from 0 up to 1. */
-export function generator(seed: number): () => number {
-  let own = Math.imul(seed, 0x9e3779b1) | 0;
+/** A generator of its own, from 0 up to 1. Those of one seed differ by their `use`. */
+export function generator(seed: number, use = 0): () => number {
+  let own = (Math.imul(seed, 0x9e3779b1) + Math.imul(use, 0x7f4a7c15)) | 0;
   return () => {
     const [after, value] = next(own);
     own = after;
