@@ -261,7 +261,7 @@ export function installFiles(): void {
     const atOnce: unknown = Reflect.get(fs, `${name}Sync`);
     if (typeof atOnce !== "function" || name === "open" || name === "opendir") continue;
     const inTime = async (...args: unknown[]): Promise<unknown> => {
-      await later();
+      // At once, as the next system call: no process is stopped between a check and what follows it.
       const result: unknown = Reflect.apply(atOnce, fs, args);
       await later(random() * FILE_MS);
       return result;
