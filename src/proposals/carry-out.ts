@@ -8,6 +8,7 @@ import { existsSync, readdirSync } from "node:fs";
 import { mkdir, readFile, readdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { StorageError, codeOf, orElse } from "../core/errors.ts";
+import { mergeTexts } from "../core/merge.ts";
 import type { ReviewOutcome, ReviewRecord } from "../runs/proposals.ts";
 import { type Content, type Folder, isSameContent } from "./content.ts";
 import { type Manifest, UNFINISHED, type WorkspaceCopy } from "./workspace-copy.ts";
@@ -119,10 +120,15 @@ async function complete(
       ? writeFile(join(place, TAKEN), `${index + 1}`)
       : rm(join(place, TAKEN), { force: true }));
     if (problem === undefined) continue;
-    for (const { before, after, ...at } of steps.slice(0, index).toReversed())
-      await take({ ...at, before: after, after: before }, folders[at.in], mark, guard);
+    const kept: string[] = [];
+    for (const earlier of steps.slice(0, index).toReversed())
+      if (!(await takeBack(earlier, folders[earlier.in], mark, guard))) kept.push(earlier.path);
     await guard();
     await forget(place);
+    if (kept.length > 0) {
+      const message = `only ${kept.join(", ")} has the change, because somebody edited the same lines since`;
+      return { kind: "failed", message };
+    }
     return problem === MOVED ? { kind: "moved", paths: [step.path] } : { kind: "failed", message: problem };
   }
   await guard();
@@ -154,6 +160,25 @@ async function take({ path, before, after }: Step, folder: Folder, mark: string,
   const problem = await folder.put(path, after, found, mark);
   if (problem === undefined && after === undefined) await folder.removeEmpty(path);
   return problem;
+}
+
+/** Takes a step back. Of a file that somebody has edited since, only its change goes. False: it stays. */
+async function takeBack(
+  { before, after, ...at }: Step,
+  folder: Folder,
+  mark: string,
+  guard: Guard,
+): Promise<boolean> {
+  const problem = await take({ ...at, before: after, after: before }, folder, mark, guard);
+  if (problem !== MOVED) return problem === undefined;
+  const { content: edited } = await folder.read(at.path);
+  if (edited?.kind !== "file" || before?.kind !== "file" || after?.kind !== "file") return false;
+  // Texts that are not UTF-8 stay what they are in Latin-1.
+  const [base, theirs, ours] = [after, edited, before].map(({ bytes }) => bytes.toString("latin1"));
+  const merged = mergeTexts(base ?? "", theirs ?? "", ours ?? "");
+  if (merged === undefined) return false;
+  const without = { ...edited, bytes: Buffer.from(merged, "latin1") };
+  return (await take({ ...at, before: edited, after: without }, folder, mark, guard)) === undefined;
 }
 
 /** The contents before a plan, as another process carries it out, by `in` and path. */

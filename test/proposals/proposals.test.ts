@@ -177,6 +177,40 @@ describe("a folder that moves meanwhile", () => {
     expect(inFolder("a.txt")).toBe(edited([3, "trois"]));
   });
 
+  it.each([
+    [
+      "at other lines: the edit stays alone",
+      [30, "mine"],
+      edited([30, "mine"]),
+      { kind: "moved", paths: ["src/b.txt"] },
+    ],
+    [
+      "at the same lines: the edit stays, and the file is named",
+      [3, "mine"],
+      edited([3, "mine"]),
+      { kind: "failed", message: expect.stringContaining("only a.txt has the change") },
+    ],
+  ] as const)(
+    "is taken back where somebody edits a file while the next one is applied, %s",
+    async (_name, edit, text, expected) => {
+      write(tree(), "a.txt", edited([3, "three"]));
+      write(tree(), "src/b.txt", "c\n");
+      const shown = Object.fromEntries((await change()).files.map(({ path, version }) => [path, version]));
+      // A process may be paused before any step. Each begins with a check.
+      const check = async (): Promise<void> => {
+        if (inFolder("a.txt") !== edited([3, "three"]) || inFolder("src/b.txt") !== "b\n") return;
+        write(workspace, "a.txt", edited([3, "three"], [...edit]));
+        write(workspace, "src/b.txt", "b, which somebody edited\n");
+      };
+      const choice = { apply: { "a.txt": "all" as const, "src/b.txt": "all" as const } };
+      const about = { id: "review_z", by: "test", shown };
+      const outcome = await proposals.review(RUN, choice, about, { id: "run_1 1", check });
+      expect(outcome).toEqual(expected);
+      expect(inFolder("a.txt")).toBe(text);
+      expect(inFolder("src/b.txt")).toBe("b, which somebody edited\n");
+    },
+  );
+
   it("gives the agent the file of the folder when it is to fit its change to it", async () => {
     write(tree(), "a.txt", edited([3, "three"]));
     write(workspace, "a.txt", edited([3, "drei"]));

@@ -79,7 +79,10 @@ export async function askDecision(
     const key = (await asker.key(prompt(), isFirst, signal)).toLowerCase();
     const choice = decisions.find((name) => CHOICES[name].key === key);
     if (key === " " && rest.length > 0) asker.print(page().join("\n"));
-    if (key === "d") asker.print(textBody(wholeText(approval), style).join("\n"));
+    if (key === "d") {
+      const call = `${displayName(approval.tool)} ${displayText(JSON.stringify(approval.args, null, 2))}`;
+      asker.print(textBody(`approval ${approval.id}\n${call}`, style).join("\n"));
+    }
     if ((choice === "approve" || choice === "approve_same") && rest.length > 0 && !isUnseenTold) {
       isUnseenTold = true;
       const warning = `${rest.length} lines were not shown. The same key again approves them unseen.`;
@@ -92,9 +95,6 @@ export async function askDecision(
     return decision;
   }
 }
-
-const wholeText = ({ id, tool, args }: Approval): string =>
-  `approval ${id}\n${displayName(tool)} ${displayText(JSON.stringify(args, null, 2))}`;
 
 /** Returns undefined if the person changed nothing, or wrote something other than a JSON object. */
 async function completeDecision(
