@@ -162,7 +162,7 @@ async function take({ path, before, after }: Step, folder: Folder, mark: string,
   return problem;
 }
 
-/** Takes a step back. Of a file that somebody has edited since, only its change goes. False: it stays. */
+/** Undoes a step and keeps later edits of the file. False: the change stays. */
 async function takeBack(
   { before, after, ...at }: Step,
   folder: Folder,
@@ -173,7 +173,7 @@ async function takeBack(
   if (problem !== MOVED) return problem === undefined;
   const { content: edited } = await folder.read(at.path);
   if (edited?.kind !== "file" || before?.kind !== "file" || after?.kind !== "file") return false;
-  // Texts that are not UTF-8 stay what they are in Latin-1.
+  // Latin-1 keeps every byte, also of texts that are not UTF-8.
   const [base, theirs, ours] = [after, edited, before].map(({ bytes }) => bytes.toString("latin1"));
   const merged = mergeTexts(base ?? "", theirs ?? "", ours ?? "");
   if (merged === undefined) return false;

@@ -53,13 +53,4 @@ export const BROKEN = {
     line: "      else if (yield* hasOpenChildren(row.id)) {",
     instead: "      else if (false) {",
   },
-  "copy without its fence": {
-    finds: ["edit-kept", "proposal", "no-internal-errors"],
-    before:
-      "ef745549: a server that was stopped while it applied a change went on after another one had taken over",
-    file: "src/proposals/proposals.ts",
-    line: `      await fence?.check();
-      if (!lock.isHeld()) throw new StorageError("storage_busy", BUSY);`,
-    instead: "",
-  },
 };

@@ -195,7 +195,7 @@ export class People {
 
   async #stopInReview(forMs: number): Promise<void> {
     const { workspace, servers, database } = this.#world;
-    for (let waited = 0; waited < 60_000; waited += 20) {
+    for (let waited = 0; waited < 120_000; waited += 20) {
       await later(20);
       const threadId = workspace.appliedNow();
       if (threadId === undefined) continue;
@@ -207,8 +207,10 @@ export class People {
       if (server === undefined) continue;
       server.place.stoppedUntil = worldTime() + forMs;
       // Meanwhile a person edits what the change is about.
-      await later(forMs * this.#draw());
-      workspace.edit(this.#draw, `edit after ${worldTime()}`);
+      for (let edits = 0; edits < 3; edits += 1) {
+        await later((forMs / 3) * this.#draw());
+        workspace.edit(this.#draw, `edit ${edits} after ${worldTime()}`);
+      }
       return;
     }
   }

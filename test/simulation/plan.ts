@@ -38,7 +38,7 @@ export function planFor(seed: number): Plan {
   const draw = generator(seed);
   const upTo = (limit: number): number => Math.floor(draw() * limit);
   const proposes = seed % 4 === 0;
-  const servers = 1 + upTo(3);
+  const servers = (proposes ? 2 : 1) + upTo(proposes ? 2 : 3);
   const runs = 1 + upTo(3);
   const acts: Planned[] = [];
   const add = (act: Act, within = SPAN): void => void acts.push({ ...act, at: upTo(within) });
@@ -55,7 +55,7 @@ export function planFor(seed: number): Plan {
     add({ kind: "tell", run: upTo(runs), text: `message ${seed}.${count}` });
   if (draw() < 0.2) add({ kind: "cancel", run: upTo(runs) });
   if (draw() < 0.25) add({ kind: "schedule", task: `task ${seed}.schedule`, forMs: 70_000 + upTo(120_000) });
-  if (proposes && draw() < 0.5) add({ kind: "stop in a review", forMs: 6000 + upTo(20_000) });
+  if (proposes && draw() < 0.8) add({ kind: "stop in a review", forMs: 6000 + upTo(20_000) }, 3000);
   for (let count = upTo(7); count > 0; count -= 1) {
     const [server, forMs] = [upTo(servers), upTo(20_000)];
     const kind = FAULTS[upTo(FAULTS.length)] ?? "kill";

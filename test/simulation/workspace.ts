@@ -60,7 +60,11 @@ export class Workspace {
     const threads = existsSync(this.copies) ? readdirSync(this.copies) : [];
     return threads.find((threadId) => {
       const place = join(this.copies, threadId);
-      return !threadId.includes(".") && readdirSync(place).some((name) => name.startsWith("apply-"));
+      if (threadId.includes(".")) return false;
+      // Its files change from now on.
+      return readdirSync(place).some(
+        (name) => name.startsWith("apply-") && existsSync(join(place, name, "plan.json")),
+      );
     });
   }
 
