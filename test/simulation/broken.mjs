@@ -33,7 +33,7 @@ export const BROKEN = {
     instead: "",
   },
   "lease without its number": {
-    finds: ["journal", "effect-once"],
+    finds: ["journal", "effect-once", "no-internal-errors"],
     before: "a server that had lost a run and claimed it again took both claims for one",
     file: "src/storage/sql/leases.ts",
     line: 'const IS_HELD = "id = @id AND lease_owner = @owner AND lease_epoch = @epoch";',
