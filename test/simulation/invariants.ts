@@ -104,7 +104,8 @@ function checkTree(world: World, root: RunRow, runs: readonly RunRow[]): void {
       if (!ended.includes(callId)) world.problem(`journal: ${callId} began and has no end`);
   for (const kind of ["run_started", "run_completed", "run_failed", "run_cancelled"])
     if (of(kind).length > 1) world.problem(`journal: ${root.id} has ${of(kind).length} events ${kind}`);
-  checkUse(world, root, { children, replies: of("model_called").length });
+  const resumed = of("run_resumed").length;
+  checkUse(world, root, { children, replies: of("model_called").length, resumed });
   checkChildren(world, root, { children, reports: calls("subagent_finished") });
   checkNews(world, root, events);
 }
@@ -125,7 +126,7 @@ function checkNews(world: World, root: RunRow, events: readonly EventRow[]): voi
 function checkUse(
   world: World,
   root: RunRow,
-  { children, replies }: { children: readonly RunRow[]; replies: number },
+  { children, replies, resumed }: { children: readonly RunRow[]; replies: number; resumed: number },
 ): void {
   const inThreads = world.agents.tokensOf([root, ...children].map(({ id }) => id));
   if (root.tokens !== replies * REPLY_TOKENS)
@@ -134,7 +135,8 @@ function checkUse(
     );
   if (inThreads > root.tokens)
     world.problem(`use: the threads of ${root.id} have ${inThreads} tokens, its row ${root.tokens}`);
-  const most = world.tokenLimit + REPLY_TOKENS * (1 + children.length);
+  // These agents ask again for a reply that their thread lost with a server.
+  const most = world.tokenLimit + REPLY_TOKENS * (1 + children.length + resumed);
   if (root.tokens > most) world.problem(`limit: ${root.id} used ${root.tokens} tokens, at most ${most}`);
 }
 
