@@ -100,9 +100,12 @@ export class WorkspaceCopy {
     const { workspace, run, rules, maxBytes, now } = source;
     const making = `${place}.making-${randomBytes(6).toString("hex")}`;
     // Processes that were ended left them, or processes that may not put theirs in place any more.
-    for (const name of await fs.readdir(dirname(place)))
-      if (name.startsWith(`${basename(place)}.making`))
-        await fs.rm(join(dirname(place), name), { recursive: true, force: true });
+    for (const name of await fs.readdir(dirname(place))) {
+      if (!name.startsWith(`${basename(place)}.making`)) continue;
+      // This process may be the one that was stopped, and the folder that of its successor.
+      await guard();
+      await fs.rm(join(dirname(place), name), { recursive: true, force: true });
+    }
     try {
       await fs.mkdir(join(making, "base"), { recursive: true });
       await fs.mkdir(join(making, "reviews"));
