@@ -24,7 +24,6 @@ interface RunRow {
 interface EventRow {
   seq: number;
   kind: string;
-  agent: string;
   data: string;
 }
 
@@ -73,7 +72,7 @@ function failureOf({ database }: World, id: string): string {
 function checkTree(world: World, root: RunRow, runs: readonly RunRow[]): void {
   const children = runs.filter(({ parent_id }) => parent_id === root.id);
   const events = world.database
-    .prepare("SELECT seq, kind, agent, data FROM run_events WHERE run_id = ? ORDER BY seq")
+    .prepare("SELECT seq, kind, data FROM run_events WHERE run_id = ? ORDER BY seq")
     .all(root.id) as EventRow[];
   for (const [index, { seq }] of events.entries())
     if (seq !== index + 1)

@@ -1,6 +1,7 @@
 /**
  * Runs seeded worlds: `--seeds N` from `--from N` (default 1), or one `--seed N`; `--without 1,4` leaves acts of its plan
- * out. Prints each failure as the shortest plan that still fails. `--tier 2` has the agents of the product. `--hashes` prints what became of each seed.
+ * out. `--tier 2` has the agents of the product. Prints each failure as the shortest plan that still fails. `--hashes`
+ * prints what became of each seed.
  */
 import { parseArgs } from "node:util";
 import { type Plan, planFor } from "./plan.ts";
@@ -65,9 +66,8 @@ for (let seed = first; seed <= last; seed += 1) {
   const without = given.length > 0 ? given : await shrink(seed, nameOf(problem));
   const plan = planWithout(seed, without);
   console.log(`  ${plan.servers} servers; ${plan.acts.map((act) => JSON.stringify(act)).join("\n  ")}`);
-  console.log(
-    `  npm run simulate -- --seed ${seed}${without.length > 0 ? ` --without ${without.join(",")}` : ""}`,
-  );
+  const left = without.length > 0 ? ` --without ${without.join(",")}` : "";
+  console.log(`  npm run simulate -- --seed ${seed}${left}${agents === undefined ? "" : " --tier 2"}`);
 }
 const percentile = (share: number): number | undefined => {
   const sorted = takeovers.toSorted((one, other) => one - other);

@@ -18,7 +18,7 @@ export type Act =
   | { kind: "lost connection"; server: number; forMs: number }
   | { kind: "slow storage"; server: number; forMs: number }
   | { kind: "clock step"; server: number; byMs: number }
-  /** Stops the server that applies a change, while it does, if any does within a minute. */
+  /** Stops the server that applies a change, while it does, if any does within two minutes. */
   | { kind: "stop in a review"; forMs: number }
   | { kind: "full disk"; forMs: number }
   | { kind: "receiver down"; forMs: number };

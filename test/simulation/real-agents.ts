@@ -14,7 +14,7 @@ import {
 } from "../support/scripted-model.ts";
 import { emptyCheckpoints } from "./driver.ts";
 import { type Move, REPLY, movesFor } from "./moves.ts";
-import { later } from "./virtual-machine.ts";
+import { type Place, later } from "./virtual-machine.ts";
 import type { Agents, World } from "./world.ts";
 
 /** Checkpoints whose results come late, and never to a killed server. */
@@ -45,15 +45,17 @@ const CALLS_AT_ONCE = 2;
 export function realAgents(world: World): Agents {
   const database = emptyCheckpoints();
   createCheckpointer(database);
-  /** The conversation of each task, as its model last saw it. */
-  const seen = new Map<string, readonly BaseMessage[]>();
-  const model = scriptedModel(async ({ messages }) => {
-    await later(world.draw() * 400);
-    const [task] = messages.filter((message) => HumanMessage.isInstance(message));
-    const name = task?.text.split("\n")[0] ?? "";
-    seen.set(name, messages);
-    return { ...replyFor(name, messages), usage: REPLY };
-  });
+  /** The conversations of the agents, as their models last saw them, with the run of each main agent. */
+  const seen = new Map<string, { runId: string; messages: readonly BaseMessage[] }>();
+  /** `rootId`: the run, with its background runs, whose agents ask. */
+  const modelFor = (rootId: string) =>
+    scriptedModel(async ({ messages }) => {
+      await later(world.draw() * 400);
+      const [task] = messages.filter((message) => HumanMessage.isInstance(message));
+      const name = task?.text.split("\n")[0] ?? "";
+      seen.set(`${rootId} ${name}`, { runId: name.startsWith("child") ? "" : rootId, messages });
+      return { ...replyFor(name, messages), usage: REPLY };
+    });
   const act = tool(
     async ({ key }: { key: string }, config: RunnableConfig) => {
       await later(world.draw() * 300);
@@ -64,36 +66,34 @@ export function realAgents(world: World): Agents {
     { name: "act", description: "Acts outside.", schema: z.object({ key: z.string() }) },
   );
   const savers = new Map<string, LateSaver>();
+  const saverAt = ({ name }: Place): LateSaver => {
+    const saver = savers.get(name) ?? new LateSaver(database);
+    savers.set(name, saver);
+    return saver;
+  };
   return {
     // A real reply is estimated at more tokens than these worlds have.
     isLimited: false,
-    agentAt: async ({ name }) => {
-      const checkpointer = savers.get(name) ?? new LateSaver(database);
-      savers.set(name, checkpointer);
-      return buildAgent({
-        checkpointer,
-        model,
+    agentAt: async (place, { id, parent }) =>
+      buildAgent({
+        checkpointer: saverAt(place),
+        model: modelFor(parent?.runId ?? id),
         tools: [act],
         askUser: true,
         interruptOn: { act: { when: ({ args }) => String(args["key"]).endsWith("?") } },
         middleware: [backgroundTasksMiddleware()],
-      });
-    },
-    checkpointsAt: ({ name }) => {
-      const saver = savers.get(name) ?? new LateSaver(database);
-      savers.set(name, saver);
-      return saver;
-    },
+      }),
+    checkpointsAt: saverAt,
     // Only the meter of a thread knows; the journal is compared with the rows.
     tokensOf: () => 0,
     messages: () =>
-      [...seen].flatMap(([task, messages]) =>
+      [...seen.values()].flatMap(({ runId, messages }) =>
         messages
           .filter((message) => HumanMessage.isInstance(message))
           .map((message) => ({
             text: message.text,
             from: message.additional_kwargs["lc_source"] === "report" ? message.text : undefined,
-            runId: task,
+            runId,
           })),
       ),
     close: () => database.close(),

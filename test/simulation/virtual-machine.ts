@@ -42,46 +42,30 @@ const places = new AsyncLocalStorage<Place>();
 
 let now = BEGINNING;
 let items: Item[] = [];
-let state = 0;
-/** Numbers of the scheduler, so that the world's own draws do not depend on the order of turns. */
-let scheduling = 0;
-
-function next(seed: number): [number, number] {
-  const a = (seed + 0x6d2b79f5) | 0;
-  let t = Math.imul(a ^ (a >>> 15), 1 | a);
-  t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
-  return [a, ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296];
-}
-
-/** A number from 0 up to 1. */
-function random(): number {
-  const [after, value] = next(state);
-  state = after;
-  return value;
-}
-
-function drawTurn(): number {
-  const [after, value] = next(scheduling);
-  scheduling = after;
-  return value;
+/** Numbers from 0 up to 1, after a state. */
+function draws(state: number): () => number {
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let t = Math.imul(state ^ (state >>> 15), 1 | state);
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t;
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296;
+  };
 }
 
 /** A generator of its own, from 0 up to 1. Those of one seed differ by their `use`. */
-export function generator(seed: number, use = 0): () => number {
-  let own = (Math.imul(seed, 0x9e3779b1) + Math.imul(use, 0x7f4a7c15)) | 0;
-  return () => {
-    const [after, value] = next(own);
-    own = after;
-    return value;
-  };
-}
+export const generator = (seed: number, use = 0): (() => number) =>
+  draws((Math.imul(seed, 0x9e3779b1) + Math.imul(use, 0x7f4a7c15)) | 0);
+
+let random = draws(0);
+/** Numbers of the scheduler, so that the world's own draws do not depend on the order of turns. */
+let drawTurn = draws(0);
 
 /** Begins a world. */
 export function seedWith(seed: number): void {
   now = BEGINNING;
   items = [];
-  state = Math.imul(seed, 0x85ebca6b) | 0;
-  scheduling = Math.imul(seed, 0xc2b2ae35) | 0;
+  random = draws(Math.imul(seed, 0x85ebca6b) | 0);
+  drawTurn = draws(Math.imul(seed, 0xc2b2ae35) | 0);
 }
 
 export const worldTime = (): number => now;
@@ -220,7 +204,7 @@ export function install(): void {
     static override now = systemTime;
   } as DateConstructor;
   Object.assign(performance, { now: () => now - BEGINNING });
-  Math.random = random;
+  Math.random = () => random();
   const fill = <T extends NodeJS.ArrayBufferView | null>(array: T): T => {
     if (array !== null)
       Buffer.from(array.buffer, array.byteOffset, array.byteLength).set(bytes(array.byteLength));

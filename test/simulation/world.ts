@@ -71,7 +71,7 @@ export class World {
   readonly unreachableUntil = new Map<string, number>();
   readonly slowUntil = new Map<string, number>();
   #made = 0;
-  /** Number of the newest write, and the place that made it. */
+  /** Number of writes, by which servers see that others wrote. */
   #written = 0;
 
   readonly tokenLimit: number;

@@ -22,9 +22,9 @@ import { dollars, totalCost } from "../../runs/view.ts";
 import { counted } from "../../tools/format.ts";
 import { runUri } from "../contracts/uris.ts";
 import { addressLines, addressOf, shownText } from "./request-form.ts";
-import { agentLabel, askedBy, continuesAfter } from "./request-words.ts";
-import { type GoalReport, goalLines } from "./goal-report.ts";
-import { RunDocument, runDocument, usageDocument } from "./run-document.ts";
+import { agentLabel, agentTypes, askedBy, continuesAfter } from "./request-words.ts";
+import { type GoalReport, goalLines, goalReport } from "./goal-report.ts";
+import { RunDocument, usageDocument } from "./run-document.ts";
 import { asText, indented } from "./quoting.ts";
 import { type ShownCall, TO, decisionsFor, shownCall } from "./shown-call.ts";
 
@@ -125,8 +125,6 @@ export interface AnswerWays {
 /** `note`: the effect of the call, before the state of the run. */
 export function runReport(view: RunView, ways: AnswerWays, note?: string): RunReport {
   const { run } = view;
-  const document = runDocument(view);
-  const { run_id, thread_id, status, last_event, stop_reason, failure_reason } = document;
   const truncated: string[] = [];
   const capped: Capped = (name, items, limit) => {
     if (items.length > limit) truncated.push(name);
@@ -137,20 +135,21 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
   if (answer !== run.answer) truncated.push("answer");
   const structured = (JSON.stringify(run.structured)?.length ?? 0) <= MAX.answer ? run.structured : undefined;
   if (structured === undefined && run.structured !== undefined) truncated.push("structured");
-  const goal = document.goal && shortGoal(document.goal);
-  if (JSON.stringify(goal) !== JSON.stringify(document.goal)) truncated.push("goal");
+  const whole = view.goal && goalReport(view.goal, isFinal(run.status));
+  const goal = whole && shortGoal(whole);
+  if (JSON.stringify(goal) !== JSON.stringify(whole)) truncated.push("goal");
   const report: Omit<RunReport, "message"> = {
-    run_id,
-    thread_id,
-    status,
-    activity: line(document.activity),
-    last_event,
-    ...defined({ answer, structured, stop_reason, failure_reason }),
-    todos: capped("todos", document.todos, MAX.todos).map(({ content, status }) => ({
+    run_id: run.id,
+    thread_id: run.threadId,
+    status: run.status,
+    activity: line(view.activity),
+    last_event: run.lastSeq,
+    ...defined({ answer, structured, stop_reason: run.stopReason, failure_reason: run.failure?.reason }),
+    todos: capped("todos", run.todos, MAX.todos).map(({ content, status }) => ({
       content: line(content),
       status,
     })),
-    agents: reportAgents(document, capped),
+    agents: reportAgents(view, capped),
     approvals: capped("approvals", pending, MAX.approvals).map(approvalReport),
     questions: capped(
       "questions",
@@ -158,7 +157,7 @@ export function runReport(view: RunView, ways: AnswerWays, note?: string): RunRe
       MAX.questions,
     ).map(questionReport),
     ...(goal && { goal }),
-    files_changed: [...capped("files_changed", document.files_changed, MAX.files)],
+    files_changed: [...capped("files_changed", view.filesChanged, MAX.files)],
     usage: usageDocument(run.usage, totalCost(view.models)),
     ...defined({ page: ways.page }),
     ...nextStep(view, ways),
@@ -252,16 +251,16 @@ export const isWholeInReport = (view: RunView, approvalId: string): boolean =>
 
 type Capped = <Item>(name: string, items: readonly Item[], limit: number) => readonly Item[];
 
-function reportAgents({ status, agents }: RunDocument, capped: Capped): RunReport["agents"] {
-  const ended = isFinal(status);
+function reportAgents({ run, subagents }: RunView, capped: Capped): RunReport["agents"] {
+  const ended = isFinal(run.status);
   const max = ended ? MAX_ENDED : MAX;
-  return capped("agents", ended ? agents.toSorted(statusFirst("failed")) : agents, max.agents).map(
-    ({ agent, description, status: own, step, tool_calls }) => ({
-      agent,
+  return capped("agents", ended ? subagents.toSorted(statusFirst("failed")) : subagents, max.agents).map(
+    ({ agent, description, status, step, toolCalls }) => ({
+      agent: agentTypes(agent),
       description: line(description, max.line),
-      status: own,
+      status,
       step: line(step, max.line),
-      tool_calls,
+      tool_calls: toolCalls,
     }),
   );
 }

@@ -61,9 +61,9 @@ export function* use(
   now: number,
 ): Steps<UsedAnswer<RunRequest | undefined> | undefined> {
   const found = yield* getToChange(run.principal, run.id);
-  const use = { id: signed.id, run_id: run.id, used_at: now };
+  const row = { id: signed.id, run_id: run.id, used_at: now };
   const isFirst =
-    signed.problem === undefined && (yield* insert("used_answers", use, "ON CONFLICT (id) DO NOTHING"));
+    signed.problem === undefined && (yield* insert("used_answers", row, "ON CONFLICT (id) DO NOTHING"));
   const reason = signed.problem ?? (isFirst ? undefined : "replayed");
   if (reason === undefined) {
     const used: UsedAnswer<RunRequest | undefined> = { answered: [], replied: [] };
