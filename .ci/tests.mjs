@@ -94,15 +94,18 @@ function inOneLine(error) {
   return own.replaceAll(/\s+/g, " ").slice(0, 400);
 }
 
-/** A folder with links to all programs in PATH that are not hidden. */
+/** A folder with links to all programs in PATH that are not hidden; the first of a name counts, as in a shell. */
 function pathWithout() {
   const folder = join(FOLDER, "bin");
   mkdirSync(folder);
+  const linked = new Set(HIDDEN);
   for (const place of (process.env.PATH ?? "").split(delimiter)) {
-    if (!existsSync(place)) continue;
-    for (const name of readdirSync(place)) {
-      const link = join(folder, name);
-      if (!HIDDEN.has(name) && !existsSync(link)) symlinkSync(join(place, name), link);
+    for (const name of existsSync(place) ? readdirSync(place) : []) {
+      const program = join(place, name);
+      // What an entry links to may be missing: PATH also names places whose links lead nowhere.
+      if (linked.has(name) || !existsSync(program)) continue;
+      linked.add(name);
+      symlinkSync(program, join(folder, name));
     }
   }
   return folder;
