@@ -56,7 +56,7 @@ export function editorFolders(
     ];
     const environment = environmentOf(
       opened.config,
-      modelChoice({ model: config.model, env, lendable: false }),
+      modelChoice({ model: config.model, models: config.models, env, lendable: false }),
     );
     return {
       ok: true,

@@ -1,7 +1,9 @@
+import { join } from "node:path";
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { ModelLender } from "../agent/agent.ts";
 import { CLIENT, type Environment, type ModelChoice, OFFLINE, modelChoice } from "../agent/models/choose.ts";
 import { type NamedModels, fileModel } from "../agent/models/file-model.ts";
+import { Lessons } from "../agent/models/profiles/learned.ts";
 import { packageProblem, packagesFolder } from "../agent/models/packages.ts";
 import type { ModelSource, ResolveOptions } from "../agent/models/resolve.ts";
 import type { Config } from "../config/schema.ts";
@@ -18,12 +20,19 @@ export class Models {
   readonly #resolved = new Map<string | undefined, Promise<BaseChatModel>>();
 
   constructor(
-    { limits, dataDir, modelParameters }: Pick<Config, "limits" | "dataDir" | "modelParameters">,
+    {
+      limits,
+      dataDir,
+      models,
+      modelParameters,
+    }: Pick<Config, "limits" | "dataDir" | "models" | "modelParameters">,
     env: Environment,
     log: Logger,
   ) {
     const idleMs = limits.modelSilence * 1000;
-    this.#options = { env, log, idleMs, packages: packagesFolder(dataDir), parameters: modelParameters };
+    const packages = packagesFolder(dataDir);
+    const lessons = new Lessons(join(dataDir, "learned-from-models.jsonl"));
+    this.#options = { env, log, idleMs, packages, models, parameters: modelParameters, lessons };
   }
 
   /** Adds the model that clients lend to one run. */
@@ -60,9 +69,13 @@ export class Models {
 /** Chooses a model whose package is installed, too. */
 export function usableModel(
   model: string | undefined,
-  { config, env, lendable }: { config: Pick<Config, "dataDir">; env: Environment; lendable: boolean },
+  {
+    config,
+    env,
+    lendable,
+  }: { config: Pick<Config, "dataDir" | "models">; env: Environment; lendable: boolean },
 ): ModelChoice {
-  const choice = modelChoice({ model, env, lendable });
+  const choice = modelChoice({ model, env, models: config.models, lendable });
   if (!choice.ok || choice.provider === OFFLINE || choice.provider === CLIENT) return choice;
   const message = packageProblem(choice.provider, packagesFolder(config.dataDir));
   return message === undefined ? choice : { ok: false, code: "model_package_missing", message };
@@ -70,7 +83,7 @@ export function usableModel(
 
 /** Returns why the model of a subagent or of the judge cannot be used, or undefined if all can. */
 export function otherModelProblem(
-  { judgeModel, subagents }: Pick<Config, "judgeModel" | "subagents">,
+  { judgeModel, models, subagents }: Pick<Config, "judgeModel" | "models" | "subagents">,
   { env, lendable = false }: { env: Environment; lendable?: boolean },
 ): string | undefined {
   const named = [
@@ -78,7 +91,7 @@ export function otherModelProblem(
     { whose: "The judge of goals", model: judgeModel },
   ];
   for (const { whose, model } of named) {
-    const choice = model === undefined ? undefined : modelChoice({ model, env, lendable });
+    const choice = model === undefined ? undefined : modelChoice({ model, env, models, lendable });
     if (choice?.ok === false) return `No run was started. ${whose}: ${choice.message}`;
   }
   return undefined;
@@ -86,12 +99,12 @@ export function otherModelProblem(
 
 /** Returns the usable fallback models. Logs the others, because a missing fallback need not stop anything. */
 export const usableFallbacks = (
-  { fallbackModels }: Pick<Config, "fallbackModels">,
+  { fallbackModels, models }: Pick<Config, "fallbackModels" | "models">,
   { env, lendable = false }: { env: Environment; lendable?: boolean },
   log: Logger,
 ): string[] =>
   fallbackModels.filter((model) => {
-    const choice = modelChoice({ model, env, lendable });
+    const choice = modelChoice({ model, env, models, lendable });
     if (!choice.ok) log.warn("fallback_model_unusable", { model, reason: choice.message });
     return choice.ok;
   });
@@ -113,10 +126,11 @@ export const namedModels = (
     ...config.subagents.flatMap(({ model }) => model ?? []),
   ],
   env,
+  models: config.models,
   lendable,
 });
 
-type NamingConfig = Pick<Config, "fallbackModels" | "allowedModels" | "subagents">;
+type NamingConfig = Pick<Config, "fallbackModels" | "models" | "allowedModels" | "subagents">;
 
 interface DescribedSubagent {
   name: string;

@@ -33,7 +33,7 @@ export async function openRuns(given: RunSettings): Promise<OpenedRuns> {
   closeInherited();
   const storage = await (settings.storage?.() ?? openStorage(settings));
   try {
-    const choice = modelChoice({ model: config.model, env, lendable });
+    const choice = modelChoice({ model: config.model, models: config.models, env, lendable });
     const environment = environmentOf(config, choice);
     if (keepsHouse) {
       const others = await storage.enter(environment);

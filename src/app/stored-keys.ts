@@ -27,7 +27,7 @@ export async function withStoredKeys(
   const known: Record<string, string | undefined> = { ...env };
   const found: string[] = [];
   const missing = [...specs].map((spec) => () => {
-    const choice = modelChoice({ model: spec, env: known, lendable: true });
+    const choice = modelChoice({ model: spec, env: known, models: config.models, lendable: true });
     return choice.ok ? [] : (choice.keys ?? []);
   });
   const ofSearch = (): readonly string[] => {

@@ -54,7 +54,7 @@ const KEYCHAIN_MS = 1500;
 export const modelsHere = async ({ env, platform }: HostFacts): Promise<ModelHere[]> =>
   Promise.all(
     DEFAULT_MODELS.map(async ({ provider, model }) => {
-      const { key = "" } = providerFacts(provider);
+      const [key = ""] = providerFacts(provider).keys ?? [];
       return { spec: `${provider}:${model}`, key, from: await keyPlace(key, { env, platform }) };
     }),
   );
@@ -75,7 +75,7 @@ export async function modelHere(
   { env, platform }: HostFacts,
 ): Promise<{ spec: string; why: string } | undefined> {
   const keys = await withStoredKeys(config, env, { platform, timeout: KEYCHAIN_MS });
-  const choice = modelChoice({ model: config.model, env: keys.env, lendable: true });
+  const choice = modelChoice({ model: config.model, models: config.models, env: keys.env, lendable: true });
   if (!choice.ok) return undefined;
   const [stored] = keys.found;
   return { spec: choice.spec, why: stored === undefined ? choice.why : `${stored} is in the keychain` };

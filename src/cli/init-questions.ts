@@ -1,5 +1,5 @@
 /** Asks the questions of `init`: the choices, and the best one here. */
-import { DEFAULT_MODELS, OFFLINE, providerFacts, modelChoice } from "../agent/models/choose.ts";
+import { DEFAULT_MODELS, OFFLINE, modelChoice } from "../agent/models/choose.ts";
 import type { HostFacts } from "../config/paths.ts";
 import { type ClientHere, type KeyPlace, type ModelHere, isProgram } from "./first-look.ts";
 import type { Asker } from "./terminal/asker.ts";
@@ -117,8 +117,7 @@ export function modelNameProblem(spec: string): string | undefined {
 /** The variable with the key of a model; `undefined`: it needs none. */
 export function keyOf(spec: string): string | undefined {
   const choice = modelChoice({ model: spec, env: {}, lendable: true });
-  if (!choice.ok) return choice.keys?.[0];
-  return choice.provider === choice.spec ? undefined : providerFacts(choice.provider).key;
+  return choice.ok ? undefined : choice.keys?.[0];
 }
 
 /** Server flags for each answer. */

@@ -1,7 +1,8 @@
 /** Shows the providers of models, and adds their packages to the program. */
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { type Provider, PROVIDERS, variable } from "../agent/models/choose.ts";
+import { PROVIDERS, variable } from "../agent/models/choose.ts";
+import type { Provider } from "../agent/models/profiles/profile.ts";
 import {
   LOADER,
   addedVersion,
@@ -43,16 +44,20 @@ function listLines(folder: string, { env }: HostFacts): string[] {
   return rows.map(([provider, place, key]) => padded(provider, first) + padded(place, second) + key);
 }
 
-function whereIs({ package: name, versions }: Provider, folder: string): string {
-  if (versions === undefined) return "built in";
-  const added = addedVersion(folder, name);
+function whereIs({ package: own, wire }: Provider, folder: string): string {
+  const otherwise = wire === undefined ? "not installed" : "built in";
+  if (own?.versions === undefined) return "built in";
+  const added = addedVersion(folder, own.name);
   if (added !== undefined) return `installed, ${added}`;
-  return isBesideProgram(name) ? "beside the program" : "not installed";
+  return isBesideProgram(own.name) ? "beside the program" : otherwise;
 }
 
-function keyState({ key }: Provider, env: HostFacts["env"]): string {
-  if (key === undefined) return "no API key";
-  return variable(env, key) === undefined ? key : `${key} (set)`;
+function keyState({ keys = [], keyless }: Provider, env: HostFacts["env"]): string {
+  const [usual] = keys;
+  if (usual === undefined) return "no API key";
+  const set = keys.find((name) => variable(env, name) !== undefined);
+  if (set !== undefined) return `${set} (set)`;
+  return keyless === "always" ? `no API key, or ${usual}` : usual;
 }
 
 async function addProvider(provider: string, folder: string, host: HostFacts): Promise<ExitCode> {
@@ -61,13 +66,14 @@ async function addProvider(provider: string, folder: string, host: HostFacts): P
     const hint = didYouMean(provider, known) || ` Known: ${known.join(", ")}.`;
     return complain(`Unknown provider ${JSON.stringify(provider.slice(0, 80))}.${hint}`, 2);
   }
-  const { package: name, versions, chatModel, key } = PROVIDERS[provider] ?? {};
-  if (name === undefined || versions === undefined) return say(`${provider} is built in.`);
+  const { package: own, keys: [key] = [] } = PROVIDERS[provider] ?? {};
+  if (own?.versions === undefined) return say(`${provider} is built in.`);
+  const { name, versions, chatModel } = own;
   const problem = await install(`${name}@${versions}`, folder, host);
   if (problem !== undefined) return complain(problem);
   try {
     const module = await loadPackage(name, folder);
-    if (typeof module[chatModel ?? ""] !== "function") throw new Error(`it has no ${chatModel}`);
+    if (typeof module[chatModel] !== "function") throw new Error(`it has no ${chatModel}`);
   } catch (error) {
     return complain(`${name} was installed but cannot be used: ${errorMessage(error)}`);
   }

@@ -135,7 +135,10 @@ async function add(
     isOperators: true,
     task,
     expression,
-    environment: environmentOf(config, modelChoice({ model: config.model, env: host.env, lendable: true })),
+    environment: environmentOf(
+      config,
+      modelChoice({ model: config.model, models: config.models, env: host.env, lendable: true }),
+    ),
   });
   if (!added.ok) return complain(added.message, added.code === "invalid" ? 2 : 1);
   const { schedule } = added;

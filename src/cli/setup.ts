@@ -1,13 +1,6 @@
 /** Finds the facts that `init` and `install` share: the folder, the model, its key and the place for the key. */
 import { dirname, resolve } from "node:path";
-import {
-  KEY_NAMES,
-  OFFLINE,
-  PROVIDERS,
-  providerEndpoint,
-  modelChoice,
-  variable,
-} from "../agent/models/choose.ts";
+import { KEY_NAMES, OFFLINE, connectionOf, modelChoice, variable } from "../agent/models/choose.ts";
 import { type HostFacts, expandHome, folderProblem, wideFolder } from "../config/paths.ts";
 import { commandLine } from "../config/program.ts";
 import { keepSecret, readSecret, secretProblem } from "../core/keychain.ts";
@@ -219,8 +212,8 @@ export function addressOf(model: string, { passesShell }: Client, { env }: HostF
   // The key may be one that is stored or asked for later.
   const known = key === undefined ? env : { ...env, [key]: "set" };
   const choice = modelChoice({ model, env: known, lendable: true });
-  const provider = choice.ok && !passesShell ? PROVIDERS[choice.provider] : undefined;
-  const from = provider && providerEndpoint(provider, env)?.from;
+  const isPassed = !choice.ok || passesShell || choice.provider === choice.spec;
+  const from = isPassed ? undefined : connectionOf(choice.provider, env).from;
   return from === undefined ? [] : [[from, variable(env, from) ?? ""]];
 }
 

@@ -11,6 +11,7 @@ import {
   httpSchema,
   listOfTexts,
   matching,
+  modelEntries,
   modelParameters,
   mountsSchema,
   onOff,
@@ -98,6 +99,7 @@ export const ConfigSchema = z.strictObject({
   fallbackModels: listOfTexts.describe(
     "Models as `provider:model`, called in this order if the previous one cannot answer.",
   ),
+  models: modelEntries,
   modelParameters,
   allowedModels: listOfTexts.describe(
     "More models, as `provider:model`, that a person may choose for one run, and that subagent files of the workspace may name. Without this setting runs use `model`, and subagent files may name `model`, `fallbackModels` and the models of `subagents`.",
@@ -352,7 +354,7 @@ export const CLIENT_MODEL = "client";
 
 export type ModelSettings = Pick<
   Config,
-  "model" | "fallbackModels" | "allowedModels" | "judgeModel" | "subagents"
+  "model" | "models" | "fallbackModels" | "allowedModels" | "judgeModel" | "subagents"
 >;
 
 /** The models that runs may use, the main one first; `undefined`: the environment chooses it. */
@@ -362,7 +364,7 @@ export const configuredModels = ({
   allowedModels,
   judgeModel,
   subagents,
-}: ModelSettings): Array<string | undefined> => [
+}: Omit<ModelSettings, "models">): Array<string | undefined> => [
   model,
   ...fallbackModels,
   ...allowedModels,
@@ -370,5 +372,5 @@ export const configuredModels = ({
   ...subagents.flatMap((one) => one.model ?? []),
 ];
 
-export const asksForClientModel = (config: ModelSettings): boolean =>
+export const asksForClientModel = (config: Omit<ModelSettings, "models">): boolean =>
   configuredModels(config).includes(CLIENT_MODEL);

@@ -2,6 +2,8 @@
 import { isIP } from "node:net";
 import { isAbsolute } from "node:path";
 import { _default as withDefault, optional, z } from "zod";
+import { modelEntry } from "../agent/models/profiles/profile.ts";
+import { isRecord } from "../core/unknown.ts";
 import { SCOPES } from "../runs/run.ts";
 import { SEARCH_PROVIDERS } from "../web/search/options.ts";
 import { isSecureUrl, readHost } from "../web/url.ts";
@@ -342,12 +344,28 @@ const OWN_PARAMETERS = [
   "streaming",
 ];
 
+export const modelEntries = z
+  .record(
+    matching(/^[a-zA-Z0-9][\w.-]{0,63}$/, "name a model with letters, digits and . _ - only, at most 64"),
+    modelEntry,
+  )
+  .default({})
+  .describe(
+    "Models and services by names of your own. `NAME` stands for an entry with a `model`, `NAME:MODEL` for any model of its service, in `model`, `fallbackModels`, `judgeModel` and wherever else a model is named.",
+  );
+
+/** Of the settings of a client, headers alone may be given: gateways need some. */
+const isHeaders = (value: unknown): boolean =>
+  isRecord(value) && Object.keys(value).every((name) => name === "defaultHeaders");
+
 export const modelParameters = z
   .record(nonEmptyText, z.record(nonEmptyText, z.unknown()))
   .optional()
   .superRefine((given = {}, context) => {
     for (const [model, parameters] of Object.entries(given))
-      for (const name of OWN_PARAMETERS.filter((own) => Object.hasOwn(parameters, own)))
+      for (const name of OWN_PARAMETERS.filter(
+        (own) => Object.hasOwn(parameters, own) && !isHeaders(parameters[own]),
+      ))
         context.addIssue({
           code: "custom",
           path: [model, name],

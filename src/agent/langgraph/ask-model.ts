@@ -1,5 +1,6 @@
 import { AIMessage, type BaseMessage, HumanMessage, mergeUsageMetadata } from "@langchain/core/messages";
-import type { RunnableConfig } from "@langchain/core/runnables";
+import { type RunnableConfig, mergeConfigs } from "@langchain/core/runnables";
+import { isStructuredTool } from "@langchain/core/utils/function_calling";
 import { byIdentity } from "../../core/by-identity.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import { defined } from "../../core/defined.ts";
@@ -9,6 +10,9 @@ import { MOST_ASKED, continued, markCut, resumed, unfinished } from "../models/a
 import { textOf, withStartNote } from "../messages/messages.ts";
 import { type Strategy, bindStrategy } from "../models/structured-answer.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
+import { ESTIMATE } from "../compaction/compacted-view.ts";
+import { exchangeOf } from "../models/exchange.ts";
+import { wrappingOf } from "../models/plain-model.ts";
 import { isOpenAi } from "../messages/mend.ts";
 import { callModel } from "../models/call-model.ts";
 import type { ReplyCache } from "../models/reply-cache.ts";
@@ -71,6 +75,24 @@ function sentRequest(given: ModelRequest, { strategy, finish, report }: Asking) 
   return { request, input, binding };
 }
 
+/** A reply with its tokens: estimated where the provider reports none, so that limits hold. Changes `reply`. */
+function withUsage(
+  reply: AIMessage,
+  input: readonly BaseMessage[],
+  { model, tools }: ToolBinding,
+): AIMessage {
+  const exchange = exchangeOf(model);
+  if (exchange === undefined || (reply.usage_metadata?.total_tokens ?? 0) > 0) return reply;
+  const ofTools = tools.filter(isStructuredTool);
+  const input_tokens = ESTIMATE.ofAll(input) + ESTIMATE.ofTools(ofTools);
+  const output_tokens = Math.max(1, ESTIMATE.of(reply));
+  reply.usage_metadata = { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens };
+  exchange.note(
+    `The server of the model ${exchange.profile.model} reports no tokens. They are estimated from the texts.`,
+  );
+  return reply;
+}
+
 async function completeReply(given: ModelRequest, asking: Asking): Promise<AIMessage> {
   const { strategy, binder, cache, meter, report, config, log } = asking;
   const { request, input, binding } = sentRequest(given, asking);
@@ -83,13 +105,19 @@ async function completeReply(given: ModelRequest, asking: Asking): Promise<AIMes
     const reply = await callModel(
       request,
       (oneTry) =>
-        binder
-          .bind(binding)
-          .invoke(input, { ...shown, ...oneTry, ...settings, ...heard(say, before, shown) }),
+        binder.bind(binding).invoke(
+          input,
+          mergeConfigs(wrappingOf(request.model), {
+            ...shown,
+            ...oneTry,
+            ...settings,
+            ...heard(say, before, shown),
+          }),
+        ),
       { step: given.runtime.step, signal: config.signal, log },
     );
     await ownTurn();
-    return answeredBy(reply, binding.model);
+    return withUsage(answeredBy(reply, binding.model), input, binding);
   };
   const ask = async (input: BaseMessage[], before = ""): Promise<AIMessage> =>
     cache ? cache.reply({ ...binding, settings }, input, () => askNow(input, before)) : askNow(input, before);

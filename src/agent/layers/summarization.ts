@@ -3,9 +3,11 @@ import type { AIMessage } from "@langchain/core/messages";
 import type { BackendSource } from "../../backends/backend.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Middleware, ModelHandler, ModelRequest } from "../contracts/middleware.ts";
+import { Measures, inEstimates } from "../compaction/measures.ts";
 import {
   COMPACTION,
   type Compaction,
+  type ContextLimits,
   type ContextSize,
   ESTIMATE,
   TokenCounter,
@@ -15,7 +17,8 @@ import {
   triggerTokens,
 } from "../compaction/compacted-view.ts";
 import { type CompactOptions, compact, requestTokens } from "../compaction/compaction.ts";
-import { failureFacts, fittingPart, modelFailure } from "../models/failure.ts";
+import { exchangeOf, windowOf } from "../models/exchange.ts";
+import { failureFacts, fittingPart, modelFailure, toldWindow } from "../models/failure.ts";
 
 export interface SummarizationOptions {
   /** Default: 85 % of the model's window, or 170,000 tokens when that is unknown. */
@@ -30,7 +33,7 @@ export interface SummarizationOptions {
   historyPathPrefix?: string;
   /** Shortens long file contents in old tool arguments before anything is summarized. Default true. */
   truncateArgs?: boolean;
-  /** Counts the tokens of a text, each text once. Default: its characters divided by four. */
+  /** Counts the tokens of a text, each text once. Default: a quarter of its characters, or all in Chinese, Japanese and Korean. */
   countTokens?: (text: string) => number;
 }
 
@@ -43,18 +46,14 @@ export function summarizationMiddleware(
   setup: SummarizationOptions & { backend: BackendSource; log: Logger },
 ): Middleware {
   const counter = setup.countTokens ? new TokenCounter(setup.countTokens) : ESTIMATE;
+  const measures = new Measures();
   return {
     name: "SummarizationMiddleware",
     channels: { [COMPACTION]: { kind: "latest", initial: {} } },
     wrapModelCall: async (request, next) => {
       const known = (request.state[COMPACTION] as Compaction | undefined) ?? {}; // our channel
-      const { maxInputTokens } = request.model.profile;
-      const defaults = defaultLimits(maxInputTokens);
-      const limits = {
-        trigger: setup.trigger === undefined ? defaults.trigger : [setup.trigger].flat(),
-        keep: setup.keep ?? defaults.keep,
-        maxInputTokens,
-      };
+      const measure = measures.of(request);
+      const limits = inEstimates(contextLimits(windowOf(request.model), setup), measure.scale);
       const options: CompactOptions = { ...setup, limits, counter };
       const view = compactedView(request.messages, known);
       const tokens = requestTokens(request, view, counter);
@@ -65,8 +64,10 @@ export function summarizationMiddleware(
       const isNear = size >= NEAR * Math.min(limits.maxInputTokens ?? Infinity, triggerTokens(limits));
       const answer = await firstAnswer({ ...request, messages: shown }, next, isNear);
       const { overflow } = answer;
-      if (overflow === undefined) return answer.end();
+      if (overflow === undefined) return measure.take(answer.end(), size);
       setup.log.warn("context_overflow", { messages: shown.length });
+      const window = toldWindow(overflow);
+      if (window !== undefined) exchangeOf(request.model)?.learnWindow(window);
       const refused = { tokens: size, fitting: fittingPart(overflow) };
       const second = await compact(request, first, { ...options, refused });
       if (second === first) return answer.end();
@@ -74,6 +75,18 @@ export function summarizationMiddleware(
     },
   };
 }
+
+const contextLimits = (
+  window: number | undefined,
+  { trigger, keep }: Pick<SummarizationOptions, "trigger" | "keep">,
+): ContextLimits => {
+  const defaults = defaultLimits(window);
+  return {
+    trigger: trigger === undefined ? defaults.trigger : [trigger].flat(),
+    keep: keep ?? defaults.keep,
+    maxInputTokens: window,
+  };
+};
 
 /** Part of the limit from which on a refusal without a known reason is taken for one of the length, once. */
 const NEAR = 0.8;

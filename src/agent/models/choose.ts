@@ -1,5 +1,8 @@
 /** Chooses a model from names and variables alone: nothing is loaded and nothing requested. */
 import { trimEndOf, variableText } from "../../core/text.ts";
+import { type ModelEntry, type Provider, PROVIDERS } from "./profiles/profile.ts";
+
+export { PROVIDERS };
 
 /** The model that needs no key: it follows fixed rules, and its answers state that. */
 export const OFFLINE = "offline";
@@ -7,10 +10,17 @@ export const OFFLINE = "offline";
 /** The model that an MCP client lends, through sampling. */
 export const CLIENT = "client";
 
+export type Environment = Readonly<Record<string, string | undefined>>;
+
+/** Models by names of the operator, as the setting `models` has them. */
+export type NamedEntries = Readonly<Record<string, ModelEntry>>;
+
 export interface ModelOptions {
   /** `provider:model`, a name that implies its provider, `offline` or `client`. Default: by the keys in `env`. */
   model?: string | undefined;
   env: Environment;
+  /** Names of the operator's own, each alone or as `name:model`. Default: none. */
+  models?: NamedEntries | undefined;
   /** True if clients can lend their model here. Default false. */
   lendable?: boolean;
 }
@@ -25,7 +35,7 @@ type ModelProblem =
 export type ModelChoice =
   | {
       ok: true;
-      /** `provider:model`, `offline` or `client`. */
+      /** `provider:model`, a name of the operator, `offline` or `client`. */
       spec: string;
       provider: string;
       /** The model's name at its provider. */
@@ -34,6 +44,8 @@ export type ModelChoice =
       endpoint?: string;
       /** One clause: what decided. */
       why: string;
+      /** Variables that the key may be in; empty if none is needed. */
+      keys: readonly string[];
     }
   | {
       ok: false;
@@ -47,24 +59,37 @@ export type ModelChoice =
  * The model that would be used and the reason, or the reason why there is none. Reads only names and variables: it
  * loads no provider and makes no request, so it is cheap enough to call before every run.
  */
-export function modelChoice({ model, env, lendable = false }: ModelOptions): ModelChoice {
+export function modelChoice({ model, env, models = {}, lendable = false }: ModelOptions): ModelChoice {
   const wanted = model?.trim();
   if (wanted === CLIENT && !lendable)
     return no(
       "model_not_configured",
       "The model `client` is lent by an MCP client, and none is connected here. Choose a model as provider:model, or `offline`.",
     );
-  if (wanted) return specChoice(wanted, env);
-  for (const { provider, model: name } of DEFAULT_MODELS) {
-    const key = PROVIDERS[provider]?.key;
-    if (key !== undefined && variable(env, key) !== undefined)
-      return providerChoice(provider, name, `${key} is set and no model was chosen`, env);
+  if (wanted) return specChoice(wanted, env, models);
+  for (const { provider, model: usual } of DEFAULT_MODELS) {
+    const facts = providerFacts(provider);
+    const key = [...keyVariables(facts), ...(facts.bearerKeys ?? [])].find(isSetIn(env));
+    if (key === undefined) continue;
+    const named = facts.modelVariables?.find(isSetIn(env));
+    const name = named === undefined ? usual : (variable(env, named) ?? usual);
+    const why = named === undefined ? `${key} is set and no model was chosen` : `${named} names it`;
+    return placeChoice({ spec: `${provider}:${name}`, provider, name }, why, env);
   }
+  return notConfigured(env);
+}
+
+function notConfigured(env: Environment): ModelChoice {
+  const found = KEY_NAMES.filter((name) => !DEFAULT_KEYS.includes(name)).find(isSetIn(env));
+  const owner = Object.entries(PROVIDERS).find(([, facts]) => keyVariables(facts).includes(found ?? ""))?.[0];
+  const unfilled = KEY_NAMES.filter((name) => isPlaceholder(env[name]));
   const message = [
     "No model is configured. To fix this, do one of the following:",
     `1. Set ${DEFAULT_KEYS.join(" or ")} in the environment.`,
     `2. Choose a model as provider:model, such as ${DEFAULT_MODEL}: --model, DEEPAGENT_MODEL or "model" in the configuration file.`,
     "3. Choose the model `offline` in the same way. It follows fixed rules instead of using a language model, so it needs no key.",
+    ...(owner === undefined ? [] : [`${found} is set: choose one of its models as ${owner}:NAME.`]),
+    ...unfilled.map(placeholderProblem(env)),
   ].join("\n");
   return no("model_not_configured", message, DEFAULT_KEYS);
 }
@@ -76,13 +101,26 @@ const no = (code: ModelProblem, message: string, keys?: readonly string[]): Mode
   ...(keys && { keys }),
 });
 
-function specChoice(wanted: string, env: Environment): ModelChoice {
+interface FoundModel {
+  spec: string;
+  provider: string;
+  name: string;
+  entry?: ModelEntry;
+}
+
+function specChoice(wanted: string, env: Environment, models: NamedEntries): ModelChoice {
   const why = "it was chosen";
+  const own = namedModel(wanted, models);
+  if (own !== undefined && own.name === "")
+    return no(
+      "model_unknown",
+      `models.${wanted} names no model. Set its \`model\`, or choose ${wanted}:MODEL.`,
+    );
+  if (own !== undefined) return placeChoice(own, why, env);
   if (wanted === OFFLINE || wanted === CLIENT)
-    return { ok: true, spec: wanted, provider: wanted, name: wanted, why };
+    return { ok: true, spec: wanted, provider: wanted, name: wanted, why, keys: [] };
   const colon = wanted.indexOf(":");
-  const provider =
-    colon < 0 ? NAME_BEGINNINGS.find(([beginning]) => beginning.test(wanted))?.[1] : wanted.slice(0, colon);
+  const provider = colon < 0 ? impliedProvider(wanted, env) : wanted.slice(0, colon);
   const name = wanted.slice(colon + 1).trim();
   if (!provider || name === "") {
     const example = `provider:${wanted.replace(/^:|:$/g, "")}`;
@@ -92,96 +130,124 @@ function specChoice(wanted: string, env: Environment): ModelChoice {
     );
   }
   if (!Object.hasOwn(PROVIDERS, provider)) {
-    const known = Object.keys(PROVIDERS).join(", ");
+    const known = [...Object.keys(models), ...Object.keys(PROVIDERS)].join(", ");
     return no(
       "model_unknown",
       `Model '${wanted}' names the unknown provider '${provider}'. Known providers: ${known}.`,
     );
   }
-  return providerChoice(provider, name, why, env);
+  return placeChoice({ spec: `${provider}:${name}`, provider, name }, why, env);
 }
 
-function providerChoice(provider: string, name: string, why: string, env: Environment): ModelChoice {
+/** The model that an entry of `models` stands for: by its name alone, or by `name:model`. */
+export function namedModel(spec: string, models: NamedEntries): FoundModel | undefined {
+  const key = [spec, spec.slice(0, Math.max(0, spec.indexOf(":")))].find((name) =>
+    Object.hasOwn(models, name),
+  );
+  const entry = key === undefined ? undefined : models[key];
+  if (key === undefined || entry === undefined) return undefined;
+  const name = key === spec ? (entry.model ?? "") : spec.slice(key.length + 1).trim();
+  return { spec, provider: entry.provider ?? "openai", name, entry };
+}
+
+function placeChoice(
+  { spec, provider, name, entry }: FoundModel,
+  why: string,
+  env: Environment,
+): ModelChoice {
   const facts = providerFacts(provider);
-  const spec = `${provider}:${name}`;
-  if (facts.key !== undefined && providerKey(facts, env) === undefined) {
-    const message = `Model '${spec}' needs the environment variable ${facts.key}, which is not set. Set it in the environment, or choose another model; 'offline' needs no key.`;
-    return no("model_key_missing", message, [facts.key]);
-  }
-  const endpoint = providerEndpoint(facts, env);
-  if (endpoint === undefined) return { ok: true, spec, provider, name, why };
-  const url = URL.canParse(endpoint.url) ? new URL(endpoint.url) : undefined;
-  if (url?.protocol !== "http:" && url?.protocol !== "https:")
+  const { url, from, key, isKeyless, missing } = connectionOf(provider, env, entry);
+  const keys = entry?.keyVariable === undefined ? keyVariables(facts) : [entry.keyVariable];
+  if (missing !== undefined)
     return no(
       "model_endpoint_invalid",
-      `${endpoint.from} is not an http or https address. Correct it, or unset it to use ${facts.endpoint?.url}.`,
+      `Model '${spec}' needs the address of its service: set ${missing.join(" and ")} in the environment${facts.baseVariables ? `, or the whole address in ${facts.baseVariables[0]}` : ""}.`,
+    );
+  if (keys.length > 0 && key === undefined && !isKeyless) {
+    const unfilled = keys.find((one) => isPlaceholder(env[one]));
+    const others = keys.length > 1 ? ` (or ${keys.slice(1).join(", ")})` : "";
+    const problem =
+      unfilled === undefined
+        ? `Model '${spec}' needs the environment variable ${keys[0]}${others}, which is not set. Set it in the environment, or choose another model; 'offline' needs no key.`
+        : `Model '${spec}' needs a key. ${placeholderProblem(env)(unfilled)}`;
+    return no("model_key_missing", problem, keys);
+  }
+  const chosen = { ok: true as const, spec, provider, name, why, keys };
+  if (url === undefined) return chosen;
+  const parsed = URL.canParse(url) ? new URL(url) : undefined;
+  if (parsed?.protocol !== "http:" && parsed?.protocol !== "https:")
+    return no(
+      "model_endpoint_invalid",
+      `${from ?? "The address of the model"} is not an http or https address. Correct it, or unset it to use ${facts.base}.`,
     );
   // The host is safe to log; the rest of an address may carry credentials.
-  return { ok: true, spec, provider, name, endpoint: url.host, why };
+  return { ...chosen, endpoint: parsed.host };
 }
 
-/** The key for a provider's package, which wants some key. Servers of one's own mostly ask for none. */
-export function providerKey(facts: Provider, env: Environment): string | undefined {
-  const key = facts.key && variable(env, facts.key);
-  return key ?? (facts.keylessElsewhere && providerEndpoint(facts, env)?.from ? "none" : undefined);
+/** Where requests to a provider go, and by what they are accepted. */
+export interface Connection {
+  url?: string;
+  /** The variable or setting that names the address. */
+  from?: string;
+  key?: string;
+  /** The key is a bearer token where the provider has a header of its own. */
+  isBearer: boolean;
+  /** Requests need no key here. */
+  isKeyless: boolean;
+  headers: Record<string, string>;
+  /** Variables that the address needs and that are not set. */
+  missing?: string[];
 }
 
-/** Facts about a model provider that are needed before its package is loaded. */
-export interface Provider {
-  /** npm package with its chat model. */
-  readonly package: string;
-  /** Its versions that go with the LangChain of the program; absent when the program has the package in it. */
-  readonly versions?: string;
-  readonly chatModel: string;
-  /** Environment variable that holds its key; absent when it needs none or uses a cloud's own sign-in. */
-  readonly key?: string;
-  /** At another endpoint it may need none: many servers speak its protocol. */
-  readonly keylessElsewhere?: true;
-  /** Variables that name another endpoint, the first that is set wins, and the endpoint without them. */
-  readonly endpoint?: { readonly variables: readonly string[]; readonly url: string };
+/** The connection of a provider, by the environment and an entry of `models`. */
+export function connectionOf(provider: string, env: Environment, entry?: ModelEntry): Connection {
+  const facts = providerFacts(provider);
+  const { base, baseVariables = [], bearerKeys = [], keyless } = facts;
+  const own = entry?.baseUrl;
+  const variableSet = own === undefined ? baseVariables.find(isSetIn(env)) : undefined;
+  const from = own === undefined ? variableSet : "`baseUrl`";
+  const given = own ?? (variableSet && variable(env, variableSet));
+  const filled = filledIn(base ?? "", env);
+  const set = given === undefined ? undefined : baseUrl(withScheme(given, facts), base ?? given);
+  const url = set ?? (base === undefined ? undefined : filled.text);
+  const keys = entry?.keyVariable === undefined ? keyVariables(facts) : [entry.keyVariable];
+  const keyName = keys.find(isSetIn(env));
+  const bearer = entry?.keyVariable === undefined ? bearerKeys.find(isSetIn(env)) : undefined;
+  const key = variable(env, keyName ?? bearer ?? "");
+  const isKeyless = keyless === "always" || (keyless === "elsewhere" && given !== undefined);
+  const headers = Object.entries({ ...facts.headers, ...entry?.headers })
+    .map(([name, value]) => [name, filledIn(value.replaceAll("${", "{"), env)] as const)
+    .filter(([, { missing }]) => missing.length === 0)
+    .map(([name, { text }]) => [name, text]);
+  return {
+    ...(url === undefined ? {} : { url }),
+    ...(from === undefined ? {} : { from }),
+    ...(key === undefined ? {} : { key }),
+    isBearer: keyName === undefined && bearer !== undefined,
+    isKeyless,
+    headers: Object.fromEntries(headers) as Record<string, string>,
+    ...(given === undefined && filled.missing.length > 0 ? { missing: filled.missing } : {}),
+  };
 }
 
-/** A provider whose package is added to the program. */
-const added = (name: string, versions: string, chatModel: string, key?: string): Provider => ({
-  package: `@langchain/${name}`,
-  versions,
-  chatModel,
-  ...(key === undefined ? {} : { key }),
-});
+/** A text with the values of variables in the place of `{NAME}`. */
+function filledIn(text: string, env: Environment): { text: string; missing: string[] } {
+  const missing: string[] = [];
+  const filled = text.replace(/\{([A-Z][A-Z0-9_]*)\}/g, (_whole, name: string) => {
+    const value = variable(env, name);
+    if (value === undefined) missing.push(name);
+    return trimEndOf(value ?? "", "/");
+  });
+  return { text: filled, missing };
+}
 
-/** The providers `provider:model` may name, by the name LangChain's `initChatModel` knows them under. */
-export const PROVIDERS: Readonly<Record<string, Provider>> = {
-  anthropic: {
-    package: "@langchain/anthropic",
-    chatModel: "ChatAnthropic",
-    key: "ANTHROPIC_API_KEY",
-    endpoint: { variables: ["ANTHROPIC_API_URL", "ANTHROPIC_BASE_URL"], url: "https://api.anthropic.com" },
-  },
-  openai: {
-    package: "@langchain/openai",
-    chatModel: "ChatOpenAI",
-    key: "OPENAI_API_KEY",
-    keylessElsewhere: true,
-    endpoint: { variables: ["OPENAI_API_BASE", "OPENAI_BASE_URL"], url: "https://api.openai.com/v1" },
-  },
-  azure_openai: { package: "@langchain/openai", chatModel: "AzureChatOpenAI", key: "AZURE_OPENAI_API_KEY" },
-  bedrock: added("aws", "^1.4.3", "ChatBedrockConverse"),
-  cerebras: added("cerebras", "^1.0.4", "ChatCerebras", "CEREBRAS_API_KEY"),
-  cohere: added("cohere", "^1.1.0", "ChatCohere", "COHERE_API_KEY"),
-  deepseek: added("deepseek", "^1.1.6", "ChatDeepSeek", "DEEPSEEK_API_KEY"),
-  fireworks: added("fireworks", "^0.2.6", "ChatFireworks", "FIREWORKS_API_KEY"),
-  "google-genai": added("google-genai", "^2.2.0", "ChatGoogleGenerativeAI", "GOOGLE_API_KEY"),
-  "google-vertexai": added("google-vertexai", "^2.2.0", "ChatVertexAI"),
-  groq: added("groq", "^1.3.1", "ChatGroq", "GROQ_API_KEY"),
-  mistralai: added("mistralai", "^1.2.0", "ChatMistralAI", "MISTRAL_API_KEY"),
-  ollama: added("ollama", "^1.3.0", "ChatOllama"),
-  perplexity: added("perplexity", "^0.3.0", "ChatPerplexity", "PERPLEXITY_API_KEY"),
-  together: added("together-ai", "^0.2.6", "ChatTogetherAI", "TOGETHER_AI_API_KEY"),
-  xai: added("xai", "^1.4.6", "ChatXAI", "XAI_API_KEY"),
-};
+const keyVariables = ({ keys = [] }: Provider): readonly string[] => keys;
 
+/** Variables that a key of some provider may be in. */
 export const KEY_NAMES: readonly string[] = [
-  ...new Set(Object.values(PROVIDERS).flatMap(({ key }) => key ?? [])),
+  ...new Set(
+    Object.values(PROVIDERS).flatMap((facts) => [...keyVariables(facts), ...(facts.bearerKeys ?? [])]),
+  ),
 ];
 
 export function providerFacts(provider: string): Provider {
@@ -199,7 +265,7 @@ export const DEFAULT_MODELS = [
 /** `provider:model` of the first. */
 export const DEFAULT_MODEL = `${DEFAULT_MODELS[0].provider}:${DEFAULT_MODELS[0].model}`;
 
-const DEFAULT_KEYS = DEFAULT_MODELS.flatMap(({ provider }) => PROVIDERS[provider]?.key ?? []);
+const DEFAULT_KEYS = DEFAULT_MODELS.flatMap(({ provider }) => keyVariables(providerFacts(provider)));
 
 /** Providers by the beginning of a model's name, as `initChatModel` of LangChain reads it. */
 const NAME_BEGINNINGS: readonly (readonly [beginning: RegExp, provider: string])[] = [
@@ -213,21 +279,36 @@ const NAME_BEGINNINGS: readonly (readonly [beginning: RegExp, provider: string])
   [/^(?:sonar|pplx)/, "perplexity"],
 ];
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+function impliedProvider(name: string, env: Environment): string | undefined {
+  const provider = NAME_BEGINNINGS.find(([beginning]) => beginning.test(name))?.[1];
+  const hasGeminiKey = keyVariables(providerFacts("google-genai")).some(isSetIn(env));
+  return provider === "google-vertexai" && hasGeminiKey ? "google-genai" : provider;
+}
 
-/** A variable's value without surrounding blanks; undefined when it is unset or blank. */
+/**
+ * A variable's value without surrounding blanks; undefined when it is unset or blank, or holds a placeholder that a
+ * client was to replace, such as `${ANTHROPIC_API_KEY}`.
+ */
 export const variable = (env: Environment, name: string): string | undefined =>
-  variableText(env[name] ?? "") || undefined;
+  isPlaceholder(env[name]) ? undefined : variableText(env[name] ?? "") || undefined;
 
-/** Address of a provider's requests, and the variable that sets it, if any. */
-export function providerEndpoint(
-  provider: Provider,
-  env: Environment,
-): { url: string; from?: string } | undefined {
-  const { variables = [], url } = provider.endpoint ?? {};
-  const from = variables.find((name) => variable(env, name) !== undefined);
-  const set = from && variable(env, from);
-  return set ? { url: baseUrl(set, url ?? set), from } : url === undefined ? undefined : { url };
+const isSetIn =
+  (env: Environment) =>
+  (name: string): boolean =>
+    variable(env, name) !== undefined;
+
+const isPlaceholder = (value: string | undefined): boolean =>
+  /^(?:\$?\{\{?[\w.:\s-]+\}?\}|%\w+%|\$[A-Z_][A-Z0-9_]*|<[\w\s-]+>)$/.test(variableText(value ?? ""));
+
+const placeholderProblem =
+  (env: Environment) =>
+  (name: string): string =>
+    `${name} has the placeholder ${variableText(env[name] ?? "")}, which the client did not replace. Write the value itself, or remove the variable from the client's configuration.`;
+
+/** `OLLAMA_HOST` and its like are often a host and port without a scheme. */
+function withScheme(address: string, { local }: Provider): string {
+  if (local !== true || /^https?:\/\//i.test(address)) return address;
+  return `http://${address.replace(/^0\.0\.0\.0(?=:|$)/, "127.0.0.1")}`;
 }
 
 /**

@@ -1,6 +1,6 @@
 import { ConfigurationError } from "../../core/errors.ts";
 import { type Embedder, EmbeddingFailure } from "../../core/embedder.ts";
-import { type Environment, providerEndpoint, providerFacts, providerKey, modelChoice } from "./choose.ts";
+import { type Environment, connectionOf, modelChoice } from "./choose.ts";
 import { failureFacts, modelFailure } from "./failure.ts";
 
 /** Longest time for a request, in milliseconds. A search waits for the vector of its query. */
@@ -61,10 +61,10 @@ async function openService({ model, env }: EmbedderOptions, timeout: number, sig
       { cause: error },
     );
   });
-  const facts = providerFacts("openai");
+  const { url, key, isKeyless } = connectionOf("openai", env);
   return new OpenAIEmbeddings({
     model: model.slice(model.indexOf(":") + 1).trim(),
-    apiKey: providerKey(facts, env),
+    apiKey: key ?? (isKeyless ? "none" : undefined),
     timeout,
     // The caller decides whether and when to try again.
     maxRetries: 0,
@@ -72,7 +72,7 @@ async function openService({ model, env }: EmbedderOptions, timeout: number, sig
     // Not every server knows the shorter form.
     encodingFormat: "float",
     configuration: {
-      baseURL: providerEndpoint(facts, env)?.url,
+      baseURL: url,
       fetch: (input, init) =>
         fetch(input, { ...init, signal: AbortSignal.any(init?.signal ? [init.signal, signal] : [signal]) }),
     },

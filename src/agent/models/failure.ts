@@ -318,6 +318,13 @@ export function fittingPart(error: unknown): number | undefined {
   return parts.find((part) => part > 0 && part < 1);
 }
 
+/** The window that the provider's words reveal, in tokens. */
+export function toldWindow(error: unknown): number | undefined {
+  const { text } = failureFacts(error);
+  const windows = TOLD.map((patterns) => tokens(inTurn(patterns, text)["window"] ?? ""));
+  return windows.find((window) => window >= 1024);
+}
+
 /** The named parts of patterns that follow each other, each looked for behind the one before. */
 function inTurn(patterns: readonly RegExp[], text: string): Record<string, string | undefined> {
   let rest = text;

@@ -1,6 +1,6 @@
 /** Chooses the model of a subagent that a file of the workspace describes, among models that the operator named. */
 import { displayName, oneLine } from "../../core/text.ts";
-import { type Environment, modelChoice } from "./choose.ts";
+import { type Environment, type NamedEntries, modelChoice } from "./choose.ts";
 
 export interface NamedModels {
   /** The main model as `provider:model`; `undefined`: there is none. */
@@ -8,6 +8,7 @@ export interface NamedModels {
   /** The others as the operator wrote them. */
   others: readonly string[];
   env: Environment;
+  models?: NamedEntries | undefined;
   lendable?: boolean | undefined;
 }
 
@@ -22,9 +23,9 @@ export function fileModel(
 ): { model?: string; notice?: string } {
   const wanted = (model ?? modelAlias ?? "").trim();
   if (["", "inherit", "default"].includes(wanted.toLowerCase())) return {};
-  const { main, others, env, lendable = false } = named;
+  const { main, others, env, models, lendable = false } = named;
   const known = others.flatMap((text) => {
-    const choice = modelChoice({ model: text, env, lendable });
+    const choice = modelChoice({ model: text, env, models, lendable });
     return choice.ok ? [{ text, spec: choice.spec }] : [];
   });
   const specs = main === undefined ? known : [{ text: undefined, spec: main }, ...known];

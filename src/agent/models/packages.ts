@@ -6,6 +6,7 @@ import { pathToFileURL } from "node:url";
 import { orElse } from "../../core/errors.ts";
 import { parsedJson, textMemberOf } from "../../core/unknown.ts";
 import { providerFacts } from "./choose.ts";
+import type { Provider } from "./profiles/profile.ts";
 
 export const packagesFolder = (dataDir: string): string => join(dataDir, "packages");
 
@@ -38,11 +39,19 @@ export async function loadPackage(
   return load(name, undefined);
 }
 
+/** True if a provider's own package is in the program, was added to the folder, or is beside the program. */
+export const hasPackage = ({ package: own }: Provider, folder: string | undefined): boolean =>
+  own !== undefined &&
+  (own.versions === undefined ||
+    (folder !== undefined && addedVersion(folder, own.name) !== undefined) ||
+    isBesideProgram(own.name));
+
 /** Why models of a provider cannot be made; `undefined`: they can. Loads nothing. */
 export function packageProblem(provider: string, folder: string): string | undefined {
-  const { package: name, versions } = providerFacts(provider);
-  const isThere = versions === undefined || addedVersion(folder, name) !== undefined || isBesideProgram(name);
-  return isThere ? undefined : packageMissing(provider, name);
+  const facts = providerFacts(provider);
+  return facts.wire !== undefined || hasPackage(facts, folder)
+    ? undefined
+    : packageMissing(provider, facts.package?.name ?? "");
 }
 
 export const packageMissing = (provider: string, name: string): string =>

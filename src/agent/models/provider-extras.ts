@@ -6,14 +6,16 @@ import { AIMessage, AIMessageChunk, type BaseMessage } from "@langchain/core/mes
 import { ChatGenerationChunk } from "@langchain/core/outputs";
 import { byIdentity } from "../../core/by-identity.ts";
 import { copyMessage } from "../messages/messages.ts";
-import { type JsonFields, strictChunks } from "./strict-chunks.ts";
+import type { JsonFields } from "./strict-chunks.ts";
 import { asArray } from "./tool-schema.ts";
-import { isObject, isRecord, recordOf } from "../../core/unknown.ts";
+import { isRecord, recordOf } from "../../core/unknown.ts";
 
 /** The part of a reply that LangChain has no place for. */
 interface Extras {
   /** The provider, by the address that answered. */
   origin: string;
+  /** The name under which the thoughts came, where it is not the usual one. */
+  field?: "reasoning";
   /** Specific to OpenRouter; complete after the stream. */
   reasoning_details: JsonFields[];
   /** `extra_content` of calls, by the index of the call: Gemini signs its thoughts there. */
@@ -24,20 +26,15 @@ interface Extras {
 interface Completions {
   _convertCompletionsDeltaToBaseMessageChunk(delta: JsonFields, ...more: unknown[]): AIMessageChunk;
   _streamResponseChunks(messages: BaseMessage[], ...more: unknown[]): AsyncGenerator<ChatGenerationChunk>;
-  completionWithRetry(request: JsonFields, ...more: unknown[]): Promise<unknown>;
 }
 
 const EXTRAS = "provider_extras";
 /** The name of DeepSeek, Kimi and Qwen. LangChain keeps it under the same one, and does not send it. */
 const THOUGHTS = "reasoning_content";
 
-/** Makes a model of this protocol carry them, and read its streams as servers write them. Other models stay as they are. */
+/** Makes a model of this protocol carry them; `unpacked` writes them into a request. Other models stay as they are. */
 export function carryExtras<Model extends object>(model: Model, origin: string): Model {
-  const methods = [
-    "_convertCompletionsDeltaToBaseMessageChunk",
-    "_streamResponseChunks",
-    "completionWithRetry",
-  ];
+  const methods = ["_convertCompletionsDeltaToBaseMessageChunk", "_streamResponseChunks"];
   if (!methods.every((name) => typeof Reflect.get(model, name) === "function")) return model;
   const completions = model as Model & Completions; // it has the methods
   const deltas = new WeakMap<object, JsonFields>();
@@ -60,13 +57,6 @@ export function carryExtras<Model extends object>(model: Model, origin: string):
     const message = new AIMessageChunk({ content: "", additional_kwargs: { [EXTRAS]: extras } });
     yield new ChatGenerationChunk({ text: "", message });
   };
-  const complete = completions.completionWithRetry.bind(completions);
-  completions.completionWithRetry = async ({ messages, ...request }, ...more) => {
-    const sent = asArray(messages).map((message) => unpacked(recordOf(message)));
-    const answer = await complete({ ...request, messages: sent }, ...more);
-    const isStream = isObject(answer) && Symbol.asyncIterator in answer;
-    return isStream ? strictChunks(answer as AsyncIterable<unknown>) : answer;
-  };
   return model;
 }
 
@@ -79,6 +69,7 @@ function take(
   const signed = asArray(calls).filter((call) => isRecord(recordOf(call)["extra_content"]));
   for (const call of signed.map(recordOf))
     extras.calls[typeof call["index"] === "number" ? call["index"] : 0] = call["extra_content"];
+  if (typeof delta["reasoning"] === "string") extras.field = "reasoning";
   return typeof delta[THOUGHTS] === "string" || asArray(details).length > 0 || signed.length > 0;
 }
 
@@ -103,11 +94,15 @@ const PACKED = Symbol("extras");
 
 function carried(message: BaseMessage, origin: string): BaseMessage {
   const { additional_kwargs: kwargs, content } = message;
-  const extras = kwargs[EXTRAS] as Extras | undefined; // written above only
-  if (!AIMessage.isInstance(message) || extras?.origin !== origin) return message;
+  const given = kwargs[EXTRAS] as Extras | undefined; // written above only
+  // Thoughts that stood in the text are not signed: any model may have them.
+  const extras =
+    given ?? (kwargs["tagged_thoughts"] === undefined ? undefined : { reasoning_details: [], calls: {} });
+  if (!AIMessage.isInstance(message) || extras === undefined || (given && given.origin !== origin))
+    return message;
   const { reasoning_details, calls } = extras;
   const fields = {
-    ...(typeof kwargs[THOUGHTS] === "string" ? { [THOUGHTS]: kwargs[THOUGHTS] } : {}),
+    ...(typeof kwargs[THOUGHTS] === "string" ? { [given?.field ?? THOUGHTS]: kwargs[THOUGHTS] } : {}),
     ...(reasoning_details.length > 0 ? { reasoning_details } : {}),
   };
   const signatures = Object.entries(calls).sort(([a], [b]) => Number(a) - Number(b));
@@ -116,7 +111,8 @@ function carried(message: BaseMessage, origin: string): BaseMessage {
   return copyMessage(message, { content, additional_kwargs: { ...kwargs, [PASSED]: packed as never } });
 }
 
-function unpacked({ [PASSED]: passed, ...message }: JsonFields): JsonFields {
+/** A message of a request with the extras that it carries. */
+export function unpacked({ [PASSED]: passed, ...message }: JsonFields): JsonFields {
   const packed = Reflect.get(Object(passed), PACKED) as
     | { fields: JsonFields; calls: [index: string, content: unknown][] }
     | undefined; // written above only

@@ -7,21 +7,24 @@ import { defined } from "../../core/defined.ts";
 import { ConfigurationError, errorMessage, codeOf } from "../../core/errors.ts";
 import { type Logger, silentLogger } from "../../core/logger.ts";
 import { longestMatch } from "../../core/longest-match.ts";
-import type { ModelChoice, ModelOptions } from "./choose.ts";
+import { recordOf } from "../../core/unknown.ts";
+import type { Connection, ModelChoice, ModelOptions } from "./choose.ts";
+import { DEFAULT_MODEL, OFFLINE, connectionOf, modelChoice, namedModel, providerFacts } from "./choose.ts";
 import {
-  DEFAULT_MODEL,
-  OFFLINE,
-  providerFacts,
-  providerEndpoint,
-  providerKey,
-  modelChoice,
-} from "./choose.ts";
+  Exchange,
+  exchangeCompletions,
+  exchangeMessages,
+  exchangeResponses,
+  setExchange,
+} from "./exchange.ts";
 import { modelFailure, withoutSecrets } from "./failure.ts";
 import { mediaLimits } from "./media-limits.ts";
-import { carryExtras } from "./provider-extras.ts";
-import { loadPackage, packageMissing } from "./packages.ts";
+import { hasPackage, loadPackage, packageMissing } from "./packages.ts";
+import type { Lessons } from "./profiles/learned.ts";
+import { plainModel } from "./plain-model.ts";
+import { type EFFORTS, type Profile, type Provider, joinRules, profileOf } from "./profiles/profile.ts";
+import { askWindow } from "./profiles/windows.ts";
 import { type WaitingLimits, guardedFetch, limitSilence } from "./stream-guard.ts";
-import { readingAnyEvents } from "./strict-chunks.ts";
 
 export interface ResolveOptions extends ModelOptions {
   log?: Logger;
@@ -33,6 +36,8 @@ export interface ResolveOptions extends ModelOptions {
   idleMs?: number;
   /** Folder of packages that were added. Default: packages are beside the library. */
   packages?: string;
+  /** What servers taught about requests. Default: nothing, and it is forgotten with the model. */
+  lessons?: Lessons;
 }
 
 /**
@@ -58,71 +63,159 @@ export async function resolveModel(
 }
 
 async function providerModel(
-  { spec, provider, name }: Extract<ModelChoice, { ok: true }>,
-  { env, parameters = {}, requestMs = 120_000, idleMs = 300_000, packages }: ResolveOptions,
+  choice: Extract<ModelChoice, { ok: true }>,
+  options: ResolveOptions,
 ): Promise<BaseChatModel> {
-  const facts = providerFacts(provider);
-  const apiKey = providerKey(facts, env);
+  const { packages, requestMs = 120_000, idleMs = 300_000 } = options;
+  const plan = planOf(choice, options);
+  const { facts, wire, exchange, origin, packageName } = plan;
+  const limits = { requestMs, idleMs };
   try {
+    const fields = modelFields(plan, limits);
     // The program has the packages of Anthropic and OpenAI in it; others are added to it.
-    const loaded: Record<string, unknown> =
-      facts.package === "@langchain/anthropic"
-        ? await import("@langchain/anthropic")
-        : facts.package === "@langchain/openai"
-          ? await import("@langchain/openai")
-          : await loadPackage(facts.package, packages);
-    const baseURL = providerEndpoint(facts, env)?.url;
-    const limits = { requestMs, idleMs };
-    const fields = {
-      // Enough for a long file in one tool call. Older models write less and refuse more; the package knows how much.
-      ...(provider === "anthropic" && !name.startsWith("claude-3") ? { maxTokens: 16_384 } : {}),
-      ...longestMatch(spec, parameters),
-      model: name,
-      // Failed calls are tried again in one place, around the call.
-      maxRetries: 0,
-      callbacks: [streamAnswers],
-      ...defined({ apiKey }),
-      ...connection(provider, baseURL, limits),
-    };
-    const Model = loaded[facts.chatModel] as ChatModelClass; // by its name
-    if (provider === "anthropic") return readingAnyEvents(new Model(fields));
-    const origin = `${provider} ${baseURL ?? ""}`;
-    if (provider === "openai") {
-      const Completions = loaded["ChatOpenAICompletions"] as ChatModelClass; // by its name
-      // Copies of the model are made from its fields.
-      return new Model({ ...fields, completions: carryExtras(new Completions(fields), origin) });
+    if (wire === "messages") {
+      const { ChatAnthropic } = await import("@langchain/anthropic");
+      return setExchange(exchangeMessages(new ChatAnthropic(fields), exchange), exchange);
     }
-    const model = carryExtras(new Model(fields), origin);
+    if (wire === "chat") return setExchange(await chatModel(fields, exchange, origin), exchange);
+    const loaded: Record<string, unknown> =
+      packageName === PACKAGES.chat
+        ? await import("@langchain/openai")
+        : await loadPackage(packageName, packages);
+    const Model = loaded[facts.package?.chatModel ?? ""] as ChatModelClass; // by its name
+    const model = exchangeCompletions(new Model(fields), exchange, { origin });
     limitSilence(model, limits);
-    return model;
+    return setExchange(model, exchange);
   } catch (error) {
-    throw loadingFailure(error, { spec, provider, name: facts.package, ...defined({ packages }) });
+    const { spec, provider } = choice;
+    throw loadingFailure(error, { spec, provider, name: packageName, ...defined({ packages }) });
   }
 }
 
+/** How a chosen model is made, and where its requests go. */
+function planOf(
+  { spec, provider, name }: Extract<ModelChoice, { ok: true }>,
+  { env, models = {}, parameters = {}, packages, lessons }: ResolveOptions,
+) {
+  const facts = providerFacts(provider);
+  const entry = namedModel(spec, models)?.entry;
+  const place = connectionOf(provider, env, entry);
+  const { url, key, isBearer } = place;
+  const isOwn = facts.package !== undefined && hasPackage(facts, packages);
+  const wire = isOwn ? undefined : facts.wire;
+  const packageName = (wire === undefined ? facts.package?.name : PACKAGES[wire]) ?? "";
+  const { configuration, clientOptions, ...set } = longestMatch(spec, parameters) ?? {};
+  const headers: Record<string, string> = Object.assign(
+    {},
+    ...[configuration, clientOptions].map((client) => recordOf(recordOf(client)["defaultHeaders"])),
+    place.headers,
+  );
+  const profile = profileOf(name, { provider, ...defined({ address: url, own: entry?.request }) });
+  if (entry?.reasoning !== undefined)
+    profile.rules = joinRules({ put: effortMembers(profile, entry.reasoning, wire) }, profile.rules);
+  const auth: Record<string, string> =
+    key === undefined
+      ? {}
+      : wire === "messages" && !isBearer
+        ? { "x-api-key": key }
+        : { authorization: `Bearer ${key}` };
+  const exchange = new Exchange(profile, {
+    lessons,
+    window: entry?.window,
+    ...(url !== undefined && {
+      askWindow: () => askWindow(profile, { url, headers: { ...headers, ...auth } }),
+    }),
+  });
+  const given = { ...set, ...entry?.parameters, ...(entry?.output && { maxTokens: entry.output }) };
+  const origin = `${provider} ${url ?? ""}`;
+  return { facts, wire, packageName, exchange, origin, place: { ...place, headers }, given };
+}
+
+/** Fields of LangChain's class for the model. */
+function modelFields(
+  { wire, exchange, place, given }: ReturnType<typeof planOf>,
+  limits: WaitingLimits,
+): Record<string, unknown> {
+  const { family, model } = exchange.profile;
+  const { url, key, isKeyless } = place;
+  // The package knows how much the oldest models write.
+  const usual =
+    wire === "messages" && !model.startsWith("claude-3")
+      ? { maxTokens: Math.min(OUTPUT_TOKENS, family?.output ?? OUTPUT_TOKENS) }
+      : {};
+  return {
+    ...usual,
+    ...(wire === "chat" ? { useResponsesApi: isOpenAiItself(url) } : {}),
+    ...given,
+    model,
+    // Failed calls are tried again in one place, around the call.
+    maxRetries: 0,
+    callbacks: [streamAnswers],
+    ...defined({ apiKey: key ?? (isKeyless ? "none" : undefined) }),
+    ...(wire && connection(wire, place, limits)),
+  };
+}
+
+/** Enough for a long file in one tool call, as far as the model writes that much. */
+const OUTPUT_TOKENS = 16_384;
+
+/** Members of a request for an effort of reasoning. */
+function effortMembers(
+  { family, provider }: Profile,
+  effort: (typeof EFFORTS)[number],
+  wire: Provider["wire"],
+): Record<string, unknown> {
+  const own = family?.reasoning?.[effort];
+  const isOfMessages = own !== undefined && "thinking" in own && !family?.open;
+  if (wire === "messages")
+    return own !== undefined && "thinking" in own
+      ? own
+      : { thinking: effort === "off" ? { type: "disabled" } : { type: "enabled", budget_tokens: 4096 } };
+  const word = effort === "off" ? "none" : effort;
+  if (provider === "openrouter") return { reasoning: { effort: word } };
+  if (provider === "openai") return { reasoning: { effort: word } };
+  return own === undefined || isOfMessages ? { reasoning_effort: word } : own;
+}
+
+const PACKAGES = { chat: "@langchain/openai", messages: "@langchain/anthropic" } as const;
+
 type ChatModelClass = new (options: Record<string, unknown>) => BaseChatModel;
 
-/** Options that only one provider understands. The endpoint is always set, so that the logged one is the used one. */
+/** A model of OpenAI's two APIs. Copies of it are made from its fields. */
+async function chatModel(
+  fields: Record<string, unknown>,
+  exchange: Exchange,
+  origin: string,
+): Promise<BaseChatModel> {
+  const { ChatOpenAI, ChatOpenAICompletions, ChatOpenAIResponses } = await import("@langchain/openai");
+  const responses = exchangeResponses(new ChatOpenAIResponses(fields), exchange);
+  const completions = exchangeCompletions(new ChatOpenAICompletions(fields), exchange, { origin, responses });
+  return new ChatOpenAI({ ...fields, completions, responses });
+}
+
+/** OpenAI's newer models take tools through the responses API only; other servers mostly know chat completions only. */
+const isOpenAiItself = (url = ""): boolean =>
+  URL.canParse(url) && new URL(url).host.endsWith("api.openai.com");
+
+/** Options of the connection. The endpoint is always set, so that the logged one is the used one. */
 function connection(
-  provider: string,
-  baseURL: string | undefined,
+  wire: NonNullable<Provider["wire"]>,
+  { url, key, isBearer, headers }: Pick<Connection, "url" | "key" | "isBearer" | "headers">,
   { requestMs, idleMs }: WaitingLimits,
 ): Record<string, unknown> {
   const fetch = guardedFetch(idleMs);
-  if (provider === "anthropic")
-    return { anthropicApiUrl: baseURL, clientOptions: { timeout: requestMs, authToken: null, fetch } };
-  if (provider === "openai") {
-    return {
-      timeout: requestMs,
-      // OpenAI's newer models take tools through the responses API only; servers that speak its protocol
-      // mostly know chat completions only.
-      useResponsesApi: new URL(baseURL ?? "").host.endsWith("api.openai.com"),
-      // Answers are not kept at the provider: a thread may be continued after they would have expired.
-      zdrEnabled: true,
-      configuration: { baseURL, fetch },
-    };
+  // A null takes away the header that the client would add.
+  const defaultHeaders = isBearer ? { ...headers, "x-api-key": null } : headers;
+  if (wire === "messages") {
+    const authToken = isBearer ? key : null;
+    return { anthropicApiUrl: url, clientOptions: { timeout: requestMs, authToken, fetch, defaultHeaders } };
   }
-  return {};
+  return {
+    timeout: requestMs,
+    // Answers are not kept at the provider: a thread may be continued after they would have expired.
+    zdrEnabled: true,
+    configuration: { baseURL: url, fetch, defaultHeaders },
+  };
 }
 
 /** `name`: of the provider's package. */
@@ -176,7 +269,6 @@ export class LazyModel {
 
   constructor(given: ModelSource = DEFAULT_MODEL) {
     this.#given = given;
-    if (typeof given === "object") this.#resolved = given;
   }
 
   async get(): Promise<BaseChatModel> {
@@ -193,8 +285,8 @@ export class LazyModel {
   }
 
   async #resolve(): Promise<BaseChatModel> {
-    if (typeof this.#given === "function") return this.#given();
-    if (typeof this.#given === "object") return this.#given;
+    if (typeof this.#given === "function") return plainModel(await this.#given());
+    if (typeof this.#given === "object") return plainModel(this.#given);
     return (await resolveModel({ model: this.#given, env: process.env })).model;
   }
 }

@@ -26,7 +26,7 @@ export async function* strictChunks(chunks: AsyncIterable<unknown>): AsyncGenera
 
 function strictDelta({ delta, message }: JsonFields, calls: OpenCall[]): JsonFields {
   const given = recordOf(delta ?? message);
-  const { content, tool_calls, reasoning_content: thoughts, ...others } = given;
+  const { content, tool_calls, reasoning_content: thoughts = given["reasoning"], ...others } = given;
   const pieces = [tool_calls ?? []].flat().filter(isRecord);
   return {
     ...others,
@@ -42,7 +42,7 @@ function strictDelta({ delta, message }: JsonFields, calls: OpenCall[]): JsonFie
   };
 }
 
-const textOrEmpty = (value: unknown): string => (typeof value === "string" ? value : "");
+export const textOrEmpty = (value: unknown): string => (typeof value === "string" ? value : "");
 
 function strictPiece(
   { index, id: givenId, function: called, ...others }: JsonFields,
@@ -79,26 +79,21 @@ function openCall({ id, index, name }: OpenCall, calls: readonly OpenCall[]): Op
   return isContinued ? byIndex : undefined;
 }
 
-/** Makes a model of the Messages API read its streams as servers other than Anthropic's write them. */
-export function readingAnyEvents<Model extends object>(model: Model): Model {
-  const messages = model as Model & {
-    createStreamWithRetry(...request: unknown[]): Promise<AsyncIterable<unknown> & { controller?: unknown }>;
-  }; // LangChain's class has it
-  const open = messages.createStreamWithRetry.bind(messages);
-  messages.createStreamWithRetry = async (...request) => {
-    const stream = await open(...request);
-    return Object.assign(strictEvents(stream), { controller: stream.controller });
-  };
-  return model;
-}
-
 /** Completes every event with its usage and delta, and every call with an id and its arguments in pieces. */
-async function* strictEvents(events: AsyncIterable<unknown>): AsyncGenerator {
+export async function* strictEvents(events: AsyncIterable<unknown>): AsyncGenerator {
   /** Arguments that came with the beginning of the open call. */
   let whole = "";
+  let hasInput = false;
   for await (const given of events) {
     const event = recordOf(given);
     const { type, index, delta, content_block: block } = event;
+    if (type === "message_start") hasInput = inputTokens(recordOf(event["message"])["usage"]) > 0;
+    // Some servers count the request at the end only, where LangChain does not look for it.
+    if (type === "message_delta" && !hasInput && inputTokens(event["usage"]) > 0) {
+      hasInput = true;
+      const usage = { ...recordOf(event["usage"]), output_tokens: 0 };
+      yield { type: "message_start", message: { content: [], usage } };
+    }
     if (type === "content_block_stop" && whole !== "")
       yield { type: "content_block_delta", index, delta: { type: "input_json_delta", partial_json: whole } };
     if (type === "content_block_delta" && !isRecord(delta)) continue;
@@ -115,6 +110,15 @@ async function* strictEvents(events: AsyncIterable<unknown>): AsyncGenerator {
     } else yield strictEvent(event);
   }
 }
+
+const inputTokens = (usage: unknown): number => {
+  const {
+    input_tokens: fresh,
+    cache_read_input_tokens: read,
+    cache_creation_input_tokens: written,
+  } = recordOf(usage);
+  return [fresh, read, written].reduce<number>((sum, count) => sum + (Number(count) || 0), 0);
+};
 
 function strictEvent(event: JsonFields): JsonFields {
   const { type, message, usage, delta } = event;

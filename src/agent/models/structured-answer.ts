@@ -8,7 +8,8 @@ import { z } from "zod";
 import { byIdentity } from "../../core/by-identity.ts";
 import { ConfigurationError, RunFailure } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
-import { isObject, isRecord, memberOf, parsedJson } from "../../core/unknown.ts";
+import { isObject, isRecord, memberOf, parsedJson, recordOf } from "../../core/unknown.ts";
+import { modelRules } from "./exchange.ts";
 import { currentRun } from "../budget/limits.ts";
 
 export type JsonSchemaFormat = { type: "object"; properties?: Record<string, unknown> } & Record<
@@ -121,10 +122,7 @@ export function bindStrategy(
 } {
   if (strategy.kind === "tool") {
     const tools = [...strategy.tools.values()].map(({ tool }) => tool);
-    // Anthropic's models cannot be made to call a tool while they reason.
-    return ["enabled", "adaptive"].includes(String(memberOf(memberOf(model, "thinking"), "type")))
-      ? { tools, notice: callFor(strategy) }
-      : { tools, toolChoice: "any" };
+    return canBeForced(model) ? { tools, toolChoice: "any" } : { tools, notice: callFor(strategy) };
   }
   const { schema, strict } = strategy.strategy;
   const name = typeof schema["title"] === "string" ? schema["title"] : DEFAULT_NAME;
@@ -137,6 +135,26 @@ export function bindStrategy(
       responseSchema: schema,
     },
   };
+}
+
+/** True if a model can be made to call a tool; some cannot, or not while they reason. */
+function canBeForced(model: BaseChatModel): boolean {
+  const thinking = memberOf(memberOf(model, "thinking"), "type");
+  const settings = recordOf(memberOf(model, "modelKwargs"));
+  const isOff =
+    settings["enable_thinking"] === false || memberOf(settings["thinking"], "type") === "disabled";
+  switch (modelRules(model).forced) {
+    case "no":
+      return false;
+    case "unlessOff":
+      return isOff;
+    case "unlessEnabled":
+      return thinking !== "enabled";
+    case "yes":
+      return true;
+    default:
+      return thinking !== "enabled" && thinking !== "adaptive";
+  }
 }
 
 /**

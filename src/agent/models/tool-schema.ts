@@ -257,6 +257,32 @@ function flat({ anyOf: any, oneOf: one, allOf: all, ...base }: Schema): Schema {
     : schema;
 }
 
+/** Keywords that describe a value; those that bound it are left to the tools themselves. */
+const DESCRIBING: ReadonlySet<string> = new Set(
+  "title description type properties required items prefixItems anyOf oneOf allOf enum const nullable".split(
+    " ",
+  ),
+);
+
+/** The parameters of a tool for servers that turn schemas into a grammar, and fail at patterns and lengths. */
+export function plainSchema(schema: Schema): Schema {
+  const plain = (value: unknown): unknown =>
+    Array.isArray(value) ? value.map(plain) : isRecord(value) ? plainSchema(value) : value;
+  const kept = Object.entries(schema).filter(([keyword]) => DESCRIBING.has(keyword));
+  return Object.fromEntries(
+    kept.map(([keyword, value]) =>
+      keyword === "properties"
+        ? [
+            keyword,
+            Object.fromEntries(Object.entries(recordOf(value)).map(([name, part]) => [name, plain(part)])),
+          ]
+        : ["enum", "const"].includes(keyword)
+          ? [keyword, value]
+          : [keyword, plain(value)],
+    ),
+  );
+}
+
 /** Keywords that mean the same in Gemini. */
 const KEPT: ReadonlySet<string> = new Set(["description", "minItems", "maxItems", "minimum", "maximum"]);
 

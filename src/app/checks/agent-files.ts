@@ -45,7 +45,7 @@ async function agentFiles({ subagents, workspace }: FilesConfig, log: Logger): P
 export async function checkAgentFiles(config: Config, env: Environment): Promise<Check[]> {
   const files = await agentFiles(config, silentLogger);
   const wishes = files.map((file) => ({ ...file, isFile: true }));
-  const choice = modelChoice({ model: config.model, env, lendable: true });
+  const choice = modelChoice({ model: config.model, models: config.models, env, lendable: true });
   const { notices } = withAllowedModels(wishes, namedModels({ config, env, lendable: true }, choice));
   return [
     ...notices.map((text) => ({ name: "Subagent", ok: true, text })),

@@ -1,6 +1,6 @@
 /** Checks models, their keys and prices. */
 import type { Environment } from "../../agent/models/choose.ts";
-import { CLIENT, OFFLINE, PROVIDERS, modelChoice, variable } from "../../agent/models/choose.ts";
+import { CLIENT, OFFLINE, modelChoice, variable } from "../../agent/models/choose.ts";
 import { embedderProblem } from "../../agent/models/embeddings.ts";
 import { packagesFolder } from "../../agent/models/packages.ts";
 import { modelPrice } from "../../agent/budget/prices.ts";
@@ -49,8 +49,8 @@ export function checkKeys({ config, env, found }: Pick<Facts, "config" | "env" |
   const { embeddings } = config.memories;
   const used = [...configuredModels(config), ...(embeddings === undefined ? [] : [embeddings])];
   const names = used.flatMap((spec) => {
-    const choice = modelChoice({ model: spec, env, lendable: true });
-    return (choice.ok && PROVIDERS[choice.provider]?.key) || [];
+    const choice = modelChoice({ model: spec, env, models: config.models, lendable: true });
+    return choice.ok ? choice.keys : [];
   });
   const known = [...new Set(names)].filter((name) => variable(env, name) !== undefined);
   const lines = known.map((name) => `${name}, from the ${found.includes(name) ? "keychain" : "environment"}`);
@@ -75,7 +75,7 @@ export function checkPrices({
   env,
   lendable,
 }: Pick<Facts, "env" | "lendable"> & {
-  config: Pick<Config, "model" | "fallbackModels" | "judgeModel" | "subagents" | "limits">;
+  config: Pick<Config, "model" | "models" | "fallbackModels" | "judgeModel" | "subagents" | "limits">;
 }): Check[] {
   const { costUsd, prices = {} } = config.limits;
   if (costUsd === undefined) return [];
@@ -86,7 +86,7 @@ export function checkPrices({
     ...config.subagents.flatMap((one) => one.model ?? []),
   ];
   const names = specs.flatMap((model) => {
-    const choice = modelChoice({ model, env, lendable });
+    const choice = modelChoice({ model, env, models: config.models, lendable });
     return choice.ok ? [choice.name] : [];
   });
   const missing = [...new Set(names)].filter((name) => modelPrice(name, prices) === undefined);
@@ -115,6 +115,7 @@ async function checkAnswer(model: string, { config, env }: ModelFacts): Promise<
     model,
     env,
     packages: packagesFolder(config.dataDir),
+    models: config.models,
     parameters: config.modelParameters,
   };
   const late = `The model ${model} did not answer within ${ANSWER_MS / 1000} s. Check the network and the configured endpoint, or leave this check out with --offline.`;

@@ -1,10 +1,5 @@
 import { describe, expect, test } from "vitest";
-import {
-  providerEndpoint,
-  providerFacts,
-  providerKey,
-  modelChoice,
-} from "../../../src/agent/models/choose.ts";
+import { connectionOf, modelChoice } from "../../../src/agent/models/choose.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { ConfigurationError } from "../../../src/core/errors.ts";
 
@@ -29,7 +24,7 @@ describe("the model", () => {
       "openai:qwen3:8b",
       "127.0.0.1:11434",
     ],
-    [{ model: "ollama:llama3:8b" }, {}, "ollama:llama3:8b", undefined],
+    [{ model: "ollama:llama3:8b" }, {}, "ollama:llama3:8b", "127.0.0.1:11434"],
     [
       {},
       { ...ANTHROPIC, ANTHROPIC_BASE_URL: "https://u:p@proxy.local:8443/x" },
@@ -47,7 +42,7 @@ describe("the model", () => {
     ["docker/cli#3630", '"sk-1"\r'],
     ["copied with a line end", "sk-1\n"],
   ])("%s: a key is read without what is around it", (_source, key) => {
-    expect(providerKey(providerFacts("openai"), { OPENAI_API_KEY: key })).toBe("sk-1");
+    expect(connectionOf("openai", { OPENAI_API_KEY: key }).key).toBe("sk-1");
   });
 
   test.each([
@@ -62,7 +57,7 @@ describe("the model", () => {
     ["an address of its own form", "openai", "https://x.com/openai?v=1", "https://x.com/openai?v=1"],
   ])("%s: the endpoint of %s at %s is %s", (_source, provider, address, url) => {
     const env = { ANTHROPIC_BASE_URL: address, OPENAI_BASE_URL: address };
-    expect(providerEndpoint(providerFacts(provider), env)?.url).toBe(url);
+    expect(connectionOf(provider, env).url).toBe(url);
   });
 
   test("without a key and a choice: the three ways out", () => {
@@ -100,11 +95,11 @@ describe("the model", () => {
 
   test("of a provider whose package is not installed names the package", async () => {
     const error: unknown = await resolveModel({
-      model: "groq:llama",
-      env: { GROQ_API_KEY: "gsk_12345678" },
+      model: "cohere:command-a",
+      env: { CO_API_KEY: "co_12345678" },
     }).catch((thrown: unknown) => thrown);
     expect(error).toMatchObject({ code: "model_package_missing" });
-    expect((error as Error).message).toContain("npm install @langchain/groq");
+    expect((error as Error).message).toContain("npm install @langchain/cohere");
   });
 
   test("is the provider's own, with the endpoint and the key of the given environment", async () => {

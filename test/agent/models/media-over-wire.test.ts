@@ -25,7 +25,7 @@ const refusal = (message: string, status = 400): WireReply => ({
 
 /** An agent whose model calls `show`, which answers with these blocks, in its first turn. */
 async function setUp(
-  { provider, spec }: (typeof PROVIDERS)[number],
+  { provider, spec }: { provider: (typeof PROVIDERS)[number]["provider"]; spec: string },
   reply: (request: WireRequest) => WireReply,
   shown: Blocks[] = [],
 ) {
@@ -182,7 +182,9 @@ test("only the picture that the provider names is left out", async () => {
 test("limits of Anthropic hold before it refuses", async () => {
   const large = Buffer.concat([png(3, 2), Buffer.alloc(4 * 1024 ** 2)]);
   const many = Array.from({ length: 30 }, (_, at) => image(png(at === 0 ? 2001 : 3, at + 1)));
-  const { server, ask } = await setUp(anthropic, () => ({ text: "seen" }));
+  const { server, ask } = await setUp({ ...anthropic, spec: "anthropic:claude-sonnet-4-6" }, () => ({
+    text: "seen",
+  }));
   await ask([image(png(8001, 2)), image(large), image(png(2001, 9))]);
   expect(bodyOf(server.requests[0])).toMatch(/at most 8000 pixels per side.*accepts up to 3\.8 MB/);
   expect(bodyOf(server.requests[0])).toContain(base64(png(2001, 9)));

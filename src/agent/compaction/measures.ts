@@ -1,0 +1,73 @@
+/** Compares the estimate of each request with the tokens that its provider reports. */
+import type { AIMessage } from "@langchain/core/messages";
+import { NewestOf } from "../../core/newest-of.ts";
+import type { ModelRequest } from "../contracts/middleware.ts";
+import { exchangeOf } from "../models/exchange.ts";
+import { isMedia } from "../models/media.ts";
+import type { ContextLimits, ContextSize } from "./compacted-view.ts";
+
+/** Conversations that are measured at the same time. */
+const MOST = 200;
+/** Estimated tokens from which on a request says something about the estimate: tools count differently everywhere. */
+const LARGE = 8000;
+/** Largest number of tokens that stands for an estimated one. */
+const LARGEST_SCALE = 8;
+/** Growth of a request, in estimated tokens, that a provider must report. */
+const GROWTH = 2000;
+/** Part by which the reported tokens of two requests of one size differ. */
+const SAME = 0.01;
+
+interface Measured {
+  /** Tokens for an estimated one; at least 1. */
+  scale: number;
+  size: number;
+  reported: number;
+}
+
+/** Limits for a conversation whose tokens are `scale` times as many as estimated, in estimated tokens. */
+export function inEstimates(limits: ContextLimits, scale: number): ContextLimits {
+  if (scale === 1) return limits;
+  const divided = (size: ContextSize): ContextSize =>
+    "tokens" in size ? { tokens: Math.floor(size.tokens / scale) } : size;
+  const { trigger, keep, maxInputTokens: window } = limits;
+  return {
+    trigger: trigger.map(divided),
+    keep: divided(keep),
+    maxInputTokens: window === undefined ? undefined : Math.floor(window / scale),
+  };
+}
+
+/** What was measured of each conversation, while the process lives. */
+export class Measures {
+  readonly #measured = new NewestOf<Measured>(MOST);
+
+  /** `take` notes the reply to a request of `size` estimated tokens, and returns it. */
+  of({ model, messages, runtime }: ModelRequest): {
+    scale: number;
+    take: (reply: AIMessage, size: number) => AIMessage;
+  } {
+    const key = [runtime.threadId, ...runtime.step.agent.map(({ callId }) => callId)].join(" ");
+    const last = this.#measured.get(key);
+    const scale = last?.scale ?? 1;
+    const take = (reply: AIMessage, size: number): AIMessage => {
+      const reported = reply.usage_metadata?.input_tokens ?? 0;
+      if (reported === 0) return reply;
+      const measured = Math.min(Math.max(reported / size, 1), LARGEST_SCALE);
+      this.#measured.keep(key, { scale: size < LARGE ? scale : measured, size, reported });
+      const hasMedia = messages.some(({ content }) => typeof content !== "string" && content.some(isMedia));
+      const isCut =
+        last !== undefined &&
+        !hasMedia &&
+        size - last.size >= GROWTH &&
+        Math.abs(reported - last.reported) <= SAME * last.reported &&
+        reported < size;
+      if (isCut)
+        exchangeOf(model)?.learnWindow(
+          reported,
+          `The server reads about ${reported} tokens of a request and drops the rest without an error. The conversation is kept below that from now on. If the model can read more, raise the context length of the server and set \`window\` of the model in \`models\`.`,
+        );
+      return reply;
+    };
+    return { scale, take };
+  }
+}

@@ -1,0 +1,223 @@
+/**
+ * What passes between a model of LangChain's packages and its server: requests by the rules of the model's profile,
+ * answers in the protocol's form, and a refused request once more without what was refused.
+ */
+import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
+import type { BaseMessage } from "@langchain/core/messages";
+import type { ChatGenerationChunk } from "@langchain/core/outputs";
+import { isObject, isRecord, recordOf } from "../../core/unknown.ts";
+import { failureFacts } from "./failure.ts";
+import { type Lesson, Lessons, lessonOf } from "./profiles/learned.ts";
+import { type Json, type Wire, digestOf, outgoing, signaturesIn } from "./profiles/outgoing.ts";
+import { type Profile, type RequestRules, joinRules, profileOf } from "./profiles/profile.ts";
+import { knownWindow } from "./profiles/windows.ts";
+import { modelName } from "./reply.ts";
+import { carryExtras, unpacked } from "./provider-extras.ts";
+import { strictChunks, strictEvents } from "./strict-chunks.ts";
+import { asArray } from "./tool-schema.ts";
+
+/** Lessons that are applied to one request. */
+const MOST_LESSONS = 6;
+/** Statuses of refusals of a request's form; servers that render a template fail with the last two. */
+const ABOUT_FORM: ReadonlySet<number | undefined> = new Set([400, 404, 415, 422, 500, 501]);
+
+export interface ExchangeOptions {
+  /** Default: nothing was learned, and what is learned is forgotten with the model. */
+  lessons?: Lessons | undefined;
+  /** The window that the person set, in tokens. */
+  window?: number | undefined;
+  /** Asks the server for its window. Default: it is not asked. */
+  askWindow?: () => Promise<number | undefined>;
+}
+
+/** The exchange of one model with its server. */
+export class Exchange {
+  readonly profile: Profile;
+  readonly #lessons: Lessons;
+  readonly #options: ExchangeOptions;
+  readonly #refusedSignatures = new Set<string>();
+  readonly #told = new Set<string>();
+  #hasAsked = false;
+  #toldWindow: number | undefined;
+  #notices: string[] = [];
+
+  constructor(profile: Profile, options: ExchangeOptions = {}) {
+    this.profile = profile;
+    this.#lessons = options.lessons ?? new Lessons();
+    this.#options = options;
+  }
+
+  /** Tokens that a request may have; `undefined`: not known. The server is asked once, after the first request. */
+  get window(): number | undefined {
+    const learned = this.#lessons.of(this.profile).window;
+    return this.#options.window ?? learned ?? this.#toldWindow ?? knownWindow(this.profile);
+  }
+
+  /** Keeps the window that a refusal named, or at which the server cuts requests without a word. */
+  learnWindow(window: number, notice?: string): void {
+    if (this.#options.window !== undefined || this.#lessons.of(this.profile).window === window) return;
+    this.#lessons.keep(this.profile, {}, window);
+    if (notice !== undefined) this.note(notice);
+  }
+
+  /** Tells the person something about this server, once. */
+  note(notice: string): void {
+    if (this.#told.has(notice)) return;
+    this.#told.add(notice);
+    this.#notices.push(notice);
+  }
+
+  /** The rules of the profile, and what was learned. */
+  get rules(): RequestRules {
+    return joinRules(this.profile.rules, this.#lessons.of(this.profile).rules);
+  }
+
+  /** Takes what the person is to be told, once. */
+  takeNotices(): string[] {
+    const notices = this.#notices;
+    this.#notices = [];
+    return notices;
+  }
+
+  /**
+   * Sends a request as the server takes it. If it is refused for its form, sends it again without what was refused, and
+   * keeps that for later requests once one is accepted.
+   *
+   * @throws the error of the last refusal.
+   */
+  async send(body: Json, wire: Wire, post: (sent: Json) => Promise<unknown>): Promise<unknown> {
+    const lessons: Lesson[] = [];
+    for (;;) {
+      const rules = joinRules(this.rules, ...lessons.map((lesson) => lesson.rules));
+      const sent = outgoing(body, wire, rules, { refusedSignatures: this.#refusedSignatures });
+      try {
+        const answer = await post(sent);
+        if (lessons.length > 0) this.#keep(lessons);
+        // Some servers know the window only once they have loaded the model.
+        if (!this.#hasAsked) void this.#options.askWindow?.().then((window) => (this.#toldWindow = window));
+        this.#hasAsked = true;
+        return answer;
+      } catch (error) {
+        const lesson = lessons.length < MOST_LESSONS ? this.#lessonIn(error, sent, wire, rules) : undefined;
+        if (lesson === undefined) throw error;
+        lessons.push(lesson);
+        if (lesson.rules.wire === undefined) continue;
+        this.#keep(lessons);
+        throw error;
+      }
+    }
+  }
+
+  #lessonIn(error: unknown, body: Json, wire: Wire, rules: RequestRules): Lesson | undefined {
+    const { status, reason, text, quota } = failureFacts(error);
+    const isOther = quota || ["model_auth", "model_rate_limited", "context_overflow"].includes(reason);
+    if (isOther || !ABOUT_FORM.has(status)) return undefined;
+    if (wire === "messages" && /signature|thinking/i.test(text)) {
+      const refused = signaturesIn(body).map(digestOf);
+      refused.forEach((digest) => this.#refusedSignatures.add(digest));
+      if (refused.length > 0) return { rules: {}, about: "" };
+    }
+    return lessonOf({ text, body, wire, rules });
+  }
+
+  #keep(lessons: readonly Lesson[]): void {
+    const taught = lessons.filter(({ about }) => about !== "");
+    if (taught.length === 0) return;
+    const rules = joinRules(...taught.map((lesson) => lesson.rules));
+    const { place, model } = this.profile;
+    this.#lessons.keep(this.profile, rules);
+    const setting = JSON.stringify({ models: { NAME: { model, request: rules } } });
+    this.note(
+      `${place} refused ${taught.map(({ about }) => about).join(", ")} for the model ${model}. Requests to it are written without that from now on. To set this up front, write in the configuration file: ${setting}`,
+    );
+  }
+}
+
+const exchanges = new WeakMap<object, Exchange>();
+
+/** The exchange of a model that this program made; `undefined` for models of others. */
+export const exchangeOf = (model: BaseChatModel): Exchange | undefined => exchanges.get(model);
+
+/** What is known in advance of a model, also of one that the program did not make. */
+const modelProfile = (model: BaseChatModel): Profile =>
+  exchangeOf(model)?.profile ?? profileOf(modelName(model));
+
+/** The rules of requests to a model, those that were learned included. */
+export const modelRules = (model: BaseChatModel): RequestRules =>
+  exchangeOf(model)?.rules ?? modelProfile(model).rules;
+
+/** Tokens that a request to a model may have; `undefined`: not known. */
+export const windowOf = (model: BaseChatModel): number | undefined =>
+  exchangeOf(model)?.window ?? knownWindow(modelProfile(model)) ?? model.profile.maxInputTokens;
+
+export function setExchange<Model extends object>(model: Model, exchange: Exchange): Model {
+  exchanges.set(model, exchange);
+  return model;
+}
+
+type Send = (request: Json, ...more: unknown[]) => Promise<unknown>;
+
+interface Completions {
+  _streamResponseChunks(messages: BaseMessage[], ...more: unknown[]): AsyncGenerator<ChatGenerationChunk>;
+  completionWithRetry: Send;
+}
+
+/** Passes the requests of LangChain's class for OpenAI's responses API through the exchange. */
+export function exchangeResponses<Model extends object>(model: Model, exchange: Exchange): Model {
+  const responses = model as Model & Completions; // LangChain's class has it
+  const send = responses.completionWithRetry.bind(responses);
+  responses.completionWithRetry = (request, ...more) =>
+    exchange.send(request, "responses", (sent) => send(sent, ...more));
+  return model;
+}
+
+/**
+ * Passes requests and answers of a model of chat completions through the exchange. Models of other kinds stay as they
+ * are. `responses`: the same model by the responses API, for servers that ask for it.
+ */
+export function exchangeCompletions<Model extends object>(
+  model: Model,
+  exchange: Exchange,
+  { origin, responses }: { origin: string; responses?: object },
+): Model {
+  if (typeof Reflect.get(model, "completionWithRetry") !== "function") return model;
+  const completions = carryExtras(model, origin) as Model & Completions; // it has the method
+  const send = completions.completionWithRetry.bind(completions);
+  completions.completionWithRetry = async (request, ...more) => {
+    const messages = asArray(request["messages"]).map((message) => unpacked(recordOf(message)));
+    const answer = await exchange.send({ ...request, messages }, "chat", (sent) => send(sent, ...more));
+    const isStream = isObject(answer) && Symbol.asyncIterator in answer;
+    return isStream ? strictChunks(answer as AsyncIterable<unknown>) : answer;
+  };
+  if (responses === undefined) return completions;
+  const stream = completions._streamResponseChunks.bind(completions);
+  const other = responses as Completions; // LangChain's class has it
+  completions._streamResponseChunks = async function* (...call) {
+    let hasBegun = false;
+    try {
+      if (exchange.rules.wire !== "responses") {
+        for await (const piece of stream(...call)) {
+          hasBegun = true;
+          yield piece;
+        }
+        return;
+      }
+    } catch (error) {
+      if (hasBegun || exchange.rules.wire !== "responses") throw error;
+    }
+    yield* other._streamResponseChunks(...call);
+  };
+  return completions;
+}
+
+/** Passes requests and answers of a model of Anthropic's API through the exchange. */
+export function exchangeMessages<Model extends object>(model: Model, exchange: Exchange): Model {
+  const messages = model as Model & { createStreamWithRetry: Send }; // LangChain's class has it
+  const open = messages.createStreamWithRetry.bind(messages);
+  messages.createStreamWithRetry = async (request, ...more) => {
+    const stream = await exchange.send(request, "messages", (sent) => open(sent, ...more));
+    const events = strictEvents(stream as AsyncIterable<unknown>);
+    return Object.assign(events, { controller: isRecord(stream) ? stream["controller"] : undefined });
+  };
+  return model;
+}

@@ -1,0 +1,125 @@
+/** The context window of a model: what its server says, else what is known of the family. */
+import { isRecord, memberOf, parsedJson, recordOf, textMemberOf } from "../../../core/unknown.ts";
+import { asArray } from "../tool-schema.ts";
+import { type Profile, type Provider, PROVIDERS } from "./profile.ts";
+
+/** A window for a server on one's own machine or network, where nothing else is known. */
+const OWN_SERVER = 32_000;
+const ASK_MS = 4000;
+const LONGEST_ANSWER = 4 * 1024 ** 2;
+
+/** The window by the table: that of the vendor, which a server of one's own may not have memory for. */
+export function knownWindow({ family, isLocal }: Profile): number | undefined {
+  if (!isLocal) return family?.window;
+  return family === undefined || family.open
+    ? Math.min(family?.window ?? OWN_SERVER, OWN_SERVER)
+    : family.window;
+}
+
+/** A question to a server, and how its answer is read. */
+interface Question {
+  /** Path beside the address of the API, or, with a slash, from the root of the server. */
+  path: string;
+  post?: (model: string) => Record<string, unknown>;
+  read: (answer: unknown, model: string) => unknown;
+}
+
+const WINDOW_MEMBERS =
+  "loaded_context_length max_model_len context_length context_window max_context_length max_input_tokens max_prompt_tokens n_ctx contextLength maxContextLength inputTokenLimit".split(
+    " ",
+  );
+
+const isModel = (model: string) => (item: unknown) =>
+  ["id", "key", "name", "model", "model_name"].some((name) => memberOf(item, name) === model);
+
+/** The first of these members that is a number, in an item of a list of models or in its parts. */
+function windowIn(item: unknown): unknown {
+  const parts = [
+    item,
+    ...["meta", "limits", "model_info", "capabilities", "top_provider"].map((name) => memberOf(item, name)),
+  ];
+  const inner = [...parts, ...parts.map((part) => memberOf(part, "limits"))];
+  return WINDOW_MEMBERS.flatMap((name) => inner.map((part) => memberOf(part, name))).find(isWindow);
+}
+
+const isWindow = (value: unknown): value is number =>
+  typeof value === "number" && Number.isInteger(value) && value >= 1024;
+
+const listOf = (answer: unknown): unknown[] =>
+  Array.isArray(answer) ? answer : asArray(memberOf(answer, "data") ?? memberOf(answer, "models"));
+
+const MODELS: Question = {
+  path: "models",
+  read: (answer, model) => windowIn(listOf(answer).find(isModel(model))),
+};
+
+/** What is asked, in turn, by the kind of server. */
+const QUESTIONS: Readonly<Record<NonNullable<Provider["asks"]>, readonly Question[]>> = {
+  models: [MODELS],
+  copilot: [MODELS],
+  litellm: [
+    { path: "/v1/model/info", read: (answer, model) => windowIn(listOf(answer).find(isModel(model))) },
+    MODELS,
+  ],
+  lmstudio: [
+    { path: "/api/v0/models", read: (answer, model) => windowIn(listOf(answer).find(isModel(model))) },
+    MODELS,
+  ],
+  llamacpp: [
+    { path: "/props", read: (answer) => memberOf(memberOf(answer, "default_generation_settings"), "n_ctx") },
+    MODELS,
+  ],
+  ollama: [
+    // What a loaded model runs with; the model itself may read more than the server gives it.
+    {
+      path: "/api/ps",
+      read: (answer, model) => windowIn(asArray(memberOf(answer, "models")).find(isModel(model))),
+    },
+    {
+      path: "/api/show",
+      post: (model) => ({ model }),
+      read: (answer) => {
+        const set = /^num_ctx\s+(\d+)/m.exec(textMemberOf(answer, "parameters") ?? "")?.[1];
+        return set === undefined ? undefined : Number(set);
+      },
+    },
+  ],
+};
+
+/**
+ * Asks a server for the window of a model; `undefined` if it does not say. Only servers whose answer may differ from the
+ * table are asked: gateways, servers of one's own, and addresses that are not known.
+ */
+export async function askWindow(
+  { provider, model, isLocal }: Profile,
+  { url, headers }: { url: string; headers: Record<string, string> },
+  fetch: typeof globalThis.fetch = globalThis.fetch,
+): Promise<number | undefined> {
+  const asks = provider === undefined ? undefined : PROVIDERS[provider]?.asks;
+  if (asks === undefined && provider !== undefined && !isLocal) return undefined;
+  const questions = asks === undefined ? [...QUESTIONS.llamacpp].toReversed() : QUESTIONS[asks];
+  for (const { path, post, read } of questions) {
+    const address = path.startsWith("/") ? new URL(path, url) : new URL(`${url}/${path}`);
+    const body = post === undefined ? {} : { method: "POST", body: JSON.stringify(post(model)) };
+    try {
+      const answer = await fetch(address, {
+        ...body,
+        headers: { ...headers, ...(post && { "content-type": "application/json" }) },
+        signal: AbortSignal.timeout(ASK_MS),
+        redirect: "error",
+      });
+      if (!answer.ok) {
+        await answer.body?.cancel();
+        continue;
+      }
+      const length = Number(answer.headers.get("content-length") ?? 0);
+      if (length > LONGEST_ANSWER) continue;
+      const told: unknown = parsedJson(await answer.text());
+      const window = read(isRecord(told) || Array.isArray(told) ? told : recordOf(told), model);
+      if (isWindow(window)) return window;
+    } catch {
+      return undefined; // a server that cannot be asked now may answer requests all the same
+    }
+  }
+  return undefined;
+}
