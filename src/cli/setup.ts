@@ -1,6 +1,6 @@
 /** Finds the facts that `init` and `install` share: the folder, the model, its key and the place for the key. */
 import { dirname, resolve } from "node:path";
-import { KEY_NAMES, OFFLINE, connectionOf, modelChoice, variable } from "../agent/models/choose.ts";
+import { KEY_NAMES, OFFLINE, resolveConnection, modelChoice, variable } from "../agent/models/choose.ts";
 import { type HostFacts, expandHome, folderProblem, wideFolder } from "../config/paths.ts";
 import { commandLine } from "../config/program.ts";
 import { keepSecret, readSecret, secretProblem } from "../core/keychain.ts";
@@ -213,7 +213,7 @@ export function addressOf(model: string, { passesShell }: Client, { env }: HostF
   const known = key === undefined ? env : { ...env, [key]: "set" };
   const choice = modelChoice({ model, env: known, lendable: true });
   const isPassed = !choice.ok || passesShell || choice.provider === choice.spec;
-  const from = isPassed ? undefined : connectionOf(choice.provider, env).from;
+  const from = isPassed ? undefined : resolveConnection(choice.provider, env).from;
   return from === undefined ? [] : [[from, variable(env, from) ?? ""]];
 }
 

@@ -354,7 +354,7 @@ export const modelEntries = z
     "Models and services by names of your own. `NAME` stands for an entry with a `model`, `NAME:MODEL` for any model of its service, in `model`, `fallbackModels`, `judgeModel` and wherever else a model is named.",
   );
 
-/** Of the settings of a client, headers alone may be given: gateways need some. */
+/** True if the client settings are headers only, which gateways need. */
 const isHeaders = (value: unknown): boolean =>
   isRecord(value) && Object.keys(value).every((name) => name === "defaultHeaders");
 

@@ -9,7 +9,7 @@ import type { ModelRequest } from "../contracts/middleware.ts";
 import { SUMMARY_PROMPT } from "../messages/prompts.ts";
 import { currentRun, spentBy } from "../budget/limits.ts";
 import { SPENT } from "../budget/meter.ts";
-import { windowOf } from "../models/exchange.ts";
+import { contextWindow } from "../models/exchange.ts";
 import { callModel } from "../models/call-model.ts";
 import { joinStreams } from "../models/joined-stream.ts";
 import { ModelAwaited } from "../models/client-model.ts";
@@ -253,7 +253,7 @@ async function summarize(
   request: ModelRequest,
   { model = request.model, prompt = SUMMARY_PROMPT, log }: Summarizer,
 ): Promise<string | undefined> {
-  const window = windowOf(model);
+  const window = contextWindow(model);
   const size = (window === undefined ? PIECE_TOKENS : window * PIECE_PART) * CHARS_PER_TOKEN;
   const pieces = splitTranscript(text, Math.max(Math.floor(size), SMALLEST_PIECE));
   let summary = earlier;

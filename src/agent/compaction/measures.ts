@@ -2,13 +2,13 @@
 import type { AIMessage } from "@langchain/core/messages";
 import { NewestOf } from "../../core/newest-of.ts";
 import type { ModelRequest } from "../contracts/middleware.ts";
-import { exchangeOf } from "../models/exchange.ts";
+import { findExchange } from "../models/exchange.ts";
 import { isMedia } from "../models/media.ts";
 import type { ContextLimits, ContextSize } from "./compacted-view.ts";
 
 /** Conversations that are measured at the same time. */
 const MOST = 200;
-/** Estimated tokens from which on a request says something about the estimate: tools count differently everywhere. */
+/** Estimated tokens below which a request is not measured: providers count tool definitions differently. */
 const LARGE = 8000;
 /** Largest number of tokens that stands for an estimated one. */
 const LARGEST_SCALE = 8;
@@ -37,7 +37,7 @@ export function inEstimates(limits: ContextLimits, scale: number): ContextLimits
   };
 }
 
-/** What was measured of each conversation, while the process lives. */
+/** Measurements by conversation, kept while the process lives. */
 export class Measures {
   readonly #measured = new NewestOf<Measured>(MOST);
 
@@ -62,7 +62,7 @@ export class Measures {
         Math.abs(reported - last.reported) <= SAME * last.reported &&
         reported < size;
       if (isCut)
-        exchangeOf(model)?.learnWindow(
+        findExchange(model)?.learnWindow(
           reported,
           `The server reads about ${reported} tokens of a request and drops the rest without an error. The conversation is kept below that from now on. If the model can read more, raise the context length of the server and set \`window\` of the model in \`models\`.`,
         );

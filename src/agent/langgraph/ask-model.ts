@@ -11,8 +11,8 @@ import { textOf, withStartNote } from "../messages/messages.ts";
 import { type Strategy, bindStrategy } from "../models/structured-answer.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
 import { ESTIMATE } from "../compaction/compacted-view.ts";
-import { exchangeOf } from "../models/exchange.ts";
-import { wrappingOf } from "../models/plain-model.ts";
+import { findExchange } from "../models/exchange.ts";
+import { findWrapping } from "../models/plain-model.ts";
 import { isOpenAi } from "../messages/mend.ts";
 import { callModel } from "../models/call-model.ts";
 import type { ReplyCache } from "../models/reply-cache.ts";
@@ -81,7 +81,7 @@ function withUsage(
   input: readonly BaseMessage[],
   { model, tools }: ToolBinding,
 ): AIMessage {
-  const exchange = exchangeOf(model);
+  const exchange = findExchange(model);
   if (exchange === undefined || (reply.usage_metadata?.total_tokens ?? 0) > 0) return reply;
   const ofTools = tools.filter(isStructuredTool);
   const input_tokens = ESTIMATE.ofAll(input) + ESTIMATE.ofTools(ofTools);
@@ -107,7 +107,7 @@ async function completeReply(given: ModelRequest, asking: Asking): Promise<AIMes
       (oneTry) =>
         binder.bind(binding).invoke(
           input,
-          mergeConfigs(wrappingOf(request.model), {
+          mergeConfigs(findWrapping(request.model), {
             ...shown,
             ...oneTry,
             ...settings,

@@ -17,7 +17,7 @@ import {
   triggerTokens,
 } from "../compaction/compacted-view.ts";
 import { type CompactOptions, compact, requestTokens } from "../compaction/compaction.ts";
-import { exchangeOf, windowOf } from "../models/exchange.ts";
+import { findExchange, contextWindow } from "../models/exchange.ts";
 import { failureFacts, fittingPart, modelFailure, toldWindow } from "../models/failure.ts";
 
 export interface SummarizationOptions {
@@ -53,7 +53,7 @@ export function summarizationMiddleware(
     wrapModelCall: async (request, next) => {
       const known = (request.state[COMPACTION] as Compaction | undefined) ?? {}; // our channel
       const measure = measures.of(request);
-      const limits = inEstimates(contextLimits(windowOf(request.model), setup), measure.scale);
+      const limits = inEstimates(contextLimits(contextWindow(request.model), setup), measure.scale);
       const options: CompactOptions = { ...setup, limits, counter };
       const view = compactedView(request.messages, known);
       const tokens = requestTokens(request, view, counter);
@@ -67,7 +67,7 @@ export function summarizationMiddleware(
       if (overflow === undefined) return measure.take(answer.end(), size);
       setup.log.warn("context_overflow", { messages: shown.length });
       const window = toldWindow(overflow);
-      if (window !== undefined) exchangeOf(request.model)?.learnWindow(window);
+      if (window !== undefined) findExchange(request.model)?.learnWindow(window);
       const refused = { tokens: size, fitting: fittingPart(overflow) };
       const second = await compact(request, first, { ...options, refused });
       if (second === first) return answer.end();

@@ -7,7 +7,7 @@ import type { Logger } from "../../core/logger.ts";
 import { oneLine } from "../../core/text.ts";
 import type { ModelRequest, Step } from "../contracts/middleware.ts";
 import { type FailureFacts, failureFacts, describeFailure } from "./failure.ts";
-import { exchangeOf } from "./exchange.ts";
+import { findExchange } from "./exchange.ts";
 import { isEnd } from "./provider-words.ts";
 import { readFinishReason, modelName, withRefusal } from "./reply.ts";
 import { ModelStreamBrokenError } from "./stream-guard.ts";
@@ -67,7 +67,7 @@ async function callOnce(
   ask: (options: { maxRetries: 0 }) => Promise<unknown>,
 ): Promise<AIMessage> {
   const trace = step.traceModel(model);
-  const exchange = exchangeOf(model);
+  const exchange = findExchange(model);
   try {
     // Keeps LangChain's packages from retrying by themselves; some read it here only, not where they are built.
     const reply = await ask({ maxRetries: 0 });

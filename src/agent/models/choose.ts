@@ -120,7 +120,9 @@ function specChoice(wanted: string, env: Environment, models: NamedEntries): Mod
   if (wanted === OFFLINE || wanted === CLIENT)
     return { ok: true, spec: wanted, provider: wanted, name: wanted, why, keys: [] };
   const colon = wanted.indexOf(":");
-  const provider = colon < 0 ? impliedProvider(wanted, env) : wanted.slice(0, colon);
+  const implied = colon < 0 ? NAME_BEGINNINGS.find(([beginning]) => beginning.test(wanted))?.[1] : undefined;
+  const hasGeminiKey = implied === "google-vertexai" && GEMINI_KEYS.some(isSetIn(env));
+  const provider = colon < 0 ? (hasGeminiKey ? "google-genai" : implied) : wanted.slice(0, colon);
   const name = wanted.slice(colon + 1).trim();
   if (!provider || name === "") {
     const example = `provider:${wanted.replace(/^:|:$/g, "")}`;
@@ -156,7 +158,7 @@ function placeChoice(
   env: Environment,
 ): ModelChoice {
   const facts = providerFacts(provider);
-  const { url, from, key, isKeyless, missing } = connectionOf(provider, env, entry);
+  const { url, from, key, isKeyless, missing } = resolveConnection(provider, env, entry);
   const keys = entry?.keyVariable === undefined ? keyVariables(facts) : [entry.keyVariable];
   if (missing !== undefined)
     return no(
@@ -184,7 +186,7 @@ function placeChoice(
   return { ...chosen, endpoint: parsed.host };
 }
 
-/** Where requests to a provider go, and by what they are accepted. */
+/** Address, key and headers of requests to a provider. */
 export interface Connection {
   url?: string;
   /** The variable or setting that names the address. */
@@ -200,7 +202,7 @@ export interface Connection {
 }
 
 /** The connection of a provider, by the environment and an entry of `models`. */
-export function connectionOf(provider: string, env: Environment, entry?: ModelEntry): Connection {
+export function resolveConnection(provider: string, env: Environment, entry?: ModelEntry): Connection {
   const facts = providerFacts(provider);
   const { base, baseVariables = [], bearerKeys = [], keyless } = facts;
   const own = entry?.baseUrl;
@@ -208,7 +210,10 @@ export function connectionOf(provider: string, env: Environment, entry?: ModelEn
   const from = own === undefined ? variableSet : "`baseUrl`";
   const given = own ?? (variableSet && variable(env, variableSet));
   const filled = filledIn(base ?? "", env);
-  const set = given === undefined ? undefined : baseUrl(withScheme(given, facts), base ?? given);
+  // `OLLAMA_HOST` is often a host and port without a scheme.
+  const isBare = facts.local === true && given !== undefined && !/^https?:\/\//i.test(given);
+  const whole = isBare ? `http://${given.replace(/^0\.0\.0\.0(?=:|$)/, "127.0.0.1")}` : given;
+  const set = whole === undefined ? undefined : baseUrl(whole, base ?? whole);
   const url = set ?? (base === undefined ? undefined : filled.text);
   const keys = entry?.keyVariable === undefined ? keyVariables(facts) : [entry.keyVariable];
   const keyName = keys.find(isSetIn(env));
@@ -279,11 +284,7 @@ const NAME_BEGINNINGS: readonly (readonly [beginning: RegExp, provider: string])
   [/^(?:sonar|pplx)/, "perplexity"],
 ];
 
-function impliedProvider(name: string, env: Environment): string | undefined {
-  const provider = NAME_BEGINNINGS.find(([beginning]) => beginning.test(name))?.[1];
-  const hasGeminiKey = keyVariables(providerFacts("google-genai")).some(isSetIn(env));
-  return provider === "google-vertexai" && hasGeminiKey ? "google-genai" : provider;
-}
+const GEMINI_KEYS = keyVariables(providerFacts("google-genai"));
 
 /**
  * A variable's value without surrounding blanks; undefined when it is unset or blank, or holds a placeholder that a
@@ -304,12 +305,6 @@ const placeholderProblem =
   (env: Environment) =>
   (name: string): string =>
     `${name} has the placeholder ${variableText(env[name] ?? "")}, which the client did not replace. Write the value itself, or remove the variable from the client's configuration.`;
-
-/** `OLLAMA_HOST` and its like are often a host and port without a scheme. */
-function withScheme(address: string, { local }: Provider): string {
-  if (local !== true || /^https?:\/\//i.test(address)) return address;
-  return `http://${address.replace(/^0\.0\.0\.0(?=:|$)/, "127.0.0.1")}`;
-}
 
 /**
  * The address to which a provider's package adds its paths: with `/v1` or without it, as the provider's own address.

@@ -1,6 +1,6 @@
 import { ConfigurationError } from "../../core/errors.ts";
 import { type Embedder, EmbeddingFailure } from "../../core/embedder.ts";
-import { type Environment, connectionOf, modelChoice } from "./choose.ts";
+import { type Environment, resolveConnection, modelChoice } from "./choose.ts";
 import { failureFacts, modelFailure } from "./failure.ts";
 
 /** Longest time for a request, in milliseconds. A search waits for the vector of its query. */
@@ -61,7 +61,7 @@ async function openService({ model, env }: EmbedderOptions, timeout: number, sig
       { cause: error },
     );
   });
-  const { url, key, isKeyless } = connectionOf("openai", env);
+  const { url, key, isKeyless } = resolveConnection("openai", env);
   return new OpenAIEmbeddings({
     model: model.slice(model.indexOf(":") + 1).trim(),
     apiKey: key ?? (isKeyless ? "none" : undefined),

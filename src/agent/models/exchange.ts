@@ -1,15 +1,15 @@
 /**
- * What passes between a model of LangChain's packages and its server: requests by the rules of the model's profile,
- * answers in the protocol's form, and a refused request once more without what was refused.
+ * Sits between LangChain's models and their servers: applies the profile's rules to requests, converts answers to the
+ * protocol's form, and repeats a refused request without the refused part.
  */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { BaseMessage } from "@langchain/core/messages";
 import type { ChatGenerationChunk } from "@langchain/core/outputs";
 import { isObject, isRecord, recordOf } from "../../core/unknown.ts";
 import { failureFacts } from "./failure.ts";
-import { type Lesson, Lessons, lessonOf } from "./profiles/learned.ts";
-import { type Json, type Wire, digestOf, outgoing, signaturesIn } from "./profiles/outgoing.ts";
-import { type Profile, type RequestRules, joinRules, profileOf } from "./profiles/profile.ts";
+import { type Lesson, Lessons, learn } from "./profiles/learned.ts";
+import { type Json, type Wire, hashSignature, outgoing, readSignatures } from "./profiles/outgoing.ts";
+import { type Profile, type RequestRules, joinRules, buildProfile } from "./profiles/profile.ts";
 import { knownWindow } from "./profiles/windows.ts";
 import { modelName } from "./reply.ts";
 import { carryExtras, unpacked } from "./provider-extras.ts";
@@ -22,7 +22,7 @@ const MOST_LESSONS = 6;
 const ABOUT_FORM: ReadonlySet<number | undefined> = new Set([400, 404, 415, 422, 500, 501]);
 
 export interface ExchangeOptions {
-  /** Default: nothing was learned, and what is learned is forgotten with the model. */
+  /** Default: in memory, for this model only. */
   lessons?: Lessons | undefined;
   /** The window that the person set, in tokens. */
   window?: number | undefined;
@@ -60,7 +60,7 @@ export class Exchange {
     if (notice !== undefined) this.note(notice);
   }
 
-  /** Tells the person something about this server, once. */
+  /** Adds a notice about this server, each text once. */
   note(notice: string): void {
     if (this.#told.has(notice)) return;
     this.#told.add(notice);
@@ -72,7 +72,7 @@ export class Exchange {
     return joinRules(this.profile.rules, this.#lessons.of(this.profile).rules);
   }
 
-  /** Takes what the person is to be told, once. */
+  /** Returns the notices since the last call. */
   takeNotices(): string[] {
     const notices = this.#notices;
     this.#notices = [];
@@ -89,7 +89,7 @@ export class Exchange {
     const lessons: Lesson[] = [];
     for (;;) {
       const rules = joinRules(this.rules, ...lessons.map((lesson) => lesson.rules));
-      const sent = outgoing(body, wire, rules, { refusedSignatures: this.#refusedSignatures });
+      const sent = outgoing(body, wire, rules, this.#refusedSignatures);
       try {
         const answer = await post(sent);
         if (lessons.length > 0) this.#keep(lessons);
@@ -113,11 +113,11 @@ export class Exchange {
     const isOther = quota || ["model_auth", "model_rate_limited", "context_overflow"].includes(reason);
     if (isOther || !ABOUT_FORM.has(status)) return undefined;
     if (wire === "messages" && /signature|thinking/i.test(text)) {
-      const refused = signaturesIn(body).map(digestOf);
+      const refused = readSignatures(body).map(hashSignature);
       refused.forEach((digest) => this.#refusedSignatures.add(digest));
       if (refused.length > 0) return { rules: {}, about: "" };
     }
-    return lessonOf({ text, body, wire, rules });
+    return learn({ text, body, wire, rules });
   }
 
   #keep(lessons: readonly Lesson[]): void {
@@ -136,19 +136,19 @@ export class Exchange {
 const exchanges = new WeakMap<object, Exchange>();
 
 /** The exchange of a model that this program made; `undefined` for models of others. */
-export const exchangeOf = (model: BaseChatModel): Exchange | undefined => exchanges.get(model);
+export const findExchange = (model: BaseChatModel): Exchange | undefined => exchanges.get(model);
 
-/** What is known in advance of a model, also of one that the program did not make. */
+/** The profile of any model, including models that the program did not make. */
 const modelProfile = (model: BaseChatModel): Profile =>
-  exchangeOf(model)?.profile ?? profileOf(modelName(model));
+  findExchange(model)?.profile ?? buildProfile(modelName(model));
 
 /** The rules of requests to a model, those that were learned included. */
 export const modelRules = (model: BaseChatModel): RequestRules =>
-  exchangeOf(model)?.rules ?? modelProfile(model).rules;
+  findExchange(model)?.rules ?? modelProfile(model).rules;
 
 /** Tokens that a request to a model may have; `undefined`: not known. */
-export const windowOf = (model: BaseChatModel): number | undefined =>
-  exchangeOf(model)?.window ?? knownWindow(modelProfile(model)) ?? model.profile.maxInputTokens;
+export const contextWindow = (model: BaseChatModel): number | undefined =>
+  findExchange(model)?.window ?? knownWindow(modelProfile(model)) ?? model.profile.maxInputTokens;
 
 export function setExchange<Model extends object>(model: Model, exchange: Exchange): Model {
   exchanges.set(model, exchange);
@@ -162,7 +162,7 @@ interface Completions {
   completionWithRetry: Send;
 }
 
-/** Passes the requests of LangChain's class for OpenAI's responses API through the exchange. */
+/** Connects a model of OpenAI's responses API to its exchange. */
 export function exchangeResponses<Model extends object>(model: Model, exchange: Exchange): Model {
   const responses = model as Model & Completions; // LangChain's class has it
   const send = responses.completionWithRetry.bind(responses);
@@ -172,8 +172,8 @@ export function exchangeResponses<Model extends object>(model: Model, exchange: 
 }
 
 /**
- * Passes requests and answers of a model of chat completions through the exchange. Models of other kinds stay as they
- * are. `responses`: the same model by the responses API, for servers that ask for it.
+ * Connects a chat completions model to its exchange; other kinds are returned unchanged. `responses`: the same model
+ * over the responses API, for servers that require it.
  */
 export function exchangeCompletions<Model extends object>(
   model: Model,
@@ -210,7 +210,7 @@ export function exchangeCompletions<Model extends object>(
   return completions;
 }
 
-/** Passes requests and answers of a model of Anthropic's API through the exchange. */
+/** Connects an Anthropic model to its exchange. */
 export function exchangeMessages<Model extends object>(model: Model, exchange: Exchange): Model {
   const messages = model as Model & { createStreamWithRetry: Send }; // LangChain's class has it
   const open = messages.createStreamWithRetry.bind(messages);

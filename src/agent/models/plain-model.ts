@@ -7,7 +7,7 @@ import { isObject, isRecord, recordOf } from "../../core/unknown.ts";
 const wrappings = new WeakMap<object, RunnableConfig>();
 
 /** The options that a model was wrapped with, for each of its calls. */
-export const wrappingOf = (model: BaseChatModel): RunnableConfig | undefined => wrappings.get(model);
+export const findWrapping = (model: BaseChatModel): RunnableConfig | undefined => wrappings.get(model);
 
 /** The chat model inside its wrappers. Its retries are ours, and tools that were bound before are the agent's to bind. */
 export async function plainModel(given: BaseChatModel): Promise<BaseChatModel> {
@@ -22,7 +22,7 @@ export async function plainModel(given: BaseChatModel): Promise<BaseChatModel> {
       ...recordOf(Reflect.get(model, "config")),
       ...recordOf(Reflect.get(model, "kwargs")),
     };
-    const inner = await innerOf(model);
+    const inner = await unwrap(model);
     if (inner === undefined) break;
     options = { ...own, ...options };
     model = inner;
@@ -36,13 +36,13 @@ export async function plainModel(given: BaseChatModel): Promise<BaseChatModel> {
   return model as BaseChatModel; // wrappers end at one
 }
 
-async function innerOf(model: object): Promise<object | undefined> {
+async function unwrap(model: object): Promise<object | undefined> {
   const bound: unknown = Reflect.get(model, "bound");
   // LangChain's binding, in any copy of it.
   if (isObject(bound) && typeof Reflect.get(model, "_mergeConfig") === "function") return bound;
   const make: unknown = Reflect.get(model, "_getModelInstance");
   const fields: unknown = Reflect.get(model, "_configurableFields");
-  // A model that each run may choose anew stays as it is.
+  // A model that each run may choose again stays wrapped.
   if (typeof make !== "function" || !Array.isArray(fields) || fields.length > 0) return undefined;
   const made: unknown = await make.call(model);
   return isRecord(made) || isObject(made) ? made : undefined;

@@ -9,7 +9,14 @@ import { type Logger, silentLogger } from "../../core/logger.ts";
 import { longestMatch } from "../../core/longest-match.ts";
 import { recordOf } from "../../core/unknown.ts";
 import type { Connection, ModelChoice, ModelOptions } from "./choose.ts";
-import { DEFAULT_MODEL, OFFLINE, connectionOf, modelChoice, namedModel, providerFacts } from "./choose.ts";
+import {
+  DEFAULT_MODEL,
+  OFFLINE,
+  resolveConnection,
+  modelChoice,
+  namedModel,
+  providerFacts,
+} from "./choose.ts";
 import {
   Exchange,
   exchangeCompletions,
@@ -22,7 +29,7 @@ import { mediaLimits } from "./media-limits.ts";
 import { hasPackage, loadPackage, packageMissing } from "./packages.ts";
 import type { Lessons } from "./profiles/learned.ts";
 import { plainModel } from "./plain-model.ts";
-import { type EFFORTS, type Profile, type Provider, joinRules, profileOf } from "./profiles/profile.ts";
+import { type EFFORTS, type Profile, type Provider, joinRules, buildProfile } from "./profiles/profile.ts";
 import { askWindow } from "./profiles/windows.ts";
 import { type WaitingLimits, guardedFetch, limitSilence } from "./stream-guard.ts";
 
@@ -36,7 +43,7 @@ export interface ResolveOptions extends ModelOptions {
   idleMs?: number;
   /** Folder of packages that were added. Default: packages are beside the library. */
   packages?: string;
-  /** What servers taught about requests. Default: nothing, and it is forgotten with the model. */
+  /** Rules learned from refusals. Default: in memory, for this model only. */
   lessons?: Lessons;
 }
 
@@ -67,7 +74,7 @@ async function providerModel(
   options: ResolveOptions,
 ): Promise<BaseChatModel> {
   const { packages, requestMs = 120_000, idleMs = 300_000 } = options;
-  const plan = planOf(choice, options);
+  const plan = planModel(choice, options);
   const { facts, wire, exchange, origin, packageName } = plan;
   const limits = { requestMs, idleMs };
   try {
@@ -92,14 +99,14 @@ async function providerModel(
   }
 }
 
-/** How a chosen model is made, and where its requests go. */
-function planOf(
+/** Class, address, profile and settings of a chosen model. */
+function planModel(
   { spec, provider, name }: Extract<ModelChoice, { ok: true }>,
   { env, models = {}, parameters = {}, packages, lessons }: ResolveOptions,
 ) {
   const facts = providerFacts(provider);
   const entry = namedModel(spec, models)?.entry;
-  const place = connectionOf(provider, env, entry);
+  const place = resolveConnection(provider, env, entry);
   const { url, key, isBearer } = place;
   const isOwn = facts.package !== undefined && hasPackage(facts, packages);
   const wire = isOwn ? undefined : facts.wire;
@@ -110,7 +117,7 @@ function planOf(
     ...[configuration, clientOptions].map((client) => recordOf(recordOf(client)["defaultHeaders"])),
     place.headers,
   );
-  const profile = profileOf(name, { provider, ...defined({ address: url, own: entry?.request }) });
+  const profile = buildProfile(name, { provider, ...defined({ address: url, own: entry?.request }) });
   if (entry?.reasoning !== undefined)
     profile.rules = joinRules({ put: effortMembers(profile, entry.reasoning, wire) }, profile.rules);
   const auth: Record<string, string> =
@@ -133,7 +140,7 @@ function planOf(
 
 /** Fields of LangChain's class for the model. */
 function modelFields(
-  { wire, exchange, place, given }: ReturnType<typeof planOf>,
+  { wire, exchange, place, given }: ReturnType<typeof planModel>,
   limits: WaitingLimits,
 ): Record<string, unknown> {
   const { family, model } = exchange.profile;
@@ -145,7 +152,10 @@ function modelFields(
       : {};
   return {
     ...usual,
-    ...(wire === "chat" ? { useResponsesApi: isOpenAiItself(url) } : {}),
+    // OpenAI's newer models take tools through the responses API only; others mostly know chat completions only.
+    ...(wire === "chat"
+      ? { useResponsesApi: /^https?:\/\/(?:[\w-]+\.)?api\.openai\.com(?:[:/]|$)/.test(url ?? "") }
+      : {}),
     ...given,
     model,
     // Failed calls are tried again in one place, around the call.
@@ -192,10 +202,6 @@ async function chatModel(
   const completions = exchangeCompletions(new ChatOpenAICompletions(fields), exchange, { origin, responses });
   return new ChatOpenAI({ ...fields, completions, responses });
 }
-
-/** OpenAI's newer models take tools through the responses API only; other servers mostly know chat completions only. */
-const isOpenAiItself = (url = ""): boolean =>
-  URL.canParse(url) && new URL(url).host.endsWith("api.openai.com");
 
 /** Options of the connection. The endpoint is always set, so that the logged one is the used one. */
 function connection(

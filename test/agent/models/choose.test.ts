@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { connectionOf, modelChoice } from "../../../src/agent/models/choose.ts";
+import { resolveConnection, modelChoice } from "../../../src/agent/models/choose.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { ConfigurationError } from "../../../src/core/errors.ts";
 
@@ -42,7 +42,7 @@ describe("the model", () => {
     ["docker/cli#3630", '"sk-1"\r'],
     ["copied with a line end", "sk-1\n"],
   ])("%s: a key is read without what is around it", (_source, key) => {
-    expect(connectionOf("openai", { OPENAI_API_KEY: key }).key).toBe("sk-1");
+    expect(resolveConnection("openai", { OPENAI_API_KEY: key }).key).toBe("sk-1");
   });
 
   test.each([
@@ -57,7 +57,7 @@ describe("the model", () => {
     ["an address of its own form", "openai", "https://x.com/openai?v=1", "https://x.com/openai?v=1"],
   ])("%s: the endpoint of %s at %s is %s", (_source, provider, address, url) => {
     const env = { ANTHROPIC_BASE_URL: address, OPENAI_BASE_URL: address };
-    expect(connectionOf(provider, env).url).toBe(url);
+    expect(resolveConnection(provider, env).url).toBe(url);
   });
 
   test("without a key and a choice: the three ways out", () => {

@@ -1,4 +1,4 @@
-/** What the refusal of a request says about the next one: a pure function, and the file that keeps its results. */
+/** Learns request rules from refusals: a pure function, and the file that stores its results. */
 import { appendFileSync, readFileSync } from "node:fs";
 import { orElse } from "../../../core/errors.ts";
 import { parsedJson, recordOf } from "../../../core/unknown.ts";
@@ -7,7 +7,7 @@ import { type Json, type Wire, isForced } from "./outgoing.ts";
 import { type Profile, type RequestRules, joinRules, requestRules } from "./profile.ts";
 
 /** A refused request, and the words of its provider. */
-export interface Refused {
+export interface Refusal {
   text: string;
   body: Json;
   wire: Wire;
@@ -20,15 +20,13 @@ export interface Lesson {
   about: string;
 }
 
-/**
- * What to change in a request that was refused; `undefined` if its words name nothing that can be changed. Refusals
- * about content, keys, money and safety name nothing of the kind: the caller passes on only those about the form.
- */
-export function lessonOf(refused: Refused): Lesson | undefined {
+/** The change that would let a refused request pass; `undefined` if the refusal names nothing that can be changed. */
+export function learn(refused: Refusal): Lesson | undefined {
   if (PERSONS_MATTER.test(refused.text)) return undefined;
   for (const { words, about, change } of LESSONS) {
     const rules = words.test(refused.text) ? change(refused) : undefined;
-    if (rules !== undefined && isNew(rules, refused.rules)) return { rules, about };
+    const isNew = JSON.stringify(joinRules(refused.rules, rules)) !== JSON.stringify(refused.rules);
+    if (rules !== undefined && isNew) return { rules, about };
   }
   const name = namedMember(refused);
   if (name === undefined) return undefined;
@@ -38,24 +36,21 @@ export function lessonOf(refused: Refused): Lesson | undefined {
 const PERSONS_MATTER =
   /content (?:policy|filter|management)|safety|moderation|flagged|prohibited|billing|credit|quota|balance|api[ _-]?key|unauthori[sz]ed|permission/i;
 
-const isNew = (rules: RequestRules, known: RequestRules): boolean =>
-  JSON.stringify(joinRules(known, rules)) !== JSON.stringify(known);
-
-const messagesIn = ({ body }: Refused): Json[] => asArray(body["messages"]).map(recordOf);
-const roles = (refused: Refused): unknown[] => messagesIn(refused).map(({ role }) => role);
-const hasCalls = (refused: Refused): boolean =>
-  messagesIn(refused).some(({ tool_calls }) => asArray(tool_calls).length > 0);
-const hasTools = ({ body }: Refused): boolean => asArray(body["tools"]).length > 0;
+const messageList = ({ body }: Refusal): Json[] => asArray(body["messages"]).map(recordOf);
+const roles = (refused: Refusal): unknown[] => messageList(refused).map(({ role }) => role);
+const hasCalls = (refused: Refusal): boolean =>
+  messageList(refused).some(({ tool_calls }) => asArray(tool_calls).length > 0);
+const hasTools = ({ body }: Refusal): boolean => asArray(body["tools"]).length > 0;
 const when = (holds: boolean, rules: RequestRules): RequestRules | undefined => (holds ? rules : undefined);
 
 interface Row {
   words: RegExp;
   about: string;
   /** The change; `undefined` where the request does not have what the words are about. */
-  change: (refused: Refused) => RequestRules | undefined;
+  change: (refused: Refusal) => RequestRules | undefined;
 }
 
-/** What refusals are about, the surest words first. Each row has a public report of its words in the tests. */
+/** Subjects of refusals, the least ambiguous words first. The tests quote a public report for each row. */
 const LESSONS: readonly Row[] = [
   {
     words: /cache[_ -]?control|cache[_ -]?point|prompt[_ -]?caching|ephemeral/i,
@@ -105,7 +100,7 @@ const LESSONS: readonly Row[] = [
     about: "reasoning in earlier replies",
     change: (refused) =>
       when(
-        messagesIn(refused).some(
+        messageList(refused).some(
           (message) =>
             "reasoning_content" in message || "reasoning" in message || "reasoning_details" in message,
         ),
@@ -139,7 +134,7 @@ const LESSONS: readonly Row[] = [
       /content.{0,60}(?:empty|blank|non-?empty|at least one|too short|min_?length|null|required)|(?:empty|blank).{0,30}(?:content|text|message)/i,
     about: "an empty content beside calls",
     change: (refused) => {
-      const isSent = messagesIn(refused).some(
+      const isSent = messageList(refused).some(
         ({ role, content, tool_calls }) => role === "assistant" && !content && asArray(tool_calls).length > 0,
       );
       return when(isSent, { emptyContent: refused.rules.emptyContent === "null" ? "none" : "null" });
@@ -165,11 +160,11 @@ const LESSONS: readonly Row[] = [
   },
 ];
 
-const LIMITS = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
+const OUTPUT_LIMITS = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
 
 /** The other name of the limit of output tokens, or a smaller value that the words name. */
-function outputLimit({ text, body, wire }: Refused): RequestRules | undefined {
-  const sent = LIMITS.find((name) => body[name] !== undefined);
+function outputLimit({ text, body, wire }: Refusal): RequestRules | undefined {
+  const sent = OUTPUT_LIMITS.find((name) => body[name] !== undefined);
   if (sent === undefined) return undefined;
   const numbers = (text.match(/\d[\d,]*/g) ?? []).map((digits) => Number(digits.replaceAll(",", "")));
   const smaller = numbers.filter((number) => number >= 16 && number < Number(body[sent]));
@@ -186,7 +181,7 @@ const NEEDED = new Set(
 );
 
 /** A member of the request that the words name, and that it can do without. */
-function namedMember({ text, body, rules }: Refused): string | undefined {
+function namedMember({ text, body, rules }: Refusal): string | undefined {
   const isAboutForm =
     /param|unknown|unrecogni|unexpected|unsupported|not (?:supported|permitted|allowed|recogni)|extra (?:input|field)|invalid|additional propert|does not support/i;
   if (!isAboutForm.test(text)) return undefined;
@@ -200,7 +195,7 @@ function namedMember({ text, body, rules }: Refused): string | undefined {
 /** Servers are updated: what one refused is tried again after this time. */
 const LESSON_MS = 30 * 86_400_000;
 
-/** What servers taught about requests to their models, in memory and in a file of the data folder. */
+/** Rules learned by endpoint and model, in memory and in a file of the data folder. */
 export class Lessons {
   readonly #file: string | undefined;
   #known: Map<string, { rules: RequestRules; window?: number }> | undefined;

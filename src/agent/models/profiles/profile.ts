@@ -1,4 +1,4 @@
-/** What is known of a model's provider, its server and its family: the table, its schema, and the profile of a model. */
+/** The table of providers and model families, its schema, and the profile of one model. */
 import { z } from "zod";
 import table from "./profiles.json" with { type: "json" };
 
@@ -61,7 +61,7 @@ const providerSchema = z.strictObject({
   keys: names.optional(),
   /** Variables with a key that is sent as a bearer token in place of Anthropic's own header. */
   bearerKeys: names.optional(),
-  /** Whether it can be asked without a key: always, or at another address than its own. */
+  /** Works without a key: always, or only at an address other than its own. */
   keyless: z.enum(["always", "elsewhere"]).optional(),
   /** Variables that name its model. */
   modelVariables: names.optional(),
@@ -70,7 +70,7 @@ const providerSchema = z.strictObject({
   hosts: names.optional(),
   /** It runs on a person's own machine, with a window that the machine's memory bounds. */
   local: z.boolean().optional(),
-  /** How its server is asked for the window of a model. */
+  /** The API that reports the windows of its models. */
   asks: z.enum(["models", "ollama", "lmstudio", "llamacpp", "litellm", "copilot"]).optional(),
   /** LangChain's package, and its versions if the program does not have it. */
   package: z.strictObject({ name: text, versions: text.optional(), chatModel: text }).optional(),
@@ -152,7 +152,7 @@ export interface Profile {
 }
 
 /** The family of a model by its name, whatever stands before the last slash or is a cloud's prefix. */
-export function familyOf(model: string): Family | undefined {
+export function findFamily(model: string): Family | undefined {
   const own = model
     .toLowerCase()
     .replace(/^.*\//, "")
@@ -182,15 +182,15 @@ export function joinRules(...all: ReadonlyArray<RequestRules | undefined>): Requ
   // A name that goes one way by a later rule does not go back by an earlier one.
   const last = given.findLast(({ rename }) => rename !== undefined)?.rename ?? {};
   for (const [from, to] of Object.entries(last))
-    if (joined.rename?.[to] === from) joined.rename = withoutKey(joined.rename, to);
+    if (joined.rename?.[to] === from) {
+      const { [to]: _earlier, ...others } = joined.rename;
+      joined.rename = others;
+    }
   return joined;
 }
 
-const withoutKey = <Value>(record: Record<string, Value>, key: string): Record<string, Value> =>
-  Object.fromEntries(Object.entries(record).filter(([name]) => name !== key));
-
 /** The profile of a model. `provider`: the one that it was chosen with. `own`: the rules that a person set. */
-export function profileOf(
+export function buildProfile(
   model: string,
   {
     provider,
@@ -198,7 +198,7 @@ export function profileOf(
     own,
   }: { provider?: string; address?: string; own?: RequestRules | undefined } = {},
 ): Profile {
-  const family = familyOf(model);
+  const family = findFamily(model);
   // Any server may speak the protocol of OpenAI or Anthropic.
   const isGeneral = provider === "openai" || provider === "anthropic";
   const service = isGeneral && address !== "" ? serviceAt(address) : provider;
@@ -209,12 +209,10 @@ export function profileOf(
     ...(family && { family }),
     place: url === undefined ? (provider ?? "") : url.host + url.pathname.replace(/\/$/, ""),
     model,
-    isLocal: facts?.local === true || (url !== undefined && isOwnNetwork(url.hostname)),
+    isLocal: facts?.local === true || (url !== undefined && OWN_NETWORK.test(url.hostname)),
     rules: joinRules(facts?.request, family?.request, own),
   };
 }
 
-const isOwnNetwork = (host: string): boolean =>
-  /^(?:localhost|127\.|10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|\[(?:::1|f[cd])|host\.docker\.internal$)|\.(?:local|lan|internal|localhost)$/.test(
-    host,
-  );
+const OWN_NETWORK =
+  /^(?:localhost|127\.|10\.|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|\[(?:::1|f[cd])|host\.docker\.internal$)|\.(?:local|lan|internal|localhost)$/;

@@ -1,4 +1,4 @@
-/** The context window of a model: what its server says, else what is known of the family. */
+/** Context windows of models, as their servers report them or as the table has them. */
 import { isRecord, memberOf, parsedJson, recordOf, textMemberOf } from "../../../core/unknown.ts";
 import { asArray } from "../tool-schema.ts";
 import { type Profile, type Provider, PROVIDERS } from "./profile.ts";
@@ -17,7 +17,7 @@ export function knownWindow({ family, isLocal }: Profile): number | undefined {
 }
 
 /** A question to a server, and how its answer is read. */
-interface Question {
+interface WindowQuestion {
   /** Path beside the address of the API, or, with a slash, from the root of the server. */
   path: string;
   post?: (model: string) => Record<string, unknown>;
@@ -33,7 +33,7 @@ const isModel = (model: string) => (item: unknown) =>
   ["id", "key", "name", "model", "model_name"].some((name) => memberOf(item, name) === model);
 
 /** The first of these members that is a number, in an item of a list of models or in its parts. */
-function windowIn(item: unknown): unknown {
+function findWindow(item: unknown): unknown {
   const parts = [
     item,
     ...["meta", "limits", "model_info", "capabilities", "top_provider"].map((name) => memberOf(item, name)),
@@ -45,24 +45,24 @@ function windowIn(item: unknown): unknown {
 const isWindow = (value: unknown): value is number =>
   typeof value === "number" && Number.isInteger(value) && value >= 1024;
 
-const listOf = (answer: unknown): unknown[] =>
+const modelList = (answer: unknown): unknown[] =>
   Array.isArray(answer) ? answer : asArray(memberOf(answer, "data") ?? memberOf(answer, "models"));
 
-const MODELS: Question = {
+const MODELS: WindowQuestion = {
   path: "models",
-  read: (answer, model) => windowIn(listOf(answer).find(isModel(model))),
+  read: (answer, model) => findWindow(modelList(answer).find(isModel(model))),
 };
 
-/** What is asked, in turn, by the kind of server. */
-const QUESTIONS: Readonly<Record<NonNullable<Provider["asks"]>, readonly Question[]>> = {
+/** Requests that reveal a window, in order, by kind of server. */
+const QUESTIONS: Readonly<Record<NonNullable<Provider["asks"]>, readonly WindowQuestion[]>> = {
   models: [MODELS],
   copilot: [MODELS],
   litellm: [
-    { path: "/v1/model/info", read: (answer, model) => windowIn(listOf(answer).find(isModel(model))) },
+    { path: "/v1/model/info", read: (answer, model) => findWindow(modelList(answer).find(isModel(model))) },
     MODELS,
   ],
   lmstudio: [
-    { path: "/api/v0/models", read: (answer, model) => windowIn(listOf(answer).find(isModel(model))) },
+    { path: "/api/v0/models", read: (answer, model) => findWindow(modelList(answer).find(isModel(model))) },
     MODELS,
   ],
   llamacpp: [
@@ -70,10 +70,10 @@ const QUESTIONS: Readonly<Record<NonNullable<Provider["asks"]>, readonly Questio
     MODELS,
   ],
   ollama: [
-    // What a loaded model runs with; the model itself may read more than the server gives it.
+    // The window of the loaded model, which may be smaller than that of its family.
     {
       path: "/api/ps",
-      read: (answer, model) => windowIn(asArray(memberOf(answer, "models")).find(isModel(model))),
+      read: (answer, model) => findWindow(asArray(memberOf(answer, "models")).find(isModel(model))),
     },
     {
       path: "/api/show",
@@ -87,8 +87,8 @@ const QUESTIONS: Readonly<Record<NonNullable<Provider["asks"]>, readonly Questio
 };
 
 /**
- * Asks a server for the window of a model; `undefined` if it does not say. Only servers whose answer may differ from the
- * table are asked: gateways, servers of one's own, and addresses that are not known.
+ * Requests a model's window from its server; `undefined` if the server does not report one. Skips services whose models
+ * all have the windows of the table.
  */
 export async function askWindow(
   { provider, model, isLocal }: Profile,
