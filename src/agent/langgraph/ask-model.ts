@@ -42,6 +42,22 @@ const withoutName = byIdentity((message: BaseMessage): BaseMessage => {
   return new AIMessage({ ...fields, ...defined({ usage_metadata, id }) });
 });
 
+/** A reply as `@langchain/google` 0.2.6 sends it with its calls, which it reads from content blocks only. */
+const withCallBlocks = byIdentity((message: BaseMessage): BaseMessage => {
+  const { content } = message;
+  const isOwn = typeof content !== "string" && content.some(({ type }) => type === "functionCall");
+  if (!AIMessage.isInstance(message) || isOwn || !message.tool_calls?.length) return message;
+  const { additional_kwargs, response_metadata, tool_calls, id } = message;
+  const text = message.text === "" ? [] : [{ type: "text", text: message.text }];
+  return new AIMessage({
+    content: [...text, ...tool_calls.map((call) => ({ ...call, type: "tool_call" }))],
+    additional_kwargs,
+    response_metadata: { ...response_metadata, output_version: "v1" },
+    tool_calls,
+    ...defined({ id }),
+  });
+});
+
 /** The reply to a request. It is asked for again if it was cut, is empty, or lacks the structured answer. */
 export async function askModel(given: ModelRequest, asking: Asking): Promise<AIMessage> {
   try {
@@ -60,7 +76,10 @@ function sentRequest(given: ModelRequest, { strategy, finish, report }: Asking) 
   const { messages, model, systemMessage } = request;
   const input = [
     ...(textOf(systemMessage) === "" ? [] : [systemMessage]),
-    ...messages.map(withStartNote).map(isGoogle(model) ? withoutName : (message) => message),
+    ...messages
+      .map(withStartNote)
+      .map(isGoogle(model) ? withoutName : (message) => message)
+      .map(model._llmType() === "google" ? withCallBlocks : (message) => message),
     ...(report === undefined ? [] : [new HumanMessage(report)]),
   ];
   // Anthropic refuses calls in a history without tools. OpenAI's package leaves out the choice `none`.

@@ -75,7 +75,9 @@ const ANTHROPIC_ONLY: ReadonlySet<string> = new Set(
   "thinking redacted_thinking tool_use server_tool_use input_json_delta".split(" "),
 );
 
-export const isOpenAi = (model: BaseChatModel): boolean => model._llmType().includes("openai");
+/** True for models of chat completions or OpenAI's responses, whichever service they are of. */
+export const isOpenAi = (model: BaseChatModel): boolean =>
+  model._llmType().includes("openai") || "_convertCompletionsDeltaToBaseMessageChunk" in model;
 
 /**
  * Messages for OpenAI: replies without other providers' blocks, results as text, each group followed by its media. A

@@ -220,7 +220,12 @@ export function resolveConnection(provider: string, env: Environment, entry?: Mo
   const bearer = entry?.keyVariable === undefined ? bearerKeys.find(isSetIn(env)) : undefined;
   const key = variable(env, keyName ?? bearer ?? "");
   const isKeyless = keyless === "always" || (keyless === "elsewhere" && given !== undefined);
-  const headers = Object.entries({ ...facts.headers, ...entry?.headers })
+  const lines = variable(env, facts.headersVariable ?? "")?.split("\n") ?? [];
+  const custom = lines.flatMap((line) => {
+    const [, name, value] = /^\s*([\w-]+)\s*:\s*(\S.*)$/.exec(line) ?? [];
+    return name === undefined || value === undefined ? [] : [[name, value.trim()] as const];
+  });
+  const headers = Object.entries({ ...facts.headers, ...Object.fromEntries(custom), ...entry?.headers })
     .map(([name, value]) => [name, filledIn(value.replaceAll("${", "{"), env)] as const)
     .filter(([, { missing }]) => missing.length === 0)
     .map(([name, { text }]) => [name, text]);

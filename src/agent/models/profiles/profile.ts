@@ -66,6 +66,8 @@ const providerSchema = z.strictObject({
   /** Variables that name its model. */
   modelVariables: names.optional(),
   headers: z.record(text, text).optional(),
+  /** Variable with more headers, a line each as `Name: value`. */
+  headersVariable: text.optional(),
   /** Ends of the hosts that are this service, or hosts with a port. */
   hosts: names.optional(),
   /** It runs on a person's own machine, with a window that the machine's memory bounds. */
