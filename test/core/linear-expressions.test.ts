@@ -6,6 +6,7 @@ import { z } from "zod";
 
 /** Expressions made from strings. They see nothing but text of our own; the reason says which. */
 const MADE_FROM_STRINGS: Readonly<Record<string, string>> = {
+  "agent/models/profiles/profile.ts": "patterns of model families in our own table, for names of models",
   "agent/models/tool-schema.ts": "patterns of tools, which are compiled to see if they can be, and never run",
   "backends/filesystem/ripgrep.ts": "constants of that file, joined; recheck finds both of them linear",
   "backends/sandbox/environment.ts":

@@ -1,5 +1,6 @@
 /** Learns request rules from refusals: a pure function, and the file that stores its results. */
 import { appendFileSync, readFileSync } from "node:fs";
+import { headOf } from "../../../core/text.ts";
 import { orElse } from "../../../core/errors.ts";
 import { parsedJson, recordOf } from "../../../core/unknown.ts";
 import { asArray } from "../tool-schema.ts";
@@ -22,17 +23,18 @@ export interface Lesson {
 
 /** The change that would let a refused request pass; `undefined` if the refusal names nothing that can be changed. */
 export function learn(refused: Refusal): Lesson | undefined {
-  if (PERSONS_MATTER.test(refused.text)) return undefined;
+  // Gateways add the request, or a page.
+  const text = headOf(refused.text, LONGEST_TEXT);
+  if (PERSONS_MATTER.test(text)) return undefined;
   for (const { words, about, change } of LESSONS) {
-    const rules = words.test(refused.text) ? change(refused) : undefined;
+    const rules = words.every((word) => word.test(text)) ? change(refused) : undefined;
     const isNew = JSON.stringify(joinRules(refused.rules, rules)) !== JSON.stringify(refused.rules);
-    if (rules !== undefined && isNew) return { rules, about };
+    if (rules !== undefined && isNew) return { rules, about: about ?? `the parameter ${rules.drop?.join()}` };
   }
-  const name = namedMember(refused);
-  if (name === undefined) return undefined;
-  return { rules: { drop: [name] }, about: `the parameter ${name}` };
+  return undefined;
 }
 
+const LONGEST_TEXT = 2000;
 const PERSONS_MATTER =
   /content (?:policy|filter|management)|safety|moderation|flagged|prohibited|billing|credit|quota|balance|api[ _-]?key|unauthori[sz]ed|permission/i;
 
@@ -43,9 +45,16 @@ const hasCalls = (refused: Refusal): boolean =>
 const hasTools = ({ body }: Refusal): boolean => asArray(body["tools"]).length > 0;
 const when = (holds: boolean, rules: RequestRules): RequestRules | undefined => (holds ? rules : undefined);
 
+/** Words of a refusal because something was sent, or because it was not. */
+const NOT_TAKEN =
+  /unsupported|not (?:supported|permitted|allowed|enabled|valid)|un(?:known|expected|recogni)|extra|does not support|invalid/i;
+const NEEDED = /must|missing|require|pass|need|provide/i;
+
 interface Row {
-  words: RegExp;
-  about: string;
+  /** All of them occur in the refusal. */
+  words: readonly RegExp[];
+  /** Default: the parameter that is dropped. */
+  about?: string;
   /** The change; `undefined` where the request does not have what the words are about. */
   change: (refused: Refusal) => RequestRules | undefined;
 }
@@ -53,7 +62,7 @@ interface Row {
 /** Subjects of refusals, the least ambiguous words first. The tests quote a public report for each row. */
 const LESSONS: readonly Row[] = [
   {
-    words: /cache[_ -]?control|cache[_ -]?point|prompt[_ -]?caching|ephemeral/i,
+    words: [/cache[_ -]?control|cache[_ -]?point|prompt[_ -]?caching|ephemeral/i],
     about: "cache marks",
     change: ({ body, wire, rules: { marks } }) =>
       wire === "messages"
@@ -61,42 +70,39 @@ const LESSONS: readonly Row[] = [
         : { markText: false },
   },
   {
-    words: /\/responses\b|responses api/i,
+    words: [/\/responses\b|responses api/i],
     about: "chat completions: this model is asked by the responses API",
     change: ({ wire }) => when(wire === "chat", { wire: "responses" }),
   },
   {
-    words:
-      /tool[_ ]?choice|forced tool|tool use.{0,20}forced|(?:required|any)\b.{0,40}thinking|thinking.{0,40}tool/i,
+    words: [/tool[_ ]?choice|forced|thinking/i],
     about: "a forced tool call",
     change: ({ body }) => when(isForced(body["tool_choice"]), { forced: "no" }),
   },
+  { words: [NOT_TAKEN], change: namedMember },
   {
-    words: /\bdeveloper\b/i,
+    words: [/\bdeveloper\b/i],
     about: "the role `developer`",
     change: (refused) => when(roles(refused).includes("developer"), { systemRole: "system" }),
   },
   {
-    words:
-      /system (?:role|message|prompt|instruction)s?.{0,40}(?:not|un)[ -]?(?:supported|allowed|enabled)|(?:not|un)[ -]?(?:support|allow)\w*.{0,20}\bsystem\b/i,
+    words: [/\bsystem\b/i, NOT_TAKEN],
     about: "the role `system`",
     change: (refused) => when(roles(refused).includes("system"), { systemRole: "user" }),
   },
   {
-    words: /thought_?signature/i,
+    words: [/thought_?signature/i],
     about: "calls without a thought signature",
     change: (refused) =>
       when(hasCalls(refused), { thoughts: { field: "signature", on: "calls", missing: "skip" } }),
   },
   {
-    words:
-      /reasoning_content.{0,80}(?:must|missing|required|pass|need|provide)|missing.{0,40}reasoning_content/i,
+    words: [/reasoning_content/i, NEEDED],
     about: "replies without `reasoning_content`",
     change: () => ({ thoughts: { field: "reasoning_content", on: "all", missing: "empty" } }),
   },
   {
-    words:
-      /reasoning(?:_content|_details)?\b.{0,60}(?:unsupported|not supported|not permitted|not allowed|unknown|unexpected|extra|unrecogni)|(?:unsupported|not permitted|unknown|unexpected|unrecogni[sz]ed|extra).{0,60}reasoning(?:_content|_details)?\b/i,
+    words: [/\breasoning/i, NOT_TAKEN],
     about: "reasoning in earlier replies",
     change: (refused) =>
       when(
@@ -108,14 +114,12 @@ const LESSONS: readonly Row[] = [
       ),
   },
   {
-    words:
-      /(?:tool.?call|call).{0,20}\bid\b.{0,80}(?:length|a-z|alphanumeric|9)|invalid.{0,20}tool.?call.?id/i,
+    words: [/call[ _-]?id|\bid\b/i, /length|a-z|alphanumeric|characters|invalid/i],
     about: "ids of calls in another form",
     change: (refused) => when(hasCalls(refused), { callIds: "nine" }),
   },
   {
-    words:
-      /(?:role|message).{0,10}.?user.?.{0,30}after.{0,20}tool|user.{0,40}(?:follow|after).{0,30}tool|roles must alternate/i,
+    words: [/\buser\b/i, /\btool\b|alternat/i, /after|follow|alternat|order/i],
     about: "a message of the user after tool results",
     change: (refused) =>
       when(
@@ -124,14 +128,12 @@ const LESSONS: readonly Row[] = [
       ),
   },
   {
-    words:
-      /without `?tools=?`?|`?tools=?`? (?:param|field|must|is required|should)|toolConfig.{0,40}(?:must|required|defined)|tools.{0,30}required.{0,30}(?:tool_calls|tool_use|history)/i,
+    words: [/\btools\b|toolConfig/i, /without|must|required|should|missing|defined/i],
     about: "a history with calls and no tools",
     change: (refused) => when(hasCalls(refused) && !hasTools(refused), { needsTools: true }),
   },
   {
-    words:
-      /content.{0,60}(?:empty|blank|non-?empty|at least one|too short|min_?length|null|required)|(?:empty|blank).{0,30}(?:content|text|message)/i,
+    words: [/content|text|message/i, /empty|blank|at least|too short|length|null|required/i],
     about: "an empty content beside calls",
     change: (refused) => {
       const isSent = messageList(refused).some(
@@ -141,20 +143,26 @@ const LESSONS: readonly Row[] = [
     },
   },
   {
-    words:
-      /grammar|json[ _-]?schema|(?:pattern|format|maxLength|minLength|\bstrict\b|additionalProperties|\$ref).{0,60}(?:not|un)[ -]?(?:support|permit|allow|recogni)|invalid (?:tool )?schema|schema.{0,40}(?:invalid|not supported|too complex)/i,
+    words: [
+      /grammar|schema|pattern|maxLength|minLength|\bstrict\b|additionalProperties|\$ref/i,
+      /fail|invalid|complex|large|not|un/i,
+    ],
     about: "bounds in the schemas of tools",
     change: (refused) =>
       when(hasTools(refused), { schema: refused.rules.schema === "plain" ? "text" : "plain" }),
   },
   {
-    words: /max(?:imum)?[_ ](?:completion[_ ]|output[_ ]|new[_ ])?tokens|output tokens|completion tokens/i,
+    words: [/max[a-z_ ]*tokens|(?:output|completion)[_ ]tokens/i],
     about: "the limit of output tokens",
     change: outputLimit,
   },
   {
-    words:
-      /(?:not|un|n't)[ -]?support\w*.{0,20}(?:tool|function)|(?:tool|function)s?(?: use| call\w*)?.{0,30}(?:not|un)[ -]?(?:support|available|enabled)/i,
+    words: [/\bthinking\b/i, NOT_TAKEN],
+    about: "the parameter thinking",
+    change: ({ body }) => when("thinking" in body, { drop: ["thinking", "output_config"] }),
+  },
+  {
+    words: [/\btools?\b|\bfunctions?\b/i, /support|available|enabled/i],
     about: "tools: the agent can only answer",
     change: (refused) => when(hasTools(refused), { drop: ["tools", "tool_choice", "parallel_tool_calls"] }),
   },
@@ -171,25 +179,27 @@ function outputLimit({ text, body, wire }: Refusal): RequestRules | undefined {
   if (smaller.length > 0) return { most: { [sent]: Math.max(...smaller) } };
   if (wire !== "chat") return undefined;
   const other = sent === "max_tokens" ? "max_completion_tokens" : "max_tokens";
-  const isTaken = /(?:use|instead|did you mean|expected).{0,40}/i.test(text) && text.includes(other);
-  return isTaken || other === "max_tokens" ? { rename: { [sent]: other } } : undefined;
+  return text.includes(other) || other === "max_tokens" ? { rename: { [sent]: other } } : undefined;
 }
 
-/** Members that every request needs, or that a person would miss. */
-const NEEDED = new Set(
-  "model messages input system instructions tools stream max_tokens contents".split(" "),
+/** Members that every request needs, and those of which other rows know more. */
+const NOT_DROPPED = new Set(
+  "model messages input system instructions tools stream contents tool_choice cache_control thinking".split(
+    " ",
+  ),
 );
 
 /** A member of the request that the words name, and that it can do without. */
-function namedMember({ text, body, rules }: Refusal): string | undefined {
-  const isAboutForm =
-    /param|unknown|unrecogni|unexpected|unsupported|not (?:supported|permitted|allowed|recogni)|extra (?:input|field)|invalid|additional propert|does not support/i;
-  if (!isAboutForm.test(text)) return undefined;
-  const isNamed = (name: string): boolean =>
-    new RegExp(`(?<![\\w.-])["'\`]?${name.replace(/[^\w]/g, "")}["'\`]?(?![\\w-])`, "i").test(text);
-  return Object.keys(body).find(
-    (name) => !NEEDED.has(name) && name.length > 3 && rules.drop?.includes(name) !== true && isNamed(name),
+function namedMember({ text, body, rules }: Refusal): RequestRules | undefined {
+  const words = new Set(text.match(/\w+/g));
+  const name = Object.keys(body).find(
+    (member) =>
+      words.has(member) &&
+      !NOT_DROPPED.has(member) &&
+      !OUTPUT_LIMITS.includes(member) &&
+      rules.drop?.includes(member) !== true,
   );
+  return name === undefined ? undefined : { drop: [name] };
 }
 
 /** Servers are updated: what one refused is tried again after this time. */

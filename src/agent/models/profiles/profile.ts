@@ -37,9 +37,16 @@ export const requestRules = z
     markText: z.boolean().describe("Whether text blocks of chat completions get cache marks."),
     thoughts: z
       .strictObject({
-        field: z.enum(["reasoning_content", "reasoning", "reasoning_details", "signature", "tags", "none"]),
-        on: z.enum(["calls", "all"]).optional(),
-        missing: z.enum(["empty", "skip"]).optional(),
+        field: z
+          .enum(["reasoning_content", "reasoning", "reasoning_details", "signature", "tags", "none"])
+          .describe("Member of a reply, or signatures of calls, tags in the text, nothing."),
+        on: z.enum(["calls", "all"]).optional().describe("Replies with calls, or all."),
+        missing: z
+          .enum(["empty", "skip"])
+          .optional()
+          .describe(
+            "Stands for reasoning of other models: an empty text, or the signature that skips the check.",
+          ),
       })
       .describe(
         "How reasoning goes back: the field, the replies that have it, and what stands for reasoning of other models.",
