@@ -200,7 +200,9 @@ async function answered(
     // The task ends here. When the graph continues, the task starts again from its top and asks once more.
     if (error instanceof ModelAwaited) return interrupt(MODEL_AWAITED);
     if (isGraphBubbleUp(error) || time.signal?.aborted || error instanceof DeepAgentError) throw error;
-    throw modelFailure(error);
+    const failure = modelFailure(error);
+    // An error of the program itself is logged where it ends the run.
+    throw failure.code === "internal" ? error : failure;
   }
 }
 

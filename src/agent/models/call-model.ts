@@ -2,7 +2,7 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage } from "@langchain/core/messages";
 import { monotonicClock, pause } from "../../core/clock.ts";
-import { DeepAgentError } from "../../core/errors.ts";
+import { DeepAgentError, RunFailure } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import { oneLine } from "../../core/text.ts";
 import type { ModelRequest, Step } from "../contracts/middleware.ts";
@@ -72,7 +72,10 @@ async function callOnce(
     // Keeps LangChain's packages from retrying by themselves; some read it here only, not where they are built.
     const reply = await ask({ maxRetries: 0 });
     if (!AIMessage.isInstance(reply))
-      throw new Error("The model answered with something that is not an assistant message.");
+      throw new RunFailure(
+        "model_error",
+        "The model answered with something that is not an assistant message. Check the package that provides it.",
+      );
     const reason = readFinishReason(reply);
     if (reason !== undefined && !isEnd(reason))
       throw new ModelStreamBrokenError(`the provider ended the answer with '${oneLine(reason, 60)}'`);

@@ -3,25 +3,33 @@
  * is loaded for that.
  */
 import { defined } from "../../core/defined.ts";
-import { ConfigurationError, RunFailure } from "../../core/errors.ts";
+import { ConfigurationError, DeepAgentError, RunFailure, errorMessage } from "../../core/errors.ts";
 import { beginningOf, headOf, oneLine } from "../../core/text.ts";
 import { isObject, memberOf } from "../../core/unknown.ts";
 import type { ModelFailureReason } from "../contracts/state.ts";
-import { saysOverflow } from "./provider-words.ts";
+import { answerHeaders, askedPause } from "./pauses.ts";
+import { type RefusalKind, refusalKind } from "./provider-words.ts";
 
 /**
  * The run failure for an error of a model call. `code` is a stable failure reason. The message states what happened and
- * what to do next, quotes the provider if that helps, and holds no key and no stack.
+ * what to do next, quotes the provider if that helps, and holds no key and no stack. The code `internal` stands for an
+ * error of this program or of a package, which no provider caused.
  *
  * The caller checks its own signal to find out if the run was cancelled: a provider's timeout looks like an abort by
  * its name, and is mapped to `model_unavailable` here.
  */
 export function modelFailure(error: unknown, model?: string): RunFailure {
   if (error instanceof RunFailure) return error;
-  if (error instanceof ConfigurationError)
-    return new RunFailure("configuration", error.message, { cause: error });
+  if (error instanceof DeepAgentError) {
+    const code = error instanceof ConfigurationError ? "configuration" : "internal";
+    return new RunFailure(code, error.message, { cause: error });
+  }
   const facts = failureFacts(error);
   const subject = model === undefined ? "The model" : `The model ${model}`;
+  if (facts.isInternal) {
+    const message = `${subject} was not called, or not understood, because of an error in this program or in a package: ${oneLine(withoutSecrets(errorMessage(error)), 300)}`;
+    return new RunFailure("internal", message, { cause: error });
+  }
   return new RunFailure(facts.reason, TEXTS[facts.reason](subject, facts), { cause: error });
 }
 
@@ -33,17 +41,25 @@ const TEXTS: Readonly<Record<FailureFacts["reason"], (subject: string, facts: Fa
   model_rate_limited: (subject, facts) =>
     facts.quota
       ? `${subject} is refused because the account's quota or credit is used up${http(facts)}. Check the account's billing, or choose another model.${quote(facts)}`
-      : `${subject} is rate limited${http(facts)}. Wait${pause(facts)} and continue the run in the same thread, lower the number of parallel subagents, or choose another model.${quote(facts)}`,
+      : `${subject} is rate limited${http(facts)}. Wait ${facts.retryAfterMs === undefined ? "a little" : `${Math.ceil(facts.retryAfterMs / 1000)} s`} and continue the run in the same thread, lower the number of parallel subagents, or choose another model.${quote(facts)}`,
   model_unavailable: (subject, facts) =>
     facts.overloaded
       ? `${subject} is overloaded${http(facts)}. Try again later, or choose another model.${quote(facts)}`
       : `${subject} could not be reached: ${unavailable(facts)}${facts.reported ? quote(facts) : ""}`,
-  model_stream_broken: (subject, { silentMs }) =>
-    `${subject} stopped in the middle of an answer: ${silentMs === undefined ? "the connection ended before the answer did" : `nothing came for ${Math.round(silentMs / 1000)} s`}. Continue in the same thread; nothing of the broken answer was used.`,
+  model_stream_broken: (subject, facts) =>
+    facts.kind === "call"
+      ? `${subject} wrote a call that its provider could not read${http(facts)}. Continue in the same thread, or choose another model; nothing of the broken answer was used.${quote(facts)}`
+      : `${subject} stopped in the middle of an answer: ${facts.silentMs === undefined ? "the connection ended before the answer did" : `nothing came for ${Math.round(facts.silentMs / 1000)} s`}. Continue in the same thread; nothing of the broken answer was used.`,
   context_overflow: (subject, facts) =>
     `The conversation is longer than ${subject.replace("The", "the")} can read. Start a new thread, split the task, or choose a model with a larger context.${quote(facts)}`,
-  model_error: (subject, facts) =>
-    `${subject} refused the request${http(facts)}.${quote(facts) || " The provider gave no reason; the log has the error."}`,
+  model_error: (subject, facts) => {
+    if (facts.kind === "media")
+      return `${subject} cannot take a picture, a recording or a document of the conversation${http(facts)}. Continue without it, convert it, or choose a model that takes it.${quote(facts)}`;
+    if (facts.kind === "unsupported")
+      return `${subject}, or the route to it, does not support something that the request needs${http(facts)}. Choose another model or endpoint, or change the parameters of this one.${quote(facts)}`;
+    if (!facts.reported) return `${subject} could not be asked. ${oneLine(withoutSecrets(facts.text), 300)}`;
+    return `${subject} refused the request${http(facts)}.${quote(facts) || " The provider gave no reason; the log has the error."}`;
+  },
 };
 
 function unavailable(facts: FailureFacts): string {
@@ -61,8 +77,9 @@ function unavailable(facts: FailureFacts): string {
 
 /** A failure that may pass, in a few words. */
 export function describeFailure(facts: FailureFacts): string {
-  const { reason, network, overloaded, timedOut, silentMs, reported } = facts;
+  const { reason, kind, network, overloaded, timedOut, silentMs, reported } = facts;
   if (reason === "model_rate_limited") return `model rate limited${http(facts)}`;
+  if (kind === "call") return `model wrote a call that its provider could not read${http(facts)}`;
   if (reason === "model_stream_broken")
     return silentMs === undefined ? "model's answer broke off" : "model fell silent in its answer";
   if (overloaded) return `model overloaded${http(facts)}`;
@@ -73,11 +90,8 @@ export function describeFailure(facts: FailureFacts): string {
 
 const http = ({ status }: FailureFacts): string => (status === undefined ? "" : ` (HTTP ${status})`);
 
-const pause = ({ retryAfterMs }: FailureFacts): string =>
-  retryAfterMs === undefined ? " a little" : ` ${Math.ceil(retryAfterMs / 1000)} s`;
-
-function quote({ text }: FailureFacts): string {
-  const shown = oneLine(withoutSecrets(text), 300);
+function quote({ text, reported }: FailureFacts): string {
+  const shown = reported ? oneLine(withoutSecrets(text), 300) : "";
   return shown === "" ? "" : ` The provider said: ${shown}`;
 }
 
@@ -95,6 +109,8 @@ export const withoutSecrets = (text: string): string =>
 
 export interface FailureFacts {
   reason: ModelFailureReason;
+  /** The cause that the provider named. */
+  kind?: RefusalKind;
   status?: number;
   /** True if the same request may succeed a little later. */
   retryable: boolean;
@@ -105,8 +121,10 @@ export interface FailureFacts {
   network?: string;
   timedOut: boolean;
   overloaded: boolean;
-  /** The provider reported a fault of its own, before an answer or inside one. */
+  /** A provider answered, with a refusal or a fault, before an answer of the model or inside one. */
   reported: boolean;
+  /** An error of this program or of a package, and not of a provider or a connection. */
+  isInternal: boolean;
   /** The answer began, and then nothing came for this long. */
   silentMs?: number;
   /** Code of the failure, when no secure connection could be made. */
@@ -125,7 +143,8 @@ export function failureFacts(error: unknown): FailureFacts {
   );
   const says = (words: RegExp): boolean => outlines.some((outline) => words.test(outline));
   const text = providerText(error, chain);
-  const kind = errorKind(chain);
+  const layers = chain.flatMap(errorLayers);
+  const codes = errorCodes(layers);
   // An error object inside the stream of an answer that began with HTTP 200.
   const inStream = chain.some(
     (link) =>
@@ -133,65 +152,100 @@ export function failureFacts(error: unknown): FailureFacts {
       memberOf(link, "status") === undefined &&
       isObject(memberOf(link, "error")),
   );
-  // Gateways put the HTTP status into an error object, as a number or as text.
-  const codes = chain
-    .flatMap((link) => [memberOf(memberOf(link, "error"), "code"), memberOf(link, "code")])
-    .map(Number);
-  const status =
-    firstFound(chain, (link) => numberField(link, "status")) ??
-    firstFound(chain, (link) => numberField(link, "statusCode")) ??
-    codes.find((code) => inStream && Number.isInteger(code) && code >= 400 && code < 600);
-  const silentMs = firstFound(chain, (link) => numberField(link, "silentMs"));
-  const facts = {
+  const status = errorStatus(chain, inStream);
+  const origin = chain.at(-1);
+  const own = [DeepAgentError, TypeError, RangeError, ReferenceError];
+  const isOwn = own.some((made) => origin instanceof made) && status === undefined && !inStream;
+  const kind = isOwn ? undefined : refusalKind(codes, text, status);
+  const evidence = {
     ...defined({
       status,
-      silentMs,
+      kind,
+      silentMs: firstFound(chain, (link) => numberField(link, "silentMs")),
       network: findErrorCode(chain, NETWORK_CODE),
       tls: findErrorCode(chain, TLS_CODE),
     }),
-    ...defined({ retryAfterMs: retryAfter(chain) }),
-    quota: status === 402 || /insufficient_quota|billing/i.test(kind) || QUOTA_TEXT.test(text),
+    quota: kind === "quota",
     timedOut: says(/^[^:]*timeout|timed out/i),
-    overloaded: status === 529 || /overloaded/i.test(kind),
-    reported: status !== undefined || inStream || UNAVAILABLE_KIND.test(kind),
+    overloaded: status === 529 || kind === "busy",
+    reported: status !== undefined || inStream || kind !== undefined,
     foreign: says(/^NoModelAnswerError /),
     text,
   };
-  const reason = classifyFailure({ ...facts, kind, inStream, isBroken: says(BROKEN) });
+  const reason = classifyFailure({ ...evidence, codes, inStream, isBroken: says(BROKEN) });
+  const headers = answerHeaders(chain, layers);
+  const retryAfterMs = askedPause({ headers, layers, text, isLimited: reason === "model_rate_limited" });
   const transient =
-    (reason === "model_rate_limited" && !facts.quota) ||
-    (reason === "model_unavailable" && facts.tls === undefined && !facts.foreign) ||
+    (reason === "model_rate_limited" && kind !== "quota") ||
+    (reason === "model_unavailable" && evidence.tls === undefined && !evidence.foreign) ||
     reason === "model_stream_broken" ||
     status === 409;
-  const isRefused = says(ABORTED) || findHeader(chain, "x-should-retry") === "false";
-  return { ...facts, reason, retryable: transient && !isRefused };
+  const isRefused = says(ABORTED) || headers.get("x-should-retry") === "false";
+  return {
+    ...evidence,
+    ...defined({ retryAfterMs }),
+    reason,
+    isInternal: isOwn && reason === "model_error",
+    retryable: transient && !isRefused,
+  };
 }
 
-/** `inStream`: the provider had accepted the request, and reported a failure in its answer. */
+/** The HTTP status of a failure. Gateways put it into an error object, as a number or as text. */
+function errorStatus(chain: readonly object[], inStream: boolean): number | undefined {
+  const codes = chain
+    .flatMap((link) => [memberOf(memberOf(link, "error"), "code"), memberOf(link, "code")])
+    .map(Number);
+  const named = ["status", "statusCode", "status_code"].map((name) =>
+    firstFound(chain, (link) => numberField(link, name)),
+  );
+  return (
+    named.find((status) => status !== undefined) ??
+    firstFound(chain, (link) => numberField(memberOf(link, "$metadata"), "httpStatusCode")) ??
+    codes.find((code) => inStream && Number.isInteger(code) && code >= 400 && code < 600)
+  );
+}
+
+/** The reason for each cause. Three of them are also named in passing, so that some statuses take precedence. */
+const REASONS: Readonly<Record<RefusalKind, ModelFailureReason>> = {
+  overflow: "context_overflow",
+  quota: "model_rate_limited",
+  call: "model_stream_broken",
+  media: "model_error",
+  unsupported: "model_error",
+  model: "model_not_found",
+  key: "model_auth",
+  rate: "model_rate_limited",
+  busy: "model_unavailable",
+  fault: "model_unavailable",
+};
+
+/**
+ * The reason, by the first of these that is known: no answer of a model at all; a cause that the provider names exactly;
+ * the status; a cause that it names in passing; how the connection ended. `inStream`: the provider had accepted the
+ * request, and reported a failure in its answer.
+ */
 function classifyFailure(
-  evidence: Omit<FailureFacts, "reason" | "retryable"> &
+  evidence: Omit<FailureFacts, "reason" | "retryable" | "isInternal"> &
     Record<"isBroken" | "inStream", boolean> & {
-      kind: string;
+      codes: readonly string[];
     },
 ): ModelFailureReason {
-  const { status, network, timedOut, tls, foreign, quota, kind, text, isBroken, inStream } = evidence;
+  const { status, kind, network, timedOut, tls, foreign, codes, text, isBroken, inStream } = evidence;
   if (tls !== undefined || foreign) return "model_unavailable";
-  if (status === 413 || OVERFLOW_KIND.test(kind) || saysOverflow(text)) return "context_overflow";
-  if (status === 401 || status === 403 || AUTH_KIND.test(kind)) return "model_auth";
-  if (status === 404 || /not_found_error|model_not_found|^not_found$/i.test(kind)) return "model_not_found";
-  if (status === 429 || quota || /rate_limit/i.test(kind)) return "model_rate_limited";
+  const inPassing = kind === "rate" || kind === "busy" || kind === "fault";
+  if (kind !== undefined && !inPassing) return REASONS[kind];
+  if ((status === 401 || status === 403) && kind !== "rate") return "model_auth";
+  if (status === 404 && kind !== "rate" && kind !== "busy") return "model_not_found";
+  if (status === 429 || kind === "rate") return "model_rate_limited";
   if (isBroken) return "model_stream_broken";
-  if (status === 408 || (status ?? 0) >= 500 || UNAVAILABLE_KIND.test(kind)) return "model_unavailable";
-  if (status !== undefined || /invalid_request|content_policy|moderation/i.test(kind)) return "model_error";
+  if (kind !== undefined) return REASONS[kind];
+  if (status === 408 || (status ?? 0) >= 500) return "model_unavailable";
+  if (status !== undefined || codes.some((code) => /invalid_request|content_policy|moderation/i.test(code)))
+    return "model_error";
   const isUnreached = network !== undefined || timedOut || CONNECTION_TEXT.test(text);
   return inStream || isUnreached ? "model_unavailable" : "model_error";
 }
 
-const OVERFLOW_KIND =
-  /context_length_exceeded|exceed_context_size|context_overflow|ContextOverflowError|request_too_large|max_prompt_tokens_exceeded/i;
-const AUTH_KIND = /authentication_error|permission_error|invalid_api_key|model_authentication/i;
-const QUOTA_TEXT = /credit balance|insufficient[_ ]quota|exceeded your current quota|out of credits/i;
-const UNAVAILABLE_KIND = /overloaded|api_error|server_error|timeout_error|service_unavailable/i;
 /** Outlines of errors. Those of streams are named in `stream-guard.ts`; clients read no other JSON than events unseen. */
 const BROKEN =
   /^(?:ModelStreamBrokenError|SyntaxError) |: terminated$|premature close|unexpected end of (?:json|stream)/i;
@@ -246,22 +300,30 @@ const errorLayers = (link: object): unknown[] => {
   return [link, answer, memberOf(answer, "error")];
 };
 
-/** Every code and type the error carries, joined: providers spread them over several fields. */
-const errorKind = (chain: readonly object[]): string =>
-  chain
-    .flatMap(errorLayers)
+/** Every code and type that an error carries: providers spread them over several fields, Google over its details. */
+const errorCodes = (layers: readonly unknown[]): string[] =>
+  [
+    ...layers,
+    ...layers.flatMap((layer) => [memberOf(layer, "details"), memberOf(layer, "errorDetails")]).flat(),
+  ]
+    .flatMap((layer) => [layer, ...[memberOf(layer, "violations")].flat()])
     .flatMap((layer) =>
-      ["code", "type", "lc_error_code", "name"].flatMap((field) => textField(layer, field) ?? []),
+      ["code", "type", "lc_error_code", "name", "status", "reason", "quotaId"].map((field) =>
+        memberOf(layer, field),
+      ),
     )
+    .filter((code) => typeof code === "string" || typeof code === "number")
     // Longer words are not codes.
-    .map((word) => headOf(word, 200))
-    .join(" ");
+    .map((code) => headOf(String(code), 200));
 
 /** The message of the provider's answer when there is one, else of the innermost error that has any. */
 function providerText(error: unknown, chain: readonly object[]): string {
   const said = firstFound(chain, (link) => {
     const [, answer, inner] = errorLayers(link);
-    return textField(inner, "message") ?? textField(answer, "message");
+    const words = textField(inner, "message") ?? textField(answer, "message");
+    // OpenRouter adds the provider's own words.
+    const raw = textField(memberOf(inner ?? answer, "metadata"), "raw");
+    return words === undefined || raw === undefined ? words : `${words}: ${raw}`;
   });
   if (said !== undefined) return beginningOf(said);
   const innermost = firstFound(chain.toReversed(), (link) => textField(link, "message"));
@@ -275,25 +337,6 @@ function providerText(error: unknown, chain: readonly object[]): string {
 const findErrorCode = (chain: readonly object[], pattern: RegExp): string | undefined =>
   chain.map((link) => textField(link, "code") ?? "").find((code) => pattern.test(code));
 
-const findHeader = (chain: readonly object[], name: string): string | undefined =>
-  firstFound(chain, (link) => {
-    const headers = memberOf(link, "headers");
-    return headers instanceof Headers ? (headers.get(name) ?? undefined) : textField(headers, name);
-  });
-
-/** The pause that the answer asks for, in ms: milliseconds, seconds, or a date by the provider's clock. */
-function retryAfter(chain: readonly object[]): number | undefined {
-  const value = findHeader(chain, "retry-after") ?? "";
-  const now = Date.parse(findHeader(chain, "date") ?? "");
-  const pauses = [
-    Number(findHeader(chain, "retry-after-ms") ?? NaN),
-    value === "" ? NaN : Number(value) * 1000,
-    Date.parse(value) - (Number.isFinite(now) ? now : Date.now()),
-  ];
-  const pause = pauses.find(Number.isFinite);
-  return pause === undefined ? undefined : Math.max(pause, 0);
-}
-
 /**
  * Patterns for the token counts in providers' messages: of the request, of the window, and of the answer if it counts
  * too. Patterns of one list follow each other in the text.
@@ -305,7 +348,19 @@ const TOLD: readonly (readonly RegExp[])[] = [
     /maximum (?:context|prompt) length is (?<window>[\d,]+)/i,
     /(?:resulted in|requested|contains) (?<request>[\d,]+)/i,
   ],
-  [/token count(?: of)? \(?(?<request>[\d,]+)\)? exceeds /i, /(?<window>[\d,]+)/],
+  // The request, then the window.
+  [
+    /(?<![\w,.-])(?<request>\d[\d,]{3,})/,
+    /exceed|longer than|too (?:large|long)|less than|limit is|only|configured|maximum|window|n_ctx/i,
+    /(?<window>\d[\d,]{3,})/,
+  ],
+  // The window, then the request.
+  [
+    /limit|max(?:imum)?|at most|<=|exceed/i,
+    /(?<window>\d[\d,]{3,})/,
+    /resulted in|requested|request|contains|received|given|count/i,
+    /(?<request>\d[\d,]{3,})/,
+  ],
 ];
 
 /** Part of a refused request that would have fitted, if the provider's words reveal it; else undefined. */

@@ -19,7 +19,7 @@ const FALLBACK_REASONS: ReadonlySet<string> = new Set(
 
 /**
  * Calls the next model of a list when one cannot answer: it is not reachable, limited, unknown to its
- * provider, or broke off in the middle of its answers. Other failures would meet every model, or are the
+ * provider, lacks a feature, or broke off in the middle of its answers. Other failures would meet every model, or are the
  * person's to mend, and pass. While there are models to turn to, each gets a few tries; when all have
  * failed, the first that may yet answer is waited for. `models`: in their order, after the agent's model.
  */
@@ -62,7 +62,8 @@ export function modelFallbackMiddleware({
       } catch (error) {
         const facts = failureFacts(error);
         const reason = error instanceof DeepAgentError ? error.code : facts.reason;
-        if (request.runtime.signal?.aborted || !FALLBACK_REASONS.has(reason)) throw error;
+        const isOther = FALLBACK_REASONS.has(reason) || facts.kind === "unsupported";
+        if (request.runtime.signal?.aborted || !isOther) throw error;
         failures.push({ of: model, error, facts, reason });
         // After a broken answer the next one may be whole: its model is asked again.
         const restMs = Math.min(Math.max(REST_MS, facts.retryAfterMs ?? 0), LONGEST_REST_MS);

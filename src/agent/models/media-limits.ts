@@ -1,7 +1,8 @@
-/** Media types that providers accept, and the words with which they refuse others. */
+/** Media types that providers accept, and the refusals of others. */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { byIdentity } from "../../core/by-identity.ts";
 import { defined } from "../../core/defined.ts";
+import { DeepAgentError } from "../../core/errors.ts";
 import { type MediaLimits, mediaKind } from "../../core/media.ts";
 import { failureFacts } from "./failure.ts";
 
@@ -83,21 +84,6 @@ export const mediaLimits: (model: BaseChatModel) => ModelLimits = byIdentity((mo
   return { each, ...defined({ crowded, images, request }) };
 });
 
-/** The words of providers about media that they could not take. */
-const MEDIA_REFUSALS: readonly RegExp[] = [
-  // Anthropic, also through Bedrock and Vertex
-  /could not process (?:image|pdf|document)|image cannot be empty|(?:image|document|pdf)\.source\./i,
-  /does not match the provided media type|image appears to be|dimensions exceed max|image exceeds \S+ MB/i,
-  /password protected|PDF specified was not valid|PDF pages may be|too many images/i,
-  // OpenAI, Azure and servers that speak their protocol
-  /unsupported image|invalid[_ ]image|image_parse_error|invalid base64|image data you provided|is not a valid image/i,
-  /support(?:s|ed)? (?:image|vision|audio|file)|image_url|input_image|input_file|failed to (?:load|decode|process) image/i,
-  // Gemini
-  /unsupported mime ?type|process input image|provided image is not valid|document has no pages|mime type must be/i,
-  // Bedrock
-  /(?:image|document) (?:format|content|bytes)|max pixels|sanitize image|pdf (?:file )?(?:is|was) not valid/i,
-];
-
 export interface MediaRefusal {
   /** The provider's words. */
   text: string;
@@ -107,8 +93,9 @@ export interface MediaRefusal {
 
 /** Reads a failed call; `undefined` if media are not the cause. */
 export function mediaRefusal(error: unknown): MediaRefusal | undefined {
-  const { reason, status, text } = failureFacts(error);
-  const isOpen = ["model_error", "model_unavailable", "model_not_found"].includes(reason);
-  if (isOpen && MEDIA_REFUSALS.some((words) => words.test(text))) return { text, isSure: true };
-  return reason === "model_error" && (status === 400 || status === 422) ? { text, isSure: false } : undefined;
+  if (error instanceof DeepAgentError) return undefined;
+  const { reason, kind, status, text } = failureFacts(error);
+  if (kind === "media") return { text, isSure: true };
+  const isOpen = kind === undefined && reason === "model_error" && (status === 400 || status === 422);
+  return isOpen ? { text, isSure: false } : undefined;
 }

@@ -2,9 +2,10 @@ import * as fc from "fast-check";
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { pauseAfter } from "../../../src/agent/models/call-model.ts";
 import { failureFacts, modelFailure, withoutSecrets } from "../../../src/agent/models/failure.ts";
+import { mediaRefusal } from "../../../src/agent/models/media-limits.ts";
 import type { ModelFailureReason } from "../../../src/agent/contracts/state.ts";
 import { guardedFetch } from "../../../src/agent/models/stream-guard.ts";
-import { ConfigurationError, RunFailure } from "../../../src/core/errors.ts";
+import { ConfigurationError, DeepAgentError, RunFailure } from "../../../src/core/errors.ts";
 import type { FailureReason } from "../../../src/runs/run.ts";
 
 const named = (name: string, message: string, facts: object = {}): Error =>
@@ -20,6 +21,32 @@ describe("a failure", () => {
     expect(modelFailure(failure)).toBe(failure);
     const wrong = new ConfigurationError("model_key_missing", "KEY is not set.");
     expect(modelFailure(wrong)).toMatchObject({ code: "configuration", message: "KEY is not set." });
+  });
+
+  test.each([
+    new TypeError("x is not a function"),
+    new Error("wrapped", { cause: new RangeError("prompt is too long") }),
+    new DeepAgentError("some_code", "The credit balance is a field of ours."),
+    new ReferenceError("No endpoints found that support image input"),
+  ])("of the program itself is not the provider's: %s", (error) => {
+    const failed = modelFailure(error);
+    expect(failed.code).toBe("internal");
+    expect(failed.message).not.toMatch(/provider|refused/);
+    expect(failed.message).toContain(error.message);
+    expect(mediaRefusal(error)).toBeUndefined();
+  });
+
+  test("of a package that says nothing of an answer is quoted as nobody's words", () => {
+    const failed = modelFailure(new Error("This model cannot call tools."), "x:y");
+    expect(failed).toMatchObject({
+      code: "model_error",
+      message: "The model x:y could not be asked. This model cannot call tools.",
+    });
+  });
+
+  test("that a provider caused keeps its facts inside errors of this program", () => {
+    const cause = named("APIError", "slow down", { status: 429, headers: { "retry-after": "3" } });
+    expect(failureFacts(modelFailure(cause))).toMatchObject({ retryable: true, retryAfterMs: 3000 });
   });
 
   test("keeps its cause for the log", () => {
@@ -112,11 +139,8 @@ describe("another attempt", () => {
 
   test.each([
     [{ "retry-after": "3" }, 3000],
-    [{ "retry-after": "-3" }, 0],
-    [{ "retry-after-ms": "250", "retry-after": "3" }, 250],
     // By the clock of the provider, which is years ahead of this one.
     [{ date: "Mon, 01 Jan 2035 00:00:00 GMT", "retry-after": "Mon, 01 Jan 2035 00:00:03 GMT" }, 3000],
-    [{ "retry-after": "soon" }, undefined],
   ])("is asked for by %j", (given, pause) => {
     expect(failureFacts(status(429, { headers: given })).retryAfterMs).toBe(pause);
     expect(failureFacts(status(429, { headers: new Headers(given) })).retryAfterMs).toBe(pause);

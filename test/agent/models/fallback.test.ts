@@ -93,6 +93,7 @@ describe("falling back", () => {
   test.each<[WireReply]>([
     [{ status: 429, message: "slow down" }],
     [{ status: 404, type: "not_found_error", message: "no such model" }],
+    [{ status: 404, message: "No endpoints found that support tool use." }],
     [{ fault: "refuse" }],
     [{ fault: "cut" }],
   ])("is done for %j", async (reply) => {

@@ -109,12 +109,15 @@ describe.each(PROVIDERS)("media over $protocol", (protocol) => {
     ["words about media", "Could not process image", 400],
     ["words that say nothing", "Request contains an invalid argument.", 400],
     ["words of a server without eyes", "image input is not supported by this model", 422],
+    ["a status of a fault", "image input is not supported - hint: you may need to provide the mmproj", 500],
+    ["words of a fault in the model's files", "this model is missing data required for image input", 500],
   ])("are left out after a refusal with %s, and the thread goes on", async (_what, message, status) => {
     const picture = base64(FILES["image/png"]);
     const refuses = (request: WireRequest): WireReply =>
       bodyOf(request).includes(picture) ? refusal(message, status) : turn(1)(request);
     const { server, ask } = await setUp(protocol, refuses, [[image(FILES["image/png"])]]);
     expect(await ask("look")).toBe("seen");
+    expect(server.requests).toHaveLength(3);
     expect(bodyOf(server.requests.at(-1))).toContain(
       `[image/png left out: the model's provider refused it (${message})`,
     );

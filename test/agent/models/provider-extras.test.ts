@@ -3,7 +3,7 @@ import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, test } from "vitest";
 import { createDeepAgent } from "../../../src/agent/build/create-deep-agent.ts";
 import { carryExtras } from "../../../src/agent/models/provider-extras.ts";
-import { isEnd, saysOverflow } from "../../../src/agent/models/provider-words.ts";
+import { isEnd } from "../../../src/agent/models/provider-words.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { KeepAlives, isKeepAlive } from "../../../src/agent/models/stream-guard.ts";
 import { streamingProvider } from "../../support/streaming-provider.ts";
@@ -177,16 +177,3 @@ describe("silence", () => {
     expect(() => kept.note(": alive\n\n", 50)).toThrow("nothing arrived");
   });
 });
-
-test.each([
-  "This model's maximum context length is 4096 tokens, however you requested 5000 tokens",
-  "the request exceeds the available context size. try increasing the context size or enable context shift",
-  "Please reduce the length of the messages or completion.",
-  "Prompt contains 40000 tokens, too large for model with 32768 maximum context length",
-  "input length exceeds the context length",
-])("a refusal for the length is known: %s", (text) => expect(saysOverflow(text)).toBe(true));
-
-test.each(["messages.0: text is required", "maximum number of tools is 128", "Invalid context: id"])(
-  "another refusal is not: %s",
-  (text) => expect(saysOverflow(text)).toBe(false),
-);

@@ -5,6 +5,7 @@ import { type AgentEvent, buildAgent, type DeepAgentParams } from "../../../src/
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { handSetTime } from "../../support/hand-set-time.ts";
 import { collect, skippingPauses } from "../../support/run-agent.ts";
+import { scriptedModel } from "../../support/scripted-model.ts";
 import { wireServer, WIRE_KEY, type WireReply, type WireRequest } from "../../support/wire-server.ts";
 import { PROVIDERS } from "../../support/wire-thread.ts";
 
@@ -48,7 +49,7 @@ describe.each(PROVIDERS)("over $protocol", (protocol) => {
       "an overload inside an answer",
       { fault: "report", error: overloaded },
       "model_unavailable",
-      protocol.protocol === "openai-responses" ? /^model's provider failed, / : /^model overloaded, /,
+      /^model overloaded, /,
     ],
     ["an overload", overloaded, "model_unavailable", /^model overloaded \(HTTP 529\), /],
     ["a server error", { status: 500, message: "x" }, "model_unavailable", /provider failed \(HTTP 500\), /],
@@ -165,6 +166,19 @@ test("an instance that retries by itself leaves it to the agent", async () => {
   expect(outcome).toContainEqual({ kind: "finished", answer: "end" });
   expect(retries).toHaveLength(2);
   expect(server.requests).toHaveLength(3);
+});
+
+test("an error of the program itself is passed on as it is", async () => {
+  const error = new TypeError("x is not a function");
+  const { outcome, retries } = await tried({
+    reply: () => ({ text: "never" }),
+    model: () =>
+      scriptedModel(() => {
+        throw error;
+      }),
+  });
+  expect(outcome).toBe(error);
+  expect(retries).toEqual([]);
 });
 
 test("a subagent whose stream breaks goes on with its next call", async () => {

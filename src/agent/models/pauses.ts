@@ -1,0 +1,102 @@
+/** Reads how long a provider asks to wait before the next request: in headers, in members of its answer, or in words. */
+import { isRecord, memberOf } from "../../core/unknown.ts";
+
+/**
+ * The pause that a refusal asks for, in ms. `layers`: objects of the answer. `isLimited`: a limit caused the refusal;
+ * the reset times of limits are ignored otherwise.
+ */
+export function askedPause({
+  headers,
+  layers,
+  text,
+  isLimited,
+}: {
+  headers: ReadonlyMap<string, string>;
+  layers: readonly unknown[];
+  text: string;
+  isLimited: boolean;
+}): number | undefined {
+  const clock = Date.parse(headers.get("date") ?? "");
+  const now = Number.isFinite(clock) ? clock : Date.now();
+  const milliseconds = (value: unknown) =>
+    typeof value === "number" || typeof value === "string" ? `${value}ms` : undefined;
+  const members = layers.flatMap((layer) => [layer, memberOf(layer, "metadata")]);
+  const details = layers.flatMap((layer) => [memberOf(layer, "details"), memberOf(layer, "errorDetails")]);
+  const limits = isLimited
+    ? [...headers].filter(([name]) => name.includes("ratelimit") && name.includes("reset"))
+    : [];
+  const isUsedUp = ([name]: readonly [string, string]): boolean =>
+    headers.get(name.replace("reset", "remaining"))?.trim() === "0";
+  const until = ([, value]: readonly [string, string]) => waitingMs(value, now) ?? [];
+  const usedUp = limits.filter(isUsedUp).flatMap(until);
+  /** The ways to ask for a pause, the plainest first. The first usable value counts. */
+  const ways: ReadonlyArray<readonly [source: string, values: readonly unknown[]]> = [
+    ["OpenAI, Azure", [milliseconds(headers.get("retry-after-ms"))]],
+    ["RFC 9110", [headers.get("retry-after")]],
+    ["any", members.map((member) => milliseconds(memberOf(member, "retry_after_ms")))],
+    ["any", members.map((member) => memberOf(member, "retry_after"))],
+    ["OpenRouter", members.map((member) => memberOf(member, "retry_after_seconds"))],
+    ["ChatGPT", members.map((member) => memberOf(member, "resets_in_seconds"))],
+    ["Google's RetryInfo", details.flat().map((detail) => memberOf(detail, "retryDelay"))],
+    ["OpenAI, Groq, Azure, Gemini", [ASKED.exec(text)?.groups?.["pause"]]],
+    // The longest of the limits that are used up; the shortest of all if none is known to be.
+    ["any", [milliseconds(usedUp.toSorted((a, b) => b - a)[0])]],
+    [
+      "Anthropic, OpenAI, Groq, Cerebras, OpenRouter",
+      [milliseconds(limits.flatMap(until).toSorted((a, b) => a - b)[0])],
+    ],
+  ];
+  const pauses = ways.flatMap(([, values]) => values.flatMap((value) => waitingMs(value, now) ?? []));
+  return pauses[0];
+}
+
+const ASKED =
+  /\b(?:again|retry(?:ing)?|wait|available|resets?)\b(?: (?:again|in|after|for|about|at least|approximately|your request)){0,4}:? (?<pause>(?:\d{1,9}(?:\.\d{1,12})? ?(?:milliseconds?|ms|sec(?:ond)?s?|min(?:ute)?s?|h(?:ou)?rs?|days?|[smhd])(?![a-z]),?(?: and)? ?){1,4})/i;
+
+/**
+ * Milliseconds until a time or for a duration: `1m2.5s`, seconds, seconds or milliseconds since 1970, or a date. Returns
+ * undefined if it is not in the future, or longer than a day.
+ */
+function waitingMs(value: unknown, now: number): number | undefined {
+  const text = typeof value === "number" ? String(value) : value;
+  if (typeof text !== "string") return undefined;
+  const units: Readonly<Record<string, number>> = {
+    ms: 1,
+    mil: 1,
+    s: 1000,
+    m: 60_000,
+    h: 3_600_000,
+    d: 86_400_000,
+  };
+  const parts = /^\d+(?:\.\d+)? ?[a-z]/i.test(text.trim())
+    ? text.matchAll(/(\d{1,9}(?:\.\d{1,12})?) ?(ms|mil|[smhd])/gi)
+    : [];
+  const durations = [...parts].map(
+    ([, count, unit = ""]) => Number(count) * (units[unit.toLowerCase()] ?? 0),
+  );
+  const number = Number(text);
+  const times = [number - now, number * 1000 - now, number * 1000, Date.parse(text) - now];
+  const duration = durations.length > 0 ? durations.reduce((sum, part) => sum + part) : undefined;
+  const pause =
+    duration ?? times[Number.isFinite(number) ? (number > 1e11 ? 0 : number > 1e9 ? 1 : 2) : 3] ?? 0;
+  return pause > 0 && pause <= 86_400_000 ? Math.ceil(pause) : undefined;
+}
+
+/** The headers of errors and of answers within them, by their names in lower case; the outermost count. */
+export function answerHeaders(
+  chain: readonly object[],
+  layers: readonly unknown[],
+): ReadonlyMap<string, string> {
+  const carriers = [
+    ...layers.map((layer) => memberOf(layer, "metadata")).toReversed(),
+    ...chain.toReversed(),
+  ];
+  return new Map(
+    carriers.flatMap((carrier) => {
+      const headers = memberOf(carrier, "headers");
+      const entries =
+        headers instanceof Headers ? [...headers] : Object.entries(isRecord(headers) ? headers : {});
+      return entries.map(([name, value]) => [name.toLowerCase(), String(value)] as const);
+    }),
+  );
+}
