@@ -3,6 +3,7 @@ import type { BaseChatModel } from "@langchain/core/language_models/chat_models"
 import { monotonicClock } from "../../core/clock.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import { isRecord, memberOf, parsedJson, recordOf } from "../../core/unknown.ts";
+import { type RefusalKind, refusalKind } from "./provider-words.ts";
 
 type Fetch = typeof globalThis.fetch;
 
@@ -77,8 +78,9 @@ export function guardedFetch(idleMs: number, fetch: Fetch = globalThis.fetch): F
 
 /** An answer that was not streamed: a whole message of chat completions, or a refusal under a status of success. */
 function asStream(text: string): Response | undefined {
-  if (Array.isArray(memberOf(parsedJson(text), "choices"))) {
-    const events = `data: ${JSON.stringify(parsedJson(text))}\n\ndata: [DONE]\n\n`;
+  const answer = parsedJson(text);
+  if (Array.isArray(memberOf(answer, "choices")) && findWords(memberOf(answer, "base_resp")) === undefined) {
+    const events = `data: ${JSON.stringify(answer)}\n\ndata: [DONE]\n\n`;
     return new Response(events, { headers: { "content-type": "text/event-stream" } });
   }
   const refusal = readRefusal(text);
@@ -207,7 +209,7 @@ function throwReported(data: string): void {
   const report = type === "response.failed" ? memberOf(memberOf(event, "response"), "error") : event;
   if (type !== "response.failed" && (type !== "error" || memberOf(event, "error") !== undefined)) return;
   const [code, message] = [memberOf(report, "code"), memberOf(report, "message")];
-  const text = typeof message === "string" ? message : "the provider ended the answer with an error";
+  const text = typeof message === "string" ? message : "";
   throw Object.assign(new Error(text), { code: typeof code === "string" ? code : "server_error" });
 }
 
@@ -254,19 +256,35 @@ function readRefusal(text: string): { status: number | undefined; body: string }
   const error = recordOf(given["error"]);
   const message = findWords(given);
   if (message === undefined) return undefined;
+  const { status_code: number } = recordOf(given["base_resp"]);
+  const report: Record<string, unknown> = {
+    ...given,
+    ...(typeof number === "number" ? { code: `base_resp_${number}` } : {}),
+    ...error,
+  };
   const codes = [error["code"], given["code"], given["status"]].map(Number);
-  const status = codes.find((code) => Number.isInteger(code) && code >= 400 && code < 600);
+  // For a refusal under a status of success.
+  const statuses: Partial<Record<RefusalKind, number>> = {
+    key: 401,
+    quota: 402,
+    rate: 429,
+    busy: 503,
+    fault: 500,
+  };
+  const cause = refusalKind([report["code"], report["type"]].map(String), message);
+  const status =
+    codes.find((code) => Number.isInteger(code) && code >= 400 && code < 600) ?? (cause && statuses[cause]);
   const isUsual = value === given && error["message"] === message;
-  return { status, body: isUsual ? text : JSON.stringify({ error: { ...given, ...error, message } }) };
+  return { status, body: isUsual ? text : JSON.stringify({ error: { ...report, message } }) };
 }
 
-/** Members in which gateways and model servers put the reason, the plainest first. */
-const REASON_MEMBERS = ["message", "detail", "msg", "error"];
+/** Members in which gateways and model servers put the reason, the plainest first. The last are MiniMax's. */
+const REASON_MEMBERS = ["message", "detail", "msg", "error", "status_msg", "base_resp"];
 
 function findWords(value: unknown): string | undefined {
   if (typeof value === "string") return value.trim() === "" ? undefined : value;
   if (Array.isArray(value)) return value.map(findWords).find((words) => words !== undefined);
-  if (!isRecord(value)) return undefined;
+  if (!isRecord(value) || value["status_code"] === 0) return undefined;
   const reasons = isRecord(value["error"]) ? REASON_MEMBERS.toReversed() : REASON_MEMBERS;
   return reasons.map((name) => findWords(value[name])).find((words) => words !== undefined);
 }

@@ -293,6 +293,41 @@ test.each<[source: string, status: number, body: unknown, code: string, words: s
     "Rate limit exceeded",
   ],
   [
+    "MiniMax",
+    200,
+    { choices: null, base_resp: { status_code: 1002, status_msg: "rate limit" } },
+    "model_rate_limited",
+    "HTTP 429). Wait a little",
+  ],
+  [
+    "MiniMax",
+    200,
+    { choices: [], base_resp: { status_code: 1008, status_msg: "insufficient balance" } },
+    "model_rate_limited",
+    "Check the account's billing, or choose another model. The provider said: insufficient balance",
+  ],
+  [
+    "MiniMax",
+    200,
+    { base_resp: { status_code: 1004, status_msg: "login fail" } },
+    "model_auth",
+    "The provider said: login fail",
+  ],
+  [
+    "MiniMax",
+    200,
+    { choices: null, base_resp: { status_code: 2064, status_msg: "server cluster under high load" } },
+    "model_unavailable",
+    "is overloaded",
+  ],
+  [
+    "MiniMax",
+    200,
+    { choices: null, base_resp: { status_code: 2013, status_msg: "invalid params" } },
+    "model_error",
+    "The provider said: invalid params",
+  ],
+  [
     "a success without a code",
     200,
     { error: { message: "no such deployment" } },
@@ -307,6 +342,13 @@ test.each<[source: string, status: number, body: unknown, code: string, words: s
 test("mistralai/mistral-vibe#619: a message in place of a stream is read", async () => {
   const message = { role: "assistant", content: "hello" };
   const url = await answering(200, { choices: [{ index: 0, message, finish_reason: "stop" }] });
+  expect(await askAt(url)).toMatchObject({ text: "hello" });
+});
+
+test("MiniMax: a message with a report of success is read", async () => {
+  const message = { role: "assistant", content: "hello" };
+  const choices = [{ index: 0, message, finish_reason: "stop" }];
+  const url = await answering(200, { choices, base_resp: { status_code: 0, status_msg: "success" } });
   expect(await askAt(url)).toMatchObject({ text: "hello" });
 });
 
