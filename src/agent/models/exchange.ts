@@ -109,9 +109,9 @@ export class Exchange {
   }
 
   #lessonIn(error: unknown, body: Json, wire: Wire, rules: RequestRules): Lesson | undefined {
-    const { status, reason, text, quota } = failureFacts(error);
-    const isOther = quota || ["model_auth", "model_rate_limited", "context_overflow"].includes(reason);
-    if (isOther || !ABOUT_FORM.has(status)) return undefined;
+    const { status, kind, text } = failureFacts(error);
+    const isAboutForm = kind === undefined || kind === "unsupported" || kind === "fault";
+    if (!isAboutForm || !ABOUT_FORM.has(status)) return undefined;
     if (wire === "messages" && /signature|thinking/i.test(text)) {
       const refused = readSignatures(body).map(hashSignature);
       refused.forEach((digest) => this.#refusedSignatures.add(digest));

@@ -177,7 +177,8 @@ export function failureFacts(error: unknown): FailureFacts {
   const retryAfterMs = askedPause({ headers, layers, text, isLimited: reason === "model_rate_limited" });
   const transient =
     (reason === "model_rate_limited" && kind !== "quota") ||
-    (reason === "model_unavailable" && evidence.tls === undefined && !evidence.foreign) ||
+    // What a server has not implemented it will not have a little later.
+    (reason === "model_unavailable" && status !== 501 && evidence.tls === undefined && !evidence.foreign) ||
     reason === "model_stream_broken" ||
     status === 409;
   const isRefused = says(ABORTED) || headers.get("x-should-retry") === "false";
