@@ -50,10 +50,10 @@ export function openaiKeyProblem(headers: IncomingHttpHeaders, key: string): Wir
   return { status: 401, message, code: "invalid_api_key" };
 }
 
-export function openaiErrorBody({ status, message, code, type }: WireError): Json {
+export function openaiErrorBody({ status, message, code, type, details }: WireError): Json {
   const usual = status >= 500 ? "server_error" : status === 429 ? "requests" : "invalid_request_error";
   const usualCode = status === 429 ? "rate_limit_exceeded" : status === 404 ? "model_not_found" : null;
-  return { error: { message, type: type ?? usual, param: null, code: code ?? usualCode } };
+  return { error: { message, type: type ?? usual, param: null, code: code ?? usualCode, ...details } };
 }
 
 function read(body: Json, number: number): WireRequest {
@@ -100,7 +100,8 @@ function toolCalls({ number }: WireRequest, { toolCalls = [] }: WireAnswer): Jso
   }));
 }
 
-function finishReason({ toolCalls = [], truncated }: WireAnswer): string {
+function finishReason({ toolCalls = [], truncated, finishReason: given }: WireAnswer): string {
+  if (given !== undefined) return given;
   return truncated ? "length" : toolCalls.length > 0 ? "tool_calls" : "stop";
 }
 

@@ -35,6 +35,8 @@ export interface WireAnswer {
   vectors?: number[][];
   /** Cut at the limit of output tokens. */
   truncated?: boolean;
+  /** The reason for the end, as OpenAI's chat completions have it. Default: by the other fields. */
+  finishReason?: string;
   /** How many characters come in one streamed piece. Default: a quarter of what is streamed. */
   pieceLength?: number;
   /** The second half of the stream comes after this. Default: at once. */
@@ -47,6 +49,8 @@ export interface WireError {
   /** The provider's kind of error. Default: its usual one for the status. */
   type?: string;
   code?: string;
+  /** Further fields of the error of OpenAI's chat completions. */
+  details?: Json;
   headers?: Record<string, string>;
 }
 

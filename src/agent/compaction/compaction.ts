@@ -14,6 +14,7 @@ import { callModel } from "../models/call-model.ts";
 import { joinStreams } from "../models/joined-stream.ts";
 import { ModelAwaited } from "../models/client-model.ts";
 import { modelFailure } from "../models/failure.ts";
+import { readMarkup } from "../models/text-reply.ts";
 import { answeredBy, tellModelCalled } from "../models/reply.ts";
 import {
   COMPACTION,
@@ -284,6 +285,7 @@ async function askForSummary(
         (oneTry) => joinStreams(model).invoke(messages, { ...oneTry, ...defined({ signal }) }),
         { step, signal, log },
       );
+      readMarkup(reply, []);
       // Counts the cost of the summary towards the agent's limits, also after a restart.
       const told = answeredBy(reply, model);
       tellModelCalled(told, step, { prices: step.budget.limits.prices, purpose: "summary" });

@@ -1,12 +1,14 @@
 import { AIMessage, type BaseMessage, HumanMessage, mergeUsageMetadata } from "@langchain/core/messages";
+import type { BindToolsInput } from "@langchain/core/language_models/chat_models";
 import { type RunnableConfig, mergeConfigs } from "@langchain/core/runnables";
 import { isStructuredTool } from "@langchain/core/utils/function_calling";
 import { byIdentity } from "../../core/by-identity.ts";
+import { memberOf, textMemberOf } from "../../core/unknown.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import { defined } from "../../core/defined.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { ModelRequest } from "../contracts/middleware.ts";
-import { MOST_ASKED, continued, markCut, resumed, unfinished } from "../models/answers.ts";
+import { MOST_ASKED, continued, isEmptyReply, markCut, resumed, unfinished } from "../models/answers.ts";
 import { textOf, withStartNote } from "../messages/messages.ts";
 import { type Strategy, bindStrategy } from "../models/structured-answer.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
@@ -19,6 +21,7 @@ import type { ReplyCache } from "../models/reply-cache.ts";
 import { LONGEST_REPLY, answeredBy, isCut } from "../models/reply.ts";
 import { type ToolBinder, type ToolBinding, isGoogle } from "../models/tool-binder.ts";
 import { heard } from "../models/heard.ts";
+import { readMarkup } from "../models/text-reply.ts";
 import { type Meter, countCalls } from "../budget/meter.ts";
 import { contextOf } from "./step-of-task.ts";
 
@@ -91,7 +94,10 @@ function sentRequest(given: ModelRequest, { strategy, finish, report }: Asking) 
       : withoutCalls),
     ...(options ? { options } : {}),
   };
-  return { request, input, binding };
+  const nameOf = (tool: BindToolsInput): string | undefined =>
+    isStructuredTool(tool) ? tool.name : textMemberOf(memberOf(tool, "function"), "name");
+  const toolNames = [...request.tools, ...tools].flatMap((tool) => nameOf(tool) ?? []);
+  return { request, input, binding, toolNames };
 }
 
 /** A reply with its tokens: estimated where the provider reports none, so that limits hold. Changes `reply`. */
@@ -114,7 +120,7 @@ function withUsage(
 
 async function completeReply(given: ModelRequest, asking: Asking): Promise<AIMessage> {
   const { strategy, binder, cache, meter, report, config, log } = asking;
-  const { request, input, binding } = sentRequest(given, asking);
+  const { request, input, binding, toolNames } = sentRequest(given, asking);
   const settings = request.modelSettings ?? {};
   // A report is shown with the message that it becomes part of, and not by stream mode `messages`.
   const unshown = { ...config, tags: [...(config.tags ?? []), "langsmith:nostream"] };
@@ -133,22 +139,27 @@ async function completeReply(given: ModelRequest, asking: Asking): Promise<AIMes
             ...heard(say, before, shown),
           }),
         ),
-      { step: given.runtime.step, signal: config.signal, log },
+      { step: given.runtime.step, signal: config.signal, log, toolNames },
     );
     await ownTurn();
     return withUsage(answeredBy(reply, binding.model), input, binding);
   };
-  const ask = async (input: BaseMessage[], before = ""): Promise<AIMessage> =>
-    cache ? cache.reply({ ...binding, settings }, input, () => askNow(input, before)) : askNow(input, before);
+  let isIncomplete = false;
+  const ask = async (input: BaseMessage[], before = ""): Promise<AIMessage> => {
+    const asked = () => askNow(input, before);
+    const reply = await (cache ? cache.reply({ ...binding, settings }, input, asked) : asked());
+    isIncomplete = readMarkup(reply, toolNames, strategy);
+    return reply;
+  };
   say?.("");
   let reply = await ask(input);
   if (report !== undefined) return isCut(reply) ? markCut(reply) : reply;
   let said = reply.text;
   const asked = [...input];
-  const times = { cut: 0, paused: 0, empty: 0, unstructured: 0 };
+  const times = { cut: 0, paused: 0, empty: 0, unstructured: 0, uncalled: 0, malformed: 0 };
   for (let calls = 1; ; calls += 1) {
     say?.(reply.text);
-    const missing = unfinished(reply, strategy);
+    const missing = unfinished(reply, strategy, isIncomplete);
     if (!missing) return reply;
     times[missing.kind] += 1;
     // A continued reply may become as long again.
@@ -156,7 +167,8 @@ async function completeReply(given: ModelRequest, asking: Asking): Promise<AIMes
     const isLast = isLong || times[missing.kind] > MOST_ASKED[missing.kind];
     if (!isLast) await meter.lookElsewhere(contextOf(config).budget);
     if (isLast || meter.wouldReach(given.state.messages, reply, calls)) {
-      return missing.kind === "cut" ? markCut(reply) : reply;
+      const isCutText = missing.kind === "cut" || (missing.kind === "uncalled" && isCut(reply));
+      return isCutText && !isEmptyReply(reply) ? markCut(reply) : reply;
     }
     const before = reply;
     if (missing.kind === "paused") asked.push(before);

@@ -19,7 +19,7 @@ export function directAnswer(thread: readonly BaseMessage[]): string {
 
 /** Why a reply is incomplete, and the message that asks the model to complete it. */
 export interface Unfinished {
-  kind: "cut" | "paused" | "empty" | "unstructured";
+  kind: "cut" | "paused" | "empty" | "unstructured" | "uncalled" | "malformed";
   /** Empty for a paused reply, which is sent back as it is. */
   prompt: string;
 }
@@ -30,12 +30,39 @@ export const MOST_ASKED: Readonly<Record<Unfinished["kind"], number>> = {
   paused: 10,
   empty: 1,
   unstructured: 3,
+  uncalled: 1,
+  malformed: 2,
 };
 
-/** Returns the missing part of a reply without calls. A reply with calls is always accepted. */
-export function unfinished(reply: AIMessage, strategy: Strategy | undefined): Unfinished | undefined {
+/**
+ * Returns the missing part of a reply without calls. A reply with calls is always accepted. `isIncomplete`: its text
+ * ended with a call that could not be read.
+ */
+export function unfinished(
+  reply: AIMessage,
+  strategy: Strategy | undefined,
+  isIncomplete = false,
+): Unfinished | undefined {
   if (hasCalls(reply)) return undefined;
-  if (readFinishReason(reply) === "pause_turn") return { kind: "paused", prompt: "" };
+  const reason = readFinishReason(reply) ?? "";
+  if (reason === "pause_turn") return { kind: "paused", prompt: "" };
+  if (isIncomplete) {
+    const advice = isCut(reply)
+      ? "It was cut at the limit of output tokens. Call the tool again; give long content in several calls."
+      : "Call the tool again, with its name and a complete JSON object of arguments.";
+    return { kind: "uncalled", prompt: `Your tool call was incomplete, so nothing was run. ${advice}` };
+  }
+  // LangChain joins repeated reasons.
+  if (/^(?:malformed_function_call)+$/i.test(reason) && isEmptyReply(reply)) {
+    const prompt =
+      "Your tool call was malformed, so nothing was run. Call the tool again, with valid arguments.";
+    return { kind: "malformed", prompt };
+  }
+  if (/^(?:(?:tool_calls?|tool_?use|function_call)+)$/i.test(reason)) {
+    const prompt =
+      "Your reply announced a tool call, but had none. Call the tool now, or give your final answer.";
+    return { kind: "uncalled", prompt };
+  }
   if (isCut(reply) && !isEmptyReply(reply)) {
     const prompt =
       "Your reply was cut at the limit of output tokens. Continue exactly where it ends, without repeating anything and without an introduction.";

@@ -11,18 +11,25 @@ import { findExchange } from "./exchange.ts";
 import { isEnd } from "./provider-words.ts";
 import { readFinishReason, modelName, withRefusal } from "./reply.ts";
 import { ModelStreamBrokenError } from "./stream-guard.ts";
+import { readTextReply } from "./text-reply.ts";
 
 /**
  * Calls a model. This is the only place that retries a failed call: after growing pauses, while the failure may pass
  * and the agent's patience lasts (`limits.modelPatienceMs`). Each retry is reported to those who watch, each try to the
- * tracer of the run. Nothing of a broken answer is used.
+ * tracer of the run. Nothing of a broken answer is used, but a call of one of `toolNames` that the provider could not
+ * read is.
  *
  * @throws the last error of the model; the reason of the signal, at once, when the run is stopped in a pause.
  */
 export async function callModel(
   { model, hasSpare }: Pick<ModelRequest, "model" | "hasSpare">,
   ask: (options: { maxRetries: 0 }) => Promise<unknown>,
-  { step, signal, log }: { step: Step; signal: AbortSignal | undefined; log: Logger },
+  {
+    step,
+    signal,
+    log,
+    toolNames = [],
+  }: { step: Step; signal: AbortSignal | undefined; log: Logger; toolNames?: readonly string[] },
 ): Promise<AIMessage> {
   // Default retry time of a failed call if the agent has no limit of its own, in ms.
   const { modelPatienceMs = 60_000 } = step.budget.limits;
@@ -34,9 +41,15 @@ export async function callModel(
     } catch (error) {
       if (signal?.aborted || error instanceof DeepAgentError) throw error;
       const facts = failureFacts(error);
+      const { refusedCall } = facts;
+      if (refusedCall !== undefined && readTextReply(refusedCall, toolNames).calls.length > 0)
+        return new AIMessage(refusedCall);
       const now = monotonicClock();
       givenUpAt ??= now + patienceMs;
-      const pauseMs = pauseAfter(facts, { attempt, leftMs: givenUpAt - now, chance: Math.random() });
+      const pauseMs =
+        refusedCall !== undefined && attempt <= 2
+          ? 0
+          : pauseAfter(facts, { attempt, leftMs: givenUpAt - now, chance: Math.random() });
       if (pauseMs === undefined) throw error;
       const message = `${describeFailure(facts)}, retrying in ${Math.ceil(pauseMs / 1000)} s (attempt ${attempt})`;
       const told = { model: modelName(model), reason: facts.reason, attempt, pauseMs };

@@ -131,6 +131,8 @@ export interface FailureFacts {
   tls?: string;
   /** Something else than a model's answer came; the other end is probably no model. */
   foreign: boolean;
+  /** The text of a call that the provider refused because it could not read it; may be empty. */
+  refusedCall?: string;
   /** The provider's own words; may hold anything. */
   text: string;
 }
@@ -165,6 +167,10 @@ export function failureFacts(error: unknown): FailureFacts {
       network: findErrorCode(chain, NETWORK_CODE),
       tls: findErrorCode(chain, TLS_CODE),
     }),
+    // Groq
+    ...(codes.includes("tool_use_failed")
+      ? { refusedCall: firstFound(layers, (layer) => textField(layer, "failed_generation")) ?? "" }
+      : {}),
     quota: kind === "quota",
     timedOut: says(/^[^:]*timeout|timed out/i),
     overloaded: status === 529 || kind === "busy",

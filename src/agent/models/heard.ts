@@ -1,17 +1,20 @@
-/** Passes on the text of a model call while it is written. */
+/** Passes on the text of a model call while it is written, without thoughts and calls that are written as text. */
 import { BaseCallbackHandler, type HandleLLMNewTokenCallbackFields } from "@langchain/core/callbacks/base";
 import type { RunnableConfig } from "@langchain/core/runnables";
+import { VisibleText } from "./text-reply.ts";
 
 class Listener extends BaseCallbackHandler {
   override readonly name: string = "deepagent_heard";
   readonly lc_prefer_streaming: boolean = true;
   override awaitHandlers = true;
   readonly #say: (text: string) => void;
+  readonly #visible: VisibleText;
   #text: string;
 
   constructor(say: (text: string) => void, before: string) {
     super();
     this.#say = say;
+    this.#visible = new VisibleText(before);
     this.#text = before;
   }
 
@@ -23,8 +26,10 @@ class Listener extends BaseCallbackHandler {
     // Parts of thoughts and calls are tokens too, and no text.
     const piece = chunk !== undefined && "message" in chunk ? chunk.message.text : token;
     if (piece === "") return;
-    this.#text += piece;
-    this.#say(this.#text);
+    const text = this.#visible.add(piece);
+    if (text === "" || text.length === this.#text.length) return;
+    this.#text = text;
+    this.#say(text);
   }
 }
 

@@ -300,7 +300,7 @@ function mendCall(call: ToolCall, used: Set<string | undefined>, tools: readonly
 }
 
 /** Some models put blanks around a name, a mark of their training before or after it, or write it in another case. */
-function mendName(given: string, tools: readonly string[]): string {
+export function mendName(given: string, tools: readonly string[]): string {
   if (tools.includes(given)) return given;
   // The end may be the number of a call, or the channel of a message.
   const namespace = /^(?:functions?|tools?|default_api)[.:/]/;

@@ -1,0 +1,509 @@
+/** Reads tool calls and thoughts that a model wrote as text, for servers that do not read them. */
+import type { AIMessage } from "@langchain/core/messages";
+import { looseJson } from "../../core/loose-json.ts";
+import { isRecord, recordOf } from "../../core/unknown.ts";
+import { mendName } from "./reply.ts";
+import { type Strategy, answerInText, hasCalls } from "./structured-answer.ts";
+
+export interface TextReply {
+  /** The text without markup and thoughts. */
+  text: string;
+  calls: Array<{ name: string; args: Record<string, unknown> }>;
+  /** Thoughts without their tags. */
+  thoughts: string;
+  /** The thoughts with their tags, exactly as written. */
+  tagged: string;
+  /** True if a call began at the end of the text and cannot be read. */
+  isIncomplete: boolean;
+}
+
+/**
+ * Forms of calls. The first group of an opening is the name of the tool, if it has one. The inside is JSON, JSON or
+ * tagged parameters after that name, Python, or text between marks.
+ */
+const FORMS: ReadonlyArray<
+  readonly [
+    models: string,
+    opening: RegExp,
+    inside: "json" | "arguments" | "python" | "marked",
+    closing: RegExp,
+  ]
+> = [
+  ["Hermes, Qwen, Granite 4", /<tool_call>\s*(?=[[{])/y, "json", /<\/tool_call>/y],
+  ["Granite 3, Phi 4", /<\|tool_call\|>\s*(?=[[{])/y, "json", /<\|\/tool_call\|>/y],
+  ["Llama 3", /<\|python_tag\|>\s*(?=[[{])/y, "json", /<\|eom_id\|>/y],
+  ["Mistral to v7", /\[TOOL_CALLS\]\s*(?=[[{])/y, "json", /<\/s>/y],
+  ["Mistral from v11", /\[TOOL_CALLS\]\s*([\w.-]+)(?:\[CALL_ID\]\w*)?\[ARGS\]/y, "arguments", /<\/s>/y],
+  ["Command", /<\|START_ACTION\|>\s*(?=[[{])/y, "json", /<\|END_ACTION\|>/y],
+  [
+    "DeepSeek V3",
+    /<[｜|]tool▁call▁begin[｜|]>function<[｜|]tool▁sep[｜|]>([\w.-]+)/y,
+    "arguments",
+    /<[｜|]tool▁call▁end[｜|]>/y,
+  ],
+  [
+    "DeepSeek V3.1",
+    /<[｜|]tool▁call▁begin[｜|]>([\w.-]+)<[｜|]tool▁sep[｜|]>/y,
+    "arguments",
+    /<[｜|]tool▁call▁end[｜|]>/y,
+  ],
+  [
+    "Kimi K2",
+    /<\|tool_call_begin\|>\s*([\w.:-]+)\s*<\|tool_call_argument_begin\|>/y,
+    "arguments",
+    /<\|tool_call_end\|>/y,
+  ],
+  [
+    "gpt-oss",
+    /(?:<\|start\|>assistant)?(?:<\|channel\|>\w{1,20})?\s?to=functions\.([\w.-]{1,128})(?:<\|channel\|>\w{1,20})?\s?(?:<\|constrain\|>)?\w{0,20}\s?<\|message\|>/y,
+    "arguments",
+    /<\|call\|>/y,
+  ],
+  ["Qwen3-Coder, Nemotron, Llama", /<function(?:=|\sname=)"?([\w.-]+)"?\s?>?/y, "arguments", /<\/function>/y],
+  [
+    "Claude, MiniMax M2, DeepSeek from V3.2",
+    /<(?:antml:|[｜|]DSML[｜|])?invoke\sname="([\w.-]+)"\s?>/y,
+    "arguments",
+    /<\/(?:antml:|[｜|]DSML[｜|])?invoke>/y,
+  ],
+  ["GLM from 4.5", /<tool_call>\s*([\w.-]+)\s*(?=<arg_key>|<\/tool_call>)/y, "arguments", /<\/tool_call>/y],
+  ["Gemma 3", /```tool_code[ \t]*\n/y, "python", /```/y],
+  ["LFM2", /<\|tool_call_start\|>/y, "python", /<\|tool_call_end\|>/y],
+  ["OLMo 3", /<function_calls>\s*(?=[\w.-]+\()/y, "python", /<\/function_calls>/y],
+  [
+    "Gemma 4, FunctionGemma",
+    /(?:<\|tool_call>|<start_function_call>)\s*call:([\w.-]+)\s*(?=\{)/y,
+    "marked",
+    /<tool_call\|>|<end_function_call>/y,
+  ],
+];
+
+/** Parts of Python's literals that JSON writes in another way, and strings. */
+const PYTHON =
+  /"""((?:[^"\\]|\\[^]|"(?!""))*)"""|"[^"\\]*(?:\\[^][^"\\]*)*"?|'([^'\\]*(?:\\[^][^'\\]*)*)'?|[()[\]{}]|\b(?:True|False|None)\b|\b([A-Za-z_]\w*)\s?=/g;
+
+/** Tags around thoughts. */
+const THOUGHT_TAGS: Readonly<Record<string, string>> = {
+  "<think>": "</think>",
+  "<thinking>": "</thinking>",
+  "<thought>": "</thought>",
+  "<seed:think>": "</seed:think>",
+  "[THINK]": "[/THINK]",
+  "<|START_THINKING|>": "<|END_THINKING|>",
+  "<|channel>thought": "<channel|>",
+  "<|channel|>analysis<|message|>": "<|end|>",
+};
+
+/** Finds code, quotations, JSON that may be a call, and characters that may begin a tag. */
+const SCAN =
+  /`[^`\n]+`|^[ \t]*(?:>[^\n]*|(?<fence>`{3,}|~{3,})(?<info>(?:[^\n`~][^\n`]*)?)$|(?<bare>\[?\s?\{\s?"(?:name|type)"\s?:))|(?<![`"'“‘«])[<[]/gm;
+
+/** Tags of thoughts, the first of them at the beginning of a line only; tags of an answer; first words of calls. */
+const TAG =
+  /(?<tag><(?:think|thinking|thought|seed:think)>)|(?:<\|start\|>assistant)?(?<token>\[THINK\]|<\|START_THINKING\|>|<\|channel>thought|<\|channel\|>analysis<\|message\|>)|(?<closed><\/(?:think|thinking|thought|seed:think)>|\[\/THINK\]|<\|END_THINKING\|>)|(?<mark>(?:<\|start\|>assistant)?<\|channel\|>(?:final|commentary)(?:\s?<\|constrain\|>\w+)?<\|message\|>|<\|(?:START_RESPONSE|END_RESPONSE|end|return)\|>)|(?<call><(?:minimax:|seed:)?tool_call>|<function(?:=|\sname=)|<(?:antml:|[｜|]DSML[｜|])?(?:function_calls>|tool_calls>|invoke\s)|<[｜|]tool▁calls?▁begin[｜|]>|<\|tool_calls_section_begin\|>|<\|tool_call_begin\|>|<\|tool_call_start\|>|<\|python_tag\|>|\[TOOL_CALLS\]|<\|tool_call\|?>|<\|START_ACTION\|>|<start_function_call>|(?:<\|start\|>assistant)?<\|channel\|>(?:commentary|analysis)\s|<\|start\|>assistant\s)/y;
+
+/** The next code, quotation, tag or beginning of a call. */
+function nextFound(
+  text: string,
+  from: number,
+):
+  | ({ start: number; end: number; word: string } & Partial<
+      Record<"fence" | "info" | "bare" | "tag" | "token" | "closed" | "mark" | "call", string>
+    >)
+  | undefined {
+  SCAN.lastIndex = from;
+  for (let found = SCAN.exec(text); found !== null; found = SCAN.exec(text)) {
+    const [word] = found;
+    const start = found.index;
+    if (word !== "<" && word !== "[") return { start, end: SCAN.lastIndex, word, ...found.groups };
+    TAG.lastIndex = start;
+    const named = TAG.exec(text);
+    if (named === null) continue;
+    const isInLine = !/(?:^|\n)[ \t]*$/.test(text.slice(Math.max(start - 9, 0), start));
+    if (named.groups?.["tag"] === undefined || !isInLine)
+      return { start, end: TAG.lastIndex, word: named[0], ...named.groups };
+  }
+  return undefined;
+}
+
+/**
+ * Reads the text of a reply that has no calls. A call counts only at the end of the text, outside of code and
+ * quotations, and only if it names one of `tools`; all else stays text. Without `tools`, reads thoughts alone.
+ */
+export function readTextReply(text: string, tools: readonly string[]): TextReply {
+  const cuts: Array<[from: number, to: number]> = [];
+  const thoughts: string[] = [];
+  const tagged: string[] = [];
+  const takeThought = (from: number, inside: string, to: number): void => {
+    cuts.push([from, to]);
+    thoughts.push(inside.trim());
+    tagged.push(text.slice(from, to));
+  };
+  const unclosed = new Set<string>();
+  let open: [from: number, inside: number] | undefined;
+  let markup: Markup | undefined;
+  // More attempts to read a call would take long in a text full of openings.
+  let attempts = 32;
+  let isFirst = true;
+  for (let at = 0; markup === undefined;) {
+    const found = nextFound(text, at);
+    if (found === undefined) break;
+    at = found.end;
+    const { start, fence, info = "", tag, token = tag, closed, mark, call, bare } = found;
+    const closing = THOUGHT_TAGS[token ?? ""] ?? "";
+    isFirst &&= cuts.length === 0;
+    if (token !== undefined && !unclosed.has(closing)) {
+      const end = text.indexOf(closing, at);
+      if (end >= 0) takeThought(start, text.slice(at, end), end + closing.length);
+      else if (withoutCuts(text.slice(0, start), cuts) === "") open ??= [start, at];
+      if (end >= 0) at = end + closing.length;
+      else unclosed.add(closing);
+    } else if (closed !== undefined && isFirst && open === undefined) {
+      // The opening was in the prompt, unless it is a part of a line before.
+      const before = text.slice(0, start);
+      if (!before.includes(closed.replace("/", ""))) takeThought(0, before, at);
+      isFirst = false;
+    }
+    if (mark !== undefined && (cuts.length > 0 || mark.includes("<|message|>"))) cuts.push([start, at]);
+    const isCode = info.trim() === "tool_code";
+    if ((call ?? bare ?? (isCode || undefined)) !== undefined && tools.length > 0) {
+      attempts -= 1;
+      const from = start + found.word.search(/\S/);
+      const read = attempts < 0 ? undefined : new Markup(text, from, tools);
+      if (read?.reachesEnd(bare !== undefined) && (!isCode || !read.isBroken)) markup = read;
+      else if (!isCode && read) at = Math.max(at, read.at);
+    }
+    if (fence !== undefined) at = endOfFence(text, at, fence);
+  }
+  const end = markup?.start ?? text.length;
+  if (open) takeThought(open[0], text.slice(open[1], end), end);
+  if (markup) cuts.push([end, text.length]);
+  return {
+    text: cuts.length === 0 ? text : withoutCuts(text, cuts),
+    calls: markup?.calls ?? [],
+    thoughts: thoughts.join("\n\n").trim(),
+    tagged: tagged.join(""),
+    isIncomplete: markup?.isBroken ?? false,
+  };
+}
+
+/** End of the fenced code whose first line ends at `from`; the end of the text if it is not closed. */
+function endOfFence(text: string, from: number, fence: string): number {
+  const line = /^[ \t]*(`{3,}|~{3,})[ \t]*$/gm;
+  line.lastIndex = from;
+  for (const { 0: last, 1: marks, index } of text.matchAll(line))
+    if (marks?.startsWith(fence)) return index + last.length;
+  return text.length;
+}
+
+/**
+ * Reads the text of `reply`: calls in it become its calls, and thoughts leave it. Changes `reply`, which keeps the
+ * thoughts with their tags, to be sent back. Returns true if its text ended with a call that cannot be read. `strategy`:
+ * a structured answer is never read as a call.
+ */
+export function readMarkup(reply: AIMessage, tools: readonly string[], strategy?: Strategy): boolean {
+  const { content, additional_kwargs: kwargs } = reply;
+  const hasAll = hasCalls(reply) || (strategy && answerInText(reply, strategy) !== undefined);
+  const read = readTextReply(reply.text, hasAll ? [] : tools);
+  if (read.text === reply.text) return false;
+  if (typeof content === "string") reply.content = read.text;
+  else {
+    const at = content.findIndex(({ type }) => type === "text");
+    const text = { ...content[at], type: "text", text: read.text };
+    const isKept = ({ type }: (typeof content)[number], index: number) => type !== "text" || index === at;
+    reply.content = content.filter(isKept).map((block) => (block.type === "text" ? text : block));
+  }
+  // OpenAI's package would send this copy in place of the message.
+  delete reply.response_metadata["output"];
+  if (read.calls.length > 0) reply.tool_calls = read.calls.map((call) => ({ ...call, type: "tool_call" }));
+  if (read.tagged !== "") kwargs["tagged_thoughts"] = read.tagged;
+  if (read.thoughts !== "") kwargs["reasoning_content"] ??= read.thoughts;
+  return read.isIncomplete;
+}
+
+function withoutCuts(text: string, cuts: ReadonlyArray<readonly [from: number, to: number]>): string {
+  const kept = cuts.map(([from], index) => text.slice(cuts[index - 1]?.[1] ?? 0, from));
+  return [...kept, text.slice(cuts.at(-1)?.[1] ?? 0)].join("").trim();
+}
+
+/** Reads the markup of calls from `start` to the end of the text. */
+class Markup {
+  readonly text: string;
+  readonly start: number;
+  readonly tools: readonly string[];
+  readonly calls: TextReply["calls"] = [];
+  at: number;
+  /** A call cannot be read. It may be the end of the text that cuts it. */
+  isBroken = false;
+
+  constructor(text: string, start: number, tools: readonly string[]) {
+    this.text = text;
+    this.start = start;
+    this.at = start;
+    this.tools = tools;
+  }
+
+  /** True if nothing but calls of offered tools follows, complete or broken. `isBare`: they are JSON without tags. */
+  reachesEnd(isBare: boolean): boolean {
+    if (isBare && !(this.followsBlankLine() && this.json(true))) return false;
+    // Tags around calls; those of the first group can begin one, and some of the others end an answer.
+    const section =
+      /(<(?:minimax:|seed:)?tool_call>|<(?:antml:|[｜|]DSML[｜|])?(?:function_calls|tool_calls)>|<[｜|]tool▁calls▁begin[｜|]>|<[｜|]tool▁call▁begin[｜|]>|<\|tool_calls_section_begin\|>|<\|tool_call_begin\|>|<\|python_tag\|>|\[TOOL_CALLS\]|<\|START_ACTION\|>|<\|tool_call\|?>|<start_function_call>)|<\/(?:minimax:|seed:)?tool_call>|<\/(?:antml:|[｜|]DSML[｜|])?(?:function_calls|tool_calls)>|<[｜|]tool▁calls▁end[｜|]>|<\|tool_calls_section_end\|>|<\|(?:im_end|eot_id|eom_id|end|observation|user|START_RESPONSE|END_RESPONSE)\|>|<[｜|]end▁of▁sentence[｜|]>|<\/s>/y;
+    for (let mayBegin = !isBare; ;) {
+      this.skip(/\s*/y);
+      if (this.at >= this.text.length) break;
+      const isRead = this.readForm();
+      if (isRead === false) return false;
+      if (isRead === true) mayBegin = false;
+      else {
+        const tag = this.skip(section);
+        if (tag !== null) mayBegin = tag[1] !== undefined;
+        else if (mayBegin && this.skipTruncated()) break;
+        else return false;
+      }
+    }
+    // A lone tag inside of a line may be a word of it.
+    if (this.calls.length === 0 && !this.isBroken) this.isBroken = /(?:^|\n)[ \t]{0,9}$/.test(this.before());
+    return this.calls.length > 0 ? !(isBare && this.isBroken) : this.isBroken && !isBare;
+  }
+
+  before(): string {
+    return this.text.slice(Math.max(this.start - 10, 0), this.start);
+  }
+
+  followsBlankLine(): boolean {
+    return /(?:^|\n[ \t]{0,4}\n)[ \t]{0,4}$/.test(this.before());
+  }
+
+  skip(pattern: RegExp): RegExpExecArray | null {
+    pattern.lastIndex = this.at;
+    const found = pattern.exec(this.text);
+    if (found !== null) this.at = pattern.lastIndex;
+    return found;
+  }
+
+  /** Skips a name and a tag that the end of the text cuts. */
+  skipTruncated(): boolean {
+    const pattern =
+      /(?:<\|(?:start|channel)\|>[\w .=-]{0,150}){0,2}(?:<\|constrain\|>\w{0,9})?[^\s<]{0,80}\s{0,9}(?:<[^<>]{0,80})?$/y;
+    return this.skip(pattern) !== null;
+  }
+
+  /** Reads the call that begins here. Returns undefined if none does, false if it is none of an offered tool. */
+  readForm(): boolean | undefined {
+    for (const [, opening, inside, closing] of FORMS) {
+      const found = this.skip(opening);
+      if (found === null) continue;
+      const isRead = this[inside](found[1] ?? "", closing);
+      this.skip(/\s*/y);
+      this.skip(closing);
+      return isRead;
+    }
+    return undefined;
+  }
+
+  /** Adds a call. Returns false if its tool is not offered. */
+  take(given: string, args: unknown): boolean {
+    const name = mendName(given, this.tools);
+    const isOffered = this.tools.includes(name);
+    if (isOffered && isRecord(args)) this.calls.push({ name, args });
+    else this.isBroken = true;
+    return isOffered;
+  }
+
+  /** The JSON of an object or list that begins here; undefined if it is not complete. */
+  value(): unknown {
+    const token = /"[^"\\]*(?:\\[^][^"\\]*)*("?)|[[\]{}]/g;
+    token.lastIndex = this.at;
+    let depth = 0;
+    for (let found = token.exec(this.text); found !== null; found = token.exec(this.text)) {
+      if (found[1] === "") break;
+      if (found[1] === undefined) depth += /[[{]/.test(found[0]) ? 1 : -1;
+      if (depth > 0) continue;
+      const json = this.text.slice(this.at, token.lastIndex);
+      this.at = token.lastIndex;
+      return looseJson(json);
+    }
+    this.at = this.text.length;
+    return undefined;
+  }
+
+  /** Reads objects or lists of calls. `isStrict`: they have a name and arguments, and nothing else. */
+  json(isStrict: unknown): boolean {
+    do {
+      for (const item of [this.value()].flat()) {
+        const call = recordOf(item);
+        const inner = isRecord(call["function"]) ? call["function"] : call;
+        const { name, tool_name = name, arguments: given, parameters = given, args = parameters } = inner;
+        const called = typeof tool_name === "string" ? tool_name : call["function"];
+        const keys = Object.keys(call).filter((key) => key !== "type" || call[key] !== "function");
+        const isPlain = keys.length === 2 && name !== undefined && (given ?? parameters) !== undefined;
+        if (isStrict === true && !isPlain) return false;
+        if (typeof called !== "string") this.isBroken = true;
+        else if (!this.take(called, typeof args === "string" ? looseJson(args) : (args ?? {}))) return false;
+      }
+    } while (this.skip(/[\s,;]*(?=\{)/y));
+    return true;
+  }
+
+  /** Reads the arguments of a call: a JSON object, also in a fence, or tagged parameters. */
+  arguments(name: string, closing: RegExp): boolean {
+    // The end of the text may cut the name.
+    if (this.at >= this.text.length) return (this.isBroken = true);
+    this.skip(/\s*(?:```(?:json)?\s*)?/y);
+    if (this.text[this.at] !== "{") return this.take(name, this.parameters(closing));
+    const args = this.value();
+    this.skip(/\s*```/y);
+    return this.take(name, args);
+  }
+
+  /** Reads tagged parameters. Their values are text, or JSON where the tag declares it. */
+  parameters(closing: RegExp): Record<string, unknown> | undefined {
+    const args: Record<string, unknown> = {};
+    const pattern =
+      /<(antml:|[｜|]DSML[｜|])?parameter(?:=|\sname=)"?([^">\n]{1,200})"?(?:\sstring="(true|false)")?\s?>|<arg_key>([^<\n]{1,200})<\/arg_key>\s*<arg_value>/y;
+    for (let tag = this.skip(pattern); tag !== null; tag = this.skip(pattern)) {
+      const [, prefix = "", parameter, isText, key = parameter ?? ""] = tag;
+      const end = parameter === undefined ? "</arg_value>" : `</${prefix}parameter>`;
+      const start = this.at;
+      let isEnd = false;
+      // A value may hold such a tag; its own is followed by the next parameter or by the end of the call.
+      for (let to = this.text.indexOf(end, start); !isEnd && to >= 0; to = this.text.indexOf(end, this.at)) {
+        this.at = to + end.length;
+        this.skip(/\s*/y);
+        const next = this.at;
+        isEnd = this.skip(pattern) !== null || this.skip(closing) !== null;
+        this.at = next;
+        if (isEnd) args[key] = this.text.slice(start, to).replace(/^\n/, "").replace(/\n$/, "");
+      }
+      if (!isEnd) this.at = this.text.length;
+      if (isText === "false") args[key] = looseJson(String(args[key])) ?? args[key];
+    }
+    if (this.skip(closing) !== null) return args;
+    this.skipTruncated();
+    return undefined;
+  }
+
+  /** Reads calls of functions with named arguments, also in a list or printed. */
+  python(): boolean {
+    const words: Record<string, string> = { True: "true", False: "false", None: "null", "(": "[", ")": "]" };
+    this.skip(/[\s[]*/y);
+    do {
+      const head = this.skip(/(print\()?([\w.-]+)\(/y);
+      if (head === null) {
+        this.isBroken = true;
+        this.skipTruncated();
+        return true;
+      }
+      const end = this.endOfArguments();
+      const written = this.text.slice(this.at, end).replaceAll(PYTHON, (token, long, single, key) => {
+        const inner: unknown = long ?? single;
+        if (typeof inner === "string")
+          return `"${inner.replaceAll(/\\[^]|"/g, (part) => (part === `\\'` ? "'" : part === '"' ? '\\"' : part))}"`;
+        if (typeof key === "string") return `"${key}":`;
+        return words[token] ?? token;
+      });
+      this.at = end + 1;
+      if (head[1] !== undefined) this.skip(/\s*\)/y);
+      if (!this.take(head[2] ?? "", looseJson(`{${written}}`))) return false;
+    } while (this.skip(/[\s,;]+(?=[A-Za-z_])/y));
+    this.skip(/\s*\]?/y);
+    return true;
+  }
+
+  /** Where the parenthesis that was opened before this place closes. */
+  endOfArguments(): number {
+    let depth = 1;
+    PYTHON.lastIndex = this.at;
+    for (let found = PYTHON.exec(this.text); found !== null; found = PYTHON.exec(this.text)) {
+      depth += found[0] === "(" ? 1 : found[0] === ")" ? -1 : 0;
+      if (depth === 0) return found.index;
+    }
+    return this.text.length;
+  }
+
+  /** Reads arguments as JSON without quotes, whose strings stand between marks. */
+  marked(name: string): boolean {
+    const mark = /<\|"\|>|<escape>|<tool_call\|>|<end_function_call>/g;
+    let json = "";
+    let isString = false;
+    for (let from = this.at; ;) {
+      mark.lastIndex = from;
+      const found = mark.exec(this.text);
+      const part = this.text.slice(from, found?.index);
+      json += isString ? JSON.stringify(part) : part.replaceAll(/(?<![\w-])([A-Za-z_][\w-]*)\s?:/g, '"$1":');
+      this.at = found?.index ?? this.text.length;
+      if (found === null || (!isString && !/"|esc/.test(found[0]))) return this.take(name, looseJson(json));
+      isString = !isString;
+      from = mark.lastIndex;
+    }
+  }
+}
+
+/** The text of a reply while it is written, without thoughts and without calls, which may only turn out to be text. */
+export class VisibleText {
+  #shown: string;
+  /** Begins with the last character that was shown; the rest may become a tag. */
+  #held = "\n";
+  /** The end of thoughts or of fenced code. */
+  #closing: string | undefined;
+  #isHidden = false;
+
+  constructor(before: string) {
+    this.#shown = before;
+  }
+
+  /** Adds a piece, and returns what can be shown. */
+  add(piece: string): string {
+    this.#held += piece;
+    while (this.step());
+    return this.#shown;
+  }
+
+  /** Moves to the next tag. Returns false if there is none yet. */
+  private step(): boolean {
+    const closing = this.#closing;
+    if (closing !== undefined) {
+      const end = this.#held.indexOf(closing, 1);
+      const to = end < 0 ? Math.max(this.#held.length - closing.length, 1) : end + closing.length;
+      this.#move(to, !this.#isHidden);
+      if (end < 0) return false;
+      this.#closing = undefined;
+      this.#isHidden = false;
+      return true;
+    }
+    if (this.#isHidden) {
+      this.#held = "";
+      return false;
+    }
+    const found = nextFound(this.#held, 1);
+    const { fence, info, tag, token = tag, closed, mark, call, bare } = found ?? {};
+    const { start, end } = found ?? { start: this.#held.length, end: this.#held.length };
+    const isOpen = found === undefined || (fence !== undefined && end === this.#held.length);
+    const limit = isOpen && fence !== undefined ? start : this.#held.length;
+    if (isOpen) {
+      const tail = this.#held.slice(Math.max(limit - 100, 1), limit);
+      const word = tail.split(/\s/).at(-1) ?? "";
+      const held =
+        word === "" ? tail.length - tail.trimEnd().length : word.slice(word.search(/[<[{`~]|$/)).length;
+      this.#move(Math.max(limit - held, 1), true);
+      return false;
+    }
+    const isCode = info?.trim() === "tool_code";
+    const isTag = (token ?? closed ?? mark ?? call ?? bare) !== undefined || isCode;
+    this.#move(isTag ? start : end, true);
+    if (isTag) this.#move(1 + end - start, false);
+    if (closed !== undefined) this.#shown = "";
+    this.#closing = token === undefined ? fence && `\n${fence}` : THOUGHT_TAGS[token];
+    this.#isHidden = token !== undefined || call !== undefined || bare !== undefined || isCode;
+    if (call !== undefined || bare !== undefined || isCode) this.#closing = undefined;
+    return true;
+  }
+
+  /** Takes the held text up to `to`. */
+  #move(to: number, isShown: boolean): void {
+    const text = this.#held.slice(1, to);
+    if (isShown) this.#shown += this.#shown === "" ? text.trimStart() : text;
+    this.#held = this.#held.slice(Math.max(to - 1, 0));
+  }
+}
