@@ -119,7 +119,7 @@ function nextFound(
     TAG.lastIndex = start;
     const named = TAG.exec(text);
     if (named === null) continue;
-    const isInLine = !/(?:^|\n)[ \t]*$/.test(text.slice(Math.max(start - 9, 0), start));
+    const isInLine = start > 0 && !/\n[ \t]*$/.test(text.slice(Math.max(start - 9, 0), start));
     if (named.groups?.["tag"] === undefined || !isInLine)
       return { start, end: TAG.lastIndex, word: named[0], ...named.groups };
   }
@@ -448,6 +448,7 @@ export class VisibleText {
   /** The end of thoughts or of fenced code. */
   #closing: string | undefined;
   #isHidden = false;
+  #isFirst = true;
 
   constructor(before: string) {
     this.#shown = before;
@@ -479,8 +480,10 @@ export class VisibleText {
     const found = nextFound(this.#held, 1);
     const { fence, info, tag, token = tag, closed, mark, call, bare } = found ?? {};
     const { start, end } = found ?? { start: this.#held.length, end: this.#held.length };
-    const isOpen = found === undefined || (fence !== undefined && end === this.#held.length);
-    const limit = isOpen && fence !== undefined ? start : this.#held.length;
+    // More of the first line of a fence may follow.
+    const isLine = fence !== undefined && end === this.#held.length && end - start < 100;
+    const isOpen = found === undefined || isLine;
+    const limit = isLine ? start : this.#held.length;
     if (isOpen) {
       const tail = this.#held.slice(Math.max(limit - 100, 1), limit);
       const word = tail.split(/\s/).at(-1) ?? "";
@@ -490,10 +493,13 @@ export class VisibleText {
       return false;
     }
     const isCode = info?.trim() === "tool_code";
-    const isTag = (token ?? closed ?? mark ?? call ?? bare) !== undefined || isCode;
-    this.#move(isTag ? start : end, true);
-    if (isTag) this.#move(1 + end - start, false);
-    if (closed !== undefined) this.#shown = "";
+    this.#move(start, true);
+    // A lone end of thoughts, whose opening was in the prompt.
+    const isLone = closed !== undefined && this.#isFirst && !this.#shown.includes(closed.replace("/", ""));
+    const isTag = isLone || (token ?? mark ?? call ?? bare) !== undefined || isCode;
+    this.#move(1 + end - start, !isTag);
+    if (isLone) this.#shown = "";
+    if ((token ?? closed) !== undefined) this.#isFirst = false;
     this.#closing = token === undefined ? fence && `\n${fence}` : THOUGHT_TAGS[token];
     this.#isHidden = token !== undefined || call !== undefined || bare !== undefined || isCode;
     if (call !== undefined || bare !== undefined || isCode) this.#closing = undefined;

@@ -394,7 +394,7 @@ describe("a text that is shown while it is written", () => {
 
   test("keeps code, and what only looks like a tag", () => {
     const text =
-      "Use `<tool_call>`:\n```xml\n<tool_call>\n<think>\n```\nif a < b and [c] {d}.\n> quoted\nEnd.";
+      "Use `<tool_call>`:\n```xml\n<tool_call>\n<think>\n```\nif a < b and [c] {d}.\n> quoted\nIts <think>hm</think> ends.";
     for (const size of [1, 3, 1000]) expect(shown(text, size).at(-1)).toBe(text);
   });
 });
