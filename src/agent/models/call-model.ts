@@ -46,9 +46,10 @@ export async function callModel(
         return new AIMessage(refusedCall);
       const now = monotonicClock();
       givenUpAt ??= now + patienceMs;
+      // A call that nobody could read was the model's mistake: time changes nothing.
       const pauseMs =
-        refusedCall !== undefined && attempt <= 2
-          ? 0
+        facts.kind === "call"
+          ? [0, 0][attempt - 1]
           : pauseAfter(facts, { attempt, leftMs: givenUpAt - now, chance: Math.random() });
       if (pauseMs === undefined) throw error;
       const message = `${describeFailure(facts)}, retrying in ${Math.ceil(pauseMs / 1000)} s (attempt ${attempt})`;
