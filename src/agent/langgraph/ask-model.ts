@@ -6,14 +6,22 @@ import { byIdentity } from "../../core/by-identity.ts";
 import { memberOf, textMemberOf } from "../../core/unknown.ts";
 import { ownTurn } from "../../core/concurrency.ts";
 import { defined } from "../../core/defined.ts";
+import { RunFailure } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { ModelRequest } from "../contracts/middleware.ts";
-import { MOST_ASKED, continued, isEmptyReply, markCut, resumed, unfinished } from "../models/answers.ts";
+import {
+  MOST_ASKED,
+  continued,
+  isEmptyReply,
+  markCut,
+  resumed,
+  unfinished,
+} from "../models/answers.ts";
 import { textOf, withStartNote } from "../messages/messages.ts";
 import { type Strategy, bindStrategy } from "../models/structured-answer.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
 import { ESTIMATE } from "../compaction/compacted-view.ts";
-import { findExchange } from "../models/exchange.ts";
+import { contextWindow, findExchange } from "../models/exchange.ts";
 import { findWrapping } from "../models/plain-model.ts";
 import { isOpenAi } from "../messages/mend.ts";
 import { callModel } from "../models/call-model.ts";
@@ -118,6 +126,15 @@ function withUsage(
   return reply;
 }
 
+/** True if a reply is empty because the request left no room for it, which some providers do not report. */
+function fillsWindow(reply: AIMessage, { model, messages }: ModelRequest): boolean {
+  const window = contextWindow(model) ?? Infinity;
+  const sent = reply.usage_metadata?.input_tokens ?? 0;
+  return (
+    isCut(reply) && isEmptyReply(reply) && sent >= 0.95 * window && ESTIMATE.ofAll(messages) > window / 2
+  );
+}
+
 async function completeReply(given: ModelRequest, asking: Asking): Promise<AIMessage> {
   const { strategy, binder, cache, meter, report, config, log } = asking;
   const { request, input, binding, toolNames } = sentRequest(given, asking);
@@ -156,9 +173,14 @@ async function completeReply(given: ModelRequest, asking: Asking): Promise<AIMes
   if (report !== undefined) return isCut(reply) ? markCut(reply) : reply;
   let said = reply.text;
   const asked = [...input];
-  const times = { cut: 0, paused: 0, empty: 0, unstructured: 0, uncalled: 0, malformed: 0 };
+  const times = { cut: 0, paused: 0, empty: 0, unstructured: 0, uncalled: 0, unwritten: 0 };
   for (let calls = 1; ; calls += 1) {
     say?.(reply.text);
+    if (fillsWindow(reply, request))
+      throw new RunFailure(
+        "context_overflow",
+        "The model wrote nothing: the request fills its context window.",
+      );
     const missing = unfinished(reply, strategy, isIncomplete);
     if (!missing) return reply;
     times[missing.kind] += 1;

@@ -19,7 +19,7 @@ export function directAnswer(thread: readonly BaseMessage[]): string {
 
 /** Why a reply is incomplete, and the message that asks the model to complete it. */
 export interface Unfinished {
-  kind: "cut" | "paused" | "empty" | "unstructured" | "uncalled" | "malformed";
+  kind: "cut" | "paused" | "empty" | "unstructured" | "uncalled" | "unwritten";
   /** Empty for a paused reply, which is sent back as it is. */
   prompt: string;
 }
@@ -31,7 +31,7 @@ export const MOST_ASKED: Readonly<Record<Unfinished["kind"], number>> = {
   empty: 1,
   unstructured: 3,
   uncalled: 1,
-  malformed: 2,
+  unwritten: 2,
 };
 
 /**
@@ -56,7 +56,7 @@ export function unfinished(
   if (/^(?:malformed_function_call)+$/i.test(reason) && isEmptyReply(reply)) {
     const prompt =
       "Your tool call was malformed, so nothing was run. Call the tool again, with valid arguments.";
-    return { kind: "malformed", prompt };
+    return { kind: "unwritten", prompt };
   }
   if (/^(?:(?:tool_calls?|tool_?use|function_call)+)$/i.test(reason)) {
     const prompt =
@@ -73,10 +73,12 @@ export function unfinished(
     return { kind: "unstructured", prompt: reminderFor(strategy) };
   }
   if (!isEmptyReply(reply)) return undefined;
-  const prompt = isCut(reply)
-    ? "Your reply reached the limit of output tokens before any text. Give a shorter answer."
-    : "Your reply was empty. Give your answer, or call the next tool.";
-  return { kind: "empty", prompt };
+  return isCut(reply)
+    ? {
+        kind: "unwritten",
+        prompt: "Your reply reached the limit of output tokens before any text. Give a shorter answer.",
+      }
+    : { kind: "empty", prompt: "Your reply was empty. Give your answer, or call the next tool." };
 }
 
 /** Blocks of a reply that a person does not read. */

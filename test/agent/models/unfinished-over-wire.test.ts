@@ -98,7 +98,7 @@ describe.each(PROVIDERS)("$protocol: a reply", (provider) => {
   });
 
   test("that is cut before its first word is no answer either", async () => {
-    const { go } = await thread([{ truncated: true }, { truncated: true }]);
+    const { go } = await thread([{ truncated: true }, { truncated: true }, { truncated: true }]);
     await expect(go()).rejects.toMatchObject({
       code: "no_answer",
       message: expect.stringMatching(/output tokens/),

@@ -152,7 +152,7 @@ const LESSONS: readonly Row[] = [
       when(hasTools(refused), { schema: refused.rules.schema === "plain" ? "text" : "plain" }),
   },
   {
-    words: [/max[a-z_ ]*tokens|(?:output|completion)[_ ]tokens/i],
+    words: [/max\w{0,20}[_ ]tokens|(?:output|completion|new)[_ ]tokens/i],
     about: "the limit of output tokens",
     change: outputLimit,
   },
