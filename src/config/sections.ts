@@ -354,17 +354,16 @@ export const modelEntries = z
     "Models and services by names of your own. `NAME` stands for an entry with a `model`, `NAME:MODEL` for any model of its service, in `model`, `fallbackModels`, `judgeModel` and wherever else a model is named.",
   );
 
-/** True if the client settings are headers only, which gateways need. */
-const isHeaders = (value: unknown): boolean =>
-  isRecord(value) && Object.keys(value).every((name) => name === "defaultHeaders");
-
 export const modelParameters = z
   .record(nonEmptyText, z.record(nonEmptyText, z.unknown()))
   .optional()
   .superRefine((given = {}, context) => {
     for (const [model, parameters] of Object.entries(given))
+      // Gateways need headers of their own.
       for (const name of OWN_PARAMETERS.filter(
-        (own) => Object.hasOwn(parameters, own) && !isHeaders(parameters[own]),
+        (own) =>
+          Object.hasOwn(parameters, own) &&
+          !(isRecord(parameters[own]) && Object.keys(parameters[own]).join() === "defaultHeaders"),
       ))
         context.addIssue({
           code: "custom",

@@ -1,10 +1,14 @@
 /** Compares the estimate of each request with the tokens that its provider reports. */
-import type { AIMessage } from "@langchain/core/messages";
+import type { AIMessage, BaseMessage } from "@langchain/core/messages";
+import { isStructuredTool } from "@langchain/core/utils/function_calling";
 import { NewestOf } from "../../core/newest-of.ts";
 import type { ModelRequest } from "../contracts/middleware.ts";
-import { findExchange } from "../models/exchange.ts";
+import { isEmptyReply } from "../models/answers.ts";
+import { contextWindow, findExchange } from "../models/exchange.ts";
 import { isMedia } from "../models/media.ts";
-import type { ContextLimits, ContextSize } from "./compacted-view.ts";
+import { isCut } from "../models/reply.ts";
+import type { ToolBinding } from "../models/tool-binder.ts";
+import { type ContextLimits, type ContextSize, ESTIMATE } from "./compacted-view.ts";
 
 /** Conversations that are measured at the same time. */
 const MOST = 200;
@@ -70,4 +74,31 @@ export class Measures {
     };
     return { scale, take };
   }
+}
+
+/** A reply with its tokens: estimated where the provider reports none, so that limits hold. Changes `reply`. */
+export function estimateUsage(
+  reply: AIMessage,
+  input: readonly BaseMessage[],
+  { model, tools }: ToolBinding,
+): AIMessage {
+  const exchange = findExchange(model);
+  if (exchange === undefined || (reply.usage_metadata?.total_tokens ?? 0) > 0) return reply;
+  const ofTools = tools.filter(isStructuredTool);
+  const input_tokens = ESTIMATE.ofAll(input) + ESTIMATE.ofTools(ofTools);
+  const output_tokens = Math.max(1, ESTIMATE.of(reply));
+  reply.usage_metadata = { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens };
+  exchange.note(
+    `The server of the model ${exchange.profile.model} reports no tokens. They are estimated from the texts.`,
+  );
+  return reply;
+}
+
+/** True if a reply is empty because the request left no room for it, which some providers do not report. */
+export function fillsWindow(reply: AIMessage, { model, messages }: ModelRequest): boolean {
+  const window = contextWindow(model) ?? Infinity;
+  const sent = reply.usage_metadata?.input_tokens ?? 0;
+  return (
+    isCut(reply) && isEmptyReply(reply) && sent >= 0.95 * window && ESTIMATE.ofAll(messages) > window / 2
+  );
 }

@@ -1,33 +1,22 @@
 import { AIMessage, type BaseMessage, HumanMessage, mergeUsageMetadata } from "@langchain/core/messages";
 import type { BindToolsInput } from "@langchain/core/language_models/chat_models";
-import { type RunnableConfig, mergeConfigs } from "@langchain/core/runnables";
+import type { RunnableConfig } from "@langchain/core/runnables";
 import { isStructuredTool } from "@langchain/core/utils/function_calling";
-import { byIdentity } from "../../core/by-identity.ts";
 import { memberOf, textMemberOf } from "../../core/unknown.ts";
 import { ownTurn } from "../../core/concurrency.ts";
-import { defined } from "../../core/defined.ts";
 import { RunFailure } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { ModelRequest } from "../contracts/middleware.ts";
-import {
-  MOST_ASKED,
-  continued,
-  isEmptyReply,
-  markCut,
-  resumed,
-  unfinished,
-} from "../models/answers.ts";
+import { MOST_ASKED, continued, isEmptyReply, markCut, resumed, unfinished } from "../models/answers.ts";
 import { textOf, withStartNote } from "../messages/messages.ts";
 import { type Strategy, bindStrategy } from "../models/structured-answer.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
-import { ESTIMATE } from "../compaction/compacted-view.ts";
-import { contextWindow, findExchange } from "../models/exchange.ts";
-import { findWrapping } from "../models/plain-model.ts";
-import { isOpenAi } from "../messages/mend.ts";
+import { estimateUsage, fillsWindow } from "../compaction/measures.ts";
+import { googleHistory, isOpenAi } from "../messages/mend.ts";
 import { callModel } from "../models/call-model.ts";
 import type { ReplyCache } from "../models/reply-cache.ts";
 import { LONGEST_REPLY, answeredBy, isCut } from "../models/reply.ts";
-import { type ToolBinder, type ToolBinding, isGoogle } from "../models/tool-binder.ts";
+import { type ToolBinder, type ToolBinding } from "../models/tool-binder.ts";
 import { heard } from "../models/heard.ts";
 import { readMarkup } from "../models/text-reply.ts";
 import { type Meter, countCalls } from "../budget/meter.ts";
@@ -44,30 +33,6 @@ export interface Asking {
   config: RunnableConfig;
   log: Logger;
 }
-
-/** A reply as Google's package takes it, which reads the name of an agent as an unknown role. */
-const withoutName = byIdentity((message: BaseMessage): BaseMessage => {
-  if (!AIMessage.isInstance(message) || message.name === undefined) return message;
-  const { content, additional_kwargs, response_metadata, tool_calls = [], usage_metadata, id } = message;
-  const fields = { content, additional_kwargs, response_metadata, tool_calls };
-  return new AIMessage({ ...fields, ...defined({ usage_metadata, id }) });
-});
-
-/** A reply as `@langchain/google` 0.2.6 sends it with its calls, which it reads from content blocks only. */
-const withCallBlocks = byIdentity((message: BaseMessage): BaseMessage => {
-  const { content } = message;
-  const isOwn = typeof content !== "string" && content.some(({ type }) => type === "functionCall");
-  if (!AIMessage.isInstance(message) || isOwn || !message.tool_calls?.length) return message;
-  const { additional_kwargs, response_metadata, tool_calls, id } = message;
-  const text = message.text === "" ? [] : [{ type: "text", text: message.text }];
-  return new AIMessage({
-    content: [...text, ...tool_calls.map((call) => ({ ...call, type: "tool_call" }))],
-    additional_kwargs,
-    response_metadata: { ...response_metadata, output_version: "v1" },
-    tool_calls,
-    ...defined({ id }),
-  });
-});
 
 /** The reply to a request. It is asked for again if it was cut, is empty, or lacks the structured answer. */
 export async function askModel(given: ModelRequest, asking: Asking): Promise<AIMessage> {
@@ -87,10 +52,7 @@ function sentRequest(given: ModelRequest, { strategy, finish, report }: Asking) 
   const { messages, model, systemMessage } = request;
   const input = [
     ...(textOf(systemMessage) === "" ? [] : [systemMessage]),
-    ...messages
-      .map(withStartNote)
-      .map(isGoogle(model) ? withoutName : (message) => message)
-      .map(model._llmType() === "google" ? withCallBlocks : (message) => message),
+    ...googleHistory(messages.map(withStartNote), model),
     ...(report === undefined ? [] : [new HumanMessage(report)]),
   ];
   // Anthropic refuses calls in a history without tools. OpenAI's package leaves out the choice `none`.
@@ -108,33 +70,6 @@ function sentRequest(given: ModelRequest, { strategy, finish, report }: Asking) 
   return { request, input, binding, toolNames };
 }
 
-/** A reply with its tokens: estimated where the provider reports none, so that limits hold. Changes `reply`. */
-function withUsage(
-  reply: AIMessage,
-  input: readonly BaseMessage[],
-  { model, tools }: ToolBinding,
-): AIMessage {
-  const exchange = findExchange(model);
-  if (exchange === undefined || (reply.usage_metadata?.total_tokens ?? 0) > 0) return reply;
-  const ofTools = tools.filter(isStructuredTool);
-  const input_tokens = ESTIMATE.ofAll(input) + ESTIMATE.ofTools(ofTools);
-  const output_tokens = Math.max(1, ESTIMATE.of(reply));
-  reply.usage_metadata = { input_tokens, output_tokens, total_tokens: input_tokens + output_tokens };
-  exchange.note(
-    `The server of the model ${exchange.profile.model} reports no tokens. They are estimated from the texts.`,
-  );
-  return reply;
-}
-
-/** True if a reply is empty because the request left no room for it, which some providers do not report. */
-function fillsWindow(reply: AIMessage, { model, messages }: ModelRequest): boolean {
-  const window = contextWindow(model) ?? Infinity;
-  const sent = reply.usage_metadata?.input_tokens ?? 0;
-  return (
-    isCut(reply) && isEmptyReply(reply) && sent >= 0.95 * window && ESTIMATE.ofAll(messages) > window / 2
-  );
-}
-
 async function completeReply(given: ModelRequest, asking: Asking): Promise<AIMessage> {
   const { strategy, binder, cache, meter, report, config, log } = asking;
   const { request, input, binding, toolNames } = sentRequest(given, asking);
@@ -147,19 +82,13 @@ async function completeReply(given: ModelRequest, asking: Asking): Promise<AIMes
     const reply = await callModel(
       request,
       (oneTry) =>
-        binder.bind(binding).invoke(
-          input,
-          mergeConfigs(findWrapping(request.model), {
-            ...shown,
-            ...oneTry,
-            ...settings,
-            ...heard(say, before, shown),
-          }),
-        ),
+        binder
+          .bind(binding)
+          .invoke(input, { ...shown, ...oneTry, ...settings, ...heard(say, before, shown) }),
       { step: given.runtime.step, signal: config.signal, log, toolNames },
     );
     await ownTurn();
-    return withUsage(answeredBy(reply, binding.model), input, binding);
+    return estimateUsage(answeredBy(reply, binding.model), input, binding);
   };
   let isIncomplete = false;
   const ask = async (input: BaseMessage[], before = ""): Promise<AIMessage> => {

@@ -2,6 +2,7 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { AIMessage, type BaseMessage, HumanMessage, ToolMessage } from "@langchain/core/messages";
 import { byIdentity } from "../../core/by-identity.ts";
+import { defined } from "../../core/defined.ts";
 import { wellFormed } from "../../core/text.ts";
 import { copyMessage, isReply, isResult } from "./messages.ts";
 
@@ -108,6 +109,37 @@ export function openAiHistory(messages: BaseMessage[]): BaseMessage[] {
   if (media.length > 0) history.push(mediaMessage(media));
   return history;
 }
+
+/** Messages for Google's packages; those for other models are returned as they are. */
+export const googleHistory = (messages: BaseMessage[], model: BaseChatModel): BaseMessage[] => {
+  const kind = model._llmType();
+  if (!/google|gemini|vertex/.test(kind)) return messages;
+  return messages.map(withoutName).map(kind === "google" ? withCallBlocks : (message) => message);
+};
+
+/** A reply as Google's package takes it, which reads the name of an agent as an unknown role. */
+const withoutName = byIdentity((message: BaseMessage): BaseMessage => {
+  if (!AIMessage.isInstance(message) || message.name === undefined) return message;
+  const { content, additional_kwargs, response_metadata, tool_calls = [], usage_metadata, id } = message;
+  const fields = { content, additional_kwargs, response_metadata, tool_calls };
+  return new AIMessage({ ...fields, ...defined({ usage_metadata, id }) });
+});
+
+/** A reply as `@langchain/google` 0.2.6 sends it with its calls, which it reads from content blocks only. */
+const withCallBlocks = byIdentity((message: BaseMessage): BaseMessage => {
+  const { content } = message;
+  const isOwn = typeof content !== "string" && content.some(({ type }) => type === "functionCall");
+  if (!AIMessage.isInstance(message) || isOwn || !message.tool_calls?.length) return message;
+  const { additional_kwargs, response_metadata, tool_calls, id } = message;
+  const text = message.text === "" ? [] : [{ type: "text", text: message.text }];
+  return new AIMessage({
+    content: [...text, ...tool_calls.map((call) => ({ ...call, type: "tool_call" }))],
+    additional_kwargs,
+    response_metadata: { ...response_metadata, output_version: "v1" },
+    tool_calls,
+    ...defined({ id }),
+  });
+});
 
 const isMedia = ({ type }: Block): boolean => type !== "text";
 

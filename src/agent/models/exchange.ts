@@ -5,7 +5,7 @@
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import type { BaseMessage } from "@langchain/core/messages";
 import type { ChatGenerationChunk } from "@langchain/core/outputs";
-import { isObject, isRecord, recordOf } from "../../core/unknown.ts";
+import { isObject, isRecord, memberOf, recordOf } from "../../core/unknown.ts";
 import { failureFacts } from "./failure.ts";
 import { type Lesson, Lessons, learn } from "./profiles/learned.ts";
 import { type Json, type Wire, hashSignature, outgoing, readSignatures } from "./profiles/outgoing.ts";
@@ -142,13 +142,29 @@ export const findExchange = (model: BaseChatModel): Exchange | undefined => exch
 const modelProfile = (model: BaseChatModel): Profile =>
   findExchange(model)?.profile ?? buildProfile(modelName(model));
 
-/** The rules of requests to a model, those that were learned included. */
-export const modelRules = (model: BaseChatModel): RequestRules =>
-  findExchange(model)?.rules ?? modelProfile(model).rules;
-
 /** Tokens that a request to a model may have; `undefined`: not known. */
 export const contextWindow = (model: BaseChatModel): number | undefined =>
   findExchange(model)?.window ?? knownWindow(modelProfile(model)) ?? model.profile.maxInputTokens;
+
+/** True if a model can be made to call a tool; some cannot, or not while they reason. */
+export function canBeForced(model: BaseChatModel): boolean {
+  const thinking = memberOf(memberOf(model, "thinking"), "type");
+  const settings = recordOf(memberOf(model, "modelKwargs"));
+  const isOff =
+    settings["enable_thinking"] === false || memberOf(settings["thinking"], "type") === "disabled";
+  switch ((findExchange(model)?.rules ?? modelProfile(model).rules).forced) {
+    case "no":
+      return false;
+    case "unlessOff":
+      return isOff;
+    case "unlessEnabled":
+      return thinking !== "enabled";
+    case "yes":
+      return true;
+    default:
+      return thinking !== "enabled" && thinking !== "adaptive";
+  }
+}
 
 export function setExchange<Model extends object>(model: Model, exchange: Exchange): Model {
   exchanges.set(model, exchange);
@@ -163,7 +179,7 @@ interface Completions {
 }
 
 /** Connects a model of OpenAI's responses API to its exchange. */
-export function exchangeResponses<Model extends object>(model: Model, exchange: Exchange): Model {
+function exchangeResponses<Model extends object>(model: Model, exchange: Exchange): Model {
   const responses = model as Model & Completions; // LangChain's class has it
   const send = responses.completionWithRetry.bind(responses);
   responses.completionWithRetry = (request, ...more) =>
@@ -220,4 +236,16 @@ export function exchangeMessages<Model extends object>(model: Model, exchange: E
     return Object.assign(events, { controller: isRecord(stream) ? stream["controller"] : undefined });
   };
   return model;
+}
+
+/** A model of OpenAI's two APIs. Copies of it are made from its fields. */
+export async function openAiModel(
+  fields: Record<string, unknown>,
+  exchange: Exchange,
+  origin: string,
+): Promise<BaseChatModel> {
+  const { ChatOpenAI, ChatOpenAICompletions, ChatOpenAIResponses } = await import("@langchain/openai");
+  const responses = exchangeResponses(new ChatOpenAIResponses(fields), exchange);
+  const completions = exchangeCompletions(new ChatOpenAICompletions(fields), exchange, { origin, responses });
+  return new ChatOpenAI({ ...fields, completions, responses });
 }

@@ -17,13 +17,7 @@ import {
   namedModel,
   providerFacts,
 } from "./choose.ts";
-import {
-  Exchange,
-  exchangeCompletions,
-  exchangeMessages,
-  exchangeResponses,
-  setExchange,
-} from "./exchange.ts";
+import { Exchange, exchangeCompletions, exchangeMessages, openAiModel, setExchange } from "./exchange.ts";
 import { modelFailure, withoutSecrets } from "./failure.ts";
 import { mediaLimits } from "./media-limits.ts";
 import { hasPackage, loadPackage, packageMissing } from "./packages.ts";
@@ -84,7 +78,7 @@ async function providerModel(
       const { ChatAnthropic } = await import("@langchain/anthropic");
       return setExchange(exchangeMessages(new ChatAnthropic(fields), exchange), exchange);
     }
-    if (wire === "chat") return setExchange(await chatModel(fields, exchange, origin), exchange);
+    if (wire === "chat") return setExchange(await openAiModel(fields, exchange, origin), exchange);
     const loaded: Record<string, unknown> =
       packageName === PACKAGES.chat
         ? await import("@langchain/openai")
@@ -190,18 +184,6 @@ function effortMembers(
 const PACKAGES = { chat: "@langchain/openai", messages: "@langchain/anthropic" } as const;
 
 type ChatModelClass = new (options: Record<string, unknown>) => BaseChatModel;
-
-/** A model of OpenAI's two APIs. Copies of it are made from its fields. */
-async function chatModel(
-  fields: Record<string, unknown>,
-  exchange: Exchange,
-  origin: string,
-): Promise<BaseChatModel> {
-  const { ChatOpenAI, ChatOpenAICompletions, ChatOpenAIResponses } = await import("@langchain/openai");
-  const responses = exchangeResponses(new ChatOpenAIResponses(fields), exchange);
-  const completions = exchangeCompletions(new ChatOpenAICompletions(fields), exchange, { origin, responses });
-  return new ChatOpenAI({ ...fields, completions, responses });
-}
 
 /** Options of the connection. The endpoint is always set, so that the logged one is the used one. */
 function connection(

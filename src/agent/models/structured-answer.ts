@@ -8,8 +8,8 @@ import { z } from "zod";
 import { byIdentity } from "../../core/by-identity.ts";
 import { ConfigurationError, RunFailure } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
-import { isObject, isRecord, memberOf, parsedJson, recordOf } from "../../core/unknown.ts";
-import { modelRules } from "./exchange.ts";
+import { isObject, isRecord, memberOf, parsedJson } from "../../core/unknown.ts";
+import { canBeForced } from "./exchange.ts";
 import { currentRun } from "../budget/limits.ts";
 
 export type JsonSchemaFormat = { type: "object"; properties?: Record<string, unknown> } & Record<
@@ -135,26 +135,6 @@ export function bindStrategy(
       responseSchema: schema,
     },
   };
-}
-
-/** True if a model can be made to call a tool; some cannot, or not while they reason. */
-function canBeForced(model: BaseChatModel): boolean {
-  const thinking = memberOf(memberOf(model, "thinking"), "type");
-  const settings = recordOf(memberOf(model, "modelKwargs"));
-  const isOff =
-    settings["enable_thinking"] === false || memberOf(settings["thinking"], "type") === "disabled";
-  switch (modelRules(model).forced) {
-    case "no":
-      return false;
-    case "unlessOff":
-      return isOff;
-    case "unlessEnabled":
-      return thinking !== "enabled";
-    case "yes":
-      return true;
-    default:
-      return thinking !== "enabled" && thinking !== "adaptive";
-  }
 }
 
 /**

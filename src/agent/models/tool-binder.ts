@@ -1,11 +1,13 @@
 /** Binds tools to a model, with their schemas in the form that the model's provider takes. */
 import { AIMessage } from "@langchain/core/messages";
 import type { BaseChatModel, BindToolsInput } from "@langchain/core/language_models/chat_models";
+import { mergeConfigs } from "@langchain/core/runnables";
 import { isStructuredTool } from "@langchain/core/utils/function_calling";
 import { toJsonSchema } from "@langchain/core/utils/json_schema";
 import { byIdentity } from "../../core/by-identity.ts";
 import { canonicalJson } from "../../core/json.ts";
 import { joinStreams } from "./joined-stream.ts";
+import { findWrapping } from "./plain-model.ts";
 import { modelName } from "./reply.ts";
 import { type SentSchema, geminiSchema, sentSchema } from "./tool-schema.ts";
 
@@ -23,6 +25,13 @@ export class ToolBinder {
   #last: { binding: ToolBinding; bound: Pick<BaseChatModel, "invoke"> } | undefined;
 
   bind(binding: ToolBinding): Pick<BaseChatModel, "invoke"> {
+    const wrapping = findWrapping(binding.model);
+    const bound = this.#bind(binding);
+    if (wrapping === undefined) return bound;
+    return { invoke: (input, config) => bound.invoke(input, mergeConfigs(wrapping, config)) };
+  }
+
+  #bind(binding: ToolBinding): Pick<BaseChatModel, "invoke"> {
     const { model, tools, options } = binding;
     if (tools.length === 0 && !options) return joinStreams(model);
     if (!this.#last || !isSameBinding(this.#last.binding, binding))

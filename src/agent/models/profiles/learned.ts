@@ -8,7 +8,7 @@ import { type Json, type Wire, isForced } from "./outgoing.ts";
 import { type Profile, type RequestRules, joinRules, requestRules } from "./profile.ts";
 
 /** A refused request, and the words of its provider. */
-export interface Refusal {
+export interface RefusedRequest {
   text: string;
   body: Json;
   wire: Wire;
@@ -22,7 +22,7 @@ export interface Lesson {
 }
 
 /** The change that would let a refused request pass; `undefined` if the refusal names nothing that can be changed. */
-export function learn(refused: Refusal): Lesson | undefined {
+export function learn(refused: RefusedRequest): Lesson | undefined {
   // Gateways add the request, or a page.
   const text = headOf(refused.text, LONGEST_TEXT);
   if (PERSONS_MATTER.test(text)) return undefined;
@@ -38,11 +38,11 @@ const LONGEST_TEXT = 2000;
 const PERSONS_MATTER =
   /content (?:policy|filter|management)|safety|moderation|flagged|prohibited|billing|credit|quota|balance|api[ _-]?key|unauthori[sz]ed|permission/i;
 
-const messageList = ({ body }: Refusal): Json[] => asArray(body["messages"]).map(recordOf);
-const roles = (refused: Refusal): unknown[] => messageList(refused).map(({ role }) => role);
-const hasCalls = (refused: Refusal): boolean =>
+const messageList = ({ body }: RefusedRequest): Json[] => asArray(body["messages"]).map(recordOf);
+const roles = (refused: RefusedRequest): unknown[] => messageList(refused).map(({ role }) => role);
+const hasCalls = (refused: RefusedRequest): boolean =>
   messageList(refused).some(({ tool_calls }) => asArray(tool_calls).length > 0);
-const hasTools = ({ body }: Refusal): boolean => asArray(body["tools"]).length > 0;
+const hasTools = ({ body }: RefusedRequest): boolean => asArray(body["tools"]).length > 0;
 const when = (holds: boolean, rules: RequestRules): RequestRules | undefined => (holds ? rules : undefined);
 
 /** Words of a refusal because something was sent, or because it was not. */
@@ -56,7 +56,7 @@ interface Row {
   /** Default: the parameter that is dropped. */
   about?: string;
   /** The change; `undefined` where the request does not have what the words are about. */
-  change: (refused: Refusal) => RequestRules | undefined;
+  change: (refused: RefusedRequest) => RequestRules | undefined;
 }
 
 /** Subjects of refusals, the least ambiguous words first. The tests quote a public report for each row. */
@@ -171,7 +171,7 @@ const LESSONS: readonly Row[] = [
 const OUTPUT_LIMITS = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
 
 /** The other name of the limit of output tokens, or a smaller value that the words name. */
-function outputLimit({ text, body, wire }: Refusal): RequestRules | undefined {
+function outputLimit({ text, body, wire }: RefusedRequest): RequestRules | undefined {
   const sent = OUTPUT_LIMITS.find((name) => body[name] !== undefined);
   if (sent === undefined) return undefined;
   const numbers = (text.match(/\d[\d,]*/g) ?? []).map((digits) => Number(digits.replaceAll(",", "")));
@@ -190,7 +190,7 @@ const NOT_DROPPED = new Set(
 );
 
 /** A member of the request that the words name, and that it can do without. */
-function namedMember({ text, body, rules }: Refusal): RequestRules | undefined {
+function namedMember({ text, body, rules }: RefusedRequest): RequestRules | undefined {
   const words = new Set(text.match(/\w+/g));
   const name = Object.keys(body).find(
     (member) =>

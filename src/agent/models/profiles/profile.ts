@@ -161,21 +161,12 @@ export interface Profile {
 }
 
 /** The family of a model by its name, whatever stands before the last slash or is a cloud's prefix. */
-export function findFamily(model: string): Family | undefined {
+function findFamily(model: string): Family | undefined {
   const own = model
     .toLowerCase()
     .replace(/^.*\//, "")
     .replace(/^(?:[a-z-]+\.)+(?=[a-z])/, "");
   return FAMILIES.find(({ pattern }) => pattern.test(own))?.family;
-}
-
-/** The service at an address; undefined for one that is not known. */
-function serviceAt(address: string): string | undefined {
-  if (!URL.canParse(address)) return undefined;
-  const { host, hostname, port } = new URL(address);
-  const isAt = (end: string): boolean =>
-    end.includes(":") ? host === end : hostname === end || (port === "" && hostname.endsWith(`.${end}`));
-  return Object.entries(PROVIDERS).find(([, { hosts = [] }]) => hosts.some(isAt))?.[0];
 }
 
 /** The rules of all, the later before the earlier. Lists and records are joined. */
@@ -210,9 +201,12 @@ export function buildProfile(
   const family = findFamily(model);
   // Any server may speak the protocol of OpenAI or Anthropic.
   const isGeneral = provider === "openai" || provider === "anthropic";
-  const service = isGeneral && address !== "" ? serviceAt(address) : provider;
-  const facts = service === undefined ? undefined : PROVIDERS[service];
   const url = URL.canParse(address) ? new URL(address) : undefined;
+  const isAt = (end: string): boolean =>
+    end.includes(":") ? url?.host === end : `.${url?.hostname}`.endsWith(`.${end}`) && url?.port === "";
+  const named = Object.entries(PROVIDERS).find(([, { hosts = [] }]) => hosts.some(isAt))?.[0];
+  const service = isGeneral && address !== "" ? named : provider;
+  const facts = service === undefined ? undefined : PROVIDERS[service];
   return {
     ...(service === undefined ? {} : { provider: service }),
     ...(family && { family }),
