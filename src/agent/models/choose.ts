@@ -166,7 +166,7 @@ function placeChoice(
       `Model '${spec}' needs the address of its service: set ${missing.join(" and ")} in the environment${facts.baseVariables ? `, or the whole address in ${facts.baseVariables[0]}` : ""}.`,
     );
   if (keys.length > 0 && key === undefined && !isKeyless) {
-    const unfilled = keys.find((one) => isPlaceholder(env[one]));
+    const unfilled = [...keys, ...(facts.bearerKeys ?? [])].find((one) => isPlaceholder(env[one]));
     const others = keys.length > 1 ? ` (or ${keys.slice(1).join(", ")})` : "";
     const problem =
       unfilled === undefined
@@ -209,17 +209,23 @@ export function resolveConnection(provider: string, env: Environment, entry?: Mo
   const variableSet = own === undefined ? baseVariables.find(isSetIn(env)) : undefined;
   const from = own === undefined ? variableSet : "`baseUrl`";
   const given = own ?? (variableSet && variable(env, variableSet));
-  const filled = filledIn(base ?? "", env);
-  // `OLLAMA_HOST` is often a host and port without a scheme.
-  const isBare = facts.local === true && given !== undefined && !/^https?:\/\//i.test(given);
-  const whole = isBare ? `http://${given.replace(/^0\.0\.0\.0(?=:|$)/, "127.0.0.1")}` : given;
-  const set = whole === undefined ? undefined : baseUrl(whole, base ?? whole);
-  const url = set ?? (base === undefined ? undefined : filled.text);
+  const filled = filledIn(base ?? "", env, (value) => trimEndOf(value, "/"));
+  const usual = base === undefined || hasScheme(filled.text) ? filled.text : `https://${filled.text}`;
+  // `OLLAMA_HOST` is often an address to listen at, without a scheme and a port.
+  const isBare = facts.local === true && given !== undefined && !hasScheme(given);
+  const bare = isBare && URL.canParse(`http://${given}`) ? new URL(`http://${given}`) : undefined;
+  if (bare?.hostname === "0.0.0.0") bare.hostname = "127.0.0.1";
+  if (bare?.port === "") bare.port = new URL(usual).port;
+  const whole = bare?.href ?? given;
+  const set = whole === undefined ? undefined : baseUrl(whole, base ?? whole, facts.local);
+  const url = set ?? (base === undefined ? undefined : usual);
   const keys = entry?.keyVariable === undefined ? keyVariables(facts) : [entry.keyVariable];
   const keyName = keys.find(isSetIn(env));
   const bearer = entry?.keyVariable === undefined ? bearerKeys.find(isSetIn(env)) : undefined;
   const key = variable(env, keyName ?? bearer ?? "");
-  const isKeyless = keyless === "always" || (keyless === "elsewhere" && given !== undefined);
+  const isKeyless =
+    entry?.keyVariable === undefined &&
+    (keyless === "always" || (keyless === "elsewhere" && given !== undefined));
   const lines = variable(env, facts.headersVariable ?? "")?.split("\n") ?? [];
   const custom = lines.flatMap((line) => {
     const [, name, value] = /^\s*([\w-]+)\s*:\s*(\S.*)$/.exec(line) ?? [];
@@ -240,13 +246,19 @@ export function resolveConnection(provider: string, env: Environment, entry?: Mo
   };
 }
 
+const hasScheme = (address: string): boolean => /^https?:\/\//i.test(address);
+
 /** A text with the values of variables in the place of `{NAME}`. */
-function filledIn(text: string, env: Environment): { text: string; missing: string[] } {
+function filledIn(
+  text: string,
+  env: Environment,
+  tidy = (value: string): string => value,
+): { text: string; missing: string[] } {
   const missing: string[] = [];
   const filled = text.replace(/\{([A-Z][A-Z0-9_]*)\}/g, (_whole, name: string) => {
     const value = variable(env, name);
     if (value === undefined) missing.push(name);
-    return trimEndOf(value ?? "", "/");
+    return tidy(value ?? "");
   });
   return { text: filled, missing };
 }
@@ -313,15 +325,15 @@ const placeholderProblem =
 
 /**
  * The address to which a provider's package adds its paths: with `/v1` or without it, as the provider's own address.
- * It is only added for a server with a port of its own; those of other services have versions of their own.
+ * It is only added for a server of one's own, or with a port; those of other services have versions of their own.
  */
-function baseUrl(address: string, own: string): string {
+function baseUrl(address: string, own: string, isLocal = false): string {
   if (!URL.canParse(address)) return address;
-  const version = own.endsWith("/v1") ? "/v1" : "";
   // Packages add these paths to an address, and people copy them with it.
   const requestPath = /\/(?:chat\/completions|completions|embeddings|messages|responses)$/;
   const base = trimEndOf(address, "/").replace(requestPath, "");
-  if (version === "") return base.replace(/\/v1$/, "");
+  if (!own.endsWith("/v1")) return base.replace(/\/v1$/, "");
   const { port, pathname } = new URL(base);
-  return port !== "" && pathname === "/" ? `${base}${version}` : base;
+  if (pathname !== "/" || (port === "" && !isLocal)) return base;
+  return `${base}${isLocal ? new URL(own).pathname : "/v1"}`;
 }

@@ -160,13 +160,12 @@ export interface Profile {
   rules: RequestRules;
 }
 
-/** The family of a model by its name, whatever stands before the last slash or is a cloud's prefix. */
-function findFamily(model: string): Family | undefined {
-  const own = model
-    .toLowerCase()
-    .replace(/^.*\//, "")
-    .replace(/^(?:[a-z-]+\.)+(?=[a-z])/, "");
-  return FAMILIES.find(({ pattern }) => pattern.test(own))?.family;
+/** The family that a model's name mentions first after its last slash: a distilled model names its teacher, too. */
+export function findFamily(model: string): Family | undefined {
+  const own = model.toLowerCase().replace(/^.*\//, "");
+  return FAMILIES.map(({ family, pattern }) => ({ family, at: own.search(pattern) }))
+    .filter(({ at }) => at >= 0)
+    .toSorted((one, other) => one.at - other.at)[0]?.family;
 }
 
 /** The rules of all, the later before the earlier. Lists and records are joined. */
