@@ -69,13 +69,14 @@ function simplifyTool({ strict: _strict, ...tool }: Json, form: "plain" | "text"
   if (isRecord(tool["function"])) return { ...tool, function: simplifyTool(tool["function"], form) };
   const name = isRecord(tool["input_schema"]) ? "input_schema" : "parameters";
   const schema = tool[name];
-  if (!isRecord(schema)) return tool;
+  if (!isRecord(schema) || Object.keys(recordOf(schema["properties"])).length === 0) return tool;
   if (form === "plain") return { ...tool, [name]: plainSchema(schema) };
   const words = Object.entries(recordOf(schema["properties"])).map(([parameter, part]) => {
     const { type = "any value", description, enum: values } = recordOf(part);
     const required = asArray(schema["required"]).includes(parameter) ? ", required" : "";
     const choice = asArray(values).length > 0 ? ` One of ${asArray(values).join(", ")}.` : "";
-    return `- ${parameter} (${[type].flat().join(" or ")}${required}): ${textOrEmpty(description)}${choice}`;
+    const words = `${textOrEmpty(description)}${choice}`.trim();
+    return `- ${parameter} (${[type].flat().join(" or ")}${required}): ${words}`;
   });
   const lines = [textOrEmpty(tool["description"]), "", "Its arguments are a JSON object.", ...words];
   return { ...tool, description: lines.join("\n"), [name]: { type: "object", properties: {} } };
@@ -115,7 +116,9 @@ const BODY_RULES: readonly BodyRule[] = [
       const text = marks === "none" ? JSON.stringify(body) : "";
       if (!text.includes('"cache_control"')) return body;
       const unmarked: unknown = JSON.parse(text, (_name, part: unknown) =>
-        isRecord(part) && isRecord(part["cache_control"]) ? without(part, "cache_control") : part,
+        isRecord(part) && recordOf(part["cache_control"])["type"] === "ephemeral"
+          ? without(part, "cache_control")
+          : part,
       );
       return recordOf(unmarked);
     },
@@ -183,12 +186,26 @@ const MESSAGE_RULES: readonly MessageRule[] = [
   ],
   [
     "chat",
-    (messages, { systemRole }) =>
-      messages.map((message) =>
+    (messages, { systemRole }) => {
+      const sent = messages.map((message) =>
         systemRole !== undefined && (message["role"] === "system" || message["role"] === "developer")
           ? { ...message, role: systemRole }
           : message,
-      ),
+      );
+      if (systemRole !== "user") return sent;
+      // Servers without the role `system` mostly want messages of the user and replies in turn.
+      return sent.reduce<Json[]>((before, message) => {
+        const last = before.at(-1);
+        if (last?.["role"] !== "user" || message["role"] !== "user") return [...before, message];
+        const parts = [last["content"], message["content"]];
+        const content = parts.every((part) => typeof part === "string")
+          ? parts.join("\n\n")
+          : parts.flatMap((part) =>
+              typeof part === "string" ? { type: "text", text: part } : asArray(part),
+            );
+        return [...before.slice(0, -1), { ...last, content }];
+      }, []);
+    },
   ],
   [
     "chat",
@@ -248,16 +265,23 @@ function withThoughts(
   const thoughts = [one, other].find((text) => typeof text === "string");
   switch (field) {
     case "signature": {
-      const isUnsigned = missing === "skip" && calls.some((call) => !isRecord(call["extra_content"]));
+      // Gemini signs the first of the calls that it makes at the same time.
+      const isUnsigned = missing === "skip" && !calls.some((call) => isRecord(call["extra_content"]));
       const signed = calls.map((call) => ({ extra_content: NO_SIGNATURE, ...call }));
-      return isUnsigned ? { ...message, tool_calls: signed } : message;
+      return isUnsigned && calls.length > 0 ? { ...message, tool_calls: signed } : message;
     }
     case "none":
-      return thoughts === undefined ? message : rest;
-    case "tags":
-      return thoughts === undefined
+      return thoughts === undefined && !("reasoning_details" in message)
         ? message
-        : { ...rest, content: `<think>${thoughts}</think>${textOrEmpty(rest["content"])}` };
+        : without(rest, "reasoning_details");
+    case "tags": {
+      if (thoughts === undefined) return message;
+      const tagged = `<think>${thoughts}</think>`;
+      const { content } = rest;
+      return Array.isArray(content)
+        ? { ...rest, content: [{ type: "text", text: tagged }, ...(content as unknown[])] }
+        : { ...rest, content: `${tagged}${textOrEmpty(content)}` };
+    }
     case "reasoning_details":
       return message;
     default:
