@@ -6,7 +6,9 @@ import { z } from "zod";
 
 /** Expressions made from strings. They see nothing but text of our own; the reason says which. */
 const MADE_FROM_STRINGS: Readonly<Record<string, string>> = {
-  "agent/models/profiles/profile.ts": "patterns of model families in our own table, for names of models",
+  "agent/models/profiles/learned.ts":
+    "names of members of requests, without other characters than letters and digits; the rest takes linear time",
+  "agent/models/profiles/profile.ts": "patterns of the table of families, for the name of a model",
   "agent/models/tool-schema.ts": "patterns of tools, which are compiled to see if they can be, and never run",
   "backends/filesystem/ripgrep.ts": "constants of that file, joined; recheck finds both of them linear",
   "backends/sandbox/environment.ts":

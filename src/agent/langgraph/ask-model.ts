@@ -81,14 +81,17 @@ async function completeReply(given: ModelRequest, asking: Asking): Promise<AIMes
   const askNow = async (input: BaseMessage[], before: string): Promise<AIMessage> => {
     const reply = await callModel(
       request,
-      (oneTry) =>
-        binder
+      async (oneTry) => {
+        const reply: unknown = await binder
           .bind(binding)
-          .invoke(input, { ...shown, ...oneTry, ...settings, ...heard(say, before, shown) }),
+          .invoke(input, { ...shown, ...oneTry, ...settings, ...heard(say, before, shown) });
+        if (!AIMessage.isInstance(reply)) return reply;
+        return estimateUsage(answeredBy(reply, binding.model), input, binding);
+      },
       { step: given.runtime.step, signal: config.signal, log, toolNames },
     );
     await ownTurn();
-    return estimateUsage(answeredBy(reply, binding.model), input, binding);
+    return reply;
   };
   let isIncomplete = false;
   const ask = async (input: BaseMessage[], before = ""): Promise<AIMessage> => {

@@ -37,6 +37,8 @@ export class Exchange {
   readonly #options: ExchangeOptions;
   readonly #refusedSignatures = new Set<string>();
   readonly #told = new Set<string>();
+  /** Lessons by which requests go to the responses API, until one is accepted or refused there. */
+  #trial: Lesson[] = [];
   #hasAsked = false;
   #toldWindow: number | undefined;
   #notices: string[] = [];
@@ -69,7 +71,8 @@ export class Exchange {
 
   /** The rules of the profile, and what was learned. */
   get rules(): RequestRules {
-    return joinRules(this.profile.rules, this.#lessons.of(this.profile).rules);
+    const tried = this.#trial.map(({ rules }) => rules);
+    return joinRules(this.profile.rules, this.#lessons.of(this.profile).rules, ...tried);
   }
 
   /** Returns the notices since the last call. */
@@ -92,17 +95,18 @@ export class Exchange {
       const sent = outgoing(body, wire, rules, this.#refusedSignatures);
       try {
         const answer = await post(sent);
-        if (lessons.length > 0) this.#keep(lessons);
+        const trial = wire === "responses" ? this.#trial.splice(0) : [];
+        this.#keep([...trial, ...lessons]);
         // Some servers know the window only once they have loaded the model.
         if (!this.#hasAsked) void this.#options.askWindow?.().then((window) => (this.#toldWindow = window));
         this.#hasAsked = true;
         return answer;
       } catch (error) {
         const lesson = lessons.length < MOST_LESSONS ? this.#lessonIn(error, sent, wire, rules) : undefined;
-        if (lesson === undefined) throw error;
-        lessons.push(lesson);
-        if (lesson.rules.wire === undefined) continue;
-        this.#keep(lessons);
+        if (lesson !== undefined) lessons.push(lesson);
+        if (lesson !== undefined && lesson.rules.wire === undefined) continue;
+        if (lesson !== undefined) this.#trial = lessons;
+        else if (wire === "responses") this.#trial = [];
         throw error;
       }
     }

@@ -1,6 +1,5 @@
 /** Learns request rules from refusals: a pure function, and the file that stores its results. */
 import { appendFileSync, readFileSync } from "node:fs";
-import { headOf } from "../../../core/text.ts";
 import { orElse } from "../../../core/errors.ts";
 import { parsedJson, recordOf } from "../../../core/unknown.ts";
 import { asArray } from "../tool-schema.ts";
@@ -23,20 +22,23 @@ export interface Lesson {
 
 /** The change that would let a refused request pass; `undefined` if the refusal names nothing that can be changed. */
 export function learn(refused: RefusedRequest): Lesson | undefined {
-  // Gateways add the request, or a page.
-  const text = headOf(refused.text, LONGEST_TEXT);
-  if (PERSONS_MATTER.test(text)) return undefined;
+  if (PERSONS_MATTER.test(refused.text)) return undefined;
+  const sentences = refused.text.split(/(?<=[.!;])\s/);
   for (const { words, about, change } of LESSONS) {
-    const rules = words.every((word) => word.test(text)) ? change(refused) : undefined;
-    const isNew = JSON.stringify(joinRules(refused.rules, rules)) !== JSON.stringify(refused.rules);
-    if (rules !== undefined && isNew) return { rules, about: about ?? `the parameter ${rules.drop?.join()}` };
+    const isSaid = sentences.some((sentence) => words.every((word) => word.test(sentence)));
+    const lesson = isSaid ? change(refused) : undefined;
+    const rules = lesson && joinRules(refused.rules, lesson);
+    if (lesson && JSON.stringify(rules) !== JSON.stringify(refused.rules))
+      return {
+        rules: lesson,
+        about: lesson.drop === undefined ? about : `${about} ${lesson.drop.join(", ")}`,
+      };
   }
   return undefined;
 }
 
-const LONGEST_TEXT = 2000;
 const PERSONS_MATTER =
-  /content (?:policy|filter|management)|safety|moderation|flagged|prohibited|billing|credit|quota|balance|api[ _-]?key|unauthori[sz]ed|permission/i;
+  /content (?:policy|filter|management)|safety|moderation|flagged|prohibited|billing|credit|quota|balance|insufficient|payment|subscription|arrear|api[ _-]?key|unauthori[sz]ed|permission|rate.?limit|(?:unknown|invalid|unsupported|no such) model\b/i;
 
 const messageList = ({ body }: RefusedRequest): Json[] => asArray(body["messages"]).map(recordOf);
 const roles = (refused: RefusedRequest): unknown[] => messageList(refused).map(({ role }) => role);
@@ -45,21 +47,19 @@ const hasCalls = (refused: RefusedRequest): boolean =>
 const hasTools = ({ body }: RefusedRequest): boolean => asArray(body["tools"]).length > 0;
 const when = (holds: boolean, rules: RequestRules): RequestRules | undefined => (holds ? rules : undefined);
 
-/** Words of a refusal because something was sent, or because it was not. */
-const NOT_TAKEN =
-  /unsupported|not (?:supported|permitted|allowed|enabled|valid)|un(?:known|expected|recogni)|extra|does not support|invalid/i;
-const NEEDED = /must|missing|require|pass|need|provide/i;
-
 interface Row {
-  /** All of them occur in the refusal. */
+  /** A sentence of the refusal has all of them. */
   words: readonly RegExp[];
-  /** Default: the parameter that is dropped. */
-  about?: string;
+  about: string;
   /** The change; `undefined` where the request does not have what the words are about. */
   change: (refused: RefusedRequest) => RequestRules | undefined;
 }
 
-/** Subjects of refusals, the least ambiguous words first. The tests quote a public report for each row. */
+const UNWANTED =
+  /param|unknown|unrecogni|unexpected|unsupported|not (?:be|supported|permitted|allowed|accepted|available|enabled|recogni)|extra (?:input|field)|invalid|additional propert|(?:not|n't) support|deprecated|incompatible|cannot|only/i;
+const THOUGHTS = ["reasoning_content", "reasoning", "reasoning_details"];
+
+/** Subjects of refusals, the least ambiguous words first. The tests quote public reports for each row. */
 const LESSONS: readonly Row[] = [
   {
     words: [/cache[_ -]?control|cache[_ -]?point|prompt[_ -]?caching|ephemeral/i],
@@ -70,23 +70,24 @@ const LESSONS: readonly Row[] = [
         : { markText: false },
   },
   {
-    words: [/\/responses\b|responses api/i],
+    words: [
+      /\/responses\b|responses (?:api|endpoint)|the \/?(?:v1\/)?chat[/ ]completions? (?:endpoint|api)/i,
+    ],
     about: "chat completions: this model is asked by the responses API",
     change: ({ wire }) => when(wire === "chat", { wire: "responses" }),
   },
   {
-    words: [/tool[_ ]?choice|forced|thinking/i],
+    words: [/tool[_ ]?choice|thinking/i, /choice|forc|tool/i],
     about: "a forced tool call",
     change: ({ body }) => when(isForced(body["tool_choice"]), { forced: "no" }),
   },
-  { words: [NOT_TAKEN], change: namedMember },
   {
     words: [/\bdeveloper\b/i],
     about: "the role `developer`",
     change: (refused) => when(roles(refused).includes("developer"), { systemRole: "system" }),
   },
   {
-    words: [/\bsystem\b/i, NOT_TAKEN],
+    words: [/\bsystem\b|developer instruction/i, UNWANTED],
     about: "the role `system`",
     change: (refused) => when(roles(refused).includes("system"), { systemRole: "user" }),
   },
@@ -97,29 +98,28 @@ const LESSONS: readonly Row[] = [
       when(hasCalls(refused), { thoughts: { field: "signature", on: "calls", missing: "skip" } }),
   },
   {
-    words: [/reasoning_content/i, NEEDED],
+    words: [/reasoning(?:_content|_details)?\b/i, UNWANTED],
+    about: "reasoning in earlier replies",
+    change: (refused) => {
+      const isSent = messageList(refused).some((message) => THOUGHTS.some((name) => name in message));
+      return when(isSent, { thoughts: { field: "none" } });
+    },
+  },
+  {
+    words: [/reasoning_content/i, /must|missing|required|pass|need|provide/i],
     about: "replies without `reasoning_content`",
     change: () => ({ thoughts: { field: "reasoning_content", on: "all", missing: "empty" } }),
   },
   {
-    words: [/\breasoning/i, NOT_TAKEN],
-    about: "reasoning in earlier replies",
-    change: (refused) =>
-      when(
-        messageList(refused).some(
-          (message) =>
-            "reasoning_content" in message || "reasoning" in message || "reasoning_details" in message,
-        ),
-        { thoughts: { field: "none" } },
-      ),
-  },
-  {
-    words: [/call[ _-]?id|\bid\b/i, /length|a-z|alphanumeric|characters|invalid/i],
+    words: [
+      /tool[_ ]?(?:call|use)s?(?:[_.[\d\]]{0,9}|[ -])ids?\b/i,
+      /length|a-z|alphanumeric|too long|invalid|pattern|9/i,
+    ],
     about: "ids of calls in another form",
     change: (refused) => when(hasCalls(refused), { callIds: "nine" }),
   },
   {
-    words: [/\buser\b/i, /\btool\b|alternat/i, /after|follow|alternat|order/i],
+    words: [/\buser\b|roles/i, /\bafter\b|alternate|follow/i],
     about: "a message of the user after tool results",
     change: (refused) =>
       when(
@@ -128,12 +128,15 @@ const LESSONS: readonly Row[] = [
       ),
   },
   {
-    words: [/\btools\b|toolConfig/i, /without|must|required|should|missing|defined/i],
+    words: [/tool/i, /must|require|without|specif|defin/i],
     about: "a history with calls and no tools",
     change: (refused) => when(hasCalls(refused) && !hasTools(refused), { needsTools: true }),
   },
   {
-    words: [/content|text|message/i, /empty|blank|at least|too short|length|null|required/i],
+    words: [
+      /content|text|message/i,
+      /empty|blank|at least one|too short|min_?length|null|nil|none|required|(?:valid|be a|expected a) string/i,
+    ],
     about: "an empty content beside calls",
     change: (refused) => {
       const isSent = messageList(refused).some(
@@ -142,28 +145,27 @@ const LESSONS: readonly Row[] = [
       return when(isSent, { emptyContent: refused.rules.emptyContent === "null" ? "none" : "null" });
     },
   },
+  { words: [UNWANTED], about: "the parameter", change: namedMember },
   {
     words: [
-      /grammar|schema|pattern|maxLength|minLength|\bstrict\b|additionalProperties|\$ref/i,
-      /fail|invalid|complex|large|not|un/i,
+      /grammar|schema|pattern|format|maxLength|minLength|\bstrict\b|additionalProperties|\$ref/i,
+      /grammar|invalid|too complex|(?:not|un|n't)[ -]?(?:support|permit|allow|recogni|known|expected)/i,
     ],
     about: "bounds in the schemas of tools",
     change: (refused) =>
       when(hasTools(refused), { schema: refused.rules.schema === "plain" ? "text" : "plain" }),
   },
   {
-    words: [/max\w{0,20}[_ ]tokens|(?:output|completion|new)[_ ]tokens/i],
+    words: [/max(?:imum)?[_ ](?:completion[_ ]|output[_ ]|new[_ ])?tokens|output tokens|completion tokens/i],
     about: "the limit of output tokens",
     change: outputLimit,
   },
   {
-    words: [/\bthinking\b/i, NOT_TAKEN],
-    about: "the parameter thinking",
-    change: ({ body }) => when("thinking" in body, { drop: ["thinking", "output_config"] }),
-  },
-  {
-    words: [/\btools?\b|\bfunctions?\b/i, /support|available|enabled/i],
-    about: "tools: the agent can only answer",
+    words: [
+      /support (?:tools?(?! (?:message|result|choice))|tool[ -](?:use|call)|function[ -]call)|(?:tools?|tool use|(?:tool|function)[ -]calling)["'`]? (?:is|are) not/i,
+      /(?:not|n't|no endpoints found that) (?:support|available|enabled)/i,
+    ],
+    about: "tools: the agent can only answer. Left out:",
     change: (refused) => when(hasTools(refused), { drop: ["tools", "tool_choice", "parallel_tool_calls"] }),
   },
 ];
@@ -171,35 +173,41 @@ const LESSONS: readonly Row[] = [
 const OUTPUT_LIMITS = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
 
 /** The other name of the limit of output tokens, or a smaller value that the words name. */
-function outputLimit({ text, body, wire }: RefusedRequest): RequestRules | undefined {
+function outputLimit({ text, body, wire, rules }: RefusedRequest): RequestRules | undefined {
   const sent = OUTPUT_LIMITS.find((name) => body[name] !== undefined);
   if (sent === undefined) return undefined;
   const numbers = (text.match(/\d[\d,]*/g) ?? []).map((digits) => Number(digits.replaceAll(",", "")));
-  const smaller = numbers.filter((number) => number >= 16 && number < Number(body[sent]));
+  // Smaller numbers are statuses, or parts of names.
+  const smaller = numbers.filter((number) => number >= 512 && number < Number(body[sent]));
   if (smaller.length > 0) return { most: { [sent]: Math.max(...smaller) } };
-  if (wire !== "chat") return undefined;
   const other = sent === "max_tokens" ? "max_completion_tokens" : "max_tokens";
-  return text.includes(other) || other === "max_tokens" ? { rename: { [sent]: other } } : undefined;
+  const isTried = rules.rename?.[other] === sent;
+  const isAboutName = text.includes(other) || UNWANTED.test(text);
+  return when(wire === "chat" && !isTried && isAboutName, { rename: { [sent]: other } });
 }
 
-/** Members that every request needs, and those of which other rows know more. */
-const NOT_DROPPED = new Set(
-  "model messages input system instructions tools stream contents tool_choice cache_control thinking".split(
+/** Members that every request needs, or that a person would miss. */
+const NEEDED = new Set(
+  "model messages input system instructions tools stream max_tokens max_completion_tokens contents".split(
     " ",
   ),
 );
+/** Members whose names are words of other sentences, too: they count in quotation marks only. */
+const ORDINARY = new Set("text user stop store include metadata prompt".split(" "));
 
 /** A member of the request that the words name, and that it can do without. */
 function namedMember({ text, body, rules }: RefusedRequest): RequestRules | undefined {
-  const words = new Set(text.match(/\w+/g));
-  const name = Object.keys(body).find(
-    (member) =>
-      words.has(member) &&
-      !NOT_DROPPED.has(member) &&
-      !OUTPUT_LIMITS.includes(member) &&
-      rules.drop?.includes(member) !== true,
+  // Some servers write where they found it.
+  const said = text.replaceAll("body.", "");
+  const isNamed = (name: string): boolean => {
+    const word = name.replace(/[^\w]/g, "");
+    const mark = ORDINARY.has(name) ? "[\"'`]" : "[\"'`]?";
+    return new RegExp(`(?<![\\w.-])${mark}${word}${mark}(?![\\w-])`, "i").test(said);
+  };
+  const named = Object.keys(body).find(
+    (name) => !NEEDED.has(name) && name.length > 3 && rules.drop?.includes(name) !== true && isNamed(name),
   );
-  return name === undefined ? undefined : { drop: [name] };
+  return named === undefined ? undefined : { drop: [named] };
 }
 
 /** Servers are updated: what one refused is tried again after this time. */

@@ -99,9 +99,9 @@ export async function askWindow(
   if (asks === undefined && provider !== undefined && !isLocal) return undefined;
   const questions = asks === undefined ? [...QUESTIONS.llamacpp].toReversed() : QUESTIONS[asks];
   for (const { path, post, read } of questions) {
-    const address = path.startsWith("/") ? new URL(path, url) : new URL(`${url}/${path}`);
     const body = post === undefined ? {} : { method: "POST", body: JSON.stringify(post(model)) };
     try {
+      const address = path.startsWith("/") ? new URL(path, url) : new URL(`${url}/${path}`);
       const answer = await fetch(address, {
         ...body,
         headers: { ...headers, ...(post && { "content-type": "application/json" }) },
