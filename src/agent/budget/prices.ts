@@ -1,6 +1,7 @@
 import type { AIMessage } from "@langchain/core/messages";
 import type { ModelPrice } from "../contracts/limits.ts";
 import { longestMatch } from "../../core/longest-match.ts";
+import { findModel } from "../../core/model-names.ts";
 import table from "./prices.json" with { type: "json" };
 
 /** Prices of models, and the cost of a reply. */
@@ -14,27 +15,13 @@ const LIST_PRICES: ReadonlyMap<string, ListPrice> = new Map<string, ListPrice>([
   ...Object.entries(table.models),
   ["offline", { input: 0, output: 0 }], // the rule-based model
 ]);
-/** Names of one model end in its date, a channel or a cloud's revision: `-20250929`, `@20250929`, `-latest`, `-v1:0`. */
-const ENDING =
-  /[-@](?:\d{4}-\d{2}-\d{2}|\d{6,8}|\d{2}-\d{4}|\d{3,4}|latest|preview|exp|default|v\d+(?::\d+)?)$/;
-
 /**
  * Returns the operator's price of a model, else its list price by its name at its provider or in a cloud or gateway,
  * such as `us.anthropic.claude-sonnet-4-5-20250929-v1:0` or `anthropic/claude-sonnet-4.5`; undefined if neither is known.
  */
-function findPrice(model: string, prices: Readonly<Record<string, ModelPrice>> = {}): ListPrice | undefined {
-  const found = longestMatch(model, prices);
-  const own = model
-    .toLowerCase()
-    .replace(/^.*\//, "")
-    .replace(/^(?:[a-z-]+\.)+/, "");
-  for (let name = own.replaceAll(".", "-"); ;) {
-    const price = found ?? LIST_PRICES.get(name);
-    const shorter = name.replace(ENDING, "");
-    if (price !== undefined || shorter === name) return price;
-    name = shorter;
-  }
-}
+const findPrice = (model: string, prices: Readonly<Record<string, ModelPrice>> = {}): ListPrice | undefined =>
+  // Free offers have names such as `qwen/qwen3-coder:free`.
+  longestMatch(model, prices) ?? findModel(LIST_PRICES, model.endsWith(":free") ? "offline" : model);
 
 /** Finds a price by the name that the model was chosen with. Providers report longer names, such as one with a date. */
 export function modelPrice(

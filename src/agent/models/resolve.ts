@@ -137,12 +137,12 @@ function modelFields(
   { wire, exchange, place, given }: ReturnType<typeof planModel>,
   limits: WaitingLimits,
 ): Record<string, unknown> {
-  const { family, model } = exchange.profile;
+  const { output = OUTPUT_TOKENS, model } = exchange.profile;
   const { url, key, isKeyless } = place;
   // The package knows how much the oldest models write.
   const usual =
     wire === "messages" && !model.startsWith("claude-3")
-      ? { maxTokens: Math.min(OUTPUT_TOKENS, family?.output ?? OUTPUT_TOKENS) }
+      ? { maxTokens: Math.min(OUTPUT_TOKENS, output) }
       : {};
   return {
     ...usual,

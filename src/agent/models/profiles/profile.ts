@@ -1,5 +1,8 @@
 /** The table of providers and model families, its schema, and the profile of one model. */
 import { z } from "zod";
+import { defined } from "../../../core/defined.ts";
+import { findModel, modelNames } from "../../../core/model-names.ts";
+import limits from "./limits.json" with { type: "json" };
 import table from "./profiles.json" with { type: "json" };
 
 const text = z.string().min(1);
@@ -148,11 +151,19 @@ const FAMILIES = (table.families as readonly Family[]).map((family) => ({
   pattern: new RegExp(family.match),
 }));
 
+/** Windows and output limits of models that differ from their family's. */
+const MODEL_LIMITS: ReadonlyMap<string, Partial<Pick<Family, "window" | "output">>> = new Map(
+  Object.entries(limits.models),
+);
+
 /** A model at a place, with all that is known of it in advance. */
 export interface Profile {
   /** The service, by its name or its address. */
   provider?: string;
   family?: Family;
+  /** Tokens of a request and of an answer at the vendor's own service. */
+  window?: number;
+  output?: number;
   /** `host:port/path` of the address, where requests go to one. */
   place: string;
   model: string;
@@ -162,7 +173,7 @@ export interface Profile {
 
 /** The family that a model's name mentions first after its last slash: a distilled model names its teacher, too. */
 export function findFamily(model: string): Family | undefined {
-  const own = model.toLowerCase().replace(/^.*\//, "");
+  const own = modelNames(model).at(-1) ?? "";
   return FAMILIES.map(({ family, pattern }) => ({ family, at: own.search(pattern) }))
     .filter(({ at }) => at >= 0)
     .toSorted((one, other) => one.at - other.at)[0]?.family;
@@ -198,6 +209,7 @@ export function buildProfile(
   }: { provider?: string; address?: string; own?: RequestRules | undefined } = {},
 ): Profile {
   const family = findFamily(model);
+  const { window = family?.window, output = family?.output } = findModel(MODEL_LIMITS, model) ?? {};
   // Any server may speak the protocol of OpenAI or Anthropic.
   const isGeneral = provider === "openai" || provider === "anthropic";
   const url = URL.canParse(address) ? new URL(address) : undefined;
@@ -208,7 +220,7 @@ export function buildProfile(
   const facts = service === undefined ? undefined : PROVIDERS[service];
   return {
     ...(service === undefined ? {} : { provider: service }),
-    ...(family && { family }),
+    ...defined({ family, window, output }),
     place: url === undefined ? (provider ?? "") : url.host + url.pathname.replace(/\/$/, ""),
     model,
     isLocal: facts?.local === true || (url !== undefined && OWN_NETWORK.test(url.hostname)),

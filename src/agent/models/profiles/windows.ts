@@ -9,12 +9,8 @@ const ASK_MS = 4000;
 const LONGEST_ANSWER = 4 * 1024 ** 2;
 
 /** The window by the table: that of the vendor, which a server of one's own may not have memory for. */
-export function knownWindow({ family, isLocal }: Profile): number | undefined {
-  if (!isLocal) return family?.window;
-  return family === undefined || family.open
-    ? Math.min(family?.window ?? OWN_SERVER, OWN_SERVER)
-    : family.window;
-}
+export const knownWindow = ({ family, window, isLocal }: Profile): number | undefined =>
+  isLocal && family?.open !== false ? Math.min(window ?? OWN_SERVER, OWN_SERVER) : window;
 
 /** A question to a server, and how its answer is read. */
 interface WindowQuestion {
