@@ -331,7 +331,7 @@ function howToGoOn(view: RunView, { runsCommand, runCommand }: LocalRuns): strin
  */
 export function runEnd(view: RunView, colors: Colors, isElsewhere = true): string {
   const { run, filesChanged, models, place, goal } = view;
-  const { inputTokens, outputTokens } = run.usage;
+  const { inputTokens, outputTokens, cachedInputTokens: cached } = run.usage;
   const cost = costText(models);
   const heading = (title: string): string => colors.bold(colors.cyan(`── ${title}`));
   const parts: string[] = [];
@@ -350,7 +350,11 @@ export function runEnd(view: RunView, colors: Colors, isElsewhere = true): strin
   const isWaiting = run.status === "working" && (place !== undefined || !isElsewhere);
   const ended = run.stopReason === undefined ? statusMark(run.status, colors) : colors.yellow("■");
   const mark = isWaiting ? colors.yellow("◌") : ended;
-  const figures = [`${inputTokens} tokens in, ${outputTokens} out`, ...(cost === undefined ? [] : [cost])];
+  const share = cached > 0 ? ` (${Math.round((100 * cached) / inputTokens)}% from the cache)` : "";
+  const figures = [
+    `${inputTokens} tokens in${share}, ${outputTokens} out`,
+    ...(cost === undefined ? [] : [cost]),
+  ];
   parts.push(`${mark} ${run.id} ${isWaiting ? WAITING : status} · ${figures.join(" · ")}`);
   const gap = costGap(models);
   if (gap !== undefined) parts.push(colors.dim(gap));

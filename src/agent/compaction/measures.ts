@@ -1,11 +1,13 @@
-/** Compares the estimate of each request with the tokens that its provider reports. */
+/** Compares each request with the tokens that its provider reports: their number, and those read from its cache. */
 import type { AIMessage, BaseMessage } from "@langchain/core/messages";
 import { isStructuredTool } from "@langchain/core/utils/function_calling";
+import { monotonicClock } from "../../core/clock.ts";
 import { NewestOf } from "../../core/newest-of.ts";
 import type { ModelRequest } from "../contracts/middleware.ts";
 import { isEmptyReply } from "../models/answers.ts";
 import { contextWindow, findExchange } from "../models/exchange.ts";
 import { isMedia } from "../models/media.ts";
+import { reportedModel } from "../budget/prices.ts";
 import { isCut } from "../models/reply.ts";
 import type { ToolBinding } from "../models/tool-binder.ts";
 import { type ContextLimits, type ContextSize, ESTIMATE } from "./compacted-view.ts";
@@ -20,12 +22,21 @@ const LARGEST_SCALE = 8;
 const GROWTH = 2000;
 /** Part by which the reported tokens of two requests of one size differ. */
 const SAME = 0.01;
+/** The fewest tokens that providers cache, their lifetime in ms, and misses in a row that are reported: single ones are normal. */
+const CACHE = { tokens: 1024, ms: 300_000, misses: 2 };
 
 interface Measured {
   /** Tokens for an estimated one; at least 1. */
   scale: number;
   size: number;
   reported: number;
+  /** The model that replied. */
+  name: string;
+  at: number;
+  /** Tokens from the cache in the last request that had any. */
+  cached: number;
+  /** Requests without any since then. */
+  misses: number;
 }
 
 /** Limits for a conversation whose tokens are `scale` times as many as estimated, in estimated tokens. */
@@ -57,7 +68,25 @@ export class Measures {
       const reported = reply.usage_metadata?.input_tokens ?? 0;
       if (reported === 0) return reply;
       const measured = Math.min(Math.max(reported / size, 1), LARGEST_SCALE);
-      this.#measured.keep(key, { scale: size < LARGE ? scale : measured, size, reported });
+      const [name, at] = [reportedModel(reply), monotonicClock()];
+      const read = reply.usage_metadata?.input_token_details?.cache_read ?? 0;
+      // A shorter request has another beginning: the conversation was compacted.
+      const isMiss =
+        last?.name === name &&
+        at - last.at < CACHE.ms &&
+        size >= last.size &&
+        reported >= last.reported &&
+        read === 0 &&
+        last.cached >= CACHE.tokens;
+      const misses = isMiss ? last.misses + 1 : 0;
+      const cached = isMiss ? last.cached : read;
+      const now = { size, reported, name, at, cached, misses };
+      this.#measured.keep(key, { scale: size < LARGE ? scale : measured, ...now });
+      if (misses === CACHE.misses)
+        runtime.step.tell({
+          kind: "warning",
+          message: `The last ${misses} requests to ${name} had no tokens from the provider's cache, although they begin like an earlier one that had ${cached}. Each costs its full price. A proxy may change the beginning of requests, or send them to servers that do not share a cache.`,
+        });
       const hasMedia = messages.some(({ content }) => typeof content !== "string" && content.some(isMedia));
       const isCut =
         last !== undefined &&
