@@ -11,7 +11,7 @@ import { readFacts } from "./generate/facts.mjs";
 import { json, lockWith, manifestWith, starterManifest } from "./generate/manifests.mjs";
 import { pluginFiles } from "./generate/plugins.mjs";
 import { serverEntry } from "./generate/server-entry.mjs";
-import { readmeText, securityText, starterText } from "./generate/texts.mjs";
+import { modelsText, readmeText, securityText, starterText } from "./generate/texts.mjs";
 import { loadSources } from "./sources.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -39,6 +39,14 @@ async function generatedFiles() {
       text: () => json(lockWith(JSON.parse(read("package-lock.json")), manifest)),
     },
     { path: "README.md", text: () => readmeText(read("README.md"), facts, manifest) },
+    {
+      path: "docs/models.md",
+      text: () =>
+        modelsText(
+          read("docs/models.md"),
+          JSON.parse(read("src/agent/models/profiles/profiles.json")).providers,
+        ),
+    },
     { path: "SECURITY.md", text: () => securityText(read("SECURITY.md"), facts) },
     { path: "server.json", text: () => json(serverEntry(facts, manifest, schema.properties)) },
     { path: "create/package.json", text: () => json(starterManifest(manifest)) },

@@ -1,4 +1,4 @@
-/** Parts of README.md, SECURITY.md and the pages about the starter that depend on the facts of the project. */
+/** Parts of README.md, SECURITY.md, docs/models.md and the pages about the starter that depend on the facts of the project. */
 
 /**
  * The README with its first commands, badges and the addresses of its pictures: by npx once the package is on npm, from
@@ -74,6 +74,33 @@ export function securityText(text, { securityContact }) {
   return text.replace(
     /(<!-- contact: ).*( -->\n)[^]*?(<!-- end -->)/,
     (_, open, close, end) => `${open}written by scripts/generate.mjs${close}${how}\n${end}`,
+  );
+}
+
+const PROTOCOLS = { chat: "chat completions", messages: "Anthropic's messages" };
+
+/** docs/models.md with the services of profiles.json. */
+export function modelsText(text, providers) {
+  const code = (names = []) => names.map((name) => `\`${name}\``).join(", ");
+  const keyOf = ({ keys, bearerKeys = [], keyless }) => {
+    const names = code([...(keys ?? []), ...bearerKeys]);
+    return keyless === "always" ? `not needed${names && `, or ${names}`}` : names;
+  };
+  const addressOf = ({ base = "", baseVariables }) => {
+    const parts = code([...base.matchAll(/\{(\w+)\}/g)].map(([, name]) => name));
+    return [code(baseVariables), parts && `its own needs ${parts}`].filter(Boolean).join("; ");
+  };
+  const rows = Object.entries(providers).map(([name, facts]) => {
+    const { wire, package: own } = facts;
+    const protocol = PROTOCOLS[wire] ?? (own.versions === undefined ? "its own" : "`models add`");
+    return [`\`${name}\``, keyOf(facts), addressOf(facts), protocol];
+  });
+  const table = [["name", "key", "address", "protocol"], ["---", "---", "---", "---"], ...rows]
+    .map((cells) => `| ${cells.map((cell) => cell || "–").join(" | ")} |\n`)
+    .join("");
+  return text.replace(
+    /(<!-- services: ).*( -->\n)[^]*?(<!-- end -->)/,
+    (_, open, close, end) => `${open}written by scripts/generate.mjs${close}\n${table}\n${end}`,
   );
 }
 

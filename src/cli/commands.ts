@@ -233,11 +233,11 @@ const PARTS: readonly (Omit<Command, "name" | "flags" | "configurable"> & Partia
     settings: ["dataDir"],
     positionals: 2,
     actions: [
-      action("list", "List providers, whether their packages are installed, and the key each needs.", {
+      action("list", "List providers, whether they are built in or installed, and the key each needs.", {
         examples: ["models list"],
       }),
       action("add PROVIDER", "Install the package of a provider into the data folder, with npm.", {
-        examples: ["models add mistralai"],
+        examples: ["models add bedrock"],
       }),
     ],
     run: async (args) => (await import("./models.ts")).runModels(args),
