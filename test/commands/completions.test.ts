@@ -22,7 +22,7 @@ describe("words that could stand there", () => {
     expect(await wordsOf("install", "cur")).toEqual(["cursor"]);
     expect(await wordsOf("storage", "")).toEqual(["copy"]);
     expect(await wordsOf("models", "add", "mis")).toEqual(["mistralai"]);
-    expect(await wordsOf("keys", "set", "ANTH")).toEqual(["ANTHROPIC_API_KEY"]);
+    expect(await wordsOf("keys", "set", "ANTH")).toEqual(["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"]);
     expect(await wordsOf("keys", "f")).toEqual(["forget"]);
     expect(await wordsOf("completions", "f")).toEqual(["fish"]);
     expect(await wordsOf("help", "do")).toEqual(["doctor"]);
