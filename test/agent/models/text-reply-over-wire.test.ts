@@ -144,5 +144,7 @@ test("a call that its provider could not read is read, or asked for again at onc
   const asked = await run([refused("<function=ls{"), refused(""), { text: "Done" }]);
   expect(asked.last).toEqual(done);
   expect(asked.requests).toHaveLength(3);
-  await expect(run([refused(""), refused(""), refused("")])).rejects.toMatchObject({ code: "model_stream_broken" });
+  await expect(run([refused(""), refused(""), refused("")])).rejects.toMatchObject({
+    code: "model_stream_broken",
+  });
 });
