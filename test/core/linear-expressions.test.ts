@@ -3,12 +3,14 @@ import { checkSync } from "recheck";
 import { parseAst } from "vitest/node";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
+import words from "../../src/agent/models/profiles/words.json" with { type: "json" };
 
 /** Expressions made from strings. They see nothing but text of our own; the reason says which. */
 const MADE_FROM_STRINGS: Readonly<Record<string, string>> = {
   "agent/models/profiles/learned.ts":
     "names of members of requests, without other characters than letters and digits; the rest takes linear time",
   "agent/models/profiles/profile.ts": "patterns of the table of families, for the name of a model",
+  "agent/models/provider-words.ts": "words of refusals in our own table, which are looked at below",
   "agent/models/tool-schema.ts": "patterns of tools, which are compiled to see if they can be, and never run",
   "backends/filesystem/ripgrep.ts": "constants of that file, joined; recheck finds both of them linear",
   "backends/sandbox/environment.ts":
@@ -50,8 +52,17 @@ function expressions(): { literals: Expression[]; made: string[] } {
     };
     visit(parseAst(readFileSync(new URL(file, SOURCES), "utf8"), { lang: "ts" }));
   }
+  for (const pattern of WORDS)
+    literals.push({ file: "agent/models/profiles/words.json", pattern, flags: "i" });
   return { literals, made };
 }
+
+/** Patterns of the table of refusals. */
+const WORDS = words.refusals.flatMap(({ rows }) =>
+  rows.flatMap(({ text, code }: { text?: string; code?: string }) =>
+    [text, code].filter((one) => one !== undefined),
+  ),
+);
 
 const isNamed = (node: unknown, name: string): boolean =>
   typeof node === "object" && node !== null && Reflect.get(node, "name") === name;

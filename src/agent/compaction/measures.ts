@@ -1,5 +1,5 @@
 /** Compares each request with the tokens that its provider reports: their number, and those read from its cache. */
-import type { AIMessage, BaseMessage } from "@langchain/core/messages";
+import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { isStructuredTool } from "@langchain/core/utils/function_calling";
 import { monotonicClock } from "../../core/clock.ts";
 import { NewestOf } from "../../core/newest-of.ts";
@@ -8,7 +8,7 @@ import { isEmptyReply } from "../models/answers.ts";
 import { contextWindow, findExchange } from "../models/exchange.ts";
 import { isMedia } from "../models/media.ts";
 import { reportedModel } from "../budget/prices.ts";
-import { isCut } from "../models/reply.ts";
+import { answeredBy, isCut } from "../models/reply.ts";
 import type { ToolBinding } from "../models/tool-binder.ts";
 import { type ContextLimits, type ContextSize, ESTIMATE } from "./compacted-view.ts";
 
@@ -105,12 +105,14 @@ export class Measures {
   }
 }
 
-/** A reply with its tokens: estimated where the provider reports none, so that limits hold. Changes `reply`. */
+/** A reply with its model, and its tokens: estimated where the provider reports none. Changes `reply`. */
 export function estimateUsage(
-  reply: AIMessage,
+  reply: unknown,
   input: readonly BaseMessage[],
   { model, tools }: ToolBinding,
-): AIMessage {
+): unknown {
+  if (!AIMessage.isInstance(reply)) return reply;
+  answeredBy(reply, model);
   const exchange = findExchange(model);
   if (exchange === undefined || (reply.usage_metadata?.total_tokens ?? 0) > 0) return reply;
   const ofTools = tools.filter(isStructuredTool);

@@ -15,7 +15,7 @@ import { estimateUsage, fillsWindow } from "../compaction/measures.ts";
 import { googleHistory, isOpenAi } from "../messages/mend.ts";
 import { callModel } from "../models/call-model.ts";
 import type { ReplyCache } from "../models/reply-cache.ts";
-import { LONGEST_REPLY, answeredBy, isCut } from "../models/reply.ts";
+import { LONGEST_REPLY, isCut } from "../models/reply.ts";
 import { type ToolBinder, type ToolBinding } from "../models/tool-binder.ts";
 import { heard } from "../models/heard.ts";
 import { readMarkup } from "../models/text-reply.ts";
@@ -75,18 +75,16 @@ async function completeReply(given: ModelRequest, asking: Asking): Promise<AIMes
   const { request, input, binding, toolNames } = sentRequest(given, asking);
   const settings = request.modelSettings ?? {};
   // A report is shown with the message that it becomes part of, and not by stream mode `messages`.
-  const unshown = { ...config, tags: [...(config.tags ?? []), "langsmith:nostream"] };
-  const shown = report === undefined ? config : unshown;
+  const tags = [...(config.tags ?? []), "langsmith:nostream"];
+  const shown = report === undefined ? config : { ...config, tags };
   const say = report === undefined ? contextOf(config).say : undefined;
   const askNow = async (input: BaseMessage[], before: string): Promise<AIMessage> => {
     const reply = await callModel(
       request,
       async (oneTry) => {
-        const reply: unknown = await binder
-          .bind(binding)
-          .invoke(input, { ...shown, ...oneTry, ...settings, ...heard(say, before, shown) });
-        if (!AIMessage.isInstance(reply)) return reply;
-        return estimateUsage(answeredBy(reply, binding.model), input, binding);
+        const options = { ...shown, ...oneTry, ...settings, ...heard(say, before, shown) };
+        const reply: unknown = await binder.bind(binding).invoke(input, options);
+        return estimateUsage(reply, input, binding);
       },
       { step: given.runtime.step, signal: config.signal, log, toolNames },
     );

@@ -252,8 +252,7 @@ const ROWS: Row[] = [
   {
     subject: "an empty content beside calls, and null",
     body: CHAT,
-    refuses: (body) =>
-      messages(body).some((message) => !(message["content"] ?? "content" in message === false)),
+    refuses: (body) => messages(body).some((message) => !(message["content"] ?? !("content" in message))),
     requests: 3,
     texts: [
       "Each message must have at least one content element.",

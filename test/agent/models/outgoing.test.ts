@@ -401,7 +401,7 @@ test("an id of a call that is changed is the same one each time, and differs fro
     const { messages } = outgoing({ messages: [{ ...RESULT, tool_call_id: id }] }, "chat", {
       callIds: "nine",
     });
-    return String((messages as [{ tool_call_id: string }])[0].tool_call_id);
+    return (messages as [{ tool_call_id: string }])[0].tool_call_id;
   });
   expect(new Set(changed).size).toBe(ids.length);
   for (const id of changed) expect(id).toMatch(/^[a-zA-Z0-9]{9}$/);

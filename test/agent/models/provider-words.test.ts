@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { failureFacts, modelFailure } from "../../../src/agent/models/failure.ts";
+import words from "../../../src/agent/models/profiles/words.json" with { type: "json" };
 import { mediaRefusal } from "../../../src/agent/models/media-limits.ts";
 import type { RefusalKind } from "../../../src/agent/models/provider-words.ts";
 
@@ -226,4 +227,14 @@ describe("a refusal", () => {
     });
     expect(failureFacts(error)).toMatchObject({ status: 403, kind: "key", reason: "model_auth" });
   });
+});
+
+test("the table has rows with a source and words, of known causes only", () => {
+  for (const { kind, rows } of words.refusals) {
+    expect(Object.keys(CASES)).toContain(kind);
+    for (const row of rows) {
+      expect(row.source).not.toBe("");
+      expect("text" in row || "code" in row).toBe(true);
+    }
+  }
 });
