@@ -2,6 +2,7 @@
 import { AIMessage, type BaseMessage } from "@langchain/core/messages";
 import { isStructuredTool } from "@langchain/core/utils/function_calling";
 import { monotonicClock } from "../../core/clock.ts";
+import { RunFailure } from "../../core/errors.ts";
 import { NewestOf } from "../../core/newest-of.ts";
 import type { ModelRequest } from "../contracts/middleware.ts";
 import { isEmptyReply } from "../models/answers.ts";
@@ -125,11 +126,14 @@ export function estimateUsage(
   return reply;
 }
 
-/** True if a reply is empty because the request left no room for it, which some providers do not report. */
-export function fillsWindow(reply: AIMessage, { model, messages }: ModelRequest): boolean {
+/** Some providers answer nothing if the request fills the window. @throws RunFailure `context_overflow` then. */
+export function checkRoom(reply: AIMessage, { model, messages }: ModelRequest): void {
   const window = contextWindow(model) ?? Infinity;
   const sent = reply.usage_metadata?.input_tokens ?? 0;
-  return (
-    isCut(reply) && isEmptyReply(reply) && sent >= 0.95 * window && ESTIMATE.ofAll(messages) > window / 2
-  );
+  if (!isCut(reply) || !isEmptyReply(reply)) return;
+  if (sent >= 0.95 * window && ESTIMATE.ofAll(messages) > window / 2)
+    throw new RunFailure(
+      "context_overflow",
+      "The model wrote nothing: the request fills its context window.",
+    );
 }

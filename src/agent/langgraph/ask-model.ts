@@ -4,14 +4,13 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import { isStructuredTool } from "@langchain/core/utils/function_calling";
 import { memberOf, textMemberOf } from "../../core/unknown.ts";
 import { ownTurn } from "../../core/concurrency.ts";
-import { RunFailure } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { ModelRequest } from "../contracts/middleware.ts";
 import { MOST_ASKED, continued, isEmptyReply, markCut, resumed, unfinished } from "../models/answers.ts";
 import { textOf, withStartNote } from "../messages/messages.ts";
 import { type Strategy, bindStrategy } from "../models/structured-answer.ts";
 import { appendSystemPrompt } from "../messages/system-prompt.ts";
-import { estimateUsage, fillsWindow } from "../compaction/measures.ts";
+import { checkRoom, estimateUsage } from "../compaction/measures.ts";
 import { googleHistory, isOpenAi } from "../messages/mend.ts";
 import { callModel } from "../models/call-model.ts";
 import type { ReplyCache } from "../models/reply-cache.ts";
@@ -106,11 +105,7 @@ async function completeReply(given: ModelRequest, asking: Asking): Promise<AIMes
   const times = { cut: 0, paused: 0, empty: 0, unstructured: 0, uncalled: 0, unwritten: 0 };
   for (let calls = 1; ; calls += 1) {
     say?.(reply.text);
-    if (fillsWindow(reply, request))
-      throw new RunFailure(
-        "context_overflow",
-        "The model wrote nothing: the request fills its context window.",
-      );
+    checkRoom(reply, request);
     const missing = unfinished(reply, strategy, isIncomplete);
     if (!missing) return reply;
     times[missing.kind] += 1;

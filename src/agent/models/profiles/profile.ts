@@ -1,7 +1,7 @@
 /** The table of providers and model families, its schema, and the profile of one model. */
 import { z } from "zod";
 import { defined } from "../../../core/defined.ts";
-import { findModel, modelNames } from "../../../core/model-names.ts";
+import { findModel } from "../../../core/model-names.ts";
 import limits from "./limits.json" with { type: "json" };
 import table from "./profiles.json" with { type: "json" };
 
@@ -173,7 +173,7 @@ export interface Profile {
 
 /** The family that a model's name mentions first after its last slash: a distilled model names its teacher, too. */
 export function findFamily(model: string): Family | undefined {
-  const own = modelNames(model).at(-1) ?? "";
+  const own = model.toLowerCase().replace(/^.*\//, "");
   return FAMILIES.map(({ family, pattern }) => ({ family, at: own.search(pattern) }))
     .filter(({ at }) => at >= 0)
     .toSorted((one, other) => one.at - other.at)[0]?.family;
