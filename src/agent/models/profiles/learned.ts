@@ -173,7 +173,7 @@ const LESSONS: readonly Row[] = [
 const OUTPUT_LIMITS = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
 
 /** The other name of the limit of output tokens, or a smaller value that the words name. */
-function outputLimit({ text, body, wire, rules }: RefusedRequest): RequestRules | undefined {
+function outputLimit({ text, body, wire }: RefusedRequest): RequestRules | undefined {
   const sent = OUTPUT_LIMITS.find((name) => body[name] !== undefined);
   if (sent === undefined) return undefined;
   const numbers = (text.match(/\d[\d,]*/g) ?? []).map((digits) => Number(digits.replaceAll(",", "")));
@@ -181,9 +181,8 @@ function outputLimit({ text, body, wire, rules }: RefusedRequest): RequestRules 
   const smaller = numbers.filter((number) => number >= 512 && number < Number(body[sent]));
   if (smaller.length > 0) return { most: { [sent]: Math.max(...smaller) } };
   const other = sent === "max_tokens" ? "max_completion_tokens" : "max_tokens";
-  const isTried = rules.rename?.[other] === sent;
-  const isAboutName = text.includes(other) || UNWANTED.test(text);
-  return when(wire === "chat" && !isTried && isAboutName, { rename: { [sent]: other } });
+  const isAboutName = text.includes(sent) && (text.includes(other) || UNWANTED.test(text));
+  return when(wire === "chat" && isAboutName, { rename: { [sent]: other } });
 }
 
 /** Members that every request needs, or that a person would miss. */
