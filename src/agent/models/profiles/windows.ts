@@ -25,17 +25,21 @@ const WINDOW_MEMBERS =
     " ",
   );
 
+// Ollama completes a name without a tag.
 const isModel = (model: string) => (item: unknown) =>
-  ["id", "key", "name", "model", "model_name"].some((name) => memberOf(item, name) === model);
+  ["id", "key", "name", "model", "model_name"].some((name) =>
+    [model, `${model}:latest`].includes(String(memberOf(item, name))),
+  );
 
-/** The first of these members that is a number, in an item of a list of models or in its parts. */
+/** The first of these members that is a window, in an item of a list of models or in its parts: the smallest there. */
 function findWindow(item: unknown): unknown {
   const parts = [
     item,
     ...["meta", "limits", "model_info", "capabilities", "top_provider"].map((name) => memberOf(item, name)),
   ];
   const inner = [...parts, ...parts.map((part) => memberOf(part, "limits"))];
-  return WINDOW_MEMBERS.flatMap((name) => inner.map((part) => memberOf(part, name))).find(isWindow);
+  const found = WINDOW_MEMBERS.map((name) => inner.map((part) => memberOf(part, name)).filter(isWindow));
+  return Math.min(...(found.find((windows) => windows.length > 0) ?? []));
 }
 
 const isWindow = (value: unknown): value is number =>
@@ -108,9 +112,14 @@ export async function askWindow(
         await answer.body?.cancel();
         continue;
       }
-      const length = Number(answer.headers.get("content-length") ?? 0);
-      if (length > LONGEST_ANSWER) continue;
-      const told: unknown = parsedJson(await answer.text());
+      const parts: Uint8Array[] = [];
+      let size = 0;
+      for await (const part of answer.body ?? []) {
+        parts.push(part);
+        size += part.length;
+        if (size > LONGEST_ANSWER) break;
+      }
+      const told: unknown = parsedJson(Buffer.concat(parts).toString("utf8"));
       const window = read(isRecord(told) || Array.isArray(told) ? told : recordOf(told), model);
       if (isWindow(window)) return window;
     } catch {
