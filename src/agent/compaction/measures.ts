@@ -9,7 +9,7 @@ import { isEmptyReply } from "../models/answers.ts";
 import { contextWindow, findExchange } from "../models/exchange.ts";
 import { isMedia } from "../models/media.ts";
 import { reportedModel } from "../budget/prices.ts";
-import { answeredBy, isCut } from "../models/reply.ts";
+import { answeredBy, isCut, modelName } from "../models/reply.ts";
 import type { ToolBinding } from "../models/tool-binder.ts";
 import { type ContextLimits, type ContextSize, ESTIMATE } from "./compacted-view.ts";
 
@@ -21,6 +21,8 @@ const LARGE = 8000;
 const LARGEST_SCALE = 8;
 /** Growth of a request, in estimated tokens, that a provider must report. */
 const GROWTH = 2000;
+/** Smallest window of a server: its requests would not hold an agent's tools. */
+const SMALLEST = 4000;
 /** Part by which the reported tokens of two requests of one size differ. */
 const SAME = 0.01;
 /** The fewest tokens that providers cache, their lifetime in ms, and misses in a row that are reported: single ones are normal. */
@@ -53,7 +55,7 @@ export function inEstimates(limits: ContextLimits, scale: number): ContextLimits
   };
 }
 
-/** Measurements by conversation, kept while the process lives. */
+/** Measurements by conversation and model, kept while the process lives. */
 export class Measures {
   readonly #measured = new NewestOf<Measured>(MOST);
 
@@ -62,7 +64,8 @@ export class Measures {
     scale: number;
     take: (reply: AIMessage, size: number) => AIMessage;
   } {
-    const key = [runtime.threadId, ...runtime.step.agent.map(({ callId }) => callId)].join(" ");
+    const agent = runtime.step.agent.map(({ callId }) => callId);
+    const key = [runtime.threadId, ...agent, modelName(model)].join(" ");
     const last = this.#measured.get(key);
     const scale = last?.scale ?? 1;
     const take = (reply: AIMessage, size: number): AIMessage => {
@@ -94,9 +97,11 @@ export class Measures {
         !hasMedia &&
         size - last.size >= GROWTH &&
         Math.abs(reported - last.reported) <= SAME * last.reported &&
-        reported < size;
-      if (isCut)
-        findExchange(model)?.learnWindow(
+        reported < size &&
+        reported >= SMALLEST;
+      const exchange = findExchange(model);
+      if (isCut && (exchange?.window ?? Infinity) > reported * (1 + SAME))
+        exchange?.learnWindow(
           reported,
           `The server reads about ${reported} tokens of a request and drops the rest without an error. The conversation is kept below that from now on. If the model can read more, raise the context length of the server and set \`window\` of the model in \`models\`.`,
         );
