@@ -69,7 +69,7 @@ export class Exchange {
     this.#notices.push(notice);
   }
 
-  /** The rules of the profile, and what was learned. */
+  /** The rules of the profile and the learned ones. */
   get rules(): RequestRules {
     const tried = this.#trial.map(({ rules }) => rules);
     return joinRules(this.profile.rules, this.#lessons.of(this.profile).rules, ...tried);
@@ -83,8 +83,8 @@ export class Exchange {
   }
 
   /**
-   * Sends a request as the server takes it. If it is refused for its form, sends it again without what was refused, and
-   * keeps that for later requests once one is accepted.
+   * Sends a request by the rules. If its form is refused, sends it again without the refused part; the lesson is kept
+   * once a request is accepted.
    *
    * @throws the error of the last refusal.
    */

@@ -183,7 +183,7 @@ export function failureFacts(error: unknown): FailureFacts {
   const retryAfterMs = askedPause({ headers, layers, text, isLimited: reason === "model_rate_limited" });
   const transient =
     (reason === "model_rate_limited" && kind !== "quota") ||
-    // What a server has not implemented it will not have a little later.
+    // An unimplemented feature does not appear by waiting.
     (reason === "model_unavailable" && status !== 501 && evidence.tls === undefined && !evidence.foreign) ||
     reason === "model_stream_broken" ||
     status === 409;

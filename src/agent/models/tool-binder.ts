@@ -68,7 +68,7 @@ function boundModel({ model, tools, toolChoice, options }: ToolBinding): Pick<Ba
 }
 
 /** Gemini, also behind a service that speaks another protocol. */
-export const isGoogle = (model: BaseChatModel): boolean =>
+const isGoogle = (model: BaseChatModel): boolean =>
   /google|gemini|vertex/i.test(`${model._llmType()} ${model.getName()} ${modelName(model)}`);
 
 const forOthers = byIdentity((tool: BindToolsInput) => sentTool(tool));

@@ -23,9 +23,9 @@ async function ask(
 ): Promise<{ window: number | undefined; asked: Asked[] }> {
   const asked: Asked[] = [];
   const fetch = (input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
-    const url = new URL(String(input));
+    const url = new URL(input instanceof Request ? input.url : input);
     const headers = Object.fromEntries(new Headers(init.headers));
-    asked.push({ path: url.pathname, method: init.method ?? "GET", headers, body: String(init.body ?? "") });
+    asked.push({ path: url.pathname, method: init.method ?? "GET", headers, body: typeof init.body === "string" ? init.body : "" });
     const answer = answers[url.pathname];
     return Promise.resolve(
       answer === undefined

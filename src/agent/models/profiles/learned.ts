@@ -14,7 +14,7 @@ export interface RefusedRequest {
   rules: RequestRules;
 }
 
-/** A change of the rules, and what it is about, in a few words for a person. */
+/** A change of the rules, and its subject in a few words for a person. */
 export interface Lesson {
   rules: RequestRules;
   about: string;
@@ -51,7 +51,7 @@ interface Row {
   /** A sentence of the refusal has all of them. */
   words: readonly RegExp[];
   about: string;
-  /** The change; `undefined` where the request does not have what the words are about. */
+  /** The change; `undefined` if the refusal is not about anything in the request. */
   change: (refused: RefusedRequest) => RequestRules | undefined;
 }
 
@@ -172,7 +172,7 @@ const LESSONS: readonly Row[] = [
 
 const OUTPUT_LIMITS = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
 
-/** The other name of the limit of output tokens, or a smaller value that the words name. */
+/** The output limit under its other name, or with a smaller value that the refusal names. */
 function outputLimit({ text, body, wire }: RefusedRequest): RequestRules | undefined {
   const sent = OUTPUT_LIMITS.find((name) => body[name] !== undefined);
   if (sent === undefined) return undefined;

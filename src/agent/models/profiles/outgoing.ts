@@ -50,7 +50,7 @@ export const isForced = (choice: unknown): boolean =>
     ? choice === "required" || choice === "any"
     : isRecord(choice) && choice["type"] !== "auto" && choice["type"] !== "none";
 
-export const toolCalls = (message: Json): Json[] => asArray(message["tool_calls"]).map(recordOf);
+const toolCalls = (message: Json): Json[] => asArray(message["tool_calls"]).map(recordOf);
 
 const EPHEMERAL = { type: "ephemeral" };
 
