@@ -80,7 +80,11 @@ export function modelChoice({ model, env, models = {}, lendable = false }: Model
 }
 
 function notConfigured(env: Environment): ModelChoice {
-  const found = KEY_NAMES.filter((name) => !DEFAULT_KEYS.includes(name)).find(isSetIn(env));
+  // Tokens of GitHub and Hugging Face mostly have another purpose.
+  const telling = KEY_NAMES.filter(
+    (name) => !DEFAULT_KEYS.includes(name) && !/^(?:GITHUB|GH|HF)_TOKEN$/.test(name),
+  );
+  const found = telling.find(isSetIn(env));
   const owner = Object.entries(PROVIDERS).find(([, facts]) => keyVariables(facts).includes(found ?? ""))?.[0];
   const unfilled = KEY_NAMES.filter((name) => isPlaceholder(env[name]));
   const message = [

@@ -31,7 +31,7 @@ const isModel = (model: string) => (item: unknown) =>
     [model, `${model}:latest`].includes(String(memberOf(item, name))),
   );
 
-/** The first of these members that is a window, in an item of a list of models or in its parts: the smallest there. */
+/** The smallest window among the first of these members that a listed model or its parts have. */
 function findWindow(item: unknown): unknown {
   const parts = [
     item,
