@@ -1,6 +1,7 @@
 /** Chooses a model from names and variables alone: nothing is loaded and nothing requested. */
 import { trimEndOf, variableText } from "../../core/text.ts";
-import { type ModelEntry, type Provider, PROVIDERS } from "./profiles/profile.ts";
+import { type ModelEntry, type Provider, PROVIDERS, buildProfile } from "./profiles/profile.ts";
+import { knownWindow } from "./profiles/windows.ts";
 
 export { PROVIDERS };
 
@@ -46,6 +47,8 @@ export type ModelChoice =
       why: string;
       /** Variables that the key may be in; empty if none is needed. */
       keys: readonly string[];
+      /** The context window that is assumed until the server reports its own, in tokens. */
+      assumedWindow?: number;
     }
   | {
       ok: false;
@@ -186,8 +189,10 @@ function placeChoice(
       "model_endpoint_invalid",
       `${from ?? "The address of the model"} is not an http or https address. Correct it, or unset it to use ${facts.base}.`,
     );
+  const profile = buildProfile(name, { provider, address: url });
+  const window = profile.isLocal && entry?.window === undefined ? knownWindow(profile) : undefined;
   // The host is safe to log; the rest of an address may carry credentials.
-  return { ...chosen, endpoint: parsed.host };
+  return { ...chosen, endpoint: parsed.host, ...(window !== undefined && { assumedWindow: window }) };
 }
 
 /** Address, key and headers of requests to a provider. */
@@ -211,7 +216,7 @@ export function resolveConnection(provider: string, env: Environment, entry?: Mo
   const { base, baseVariables = [], bearerKeys = [], keyless } = facts;
   const own = entry?.baseUrl;
   const variableSet = own === undefined ? baseVariables.find(isSetIn(env)) : undefined;
-  const from = own === undefined ? variableSet : "`baseUrl`";
+  const from = own === undefined ? variableSet : "`baseUrl` in `models`";
   const given = own ?? (variableSet && variable(env, variableSet));
   const filled = filledIn(base ?? "", env, (value) => trimEndOf(value, "/"));
   const usual = base === undefined || hasScheme(filled.text) ? filled.text : `https://${filled.text}`;

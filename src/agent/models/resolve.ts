@@ -124,7 +124,12 @@ function planModel(
     lessons,
     window: entry?.window,
     ...(url !== undefined && {
-      askWindow: () => askWindow(profile, { url, headers: { ...headers, ...auth } }),
+      // Anthropic's base has no version.
+      askWindow: () =>
+        askWindow(profile, {
+          url: wire === "messages" ? `${url}/v1` : url,
+          headers: { ...headers, ...auth },
+        }),
     }),
   });
   const given = { ...set, ...entry?.parameters, ...(entry?.output && { maxTokens: entry.output }) };

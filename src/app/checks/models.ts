@@ -19,7 +19,12 @@ export function checkModel({ host, problem, ...facts }: Facts): Check {
   const choice = usableModel(facts.config.model, facts);
   if (choice.ok) {
     const endpoint = choice.endpoint === undefined ? "" : ` at ${choice.endpoint}`;
-    return { name, ok: true, text: `${choice.spec}${endpoint} (${choice.why})` };
+    const { assumedWindow: window } = choice;
+    const note =
+      window === undefined
+        ? ""
+        : `\nUntil the server reports its context window, requests are kept below ${window.toLocaleString("en")} tokens. To set it: \`window\` of the model in \`models\`.`;
+    return { name, ok: true, text: `${choice.spec}${endpoint} (${choice.why})${note}` };
   }
   const [key] = choice.keys ?? [];
   if (key === undefined) return { name, ok: false, text: choice.message };
