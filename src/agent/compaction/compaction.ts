@@ -1,6 +1,7 @@
 /** Makes a long conversation shorter: old arguments, then a summary, then the largest texts. */
 import type { BaseChatModel } from "@langchain/core/language_models/chat_models";
 import { type BaseMessage, HumanMessage, SystemMessage } from "@langchain/core/messages";
+import { mergeConfigs } from "@langchain/core/runnables";
 import { defined } from "../../core/defined.ts";
 import { errorMessage } from "../../core/errors.ts";
 import type { Logger } from "../../core/logger.ts";
@@ -11,6 +12,7 @@ import { currentRun, spentBy } from "../budget/limits.ts";
 import { SPENT } from "../budget/meter.ts";
 import { contextWindow } from "../models/exchange.ts";
 import { callModel } from "../models/call-model.ts";
+import { findWrapping } from "../models/plain-model.ts";
 import { joinStreams } from "../models/joined-stream.ts";
 import { ModelAwaited } from "../models/client-model.ts";
 import { modelFailure } from "../models/failure.ts";
@@ -282,7 +284,11 @@ async function askForSummary(
     try {
       const reply = await callModel(
         { ...request, model },
-        (oneTry) => joinStreams(model).invoke(messages, { ...oneTry, ...defined({ signal }) }),
+        (oneTry) =>
+          joinStreams(model).invoke(
+            messages,
+            mergeConfigs(findWrapping(model), { ...oneTry, ...defined({ signal }) }),
+          ),
         { step, signal, log },
       );
       readMarkup(reply, []);

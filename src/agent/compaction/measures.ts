@@ -21,8 +21,6 @@ const LARGE = 8000;
 const LARGEST_SCALE = 8;
 /** Growth of a request, in estimated tokens, that a provider must report. */
 const GROWTH = 2000;
-/** Smallest window of a server: its requests would not hold an agent's tools. */
-const SMALLEST = 4000;
 /** Part by which the reported tokens of two requests of one size differ. */
 const SAME = 0.01;
 /** The fewest tokens that providers cache, their lifetime in ms, and misses in a row that are reported: single ones are normal. */
@@ -98,7 +96,8 @@ export class Measures {
         size - last.size >= GROWTH &&
         Math.abs(reported - last.reported) <= SAME * last.reported &&
         reported < size &&
-        reported >= SMALLEST;
+        // A smaller window would not hold the tools of an agent.
+        reported >= LARGE / 2;
       const exchange = findExchange(model);
       if (isCut && (exchange?.window ?? Infinity) > reported * (1 + SAME))
         exchange?.learnWindow(

@@ -96,7 +96,16 @@ export class Exchange {
       try {
         const answer = await post(sent);
         const trial = wire === "responses" ? this.#trial.splice(0) : [];
-        this.#keep([...trial, ...lessons]);
+        const taught = [...trial, ...lessons].filter(({ about }) => about !== "");
+        if (taught.length > 0) {
+          const learned = joinRules(...taught.map((lesson) => lesson.rules));
+          const { place, model } = this.profile;
+          this.#lessons.keep(this.profile, learned);
+          const setting = JSON.stringify({ models: { NAME: { model, request: learned } } });
+          this.note(
+            `${place} refused ${taught.map(({ about }) => about).join(", ")} for the model ${model}. Requests to it are written without that from now on. To set this up front, write in the configuration file: ${setting}`,
+          );
+        }
         // Some servers know the window only once they have loaded the model.
         if (!this.#hasAsked) void this.#options.askWindow?.().then((window) => (this.#toldWindow = window));
         this.#hasAsked = true;
@@ -123,24 +132,13 @@ export class Exchange {
     }
     return learn({ text, body, wire, rules });
   }
-
-  #keep(lessons: readonly Lesson[]): void {
-    const taught = lessons.filter(({ about }) => about !== "");
-    if (taught.length === 0) return;
-    const rules = joinRules(...taught.map((lesson) => lesson.rules));
-    const { place, model } = this.profile;
-    this.#lessons.keep(this.profile, rules);
-    const setting = JSON.stringify({ models: { NAME: { model, request: rules } } });
-    this.note(
-      `${place} refused ${taught.map(({ about }) => about).join(", ")} for the model ${model}. Requests to it are written without that from now on. To set this up front, write in the configuration file: ${setting}`,
-    );
-  }
 }
 
 const exchanges = new WeakMap<object, Exchange>();
 
-/** The exchange of a model that this program made; `undefined` for models of others. */
-export const findExchange = (model: BaseChatModel): Exchange | undefined => exchanges.get(model);
+/** Finds the exchange of a model that this program made, also for its copies; `undefined` for other models. */
+export const findExchange = (model: BaseChatModel): Exchange | undefined =>
+  exchanges.get(model) ?? exchanges.get(Object(memberOf(model, "completions")) as object);
 
 /** The profile of any model, including models that the program did not make. */
 const modelProfile = (model: BaseChatModel): Profile =>
@@ -251,5 +249,5 @@ export async function openAiModel(
   const { ChatOpenAI, ChatOpenAICompletions, ChatOpenAIResponses } = await import("@langchain/openai");
   const responses = exchangeResponses(new ChatOpenAIResponses(fields), exchange);
   const completions = exchangeCompletions(new ChatOpenAICompletions(fields), exchange, { origin, responses });
-  return new ChatOpenAI({ ...fields, completions, responses });
+  return new ChatOpenAI({ ...fields, completions: setExchange(completions, exchange), responses });
 }

@@ -252,7 +252,7 @@ const ROWS: Row[] = [
   {
     subject: "an empty content beside calls, and null",
     body: CHAT,
-    refuses: (body) => messages(body).some((message) => !(message["content"] ?? !("content" in message))),
+    refuses: (body) => messages(body).some((message) => "content" in message && !message["content"]),
     requests: 3,
     texts: [
       "Each message must have at least one content element.",

@@ -25,7 +25,12 @@ async function ask(
   const fetch = (input: string | URL | Request, init: RequestInit = {}): Promise<Response> => {
     const url = new URL(input instanceof Request ? input.url : input);
     const headers = Object.fromEntries(new Headers(init.headers));
-    asked.push({ path: url.pathname, method: init.method ?? "GET", headers, body: typeof init.body === "string" ? init.body : "" });
+    asked.push({
+      path: url.pathname,
+      method: init.method ?? "GET",
+      headers,
+      body: typeof init.body === "string" ? init.body : "",
+    });
     const answer = answers[url.pathname];
     return Promise.resolve(
       answer === undefined

@@ -57,7 +57,6 @@ interface Row {
 
 const UNWANTED =
   /param|unknown|unrecogni|unexpected|unsupported|not (?:be|supported|permitted|allowed|accepted|available|enabled|recogni)|extra (?:input|field)|invalid|additional propert|(?:not|n't) support|deprecated|incompatible|cannot|only/i;
-const THOUGHTS = ["reasoning_content", "reasoning", "reasoning_details"];
 
 /** Subjects of refusals, the least ambiguous words first. The tests quote public reports for each row. */
 const LESSONS: readonly Row[] = [
@@ -101,7 +100,8 @@ const LESSONS: readonly Row[] = [
     words: [/reasoning(?:_content|_details)?\b/i, UNWANTED],
     about: "reasoning in earlier replies",
     change: (refused) => {
-      const isSent = messageList(refused).some((message) => THOUGHTS.some((name) => name in message));
+      const names = ["reasoning_content", "reasoning", "reasoning_details"];
+      const isSent = messageList(refused).some((message) => names.some((name) => name in message));
       return when(isSent, { thoughts: { field: "none" } });
     },
   },
@@ -191,8 +191,6 @@ const NEEDED = new Set(
     " ",
   ),
 );
-/** Members whose names are words of other sentences, too: they count in quotation marks only. */
-const ORDINARY = new Set("text user stop store include metadata prompt".split(" "));
 
 /** A member of the request that the words name, and that it can do without. */
 function namedMember({ text, body, rules }: RefusedRequest): RequestRules | undefined {
@@ -200,7 +198,8 @@ function namedMember({ text, body, rules }: RefusedRequest): RequestRules | unde
   const said = text.replaceAll("body.", "");
   const isNamed = (name: string): boolean => {
     const word = name.replace(/[^\w]/g, "");
-    const mark = ORDINARY.has(name) ? "[\"'`]" : "[\"'`]?";
+    // Ordinary words count in quotation marks only.
+    const mark = /^(?:text|user|stop|store|include|metadata|prompt)$/.test(name) ? "[\"'`]" : "[\"'`]?";
     return new RegExp(`(?<![\\w.-])${mark}${word}${mark}(?![\\w-])`, "i").test(said);
   };
   const named = Object.keys(body).find(

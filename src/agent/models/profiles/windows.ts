@@ -20,61 +20,49 @@ interface WindowQuestion {
   read: (answer: unknown, model: string) => unknown;
 }
 
+/** Members that hold a window: the first that is there counts. */
 const WINDOW_MEMBERS =
   "loaded_context_length max_model_len context_length context_window max_context_length max_input_tokens max_prompt_tokens n_ctx contextLength maxContextLength inputTokenLimit".split(
     " ",
   );
 
-// Ollama completes a name without a tag.
-const isModel = (model: string) => (item: unknown) =>
-  ["id", "key", "name", "model", "model_name"].some((name) =>
-    [model, `${model}:latest`].includes(String(memberOf(item, name))),
-  );
-
-/** The smallest window among the first of these members that a listed model or its parts have. */
-function findWindow(item: unknown): unknown {
-  const parts = [
-    item,
-    ...["meta", "limits", "model_info", "capabilities", "top_provider"].map((name) => memberOf(item, name)),
-  ];
-  const inner = [...parts, ...parts.map((part) => memberOf(part, "limits"))];
-  const found = WINDOW_MEMBERS.map((name) => inner.map((part) => memberOf(part, name)).filter(isWindow));
-  return Math.min(...(found.find((windows) => windows.length > 0) ?? []));
-}
-
 const isWindow = (value: unknown): value is number =>
   typeof value === "number" && Number.isInteger(value) && value >= 1024;
 
-const modelList = (answer: unknown): unknown[] =>
-  Array.isArray(answer) ? answer : asArray(memberOf(answer, "data") ?? memberOf(answer, "models"));
-
 const MODELS: WindowQuestion = {
   path: "models",
-  read: (answer, model) => findWindow(modelList(answer).find(isModel(model))),
+  read: (answer, model) => {
+    const list = Array.isArray(answer)
+      ? answer
+      : asArray(memberOf(answer, "data") ?? memberOf(answer, "models"));
+    const item = list.find((one) =>
+      ["id", "key", "name", "model", "model_name"].some((name) =>
+        // Ollama completes a name without a tag.
+        [model, `${model}:latest`].includes(String(memberOf(one, name))),
+      ),
+    );
+    const names = ["meta", "limits", "model_info", "capabilities", "top_provider"];
+    const parts = [item, ...names.map((name) => memberOf(item, name))];
+    const inner = [...parts, ...parts.map((part) => memberOf(part, "limits"))];
+    const found = WINDOW_MEMBERS.map((name) => inner.map((part) => memberOf(part, name)).filter(isWindow));
+    // Parts of an item may have different windows.
+    return Math.min(...(found.find((windows) => windows.length > 0) ?? []));
+  },
 };
 
 /** Requests that reveal a window, in order, by kind of server. */
 const QUESTIONS: Readonly<Record<NonNullable<Provider["asks"]>, readonly WindowQuestion[]>> = {
   models: [MODELS],
   copilot: [MODELS],
-  litellm: [
-    { path: "/v1/model/info", read: (answer, model) => findWindow(modelList(answer).find(isModel(model))) },
-    MODELS,
-  ],
-  lmstudio: [
-    { path: "/api/v0/models", read: (answer, model) => findWindow(modelList(answer).find(isModel(model))) },
-    MODELS,
-  ],
+  litellm: [{ ...MODELS, path: "/v1/model/info" }, MODELS],
+  lmstudio: [{ ...MODELS, path: "/api/v0/models" }, MODELS],
   llamacpp: [
     { path: "/props", read: (answer) => memberOf(memberOf(answer, "default_generation_settings"), "n_ctx") },
     MODELS,
   ],
   ollama: [
     // The window of the loaded model, which may be smaller than that of its family.
-    {
-      path: "/api/ps",
-      read: (answer, model) => findWindow(asArray(memberOf(answer, "models")).find(isModel(model))),
-    },
+    { ...MODELS, path: "/api/ps" },
     {
       path: "/api/show",
       post: (model) => ({ model }),
