@@ -228,13 +228,17 @@ export function resolveConnection(provider: string, env: Environment, entry?: Mo
   const whole = bare?.href ?? given;
   const set = whole === undefined ? undefined : baseUrl(whole, base ?? whole, facts.local);
   const url = set ?? (base === undefined ? undefined : usual);
-  const keys = entry?.keyVariable === undefined ? keyVariables(facts) : [entry.keyVariable];
+  // A provider's key is sent to the provider, and to an address in its own variable; others name their key.
+  const host = own !== undefined && URL.canParse(own) ? new URL(own).hostname : undefined;
+  const isElsewhere =
+    host !== undefined && !(facts.hosts ?? []).some((end) => `.${host}`.endsWith(`.${end}`));
+  const named = entry?.keyVariable;
+  const keys = named !== undefined ? [named] : isElsewhere ? [] : keyVariables(facts);
   const keyName = keys.find(isSetIn(env));
-  const bearer = entry?.keyVariable === undefined ? bearerKeys.find(isSetIn(env)) : undefined;
+  const bearer = named === undefined && !isElsewhere ? bearerKeys.find(isSetIn(env)) : undefined;
   const key = variable(env, keyName ?? bearer ?? "");
-  const isKeyless =
-    entry?.keyVariable === undefined &&
-    (keyless === "always" || (keyless === "elsewhere" && given !== undefined));
+  const isAnywhere = isElsewhere || keyless === "always" || (keyless === "elsewhere" && given !== undefined);
+  const isKeyless = named === undefined && isAnywhere;
   const lines = variable(env, facts.headersVariable ?? "")?.split("\n") ?? [];
   const custom = lines.flatMap((line) => {
     const [, name, value] = /^\s*([\w-]+)\s*:\s*(\S.*)$/.exec(line) ?? [];

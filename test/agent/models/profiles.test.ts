@@ -310,7 +310,8 @@ describe("requests of a provider", () => {
     const claude = await ask("claude", env, models);
     expect(claude).toMatchObject({
       url: "https://gw.example.com/anthropic/v1/messages",
-      headers: { "x-api-key": "anthropic" },
+      // Only the provider's own host gets its key without being told.
+      headers: { "x-api-key": "none" },
     });
     const open = await ask("open:z-ai/glm-4.6:free", env, models);
     expect(open).toMatchObject({

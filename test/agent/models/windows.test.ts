@@ -368,7 +368,12 @@ describe("a model", () => {
 
   test("has the window that a person set, whatever its server reports", async () => {
     const server = await wireServer(() => ({ text: "hi" }));
-    const entry = { baseUrl: `${server.url}/v1`, model: "m", window: 12_345 };
+    const entry = {
+      baseUrl: `${server.url}/v1`,
+      model: "m",
+      keyVariable: "OPENAI_API_KEY",
+      window: 12_345,
+    };
     const { model } = await resolveModel({
       model: "own",
       env: { OPENAI_API_KEY: WIRE_KEY },

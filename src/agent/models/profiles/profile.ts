@@ -117,7 +117,9 @@ export const modelEntry = z.strictObject({
     ),
   model: text.optional().describe("The model's name there. Default: what follows the colon in `name:model`."),
   baseUrl: text.optional().describe("Address of the service. Default: the provider's."),
-  keyVariable: text.optional().describe("Environment variable with the key. Default: the provider's."),
+  keyVariable: text
+    .optional()
+    .describe("Environment variable with the key. Default: the provider's, and none at another host."),
   headers: z
     .record(text, z.string())
     .optional()
