@@ -1,7 +1,7 @@
 /** Other MCP servers in the configuration, in the form that clients use. */
 import { isAbsolute } from "node:path";
 import { _default as withDefault, optional, z } from "zod";
-import { between, choice, nonEmptyText } from "./sections.ts";
+import { between, choice, fields, nonEmptyText } from "./sections.ts";
 
 const texts = z.record(z.string(), z.string());
 
@@ -9,51 +9,32 @@ const toolNames = z.array(nonEmptyText).optional();
 
 const scopeText = z.union([z.string(), z.array(z.string())]).transform((scope) => [scope].flat().join(" "));
 
-const oauthSchema = z
-  .strictObject({
-    clientId: optional(nonEmptyText).describe(
-      "Client id, if one is already registered there. Default: this server registers itself.",
-    ),
-    clientSecret: optional(nonEmptyText).describe("Its secret, if it has one; `${NAME}` as in `env`."),
-    scope: optional(scopeText).describe("Permissions to ask for. Default: those that the server asks for."),
-    scopes: optional(scopeText).describe("Alias of `scope` used by some clients; ignored if that is set."),
-    callbackPort: optional(between(1, 65_535)).describe(
-      "Port on this machine to which the browser returns, if the client is registered with one. Default: a free one.",
-    ),
-    clientMetadataUrl: optional(z.url({ protocol: /^https$/, error: "must be an https address" })).describe(
-      "Address of a document that describes this client, for servers that accept client metadata documents.",
-    ),
-  })
-  .transform(({ scopes, ...oauth }) => ({ ...oauth, scope: oauth.scope ?? scopes }));
+const oauthSchema = fields("serverOauth", {
+  clientId: optional(nonEmptyText),
+  clientSecret: optional(nonEmptyText),
+  scope: optional(scopeText),
+  scopes: optional(scopeText),
+  callbackPort: optional(between(1, 65_535)),
+  clientMetadataUrl: optional(z.url({ protocol: /^https$/, error: "must be an https address" })),
+}).transform(({ scopes, ...oauth }) => ({ ...oauth, scope: oauth.scope ?? scopes }));
 
-const server = z
-  .strictObject({
-    type: optional(z.enum(["stdio", "http", "streamable-http", "streamableHttp", "sse"])).describe(
-      "Default: by `command` or `url`; one of the two is needed. `sse`: a server of the older kind.",
-    ),
-    command: optional(nonEmptyText).describe("Program to start."),
-    args: optional(z.array(z.string())).describe("Its arguments."),
-    env: optional(texts).describe("Its environment; `${NAME}` stands for a variable of this server's."),
-    cwd: z
-      .string()
-      .refine(isAbsolute, { error: "must be an absolute path" })
-      .optional()
-      .describe("Folder to start it in."),
-    url: optional(nonEmptyText).describe("Address of a running server."),
-    headers: optional(texts).describe("Sent with every request; `${NAME}` as in `env`."),
-    oauth: optional(oauthSchema).describe(
-      "Facts for `deepagent-mcp login`: clientId, clientSecret, scope, callbackPort, clientMetadataUrl. Rarely needed, because most servers publish what they require.",
-    ),
-    approve: choice(["writes", "all", "none"], "writes").describe(
-      "Calls that need approval: those of tools not marked read-only, all, or none.",
-    ),
-    alwaysAllow: toolNames.describe("Its tools that run without approval, even if `approve` requires it."),
-    autoApprove: toolNames.describe("Alias of `alwaysAllow` used by some clients; ignored if that is set."),
-    tools: toolNames.describe("Only these of its tools. Default: all."),
-    disabledTools: toolNames.describe("None of these tools."),
-    disabled: optional(z.boolean()).describe("Disables the server."),
-    timeout: withDefault(between(1, 86_400), 120).describe("Longest silence during a call, in seconds."),
-  })
+const server = fields("server", {
+  type: optional(z.enum(["stdio", "http", "streamable-http", "streamableHttp", "sse"])),
+  command: optional(nonEmptyText),
+  args: optional(z.array(z.string())),
+  env: optional(texts),
+  cwd: z.string().refine(isAbsolute, { error: "must be an absolute path" }).optional(),
+  url: optional(nonEmptyText),
+  headers: optional(texts),
+  oauth: optional(oauthSchema),
+  approve: choice(["writes", "all", "none"], "writes"),
+  alwaysAllow: toolNames,
+  autoApprove: toolNames,
+  tools: toolNames,
+  disabledTools: toolNames,
+  disabled: optional(z.boolean()),
+  timeout: withDefault(between(1, 86_400), 120),
+})
   .superRefine(({ type, command, args, env, cwd, url, headers, oauth }, context) => {
     const problem = (message: string): void => context.addIssue({ code: "custom", message });
     if ((command === undefined) === (url === undefined)) problem("needs either a command or a url");

@@ -2,6 +2,7 @@ import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { expect, it } from "vitest";
 import { z } from "zod";
+import descriptions from "../../src/config/descriptions.json" with { type: "json" };
 import { ConfigSchema } from "../../src/config/schema.ts";
 
 it("has a JSON schema that is shipped, and asks for no setting", () => {
@@ -30,4 +31,10 @@ it("describes every setting, in lists and records too", () => {
   };
   visit("", z.toJSONSchema(ConfigSchema, { io: "input" }));
   expect(bare).toEqual([]);
+});
+
+it("has no description of a setting that does not exist", () => {
+  const schema = JSON.stringify(z.toJSONSchema(ConfigSchema, { io: "input" }));
+  const texts = Object.values(descriptions).flatMap((section): string[] => Object.values(section));
+  expect(texts.filter((text) => !schema.includes(JSON.stringify(text)))).toEqual([]);
 });

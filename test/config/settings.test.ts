@@ -27,6 +27,7 @@ it("gives every setting a flag and a variable of its own", () => {
   expect(new Set(SETTINGS.map(flagName)).size).toBe(SETTINGS.length);
   expect(new Set(SETTINGS.map(envName)).size).toBe(SETTINGS.length);
   for (const setting of SETTINGS) {
+    expect(["text", "path", "paths", "list", "number", "boolean"]).toContain(setting.kind);
     expect(flagName(setting)).toMatch(/^[a-z]+(-[a-z0-9]+)*$/);
     expect(envName(setting)).toMatch(/^DEEPAGENT_[A-Z]+(_[A-Z0-9]+)*$/);
   }
