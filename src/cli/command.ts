@@ -78,16 +78,6 @@ export function flag(label: string, help: string): Flag {
   return { name, kind, help, short, hint };
 }
 
-/** An action, from its name with the words after it: `answer RUN [REQUEST]`. */
-export function action(
-  usage: string,
-  summary: string,
-  { flags = [], examples }: Pick<Action, "examples"> & Partial<Action>,
-): Action {
-  const [name = "", ...words] = usage.split(" ");
-  return { name, words: words.join(" "), summary, flags, examples };
-}
-
 const HELP_ALL_FLAG = flag("--help-all", "Show this help with all settings.");
 const CONFIG_FLAG = flag("--config FILE", "JSON file with settings. Also DEEPAGENT_CONFIG.");
 
@@ -201,7 +191,7 @@ export function overview(commands: readonly Command[]): string {
 }
 
 /** The most common settings, which help shows first. */
-export const COMMON = ["workspace", "model", "dataDir", "approvals.write", "approvals.execute"];
+const COMMON = ["workspace", "model", "dataDir", "approvals.write", "approvals.execute"];
 
 /**
  * Text of `deepagent-mcp COMMAND --help`, or of `deepagent-mcp COMMAND ACTION --help`; `all`: of `--help-all`. A flag

@@ -10,9 +10,9 @@ import type { Approval, Principal, RunHead, RunView } from "../runs/run.ts";
 import { LOCAL, STATUS_WORDS, isAskedAgain, isQuestion, nameOf, startedBy, waitingIn } from "../runs/run.ts";
 import { pointDocument, runDocument } from "../server/views/run-document.ts";
 import { counted } from "../tools/format.ts";
-import { RUN_ACTIONS } from "./actions.ts";
 import { answerRun } from "./answer-run.ts";
 import { type CommandArguments, type ExitCode, textOf } from "./command.ts";
+import commands from "./commands.json" with { type: "json" };
 import { type LocalRuns, beginsWith, namedRun, unknownRun, withLocalRuns } from "./local-runs.ts";
 import { complain, say, sayJson, unknownAction } from "./output.ts";
 import { applyRun, discardRun, reviewRun } from "./review.ts";
@@ -47,7 +47,8 @@ export async function runRuns(args: CommandArguments): Promise<ExitCode> {
   const [name = "", ...words] = args.positionals;
   const act = Object.hasOwn(ACTIONS, name) ? ACTIONS[name] : undefined;
   if (act === undefined) return unknownAction("runs", name, Object.keys(ACTIONS));
-  const required = RUN_ACTIONS.find((action) => action.name === name)?.words.match(/\S+/g) ?? [];
+  const usage = Object.keys(commands.runs.actions).map((action) => action.split(" "));
+  const [, ...required] = usage.find(([action]) => action === name) ?? [];
   const [least, most] = [required.filter((word) => !word.startsWith("[")).length, required.length];
   if (words.length < least)
     return complain(`runs ${name} needs the id of a run${least > 1 ? " and a text" : ""}.`, 2);

@@ -2,33 +2,18 @@
 import type { FlagValues } from "../config/load.ts";
 import { defined } from "../core/defined.ts";
 import type { Changes, RunChoices, RunLimits } from "../runs/choices.ts";
-import { type Flag, flag, textOf, textsOf } from "./command.ts";
+import { textOf, textsOf } from "./command.ts";
 
-/** The flags of the limits, which the configuration has too. Here they are for the runs of one schedule. */
-const LIMITS: readonly (readonly [flag: string, limit: keyof RunLimits, hint: string, help: string])[] = [
-  ["limits-cost-usd", "costUsd", "USD", "US dollars at which each of its runs stops."],
-  ["limits-tokens", "tokens", "N", "Tokens at which each of its runs stops."],
-  ["limits-model-calls", "modelCalls", "N", "Model calls at which each of its runs stops."],
-  ["limits-tool-calls", "toolCalls", "N", "Tool calls at which each of its runs stops."],
-  ["limits-work-time", "workTime", "SECONDS", "Seconds at work after which each of its runs stops."],
+/** Flags of the limits, which the configuration has too. Here they are for the runs of one schedule. */
+const LIMITS: readonly (readonly [flag: string, limit: keyof RunLimits])[] = [
+  ["limits-cost-usd", "costUsd"],
+  ["limits-tokens", "tokens"],
+  ["limits-model-calls", "modelCalls"],
+  ["limits-tool-calls", "toolCalls"],
+  ["limits-work-time", "workTime"],
 ];
 
-export const CHOICE_FLAGS: readonly Flag[] = [
-  flag("--model MODEL", "Model of its runs. Default: the server's."),
-  ...LIMITS.map(([name, , hint, help]) => flag(`--${name} ${hint}`, help)),
-  flag("--goal CRITERION…", "Have a judge check this before each run ends. Repeat it for more criteria."),
-  flag(
-    "--changes direct|propose",
-    "Let its runs work in the folder, or in a copy whose changes you apply. Default: the server's way.",
-  ),
-];
-
-/** For `edit` alone. */
-export const REMOVAL_FLAGS: readonly Flag[] = [
-  flag("--no-model", "For edit: use the server's model."),
-  flag("--no-limits", "For edit: keep to the server's limits alone."),
-  flag("--no-goal", "For edit: without a judge."),
-];
+export const CHOICE_FLAGS: readonly string[] = ["model", ...LIMITS.map(([name]) => name), "goal", "changes"];
 
 const CHANGES: readonly Changes[] = ["direct", "propose"];
 

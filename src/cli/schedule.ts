@@ -22,7 +22,7 @@ import { type CommandArguments, type ExitCode, textOf } from "./command.ts";
 import { type LocalRuns, beginsWith, withLocalRuns } from "./local-runs.ts";
 import { complain, say, sayJson, unknownAction } from "./output.ts";
 import { ALL, SHORT_ID } from "./runs.ts";
-import { CHOICE_FLAGS, REMOVAL_FLAGS, choicesIn } from "./schedule-choices.ts";
+import { CHOICE_FLAGS, choicesIn } from "./schedule-choices.ts";
 import { colorsFor, columnsOf, fit, localTime } from "./terminal/text.ts";
 
 /** Actions on one schedule. */
@@ -76,7 +76,7 @@ export async function runSchedule(args: CommandArguments): Promise<ExitCode> {
   const isOfAll = args.flags[ALL] === true;
   if (isOfAll && (name === "add" || name === "run"))
     return complain(`--${ALL} is not for schedule ${name}.`, 2);
-  const ofEdit = ["cron", "task", "no-overlap", ...REMOVAL_FLAGS.map(({ name }) => name)];
+  const ofEdit = ["cron", "task", "no-overlap", "no-model", "no-limits", "no-goal"];
   const foreign = name === "edit" ? undefined : ofEdit.find((flag) => args.flags[flag] !== undefined);
   if (foreign !== undefined) return complain(`--${foreign} is for schedule edit only.`, 2);
   const given = name === "add" || name === "edit" || name === "run" ? await asServer(args) : args;
@@ -96,8 +96,7 @@ export async function runSchedule(args: CommandArguments): Promise<ExitCode> {
  */
 async function asServer(args: CommandArguments): Promise<CommandArguments> {
   const { host } = args;
-  const isChoice = (name: string): boolean =>
-    CHOICE_FLAGS.some((flag) => flag.name === name) && args.flags[name] !== OFFLINE;
+  const isChoice = (name: string): boolean => CHOICE_FLAGS.includes(name) && args.flags[name] !== OFFLINE;
   const flags = Object.fromEntries(Object.entries(args.flags).filter(([name]) => !isChoice(name)));
   const loaded = loadConfig({ flags, ...host });
   if (!loaded.ok) return { ...args, flags };
