@@ -7,7 +7,7 @@ export const LONG_FILES: readonly string[] = [
   "test/agent/budget/limits/{open-approvals,repeated-calls,restarts}.test.ts",
   "test/agent/compaction/summaries.test.ts",
   "test/agent/layers/listing.test.ts",
-  "test/agent/models/{crashes-over-wire,joined-stream,large-messages-over-wire,offline,offline-workspace,served}.test.ts",
+  "test/agent/models/{cache-prefix,crashes-over-wire,joined-stream,large-messages-over-wire,offline,offline-workspace,served}.test.ts",
   "test/agent/{guide,whole-output}.test.ts",
   "test/agent/subagents/{direct-tasks,nested-files.property}.test.ts",
   "test/backends/filesystem/{filesystem-processes,filesystem-race}.test.ts",
