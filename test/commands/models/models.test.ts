@@ -113,8 +113,8 @@ test("what npm writes cannot steer the terminal", async () => {
 
 test("without its package a model is refused by doctor and by a run, with the command that adds it", async () => {
   const { bin } = homeWithNpm(FAILING_NPM);
-  const settings = { DEEPAGENT_MODEL: "mistralai:mistral-large-latest", MISTRAL_API_KEY: "key" };
-  const command = "Run `deepagent-mcp models add mistralai`";
+  const settings = { DEEPAGENT_MODEL: "cohere:command-a-03-2025", CO_API_KEY: "key" };
+  const command = "Run `deepagent-mcp models add cohere`";
   const checked = await bin(["doctor"], settings);
   expect(checked.code).toBe(1);
   expect(checked.stdout).toContain(command);
@@ -152,8 +152,9 @@ test("the list tells of each provider where its package is, and the key it wants
   expect(code).toBe(0);
   expect(stdout).toMatch(/^anthropic +built in +ANTHROPIC_API_KEY$/m);
   expect(stdout).toMatch(/^mistralai +installed, 1\.2\.7 +MISTRAL_API_KEY$/m);
-  expect(stdout).toMatch(/^groq +not installed +GROQ_API_KEY \(set\)$/m);
-  expect(stdout).toMatch(/^ollama +not installed +no API key$/m);
+  expect(stdout).toMatch(/^groq +built in +GROQ_API_KEY \(set\)$/m);
+  expect(stdout).toMatch(/^cohere +not installed +COHERE_API_KEY$/m);
+  expect(stdout).toMatch(/^ollama +built in +no API key, or OLLAMA_API_KEY$/m);
   expect(stdout).toMatch(/ models add PROVIDER --data-dir /);
   expect(stdout).not.toContain("gsk-secret");
   expect((await bin(["models", "add", "anthropic"])).stdout).toBe("anthropic is built in.\n");
