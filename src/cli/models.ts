@@ -2,7 +2,7 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { PROVIDERS, variable } from "../agent/models/choose.ts";
-import type { Provider } from "../agent/models/profiles/profile.ts";
+import type { Provider } from "../agent/models/profiles/schema.ts";
 import {
   LOADER,
   addedVersion,

@@ -2,7 +2,7 @@
 import { isIP } from "node:net";
 import { isAbsolute } from "node:path";
 import { _default as withDefault, optional, z } from "zod";
-import { modelEntry } from "../agent/models/profiles/profile.ts";
+import { modelEntry } from "../agent/models/profiles/schema.ts";
 import { isRecord } from "../core/unknown.ts";
 import { SCOPES } from "../runs/run.ts";
 import { SEARCH_PROVIDERS } from "../web/search/options.ts";

@@ -1,6 +1,7 @@
 /** Chooses a model from names and variables alone: nothing is loaded and nothing requested. */
 import { trimEndOf, variableText } from "../../core/text.ts";
-import { type ModelEntry, type Provider, PROVIDERS, buildProfile } from "./profiles/profile.ts";
+import { PROVIDERS, buildProfile } from "./profiles/profile.ts";
+import type { ModelEntry, Provider } from "./profiles/schema.ts";
 import { knownWindow } from "./profiles/windows.ts";
 
 export { PROVIDERS };
@@ -123,6 +124,8 @@ function specChoice(wanted: string, env: Environment, models: NamedEntries): Mod
       "model_unknown",
       `models.${wanted} names no model. Set its \`model\`, or choose ${wanted}:MODEL.`,
     );
+  if (own !== undefined && !Object.hasOwn(PROVIDERS, own.provider))
+    return no("model_unknown", `models.${wanted} names the unknown provider '${own.provider}'.`);
   if (own !== undefined) return placeChoice(own, why, env);
   if (wanted === OFFLINE || wanted === CLIENT)
     return { ok: true, spec: wanted, provider: wanted, name: wanted, why, keys: [] };

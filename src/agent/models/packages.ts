@@ -6,7 +6,7 @@ import { pathToFileURL } from "node:url";
 import { orElse } from "../../core/errors.ts";
 import { parsedJson, textMemberOf } from "../../core/unknown.ts";
 import { providerFacts } from "./choose.ts";
-import type { Provider } from "./profiles/profile.ts";
+import type { Provider } from "./profiles/schema.ts";
 
 export const packagesFolder = (dataDir: string): string => join(dataDir, "packages");
 

@@ -23,7 +23,8 @@ import { mediaLimits } from "./media-limits.ts";
 import { hasPackage, loadPackage, packageMissing } from "./packages.ts";
 import type { Lessons } from "./profiles/learned.ts";
 import { plainModel } from "./plain-model.ts";
-import { type EFFORTS, type Profile, type Provider, joinRules, buildProfile } from "./profiles/profile.ts";
+import { type Profile, joinRules, buildProfile } from "./profiles/profile.ts";
+import type { EFFORTS, Provider } from "./profiles/schema.ts";
 import { askWindow } from "./profiles/windows.ts";
 import { type WaitingLimits, guardedFetch, limitSilence } from "./stream-guard.ts";
 

@@ -17,7 +17,9 @@ const note = tool(({ at }: { at: number }) => `note ${at} ${"word ".repeat(120)}
 /** The parts of a request in the order in which providers cache them, without marks. */
 function parts({ body }: WireRequest): string[] {
   const { tools, system, instructions, messages, input } = recordOf(
-    JSON.parse(JSON.stringify(body), (name, value: unknown) => (name === "cache_control" ? undefined : value)),
+    JSON.parse(JSON.stringify(body), (name, value: unknown) =>
+      name === "cache_control" ? undefined : value,
+    ),
   );
   const history = [messages ?? input].flat().map((message) => JSON.stringify(message));
   return [JSON.stringify([tools, system, instructions]), ...history];
@@ -28,12 +30,14 @@ const isSummarizer = (request: WireRequest): boolean => request.tools.length ===
 test.each(PROVIDERS)(
   "$protocol: a request begins with the one before in 100 turns, but for each compaction",
   async (protocol) => {
-    const steps = Array.from({ length: TURNS }, (_, at) => (request: WireRequest) =>
-      isSummarizer(request)
-        ? { text: "SUMMARY" }
-        : at % 10 === 9
-          ? { text: `turn ${at}` }
-          : { toolCalls: [{ id: `call_${at}`, name: "note", args: { at } }] },
+    const steps = Array.from(
+      { length: TURNS },
+      (_, at) => (request: WireRequest) =>
+        isSummarizer(request)
+          ? { text: "SUMMARY" }
+          : at % 10 === 9
+            ? { text: `turn ${at}` }
+            : { toolCalls: [{ id: `call_${at}`, name: "note", args: { at } }] },
     );
     const thread = await wireThread(protocol, steps, {
       tools: [note],

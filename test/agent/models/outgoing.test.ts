@@ -7,7 +7,7 @@ import {
   outgoing,
   readSignatures,
 } from "../../../src/agent/models/profiles/outgoing.ts";
-import { type RequestRules, requestRules } from "../../../src/agent/models/profiles/profile.ts";
+import { type RequestRules, requestRules } from "../../../src/agent/models/profiles/schema.ts";
 
 const EPHEMERAL = { cache_control: { type: "ephemeral" } };
 const SYSTEM = { role: "system", content: "You help." };

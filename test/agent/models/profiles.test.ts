@@ -10,9 +10,8 @@ import {
   buildProfile,
   findFamily,
   joinRules,
-  profileTable,
-  requestRules,
 } from "../../../src/agent/models/profiles/profile.ts";
+import { profileTable, requestRules } from "../../../src/agent/models/profiles/schema.ts";
 import { knownWindow } from "../../../src/agent/models/profiles/windows.ts";
 import { resolveModel } from "../../../src/agent/models/resolve.ts";
 import { addressOf } from "../../support/http-address.ts";

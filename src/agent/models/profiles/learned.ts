@@ -4,7 +4,8 @@ import { orElse } from "../../../core/errors.ts";
 import { parsedJson, recordOf } from "../../../core/unknown.ts";
 import { asArray } from "../tool-schema.ts";
 import { type Json, type Wire, isForced } from "./outgoing.ts";
-import { type Profile, type RequestRules, joinRules, requestRules } from "./profile.ts";
+import { type Profile, joinRules } from "./profile.ts";
+import { type RequestRules, requestRules } from "./schema.ts";
 
 /** A refused request, and the words of its provider. */
 export interface RefusedRequest {

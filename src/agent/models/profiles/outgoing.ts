@@ -3,7 +3,7 @@ import { createHash } from "node:crypto";
 import { isRecord, recordOf } from "../../../core/unknown.ts";
 import { textOrEmpty } from "../strict-chunks.ts";
 import { asArray, plainSchema } from "../tool-schema.ts";
-import type { RequestRules } from "./profile.ts";
+import type { RequestRules } from "./schema.ts";
 
 export type Json = Record<string, unknown>;
 

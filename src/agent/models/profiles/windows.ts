@@ -1,7 +1,8 @@
 /** Context windows of models, as their servers report them or as the table has them. */
 import { isRecord, memberOf, parsedJson, recordOf, textMemberOf } from "../../../core/unknown.ts";
 import { asArray } from "../tool-schema.ts";
-import { type Profile, type Provider, PROVIDERS } from "./profile.ts";
+import { type Profile, PROVIDERS } from "./profile.ts";
+import type { Provider } from "./schema.ts";
 
 /** A window for a server on one's own machine or network, where nothing else is known. */
 const OWN_SERVER = 32_000;

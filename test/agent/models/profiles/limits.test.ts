@@ -1,7 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import limits from "../../../../src/agent/models/profiles/limits.json" with { type: "json" };
-import { buildProfile, profileTable } from "../../../../src/agent/models/profiles/profile.ts";
+import { buildProfile } from "../../../../src/agent/models/profiles/profile.ts";
+import { profileTable } from "../../../../src/agent/models/profiles/schema.ts";
 import profiles from "../../../../src/agent/models/profiles/profiles.json" with { type: "json" };
 import { knownWindow } from "../../../../src/agent/models/profiles/windows.ts";
 
