@@ -209,7 +209,6 @@ export class RunExecutors {
     this.#choice = choose();
   }
 
-  /** The executor for commands. */
   choice(): Promise<ExecutorChoice> {
     return this.#choice;
   }

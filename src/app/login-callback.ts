@@ -6,7 +6,6 @@ import { LoginFailed } from "../agent/mcp-tools/authorize.ts";
 import { codeOf } from "../core/errors.ts";
 
 export interface LoginCallback {
-  /** Address to which the browser is sent. */
   address: string;
   /** The parameters with which it comes back to this log-in. Rejects with `LoginFailed` after ten minutes. */
   answerTo(state: string): Promise<URLSearchParams>;

@@ -80,7 +80,6 @@ export function workspaceOf(environment: string): string | undefined {
   return workspace === "" ? undefined : workspace;
 }
 
-/** The name of that folder. */
 export function folderName(environment: string): string | undefined {
   const workspace = workspaceOf(environment);
   return workspace === undefined ? undefined : basename(workspace) || undefined;

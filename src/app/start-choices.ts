@@ -50,7 +50,6 @@ export function chosenModel(
   return { notice: `${why} It was chosen for this run, which now works with the main model.` };
 }
 
-/** The configuration with the limits of one run. */
 export const withLimits = (config: Config, own: RunLimits | undefined): Config => ({
   ...config,
   limits: { ...config.limits, ...lowerLimits(config.limits, own) },

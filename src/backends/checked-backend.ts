@@ -59,7 +59,6 @@ export type Method = "ls" | "read" | "readRaw" | "grep" | "glob" | "write" | "ed
 
 export type Change = Extract<Method, "write" | "edit" | "delete">;
 
-/** The methods that change files. */
 export const CHANGING_METHODS: ReadonlySet<Method> = new Set<Method>(["write", "edit", "delete", "upload"]);
 
 /** The operations of a backend at checked paths, each of which has all that an operation needs. */

@@ -89,7 +89,6 @@ export interface Search {
   options: GrepOptions;
 }
 
-/** Chooses the files of a search by their names. */
 export function fileFilter({ path, glob }: Search): ((file: string) => boolean) | errors.BackendFailure {
   const filter = compileGlob(glob ?? "*", { nameAtAnyDepth: true });
   if (!filter.ok) return { error: filter.error, code: filter.code };
@@ -278,7 +277,6 @@ export function hasBelow(path: string, files: Iterable<[string, FileData]>): boo
   return false;
 }
 
-/** The entries of a listing for files. */
 export function* toFileInfos(files: Iterable<[string, FileData]>): Generator<FileInfo> {
   for (const [path, data] of files) yield toFileInfo(path, data);
 }

@@ -15,7 +15,6 @@ export interface ClientHere {
   name: string;
   title: string;
   isInstalled: boolean;
-  /** True if its configuration contains this server. */
   hasServer: boolean;
 }
 
@@ -88,7 +87,6 @@ export function workspaceHere(host: HostFacts): string | undefined {
   return repository === undefined || repository === host.home ? folder : repository;
 }
 
-/** The folder of the git repository that a path is in. */
 export function repositoryAround(path: string): string | undefined {
   for (let folder = path; ; folder = dirname(folder)) {
     if (existsSync(join(folder, ".git"))) return folder;

@@ -58,7 +58,6 @@ export function clientQuestion(clients: readonly ClientHere[]): Question<string>
   return { title: "1 of 5  Which client should use it?", choices };
 }
 
-/** Asks for a folder until it is one. */
 export async function askWorkspace(initial: string | undefined, asker: Asker, step: string): Promise<string> {
   const title = wrapText(`${step}Which folder should the agent work in?`, asker.size().columns - 1);
   asker.print(["", ...title.map((line) => asker.colors.bold(line))].join("\n"));

@@ -34,7 +34,6 @@ export async function orRefusal(work: () => Promise<ExitCode>): Promise<ExitCode
   }
 }
 
-/** True if this process has a terminal at which it can ask a person. */
 export const hasTerminal = (): boolean => process.stdin.isTTY && process.stdout.isTTY;
 
 /** Asks at the terminal. Rejects with `Refusal` when the person ends a question. */
@@ -99,7 +98,6 @@ interface KeyFacts {
   client: Client;
   /** Absent: the client knows it by itself. */
   workspace: string | undefined;
-  /** Place chosen by a flag. */
   place?: Place | undefined;
 }
 

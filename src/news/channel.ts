@@ -27,7 +27,6 @@ export interface ChannelContext {
   env: Readonly<Record<string, string | undefined>>;
   /** The page of a run, at an address without secrets; `undefined`: there is none. */
   pageOf: (runId: string) => string | undefined;
-  /** A line that opens a run in a terminal. */
   openCommand: (runId: string) => string;
 }
 

@@ -8,7 +8,6 @@ import type { SendResult } from "../runs/news.ts";
 const TIMEOUT_MS = 20_000;
 
 export interface Program {
-  /** Name of the program for the operator. */
   name: string;
   file: string;
   args: readonly string[];

@@ -23,7 +23,6 @@ export const ENGINE = "quickjs-wasi 3.6.2";
 export interface ProgramInput {
   /** The body of an async function. */
   readonly source: string;
-  /** Names of the functions in `tools`. */
   readonly names: readonly string[];
   /** The time that its clock begins with, in ms since 1970. */
   readonly now: number;

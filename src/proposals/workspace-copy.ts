@@ -15,9 +15,7 @@ import type { ReviewRecord } from "../runs/proposals.ts";
 import { type Content, type FileRules, Folder, type Found, isSameContent } from "./content.ts";
 import { type ScannedFile, copyFolder, nothingThere, scan, stampOf } from "./scan.ts";
 
-/** A file as it was copied. */
 interface CopiedFile {
-  /** Stamp of the original. */
   original: string;
   /** Stamp in `tree`; absent after another content was put there. */
   copy?: string;
@@ -42,7 +40,6 @@ export interface Manifest {
   decided: Record<string, Decided>;
 }
 
-/** The three contents of a path. */
 export interface Sides {
   path: string;
   base: Content | undefined;

@@ -32,7 +32,6 @@ export const questionRequest = ({
   callId,
 }: Pick<PendingQuestion, "question" | "callId">): AskedContent => ({ ...question, ...defined({ callId }) });
 
-/** The event of a new request. */
 export function requestedEntry(request: RunRequest): JournalEntry {
   const { id, agent } = request;
   const asking = defined({ callId: request.callId });

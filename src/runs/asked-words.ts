@@ -5,7 +5,6 @@ import { type Approval, DEADLINE, sameAs } from "./run.ts";
 const MAX_COMMAND = 200;
 const MAX_PATH = 120;
 
-/** A call that waits for approval. */
 export interface AskedCall {
   /** Such as `Run`, `Edit` or `Call`. */
   act: string;

@@ -53,7 +53,6 @@ export function supervised<Request extends { changes?: Changes | ""; isOperators
   return others as Request; // `changes` is optional
 }
 
-/** The choices that the operator allows. */
 export interface StartChoices {
   /** The model of runs that choose none comes first; none if there is no such model. */
   models: readonly OfferedModel[];

@@ -8,7 +8,6 @@ import type { NewsRepository, NewsRule, Outgoing, Send, SendResult, Settled } fr
 import { subscriptionIn } from "./news.ts";
 import { warnUnlessLocked } from "./worker.ts";
 
-/** A receiver of news, and the way to it. */
 export interface Channel extends NewsRule {
   send: Send;
 }

@@ -228,7 +228,6 @@ function actorName({ agent }: RunEvent): string {
   return last === undefined ? "" : agentName(last);
 }
 
-/** An event that is to be stored. */
 export type JournalEntry = EventFacts & {
   /** The subject of the event; absent for events that are never repeats. */
   identity?: string;

@@ -27,7 +27,6 @@ export interface ExecutionContext extends Pick<
 /** Why work on a run is broken off. `cancelled` and `lease_lost`: the run is no longer ours to write to. */
 export type StopReason = "cancelled" | "parked" | "lease_lost";
 
-/** Work on one claimed run. */
 export interface Execution {
   readonly run: Run;
   readonly lease: Lease;

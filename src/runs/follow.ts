@@ -129,7 +129,6 @@ export class SharedTails {
     this.#sources = sources;
   }
 
-  /** Follows the run for this principal. */
   open(principal: Principal, runId: string) {
     const key = JSON.stringify([principal, runId]);
     const tail = this.#tails.get(key) ?? new Tail(principal, runId, this.#sources);

@@ -91,7 +91,6 @@ export interface OwnedRun {
   status: RunStatus;
 }
 
-/** A lease as it was seen. */
 export interface SeenLease {
   runId: string;
   owner: string;
@@ -118,7 +117,6 @@ export interface StartRequest extends RunChoices {
   askedAt?: number;
 }
 
-/** Request to start a run. */
 export interface NewRun {
   runId: string;
   /** Id of the thread, when the request names none or a point of another. */
@@ -126,7 +124,6 @@ export interface NewRun {
   environment: string;
   /** Maximum number of the principal's other open runs. Default: any number. */
   openRuns?: number | undefined;
-  /** The schedule that starts it. */
   schedule?: RunSchedule;
   /** Its way if the request chooses none. Default: direct. */
   changes?: Changes | undefined;
@@ -166,7 +163,6 @@ export interface GivenAnswer {
   answer: PersonAnswer;
 }
 
-/** A request, and the answer to it. */
 export interface AnsweredRequest {
   request: RunRequest;
   answer: PersonAnswer;
@@ -216,7 +212,6 @@ interface HolderQueries {
   list(principal: Principal, page: Page): Promise<RunHead[]>;
   /** Lists the runs that match the filter, with the facts that a list shows. */
   summaries(principal: Principal, filter: RunFilter, page: Page): Promise<RunSummary[]>;
-  /** Number of the principal's runs. */
   counts(principal: Principal): Promise<Record<RunStatus, number>>;
   /** Requests that wait for a person in any run of the principal, oldest first. */
   pending(principal: Principal, limit: number): Promise<PendingRequest[]>;

@@ -39,7 +39,6 @@ export interface ProposedFile extends Pick<
 export const hasConflict = ({ conflict, places }: Pick<ProposedFile, "conflict" | "places">): boolean =>
   conflict !== undefined || places.some((place) => place.conflict !== undefined);
 
-/** The versions of files, by path. */
 export const versionsOf = (
   files: readonly Pick<ProposedFile, "path" | "version">[],
 ): Record<string, string> => Object.fromEntries(files.map(({ path, version }) => [path, version]));

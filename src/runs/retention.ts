@@ -25,7 +25,6 @@ export interface PruneReport {
   freedBytes: number;
 }
 
-/** Preview of a prune. */
 export interface PrunePlan {
   /** Runs that are kept no longer, whatever is stored. */
   runs: number;

@@ -24,7 +24,6 @@ export function reviewedLine({ applied, unapplied, branch, problem }: ChangesRev
   return oneLine(`review: applied changes of ${counted(applied.length, "file")}${into}${left}`, MAX.text);
 }
 
-/** Describes the effects of a review. */
 export function recordText({ applied, partly, branch, worktree, refused, unapplied }: ReviewRecord): string {
   const count = applied.length + partly.length;
   const refusals = Object.keys(refused).length;
@@ -43,7 +42,6 @@ export const problemOf = (outcome: Exclude<ReviewOutcome, { kind: "done" }>): st
     ? outcome.message.replace(/\.$/, "")
     : `${outcome.paths.slice(0, 5).join(", ")} changed since it was shown`;
 
-/** Builds the data of a review event. */
 export function reviewedData(outcome: ReviewOutcome): ChangesReviewed {
   if (outcome.kind !== "done")
     return { applied: [], refused: [], unapplied: 0, problem: oneLine(problemOf(outcome), MAX.text) };

@@ -136,7 +136,6 @@ export const MAX_TASK = 100_000;
 /** The text that stands for a run wherever it is named. */
 export const nameOf = ({ name, task }: Pick<Run, "name" | "task">): string => name ?? task;
 
-/** The status of a run in words. */
 export const STATUS_WORDS: Readonly<Record<RunStatus, string>> = {
   working: "at work",
   input_required: "needs you",
@@ -170,7 +169,6 @@ export const endedEarly = (stopReason: string): string =>
 /** True if a limit ended a run with this reason. */
 export const isLimit = (stopReason: string): boolean => stopReason !== NOT_MET;
 
-/** A run as a list shows it. */
 export interface RunSummary extends RunHead {
   endedAt?: number;
   usage: TokenUsage;
@@ -189,10 +187,8 @@ export interface RunSummary extends RunHead {
   failure?: Pick<FailureDetails, "reason">;
 }
 
-/** Filter for a list of runs. */
 export interface RunFilter {
   status?: RunStatus;
-  /** Only runs of this thread. */
   threadId?: string;
   /** In the task or the answer, whatever its case. */
   text?: string;
@@ -376,7 +372,6 @@ export interface RunView {
   place?: Place;
   /** Model calls that a client is to answer. */
   modelCalls: OpenModelCall[];
-  /** Usage of each model. */
   models: ModelUsage[];
 }
 
@@ -397,7 +392,6 @@ export interface OpenModelCall {
   waiting: boolean;
 }
 
-/** A model call with its content. */
 export interface ModelCall {
   id: string;
   request: SamplingRequest;

@@ -77,7 +77,6 @@ export interface ScheduleRequest extends Omit<RunChoices, "changes"> {
 /** Changes that a person makes; a field that is absent stays. */
 export type ScheduleChanges = Partial<Omit<ScheduleRequest, "environment">>;
 
-/** Field of a request that was refused. */
 export type ScheduleField =
   | "task"
   | "expression"

@@ -37,7 +37,6 @@ type SchedulerContext = SchedulesContext & Pick<RunContext, "preflight" | "log">
 
 interface SchedulerOptions extends Omit<SchedulerContext, "schedules"> {
   schedules: Pick<ScheduleRepository, "due" | "advance">;
-  /** True if runs may be started now. */
   mayStart: () => boolean;
   /** Longest time between two looks at the clock, in ms: it may be set, and the machine may sleep. */
   checkMs: number;

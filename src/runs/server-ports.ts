@@ -42,7 +42,6 @@ export interface StoredSession {
   subscriptions: string[];
 }
 
-/** A session that is about to begin. */
 export interface NewSession extends Omit<StoredSession, "subscriptions"> {
   id: string;
   principal: Principal;

@@ -114,7 +114,6 @@ export interface CallTexts {
   /** When it began, in milliseconds since the epoch. */
   time: number;
   tool: string;
-  /** The summary in the journal. */
   summary: string;
   /** Arguments that the agent passed. */
   args?: Record<string, unknown>;
@@ -285,9 +284,7 @@ export interface RunsByHolder {
 export interface RunOperator extends Pick<RunRepository, "statistics" | "listAll" | "assertWritable"> {
   /** Deletes finished runs. */
   prune(retention: Retention, orphans?: Orphans): Promise<PruneReport>;
-  /** Preview of `prune`. */
   planPrune(retention: Retention): Promise<PrunePlan>;
-  /** The schedules of all principals. */
   allSchedules(): Promise<ScheduleView[]>;
   /** The links and subscriptions of all principals. */
   allAccess(): Promise<Access[]>;

@@ -34,7 +34,6 @@ export interface Access {
   credential?: string;
 }
 
-/** A link with the run that it shows. */
 export interface SharedRun extends Pick<Access, "id" | "principal" | "expiresAt" | "credential"> {
   runId: string;
   createdAt: number;

@@ -62,7 +62,6 @@ export class Worker {
   #watched = new Map<string, SeenLease & { forMs: number }>();
   /** When it last looked, by the monotonic clock. */
   #lookedAt = monotonicClock();
-  /** The claims under way. */
   #claiming: Promise<void> = Promise.resolve();
   /** Does work outside of the call that led to it: an agent that starts a run in the background is not around it. */
   readonly #outside = AsyncResource.bind(<T>(work: () => T): T => work());

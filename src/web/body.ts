@@ -13,7 +13,6 @@ export interface Body {
   isCut: boolean;
 }
 
-/** Content codings that are asked for. */
 export const ACCEPTED_CODINGS = "gzip, br";
 
 // A compressed body that ends too early is read as far as it goes.

@@ -3,7 +3,6 @@ import { oneLine } from "../core/text.ts";
 
 export interface Content {
   kind: "html" | "pdf" | "text" | "other";
-  /** Its charset, if its type names one. */
   charset?: string;
   /** Such as `text/html`, for people. */
   name: string;

@@ -52,7 +52,6 @@ export async function htmlToMarkdown(
   return rich ?? (await inThread(code, { html, url, isPlain: true }, options)) ?? { problem: TOO_MUCH };
 }
 
-/** The text of a PDF. */
 export async function pdfToText(
   pdf: Uint8Array,
   characters: number,

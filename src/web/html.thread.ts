@@ -13,7 +13,6 @@ const PAGE_LIMITS = { nodes: 100_000, depth: 512 };
 /** Larger or deeper pages are not searched for their article, which takes time that grows with the cube of the depth. */
 const SEARCH_LIMITS = { nodes: 20_000, depth: 100 };
 
-/** Page chrome: navigation, headers, footers and forms. */
 const PAGE_CHROME = "nav, header, footer, aside, form, [role=navigation], [role=banner], [role=contentinfo]";
 
 /** The part of the DOM that is used here; the compiler does not know the whole one. */

@@ -25,7 +25,6 @@ export interface WebPage {
 
 export interface ReadOptions {
   signal: AbortSignal;
-  /** True if a redirect to this URL is followed. */
   follows: (to: URL) => boolean;
 }
 

@@ -10,7 +10,6 @@ import { replyCost, reportedModel } from "./prices.ts";
 /** Default number of tool calls, and of subagents, that one agent runs at a time. */
 export const DEFAULT_PARALLEL = 8;
 
-/** A limit that is reached. */
 export interface Reached {
   reason: LimitReason;
   /** All limits of the agent whose limit it is. */

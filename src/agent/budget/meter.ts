@@ -257,7 +257,6 @@ export class Meter {
     return new Meter(this.limits.prices ? { prices: this.limits.prices } : {}, this, this.#clock);
   }
 
-  /** True if a limit includes the usage of subagents. */
   get countsSubagents(): boolean {
     const { tokens, costUsd } = this.limits;
     return tokens !== undefined || costUsd !== undefined;
@@ -363,7 +362,6 @@ export class Meter {
     return { run: currentRun(messages).id, workedMs: this.workedMs, ...(aboveMs.length > 0 && { aboveMs }) };
   }
 
-  /** Adds the use in `update`. */
   spentUpdate(messages: readonly BaseMessage[], update: StateUpdate = {}): StateUpdate {
     const time = this.carried(messages);
     return time ? { [SPENT]: { ...time, ...(update[SPENT] as object | undefined) } } : {}; // our channel

@@ -13,7 +13,6 @@ import type { Effects } from "./effects.ts";
 
 export interface CallStep {
   readonly agent: CallingAgent;
-  /** All calls of its reply. */
   readonly reply: readonly ToolCall[];
   readonly scope: CallScope;
   readonly runtime: AgentRuntime;
@@ -31,7 +30,6 @@ export interface CallStep {
   readonly adopt: (tool: StructuredToolInterface) => AgentTool;
 }
 
-/** The part of an agent that its calls depend on. */
 export interface CallingAgent extends EditRules {
   readonly middleware: readonly Middleware[];
   readonly limits: AgentLimits;
@@ -40,7 +38,6 @@ export interface CallingAgent extends EditRules {
   readonly log: Logger;
 }
 
-/** Questions to a person about one call. */
 export interface Questions {
   /** Digests of the call as earlier questions about it showed it, from before the run paused or the process ended. */
   shown(): Promise<readonly string[]>;

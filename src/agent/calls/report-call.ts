@@ -37,7 +37,6 @@ export function reportRecalled(
   tellReport(segment, { text: textIn(content), status }, step);
 }
 
-/** A call that has ended, with the result that the model reads. */
 export interface EndedCall {
   /** The call as it ran: a person may have changed it. */
   readonly call: ToolCall;

@@ -15,7 +15,6 @@ export function sealOf({ name, args }: ToolCall, preview?: BoundPreview): string
     : `${call}.${digest([preview.summary, preview.place, preview.effect])}`;
 }
 
-/** A short digest, equal for equal facts. */
 export const digest = (facts: unknown): string => keyOf(facts).slice(0, 22);
 
 export const callOf = (seal: string): string => seal.split(".", 1)[0] ?? "";

@@ -21,7 +21,6 @@ const AFTER_AGENT = "after_agent";
 /** The next place of the agent: one task for each call, another node, or the end. */
 type Goto = Send[] | string;
 
-/** The nodes that follow a reply. */
 interface Routes {
   /** Hooks that see the reply first, where a layer has such. */
   hooks?: string;

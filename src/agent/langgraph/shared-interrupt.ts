@@ -143,7 +143,6 @@ export function answersById(
 
 const invalid = (problem: string): ConfigurationError => new ConfigurationError("INVALID_ANSWER", problem);
 
-/** The answers with the interrupts that they are for. */
 function givenAnswers(resume: unknown, open: readonly OpenInterrupt[]): Array<[OpenInterrupt, unknown]> {
   const calls = open.filter(isWaitingCall);
   const shared = sharedId(calls);
@@ -185,7 +184,6 @@ function bareAnswer(
   );
 }
 
-/** One decision for each call. */
 function splitDecisions(answer: unknown, calls: readonly WaitingCall[]): Array<[OpenInterrupt, unknown]> {
   const decisions: unknown = memberOf(answer, "decisions");
   if (Array.isArray(decisions) && decisions.length === calls.length)

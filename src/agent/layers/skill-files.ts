@@ -137,7 +137,6 @@ async function readSkill(
 export interface SkillMetadata {
   name: string;
   description: string;
-  /** Path of its `SKILL.md`. */
   path: string;
   license?: string;
   compatibility?: string;

@@ -75,7 +75,6 @@ interface Attempt {
   /** The last lines of its standard output that are not messages. */
   noise: () => string;
   isOpen: boolean;
-  /** Requests that wait for an answer. */
   waiting: number;
 }
 
@@ -87,9 +86,7 @@ export class McpConnection {
   #attempt: Attempt | undefined;
   #redactor = new Redactor();
   #closed = false;
-  /** Calls that wait for their result. */
   readonly #atWork = new Set<CallAtWork>();
-  /** The way that worked last. */
   #way: Way | undefined;
   /** True if the last agent waited in vain: the next ones wait a fifth of the time. */
   #isSlow = false;
@@ -152,7 +149,6 @@ export class McpConnection {
     };
   }
 
-  /** True if the server declares this capability. */
   async has(capability: "resources" | "prompts"): Promise<boolean> {
     return this.#guarded(async (client) => client.getServerCapabilities()?.[capability] !== undefined, true);
   }

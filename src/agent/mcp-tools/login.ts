@@ -161,7 +161,6 @@ async function renewedLogin(login: Login, { fetchFor, clock }: LoginOptions): Pr
   return { ...login, tokens: { ...login.tokens, ...tokens }, expiresAt: tokenExpiry(tokens, clock()) };
 }
 
-/** Returns when a token issued now expires. */
 export const tokenExpiry = (
   { expires_in: seconds }: { expires_in?: number | undefined },
   now: number,

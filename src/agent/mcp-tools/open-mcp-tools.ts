@@ -9,7 +9,6 @@ import { type McpServerConfig, offeredName } from "./server-config.ts";
 /** Tools of one server beyond which the rest is left out: each costs tokens in every request. */
 const MAX_TOOLS = 128;
 
-/** The tools that the servers offer one agent. */
 export interface McpToolSet {
   tools: readonly AgentTool[];
   /** Names of the tools whose calls a person approves. */

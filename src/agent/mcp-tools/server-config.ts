@@ -11,7 +11,6 @@ interface ToolPolicy {
   alwaysAllow?: readonly string[] | undefined;
   /** Only these tools. Default: all. */
   tools?: readonly string[] | undefined;
-  /** None of these tools. */
   disabledTools?: readonly string[] | undefined;
   /** Longest silence during a call, in seconds. */
   timeout: number;

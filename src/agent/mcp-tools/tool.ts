@@ -31,7 +31,6 @@ const isReadOnly = ({ annotations }: Tool): boolean => annotations?.readOnlyHint
 /** True if the server declares that a second call with the same arguments changes nothing more. */
 const isRepeatable = (tool: Tool): boolean => isReadOnly(tool) || tool.annotations?.idempotentHint === true;
 
-/** A tool behind which is an MCP server. */
 interface ServerTool extends Pick<AgentTool, "name" | "kind"> {
   description: string;
   schema: Tool["inputSchema"];
@@ -65,7 +64,6 @@ export function serverTool({ name, kind, summary, problem, run, ...told }: Serve
   };
 }
 
-/** One tool of an MCP server as a tool of the agent. */
 export function mcpAgentTool(options: McpToolOptions): AgentTool {
   const { name, title, description = name, inputSchema: schema } = options.tool;
   const called = title === undefined || title === name ? "" : `, which it calls "${oneLine(title, 80)}"`;

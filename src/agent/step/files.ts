@@ -39,7 +39,6 @@ export class StepFiles implements ThreadFiles {
     this.#callId = callId;
   }
 
-  /** True if this process knows the step that started from `base`. */
   static knows(base: FilesState): boolean {
     return stepChanges.has(base);
   }

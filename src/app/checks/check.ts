@@ -11,10 +11,8 @@ export interface Check {
   text: string;
 }
 
-/** The facts that checks read. */
 export interface Facts {
   config: Config;
-  /** Warnings about the configuration. */
   warnings: readonly string[];
   host: HostFacts;
   /** The environment, with the keys that the keychain has. */

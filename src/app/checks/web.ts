@@ -5,7 +5,6 @@ import { type Check, type OwnFacts, within } from "./check.ts";
 
 const name = "Web search";
 
-/** Finds a search that is configured and has no key. */
 export function checkSearchKey({ config, env }: OwnFacts): Check[] {
   const choice = searchOf(config, env);
   if (choice.ok) return [];

@@ -145,7 +145,6 @@ export class GitignoreTree {
     this.#trail.close();
   }
 
-  /** The rules for the directory that contains a path. */
   #rulesFor(path: string): GitignoreRules | undefined {
     return this.#rulesIn(this.#prefix + path.slice(0, path.lastIndexOf("/") + 1));
   }

@@ -165,7 +165,6 @@ type WalkStep =
   | LinkStep
   | { missing: readonly string[]; above: readonly string[]; thrown: unknown };
 
-/** A link, its target, and the path around it. */
 interface LinkStep {
   target: string;
   above: readonly string[];

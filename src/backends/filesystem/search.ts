@@ -122,7 +122,6 @@ export async function globDirectory(root: SearchRoot, glob: Glob, options: CallO
 }
 
 export interface FilesystemSearch extends Search {
-  /** The compiled `glob`. */
   filter: Glob;
   maxFileSize: number;
   /** The `rg` to use; undefined for the built-in walk. */

@@ -2,7 +2,6 @@ import { StringDecoder } from "node:string_decoder";
 import type { ExecuteResponse } from "../executor.ts";
 import { type ScreenRow, SCREEN_ROWS, TerminalScreen } from "../../core/terminal-screen.ts";
 
-/** The two output streams of a process. */
 export type OutputStream = "stdout" | "stderr";
 
 /** A row of a stream, in the order of the output. */

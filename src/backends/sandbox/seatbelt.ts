@@ -119,7 +119,6 @@ export class SeatbeltBackend extends ShellBackend {
   }
 }
 
-/** The arguments of `sandbox-exec` for one command. */
 export function seatbeltArguments(profile: string, command: string, directory: string): string[] {
   const start = 'ulimit -c 0; cd -- "$1" && exec "$2" -c "$3"';
   return ["-p", profile, "/bin/sh", "-c", start, "sh", directory, SHELL, command];

@@ -7,7 +7,6 @@ import { Placeholders, REMOVE_HOLDERS, ownHolders } from "./placeholders.ts";
 import { LastWill } from "./process-runner.ts";
 import { type ProtectedPlaces, gitPlaces, startingPlaces } from "./starting-places.ts";
 
-/** A folder whose places are guarded. */
 interface Guarded {
   find: () => ProtectedPlaces;
   /** Existing places that earlier commands found. A command may have made more folders than the search looks into. */

@@ -26,7 +26,6 @@ export interface FileClient {
   reference?: (name: string) => string;
   /** The client asks for values that the file names under `inputs`, and keeps them. */
   asksForKeys: boolean;
-  /** True if the client passes its shell environment to the server. */
   passesShell: boolean;
 }
 

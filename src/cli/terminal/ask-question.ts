@@ -104,7 +104,6 @@ export const fieldLines = (question: Question, style: BodyStyle): string[] =>
     wrapped(`  ${displayName(field.name)}: ${displayText(wanted(field))}${optional(field)}`, style),
   );
 
-/** A question and its answer on one line, for lists. */
 export function answeredLine(question: OpenQuestion): string {
   const { status, decidedBy, answer } = question;
   const by = decidedBy === undefined ? "" : ` (${decidedBy})`;

@@ -74,6 +74,5 @@ async function untilDecided(
   }
 }
 
-/** A request of any kind as lines. */
 export const requestLines = (asked: RunRequest, style: BodyStyle): RequestLines =>
   asked.kind === "approval" ? approvalLines(asked, style) : questionLines(asked, style);

@@ -8,7 +8,6 @@ export interface BodyStyle {
   width: number;
 }
 
-/** A request as lines. */
 export interface RequestLines {
   /** The asking agent and its request. */
   title: string[];

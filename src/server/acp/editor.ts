@@ -26,7 +26,6 @@ export interface EditorDeps {
   open: (folder: string, servers: readonly acp.McpServer[]) => Promise<OpenedFolder>;
   /** The runs of all folders, to look at. */
   runs: () => Promise<PrincipalRuns>;
-  /** The folder that a run works in. */
   folderOf: (run: Pick<Run, "environment">) => string | undefined;
   /** A line for a shell of this machine that opens the page of a run. */
   openCommand: (runId: string) => string;
@@ -41,7 +40,6 @@ export type OpenedFolder =
       folder: string;
       /** Sentence about the missing abilities of the session. */
       note?: string;
-      /** True if this process works on such a run. */
       worksOn(run: Pick<Run, "environment">): boolean;
     }
   | { ok: false; problem: string };

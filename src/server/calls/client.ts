@@ -8,7 +8,6 @@ import { APPS_EXTENSION, TASKS_EXTENSION } from "../contracts/extensions.ts";
 import type { ServerDeps } from "../contracts/deps.ts";
 import type { Revision } from "../contracts/revisions.ts";
 
-/** Facts about a client by which deliveries differ. */
 export interface ClientFacts {
   revision: Revision;
   /** It is asked in forms: it shows them, and its token may decide and answer. */
@@ -18,7 +17,6 @@ export interface ClientFacts {
   /** It opens addresses that another MCP server asks to open. */
   urls: boolean;
   tasks: boolean;
-  /** The client's name for itself. */
   name?: ClientName | undefined;
   apps: boolean;
   /** It lends its model: samples messages with tools, and its token may work on runs. */

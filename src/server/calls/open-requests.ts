@@ -16,7 +16,6 @@ export const keyOf = ({ runId, id }: WaitingKey): string => `${runId}/${id}`;
 /** Key of a question to the client. It contains the time, so that no key is used twice in a run. */
 export const questionKey = (id: string, at: number): string => `${id}@${at.toString(36)}`;
 
-/** A form that is with the person. */
 export interface OpenForm {
   /** The outcome of the answer, once it is carried out; `undefined`: none came, for whatever reason. */
   readonly taken: Promise<Taken | undefined>;

@@ -30,7 +30,6 @@ export type Outcome =
   /** The message names the event, the affected thing, and the next step. */
   | { kind: "refused"; message: string };
 
-/** Returns `outcome` with sentences that precede the state of the run. */
 export function withNotes(outcome: Outcome, notes: readonly string[]): Outcome {
   const tellsRun = outcome.kind === "run" || outcome.kind === "task";
   return tellsRun && notes.length > 0 ? { ...outcome, note: notes.join(" ") } : outcome;

@@ -95,6 +95,5 @@ export function filePath(base: string, path: string, query: Readonly<Record<stri
   return more === "" ? address : `${address}?${more}`;
 }
 
-/** Address of the changes that a run made to one file. */
 export const changesPath = (run: string, path: string): string =>
   filePath(filesPath(run), path, { view: "changes" });

@@ -25,7 +25,6 @@ export const SubscribeParams = EventParams.extend({
   ttlMs: z.number().nullish(),
 });
 
-/** The principal that asks, and its request. */
 export interface Asking {
   news: PrincipalRuns["news"];
   principal: Principal;

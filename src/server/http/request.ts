@@ -3,7 +3,6 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { MAX_MESSAGE_BYTES, MESSAGE_TOO_LONG, bytesShapeProblem } from "../../core/json.ts";
 import { type ErrorAnswer, errorAnswer, readMessages } from "../contracts/envelope.ts";
 
-/** A body that was not taken, with its answer. */
 type RefusedBody = { ok: false; status: number; answer: object };
 type JsonBody = { ok: true; value: unknown } | RefusedBody;
 

@@ -45,7 +45,6 @@ export function inFolder<Known extends Pick<FileChange, "data">>(
   });
 }
 
-/** The changes of one run, and whether they are all of them. */
 export interface RunChanges {
   changes: readonly FileChange[];
   isAll: boolean;

@@ -25,7 +25,6 @@ const MAX = { files: 300, lines: 3000, chars: 400_000, reads: 100, part: 200_000
 /** Time for which the change of a run at work is not read again. */
 const FRESH_MS = 5000;
 
-/** The files of a change that one screen has, with their stamps. */
 export interface StampedChange {
   change: ProposedChange;
   /** In the order of the change. One whose diff the screen has no room for is read by itself, as a long one is. */

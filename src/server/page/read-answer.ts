@@ -16,7 +16,6 @@ export type PageAnswer = { ok: true; answer: PersonAnswer } | ({ ok: false } & P
 
 interface Problem {
   problem: string;
-  /** The field it is about. */
   field?: string;
   /** Its place, both counted from 1. */
   line?: number;

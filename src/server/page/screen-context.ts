@@ -33,7 +33,6 @@ export interface ScreenFacts {
 export interface ScreenContext extends ScreenFacts {
   runs: PrincipalRuns;
   session: PageSession;
-  /** Reads the change that a run proposes. */
   changeOf: (runs: PrincipalRuns, run: Run) => Promise<ProposedChange | undefined>;
 }
 

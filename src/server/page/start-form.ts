@@ -57,7 +57,6 @@ export function readChoices(form: URLSearchParams): ReadChoices {
   };
 }
 
-/** The fields of a form that has these choices. */
 export function fieldsOf({ model, limits = {}, goal, changes }: RunChoices): URLSearchParams {
   const { costUsd, workTime } = limits;
   const minutes = workTime === undefined ? undefined : Number((workTime / 60).toFixed(6));

@@ -63,7 +63,6 @@ export class TabSecrets {
     this.#clock = clock;
   }
 
-  /** Opens a session for the tab that followed a link. */
   open({ principal, purpose, run }: PageGrant): LinkedTab {
     const shown = defined({ run });
     const id = randomBytes(16).toString("base64url");

@@ -86,7 +86,6 @@ interface ReadTarget {
   /** Absolute virtual path; a directory may end in `/`. */
   path: string;
   uri: string;
-  /** Returns the URI of a directory entry. */
   uriOf: (path: string) => string;
   signal: AbortSignal;
 }

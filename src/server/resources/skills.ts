@@ -131,7 +131,6 @@ class SkillCatalog {
     return paths === undefined ? undefined : this.#entry(folder, paths);
   }
 
-  /** Describes a skill for a list of resources. */
   async summarize(uri: string): Promise<Resource | undefined> {
     const folder = skillFolder(uri);
     const skill = folder === undefined ? undefined : await this.#entry(folder, [`${folder}/${MANIFEST}`]);

@@ -74,7 +74,6 @@ export function webAddress(text: string): URL | undefined {
 /** An address in full, the host first. */
 export const addressLines = (url: URL): string[] => [`Host: ${url.host}`, `Address: ${url.href}`];
 
-/** True if a form shows all of the request. */
 export function isWholeInForm(request: RequestContent): boolean {
   if (request.kind === "approval") return shownCall(request, MAX.shown).isWhole;
   return shownText(request).length <= MAX.shown && (request.kind !== "review" || request.diff !== undefined);

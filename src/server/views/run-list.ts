@@ -17,7 +17,6 @@ export const RunList = z.object({
     RunReport.pick({ run_id: true, thread_id: true, status: true }).extend({
       task: z.string(),
       started_at: z.string(),
-      /** Name of the schedule that started it. */
       schedule: z.string().optional(),
       /** Newest step of the run, or the reason why it waits; absent once it has ended. */
       activity: z.string().optional(),

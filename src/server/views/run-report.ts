@@ -108,7 +108,6 @@ export const RunChange = RunReport.pick({ run_id: true, status: true, message: t
 export interface AnswerWays {
   /** Command with which a person decides in a terminal. Absent: a terminal does not show the run. */
   openCommand?: (run: Run) => string | undefined;
-  /** The client shows forms. */
   forms: boolean;
   /** The client opens the page, which takes decisions and answers. */
   opensPage?: boolean;
@@ -243,7 +242,6 @@ const statusFirst =
   (one: { status: string }, other: { status: string }): number =>
     Number(other.status === status) - Number(one.status === status);
 
-/** True if the report of its run shows the whole of a call that waits. */
 export const isWholeInReport = (view: RunView, approvalId: string): boolean =>
   pendingApprovals(view)
     .slice(0, MAX.approvals)

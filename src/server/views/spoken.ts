@@ -15,7 +15,6 @@ export interface Said {
 
 interface Message {
   readonly id: string;
-  /** The text that was sent. */
   readonly text: string;
   /** True if the journal has the event of its model call. */
   readonly isTold: boolean;
@@ -23,7 +22,6 @@ interface Message {
 
 /** The texts that were sent, for a later stream of the same run. */
 export interface Sent {
-  /** The message that is under way. */
   open?: Message | undefined;
   /** The newest, and those before it that the journal does not have. */
   ended: readonly Message[];

@@ -84,7 +84,6 @@ export class LargeValues {
     return checkpoint;
   }
 
-  /** Loads the metadata of a checkpoint with this type. */
   async loadsMetadata(type: string, data: Uint8Array): Promise<CheckpointMetadata> {
     return (await this.#loadsDivided(type, data)) as CheckpointMetadata; // as it was stored above
   }

@@ -73,7 +73,6 @@ export class ObservedPromise<T> extends Promise<T> {
     return Promise;
   }
 
-  /** Makes one that has the outcome of `promise`. */
   static of<T>(promise: Promise<T>): ObservedPromise<T> {
     const observed = new ObservedPromise<T>((resolve, reject) => void promise.then(resolve, reject));
     observe(observed);

@@ -74,7 +74,6 @@ function* startChild(
   return made;
 }
 
-/** A child by its call or its id. */
 function findChild(
   parent: string,
   which: { call: string } | { id: string },
@@ -166,7 +165,6 @@ const familyUnder = byIdentity(({ runId, rootId, epoch }: Lease): { hasOthers?: 
   runId === rootId && epoch > 1 ? {} : { hasOthers: async () => runId !== rootId },
 );
 
-/** The children of a run that is at work. */
 export function storedChildren(
   lease: Lease,
   context: {

@@ -90,7 +90,6 @@ export function* add(lease: Lease, entries: readonly JournalEntry[], now: number
   return added;
 }
 
-/** Sums the effects of entries on the run. */
 function sumEffects(entries: readonly JournalEntry[]) {
   const effects = entries.flatMap(({ effect = [] }) => effect);
   const sum = (part: (effect: RunEffect) => number | boolean): number =>

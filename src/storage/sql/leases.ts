@@ -6,10 +6,8 @@ import type { FailureDetails, OpenStatus, Principal } from "../../runs/run.ts";
 import { type RunRow, rootOf } from "./rows.ts";
 import { type Steps, all, change, count, exists, first, lockPrincipal } from "./steps.ts";
 
-/** A run that is not over. */
 export type OpenRunRow = RunRow & { status: OpenStatus };
 
-/** A claim, with the row as it was before. */
 export interface ClaimedRow {
   lease: Lease;
   before: RunRow;

@@ -105,7 +105,6 @@ export const askerOf = (row: Pick<RunRow, "id" | "parent_id">): Asker => ({
 /** One US dollar in the unit of the column `cost_nanos`. */
 export const NANOS = 1_000_000_000;
 
-/** A row of `run_events`. */
 export interface EventRow {
   run_id: string;
   seq: number;
@@ -115,7 +114,6 @@ export interface EventRow {
   data: Json<RunEvent["data"]>;
 }
 
-/** A row of `questions`: a request of any kind. */
 export interface RequestRow {
   run_id: string;
   id: string;

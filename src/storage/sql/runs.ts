@@ -23,7 +23,6 @@ import { all, change, count, exists, first, insert, lockPrincipal } from "./step
 
 export const OWN = "id = @id AND principal = @principal";
 
-/** The run that meets a condition. */
 export function* runWhere(condition: string, values: Statement["values"]): Steps<Run | undefined> {
   const row = yield* first<RunRow>(`SELECT * FROM runs WHERE ${condition}`, values);
   return row && toRun(row);
@@ -130,7 +129,6 @@ export const countForgettable = (before: number): Steps<number> =>
 export const countUnfinished = (): Steps<number> =>
   count("SELECT count(*) AS count FROM runs WHERE ended_at IS NULL");
 
-/** The run that the principal started with this key. */
 function* startedWith(principal: Principal, key: string | undefined): Steps<Run | undefined> {
   if (key === undefined) return undefined;
   return yield* runWhere("principal = @principal AND idempotency_key = @key", { principal, key });

@@ -200,7 +200,6 @@ function* startOrSkip(
   return { kind: "skipped", reason };
 }
 
-/** The request that its runs are started with. */
 const scheduledRequest = ({ task, model, limits, goal, changes }: Schedule) => ({
   task,
   ...defined({ model, limits, goal, changes }),

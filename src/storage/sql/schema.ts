@@ -211,7 +211,6 @@ const indexText = `INSERT INTO run_texts (rowid, task, name, answer) SELECT numb
 export const IS_NEWS =
   "kind IN ('run_completed', 'run_failed', 'question_asked', 'approval_requested', 'todos', 'subagent_started', 'subagent_finished')";
 
-/** The migrations of the run tables. */
 export const RUN_MIGRATIONS: readonly Migration[] = [
   { version: 1, name: "threads, runs, journal, approvals", sql: RUN_TABLES },
   {

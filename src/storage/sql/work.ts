@@ -87,7 +87,6 @@ function* endHeld(row: leases.OpenRunRow, id: string | undefined, by: string, no
 /** A run that starts a minute or more after its schedule's time. */
 const LATE_MS = 60_000;
 
-/** Work on a row that a lease holds. */
 type Work<T> = (row: leases.OpenRunRow) => Steps<T>;
 
 /** The port of `runs/ports.ts` over an engine. */

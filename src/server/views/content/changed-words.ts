@@ -57,7 +57,6 @@ function markSide(lines: readonly string[], parts: readonly Change[], own: "remo
   });
 }
 
-/** Counts the non-blank characters of a text. */
 const countInk = (text: string): number => text.replaceAll(/\s/g, "").length;
 
 /** Joins ranges that only blanks or one other mark are between. */

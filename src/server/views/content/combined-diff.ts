@@ -154,7 +154,6 @@ class JoinedFile {
 class PieceReader {
   readonly #left: Piece[];
   readonly #made: Piece[] = [];
-  /** Number of the next line. */
   #line = 1;
 
   constructor(pieces: readonly Piece[]) {

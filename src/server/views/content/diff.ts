@@ -92,7 +92,6 @@ const element = (content: Html, { label, path }: DiffView, attribute?: Html): Ht
     ${content}
   </diff-text>`;
 
-/** Renders the number of lines that a change adds and removes. */
 export const renderDiffCounts = ({ added, removed }: DiffCounts): Html =>
   html`<span class="num small"
     ><span class="plus">+${added}</span> <span class="minus">−${removed}</span></span

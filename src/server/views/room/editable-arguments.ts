@@ -1,6 +1,5 @@
 import type { Approval } from "../../../runs/run.ts";
 
-/** The arguments of a call as a person edits them. */
 interface EditableArguments {
   /** One argument that is edited as plain text. Characters that a browser does not show or return are marks. */
   text?: { name: string; value: string; hasMarks: boolean };

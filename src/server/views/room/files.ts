@@ -208,7 +208,6 @@ function editor({ session, tree, file, complaint }: FilesScreen, text: string): 
 const LINES_BEFORE = 20;
 export const LINES_OF_PAGE = 2000;
 
-/** Address of a found line below the address of files. */
 export function lineAddress(base: string, { path, line }: GrepMatch): string {
   const from: Record<string, string> = line > LINES_OF_PAGE ? { from: String(line - LINES_BEFORE) } : {};
   return `${filePath(base, path, from)}#L${line}`;

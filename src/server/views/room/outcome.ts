@@ -9,7 +9,6 @@ import { counted, standingOf } from "./states.ts";
 
 const MAX = { text: 600, said: 4000 };
 
-/** Causes of failures as headings. */
 export const CAUSES: Readonly<Record<FailureReason, string>> = {
   model_auth: "The model provider refused the API key",
   model_not_found: "The model was not found at its provider",

@@ -67,7 +67,6 @@ export interface ChoiceLook {
   type?: "radio" | "checkbox";
   /** Class of the label. */
   look?: string;
-  /** Further attributes of the input. */
   attributes?: Html;
   /** Behind the label. */
   more?: Html;
@@ -88,7 +87,6 @@ export const choiceInput = (
     >${more}</label
   >`;
 
-/** A field below its label. */
 export const labelled = (label: Html | string, field: Html): Html =>
   html`<label><span class="label">${label}</span> ${field}</label>`;
 

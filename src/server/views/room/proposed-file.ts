@@ -36,7 +36,6 @@ export interface FileLook {
   chosen: ChosenOfFile | undefined;
   /** The agent can read why a file is refused, and fit it. */
   hasAgent: boolean;
-  /** Id of the run. */
   id: string;
 }
 
@@ -61,7 +60,6 @@ export function plainChoice(file: ProposedFile): ChosenOfFile {
   return { places: isPlain(file) && file.decided === undefined ? all : [], conflict: "keep" };
 }
 
-/** Number of places that are applied. */
 export function placesChosen(file: ProposedFile, { places, conflict, refused }: ChosenOfFile): number {
   if (refused !== undefined || conflict === "fit") return 0;
   const taken = conflict === "keep" ? 0 : Math.max(1, file.places.filter((place) => place.conflict).length);

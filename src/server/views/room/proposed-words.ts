@@ -26,6 +26,5 @@ export function refuseText({ files, all }: ChosenCounts): string {
 export const boundText = ({ places }: ChosenCounts): string =>
   places < 2 ? "" : `${places} places, all at once or not at all.`;
 
-/** The choice of places in one file. */
 export const placesText = (chosen: number, all: number): string =>
   chosen === all ? (all === 1 ? "Chosen" : `All ${all} places chosen`) : `${chosen} of ${all} places chosen`;

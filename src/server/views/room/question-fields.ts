@@ -5,7 +5,6 @@ import { type Html, html, textArea } from "../html.ts";
 import { type ChoiceLook, choiceInput } from "./pieces.ts";
 
 export interface FieldLook {
-  /** Its name in the form. */
   name: string;
   id: string;
   label: string;

@@ -52,7 +52,6 @@ export interface CardParts {
   title: Html;
   /** Below the title, in full. */
   more?: Html | undefined;
-  /** The content, with the form that answers. */
   content: Html;
 }
 

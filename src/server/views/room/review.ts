@@ -26,7 +26,6 @@ export interface ReviewScreen {
   complaint?: Complaint | undefined;
   /** The run they belong to; absent where those of all runs are shown. */
   view?: RunView | undefined;
-  /** The change that the run proposes. */
   proposed?: ProposedScreen | undefined;
 }
 

@@ -28,7 +28,6 @@ export function tabOf(view: RunView): Tab {
 export interface HeadLook {
   tab: Tab | "files";
   now: number;
-  /** The name of the folder that it works in. */
   folder?: string | undefined;
   /** Absent: no links to the run can be made here. */
   sharing?: Sharing | undefined;

@@ -55,7 +55,6 @@ const opener = (dialog: string, picture: IconName, name: string, look = ""): Htm
     ${icon(picture)}<span>${name}</span>
   </button>`;
 
-/** The dialogs that the menu opens. */
 export function renderRunDialogs(view: RunView, sharing: Sharing | undefined): Html {
   const { run } = view;
   const renaming = html`<dialog id="rename-run" aria-labelledby="rename-h">

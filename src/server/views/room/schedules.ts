@@ -13,7 +13,6 @@ import { type Fact, mainOf } from "./pieces.ts";
 import { startChips } from "./start-choices.ts";
 import { standingInList, stateIcon } from "./states.ts";
 
-/** A schedule with the name of its folder, if that is known. */
 type ListedSchedule = ScheduleView & { folder: string | undefined };
 
 /** The fields of the form, as a person wrote them or the page suggests them. */
@@ -36,7 +35,6 @@ export interface RefusedSchedule {
   field?: ScheduleField | undefined;
   /** The schedule in the list that it is about. */
   id?: string;
-  /** True for the form with the fields. */
   isOfForm?: boolean;
 }
 

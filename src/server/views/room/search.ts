@@ -19,7 +19,6 @@ export type Kind = (typeof KINDS)[number];
 const SHOWN = 5;
 const MAX = { query: 200, title: 300, around: 60, line: 240 };
 
-/** A run with the name of its folder, if that is known. */
 type FoundRun = RunSummary & { folder: string | undefined };
 /** A file whose name has the text, or a line that has it. */
 type FoundFile = { path: string } | GrepMatch;
@@ -157,7 +156,6 @@ function none({ session, query, kind, found, isPart, places }: SearchScreen): Ht
   </div>`;
 }
 
-/** Address of the start form with a task. */
 export const startAddress = (task: string): string =>
   task === "" ? "/#task" : `/?${new URLSearchParams({ task }).toString()}#task`;
 

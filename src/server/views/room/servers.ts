@@ -14,14 +14,12 @@ export interface ServerNotice {
   server?: string | undefined;
   problem?: string;
   done?: string;
-  /** Address at which the person logs in. */
   address?: URL;
 }
 
 export interface ServersScreen {
   session: PageSession;
   servers: readonly ServerState[];
-  /** True if this page can log in at them. */
   mayLogIn: boolean;
   notice: ServerNotice | undefined;
 }

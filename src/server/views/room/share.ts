@@ -7,12 +7,10 @@ import { dayAndTime } from "./figures.ts";
 import { icon } from "./icons.ts";
 import { copySign } from "./pieces.ts";
 
-/** A link that works, with its address on this server. */
 interface ShownLink extends Pick<SharedRun, "id" | "expiresAt" | "opened"> {
   address: string;
 }
 
-/** Links to a run, for viewers with the right to share it. */
 export interface Sharing {
   links: readonly ShownLink[];
   /** True if only browsers of this machine reach the page. */
@@ -23,7 +21,6 @@ export interface Sharing {
   problem?: string | undefined;
 }
 
-/** Lifetimes that are offered, in the words of the form. */
 export const LIFETIMES: readonly (readonly [name: string, words: string, milliseconds: number])[] = [
   ["hour", "1 hour", 3_600_000],
   ["day", "1 day", 86_400_000],

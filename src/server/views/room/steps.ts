@@ -21,7 +21,6 @@ export interface ShownSteps {
 
 type Finished = Extract<RunEvent, { kind: "tool_finished" }>;
 
-/** A call from its start to its end. */
 interface Call {
   event: Extract<RunEvent, { kind: "tool_started" }>;
   end: Finished | undefined;
@@ -108,7 +107,6 @@ const TOOL_ICONS: readonly [RegExp, IconName][] = [
 
 const toolIcon = (tool: string): IconName => TOOL_ICONS.find(([names]) => names.test(tool))?.[1] ?? "plug";
 
-/** Describes a call in one line. */
 export function callLine(call: ToldCall, isOver: boolean): Html {
   const { verb, about } = callWords(call, isOver);
   if (about === "") return html`${verb}`;
@@ -134,7 +132,6 @@ function callRow({ event, end }: Call, { view, viewer }: ShownSteps): Html {
   </li>`;
 }
 
-/** Returns the word for an open call. */
 function callState({ event: { agent, data } }: Call, view: RunView): string {
   if (isFinal(view.run.status)) return "did not finish";
   return waitsIn(view).ofCall(agent, data) === undefined ? "at work" : "waiting";

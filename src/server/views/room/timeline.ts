@@ -23,7 +23,6 @@ import {
 } from "./states.ts";
 import { MIN_FOLDED } from "./steps.ts";
 
-/** One agent as the page shows it. */
 export interface AgentRow {
   /** Names it in addresses; empty for the main agent. */
   key: string;
@@ -34,7 +33,6 @@ export interface AgentRow {
   state: State;
   work: AgentWork;
   asked: readonly RunRequest[];
-  /** Time since which it waits for its agents. */
   waitsSince: number | undefined;
   subagent: SubagentView | undefined;
 }
