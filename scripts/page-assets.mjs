@@ -1,13 +1,14 @@
-/** What the page's styles, scripts and fonts become: texts, for the build and for the tests alike. */
+/** What the page's styles, scripts and fonts, and scripts of shells become: texts, for the build and the tests alike. */
 import { readFile } from "node:fs/promises";
 import { build } from "esbuild";
 
 /** Files that are imported as texts. */
-export const PAGE_ASSET = /\.(css|(browser|module)\.js|woff2)$/;
+export const PAGE_ASSET = /\.(css|(browser|module)\.js|woff2|bash|zsh|fish|ps1)$/;
 
-/** Styles and scripts bundled and minified, fonts in base64. Files of packages are added to `inputs`. */
+/** Styles and scripts bundled and minified, fonts in base64, scripts of shells as they are. Files of packages are added to `inputs`. */
 export async function pageAsset(path, inputs = []) {
   if (path.endsWith(".woff2")) return (await readFile(path)).toString("base64");
+  if (/\.(bash|zsh|fish|ps1)$/.test(path)) return readFile(path, "utf8");
   const { outputFiles, metafile } = await build({
     entryPoints: [path],
     bundle: true,

@@ -69,7 +69,8 @@ const inside = (folder) =>
   readdirSync(folder, { recursive: true, encoding: "utf8" }).map((name) => `${folder}/${name}`);
 for (const file of [...readdirSync("."), ...inside("docs"), ...inside("src")]) {
   const page = /^(?:(?:ARCHITECTURE|CONTRIBUTING|README|SECURITY)|docs\/[^/]+|src\/.*README)\.md$/.test(file);
-  if (!page && !/^src\/(?:.*\.(?:ts|js|css)|config\/descriptions\.json|cli\/commands\.json)$/.test(file)) continue;
+  if (!page && !/^src\/(?:.*\.(?:ts|js|css)|config\/descriptions\.json|cli\/commands\.json)$/.test(file))
+    continue;
   const source = readFileSync(file, "utf8");
   for (const { line, comment, text } of page ? written(source) : spoken(source)) {
     const rules = comment

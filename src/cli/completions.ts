@@ -6,9 +6,19 @@ import { settingInfo } from "../config/schema.ts";
 import { oneLine, showControl } from "../core/text.ts";
 import type { Action, Command, CommandArguments, ExitCode, Flag } from "./command.ts";
 import { flagsOf, parseArguments } from "./command.ts";
-import { COMPLETION_SCRIPTS } from "./completion-scripts.ts";
+import bash from "./completion-scripts/deepagent-mcp.bash" with { type: "text" };
+import fish from "./completion-scripts/deepagent-mcp.fish" with { type: "text" };
+import powershell from "./completion-scripts/deepagent-mcp.ps1" with { type: "text" };
+import zsh from "./completion-scripts/deepagent-mcp.zsh" with { type: "text" };
 import { CLIENT_NAMES } from "./clients/catalogue.ts";
 import { complain, say } from "./output.ts";
+
+/**
+ * Scripts by shell. Each passes the words typed so far to `completions words` of the program being completed, and
+ * shows the candidates that it prints. `=` is a word of its own in bash, and Bash 3.2 of macOS has neither mapfile nor
+ * compopt. Older PowerShells leave out an argument without text.
+ */
+export const COMPLETION_SCRIPTS: Readonly<Record<string, string>> = { bash, zsh, fish, powershell };
 
 /** A word that could come next, with its meaning. */
 export interface Candidate {

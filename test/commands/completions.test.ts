@@ -4,8 +4,7 @@ import { tmpdir } from "node:os";
 import { delimiter, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { COMMANDS } from "../../src/cli/commands.ts";
-import { COMPLETION_SCRIPTS } from "../../src/cli/completion-scripts.ts";
-import { complete } from "../../src/cli/completions.ts";
+import { COMPLETION_SCRIPTS, complete } from "../../src/cli/completions.ts";
 import { BIN, cleanEnv, runBin } from "./built-bin.ts";
 
 const wordsOf = async (...words: string[]): Promise<string | readonly string[]> => {

@@ -6,6 +6,7 @@ import { type Dirent, closeSync, constants, fstatSync, opendirSync, openSync, re
 import { dirname, join, relative, resolve, sep } from "node:path";
 import { isInside, realPath } from "../../core/real-path.ts";
 import { linkStatsAt } from "../../core/stats.ts";
+import places from "./starting-places.json" with { type: "json" };
 import { OWN_COMMON_FOLDER, isPlaceholder } from "./placeholders.ts";
 
 interface StartingPlace {
@@ -20,44 +21,9 @@ interface StartingPlace {
 
 export const STARTING_PLACES: readonly StartingPlace[] = [
   // Protected even if they are missing.
-  ...[
-    { name: ".git", starts: "hooks and settings", source: "https://git-scm.com/docs/githooks" },
-    { name: ".claude", starts: "hooks and commands", source: "https://code.claude.com/docs/en/hooks" },
-    { name: ".mcp.json", starts: "MCP servers", source: "https://code.claude.com/docs/en/mcp" },
-    { name: ".codex", starts: "MCP servers", source: "https://developers.openai.com/codex/config-basic" },
-    { name: ".gemini", starts: "MCP servers", source: "https://geminicli.com/docs/tools/mcp-server" },
-    { name: ".cursor", starts: "hooks and MCP servers", source: "https://cursor.com/docs/agent/hooks" },
-    { name: ".opencode", starts: "plugins", source: "https://opencode.ai/docs/plugins" },
-    { name: "opencode.json", starts: "MCP servers", source: "https://opencode.ai/docs/config" },
-    { name: "opencode.jsonc", starts: "MCP servers", source: "https://opencode.ai/docs/config" },
-    { name: ".deepagent", starts: "subagents", source: "docs/tools.md" },
-    { name: ".vscode", starts: "tasks", source: "https://code.visualstudio.com/docs/debugtest/tasks" },
-    { name: ".idea", starts: "run configurations", source: "https://www.jetbrains.com/help/idea" },
-    { name: ".zed", starts: "tasks and language servers", source: "https://zed.dev/docs/tasks" },
-    {
-      name: ".devcontainer",
-      starts: "initializeCommand",
-      source: "https://containers.dev/implementors/json_reference",
-    },
-    { name: ".envrc", starts: "itself, in a shell", source: "https://direnv.net" },
-  ].map((place) => ({ ...place, isOptional: false })),
+  ...places.always.map((place) => ({ ...place, isOptional: false })),
   // Protected if they exist: without them, their programs do not run at all.
-  ...[
-    { name: ".husky", starts: "Git hooks", source: "https://typicode.github.io/husky" },
-    { name: ".pre-commit-config.yaml", starts: "Git hooks", source: "https://pre-commit.com" },
-    { name: "lefthook.yml", starts: "Git hooks", source: "https://lefthook.dev" },
-    { name: "mise.toml", starts: "hooks, in a shell", source: "https://mise.jdx.dev/hooks.html" },
-    { name: ".mise.toml", starts: "hooks, in a shell", source: "https://mise.jdx.dev/hooks.html" },
-    { name: ".qwen", starts: "MCP servers", source: "https://qwenlm.github.io/qwen-code-docs" },
-    { name: ".kiro", starts: "hooks and MCP servers", source: "https://kiro.dev/docs/hooks" },
-    { name: ".exrc", starts: "itself, in Vim", source: "https://vimhelp.org/starting.txt.html" },
-    { name: ".nvim.lua", starts: "itself, in Neovim", source: "https://neovim.io/doc" },
-    {
-      name: ".dir-locals.el",
-      starts: "itself, in Emacs",
-      source: "https://www.gnu.org/software/emacs/manual",
-    },
-  ].map((place) => ({ ...place, isOptional: true })),
+  ...places.ifPresent.map((place) => ({ ...place, isOptional: true })),
 ];
 
 /** A workspace of VS Code has tasks and settings, under any name. */
