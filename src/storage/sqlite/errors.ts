@@ -1,17 +1,19 @@
 /** Turns errors of SQLite and the file system into ours, whose texts name the remedy. */
 import { StorageError, type StorageErrorCode, errorMessage, codeOf } from "../../core/errors.ts";
+import errors from "./errors.json" with { type: "json" };
 import { isSqliteError, missingModule, repairCommand } from "./driver.ts";
 
-const damaged = (name: string): string =>
-  `The database ${name} is damaged. It was left untouched: restore a backup copy, or move it away ` +
-  `and save what can be read with "sqlite3 ${name} .recover".`;
-
-const full = (name: string): string =>
-  `There is no space left to write to ${name}. Free some disk space and try again.`;
+/** The error for one of SQLite's primary result codes in the database `name`, if it has a remedy of its own. */
+function knownError(result: string, name: string, options?: { cause: unknown }): StorageError | undefined {
+  // Extended codes continue the primary one: SQLITE_IOERR_WRITE, SQLITE_BUSY_SNAPSHOT.
+  const known = errors.find(({ sqlite }) => result === sqlite || result.startsWith(`${sqlite}_`));
+  const text = known?.text.replaceAll("{name}", () => name);
+  // The type checker knows no unions of JSON.
+  return known && new StorageError(known.code as StorageErrorCode, text ?? "", options);
+}
 
 /** Makes the error for a file that lost a part which SQLite itself does not miss. */
-export const damagedError = (name: string): StorageError =>
-  new StorageError("storage_corrupt", damaged(name));
+export const damagedError = (name: string): unknown => knownError("SQLITE_CORRUPT", name);
 
 /**
  * Turns an error of parsing a stored text into one about a damaged row; returns others unchanged.
@@ -47,54 +49,12 @@ export const foreignError = (name: string): StorageError =>
     `${name} is a database of another program. It was left untouched: move it away, or choose another data directory.`,
   );
 
-/** SQLite's primary result codes that have a remedy of their own. */
-const KNOWN: ReadonlyArray<[sqlite: string, code: StorageErrorCode, text: (name: string) => string]> = [
-  [
-    "SQLITE_NOTADB",
-    "storage_not_a_database",
-    (name) =>
-      `${name} is not a SQLite database. It was left untouched: move it away, or choose another data directory.`,
-  ],
-  ["SQLITE_CORRUPT", "storage_corrupt", damaged],
-  ["SQLITE_FULL", "storage_full", full],
-  // The memory that connections share is a file too, and a full disk has no room for it.
-  ["SQLITE_IOERR_SHMSIZE", "storage_full", full],
-  [
-    "SQLITE_READONLY",
-    "storage_readonly",
-    (name) => `The database ${name} or its directory cannot be written to. Check their permissions.`,
-  ],
-  [
-    "SQLITE_CANTOPEN",
-    "storage_directory",
-    (name) => `The database ${name} cannot be opened. Check that its directory exists and may be written to.`,
-  ],
-  [
-    "SQLITE_BUSY",
-    "storage_busy",
-    (name) =>
-      `The database ${name} stayed locked by another process. Try again, or end the process that holds it.`,
-  ],
-  [
-    "SQLITE_PROTOCOL",
-    "storage_busy",
-    (name) => `The database ${name} stayed locked by other processes. Try again.`,
-  ],
-  [
-    "SQLITE_IOERR",
-    "storage_io",
-    (name) => `Reading or writing ${name} failed in the file system. Check the disk and try again.`,
-  ],
-];
-
 /** Turns errors of SQLite about the database `name` into ours. Returns others unchanged. */
 export function storageError(thrown: unknown, name: string): unknown {
   if (!isSqliteError(thrown)) return notLoaded(thrown) ?? thrown;
-  // Extended codes continue the primary one: SQLITE_IOERR_WRITE, SQLITE_BUSY_SNAPSHOT.
   // Every JSON in a file is our own.
   if (thrown.message === "malformed JSON") return unreadable(new SyntaxError(thrown.message), name);
-  const found = KNOWN.find(([sqlite]) => thrown.code === sqlite || thrown.code.startsWith(`${sqlite}_`));
-  return found === undefined ? thrown : new StorageError(found[1], found[2](name), { cause: thrown });
+  return knownError(thrown.code, name, { cause: thrown }) ?? thrown;
 }
 
 /** True if only another connection's lock is in the way. */
