@@ -37,7 +37,10 @@ function startFolder(): string {
 }
 
 async function main(argv: readonly string[]): Promise<ExitCode> {
-  keepCompiledCode();
+  // Lets Node (22.1 and later) keep compiled code between starts. Not in the default place, the shared temporary
+  // folder, where another user of the machine could have put something.
+  if ("enableCompileCache" in module && typeof module.enableCompileCache === "function")
+    module.enableCompileCache(compileCacheDir({ home: HOST.home, env: process.env }));
   const [first = "serve", ...rest] = argv;
   if (argv.length === 0 && isatty(0) && isatty(1)) return greet();
   if (["help", "--help", "-h"].includes(first)) return showHelp(rest[0], rest[1]);
@@ -108,13 +111,4 @@ async function complain(problems: readonly string[], code: 1 | 2 = 2): Promise<E
 async function print(text: string): Promise<ExitCode> {
   (await import("./cli/terminal/printer.ts")).print(text);
   return 0;
-}
-
-/**
- * Lets Node (22.1 and later) keep compiled code between starts. Not in the default place, the shared
- * temporary folder, where another user of the machine could have put something.
- */
-function keepCompiledCode(): void {
-  if (!("enableCompileCache" in module) || typeof module.enableCompileCache !== "function") return;
-  module.enableCompileCache(compileCacheDir({ home: HOST.home, env: process.env }));
 }

@@ -85,6 +85,10 @@ export function approvalGates(
  */
 export function touches(folders: readonly string[], args: Record<string, unknown>): boolean {
   const paths = pathsOf(args);
+  const isInOrAround = (folder: string, path: unknown): boolean => {
+    const valid = validatePath(path);
+    return !valid.ok || isAtOrBelow(valid.path, folder) || isAtOrBelow(withoutSlash(folder), valid.path);
+  };
   return paths.length === 0 || paths.some((path) => folders.some((folder) => isInOrAround(folder, path)));
 }
 
@@ -103,8 +107,3 @@ function haveAllBelow(folder: string, args: Record<string, unknown>): boolean {
 /** The paths in a call's arguments. Models also write `path`, which the tools accept. */
 const pathsOf = (args: Record<string, unknown>): unknown[] =>
   [args["file_path"], args["path"]].filter((path) => path !== undefined);
-
-function isInOrAround(folder: string, path: unknown): boolean {
-  const valid = validatePath(path);
-  return !valid.ok || isAtOrBelow(valid.path, folder) || isAtOrBelow(withoutSlash(folder), valid.path);
-}

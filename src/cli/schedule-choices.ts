@@ -18,7 +18,7 @@ export const CHOICE_FLAGS: readonly string[] = ["model", ...LIMITS.map(([name]) 
 const CHANGES: readonly Changes[] = ["direct", "propose"];
 
 /** Reads the choices from flags, besides the limits that a schedule has. Returns the problem with one as text. */
-export function choicesIn(flags: FlagValues, { limits: before }: RunChoices = {}): RunChoices | string {
+export function readChoices(flags: FlagValues, { limits: before }: RunChoices = {}): RunChoices | string {
   const { model, goal } = flags;
   const changes = CHANGES.find((way) => way === flags["changes"]);
   if (changes === undefined && flags["changes"] !== undefined)

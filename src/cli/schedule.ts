@@ -22,7 +22,7 @@ import { type CommandArguments, type ExitCode, textOf } from "./command.ts";
 import { type LocalRuns, beginsWith, withLocalRuns } from "./local-runs.ts";
 import { complain, say, sayJson, unknownAction } from "./output.ts";
 import { ALL, SHORT_ID } from "./runs.ts";
-import { CHOICE_FLAGS, choicesIn } from "./schedule-choices.ts";
+import { CHOICE_FLAGS, readChoices } from "./schedule-choices.ts";
 import { colorsFor, columnsOf, fit, localTime } from "./terminal/text.ts";
 
 /** Actions on one schedule. */
@@ -182,7 +182,7 @@ function parseChanges(flags: FlagValues, before?: Schedule): ScheduleChanges | s
     return `--catch-up must be one of ${CATCH_UP.join(", ")}.`;
   if (flags["overlap"] === true && flags["no-overlap"] === true)
     return "Give --overlap or --no-overlap, not both.";
-  const choices = choicesIn(flags, before);
+  const choices = readChoices(flags, before);
   if (typeof choices === "string") return choices;
   return defined({
     ...choices,

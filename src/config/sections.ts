@@ -56,12 +56,15 @@ export const absolutePath = nonEmptyText.refine(isAbsolute, {
 });
 
 /** A path below another one that names whose it is: `{principal}`, `{thread}`. */
-export const ownPath = nonEmptyText.refine((path) => path.split("/").every(isOwnSegment), {
-  error: "must be a path such as teams/{principal}, of letters, digits, . _ - and {principal} or {thread}",
-});
-
-const isOwnSegment = (name: string): boolean =>
-  /^(?:[\w.-]|\{principal\}|\{thread\})+$/.test(name) && !/^\.+$/.test(name);
+export const ownPath = nonEmptyText.refine(
+  (path) =>
+    path
+      .split("/")
+      .every((name) => /^(?:[\w.-]|\{principal\}|\{thread\})+$/.test(name) && !/^\.+$/.test(name)),
+  {
+    error: "must be a path such as teams/{principal}, of letters, digits, . _ - and {principal} or {thread}",
+  },
+);
 
 /** Permissions of a token: start and cancel runs, decide on approvals, read resources, files and memories. */
 

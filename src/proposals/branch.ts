@@ -87,7 +87,11 @@ async function commitOf(
 ): Promise<string> {
   await git(base, ["read-tree", head]);
   const before = await git(base, ["write-tree"]);
-  const tracked = entriesOf(await git(base, ["ls-files", "-z", "-s"]));
+  const entries = await git(base, ["ls-files", "-z", "-s"]);
+  const tracked = entries.split("\0").flatMap((line) => {
+    const [, mode = "", object = "", path = ""] = /^(\d+) ([\da-f]+) \d\t(.*)$/s.exec(line) ?? [];
+    return path === "" ? [] : [[mode, object, path] as const];
+  });
   const submodules = tracked.flatMap(([mode, , path]) => (mode === SUBMODULE ? [path] : []));
   const submoduleOf = (path: string): string | undefined =>
     submodules.find((submodule) => path.startsWith(`${submodule}/`));
@@ -152,10 +156,3 @@ async function storedEntry(
 }
 
 const SUBMODULE = "160000";
-
-/** Mode, object and path of index entries. */
-const entriesOf = (listed: string): [string, string, string][] =>
-  listed.split("\0").flatMap((line) => {
-    const [, mode = "", object = "", path = ""] = /^(\d+) ([\da-f]+) \d\t(.*)$/s.exec(line) ?? [];
-    return path === "" ? [] : [[mode, object, path]];
-  });

@@ -10,7 +10,7 @@ import type { ProposedFile, ProposedPlace } from "../runs/proposals.ts";
 import { type Content, isSameContent } from "./content.ts";
 import type { Encoding, FileText } from "./file-text.ts";
 import { commonEncoding, isLongText, readText, shown } from "./file-text.ts";
-import { MOST_CHARS, hunkDiff, textOf } from "./hunk-diff.ts";
+import { MOST_CHARS, hunkDiff, joinLines } from "./hunk-diff.ts";
 import type { Manifest, Sides } from "./workspace-copy.ts";
 
 /** Changes with more unchanged lines between them are separate hunks. */
@@ -82,7 +82,7 @@ export function proposedFile(
     removed: sum("removed"),
     places: hunks,
     notes: notesOf(sides),
-    ...defined({ from, conflict: isOpposed ? state : undefined, unshown: unshownOf(sides, hunks) }),
+    ...defined({ from, conflict: isOpposed ? state : undefined, unshown: findUnshown(sides, hunks) }),
     ...(ignored ? { ignored } : {}),
     ...(proposed?.kind === "other" ? { stays: true as const } : {}),
     ...(before?.version === version && before.how !== "branch"
@@ -92,7 +92,7 @@ export function proposedFile(
 }
 
 /** The kind of content that would be written and that neither hunks nor notes show. */
-function unshownOf({ base, proposed }: Sides, hunks: readonly ProposedPlace[]): ProposedFile["unshown"] {
+function findUnshown({ base, proposed }: Sides, hunks: readonly ProposedPlace[]): ProposedFile["unshown"] {
   if (proposed?.kind !== "file" || isSameContent(base, proposed)) return undefined;
   if (readText(proposed) === undefined) return isLongText(proposed.bytes) ? "text" : "bytes";
   return hunks.some(({ isPart }) => isPart) ? "text" : undefined;
@@ -207,7 +207,7 @@ export function applied(
   const own = mergeHunks(edit.base, changes);
   if (merged === undefined || own === undefined) return undefined;
   const fileOf = (lines: readonly string[], { executable }: { executable: boolean }): Content => {
-    const [text, { encoding }] = [textOf(lines), edit];
+    const [text, { encoding }] = [joinLines(lines), edit];
     const bytes = encoding === "bytes" ? Buffer.from(text, "latin1") : encodeText(text, encoding);
     return { kind: "file", bytes, executable };
   };

@@ -6,7 +6,7 @@ import type { ProposedPlace } from "../runs/proposals.ts";
 import { type Encoding, shown } from "./file-text.ts";
 
 /** The text of lines. Only the last one may have no line break. */
-export function textOf(lines: readonly string[]): string {
+export function joinLines(lines: readonly string[]): string {
   const ended = lines.map((line) => (line.endsWith(UNENDED) ? line.slice(0, -UNENDED.length) : line));
   return ended.join("\n") + (lines.length === 0 || lines.at(-1)?.endsWith(UNENDED) ? "" : "\n");
 }

@@ -95,7 +95,9 @@ async function copyTable(
 ): Promise<CopiedTable> {
   const columns = runs.prepare<[], { name: string; pk: number }>(`PRAGMA table_info(${table})`).all();
   const names = columns.map(({ name }) => name);
-  const key = identifyingColumns(table, columns);
+  // Its primary key, or columns that are unique otherwise.
+  const primary = columns.filter(({ pk }) => pk > 0).toSorted((a, b) => a.pk - b.pk);
+  const key = table === "effects" ? ["run_id", "call"] : primary.map(({ name }) => name);
   const size = Math.min(ROWS, Math.floor(PARAMETERS / names.length));
   const place = key.join(", ");
   const first = runs.prepare<unknown[], CopiedRow>(`SELECT * FROM ${table} ORDER BY ${place} LIMIT ${size}`);
@@ -113,13 +115,6 @@ async function copyTable(
     report.found += rows.length;
   }
   return report;
-}
-
-/** Returns the columns that identify a row: its primary key, or others that are unique. */
-function identifyingColumns(table: string, columns: readonly { name: string; pk: number }[]): string[] {
-  if (table === "effects") return ["run_id", "call"];
-  const key = columns.filter(({ pk }) => pk > 0).toSorted((a, b) => a.pk - b.pk);
-  return key.map(({ name }) => name);
 }
 
 async function insert(

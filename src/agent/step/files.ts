@@ -18,12 +18,6 @@ type Changes = Map<string, { data: FileData | null; callId: string | undefined }
  */
 const stepChanges = new WeakMap<FilesState, Changes>();
 
-function changesOf(base: FilesState): Changes {
-  const known = stepChanges.get(base) ?? new Map();
-  stepChanges.set(base, known);
-  return known;
-}
-
 /** Thread files as one step sees them: state, then changes of this step's finished calls. */
 export class StepFiles implements ThreadFiles {
   readonly #base: FilesState;
@@ -32,8 +26,12 @@ export class StepFiles implements ThreadFiles {
   readonly #callId: string | undefined;
 
   /** `parent`: files of the agent that delegated, below everything this agent changed. */
-  constructor(base: FilesState, parent?: ThreadFiles, callId?: string, changes = changesOf(base)) {
+  constructor(base: FilesState, parent?: ThreadFiles, callId?: string, changes?: Changes) {
     this.#base = base;
+    if (changes === undefined) {
+      changes = stepChanges.get(base) ?? new Map();
+      stepChanges.set(base, changes);
+    }
     this.#changes = changes;
     this.#parent = parent;
     this.#callId = callId;

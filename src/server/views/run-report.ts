@@ -290,7 +290,12 @@ export function reportText(report: RunReport): string {
     section("Agents", agentLines),
     goal && section(goal.outcome, goalLines(goal)),
     ...approvals.map(approvalText),
-    ...questions.filter(({ status }) => status === "pending").map(questionText),
+    ...questions
+      .filter(({ status }) => status === "pending")
+      .map(({ id, asked_by: by, text, expires_at: at }) => {
+        const expiry = at === undefined ? [] : [continuesAfter(at)];
+        return [`Question ${id}: ${by}`, ...expiry, "", indented(text)].join("\n");
+      }),
     section("Files changed", fileLines),
     report.structured !== undefined && `Structured answer:\n\n${indented(JSON.stringify(report.structured))}`,
     // A message that sends the user there to decide has the link already.
@@ -319,11 +324,6 @@ function approvalText(approval: RunReport["approvals"][number]): string {
     "",
     indented([...(destination === undefined ? [] : [TO + destination, ""]), approval.detail].join("\n")),
   ].join("\n");
-}
-
-function questionText({ id, asked_by: by, text, expires_at: at }: RunReport["questions"][number]): string {
-  const expiry = at === undefined ? [] : [continuesAfter(at)];
-  return [`Question ${id}: ${by}`, ...expiry, "", indented(text)].join("\n");
 }
 
 function statusMessage(view: RunView, ways: AnswerWays): string {

@@ -20,7 +20,10 @@ export const withBytes = (
         const value: unknown = JSON.parse(typeof data === "string" ? data : new TextDecoder().decode(data));
         // Everything that is more than JSON has this key.
         if (!mentions(data, '"lc"')) return value;
-        if (Array.isArray(value) && value.every(isSerialized))
+        // Objects of LangChain, such as messages.
+        const isObject = ({ lc, type, id }: Record<string, unknown>): boolean =>
+          lc === 1 && type === "constructor" && Array.isArray(id);
+        if (Array.isArray(value) && value.every((one) => isObject(Object(one))))
           return await Promise.all(value.map((one) => load(JSON.stringify(one))));
       }
       const value: unknown = await serde.loadsTyped(type, data);
@@ -35,12 +38,6 @@ export const mentions = (data: Uint8Array | string, text: string): boolean =>
   typeof data === "string"
     ? data.includes(text)
     : Buffer.from(data.buffer, data.byteOffset, data.length).includes(text);
-
-/** True for an object of LangChain, such as a message. */
-const isSerialized = (value: unknown): boolean => {
-  const { lc, type, id } = Object(value) as Record<string, unknown>;
-  return lc === 1 && type === "constructor" && Array.isArray(id);
-};
 
 const toRecord = (value: object): object =>
   value instanceof Uint8Array
@@ -63,18 +60,17 @@ function replaced(value: unknown, replace: (value: object) => object, above = ne
   if (instead !== value) return instead;
   above.add(value);
   const within = (inner: unknown): unknown => replaced(inner, replace, above);
-  const made = isDeltaSnapshot(value) ? replaceSnapshot(value, within) : replaceParts(value, within);
+  const made = replaceParts(value, within);
   above.delete(value);
   return made;
 }
 
-function replaceSnapshot(snapshot: DeltaSnapshot, within: (value: unknown) => unknown): DeltaSnapshot {
-  const value = within(snapshot.value);
-  return value === snapshot.value ? snapshot : new DeltaSnapshot(value);
-}
-
 /** Instances of other classes stay unchanged. */
 function replaceParts(value: object, within: (value: unknown) => unknown): object {
+  if (isDeltaSnapshot(value)) {
+    const inner = within(value.value);
+    return inner === value.value ? value : new DeltaSnapshot(inner);
+  }
   if (!Array.isArray(value) && Object.getPrototypeOf(value) !== Object.prototype) return value;
   let made: object | undefined;
   for (const [key, item] of Object.entries(value) as [string, unknown][]) {

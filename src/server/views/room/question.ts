@@ -56,9 +56,10 @@ export function questionCard(asked: OpenQuestion, look: RequestLook): CardParts 
     const content = isLink ? reviewLink(asked) : onlyLooks(viewer);
     return { tag: "proposed change", title: html`${questionLine(asked)}`, content };
   }
+  const rows = fieldsOf(asked)?.map((field) => [fieldLabel(field), displayText(wanted(field))] as const);
   const form = mayDecide(session)
     ? answerForm(asked, look)
-    : html`${asking(asked)}${due(asked, look.now)}${onlyLooks(viewer)}`;
+    : html`${terms("kv", rows ?? [])}${due(asked, look.now)}${onlyLooks(viewer)}`;
   return {
     tag: asked.kind === "elicitation" ? "MCP server" : "question",
     ...titleWords(asked),
@@ -126,13 +127,6 @@ const due = ({ expiresAt }: OpenQuestion, now: number): Html | false =>
       >If there is no answer by ${nearTime(expiresAt, now)}, the agent continues without one.</span
     >
   </p>`;
-
-/** The fields, for those who only look. */
-const asking = (question: Question): Html | false =>
-  terms(
-    "kv",
-    (fieldsOf(question) ?? []).map((field) => [fieldLabel(field), displayText(wanted(field))]),
-  );
 
 const fieldLabel = ({ name, title }: Field): string => displayName(oneLine(title ?? name, MAX.line));
 

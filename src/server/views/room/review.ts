@@ -44,13 +44,16 @@ export function renderReview(screen: ReviewScreen): Html {
   const requests = screen.requests.filter(({ asked }) => proposal === undefined || !isReview(asked));
   const waiting = requests.length + rest;
   const isShown = proposal !== undefined || requests.length > 0;
+  const isShownThere =
+    screen.requests.some(({ asked }) => asked.id === complaint?.requestId) ||
+    (complaint?.requestId === PROPOSED && typeof screen.proposed?.change === "object");
   const content = html`<aside class="queue" aria-label="Requests">
       ${(proposal === undefined || waiting > 0) && queue({ ...screen, requests }, waiting)} ${proposal?.lists}
       ${view && decided(view, proposal !== undefined)}
     </aside>
     <div id="requests">
-      ${complaint && !isOfRequest(complaint, screen) && told(complaint)}
-      ${renderRequests({ ...screen, requests })} ${proposal?.content} ${!isShown && NOTHING_WAITS}
+      ${complaint && !isShownThere && told(complaint)} ${renderRequests({ ...screen, requests })}
+      ${proposal?.content} ${!isShown && NOTHING_WAITS}
       ${rest > 0 && html`<p class="note pad">${rest} more come when these are decided.</p>`}
     </div>`;
   return mainOf(viewer.session, "review", content);
@@ -67,10 +70,6 @@ function renderProposed(screen: ReviewScreen): RenderedProposal | undefined {
 
 /** Replaces the request ID, if a finished run asks for no review. */
 export const PROPOSED = "proposed";
-
-const isOfRequest = ({ requestId }: Complaint, { requests, proposed }: ReviewScreen): boolean =>
-  requests.some(({ asked }) => asked.id === requestId) ||
-  (requestId === PROPOSED && typeof proposed?.change === "object");
 
 /** Reports the outcome of a form whose request has gone. */
 const told = ({ problem, isTold, isDone }: Complaint): Html =>

@@ -93,7 +93,11 @@ async function bestFirst(
   let lowest = Infinity;
   for (const match of await expressions(engine, index, terms)) {
     for await (const group of compared(engine, index, { ...page, match })) {
-      for (const { id, rank } of group.sort(byRank)) {
+      for (const { id, rank } of group.sort(
+        (a, b) =>
+          a.rank - b.rank ||
+          (a.namespace < b.namespace || (a.namespace === b.namespace && a.key < b.key) ? -1 : 1),
+      )) {
         if (found.has(id)) continue;
         lowest = Math.min(lowest, -rank);
         found.set(id, lowest);
@@ -141,9 +145,4 @@ async function* compared(
     before = last.id;
     await nextTurn();
   }
-}
-
-function byRank(a: MatchRow, b: MatchRow): number {
-  if (a.rank !== b.rank) return a.rank - b.rank;
-  return a.namespace < b.namespace || (a.namespace === b.namespace && a.key < b.key) ? -1 : 1;
 }
