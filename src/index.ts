@@ -28,19 +28,23 @@ export { type AgentProfile, type ProfileName, PROFILES } from "./agent/build/pro
 export type {
   AnyBackendProtocol,
   AnySubAgent,
-  BackendProtocol,
-  BackendProtocolV1,
-  BackendProtocolV2,
-  CreateDeepAgentParams,
   DeepAgent,
-  FilesystemOperation,
   FsToolName,
-  LocalShellBackendOptions,
-  SandboxBackendProtocol,
-  SandboxBackendProtocolV2,
-  SupportedResponseFormat,
-  SystemPromptConfig,
 } from "./agent/build/deepagents-types.ts";
+/** Types that deepagents has under other names. */
+export type { Backend as BackendProtocol, Backend as BackendProtocolV2 } from "./backends/backend.ts";
+export type { BackendV1 as BackendProtocolV1 } from "./backends/foreign/adapt.ts";
+export type {
+  SandboxBackend as SandboxBackendProtocol,
+  SandboxBackend as SandboxBackendProtocolV2,
+} from "./backends/executor.ts";
+export type {
+  DeepAgentParams as CreateDeepAgentParams,
+  SystemPromptParts as SystemPromptConfig,
+} from "./agent/build/params.ts";
+export type { ResponseFormat as SupportedResponseFormat } from "./agent/models/structured-answer.ts";
+export type { FileOperation as FilesystemOperation } from "./agent/calls/permissions.ts";
+export type { LocalShellOptions as LocalShellBackendOptions } from "./backends/sandbox/shell-backend.ts";
 export type { ModelSource } from "./agent/models/resolve.ts";
 export { loadSubagents, type LoadSubagentsOptions } from "./agent/build/agent-files.ts";
 export type { AgentLimits, ModelPrice, Spent } from "./agent/contracts/limits.ts";

@@ -7,8 +7,7 @@ import { defined } from "../core/defined.ts";
 import { oneLine, showControl } from "../core/text.ts";
 import { nextTimes } from "../runs/cron.ts";
 import { STATUS_WORDS } from "../runs/run.ts";
-import type { Schedule, ScheduleChanges, ScheduleView } from "../runs/schedule.ts";
-import { CATCH_UP } from "../runs/schedule.ts";
+import { type Schedule, type ScheduleChanges, type ScheduleView, CATCH_UP } from "../runs/schedule.ts";
 import {
   CATCH_UP_WORDS,
   choiceWords,
@@ -25,7 +24,6 @@ import { ALL, SHORT_ID } from "./runs.ts";
 import { CHOICE_FLAGS, readChoices } from "./schedule-choices.ts";
 import { colorsFor, columnsOf, fit, localTime } from "./terminal/text.ts";
 
-/** Actions on one schedule. */
 const ACTS: Readonly<
   Record<string, (local: LocalRuns, schedule: ScheduleView, args: CommandArguments) => Promise<ExitCode>>
 > = {

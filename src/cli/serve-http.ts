@@ -28,7 +28,6 @@ export interface ServeOptions {
   /** Reads the configuration again. */
   load: () => LoadedConfig;
   listening: (url: string) => void;
-  /** Address of the page for browsers. */
   publicUrl?: URL | undefined;
 }
 

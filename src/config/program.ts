@@ -54,7 +54,6 @@ function leadsTo(name: string, file: string, { env }: HostFacts): boolean {
   return found !== undefined && realpathSync(found) === realpathSync(file);
 }
 
-/** One word of a shell command. */
 export function shellWord(word: string, platform: NodeJS.Platform): string {
   if (/^[\w@%+:,./-][\w@%+=:,./-]*$/.test(word)) return word;
   return platform === "win32" ? `"${word}"` : `'${word.replaceAll("'", "'\\''")}'`;

@@ -143,7 +143,6 @@ export const httpSchema = fields("http", {
   oauth: optional(oauth),
 });
 
-/** The place where commands run. */
 export const sandboxSchema = fields("sandbox", {
   provider: z.enum(["bubblewrap", "local", "docker", "modal", "runloop", "daytona"]),
   image: optional(nonEmptyText),

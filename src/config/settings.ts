@@ -1,4 +1,4 @@
-import settings from "./settings.json" with { type: "json" };
+import table from "./settings.json" with { type: "json" };
 
 /** The conversion of an environment variable's or flag's text to a value. */
 export type SettingKind = "text" | "path" | "paths" | "list" | "number" | "boolean";
@@ -15,25 +15,11 @@ export interface Setting {
 }
 
 /** Every setting but those for a file alone: `$schema`, `execute.sandbox`, keys and style of addresses in `storageS3`, `subagents`, `permissions`, `web.search.command`, `delivery.clients`, `http.tokens`, `http.oauth`. */
-export const SETTINGS = settings as readonly Setting[]; // JSON has no unions, and a test checks each kind
+export const SETTINGS = table.settings as readonly Setting[]; // JSON has no unions, and a test checks each kind
 
 /** The groups in which help shows settings, by the beginnings of their paths. */
-export const SETTING_GROUPS: readonly (readonly [title: string, beginnings: readonly string[]])[] = [
-  ["Folder and files", ["workspace", "respectGitignore", "files", "skills", "globalSkills", "memories"]],
-  [
-    "Model and prompt",
-    ["model", "fallbackModels", "allowedModels", "judgeModel", "systemPrompt", "profile", "hints"],
-  ],
-  [
-    "Approvals, questions, programs, web and commands",
-    ["approvals", "questions", "changes", "proposals", "programs", "backgroundTasks", "web", "execute"],
-  ],
-  ["Limits", ["limits"]],
-  ["Storage", ["dataDir", "storage", "retention"]],
-  ["Clients and people", ["delivery", "page", "shareLinks", "notify", "news", "eventWebhooks", "codexTools"]],
-  ["HTTP", ["http"]],
-  ["Log", ["logLevel"]],
-];
+export const SETTING_GROUPS: readonly (readonly [title: string, beginnings: readonly string[]])[] =
+  Object.entries(table.groups).map(([title, beginnings]) => [title, beginnings.split(" ")]);
 
 export const ENV_PREFIX = "DEEPAGENT_";
 /** Names the config file; the same as `--config`. */

@@ -31,7 +31,6 @@ export function displayDiffLine(line: string): string {
 /** Shows the lines of a diff. Showing the result again changes nothing. */
 export const displayDiff = (diff: string): string => diff.split("\n").map(displayDiffLine).join("\n");
 
-/** Added and removed lines. */
 export interface DiffCounts {
   added: number;
   removed: number;

@@ -79,7 +79,6 @@ export class WorkspaceCopy {
     this.tree = new Folder(join(place, "tree"));
   }
 
-  /** The folder that was copied. */
   folder({ workspace }: Manifest): Folder {
     return new Folder(workspace, this.#rules);
   }

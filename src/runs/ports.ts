@@ -157,7 +157,6 @@ export type Sent =
   /** The key already stands for another message or run, which this id names. */
   | { kind: "conflict"; runId: string };
 
-/** An answer before it is stored. */
 export interface GivenAnswer {
   requestId: string;
   answer: PersonAnswer;
@@ -369,7 +368,6 @@ export interface ScheduleRepository {
   find(principal: Principal, id: string): Promise<Schedule | undefined>;
   /** In the order in which they were added. */
   list(principal: Principal): Promise<ScheduleView[]>;
-  /** Those of all principals. */
   listAll(): Promise<ScheduleView[]>;
   /** Stores `after` in the place of `before`. `stale`: it was changed since it was read. */
   edit(

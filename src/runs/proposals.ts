@@ -75,7 +75,6 @@ export interface ReviewRecord {
   /** Milliseconds since the epoch. */
   at: number;
   by: string;
-  /** Paths of the applied files. */
   applied: readonly string[];
   /** Paths of those of which some places were not applied. */
   partly: readonly string[];

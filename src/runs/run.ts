@@ -9,7 +9,6 @@ import type { Place } from "./queue.ts";
 
 export type { AgentPath, SamplingReply, SamplingRequest, TokenUsage } from "../agent/agent.ts";
 
-/** Statuses that nothing follows. */
 export type FinalStatus = "completed" | "failed" | "cancelled";
 /** Statuses of a run that is not over. `input_required`: it waits for an approval, or for a client's model. */
 export type OpenStatus = "working" | "input_required";
@@ -199,7 +198,6 @@ export interface RunFilter {
 /** A request to a person, with its content by its kind and what became of it. */
 export type RunRequest = Approval | OpenQuestion;
 
-/** Common fields of all requests. */
 interface StoredRequest<Status extends string, Given> {
   /** For a call: interrupt ID + ":" + index. Otherwise the interrupt ID itself. */
   id: string;
@@ -318,7 +316,6 @@ export interface OpenCall {
   within?: string | undefined;
 }
 
-/** Usage of an agent so far. */
 export interface AgentWork {
   startedAt?: number;
   endedAt?: number;

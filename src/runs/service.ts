@@ -115,7 +115,6 @@ export interface CallTexts {
   time: number;
   tool: string;
   summary: string;
-  /** Arguments that the agent passed. */
   args?: Record<string, unknown>;
   result?: { text: string; isError: boolean };
   /** The missing part and the reason, for people. */
@@ -223,7 +222,6 @@ export interface PrincipalRuns {
       signed: SignedAnswer<GivenAnswer>,
     ): Promise<UsedAnswer<AnswerOutcome> | undefined>;
   };
-  /** Changes that a run proposes. */
   readonly changes: {
     /** Reads the proposed change as it is now. Returns `undefined` if there is none, or no such run. */
     proposed(runId: string, whole?: readonly string[]): Promise<ProposedChange | undefined>;

@@ -8,7 +8,6 @@ import { runProgram } from "../core/child-process.ts";
 import { Semaphore } from "../core/concurrency.ts";
 import { defined } from "../core/defined.ts";
 
-/** The text of a page. */
 export interface Converted {
   title?: string | undefined;
   text: string;

@@ -24,7 +24,6 @@ export interface Login {
   expiresAt?: number | undefined;
 }
 
-/** The place where log-ins are kept. */
 export interface LoginStore {
   /** @throws McpUnavailableError if the stored log-in cannot be read. */
   read(server: string): Promise<Login | undefined>;

@@ -9,7 +9,6 @@ import { type ReadResult, type TheirTask, readResult } from "./answers.ts";
 import type { McpConnection } from "./connection.ts";
 import { type InputRequired, answerInputRequests } from "./elicitation.ts";
 
-/** The task that a call kept. */
 export function keptTask(handle: unknown): TheirTask | undefined {
   const { taskId } = recordOf(handle);
   return typeof taskId === "string" ? { taskId } : undefined;

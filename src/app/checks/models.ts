@@ -1,6 +1,5 @@
 /** Checks models, their keys and prices. */
-import type { Environment } from "../../agent/models/choose.ts";
-import { CLIENT, OFFLINE, modelChoice, variable } from "../../agent/models/choose.ts";
+import { type Environment, CLIENT, OFFLINE, modelChoice, variable } from "../../agent/models/choose.ts";
 import { embedderProblem } from "../../agent/models/embeddings.ts";
 import { packagesFolder } from "../../agent/models/packages.ts";
 import { modelPrice } from "../../agent/budget/prices.ts";

@@ -19,7 +19,6 @@ import { isTemporaryName } from "./read-write.ts";
 import { LIMITS_MEMORY, type RipgrepAnswer, ripgrepFiles, toRipgrepGlobs, toRustRegex } from "./ripgrep.ts";
 
 export interface SearchRoot extends OpenDirectory {
-  /** Finds the files that git ignores. */
   ignored: GitignoreTree;
   /** True if these are left out. Otherwise they come last. */
   leavesOut: boolean;

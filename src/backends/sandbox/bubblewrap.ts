@@ -22,8 +22,7 @@ import { gitView } from "./git-view.ts";
 import { type NoSandbox, PROBE_TIMEOUT_MS, isMissing, isTimedOut, tooSlow } from "./probe.ts";
 import { ProcessCgroup, systemCallFilter } from "./process-limits.ts";
 import { programFolders } from "./program-folders.ts";
-import type { Launch, ShellLimits } from "./shell-backend.ts";
-import { SHELL, SHELL_LIMITS, ShellBackend } from "./shell-backend.ts";
+import { type Launch, type ShellLimits, SHELL, SHELL_LIMITS, ShellBackend } from "./shell-backend.ts";
 import { StarterGuards, refusalNote } from "./starter-guard.ts";
 
 /** The view and the limits of a command in the sandbox. */

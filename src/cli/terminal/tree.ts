@@ -101,7 +101,6 @@ interface Row {
   agent: AgentPicture;
   state: State;
   depth: number;
-  /** Position in the queue. */
   place: number;
 }
 

@@ -13,7 +13,6 @@ import { defined } from "../../core/defined.ts";
 import { type Holder, LOCAL, type Principal, SCOPES } from "../../runs/run.ts";
 import type { Holds, MadeWith } from "../../runs/shares.ts";
 
-/** Why a request was not accepted. */
 export type AuthFailure =
   | "no_token"
   | "invalid_token"

@@ -8,6 +8,7 @@ import { fieldProblem, fieldsOf } from "../../tools/check-answer.ts";
 import type { Field, PersonAnswer } from "../../tools/request.ts";
 import { editableArguments, unmarked } from "../views/room/editable-arguments.ts";
 import { OTHER, otherName } from "../views/room/question-fields.ts";
+import jsonErrors from "./json-errors.json" with { type: "json" };
 import { textOf, typedIn } from "./responses.ts";
 import type { ScreenContext } from "./screen-context.ts";
 
@@ -142,7 +143,8 @@ function jsonProblem(text: string, what: string): Problem {
   if (error === undefined) return { problem: `${what}.` };
   const before = text.slice(0, error.offset).split("\n");
   const [line, column] = [before.length, (before.at(-1) ?? "").length + 1];
-  const why = JSON_ERRORS[printParseErrorCode(error.error)] ?? "something does not belong there";
+  const reasons: Readonly<Record<string, string>> = jsonErrors; // by the names of the parser
+  const why = reasons[printParseErrorCode(error.error)] ?? "something does not belong there";
   return { problem: `${what}: in line ${line}, column ${column}, ${why}.`, line, column };
 }
 
@@ -155,23 +157,3 @@ function firstError(text: string): ParseError | undefined {
   }
   return errors[0];
 }
-
-/** By the names of the parser. */
-const JSON_ERRORS: Readonly<Record<string, string>> = {
-  InvalidSymbol: "a word does not belong there",
-  InvalidNumberFormat: "a number is not well formed",
-  PropertyNameExpected: "a name in double quotes is expected",
-  ValueExpected: "a value is expected",
-  ColonExpected: "a colon is expected",
-  CommaExpected: "a comma is expected",
-  CloseBraceExpected: "a closing brace is expected",
-  CloseBracketExpected: "a closing bracket is expected",
-  EndOfFileExpected: "nothing more is expected",
-  InvalidCommentToken: "a comment is not allowed",
-  UnexpectedEndOfComment: "a comment has no end",
-  UnexpectedEndOfString: "a text has no closing quote",
-  UnexpectedEndOfNumber: "a number has no end",
-  InvalidUnicode: "four hexadecimal digits are expected",
-  InvalidEscapeCharacter: "a backslash is followed by the wrong character",
-  InvalidCharacter: "a character has to be escaped",
-};

@@ -2,15 +2,13 @@
 import { z } from "zod";
 import { isoTime } from "../../core/clock.ts";
 import { QuestionKind, type RunEvent } from "../../runs/events.ts";
-import type {
-  Approval,
-  OpenQuestion,
-  RunRequest,
-  RunView,
-  SubagentView,
-  TokenUsage,
-} from "../../runs/run.ts";
 import {
+  type Approval,
+  type OpenQuestion,
+  type RunRequest,
+  type RunView,
+  type SubagentView,
+  type TokenUsage,
   agentName,
   contentOf,
   isApproval,

@@ -66,7 +66,6 @@ export async function findOrphans(engine: Engine, checkpoints: Checkpoints | und
   return orphans;
 }
 
-/** A run that may be deleted. */
 interface ForgettableRow {
   id: string;
   thread_id: string;

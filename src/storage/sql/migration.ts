@@ -3,7 +3,6 @@ export interface Migration {
   /** Counts from 1 without gaps. */
   version: number;
   name: string;
-  /** Statements. */
   sql: string;
   /** True if other engines count this step without making it. */
   isForSqlite?: true;

@@ -76,7 +76,6 @@ export function insertStatement(table: string, values: Statement["values"], onCo
   return { sql: `INSERT INTO ${table} (${names.join(", ")}) VALUES (${places}) ${onConflict}`, values };
 }
 
-/** True if there is a row. */
 export function* exists(sql: string, values: Statement["values"] = {}): Steps<boolean> {
   return (yield* first(sql, values)) !== undefined;
 }

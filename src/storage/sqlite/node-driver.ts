@@ -18,7 +18,6 @@ interface NodeSqlite {
 }
 type NodeRow = Record<string, unknown>;
 
-/** The name of the module. */
 export const NODE_SQLITE = "node:sqlite";
 
 /** True if this Node has SQLite and needs no flag for it. */

@@ -30,7 +30,6 @@ export interface FilesScreen {
   complaint?: { problem: string; content: string } | undefined;
 }
 
-/** Results of a search. */
 export interface FilesFound {
   /** Paths whose names have the text. */
   names: readonly string[];

@@ -3,30 +3,14 @@ import { oneLine } from "../../../core/text.ts";
 import { type FailureReason, type RunView, endedEarly } from "../../../runs/run.ts";
 import { type Viewer, mayRun, runPath } from "../../contracts/viewer.ts";
 import { type Html, html } from "../html.ts";
+import causes from "./causes.json" with { type: "json" };
 import { timeOf } from "./figures.ts";
 import { icon } from "./icons.ts";
 import { counted, standingOf } from "./states.ts";
 
 const MAX = { text: 600, said: 4000 };
 
-export const CAUSES: Readonly<Record<FailureReason, string>> = {
-  model_auth: "The model provider refused the API key",
-  model_not_found: "The model was not found at its provider",
-  model_rate_limited: "The model provider refused more requests",
-  model_unavailable: "The model could not be reached",
-  model_stream_broken: "The model stopped in the middle of an answer",
-  model_error: "The model provider refused the request",
-  context_overflow: "The conversation is too long for the model",
-  no_structured_response: "The answer did not have the required form",
-  no_answer: "The agent ended without an answer",
-  middleware_error: "An extension of the agent failed",
-  max_iterations: "The run reached its limit of model calls",
-  recursion_limit: "The run reached its limit of steps",
-  server_crashes: "The server ended too often during this run",
-  configuration: "The configuration of the server has an error",
-  storage: "The server could not store the run",
-  internal: "The server met an unexpected error",
-};
+export const CAUSES: Readonly<Record<FailureReason, string>> = causes;
 
 /** Begins the words of a provider in the message of a failure. */
 const QUOTED = " The provider said: ";

@@ -62,7 +62,6 @@ export const terms = (look: string, rows: readonly (readonly [string, Html | str
 export const choice = (name: string, address: string, isCurrent: boolean): Html =>
   html`<a href="${address}" ${current(isCurrent)}>${name}</a>`;
 
-/** Appearance of one option among several. */
 export interface ChoiceLook {
   type?: "radio" | "checkbox";
   /** Class of the label. */
@@ -72,7 +71,6 @@ export interface ChoiceLook {
   more?: Html;
 }
 
-/** One of several options. */
 export const choiceInput = (
   name: string,
   value: string,

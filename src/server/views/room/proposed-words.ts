@@ -5,7 +5,6 @@ import { applyFilesText, counted } from "../../../tools/format.ts";
 export interface ChosenCounts {
   /** Files of which something is applied. */
   files: number;
-  /** All files that are proposed. */
   all: number;
   places: number;
 }

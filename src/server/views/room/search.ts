@@ -46,7 +46,6 @@ export interface SearchScreen {
   cut: ReadonlySet<Kind>;
   /** Contents are not searched yet. */
   isPart: boolean;
-  /** Names the places that were searched. */
   places: string;
   /** Sentences about parts that were not searched. */
   notes: readonly string[];
