@@ -19,7 +19,7 @@ export const onOff = (initial: boolean) => z.boolean().default(initial);
 /** One of several words, and the one that counts if nothing is set. */
 export const choice = <const Word extends string>(words: readonly Word[], initial: NoInfer<Word>) =>
   z.enum(words).default(initial as z.core.util.NoUndefined<Word>); // a word is never undefined
-/** Gives each field the description that `descriptions.json` has for it in a section. */
+/** Adds to each field its description in a section of `descriptions.json`. */
 export const described = <Shape extends Record<string, z.ZodType>>(
   section: keyof typeof descriptions,
   shape: Shape,

@@ -59,7 +59,9 @@ export const knownCost = (models: readonly ModelUsage[]): { usd: number; isWhole
 /** Formats a cost for people: `$0.0123`, `at least $0.0123` or `cost unknown`; undefined if nothing was paid. */
 export function costText(models: readonly ModelUsage[]): string | undefined {
   const { usd, isWhole } = knownCost(models);
-  if (usd === 0) return isWhole ? undefined : "cost unknown";
+  // Free models of gateways have a price, too; the rule-based one has no provider.
+  const isFree = isWhole && models.some(({ model }) => model !== "offline");
+  if (usd === 0) return isFree ? "$0" : isWhole ? undefined : "cost unknown";
   return `${isWhole ? "" : "at least "}${dollars(usd)}`;
 }
 

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { totalCost } from "../../src/runs/view.ts";
+import { costText, totalCost } from "../../src/runs/view.ts";
 import { scriptedModel } from "../support/scripted-model.ts";
 import { databaseFile, openServer, reach, startRun } from "./support.ts";
 
@@ -48,4 +48,14 @@ test("a price that is not known makes the cost unknown, not 0", async () => {
   const models = await usageOf("main-small", "somebody-elses");
   expect(models.map(({ costUsd }) => costUsd)).toEqual([0.0052, undefined]);
   expect(totalCost(models)).toBeUndefined();
+});
+
+test.each([
+  ["a free model of a gateway", [{ model: "x/y:free", costUsd: 0 }], "$0"],
+  ["the model that follows rules", [{ model: "offline", costUsd: 0 }], undefined],
+  ["an unknown price", [{ model: "x" }], "cost unknown"],
+  ["one of two prices", [{ model: "x" }, { model: "y", costUsd: 0.5 }], "at least $0.5000"],
+])("people read of %s what it cost", (_what, models, text) => {
+  const usage = { role: "agent" as const, calls: 1, inputTokens: 1, outputTokens: 1, cachedInputTokens: 0 };
+  expect(costText(models.map((one) => ({ ...usage, ...one })))).toBe(text);
 });

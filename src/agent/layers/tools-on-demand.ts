@@ -13,6 +13,9 @@ export interface ToolsOnDemand {
   tokens?: number;
 }
 
+/** OpenAI, Azure and Groq take 128 tools in a request; middleware may add some. */
+const MOST_TOOLS = 110;
+
 /** A channel with the tools that the model has got, the first one first. */
 export const LOADED_TOOLS = "_loadedTools";
 
@@ -23,7 +26,8 @@ export function toolsOnDemandMiddleware(
 ): Middleware[] {
   const chosen = new Set(names);
   const hidden = tools.filter(({ name }) => chosen.has(name));
-  if (hidden.length === 0 || ESTIMATE.ofTools(hidden.map(({ offered }) => offered)) <= tokens) return [];
+  const isSmall = ESTIMATE.ofTools(hidden.map(({ offered }) => offered)) <= tokens;
+  if (hidden.length === 0 || (isSmall && tools.length <= MOST_TOOLS)) return [];
   const described = hidden.map(({ name, offered }) => {
     const { properties, shape } = recordOf(offered.schema);
     return { name, description: offered.description, parameters: Object.keys(recordOf(properties ?? shape)) };

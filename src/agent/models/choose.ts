@@ -64,7 +64,8 @@ export type ModelChoice =
  * loads no provider and makes no request, so it is cheap enough to call before every run.
  */
 export function modelChoice({ model, env, models = {}, lendable = false }: ModelOptions): ModelChoice {
-  const wanted = model?.trim();
+  // A placeholder that a client did not replace is no choice.
+  const wanted = isPlaceholder(model) ? undefined : variableText(model ?? "");
   if (wanted === CLIENT && !lendable)
     return no(
       "model_not_configured",

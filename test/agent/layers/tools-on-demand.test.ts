@@ -91,6 +91,15 @@ it("few tools are in every request, and nothing is said of others", async () => 
   expect(prompt).not.toContain("find_tools");
 });
 
+it("more tools than providers take in one request are found, however small they are", async () => {
+  const many = Array.from({ length: 140 }, (_, at) => ({ ...tool(`many__${at}`), schema: z.object({}) }));
+  const names = many.map(({ name }) => name);
+  const params = { tools: many, toolsOnDemand: { names, tokens: 1_000_000 } };
+  const { bound, read } = await run([call("many__139", {})], params);
+  expect(bound).toEqual([["find_tools"], ["find_tools", "many__139"]]);
+  expect(read).toEqual(["did many__139"]);
+});
+
 it("a subagent finds its own", async () => {
   const model = scriptedModel(({ messages, tools }) => {
     const isSub = messages.some(({ text }) => text === "find it");

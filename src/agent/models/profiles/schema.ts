@@ -1,4 +1,4 @@
-/** The schema of the table of providers and model families, and of the setting `models`. Imports no data: the configuration is read before a handshake. */
+/** Schemas for the provider table and the setting `models`. Imports no data: the configuration is read before a handshake. */
 import { z } from "zod";
 
 const text = z.string().min(1);

@@ -80,11 +80,13 @@ const QUESTIONS: Readonly<Record<NonNullable<Provider["asks"]>, readonly WindowQ
  * all have the windows of the table.
  */
 export async function askWindow(
-  { provider, model, isLocal }: Profile,
+  { provider, family, model, isLocal }: Profile,
   { url, headers }: { url: string; headers: Record<string, string> },
   fetch: typeof globalThis.fetch = globalThis.fetch,
 ): Promise<number | undefined> {
   const asks = provider === undefined ? undefined : PROVIDERS[provider]?.asks;
+  // Behind an address that is not known, models of vendors have the vendors' windows.
+  if (asks === undefined && family?.open === false) return undefined;
   if (asks === undefined && provider !== undefined && !isLocal) return undefined;
   const questions = asks === undefined ? [...QUESTIONS.llamacpp].toReversed() : QUESTIONS[asks];
   for (const { path, post, read } of questions) {
