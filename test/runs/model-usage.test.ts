@@ -56,6 +56,14 @@ test.each([
   ["an unknown price", [{ model: "x" }], "cost unknown"],
   ["one of two prices", [{ model: "x" }, { model: "y", costUsd: 0.5 }], "at least $0.5000"],
 ])("people read of %s what it cost", (_what, models, text) => {
-  const usage = { role: "agent" as const, calls: 1, inputTokens: 1, outputTokens: 1, cachedInputTokens: 0 };
-  expect(costText(models.map((one) => ({ ...usage, ...one })))).toBe(text);
+  const usage = { role: "main" as const, calls: 1, inputTokens: 1, outputTokens: 1, cachedInputTokens: 0 };
+  expect(
+    costText(
+      models.map(({ model, costUsd }: { model: string; costUsd?: number }) => ({
+        ...usage,
+        model,
+        ...(costUsd === undefined ? {} : { costUsd }),
+      })),
+    ),
+  ).toBe(text);
 });
