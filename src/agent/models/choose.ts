@@ -64,7 +64,7 @@ export type ModelChoice =
  * loads no provider and makes no request, so it is cheap enough to call before every run.
  */
 export function modelChoice({ model, env, models = {}, lendable = false }: ModelOptions): ModelChoice {
-  // A placeholder that a client did not replace is no choice.
+  // A client may pass on a placeholder that it did not replace.
   const wanted = isPlaceholder(model) ? undefined : variableText(model ?? "");
   if (wanted === CLIENT && !lendable)
     return no(
@@ -132,7 +132,8 @@ function specChoice(wanted: string, env: Environment, models: NamedEntries): Mod
     return { ok: true, spec: wanted, provider: wanted, name: wanted, why, keys: [] };
   const colon = wanted.indexOf(":");
   const implied = colon < 0 ? NAME_BEGINNINGS.find(([beginning]) => beginning.test(wanted))?.[1] : undefined;
-  const hasGeminiKey = implied === "google-vertexai" && GEMINI_KEYS.some(isSetIn(env));
+  const hasGeminiKey =
+    implied === "google-vertexai" && keyVariables(providerFacts("google-genai")).some(isSetIn(env));
   const provider = colon < 0 ? (hasGeminiKey ? "google-genai" : implied) : wanted.slice(0, colon);
   const name = wanted.slice(colon + 1).trim();
   if (!provider || name === "") {
@@ -317,8 +318,6 @@ const NAME_BEGINNINGS: readonly (readonly [beginning: RegExp, provider: string])
   [/^mistral/, "mistralai"],
   [/^(?:sonar|pplx)/, "perplexity"],
 ];
-
-const GEMINI_KEYS = keyVariables(providerFacts("google-genai"));
 
 /**
  * A variable's value without surrounding blanks; undefined when it is unset or blank, or holds a placeholder that a
