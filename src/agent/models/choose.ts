@@ -79,7 +79,8 @@ export function modelChoice({ model, env, models = {}, lendable = false }: Model
     const named = facts.modelVariables?.find(isSetIn(env));
     const name = named === undefined ? usual : (variable(env, named) ?? usual);
     const why = named === undefined ? `${key} is set and no model was chosen` : `${named} names it`;
-    return placeChoice({ spec: `${provider}:${name}`, provider, name }, why, env);
+    const ignored = isPlaceholder(model) ? `; the client did not replace ${model?.trim()}` : "";
+    return placeChoice({ spec: `${provider}:${name}`, provider, name }, why + ignored, env);
   }
   return notConfigured(env);
 }

@@ -63,6 +63,11 @@ describe("the model", () => {
     expect(resolveConnection(provider, env).url).toBe(url);
   });
 
+  test("a placeholder in its place is ignored and named", () => {
+    const choice = modelChoice({ model: "${user_config.model}", env: OPENAI });
+    expect(choice.ok && choice.why).toContain("did not replace ${user_config.model}");
+  });
+
   test("without a key and a choice: the three ways out", () => {
     const choice = modelChoice({ env: {} });
     expect(choice).toMatchObject({ ok: false, code: "model_not_configured" });
