@@ -21,9 +21,9 @@ export const withBytes = (
         // Everything that is more than JSON has this key.
         if (!mentions(data, '"lc"')) return value;
         // Objects of LangChain, such as messages.
-        const isObject = ({ lc, type, id }: Record<string, unknown>): boolean =>
+        const isSerialized = ({ lc, type, id }: Record<string, unknown>): boolean =>
           lc === 1 && type === "constructor" && Array.isArray(id);
-        if (Array.isArray(value) && value.every((one) => isObject(Object(one))))
+        if (Array.isArray(value) && value.every((one) => isSerialized(Object(one))))
           return await Promise.all(value.map((one) => load(JSON.stringify(one))));
       }
       const value: unknown = await serde.loadsTyped(type, data);
