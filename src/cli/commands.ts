@@ -66,8 +66,8 @@ export const COMMANDS: readonly Command[] = Object.entries<CommandFacts>(facts).
       actions:
         actions &&
         Object.entries(actions).map(([action, { flags = "", ...rest }]): Action => {
-          const [, first = "", words = ""] = /^(\S+) ?(.*)$/.exec(action) ?? [];
-          return { ...rest, name: first, words, flags: flags.match(/\S+/g) ?? [] };
+          const [first = "", ...words] = action.split(" ");
+          return { ...rest, name: first, words: words.join(" "), flags: flags.match(/\S+/g) ?? [] };
         }),
     }),
     run: RUN[name as keyof typeof facts], // its own names
