@@ -12,6 +12,7 @@ import type { Config } from "../config/schema.ts";
 import type { Logger } from "../core/logger.ts";
 import type { OtherServers, ServerState } from "../runs/other-servers.ts";
 import { loginPlace, loginsOf } from "./logins.ts";
+import { isUrl } from "../core/is-url.ts";
 
 type Settings = Pick<Config, "dataDir" | "mcpServers" | "web">;
 
@@ -103,7 +104,7 @@ function serverState({ name, config, last }: McpServerState): ServerState {
     // A URL whose variables are not filled in may not be valid yet.
     place:
       "url" in config
-        ? URL.canParse(config.url)
+        ? isUrl(config.url)
           ? new URL(config.url).host
           : "an address"
         : basename(config.command),

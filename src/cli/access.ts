@@ -7,6 +7,7 @@ import { counted } from "../tools/format.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { withLocalRuns } from "./local-runs.ts";
 import { complain, say, unknownAction } from "./output.ts";
+import { isUrl } from "../core/is-url.ts";
 
 const NAMES = ["list", "revoke"];
 
@@ -83,4 +84,4 @@ function accessLine(access: Access, token: TokenState | undefined): string {
 }
 
 const hostName = ({ url }: Access): string | undefined =>
-  url !== undefined && URL.canParse(url) ? new URL(url).host : undefined;
+  url !== undefined && isUrl(url) ? new URL(url).host : undefined;

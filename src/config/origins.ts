@@ -1,4 +1,5 @@
 /** Origins of web pages, as people write them in the configuration. */
+import { isUrl } from "../core/is-url.ts";
 
 /** The pages that one entry stands for. */
 interface AllowedOrigin {
@@ -48,4 +49,4 @@ export function originMatcher(entries: readonly string[]): (origin: string) => b
 
 const effectivePort = ({ port, protocol }: URL): string => port || (DEFAULT_PORTS[protocol] ?? "");
 
-const parse = (url: string): URL | undefined => (URL.canParse(url) ? new URL(url) : undefined);
+const parse = (url: string): URL | undefined => (isUrl(url) ? new URL(url) : undefined);

@@ -11,6 +11,7 @@ import type { ChannelContext } from "./channel.ts";
 import { newsData } from "./message.ts";
 import { post, postJson } from "./post.ts";
 import { signedHeaders } from "./webhook.ts";
+import { isUrl } from "../core/is-url.ts";
 
 /** Settings of requests to webhook URLs that clients registered. */
 export interface Callbacks {
@@ -27,7 +28,7 @@ export const PUBLIC_CALLBACKS: Callbacks = {
 
 /** Explains why events are not sent to an address; `undefined`: it is looked up. */
 export function callbackProblem(text: string, { network, isTrusted }: Callbacks): string | undefined {
-  if (!URL.canParse(text) || text.length > 2000) return "must be an https address of at most 2000 characters";
+  if (!isUrl(text) || text.length > 2000) return "must be an https address of at most 2000 characters";
   const url = new URL(text);
   if (url.hash !== "") return "must be an address without fragment";
   if (url.protocol !== "https:" && !isTrusted(url)) return "must be an https address";

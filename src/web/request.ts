@@ -9,6 +9,7 @@ import { agentOptions, sendRequest } from "../core/http-request.ts";
 import { oneLine } from "../core/text.ts";
 import { isPublicAddress } from "./addresses.ts";
 import { type IsNamed, displayHost } from "./url.ts";
+import { isUrl } from "../core/is-url.ts";
 
 export type Resolve = (hostname: string) => Promise<readonly LookupAddress[]>;
 
@@ -82,7 +83,7 @@ export async function followRedirects(
     const isRedirect = [301, 302, 303, 307, 308].includes(statusCode) && headers.location !== undefined;
     // Servers send other bytes than ASCII as they are, and Node reads them as Latin-1.
     const target = Buffer.from(headers.location ?? "", "latin1").toString("utf8");
-    if (!isRedirect || !URL.canParse(target, at.href)) return { at, incoming };
+    if (!isRedirect || !isUrl(target, at.href)) return { at, incoming };
     const to = new URL(target, at.href);
     to.hash = "";
     incoming.destroy();

@@ -2,6 +2,7 @@
 import { isIP } from "node:net";
 import { oneLine } from "../core/text.ts";
 import { isPublicAddress, isWebPort } from "./addresses.ts";
+import { isUrl } from "../core/is-url.ts";
 
 /** A host that an operator names: it may have a private address, and any port. */
 interface NamedHost {
@@ -28,10 +29,9 @@ export function readUrl(text: string, isNamed: IsNamed): ReadUrl {
   if (text.length > MAX_URL) return no(`Longer than ${MAX_URL} characters`);
   const trimmed = text.trim();
   // An address without a scheme is meant as https.
-  const isBare = !URL.canParse(trimmed) && /^[\p{L}\p{N}][^\s/:]*\.[^\s/:]/u.test(trimmed);
+  const isBare = !isUrl(trimmed) && /^[\p{L}\p{N}][^\s/:]*\.[^\s/:]/u.test(trimmed);
   const whole = isBare ? `https://${trimmed}` : trimmed;
-  if (!URL.canParse(whole))
-    return no(`Not an address of the web; write one such as https://example.com/page`);
+  if (!isUrl(whole)) return no(`Not an address of the web; write one such as https://example.com/page`);
   const parsed = new URL(whole);
   const problem = urlProblem(parsed, isNamed);
   if (problem !== undefined) return no(problem);
@@ -94,7 +94,7 @@ export function readHost(entry: string): NamedHost | string {
   const isEnd = bare.startsWith("*.");
   const name = isEnd ? bare.slice(2) : bare;
   const address = `http://${name}`;
-  if (name === "" || /[/?#@*\\\s]/.test(name) || !URL.canParse(address))
+  if (name === "" || /[/?#@*\\\s]/.test(name) || !isUrl(address))
     return `"${oneLine(entry, 100)}" is not a host; write one such as wiki.example.com, *.example.com or 127.0.0.1:8080`;
   const plain = plainHost(new URL(address).hostname);
   if (isEnd && isIP(plain) !== 0) return `"${oneLine(entry, 100)}" has a wildcard before an address`;
@@ -107,7 +107,7 @@ export function readHost(entry: string): NamedHost | string {
 
 /** True for an https address, or http on this machine, without credentials and fragment. */
 export function isSecureUrl(text: string): boolean {
-  if (!URL.canParse(text)) return false;
+  if (!isUrl(text)) return false;
   const { protocol, hostname, hash, username, password } = new URL(text);
   if (hash !== "" || username !== "" || password !== "") return false;
   const isLoopback = ["127.0.0.1", "[::1]", "localhost"].includes(hostname);
