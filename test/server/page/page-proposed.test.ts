@@ -591,7 +591,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     expect(messages).toEqual([]);
   });
 
-  test("a long file is chosen behind its end, which is where it was read", async () => {
+  test("a long file is chosen behind its end, which is where it was read", { tags: ["long"] }, async () => {
     const { service, runId, workspace } = await askingForReview({
       before: {},
       work: (copy) =>

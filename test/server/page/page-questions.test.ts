@@ -217,7 +217,7 @@ describe("in Chromium", { tags: "chromium" }, () => {
     expect(question?.answer).toEqual({ type: "decline", message: "you choose" });
   });
 
-  test("questions of every kind stay plain text and fit every window", async () => {
+  test("questions of every kind stay plain text and fit every window", { tags: ["long"] }, async () => {
     const { service, runId } = await askingRun(QUESTIONS);
     const pages = await openPages(service, () => ASKED_AT);
     const { page, messages } = await visitPage(pages.link({ principal: ME, purpose: "decide" }));
