@@ -172,14 +172,14 @@ function placeChoice(
   env: Environment,
 ): ModelChoice {
   const facts = providerFacts(provider);
-  const { url, from, key, isKeyless, missing } = resolveConnection(provider, env, entry);
+  const { url, from, apiKey, missing } = resolveConnection(provider, env, entry);
   const keys = entry?.keyVariable === undefined ? keyVariables(facts) : [entry.keyVariable];
   if (missing !== undefined)
     return no(
       "model_endpoint_invalid",
       `Model '${spec}' needs the address of its service: set ${missing.join(" and ")} in the environment${facts.baseVariables ? `, or the whole address in ${facts.baseVariables[0]}` : ""}.`,
     );
-  if (keys.length > 0 && key === undefined && !isKeyless) {
+  if (keys.length > 0 && apiKey === undefined) {
     const unfilled = [...keys, ...(facts.bearerKeys ?? [])].find((one) => isPlaceholder(env[one]));
     const others = keys.length > 1 ? ` (or ${keys.slice(1).join(", ")})` : "";
     const problem =
@@ -210,8 +210,8 @@ export interface Connection {
   key?: string;
   /** The key is a bearer token where the provider has a header of its own. */
   isBearer: boolean;
-  /** Requests need no key here. */
-  isKeyless: boolean;
+  /** The key for a package that demands one: `none` where requests need no key. */
+  apiKey?: string;
   headers: Record<string, string>;
   /** Variables that the address needs and that are not set. */
   missing?: string[];
@@ -245,7 +245,7 @@ export function resolveConnection(provider: string, env: Environment, entry?: Mo
   const bearer = named === undefined && !isElsewhere ? bearerKeys.find(isSetIn(env)) : undefined;
   const key = variable(env, keyName ?? bearer ?? "");
   const isAnywhere = isElsewhere || keyless === "always" || (keyless === "elsewhere" && given !== undefined);
-  const isKeyless = named === undefined && isAnywhere;
+  const apiKey = key ?? (named === undefined && isAnywhere ? "none" : undefined);
   const lines = variable(env, facts.headersVariable ?? "")?.split("\n") ?? [];
   const custom = lines.flatMap((line) => {
     const [, name, value] = /^\s*([\w-]+)\s*:\s*(\S.*)$/.exec(line) ?? [];
@@ -260,7 +260,7 @@ export function resolveConnection(provider: string, env: Environment, entry?: Mo
     ...(from === undefined ? {} : { from }),
     ...(key === undefined ? {} : { key }),
     isBearer: keyName === undefined && bearer !== undefined,
-    isKeyless,
+    ...(apiKey === undefined ? {} : { apiKey }),
     headers: Object.fromEntries(headers) as Record<string, string>,
     ...(given === undefined && filled.missing.length > 0 ? { missing: filled.missing } : {}),
   };

@@ -61,10 +61,10 @@ async function openService({ model, env }: EmbedderOptions, timeout: number, sig
       { cause: error },
     );
   });
-  const { url, key, isKeyless } = resolveConnection("openai", env);
+  const { url, apiKey } = resolveConnection("openai", env);
   return new OpenAIEmbeddings({
     model: model.slice(model.indexOf(":") + 1).trim(),
-    apiKey: key ?? (isKeyless ? "none" : undefined),
+    apiKey,
     timeout,
     // The caller decides whether and when to try again.
     maxRetries: 0,

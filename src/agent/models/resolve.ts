@@ -144,7 +144,7 @@ function modelFields(
   limits: WaitingLimits,
 ): Record<string, unknown> {
   const { output = OUTPUT_TOKENS, model } = exchange.profile;
-  const { url, key, isKeyless } = place;
+  const { url, apiKey } = place;
   // The package knows how much the oldest models write.
   const usual =
     wire === "messages" && !model.startsWith("claude-3")
@@ -161,7 +161,7 @@ function modelFields(
     // Failed calls are tried again in one place, around the call.
     maxRetries: 0,
     callbacks: [streamAnswers],
-    ...defined({ apiKey: key ?? (isKeyless ? "none" : undefined) }),
+    ...defined({ apiKey }),
     ...(wire && connection(wire, place, limits)),
   };
 }
@@ -182,8 +182,7 @@ function effortMembers(
       ? own
       : { thinking: effort === "off" ? { type: "disabled" } : { type: "enabled", budget_tokens: 4096 } };
   const word = effort === "off" ? "none" : effort;
-  if (provider === "openrouter") return { reasoning: { effort: word } };
-  if (provider === "openai") return { reasoning: { effort: word } };
+  if (provider === "openrouter" || provider === "openai") return { reasoning: { effort: word } };
   return own === undefined || isOfMessages ? { reasoning_effort: word } : own;
 }
 

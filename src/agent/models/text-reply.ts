@@ -411,7 +411,7 @@ class Markup {
     return true;
   }
 
-  /** Where the parenthesis that was opened before this place closes. */
+  /** Finds the parenthesis that ends the arguments; without one, they end with the text. */
   endOfArguments(): number {
     let depth = 1;
     PYTHON.lastIndex = this.at;

@@ -194,17 +194,22 @@ const MESSAGE_RULES: readonly MessageRule[] = [
       );
       if (systemRole !== "user") return sent;
       // Servers without the role `system` mostly want messages of the user and replies in turn.
-      return sent.reduce<Json[]>((before, message) => {
-        const last = before.at(-1);
-        if (last?.["role"] !== "user" || message["role"] !== "user") return [...before, message];
+      const joined: Json[] = [];
+      for (const message of sent) {
+        const last = joined.at(-1);
+        if (last?.["role"] !== "user" || message["role"] !== "user") {
+          joined.push(message);
+          continue;
+        }
         const parts = [last["content"], message["content"]];
         const content = parts.every((part) => typeof part === "string")
           ? parts.join("\n\n")
           : parts.flatMap((part) =>
               typeof part === "string" ? { type: "text", text: part } : asArray(part),
             );
-        return [...before.slice(0, -1), { ...last, content }];
-      }, []);
+        joined[joined.length - 1] = { ...last, content };
+      }
+      return joined;
     },
   ],
   [
@@ -231,7 +236,9 @@ const MESSAGE_RULES: readonly MessageRule[] = [
   [
     "chat",
     (messages, { markText }) => {
-      if (markText !== true || JSON.stringify(messages).includes('"cache_control"')) return messages;
+      const isMarked = (part: unknown): boolean => isRecord(part) && "cache_control" in part;
+      if (markText !== true || messages.some((one) => [one, ...asArray(one["content"])].some(isMarked)))
+        return messages;
       const system = messages.findLastIndex(({ role }) => role === "system" || role === "developer");
       return messages.map((message, at) =>
         at === system || at === messages.length - 1 ? markMessage(message) : message,
@@ -246,9 +253,8 @@ const MESSAGE_RULES: readonly MessageRule[] = [
         const kept = content.filter((block) => {
           if (!THINKING.has(block["type"])) return true;
           const [signature] = blockSignatures(block);
-          return (
-            signature !== undefined && thoughts?.field !== "none" && !refused.has(hashSignature(signature))
-          );
+          if (signature === undefined || thoughts?.field === "none") return false;
+          return refused.size === 0 || !refused.has(hashSignature(signature));
         });
         if (kept.length === content.length) return [message];
         return kept.length > 0 ? [{ ...message, content: kept }] : [];

@@ -1,5 +1,5 @@
 /** Context windows of models, as their servers report them or as the table has them. */
-import { isRecord, memberOf, parsedJson, recordOf, textMemberOf } from "../../../core/unknown.ts";
+import { memberOf, parsedJson, textMemberOf } from "../../../core/unknown.ts";
 import { asArray } from "../tool-schema.ts";
 import { type Profile, PROVIDERS } from "./profile.ts";
 import type { Provider } from "./schema.ts";
@@ -111,7 +111,7 @@ export async function askWindow(
         if (size > LONGEST_ANSWER) break;
       }
       const told: unknown = parsedJson(Buffer.concat(parts).toString("utf8"));
-      const window = read(isRecord(told) || Array.isArray(told) ? told : recordOf(told), model);
+      const window = read(told, model);
       if (isWindow(window)) return window;
     } catch {
       return undefined; // a server that cannot be asked now may answer requests all the same
