@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { LoginFailed } from "../agent/mcp-tools/authorize.ts";
 import { codeOf } from "../core/errors.ts";
-import { isUrl } from "../core/is-url.ts";
+import { parsedUrl } from "../core/parsed-url.ts";
 
 export interface LoginCallback {
   address: string;
@@ -22,7 +22,7 @@ export async function openLoginCallback(port = 0): Promise<LoginCallback> {
   const server = createServer((request, response) => {
     // Joined as text, because a path of two slashes would be resolved as another host.
     const address = `http://127.0.0.1${request.url ?? "/"}`;
-    const { pathname, searchParams } = new URL(isUrl(address) ? address : "http://127.0.0.1");
+    const { pathname, searchParams } = parsedUrl(address) ?? new URL("http://127.0.0.1");
     const state = searchParams.get("state") ?? "";
     const isAnswer = pathname === "/callback" && answers.emit(`state ${state}`, searchParams);
     const headers = {

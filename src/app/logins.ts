@@ -19,7 +19,7 @@ import { loadKey, readKey } from "../core/key-file.ts";
 import { type KeychainOptions, keepSecret, readSecret } from "../core/keychain.ts";
 import { judgedFetch } from "../web/judged-fetch.ts";
 import { namedHosts } from "../web/url.ts";
-import { isUrl } from "../core/is-url.ts";
+import { parsedUrl } from "../core/parsed-url.ts";
 
 /** The log-ins of this data directory, and the way to authorization servers. */
 export function loginsOf({ dataDir, web }: Pick<Config, "dataDir" | "web">, env: Environment): LoginOptions {
@@ -57,7 +57,8 @@ export function loginPlace(
   }
   try {
     const { server, secrets } = expandServer(given, env);
-    if (!("url" in server) || !isUrl(server.url)) return cannot("has a url that is not a valid address.");
+    if (!("url" in server) || parsedUrl(server.url) === undefined)
+      return cannot("has a url that is not a valid address.");
     return { ok: true, server, secrets };
   } catch (error) {
     if (error instanceof McpUnavailableError) return cannot(`cannot be logged in at: ${error.message}.`);

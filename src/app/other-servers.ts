@@ -12,7 +12,7 @@ import type { Config } from "../config/schema.ts";
 import type { Logger } from "../core/logger.ts";
 import type { OtherServers, ServerState } from "../runs/other-servers.ts";
 import { loginPlace, loginsOf } from "./logins.ts";
-import { isUrl } from "../core/is-url.ts";
+import { parsedUrl } from "../core/parsed-url.ts";
 
 type Settings = Pick<Config, "dataDir" | "mcpServers" | "web">;
 
@@ -102,12 +102,7 @@ function serverState({ name, config, last }: McpServerState): ServerState {
   return {
     name,
     // A URL whose variables are not filled in may not be valid yet.
-    place:
-      "url" in config
-        ? isUrl(config.url)
-          ? new URL(config.url).host
-          : "an address"
-        : basename(config.command),
+    place: "url" in config ? (parsedUrl(config.url)?.host ?? "an address") : basename(config.command),
     askedAt: last?.at,
     tools: tools.map((tool) => ({
       name: tool.name.slice(name.length + 2),

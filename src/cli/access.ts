@@ -7,7 +7,7 @@ import { counted } from "../tools/format.ts";
 import type { CommandArguments, ExitCode } from "./command.ts";
 import { withLocalRuns } from "./local-runs.ts";
 import { complain, say, unknownAction } from "./output.ts";
-import { isUrl } from "../core/is-url.ts";
+import { parsedUrl } from "../core/parsed-url.ts";
 
 const NAMES = ["list", "revoke"];
 
@@ -83,5 +83,4 @@ function accessLine(access: Access, token: TokenState | undefined): string {
   return `${id}  ${kind}  ${facts.join(", ")}: ${oneLine(displayText(name), 60)}`;
 }
 
-const hostName = ({ url }: Access): string | undefined =>
-  url !== undefined && isUrl(url) ? new URL(url).host : undefined;
+const hostName = ({ url }: Access): string | undefined => parsedUrl(url ?? "")?.host;

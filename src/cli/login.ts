@@ -14,7 +14,7 @@ import { didYouMean } from "../core/options.ts";
 import { openInBrowser } from "./browser.ts";
 import { type CommandArguments, type ExitCode, textOf } from "./command.ts";
 import { complain, say } from "./output.ts";
-import { isUrl } from "../core/is-url.ts";
+import { parsedUrl } from "../core/parsed-url.ts";
 
 export async function runLogin({ flags, positionals, host }: CommandArguments): Promise<ExitCode> {
   const found = findPlace(positionals[0], { flags, host });
@@ -102,7 +102,8 @@ async function answerFrom(browser: Promise<URLSearchParams>): Promise<URLSearchP
   const pasted = new Promise<URLSearchParams>((resolve) => {
     lines.on("line", (line) => {
       const text = line.trim();
-      if (isUrl(text)) resolve(new URL(text).searchParams);
+      const url = parsedUrl(text);
+      if (url !== undefined) resolve(url.searchParams);
       else if (text !== "") say("This is not an address. Paste all of it, from http:// on:");
     });
   });

@@ -1,5 +1,5 @@
 /** Origins of web pages, as people write them in the configuration. */
-import { isUrl } from "../core/is-url.ts";
+import { parsedUrl } from "../core/parsed-url.ts";
 
 /** The pages that one entry stands for. */
 interface AllowedOrigin {
@@ -26,7 +26,7 @@ export function readOrigin(entry: string): AllowedOrigin | string {
   if (/[/?#@]/.test(authority))
     return `"${entry}" has more than an origin; write only scheme, host and port, such as https://app.example`;
   const isAddress = authority.split(":").length > 2 && !authority.startsWith("[");
-  const url = parse(`${scheme ?? "http:"}//${isAddress ? `[${authority}]` : authority}`);
+  const url = parsedUrl(`${scheme ?? "http:"}//${isAddress ? `[${authority}]` : authority}`);
   if (url === undefined || authority === "null" || text === "")
     return `"${entry}" is not an origin; write one such as https://app.example, or a host`;
   const port = isAddress ? undefined : /:(\d+)$/.exec(authority)?.[1];
@@ -38,7 +38,7 @@ export function readOrigin(entry: string): AllowedOrigin | string {
 export function originMatcher(entries: readonly string[]): (origin: string) => boolean {
   const allowed = entries.map(readOrigin).filter((one) => typeof one === "object");
   return (origin) => {
-    const url = parse(origin);
+    const url = parsedUrl(origin);
     if (url === undefined || url.hostname === "") return false;
     return allowed.some(
       ({ scheme = url.protocol, host = url.hostname, port = effectivePort(url) }) =>
@@ -48,5 +48,3 @@ export function originMatcher(entries: readonly string[]): (origin: string) => b
 }
 
 const effectivePort = ({ port, protocol }: URL): string => port || (DEFAULT_PORTS[protocol] ?? "");
-
-const parse = (url: string): URL | undefined => (isUrl(url) ? new URL(url) : undefined);

@@ -11,7 +11,7 @@ import type { ChannelContext } from "./channel.ts";
 import { newsData } from "./message.ts";
 import { post, postJson } from "./post.ts";
 import { signedHeaders } from "./webhook.ts";
-import { isUrl } from "../core/is-url.ts";
+import { parsedUrl } from "../core/parsed-url.ts";
 
 /** Settings of requests to webhook URLs that clients registered. */
 export interface Callbacks {
@@ -28,8 +28,8 @@ export const PUBLIC_CALLBACKS: Callbacks = {
 
 /** Explains why events are not sent to an address; `undefined`: it is looked up. */
 export function callbackProblem(text: string, { network, isTrusted }: Callbacks): string | undefined {
-  if (!isUrl(text) || text.length > 2000) return "must be an https address of at most 2000 characters";
-  const url = new URL(text);
+  const url = parsedUrl(text);
+  if (url === undefined || text.length > 2000) return "must be an https address of at most 2000 characters";
   if (url.hash !== "") return "must be an address without fragment";
   if (url.protocol !== "https:" && !isTrusted(url)) return "must be an https address";
   const problem = urlProblem(url, network.isNamed);

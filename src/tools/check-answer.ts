@@ -6,7 +6,7 @@ import { isRecord } from "../core/unknown.ts";
 import { callFields, checkDecision, readDecision } from "./call-request.ts";
 import { checkReview, choiceText, readReview, reviewFields, reviewText } from "./review.ts";
 import type { Answer, Field, PersonAnswer, Question, RequestContent, Value } from "./request.ts";
-import { isUrl } from "../core/is-url.ts";
+import { parsedUrl } from "../core/parsed-url.ts";
 
 export type CheckedAnswer<Given = PersonAnswer> =
   | { ok: true; answer: Given }
@@ -225,7 +225,7 @@ const FORMATS: Readonly<
   >
 > = {
   email: { wants: "an email address", fits: (text) => /^[^\s@]+@[^\s@]+$/.test(text) },
-  uri: { wants: "an address such as https://example.org/", fits: (text) => isUrl(text) },
+  uri: { wants: "an address such as https://example.org/", fits: (text) => parsedUrl(text) !== undefined },
   date: {
     wants: "a date such as 2026-03-29",
     fits: (text) => /^\d{4}-\d\d-\d\d$/.test(text) && isDate(text),

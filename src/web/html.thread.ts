@@ -7,7 +7,7 @@ import Turndown from "turndown";
 import { byIdentity } from "../core/by-identity.ts";
 import { orElse } from "../core/errors.ts";
 import type { Converted, HtmlInput } from "./convert.ts";
-import { isUrl } from "../core/is-url.ts";
+import { parsedUrl } from "../core/parsed-url.ts";
 
 /** Larger or deeper pages are shown as plain text; browsers do not nest deeper either. */
 const PAGE_LIMITS = { nodes: 100_000, depth: 512 };
@@ -41,7 +41,7 @@ function convert({ html, url, isPlain }: HtmlInput): Converted {
   const whole = /<html[\s>]/i.test(html) ? html : `<html><body>${html}</body></html>`;
   const page = parseHTML(whole).document as unknown as HtmlPage; // it has these members
   const href = page.querySelector("base[href]")?.getAttribute("href") ?? "";
-  const base = isUrl(href, url) ? new URL(href, url).href : url;
+  const base = parsedUrl(href, url)?.href ?? url;
   const withoutText = "script, style, noscript, template, svg, canvas, iframe, object, dialog";
   for (const element of page.querySelectorAll(withoutText)) element.remove();
   const titled = plainContent(page.querySelector("title"));
@@ -111,8 +111,9 @@ function markdownWriter(base: string): Turndown {
   // A link with its whole address; the text alone if the address leads nowhere else.
   addRule(writer, ["A"], (content, link) => {
     const [text, href] = [oneLine(content), link.getAttribute("href") ?? ""];
-    if (text === "" || href === "" || href.startsWith("#") || !isUrl(href, base)) return content;
-    const { protocol, href: address } = new URL(href, base);
+    if (text === "" || href === "" || href.startsWith("#")) return content;
+    const { protocol, href: address } = parsedUrl(href, base) ?? {};
+    if (protocol === undefined || address === undefined) return content;
     // Longer addresses are data.
     if (!["http:", "https:", "mailto:"].includes(protocol) || address.length > 1000) return content;
     return `[${text}](${address.replaceAll("(", "%28").replaceAll(")", "%29")})`;

@@ -9,7 +9,7 @@ import { agentOptions, sendRequest } from "../core/http-request.ts";
 import { oneLine } from "../core/text.ts";
 import { isPublicAddress } from "./addresses.ts";
 import { type IsNamed, displayHost } from "./url.ts";
-import { isUrl } from "../core/is-url.ts";
+import { parsedUrl } from "../core/parsed-url.ts";
 
 export type Resolve = (hostname: string) => Promise<readonly LookupAddress[]>;
 
@@ -83,8 +83,8 @@ export async function followRedirects(
     const isRedirect = [301, 302, 303, 307, 308].includes(statusCode) && headers.location !== undefined;
     // Servers send other bytes than ASCII as they are, and Node reads them as Latin-1.
     const target = Buffer.from(headers.location ?? "", "latin1").toString("utf8");
-    if (!isRedirect || !isUrl(target, at.href)) return { at, incoming };
-    const to = new URL(target, at.href);
+    const to = isRedirect ? parsedUrl(target, at.href) : undefined;
+    if (to === undefined) return { at, incoming };
     to.hash = "";
     incoming.destroy();
     [at, from] = [to, at];

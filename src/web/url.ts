@@ -2,7 +2,7 @@
 import { isIP } from "node:net";
 import { oneLine } from "../core/text.ts";
 import { isPublicAddress, isWebPort } from "./addresses.ts";
-import { isUrl } from "../core/is-url.ts";
+import { parsedUrl } from "../core/parsed-url.ts";
 
 /** A host that an operator names: it may have a private address, and any port. */
 interface NamedHost {
@@ -29,10 +29,11 @@ export function readUrl(text: string, isNamed: IsNamed): ReadUrl {
   if (text.length > MAX_URL) return no(`Longer than ${MAX_URL} characters`);
   const trimmed = text.trim();
   // An address without a scheme is meant as https.
-  const isBare = !isUrl(trimmed) && /^[\p{L}\p{N}][^\s/:]*\.[^\s/:]/u.test(trimmed);
+  const isBare = parsedUrl(trimmed) === undefined && /^[\p{L}\p{N}][^\s/:]*\.[^\s/:]/u.test(trimmed);
   const whole = isBare ? `https://${trimmed}` : trimmed;
-  if (!isUrl(whole)) return no(`Not an address of the web; write one such as https://example.com/page`);
-  const parsed = new URL(whole);
+  const parsed = parsedUrl(whole);
+  if (parsed === undefined)
+    return no(`Not an address of the web; write one such as https://example.com/page`);
   const problem = urlProblem(parsed, isNamed);
   if (problem !== undefined) return no(problem);
   parsed.hash = "";
@@ -93,10 +94,10 @@ export function readHost(entry: string): NamedHost | string {
   const bare = isIP(text) === 6 ? `[${text}]` : host;
   const isEnd = bare.startsWith("*.");
   const name = isEnd ? bare.slice(2) : bare;
-  const address = `http://${name}`;
-  if (name === "" || /[/?#@*\\\s]/.test(name) || !isUrl(address))
+  const parsed = parsedUrl(`http://${name}`);
+  if (name === "" || /[/?#@*\\\s]/.test(name) || parsed === undefined)
     return `"${oneLine(entry, 100)}" is not a host; write one such as wiki.example.com, *.example.com or 127.0.0.1:8080`;
-  const plain = plainHost(new URL(address).hostname);
+  const plain = plainHost(parsed.hostname);
   if (isEnd && isIP(plain) !== 0) return `"${oneLine(entry, 100)}" has a wildcard before an address`;
   return {
     name: isEnd ? `.${plain}` : plain,
@@ -107,8 +108,9 @@ export function readHost(entry: string): NamedHost | string {
 
 /** True for an https address, or http on this machine, without credentials and fragment. */
 export function isSecureUrl(text: string): boolean {
-  if (!isUrl(text)) return false;
-  const { protocol, hostname, hash, username, password } = new URL(text);
+  const parsed = parsedUrl(text);
+  if (parsed === undefined) return false;
+  const { protocol, hostname, hash, username, password } = parsed;
   if (hash !== "" || username !== "" || password !== "") return false;
   const isLoopback = ["127.0.0.1", "[::1]", "localhost"].includes(hostname);
   return protocol === "https:" || (protocol === "http:" && isLoopback);

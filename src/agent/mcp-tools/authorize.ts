@@ -13,7 +13,7 @@ import { type Login, type LoginOptions, tokenExpiry } from "./login.ts";
 import { Redactor } from "./redactor.ts";
 import type { OAuthSettings, RemoteMcpServer } from "./server-config.ts";
 import { askForChallenge } from "./transports.ts";
-import { isUrl } from "../../core/is-url.ts";
+import { parsedUrl } from "../../core/parsed-url.ts";
 
 /** A log-in did not succeed; the message is for the person. */
 export class LoginFailed extends Error {}
@@ -167,7 +167,7 @@ export async function revokeLogin(
   fetch: AuthorizationFetch,
 ): Promise<void> {
   const endpoint: unknown = Reflect.get(metadata ?? {}, "revocation_endpoint");
-  if (typeof endpoint !== "string" || !isUrl(endpoint)) return;
+  if (typeof endpoint !== "string" || parsedUrl(endpoint) === undefined) return;
   const { client_id: id, client_secret: secret = "" } = client;
   const [token, hint] =
     tokens.refresh_token === undefined

@@ -6,7 +6,7 @@ import { MOST_QUESTIONS, TooManyQuestions } from "../../tools/question-quota.ts"
 import type { AskPerson } from "../../tools/tool.ts";
 import type { Answer, Question } from "../../tools/request.ts";
 import { recordOf } from "../../core/unknown.ts";
-import { isUrl } from "../../core/is-url.ts";
+import { parsedUrl } from "../../core/parsed-url.ts";
 
 /** Reads a question; undefined if no form can show it, or its address is none of the web. */
 export function parseElicitation(server: string, params: unknown): Question | undefined {
@@ -15,7 +15,7 @@ export function parseElicitation(server: string, params: unknown): Question | un
     typeof message === "string" && message.trim() !== "" ? message : "The server asks for your input.";
   const common = { kind: "elicitation", server, message: cutMiddle(text, 4000) } as const;
   if (mode === "url" || (requestedSchema === undefined && url !== undefined)) {
-    const isOfWeb = typeof url === "string" && isUrl(url) && /^https?:$/.test(new URL(url).protocol);
+    const isOfWeb = typeof url === "string" && /^https?:$/.test(parsedUrl(url)?.protocol ?? "");
     return isOfWeb ? { ...common, mode: "url", url } : undefined;
   }
   const fields = flatFields(recordOf(requestedSchema));

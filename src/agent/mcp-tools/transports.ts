@@ -13,7 +13,7 @@ import type { Redactor } from "./redactor.ts";
 import type { McpServerConfig, RemoteMcpServer } from "./server-config.ts";
 import type { ServerLogin } from "./login.ts";
 import { serverFetch, withLogin } from "./server-fetch.ts";
-import { isUrl } from "../../core/is-url.ts";
+import { parsedUrl } from "../../core/parsed-url.ts";
 
 /**
  * A way to begin with a server: ask which revisions it speaks (`discover`, from 2026-07-28 on), `initialize` it at
@@ -66,9 +66,9 @@ export async function createTransport(
   options: TransportOptions,
 ): Promise<OpenableTransport> {
   if (!("url" in server)) return processTransport(server, options);
-  if (!isUrl(server.url)) throw new McpUnavailableError("its url is not a valid address");
+  const url = parsedUrl(server.url);
+  if (url === undefined) throw new McpUnavailableError("its url is not a valid address");
   const { SSEClientTransport, StreamableHTTPClientTransport } = await import("@modelcontextprotocol/client");
-  const url = new URL(server.url);
   const plain = serverFetch(CHECKS);
   const fetch = options.login === undefined ? plain : withLogin(plain, options.login, url);
   const settings = { requestInit: { headers: { ...server.headers } }, fetch };

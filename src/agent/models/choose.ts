@@ -3,7 +3,7 @@ import { trimEndOf, variableText } from "../../core/text.ts";
 import { PROVIDERS, buildProfile } from "./profiles/profile.ts";
 import type { ModelEntry, Provider } from "./profiles/schema.ts";
 import { knownWindow } from "./profiles/windows.ts";
-import { isUrl } from "../../core/is-url.ts";
+import { parsedUrl } from "../../core/parsed-url.ts";
 
 export { PROVIDERS };
 
@@ -190,7 +190,7 @@ function placeChoice(
   }
   const chosen = { ok: true as const, spec, provider, name, why, keys };
   if (url === undefined) return chosen;
-  const parsed = isUrl(url) ? new URL(url) : undefined;
+  const parsed = parsedUrl(url);
   if (parsed?.protocol !== "http:" && parsed?.protocol !== "https:")
     return no(
       "model_endpoint_invalid",
@@ -229,14 +229,14 @@ export function resolveConnection(provider: string, env: Environment, entry?: Mo
   const usual = base === undefined || hasScheme(filled.text) ? filled.text : `https://${filled.text}`;
   // `OLLAMA_HOST` is often an address to listen at, without a scheme and a port.
   const isBare = facts.local === true && given !== undefined && !hasScheme(given);
-  const bare = isBare && isUrl(`http://${given}`) ? new URL(`http://${given}`) : undefined;
+  const bare = isBare ? parsedUrl(`http://${given}`) : undefined;
   if (bare?.hostname === "0.0.0.0") bare.hostname = "127.0.0.1";
   if (bare?.port === "") bare.port = new URL(usual).port;
   const whole = bare?.href ?? given;
   const set = whole === undefined ? undefined : baseUrl(whole, base ?? whole, facts.local);
   const url = set ?? (base === undefined ? undefined : usual);
   // A provider's key is sent to the provider, and to an address in its own variable; others name their key.
-  const host = own !== undefined && isUrl(own) ? new URL(own).hostname : undefined;
+  const host = parsedUrl(own ?? "")?.hostname;
   const isElsewhere =
     host !== undefined && !(facts.hosts ?? []).some((end) => `.${host}`.endsWith(`.${end}`));
   const named = entry?.keyVariable;
@@ -346,7 +346,7 @@ const placeholderProblem =
  * It is only added for a server of one's own, or with a port; those of other services have versions of their own.
  */
 function baseUrl(address: string, own: string, isLocal = false): string {
-  if (!isUrl(address)) return address;
+  if (parsedUrl(address) === undefined) return address;
   // Packages add these paths to an address, and people copy them with it.
   const requestPath = /\/(?:chat\/completions|completions|embeddings|messages|responses)$/;
   const base = trimEndOf(address, "/").replace(requestPath, "");

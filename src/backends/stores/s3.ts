@@ -11,7 +11,7 @@ import type { Expected, FileStore, ListOptions, ListedFile, StoredFile } from ".
 import { FileStoreBackend, FileTooLarge } from "../file-store.ts";
 import { mimeTypeOf } from "../mime.ts";
 import { validatePath } from "../paths.ts";
-import { isUrl } from "../../core/is-url.ts";
+import { parsedUrl } from "../../core/parsed-url.ts";
 
 export interface S3Place extends S3BackendOptions {
   /** The beginning of each key. It starts without a slash and ends in one, unless it is empty. */
@@ -257,7 +257,7 @@ export class S3Backend extends FileStoreBackend {
     // Callers without types may leave the bucket out.
     if (!("bucket" in given) || !/^[A-Za-z0-9][A-Za-z0-9._-]{1,62}$/.test(given.bucket))
       throw unusable("bucket must be the name of a bucket");
-    if (endpoint !== undefined && !(isUrl(endpoint) && /^https?:/.test(endpoint)))
+    if (endpoint !== undefined && !(parsedUrl(endpoint) !== undefined && /^https?:/.test(endpoint)))
       throw unusable("endpoint must be an address that starts with http:// or https://");
     const folder = validatePath(prefix === "" ? "/" : prefix);
     if (!folder.ok) throw unusable(`prefix: ${folder.error}`);

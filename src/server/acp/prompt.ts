@@ -6,7 +6,7 @@ import { orElse } from "../../core/errors.ts";
 import { isInside } from "../../core/real-path.ts";
 import { MAX_TASK } from "../../runs/run.ts";
 import { fenced } from "../views/quoting.ts";
-import { isUrl } from "../../core/is-url.ts";
+import { parsedUrl } from "../../core/parsed-url.ts";
 
 /** Files of the folder are named by the path that the agent knows them by. */
 export function taskOf(
@@ -33,8 +33,8 @@ export function taskOf(
 }
 
 function placeText(uri: string, cwd: string): string {
-  if (!uri.startsWith("file:") || !isUrl(uri)) return uri;
-  const url = new URL(uri);
+  const url = uri.startsWith("file:") ? parsedUrl(uri) : undefined;
+  if (url === undefined) return uri;
   const lines = /^#L(\d+)(?:[:-]L?(\d+))?$/.exec(url.hash);
   const path = orElse(() => fileURLToPath(url), undefined);
   if (path === undefined) return uri;

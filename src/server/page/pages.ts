@@ -37,7 +37,7 @@ import { stepScreen } from "./steps.ts";
 import { secretOf } from "./tab-secrets.ts";
 import { linesScreen } from "./unchanged.ts";
 import { callScreen } from "./whole-call.ts";
-import { isUrl } from "../../core/is-url.ts";
+import { parsedUrl } from "../../core/parsed-url.ts";
 
 export interface PagesOptions extends ScreenFacts {
   runs: () => Promise<RunsByHolder>;
@@ -103,8 +103,8 @@ export class Pages {
     const { request } = reply;
     // The address is joined as text, because a path of two slashes would be resolved as another host.
     const address = `http://page${request.url ?? "/"}`;
-    if (!isUrl(address)) return reply.html(404, signIn.nothing);
-    const url = new URL(address);
+    const url = parsedUrl(address);
+    if (url === undefined) return reply.html(404, signIn.nothing);
     const asset = request.method === "GET" ? assetAt(url.pathname) : undefined;
     if (asset !== undefined) return reply.asset(asset);
     const isForDocument = secretOf(request) === undefined && /^(?:GET|HEAD)$/.test(request.method ?? "");

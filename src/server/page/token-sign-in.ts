@@ -15,7 +15,7 @@ import { type Reply, readForm } from "./responses.ts";
 import { LIFETIME_MS } from "../contracts/viewer.ts";
 import type { SignIn, SignedIn } from "./sign-in.ts";
 import { TabSecrets, secretOf } from "./tab-secrets.ts";
-import { isUrl } from "../../core/is-url.ts";
+import { parsedUrl } from "../../core/parsed-url.ts";
 
 export interface TokenSignInOptions {
   /** Seals tokens in cookies: at least 32 bytes, the same at all servers of one address. */
@@ -88,7 +88,7 @@ export class TokenSignIn implements SignIn {
     const { tokens, logger } = this.#options;
     const form = await readForm(request, MAX_FORM_BYTES);
     const given = form?.get("next") ?? "/";
-    const url = isUrl(given, "http://page") ? new URL(given, "http://page") : undefined;
+    const url = parsedUrl(given, "http://page");
     // Never an address of another server.
     const next = url?.host === "page" && !url.pathname.startsWith("//") ? url.pathname + url.search : "/";
     const refuse = ({ status, text }: Problem, headers: Record<string, string> = {}): void =>
@@ -217,8 +217,8 @@ const seal = (key: Uint8Array, { principal, token, expires }: Granted): Promise<
  * scheme that it uses, whatever a proxy does on the way. All programs of a machine share the cookies of loopback names.
  */
 function keepsCookies({ headers: { origin = "" } }: IncomingMessage): boolean {
-  if (!isUrl(origin)) return false;
-  const { protocol, hostname } = new URL(origin);
+  const { protocol, hostname } = parsedUrl(origin) ?? {};
+  if (protocol === undefined || hostname === undefined) return false;
   return protocol === "https:" && !/^(?:.*\.)?localhost$|^127\.|^\[::1\]$/.test(hostname);
 }
 

@@ -11,7 +11,7 @@ import type { CallPreview, Field, PersonAnswer, Question, RequestContent } from 
 import { asText, indented } from "./quoting.ts";
 import { askedBy, deadlineText, whoAsks } from "./request-words.ts";
 import { decisionsFor, shownCall } from "./shown-call.ts";
-import { isUrl } from "../../core/is-url.ts";
+import { parsedUrl } from "../../core/parsed-url.ts";
 
 /** `shown`: dialogs of clients do not scroll far. `same`: longer than any path with the words around it. */
 const MAX = { shown: 6000, title: 200, description: 500, problem: 300, same: 5000 };
@@ -68,7 +68,7 @@ export const addressOf = (request: RequestContent): URL | undefined =>
 
 /** Returns undefined if browsers must not open the address. */
 export function webAddress(text: string): URL | undefined {
-  const url = isUrl(text) ? new URL(text) : undefined;
+  const url = parsedUrl(text);
   return url !== undefined && /^https?:$/.test(url.protocol) ? url : undefined;
 }
 

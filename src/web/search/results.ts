@@ -2,7 +2,7 @@
 import { headOf, oneLine } from "../../core/text.ts";
 import { isRecord, memberOf } from "../../core/unknown.ts";
 import { MAX_URL } from "../url.ts";
-import { isUrl } from "../../core/is-url.ts";
+import { parsedUrl } from "../../core/parsed-url.ts";
 
 export interface FoundPage {
   title: string;
@@ -46,7 +46,7 @@ function tidyPage(page: RawPage, names: FieldNames): FoundPage | undefined {
     return typeof theirs === "string" ? page[theirs] : theirs(page);
   };
   const url = field("url");
-  const address = typeof url === "string" && isUrl(url) ? new URL(url) : undefined;
+  const address = typeof url === "string" ? parsedUrl(url) : undefined;
   if (!address || !/^https?:$/.test(address.protocol) || address.href.length > MAX_URL) return undefined;
   const date = field("date");
   const time = typeof date === "string" ? Date.parse(headOf(date, 40)) : Number.NaN;

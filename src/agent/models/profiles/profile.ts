@@ -4,7 +4,7 @@ import { findModel } from "../../../core/model-names.ts";
 import limits from "./limits.json" with { type: "json" };
 import table from "./profiles.json" with { type: "json" };
 import type { Family, Provider, RequestRules } from "./schema.ts";
-import { isUrl } from "../../../core/is-url.ts";
+import { parsedUrl } from "../../../core/parsed-url.ts";
 
 // `profile.test.ts` checks the file against the schema.
 export const PROVIDERS = table.providers as Readonly<Record<string, Provider>>;
@@ -74,7 +74,7 @@ export function buildProfile(
   const { window = family?.window, output = family?.output } = findModel(MODEL_LIMITS, model) ?? {};
   // Any server may speak the protocol of OpenAI or Anthropic.
   const isGeneral = provider === "openai" || provider === "anthropic";
-  const url = isUrl(address) ? new URL(address) : undefined;
+  const url = parsedUrl(address);
   const isAt = (end: string): boolean =>
     end.includes(":") ? url?.host === end : `.${url?.hostname}`.endsWith(`.${end}`) && url?.port === "";
   const named = Object.entries(PROVIDERS).find(([, { hosts = [] }]) => hosts.some(isAt))?.[0];

@@ -1,7 +1,7 @@
 /** Reads Markdown for the page, whose script renders it in the browser, and for the terminal. Runs in both. */
 import MarkdownIt, { type Token } from "markdown-it";
 import { displayText, headOf } from "../../../core/text.ts";
-import { isUrl } from "../../../core/is-url.ts";
+import { parsedUrl } from "../../../core/parsed-url.ts";
 
 const markdown = new MarkdownIt({ html: false, linkify: true });
 // A picture would be fetched from elsewhere, so it stays a link behind its mark.
@@ -74,7 +74,7 @@ export const targetOf = (link: Token | undefined): string => String(link?.attrGe
  * the name of a user, which looks like another host.
  */
 function webAddress(target: string): string | undefined {
-  const url = isUrl(target) ? new URL(target) : undefined;
+  const url = parsedUrl(target);
   return url !== undefined && /^(?:https?|mailto):$/.test(url.protocol) && url.username === ""
     ? url.href
     : undefined;

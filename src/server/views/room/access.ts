@@ -8,7 +8,7 @@ import { dayAndTime } from "./figures.ts";
 import { icon } from "./icons.ts";
 import { mainOf } from "./pieces.ts";
 import { openedText } from "./share.ts";
-import { isUrl } from "../../../core/is-url.ts";
+import { parsedUrl } from "../../../core/parsed-url.ts";
 
 export function renderAccess(session: PageSession, all: readonly Access[]): Html {
   const rows = all.map((one) => row(one, mayRun(session)));
@@ -31,7 +31,7 @@ function row(
   mayEnd: boolean,
 ): Html {
   const isLink = kind === "link";
-  const host = url !== undefined && isUrl(url) ? new URL(url).host : "an address";
+  const host = parsedUrl(url ?? "")?.host ?? "an address";
   const what = isLink ? "Read-only link" : `Sends ${type ?? ""} to ${host}`;
   const run = oneLine(displayText(name ?? runId ?? "All runs"), 160);
   return html`<article class="server" data-row tabindex="-1" id="access-${id}">

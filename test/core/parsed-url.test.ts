@@ -1,6 +1,6 @@
 import { readFileSync, readdirSync } from "node:fs";
 import { expect, test } from "vitest";
-import { isUrl } from "../../src/core/is-url.ts";
+import { parsedUrl } from "../../src/core/parsed-url.ts";
 
 test.each([
   ["https://bücher.example/é", true],
@@ -10,8 +10,8 @@ test.each([
   ["https://", false],
   ["", false],
 ])("%j is a URL: %s, also when the function is compiled", (text, is) => {
-  for (let call = 0; call < 50_000; call += 1) isUrl(`https://example.com/${call % 7}`);
-  expect(isUrl(text)).toBe(is);
+  for (let call = 0; call < 50_000; call += 1) parsedUrl(`https://example.com/${call % 7}`);
+  expect(parsedUrl(text) !== undefined).toBe(is);
 });
 
 test("no source asks Node, whose answer changes once it is compiled", () => {
