@@ -139,7 +139,7 @@ export async function authenticationOf(
   const verifiers = http.tokens.length === 0 ? [] : [tokenVerifier(() => tokens.tokens)];
   const server = oauth && (await import("../server/auth/verifiers.ts"));
   if (oauth !== undefined) verifiers.push(await oauthVerifier(oauth, env, logger));
-  const metadata = oauth && server && { resourceMetadataUrl: server.resourceMetadataUrl(oauth) };
+  const metadata = oauth && server && { oauth, resourceMetadataUrl: server.resourceMetadataUrl(oauth) };
   const authenticator = createAuthenticator({ verifiers, ...metadata, ...defined({ key }) });
   return {
     tokens,
