@@ -22,7 +22,8 @@ export type AuthFailure =
   | "too_many_failures";
 
 type Accepted = { ok: true; auth: AuthInfo };
-type Refused = { ok: false; reason: AuthFailure; response: Response };
+/** `isFinal`: the token is no longer good; otherwise it may be. */
+type Refused = { ok: false; reason: AuthFailure; isFinal: boolean; response: Response };
 
 /** A refusal also has the seconds that the address must wait; 0: none. */
 export type Checked = Accepted | (Refused & { wait: number });
@@ -102,7 +103,7 @@ export function createAuthenticator({
       const reason = authorization === undefined ? "no_token" : (REASONS[error.code] ?? "invalid_token");
       // A client without a token learns which scopes exist; those are the useful ones to request.
       const challenge = { ...metadata, requiredScopes: namedScopes(SCOPES, scopeNames) };
-      return { ok: false, reason, response: refusal(error, reason, challenge) };
+      return { ok: false, reason, isFinal: FINAL.has(reason), response: refusal(error, reason, challenge) };
     }
   };
   const holds: Holds = async ({ principal, credential }) => {
@@ -117,7 +118,7 @@ export function createAuthenticator({
     // Empty if another key sealed it.
     const token = Buffer.from(opened?.plaintext ?? []).toString();
     const outcome = await authenticate(`Bearer ${token}`, { mayAsk: true, maxAgeMs: HELD_MS });
-    return outcome.ok ? maySucceed(outcome.auth, owner) : !FINAL.has(outcome.reason);
+    return outcome.ok ? maySucceed(outcome.auth, owner) : !outcome.isFinal;
   };
   return { authenticate, holds };
 }
@@ -169,7 +170,7 @@ async function sealed(token: string, key: Key): Promise<string> {
 }
 
 /** Reasons for which a token is no longer good; after the others it may be. */
-export const FINAL: ReadonlySet<AuthFailure> = new Set(["invalid_token", "no_scope"]);
+const FINAL: ReadonlySet<AuthFailure> = new Set(["invalid_token", "no_scope"]);
 
 const REASONS: Readonly<Record<string, AuthFailure>> = {
   [OAuthErrorCode.InsufficientScope]: "no_scope",
