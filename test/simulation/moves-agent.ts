@@ -139,7 +139,9 @@ class Work {
   /** Returns the end of the work, if the move is one. */
   async #make(move: Move, part: Part): Promise<AgentEnd | undefined> {
     const { agent = [], events, budget } = this.#options;
-    const callId = `${this.#options.threadId}.${part.task}.${part.done}`;
+    // A server that was stopped continues its own move, however far its successor has come.
+    const number = part.done;
+    const callId = `${this.#options.threadId}.${part.task}.${number}`;
     const made = async (): Promise<undefined> => {
       await this.#save(() => {
         part.done += 1;
@@ -171,7 +173,7 @@ class Work {
         return made();
       case "write":
         await later(this.#world.draw() * 500);
-        this.#world.workspace.write(this.#options.threadId, part.done, `written ${callId}`);
+        this.#world.workspace.write(this.#options.threadId, number, `written ${callId}`);
         return made();
       case "approve": {
         const id = `approve ${callId}`;
