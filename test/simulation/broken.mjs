@@ -46,6 +46,13 @@ export const BROKEN = {
     line: "        if (lease.epoch === 1 && !begun.has(effectKey(lease, call).call)) return undefined;",
     instead: "        if (!begun.has(effectKey(lease, call).call)) return undefined;",
   },
+  "message to an ended run": {
+    finds: ["order"],
+    before: "without this line, whoever sent a message was told that an ended run got it",
+    file: "src/storage/sql/runs.ts",
+    line: '  if (isFinal(run.status)) return { kind: "ended", run };',
+    instead: "",
+  },
   "children left open": {
     finds: ["ends", "children"],
     before: "a run ended and left its background runs open",

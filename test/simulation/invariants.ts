@@ -1,7 +1,8 @@
 /** What holds in every world, whatever happened. docs/reliability.md has a sentence for each name. */
 import { newsId, newsOf } from "../../src/runs/news.ts";
 import { REPLY_TOKENS } from "./moves.ts";
-import { type DecisionCall, isLinearizable } from "./linearizable.ts";
+import { type PersonCall, conversation } from "./conversation.ts";
+import { isLinearizable } from "./linearizable.ts";
 import type { People } from "./people.ts";
 import type { World } from "./world.ts";
 
@@ -19,6 +20,7 @@ interface RunRow {
   occurrence: number | null;
   stop_reason: string | null;
   applied: string | null;
+  idempotency_key: string | null;
 }
 
 interface EventRow {
@@ -34,7 +36,7 @@ export function checkWorld(world: World, people: People): void {
   const { database } = world;
   const runs = database
     .prepare(
-      "SELECT id, thread_id, parent_id, status, input_tokens + output_tokens AS tokens, lease_owner, last_seq, schedule_id, occurrence, stop_reason, applied FROM runs",
+      "SELECT id, thread_id, parent_id, status, input_tokens + output_tokens AS tokens, lease_owner, last_seq, schedule_id, occurrence, stop_reason, applied, idempotency_key FROM runs ORDER BY number",
     )
     .all() as RunRow[];
   for (const run of runs) {
@@ -46,7 +48,7 @@ export function checkWorld(world: World, people: People): void {
   const left = database.prepare("SELECT count(*) AS count FROM effects").get() as { count: number };
   if (left.count > 0) world.problem(`ends: ${left.count} effects are left`);
   checkMessages(world, people, runs);
-  checkDecisions(world, people.decisions);
+  checkOrder(world, people.calls, runs);
   checkSchedules(world, people, runs);
   checkWorkspace(world, runs);
 }
@@ -181,24 +183,29 @@ function checkMessages(world: World, people: People, runs: readonly RunRow[]): v
       world.problem(`cancel: ${runId} was confirmed as cancelled and is not`);
 }
 
-/**
- * The calls about each request, in an order that agrees with their times: one that was stored, then only repeats of it
- * and refusals. A call whose outcome nobody knows may be the stored one.
- */
-function checkDecisions(world: World, calls: readonly DecisionCall[]): void {
-  for (const first of new Map(calls.map((call) => [call.requestId, call])).values()) {
-    const own = calls.filter(({ requestId }) => requestId === first.requestId);
-    const stored = storedAnswer(world, first);
-    if (!isLinearizable(own, stored))
-      world.problem(`decision-once: ${first.requestId} is ${stored}, after ${JSON.stringify(own)}`);
+/** The calls about each conversation agree with an order in which each takes place at once. */
+function checkOrder(world: World, calls: readonly PersonCall[], runs: readonly RunRow[]): void {
+  const asked = world.database.prepare("SELECT id, status, decision FROM questions").all() as {
+    id: string;
+    status: string;
+    decision: string | null;
+  }[];
+  const answers = new Map(
+    asked.map(({ id, status, decision }) => [
+      id,
+      status === "withdrawn" ? undefined : (decision ?? undefined),
+    ]),
+  );
+  const roots = runs.filter(({ parent_id }) => parent_id === null);
+  for (const threadId of new Set(roots.map(({ thread_id }) => thread_id))) {
+    const inThread = runs.filter(({ thread_id }) => thread_id === threadId);
+    const ids = inThread.map(({ id }) => id);
+    const own = calls.filter(({ operation }) => ids.includes(operation.runId));
+    const stored = { runs: inThread.map((run) => ({ ...run, key: run.idempotency_key })), answers };
+    const { calls: all, model } = conversation(own, stored);
+    if (!isLinearizable(all, model))
+      world.problem(`order: no order of the calls about ${threadId} explains ${JSON.stringify(all)}`);
   }
-}
-
-function storedAnswer(world: World, { requestId }: DecisionCall): string | undefined {
-  const row = world.database.prepare("SELECT status, decision FROM questions WHERE id = ?").get(requestId) as
-    | { status: string; decision: string | null }
-    | undefined;
-  return row === undefined || row.status === "withdrawn" ? undefined : (row.decision ?? undefined);
 }
 
 /** Each due time has one run, or is among those that were skipped. */

@@ -1,5 +1,6 @@
 /** An agent without a model: it makes the moves of a table, which its task seeds, and keeps its thread as a real one does. */
 import type { Agent, AgentEnd, AgentInput, HitlRequest, WorkOptions } from "../../src/agent/agent.ts";
+import type { InboxMessage } from "../../src/agent/contracts/state.ts";
 import { FencedOffError, type FencingToken } from "../../src/runs/thread-ports.ts";
 import { type Move, type Part, REPLY, REPLY_TOKENS, TOKEN_LIMITS, movesFor } from "./moves.ts";
 import { later } from "./virtual-machine.ts";
@@ -99,7 +100,8 @@ class Work {
         tokens: 0,
         children: [],
       };
-      const told = new Map((input.told ?? []).map((message) => [message.id, message]));
+      // Of the messages to earlier runs, those that are not in the thread.
+      const told = new Map(this.#unread(input.told ?? []).map((message) => [message.id, message]));
       await this.#save(() => parts.set(runId, { ...part, inbox: told }));
     }
     const part = parts.get(runId);
@@ -123,11 +125,13 @@ class Work {
   }
 
   async #readInbox(part: Part): Promise<void> {
-    for (const message of (await this.#options.inbox?.messages()) ?? []) {
-      const others = [...this.#thread.parts.values()];
-      if (others.some(({ inbox }) => inbox.has(message.id))) continue;
+    for (const message of this.#unread((await this.#options.inbox?.messages()) ?? []))
       await this.#save(() => part.inbox.set(message.id, message));
-    }
+  }
+
+  #unread(messages: readonly InboxMessage[]): InboxMessage[] {
+    const parts = [...this.#thread.parts.values()];
+    return messages.filter(({ id }) => !parts.some(({ inbox }) => inbox.has(id)));
   }
 
   async #finish(part: Part, stopReason?: "max_tokens"): Promise<AgentEnd> {
