@@ -46,12 +46,12 @@ export const BROKEN = {
     line: "        if (lease.epoch === 1 && !begun.has(effectKey(lease, call).call)) return undefined;",
     instead: "        if (!begun.has(effectKey(lease, call).call)) return undefined;",
   },
-  "message to an ended run": {
+  "another answer confirmed": {
     finds: ["order"],
-    before: "without this line, whoever sent a message was told that an ended run got it",
-    file: "src/storage/sql/runs.ts",
-    line: '  if (isFinal(run.status)) return { kind: "ended", run };',
-    instead: "",
+    before: "without this condition, people are told that their answer counts when another one does",
+    file: "src/runs/answer.ts",
+    line: "  if (isGranted || isRepeated(now, given))",
+    instead: "  if (now.answer !== undefined)",
   },
   "children left open": {
     finds: ["ends", "children"],
