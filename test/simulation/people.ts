@@ -5,9 +5,9 @@ import type { Run } from "../../src/runs/run.ts";
 import type { LaterReviewOutcome, PrincipalRuns } from "../../src/runs/service.ts";
 import type { PersonAnswer, ReviewChoice } from "../../src/tools/request.ts";
 import type { Operation, PersonCall } from "./conversation.ts";
+import { type Disturbed, disturb } from "./faults.ts";
 import type { Act, Plan, Planned } from "./plan.ts";
 import { generator, inPlace, later, worldTime } from "./virtual-machine.ts";
-import type { Server, World } from "./world.ts";
 
 /** Time after which a client gives a call up and does not know its outcome, in milliseconds. */
 const PATIENCE_MS = 20_000;
@@ -31,7 +31,7 @@ function appliedOutcome(outcome: LaterReviewOutcome): string {
 }
 
 export class People {
-  readonly #world: World;
+  readonly #world: Disturbed;
   readonly #draw: () => number;
   /** IDs of the started runs, by task. */
   readonly started = new Map<string, string>();
@@ -48,7 +48,7 @@ export class People {
   #open = 0;
   #isOver = false;
 
-  constructor(world: World, seed: number) {
+  constructor(world: Disturbed, seed: number) {
     this.#world = world;
     this.#draw = generator(seed, 1);
   }
@@ -157,7 +157,7 @@ export class People {
       case "edit":
         return this.#world.workspace.edit(this.#draw, act.text);
       default:
-        return this.#disturb(act);
+        return disturb(this.#world, act, this.#draw);
     }
   }
 
@@ -254,53 +254,5 @@ export class People {
     await later(forMs);
     await this.#insist((runs) => runs.schedules.pause(id));
     this.schedules.set(id, { from, to: worldTime() });
-  }
-
-  async #disturb(act: Extract<Act, { forMs: number } | { byMs: number }>): Promise<void> {
-    const world = this.#world;
-    const until = "forMs" in act ? worldTime() + act.forMs : 0;
-    if (act.kind === "stop in a review") return this.#stopInReview(act.forMs);
-    if (act.kind === "full disk") world.diskFullUntil = until;
-    else if (act.kind === "receiver down") world.receiverDownUntil = until;
-    else if ("server" in act) {
-      const server = world.servers[act.server % Math.max(world.servers.length, 1)];
-      if (server !== undefined) await this.#disturbServer(server, act, until);
-    }
-    if ("forMs" in act) await later(act.forMs);
-  }
-
-  async #stopInReview(forMs: number): Promise<void> {
-    const { workspace, servers, database } = this.#world;
-    for (let waited = 0; waited < 120_000; waited += 20) {
-      await later(20);
-      const threadId = workspace.appliedNow();
-      if (threadId === undefined) continue;
-      const sql = "SELECT lease_owner FROM runs WHERE thread_id = ? AND lease_owner IS NOT NULL";
-      const { lease_owner: owner = "" } = (database.prepare(sql).get(threadId) ?? {}) as {
-        lease_owner?: string;
-      };
-      const server = servers.find(({ place }) => owner.endsWith(`.sim.${place.name}`));
-      if (server === undefined) continue;
-      server.place.stoppedUntil = worldTime() + forMs;
-      // Meanwhile a person edits what the change is about.
-      for (let edits = 0; edits < 3; edits += 1) {
-        await later((forMs / 3) * this.#draw());
-        workspace.edit(this.#draw, `edit ${edits} after ${worldTime()}`);
-      }
-      return;
-    }
-  }
-
-  async #disturbServer(server: Server, act: Extract<Act, { server: number }>, until: number): Promise<void> {
-    const world = this.#world;
-    const { place } = server;
-    if (act.kind === "stop") place.stoppedUntil = until;
-    if (act.kind === "clock step") place.aheadMs += act.byMs;
-    if (act.kind === "lost connection") world.unreachableUntil.set(place.name, until);
-    if (act.kind === "slow storage") world.slowUntil.set(place.name, until);
-    if (act.kind !== "kill") return;
-    world.kill(server);
-    await later(act.forMs);
-    world.open();
   }
 }

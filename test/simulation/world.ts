@@ -19,6 +19,7 @@ import { sqliteEngine } from "../../src/storage/sqlite/engine.ts";
 import { assertWritable, prune, storedBytes } from "../../src/storage/sqlite/runs/housekeeping.ts";
 import { textIndex } from "../../src/storage/sqlite/runs/text-index.ts";
 import { emptyDatabase } from "./driver.ts";
+import type { Disturbed } from "./faults.ts";
 import { Workspace } from "./workspace.ts";
 import { TOKEN_LIMITS } from "./moves.ts";
 import { type Place, inPlace, later, worldTime } from "./virtual-machine.ts";
@@ -45,7 +46,7 @@ export interface Server {
 
 const ENVIRONMENT = "simulated";
 
-export class World {
+export class World implements Disturbed<Server> {
   readonly draw: () => number;
   readonly workspace: Workspace;
   readonly database: Database;
@@ -64,12 +65,12 @@ export class World {
   /** Places of servers that were killed. */
   readonly gone = new Set<string>();
   /** Until then each write fails. */
-  diskFullUntil = 0;
+  #diskFullUntil = 0;
   /** Until then no receiver of news answers. */
-  receiverDownUntil = 0;
+  #receiverDownUntil = 0;
   /** Times of the world until which the storage cannot be reached, or is slow, from a place. */
-  readonly unreachableUntil = new Map<string, number>();
-  readonly slowUntil = new Map<string, number>();
+  readonly #unreachableUntil = new Map<string, number>();
+  readonly #slowUntil = new Map<string, number>();
   #made = 0;
   /** Number of writes, by which servers see that others wrote. */
   #written = 0;
@@ -117,15 +118,36 @@ export class World {
     for (const { id } of held) this.#killedAt.set(id, worldTime());
   }
 
-  async close(): Promise<void> {
-    await Promise.all(
-      this.servers.map(async ({ place, service, courier }) =>
-        inPlace(place, async () => {
-          await courier.close();
-          await service.close();
-        }),
-      ),
-    );
+  stop({ place }: Server, forMs: number): void {
+    place.stoppedUntil = worldTime() + forMs;
+  }
+
+  loseConnection({ place }: Server, forMs: number): void {
+    this.#unreachableUntil.set(place.name, worldTime() + forMs);
+  }
+
+  slowStorage({ place }: Server, forMs: number): void {
+    this.#slowUntil.set(place.name, worldTime() + forMs);
+  }
+
+  setClock({ place }: Server, byMs: number): void {
+    place.aheadMs += byMs;
+  }
+
+  fillDisk(forMs: number): void {
+    this.#diskFullUntil = worldTime() + forMs;
+  }
+
+  silenceReceiver(forMs: number): void {
+    this.#receiverDownUntil = worldTime() + forMs;
+  }
+
+  async holderOf(threadId: string): Promise<Server | undefined> {
+    const sql = "SELECT lease_owner FROM runs WHERE thread_id = ? AND lease_owner IS NOT NULL";
+    const { lease_owner: owner = "" } = (this.database.prepare(sql).get(threadId) ?? {}) as {
+      lease_owner?: string;
+    };
+    return this.servers.find(({ place }) => owner.endsWith(`.sim.${place.name}`));
   }
 
   #start(place: Place): Server {
@@ -167,7 +189,8 @@ export class World {
 
   async #deliver(news: News): Promise<SendResult> {
     await later(this.draw() * 200);
-    if (worldTime() < this.receiverDownUntil) return { ok: false, problem: "no answer", isUnreachable: true };
+    if (worldTime() < this.#receiverDownUntil)
+      return { ok: false, problem: "no answer", isUnreachable: true };
     this.received.set(news.id, Math.max(this.received.get(news.id) ?? 0, news.questions ?? 1));
     await later(this.draw() * 200);
     return { ok: true };
@@ -177,17 +200,17 @@ export class World {
   #repository(place: Place): RunRepository {
     const real = sqliteEngine(this.database);
     const carryOut = async <T>(kind: "read" | "write", work: () => Promise<T>): Promise<T> => {
-      const isSlow = worldTime() < (this.slowUntil.get(place.name) ?? 0);
+      const isSlow = worldTime() < (this.#slowUntil.get(place.name) ?? 0);
       await later(isSlow && kind === "write" ? this.draw() * 3000 : 0);
-      if (worldTime() < (this.unreachableUntil.get(place.name) ?? 0))
+      if (worldTime() < (this.#unreachableUntil.get(place.name) ?? 0))
         throw new StorageError("storage_io", "The connection to the storage is lost.");
-      if (kind === "write" && worldTime() < this.diskFullUntil)
+      if (kind === "write" && worldTime() < this.#diskFullUntil)
         throw new StorageError("storage_full", "The disk is full.");
       const result = await work();
       if (kind === "write") this.#written += 1;
       await later();
       // The transaction was carried out, and its caller does not know.
-      if (worldTime() < (this.unreachableUntil.get(place.name) ?? 0))
+      if (worldTime() < (this.#unreachableUntil.get(place.name) ?? 0))
         throw new StorageError("storage_io", "The connection to the storage is lost.");
       return result;
     };
