@@ -6,6 +6,11 @@ import { isLinearizable } from "./linearizable.ts";
 import type { People } from "./people.ts";
 import type { World } from "./world.ts";
 
+/** What is left of a world in the end. */
+export type EndedWorld = Pick<World, "database" | "workspace" | "received" | "tokenLimit" | "problem"> & {
+  agents: Pick<World["agents"], "tokensOf" | "messages">;
+};
+
 const MINUTE = 60_000;
 
 interface RunRow {
@@ -32,7 +37,7 @@ interface EventRow {
 const FINAL = ["completed", "failed", "cancelled"];
 
 /** Checks a world at its end, when nothing is left to do. */
-export function checkWorld(world: World, people: People): void {
+export function checkWorld(world: EndedWorld, people: People): void {
   const { database } = world;
   const runs = database
     .prepare(
@@ -54,7 +59,7 @@ export function checkWorld(world: World, people: People): void {
 }
 
 /** The folder has what was applied of each proposed change, whole files only, and all that the person wrote. */
-function checkWorkspace(world: World, runs: readonly RunRow[]): void {
+function checkWorkspace(world: EndedWorld, runs: readonly RunRow[]): void {
   const applied = new Map<string, Set<string>>();
   for (const { thread_id, applied: noted } of runs) {
     const files = Object.keys(JSON.parse(noted ?? "{}") as object);
@@ -63,7 +68,7 @@ function checkWorkspace(world: World, runs: readonly RunRow[]): void {
   for (const problem of world.workspace.problems(applied)) world.problem(problem);
 }
 
-function failureOf({ database }: World, id: string): string {
+function failureOf({ database }: EndedWorld, id: string): string {
   const { text } = database.prepare("SELECT failure_message AS text FROM runs WHERE id = ?").get(id) as {
     text: string;
   };
@@ -71,7 +76,7 @@ function failureOf({ database }: World, id: string): string {
 }
 
 /** A run with its background runs. */
-function checkTree(world: World, root: RunRow, runs: readonly RunRow[]): void {
+function checkTree(world: EndedWorld, root: RunRow, runs: readonly RunRow[]): void {
   const children = runs.filter(({ parent_id }) => parent_id === root.id);
   const events = world.database
     .prepare("SELECT seq, kind, data FROM run_events WHERE run_id = ? ORDER BY seq")
@@ -112,7 +117,7 @@ function checkTree(world: World, root: RunRow, runs: readonly RunRow[]): void {
 }
 
 /** Each event that makes news was accepted by the receiver. One message may stand for the questions after its own. */
-function checkNews(world: World, root: RunRow, events: readonly EventRow[]): void {
+function checkNews(world: EndedWorld, root: RunRow, events: readonly EventRow[]): void {
   let covered = 0;
   for (const { seq, kind, data } of events) {
     for (const type of newsOf({ kind, data: JSON.parse(data) } as Parameters<typeof newsOf>[0])) {
@@ -125,7 +130,7 @@ function checkNews(world: World, root: RunRow, events: readonly EventRow[]): voi
 }
 
 function checkUse(
-  world: World,
+  world: EndedWorld,
   root: RunRow,
   { children, replies, resumed }: { children: readonly RunRow[]; replies: number; resumed: number },
 ): void {
@@ -142,7 +147,7 @@ function checkUse(
 }
 
 function checkChildren(
-  world: World,
+  world: EndedWorld,
   root: RunRow,
   { children, reports }: { children: readonly RunRow[]; reports: readonly string[] },
 ): void {
@@ -163,7 +168,7 @@ function checkChildren(
 }
 
 /** A confirmed message is in the thread once, unless its run ended otherwise than by completing. */
-function checkMessages(world: World, people: People, runs: readonly RunRow[]): void {
+function checkMessages(world: EndedWorld, people: People, runs: readonly RunRow[]): void {
   const texts = world.agents.messages().map(({ text }) => text);
   for (const [text, runId] of people.told) {
     const times = texts.filter((one) => one === text).length;
@@ -184,7 +189,7 @@ function checkMessages(world: World, people: People, runs: readonly RunRow[]): v
 }
 
 /** The calls about each conversation agree with an order in which each takes place at once. */
-function checkOrder(world: World, calls: readonly PersonCall[], runs: readonly RunRow[]): void {
+function checkOrder(world: EndedWorld, calls: readonly PersonCall[], runs: readonly RunRow[]): void {
   const asked = world.database.prepare("SELECT id, status, decision FROM questions").all() as {
     id: string;
     status: string;
@@ -209,7 +214,7 @@ function checkOrder(world: World, calls: readonly PersonCall[], runs: readonly R
 }
 
 /** Each due time has one run, or is among those that were skipped. */
-function checkSchedules(world: World, people: People, runs: readonly RunRow[]): void {
+function checkSchedules(world: EndedWorld, people: People, runs: readonly RunRow[]): void {
   for (const [id, { from, to }] of people.schedules) {
     const skips = world.database
       .prepare("SELECT due_at AS first, last_due_at AS last FROM schedule_skips WHERE schedule_id = ?")

@@ -25,7 +25,7 @@ const LINES = PERSONS + 6 * OWN;
 const base = existsSync("/dev/shm") ? "/dev/shm" : tmpdir();
 
 export class Workspace {
-  readonly #home: string;
+  readonly home: string;
   readonly folder: string;
   readonly copies: string;
   /** Lines of the person, by file and number. */
@@ -33,13 +33,13 @@ export class Workspace {
 
   /** `home`: the place of one that another process has made. */
   constructor(name: string, home?: string) {
-    this.#home = home ?? join(base, `deepagent-simulation-${process.pid}-${name}`);
-    this.folder = join(this.#home, "workspace");
-    this.copies = join(this.#home, "copies");
+    this.home = home ?? join(base, `deepagent-simulation-${process.pid}-${name}`);
+    this.folder = join(this.home, "workspace");
+    this.copies = join(this.home, "copies");
     if (home !== undefined) return;
-    rmSync(this.#home, { recursive: true, force: true });
+    rmSync(this.home, { recursive: true, force: true });
     mkdirSync(this.folder, { recursive: true });
-    mkdirSync(join(this.#home, PARTS));
+    mkdirSync(join(this.home, PARTS));
     for (const file of FILES)
       writeFileSync(
         join(this.folder, file),
@@ -61,13 +61,13 @@ export class Workspace {
     const file = FILES[number % FILES.length] ?? "a.txt";
     // A line between the parts keeps them apart.
     replaceLine(join(copyOf(this.copies, threadId), file), PERSONS + part * OWN + 1 + (number % 2), text);
-    appendFileSync(join(this.#home, WRITTEN), `${JSON.stringify([text, { threadId, file }])}\n`);
+    appendFileSync(join(this.home, WRITTEN), `${JSON.stringify([text, { threadId, file }])}\n`);
   }
 
   /** The part of the lines that a thread has. Several processes may ask. */
   #partOf(threadId: string): number {
     for (let part = 0; ; part += 1) {
-      const place = join(this.#home, PARTS, String(part));
+      const place = join(this.home, PARTS, String(part));
       try {
         writeFileSync(place, threadId, { flag: "wx" });
         return part;
@@ -79,7 +79,7 @@ export class Workspace {
 
   /** Lines that agents wrote, by their text: the thread and the file. */
   #written(): Map<string, { threadId: string; file: string }> {
-    const path = join(this.#home, WRITTEN);
+    const path = join(this.home, WRITTEN);
     const lines = existsSync(path) ? readFileSync(path, "utf8").split("\n").slice(0, -1) : [];
     return new Map(lines.map((line) => JSON.parse(line) as [string, { threadId: string; file: string }]));
   }
@@ -124,7 +124,7 @@ export class Workspace {
   }
 
   close(): void {
-    rmSync(this.#home, { recursive: true, force: true });
+    rmSync(this.home, { recursive: true, force: true });
   }
 }
 

@@ -1,16 +1,10 @@
 /** A world: servers that share one database, the threads of their agents, and what happens outside. */
 import type { Agent } from "../../src/agent/agent.ts";
-import { WorkspaceProposals } from "../../src/proposals/proposals.ts";
-import { StateBackend } from "../../src/backends/stores/state.ts";
-import { snapshotFiles } from "../../src/backends/runtime.ts";
 import { StorageError } from "../../src/core/errors.ts";
 import type { Logger } from "../../src/core/logger.ts";
-import { Courier } from "../../src/runs/courier.ts";
-import { NEWS_TYPES, type News, type SendResult } from "../../src/runs/news.ts";
+import type { News, SendResult } from "../../src/runs/news.ts";
 import type { RunRepository } from "../../src/runs/ports.ts";
 import type { Run } from "../../src/runs/run.ts";
-import type { RunService } from "../../src/runs/service.ts";
-import { createRunService } from "../../src/runs/supervisor.ts";
 import type { Checkpoints } from "../../src/runs/thread-ports.ts";
 import { storedRuns } from "../../src/storage/sql/repository.ts";
 import type { Engine } from "../../src/storage/sql/steps.ts";
@@ -20,6 +14,7 @@ import { assertWritable, prune, storedBytes } from "../../src/storage/sqlite/run
 import { textIndex } from "../../src/storage/sqlite/runs/text-index.ts";
 import { emptyDatabase } from "./driver.ts";
 import type { Disturbed } from "./faults.ts";
+import { type OpenServer, openServer } from "./server.ts";
 import { Workspace } from "./workspace.ts";
 import { TOKEN_LIMITS } from "./moves.ts";
 import { type Place, inPlace, later, worldTime } from "./virtual-machine.ts";
@@ -38,13 +33,9 @@ export interface Agents {
   close(): void;
 }
 
-export interface Server {
+export interface Server extends OpenServer {
   place: Place;
-  service: RunService;
-  courier: Courier;
 }
-
-const ENVIRONMENT = "simulated";
 
 export class World implements Disturbed<Server> {
   readonly draw: () => number;
@@ -151,40 +142,18 @@ export class World implements Disturbed<Server> {
   }
 
   #start(place: Place): Server {
-    const runs = this.#repository(place);
     const log = this.#log(place);
-    const clock = (): number => Date.now();
-    const proposals = new WorkspaceProposals({
-      dir: this.workspace.copies,
-      without: [],
-      maxBytes: 1e8,
-      clock,
-    });
-    const service = createRunService({
-      runs,
-      proposals,
-      agentFor: async (run, _lender, fence) => {
-        if (run.changes === "propose") await proposals.open(run, this.workspace.folder, fence);
-        return this.agents.agentAt(place, run);
-      },
-      checkpoints: async () => this.agents.checkpointsAt(place),
-      tree: async () => new StateBackend({ files: snapshotFiles() }),
-      treeWithThread: async () => StateBackend,
-      searchMemories: async () => ({ hits: [] }),
-      drawing: async () => "",
-      preflight: async () => undefined,
-      environment: ENVIRONMENT,
-      concurrentRuns: 4,
-      crashLimit: 1000,
-      startsSchedules: true,
-      log,
-      clock,
+    const opened = openServer({
+      runs: this.#repository(place),
+      workspace: this.workspace,
+      agentAt: (run) => this.agents.agentAt(place, run),
+      checkpoints: this.agents.checkpointsAt(place),
+      send: (news) => this.#deliver(news),
+      clock: () => Date.now(),
       timing: { pollMs: 500, heartbeatMs: 1000, leaseMs: 4500 },
+      log,
     });
-    const send = async (news: News): Promise<SendResult> => this.#deliver(news);
-    const channels = [{ target: "hook", types: NEWS_TYPES, send }];
-    const courier = new Courier({ news: runs.news, channels, environment: ENVIRONMENT, clock, log });
-    return { place, service, courier };
+    return { place, ...opened };
   }
 
   async #deliver(news: News): Promise<SendResult> {
