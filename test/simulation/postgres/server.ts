@@ -30,7 +30,7 @@ export type Request = { id: number } & (
 );
 
 /** Names of files in the folder of a world, each with one JSON text per line. */
-export type NoteFile = "acts" | "problems" | "claims" | "received";
+export type NoteFile = "acts" | "problems" | "claims" | "received" | "log";
 
 let opened: (OpenServer & { close(): Promise<void> }) | undefined;
 let aheadMs = 0;
@@ -100,11 +100,15 @@ async function open({ url, home, seed, isOneMachine, tokenLimit }: Settings): Pr
 
 function logTo(note: (file: NoteFile, fact: unknown) => void): Logger {
   const none = (): void => {};
-  const error = (event: string, facts?: object): void => {
-    const { error: thrown } = { error: undefined, ...facts } as { error: unknown };
-    note("problems", `no-internal-errors: ${event} ${errorMessage(thrown)}`);
+  const messageIn = (facts?: object): string => {
+    const { error: thrown } = { error: "", ...facts } as { error: unknown };
+    return errorMessage(thrown);
   };
-  return { debug: none, info: none, warn: none, error };
+  const told = (event: string, facts?: object): void =>
+    note("log", `${Math.round(worldTime()) % 1e7} ${process.pid} ${event} ${messageIn(facts)}`);
+  const error = (event: string, facts?: object): void =>
+    note("problems", `no-internal-errors: ${event} ${messageIn(facts)}`);
+  return { debug: none, info: told, warn: told, error };
 }
 
 async function carryOut(request: Request): Promise<unknown> {

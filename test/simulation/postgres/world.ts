@@ -288,6 +288,11 @@ export class PostgresWorld implements Disturbed<RealServer> {
     return database;
   }
 
+  /** The last lines that servers logged. */
+  log(): string[] {
+    return this.#noted<string>("log").slice(-30);
+  }
+
   /** Durations of claims that found a run, and times until a run of a killed server was claimed again. */
   measured(): { claims: number[]; takeovers: number[] } {
     const claims = this.#noted<{ runId: string; at: number; tookMs: number }>("claims");
