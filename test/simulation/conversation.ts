@@ -57,7 +57,27 @@ export function conversation(
   const isEnd = ({ runs, answers }: State): boolean =>
     stored.runs.every(({ id, status }) => runs[id] === status) &&
     Object.entries(answers).every(([id, given]) => sameAnswer(given, stored.answers.get(id)));
-  return { calls: [...calls, ...ends], model: { initial, next: nextOf(stored), isEnd } };
+  return {
+    calls: [...withoutEqual(calls, stored), ...ends],
+    model: { initial, next: nextOf(stored), isEnd },
+  };
+}
+
+/**
+ * Of equal calls whose outcomes nobody knows, the first: it may take place whenever another one may, and only one of them
+ * has an effect. An answer that is not stored had none.
+ */
+function withoutEqual(calls: readonly PersonCall[], { answers }: Stored): PersonCall[] {
+  const first = new Map<string, PersonCall>();
+  for (const call of calls) {
+    const { operation, outcome, beganAt } = call;
+    if (outcome !== undefined || operation.kind === "apply") continue;
+    if (operation.kind === "answer" && !sameAnswer(operation.given, answers.get(operation.requestId)))
+      continue;
+    const key = JSON.stringify(operation);
+    if (beganAt < (first.get(key)?.beganAt ?? Infinity)) first.set(key, call);
+  }
+  return [...calls.filter(({ outcome }) => outcome !== undefined), ...first.values()];
 }
 
 /** A new state, if the call has this outcome or nobody knows which. */
@@ -113,10 +133,8 @@ function expectedOf(
       if (status === "open" || runs[newest] === "open") return [["open"], state];
       const nothing = ["nothing_proposed", "not_applied", "invalid", "applied nothing"];
       if (state.isApplied) return [nothing, state];
-      return [
-        [...nothing, "applied all", "applied some"],
-        { ...state, isApplied: outcome === "applied all" },
-      ];
+      const after = outcome === "applied all" ? { ...state, isApplied: true } : state;
+      return [[...nothing, "applied all", "applied some"], after];
     }
   }
 }

@@ -11,7 +11,10 @@ export interface Call<Operation> {
 /** What calls one after the other lead to. */
 export interface Model<State, Operation> {
   initial: State;
-  /** The state after a call, or undefined if the call cannot have this outcome then. Without one, any is possible. */
+  /**
+   * The state after a call, which is the same object if it changes nothing, or undefined if the call cannot have this
+   * outcome then. Without one, any is possible.
+   */
   next(state: State, operation: Operation, outcome: string | undefined): State | undefined;
   /** True if the calls may have led to what is stored in the end. */
   isEnd(state: State): boolean;
@@ -41,16 +44,23 @@ export function isLinearizable<State, Operation>(
       earliestEnd = Math.min(earliestEnd, endedAt);
     }
     if (isExplained && model.isEnd(state)) return true;
-    return left.some((index) => {
+    const steps = left.flatMap((index) => {
       const call = inOrder[index];
-      if (call === undefined || call.beganAt > earliestEnd) return false;
+      if (call === undefined || call.beganAt > earliestEnd) return [];
       const after = model.next(state, call.operation, call.outcome);
-      if (after === undefined) return false;
-      return search(
+      const isKnown = call.outcome !== undefined;
+      // A call that nobody knows and that changes nothing may as well not have been made.
+      return after === undefined || (!isKnown && after === state) ? [] : [{ index, after, isKnown }];
+    });
+    const go = ({ index, after }: { index: number; after: State }): boolean =>
+      search(
         left.filter((other) => other !== index),
         after,
       );
-    });
+    // A call that may come now and changes nothing is in nobody's way: no other place for it has to be tried.
+    const idle = steps.find(({ after }) => after === state);
+    if (idle !== undefined) return go(idle);
+    return steps.toSorted((one, other) => Number(other.isKnown) - Number(one.isKnown)).some(go);
   };
   return search([...inOrder.keys()], model.initial);
 }
