@@ -11,6 +11,8 @@ import { generator, inPlace, later, worldTime } from "./virtual-machine.ts";
 
 /** Time after which a client gives a call up and does not know its outcome, in milliseconds. */
 const PATIENCE_MS = 20_000;
+/** By how much the run of a due time may be late when its schedule is paused, in milliseconds. */
+const LATE_MS = 45_000;
 const OWNER = "local";
 
 /** A call that changes a conversation. */
@@ -42,8 +44,10 @@ export class People {
   readonly #threads = new Map<string, string>();
   /** Calls that change a conversation, with their outcomes. */
   readonly calls: PersonCall[] = [];
-  /** When the schedules were removed, by their ID, in milliseconds of the world. */
+  /** Between which times each due time has a run or is skipped, by the ID of the schedule. */
   readonly schedules = new Map<string, { from: number; to: number }>();
+  /** By how much the clocks of two servers may differ, in milliseconds. */
+  #driftMs = 0;
   /** Acts that are not over. */
   #open = 0;
   #isOver = false;
@@ -63,6 +67,7 @@ export class People {
   }
 
   begin({ acts }: Plan): void {
+    for (const act of acts) if (act.kind === "clock step") this.#driftMs += Math.abs(act.byMs);
     for (const act of acts) {
       const isPerson = act.kind === "person";
       if (!isPerson) this.#open += 1;
@@ -244,7 +249,7 @@ export class People {
       catchUp: "all",
       overlap: true,
     } as const;
-    const from = worldTime();
+    const from = worldTime() + this.#driftMs;
     const added = await this.#insist((runs) => runs.schedules.add(request));
     // Its answer may be lost; then the name is taken.
     const id = added.ok
@@ -253,6 +258,6 @@ export class People {
     if (id === undefined) return this.#world.problem(`schedule-once: ${task} was not added`);
     await later(forMs);
     await this.#insist((runs) => runs.schedules.pause(id));
-    this.schedules.set(id, { from, to: worldTime() });
+    this.schedules.set(id, { from, to: worldTime() - this.#driftMs - LATE_MS });
   }
 }

@@ -58,7 +58,8 @@ export function planFor(seed: number): Plan {
   for (let count = upTo(6); count > 0; count -= 1)
     add({ kind: "tell", run: upTo(runs), text: `message ${seed}.${count}` });
   if (draw() < 0.2) add({ kind: "cancel", run: upTo(runs) });
-  if (draw() < 0.25) add({ kind: "schedule", task: `task ${seed}.schedule`, forMs: 70_000 + upTo(120_000) });
+  // Long enough for two due times. Such a world takes as much work as five others.
+  if (draw() < 0.12) add({ kind: "schedule", task: `task ${seed}.schedule`, forMs: 130_000 + upTo(30_000) });
   if (proposes && draw() < 0.8) add({ kind: "stop in a review", forMs: 6000 + upTo(20_000) }, 3000);
   for (let count = upTo(7); count > 0; count -= 1) {
     const [server, forMs] = [upTo(servers), upTo(20_000)];

@@ -41,6 +41,8 @@ export class World implements Disturbed<Server> {
   readonly draw: () => number;
   readonly workspace: Workspace;
   readonly database: Database;
+  /** That of all servers, which prepares each statement once. */
+  readonly #engine: Engine;
   /** How often each effect took place, by its key. */
   readonly acts = new Map<string, number>();
   /** Accepted news by ID, with the number of questions that each stands for. */
@@ -74,6 +76,7 @@ export class World implements Disturbed<Server> {
     this.workspace = new Workspace(name);
     this.isOneMachine = draw() < 0.5;
     this.database = emptyDatabase();
+    this.#engine = sqliteEngine(this.database);
     const limit = TOKEN_LIMITS[draw() < 0.2 ? "low" : "usual"];
     this.agents = agentsOf(this);
     this.tokenLimit = this.agents.isLimited ? limit : Infinity;
@@ -167,7 +170,7 @@ export class World implements Disturbed<Server> {
 
   /** The real port over the shared database, whose transactions come late, fail or never answer. */
   #repository(place: Place): RunRepository {
-    const real = sqliteEngine(this.database);
+    const real = this.#engine;
     const carryOut = async <T>(kind: "read" | "write", work: () => Promise<T>): Promise<T> => {
       const isSlow = worldTime() < (this.#slowUntil.get(place.name) ?? 0);
       await later(isSlow && kind === "write" ? this.draw() * 3000 : 0);
