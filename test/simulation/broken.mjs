@@ -53,6 +53,13 @@ export const BROKEN = {
     line: "  if (isGranted || isRepeated(now, given))",
     instead: "  if (now.answer !== undefined)",
   },
+  "every other due time": {
+    finds: ["schedule-once"],
+    before: "until it looked at shorter times, the check of schedules found nothing",
+    file: "src/storage/sql/schedules.ts",
+    line: "(start?.from ?? dueAt) : dueAt });",
+    instead: "(start?.from ?? dueAt) : dueAt + 60_000 });",
+  },
   "children left open": {
     finds: ["ends", "children"],
     before: "a run ended and left its background runs open",
