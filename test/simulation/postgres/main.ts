@@ -29,6 +29,8 @@ const { values } = parseArgs({
 /** Time after which a world has to be quiet, in milliseconds. */
 const PATIENCE_MS = 90_000;
 
+const DISTURBS_STORAGE = ["slow storage", "lost connection", "full disk", "stop", "stop in a review"];
+
 const planOf = (seed: number): Plan => {
   const { acts, servers } = planFor(seed);
   const left = values.without.split(",").filter(Boolean).map(Number);
@@ -43,7 +45,12 @@ const postgres = await startPostgres({ settings: { max_connections: "400" } });
 const processes = new ServerProcesses(fileURLToPath(new URL("./server.mjs", import.meta.url)));
 await makeTemplate(postgres);
 
-const figures = { claims: [] as number[], oneMachine: [] as number[], others: [] as number[] };
+const figures = {
+  claims: [] as number[],
+  undisturbed: [] as number[],
+  oneMachine: [] as number[],
+  others: [] as number[],
+};
 const faults = new Map<string, number>();
 let [failed, done] = [0, 0];
 const began = performance.now();
@@ -75,6 +82,7 @@ async function runOne(seed: number): Promise<void> {
     checkWorld(await world.ended(), people);
     const { claims, takeovers } = world.measured();
     figures.claims.push(...claims);
+    if (!plan.acts.some(({ kind }) => DISTURBS_STORAGE.includes(kind))) figures.undisturbed.push(...claims);
     figures[world.isOneMachine ? "oneMachine" : "others"].push(...takeovers);
   } catch (thrown) {
     world.problem(`world: ${thrown instanceof Error ? thrown.stack : String(thrown)}`);
@@ -123,6 +131,7 @@ function summary(): void {
       seconds: Math.round((performance.now() - began) / 1000),
       faults: Object.fromEntries(faults),
       claimsMs: of(figures.claims),
+      claimsWithGoodConnectionsMs: of(figures.undisturbed),
       takeoversOnOneMachineMs: of(figures.oneMachine),
       takeoversOnOthersMs: of(figures.others),
     }),
