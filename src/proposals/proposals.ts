@@ -172,6 +172,10 @@ export class WorkspaceProposals implements Proposals {
       const copy = new WorkspaceCopy(place, this.#rules);
       await recover(copy, guard);
       return await work(copy, await copy.manifest(), guard);
+    } catch (thrown) {
+      // After a long stop, files are missing because the successor of this process has removed them.
+      await guard();
+      throw thrown;
     } finally {
       lock.release();
     }

@@ -59,7 +59,7 @@ export async function reviewAtEnd(
   }
   const change = await proposals.change(run, { fence }).catch(async (thrown: unknown) => {
     // The answer of the agent is not lost for it.
-    if (isTransient(thrown)) throw thrown;
+    if (isTransient(thrown) || thrown instanceof LeaseLostError) throw thrown;
     log.error("proposals.not_shown", { runId: run.id, error: thrown });
     const message = `The proposed change cannot be shown: ${thrown instanceof ConfigurationError ? thrown.message : "an unexpected error, which is in the log of the server"}`;
     await work.record(lease, [entryOf({ kind: "warning", agent: [], message })], clock());
