@@ -196,6 +196,21 @@ export function introspectionSecret(
   );
 }
 
+/** Verifies the tokens of an authorization server as it is configured: by asking it, or by its keys. */
+export function oauthVerifier(
+  oauth: OAuthConfig,
+  { env, clock, logger }: { env: Readonly<Record<string, string | undefined>>; clock: Clock; logger: Logger },
+): TokenVerifier {
+  const { introspection, jwksUrl } = oauth;
+  if (introspection !== undefined) {
+    const { url, clientId } = introspection;
+    const clientSecret = introspectionSecret(introspection, env);
+    return introspectionVerifier({ oauth, url, clientId, clientSecret, clock, logger });
+  }
+  if (jwksUrl === undefined) throw new Error("the schema wants jwksUrl where there is no introspection");
+  return jwtVerifier({ ...oauth, jwksUrl }, logger);
+}
+
 /** Fetches the keys, or asks about a token that is none. Resolves with the problem; `undefined`: the issuer answers. */
 export async function issuerProblem(
   { issuer, jwksUrl, introspection }: OAuthConfig,
