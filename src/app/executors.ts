@@ -104,9 +104,10 @@ async function workspaceExecutor(
   // Folders of principals do not belong to the person whose repository and identity these are.
   const repository = workspaceFolder === undefined;
   const programs = programFolders(process.env, rootDir);
-  const env = { ...programs.env, ...(repository ? await gitIdentity(rootDir) : {}) };
+  const identity = repository ? await gitIdentity(rootDir) : undefined;
+  const env = { ...programs.env, ...identity?.env };
   const readOnly = [...programs.mounts, ...sameFolders(execute.readOnly)];
-  const common = { ...limits, env, readOnly, protectsStarters: true };
+  const common = { ...limits, env, signs: identity?.signs === true, readOnly, protectsStarters: true };
   const more = { mountPath: WORKSPACE_MOUNT, readOnly: [...readOnly, ...skillMounts(config)], repository };
   const sandbox =
     platform === "darwin" && provider === undefined
@@ -132,7 +133,7 @@ async function bubblewrap(options: BubblewrapOptions, platform: NodeJS.Platform)
   }
   const open = (rootDir: string, objects?: string) => {
     const readOnly = [...(options.readOnly ?? []), ...sameFolders(objects === undefined ? [] : [objects])];
-    return new BubblewrapBackend({ ...options, rootDir, readOnly }, found.hasSizeLimits);
+    return new BubblewrapBackend({ ...options, rootDir, readOnly }, found);
   };
   const filter =
     systemCallFilter() === undefined ? `, without a filter of system calls on ${process.arch}` : "";

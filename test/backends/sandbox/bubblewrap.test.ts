@@ -45,7 +45,7 @@ async function open(options: Partial<BubblewrapOptions> = {}): Promise<Bubblewra
 
 /** Control groups that this process has made and not removed. */
 const ownCgroups = (): string[] => {
-  const parent = cgroupParent();
+  const parent = cgroupParent("pids");
   return parent === undefined
     ? []
     : readdirSync(parent).filter((name) => name.startsWith(`deepagent-${process.pid}-`));
@@ -287,7 +287,7 @@ describe("BubblewrapBackend", { tags: "bwrap" }, () => {
 
   // The inner shell gives up when it cannot start another; the outer one counts without starting any.
   const SPAWN = "sh -c 'for i in $(seq 100); do sleep 100 & done' 2>/dev/null; set -- /proc/[0-9]*; echo $#";
-  const isLimited = process.getuid?.() !== 0 || cgroupParent() !== undefined;
+  const isLimited = process.getuid?.() !== 0 || cgroupParent("pids") !== undefined;
   const limitReason = isLimited ? "" : " (root, and no control group can be made here)";
 
   it.skipIf(!isLimited)(`limits the number of processes${limitReason}`, async () => {
@@ -316,7 +316,7 @@ describe("BubblewrapBackend", { tags: "bwrap" }, () => {
   const canBecomeNobody = process.getuid?.() === 0 && existsSync("/usr/bin/setpriv");
   it.skipIf(!canBecomeNobody)("limits other users without a control group (needs root)", async () => {
     const scripts = folder();
-    const parent = cgroupParent();
+    const parent = cgroupParent("pids");
     const leave = parent === undefined ? "" : `echo $$ > ${parent}/cgroup.procs\n`;
     const become = "exec setpriv --reuid 65534 --regid 65534 --clear-groups bwrap";
     const bwrap = join(scripts, "bwrap");

@@ -1,0 +1,86 @@
+/** What all commands of a run share in Bubblewrap: loopback network, `/tmp`, `/dev/shm` and the end of their programs. */
+import { randomBytes } from "node:crypto";
+import { SYSTEM_PATH, programPath, splitWords } from "./environment.ts";
+import { PROBE_TIMEOUT_MS } from "./probe.ts";
+import type { ProcessGroup, ProcessRunner } from "./process-runner.ts";
+
+/** The way into the namespaces. */
+export interface NamespaceEntry {
+  /** Starts the program in its further arguments inside. */
+  launcher: readonly string[];
+  /** A folder inside that has the shared `tmp` and `shm`. No other namespace has one of that name. */
+  folder: string;
+  /** True if an earlier one has ended, with its programs and the content of `/tmp`. */
+  isReplacement: boolean;
+}
+
+/** Every Linux has this folder, and Bubblewrap does not need it. */
+const COVERED = "/sys";
+
+/** Tells its process ID as this process sees it, and waits. */
+const HOLD = `read -r pid rest <${COVERED}/proc/self/stat; echo "holder $pid"; exec tail -f /dev/null`;
+
+/**
+ * Namespaces that a small process holds from the first command on. They see all files of this machine, because each
+ * command makes its own view of them. The kernel ends every process inside with the holder, and that with this process.
+ */
+export class RunNamespace {
+  readonly #bwrap: string;
+  readonly #scratch: (path: string) => string[];
+  #holder: { group: ProcessGroup; entry: Promise<NamespaceEntry | undefined> } | undefined;
+
+  /** `scratch`: arguments of Bubblewrap for a limited file system in memory. */
+  constructor(bwrap: string, scratch: (path: string) => string[]) {
+    this.#bwrap = programPath(bwrap);
+    this.#scratch = scratch;
+  }
+
+  /** Makes the namespaces if there are none. Returns undefined if that fails. */
+  enter(runner: ProcessRunner): Promise<NamespaceEntry | undefined> {
+    const isReplacement = this.#holder !== undefined;
+    if (this.#holder?.group.hasEnded !== false) this.#holder = this.#open(runner, isReplacement);
+    const { entry } = this.#holder;
+    // Only the command that finds the earlier ones gone is told so.
+    const again = entry.then((found) => found && { ...found, isReplacement: false });
+    this.#holder = { ...this.#holder, entry: again };
+    return entry;
+  }
+
+  #open(runner: ProcessRunner, isReplacement: boolean) {
+    const folder = `${COVERED}/${randomBytes(12).toString("hex")}`;
+    const settings = [
+      splitWords(
+        "--unshare-all --unshare-user --uid 0 --gid 0 --die-with-parent --new-session --hostname sandbox --clearenv",
+      ),
+      ["--setenv", "PATH", SYSTEM_PATH, "--dev-bind", "/", "/", "--tmpfs", COVERED],
+      ["tmp", "shm"].flatMap((name) => this.#scratch(`${folder}/${name}`)),
+      ["--dev-bind", "/proc", `${COVERED}/proc`, "--proc", "/proc", "--remount-ro", COVERED, "--chdir", "/"],
+    ].flat();
+    let said = "";
+    let tell: (pid: string | undefined) => void;
+    const pid = new Promise<string | undefined>((resolve) => (tell = resolve));
+    const group = runner.start({
+      file: this.#bwrap,
+      args: ["--args", "3", "--", "/bin/sh", "-c", HOLD],
+      env: {},
+      cwd: "/",
+      inputs: [Buffer.from(settings.map((text) => `${text}\0`).join(""))],
+      maxOutputBytes: 1000,
+      onOutput: (chunk) => {
+        said += chunk;
+        const [, found] = /holder (\d+)\n/.exec(said) ?? [];
+        if (found !== undefined) tell(found);
+      },
+    });
+    const timer = setTimeout(() => group.kill(), PROBE_TIMEOUT_MS);
+    void group.ended.then(() => tell(undefined));
+    void pid.then(() => clearTimeout(timer));
+    const enter = "--preserve-credentials -U -m -n -p -i -u -t";
+    const entry = pid.then((found) =>
+      found === undefined
+        ? undefined
+        : { launcher: [programPath("nsenter"), ...splitWords(enter), found, "--"], folder, isReplacement },
+    );
+    return { group, entry };
+  }
+}
