@@ -1,0 +1,54 @@
+/** Finds the commits that an agent made in its copy of the workspace. Only files are applied, so a review names them. */
+import { readdirSync } from "node:fs";
+import { join, relative } from "node:path";
+import { gitFolders } from "../backends/sandbox/starting-places.ts";
+import { orElse } from "../core/errors.ts";
+import { askGit, openPlainRepository } from "../core/git.ts";
+import { oneLine } from "../core/text.ts";
+import { realPath } from "../core/real-path.ts";
+
+/** Commits that are named. */
+const MOST_COMMITS = 50;
+
+/**
+ * Names the commits in the repositories of `tree`, a copy of `workspace`, which the workspace does not have, such as
+ * `1a2b3c4 Fix the parser (feature)`. Those of a repository inside begin with its path.
+ */
+export async function copyCommits(tree: string, workspace: string): Promise<string[]> {
+  const [root, original] = [realPath(tree), realPath(workspace)];
+  const found: string[] = [];
+  for (const folder of gitFolders(root)) {
+    if (!hasOwnObjects(folder)) continue;
+    const path = relative(root, folder);
+    const commits = await newCommits(folder, join(original, path)).catch(() => []);
+    const inner = path.replace(/(?:^|\/)\.git(?:\/modules)?(?=\/|$)/, "").replace(/^\//, "");
+    found.push(...commits.map((line) => oneLine(inner === "" ? line : `${inner}: ${line}`, 200)));
+  }
+  return found.slice(0, MOST_COMMITS);
+}
+
+/** True if objects were written. A copy begins without any of its own. */
+function hasOwnObjects(folder: string): boolean {
+  const objects = join(folder, "objects");
+  const names = orElse(() => readdirSync(objects), []);
+  const packs = orElse(() => readdirSync(join(objects, "pack")), []);
+  return packs.length > 0 || names.some((name) => /^[0-9a-f]{2}$/.test(name));
+}
+
+async function newCommits(folder: string, original: string): Promise<string[]> {
+  const refs = ["for-each-ref", "--format=^%(objectname)"];
+  const head = askGit(original, ["rev-parse", "--verify", "HEAD"]).then(
+    (commit) => `^${commit.trim()}`,
+    () => "",
+  );
+  const known = [await askGit(original, refs), await head].join("\n").split("\n");
+  const { git, close } = await openPlainRepository(folder);
+  try {
+    const input = ["--all", "HEAD", ...known.filter((line) => line !== "")].join("\n");
+    const format = ["--ignore-missing", "--no-show-signature", "--format=%h %s (%S)", `-n${MOST_COMMITS}`];
+    const lines = await git(folder, ["log", ...format, "--stdin"], { input: `${input}\n` });
+    return lines.split("\n").flatMap((line) => (line === "" ? [] : [line.replace("(refs/heads/", "(")]));
+  } finally {
+    close();
+  }
+}
