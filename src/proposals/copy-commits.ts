@@ -44,9 +44,9 @@ async function newCommits(folder: string, original: string): Promise<string[]> {
   const known = [await askGit(original, refs), await head].join("\n").split("\n");
   const { git, close } = await openPlainRepository(folder);
   try {
-    const input = ["--all", "HEAD", ...known.filter((line) => line !== "")].join("\n");
+    const input = known.filter((line) => line !== "").join("\n");
     const format = ["--ignore-missing", "--no-show-signature", "--format=%h %s (%S)", `-n${MOST_COMMITS}`];
-    const lines = await git(folder, ["log", ...format, "--stdin"], { input: `${input}\n` });
+    const lines = await git(folder, ["log", ...format, "--all", "HEAD", "--stdin", "--"], { input: `${input}\n` });
     return lines.split("\n").flatMap((line) => (line === "" ? [] : [line.replace("(refs/heads/", "(")]));
   } finally {
     close();

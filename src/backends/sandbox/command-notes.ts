@@ -17,7 +17,7 @@ interface CommandFacts {
 const REFUSED =
   /read-only file system|EROFS|EBUSY|EISDIR|EPERM|device or resource busy|is a directory|operation not permitted/i;
 const OFFLINE =
-  /EAI_AGAIN|ENOTFOUND|ENETUNREACH|getaddrinfo|could not resolve (?:host|proxy)|couldn't resolve host|name resolution|name or service not known|network is unreachable|network is disabled|nodename nor servname|failed to (?:lookup address|resolve)|dial tcp: lookup/i;
+  /EAI_AGAIN|ENOTFOUND|ENETUNREACH|getaddrinfo|could not resolve (?:host|proxy)|couldn't resolve host|name resolution|temporary failure resolving|name or service not known|network is unreachable|network is disabled|nodename nor servname|failed to (?:lookup address|resolve)|dial tcp: lookup/i;
 const COMMITS = /\bgit\b[^\n|;&]*\b(?:commit|merge|rebase|cherry-pick|revert|tag|am|pull)\b/;
 
 export function commandNotes(output: string, facts: CommandFacts): string | undefined {
