@@ -14,7 +14,7 @@ export interface ChildOptions extends Pick<SpawnOptions, "cwd" | "detached" | "e
 }
 
 /** The last descriptor that children are meant to have. */
-export const STANDARD_ERROR = 2;
+const STANDARD_ERROR = 2;
 
 /**
  * Descriptors above 2 that the launcher of this process left open and that every child would inherit. Node

@@ -7,9 +7,6 @@ import { askGit, openPlainRepository } from "../core/git.ts";
 import { oneLine } from "../core/text.ts";
 import { realPath } from "../core/real-path.ts";
 
-/** Commits that are named. */
-const MOST_COMMITS = 50;
-
 /**
  * Names the commits in the repositories of `tree`, a copy of `workspace`, which the workspace does not have, such as
  * `1a2b3c4 Fix the parser (feature)`. Those of a repository inside begin with its path.
@@ -18,21 +15,18 @@ export async function copyCommits(tree: string, workspace: string): Promise<stri
   const [root, original] = [realPath(tree), realPath(workspace)];
   const found: string[] = [];
   for (const folder of gitFolders(root)) {
-    if (!hasOwnObjects(folder)) continue;
+    // A copy begins without any objects of its own.
+    const objects = orElse(
+      () => readdirSync(join(folder, "objects"), { recursive: true, encoding: "utf8" }),
+      [],
+    );
+    if (!objects.some((name) => /^[0-9a-f]{2}\/|^pack\//.test(name))) continue;
     const path = relative(root, folder);
     const commits = await newCommits(folder, join(original, path)).catch(() => []);
     const inner = path.replace(/(?:^|\/)\.git(?:\/modules)?(?=\/|$)/, "").replace(/^\//, "");
     found.push(...commits.map((line) => oneLine(inner === "" ? line : `${inner}: ${line}`, 200)));
   }
-  return found.slice(0, MOST_COMMITS);
-}
-
-/** True if objects were written. A copy begins without any of its own. */
-function hasOwnObjects(folder: string): boolean {
-  const objects = join(folder, "objects");
-  const names = orElse(() => readdirSync(objects), []);
-  const packs = orElse(() => readdirSync(join(objects, "pack")), []);
-  return packs.length > 0 || names.some((name) => /^[0-9a-f]{2}$/.test(name));
+  return found.slice(0, 50);
 }
 
 async function newCommits(folder: string, original: string): Promise<string[]> {
@@ -45,8 +39,10 @@ async function newCommits(folder: string, original: string): Promise<string[]> {
   const { git, close } = await openPlainRepository(folder);
   try {
     const input = known.filter((line) => line !== "").join("\n");
-    const format = ["--ignore-missing", "--no-show-signature", "--format=%h %s (%S)", `-n${MOST_COMMITS}`];
-    const lines = await git(folder, ["log", ...format, "--all", "HEAD", "--stdin", "--"], { input: `${input}\n` });
+    const format = ["--ignore-missing", "--no-show-signature", "--format=%h %s (%S)", `-n50`];
+    const lines = await git(folder, ["log", ...format, "--all", "HEAD", "--stdin", "--"], {
+      input: `${input}\n`,
+    });
     return lines.split("\n").flatMap((line) => (line === "" ? [] : [line.replace("(refs/heads/", "(")]));
   } finally {
     close();

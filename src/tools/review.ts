@@ -44,20 +44,11 @@ export function reviewText(question: ReviewQuestion): string {
     "",
     ...files.slice(0, MOST_NAMED).map((file) => `- ${fileText(file)}`),
     ...(missing > 0 ? [`- and ${counted(missing, "file")} more`] : []),
-    ...commitLines(commits),
+    ...(commits.length > 0 ? ["", "Commits in the copy are not applied, only files are:"] : []),
+    ...commits.map((commit) => `- ${displayName(commit)}`),
     ...(diff === undefined ? [] : ["", diff]),
   ].join("\n");
 }
-
-/** Names the commits that are not applied. */
-export const commitLines = (commits: readonly string[]): string[] =>
-  commits.length === 0
-    ? []
-    : [
-        "",
-        "The agent also made commits in its copy. They are not applied: only the files above are.",
-        ...commits.map((commit) => `- ${displayName(commit)}`),
-      ];
 
 export function reviewFields(question: ReviewQuestion): Field[] {
   const { hasBranches } = question;

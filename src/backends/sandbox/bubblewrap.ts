@@ -89,12 +89,16 @@ const START = [
  * Makes the call for a command in its own file system, with only the programs of this machine and the folders of
  * `shape`. The command has no network and no capabilities, its system calls are filtered, and it sees only its own
  * processes. The command line reveals nothing about this machine, because commands can read it. `inputs` are on the
- * descriptors 3 and 4. `inside`: it shares the namespaces of its run; then an input may show if a process of the
+ * descriptors 3 and 4. `entry`: it shares the namespaces of its run; with `keepsPrograms`, an input shows if a process of the
  * sandbox lives. Otherwise its processes end with it.
  */
-function bubblewrapCall(shape: SandboxShape, command: string, cwd: string, inside: Inside = {}) {
+function bubblewrapCall(
+  shape: SandboxShape,
+  command: string,
+  cwd: string,
+  { entry, keepsPrograms = false }: { entry?: NamespaceEntry | undefined; keepsPrograms?: boolean } = {},
+) {
   const { processes, writable, shownAt, repositories, readOnly, env } = shape;
-  const { entry, keepsPrograms = false } = inside;
   const own = entry === undefined ? "--unshare-all --hostname sandbox" : "--unshare-pid --unshare-cgroup-try";
   const local = linkStatsAt(LOCAL_PROGRAMS)?.isDirectory() === true ? [LOCAL_PROGRAMS] : [];
   const filter = systemCallFilter();
@@ -102,7 +106,8 @@ function bubblewrapCall(shape: SandboxShape, command: string, cwd: string, insid
     splitWords(`--unshare-user ${own} --new-session --cap-drop ALL --clearenv`),
     keepsPrograms ? ["--sync-fd", filter === undefined ? "4" : "5"] : ["--die-with-parent"],
     shape.hasSizeLimits ? ["--disable-userns"] : [],
-    userArguments(),
+    // Not as root: programs expect more of root than it can do there.
+    ["--uid", String(process.getuid?.() || 1000), "--gid", String(process.getgid?.() || 1000)],
     SYSTEM_FOLDERS.filter((path) => existsSync(path)).flatMap((path) =>
       lstatSync(path).isSymbolicLink() ? ["--symlink", readlinkSync(path), path] : ["--ro-bind", path, path],
     ),
@@ -131,18 +136,6 @@ function bubblewrapCall(shape: SandboxShape, command: string, cwd: string, insid
       ...(keepsPrograms ? [new Uint8Array()] : []),
     ],
   };
-}
-
-interface Inside {
-  entry?: NamespaceEntry | undefined;
-  keepsPrograms?: boolean;
-}
-
-/** Not as root: programs expect more of root than it can do there. */
-function userArguments(): string[] {
-  const [user = 1000, group = 1000] = [process.getuid?.(), process.getgid?.()];
-  const ids = user === 0 ? [1000, 1000] : [user, group];
-  return ["--uid", String(ids[0]), "--gid", String(ids[1])];
 }
 
 /**
@@ -253,7 +246,6 @@ const BUBBLEWRAP_OPTIONS: OptionTable<BubblewrapOptions> = {
 };
 
 const MIB = 1024 * 1024;
-const SCRATCH_MB = 512;
 
 /**
  * A folder, and a shell that sees only that folder and the programs of this machine: no network, and no other files,
@@ -346,8 +338,10 @@ class CommandLauncher {
     const program = programPath(this.#options.bwrap ?? "bwrap");
     const memory = this.#limitMemory(runner);
     const joining = this.#cgroup?.membersFiles ?? [];
-    const join = ["/bin/sh", "-c", JOIN, "sh", ...joining, "--"];
-    const words = [...(joining.length === 0 ? [] : join), ...(entry?.launcher ?? []), program, ...args];
+    // Joins the groups that the first arguments name, and starts the program after `--`.
+    const join = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 126; shift; done; shift; exec "$@"';
+    const first = ["/bin/sh", "-c", join, "sh", ...joining, "--"];
+    const words = [...(joining.length === 0 ? [] : first), ...(entry?.launcher ?? []), program, ...args];
     const [file = program, ...further] = words;
     const before = memory.kills();
     const facts = { command, isGuarded: guard !== undefined, signs: this.#options.signs === true };
@@ -366,7 +360,7 @@ class CommandLauncher {
           ...facts,
           isNew: entry?.isReplacement === true,
           memoryMb: memory.kills() > before ? memory.megabytes : undefined,
-          scratchMb: this.#options.scratchMb ?? SCRATCH_MB,
+          scratchMb: shape.scratch / MIB,
         }),
     };
   }
@@ -392,9 +386,6 @@ class CommandLauncher {
     this.#cgroup = undefined;
   }
 }
-
-/** Joins the groups that the first arguments name, and starts the program after `--`. */
-const JOIN = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 126; shift; done; shift; exec "$@"';
 
 export type OpenedBubblewrap = { ok: true; backend: BubblewrapBackend } | ({ ok: false } & NoSandbox);
 
@@ -475,7 +466,7 @@ async function canShare(shape: SandboxShape, bwrap: string, timeout: number): Pr
 }
 
 function sandboxShape(options: BubblewrapOptions, hasSizeLimits: boolean): SandboxShape {
-  const { readOnly = [], hidden = [], maxProcesses = 512, scratchMb = SCRATCH_MB } = options;
+  const { readOnly = [], hidden = [], maxProcesses = 512, scratchMb = 512 } = options;
   const { LANG = "C.UTF-8" } = process.env;
   const folder = realpathSync.native(resolve(options.rootDir));
   const shownAt = withoutSlash(options.mountPath ?? "/workspace");

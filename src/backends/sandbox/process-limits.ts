@@ -18,12 +18,6 @@ const PREFIX = "deepagent-";
 
 type Controller = "pids" | "memory";
 
-/** Where each version of control groups has a limit. */
-const LIMIT_FILES: Readonly<Record<Controller, readonly string[]>> = {
-  pids: ["pids.max"],
-  memory: ["memory.max", "memory.limit_in_bytes"],
-};
-
 /**
  * A control group that limits the processes and the memory of all commands of a run together. The limit of processes
  * holds for root, too, which the kernel exempts from the limit for a user, even root without privileges.
@@ -51,14 +45,19 @@ export class CommandCgroup {
       const parent = parentFor(controller);
       const limit = limits[controller];
       if (parent === undefined || limit === undefined) continue;
-      removeAbandoned(parent);
+      // The groups of servers that were killed.
+      for (const other of orElse(() => readdirSync(parent), [])) {
+        const pid = other.startsWith(PREFIX) ? /^(\d+)-/.exec(other.slice(PREFIX.length))?.[1] : undefined;
+        if (pid !== undefined && !existsSync(`/proc/${pid}`)) removeGroup(join(parent, other));
+      }
       const folder = join(parent, name);
       try {
         mkdirSync(folder, { recursive: true });
-        const file = LIMIT_FILES[controller]
-          .map((each) => join(folder, each))
-          .find((path) => existsSync(path));
-        if (file === undefined || !isWritable(join(folder, "cgroup.procs"))) throw new Error("no such limit");
+        // Version 1 has another name for the limit of memory.
+        const names = [`${controller}.max`, "memory.limit_in_bytes"].map((each) => join(folder, each));
+        const file = names.find((path) => existsSync(path));
+        if (file === undefined) throw new Error("no such limit");
+        accessSync(join(folder, "cgroup.procs"), constants.W_OK);
         writeFileSync(file, String(limit));
         folders.set(controller, folder);
       } catch {
@@ -82,14 +81,6 @@ export class CommandCgroup {
       if (this.#folders.filter((folder) => !removeGroup(folder)).length === 0) return;
       await delay(20);
     }
-  }
-}
-
-/** Removes the groups of servers that were killed. */
-function removeAbandoned(parent: string): void {
-  for (const name of orElse(() => readdirSync(parent), [])) {
-    const pid = name.startsWith(PREFIX) ? /^(\d+)-/.exec(name.slice(PREFIX.length))?.[1] : undefined;
-    if (pid !== undefined && !existsSync(`/proc/${pid}`)) removeGroup(join(parent, name));
   }
 }
 
@@ -121,11 +112,6 @@ export function cgroupParent(controller: Controller, root = "/"): string | undef
 function removeGroup(folder: string): boolean {
   orElse(() => rmdirSync(folder), undefined);
   return !existsSync(folder);
-}
-
-/** True if this user may move processes there. A group for others can be made and then not be joined. */
-function isWritable(file: string): boolean {
-  return orElse(() => (accessSync(file, constants.W_OK), true), false);
 }
 
 const readOrEmpty = (file: string): string => orElse(() => readFileSync(file, "utf8"), "");

@@ -3,7 +3,7 @@ import { randomBytes } from "node:crypto";
 import { readFileSync, readdirSync } from "node:fs";
 import { constants } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
-import { STANDARD_ERROR, runProgram, startChild } from "../../core/child-process.ts";
+import { runProgram, startChild } from "../../core/child-process.ts";
 import { isDoneWithin } from "../../core/clock.ts";
 import { errorMessage, codeOf, orElse } from "../../core/errors.ts";
 import type { ExecuteResponse } from "../executor.ts";
@@ -46,8 +46,6 @@ export type ProcessEnd = { exitCode: number } | { exitCode: null; failure: strin
 
 /** Time to wait for the last output of a group that was asked to end, or whose leader has ended. */
 const LAST_WORDS_MS = 200;
-/** Time between two looks at the members of a group whose leader has ended. */
-const LOOK_MS = 100;
 const KILL_MS = 2000;
 
 /**
@@ -193,7 +191,7 @@ export class ProcessGroup {
       return;
     }
     this.id = child.pid;
-    const life = request.showsLife === true ? child.stdio[STANDARD_ERROR + inputs.length] : undefined;
+    const life = request.showsLife === true ? child.stdio[2 + inputs.length] : undefined;
     const streams = [child.stdout, child.stderr, life];
     if (life) {
       this.#life = new Promise((resolve) => life.once("close", resolve)).then(() => {
@@ -231,7 +229,7 @@ export class ProcessGroup {
   async gone(): Promise<void> {
     await this.ended;
     if (this.#life !== undefined) return this.#life;
-    while (this.id !== undefined && hasMembers(this.id)) await delay(LOOK_MS, undefined, { ref: false });
+    while (this.id !== undefined && hasMembers(this.id)) await delay(100, undefined, { ref: false });
   }
 
   /**

@@ -14,12 +14,6 @@ export interface NamespaceEntry {
   isReplacement: boolean;
 }
 
-/** Every Linux has this folder, and Bubblewrap does not need it. */
-const COVERED = "/sys";
-
-/** Tells its process ID as this process sees it, and waits. */
-const HOLD = `read -r pid rest <${COVERED}/proc/self/stat; echo "holder $pid"; exec tail -f /dev/null`;
-
 /**
  * Namespaces that a small process holds from the first command on. They see all files of this machine, because each
  * command makes its own view of them. The kernel ends every process inside with the holder, and that with this process.
@@ -47,21 +41,24 @@ export class RunNamespace {
   }
 
   #open(runner: ProcessRunner, isReplacement: boolean) {
-    const folder = `${COVERED}/${randomBytes(12).toString("hex")}`;
+    // Every Linux has /sys, and Bubblewrap does not need it.
+    const folder = `/sys/${randomBytes(12).toString("hex")}`;
+    // Tells its process ID as this process sees it, and waits.
+    const hold = 'read -r pid rest </sys/proc/self/stat; echo "holder $pid"; exec tail -f /dev/null';
     const settings = [
       splitWords(
         "--unshare-all --unshare-user --uid 0 --gid 0 --die-with-parent --new-session --hostname sandbox --clearenv",
       ),
-      ["--setenv", "PATH", SYSTEM_PATH, "--dev-bind", "/", "/", "--tmpfs", COVERED],
+      ["--setenv", "PATH", SYSTEM_PATH, "--dev-bind", "/", "/", "--tmpfs", "/sys"],
       ["tmp", "shm"].flatMap((name) => this.#scratch(`${folder}/${name}`)),
-      ["--dev-bind", "/proc", `${COVERED}/proc`, "--proc", "/proc", "--remount-ro", COVERED, "--chdir", "/"],
+      ["--dev-bind", "/proc", "/sys/proc", "--proc", "/proc", "--remount-ro", "/sys", "--chdir", "/"],
     ].flat();
     let said = "";
     let tell: (pid: string | undefined) => void;
     const pid = new Promise<string | undefined>((resolve) => (tell = resolve));
     const group = runner.start({
       file: this.#bwrap,
-      args: ["--args", "3", "--", "/bin/sh", "-c", HOLD],
+      args: ["--args", "3", "--", "/bin/sh", "-c", hold],
       env: {},
       cwd: "/",
       inputs: [Buffer.from(settings.map((text) => `${text}\0`).join(""))],

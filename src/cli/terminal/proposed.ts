@@ -2,7 +2,7 @@
 import { displayName, displayText } from "../../core/text.ts";
 import type { ProposedChange, ProposedFile } from "../../runs/proposals.ts";
 import { counted } from "../../tools/format.ts";
-import { changeText, commitLines } from "../../tools/review.ts";
+import { changeText } from "../../tools/review.ts";
 import { type BodyStyle, diffBody } from "./body.ts";
 
 /** The lines of one file; its places have numbers that `--file PATH#1,2` takes. */
@@ -38,5 +38,6 @@ function fileLines(file: ProposedFile, style: BodyStyle): string[] {
 export const changeLines = ({ files, more, commits = [] }: ProposedChange, style: BodyStyle): string[] => [
   ...files.flatMap((file) => fileLines(file, style)),
   ...(more === 0 ? [] : ["", `${counted(more, "more file")}, which the next review shows.`]),
-  ...commitLines(commits),
+  ...(commits.length > 0 ? ["", "Commits in the copy are not applied, only files are:"] : []),
+  ...commits.map((commit) => `  ${displayName(commit)}`),
 ];

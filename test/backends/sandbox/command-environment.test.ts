@@ -62,12 +62,15 @@ describe("the environment of commands", () => {
   });
 
   it("shows file names as they are", () => {
-    expect(run(folder(), "git init -q; echo > '한글 é.txt'; git add -A; git status --short")).toContain("한글 é.txt");
+    expect(run(folder(), "git init -q; echo > '한글 é.txt'; git add -A; git status --short")).toContain(
+      "한글 é.txt",
+    );
   });
 });
 
 describe("Git LFS without git-lfs", () => {
-  const ATTRIBUTES = "git init -q -b main; echo '*.bin filter=lfs diff=lfs merge=lfs -text' > .gitattributes;";
+  const ATTRIBUTES =
+    "git init -q -b main; echo '*.bin filter=lfs diff=lfs merge=lfs -text' > .gitattributes;";
 
   it("commits pointers, keeps the contents and puts them back", () => {
     const made = run(

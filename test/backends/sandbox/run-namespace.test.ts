@@ -2,7 +2,11 @@ import { spawn } from "node:child_process";
 import { readFileSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
-import { type BubblewrapOptions, openBubblewrap, probeBubblewrap } from "../../../src/backends/sandbox/bubblewrap.ts";
+import {
+  type BubblewrapOptions,
+  openBubblewrap,
+  probeBubblewrap,
+} from "../../../src/backends/sandbox/bubblewrap.ts";
 import { MemoryWatch } from "../../../src/backends/sandbox/memory-watch.ts";
 import { LocalShellBackend } from "../../../src/backends/sandbox/shell-backend.ts";
 import { handSetTime } from "../../support/hand-set-time.ts";
@@ -27,7 +31,9 @@ function holders(): number[] {
     .map(Number)
     .filter((pid) => {
       try {
-        const parent = / (\d+) /.exec(readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) \w/s, ""))?.[1];
+        const parent = / (\d+) /.exec(
+          readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) \w/s, ""),
+        )?.[1];
         const line = readFileSync(`/proc/${pid}/cmdline`, "utf8");
         return Number(parent) === process.pid && line.includes("holder");
       } catch {
@@ -36,15 +42,19 @@ function holders(): number[] {
     });
 }
 
-const SERVE = "perl -MIO::Socket::INET -e '$s = IO::Socket::INET->new(LocalAddr => \"127.0.0.1:8177\", Listen => 5, ReuseAddr => 1) or die; while ($c = $s->accept) { print $c \"served\\n\"; close $c }'";
-const ASK = "for i in $(seq 300); do (exec 3<>/dev/tcp/127.0.0.1/8177 && cat <&3) 2>/dev/null && break; sleep 0.1; done";
+const SERVE =
+  'perl -MIO::Socket::INET -e \'$s = IO::Socket::INET->new(LocalAddr => "127.0.0.1:8177", Listen => 5, ReuseAddr => 1) or die; while ($c = $s->accept) { print $c "served\\n"; close $c }\'';
+const ASK =
+  "for i in $(seq 300); do (exec 3<>/dev/tcp/127.0.0.1/8177 && cat <&3) 2>/dev/null && break; sleep 0.1; done";
 
 describe("commands of one run", needs, () => {
   it("share a network, /tmp and the home folder, and no other run has them", async () => {
     const [run, other] = [await open(), await open()];
     const { job } = await run.jobs.start(SERVE);
     await run.execute("echo log > /tmp/log; echo settings > ~/.toolrc; echo shared > /dev/shm/x");
-    expect((await run.execute(`cat /tmp/log ~/.toolrc /dev/shm/x; ${ASK}`)).output).toBe("log\nsettings\nshared\nserved\n");
+    expect((await run.execute(`cat /tmp/log ~/.toolrc /dev/shm/x; ${ASK}`)).output).toBe(
+      "log\nsettings\nshared\nserved\n",
+    );
     const { output } = await other.execute(
       "ls -A /tmp /dev/shm; (exec 3<>/dev/tcp/127.0.0.1/8177) 2>/dev/null && echo reached; ls /sys 2>/dev/null",
     );
@@ -71,7 +81,11 @@ describe("commands of one run", needs, () => {
 
   it("make no job of what ends by itself, and stop one with all it started", async () => {
     const run = await open();
-    expect(await run.execute("echo done", { keepPrograms: true })).toEqual({ output: "done\n", exitCode: 0, truncated: false });
+    expect(await run.execute("echo done", { keepPrograms: true })).toEqual({
+      output: "done\n",
+      exitCode: 0,
+      truncated: false,
+    });
     const seconds = uniqueSleep();
     const { job } = await run.execute(`setsid sleep ${seconds} >/dev/null & exit 3`, { keepPrograms: true });
     const stopped = await run.jobs.stop(job?.id ?? "");
@@ -157,9 +171,14 @@ describe("MemoryWatch", { tags: "bwrap" }, () => {
 
   it("and the limit of a run is for all of its programs, not for addresses", needs, async () => {
     const root = folder();
-    const reserve = "for (let i = 0; i < 8; i += 1) globalThis['m' + i] = new WebAssembly.Memory({ initial: 1, maximum: 65536 }); console.log('reserved');";
+    const reserve =
+      "for (let i = 0; i < 8; i += 1) globalThis['m' + i] = new WebAssembly.Memory({ initial: 1, maximum: 65536 }); console.log('reserved');";
     writeFileSync(join(root, "w.mjs"), reserve);
-    const run = await open({ rootDir: root, memoryMb: 512, readOnly: [{ folder: process.execPath, at: "/node" }] });
+    const run = await open({
+      rootDir: root,
+      memoryMb: 512,
+      readOnly: [{ folder: process.execPath, at: "/node" }],
+    });
     expect((await run.execute("/node w.mjs")).output).toBe("reserved\n");
   });
 });
