@@ -82,7 +82,7 @@ const START = [
   "ulimit -c 0",
   '{ ulimit -u "$1" || ulimit -p "$1"; } 2>/dev/null',
   'cd -- "$2" || exit 1',
-  'exec "$3" -c "$4"',
+  'shift 2; exec "$@"',
 ].join("\n");
 
 /**
@@ -96,7 +96,11 @@ function bubblewrapCall(
   shape: SandboxShape,
   command: string,
   cwd: string,
-  { entry, keepsPrograms = false }: { entry?: NamespaceEntry | undefined; keepsPrograms?: boolean } = {},
+  {
+    entry,
+    keepsPrograms = false,
+    isCounted = false,
+  }: { entry?: NamespaceEntry | undefined; keepsPrograms?: boolean; isCounted?: boolean } = {},
 ) {
   const { processes, writable, shownAt, repositories, readOnly, env } = shape;
   const own = entry === undefined ? "--unshare-all --hostname sandbox" : "--unshare-pid --unshare-cgroup-try";
@@ -125,11 +129,13 @@ function bubblewrapCall(
     // If the server runs as root, the settings of the kernel would be writable.
     ["/proc", "/dev", ...local, "/"].flatMap((path) => ["--remount-ro", path]),
     Object.entries(env).flatMap(([name, value]) => ["--setenv", name, value]),
-    ["--chdir", "/"],
+    ["--chdir", isCounted ? cwd : "/"],
     filter === undefined ? [] : ["--seccomp", "4"],
   ].flat();
+  // A control group counts the processes, so that no shell has to set the limit inside.
+  const limits = ["/bin/sh", "-c", START, "sh", String(processes), cwd];
   return {
-    args: ["--args", "3", "--", "/bin/sh", "-c", START, "sh", String(processes), cwd, SHELL, command],
+    args: ["--args", "3", "--", ...(isCounted ? [] : limits), SHELL, "-c", command],
     inputs: [
       Buffer.from(settings.map((text) => `${text}\0`).join("")),
       ...(filter === undefined ? [] : [filter]),
@@ -333,13 +339,14 @@ class CommandLauncher {
       hidden: [...shape.hidden, ...empty],
     };
     const keepsPrograms = entry !== undefined && call.keepPrograms === true;
-    const inside = { entry, keepsPrograms };
+    const memory = this.#limitMemory(runner);
+    const inside = { entry, keepsPrograms, isCounted: this.#cgroup?.limits.has("pids") === true };
     const { args, inputs } = bubblewrapCall(guarded, command, addPrefix(shape.shownAt, valid.path), inside);
     const program = programPath(this.#options.bwrap ?? "bwrap");
-    const memory = this.#limitMemory(runner);
     const joining = this.#cgroup?.membersFiles ?? [];
     // Joins the groups that the first arguments name, and starts the program after `--`.
-    const join = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 126; shift; done; shift; exec "$@"';
+    const join =
+      'ulimit -c 0; while [ "$1" != -- ]; do echo $$ > "$1" || exit 126; shift; done; shift; exec "$@"';
     const first = ["/bin/sh", "-c", join, "sh", ...joining, "--"];
     const words = [...(joining.length === 0 ? [] : first), ...(entry?.launcher ?? []), program, ...args];
     const [file = program, ...further] = words;
