@@ -1,5 +1,6 @@
 /** What all commands of a run share in Bubblewrap: loopback network, `/tmp`, `/dev/shm` and the end of their programs. */
 import { randomBytes } from "node:crypto";
+import { isAlive } from "../../core/child-process.ts";
 import { SYSTEM_PATH, programPath, splitWords } from "./environment.ts";
 import { PROBE_TIMEOUT_MS } from "./probe.ts";
 import type { ProcessGroup, ProcessRunner } from "./process-runner.ts";
@@ -10,6 +11,8 @@ export interface NamespaceEntry {
   launcher: readonly string[];
   /** A folder inside that has the shared `tmp` and `shm`. No other namespace has one of that name. */
   folder: string;
+  /** Process ID of the holder. */
+  holder: number;
   /** True if an earlier one has ended, with its programs and the content of `/tmp`. */
   isReplacement: boolean;
 }
@@ -30,17 +33,18 @@ export class RunNamespace {
   }
 
   /** Makes the namespaces if there are none. Returns undefined if that fails. */
-  enter(runner: ProcessRunner): Promise<NamespaceEntry | undefined> {
-    const isReplacement = this.#holder !== undefined;
-    if (this.#holder?.group.hasEnded !== false) this.#holder = this.#open(runner, isReplacement);
-    const { entry } = this.#holder;
-    // Only the command that finds the earlier ones gone is told so.
-    const again = entry.then((found) => found && { ...found, isReplacement: false });
-    this.#holder = { ...this.#holder, entry: again };
-    return entry;
+  async enter(runner: ProcessRunner): Promise<NamespaceEntry | undefined> {
+    const before = this.#holder;
+    const known = await before?.entry;
+    if (known !== undefined && before?.group.hasEnded === false && isAlive(known.holder)) return known;
+    // Of several commands at once, the first makes them, and only that is told that earlier ones have ended.
+    if (this.#holder !== before) return this.enter(runner);
+    this.#holder = this.#open(runner);
+    const entry = await this.#holder.entry;
+    return entry && { ...entry, isReplacement: before !== undefined };
   }
 
-  #open(runner: ProcessRunner, isReplacement: boolean) {
+  #open(runner: ProcessRunner) {
     // Every Linux has /sys, and Bubblewrap does not need it.
     const folder = `/sys/${randomBytes(12).toString("hex")}`;
     // Tells its process ID as this process sees it, and waits.
@@ -76,7 +80,12 @@ export class RunNamespace {
     const entry = pid.then((found) =>
       found === undefined
         ? undefined
-        : { launcher: [programPath("nsenter"), ...splitWords(enter), found, "--"], folder, isReplacement },
+        : {
+            launcher: [programPath("nsenter"), ...splitWords(enter), found, "--"],
+            folder,
+            holder: Number(found),
+            isReplacement: false,
+          },
     );
     return { group, entry };
   }

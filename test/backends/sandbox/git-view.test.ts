@@ -123,6 +123,6 @@ it("the identity of a person is the one that Git uses in the folder", async () =
     GIT_COMMITTER_EMAIL: "own@example",
   };
   expect(await gitIdentity(root)).toEqual({ env, signs: false });
-  git(root, "config", "commit.gpgSign", "yes");
+  git(root, "config", "-f", join(root, ".git/config"), "commit.gpgSign", "yes");
   expect(await gitIdentity(root)).toEqual({ env, signs: true });
 });
