@@ -155,7 +155,7 @@ interface Copied {
   from: string;
   path: string;
   entry: Dirent;
-  /** Paths of the folders of Git. */
+  /** Paths of Git folders. */
   repositories: ReadonlySet<string>;
 }
 

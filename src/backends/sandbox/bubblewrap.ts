@@ -59,7 +59,7 @@ interface SandboxShape {
   hasSizeLimits: boolean;
 }
 
-/** What a trial found besides the version. */
+/** The result of a trial besides the version. */
 interface FoundSandbox extends Pick<SandboxShape, "hasSizeLimits"> {
   /** True if commands can share the namespaces of their run. */
   isShared: boolean;
@@ -218,7 +218,7 @@ export interface BubblewrapOptions
   repository?: boolean;
   /** Environment of commands besides search path, home, language and terminal. */
   env?: Readonly<Record<string, string>>;
-  /** True if the person's Git signs commits, which commands cannot do: they are told so. Default false. */
+  /** True if the person's Git signs commits. Commands cannot, and a note below their output says so. Default false. */
   signs?: boolean;
   /** MiB of memory that all commands together really use. Default 4096. */
   memoryMb?: number;
@@ -294,7 +294,7 @@ export class BubblewrapBackend extends ShellBackend {
   }
 }
 
-/** Describes the process of each command, and has what the commands of a run share. */
+/** Describes the process of each command, and holds the shared parts of a run. */
 class CommandLauncher {
   readonly guards: StarterGuards | undefined;
   readonly #options: BubblewrapOptions;

@@ -49,7 +49,7 @@ export const commandZone = (): string => process.env["TZ"] || timeZone();
 
 /**
  * Adds variables and settings of Git by which programs wait for no person: no editor, pager or password prompt. In
- * `base` they replace what is there, and `env` replaces them. `isolated`: the command has neither a network nor the keys
+ * `base` they replace existing values, and `env` replaces them. `isolated`: the command has neither a network nor the keys
  * and programs of a person, so programs do not try again, commits are not signed, and Git LFS keeps its pointers.
  */
 export function unattended(

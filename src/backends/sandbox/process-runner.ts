@@ -32,7 +32,7 @@ export interface ProcessRequest {
   keepBytes?: number | undefined;
   onOutput?: (chunk: string) => void;
   /**
-   * True if programs that the program leaves behind may go on: their output is kept, too. Default false: it is dropped.
+   * True if programs that the program leaves behind may continue: their output is kept, too. Default false: it is dropped.
    */
   keepsPrograms?: boolean;
   /** True if the last of `inputs` stays open as long as any process of the program's sandbox lives. */
@@ -101,7 +101,7 @@ export class ProcessRunner {
   }
 
   /**
-   * Runs a program to its end. Calls `onLeft` if it leaves programs behind that may go on. On a timeout (in seconds) or an abort, ends its group and returns the output so far,
+   * Runs a program to its end. Calls `onLeft` if it leaves programs behind that may continue. On a timeout (in seconds) or an abort, ends its group and returns the output so far,
    * even if a descendant lives on and holds the output open.
    */
   async run(

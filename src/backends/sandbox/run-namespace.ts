@@ -1,4 +1,4 @@
-/** What all commands of a run share in Bubblewrap: loopback network, `/tmp`, `/dev/shm` and the end of their programs. */
+/** The shared parts of all commands of a run in Bubblewrap: loopback network, `/tmp`, `/dev/shm` and the end of their programs. */
 import { randomBytes } from "node:crypto";
 import { isAlive } from "../../core/child-process.ts";
 import { SYSTEM_PATH, programPath, splitWords } from "./environment.ts";
@@ -37,7 +37,7 @@ export class RunNamespace {
     const before = this.#holder;
     const known = await before?.entry;
     if (known !== undefined && before?.group.hasEnded === false && isAlive(known.holder)) return known;
-    // Of several commands at once, the first makes them, and only that is told that earlier ones have ended.
+    // If several commands come at once, the first makes them, and only its output says that earlier ones have ended.
     if (this.#holder !== before) return this.enter(runner);
     this.#holder = this.#open(runner);
     const entry = await this.#holder.entry;
@@ -47,7 +47,7 @@ export class RunNamespace {
   #open(runner: ProcessRunner) {
     // Every Linux has /sys, and Bubblewrap does not need it.
     const folder = `/sys/${randomBytes(12).toString("hex")}`;
-    // Tells its process ID as this process sees it, and waits.
+    // Prints its process ID as this process sees it, and waits.
     const hold = 'read -r pid rest </sys/proc/self/stat; echo "holder $pid"; exec tail -f /dev/null';
     const settings = [
       splitWords(

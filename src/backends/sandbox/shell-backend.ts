@@ -212,7 +212,7 @@ export class ShellBackend extends FilesystemBackend implements SandboxBackend {
     return { ...response, output, ...(job === undefined ? {} : { job }) };
   }
 
-  /** Ends what was left in the background once nothing has used the shell for long: the next use begins anew. */
+  /** Ends background programs once nothing has used the shell for long. */
   async #use<Result>(work: () => Result | Promise<Result>): Promise<Result> {
     clearTimeout(this.#idle);
     this.#executing += 1;
