@@ -220,7 +220,9 @@ async function shown(copy: WorkspaceCopy, manifest: Manifest, whole: readonly st
   const [sides, reviews] = await Promise.all([openSides(copy, manifest), copy.reviews()]);
   if (sides.length === 0) return undefined;
   const files = await shownFiles(sides, manifest, new Set(whole));
+  const commits = await copy.commits(manifest).catch(() => []);
   return {
+    ...(commits.length === 0 ? {} : { commits }),
     files,
     more: sides.length - files.length,
     copiedAt: manifest.copiedAt,

@@ -60,6 +60,8 @@ export interface ProposedChange {
   copiedAt: number;
   /** True if a branch can be made of it. */
   isRepository: boolean;
+  /** Commits in the copy, which are not applied: only files are. */
+  commits?: readonly string[];
   /** Oldest first. */
   reviews: readonly ReviewRecord[];
 }

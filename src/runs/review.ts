@@ -104,7 +104,7 @@ function readReviewChoice(answer: Answer | undefined): ReviewChoice {
 }
 
 export function questionOf(
-  { files, more, isRepository }: ProposedChange,
+  { files, more, isRepository, commits }: ProposedChange,
   note?: string,
 ): Extract<Question, { kind: "review" }> {
   const diff = files.flatMap(({ places }) => places.map(({ diff }) => diff)).join("\n");
@@ -123,7 +123,7 @@ export function questionOf(
     }),
     more,
     hasBranches: isRepository,
-    ...defined({ diff: isWhole ? diff : undefined, note }),
+    ...defined({ diff: isWhole ? diff : undefined, commits, note }),
   };
 }
 

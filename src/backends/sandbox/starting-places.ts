@@ -77,6 +77,13 @@ export function gitPlaces(folder: string): ProtectedPlaces {
   return search.found;
 }
 
+/** The folders of Git in a workspace: of its repository, of submodules, and of other repositories inside. */
+export function gitFolders(workspace: string): string[] {
+  const root = realPath(workspace);
+  const isOfGit = (folder: string): boolean => relative(root, folder).split(sep).includes(".git");
+  return startingPlaces(root).withoutCommonFolder.filter(isOfGit);
+}
+
 class PlaceSearch {
   readonly found: ProtectedPlaces = { existing: [], missing: [], withoutCommonFolder: [], links: [] };
   readonly #root: string;
