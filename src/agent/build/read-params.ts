@@ -10,6 +10,7 @@ import { WEB_TOOL_NAMES } from "../../tools/options.ts";
 import { type ResponseFormat, answerToolNames } from "../models/structured-answer.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
 import type { FilesystemOptions } from "../layers/filesystem.ts";
+import type { InstructionOptions } from "../layers/instruction-files.ts";
 import type { SummarizationOptions } from "../layers/summarization.ts";
 import type { WebOptions } from "../layers/web.ts";
 import { SEARCH_PROVIDERS } from "../../web/search/options.ts";
@@ -26,7 +27,7 @@ import type { CompiledSubAgent, DeepAgentParams, GoalOptions, Hints, SubAgent } 
 export function readParams(given: DeepAgentParams | null | undefined): DeepAgentParams {
   const params = readOptions("createDeepAgent", given, PARAMS);
   const { subagents, limits, filesystem, summarization, delegation, generalPurpose, web } = params;
-  const { toolsOnDemand, goal, hints } = params;
+  const { toolsOnDemand, goal, hints, instructions } = params;
   if (params.backend !== undefined) checkBackend("`backend`", params.backend);
   return {
     ...params,
@@ -50,6 +51,7 @@ export function readParams(given: DeepAgentParams | null | undefined): DeepAgent
     }),
     ...(web !== undefined && { web: readWeb(web) }),
     ...(goal && { goal: readGoal(goal) }),
+    ...(instructions && { instructions: readOptions("instructions", instructions, INSTRUCTIONS) }),
     ...(hints && { hints: readOptions("hints", hints, HINTS) }),
     ...(toolsOnDemand && {
       toolsOnDemand: readOptions("toolsOnDemand", toolsOnDemand, {
@@ -157,6 +159,7 @@ const isText = (value: unknown): boolean => typeof value === "string" && value.t
 const PARAMS: OptionTable<DeepAgentParams> = {
   model: "anything",
   fallbackModels: "a list",
+  instructions: "a plain object",
   memory: "a list of non-empty texts",
   skills: "a list of non-empty texts",
   promptCaching: "true or false",
@@ -231,6 +234,13 @@ const HINTS: OptionTable<Hints> = {
   listing: "true or false",
   ending: "true or false",
   failures: "true or false",
+};
+
+const INSTRUCTIONS: OptionTable<InstructionOptions> = {
+  folder: "a text",
+  repository: "a plain object",
+  home: "a plain object",
+  isPrivate: "a function",
 };
 
 const SUMMARIZATION: OptionTable<SummarizationOptions> = {

@@ -207,7 +207,7 @@ function readEntries(folder: string): Dirent[] {
 }
 
 /** The text of a file; empty for everything else, such as a pipe, which would never end. */
-function readFileHead(path: string): string {
+export function readFileHead(path: string): string {
   try {
     const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
     try {
