@@ -70,6 +70,7 @@ export class InstructionReader {
   readonly #top: string;
   readonly #versions: Set<string>;
   readonly #notes: string[] = [];
+  readonly #texts = new Map<string, Promise<string | undefined>>();
   #imports = LIMITS.imports;
 
   /** `versions` of texts that are known already, and not read again. */
@@ -202,22 +203,27 @@ export class InstructionReader {
     return paths.sort();
   }
 
-  /** The text of a file without comments; undefined if there is none. Other failures are noted. */
-  async #read(at: string): Promise<string | undefined> {
-    const place = this.#place(at);
-    if (place === undefined || place.isPrivate) return undefined;
-    const { files, path } = place;
-    if ((await files.ls(path)).code === "not_found") return undefined;
-    const file = await readText(files, path, LIMITS.bytes);
-    if (file.text !== undefined) {
-      const text = file.text.replaceAll(CODE_OR_COMMENT, (found) => (found.startsWith("<!--") ? "" : found));
-      return text.replace(/^\uFEFF/, "").trim();
-    }
-    // A link may lead to another folder of the same repository.
-    const target = await this.#options.repository?.files.followLinks?.(at);
-    if (file.code === "outside_root" && target !== undefined && target !== at) return this.#read(target);
-    if (!["not_found", "is_directory"].includes(file.code)) this.#note(`${this.#show(at)}: ${file.error}`);
-    return undefined;
+  /** The text of a file without comments; undefined if there is none. Other failures are noted. Reads a file once. */
+  #read(at: string): Promise<string | undefined> {
+    const read = async (): Promise<string | undefined> => {
+      const place = this.#place(at);
+      if (place === undefined || place.isPrivate) return undefined;
+      const { files, path } = place;
+      if ((await files.ls(path)).code === "not_found") return undefined;
+      const file = await readText(files, path, LIMITS.bytes);
+      if (file.text !== undefined) {
+        const text = file.text.replaceAll(CODE_OR_COMMENT, (part) => (part.startsWith("<!--") ? "" : part));
+        return text.replace(/^\uFEFF/, "").trim();
+      }
+      // A link may lead to another folder of the same repository.
+      const target = await this.#options.repository?.files.followLinks?.(at);
+      if (file.code === "outside_root" && target !== undefined && target !== at) return this.#read(target);
+      if (!["not_found", "is_directory"].includes(file.code)) this.#note(`${this.#show(at)}: ${file.error}`);
+      return undefined;
+    };
+    const text = this.#texts.get(at) ?? read();
+    this.#texts.set(at, text);
+    return text;
   }
 
   #place(at: string): { files: Backend; path: string; isPrivate?: boolean } | undefined {

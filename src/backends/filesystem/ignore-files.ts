@@ -2,6 +2,7 @@
 import { join, relative } from "node:path";
 import { parse } from "jsonc-parser";
 import { isInside, realPath } from "../../core/real-path.ts";
+import { headOf } from "../../core/text.ts";
 import { isRecord, memberOf } from "../../core/unknown.ts";
 import { parentPaths } from "../paths.ts";
 import { type LeavingOut, PolicyRules, fold } from "../policy-rules.ts";
@@ -13,14 +14,23 @@ const NAMES: ReadonlySet<string> = new Set(
   [...table.reading, ...table.searches, ...table.settings].map(({ name }) => name),
 );
 
+/** Characters of a file that count: each path is compared with each line. */
+const MOST_CHARS = 32 * 1024;
+
+/** The rules of several files, each by itself, and folders that are judged already. */
+interface RuleList {
+  files: GitignoreRules[];
+  folders: Map<string, boolean>;
+}
+
 /**
  * Leaves the files that ignore files name out of listings and searches, and tells which of them a person must allow to
  * be read. Commands do not follow these rules.
  */
 export class IgnoreFiles extends PolicyRules {
   override readonly bindsCommands = false;
-  readonly #reading: GitignoreRules[] = [];
-  readonly #searches: GitignoreRules[] = [];
+  readonly #reading: RuleList = { files: [], folders: new Map() };
+  readonly #searches: RuleList = { files: [], folders: new Map() };
   /** The way from `top` to the workspace, with a slash at its end; empty if they are the same. */
   readonly #way: string;
 
@@ -38,7 +48,7 @@ export class IgnoreFiles extends PolicyRules {
   /** Reads the files of `top`, of `workspace` and between them. Returns undefined if they name nothing. */
   static of(workspace: string, top = workspace): IgnoreFiles | undefined {
     const rules = new IgnoreFiles(realPath(top), realPath(workspace));
-    return rules.#reading.length + rules.#searches.length > 0 ? rules : undefined;
+    return rules.#reading.files.length + rules.#searches.files.length > 0 ? rules : undefined;
   }
 
   #read(top: string, folder: string): void {
@@ -46,9 +56,9 @@ export class IgnoreFiles extends PolicyRules {
       const path = join(top, folder, name);
       return isInside(top, realPath(path)) ? readFileHead(realPath(path)) : "";
     };
-    const add = (list: GitignoreRules[], text: string): void => {
-      const rules = new GitignoreRules(fold(text), fold(folder), undefined);
-      if (!rules.isEmpty) list.push(rules);
+    const add = ({ files }: RuleList, text: string): void => {
+      const rules = new GitignoreRules(fold(headOf(text, MOST_CHARS)), fold(folder), undefined);
+      if (!rules.isEmpty) files.push(rules);
     };
     for (const { name } of table.searches) add(this.#searches, textOf(name));
     for (const { name } of table.reading) add(this.#reading, textOf(name));
@@ -63,24 +73,28 @@ export class IgnoreFiles extends PolicyRules {
     }
   }
 
-  #isIn(list: readonly GitignoreRules[], path: string): boolean {
-    const place = fold(this.#way + path.slice(1));
-    const above = parentPaths(`/${place}`).map((parent) => parent.slice(1));
-    const isExcluded = (rules: GitignoreRules): boolean =>
-      above.some((parent) => rules.covers(parent) && rules.exclude(parent, true)) ||
-      (rules.covers(place) && (rules.exclude(place, false) || rules.exclude(place, true)));
-    return list.some(isExcluded);
+  /** True for a path that one of the files excludes, or a folder on the way to it. Remembers folders. */
+  #isIn(list: RuleList, place: string, isFolder = false): boolean {
+    const known = isFolder ? list.folders.get(place) : undefined;
+    if (known !== undefined) return known;
+    const above = place.slice(0, Math.max(0, place.lastIndexOf("/")));
+    const isExcluded =
+      (above !== "" && this.#isIn(list, above, true)) ||
+      list.files.some(
+        (rules) =>
+          rules.covers(place) && (rules.exclude(place, true) || (!isFolder && rules.exclude(place, false))),
+      );
+    if (isFolder) list.folders.set(place, isExcluded);
+    return isExcluded;
   }
 
   override isAsked(path: string): boolean {
-    return this.#reading.length > 0 && path !== "/" && this.#isIn(this.#reading, path);
+    return path !== "/" && this.#isIn(this.#reading, fold(this.#way + path.slice(1)));
   }
 
   override isLeftOut(path: string, from: LeavingOut): boolean {
-    return (
-      (from !== "grep" && this.isAsked(path)) ||
-      (from !== "ls" && path !== "/" && this.#isIn(this.#searches, path))
-    );
+    if (from !== "grep" && this.isAsked(path)) return true;
+    return from !== "ls" && path !== "/" && this.#isIn(this.#searches, fold(this.#way + path.slice(1)));
   }
 
   /** True for a file that has such rules, which the agent may not change by itself. */
