@@ -24,7 +24,7 @@ import type { Principal } from "../runs/run.ts";
 import {
   type Owner,
   type PlacesConfig,
-  ignoreFilesOf,
+  readIgnoreFiles,
   ownedPath,
   rulesOf,
   workspaceOf,
@@ -61,7 +61,7 @@ export class FileTree {
     const routes = this.#routes(owner);
     if (mounted === undefined) return new CompositeBackend(new StateBackend(), routes);
     const { executor, mount } = mounted;
-    const rules = mount === WORKSPACE_MOUNT ? ignoreFilesOf(this.#config, owner) : undefined;
+    const rules = mount === WORKSPACE_MOUNT ? readIgnoreFiles(this.#config, owner) : undefined;
     const files = rules ? new PolicyBackend(executor, rules) : executor;
     return new CompositeBackend(new StateBackend(), { ...routes, [mount]: files }, { executor: mount });
   }
@@ -84,7 +84,7 @@ export class FileTree {
       const options = { rootDir, virtualMode: true, respectGitignore, hidden, maxFileSizeMb };
       const workspace = new FilesystemBackend(options);
       // The setting `files` hides or protects some of them.
-      const rules = [this.#rules ?? [], ignoreFilesOf(this.#config, owner) ?? []].flat();
+      const rules = [this.#rules ?? [], readIgnoreFiles(this.#config, owner) ?? []].flat();
       routes[WORKSPACE_MOUNT] = rules.reduce<Backend>(
         (inner, own) => new PolicyBackend(inner, own),
         workspace,

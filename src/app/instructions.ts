@@ -13,9 +13,9 @@ import { LOCAL } from "../runs/run.ts";
 import {
   type Owner,
   type PlacesConfig,
-  ignoreFilesOf,
+  readIgnoreFiles,
   originalOf,
-  repositoryOf,
+  findRepository,
   rulesOf,
 } from "./owned-places.ts";
 import { WORKSPACE_MOUNT } from "./settings.ts";
@@ -53,9 +53,9 @@ export function instructionPlaces(
   const { privatePaths: hidden = [], otherPrograms } = config;
   const filesOf = (rootDir: string) => new FilesystemBackend({ rootDir, virtualMode: true, hidden });
   const repositoryFiles = (folder: string) => new PolicyBackend(filesOf(folder), rulesOf(config) ?? {});
-  const [root, place] = [repositoryOf(config), realPath(workspace)];
+  const [root, place] = [findRepository(config), realPath(workspace)];
   const path = root === undefined ? "/" : `/${relative(root, place).replaceAll("\\", "/")}`;
-  const ignored = ignoreFilesOf(config, owner);
+  const ignored = readIgnoreFiles(config, owner);
   return {
     folder: WORKSPACE_MOUNT,
     ...(root === undefined || path === "/" ? {} : { repository: { files: repositoryFiles(root), path } }),

@@ -2,7 +2,7 @@
 import { createHash } from "node:crypto";
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { IgnoreFiles } from "../backends/filesystem/ignore-files.ts";
+import { IgnoreFiles } from "../backends/ignore-files.ts";
 import { PolicyRules, SENSITIVE_GLOBS } from "../backends/policy-rules.ts";
 import type { Config } from "../config/schema.ts";
 import { copyOf } from "../proposals/workspace-copy.ts";
@@ -85,7 +85,7 @@ export function originalOf(
  * The root of the repository around the owner's workspace, if it has the same user. A folder of a principal has none:
  * what lies above it belongs to others.
  */
-export function repositoryOf(config: Pick<Config, "workspace" | "workspaceFolder">): string | undefined {
+export function findRepository(config: Pick<Config, "workspace" | "workspaceFolder">): string | undefined {
   const { workspace, workspaceFolder } = config;
   if (workspace === undefined || workspaceFolder !== undefined) return undefined;
   const start = realPath(workspace);
@@ -97,9 +97,9 @@ export function repositoryOf(config: Pick<Config, "workspace" | "workspaceFolder
 }
 
 /** The ignore files for the owner's workspace. Those of a copy are the original's, which its run cannot change. */
-export function ignoreFilesOf(config: PlacesConfig, owner: Owner): IgnoreFiles | undefined {
+export function readIgnoreFiles(config: PlacesConfig, owner: Owner): IgnoreFiles | undefined {
   const workspace = originalOf(config, owner);
-  return workspace === undefined ? undefined : IgnoreFiles.of(workspace, repositoryOf(config));
+  return workspace === undefined ? undefined : IgnoreFiles.of(workspace, findRepository(config));
 }
 
 /** The rules of the setting `files` about the files of a workspace. */

@@ -2,12 +2,12 @@
 import { join, relative } from "node:path";
 import type { InterruptOn } from "../agent/agent.ts";
 import { isAtOrBelow, stripPrefix, validatePath, withoutSlash } from "../backends/paths.ts";
-import { IgnoreFiles } from "../backends/filesystem/ignore-files.ts";
+import { IgnoreFiles } from "../backends/ignore-files.ts";
 import { isStartingPath } from "../backends/sandbox/starting-places.ts";
 import type { Config } from "../config/schema.ts";
 import { isInside, realPath } from "../core/real-path.ts";
 import { type MountedExecutor, isIsolated } from "./executors.ts";
-import { type Owner, type PlacesConfig, ignoreFilesOf, workspaceOf } from "./owned-places.ts";
+import { type Owner, type PlacesConfig, readIgnoreFiles, workspaceOf } from "./owned-places.ts";
 import { WORKSPACE_MOUNT } from "./settings.ts";
 
 /** The calls of a run that a person approves. `served`: folders on other servers. */
@@ -17,7 +17,7 @@ export const runGates = (
   { mounted, served }: { mounted: MountedExecutor | undefined; served: readonly string[] },
 ): InterruptOn => {
   const { approvals } = config;
-  const places = new WorkspacePlaces(workspaceOf(config, owner), ignoreFilesOf(config, owner));
+  const places = new WorkspacePlaces(workspaceOf(config, owner), readIgnoreFiles(config, owner));
   // A person reviews the changes of a copy as a whole, and nothing starts programs from there.
   const isCopy = owner.changes === "propose";
   return {

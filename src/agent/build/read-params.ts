@@ -10,7 +10,6 @@ import { WEB_TOOL_NAMES } from "../../tools/options.ts";
 import { type ResponseFormat, answerToolNames } from "../models/structured-answer.ts";
 import type { AgentLimits } from "../contracts/limits.ts";
 import type { FilesystemOptions } from "../layers/filesystem.ts";
-import type { InstructionOptions } from "../layers/instruction-files.ts";
 import type { SummarizationOptions } from "../layers/summarization.ts";
 import type { WebOptions } from "../layers/web.ts";
 import { SEARCH_PROVIDERS } from "../../web/search/options.ts";
@@ -51,7 +50,14 @@ export function readParams(given: DeepAgentParams | null | undefined): DeepAgent
     }),
     ...(web !== undefined && { web: readWeb(web) }),
     ...(goal && { goal: readGoal(goal) }),
-    ...(instructions && { instructions: readOptions("instructions", instructions, INSTRUCTIONS) }),
+    ...(instructions && {
+      instructions: readOptions("instructions", instructions, {
+        folder: "a text",
+        repository: "a plain object",
+        home: "a plain object",
+        isPrivate: "a function",
+      }),
+    }),
     ...(hints && { hints: readOptions("hints", hints, HINTS) }),
     ...(toolsOnDemand && {
       toolsOnDemand: readOptions("toolsOnDemand", toolsOnDemand, {
@@ -234,13 +240,6 @@ const HINTS: OptionTable<Hints> = {
   listing: "true or false",
   ending: "true or false",
   failures: "true or false",
-};
-
-const INSTRUCTIONS: OptionTable<InstructionOptions> = {
-  folder: "a text",
-  repository: "a plain object",
-  home: "a plain object",
-  isPrivate: "a function",
 };
 
 const SUMMARIZATION: OptionTable<SummarizationOptions> = {

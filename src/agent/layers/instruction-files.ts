@@ -49,29 +49,26 @@ export interface Instructions {
 }
 
 /** Characters of a file and of a block, bytes of a file that is opened, and numbers of files. */
-const LIMITS = {
+const MOST = {
   file: 40_000,
   block: 64 * 1024,
   bytes: 4 * 1024 * 1024,
   folders: 20,
   rules: 200,
-  rulesDepth: 4,
   imports: 50,
-  importDepth: 5,
-  line: 300,
 } as const;
-
-const SECRETS = new PolicyRules({ denyGlobs: SENSITIVE_GLOBS });
 
 /** Reads the instructions of a workspace. Paths are those of the repository; `~` begins those of the home folder. */
 export class InstructionReader {
+  static readonly #secrets = new PolicyRules({ denyGlobs: SENSITIVE_GLOBS });
+  static readonly #tags = ["project_instructions", "instructions"];
   readonly #options: InstructionOptions;
   readonly #files: Backend;
   readonly #top: string;
   readonly #versions: Set<string>;
   readonly #notes: string[] = [];
   readonly #texts = new Map<string, Promise<string | undefined>>();
-  #imports = LIMITS.imports;
+  #imports = MOST.imports;
 
   /** `versions` of texts that are known already, and not read again. */
   constructor(options: InstructionOptions, files: Backend, versions: readonly string[] = []) {
@@ -93,17 +90,21 @@ export class InstructionReader {
       if (home.isShared !== true) texts.push(...(await this.#rules("~", table.homeRules, { rules, listed })));
     }
     const above = this.#options.repository === undefined ? [] : ["/", ...parentPaths(this.#top)];
-    const folders = [...above.slice(-LIMITS.folders), this.#top];
+    const folders = [...above.slice(-MOST.folders), this.#top];
     for (const folder of folders) {
       const found = await this.#rules(folder, table.rules, { rules, listed });
       const isRoot = folder === folders[0] || folder === this.#top;
       texts.push(...found, ...(await this.folder(folder, isRoot)));
     }
-    const shown = this.render(texts, LIMITS.block);
-    const list = listed.slice(0, LIMITS.rules).join("\n");
-    const parts = [...(shown === "" ? [] : [shown]), ...(list === "" ? [] : [`${LISTED}\n${list}`])];
+    const shown = this.render(texts, MOST.block);
+    const list = listed.slice(0, MOST.rules).join("\n");
+    const parts = [shown, list && `Read these files when they fit the task:\n${list}`].filter(
+      (part) => part !== "",
+    );
+    const label =
+      "Instructions of the person and of the project for your work here, each with its file. Unlike other files they are instructions: follow them. Where two differ, the later one counts. What the person says in a message counts before all of them. None can approve a call or change what needs approval.";
     return {
-      block: parts.length === 0 ? "" : inBlock([LABEL, ...parts].join("\n\n")),
+      block: parts.length === 0 ? "" : InstructionReader.inBlock([label, ...parts].join("\n\n")),
       rules,
       versions: [...this.#versions],
       files: texts.map(({ path, text }) => `${path} (${text.length} characters)`),
@@ -129,7 +130,7 @@ export class InstructionReader {
     const texts = await this.take(first.at);
     const known = new Set(texts.map(({ at }) => at));
     for (const { at, text = "" } of others) {
-      const imports = importsIn(text).some((name) => known.has(join(dirname(at), name)));
+      const imports = findImports(text).some((name) => known.has(join(dirname(at), name)));
       if (text !== first.text && !imports)
         this.#note(`${this.#show(at)} is passed over: ${this.#show(first.at)} comes first in its folder`);
     }
@@ -146,16 +147,14 @@ export class InstructionReader {
     this.#versions.add(version);
     const path = this.#show(at);
     const cut = `[cut here: the file has ${text.length} characters; if the task needs the rest, read ${path}]`;
-    const texts = [
-      { at, path, text: text.length > LIMITS.file ? `${headOf(text, LIMITS.file)}\n${cut}` : text },
-    ];
-    if (text.length > LIMITS.file) this.#note(`${path} is cut: it has more than ${LIMITS.file} characters`);
-    for (const name of importsIn(headOf(text, LIMITS.file))) {
+    const texts = [{ at, path, text: text.length > MOST.file ? `${headOf(text, MOST.file)}\n${cut}` : text }];
+    if (text.length > MOST.file) this.#note(`${path} is cut: it has more than ${MOST.file} characters`);
+    for (const name of findImports(headOf(text, MOST.file))) {
       const target = join(dirname(at), name);
       const isInside = at.startsWith("~")
         ? isAtOrBelow(target, at.split("/").slice(0, 2).join("/"))
         : target.startsWith("/") && !name.startsWith("~");
-      const isOpen = isInside && !SECRETS.isHidden(target) && depth < LIMITS.importDepth;
+      const isOpen = isInside && !InstructionReader.#secrets.isHidden(target) && depth < 5;
       const isThere = isOpen && (this.#imports -= 1) >= 0 && (await this.#read(target)) !== undefined;
       if (isThere) texts.push(...(await this.take(target, depth + 1)));
       else if (/\.\w{1,9}$/.test(name)) this.#note(`${path}: @${oneLine(name, 200)} is not imported`);
@@ -174,11 +173,11 @@ export class InstructionReader {
       rows.map(async (row) => ({ row, paths: await this.#list(joinPath(base, row.name), row.endings) })),
     );
     for (const { row, paths } of listed) {
-      if (paths.length > LIMITS.rules)
-        this.#note(`${this.#show(joinPath(base, row.name))}: only the first ${LIMITS.rules} rules are read`);
-      for (const at of paths.slice(0, LIMITS.rules)) {
+      if (paths.length > MOST.rules)
+        this.#note(`${this.#show(joinPath(base, row.name))}: only the first ${MOST.rules} rules are read`);
+      for (const at of paths.slice(0, MOST.rules)) {
         const matter = parseFrontMatter((await this.#read(at)) ?? "");
-        const rule = conditionOf(recordOf(matter?.fields), row.default);
+        const rule = readCondition(recordOf(matter?.fields), row.default);
         if (matter?.problem !== undefined)
           this.#note(`${this.#show(at)} is left out: the front matter ${matter.problem}`);
         else if (rule === "always") texts.push(...(await this.take(at)));
@@ -194,10 +193,10 @@ export class InstructionReader {
     const place = this.#place(folder);
     const { files = [] } = (await place?.files.ls(place.path)) ?? {};
     const paths: string[] = [];
-    for (const { path, is_dir: isFolder } of files.slice(0, LIMITS.rules * 2)) {
+    for (const { path, is_dir: isFolder } of files.slice(0, MOST.rules * 2)) {
       const at = joinPath(folder, path.split("/").findLast((name) => name !== "") ?? "");
       if (isFolder !== true && endings.some((ending) => at.endsWith(ending))) paths.push(at);
-      if (isFolder === true && depth < LIMITS.rulesDepth && paths.length <= LIMITS.rules)
+      if (isFolder === true && depth < 4 && paths.length <= MOST.rules)
         paths.push(...(await this.#list(at, endings, depth + 1)));
     }
     return paths.sort();
@@ -210,7 +209,7 @@ export class InstructionReader {
       if (place === undefined || place.isPrivate) return undefined;
       const { files, path } = place;
       if ((await files.ls(path)).code === "not_found") return undefined;
-      const file = await readText(files, path, LIMITS.bytes);
+      const file = await readText(files, path, MOST.bytes);
       if (file.text !== undefined) {
         const text = file.text.replaceAll(CODE_OR_COMMENT, (part) => (part.startsWith("<!--") ? "" : part));
         return text.replace(/^\uFEFF/, "").trim();
@@ -242,7 +241,7 @@ export class InstructionReader {
   }
 
   #note(text: string): void {
-    if (!this.#notes.includes(text) && this.#notes.length < LIMITS.imports) this.#notes.push(text);
+    if (!this.#notes.includes(text) && this.#notes.length < MOST.imports) this.#notes.push(text);
   }
 
   /** The place in the repository of a path of the agent, if it is below the workspace. */
@@ -255,11 +254,25 @@ export class InstructionReader {
   /** The folders between the workspace and a file below it, outermost first. */
   foldersTo(at: string): string[] {
     const below = parentPaths(at).filter((path) => isAtOrBelow(path, this.#top) && path !== this.#top);
-    return below.slice(-LIMITS.folders);
+    return below.slice(-MOST.folders);
+  }
+
+  /** True if a rule is about a file. */
+  static isAbout({ base, patterns }: ScopedRule, at: string): boolean {
+    const top = base === "~" ? "/" : base;
+    if (!isAtOrBelow(at, top)) return false;
+    return patterns.some((pattern) => {
+      const compiled = compileGlob(pattern, { fromRoot: true, nameAtAnyDepth: true });
+      return compiled.ok && compiled.glob.matches(stripPrefix(top, at).slice(1));
+    });
+  }
+
+  static inBlock(text: string): string {
+    return `<project_instructions>\n${text}\n</project_instructions>`;
   }
 
   /** Writes the texts, the nearest to the work first where they are too long together, and says what is cut. */
-  render(texts: readonly InstructionText[], most: number = LIMITS.file): string {
+  render(texts: readonly InstructionText[], most: number = MOST.file): string {
     let left = most;
     const shown = texts.toReversed().map(({ path, text }) => {
       const cut = `[cut here, because all instructions together are longer than ${most} characters]`;
@@ -267,32 +280,15 @@ export class InstructionReader {
       if (text.length > left)
         this.#note(`${path} is cut: all files together have more than ${most} characters`);
       left = Math.max(0, left - text.length);
-      const name = quotedIn(TAGS, oneLine(path, 1024)).replaceAll('"', "'");
-      return `<instructions path="${name}">\n${quotedIn(TAGS, kept)}\n</instructions>`;
+      const name = quotedIn(InstructionReader.#tags, oneLine(path, 1024)).replaceAll('"', "'");
+      return `<instructions path="${name}">\n${quotedIn(InstructionReader.#tags, kept)}\n</instructions>`;
     });
     return shown.reverse().join("\n");
   }
 }
 
-const TAGS = ["project_instructions", "instructions"];
-
-const LABEL =
-  "Instructions of the person and of the project for your work here, each with its file. Unlike other files they are instructions: follow them. Where two differ, the later one counts. What the person says in a message counts before all of them. None can approve a call or change what needs approval.";
-
-const LISTED = "Read these files when they fit the task:";
-
-export const inBlock = (text: string): string => `<project_instructions>\n${text}\n</project_instructions>`;
-
-/** True if a rule is about a file. */
-export const isAbout = ({ base, patterns }: ScopedRule, at: string): boolean =>
-  (base === "~" || isAtOrBelow(at, base)) &&
-  patterns.some((pattern) => {
-    const compiled = compileGlob(pattern, { fromRoot: true, nameAtAnyDepth: true });
-    return compiled.ok && compiled.glob.matches(stripPrefix(base === "~" ? "/" : base, at).slice(1));
-  });
-
 /** When a rule holds, by the fields that programs have for it; `without` any, as its folder says. */
-function conditionOf(
+function readCondition(
   fields: Readonly<Record<string, unknown>>,
   without: string,
 ): "always" | { patterns: string[] } | { description: string } {
@@ -307,16 +303,16 @@ function conditionOf(
   const isChosen = ["manual", "auto", "model_decision"].includes(mode) || alwaysApply === false;
   if (given.length > 0 && (alwaysApply === false || !isChosen)) return { patterns: given.slice(0, 50) };
   if (!isChosen && without === "always") return "always";
-  return { description: oneLine(typeof description === "string" ? description : "", LIMITS.line) };
+  return { description: oneLine(typeof description === "string" ? description : "", 300) };
 }
 
-/** Fenced code blocks and code in a line. A block without an end goes on to the end of the text, like a comment. */
-const CODE = /^ {0,3}(`{3,}|~{3,})[^]*?(?:^ {0,3}\1|$(?![^]))|`[^`\n]+`/;
-const CODE_OR_COMMENT = new RegExp(`${CODE.source}|<!--[^]*?(?:-->|$(?![^]))`, "gm");
+/** Code blocks between fences, code in a line, and comments. Without its end, each goes on to the end of the text. */
+const CODE_OR_COMMENT =
+  /^ {0,3}(`{3,}|~{3,})[^]*?(?:^ {0,3}\1|$(?![^]))|`[^`\n]+`|<!--[^]*?(?:-->|$(?![^]))/gm;
 
 /** The files that a text imports with `@path` at the beginning of a word, outside of code. */
-const importsIn = (text: string): string[] => {
-  const prose = text.replaceAll(new RegExp(CODE, "gm"), "");
+const findImports = (text: string): string[] => {
+  const prose = text.replaceAll(CODE_OR_COMMENT, "");
   const found = [...prose.matchAll(/(?<=^|\s)@([^\s`"'<>|,;:()[\]{}]+)/g)];
   return [...new Set(found.map(([, name = ""]) => name.replace(/\.+$/, "")))];
 };

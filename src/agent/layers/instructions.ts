@@ -3,16 +3,10 @@ import { validatePath } from "../../backends/paths.ts";
 import type { Logger } from "../../core/logger.ts";
 import { isDeepStrictEqual } from "node:util";
 import { COMPACTION, type Compaction, compactedView } from "../compaction/compacted-view.ts";
-import type { CallResult, Middleware, ToolCallRequest } from "../contracts/middleware.ts";
+import type { Middleware, ToolCallRequest } from "../contracts/middleware.ts";
 import type { AgentState, TextsByName } from "../contracts/state.ts";
 import { callsOf, isReply, isResult } from "../messages/messages.ts";
-import {
-  type InstructionOptions,
-  InstructionReader,
-  type Instructions,
-  inBlock,
-  isAbout,
-} from "./instruction-files.ts";
+import { type InstructionOptions, InstructionReader, type Instructions } from "./instruction-files.ts";
 
 /** Channel of the instructions that the prompt has, and channel of the calls whose results have others, by file or folder. */
 export const INSTRUCTIONS = "_instructions";
@@ -32,14 +26,14 @@ export const instructionsMiddleware = (
   beforeAgent: async (state, { step }) => {
     const read = await new InstructionReader(options, await step.backend(backend, state, log)).start();
     // A thread keeps the bytes of its prompt until a file changes.
-    if (isDeepStrictEqual(read, instructionsIn(state))) return undefined;
+    if (isDeepStrictEqual(read, keptInstructions(state))) return undefined;
     if (step.agent.length === 0)
       for (const message of read.notes.slice(0, 10))
         step.tell({ kind: "warning", message: `Instructions: ${message}` });
     return { [INSTRUCTIONS]: read };
   },
   wrapModelCall: (request, next) => {
-    const { block = "" } = instructionsIn(request.state);
+    const { block = "" } = keptInstructions(request.state);
     if (block === "") return next(request);
     return next({ ...request, closingPrompt: [block, request.closingPrompt ?? []].flat().join("\n\n") });
   },
@@ -51,16 +45,16 @@ export const instructionsMiddleware = (
     const files = await runtime.step.backend(backend, state, log);
     const { text, names } = await instructionsAbout(
       path,
-      new InstructionReader(options, files, instructionsIn(state).versions),
+      new InstructionReader(options, files, keptInstructions(state).versions),
       request,
     );
     if (names.length === 0) return result;
     const calls = Object.fromEntries(names.map((name) => [name, request.toolCall.id ?? ""]));
-    return { ...withText(result, text), update: { ...result.update, [LATER_INSTRUCTIONS]: calls } };
+    const { content } = result;
+    const more = typeof content === "string" ? `${content}\n\n${text}` : [...content, { type: "text", text }];
+    return { ...result, content: more, update: { ...result.update, [LATER_INSTRUCTIONS]: calls } };
   },
 });
-
-const LABEL = "Instructions of the project for the file above; they count like those in the system prompt.";
 
 /** The instructions about a file that the model does not see yet, and the names of the folders and files they are of. */
 async function instructionsAbout(
@@ -71,12 +65,17 @@ async function instructionsAbout(
   const at = reader.placeOf(path);
   const nothing = { text: "", names: [] };
   if (at === undefined) return nothing;
-  const { rules = [] } = instructionsIn(state);
+  const { rules = [] } = keptInstructions(state);
   const wanted = (file: string): string[] => [
     ...reader.foldersTo(file),
-    ...rules.filter((rule) => isAbout(rule, file)).map((rule) => rule.at),
+    ...rules.filter((rule) => InstructionReader.isAbout(rule, file)).map((rule) => rule.at),
   ];
-  const seen = new Set(visibleNames(state));
+  const later = (state[LATER_INSTRUCTIONS] as TextsByName | undefined) ?? {}; // our channel
+  const compaction = (state[COMPACTION] as Compaction | undefined) ?? {}; // its channel
+  const results = compactedView(state.messages, compaction).filter(isResult);
+  const visible = results.filter(({ text }) => text.includes("<project_instructions>"));
+  const calls = new Set(visible.map((result) => result.tool_call_id));
+  const seen = new Set(Object.keys(later).filter((name) => calls.has(later[name] ?? "")));
   // Calls of one reply run side by side: the first that reads there shows them.
   for (const call of callsOf(state.messages.findLast(isReply))) {
     if (call.id === toolCall.id) break;
@@ -89,19 +88,14 @@ async function instructionsAbout(
   for (const name of names)
     found.push(...(isRule.has(name) ? await reader.take(name) : await reader.folder(name)));
   const texts = found.filter((one) => one.at !== at);
-  return texts.length === 0 ? nothing : { text: inBlock(`${LABEL}\n\n${reader.render(texts)}`), names };
-}
-
-/** The folders and rules whose instructions are in results that the model still sees. */
-function visibleNames(state: AgentState): string[] {
-  const later = (state[LATER_INSTRUCTIONS] as TextsByName | undefined) ?? {}; // our channel
-  if (Object.keys(later).length === 0) return [];
-  const compaction = (state[COMPACTION] as Compaction | undefined) ?? {}; // its channel
-  const visible = compactedView(state.messages, compaction).filter(isResult);
-  const calls = new Set(
-    visible.flatMap((one) => (one.text.includes("<project_instructions>") ? [one.tool_call_id] : [])),
-  );
-  return Object.entries(later).flatMap(([name, call]) => (calls.has(call) ? [name] : []));
+  return texts.length === 0
+    ? nothing
+    : {
+        text: InstructionReader.inBlock(
+          `Instructions of the project for the file above; they count like those in the system prompt.\n\n${reader.render(texts)}`,
+        ),
+        names,
+      };
 }
 
 /** The path of a call that reads or changes one file. */
@@ -111,10 +105,5 @@ function touchedPath({ name, args }: ToolCallRequest["toolCall"]): string | unde
   return valid.ok ? valid.path : undefined;
 }
 
-const withText = ({ content, ...result }: CallResult, text: string): CallResult => ({
-  ...result,
-  content: typeof content === "string" ? `${content}\n\n${text}` : [...content, { type: "text", text }],
-});
-
-const instructionsIn = (state: Readonly<Record<string, unknown>>): Partial<Instructions> =>
+const keptInstructions = (state: Readonly<Record<string, unknown>>): Partial<Instructions> =>
   (state[INSTRUCTIONS] as Instructions | undefined) ?? {}; // our channel

@@ -2,7 +2,7 @@ import { type BaseMessage, SystemMessage } from "@langchain/core/messages";
 import { MemorySaver } from "@langchain/langgraph";
 import { describe, expect, it } from "vitest";
 import { type DeepAgentParams, buildAgent } from "../../../src/agent/agent.ts";
-import { InstructionReader, isAbout } from "../../../src/agent/layers/instruction-files.ts";
+import { InstructionReader } from "../../../src/agent/layers/instruction-files.ts";
 import table from "../../../src/agent/layers/instruction-files.json" with { type: "json" };
 import { CompositeBackend } from "../../../src/backends/composite/composite.ts";
 import { StateBackend } from "../../../src/backends/stores/state.ts";
@@ -164,8 +164,8 @@ describe("instruction files", () => {
   ])("with %j hold for %s", async (head, path) => {
     const { block, rules } = await read({ "/.claude/rules/x.md": `---\n${head}\n---\n${RULE}` });
     expect(block).toBe("");
-    expect(rules.map((rule) => isAbout(rule, `/packages/api/${path}`))).toEqual([true]);
-    expect(rules.map((rule) => isAbout(rule, "/packages/api/other.css"))).toEqual([false]);
+    expect(rules.map((rule) => InstructionReader.isAbout(rule, `/packages/api/${path}`))).toEqual([true]);
+    expect(rules.map((rule) => InstructionReader.isAbout(rule, "/packages/api/other.css"))).toEqual([false]);
   });
 
   it.each(["alwaysApply: false", "trigger: model_decision", "trigger: manual", "inclusion: manual"])(
@@ -201,7 +201,10 @@ function setup(reply: ScriptedReplyFunction, files: Files, params: DeepAgentPara
 }
 
 const reading = (...paths: string[]) => ({
-  toolCalls: paths.map((file_path) => ({ name: "read_file", args: { file_path: `/workspace/${file_path}` } })),
+  toolCalls: paths.map((file_path) => ({
+    name: "read_file",
+    args: { file_path: `/workspace/${file_path}` },
+  })),
 });
 
 describe("an agent", () => {

@@ -1,14 +1,14 @@
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { beforeEach, describe, expect, it } from "vitest";
-import { runGates } from "../../../src/app/run-gates.ts";
-import { FilesystemBackend } from "../../../src/backends/filesystem/filesystem.ts";
-import { IgnoreFiles } from "../../../src/backends/filesystem/ignore-files.ts";
-import table from "../../../src/backends/filesystem/ignore-files.json" with { type: "json" };
-import { PolicyBackend } from "../../../src/backends/policy.ts";
-import { LocalShellBackend } from "../../../src/backends/sandbox/shell-backend.ts";
-import { ConfigSchema } from "../../../src/config/schema.ts";
-import { filesIn } from "../../support/files-in.ts";
+import { runGates } from "../../src/app/run-gates.ts";
+import { FilesystemBackend } from "../../src/backends/filesystem/filesystem.ts";
+import { IgnoreFiles } from "../../src/backends/ignore-files.ts";
+import table from "../../src/backends/ignore-files.json" with { type: "json" };
+import { PolicyBackend } from "../../src/backends/policy.ts";
+import { LocalShellBackend } from "../../src/backends/sandbox/shell-backend.ts";
+import { ConfigSchema } from "../../src/config/schema.ts";
+import { filesIn } from "../support/files-in.ts";
 
 let root: string;
 beforeEach(() => void (root = filesIn()));

@@ -1,21 +1,14 @@
 /** Files in which people say what agents may not read; the table beside this has them, with sources. They only take access away. */
 import { join, relative } from "node:path";
 import { parse } from "jsonc-parser";
-import { isInside, realPath } from "../../core/real-path.ts";
-import { headOf } from "../../core/text.ts";
-import { isRecord, memberOf } from "../../core/unknown.ts";
-import { parentPaths } from "../paths.ts";
-import { type LeavingOut, PolicyRules, fold } from "../policy-rules.ts";
-import { readFileHead } from "../sandbox/starting-places.ts";
-import { GitignoreRules } from "./gitignore.ts";
+import { isInside, realPath } from "../core/real-path.ts";
+import { headOf } from "../core/text.ts";
+import { isRecord, memberOf } from "../core/unknown.ts";
+import { parentPaths } from "./paths.ts";
+import { type LeavingOut, PolicyRules, fold } from "./policy-rules.ts";
+import { readFileHead } from "./sandbox/starting-places.ts";
+import { GitignoreRules } from "./filesystem/gitignore.ts";
 import table from "./ignore-files.json" with { type: "json" };
-
-const NAMES: ReadonlySet<string> = new Set(
-  [...table.reading, ...table.searches, ...table.settings].map(({ name }) => name),
-);
-
-/** Characters of a file that count: each path is compared with each line. */
-const MOST_CHARS = 32 * 1024;
 
 /** The rules of several files, each by itself, and folders that are judged already. */
 interface RuleList {
@@ -57,7 +50,8 @@ export class IgnoreFiles extends PolicyRules {
       return isInside(top, realPath(path)) ? readFileHead(realPath(path)) : "";
     };
     const add = ({ files }: RuleList, text: string): void => {
-      const rules = new GitignoreRules(fold(headOf(text, MOST_CHARS)), fold(folder), undefined);
+      // A path is compared with each line, so that a longer file does not count as a whole.
+      const rules = new GitignoreRules(fold(headOf(text, 32 * 1024)), fold(folder), undefined);
       if (!rules.isEmpty) files.push(rules);
     };
     for (const { name } of table.searches) add(this.#searches, textOf(name));
@@ -66,7 +60,7 @@ export class IgnoreFiles extends PolicyRules {
       const text = textOf(name);
       for (const key of text === "" ? [] : keys) {
         const value = key.split(".").reduce(memberOf, parse(text) as unknown); // anything
-        const patterns = patternsIn(value, form, join(top, folder));
+        const patterns = readPatterns(value, form, join(top, folder));
         if (form === "files") for (const file of patterns) add(this.#reading, textOf(file));
         else add(this.#reading, patterns.join("\n"));
       }
@@ -99,12 +93,13 @@ export class IgnoreFiles extends PolicyRules {
 
   /** True for a file that has such rules, which the agent may not change by itself. */
   static isOne(path: string): boolean {
-    return [...NAMES].some((name) => path === `/${name}` || path.endsWith(`/${name}`));
+    const rows = [...table.reading, ...table.searches, ...table.settings];
+    return rows.some(({ name }) => path.endsWith(`/${name}`));
   }
 }
 
 /** Patterns, as `.gitignore` has them, in the settings of a program; `folder` has the file. */
-function patternsIn(value: unknown, form: string, folder: string): string[] {
+function readPatterns(value: unknown, form: string, folder: string): string[] {
   if (form === "map") {
     const entries = isRecord(value) ? Object.entries(value) : [["*", value] as const];
     return entries.flatMap(([pattern, mode]) =>
