@@ -159,6 +159,7 @@ export const ConfigSchema = fields("config", {
   mounts: mountsSchema.default({}),
   skills: z.array(absolutePath).default([]),
   globalSkills: optional(absolutePath),
+  otherPrograms: onOff(true),
   http: httpSchema.prefault({}),
   logLevel: choice(LOG_LEVELS, "info"),
 });
