@@ -26,8 +26,8 @@ const { values } = parseArgs({
   },
 });
 
-/** Time after which a world has to be quiet, in milliseconds. */
-const PATIENCE_MS = 90_000;
+/** Time after which a world has to be quiet, in milliseconds: some attempts to send news are minutes apart. */
+const PATIENCE_MS = 240_000;
 
 const DISTURBS_STORAGE = ["slow storage", "lost connection", "full disk", "stop", "stop in a review"];
 
