@@ -41,6 +41,8 @@ const planOf = (seed: number): Plan => {
   };
 };
 
+// What was started ends with this process.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
 const postgres = await startPostgres({ settings: { max_connections: "400" } });
 const processes = new ServerProcesses(fileURLToPath(new URL("./server.mjs", import.meta.url)));
 await makeTemplate(postgres);
