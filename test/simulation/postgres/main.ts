@@ -26,8 +26,8 @@ const { values } = parseArgs({
   },
 });
 
-/** Time after which a world has to be quiet, in milliseconds. */
-const PATIENCE_MS = 90_000;
+/** Time after which a world has to be quiet, in milliseconds: some attempts to send news are minutes apart. */
+const PATIENCE_MS = 240_000;
 
 const DISTURBS_STORAGE = ["slow storage", "lost connection", "full disk", "stop", "stop in a review"];
 
@@ -41,6 +41,8 @@ const planOf = (seed: number): Plan => {
   };
 };
 
+// What was started ends with this process.
+for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
 const postgres = await startPostgres({ settings: { max_connections: "400" } });
 const processes = new ServerProcesses(fileURLToPath(new URL("./server.mjs", import.meta.url)));
 await makeTemplate(postgres);

@@ -48,8 +48,10 @@ async function open({ url, home, seed, isOneMachine, tokenLimit }: Settings): Pr
   machine.isKnown = isOneMachine;
   const draw = generator(seed, process.pid);
   const place = { name: String(process.pid), isDead: false, stoppedUntil: 0, aheadMs: 0 };
-  const note = (file: NoteFile, fact: unknown): void =>
-    appendFileSync(join(home, file), `${JSON.stringify(fact)}\n`);
+  const note = (file: NoteFile, fact: unknown): void => {
+    // A server that did not close in time outlives the folder of its world for a moment.
+    if (existsSync(home)) appendFileSync(join(home, file), `${JSON.stringify(fact)}\n`);
+  };
   const log = logTo(note);
   const storage = await openPostgres({ url, logger: log });
   const threads = threadsInPostgres(url);
