@@ -96,11 +96,7 @@ function bubblewrapCall(
   shape: SandboxShape,
   command: string,
   cwd: string,
-  {
-    entry,
-    keepsPrograms = false,
-    isCounted = false,
-  }: { entry?: NamespaceEntry | undefined; keepsPrograms?: boolean; isCounted?: boolean } = {},
+  { entry, keepsPrograms = false }: { entry?: NamespaceEntry | undefined; keepsPrograms?: boolean } = {},
 ) {
   const { processes, writable, shownAt, repositories, readOnly, env } = shape;
   const own = entry === undefined ? "--unshare-all --hostname sandbox" : "--unshare-pid --unshare-cgroup-try";
@@ -129,13 +125,11 @@ function bubblewrapCall(
     // If the server runs as root, the settings of the kernel would be writable.
     ["/proc", "/dev", ...local, "/"].flatMap((path) => ["--remount-ro", path]),
     Object.entries(env).flatMap(([name, value]) => ["--setenv", name, value]),
-    ["--chdir", isCounted ? cwd : "/"],
+    ["--chdir", "/"],
     filter === undefined ? [] : ["--seccomp", "4"],
   ].flat();
-  // A control group counts the processes, so that no shell has to set the limit inside.
-  const limits = ["/bin/sh", "-c", START, "sh", String(processes), cwd];
   return {
-    args: ["--args", "3", "--", ...(isCounted ? [] : limits), SHELL, "-c", command],
+    args: ["--args", "3", "--", "/bin/sh", "-c", START, "sh", String(processes), cwd, SHELL, "-c", command],
     inputs: [
       Buffer.from(settings.map((text) => `${text}\0`).join("")),
       ...(filter === undefined ? [] : [filter]),
@@ -218,7 +212,7 @@ export interface BubblewrapOptions
   repository?: boolean;
   /** Environment of commands besides search path, home, language and terminal. */
   env?: Readonly<Record<string, string>>;
-  /** True if the person's Git signs commits. Commands cannot, and a note below their output says so. Default false. */
+  /** True if the person's Git signs commits. Commands cannot, which a note below their output explains. Default false. */
   signs?: boolean;
   /** MiB of memory that all commands together really use. Default 4096. */
   memoryMb?: number;
@@ -340,13 +334,12 @@ class CommandLauncher {
     };
     const keepsPrograms = entry !== undefined && call.keepPrograms === true;
     const memory = this.#limitMemory(runner);
-    const inside = { entry, keepsPrograms, isCounted: this.#cgroup?.limits.has("pids") === true };
+    const inside = { entry, keepsPrograms };
     const { args, inputs } = bubblewrapCall(guarded, command, addPrefix(shape.shownAt, valid.path), inside);
     const program = programPath(this.#options.bwrap ?? "bwrap");
     const joining = this.#cgroup?.membersFiles ?? [];
     // Joins the groups that the first arguments name, and starts the program after `--`.
-    const join =
-      'ulimit -c 0; while [ "$1" != -- ]; do echo $$ > "$1" || exit 126; shift; done; shift; exec "$@"';
+    const join = 'while [ "$1" != -- ]; do echo $$ > "$1" || exit 126; shift; done; shift; exec "$@"';
     const first = ["/bin/sh", "-c", join, "sh", ...joining, "--"];
     const words = [...(joining.length === 0 ? [] : first), ...(entry?.launcher ?? []), program, ...args];
     const [file = program, ...further] = words;

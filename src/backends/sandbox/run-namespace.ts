@@ -1,6 +1,6 @@
 /** The shared parts of all commands of a run in Bubblewrap: loopback network, `/tmp`, `/dev/shm` and the end of their programs. */
 import { randomBytes } from "node:crypto";
-import { isAlive } from "../../core/child-process.ts";
+import { existsSync } from "node:fs";
 import { SYSTEM_PATH, programPath, splitWords } from "./environment.ts";
 import { PROBE_TIMEOUT_MS } from "./probe.ts";
 import type { ProcessGroup, ProcessRunner } from "./process-runner.ts";
@@ -36,8 +36,9 @@ export class RunNamespace {
   async enter(runner: ProcessRunner): Promise<NamespaceEntry | undefined> {
     const before = this.#holder;
     const known = await before?.entry;
-    if (known !== undefined && before?.group.hasEnded === false && isAlive(known.holder)) return known;
-    // If several commands come at once, the first makes them, and only its output says that earlier ones have ended.
+    if (known !== undefined && before?.group.hasEnded === false && existsSync(`/proc/${known.holder}`))
+      return known;
+    // If several commands come at once, the first makes them, and only it reports the end of earlier ones.
     if (this.#holder !== before) return this.enter(runner);
     this.#holder = this.#open(runner);
     const entry = await this.#holder.entry;

@@ -162,6 +162,8 @@ export class ShellBackend extends FilesystemBackend implements SandboxBackend {
   readonly #adopt: (command: string, group: ProcessGroup) => JobInfo | undefined;
   #executing = 0;
   #idle: NodeJS.Timeout | undefined;
+  /** The end of background programs, which would end a command that starts meanwhile. */
+  #ending: Promise<void> | undefined;
 
   constructor(files: FilesystemOptions, options: ShellOptions) {
     super(files);
@@ -217,10 +219,12 @@ export class ShellBackend extends FilesystemBackend implements SandboxBackend {
     clearTimeout(this.#idle);
     this.#executing += 1;
     try {
+      await this.#ending;
       return await work();
     } finally {
       this.#executing -= 1;
-      if (this.#executing === 0) this.#idle = setTimeout(() => void this.#runner.close(), IDLE_MS).unref();
+      const end = (): void => void (this.#ending = this.#runner.close());
+      if (this.#executing === 0) this.#idle = setTimeout(end, IDLE_MS).unref();
     }
   }
 

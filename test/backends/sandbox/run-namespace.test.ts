@@ -9,6 +9,7 @@ import {
 } from "../../../src/backends/sandbox/bubblewrap.ts";
 import { MemoryWatch } from "../../../src/backends/sandbox/memory-watch.ts";
 import { LocalShellBackend } from "../../../src/backends/sandbox/shell-backend.ts";
+import { handSetTime } from "../../support/hand-set-time.ts";
 import { folder, isAsleep, uniqueSleep, until } from "./support.ts";
 
 const probe = await probeBubblewrap({ rootDir: import.meta.dirname });
@@ -70,7 +71,10 @@ describe("commands of one run", needs, () => {
     expect(await run.jobs.list()).toEqual([job]);
     await run.execute("touch /tmp/go");
     let read = await run.jobs.read(job?.id ?? "");
-    while (!read.output?.includes("late")) read = await run.jobs.read(job?.id ?? "");
+    while (!read.output?.includes("late")) {
+      await run.execute("true");
+      read = await run.jobs.read(job?.id ?? "");
+    }
     expect(read).toMatchObject({ output: "now\nlate\n", job: { id: job?.id } });
     expect(isAsleep(seconds)).toBe(true);
     await run.close();
@@ -122,6 +126,17 @@ describe("commands of one run", needs, () => {
     const { output } = await run.execute("ls -A /tmp; echo fine");
     expect(output).toMatch(/^fine\n\[\/tmp and the home folder were emptied/);
     expect((await run.execute("echo fine")).output).toBe("fine\n");
+  });
+
+  it("hold nothing once the run has waited for long", async () => {
+    const time = handSetTime();
+    const run = await open();
+    const seconds = uniqueSleep();
+    await run.jobs.start(`sleep ${seconds}`);
+    await until(() => isAsleep(seconds));
+    time.pass(2_000_000);
+    await until(() => !isAsleep(seconds) && holders().length === 0);
+    expect((await run.execute("echo fine")).output).toMatch(/^fine\n\[\/tmp/);
   });
 
   it("are told when /tmp is full, and go on once there is room", async () => {
