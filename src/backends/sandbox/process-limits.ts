@@ -52,7 +52,8 @@ export class CommandCgroup {
       }
       const folder = join(parent, name);
       try {
-        mkdirSync(folder, { recursive: true });
+        // Version 2 has one group for both. Node 20 never ends when it makes folders in /proc with those above them.
+        if (!existsSync(folder)) mkdirSync(folder);
         // Version 1 has another name for the limit of memory.
         const names = [`${controller}.max`, "memory.limit_in_bytes"].map((each) => join(folder, each));
         const file = names.find((path) => existsSync(path));
