@@ -24,8 +24,7 @@ export async function threadText(id, inputs = []) {
     target: "node20",
     mainFields: ["module", "main"],
     loader: { ".wasm": "binary" },
-    // Its usual form brings a second DOM for texts that it parses itself.
-    alias: { turndown: join(root, "node_modules/turndown/lib/turndown.browser.es.js") },
+    alias: { "hast-util-is-element": join(root, "src/web/html/is-element.ts") },
     legalComments: "none",
     logLevel: "warning",
   });

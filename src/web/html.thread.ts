@@ -104,21 +104,18 @@ function readPieces(pieces: readonly string[], base: string, failed: Set<string>
   return texts.filter((text) => text !== "").join("\n\n");
 }
 
-/** The part that a landmark marks as the content, if it has a good share of the page's text. */
+/** The part that a landmark marks as the content; of a page in one piece, if it has a good share of the text. */
 function findMain(page: Node, base: string, isWhole: boolean): Node | undefined {
   const all = descendants(page);
-  const content = new PageContent(page, base, "body");
-  const main = all.find(
-    (one) => (one.tagName === "main" || attribute(one, "role") === "main") && content.weigh(one) > 0,
-  );
+  const main = all.find((one) => one.tagName === "main" || attribute(one, "role") === "main");
   if (!isWhole) return main;
-  const articles = all.filter(({ tagName }) => tagName === "article");
-  const [article] = articles;
+  const [article, ...others] = all.filter(({ tagName }) => tagName === "article");
   const isOnly =
-    article &&
-    articles.length === 1 + descendants(article).filter(({ tagName }) => tagName === "article").length;
+    article && descendants(article).filter((one) => others.includes(one)).length === others.length;
   const found = main ?? (isOnly ? article : undefined);
-  return found && content.weigh(found) >= (main ? 0.2 : 0.6) * content.weigh(page) ? found : undefined;
+  if (!found) return undefined;
+  const content = new PageContent(page, base, "body");
+  return content.weigh(found) >= (main ? 0.2 : 0.6) * content.weigh(page) ? found : undefined;
 }
 
 // oxlint-disable-next-line unicorn/require-post-message-target-origin -- a thread has no origin

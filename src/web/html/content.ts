@@ -17,6 +17,7 @@ import {
   hasWords,
   hast,
   hastText,
+  isBlock,
   isElement,
   isMarked,
   isSilent,
@@ -34,6 +35,12 @@ const RENAMED: Readonly<Record<string, string>> = {
   ...{ mark: "span", u: "span", ins: "span", slot: "span", label: "span", var: "em" },
 };
 
+/** Attributes that name the part that an element shows. */
+const CONTROL = /^(aria-controls|href|data-target|data-bs-target)$/;
+const PHRASES = /^(b|strong|i|em|del|s|strike|q)$/;
+const STRUCTURED = /^(p|hr|li|dt|dd|legend|figcaption|center|tr|td|th)$/;
+
+/** The content of the nodes of one page. */
 export class PageContent {
   /** IDs of parts that a control of the page shows. */
   readonly #controlled: ReadonlySet<string>;
@@ -48,12 +55,8 @@ export class PageContent {
   constructor(root: Node, base: string, scope: Scope) {
     [this.#base, this.#scope] = [base, scope];
     const elements = descendants(root);
-    const controls = ["aria-controls", "href", "data-target", "data-bs-target"];
-    this.#controlled = new Set(
-      elements.flatMap((one) =>
-        controls.flatMap((name) => attribute(one, name).replace(/^#/, "").split(/\s+/, 9)),
-      ),
-    );
+    const controls = elements.flatMap(({ attrs }) => attrs).filter(({ name }) => CONTROL.test(name));
+    this.#controlled = new Set(controls.flatMap(({ value }) => value.replace(/^#/, "").split(/\s+/, 9)));
     this.#names = panelNames(elements);
   }
 
@@ -152,9 +155,22 @@ export class PageContent {
     if (tag === "slot") return [hast("span", this.#slotted(node))];
     const shadow = childElements(node).find((one) => hasAttribute(one, "shadowrootmode"));
     if (shadow) return [hast("div", this.#inShadow(node, shadow))];
-    const isStruck = /line-through/i.test(attribute(node, "style"));
-    const value = tag === "li" ? { value: attribute(node, "value") } : {};
-    return [hast(isStruck ? "del" : (RENAMED[tag] ?? tag), this.#children(node), value)];
+    return this.#plain(node);
+  }
+
+  #plain(node: Element): ElementContent[] {
+    const isStruck = /line-through/i.test(attribute(node, "style")) && !isBlock(node.tagName);
+    const tag = isStruck ? "del" : (RENAMED[node.tagName] ?? node.tagName);
+    const children = this.#children(node);
+    if (tag === "li") return [hast(tag, children, { value: attribute(node, "value") })];
+    if (!isBlock(tag))
+      return tag === "br" || (PHRASES.test(tag) && children.length > 0) ? [hast(tag, children)] : children;
+    if (STRUCTURED.test(tag)) return [hast(tag, children)];
+    // Boxes around nothing but blocks are left out: there are many of them.
+    const solid = children.filter((child) => child.type !== "text" || child.value.trim() !== "");
+    return solid.every((child) => child.type === "element" && isBlock(child.tagName))
+      ? solid
+      : [hast("div", children)];
   }
 
   /** A list or a quotation. Items of ordered lists get their numbers. */
@@ -162,7 +178,9 @@ export class PageContent {
     this.#nested += 1;
     const children = this.#children(node);
     this.#nested -= 1;
-    const items = children.filter((child) => child.type === "element").filter(({ tagName }) => tagName === "li");
+    const items = children
+      .filter((child) => child.type === "element")
+      .filter(({ tagName }) => tagName === "li");
     if (this.#nested >= LIMITS.nested) for (const item of items) item.tagName = "div";
     if (this.#nested >= LIMITS.nested) return hast("div", children);
     const step = hasAttribute(node, "reversed") ? -1 : 1;

@@ -39,6 +39,7 @@ function tabLabels(list: Element): Element[] {
   const [before, after] = list.tagName === "label" ? neighbours(list) : [];
   if (before && after && attribute(before, "type") === "radio" && !/^(input|label)$/.test(after.tagName))
     return [list];
+  if (!list.childNodes.some(({ nodeName }) => nodeName === "label")) return [];
   const children = childElements(list);
   const labels = children.filter(({ tagName }) => tagName === "label");
   return labels.length > 1 && children.every(({ tagName }) => /^(label|input)$/.test(tagName)) ? labels : [];
