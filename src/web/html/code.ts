@@ -73,12 +73,12 @@ export function codeElement(block: Element): HastElement {
     ...childElements(block).slice(0, 1),
     ...around.filter((one) => one !== null).filter(isElement),
   ];
-  const marks = elements.map(
-    (one) =>
-      `lang-${attribute(one, "data-lang") || attribute(one, "data-language")} ${attribute(one, "class")}`,
-  );
+  const marks = elements.flatMap((one) => [
+    ...one.attrs.flatMap(({ name, value }) => (/^data-lang(uage)?$/.test(name) ? `lang-${value}` : [])),
+    attribute(one, "class"),
+  ]);
   const [, language] =
-    /(?:^|\s)(?:language|lang|highlight-source|highlight|brush)[-:]\s?(?!default|none|text|plain)([\w+#-]{1,20})/.exec(
+    /(?:^|\s)(?:language|lang|highlight-source|highlight|brush)(?:-|:\s?)(?!default|none|text|plain)([\w+#-]{1,20})/.exec(
       marks.join(" "),
     ) ?? [];
   return hast("pre", [hastText(codeText(block))], { language });

@@ -36,7 +36,7 @@ export function panelNames(elements: readonly Element[]): ReadonlyMap<Element, s
 function tabLabels(list: Element): Element[] {
   if (attribute(list, "role") === "tablist")
     return descendants(list).filter((one) => attribute(one, "role") === "tab" && hasWords(nodeText(one)));
-  const [before, after] = list.tagName === "label" ? neighbours(list) : [];
+  const [before, , after] = list.tagName === "label" ? neighbours(list) : [];
   if (before && after && attribute(before, "type") === "radio" && !/^(input|label)$/.test(after.tagName))
     return [list];
   if (!list.childNodes.some(({ nodeName }) => nodeName === "label")) return [];

@@ -56,7 +56,7 @@ export function parsePage(html: string): Tree.Document {
 /** The text of a page that has no tree: its tags are taken out. */
 export function withoutTags(html: string): string {
   const bare = html
-    .replace(/<!--[^]*?(?:-->|$)|<(script|style|template|title)\b[^]*?(?:<\/\1\b|$)/gi, " ")
+    .replace(/<!--[^]*?(?:-->|$)|<(script|style|template|title)\b[^]*?(?:<\/\1\b[^<>]*>?|$)/gi, " ")
     .replace(/<[a-z/!?][^<>]*>?/gi, "\n");
   return nodeText(parse(bare.replaceAll("<", "&lt;")))
     .replace(/[^\S\n]+/g, " ")
