@@ -24,7 +24,12 @@ export async function threadText(id, inputs = []) {
     target: "node20",
     mainFields: ["module", "main"],
     loader: { ".wasm": "binary" },
-    alias: { "hast-util-is-element": join(root, "src/web/html/is-element.ts") },
+    alias: Object.fromEntries(
+      ["hast-util-is-element", "@ungap/structured-clone"].map((name) => [
+        name,
+        join(root, "src/web/html/fast-packages.ts"),
+      ]),
+    ),
     legalComments: "none",
     logLevel: "warning",
   });

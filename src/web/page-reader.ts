@@ -202,7 +202,7 @@ const FAILURES: Readonly<Record<number, string>> = {
 
 /** Characters of a page that only forwards its readers. */
 const FORWARDING = 1000;
-/** Of the page that comes with a failure, this much is read and shown. */
+/** Bounds of the page that comes with a failure: what is read, and what is shown. */
 const MAX_FAILURE_BYTES = 256 * 1024;
 const FAILURE_SHOWN = 4000;
 

@@ -51,9 +51,9 @@ export function markdownOf(children: ElementContent[]): string {
     code: (_state, node) => ({ type: "inlineCode", value: value(node) }),
     pre: (_state, node) => ({
       type: "code",
-      lang: (node.properties["language"] as string | undefined) ?? null,
+      lang: node.properties["language"] ?? null,
       value: value(node),
-    }), // set by `codeElement`
+    }),
     li: (state, node) => ({ ...defaultHandlers.li(state, node), data: { number: node.properties["value"] } }),
   };
   const tree = toMdast({ type: "root", children }, { document: true, handlers });

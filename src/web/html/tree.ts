@@ -93,13 +93,17 @@ export function descendants(node: Node): Element[] {
 }
 
 const MARKS = new Map(Object.entries(markup).map(([mark, names]) => [mark, new Set([names].flat())]));
-const marksOf = byIdentity((node: Element): readonly string[] =>
-  `${attribute(node, "class")} ${attribute(node, "id")}`.toLowerCase().split(/\s+/, 50),
+const NAMES = new Set(Object.values(markup).flat());
+const marksOf = byIdentity(({ attrs }: Element): readonly string[] =>
+  attrs
+    .filter(({ name }) => name === "class" || name === "id")
+    .flatMap(({ value }) => value.toLowerCase().split(/\s+/, 50))
+    .filter((name) => NAMES.has(name)),
 );
 
 /** True if a class or the ID of the element has one of the names of `mark`. */
 export const isMarked = (node: Element, mark: keyof typeof markup): boolean =>
-  marksOf(node).some((name) => MARKS.get(mark)?.has(name));
+  node.attrs.length > 0 && marksOf(node).some((name) => MARKS.get(mark)?.has(name));
 export const isBlock = (tag: string): boolean => markup.block.includes(tag);
 export const isSilent = (tag: string): boolean => markup.silent.includes(tag);
 
