@@ -143,6 +143,9 @@ test("what a page claims to be is not made larger than it is", () => {
   expect(table(ragged).length).toBeLessThan(100_000);
   const nested = read("<ul><li>x".repeat(200));
   expect(Math.max(...nested.split("\n").map((line) => line.length))).toBeLessThan(100);
+  const hosts = `<x-a><template shadowrootmode=open>${"<slot></slot>".repeat(30)}</template>`.repeat(6);
+  expect(read(`${hosts}light`)).toBe("light");
+  expect(read(`<h1>${" <i></i>".repeat(50_000)}x`)).toBe("# x");
   const fonts = Array.from({ length: 3000 }, (_, index) => `<p><font size="${index}">x`).join("");
   expect(() => parsePage(fonts)).toThrow(RangeError);
   expect(withoutTags(`<script>bad()</script>${fonts}<!-- c`)).toMatch(/^x\nx\n/);

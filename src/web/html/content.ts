@@ -48,6 +48,8 @@ export class PageContent {
   readonly #names: ReadonlyMap<Element, string>;
   #nested = 0;
   readonly #hosts: Element[] = [];
+  /** Children of hosts that a slot shows: the first that has their name. */
+  readonly #slots = new Set<Node>();
 
   readonly #base: string;
   readonly #scope: Scope;
@@ -235,8 +237,10 @@ export class PageContent {
   #slotted(slot: Element): ElementContent[] {
     const host = this.#hosts.pop();
     const light = (host ? childNodes(host) : []).filter(
-      (one) => (isElement(one) ? attribute(one, "slot") : "") === attribute(slot, "name"),
+      (one) =>
+        !this.#slots.has(one) && (isElement(one) ? attribute(one, "slot") : "") === attribute(slot, "name"),
     );
+    for (const one of light) this.#slots.add(one);
     const shown = light.flatMap(this.convert);
     if (host) this.#hosts.push(host);
     return shown.length > 0 ? shown : this.#children(slot);

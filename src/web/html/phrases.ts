@@ -35,15 +35,14 @@ export function inOneLine(nodes: readonly ElementContent[]): ElementContent[] {
   const isBreak = (node?: ElementContent): boolean => node?.type === "element" && node.tagName === "br";
   const isBlank = (node: ElementContent): boolean => node.type === "text" && node.value.trim() === "";
   const line = nodes.flatMap(phrases);
+  const hasBreak = line.some(isBreak);
   const ends = [
     line.findIndex((one) => !isBreak(one) && !isBlank(one)),
     line.findLastIndex((one) => !isBreak(one) && !isBlank(one)),
   ];
   const inner = line.filter(
     (node, index) =>
-      (!isBreak(node) && !isBlank(node)) ||
-      (index > (ends[0] ?? 0) && index < (ends[1] ?? 0)) ||
-      !line.some(isBreak),
+      (!isBreak(node) && !isBlank(node)) || (index > (ends[0] ?? 0) && index < (ends[1] ?? 0)) || !hasBreak,
   );
   const solid = inner.filter(
     (node, index) => !isBlank(node) || (!isBreak(inner[index - 1]) && !isBreak(inner[index + 1])),
