@@ -93,8 +93,15 @@ export class PageContent {
     );
   }
 
+  /** Texts beside each other become one: later steps look at all around each text. */
   #children(node: Node): ElementContent[] {
-    return childNodes(node).flatMap(this.convert);
+    const content: ElementContent[] = [];
+    for (const one of childNodes(node).flatMap(this.convert)) {
+      const last = content.at(-1);
+      if (one.type === "text" && last?.type === "text") last.value += one.value;
+      else content.push(one);
+    }
+    return content;
   }
 
   #isHidden(node: Element): boolean {
