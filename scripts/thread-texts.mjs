@@ -24,8 +24,12 @@ export async function threadText(id, inputs = []) {
     target: "node20",
     mainFields: ["module", "main"],
     loader: { ".wasm": "binary" },
-    // Its usual form brings a second DOM for texts that it parses itself.
-    alias: { turndown: join(root, "node_modules/turndown/lib/turndown.browser.es.js") },
+    alias: Object.fromEntries(
+      ["hast-util-is-element", "@ungap/structured-clone"].map((name) => [
+        name,
+        join(root, "src/web/html/fast-packages.ts"),
+      ]),
+    ),
     legalComments: "none",
     logLevel: "warning",
   });

@@ -112,6 +112,8 @@ const webCall = (tool: string, signal: AbortSignal, work: () => Promise<ToolResu
       return await work();
     } catch (error) {
       if (!(error instanceof WebProblem)) throw error;
-      return toolError(error.message, { code: error.code });
+      const { message, code, explanation } = error;
+      const quoted = quotedIn(["web_page"], stripControl(explanation)).trim();
+      return toolError(quoted === "" ? message : `${message}\n<web_page>\n${quoted}\n${END}`, { code });
     }
   });

@@ -13,8 +13,10 @@ export function decodeBody({ bytes, isCut }: Body, named: string | undefined, is
       new TextDecoder("utf-8", { fatal: true }).decode(bytes, { stream: isCut });
       return new TextDecoder("utf-8");
     }, new TextDecoder("windows-1252"));
-  // A body that was cut may end inside a character, which `stream` leaves out.
-  return decoder.decode(bytes, { stream: isCut }).replaceAll("\0", "");
+  // Node 20 reads windows-1252 as Latin-1, without its curly quotes, unless it is a stream. A body that was cut may end
+  // inside a character, which is then left out.
+  const text = decoder.decode(bytes, { stream: true }) + (isCut ? "" : decoder.decode());
+  return text.replaceAll("\0", "");
 }
 
 /** Encodings by the mark at the beginning in hexadecimal digits. It counts before all else. */

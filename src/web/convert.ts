@@ -13,6 +13,8 @@ export interface Converted {
   text: string;
   /** One sentence each: omissions. */
   notes: string[];
+  /** Address that the page forwards its readers to. */
+  forward?: string;
 }
 
 export type HtmlInput = { html: string; url: string; isPlain: boolean };

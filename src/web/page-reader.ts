@@ -1,7 +1,9 @@
 /** Reads pages of the web as text: redirects, robots.txt, limits, and the form of each type of content. */
 import type { IncomingMessage } from "node:http";
 import { type Clock, systemClock } from "../core/clock.ts";
+import { defined } from "../core/defined.ts";
 import { NewestOf } from "../core/newest-of.ts";
+import { parsedUrl } from "../core/parsed-url.ts";
 import { headOf, oneLine } from "../core/text.ts";
 import { ACCEPTED_CODINGS, type Body, readBody } from "./body.ts";
 import { decodeBody } from "./charset.ts";
@@ -61,34 +63,47 @@ export class PageReader {
   async read(url: URL, { signal, follows }: ReadOptions): Promise<WebPage> {
     const timed = AbortSignal.any([signal, AbortSignal.timeout(this.#limits.timeMs)]);
     try {
-      const { at, incoming } = await followRedirects(url, this.#limits.redirects, async (to, from) => {
-        const problem = from && urlProblem(to, this.#network.isNamed);
-        if (from !== undefined && (problem !== undefined || !follows(to))) {
-          const where =
-            problem === undefined
-              ? `another host. If you need the page, call again with ${shownUrl(to)}`
-              : `${shownUrl(to)}. ${problem}.`;
-          throw new WebProblem("redirected", `${displayHost(from)} redirects to ${where}`);
-        }
-        await this.#askRobots(to, timed);
-        return this.#get(to, timed);
-      });
-      refuseFailure(incoming, at);
-      // Media are refused by their type, before their bodies are read.
-      const { kind, name } = readContentType(incoming.headers["content-type"], Buffer.alloc(0));
-      if (kind === "other") {
-        incoming.destroy();
-        throw otherType(at, name);
+      let [next, before]: [URL, URL?] = [url];
+      for (let forwards = 0; ; forwards += 1) {
+        const { at, incoming } = await followRedirects(
+          next,
+          this.#limits.redirects,
+          async (to, from = before) => {
+            if (from) refuseRedirect(to, from, urlProblem(to, this.#network.isNamed), follows(to));
+            await this.#askRobots(to, timed);
+            return this.#get(to, timed);
+          },
+        );
+        const { forward, ...page } = await this.#readPage(at, incoming, signal);
+        // Some pages only forward to another. Others reload themselves, or say farewell first.
+        const to = page.text.length < FORWARDING ? parsedUrl(forward ?? "") : undefined;
+        if (to) to.hash = "";
+        if (!to || to.href === at.href || forwards === this.#limits.redirects)
+          return { url: at.href, retrieved: this.#clock(), ...page };
+        [next, before] = [to, at];
       }
-      const body = await readBody(incoming, at, this.#limits.bytes);
-      const page = await this.#convert(at, incoming, body, signal);
-      return { url: at.href, retrieved: this.#clock(), ...page };
     } catch (error) {
       signal.throwIfAborted();
       if (!timed.aborted) throw error;
       const seconds = this.#limits.timeMs / 1000;
       throw new WebProblem("timeout", `${displayHost(url)} did not send the page within ${seconds} s.`);
     }
+  }
+
+  /** Reads an answer. @throws WebProblem with the page that the server sends to explain a failure */
+  async #readPage(at: URL, incoming: IncomingMessage, signal: AbortSignal) {
+    const failure = statusProblem(incoming, at);
+    // Media are refused by their type, before their bodies are read.
+    const { kind, name } = readContentType(incoming.headers["content-type"], Buffer.alloc(0));
+    if (kind === "other" || (failure && kind === "pdf")) {
+      incoming.destroy();
+      throw failure ?? otherType(at, name);
+    }
+    const limit = failure ? MAX_FAILURE_BYTES : this.#limits.bytes;
+    const page = readBody(incoming, at, limit).then((body) => this.#convert(at, incoming, body, signal));
+    if (!failure) return page;
+    failure.explanation = headOf((await page.catch(() => undefined))?.text ?? "", FAILURE_SHOWN);
+    throw failure;
   }
 
   #get(url: URL, signal: AbortSignal): Promise<IncomingMessage> {
@@ -122,7 +137,11 @@ export class PageReader {
           throw new WebProblem("redirected", "robots.txt is elsewhere");
         return this.#get(to, signal);
       });
-      refuseFailure(incoming, at);
+      const failure = statusProblem(incoming, at);
+      if (failure) {
+        incoming.destroy();
+        throw failure;
+      }
       const { bytes } = await readBody(incoming, at, MAX_ROBOTS_BYTES);
       const text = decodeBody({ bytes, isCut: true }, "utf-8", false);
       return readRobots(text, this.#userAgent.split("/", 1)[0] ?? "");
@@ -137,7 +156,7 @@ export class PageReader {
     { headers }: IncomingMessage,
     body: Body,
     signal: AbortSignal,
-  ): Promise<Pick<WebPage, "title" | "text" | "notes">> {
+  ): Promise<Pick<WebPage, "title" | "text" | "notes"> & { forward?: string }> {
     const { bytes, isCut } = body;
     const { kind, charset, name } = readContentType(headers["content-type"], bytes);
     const { convertMs, characters } = this.#limits;
@@ -160,6 +179,7 @@ export class PageReader {
     const title = oneLine(made.title ?? "", 300);
     return {
       ...(title === "" ? {} : { title }),
+      ...defined({ forward: made.forward }),
       text: headOf(made.text, characters),
       notes: [...cut, ...made.notes, ...long],
     };
@@ -180,13 +200,30 @@ const FAILURES: Readonly<Record<number, string>> = {
   451: "does not show this page for legal reasons",
 };
 
-/** @throws WebProblem for the status of a failure. */
-function refuseFailure(incoming: IncomingMessage, url: URL): void {
-  const { statusCode: status = 0, headers } = incoming;
-  if (status >= 200 && status < 300) return;
-  incoming.destroy();
+/** Characters of a page that only forwards its readers. */
+const FORWARDING = 1000;
+/** Bounds of the page that comes with a failure: what is read, and what is shown. */
+const MAX_FAILURE_BYTES = 256 * 1024;
+const FAILURE_SHOWN = 4000;
+
+/** @throws WebProblem if the redirect is not followed. */
+function refuseRedirect(to: URL, from: URL, problem: string | undefined, follows: boolean): void {
+  if (problem === undefined && follows) return;
+  const where =
+    problem === undefined
+      ? `another host. If you need the page, call again with ${shownUrl(to)}`
+      : `${shownUrl(to)}. ${problem}.`;
+  throw new WebProblem("redirected", `${displayHost(from)} redirects to ${where}`);
+}
+
+/** The problem that the status of an answer stands for. */
+function statusProblem(
+  { statusCode: status = 0, headers }: IncomingMessage,
+  url: URL,
+): WebProblem | undefined {
+  if (status >= 200 && status < 300) return undefined;
   const what = FAILURES[status] ?? (status >= 500 ? "has a problem of its own" : "did not send the page");
   const seconds = secondsToWait(headers["retry-after"]);
   const wait = seconds === undefined ? "" : ` Try again in ${seconds} s, or use another source.`;
-  throw new WebProblem("status", `${displayHost(url)} ${what} (HTTP ${status}).${wait}`);
+  return new WebProblem("status", `${displayHost(url)} ${what} (HTTP ${status}).${wait}`);
 }

@@ -25,6 +25,8 @@ export interface Network {
 /** The reason why a page is not read, for the model. */
 export class WebProblem extends Error {
   readonly code: string;
+  /** Text of the page that the server sent with a failure; others wrote it. */
+  explanation = "";
 
   constructor(code: string, message: string, options?: { cause?: unknown }) {
     super(message, options);

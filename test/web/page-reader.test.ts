@@ -22,7 +22,7 @@ test("a page is Markdown with its title, whole links, tables and code", async ()
   expect(page).toMatchObject({ title: "Tides & moon", url: at(port, "/a/page"), notes: [] });
   expect(page.text).toContain(`[next](${at(port, "/next?q=1#x")})`);
   expect(page.text).toContain("```js\nconst a = 1;\n```");
-  expect(page.text).toContain("| Day | High\\|water |\n| --- | --- |\n| Mon | 3 m |");
+  expect(page.text).toContain("| Day | High\\|water |\n| - | - |\n| Mon | 3 m |");
   expect(page.text).toContain("[Image: a chart]");
   expect(page.text).not.toMatch(/bad\(\)|Menu|Imprint/);
 });
@@ -97,6 +97,7 @@ test.each([
     ),
     "š",
   ],
+  ["text/html; charset=windows-1252", Buffer.from("<p>\x93tide\x94</p>", "latin1"), "“tide”"],
   ["text/html", Buffer.from('<meta charset="utf-16"><p>tide</p>'), "tide"],
   ["text/plain", Buffer.from("a\0b"), "ab"],
 ])("%s with %j is read in its charset", async (type, body, expected) => {
@@ -293,6 +294,37 @@ test.each([
     response.writeHead(url === "/robots.txt" ? 404 : status, headers).end("<h1>details</h1>");
   });
   await expect(testReader()(at(port))).rejects.toThrow(`site.test:${port} ${sentence}`);
+});
+
+test("a failure comes with the page that explains it, and a page that forwards with the one it means", async () => {
+  const forward = (to: string): string =>
+    `<title>Moved</title><meta http-equiv="refresh" content="0; url=${to}">`;
+  const port = await startSite(({ url }, response) => {
+    const [status, body] = ((): [number, string] => {
+      if (url === "/gone") return [410, "<h1>Gone</h1><p>It is in the archive.</p>"];
+      if (url === "/json") return [422, '{"error":"no such field"}'];
+      if (url === "/old") return [200, forward("./new")];
+      if (url === "/loop") return [200, forward("/hoop")];
+      if (url === "/hoop") return [200, forward("/loop")];
+      if (url === "/away") return [200, forward(`http://inside.test:${port}/`)];
+      if (url === "/app") return [200, '<div id="root"></div><script src="a.js"></script>'];
+      return url === "/new" ? [200, "<p>new words</p>"] : [404, ""];
+    })();
+    response
+      .writeHead(status, { "content-type": url === "/json" ? "application/json" : "text/html" })
+      .end(body);
+  });
+  const read = testReader();
+  await expect(read(at(port, "/gone"))).rejects.toThrow(
+    expect.objectContaining({ code: "status", explanation: "# Gone\n\nIt is in the archive." }),
+  );
+  await expect(read(at(port, "/json"))).rejects.toThrow(
+    expect.objectContaining({ explanation: '{"error":"no such field"}' }),
+  );
+  expect(await read(at(port, "/old"))).toMatchObject({ url: at(port, "/new"), text: "new words" });
+  expect(await read(at(port, "/loop"))).toMatchObject({ text: "" });
+  await expect(read(at(port, "/away"))).rejects.toThrow(/private address|redirects to/);
+  expect((await read(at(port, "/app"))).notes).toEqual(["Its text is made by scripts, which are not run."]);
 });
 
 test("servers that break off, answer nonsense or are not there are one sentence", async () => {

@@ -1,0 +1,255 @@
+/** Turns the nodes of a page into plain hast: what a reader sees, with regular lists, tables and code. */
+import type { ElementContent } from "hast";
+import { parsedUrl } from "../../core/parsed-url.ts";
+import { oneLine } from "../../core/text.ts";
+import { codeElement, isCodeBlock, isLineNumber } from "./code.ts";
+import { formula, imageText, inOneLine, raised } from "./phrases.ts";
+import { tableContent } from "./table.ts";
+import { panelNames } from "./tabs.ts";
+import {
+  type Element,
+  type Node,
+  attribute,
+  childElements,
+  childNodes,
+  descendants,
+  hasAttribute,
+  hasWords,
+  hast,
+  hastText,
+  isBlock,
+  isElement,
+  isMarked,
+  isSilent,
+  nodeText,
+} from "./tree.ts";
+
+/** `body`: no landmark marks the content; `everything`: also hidden parts and menus. */
+export type Scope = "main" | "body" | "everything";
+
+/** Lists and quotations are not indented further, and longer addresses are data. */
+const LIMITS = { nested: 16, link: 1000 };
+
+const RENAMED: Readonly<Record<string, string>> = {
+  ...{ menu: "ul", dir: "ul", dialog: "div", summary: "div", noscript: "div" },
+  ...{ mark: "span", u: "span", ins: "span", slot: "span", label: "span", var: "em" },
+};
+
+/** Attributes that name the part that an element shows. */
+const CONTROL = /^(aria-controls|href|data-target|data-bs-target)$/;
+const PHRASES = /^(b|strong|i|em|del|s|strike|q)$/;
+const STRUCTURED = /^(p|hr|li|dt|dd|legend|figcaption|center|tr|td|th)$/;
+
+/** The content of the nodes of one page. */
+export class PageContent {
+  /** IDs of parts that a control of the page shows. */
+  readonly #controlled: ReadonlySet<string>;
+  /** The names of panels. Lists of tabs have the name "": they are shown with the panels. */
+  readonly #names: ReadonlyMap<Element, string>;
+  #nested = 0;
+  readonly #hosts: Element[] = [];
+  /** Children of hosts that a slot shows: the first that has their name. */
+  readonly #slots = new Set<Node>();
+
+  readonly #base: string;
+  readonly #scope: Scope;
+
+  constructor(root: Node, base: string, scope: Scope) {
+    [this.#base, this.#scope] = [base, scope];
+    const elements = descendants(root);
+    const controls = elements.flatMap(({ attrs }) => attrs).filter(({ name }) => CONTROL.test(name));
+    this.#controlled = new Set(controls.flatMap(({ value }) => value.replace(/^#/, "").split(/\s+/, 9)));
+    this.#names = panelNames(elements);
+  }
+
+  readonly convert = (node: Node): ElementContent[] => {
+    if ("value" in node) return [hastText(node.value)];
+    if (!isElement(node)) return this.#children(node);
+    const name = this.#names.get(node);
+    if (name === "" || this.isLeftOut(node)) return [];
+    const content = this.#element(node);
+    return name === undefined ? content : [hast("p", [hast("strong", [hastText(name)])]), ...content];
+  };
+
+  /** The characters of a part, without what is left out. */
+  weigh(node: Node): number {
+    if ("value" in node) return node.value.trim().length;
+    if (isElement(node) && this.isLeftOut(node)) return 0;
+    return childNodes(node).reduce((sum, child) => sum + this.weigh(child), 0);
+  }
+
+  /** True for what nobody sees, and for menus, banners, buttons and other parts around the content. */
+  isLeftOut(node: Element): boolean {
+    const { tagName: tag } = node;
+    if (tag === "math" || isMarked(node, "symbols")) return false;
+    if (tag === "script") return !/^math\//.test(attribute(node, "type"));
+    if (this.#scope === "everything") return /^(style|title|svg)$/.test(tag);
+    return (
+      isSilent(tag) ||
+      this.#isHidden(node) ||
+      isLineNumber(node) ||
+      this.#isRepeated(node) ||
+      this.#isChrome(node)
+    );
+  }
+
+  /** Texts beside each other become one: later steps look at all around each text. */
+  #children(node: Node): ElementContent[] {
+    const content: ElementContent[] = [];
+    for (const one of childNodes(node).flatMap(this.convert)) {
+      const last = content.at(-1);
+      if (one.type === "text" && last?.type === "text") last.value += one.value;
+      else content.push(one);
+    }
+    return content;
+  }
+
+  #isHidden(node: Element): boolean {
+    if (node.tagName === "dialog") return !hasAttribute(node, "open");
+    const isHidden = hasAttribute(node, "hidden") && attribute(node, "hidden") !== "until-found";
+    if (!isHidden && !/display\s*:\s*none/i.test(attribute(node, "style"))) return false;
+    return attribute(node, "role") !== "tabpanel" && !this.#controlled.has(attribute(node, "id") || "-");
+  }
+
+  /** True for texts that repeat, for screens or for screen readers only, what stands beside them. */
+  #isRepeated(node: Element): boolean {
+    const isSpoken = isMarked(node, "screenReader");
+    const isSilent = (one: Node): boolean => isElement(one) && attribute(one, "aria-hidden") === "true";
+    if (!isSpoken && !(isSilent(node) && /^(span|i|b|a|em)$/.test(node.tagName))) return false;
+    const siblings = childNodes(node.parentNode ?? node).slice(0, 100);
+    return siblings.some((one) => one !== node && hasWords(nodeText(one)) && !(isSpoken && isSilent(one)));
+  }
+
+  #isChrome(node: Element): boolean {
+    const { tagName: tag } = node;
+    const role = attribute(node, "role");
+    const isBody = this.#scope === "body";
+    if (tag === "nav" || /^(navigation|search|menu|menubar|toolbar)$/.test(role)) return true;
+    const isAround =
+      isMarked(node, "chrome") ||
+      (isBody &&
+        (isMarked(node, "bodyChrome") ||
+          /^(header|footer|aside)$/.test(tag) ||
+          /^(banner|contentinfo|complementary)$/.test(role)));
+    if (isAround) return !descendants(node).some(({ tagName }) => /^(h1|pre|main)$/.test(tagName));
+    // The sign by which a heading can be linked.
+    return (
+      tag === "a" &&
+      attribute(node, "href").includes("#") &&
+      !hasWords(nodeText(node)) &&
+      !descendants(node).some(({ tagName }) => tagName === "img")
+    );
+  }
+
+  #element(node: Element): ElementContent[] {
+    const { tagName: tag } = node;
+    if (isCodeBlock(node)) return [codeElement(node)];
+    if (tag === "table")
+      return tableContent(node, (cell, inLine) =>
+        inLine ? inOneLine(this.#children(cell)) : this.#children(cell),
+      );
+    if (tag === "math" || tag === "script") return [hastText(formula(node))];
+    if (tag === "sup" || tag === "sub") return raised(node, this.#children(node));
+    if (/^(code|kbd|samp|tt)$/.test(tag))
+      return [hast("code", [hastText(oneLine(nodeText(node), Infinity))])];
+    if (tag === "img") return imageText(node);
+    if (/^(a|i?frame)$/.test(tag)) return this.#link(node);
+    if (tag === "button") return this.#button(node);
+    if (tag === "input") return this.#checkbox(node);
+    if (/^h[1-6]$/.test(tag) || attribute(node, "role") === "heading") {
+      const level = /^[1-6]$/.exec(attribute(node, "aria-level") || tag.slice(1))?.[0] ?? "2";
+      return [hast(`h${level}`, inOneLine(this.#children(node)))];
+    }
+    if (/^(ul|ol|dl|menu|dir|blockquote)$/.test(tag)) return [this.#nesting(node)];
+    if (tag === "slot") return [hast("span", this.#slotted(node))];
+    const shadow = childElements(node).find((one) => hasAttribute(one, "shadowrootmode"));
+    if (shadow) return [hast("div", this.#inShadow(node, shadow))];
+    return this.#plain(node);
+  }
+
+  #plain(node: Element): ElementContent[] {
+    const isStruck = /line-through/i.test(attribute(node, "style")) && !isBlock(node.tagName);
+    const tag = isStruck ? "del" : (RENAMED[node.tagName] ?? node.tagName);
+    const children = this.#children(node);
+    if (tag === "li") return [hast(tag, children, { value: attribute(node, "value") })];
+    if (!isBlock(tag))
+      return tag === "br" || (PHRASES.test(tag) && children.length > 0) ? [hast(tag, children)] : children;
+    if (STRUCTURED.test(tag)) return [hast(tag, children)];
+    // Boxes around nothing but blocks are left out: there are many of them.
+    const solid = children.filter((child) => child.type !== "text" || child.value.trim() !== "");
+    return solid.every((child) => child.type === "element" && isBlock(child.tagName))
+      ? solid
+      : [hast("div", children)];
+  }
+
+  /** A list or a quotation. Items of ordered lists get their numbers. */
+  #nesting(node: Element): ElementContent {
+    this.#nested += 1;
+    const children = this.#children(node);
+    this.#nested -= 1;
+    const items = children
+      .filter((child) => child.type === "element")
+      .filter(({ tagName }) => tagName === "li");
+    if (this.#nested >= LIMITS.nested) for (const item of items) item.tagName = "div";
+    if (this.#nested >= LIMITS.nested) return hast("div", children);
+    const step = hasAttribute(node, "reversed") ? -1 : 1;
+    let number = Number.parseInt(attribute(node, "start") || String(step < 0 ? items.length : 1), 10) || 0;
+    for (const { properties } of items) {
+      const own = Number.parseInt(String(properties["value"]), 10);
+      number = Number.isNaN(own) ? number : own;
+      properties["value"] = node.tagName === "ol" ? String(number) : undefined;
+      number += step;
+    }
+    return hast(RENAMED[node.tagName] ?? node.tagName, children);
+  }
+
+  /** Addresses are written out. A link that leads nowhere else is its text. */
+  #link(node: Element): ElementContent[] {
+    const isFrame = node.tagName !== "a";
+    const href = attribute(node, isFrame ? "src" : "href").trim();
+    const named = [hastText(attribute(node, "title") || attribute(node, "name"))];
+    const url = href === "" || href.startsWith("#") ? undefined : parsedUrl(href, this.#base);
+    const label = isFrame ? named : this.#children(node);
+    if (!url || !/^(https?|mailto):$/.test(url.protocol) || url.href.length > LIMITS.link)
+      return isFrame ? [] : [hast("span", label)];
+    return [hast("a", label, { href: url.href.replaceAll("(", "%28").replaceAll(")", "%29") })];
+  }
+
+  /** The name of a part that the button shows, or a word of a sentence. Other buttons do something. */
+  #button(node: Element): ElementContent[] {
+    const children = inOneLine(this.#children(node));
+    if (/^(h[1-6]|summary|dt|legend|p)$/.test(node.parentNode?.nodeName ?? "")) return children;
+    const isName = ["aria-controls", "data-target", "data-bs-target"].some((name) =>
+      hasAttribute(node, name),
+    );
+    const isShown = (isName || attribute(node, "role") === "tab") && hasWords(nodeText(node));
+    return isShown ? [hast("p", [hast("strong", children)])] : [];
+  }
+
+  /** The state of an entry of a list or a table. Other fields are for people who fill them in. */
+  #checkbox(node: Element): ElementContent[] {
+    const isEntry = /^(li|td|p|label)$/.test(node.parentNode?.nodeName ?? "");
+    if (attribute(node, "type") !== "checkbox" || !isEntry) return [];
+    return [hastText(hasAttribute(node, "checked") ? "[x] " : "[ ] ")];
+  }
+
+  /** The content of a shadow root, with the children of its host in its slots. */
+  #inShadow(host: Element, root: Element): ElementContent[] {
+    this.#hosts.push(host);
+    const shown = this.#children(root);
+    this.#hosts.pop();
+    return shown;
+  }
+
+  #slotted(slot: Element): ElementContent[] {
+    const host = this.#hosts.pop();
+    const light = (host ? childNodes(host) : []).filter(
+      (one) =>
+        !this.#slots.has(one) && (isElement(one) ? attribute(one, "slot") : "") === attribute(slot, "name"),
+    );
+    for (const one of light) this.#slots.add(one);
+    const shown = light.flatMap(this.convert);
+    if (host) this.#hosts.push(host);
+    return shown.length > 0 ? shown : this.#children(slot);
+  }
+}
