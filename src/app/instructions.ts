@@ -32,17 +32,17 @@ const NOT_APPLIED =
 
 /** Joins the instructions of a run: the configured ones, and the facts about its workspace. */
 export async function instructionsFor(
-  config: Parameters<typeof instructionsOf>[0],
+  config: Parameters<typeof loadInstructions>[0],
   { changes, notApplied = [] }: { changes?: "propose"; notApplied?: readonly string[] },
 ): Promise<{ systemPrompt?: string }> {
-  const configured = await instructionsOf(config);
+  const configured = await loadInstructions(config);
   if (changes !== "propose") return configured;
   const earlier =
     notApplied.length === 0 ? [] : [`${NOT_APPLIED}\n${notApplied.map((one) => `- ${one}`).join("\n")}`];
   return { systemPrompt: [...Object.values(configured), ON_A_COPY, ...earlier].join("\n\n") };
 }
 
-/** Where the run finds files with instructions. Those of the home folder are for the person at this machine only. */
+/** Folders with instructions for the run. Those of the home folder are for the person at this machine only. */
 export function instructionPlaces(
   config: PlacesConfig & Pick<Config, "otherPrograms" | "privatePaths" | "files">,
   owner: Owner,
@@ -51,8 +51,8 @@ export function instructionPlaces(
   const workspace = originalOf(config, owner);
   if (workspace === undefined) return undefined;
   const { privatePaths: hidden = [], otherPrograms } = config;
-  const filesOf = (rootDir: string) => new FilesystemBackend({ rootDir, virtualMode: true, hidden });
-  const repositoryFiles = (folder: string) => new PolicyBackend(filesOf(folder), rulesOf(config) ?? {});
+  const openFolder = (rootDir: string) => new FilesystemBackend({ rootDir, virtualMode: true, hidden });
+  const repositoryFiles = (folder: string) => new PolicyBackend(openFolder(folder), rulesOf(config) ?? {});
   const [root, place] = [findRepository(config), realPath(workspace)];
   const path = root === undefined ? "/" : `/${relative(root, place).replaceAll("\\", "/")}`;
   const ignored = readIgnoreFiles(config, owner);
@@ -60,14 +60,14 @@ export function instructionPlaces(
     folder: WORKSPACE_MOUNT,
     ...(root === undefined || path === "/" ? {} : { repository: { files: repositoryFiles(root), path } }),
     ...(owner.principal === LOCAL && folderProblem(home) === undefined
-      ? { home: { files: filesOf(home), isShared: !otherPrograms } }
+      ? { home: { files: openFolder(home), isShared: !otherPrograms } }
       : {}),
     ...(ignored && { isPrivate: (file) => ignored.isAsked(stripPrefix(WORKSPACE_MOUNT, file)) }),
   };
 }
 
 /** The configured instructions, if there are any. Throws `ConfigurationError` for a file that cannot be read. */
-export async function instructionsOf({
+export async function loadInstructions({
   systemPrompt,
   systemPromptFile: file,
 }: Pick<Config, "systemPrompt" | "systemPromptFile">): Promise<{ systemPrompt?: string }> {
@@ -87,10 +87,10 @@ export async function instructionsOf({
 
 /** The reason why a run could not read its instructions. It names no path, so clients may see it. */
 export async function promptFileProblem(
-  config: Parameters<typeof instructionsOf>[0],
+  config: Parameters<typeof loadInstructions>[0],
 ): Promise<string | undefined> {
   try {
-    await instructionsOf(config);
+    await loadInstructions(config);
     return undefined;
   } catch (error) {
     return errorMessage(error);

@@ -83,7 +83,7 @@ export function originalOf(
 
 /**
  * The root of the repository around the owner's workspace, if it has the same user. A folder of a principal has none:
- * what lies above it belongs to others.
+ * folders above it belong to others.
  */
 export function findRepository(config: Pick<Config, "workspace" | "workspaceFolder">): string | undefined {
   const { workspace, workspaceFolder } = config;

@@ -1,4 +1,4 @@
-/** Files in which people say what agents may not read; the table beside this has them, with sources. They only take access away. */
+/** Reads ignore files, which only remove access. The table beside it lists them, with sources. */
 import { join, relative } from "node:path";
 import { parse } from "jsonc-parser";
 import { isInside, realPath } from "../core/real-path.ts";
@@ -17,7 +17,7 @@ interface RuleList {
 }
 
 /**
- * Leaves the files that ignore files name out of listings and searches, and tells which of them a person must allow to
+ * Leaves the files that ignore files name out of listings and searches, and finds those that a person must allow to
  * be read. Commands do not follow these rules.
  */
 export class IgnoreFiles extends PolicyRules {
@@ -45,7 +45,7 @@ export class IgnoreFiles extends PolicyRules {
   }
 
   #read(top: string, folder: string): void {
-    const textOf = (name: string): string => {
+    const loadText = (name: string): string => {
       const path = join(top, folder, name);
       return isInside(top, realPath(path)) ? readFileHead(realPath(path)) : "";
     };
@@ -54,14 +54,14 @@ export class IgnoreFiles extends PolicyRules {
       const rules = new GitignoreRules(fold(headOf(text, 32 * 1024)), fold(folder), undefined);
       if (!rules.isEmpty) files.push(rules);
     };
-    for (const { name } of table.searches) add(this.#searches, textOf(name));
-    for (const { name } of table.reading) add(this.#reading, textOf(name));
+    for (const { name } of table.searches) add(this.#searches, loadText(name));
+    for (const { name } of table.reading) add(this.#reading, loadText(name));
     for (const { name, keys, form } of table.settings) {
-      const text = textOf(name);
+      const text = loadText(name);
       for (const key of text === "" ? [] : keys) {
         const value = key.split(".").reduce(memberOf, parse(text) as unknown); // anything
         const patterns = readPatterns(value, form, join(top, folder));
-        if (form === "files") for (const file of patterns) add(this.#reading, textOf(file));
+        if (form === "files") for (const file of patterns) add(this.#reading, loadText(file));
         else add(this.#reading, patterns.join("\n"));
       }
     }
@@ -110,7 +110,7 @@ function readPatterns(value: unknown, form: string, folder: string): string[] {
   if (form !== "rules") return texts;
   return texts.flatMap((text) => {
     const [, spec = ""] = /^Read\((.*)\)$/s.exec(text.trim()) ?? [];
-    // `//` begins a path of this machine, and `~` the home folder: what is not below `folder` is no matter here.
+    // `//` begins a path of this machine, and `~` the home folder. Paths outside `folder` are dropped.
     const home = process.env["HOME"] ?? "~";
     const absolute = spec.startsWith("//")
       ? spec.slice(1)

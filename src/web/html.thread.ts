@@ -5,7 +5,7 @@ import { parsedUrl } from "../core/parsed-url.ts";
 import { oneLine } from "../core/text.ts";
 import type { Converted, HtmlInput } from "./convert.ts";
 import { PageContent, type Scope } from "./html/content.ts";
-import { markdownOf } from "./html/markdown.ts";
+import { writeMarkdown } from "./html/markdown.ts";
 import {
   type Element,
   type Node,
@@ -52,7 +52,7 @@ function convert({ html, url, isPlain }: HtmlInput): Converted {
   };
 }
 
-/** Says what a page with little text may lack. */
+/** Notes on the possible gaps of a page with little text. */
 function remarks({ length }: string, { scripts, description }: ReturnType<typeof readHead>): string[] {
   if (length >= LITTLE_TEXT || (length > 0 && scripts === 0)) return [];
   const lack =
@@ -85,7 +85,7 @@ function readHead(page: Node | undefined) {
   };
 }
 
-/** The main part of a page; else what is not around the content. Pieces that `failed` are text without tags. */
+/** Finds the main part of a page, otherwise the page without its chrome. Pieces that `failed` are text without tags. */
 function readPieces(pieces: readonly string[], base: string, failed: Set<string>, scope?: Scope): string {
   let hasMain = false;
   const texts = pieces.map((piece) => {
@@ -95,7 +95,7 @@ function readPieces(pieces: readonly string[], base: string, failed: Set<string>
       hasMain ||= main !== undefined;
       if (hasMain && !main) return "";
       const root = main ?? page;
-      return markdownOf(new PageContent(root, base, scope ?? (main ? "main" : "body")).convert(root));
+      return writeMarkdown(new PageContent(root, base, scope ?? (main ? "main" : "body")).convert(root));
     } catch {
       failed.add(piece);
       return withoutTags(piece);

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { type Scope, PageContent } from "../../src/web/html/content.ts";
-import { markdownOf } from "../../src/web/html/markdown.ts";
+import { writeMarkdown } from "../../src/web/html/markdown.ts";
 import { cutPage, parsePage, withoutTags } from "../../src/web/html/tree.ts";
 
 const read = (html: string, scope: Scope = "main"): string => {
   const page = parsePage(html);
-  return markdownOf(new PageContent(page, "https://site.test/a/b", scope).convert(page));
+  return writeMarkdown(new PageContent(page, "https://site.test/a/b", scope).convert(page));
 };
 const table = (rows: string): string => read(`<table>${rows}</table>`);
 

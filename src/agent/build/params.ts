@@ -144,7 +144,7 @@ export interface DeepAgentParams<
   /** Called in this order when a model cannot answer; subagents fall back on them too. */
   fallbackModels?: readonly ModelSource[];
   /**
-   * Where the files with the project's instructions are, such as `{ folder: "/workspace" }`: AGENTS.md, otherwise
+   * Folders with the instructions of the project, such as `{ folder: "/workspace" }`: AGENTS.md, otherwise
    * CLAUDE.md and others. The agent, its subagents and the judge of a goal follow them. Default: none are read.
    */
   instructions?: InstructionOptions;

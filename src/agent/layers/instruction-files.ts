@@ -17,7 +17,7 @@ export interface InstructionOptions {
   repository?: { files: Backend; path: string };
   /** Home folder of the person whose run it is. `isShared`: leaves out the files of other programs. */
   home?: { files: Backend; isShared?: boolean };
-  /** True for a path below `folder` that a person must allow to be read. Such files give no instructions. */
+  /** True for a path below `folder` that a person must allow to be read. Such files are not used. */
   isPrivate?: (path: string) => boolean;
 }
 
@@ -43,13 +43,13 @@ export interface Instructions {
   rules: readonly ScopedRule[];
   /** Versions of the texts in the block. */
   versions: readonly string[];
-  /** Files that were read, and what is left out, one line each. */
+  /** Files that were read, and notes on omitted ones, one line each. */
   files: readonly string[];
   notes: readonly string[];
 }
 
 /** Characters of a file and of a block, bytes of a file that is opened, and numbers of files. */
-const MOST = {
+const INSTRUCTION_LIMITS = {
   file: 40_000,
   block: 64 * 1024,
   bytes: 4 * 1024 * 1024,
@@ -68,7 +68,7 @@ export class InstructionReader {
   readonly #versions: Set<string>;
   readonly #notes: string[] = [];
   readonly #texts = new Map<string, Promise<string | undefined>>();
-  #imports = MOST.imports;
+  #imports = INSTRUCTION_LIMITS.imports;
 
   /** `versions` of texts that are known already, and not read again. */
   constructor(options: InstructionOptions, files: Backend, versions: readonly string[] = []) {
@@ -90,14 +90,14 @@ export class InstructionReader {
       if (home.isShared !== true) texts.push(...(await this.#rules("~", table.homeRules, { rules, listed })));
     }
     const above = this.#options.repository === undefined ? [] : ["/", ...parentPaths(this.#top)];
-    const folders = [...above.slice(-MOST.folders), this.#top];
+    const folders = [...above.slice(-INSTRUCTION_LIMITS.folders), this.#top];
     for (const folder of folders) {
       const found = await this.#rules(folder, table.rules, { rules, listed });
       const isRoot = folder === folders[0] || folder === this.#top;
       texts.push(...found, ...(await this.folder(folder, isRoot)));
     }
-    const shown = this.render(texts, MOST.block);
-    const list = listed.slice(0, MOST.rules).join("\n");
+    const shown = this.render(texts, INSTRUCTION_LIMITS.block);
+    const list = listed.slice(0, INSTRUCTION_LIMITS.rules).join("\n");
     const parts = [shown, list && `Read these files when they fit the task:\n${list}`].filter(
       (part) => part !== "",
     );
@@ -147,9 +147,17 @@ export class InstructionReader {
     this.#versions.add(version);
     const path = this.#show(at);
     const cut = `[cut here: the file has ${text.length} characters; if the task needs the rest, read ${path}]`;
-    const texts = [{ at, path, text: text.length > MOST.file ? `${headOf(text, MOST.file)}\n${cut}` : text }];
-    if (text.length > MOST.file) this.#note(`${path} is cut: it has more than ${MOST.file} characters`);
-    for (const name of findImports(headOf(text, MOST.file))) {
+    const texts = [
+      {
+        at,
+        path,
+        text:
+          text.length > INSTRUCTION_LIMITS.file ? `${headOf(text, INSTRUCTION_LIMITS.file)}\n${cut}` : text,
+      },
+    ];
+    if (text.length > INSTRUCTION_LIMITS.file)
+      this.#note(`${path} is cut: it has more than ${INSTRUCTION_LIMITS.file} characters`);
+    for (const name of findImports(headOf(text, INSTRUCTION_LIMITS.file))) {
       const target = join(dirname(at), name);
       const isInside = at.startsWith("~")
         ? isAtOrBelow(target, at.split("/").slice(0, 2).join("/"))
@@ -173,9 +181,11 @@ export class InstructionReader {
       rows.map(async (row) => ({ row, paths: await this.#list(joinPath(base, row.name), row.endings) })),
     );
     for (const { row, paths } of listed) {
-      if (paths.length > MOST.rules)
-        this.#note(`${this.#show(joinPath(base, row.name))}: only the first ${MOST.rules} rules are read`);
-      for (const at of paths.slice(0, MOST.rules)) {
+      if (paths.length > INSTRUCTION_LIMITS.rules)
+        this.#note(
+          `${this.#show(joinPath(base, row.name))}: only the first ${INSTRUCTION_LIMITS.rules} rules are read`,
+        );
+      for (const at of paths.slice(0, INSTRUCTION_LIMITS.rules)) {
         const matter = parseFrontMatter((await this.#read(at)) ?? "");
         const rule = readCondition(recordOf(matter?.fields), row.default);
         if (matter?.problem !== undefined)
@@ -188,15 +198,15 @@ export class InstructionReader {
     return texts;
   }
 
-  /** The files of a folder of rules, and of the folders in it, in order. */
+  /** Lists the files below a rule folder, in order. */
   async #list(folder: string, endings: readonly string[], depth = 0): Promise<string[]> {
     const place = this.#place(folder);
     const { files = [] } = (await place?.files.ls(place.path)) ?? {};
     const paths: string[] = [];
-    for (const { path, is_dir: isFolder } of files.slice(0, MOST.rules * 2)) {
+    for (const { path, is_dir: isFolder } of files.slice(0, INSTRUCTION_LIMITS.rules * 2)) {
       const at = joinPath(folder, path.split("/").findLast((name) => name !== "") ?? "");
       if (isFolder !== true && endings.some((ending) => at.endsWith(ending))) paths.push(at);
-      if (isFolder === true && depth < 4 && paths.length <= MOST.rules)
+      if (isFolder === true && depth < 4 && paths.length <= INSTRUCTION_LIMITS.rules)
         paths.push(...(await this.#list(at, endings, depth + 1)));
     }
     return paths.sort();
@@ -209,7 +219,7 @@ export class InstructionReader {
       if (place === undefined || place.isPrivate) return undefined;
       const { files, path } = place;
       if ((await files.ls(path)).code === "not_found") return undefined;
-      const file = await readText(files, path, MOST.bytes);
+      const file = await readText(files, path, INSTRUCTION_LIMITS.bytes);
       if (file.text !== undefined) {
         const text = file.text.replaceAll(CODE_OR_COMMENT, (part) => (part.startsWith("<!--") ? "" : part));
         return text.replace(/^\uFEFF/, "").trim();
@@ -241,10 +251,11 @@ export class InstructionReader {
   }
 
   #note(text: string): void {
-    if (!this.#notes.includes(text) && this.#notes.length < MOST.imports) this.#notes.push(text);
+    if (!this.#notes.includes(text) && this.#notes.length < INSTRUCTION_LIMITS.imports)
+      this.#notes.push(text);
   }
 
-  /** The place in the repository of a path of the agent, if it is below the workspace. */
+  /** Returns the repository path for an agent path below the workspace. */
   placeOf(path: string): string | undefined {
     const { folder } = this.#options;
     const isBelow = isAtOrBelow(path, folder) && path !== folder;
@@ -254,7 +265,7 @@ export class InstructionReader {
   /** The folders between the workspace and a file below it, outermost first. */
   foldersTo(at: string): string[] {
     const below = parentPaths(at).filter((path) => isAtOrBelow(path, this.#top) && path !== this.#top);
-    return below.slice(-MOST.folders);
+    return below.slice(-INSTRUCTION_LIMITS.folders);
   }
 
   /** True if a rule is about a file. */
@@ -271,8 +282,8 @@ export class InstructionReader {
     return `<project_instructions>\n${text}\n</project_instructions>`;
   }
 
-  /** Writes the texts, the nearest to the work first where they are too long together, and says what is cut. */
-  render(texts: readonly InstructionText[], most: number = MOST.file): string {
+  /** Writes the texts. If they are too long together, the nearest to the work come first, and a line reports the cut. */
+  render(texts: readonly InstructionText[], most: number = INSTRUCTION_LIMITS.file): string {
     let left = most;
     const shown = texts.toReversed().map(({ path, text }) => {
       const cut = `[cut here, because all instructions together are longer than ${most} characters]`;
@@ -287,7 +298,7 @@ export class InstructionReader {
   }
 }
 
-/** When a rule holds, by the fields that programs have for it; `without` any, as its folder says. */
+/** Condition of a rule, by the fields that programs have for it; `without` any, the default of its folder. */
 function readCondition(
   fields: Readonly<Record<string, unknown>>,
   without: string,

@@ -4,7 +4,7 @@ import { monotonicClock } from "../../core/clock.ts";
 import { orElse } from "../../core/errors.ts";
 
 /** Time between two looks at the memory of a run, in ms. */
-const LOOK_MS = 250;
+const SAMPLE_MS = 250;
 
 /**
  * Adds up the memory that programs really use, and ends the largest one while that is too much, as the kernel would do
@@ -18,7 +18,7 @@ export class MemoryWatch {
   readonly #limit: number;
   readonly #leaders: () => readonly number[];
   #timer: NodeJS.Timeout | undefined;
-  #delay = LOOK_MS;
+  #delay = SAMPLE_MS;
 
   /** `limit` in bytes, for all descendants of `leaders` together. */
   constructor(limit: number, leaders: () => readonly number[]) {
@@ -34,7 +34,7 @@ export class MemoryWatch {
       const pids = this.#descendants();
       this.#check(pids);
       // Takes at most a twentieth of the time, however many processes there are.
-      this.#delay = Math.max(LOOK_MS, 20 * (monotonicClock() - begun));
+      this.#delay = Math.max(SAMPLE_MS, 20 * (monotonicClock() - begun));
       // The last three hold the namespaces of the run.
       if (this.#leaders().length > 1 || pids.length > 3) this.start();
     }, this.#delay).unref();
@@ -58,7 +58,7 @@ export class MemoryWatch {
   }
 
   #descendants(): number[] {
-    if (monotonicClock() - MemoryWatch.#seen.at > LOOK_MS / 2) {
+    if (monotonicClock() - MemoryWatch.#seen.at > SAMPLE_MS / 2) {
       const children = new Map<number, number[]>();
       for (const name of readdirSync("/proc").filter((each) => /^\d+$/.test(each))) {
         const stat = orElse(() => readFileSync(`/proc/${name}/stat`, "utf8"), "");

@@ -162,7 +162,7 @@ export class ShellBackend extends FilesystemBackend implements SandboxBackend {
   readonly #adopt: (command: string, group: ProcessGroup) => JobInfo | undefined;
   #executing = 0;
   #idle: NodeJS.Timeout | undefined;
-  /** The end of background programs, which would end a command that starts meanwhile. */
+  /** The end of background programs; a command that starts before it would end with them. */
   #ending: Promise<void> | undefined;
 
   constructor(files: FilesystemOptions, options: ShellOptions) {

@@ -30,7 +30,7 @@ export const STARTING_PLACES: readonly StartingPlace[] = [
 const isStarting = (path: string): boolean =>
   STARTING_PLACES.some(({ name }) => `/${path}`.endsWith(`/${name}`)) || path.endsWith(".code-workspace");
 
-/** What a file of a project starts, by the names on its path. */
+/** The program that a project file starts, by the names on its path. */
 export const startsAt = (path: string): string | undefined =>
   STARTING_PLACES.find(({ name }) => `/${path}/`.includes(`/${name}/`))?.starts;
 

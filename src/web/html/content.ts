@@ -1,4 +1,4 @@
-/** Turns the nodes of a page into plain hast: what a reader sees, with regular lists, tables and code. */
+/** Turns the nodes of a page into plain hast: its visible content, with regular lists, tables and code. */
 import type { ElementContent } from "hast";
 import { parsedUrl } from "../../core/parsed-url.ts";
 import { oneLine } from "../../core/text.ts";
@@ -28,7 +28,7 @@ import {
 export type Scope = "main" | "body" | "everything";
 
 /** Lists and quotations are not indented further, and longer addresses are data. */
-const LIMITS = { nested: 16, link: 1000 };
+const CONTENT_LIMITS = { nested: 16, link: 1000 };
 
 const RENAMED: Readonly<Record<string, string>> = {
   ...{ menu: "ul", dir: "ul", dialog: "div", summary: "div", noscript: "div" },
@@ -40,7 +40,7 @@ const CONTROL = /^(aria-controls|href|data-target|data-bs-target)$/;
 const PHRASES = /^(b|strong|i|em|del|s|strike|q)$/;
 const STRUCTURED = /^(p|hr|li|dt|dd|legend|figcaption|center|tr|td|th)$/;
 
-/** The content of the nodes of one page. */
+/** Converts the nodes of one page. */
 export class PageContent {
   /** IDs of parts that a control of the page shows. */
   readonly #controlled: ReadonlySet<string>;
@@ -71,7 +71,7 @@ export class PageContent {
     return name === undefined ? content : [hast("p", [hast("strong", [hastText(name)])]), ...content];
   };
 
-  /** The characters of a part, without what is left out. */
+  /** Counts the characters of a part, without omitted ones. */
   weigh(node: Node): number {
     if ("value" in node) return node.value.trim().length;
     if (isElement(node) && this.isLeftOut(node)) return 0;
@@ -111,7 +111,7 @@ export class PageContent {
     return attribute(node, "role") !== "tabpanel" && !this.#controlled.has(attribute(node, "id") || "-");
   }
 
-  /** True for texts that repeat, for screens or for screen readers only, what stands beside them. */
+  /** True for texts that repeat their neighbors, for screens or for screen readers only. */
   #isRepeated(node: Element): boolean {
     const isSpoken = isMarked(node, "screenReader");
     const isSilent = (one: Node): boolean => isElement(one) && attribute(one, "aria-hidden") === "true";
@@ -190,8 +190,8 @@ export class PageContent {
     const items = children
       .filter((child) => child.type === "element")
       .filter(({ tagName }) => tagName === "li");
-    if (this.#nested >= LIMITS.nested) for (const item of items) item.tagName = "div";
-    if (this.#nested >= LIMITS.nested) return hast("div", children);
+    if (this.#nested >= CONTENT_LIMITS.nested) for (const item of items) item.tagName = "div";
+    if (this.#nested >= CONTENT_LIMITS.nested) return hast("div", children);
     const step = hasAttribute(node, "reversed") ? -1 : 1;
     let number = Number.parseInt(attribute(node, "start") || String(step < 0 ? items.length : 1), 10) || 0;
     for (const { properties } of items) {
@@ -210,7 +210,7 @@ export class PageContent {
     const named = [hastText(attribute(node, "title") || attribute(node, "name"))];
     const url = href === "" || href.startsWith("#") ? undefined : parsedUrl(href, this.#base);
     const label = isFrame ? named : this.#children(node);
-    if (!url || !/^(https?|mailto):$/.test(url.protocol) || url.href.length > LIMITS.link)
+    if (!url || !/^(https?|mailto):$/.test(url.protocol) || url.href.length > CONTENT_LIMITS.link)
       return isFrame ? [] : [hast("span", label)];
     return [hast("a", label, { href: url.href.replaceAll("(", "%28").replaceAll(")", "%29") })];
   }
@@ -226,7 +226,7 @@ export class PageContent {
     return isShown ? [hast("p", [hast("strong", children)])] : [];
   }
 
-  /** The state of an entry of a list or a table. Other fields are for people who fill them in. */
+  /** State of a checkbox in a list or table. Other fields are for people who fill them in. */
   #checkbox(node: Element): ElementContent[] {
     const isEntry = /^(li|td|p|label)$/.test(node.parentNode?.nodeName ?? "");
     if (attribute(node, "type") !== "checkbox" || !isEntry) return [];

@@ -46,7 +46,7 @@ const HANDLERS: Record<string, Handle> = {
   },
 };
 
-export function markdownOf(children: ElementContent[]): string {
+export function writeMarkdown(children: ElementContent[]): string {
   const handlers: NonNullable<Parameters<typeof toMdast>[1]>["handlers"] = {
     code: (_state, node) => ({ type: "inlineCode", value: value(node) }),
     pre: (_state, node) => ({

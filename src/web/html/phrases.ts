@@ -1,4 +1,4 @@
-/** Content within a line: formulas, raised and lowered text, pictures, and blocks brought into one line. */
+/** Content within a line: formulas, raised and lowered text, pictures, and blocks joined into one line. */
 import type { ElementContent } from "hast";
 import { oneLine } from "../../core/text.ts";
 import {
@@ -61,7 +61,7 @@ export function raised(node: Element, children: ElementContent[]): ElementConten
   return [hastText(`${sign}(`), ...children, hastText(")")];
 }
 
-/** A formula as TeX, if the page has that, and otherwise as far as its signs tell. */
+/** A formula as TeX, if the page has that, and otherwise as its signs. */
 export function formula(node: Element): string {
   const isScript = node.tagName === "script";
   const source = descendants(node).find((one) => /tex/i.test(attribute(one, "encoding")));

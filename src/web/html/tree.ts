@@ -9,7 +9,7 @@ export type Node = Tree.Node;
 export type Element = Tree.Element;
 
 /** Browsers do not nest deeper, either. A larger page is read piece by piece. */
-const LIMITS = { depth: 512, attributes: 256, nodes: 100_000, piece: 100_000 };
+const TREE_LIMITS = { depth: 512, attributes: 256, nodes: 100_000, piece: 100_000 };
 
 /** A page in pieces of about equal size, each inside the elements that surround it. Undefined if it nests too deeply. */
 export function cutPage(html: string): string[] | undefined {
@@ -22,14 +22,15 @@ export function cutPage(html: string): string[] | undefined {
       const tag = html.slice(parser.startIndex, parser.endIndex + 1);
       open.push({ name, tag: tag.length > 500 ? `<${name}>` : tag });
       solid += isSolid(name) ? 1 : 0;
-      isTooMuch ||= open.length > LIMITS.depth || Object.keys(attributes).length > LIMITS.attributes;
+      isTooMuch ||=
+        open.length > TREE_LIMITS.depth || Object.keys(attributes).length > TREE_LIMITS.attributes;
       if (isTooMuch) parser.pause();
     },
     onclosetag(name) {
       open.pop();
       solid -= isSolid(name) ? 1 : 0;
       const size = parser.endIndex + 1 - from;
-      if (size < LIMITS.piece || (solid > 0 && size < 5 * LIMITS.piece)) return;
+      if (size < TREE_LIMITS.piece || (solid > 0 && size < 5 * TREE_LIMITS.piece)) return;
       pieces.push(around + html.slice(from, (from = parser.endIndex + 1)));
       around = open.map(({ tag }) => tag).join("");
     },
@@ -44,7 +45,7 @@ export function parsePage(html: string): Tree.Document {
   const treeAdapter: typeof defaultTreeAdapter = {
     ...defaultTreeAdapter,
     createElement(...element) {
-      if ((nodes += 1) > LIMITS.nodes || depth > 2 * LIMITS.depth) throw new RangeError("too much");
+      if ((nodes += 1) > TREE_LIMITS.nodes || depth > 2 * TREE_LIMITS.depth) throw new RangeError("too much");
       return defaultTreeAdapter.createElement(...element);
     },
     onItemPush: () => void (depth += 1),
