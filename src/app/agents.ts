@@ -106,8 +106,7 @@ export async function openAgents(
   const mcp = openOtherServers(config, env, logger);
   const stored = await storage.forAgents();
   const storedBy = (principal: Principal) => stored.of(principal, memoryNamespace(principal));
-  const memories = openMemories(settings, stored);
-  const served = new ServerMounts(config.mounts, env);
+  const [memories, served] = [openMemories(settings, stored), new ServerMounts(config.mounts, env)];
   const tree = new FileTree(config, (principal) => storedBy(principal).store, served);
   const models = new Models(config, env, logger);
   const fallbacks = usableFallbacks(config, settings, logger);

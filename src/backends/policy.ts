@@ -247,8 +247,10 @@ export class PolicyBackend extends CheckedBackend {
     this.#rules = rules;
     this.#inner = open;
     if (rules.bindsCommands || typeof inner === "function" || !("execute" in inner)) return;
-    const { id, jobs, commands, execute } = inner as SandboxBackend; // one that runs commands is that
-    Object.assign(this, { ...defined({ id, jobs, commands }), execute: execute.bind(inner) });
+    const sandbox = inner as SandboxBackend; // one that runs commands is that
+    const { id, jobs, commands } = sandbox;
+    const execute: SandboxBackend["execute"] = (...args) => sandbox.execute(...args);
+    Object.assign(this, { ...defined({ id, jobs, commands }), execute });
   }
 
   get capabilities(): Partial<BackendCapabilities> | undefined {

@@ -7,7 +7,7 @@ import type { RunLimits } from "./choices.ts";
 import type { GoalView } from "./goal.ts";
 import type { Place } from "./queue.ts";
 
-export type { AgentPath, SamplingReply, SamplingRequest, TokenUsage } from "../agent/agent.ts";
+export type { AgentPath, SamplingReply, TokenUsage } from "../agent/agent.ts";
 
 export type FinalStatus = "completed" | "failed" | "cancelled";
 /** Statuses of a run that is not over. `input_required`: it waits for an approval, or for a client's model. */

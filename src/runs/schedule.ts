@@ -4,7 +4,7 @@ import type { Principal, Run, RunSummary } from "./run.ts";
 
 /** Handling of missed occurrences: none is started, the newest one, or all in turn up to a limit. */
 export const CATCH_UP = ["skip", "one", "all"] as const;
-export type CatchUp = (typeof CATCH_UP)[number];
+type CatchUp = (typeof CATCH_UP)[number];
 
 /** `RunChoices` are those of each of its runs. */
 export interface Schedule extends RunChoices {

@@ -304,7 +304,9 @@ function readCondition(
   without: string,
 ): "always" | { patterns: string[] } | { description: string } {
   const { paths, applyTo, globs, fileMatchPattern, alwaysApply, description } = fields;
-  const mode = String(fields["trigger"] ?? fields["inclusion"] ?? "");
+  const { trigger, inclusion = "" } = fields;
+  const written = trigger ?? inclusion;
+  const mode = typeof written === "string" ? written : "";
   const given = [paths, applyTo, globs, fileMatchPattern].flat().flatMap((one) => {
     const parts = typeof one === "string" ? (one.match(/(?:\{[^}]*\}|[^,{])+/g) ?? []) : [];
     return parts.map((part) => part.trim().replace(/^\.\//, "")).filter((part) => part !== "");

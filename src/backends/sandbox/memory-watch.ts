@@ -17,7 +17,7 @@ export class MemoryWatch {
   kills = 0;
   readonly #limit: number;
   readonly #leaders: () => readonly number[];
-  #timer: NodeJS.Timeout | undefined;
+  #isStarted = false;
   #delay = SAMPLE_MS;
 
   /** `limit` in bytes, for all descendants of `leaders` together. */
@@ -28,8 +28,10 @@ export class MemoryWatch {
 
   /** Looks again and again, until no program is left. */
   start(): void {
-    this.#timer ??= setTimeout(() => {
-      this.#timer = undefined;
+    if (this.#isStarted) return;
+    this.#isStarted = true;
+    const sample = (): void => {
+      this.#isStarted = false;
       const begun = monotonicClock();
       const pids = this.#descendants();
       this.#check(pids);
@@ -37,7 +39,8 @@ export class MemoryWatch {
       this.#delay = Math.max(SAMPLE_MS, 20 * (monotonicClock() - begun));
       // The last three hold the namespaces of the run.
       if (this.#leaders().length > 1 || pids.length > 3) this.start();
-    }, this.#delay).unref();
+    };
+    setTimeout(sample, this.#delay).unref();
   }
 
   #check(pids: readonly number[]): void {

@@ -194,10 +194,13 @@ export class ProcessGroup {
     const life = request.showsLife === true ? child.stdio[2 + inputs.length] : undefined;
     const streams = [child.stdout, child.stderr, life];
     if (life) {
-      this.#life = new Promise((resolve) => life.once("close", resolve)).then(() => {
+      const closed = new Promise<void>((resolve) => life.once("close", () => resolve()));
+      const isOver = async (): Promise<void> => {
+        await closed;
         this.#isLifeOver = true;
         this.forgetIfGone();
-      });
+      };
+      this.#life = isOver();
       if ("resume" in life) life.resume();
     }
     child.stdout?.on("data", (bytes: Buffer) => this.output.add("stdout", bytes));

@@ -31,8 +31,17 @@ export type Scope = "main" | "body" | "everything";
 const CONTENT_LIMITS = { nested: 16, link: 1000 };
 
 const RENAMED: Readonly<Record<string, string>> = {
-  ...{ menu: "ul", dir: "ul", dialog: "div", summary: "div", noscript: "div" },
-  ...{ mark: "span", u: "span", ins: "span", slot: "span", label: "span", var: "em" },
+  menu: "ul",
+  dir: "ul",
+  dialog: "div",
+  summary: "div",
+  noscript: "div",
+  mark: "span",
+  u: "span",
+  ins: "span",
+  slot: "span",
+  label: "span",
+  var: "em",
 };
 
 /** Attributes that name the part that an element shows. */
@@ -82,7 +91,7 @@ export class PageContent {
   isLeftOut(node: Element): boolean {
     const { tagName: tag } = node;
     if (tag === "math" || isMarked(node, "symbols")) return false;
-    if (tag === "script") return !/^math\//.test(attribute(node, "type"));
+    if (tag === "script") return !attribute(node, "type").startsWith("math/");
     if (this.#scope === "everything") return /^(style|title|svg)$/.test(tag);
     return (
       isSilent(tag) ||

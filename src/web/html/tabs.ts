@@ -54,8 +54,9 @@ function neighbours(node: Element): Element[] {
 
 /** Panels that follow a list of `count` tabs: the children of the next element, or siblings of the list. */
 function panelsAfter(list: Element, count: number): Element[] {
+  if (count === 0) return [];
   let at: Element["parentNode"] = list;
-  for (let level = 0; level < 3 && at && isElement(at) && count > 0; level += 1) {
+  for (let level = 0; level < 3 && at && isElement(at); level += 1) {
     const around: Element[] = neighbours(at);
     const following = around.slice(around.indexOf(at) + 1);
     if (list.tagName === "label") return following.slice(0, 1);

@@ -95,7 +95,7 @@ export function descendants(node: Node): Element[] {
 
 const MARKS = new Map(Object.entries(markup).map(([mark, names]) => [mark, new Set([names].flat())]));
 const KNOWN = new Set(Object.values(markup).flat());
-const marksOf = byIdentity(({ attrs }: Element): readonly string[] =>
+const readMarks = byIdentity(({ attrs }: Element): readonly string[] =>
   attrs
     .filter(({ name }) => name === "class" || name === "id")
     .flatMap(({ value }) => value.toLowerCase().split(/\s+/, 50))
@@ -104,7 +104,7 @@ const marksOf = byIdentity(({ attrs }: Element): readonly string[] =>
 
 /** True if a class or the ID of the element has one of the names of `mark`. */
 export const isMarked = (node: Element, mark: keyof typeof markup): boolean =>
-  node.attrs.length > 0 && marksOf(node).some((name) => MARKS.get(mark)?.has(name));
+  node.attrs.length > 0 && readMarks(node).some((name) => MARKS.get(mark)?.has(name));
 export const isBlock = (tag: string): boolean => markup.block.includes(tag);
 export const isSilent = (tag: string): boolean => markup.silent.includes(tag);
 

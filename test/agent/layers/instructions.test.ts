@@ -224,7 +224,7 @@ describe("an agent", () => {
   it("has the same prompt as before in a folder without instructions", async () => {
     const [own, without] = [
       setup(() => ({ text: "end" }), {}),
-      setup(() => ({ text: "end" }), {}, { instructions: undefined } as DeepAgentParams),
+      setup(() => ({ text: "end" }), {}, { instructions: undefined }),
     ];
     await own.run("one");
     await without.run("one");

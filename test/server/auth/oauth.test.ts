@@ -12,7 +12,9 @@ async function configured(scopes: NonNullable<NonNullable<ConfigInput["http"]>["
   const authority = await openIssuer();
   const { issuer, jwksUrl, introspection } = authority;
   const oauth = (way: (typeof WAYS)[number]) => ({
-    ...{ issuer, resource: RESOURCE, scopes },
+    issuer,
+    resource: RESOURCE,
+    scopes,
     ...(way === "keys" ? { jwksUrl } : { introspection }),
   });
   return { authority, oauth };

@@ -117,9 +117,10 @@ export class PostgresWorld implements Disturbed<RealServer> {
     this.isOneMachine = draw() < 0.5;
     this.tokenLimit = TOKEN_LIMITS[draw() < 0.2 ? "low" : "usual"];
     this.workspace = new Workspace(`pg-${seed}`);
+    const int8: number = pg.types.builtins.INT8;
     const types = {
       getTypeParser: ((type: number, format: "text") =>
-        type === pg.types.builtins.INT8 ? Number : pg.types.getTypeParser(type, format)) as never, // as `pg` calls it
+        type === int8 ? Number : pg.types.getTypeParser(type, format)) as never, // as `pg` calls it
     };
     this.#database = new pg.Client({ connectionString: this.#url, application_name: "world", types });
     this.#database.on("error", () => undefined);
