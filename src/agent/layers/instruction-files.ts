@@ -308,7 +308,13 @@ function readCondition(
   const written = trigger ?? inclusion;
   const mode = typeof written === "string" ? written : "";
   const given = [paths, applyTo, globs, fileMatchPattern].flat().flatMap((one) => {
-    const parts = typeof one === "string" ? (one.match(/(?:\{[^}]*\}|[^,{])+/g) ?? []) : [];
+    const parts: string[] = [];
+    for (const piece of typeof one === "string" ? one.split(",") : []) {
+      // A comma between braces separates alternatives of one pattern.
+      const before = parts.at(-1) ?? "";
+      if (before.lastIndexOf("{") > before.lastIndexOf("}")) parts[parts.length - 1] = `${before},${piece}`;
+      else parts.push(piece);
+    }
     return parts.map((part) => part.trim().replace(/^\.\//, "")).filter((part) => part !== "");
   });
   const isAlways = alwaysApply === true || ["always_on", "always"].includes(mode);
@@ -327,5 +333,5 @@ const CODE_OR_COMMENT =
 const findImports = (text: string): string[] => {
   const prose = text.replaceAll(CODE_OR_COMMENT, "");
   const found = [...prose.matchAll(/(?<=^|\s)@([^\s`"'<>|,;:()[\]{}]+)/g)];
-  return [...new Set(found.map(([, name = ""]) => name.replace(/\.+$/, "")))];
+  return [...new Set(found.map(([, name = ""]) => (name.endsWith(".") ? name.slice(0, -1) : name)))];
 };

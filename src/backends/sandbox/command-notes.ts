@@ -45,7 +45,9 @@ export function commandNotes(
       `/tmp, which is also the home folder, has room for ${scratchMb} MiB. Remove files there, or write to the workspace.`,
     ],
     [
-      signs && /\bgit\b[^\n|;&]*\b(?:commit|merge|rebase|cherry-pick|revert|tag|am|pull)\b/.test(command),
+      signs &&
+        /\bgit\b/.test(command) &&
+        /\b(?:commit|merge|rebase|cherry-pick|revert|tag|am|pull)\b/.test(command),
       "Commits and tags made here are not signed, although the person's Git settings ask for it: the keys are not in the sandbox.",
     ],
   ];

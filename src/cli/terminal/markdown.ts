@@ -208,11 +208,8 @@ function laidOut(spans: readonly Span[], width: number): string[] {
       ? [BREAK]
       : text.split(/([ \t\n]+)/).map((piece, at) => (at % 2 === 0 ? piece && paint(piece) : " ")),
   );
-  const text = painted
-    .join("")
-    .replace(/ *\n */g, BREAK)
-    .replace(/ +/g, " ");
-  return wrapText(text.replace(/^ | $/g, ""), width);
+  const lines = painted.join("").replace(/ +/g, " ").split(BREAK);
+  return wrapText(lines.map((line) => line.replace(/^ | $/g, "")).join(BREAK), width);
 }
 
 /** Shrinks the widest columns first. Returns undefined if there is no room for all of them. */

@@ -70,7 +70,13 @@ export function formula(node: Element): string {
       .map((one) => ("value" in one ? one.value : ""))
       .join("");
   const tex = isScript ? written(node) : source ? written(source) : attribute(node, "alttext");
-  const bare = oneLine(tex.trim().replace(/^\{\\(?:display|text)style\s*([^]*)\}$/, "$1"), 10_000);
+  const bare = oneLine(
+    tex
+      .trim()
+      .replace(/^\{\\(?:display|text)style([^]*)\}$/, "$1")
+      .trim(),
+    10_000,
+  );
   if (bare === "") return signs(node);
   const mark = /mode=display|^block$/.test(attribute(node, isScript ? "type" : "display")) ? "$$" : "$";
   return mark + bare + mark;

@@ -60,9 +60,10 @@ export function withoutTags(html: string): string {
     .replace(/<!--[^]*?(?:-->|$)|<(script|style|template|title)\b[^]*?(?:<\/\1\b[^<>]*>?|$)/gi, " ")
     .replace(/<[a-z/!?][^<>]*>?/gi, "\n");
   return nodeText(parse(bare.replaceAll("<", "&lt;")))
-    .replace(/[^\S\n]+/g, " ")
-    .replace(/\s*\n\s*/g, "\n")
-    .trim();
+    .split("\n")
+    .map((line) => line.replace(/\s+/g, " ").trim())
+    .filter((line) => line !== "")
+    .join("\n");
 }
 
 export const childNodes = (node: Node): readonly Node[] =>
