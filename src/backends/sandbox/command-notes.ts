@@ -1,22 +1,27 @@
 /** Lines below the output of a sandboxed command with reasons that its programs cannot know. */
 
-interface CommandFacts {
-  command: string;
-  /** True if files that start programs were protected from it. */
-  isGuarded: boolean;
-  /** True if the person's Git signs commits. */
-  signs: boolean;
-  /** True if `/tmp` and background programs were lost before this command. */
-  isNew?: boolean;
-  /** The limit of memory, if programs were ended because of it. */
-  memoryMb?: number | undefined;
-  /** Room in `/tmp` in MiB, if it is limited. */
-  scratchMb?: number;
-}
-
 export function commandNotes(
   output: string,
-  { command, isGuarded, signs, isNew = false, memoryMb, scratchMb }: CommandFacts,
+  {
+    command,
+    isGuarded,
+    signs,
+    isNew = false,
+    memoryMb,
+    scratchMb,
+  }: {
+    command: string;
+    /** True if files that start programs were protected from it. */
+    isGuarded: boolean;
+    /** True if the person's Git signs commits. */
+    signs: boolean;
+    /** True if `/tmp` and background programs were lost before this command. */
+    isNew?: boolean;
+    /** The limit of memory, if programs were ended because of it. */
+    memoryMb?: number | undefined;
+    /** Room in `/tmp` in MiB, if it is limited. */
+    scratchMb?: number;
+  },
 ): string | undefined {
   const notes: [applies: boolean, note: string][] = [
     [

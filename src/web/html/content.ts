@@ -44,11 +44,6 @@ const RENAMED: Readonly<Record<string, string>> = {
   var: "em",
 };
 
-/** Attributes that name the part that an element shows. */
-const CONTROL = /^(aria-controls|href|data-target|data-bs-target)$/;
-const PHRASES = /^(b|strong|i|em|del|s|strike|q)$/;
-const STRUCTURED = /^(p|hr|li|dt|dd|legend|figcaption|center|tr|td|th)$/;
-
 /** Converts the nodes of one page. */
 export class PageContent {
   /** IDs of parts that a control of the page shows. */
@@ -66,7 +61,9 @@ export class PageContent {
   constructor(root: Node, base: string, scope: Scope) {
     [this.#base, this.#scope] = [base, scope];
     const elements = descendants(root);
-    const controls = elements.flatMap(({ attrs }) => attrs).filter(({ name }) => CONTROL.test(name));
+    const controls = elements
+      .flatMap(({ attrs }) => attrs)
+      .filter(({ name }) => /^(aria-controls|href|data-target|data-bs-target)$/.test(name));
     this.#controlled = new Set(controls.flatMap(({ value }) => value.replace(/^#/, "").split(/\s+/, 9)));
     this.#names = panelNames(elements);
   }
@@ -182,8 +179,10 @@ export class PageContent {
     const children = this.#children(node);
     if (tag === "li") return [hast(tag, children, { value: attribute(node, "value") })];
     if (!isBlock(tag))
-      return tag === "br" || (PHRASES.test(tag) && children.length > 0) ? [hast(tag, children)] : children;
-    if (STRUCTURED.test(tag)) return [hast(tag, children)];
+      return tag === "br" || (/^(b|strong|i|em|del|s|strike|q)$/.test(tag) && children.length > 0)
+        ? [hast(tag, children)]
+        : children;
+    if (/^(p|hr|li|dt|dd|legend|figcaption|center|tr|td|th)$/.test(tag)) return [hast(tag, children)];
     // Boxes around nothing but blocks are left out: there are many of them.
     const solid = children.filter((child) => child.type !== "text" || child.value.trim() !== "");
     return solid.every((child) => child.type === "element" && isBlock(child.tagName))

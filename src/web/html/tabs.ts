@@ -10,9 +10,6 @@ import {
   nodeText,
 } from "./tree.ts";
 
-/** Siblings are not looked through where there are more. */
-const MOST_SIBLINGS = 500;
-
 /** The name of each panel. Lists of tabs, and labels, have the name "". */
 export function panelNames(elements: readonly Element[]): ReadonlyMap<Element, string> {
   const names = new Map<Element, string>();
@@ -48,7 +45,7 @@ function tabLabels(list: Element): Element[] {
 /** The element before another, and those after it. */
 function neighbours(node: Element): Element[] {
   const { parentNode: parent } = node;
-  const siblings = parent && parent.childNodes.length <= MOST_SIBLINGS ? childElements(parent) : [];
+  const siblings = parent && parent.childNodes.length <= 500 ? childElements(parent) : [];
   return siblings.slice(Math.max(siblings.indexOf(node) - 1, 0));
 }
 
