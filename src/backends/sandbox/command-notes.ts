@@ -51,8 +51,12 @@ export function commandNotes(
     ],
     [
       signs &&
-        /\bgit\b/.test(command) &&
-        /\b(?:commit|merge|rebase|cherry-pick|revert|tag|am|pull)\b/.test(command),
+        command
+          .split(/[\n|;&]/)
+          .some(
+            (part) =>
+              /\bgit\b/.test(part) && /\b(?:commit|merge|rebase|cherry-pick|revert|tag|am|pull)\b/.test(part),
+          ),
       "Commits and tags made here are not signed, although the person's Git settings ask for it: the keys are not in the sandbox.",
     ],
   ];

@@ -1,3 +1,5 @@
+// oxlint-disable-next-line typescript/triple-slash-reference -- programs that are checked with this source have no list of files
+/// <reference path="../../../core/text-files.d.ts" />
 import type { SqliteMigration } from "../migrations.ts";
 import type { Database } from "../api.ts";
 import tables from "./tables.sql" with { type: "text" };
