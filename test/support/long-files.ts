@@ -12,7 +12,7 @@ export const LONG_FILES: readonly string[] = [
   "test/agent/subagents/{direct-tasks,nested-files.property}.test.ts",
   "test/backends/filesystem/{filesystem-processes,filesystem-race}.test.ts",
   "test/backends/policy/policy-links.property.test.ts",
-  "test/backends/sandbox/{starters,stopping}.test.ts",
+  "test/backends/sandbox/{namespace-bubblewrap,starters,stopping}.test.ts",
   "test/commands/{completions,loaded-packages}.test.ts",
   "test/commands/{doctor/doctor,init/init,install/clients,install/install,keys/keys,models/models,news/news,runs/runs,schedule/schedule,login/login}.test.ts",
   "test/commands/run/{keychain,run}.test.ts",
