@@ -7,4 +7,4 @@ export const machine = { isKnown: false, gone: new Set<string>() };
 export const processMark = (): string => `.sim.${currentPlace()?.name ?? "people"}`;
 export const isGone = (owner: string): boolean =>
   machine.isKnown && machine.gone.has(owner.split(".")[2] ?? "");
-export const processStart = (): string => "";
+export const processStat = () => ({ state: "", parent: 0, group: 0, start: "" });

@@ -2,6 +2,8 @@
 import { readFileSync, readdirSync } from "node:fs";
 import { monotonicClock } from "../../core/clock.ts";
 import { orElse } from "../../core/errors.ts";
+import { groupBy } from "../../core/group-by.ts";
+import { processStat } from "../../core/process-mark.ts";
 
 /** Time between two looks at the memory of a run, in ms. */
 const SAMPLE_MS = 250;
@@ -62,12 +64,8 @@ export class MemoryWatch {
 
   #descendants(): number[] {
     if (monotonicClock() - MemoryWatch.#seen.at > SAMPLE_MS / 2) {
-      const children = new Map<number, number[]>();
-      for (const name of readdirSync("/proc").filter((each) => /^\d+$/.test(each))) {
-        const stat = orElse(() => readFileSync(`/proc/${name}/stat`, "utf8"), "");
-        const parent = Number(/\) \w (\d+) /.exec(stat)?.[1]);
-        children.set(parent, [...(children.get(parent) ?? []), Number(name)]);
-      }
+      const pids = readdirSync("/proc").filter((name) => /^\d+$/.test(name));
+      const children = groupBy(pids.map(Number), (pid) => processStat(pid).parent);
       MemoryWatch.#seen = { at: monotonicClock(), children };
     }
     const found = [...this.#leaders()];

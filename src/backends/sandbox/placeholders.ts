@@ -14,7 +14,7 @@ import {
 } from "node:fs";
 import { join } from "node:path";
 import { codeOf, orElse } from "../../core/errors.ts";
-import { processStart } from "../../core/process-mark.ts";
+import { processStat } from "../../core/process-mark.ts";
 
 /** The content of a held `commondir`: the Git directory itself, which is what Git takes without the file. */
 export const OWN_COMMON_FOLDER = ".";
@@ -27,7 +27,7 @@ const HOLDER = /^deepagent-(\d+)-(\d+)-(\d+)-\d+$/;
 let holders = 0;
 /** The name prefix of this process's holders. */
 export const ownHolders = (): string =>
-  `deepagent-${process.pid}-${processStart(process.pid)}-${processNamespace()}-`;
+  `deepagent-${process.pid}-${processStat(process.pid).start}-${processNamespace()}-`;
 
 /** True if a path is held, and by nothing but processes of this program. */
 export function isPlaceholder(path: string): boolean {
@@ -80,7 +80,7 @@ export class Placeholders {
           // Its process ended without removing it. Those of another process namespace are left.
           const [, pid = "", start, namespace] = HOLDER.exec(name) ?? [];
           const isOurs = pid !== "" && namespace === processNamespace();
-          if (isOurs && processStart(Number(pid)) !== start) removeFolder(join(path, name));
+          if (isOurs && processStat(Number(pid)).start !== start) removeFolder(join(path, name));
         }
         if (!readNames(path).every((name) => HOLDER.test(name))) return false;
       }

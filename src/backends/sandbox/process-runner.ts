@@ -1,11 +1,12 @@
 import type { ChildProcess } from "node:child_process";
 import { randomBytes } from "node:crypto";
-import { readFileSync, readdirSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { constants } from "node:os";
 import { setTimeout as delay } from "node:timers/promises";
 import { runProgram, startChild } from "../../core/child-process.ts";
 import { isDoneWithin } from "../../core/clock.ts";
-import { errorMessage, codeOf, orElse } from "../../core/errors.ts";
+import { errorMessage, codeOf } from "../../core/errors.ts";
+import { processStat } from "../../core/process-mark.ts";
 import type { ExecuteResponse } from "../executor.ts";
 import {
   CommandOutput,
@@ -292,9 +293,8 @@ function hasMembers(leader: number): boolean {
   if (process.platform !== "linux") return true;
   return readdirSync("/proc").some((pid) => {
     if (!/^\d/.test(pid)) return false;
-    const [, state, group] =
-      /\) (\w) \d+ (\d+) /.exec(orElse(() => readFileSync(`/proc/${pid}/stat`, "utf8"), "")) ?? [];
-    return Number(group) === leader && state !== "Z" && state !== "X";
+    const { state, group } = processStat(Number(pid));
+    return group === leader && state !== "Z" && state !== "X";
   });
 }
 

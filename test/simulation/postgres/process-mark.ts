@@ -8,4 +8,4 @@ export const processMark = (): string => markOf(process.pid);
 export const markOf = (pid: number): string => `.sim.${pid}`;
 export const isGone = (owner: string): boolean =>
   machine.isKnown && !isAlive(Number(owner.split(".")[2] ?? process.pid));
-export const processStart = (): string => "";
+export const processStat = () => ({ state: "", parent: 0, group: 0, start: "" });
