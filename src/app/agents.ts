@@ -25,7 +25,7 @@ import { searchMemoriesTool } from "../tools/search-memories.ts";
 import type { ToolSpec } from "../tools/tool.ts";
 import { type MountedExecutor, RunExecutors } from "./executors.ts";
 import { FileTree, ServerMounts, memoryNamespace } from "./file-tree.ts";
-import { instructionPlaces, instructionsFor } from "./instructions.ts";
+import { instructionsFor } from "./instructions.ts";
 import { type ModelSources, Models, namedModels, usableFallbacks, withModels } from "./models.ts";
 import { ServersForPeople, openOtherServers } from "./other-servers.ts";
 import type { Owner } from "./owned-places.ts";
@@ -106,7 +106,8 @@ export async function openAgents(
   const mcp = openOtherServers(config, env, logger);
   const stored = await storage.forAgents();
   const storedBy = (principal: Principal) => stored.of(principal, memoryNamespace(principal));
-  const [memories, served] = [openMemories(settings, stored), new ServerMounts(config.mounts, env)];
+  const memories = openMemories(settings, stored);
+  const served = new ServerMounts(config.mounts, env);
   const tree = new FileTree(config, (principal) => storedBy(principal).store, served);
   const models = new Models(config, env, logger);
   const fallbacks = usableFallbacks(config, settings, logger);
@@ -134,9 +135,8 @@ export async function openAgents(
       model: chat,
       fallbackModels: fallbacks.map((model) => () => lent.get(model)),
       backend: tree.withThread(owner, executor),
-      ...(await instructionsFor(config, owner)),
+      ...(await instructionsFor(config, owner, env["HOME"])),
       ...configured(withLimits(config, owner.limits), web, goalParams(owner, config, lent)),
-      ...defined({ instructions: instructionPlaces(config, owner, env["HOME"]) }),
       ...storedBy(owner.principal),
       skills: tree.skillSources(owner),
       log: logger,

@@ -58,10 +58,11 @@ export class FileTree {
 
   /** Mounts the files of the running thread everywhere else. Commands see the files of `executor`. */
   withThread(owner: Owner, mounted?: { executor: SandboxBackend; mount: string }): Backend {
-    const routes = this.#routes(owner);
+    const ignored = readIgnoreFiles(this.#config, owner);
+    const routes = this.#routes(owner, ignored);
     if (mounted === undefined) return new CompositeBackend(new StateBackend(), routes);
     const { executor, mount } = mounted;
-    const rules = mount === WORKSPACE_MOUNT ? readIgnoreFiles(this.#config, owner) : undefined;
+    const rules = mount === WORKSPACE_MOUNT ? ignored : undefined;
     const files = rules ? new PolicyBackend(executor, rules) : executor;
     return new CompositeBackend(new StateBackend(), { ...routes, [mount]: files }, { executor: mount });
   }
@@ -75,7 +76,7 @@ export class FileTree {
     return [...mounted, ...WORKSPACE_SKILLS.filter(isThere).map((folder) => WORKSPACE_MOUNT + folder)];
   }
 
-  #routes(owner: Owner): Record<string, Backend> {
+  #routes(owner: Owner, ignored = readIgnoreFiles(this.#config, owner)): Record<string, Backend> {
     const routes: Record<string, Backend> = { ...this.#served?.of(owner) };
     const { respectGitignore, privatePaths: hidden = [], files } = this.#config;
     const rootDir = workspaceOf(this.#config, owner);
@@ -84,7 +85,7 @@ export class FileTree {
       const options = { rootDir, virtualMode: true, respectGitignore, hidden, maxFileSizeMb };
       const workspace = new FilesystemBackend(options);
       // The setting `files` hides or protects some of them.
-      const rules = [this.#rules ?? [], readIgnoreFiles(this.#config, owner) ?? []].flat();
+      const rules = [this.#rules ?? [], ignored ?? []].flat();
       routes[WORKSPACE_MOUNT] = rules.reduce<Backend>(
         (inner, own) => new PolicyBackend(inner, own),
         workspace,

@@ -7,6 +7,7 @@ import { PolicyBackend } from "../backends/policy.ts";
 import { stripPrefix } from "../backends/paths.ts";
 import { folderProblem } from "../config/paths.ts";
 import type { Config } from "../config/schema.ts";
+import { defined } from "../core/defined.ts";
 import { ConfigurationError, errorMessage } from "../core/errors.ts";
 import { realPath } from "../core/real-path.ts";
 import { LOCAL } from "../runs/run.ts";
@@ -30,16 +31,19 @@ const ON_A_COPY =
 const NOT_APPLIED =
   "The copy still has earlier changes of these files, which the person did not apply. Propose none again that they refused, unless the task asks for it:";
 
-/** Joins the instructions of a run: the configured ones, and the facts about its workspace. */
+/** Returns the instructions of a run: configured ones with the facts about its workspace, and the folders that have others. */
 export async function instructionsFor(
-  config: Parameters<typeof loadInstructions>[0],
-  { changes, notApplied = [] }: { changes?: "propose"; notApplied?: readonly string[] },
-): Promise<{ systemPrompt?: string }> {
+  config: Parameters<typeof loadInstructions>[0] & Parameters<typeof instructionPlaces>[0],
+  owner: Owner & { notApplied?: readonly string[] },
+  home: string | undefined,
+): Promise<{ systemPrompt?: string; instructions?: InstructionOptions }> {
   const configured = await loadInstructions(config);
-  if (changes !== "propose") return configured;
+  const places = defined({ instructions: instructionPlaces(config, owner, home) });
+  if (owner.changes !== "propose") return { ...configured, ...places };
+  const { notApplied = [] } = owner;
   const earlier =
     notApplied.length === 0 ? [] : [`${NOT_APPLIED}\n${notApplied.map((one) => `- ${one}`).join("\n")}`];
-  return { systemPrompt: [...Object.values(configured), ON_A_COPY, ...earlier].join("\n\n") };
+  return { systemPrompt: [...Object.values(configured), ON_A_COPY, ...earlier].join("\n\n"), ...places };
 }
 
 /** Folders with instructions for the run. Those of the home folder are for the person at this machine only. */

@@ -57,9 +57,9 @@ export class IgnoreFiles extends PolicyRules {
     for (const { name } of table.searches) add(this.#searches, loadText(name));
     for (const { name } of table.reading) add(this.#reading, loadText(name));
     for (const { name, keys, form } of table.settings) {
-      const text = loadText(name);
-      for (const key of text === "" ? [] : keys) {
-        const value = key.split(".").reduce(memberOf, parse(text) as unknown); // anything
+      const settings: unknown = parse(loadText(name));
+      for (const key of keys) {
+        const value = key.split(".").reduce(memberOf, settings);
         const patterns = readPatterns(value, form, join(top, folder));
         if (form === "files") for (const file of patterns) add(this.#reading, loadText(file));
         else add(this.#reading, patterns.join("\n"));

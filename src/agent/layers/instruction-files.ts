@@ -15,7 +15,7 @@ export interface InstructionOptions {
   folder: string;
   /** The repository around `folder`, if that is not its root: its files, and the path of `folder` in it. */
   repository?: { files: Backend; path: string };
-  /** Home folder of the person whose run it is. `isShared`: leaves out the files of other programs. */
+  /** Home folder of the person behind the run. If `isShared`, only files that no single program owns are read. */
   home?: { files: Backend; isShared?: boolean };
   /** True for a path below `folder` that a person must allow to be read. Such files are not used. */
   isPrivate?: (path: string) => boolean;
@@ -146,18 +146,12 @@ export class InstructionReader {
     if (this.#versions.has(version)) return [];
     this.#versions.add(version);
     const path = this.#show(at);
-    const cut = `[cut here: the file has ${text.length} characters; if the task needs the rest, read ${path}]`;
-    const texts = [
-      {
-        at,
-        path,
-        text:
-          text.length > INSTRUCTION_LIMITS.file ? `${headOf(text, INSTRUCTION_LIMITS.file)}\n${cut}` : text,
-      },
-    ];
-    if (text.length > INSTRUCTION_LIMITS.file)
-      this.#note(`${path} is cut: it has more than ${INSTRUCTION_LIMITS.file} characters`);
-    for (const name of findImports(headOf(text, INSTRUCTION_LIMITS.file))) {
+    const head = headOf(text, INSTRUCTION_LIMITS.file);
+    const isCut = text.length > INSTRUCTION_LIMITS.file;
+    const cut = `\n[cut here: the file has ${text.length} characters; if the task needs the rest, read ${path}]`;
+    const texts = [{ at, path, text: isCut ? head + cut : text }];
+    if (isCut) this.#note(`${path} is cut: it has more than ${INSTRUCTION_LIMITS.file} characters`);
+    for (const name of findImports(head)) {
       const target = join(dirname(at), name);
       const isInside = at.startsWith("~")
         ? isAtOrBelow(target, at.split("/").slice(0, 2).join("/"))
