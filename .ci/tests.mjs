@@ -12,21 +12,25 @@ import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, 
 import { tmpdir } from "node:os";
 import { delimiter, join, relative } from "node:path";
 
-const HIDDEN = new Set(
-  ["rg", "bwrap", "podman", "busybox"].concat(["chromium", "chromium-browser", "google-chrome"]),
-);
+/** Tags of the tests that need a program that is hidden first. */
+const TAGS = ["bwrap", "busybox", "chromium", "podman"];
+const HIDDEN = new Set([...TAGS, "rg", "chromium-browser", "google-chrome"]);
 const MODE = process.env.CI_LONG === "1" ? "long" : "daily";
 const FOLDER = mkdtempSync(join(tmpdir(), "deepagent-ci-"));
 
 try {
   const first = run("without", process.argv.slice(2), { PATH: pathWithout() });
-  const waiting = first.tests.filter(({ status, tags }) => status === "skipped" && tags.length > 0);
+  const waiting = first.tests.filter(({ status, tags }) => status === "skipped" && waitsForProgram(tags));
   const files = [...new Set(waiting.map(({ file }) => file))];
-  const tags = [...new Set(waiting.flatMap((test) => test.tags))].filter((tag) => tag !== "long");
-  const second = files.length === 0 ? undefined : run("with", ["--tags-filter", tags.join(" or "), ...files]);
+  const second =
+    files.length === 0 ? undefined : run("with", ["--tags-filter", TAGS.join(" or "), ...files]);
   report(first, second);
 } finally {
   rmSync(FOLDER, { recursive: true });
+}
+
+function waitsForProgram(tags) {
+  return TAGS.some((tag) => tags.includes(tag)) && (MODE === "long" || !tags.includes("long"));
 }
 
 /** Runs Vitest; gives what it says of each test. */
