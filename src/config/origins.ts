@@ -1,4 +1,4 @@
-/** Origins of web pages, as people write them in the configuration. */
+/** Hosts, and origins of web pages, as people write them in the configuration. */
 import { parsedUrl } from "../core/parsed-url.ts";
 
 /** The pages that one entry stands for. */
@@ -33,6 +33,18 @@ export function readOrigin(entry: string): AllowedOrigin | string {
   if (scheme === undefined) return { host: url.hostname, ...(port && { port }) };
   return { scheme, host: url.hostname, port: effectivePort(url) };
 }
+
+/** Checks whether a `Host` header names the host of an entry, at whatever port. */
+export function hostMatcher(entries: readonly string[]): (header: string) => boolean {
+  const allowed = new Set(
+    entries.map(readOrigin).flatMap((one) => (typeof one === "object" ? [withoutDot(one.host)] : [])),
+  );
+  return (header) =>
+    !/[/?#@\\]/.test(header) && allowed.has(withoutDot(parsedUrl(`http://${header}`)?.hostname || "?"));
+}
+
+/** A name that ends with a dot is the same name in the network. */
+const withoutDot = (name: string | undefined): string | undefined => name?.replace(/\.$/, "");
 
 /** Checks whether an `Origin` header matches the entries. Entries that cannot be read match none. */
 export function originMatcher(entries: readonly string[]): (origin: string) => boolean {

@@ -118,7 +118,7 @@ export const httpSchema = fields("http", {
   host: z.string().default("127.0.0.1"),
   port: withDefault(whole(0, 65_535), 8808),
   publicUrl: optional(secureUrl),
-  allowedHosts: z.array(z.string()).default([]),
+  allowedHosts: z.array(readBy(readOrigin)).default([]),
   allowedOrigins: z.array(readBy(readOrigin)).default([]),
   agUi: onOff(false),
   requestsPerMinute: withDefault(whole(1, 1_000_000), 1200),

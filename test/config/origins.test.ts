@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { originMatcher, readOrigin } from "../../src/config/origins.ts";
+import { hostMatcher, originMatcher, readOrigin } from "../../src/config/origins.ts";
 import { ConfigSchema } from "../../src/config/schema.ts";
 
 const PAGES = [
@@ -40,6 +40,26 @@ const READ: readonly (readonly [source: string, entry: string, pages: readonly s
 
 test.each(READ)("%s: %j stands for %j", (_source, entry, pages) => {
   expect(PAGES.filter(originMatcher([entry]))).toEqual(pages);
+});
+
+/** Where it was seen; an entry of `allowedHosts`; the headers below that it stands for. */
+const HOSTS: readonly (readonly [source: string, entry: string, headers: readonly string[]])[] = [
+  ["a name", "agent.example", ["agent.example", "agent.example:8443", "AGENT.Example", "agent.example."]],
+  ["rstierli/fortianalyzer-mcp#6: with a port", "10.0.0.5:8808", ["10.0.0.5", "10.0.0.5:8808"]],
+  ["mcpproxy-go#898: with a scheme", "https://nas.local/", ["nas.local:8808"]],
+  ["PrefectHQ/fastmcp#4468: capitals", "NAS.local", ["nas.local:8808"]],
+  ["a final dot", "nas.local.", ["nas.local:8808"]],
+  ["groktocrawl#524: IPv6", "fd00::5", ["[fd00::5]:8808"]],
+  ["IPv6 in brackets", "[FD00::5]", ["[fd00::5]:8808"]],
+];
+const HEADERS = HOSTS.flatMap(([, , headers]) => headers).concat(
+  ["", ".", "evil.example", "agent.example.evil.example", "evil.example/agent.example", "x@agent.example"],
+  ["agent.example#", "agent.example\\x", "agent.example:port", "fd00::5", "agent.example, nas.local"],
+);
+
+test.each(HOSTS)("%s: the host %j is found under %j", (_source, entry, headers) => {
+  const found = new Set(HEADERS.filter(hostMatcher([entry])));
+  expect(found).toEqual(new Set(headers));
 });
 
 describe("an entry that cannot be meant", () => {

@@ -1,12 +1,11 @@
 /** Refuses requests before they are read: by host and origin, by token, and by how many an address sent. */
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { BlockList, isIP, isIPv4 } from "node:net";
-import { hostHeaderValidation } from "@modelcontextprotocol/node";
 import { localhostAllowedHostnames } from "@modelcontextprotocol/server";
 import type { Clock } from "../../core/clock.ts";
 import { ConfigurationError } from "../../core/errors.ts";
 import { NewestOf } from "../../core/newest-of.ts";
-import { originMatcher } from "../../config/origins.ts";
+import { hostMatcher, originMatcher } from "../../config/origins.ts";
 import type { SharedState } from "../../runs/server-ports.ts";
 import type { Authenticator, Tokens } from "../auth/auth.ts";
 import type { Counter } from "./operations.ts";
@@ -18,7 +17,7 @@ export type RequestGuard = (request: IncomingMessage, response: ServerResponse) 
 export interface GuardOptions {
   /** The address the server is bound to; always accepted as `Host`. */
   host: string;
-  /** Further accepted host names, without port. */
+  /** Further accepted hosts; see `readOrigin`. A port that is named does not count. */
   allowedHosts: readonly string[];
   /** Web pages that may send requests, besides those of this machine; see `readOrigin`. */
   allowedOrigins: readonly string[];
@@ -58,8 +57,16 @@ export function createRequestGuard(options: GuardOptions): RequestGuard {
 }
 
 /** Refuses foreign `Host` headers only. */
-export const createHostGuard = (options: Omit<GuardOptions, "allowedOrigins">): RequestGuard =>
-  hostHeaderValidation([...ownHosts(options), ...options.allowedHosts]);
+export function createHostGuard(options: Omit<GuardOptions, "allowedOrigins">): RequestGuard {
+  const isAllowed = hostMatcher([...ownHosts(options), ...options.allowedHosts]);
+  return ({ headers: { host = "" } }, response) => {
+    if (isAllowed(host)) return true;
+    const shown =
+      host === "" ? "the request names none" : `${host.slice(0, 200)} is not in http.allowedHosts`;
+    sendError(response, 403, -32_000, `Invalid Host: ${shown}`);
+    return false;
+  };
+}
 
 const ownHosts = ({ host }: Pick<GuardOptions, "host">): string[] => [
   ...localhostAllowedHostnames(),

@@ -83,10 +83,20 @@ async function route(
     const read = await taken(request, response);
     if (read === undefined) return;
     endpoint.open?.add(request, response, false);
+    keepOpen(response, endpoint.keepAliveMs);
     return agUi(read.value, request.auth, response);
   }
   if (path !== MCP_PATH) return sendError(response, 404, -32000, `Not found: the endpoint is ${MCP_PATH}`);
   return serveMcp(endpoint, request, response);
+}
+
+/** Has proxies pass on each part of a stream at once, and keep one that has nothing to say. */
+function keepOpen(response: ServerResponse, everyMs: number): void {
+  response.setHeader("x-accel-buffering", "no");
+  const timer = setInterval(() => {
+    if (response.headersSent && !response.writableEnded) response.write(": keepalive\n\n");
+  }, everyMs);
+  response.once("close", () => clearInterval(timer));
 }
 
 function sendTooMany(response: ServerResponse, what: string, seconds: number): void {
@@ -199,6 +209,8 @@ export interface HttpOptions {
   receiveMs?: number;
   /** Milliseconds in which a client must read some of its pending data. Default 60 seconds. */
   readMs?: number;
+  /** Milliseconds between two comments in a stream that has nothing to say. Default 10 seconds. */
+  keepAliveMs?: number;
 }
 
 export interface HttpServer {
@@ -214,7 +226,6 @@ export interface HttpServer {
   close(): Promise<void>;
 }
 
-const KEEP_ALIVE_MS = 10_000;
 const EXPIRY_INTERVAL_MS = 60_000;
 /** Shorter than a session has to be idle to make room for another. */
 const USE_INTERVAL_MS = 15_000;
@@ -345,9 +356,10 @@ type Endpoint = ReturnType<typeof createEndpoint>;
 
 function createEndpoint(options: HttpOptions) {
   const { factory, logger, clock = systemClock, changes, authenticator, openShared } = options;
+  const { keepAliveMs = 10_000 } = options;
   const elapsed = options.clock ?? monotonicClock;
   const onerror = (error: Error): void => logger.debug("http.rejected", { error: error.message });
-  const stateless = new StatelessHandlers({ factory, changes, keepAliveMs: KEEP_ALIVE_MS, onerror });
+  const stateless = new StatelessHandlers({ factory, changes, keepAliveMs, onerror });
   const events = new SessionEvents({ open: options.openStreams, clock, logger });
   const sessions = new Sessions({
     factory,
@@ -358,7 +370,7 @@ function createEndpoint(options: HttpOptions) {
     limit: options.sessions ?? 200,
     limitPerOwner: options.sessionsPerPrincipal ?? 100,
     idleMs: SESSION_IDLE_MS,
-    keepAliveMs: KEEP_ALIVE_MS,
+    keepAliveMs,
   });
   const { statistics, assertReady, readMs } = options;
   const operations = new Operations({
@@ -377,7 +389,8 @@ function createEndpoint(options: HttpOptions) {
   const addressOf = clientAddress(options.trustedProxies ?? []);
   const { refusals } = operations;
   const tokens = authenticator && tokenCheck({ authenticator, refusalLimit, refusals, addressOf });
-  return { options, stateless, events, sessions, operations, guard, open, rateLimit, refusalLimit, tokens };
+  const limits = { rateLimit, refusalLimit, keepAliveMs };
+  return { options, stateless, events, sessions, operations, guard, open, tokens, ...limits };
 }
 
 /** Resolves with the port once `server` listens; without authentication it does so on loopback only. */

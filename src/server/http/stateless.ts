@@ -2,7 +2,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { type NodeMcpRequestHandler, toNodeHandler } from "@modelcontextprotocol/node";
 import { type AuthInfo, type McpServerFactory, createMcpHandler } from "@modelcontextprotocol/server";
-import type { Clock } from "../../core/clock.ts";
+import { type Clock, isDoneWithin } from "../../core/clock.ts";
 import type { Logger } from "../../core/logger.ts";
 import type { Principal } from "../../runs/run.ts";
 import { mapAtMost } from "../../core/concurrency.ts";
@@ -71,7 +71,14 @@ export class StatelessHandlers {
     const mcp = createMcpHandler(factory, { legacy: "reject", keepAliveMs, onerror });
     const detach = changes.attach(principal, mcp.notify);
     return {
-      serve: toNodeHandler(mcp),
+      serve: toNodeHandler({
+        fetch: async (request, extra) => {
+          const answer = mcp.fetch(request, extra);
+          const mayStream = request.headers.get("accept")?.includes("text/event-stream") === true;
+          if (!mayStream || (await isDoneWithin(keepAliveMs, answer))) return answer;
+          return streamOf(lateEvents(answer, keepAliveMs));
+        },
+      }),
       close: async () => {
         detach();
         await mcp.close();
@@ -79,6 +86,31 @@ export class StatelessHandlers {
       open: 0,
     };
   }
+}
+
+const streamOf = (parts: AsyncIterable<Uint8Array>): Response =>
+  new Response(ReadableStream.from(parts), {
+    headers: {
+      "content-type": "text/event-stream",
+      "cache-control": "no-cache, no-transform",
+      "x-accel-buffering": "no",
+    },
+  });
+
+/**
+ * A call without a progress token has nothing to say until its answer, and proxies close connections that are silent
+ * for a minute: from then on it is answered by a stream with comments.
+ */
+async function* lateEvents(answer: Promise<Response>, keepAliveMs: number): AsyncGenerator<Uint8Array> {
+  const encoder = new TextEncoder();
+  do yield encoder.encode(": keepalive\n\n");
+  while (!(await isDoneWithin(keepAliveMs, answer)));
+  const { body, headers } = await answer;
+  if (body === null) return;
+  if (headers.get("content-type") === "text/event-stream") return yield* body;
+  yield encoder.encode("event: message\ndata: ");
+  yield* body;
+  yield encoder.encode("\n\n");
 }
 
 export interface OpenResponsesOptions {

@@ -28,13 +28,14 @@ describe("guards", () => {
   });
 
   test.each([
-    ["a foreign Host", { host: "attacker.example" }],
-    ["a foreign Origin", { origin: "https://attacker.example" }],
-    ["an opaque Origin", { origin: "null" }],
-  ])("answers %s with 403 before anything else", async (_name, headers) => {
+    ["a foreign Host", "allowedHosts", { host: "attacker.example" }],
+    ["a foreign Origin", "allowedOrigins", { origin: "https://attacker.example" }],
+    ["an opaque Origin", "allowedOrigins", { origin: "null" }],
+  ])("answers %s with 403 and the setting %s before anything else", async (_name, setting, headers) => {
     const { url } = await serve();
     const response = await send(url, { headers, body: "not json" });
     expect(response.status).toBe(403);
+    expect(response.body).toContain(`http.${setting}`);
   });
 
   test("accepts loopback and configured hosts and origins with any port", async () => {
