@@ -7,6 +7,7 @@ import { AGENT_FOLDERS, chooseTools, loadAgentFiles } from "../agent/build/agent
 import { notingFiles } from "../agent/layers/skill-files.ts";
 import type { McpToolSet, McpTools } from "../agent/mcp-tools/open-mcp-tools.ts";
 import { reportMissingTools } from "../agent/mcp-tools/report-missing.ts";
+import { serverInstructions } from "../agent/mcp-tools/server-instructions.ts";
 import { CLIENT, type ModelChoice, OFFLINE } from "../agent/models/choose.ts";
 import { createEmbedder } from "../agent/models/embeddings.ts";
 import { PROFILES } from "../agent/build/profiles.ts";
@@ -216,7 +217,7 @@ async function withAgentFiles(
 
 const AGENT_FILES = AGENT_FOLDERS.map((folder) => WORKSPACE_MOUNT + folder);
 
-const NOTHING: McpToolSet = { tools: [], gated: [], problems: [], leftOut: [], notes: [] };
+const NOTHING: McpToolSet = { tools: [], gated: [], problems: [], leftOut: [], notes: [], instructions: [] };
 
 /** Returns the tools that the other MCP servers add to an agent with these gates and subagents. */
 async function withForeignTools(
@@ -237,7 +238,7 @@ async function withForeignTools(
   Required<Pick<DeepAgentParams, "tools" | "middleware" | "interruptOn" | "subagents" | "toolsOnDemand">>
 > {
   const offers = await mcp?.forAgent();
-  const { tools, gated, problems, leftOut, notes: detours } = offers ?? NOTHING;
+  const { tools, gated, problems, leftOut, notes: detours, instructions } = offers ?? NOTHING;
   const gatesOf = (offered: readonly AgentTool[]): InterruptOn => {
     const names = new Set(offered.map(({ name }) => name));
     const asked = gated.filter((name) => names.has(name));
@@ -251,6 +252,7 @@ async function withForeignTools(
     warnings.push(...chosen.notes.map(({ text }) => text));
     return {
       ...subagent,
+      middleware: serverInstructions(instructions, chosen.tools ?? tools),
       ...(chosen.tools ? { tools: chosen.tools, interruptOn: gatesOf(chosen.tools) } : {}),
       ...(chosen.fileTools ? { filesystem: { tools: chosen.fileTools } } : {}),
       ...defined({ webTools: chosen.webTools }),
@@ -267,7 +269,10 @@ async function withForeignTools(
   return {
     tools,
     toolsOnDemand: { names: tools.map(({ name }) => name), tokens: own.tokens },
-    middleware: reportMissingTools({ problems, leftOut }, notes),
+    middleware: [
+      ...serverInstructions(instructions, tools),
+      ...reportMissingTools({ problems, leftOut }, notes),
+    ],
     interruptOn: gatesOf(tools),
     subagents,
   };

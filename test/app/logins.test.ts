@@ -140,7 +140,7 @@ test("a call that lacks a permission says which, and how to get it", async () =>
   await list();
   server.require("more notes");
   expect(await call()).toBe(
-    'it needs further permissions (more notes); run deepagent-mcp login notes --scope "more notes"',
+    'it needs further permissions (more notes); run deepagent-mcp login notes --scope "notes more"',
   );
 });
 

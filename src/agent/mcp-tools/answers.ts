@@ -65,13 +65,14 @@ function readInitializeResult(
   answer: Readonly<Record<string, unknown>>,
   asked: unknown,
 ): Record<string, unknown> {
-  const { protocolVersion, capabilities, serverInfo } = answer;
+  const { protocolVersion, capabilities, serverInfo, instructions } = answer;
   const { name, version } = recordOf(serverInfo);
   const had = Object.entries(recordOf(capabilities)).filter(([, given]) => Boolean(given));
   return {
     protocolVersion: nonBlank(protocolVersion) ?? asked,
     capabilities: Object.fromEntries(had.map(([capability]) => [capability, {}])),
     serverInfo: { name: nonBlank(name) ?? "", version: nonBlank(version) ?? "" },
+    ...defined({ instructions: nonBlank(instructions) }),
   };
 }
 

@@ -4,6 +4,9 @@ import { isRecord, parsedJson } from "../../core/unknown.ts";
 /** The `fetch` with which authorization servers are asked. */
 export type AuthorizationFetch = (url: string | URL, init?: RequestInit) => Promise<Response>;
 
+/** An issuer without a slash at its end: servers write it with one in one place, and without it in another. */
+export const issuerName = (issuer: string): string => issuer.replace(/\/$/, "");
+
 /** `fetch` whose answers the package takes: it refuses a log-in for one null. */
 export const readingAnyAnswer =
   (fetch: AuthorizationFetch): AuthorizationFetch =>
@@ -23,7 +26,7 @@ export const readingAnyAnswer =
   };
 
 function strict(given: Record<string, unknown>): Record<string, unknown> {
-  const { scope, client_id_issued_at: issued, ...others } = given;
+  const { scope, issuer, client_id_issued_at: issued, ...others } = given;
   const said = Object.entries(others).filter(([, value]) => value !== null && value !== "");
   return {
     // Members that an answer may leave out, by a member that its kind always has.
@@ -31,6 +34,7 @@ function strict(given: Record<string, unknown>): Record<string, unknown> {
     ...("client_id" in given ? { redirect_uris: [] } : {}),
     ...("authorization_endpoint" in given ? { response_types_supported: ["code"] } : {}),
     ...Object.fromEntries(said),
+    ...(typeof issuer === "string" ? { issuer: issuerName(issuer) } : {}),
     ...(typeof issued === "number" ? { client_id_issued_at: issued } : {}),
     ...(Array.isArray(scope) ? { scope: scope.join(" ") } : typeof scope === "string" ? { scope } : {}),
   };

@@ -6,9 +6,10 @@ import type {
   StoredOAuthClientInformation,
   StoredOAuthTokens,
 } from "@modelcontextprotocol/client";
+import { defined } from "../../core/defined.ts";
 import { codeOf, errorMessage } from "../../core/errors.ts";
 import { oneLine } from "../../core/text.ts";
-import { type AuthorizationFetch, readingAnyAnswer } from "./authorization-answers.ts";
+import { type AuthorizationFetch, issuerName, readingAnyAnswer } from "./authorization-answers.ts";
 import { type Login, type LoginOptions, tokenExpiry } from "./login.ts";
 import { Redactor } from "./redactor.ts";
 import type { OAuthSettings, RemoteMcpServer } from "./server-config.ts";
@@ -83,12 +84,20 @@ export async function beginLogin({
     finish: async (answer) => {
       const code = readAuthorizationCode(answer, state, redactor);
       const iss = answer.get("iss");
-      await orFail(auth(provider, { ...options, authorizationCode: code, ...(iss === null ? {} : { iss }) }));
-      const { client, tokens, discovery, resource } = kept;
-      if (!client || !tokens || !discovery)
+      await orFail(
+        auth(provider, {
+          ...options,
+          authorizationCode: code,
+          ...(iss === null ? {} : { iss: issuerName(iss) }),
+        }),
+      );
+      const { client, tokens: given, discovery, resource } = kept;
+      if (!client || !given || !discovery)
         throw new LoginFailed("The authorization server gave no token. Begin again.");
       const { authorizationServerUrl: authorizationServer, authorizationServerMetadata: metadata } =
         discovery;
+      // What it does not say is what was asked for (RFC 6749, 5.1).
+      const tokens = { ...defined({ scope: asked }), ...given };
       const expiresAt = tokenExpiry(tokens, request.clock());
       return { url, authorizationServer, metadata, resource, client, tokens, expiresAt };
     },

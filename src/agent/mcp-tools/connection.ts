@@ -17,7 +17,13 @@ import { CallTime } from "./call-time.ts";
 import { type LoginOptions, ServerLogin } from "./login.ts";
 import { Redactor } from "./redactor.ts";
 import { RetryPause } from "./retry-pause.ts";
-import { type Continuation, type InputRequired, elicitResult, parseElicitation } from "./elicitation.ts";
+import {
+  type Continuation,
+  type InputRequired,
+  elicitResult,
+  parseElicitation,
+  refusedUntilOpened,
+} from "./elicitation.ts";
 import { type McpServerConfig, expandServer, takesLogin } from "./server-config.ts";
 import { BROKEN_OFF, type Way, createTransport, isDetour, mayAnswer, waysTo } from "./transports.ts";
 
@@ -91,6 +97,8 @@ export class McpConnection {
   /** True if the last agent waited in vain: the next ones wait a fifth of the time. */
   #isSlow = false;
   #hasNoise = false;
+  /** What the server says about its use; empty before it was reached. */
+  instructions = "";
   readonly #pause: RetryPause;
 
   constructor(name: string, config: McpServerConfig, options: ConnectionOptions) {
@@ -206,6 +214,8 @@ export class McpConnection {
       return readTask(raw) ?? readResult(raw);
     } catch (error) {
       if (time.signal.reason instanceof TooManyQuestions) throw time.signal.reason;
+      const refused = refusedUntilOpened(error);
+      if (refused !== undefined) return refused;
       // A server that wants a log-in has begun nothing.
       if (isSent && findHttpStatus(error) !== 401) throw error;
       return { unsent: this.reason(error) };
@@ -403,6 +413,7 @@ export class McpConnection {
       await Promise.race([client.connect(opened.transport, { timeout }), late]);
       if (this.#closed) throw new McpUnavailableError("this server is shutting down");
       attempt.isOpen = true;
+      this.instructions = client.getInstructions()?.trim() ?? "";
       return client;
     } catch (error) {
       // A process that ended by itself has been seen to end, and its last words are on their way.

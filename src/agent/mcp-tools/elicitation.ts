@@ -37,7 +37,29 @@ export function elicitResult(answer: Answer | undefined): ElicitResult {
 }
 
 /** The request of a server to ask a person, before it carries out a call. */
-export type InputRequired = Pick<InputRequiredResult, "inputRequests" | "requestState">;
+export type InputRequired = Pick<InputRequiredResult, "inputRequests" | "requestState"> & {
+  /** The call was refused until the person has opened addresses, and is then made as if it were the first. */
+  isRefusal?: true;
+};
+
+/** Code of a server of 2025-11-25 for a call that needs addresses to be opened first. */
+const URL_REQUIRED = -32_042;
+
+/** The addresses that a person has to open before a call, if this error says so. */
+export function refusedUntilOpened(error: unknown): InputRequired | undefined {
+  const { code, data } = recordOf(error);
+  const listed = [recordOf(data)["elicitations"] ?? []].flat();
+  if (code !== URL_REQUIRED || listed.length === 0) return undefined;
+  const requests = listed.map((params, index) => [
+    String(index),
+    { method: "elicitation/create", params: { mode: "url", ...recordOf(params) } },
+  ]);
+  // Written by another server; `answerInputRequests` reads them as such.
+  return {
+    isRefusal: true,
+    inputRequests: Object.fromEntries(requests) as InputRequired["inputRequests"] & {},
+  };
+}
 
 /** The answers with which a call is made again. */
 export interface Continuation {

@@ -85,10 +85,12 @@ export class ServerLogin {
     return this.#renewal;
   }
 
-  /** The error for a server that wants a log-in with further permissions. */
-  needsScope(scope: string): McpUnavailableError {
-    const shown = oneLine(this.#redactor.text(scope), 200);
-    return this.#needed(`it needs further permissions (${shown})`, shown);
+  /** The error for a server that wants a log-in with further permissions: a new one has to ask for all of them. */
+  async needsScope(scope: string): Promise<McpUnavailableError> {
+    const granted = (await this.#own())?.tokens.scope ?? "";
+    const shown = (text: string): string => oneLine(this.#redactor.text(text), 500);
+    const all = new Set(`${granted} ${scope}`.split(" ").filter((one) => one !== ""));
+    return this.#needed(`it needs further permissions (${shown(scope)})`, shown([...all].join(" ")));
   }
 
   async #own(): Promise<Login | undefined> {

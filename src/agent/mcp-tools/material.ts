@@ -107,7 +107,8 @@ export async function materialTools(
       // Many servers declare such a capability and do not have it. A failure here does not cost their tools.
       const hasAny = await connection.has(kind.capability).catch(() => false);
       const page = hasAny ? await listPage(kind, connection, {}).catch(() => undefined) : undefined;
-      if (page === undefined || page.lines.length === 0) return [];
+      // Answers of tools link to resources that no list names.
+      if (kind === RESOURCES ? !hasAny : page === undefined || page.lines.length === 0) return [];
       const tool = serverTool({
         name: nameOf(kind.tool),
         kind: "read",

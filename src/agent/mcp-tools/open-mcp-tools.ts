@@ -15,6 +15,8 @@ export interface McpToolSet {
   gated: readonly string[];
   /** Servers whose tools are missing, and why. */
   problems: ReadonlyArray<{ server: string; reason: string; needsLogin?: true }>;
+  /** What servers say about their use. */
+  instructions: ReadonlyArray<{ server: string; text: string }>;
   /** Servers that work otherwise than configured, one sentence each. */
   notes: ReadonlyArray<{ server: string; text: string }>;
   /** Tools that cannot be offered, of servers that can be used. */
@@ -76,6 +78,7 @@ export function openMcpTools(
         gated: sets.flatMap(({ gated }) => gated),
         problems: sets.flatMap(({ problems }) => problems),
         notes: sets.flatMap(({ notes }) => notes),
+        instructions: sets.flatMap(({ instructions }) => instructions),
         leftOut: sets.flatMap(({ leftOut }) => leftOut),
       };
     },
@@ -96,7 +99,7 @@ async function listServerTools(connection: McpConnection, { log }: ConnectionOpt
     log.warn("mcp_server_unavailable", { server, reason });
     const needsLogin = "url" in config && findHttpStatus(error) === 401;
     const problem = { server, reason, ...(needsLogin ? { needsLogin } : {}) };
-    return { tools: [], gated: [], problems: [problem], leftOut: [], notes: [] };
+    return { tools: [], gated: [], problems: [problem], leftOut: [], notes: [], instructions: [] };
   }
   const { tools: listed } = list;
   const { approve, tools: wanted, disabledTools = [], alwaysAllow = [] } = config;
@@ -140,12 +143,13 @@ async function listServerTools(connection: McpConnection, { log }: ConnectionOpt
     const isChange = approve === "all" || tool.kind !== "read";
     return approve !== "none" && isChange && !alwaysAllow.includes(own);
   });
-  const { note } = connection;
+  const { note, instructions: text } = connection;
   return {
     tools: offered.map(({ tool }) => tool),
     gated: gated.map(({ tool }) => tool.name),
     problems: [],
     leftOut: left.map((one) => ({ ...one, server })),
     notes: note === undefined ? [] : [{ server, text: note }],
+    instructions: text === "" || offered.length === 0 ? [] : [{ server, text }],
   };
 }

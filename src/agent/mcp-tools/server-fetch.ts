@@ -33,7 +33,7 @@ export function withLogin(fetch: FetchLike, login: ServerLogin, { origin }: URL)
       const scope = wanted.exec(answer.headers.get("www-authenticate") ?? "")?.[1];
       if (scope === undefined) return answer;
       discard(answer);
-      throw login.needsScope(scope);
+      throw await login.needsScope(scope);
     }
     if (answer.status !== 401) return answer;
     // The server may mean the session, which it has lost, and not the token.

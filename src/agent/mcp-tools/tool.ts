@@ -2,7 +2,7 @@
 import { DynamicStructuredTool } from "@langchain/core/tools";
 import type { Tool } from "@modelcontextprotocol/client";
 import { cutMiddle, oneLine } from "../../core/text.ts";
-import { isRecord } from "../../core/unknown.ts";
+import { isRecord, recordOf } from "../../core/unknown.ts";
 import { argumentsPreview } from "../../tools/call-preview.ts";
 import { TooManyQuestions } from "../../tools/question-quota.ts";
 import { mendedArguments } from "../../tools/mend-arguments.ts";
@@ -104,7 +104,10 @@ async function callServerTool(
         break;
       }
       // Stops here until a person has answered; the call then begins again from its top.
-      continuation = await answerInputRequests(connection.name, answer, context.ask);
+      const given = await answerInputRequests(connection.name, answer, context.ask);
+      if (answer.isRefusal !== true) continuation = given;
+      else if (Object.values(given.inputResponses).some(({ action }) => action !== "accept"))
+        return toolError(notOpenedText(connection.name, answer));
     } catch (error) {
       return failure(error);
     }
@@ -115,6 +118,15 @@ async function callServerTool(
         (answer) => modelResult(answer, noteOn(answer, options)),
         failure,
       );
+}
+
+/** Names the addresses that were not opened, so that the model can pass them on. */
+function notOpenedText(server: string, { inputRequests = {} }: InputRequired): string {
+  const asked = Object.values(inputRequests).map(({ params }) => {
+    const { url, message } = recordOf(params);
+    return oneLine(`${String(url)} (${String(message)})`, 600);
+  });
+  return `The MCP server ${server} made no call: a person has to open an address first, and did not. ${asked.join("; ")}`;
 }
 
 async function attempt(

@@ -6,6 +6,7 @@ import { openMcpTools } from "../../../src/agent/mcp-tools/open-mcp-tools.ts";
 import type { McpServerConfig } from "../../../src/agent/mcp-tools/server-config.ts";
 import { silentLogger } from "../../../src/core/logger.ts";
 import { calling, databaseFile, mine, openServer, reach, startRun } from "../../runs/support.ts";
+import { json, sloppyHttp } from "../../support/sloppy-mcp-server.ts";
 import { newServer, oldHttpServer, oldServer } from "./asking-server.ts";
 import { at, run } from "./connect-to.ts";
 
@@ -65,6 +66,61 @@ it("a server of 2025 asks while its call is at work, and the call waits", async 
   const questions = requests.filter(isQuestion);
   expect(ended.answer).toBe("accept window");
   expect(questions).toMatchObject([{ status: "answered", decidedBy: "page" }]);
+});
+
+/** A server of 2025-11-25 whose tool `book` works once an address was opened (strands-agents/harness-sdk#1742). */
+async function consentServer(elicitations: unknown) {
+  let isOpen = false;
+  const { url } = await sloppyHttp(({ message: { id, method, ...message }, response }) => {
+    const result = (value: object): true => json(response, { jsonrpc: "2.0", id, result: value });
+    if (method === "tools/list")
+      return result({ tools: [{ name: "book", inputSchema: { type: "object" } }] });
+    if (method !== "tools/call") return undefined;
+    expect(message).not.toHaveProperty("params.inputResponses");
+    if (isOpen) return result({ content: [{ type: "text", text: "booked" }] });
+    const error = { code: -32_042, message: "More is needed.", data: { elicitations } };
+    return json(response, { jsonrpc: "2.0", id, error });
+  });
+  return { url, open: () => void (isOpen = true) };
+}
+
+const ADDRESS = {
+  mode: "url",
+  elicitationId: "77",
+  url: "https://consent.example/?id=77",
+  message: "Connect.",
+};
+
+it("a call that is refused until an address was opened is made again once it was", async () => {
+  const consent = await consentServer([ADDRESS]);
+  const { service, runId } = await booking(at(consent.url));
+  const [question] = (await reach(service, runId, "input_required")).requests.filter(isQuestion);
+  expect(question).toMatchObject({ server: "airline", mode: "url", url: ADDRESS.url, message: "Connect." });
+  consent.open();
+  const opened = { requestId: question?.id ?? "", answer: { type: "opened" } } as const;
+  await mine(service).requests.answer(runId, opened, "page");
+  expect((await reach(service, runId, "completed")).run.answer).toBe("booked");
+});
+
+it("the model learns of an address that a person did not open", async () => {
+  const consent = await consentServer([ADDRESS]);
+  const { service, runId } = await booking(at(consent.url));
+  const [question] = (await reach(service, runId, "input_required")).requests.filter(isQuestion);
+  const declined = { requestId: question?.id ?? "", answer: { type: "decline" } } as const;
+  await mine(service).requests.answer(runId, declined, "page");
+  expect((await reach(service, runId, "completed")).run.answer).toContain(`${ADDRESS.url} (Connect.)`);
+});
+
+it.each([
+  ["no list", undefined],
+  ["an address of a program", [{ ...ADDRESS, url: "javascript:alert(1)" }]],
+  ["entries that are none", [null, 7]],
+])("a refusal with %s asks nobody, and the run goes on", async (_name, elicitations) => {
+  const consent = await consentServer(elicitations);
+  const { service, runId } = await booking(at(consent.url));
+  const { run: ended, requests } = await reach(service, runId, "completed");
+  expect(ended.answer).toMatch(/^Error: /);
+  expect(requests).toEqual([]);
 });
 
 const KEY = "very/secret+key-0123456789";

@@ -96,12 +96,30 @@ const namesOf = async (url: string, more?: Partial<McpServerConfig>) => {
   return { names: tools.map(({ name }) => name), gated, problems };
 };
 
-it("a server that has none offers no tool for them, and one that cannot say keeps its tools", async () => {
-  const none = await sloppyHttp(capable({ "resources/list": { resources: [] }, "prompts/list": {} }));
+it("a server that declares none offers no tool for them", async () => {
+  const none = await sloppyHttp(({ message: { method }, response }) =>
+    method === "resources/list" ? json(response, {}) : undefined,
+  );
   expect(await namesOf(none.url)).toEqual({ names: ["wiki__a"], gated: [], problems: [] });
-  const silent = await sloppyHttp(capable({}));
-  expect(await namesOf(silent.url)).toMatchObject({ names: ["wiki__a"], problems: [] });
+  expect(none.seen).not.toContain("resources/list");
 });
+
+// openai-apps-sdk-examples#229, QwenLM/qwen-code#5781: answers of tools link to resources that are in no list.
+it.each([
+  ["empty lists", { "resources/list": { resources: [] }, "prompts/list": {} }],
+  ["lists that it does not know", {}],
+])(
+  "a link of a server with %s can be read, and prompts are offered if there are any",
+  async (_lists, results) => {
+    const { url } = await sloppyHttp(
+      capable({ ...results, "resources/read": { contents: [{ uri: "a://made", text: "the numbers" }] } }),
+    );
+    expect(await namesOf(url)).toMatchObject({ names: ["wiki__a", "wiki__read_resource"], problems: [] });
+    expect(await answers(url, [["read_resource", { uri: "a://made" }]])).toEqual([
+      "[Resource a://made]\nthe numbers",
+    ]);
+  },
+);
 
 it("sloppy lists are read, and their tools follow the rules of the server", async () => {
   const results = {

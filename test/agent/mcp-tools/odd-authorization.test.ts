@@ -11,7 +11,7 @@ type Fields = Record<string, unknown>;
 
 /** What differs from the answers of an ordinary server. */
 interface Odd {
-  metadata?: Fields;
+  metadata?: Fields | ((origin: string) => Fields);
   registration?: Fields;
   /** A text is a form. */
   token?: Fields | string;
@@ -35,7 +35,7 @@ async function serverWith({ metadata, registration, token = {} }: Odd): Promise<
           registration_endpoint: `${origin}/register`,
           response_types_supported: ["code"],
           code_challenge_methods_supported: ["S256"],
-          ...metadata,
+          ...(typeof metadata === "function" ? metadata(origin) : metadata),
         });
       case "/register":
         return json(response, { ...(JSON.parse(body) as Fields), client_id: "client", ...registration });
@@ -68,10 +68,24 @@ it.each<[source: string, odd: Odd, tokens?: object]>([
   ["no type", { token: { token_type: undefined } }],
   ["scopes as a list", { token: { scope: ["a", "b"] } }, { scope: "a b" }],
   ["nulls beside the token", { token: { scope: null, id_token: null, token_type: null } }],
+  [
+    "expo/expo#49053: an issuer with a slash at its end",
+    { metadata: (origin) => ({ issuer: `${origin}/` }) },
+  ],
   ["GitHub's form", { token: "access_token=token&scope=repo&token_type=bearer" }, { scope: "repo" }],
 ])("%s: the log-in succeeds", async (_source, odd, tokens = {}) => {
   const login = await logIn(odd);
   expect(login.tokens).toMatchObject({ access_token: "token", ...tokens });
+});
+
+it("an answer without scopes grants those that were asked for (RFC 6749, 5.1)", async () => {
+  expect((await logIn({}, "notes:read")).tokens.scope).toBe("notes:read");
+  expect((await logIn({ token: { scope: "a" } }, "notes:read")).tokens.scope).toBe("a");
+});
+
+it("another issuer, and one that only begins alike, are refused", async () => {
+  await expect(logIn({ metadata: { issuer: "http://127.0.0.1:9" } })).rejects.toThrow(/issuer/i);
+  await expect(logIn({ metadata: (origin) => ({ issuer: `${origin}/tenant` }) })).rejects.toThrow(/issuer/i);
 });
 
 it("a token whose end is null has no end", async () => {
@@ -97,9 +111,9 @@ it("punkpeye/mcp-remote#357: a token is renewed with the permissions that were g
   expect(asked).toEqual(["a b"]);
 });
 
-async function logIn(odd: Odd) {
+async function logIn(odd: Odd, scope?: string) {
   const server = { url: await serverWith(odd), headers: {}, ...POLICY };
   const redirectUrl = "http://127.0.0.1:9/callback";
-  const pending = await beginLogin({ server, redirectUrl, fetch, clock: () => 0 });
+  const pending = await beginLogin({ server, redirectUrl, scope, fetch, clock: () => 0 });
   return pending.finish(new URLSearchParams({ state: pending.state, code: "code" }));
 }
