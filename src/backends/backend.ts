@@ -108,6 +108,8 @@ export interface BackendCapabilities {
    */
   writes: "compare-and-set" | "last-writer-wins";
   isolation: "none" | "process" | "container" | "remote";
+  /** `remote`: each operation is a command or a request, so that few are made to help with a mistake. */
+  latency: "local" | "remote";
 }
 
 export interface FileInfo {

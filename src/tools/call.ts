@@ -59,10 +59,15 @@ async function firstExisting(
   return undefined;
 }
 
-/** The path with each name that does not exist replaced by the one spelt nearly the same. */
-async function corrected(path: string, backend: Backend, signal: AbortSignal): Promise<string | undefined> {
-  let at = "/";
-  for (const wanted of path.split("/").slice(1)) {
+/** The path with each name below `from` that does not exist replaced by the one spelt nearly the same. */
+async function corrected(
+  path: string,
+  backend: Backend,
+  signal: AbortSignal,
+  from = "/",
+): Promise<string | undefined> {
+  let at = from;
+  for (const wanted of path.slice(withSlash(from).length).split("/")) {
     const { files = [] } = await backend.ls(at, { signal });
     const names = files.slice(0, 2000).map((file) => baseName(file.path));
     const name = names.includes(wanted) ? wanted : closestName(wanted, names);
@@ -200,7 +205,7 @@ export function backendError({ error = "unknown failure", code }: Failure, named
 /**
  * Like `backendError`; if nothing exists at a virtual path, it suggests the file or directory that was probably meant:
  * the same path below a directory of the root, the path with misspelt names corrected, or the end of it below a
- * directory of the root.
+ * directory of the root. A sandbox is only asked for the names beside the path.
  */
 export async function failedAt(
   path: string,
@@ -209,16 +214,23 @@ export async function failedAt(
 ): Promise<ToolResult> {
   if (failure.code !== "not_found" || backend.capabilities?.paths === "real")
     return backendError(failure, path);
-  const top = await topDirectories(backend, signal);
-  const tails = [...parentPaths(path), path].map((parent) => path.slice(parent.lastIndexOf("/") + 1));
-  const [whole = "", ...shorter] = tails;
-  const nearest =
-    (await firstExisting(top, [whole], backend, signal)) ??
-    (await corrected(path, backend, signal)) ??
-    (await firstExisting(top, shorter.slice(-4), backend, signal));
+  const nearest = await (backend.capabilities?.latency === "remote"
+    ? corrected(path, backend, signal, parentPaths(path).at(-1))
+    : nearestPath(path, backend, signal));
   if (nearest === undefined) return backendError(failure, path);
   const error = `${failure.error ?? "not found"}. Did you mean ${displayName(nearest)}?`;
   return backendError({ ...failure, error }, path);
+}
+
+async function nearestPath(path: string, backend: Backend, signal: AbortSignal): Promise<string | undefined> {
+  const top = await topDirectories(backend, signal);
+  const tails = [...parentPaths(path), path].map((parent) => path.slice(parent.lastIndexOf("/") + 1));
+  const [whole = "", ...shorter] = tails;
+  return (
+    (await firstExisting(top, [whole], backend, signal)) ??
+    (await corrected(path, backend, signal)) ??
+    (await firstExisting(top, shorter.slice(-4), backend, signal))
+  );
 }
 
 /** Ends an answer about a file with hard links: it changed under its other names, too. */

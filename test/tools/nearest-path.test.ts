@@ -1,4 +1,9 @@
-import { describe, expect, test } from "vitest";
+import { spawnSync } from "node:child_process";
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { BaseSandbox } from "../../src/backends/sandbox/base-sandbox.ts";
 import { CompositeBackend } from "../../src/backends/composite/composite.ts";
 import { harness, stateBackend } from "./harness.ts";
 
@@ -37,6 +42,32 @@ describe("a path that does not exist", () => {
     const { artifact } = await harness(tree()).call("read_file", { file_path: "/README.md" });
     expect(artifact).toEqual({ code: "not_found" });
   });
+});
+
+test("a sandbox, each of whose operations is a command, is asked twice at most", async () => {
+  const commands: string[] = [];
+  class Remote extends BaseSandbox {
+    readonly id = "remote";
+    execute(command: string) {
+      commands.push(command);
+      const { stdout, status } = spawnSync("sh", ["-c", command], { encoding: "utf8" });
+      return { output: stdout, exitCode: status ?? 1, truncated: false };
+    }
+  }
+  const root = mkdtempSync(join(tmpdir(), "deepagent-nearest-"));
+  onTestFinished(() => rmSync(root, { recursive: true }));
+  mkdirSync(join(root, "src"));
+  writeFileSync(join(root, "src", "main.ts"), "");
+  const tools = harness(new Remote({ root }));
+  const ask = async (path: string) => [
+    await tools.text("read_file", { file_path: path }),
+    commands.splice(0).length,
+  ];
+  expect(await ask("/src/mian.ts")).toEqual([
+    "Error: File '/src/mian.ts' not found. Did you mean /src/main.ts?",
+    2,
+  ]);
+  expect(await ask("/scr/a/b/c.ts")).toEqual(["Error: File '/scr/a/b/c.ts' not found", 2]);
 });
 
 describe("a pattern that finds nothing", () => {

@@ -168,8 +168,9 @@ class TreeBackend extends CheckedBackend {
     super(COMPOSITE_OPERATIONS, (path) => locate(tree, path));
     this.#tree = tree;
     this.#executor = executor;
-    const { executeOptions, isolation } = executor?.backend.capabilities ?? {};
-    this.capabilities = { ...COMPLETE, paths: "virtual", ...defined({ executeOptions, isolation }) };
+    const { executeOptions, isolation, latency } = executor?.backend.capabilities ?? {};
+    const ofExecutor = defined({ executeOptions, isolation, latency });
+    this.capabilities = { ...COMPLETE, paths: "virtual", ...ofExecutor };
     if (executor === undefined) return;
     const { backend } = executor;
     const { id, jobs, commands } = backend;

@@ -179,6 +179,7 @@ export abstract class BaseSandbox extends CheckedBackend implements SandboxBacke
       paths: "virtual",
       lifetime: "persistent",
       isolation,
+      latency: "remote",
     };
   }
 

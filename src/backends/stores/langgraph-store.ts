@@ -88,6 +88,9 @@ const badNamespace = (namespace: readonly string[]): ConfigurationError =>
 const isVersioned = (store: object): store is Pick<StoredMemories, "getVersioned" | "putIf"> =>
   "getVersioned" in store && "putIf" in store;
 
+/** A value of another program, which would be lost. */
+class NoFileError extends Error {}
+
 class StoreFiles implements FileStore {
   readonly id: string;
   readonly lifetime = "persistent";
@@ -116,11 +119,10 @@ class StoreFiles implements FileStore {
       Array.isArray(content) || typeof content === "string"
         ? { ...data }
         : { ...data, content: Buffer.from(content).toString("base64"), encoding: BASE64 };
-    // An item that is not a file counts as absent and is replaced.
     const now = await this.#item(path);
-    const isFile = now !== null && fromItem(now.value) !== undefined;
+    if (now !== null && fromItem(now.value) === undefined) throw new NoFileError();
     const isExpected =
-      expected === "any" || (expected === "absent" ? !isFile : now?.version === expected.version);
+      expected === "any" || (expected === "absent" ? now === null : now?.version === expected.version);
     if (!isExpected) return false;
     if (isVersioned(this.#store))
       return (await this.#store.putIf(this.#namespace, path, value, now?.version ?? null)) !== undefined;
@@ -149,6 +151,8 @@ class StoreFiles implements FileStore {
   explain(thrown: unknown): string {
     if (thrown instanceof Error && thrown.name === "InvalidNamespaceError")
       throw badNamespace(this.#namespace);
+    if (thrown instanceof NoFileError)
+      return "the store has a value of another program there, which is not a file; choose another path";
     return "the store failed; try again";
   }
 

@@ -82,6 +82,19 @@ export class RunUpdates {
         const change = { ...defined({ content }), ...toolLocations(this.#cwd, path) };
         return this.#update(callKey(event.agent, callId), change);
       }
+      case "approval_requested": {
+        const { approvalId, tool, summary } = event.data;
+        const call = entryOf(event.agent, tool, summary);
+        // Editors know only calls that they were shown before they ask about them.
+        return [
+          {
+            sessionUpdate: "tool_call",
+            toolCallId: entryId(event.runId, approvalId),
+            status: "pending",
+            ...call,
+          },
+        ];
+      }
       case "approval_decided":
         return this.#settled(event);
       case "subagent_started": {
@@ -141,10 +154,8 @@ export class RunUpdates {
     this.#calls.set(callKey(agent, callId), toolCallId);
     const call = {
       toolCallId,
-      title: displayText([...agent.slice(-1).map(agentName), summary].join(": ")),
-      name: tool,
-      kind: KINDS[tool] ?? "other",
       status: "in_progress" as const,
+      ...entryOf(agent, tool, summary),
       ...toolLocations(this.#cwd, /^\S+ (\/workspace\/.*)$/.exec(summary)?.[1]),
     };
     return [{ sessionUpdate: asked === undefined ? "tool_call" : "tool_call_update", ...call }];
@@ -172,6 +183,12 @@ export class RunUpdates {
     return toolCallId === undefined ? [] : [{ sessionUpdate: "tool_call_update", toolCallId, ...changed }];
   }
 }
+
+const entryOf = (agent: AgentPath, tool: string, summary: string) => ({
+  title: displayText([...agent.slice(-1).map(agentName), summary].join(": ")),
+  name: tool,
+  kind: KINDS[tool] ?? "other",
+});
 
 const entryId = (runId: string, name: string): string => `${runId}:${name}`;
 const callKey = (agent: AgentPath, name: string): string =>

@@ -77,6 +77,12 @@ describe("StoreBackend", () => {
     await backend.write("/own.md", "x");
     expect((await backend.glob("**")).files?.map(({ path }) => path)).toEqual(["/own.md"]);
     expect((await backend.read("/number.md")).code).toBe("not_found");
+    // A value of another program is not replaced, nor is it deleted.
+    for (const said of [await backend.write("/number.md", "x"), await backend.delete("/number.md")])
+      expect(said.error).toMatch(/not a file|not found/);
+    const uploaded = await backend.uploadFiles([["/number.md", Buffer.from("x")]]);
+    expect(uploaded[0]?.error).toBeTruthy();
+    expect((await store.get(["filesystem"], "/number.md"))?.value).toEqual({ content: 7 });
   });
 
   it("touches one item for an operation on one file", async () => {

@@ -83,7 +83,8 @@ test("a prompt is a run: its plan, calls, changes and answer are shown, and the 
     (update) => "toolCallId" in update && update.toolCallId === toolCall?.toolCallId,
   );
   expect(ofCall).toMatchObject([
-    { status: "in_progress" },
+    { sessionUpdate: "tool_call", status: "pending" },
+    { sessionUpdate: "tool_call_update", status: "in_progress" },
     { status: "completed" },
     { content: [{ type: "diff" }] },
   ]);
