@@ -1,4 +1,5 @@
 /** Opens the storage that the configuration names. */
+import { mkdir } from "node:fs/promises";
 import type { Config } from "../config/schema.ts";
 import type { Logger } from "../core/logger.ts";
 import type { SharedStorage, Storage } from "../storage/storage.ts";
@@ -26,6 +27,8 @@ export async function openSharedStorage(
   { config, env, logger }: StorageSettings,
 ): Promise<SharedStorage> {
   const { storageSchema: schema, storageConnections: connections, storageRole: role } = config;
+  // Keys, log-ins, and where the page is, are in it. Whoever cannot write there later says so.
+  await mkdir(config.dataDir, { recursive: true, mode: 0o700 }).catch(() => {});
   const { openPostgres } = await import("../storage/postgres/storage.ts");
   return openPostgres({ url, schema, connections, role, logger, largeValues: largeValuesOf(config, env) });
 }
