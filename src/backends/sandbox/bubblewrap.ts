@@ -27,14 +27,8 @@ import { CommandCgroup, systemCallFilter } from "./process-limits.ts";
 import { ProcessRunner } from "./process-runner.ts";
 import { type NamespaceEntry, RunNamespace } from "./run-namespace.ts";
 import { programFolders } from "./program-folders.ts";
-import {
-  type Launch,
-  type LaunchOptions,
-  type ShellLimits,
-  SHELL,
-  SHELL_LIMITS,
-  ShellBackend,
-} from "./shell-backend.ts";
+import type { Launch, LaunchOptions, ShellLimits } from "./shell-backend.ts";
+import { SHELL, SHELL_LIMITS, ShellBackend } from "./shell-backend.ts";
 import { StarterGuards } from "./starter-guard.ts";
 
 /** The view and the limits of a command in the sandbox. */

@@ -1,13 +1,12 @@
 /** Defines the server's tools, and lists and calls them. */
-import {
-  type McpServer,
-  type RequestId,
-  type ServerContext,
-  type StandardSchemaWithJSON,
-  type ToolAnnotations,
-  isJSONRPCResponse,
-  isJSONRPCResultResponse,
+import type {
+  McpServer,
+  RequestId,
+  ServerContext,
+  StandardSchemaWithJSON,
+  ToolAnnotations,
 } from "@modelcontextprotocol/server";
+import { isJSONRPCResponse, isJSONRPCResultResponse } from "@modelcontextprotocol/server";
 import { z } from "zod";
 import { byIdentity } from "../../core/by-identity.ts";
 import { ownTurn } from "../../core/concurrency.ts";
