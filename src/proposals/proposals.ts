@@ -18,7 +18,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { isRepository, makeBranch } from "./branch.ts";
 import type { Content, FileRules } from "./content.ts";
 import { type AppliedFile, applied, compareLines, proposedFile, versionOf } from "./change.ts";
-import { MOST_CHARS as MOST_CHARS_OF_FILE } from "./hunk-diff.ts";
+import { MOST_CHARS as MOST_CHARS_OF_FILE } from "./file-text.ts";
 import { withRenames } from "./renames.ts";
 import { type Guard, type Step, carryOut, contentsBefore, recover, unfinishedPlan } from "./carry-out.ts";
 import { stampOf } from "./scan.ts";

@@ -1,15 +1,14 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Agent, AgentEnd, AgentInput, SharedBudget, StepEvent } from "../agent/agent.ts";
+import type { Agent, AgentEnd, AgentInput, SharedBudget, StepEvent, EventSink } from "../agent/agent.ts";
 import { startNote } from "../core/clock.ts";
 import { ownTurn } from "../core/concurrency.ts";
 import { ConfigurationError, RunFailure, StorageError, errorMessage, isTransient } from "../core/errors.ts";
 import type { WorkerOfRun } from "./client-model.ts";
 import { callRequests, questionRequest } from "./asked-events.ts";
 import type { RunContext } from "./context.ts";
-import { EventQueue } from "./event-queue.ts";
 import { type JournalEntry, entryOf } from "./events.ts";
 import type { ForeignQuestions } from "./hold.ts";
-import { type Lease, LeaseLostError, type RunInbox } from "./ports.ts";
+import { type Lease, type RunInbox, LeaseLostError } from "./ports.ts";
 import { FencedOffError } from "./thread-ports.ts";
 import { type FailureDetails, type Run, isFailureReason } from "./run.ts";
 import type { LiveTexts } from "./live-texts.ts";
@@ -300,4 +299,38 @@ function toFailure(thrown: unknown, run: Run, { newId, log }: ExecutionContext):
     reason: "internal",
     message: `An unexpected error ended the run; the server's log has details under ${reference}.`,
   };
+}
+
+/** Time in which events gather that nothing waits for, in ms: those of a quick call are stored together. */
+const GATHER_MS = 5;
+
+/** Events of one stretch of work. Once some of them could not be stored, no more are. */
+export class EventQueue implements EventSink {
+  readonly #store: (events: readonly StepEvent[]) => Promise<void>;
+  readonly #onFailure: (error: unknown) => void;
+  #waiting: StepEvent[] = [];
+  #stored: Promise<void> = Promise.resolve();
+  #timer: NodeJS.Timeout | undefined;
+
+  /** Calls `onFailure` if `store` rejects. */
+  constructor(store: (events: readonly StepEvent[]) => Promise<void>, onFailure: (error: unknown) => void) {
+    this.#store = store;
+    this.#onFailure = onFailure;
+  }
+
+  tell(event: StepEvent): void {
+    this.#waiting.push(event);
+    this.#timer ??= setTimeout(() => void this.stored(), GATHER_MS);
+  }
+
+  stored(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#stored = this.#stored.then(() => {
+      const events = this.#waiting.splice(0);
+      return events.length === 0 ? undefined : this.#store(events);
+    });
+    this.#stored.catch(this.#onFailure);
+    return this.#stored;
+  }
 }

@@ -8,7 +8,7 @@ import type { Access } from "./postgres/access.ts";
 import { query, sendable } from "./postgres/engine.ts";
 import { PostgresCheckpointer } from "./postgres/checkpoints/checkpointer.ts";
 import type { LargeObjects } from "./postgres/checkpoints/objects.ts";
-import { wordVector } from "./postgres/memories/words.ts";
+import { wordVector } from "./postgres/memories/database.ts";
 import { createCheckpointer } from "./sqlite/checkpoints/checkpointer.ts";
 import { type Database, openDatabaseInTurns } from "./sqlite/database.ts";
 import { STORE_MIGRATIONS } from "./sqlite/memories/schema.ts";

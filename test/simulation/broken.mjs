@@ -6,7 +6,7 @@ export const BROKEN = {
   "journal lag": {
     finds: ["use", "journal"],
     before: "c05d93d7: results were stored before the events that they follow from",
-    file: "src/runs/event-queue.ts",
+    file: "src/runs/execution.ts",
     line: "    return this.#stored;",
     instead: "    return Promise.resolve();",
   },

@@ -16,16 +16,15 @@ import { type GraphAddress, readAddress, configAt, missingField } from "../../ch
 import { LargeValues } from "../../checkpoints/large-values.ts";
 import { PASSING, PassingWrites } from "../../checkpoints/passing-writes.ts";
 import { withBytes } from "../../checkpoints/serializer.ts";
-import { TaskResults } from "../../checkpoints/task-results.ts";
-import { ObservedPromise, type WriteRow, addSends, hasMetadata, revive } from "../../checkpoints/writes.ts";
+import type { WriteRow } from "../../checkpoints/writes.ts";
+import { TaskResults, ObservedPromise, addSends, hasMetadata, revive } from "../../checkpoints/writes.ts";
 import { change, first } from "../../sql/steps.ts";
 import type { Access } from "../access.ts";
 import { postgresEngine, query, sendable, unhurried } from "../engine.ts";
 import { postgresError } from "../errors.ts";
 import { PARALLEL_READS, postgresBlobs } from "./blobs.ts";
-import { deltaHistories } from "./delta-history.ts";
+import { deltaHistories, copyThread, threadSteps, listThreads, writtenWith } from "./thread-history.ts";
 import { BYTES_IN_OBJECTS, type LargeObjects } from "./objects.ts";
-import { copyThread, threadSteps, listThreads, writtenWith } from "./thread-history.ts";
 
 interface CheckpointRow {
   thread_id: string;
