@@ -247,10 +247,7 @@ export class CheckedBackend<AtOnce extends boolean = false> implements port.Back
       : this.#operations.attempt(at, { method, options }, runHere);
   }
 
-  #each<Item, Result>(
-    items: readonly Item[],
-    run: (item: Item) => port.MaybePromise<Result>,
-  ): MethodResult<AtOnce, Result[]> {
+  #each<Item, Result>(items: readonly Item[], run: (item: Item) => port.MaybePromise<Result>) {
     const { atOnce, parallel = 1 } = this.#operations;
     return this.#answer((): port.MaybePromise<Result[]> =>
       atOnce === true
@@ -265,10 +262,8 @@ export class CheckedBackend<AtOnce extends boolean = false> implements port.Back
   }
 }
 
-const then = <Value, Result>(
-  value: port.MaybePromise<Value>,
-  use: (value: Value) => Result,
-): port.MaybePromise<Result> => (value instanceof Promise ? value.then(use) : use(value));
+const then = <Value, Result>(value: port.MaybePromise<Value>, use: (value: Value) => Result) =>
+  value instanceof Promise ? value.then(use) : use(value);
 
 /** Makes the answer to a download from the result of `readRaw`. */
 export const toDownload = (path: string, { data, code }: port.ReadRawResult): port.FileDownloadResponse =>

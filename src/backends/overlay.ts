@@ -90,11 +90,7 @@ function hiddenFile(path: string, changes: OverlayChanges): errors.BackendFailur
   return changes.hasBelow(path) ? errors.isDirectory(path) : errors.fileNotFound(path);
 }
 
-const orDirectory = <Result extends port.Failure>(
-  result: Result,
-  path: string,
-  changes: OverlayChanges,
-): Result | errors.BackendFailure =>
+const orDirectory = <Result extends port.Failure>(result: Result, path: string, changes: OverlayChanges) =>
   result.code === "not_found" && changes.hasBelow(path) ? errors.isDirectory(path) : result;
 
 /** Finds the file at a path of the base. Returns undefined if a file can be made there, or a failure if not. */

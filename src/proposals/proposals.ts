@@ -157,11 +157,7 @@ export class WorkspaceProposals implements Proposals {
    * Works on a copy that no other process changes. First completes the review of a process that has ended.
    * Returns undefined if there is no copy.
    */
-  async #exclusively<Result>(
-    place: string,
-    fence: Fence | undefined,
-    work: Work<Result>,
-  ): Promise<Result | undefined> {
+  async #exclusively<Result>(place: string, fence: Fence | undefined, work: Work<Result>) {
     const lock = await lockCopy(place, fence);
     if (lock === undefined) return undefined;
     const guard = async (): Promise<void> => {

@@ -65,11 +65,7 @@ export async function execute(execution: Execution, context: ExecutionContext): 
 }
 
 /** Stores the end of the work. Returns true if it is stored, and a StorageError if a later try may succeed. */
-async function settle(
-  thrown: unknown,
-  execution: Execution,
-  context: ExecutionContext,
-): Promise<boolean | StorageError> {
+async function settle(thrown: unknown, execution: Execution, context: ExecutionContext) {
   const canWait = execution.stop === undefined;
   if (isTransient(thrown) && canWait) return thrown;
   try {
@@ -84,11 +80,7 @@ async function settle(
 }
 
 /** Runs the agent until it pauses or ends. `trouble`: the obstacle so far. */
-async function converse(
-  execution: Execution,
-  context: ExecutionContext,
-  trouble: StorageError | undefined,
-): Promise<void> {
+async function converse(execution: Execution, context: ExecutionContext, trouble: StorageError | undefined) {
   const { lease, run } = execution;
   const { work, clock } = context;
   await ownTurn();
@@ -245,11 +237,7 @@ function breakingOff(execution: Execution): (error: unknown) => void {
 }
 
 /** Stores events in their order, those between two questions together. */
-async function journal(
-  events: readonly StepEvent[],
-  lease: Lease,
-  { work, clock }: ExecutionContext,
-): Promise<void> {
+async function journal(events: readonly StepEvent[], lease: Lease, { work, clock }: ExecutionContext) {
   const entries: JournalEntry[] = [];
   for (const event of events) {
     const { kind, agent } = event;

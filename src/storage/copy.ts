@@ -88,11 +88,7 @@ export async function* copyToPostgres(options: CopyOptions): AsyncGenerator<Copi
 
 type CopiedRow = Readonly<Record<string, unknown>>;
 
-async function copyTable(
-  table: string,
-  runs: Database,
-  { access, environment, signal }: CopyOptions,
-): Promise<CopiedTable> {
+async function copyTable(table: string, runs: Database, { access, environment, signal }: CopyOptions) {
   const columns = runs.prepare<[], { name: string; pk: number }>(`PRAGMA table_info(${table})`).all();
   const names = columns.map(({ name }) => name);
   // Its primary key, or columns that are unique otherwise.
@@ -117,12 +113,7 @@ async function copyTable(
   return report;
 }
 
-async function insert(
-  access: Access,
-  table: string,
-  names: readonly string[],
-  rows: readonly CopiedRow[],
-): Promise<number> {
+async function insert(access: Access, table: string, names: readonly string[], rows: readonly CopiedRow[]) {
   const values = rows.flatMap((row) => names.map((name) => sendable(row[name])));
   const text = `INSERT INTO ${table} (${names.join(", ")}) OVERRIDING SYSTEM VALUE VALUES ${placesFor(rows, names)} ON CONFLICT DO NOTHING`;
   return (await access.pool.query(text, values)).rowCount ?? 0;
@@ -138,12 +129,7 @@ const placesFor = (rows: readonly CopiedRow[], { length }: readonly string[]): s
     .join(", ");
 
 /** @throws StorageError unless Postgres has these rows. A run may have continued since an earlier copy. */
-async function compare(
-  access: Access,
-  table: string,
-  key: readonly string[],
-  rows: readonly CopiedRow[],
-): Promise<void> {
+async function compare(access: Access, table: string, key: readonly string[], rows: readonly CopiedRow[]) {
   const fixed = FIXED[table] ?? [];
   const { rows: stored } = await access.pool.query<CopiedRow>(
     `SELECT * FROM ${table} WHERE (${key.join(", ")}) IN (${placesFor(rows, key)})`,

@@ -216,10 +216,7 @@ function refuseRedirect(to: URL, from: URL, problem: string | undefined, follows
 }
 
 /** The problem that the status of an answer stands for. */
-function statusProblem(
-  { statusCode: status = 0, headers }: IncomingMessage,
-  url: URL,
-): WebProblem | undefined {
+function statusProblem({ statusCode: status = 0, headers }: IncomingMessage, url: URL) {
   if (status >= 200 && status < 300) return undefined;
   const what = FAILURES[status] ?? (status >= 500 ? "has a problem of its own" : "did not send the page");
   const seconds = secondsToWait(headers["retry-after"]);

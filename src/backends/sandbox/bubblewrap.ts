@@ -174,7 +174,7 @@ function cover(path: string, at: string): string[] {
 const scratch = (
   path: string,
   { hasSizeLimits, scratch }: Pick<SandboxShape, "hasSizeLimits" | "scratch">,
-): string[] => [...(hasSizeLimits ? ["--size", String(scratch)] : []), "--tmpfs", path];
+) => [...(hasSizeLimits ? ["--size", String(scratch)] : []), "--tmpfs", path];
 
 /** The folders of a search path that the sandbox can see. */
 export function visiblePath(path: string, readOnly: readonly SandboxMount[]): string {

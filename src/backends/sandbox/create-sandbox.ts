@@ -139,9 +139,7 @@ async function openSandbox(options: CreateSandboxOptions, load: LoadPackage): Pr
 }
 
 /** The options of the provider alone. */
-function ownOptions<Options extends CreateSandboxOptions>(
-  options: Options,
-): Omit<Options, keyof SetupOptions | "provider"> {
+function ownOptions<Options extends CreateSandboxOptions>(options: Options) {
   const {
     provider: _chosen,
     setupScript: _text,

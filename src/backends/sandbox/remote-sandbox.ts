@@ -130,11 +130,7 @@ export class RemoteSandbox extends BaseSandbox {
     }
   }
 
-  async #runToEnd(
-    command: string,
-    options: ExecuteOptions,
-    maxOutputBytes: number,
-  ): Promise<ExecuteResponse> {
+  async #runToEnd(command: string, options: ExecuteOptions, maxOutputBytes: number) {
     const { timeout = this.#options.timeout ?? DEFAULT_TIMEOUT } = options;
     const signals = [this.#closing.signal, ...(options.signal === undefined ? [] : [options.signal])];
     const signal = AbortSignal.any(signals);

@@ -312,10 +312,7 @@ export class StoredMemories extends BaseStore implements MemoryStore {
     }
   }
 
-  async #byIds<Row extends { id: number }>(
-    sql: string,
-    items: readonly Pick<Ranked, "id">[],
-  ): Promise<Map<number, Row>> {
+  async #byIds<Row extends { id: number }>(sql: string, items: readonly Pick<Ranked, "id">[]) {
     const rows = await this.#read<Row>(sql, { ids: idList(items) });
     return new Map(rows.map((row) => [row.id, row]));
   }
@@ -405,10 +402,7 @@ export class StoredMemories extends BaseStore implements MemoryStore {
   }
 
   /** Starts the lifetime of items that were read again. A failure to write this does not fail the read. */
-  async #refresh(
-    rows: readonly Pick<ItemRow, "id" | "ttl">[],
-    wanted = this.#ttl.refreshOnRead ?? true,
-  ): Promise<void> {
+  async #refresh(rows: readonly Pick<ItemRow, "id" | "ttl">[], wanted = this.#ttl.refreshOnRead ?? true) {
     const limited = wanted ? rows.filter(({ ttl }) => ttl !== null) : [];
     if (limited.length === 0) return;
     const values = { now: this.#clock(), ids: idList(limited) };

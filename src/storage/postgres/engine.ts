@@ -116,10 +116,7 @@ function answerTo(access: Access, statement: Statement): Promise<StatementResult
   });
 }
 
-async function sendStatement(
-  connection: Pool | PoolClient,
-  { sql, values }: Statement,
-): Promise<StatementResult> {
+async function sendStatement(connection: Pool | PoolClient, { sql, values }: Statement) {
   const { names, ...statement } = prepared(sql);
   const sent = names.map((one) => sendable(values[one] ?? null));
   const { rows, rowCount } = await connection.query<object>({ ...statement, values: sent });

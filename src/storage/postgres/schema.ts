@@ -67,11 +67,7 @@ export async function migratePostgres(pool: Pool, schema: string): Promise<void>
   }
 }
 
-async function bringUp(
-  client: PoolClient,
-  component: string,
-  migrations: readonly Migration[],
-): Promise<void> {
+async function bringUp(client: PoolClient, component: string, migrations: readonly Migration[]) {
   await client.query(
     "CREATE TABLE IF NOT EXISTS schema_versions (component TEXT PRIMARY KEY, version BIGINT NOT NULL)",
   );

@@ -216,11 +216,7 @@ ORDER BY seq DESC LIMIT @limit`;
     return this.#watched(this.#putCheckpoint(config, checkpoint, metadata));
   }
 
-  async #putCheckpoint(
-    config: RunnableConfig,
-    checkpoint: Checkpoint,
-    metadata: CheckpointMetadata,
-  ): Promise<RunnableConfig> {
+  async #putCheckpoint(config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata) {
     const { threadId: thread, namespace, checkpointId: parent } = readAddress(config);
     if (thread === undefined) throw missingField("thread_id");
     const graph = { thread, namespace };
@@ -268,10 +264,7 @@ WITH ${HELD}, put AS (
     return stored;
   }
 
-  async #putResults(
-    place: GraphAddress & { id: string; task: string },
-    writes: readonly PendingWrite[],
-  ): Promise<void> {
+  async #putResults(place: GraphAddress & { id: string; task: string }, writes: readonly PendingWrite[]) {
     const token = this.#tokenOf(place.thread);
     const encoded = await Promise.all(writes.map(([, value]) => this.#large.dumpsTyped(value, place)));
     // A task's own results are written once; errors, interrupts and answers replace the earlier ones.
