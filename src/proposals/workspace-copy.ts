@@ -184,11 +184,7 @@ export class WorkspaceCopy {
   }
 
   /** Copies the present files of the folder, except those that an agent changed. */
-  async refresh(
-    manifest: Manifest,
-    { run, now }: { run: string; now: number },
-    guard: () => Promise<void>,
-  ): Promise<void> {
+  async refresh(manifest: Manifest, { run, now }: { run: string; now: number }, guard: () => Promise<void>) {
     const found = new Map((await filesOf(manifest.workspace, this.#rules)).map((file) => [file.path, file]));
     const files = { ...manifest.files };
     const stale = Object.keys(files).filter((path) => found.get(path)?.stamp !== files[path]?.original);

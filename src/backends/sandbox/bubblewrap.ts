@@ -400,11 +400,9 @@ export async function openBubblewrap(given: BubblewrapOptions): Promise<OpenedBu
  */
 export async function probeBubblewrap(
   options: BubblewrapOptions,
-  {
-    timeoutMs = PROBE_TIMEOUT_MS,
-    platform = process.platform,
-  }: { timeoutMs?: number; platform?: NodeJS.Platform } = {},
+  trial: { timeoutMs?: number; platform?: NodeJS.Platform } = {},
 ): Promise<({ ok: true; version: string } & FoundSandbox) | ({ ok: false } & NoSandbox)> {
+  const { timeoutMs = PROBE_TIMEOUT_MS, platform = process.platform } = trial;
   const program = options.bwrap ?? "bwrap";
   if (platform !== "linux") return { ok: false, reason: "Bubblewrap exists for Linux only." };
   const run = (args: readonly string[], inputs: readonly Uint8Array[] = []) =>

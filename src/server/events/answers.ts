@@ -77,46 +77,41 @@ interface Streamed extends Wanted, Start, Omit<Asking, "now"> {
   pageOf: (runId: string) => string | undefined;
 }
 
-/** The open streams of a process. */
+/** The open streams of a process. Each sends events until its client cancels the request or its connection ends. */
 export function eventStreams(clock: Clock): (streamed: Streamed) => Promise<object> {
   const open: Principal[] = [];
   return async (streamed) => {
-    const { principal } = streamed;
+    const { principal, news, type, args, pageOf } = streamed;
     const own = open.filter((one) => one === principal).length;
     if (own >= MOST_OF_PRINCIPAL) throw exhausted("streams", MOST_OF_PRINCIPAL);
     if (open.length >= MOST_STREAMS) throw exhausted("streams", MOST_STREAMS);
     open.push(principal);
     try {
-      await send(streamed, clock);
+      const { signal, id, notify } = streamed.context.mcpReq;
+      // The specification ties a notification to its request by this key.
+      const _meta = { "io.modelcontextprotocol/subscriptionId": id };
+      const tell = (what: string, params: object): Promise<void> =>
+        notify({ method: `notifications/events/${what}`, params: { ...params, _meta } });
+      let at: Position = streamed.position;
+      await tell("active", { cursor: encodePosition(at), truncated: streamed.isTruncated });
+      let quietMs = 0;
+      while (!signal.aborted) {
+        const wanted = { type, runId: args.run_id, limit: 50, now: clock() };
+        const page = await eventsAfter(news, at, wanted);
+        at = page.position;
+        const cursor = encodePosition(at);
+        for (const one of page.news)
+          await tell("event", { ...newsOccurrence(one, pageOf(one.runId)), cursor });
+        quietMs = page.news.length > 0 ? 0 : quietMs + LOOK_MS;
+        if (quietMs >= HEARTBEAT_MS) {
+          await tell("heartbeat", { cursor });
+          quietMs = 0;
+        }
+        if (!page.hasMore) await pause(LOOK_MS, undefined, { signal, ref: false }).catch(() => undefined);
+      }
     } finally {
       open.splice(open.indexOf(principal), 1);
     }
     return {};
   };
-}
-
-/** Sends events until the client cancels the request, or its connection ends. */
-async function send(streamed: Streamed, clock: Clock): Promise<void> {
-  const { news, type, args, pageOf } = streamed;
-  const { signal, id, notify } = streamed.context.mcpReq;
-  // The specification ties a notification to its request by this key.
-  const _meta = { "io.modelcontextprotocol/subscriptionId": id };
-  const tell = (what: string, params: object): Promise<void> =>
-    notify({ method: `notifications/events/${what}`, params: { ...params, _meta } });
-  let at: Position = streamed.position;
-  await tell("active", { cursor: encodePosition(at), truncated: streamed.isTruncated });
-  let quietMs = 0;
-  while (!signal.aborted) {
-    const wanted = { type, runId: args.run_id, limit: 50, now: clock() };
-    const page = await eventsAfter(news, at, wanted);
-    at = page.position;
-    const cursor = encodePosition(at);
-    for (const one of page.news) await tell("event", { ...newsOccurrence(one, pageOf(one.runId)), cursor });
-    quietMs = page.news.length > 0 ? 0 : quietMs + LOOK_MS;
-    if (quietMs >= HEARTBEAT_MS) {
-      await tell("heartbeat", { cursor });
-      quietMs = 0;
-    }
-    if (!page.hasMore) await pause(LOOK_MS, undefined, { signal, ref: false }).catch(() => undefined);
-  }
 }

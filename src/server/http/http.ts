@@ -366,7 +366,7 @@ function createEndpoint(options: HttpOptions) {
   const refusalLimit = limitOf("refusals", options.refusalsPerMinute ?? 60);
   const addressOf = clientAddress(options.trustedProxies ?? []);
   const { refusals } = operations;
-  const tokens = authenticator && tokenCheck({ authenticator, refusalLimit, refusals, addressOf });
+  const tokens = authenticator && tokenCheck(authenticator, { refusalLimit, refusals, addressOf });
   return { options, stateless, events, sessions, operations, guard, open, rateLimit, refusalLimit, tokens };
 }
 
