@@ -168,7 +168,7 @@ async function advance(
     handedOver = true;
   };
   const onFailure = breakingOff(execution);
-  const events = new EventQueue(async (told) => {
+  const events = eventQueue(async (told) => {
     await markHandedOver();
     await journal(told, lease, context);
     for (const event of told) {
@@ -211,11 +211,7 @@ async function advance(
 }
 
 /** Reserves one after the other, and after the events so far: replies are counted before their tokens are released. */
-function inOrder(
-  budget: SharedBudget,
-  events: EventQueue,
-  onFailure: (error: unknown) => void,
-): SharedBudget {
+function inOrder(budget: SharedBudget, events: EventSink, onFailure: (error: unknown) => void): SharedBudget {
   let reserved = Promise.resolve(true);
   return {
     spent: () => budget.spent(),
@@ -292,33 +288,30 @@ function toFailure(thrown: unknown, run: Run, { newId, log }: ExecutionContext):
 /** Time in which events gather that nothing waits for, in ms: those of a quick call are stored together. */
 const GATHER_MS = 5;
 
-/** Events of one stretch of work. Once some of them could not be stored, no more are. */
-export class EventQueue implements EventSink {
-  readonly #store: (events: readonly StepEvent[]) => Promise<void>;
-  readonly #onFailure: (error: unknown) => void;
-  #waiting: StepEvent[] = [];
-  #stored: Promise<void> = Promise.resolve();
-  #timer: NodeJS.Timeout | undefined;
-
-  /** Calls `onFailure` if `store` rejects. */
-  constructor(store: (events: readonly StepEvent[]) => Promise<void>, onFailure: (error: unknown) => void) {
-    this.#store = store;
-    this.#onFailure = onFailure;
-  }
-
-  tell(event: StepEvent): void {
-    this.#waiting.push(event);
-    this.#timer ??= setTimeout(() => void this.stored(), GATHER_MS);
-  }
-
-  stored(): Promise<void> {
-    clearTimeout(this.#timer);
-    this.#timer = undefined;
-    this.#stored = this.#stored.then(() => {
-      const events = this.#waiting.splice(0);
-      return events.length === 0 ? undefined : this.#store(events);
+/**
+ * Events of one stretch of work. Once some of them could not be stored, no more are. Calls `onFailure` if `store`
+ * rejects.
+ */
+function eventQueue(
+  store: (events: readonly StepEvent[]) => Promise<void>,
+  onFailure: (error: unknown) => void,
+): EventSink {
+  const waiting: StepEvent[] = [];
+  let timer: NodeJS.Timeout | undefined;
+  let last = Promise.resolve();
+  const stored = (): Promise<void> => {
+    clearTimeout(timer);
+    timer = undefined;
+    last = last.then(() => {
+      const events = waiting.splice(0);
+      return events.length === 0 ? undefined : store(events);
     });
-    this.#stored.catch(this.#onFailure);
-    return this.#stored;
-  }
+    last.catch(onFailure);
+    return last;
+  };
+  const tell = (event: StepEvent): void => {
+    waiting.push(event);
+    timer ??= setTimeout(() => void stored(), GATHER_MS);
+  };
+  return { tell, stored };
 }

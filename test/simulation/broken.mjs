@@ -7,7 +7,7 @@ export const BROKEN = {
     finds: ["use", "journal"],
     before: "c05d93d7: results were stored before the events that they follow from",
     file: "src/runs/execution.ts",
-    line: "    return this.#stored;",
+    line: "    return last;",
     instead: "    return Promise.resolve();",
   },
   "unreserved replies": {

@@ -55,10 +55,7 @@ export function addSends(
 }
 
 /** True if a checkpoint has all of these facts; `undefined` facts are ignored. */
-export function hasMetadata(
-  { metadata }: CheckpointTuple,
-  wanted: Readonly<Record<string, unknown>>,
-): boolean {
+export function hasMetadata({ metadata }: CheckpointTuple, wanted: Readonly<Record<string, unknown>>) {
   const facts: Record<string, unknown> = { ...metadata };
   return Object.entries(wanted).every(
     ([key, value]) => value === undefined || isDeepStrictEqual(facts[key], value),

@@ -6,8 +6,7 @@ import type { LargeValues } from "../../checkpoints/large-values.ts";
 import { mentions } from "../../checkpoints/serializer.ts";
 import { type WriteRow, UNFINISHED_CHANNELS, revive } from "../../checkpoints/writes.ts";
 import { change, first } from "../../sql/steps.ts";
-import type { Access } from "../access.ts";
-import { postgresEngine, query } from "../engine.ts";
+import { type Access, postgresEngine, query } from "../engine.ts";
 import { PARALLEL_READS } from "./blobs.ts";
 import type { DeltaChannelHistory } from "@langchain/langgraph-checkpoint";
 

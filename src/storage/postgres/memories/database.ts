@@ -4,8 +4,7 @@ import { IS_THERE } from "../../memories/items.ts";
 import { encodeNamespace } from "../../memories/namespaces.ts";
 import { searchedText, fold, gramRuns, tokenize } from "../../memories/text-query.ts";
 import { all } from "../../sql/steps.ts";
-import type { Access } from "../access.ts";
-import { postgresEngine } from "../engine.ts";
+import { type Access, postgresEngine } from "../engine.ts";
 
 /** Opens the memory tables of a schema that has the migrations of `POSTGRES_STORE`. */
 export function memoriesInPostgres(access: Access): MemoryDatabase {

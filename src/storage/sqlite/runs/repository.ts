@@ -1,3 +1,4 @@
+import { isLocked } from "../../../core/errors.ts";
 import type { RunRepository } from "../../../runs/ports.ts";
 import { storedRuns } from "../../sql/repository.ts";
 import { type Database, pragmaNumber, usedBytes } from "../database.ts";
@@ -93,10 +94,8 @@ export async function prune(
   return report;
 }
 
-export const storedBytes = async (
-  database: Database,
-  checkpoints: Checkpoints | undefined,
-): Promise<number> => usedBytes(database) + ((await checkpoints?.usedBytes()) ?? 0);
+export const storedBytes = async (database: Database, checkpoints: Checkpoints | undefined) =>
+  usedBytes(database) + ((await checkpoints?.usedBytes()) ?? 0);
 
 /**
  * Deletes all but the end of long journals of runs that are deleted next. Such a run is first taken away from its
@@ -151,16 +150,11 @@ export async function assertWritable(
   try {
     database.exec("DELETE FROM runs WHERE 0");
   } catch (error) {
-    if (!isBusy(error)) throw error;
+    if (!isLocked(error)) throw error;
   } finally {
     database.pragma(`busy_timeout = ${timeout}`);
   }
   if (database.memory) return;
   const free = await freeBytes(dirname(database.name));
   if (free < MIN_FREE) throw new Error(`only ${free} bytes are free beside the database`);
-}
-
-function isBusy(error: unknown): boolean {
-  if (!(error instanceof Error)) return false;
-  return String(Reflect.get(error, "code")).startsWith("SQLITE_BUSY") || isBusy(error.cause);
 }
